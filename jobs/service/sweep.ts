@@ -51,6 +51,7 @@ export function createSweepJob({ database, enqueue, clock }: SweepDeps): AnyJob 
     async run() {
       const work = await readUnfinishedWork(database.db);
       const nowMs = clock();
+      const runs = await listUnfinishedRuns(database.db, MAX_RUNS);
       const repairable = await listRepairableZones(database.db, { nowMs, horizonMs: horizonAt(nowMs) });
       const isAdviceDue = work.pendingSpikes && isLongAgo("fetch-advice", ADVICE_EVERY_MS, nowMs);
       const isRaiseDue =
@@ -64,7 +65,6 @@ export function createSweepJob({ database, enqueue, clock }: SweepDeps): AnyJob 
       for (const job of due) enqueuedAt.set(job, nowMs);
       const enqueued = due.map((job) => enqueue(job));
       enqueued.push(...repairable.map((zoneId) => enqueue("repair-window", { zoneId })));
-      const runs = await listUnfinishedRuns(database.db, MAX_RUNS);
       enqueued.push(...runs.map((id) => enqueue("run-requested", { id })));
       // A job that cannot be enqueued does not stop the others.
       for (const one of await Promise.allSettled(enqueued)) if (one.status === "rejected") throw one.reason;

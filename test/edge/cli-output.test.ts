@@ -198,7 +198,7 @@ describe("what a terminal gets", () => {
     const { code, out, err } = await runCli(platform.url, ["dns-zone", "check", "--name", "a.test"]);
     expect({ code, out }).toEqual({ code: 1, out: "" });
     expect(err).toBe(
-      "longwatch edge: EDGE_FORBIDDEN check-dns-zone: No \\u001b[2J\\u202e\\u009b31m\\u200b\\u000asecond line (status 403, key k, request r1)\n  check what the key of EDGE_API_KEY may do\n",
+      "longwatch edge: EDGE_FORBIDDEN check-dns-zone: No \\u001b[2J\\u202e\\u009b31m\\u200b\\u000asecond line (status 403, key k, request r1)\n  check what the key (EDGE_API_KEY or EDGE_API_KEY_FILE) may do\n",
     );
   });
 
@@ -206,7 +206,7 @@ describe("what a terminal gets", () => {
     platform.reply(401, "");
     const { code, err } = await runCli(platform.url, ["api-keys", "list"]);
     expect(code).toBe(1);
-    expect(err).toContain("check EDGE_API_KEY");
+    expect(err).toContain("check the key of EDGE_API_KEY or of the file that EDGE_API_KEY_FILE names");
     expect(err).not.toContain(ACCESS_KEY);
   });
 

@@ -111,6 +111,7 @@ test("S24: nothing else in the program opens connections than what is known to",
     "src/delivery/channels/email/email.ts",
     "src/delivery/guarded-dispatcher.ts",
     // To the platform.
+    "src/cli/doctor/gather-platform.ts",
     "src/edge/transport/transport.ts",
     // The embedded Postgres, and the emulator, which only listens.
     "src/embedded/postgres.ts",
@@ -126,7 +127,7 @@ test("S24: nothing else in the program opens connections than what is known to",
     "src/http/routes/edge/platform-answer.ts",
     // The queues, in Redis or Postgres.
     "src/queue/backend.ts",
-    "src/queue/find-store-mistake.ts",
+    "src/queue/read-redis-info.ts",
     "src/queue/guarded-postgres.ts",
     // What kind of address a host is.
     "src/queue/redis-connection.ts",

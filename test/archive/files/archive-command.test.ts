@@ -1,7 +1,7 @@
 import { cpSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { listValidFiles } from "../../../db/archive/archive-files.ts";
+import { listRetired, listValidFiles } from "../../../db/archive/archive-files.ts";
 import { archiveCommand } from "../../../src/cli/archive/archive.ts";
 import { eraseCommand } from "../../../src/cli/erase/erase.ts";
 import { runStoreCommand } from "../../cli/run-store-command.ts";
@@ -110,7 +110,7 @@ test("archive verify names files that are not part of the archive, and a manifes
   expect(there.out).toMatch(/0123456789abcdef\.parquet is named by no statement/);
   for (const { out, code } of [here, there]) {
     expect(out).toMatch(/notes\.txt is no file of the archive, .*; move it elsewhere/);
-    expect(out).toContain("2 problems");
+    expect(out.match(/zone=101\/day=2026-11-18\/[^ ]+ is n/g)).toHaveLength(2);
     expect(code).toBe(1);
   }
   for (const stranger of [unnamed, foreign]) rmSync(stranger);
@@ -177,6 +177,8 @@ test("erase finds and empties events that are only in the archive, and counts th
   const counted = JSON.parse((await erase(`--ip ${ip} --dry-run --json`)).out);
   const erased = JSON.parse((await erase(`--ip ${ip} --yes --json`)).out);
 
+  // As the service does an hour later. The other tests count what is there.
+  for (const replaced of await listRetired(world.database.db, 0)) rmSync(path.join(world.folder, replaced));
   expect(counted.found.events).toBe(1);
   expect(erased.counts).toMatchObject({ events: 1, records: 1 });
   const [file] = (await listValidFiles(world.database.db, { zoneId: 105, day })).filter(

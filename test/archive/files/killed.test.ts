@@ -4,6 +4,7 @@ import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { listValidFiles } from "../../../db/archive/archive-files.ts";
+import { openArchiveFolder } from "../../../jobs/archive/open-folder.ts";
 import type { RewriteStep } from "../../../jobs/archive/rewrite-day.ts";
 import { type WriteStep, writeDay } from "../../../jobs/archive/write-day.ts";
 import { checkFile } from "../../../src/archive/files/check-file.ts";
@@ -30,6 +31,7 @@ let lastZone = 500;
 
 beforeAll(async () => {
   world = await openArchiveWorld();
+  await openArchiveFolder(world.database.db, world.folder);
 });
 
 /** Returns the signal that ended the process; null if it ended by itself. */
