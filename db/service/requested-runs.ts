@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, isNull, lt, sql } from "drizzle-orm";
+import { and, desc, eq, inArray, isNull, lt, or, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { requestedRuns } from "../schema/requested-runs.ts";
 
@@ -94,12 +94,21 @@ export async function listRuns(
   return rows.map(toRun);
 }
 
-/** Returns the ids of runs without an end, the oldest first. */
-export async function listUnfinishedRuns(db: Queryable, limit: number): Promise<number[]> {
+/**
+ * Returns the ids of runs without an end that are due, the oldest first. A run that failed is due after 10 s, 20 s, 40 s and
+ * so on since its first start, and at last every ten minutes.
+ */
+export async function listDueRuns(
+  db: Queryable,
+  { nowMs, limit }: { readonly nowMs: number; readonly limit: number },
+): Promise<number[]> {
+  const { starts, startedAt, problem, endedAt } = requestedRuns;
+  const waitSeconds = sql`least(10 * power(2, least(${starts}, 20) - 1), 600 * ${starts})`;
+  const dueAt = sql`${startedAt} + ${waitSeconds} * interval '1 second'`;
   const rows = await db
     .select({ id: requestedRuns.id })
     .from(requestedRuns)
-    .where(isNull(requestedRuns.endedAt))
+    .where(and(isNull(endedAt), or(isNull(problem), sql`${dueAt} <= ${new Date(nowMs)}`)))
     .orderBy(requestedRuns.id)
     .limit(limit);
   return rows.map(({ id }) => id);

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Database } from "../../db/client.ts";
 import { listRepairableZones } from "../../db/coverage/differing-cells.ts";
-import { listUnfinishedRuns } from "../../db/service/requested-runs.ts";
+import { listDueRuns } from "../../db/service/requested-runs.ts";
 import { readUnfinishedWork } from "../../db/service/unfinished-work.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { horizonAt } from "../../src/model/horizon.ts";
@@ -51,7 +51,7 @@ export function createSweepJob({ database, enqueue, clock }: SweepDeps): AnyJob 
     async run() {
       const work = await readUnfinishedWork(database.db);
       const nowMs = clock();
-      const runs = await listUnfinishedRuns(database.db, MAX_RUNS);
+      const runs = await listDueRuns(database.db, { nowMs, limit: MAX_RUNS });
       const repairable = await listRepairableZones(database.db, { nowMs, horizonMs: horizonAt(nowMs) });
       const isAdviceDue = work.pendingSpikes && isLongAgo("fetch-advice", ADVICE_EVERY_MS, nowMs);
       const isRaiseDue =
