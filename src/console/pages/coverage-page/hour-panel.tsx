@@ -113,7 +113,7 @@ function Evidence({ hour, zoneId, hourMs }: Props & { readonly hour: CoverageHou
       {hour.evidence === null ? null : (
         <details className="lw-note">
           <summary>Everything that is recorded as evidence</summary>
-          <pre className={classes["raw"]}>
+          <pre className={classes["raw"]} tabIndex={0} aria-label="Recorded evidence">
             <Payload text={JSON.stringify(hour.evidence, null, 2).replaceAll("\n", " ")} />
           </pre>
         </details>

@@ -166,7 +166,7 @@ function Content({
               : "The record is not stored yet: the search shows an event before the list has its record. Open the event again in a few minutes."}
           </p>
         ) : (
-          <pre className={classes["json"]}>
+          <pre className={classes["json"]} tabIndex={0} aria-label="Record as JSON">
             {JSON.stringify(log, null, 2)
               .split("\n")
               .map((line, index) => (
