@@ -15,7 +15,6 @@ test("on the emulator it says when the attack comes, where to look and how to en
     httpUrl: "http://127.0.0.1:8080",
     zoneIds: [101, 102],
     attack: { zoneId: 101, startsInMs: 42_000, alertId: null },
-    signInUrl: `http://127.0.0.1:8080/sign-in#${"A".repeat(43)}`,
   };
   const text = describeRunning(running, { dataDir: "/home/somebody/longwatch/.longwatch" });
   expect(text.split("\n").filter((line) => line.length > 80)).toEqual([]);
@@ -23,7 +22,6 @@ test("on the emulator it says when the attack comes, where to look and how to en
   expect(text).toContain("  npm run -s longwatch -- status ");
   expect(text).toContain('curl -H "AccessKey: $KEY" http://127.0.0.1:8080/api/v1/alerts\n');
   expect(text).toContain("http://127.0.0.1:34807/_emulator");
-  expect(text).toContain(`  ${running.signInUrl}\n`);
 });
 
 test("on the real platform it names the zones, and no address where nothing listens", () => {
@@ -32,7 +30,6 @@ test("on the real platform it names the zones, and no address where nothing list
     httpUrl: null,
     zoneIds: [7],
     attack: null,
-    signInUrl: null,
   };
   const text = describeRunning(running, { dataDir: "/var/lib/longwatch" });
   expect(text.startsWith("Watching zone 7.\n")).toBe(true);
@@ -43,15 +40,12 @@ test("on the real platform it names the zones, and no address where nothing list
 test("it promises no alert while the alert of the attack is open, and dates an attack that has begun", () => {
   const running = { platform: { ...platform, isEmulated: true }, httpUrl: null, zoneIds: [101, 102] };
   const attack = { zoneId: 101, startsInMs: -90_000, alertId: 1 };
-  const open = describeRunning({ ...running, attack, signInUrl: null }, { dataDir: null });
+  const open = describeRunning({ ...running, attack }, { dataDir: null });
   expect(open).toContain(
     "Its alert is open, so no new alert appears:\n  npm run -s longwatch -- alerts show 1\n",
   );
   expect(open).not.toContain("appears here");
-  const begun = describeRunning(
-    { ...running, signInUrl: null, attack: { ...attack, alertId: null } },
-    { dataDir: null },
-  );
+  const begun = describeRunning({ ...running, attack: { ...attack, alertId: null } }, { dataDir: null });
   expect(begun).toContain("An attack on zone 101 began 90 s ago. Its alert appears here,");
 });
 
@@ -61,7 +55,6 @@ test("with a database elsewhere it does not say that the state is in the data fo
     httpUrl: null,
     zoneIds: [7],
     attack: null,
-    signInUrl: null,
   };
   expect(describeRunning(running, { dataDir: null })).not.toContain("State is kept");
 });
@@ -72,7 +65,6 @@ test("in the image commands are called without npm", () => {
     httpUrl: null,
     zoneIds: [7],
     attack: null,
-    signInUrl: null,
   };
   const text = describeRunning(running, { dataDir: null, command: "longwatch" });
   expect(text).toContain("\n  longwatch status ");

@@ -25,6 +25,11 @@ export async function readAttack({
   return { zoneId, startsInMs: startsAtMs - Date.now(), alertId: alert?.id ?? null };
 }
 
+/** Returns the text that a start prints as soon as the console can be opened. */
+export function describeSignIn(signInUrl: string): string {
+  return `The console. This link signs in once and is valid for ten minutes:\n  ${signInUrl}\n`;
+}
+
 /** Returns the text that a start prints at its end. Every line without a long address fits 80 columns. */
 export function describeRunning(
   {
@@ -32,12 +37,9 @@ export function describeRunning(
     httpUrl,
     zoneIds,
     attack,
-    signInUrl,
   }: Pick<RunningApp, "httpUrl" | "zoneIds"> & {
     readonly platform: Pick<RunningApp["platform"], "url" | "isEmulated">;
     readonly attack: RunningAttack | null;
-    /** Signs in once. Null if there is no console or nobody could sign in. */
-    readonly signInUrl: string | null;
   },
   /** `dataDir` is null if the state is in an external database. */
   { dataDir, command = OWN_COMMAND }: { readonly dataDir: string | null; readonly command?: string },
@@ -66,9 +68,6 @@ export function describeRunning(
   const zones = `Watching ${zoneIds.length === 1 ? "zone" : "zones"} ${zoneIds.join(", ")}.`;
   return [
     attack === null ? zones : describeAttack(attack, command),
-    ...(signInUrl === null
-      ? []
-      : ["", "The console. This link signs in once and is valid for ten minutes:", `  ${signInUrl}`]),
     "",
     "Commands for another terminal:",
     ...lines,

@@ -13,7 +13,7 @@ import { HOUR_MS, MINUTE_MS } from "../../lib/units.ts";
 import { createSignInLink } from "../../operations/create-sign-in-link.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { addHelp } from "../terminal/shape-help.ts";
-import { describeRunning, readAttack } from "./describe-running.ts";
+import { describeRunning, describeSignIn, readAttack } from "./describe-running.ts";
 import { describeStartFailure } from "./describe-start-failure.ts";
 import { describeBackfill, watchBackfill } from "./watch-backfill.ts";
 
@@ -151,6 +151,8 @@ async function run(config: Config, isJson: boolean): Promise<void> {
     // Printed before the history is copied, because this is the only time that the key is shown.
     if (isJson) await writeJson(process.stdout, toJson(running, config));
     else if (running.adminKey !== null) print(describeAdminKey(running.adminKey));
+    const signInUrl = await makeSignInUrl(running, config).catch(() => null);
+    if (signInUrl !== null) print(describeSignIn(signInUrl));
     const logProblem = (problem: string, event: string) => log.error({ problem }, event);
     const stored = await watchBackfill(running, line, logProblem, stopping.signal);
     if (stored !== null) print(`${describeBackfill(stored)}\n${await describe(running, config)}`);
@@ -167,11 +169,7 @@ async function run(config: Config, isJson: boolean): Promise<void> {
 async function describe(running: RunningApp, config: Config): Promise<string> {
   const { databaseUrl, dataDir } = config;
   const attack = await readAttack(running).catch(() => null);
-  const signInUrl = await makeSignInUrl(running, config).catch(() => null);
-  return describeRunning(
-    { ...running, attack, signInUrl },
-    { dataDir: databaseUrl === null ? dataDir : null },
-  );
+  return describeRunning({ ...running, attack }, { dataDir: databaseUrl === null ? dataDir : null });
 }
 
 /** Null where this process serves no HTTP, or where there is no admin key. It is printed and never logged. */
