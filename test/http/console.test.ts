@@ -15,6 +15,7 @@ beforeAll(() => {
   writeFileSync(path.join(folder, "index.html"), PAGE);
   writeFileSync(path.join(folder, ".sources"), "hidden");
   writeFileSync(path.join(folder, "assets", "index-4f1d.js"), SCRIPT);
+  writeFileSync(path.join(folder, "assets", "old-77aa.js"), SCRIPT);
   writeFileSync(path.join(folder, "assets", "index-4f1d.js.br"), brotliCompressSync(SCRIPT));
   writeFileSync(path.join(folder, "assets", "index-4f1d.js.gz"), gzipSync(SCRIPT));
 });
@@ -61,6 +62,14 @@ test("programs, other methods and the addresses of the API are not answered with
   expect(statuses.slice(0, 5).filter(([, , isPage]) => isPage)).toEqual([]);
   const hidden = await fetch(`${url}/.sources`, HTML);
   expect(await hidden.text()).not.toContain("hidden");
+});
+
+test("a file that a new build has removed is not found", async () => {
+  const { url } = await start();
+  const file = path.join(folder, "assets", "old-77aa.js");
+  expect((await fetch(`${url}/assets/old-77aa.js`)).status).toBe(200);
+  rmSync(file);
+  expect((await fetch(`${url}/assets/old-77aa.js`)).status).toBe(404);
 });
 
 test.each([

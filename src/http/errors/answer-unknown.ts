@@ -5,8 +5,9 @@ import { Refusal } from "./refusal.ts";
 import { sendProblem } from "./send-problem.ts";
 
 /**
- * What no route takes: the console's page where it has that address, else 404 for an address that there is not, 405 for a method that one does not take, and for OPTIONS the
- * methods that it does. Before the routes are added; which addresses there are is in the public document.
+ * Answers what no route takes: with the console's page where it has that address, else 404 for an unknown address or a file that
+ * is gone, 405 for a method that the address does not take, and for OPTIONS the methods that it takes. Call before the routes
+ * are added. The public document names the addresses.
  */
 export function answerUnknown(app: FastifyInstance, answerPage: AnswerPage): void {
   const allowedAt = learnMethods(app);
@@ -14,6 +15,8 @@ export function answerUnknown(app: FastifyInstance, answerPage: AnswerPage): voi
     const methods = allowedAt(request.url.split("?", 1)[0] ?? "");
     if (methods.length === 0)
       return answerPage(request, reply) ?? sendProblem(reply, request.id, { statusCode: 404 });
+    // The route is there and its file is not: the console was built again while the service ran.
+    if (methods.includes(request.method)) return sendProblem(reply, request.id, { statusCode: 404 });
     const allow = methods.join(", ");
     if (request.method === "OPTIONS") return reply.code(204).header("allow", allow).send();
     const detail = `This path does not accept ${request.method}. It accepts ${allow}.`;
