@@ -13,17 +13,22 @@ const REASONS: Readonly<Record<string, string>> = {
   acknowledged: "The alert was acknowledged",
 };
 
+/** A spike within 30 minutes of the resolve continues the alert, as `worse`. */
+function describeReason(reason: string, before: string | undefined): string {
+  return reason === "worse" && before === "resolved" ? "The alert fired again" : (REASONS[reason] ?? reason);
+}
+
 /** Every transition in order, who was notified of it, and what the channel answered. */
 export function Timeline({ alert: { transitions, deliveries } }: { readonly alert: AlertDetail }) {
   return (
     <Panel title="Timeline" about={`${transitions.length} transitions`} flush>
-      {transitions.map(({ transition, at, reason, severity, by, note, silencedBy }) => (
+      {transitions.map(({ transition, at, reason, severity, by, note, silencedBy }, index) => (
         <div key={transition} className={classes["transition"]}>
           <span className="lw-note">
             <Moment at={at} seconds />
           </span>
           <div>
-            {REASONS[reason] ?? reason}
+            {describeReason(reason, transitions[index - 1]?.reason)}
             {severity === null ? "" : ` (${severity})`}
             {by === null ? null : (
               <>
