@@ -15,10 +15,10 @@ export function answerUnknown(app: FastifyInstance, answerPage: AnswerPage): voi
     const methods = allowedAt(request.url.split("?", 1)[0] ?? "");
     if (methods.length === 0)
       return answerPage(request, reply) ?? sendProblem(reply, request.id, { statusCode: 404 });
-    // The route is there and its file is not: the console was built again while the service ran.
-    if (methods.includes(request.method)) return sendProblem(reply, request.id, { statusCode: 404 });
     const allow = methods.join(", ");
     if (request.method === "OPTIONS") return reply.code(204).header("allow", allow).send();
+    // The route is there and its file is not: the console was built again while the service ran.
+    if (methods.includes(request.method)) return sendProblem(reply, request.id, { statusCode: 404 });
     const detail = `This path does not accept ${request.method}. It accepts ${allow}.`;
     return sendProblem(reply, request.id, new Refusal(405, { detail, headers: { allow } }));
   });
