@@ -52,7 +52,7 @@ export async function readRuleCells(
   };
 }
 
-/** What a pass over the list showed of an hour. */
+/** The entries of one hour that a pass over the list has read. */
 export interface HourPass {
   readonly pass: number;
   readonly pages: number;

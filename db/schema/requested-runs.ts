@@ -35,7 +35,7 @@ export const requestedRuns = pgTable(
     withIds: boolean().notNull().default(false),
     kind: text({ enum: ["backfill", "verify"] }).notNull(),
     requestedBy: text().notNull(),
-    /** What is being done, for people. */
+    /** The current step, in words for people. */
     step: text(),
     /** Why the last start failed; for people. It can hold text of the platform. */
     problem: text(),

@@ -5,7 +5,7 @@ import { requestedRuns } from "../schema/requested-runs.ts";
 export const RUN_KINDS = ["backfill", "verify"] as const;
 type RunKind = (typeof RUN_KINDS)[number];
 
-/** What is asked for; times in epoch ms. */
+/** The run that a person asks for. Times in epoch ms. */
 export interface WantedRun {
   readonly kind: RunKind;
   readonly zoneId: number;

@@ -16,6 +16,7 @@ export interface ServerFacts {
   readonly isReadOnly: boolean;
   readonly maxConnections: number;
   readonly usedConnections: number;
+  /** Whether the tables are of a version of Longwatch at all. */
   readonly hasTables: boolean;
 }
 

@@ -62,7 +62,7 @@ export async function countSourceHours(
   }
   const isKnown = new Set(known);
   const stale = hours.filter(({ hour, isStale }) => isStale && isKnown.has(hour));
-  // What is usual on a day depends on the days before it, so it is read again after the last counted hour of a day.
+  // The usual rules of a day depend on the days before it. So they are read again after the last counted hour of a day.
   let usual = await readUsual(db, zoneId, nowHour);
   for (const ofDay of Map.groupBy(stale.slice(0, HOURS_PER_TICK), ({ hour }) =>
     Math.floor(hour / 24),

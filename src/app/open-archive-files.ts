@@ -3,8 +3,8 @@ import path from "node:path";
 import { type ArchiveReader, createArchiveReader } from "../../db/archive/archive-reader.ts";
 import type { ArchiveFile } from "../../db/archive/archived-days.ts";
 import { noteDamage } from "../../db/archive/damaged-files.ts";
+import { createSearchDuckdb } from "../../db/archive/search-duckdb.ts";
 import type { Database } from "../../db/client.ts";
-import { createDuckdb } from "../../db/duckdb/duckdb.ts";
 import type { Config } from "../config/config.ts";
 import { toError, UsageError } from "../lib/errors.ts";
 import type { Log } from "../lib/log.ts";
@@ -19,11 +19,6 @@ export interface ArchiveFilesParts {
   readonly log: Log;
 }
 
-/** DuckDB's own limit. What does not fit is written into the scratch folder. */
-const MEMORY_BYTES = 256_000_000;
-/** DuckDB exceeds its limit in some aggregates. Above this size its process is ended. */
-const RESIDENT_BYTES = 1_000_000_000;
-
 /** Opens the files of archive days for searches. DuckDB's process starts with the first search. */
 export async function openArchiveFiles(
   { config, log, database }: ArchiveFilesParts,
@@ -32,12 +27,7 @@ export async function openArchiveFiles(
   const { folder } = config.archive;
   await makeFolder(folder);
   const scratch = await openScratch(path.join(config.dataDir, "scratch"));
-  const duckdb = createDuckdb({
-    folders: [folder, scratch],
-    spillInto: scratch,
-    memoryBytes: MEMORY_BYTES,
-    residentBytes: RESIDENT_BYTES,
-  });
+  const duckdb = createSearchDuckdb(folder, scratch);
   stack.defer("archive files", async () => {
     await duckdb.close();
     await rm(scratch, { recursive: true, force: true });

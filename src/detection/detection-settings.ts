@@ -13,7 +13,7 @@ export type SourceMode = "on" | "shadow" | "off";
 
 export interface Detection extends Sensitivity {
   readonly sources: SourceMode;
-  /** Of the configuration file. `longwatch known` adds others, which the database holds. */
+  /** The known sources of the configuration file. Those that `longwatch known` adds are in the database. */
   readonly knownSources: readonly KnownSource[];
   /** Only the first matching override applies. It may leave a setting out. */
   readonly overrides: readonly (Partial<Sensitivity> & {

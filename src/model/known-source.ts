@@ -20,7 +20,7 @@ export interface KnownSource {
 /** The fields of an event by which its source is recognised. Hostile text. */
 type SourceFields = Readonly<Record<KnownKind, string | null>>;
 
-/** As many different values of a field are remembered. */
+/** How many different values of a field are remembered. */
 const MAX_REMEMBERED = 20_000;
 const TRAIT_OF: Readonly<Record<KnownKind, SourceTrait>> = { ip: "ip", asn: "asn", ja4: "ja4", ua: "url" };
 

@@ -1,8 +1,10 @@
+export const PARQUET_TYPE = "application/vnd.apache.parquet";
+
 /** Forms of an export and their media types. The first form is the default. */
 const TYPES = {
   csv: ["text/csv"],
   ndjson: ["application/x-ndjson", "application/ndjson"],
-  parquet: ["application/vnd.apache.parquet"],
+  parquet: [PARQUET_TYPE],
 } as const;
 
 type Form = keyof typeof TYPES;

@@ -34,7 +34,7 @@ import { readRedisInfo } from "../../queue/read-redis-info.ts";
 import { withStore } from "../store/open-store.ts";
 import { gatherPlatform } from "./gather-platform.ts";
 
-/** What only the database knows. */
+/** Facts from the tables. */
 interface Stored {
   readonly postgres: DoctorFacts["postgres"];
   readonly service: DoctorFacts["service"];

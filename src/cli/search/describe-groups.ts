@@ -7,8 +7,9 @@ import { type Cell, drawTable } from "../terminal/draw-table.ts";
 import type { FoundPage } from "./read-pages.ts";
 
 const TREND_COLUMNS = 20;
-/** Of a value in a column that others follow. */
+/** Longest value in every column but the last. */
 const MAX_KEY_CHARS = 24;
+/** Longest value in the last column. */
 const MAX_LAST_CHARS = 300;
 
 type Groups = FoundPage["groups"];

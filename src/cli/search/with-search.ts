@@ -3,15 +3,12 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { ArchiveDamagedError } from "../../../db/archive/archive-damaged-error.ts";
 import { createArchiveReader } from "../../../db/archive/archive-reader.ts";
+import { createSearchDuckdb } from "../../../db/archive/search-duckdb.ts";
 import type { Database } from "../../../db/client.ts";
-import { createDuckdb } from "../../../db/duckdb/duckdb.ts";
 import type { Config } from "../../config/config.ts";
 import type { SearchDeps } from "../../operations/search/search-deps.ts";
 import { withStore } from "../store/open-store.ts";
 import type { StoreIo } from "../store/store-command.ts";
-
-const MEMORY_BYTES = 256_000_000;
-const RESIDENT_BYTES = 1_000_000_000;
 
 /**
  * Runs `fn` with the events in Postgres, the files of archive days, and a signal for Ctrl-C. A damaged file is only
@@ -28,12 +25,7 @@ export function withSearch<T>(
     const stop = () => stopping.abort(new Error("stopped"));
     process.once("SIGINT", stop).once("SIGTERM", stop);
     const scratch = await mkdtemp(path.join(tmpdir(), "longwatch-search-"));
-    const duckdb = createDuckdb({
-      folders: [folder, scratch],
-      spillInto: scratch,
-      memoryBytes: MEMORY_BYTES,
-      residentBytes: RESIDENT_BYTES,
-    });
+    const duckdb = createSearchDuckdb(folder, scratch);
     const signals = [stopping.signal, ...(interrupted === undefined ? [] : [interrupted])];
     try {
       const files = createArchiveReader({ duckdb, folder, scratch });

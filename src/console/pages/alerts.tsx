@@ -3,10 +3,11 @@ import { Link, useLocation } from "wouter";
 import { formatDuration } from "../../lib/format.ts";
 import { type Alert, type AlertQuery, useAlertPages } from "../api/alerts.ts";
 import { Ago, Moment } from "../components/ago.tsx";
+import { OlderEntries } from "../components/older-entries.tsx";
 import { Panel } from "../components/panel.tsx";
 import { Payload } from "../components/payload.tsx";
 import { Severity } from "../components/severity.tsx";
-import { Empty, Partial, QueryView } from "../components/states.tsx";
+import { Empty, QueryView } from "../components/states.tsx";
 import { formatLength } from "../look/words.ts";
 import { useRowKeys } from "../state/row-keys.ts";
 import { useSpan } from "../state/span.ts";
@@ -113,20 +114,7 @@ export default function AlertsPage() {
             )
           }
         </QueryView>
-        {found.isFetchNextPageError ? (
-          <Partial>Older alerts could not be read. {found.error.message}</Partial>
-        ) : null}
-        {found.hasNextPage ? (
-          <div className={classes["more"]}>
-            <Button
-              variant="default"
-              loading={found.isFetchingNextPage}
-              onClick={() => void found.fetchNextPage()}
-            >
-              Show older alerts
-            </Button>
-          </div>
-        ) : null}
+        <OlderEntries query={found} what="alerts" />
       </Panel>
     </div>
   );

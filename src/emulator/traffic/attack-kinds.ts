@@ -2,7 +2,7 @@ import type { Actor, Cast } from "./actors.ts";
 import type { Random } from "./random.ts";
 import { RULES, type Rule, ruleById } from "./rules.ts";
 
-/** What the events of one kind of attack or nuisance have in common. */
+/** The traits that all events of one kind of attack or nuisance share. */
 interface Profile {
   /** The number of clients; `all`: those of everyday traffic. */
   readonly clients: number | "all";

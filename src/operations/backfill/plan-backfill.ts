@@ -2,12 +2,9 @@ import type { Queryable } from "../../../db/client.ts";
 import { readSearchedHours } from "../../../db/coverage/searched-hours.ts";
 import type { Backfill, BackfillKey, BackfillRoute } from "../../../db/ingest/backfills.ts";
 import type { EdgeClient } from "../../edge/edge-client.ts";
-import { firstListedDay, horizonAt, startOfDay, startOfHour } from "../../model/horizon.ts";
+import { firstListedDay, horizonAt, KEPT_MS, startOfDay, startOfHour } from "../../model/horizon.ts";
 import type { Span } from "../../model/span.ts";
 import { pickRoute } from "./pick-route.ts";
-
-/** How long the platform keeps events; platform API spec 8. */
-const KEPT_MS = 72 * 3_600_000;
 
 export interface AskedBackfill extends Span {
   readonly zoneId: number;

@@ -1,3 +1,4 @@
+import type { ServerFacts } from "../../../db/service/server-facts.ts";
 import type { ServiceLife } from "../service-life.ts";
 
 /** A fact, or why it could not be gathered: one line for a person. */
@@ -13,20 +14,7 @@ export interface PlatformFacts {
   readonly offsetMs: Fact<number>;
 }
 
-export interface PostgresFacts {
-  readonly versionNumber: number;
-  readonly version: string;
-  readonly encoding: string;
-  readonly fsync: string;
-  readonly fullPageWrites: string;
-  readonly synchronousCommit: string;
-  readonly autovacuum: string;
-  readonly statementTimeoutMs: number;
-  readonly isReadOnly: boolean;
-  readonly maxConnections: number;
-  readonly usedConnections: number;
-  /** Whether the tables are of a version of Longwatch at all. */
-  readonly hasTables: boolean;
+export interface PostgresFacts extends ServerFacts {
   /** How far Postgres's clock is ahead of this machine's. */
   readonly offsetMs: number;
   /** Rights that the service never needs, each with what to do. */

@@ -1,8 +1,9 @@
 import { mkdirSync } from "node:fs";
 import path from "node:path";
 import { type ArchiveReader, createArchiveReader } from "../../../db/archive/archive-reader.ts";
+import { createSearchDuckdb } from "../../../db/archive/search-duckdb.ts";
 import type { Database } from "../../../db/client.ts";
-import { createDuckdb, type Duckdb } from "../../../db/duckdb/duckdb.ts";
+import { type Duckdb } from "../../../db/duckdb/duckdb.ts";
 import { dropPartitionsBefore } from "../../../db/postgres/partitions.ts";
 import { writeDay } from "../../../jobs/archive/write-day.ts";
 import { DAY_MS } from "../../../src/lib/units.ts";
@@ -12,9 +13,6 @@ import { toDay } from "../../../src/model/horizon.ts";
 const OPEN_DAYS = 3;
 /** Postgres keeps archived days for so long. */
 const HOT_DAYS = 7;
-const MEMORY_BYTES = 256_000_000;
-const RESIDENT_BYTES = 1_000_000_000;
-
 export interface ArchiveFiles {
   readonly duckdb: Duckdb;
   readonly files: ArchiveReader;
@@ -25,12 +23,7 @@ export interface ArchiveFiles {
 export function openFiles(parent: string): ArchiveFiles {
   const [folder, scratch] = [path.join(parent, "archive"), path.join(parent, "scratch")];
   for (const one of [folder, scratch]) mkdirSync(one, { recursive: true });
-  const duckdb = createDuckdb({
-    folders: [folder, scratch],
-    spillInto: scratch,
-    memoryBytes: MEMORY_BYTES,
-    residentBytes: RESIDENT_BYTES,
-  });
+  const duckdb = createSearchDuckdb(folder, scratch);
   return { duckdb, folder, files: createArchiveReader({ duckdb, folder, scratch }) };
 }
 

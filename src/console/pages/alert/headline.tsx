@@ -59,7 +59,7 @@ export function Headline({ alert, silences }: Props) {
     .sort((one, other) => Date.parse(other.expiresAt) - Date.parse(one.expiresAt))[0];
   useKeys(mayAct, () => setSilencing(true));
   return (
-    <section className={classes["head"]} data-state={state}>
+    <section className="lw-head" data-firing={state === "firing" || undefined}>
       <div className={classes["line"]}>
         <Severity severity={severity} state={state} />
         <span>

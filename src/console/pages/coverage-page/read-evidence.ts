@@ -1,4 +1,4 @@
-/** What one route showed of an hour. */
+/** The count of one hour that a route showed, and when. */
 export interface Look {
   readonly route: string;
   readonly count: number;

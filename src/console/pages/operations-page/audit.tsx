@@ -2,9 +2,10 @@ import { Button, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { type AuditEntry, useAudit } from "../../api/operations.ts";
 import { Moment } from "../../components/ago.tsx";
+import { OlderEntries } from "../../components/older-entries.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
-import { Empty, Partial, QueryView } from "../../components/states.tsx";
+import { Empty, QueryView } from "../../components/states.tsx";
 import { useSpan } from "../../state/span.ts";
 import { useUrlState } from "../../state/url-state.ts";
 import classes from "./operations.module.css";
@@ -74,20 +75,7 @@ export function Audit() {
           )
         }
       </QueryView>
-      {found.isFetchNextPageError ? (
-        <Partial>Older entries could not be read. {found.error.message}</Partial>
-      ) : null}
-      {found.hasNextPage ? (
-        <div className={classes["more"]}>
-          <Button
-            variant="default"
-            loading={found.isFetchingNextPage}
-            onClick={() => void found.fetchNextPage()}
-          >
-            Show older entries
-          </Button>
-        </div>
-      ) : null}
+      <OlderEntries query={found} what="entries" />
     </Panel>
   );
 }
@@ -103,7 +91,7 @@ function Entry({
   return (
     <li className={classes["entry"]}>
       <div>
-        <button type="button" className={classes["pick"]} onClick={() => onPick(action)}>
+        <button type="button" className="lw-pick" onClick={() => onPick(action)}>
           <Payload prose text={action} />
         </button>{" "}
         <b>

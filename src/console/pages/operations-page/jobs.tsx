@@ -5,7 +5,7 @@ import { Panel } from "../../components/panel.tsx";
 import { QueryView } from "../../components/states.tsx";
 import { formatCount } from "../../look/words.ts";
 
-/** What runs in the background: when it last succeeded, how long it takes, how often it fails, when it runs next. */
+/** The background jobs: last success, duration, failures and next run of each. */
 export function Jobs() {
   const jobs = useJobs();
   return (

@@ -4,6 +4,7 @@ import { type Key, useCreateKey, useKeys, useRevokeKey } from "../../api/operati
 import { Ago, Moment } from "../../components/ago.tsx";
 import { CopyButton } from "../../components/copy-button.tsx";
 import { mistakeOf } from "../../components/mistake-of.ts";
+import { OlderEntries } from "../../components/older-entries.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { PopoverForm } from "../../components/popover-form.tsx";
@@ -54,17 +55,7 @@ export function Keys() {
           )
         }
       </QueryView>
-      {keys.hasNextPage ? (
-        <div className={classes["more"]}>
-          <Button
-            variant="default"
-            loading={keys.isFetchingNextPage}
-            onClick={() => void keys.fetchNextPage()}
-          >
-            Show older keys
-          </Button>
-        </div>
-      ) : null}
+      <OlderEntries query={keys} what="keys" />
     </Panel>
   );
 }
@@ -138,7 +129,7 @@ interface FormProps {
   readonly onToggle: (isOpen: boolean) => void;
 }
 
-/** What was typed stays if the service refuses it. The key itself is shown once and kept nowhere. */
+/** The form keeps its values if the service refuses them. It shows the key once and stores it nowhere. */
 function KeyForm({ isOpen, onToggle }: FormProps) {
   const create = useCreateKey();
   const [name, setName] = useState("");

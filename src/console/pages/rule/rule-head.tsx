@@ -16,7 +16,7 @@ export function RuleHead({ zone, rule }: RuleKey) {
   const { data } = useCurve({ zone, rule }).series;
   const open = data?.spikes.find(({ closedAt }) => closedAt === null);
   return (
-    <section className={classes["head"]} data-spiking={open !== undefined || undefined}>
+    <section className="lw-head" data-firing={open !== undefined || undefined}>
       <h1 className={classes["title"]}>
         Rule <Payload text={rule} none={NO_VALUE} /> {data?.title ?? ""}
       </h1>

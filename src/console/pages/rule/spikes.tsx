@@ -61,7 +61,7 @@ function SpikeRow({ spike, isChosen }: { readonly spike: Spike; readonly isChose
         {isChosen || alertId === null ? null : (
           <button
             type="button"
-            className={classes["pick"]}
+            className="lw-pick"
             onClick={() => change({ spike: String(id) }, { replace: true })}
           >
             who, where, what

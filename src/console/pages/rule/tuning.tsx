@@ -160,7 +160,7 @@ function Knob(props: KnobProps) {
         {value === inForce ? null : (
           <>
             {" · "}
-            <button type="button" className={classes["pick"]} onClick={() => onChange(inForce)}>
+            <button type="button" className="lw-pick" onClick={() => onChange(inForce)}>
               undo
             </button>
           </>

@@ -10,7 +10,7 @@ import {
   mapExportLines,
   toNdjsonLine,
 } from "../../../archive/csv/export-lines.ts";
-import { preferredForm } from "../../../archive/csv/preferred-form.ts";
+import { PARQUET_TYPE, preferredForm } from "../../../archive/csv/preferred-form.ts";
 import { maskAddress } from "../../../archive/mask/mask.ts";
 import { EventLogsExportRequest } from "../../../edge/contract/event-logs-export.ts";
 import { GenericRequestResponse } from "../../../edge/contract/generic-request-response.ts";
@@ -28,7 +28,6 @@ import { unknownZoneBlock } from "./read-zone.ts";
 
 /** A reader that takes longer is cut off; one that takes nothing is long before. */
 const LONGEST_EXPORT_MS = 3_600_000;
-const PARQUET = "application/vnd.apache.parquet";
 const IP_COLUMN = EXPORT_NAMES.indexOf("ip");
 
 const schema = {
@@ -44,7 +43,7 @@ const schema = {
       content: {
         "text/csv": { schema: z.string() },
         "application/x-ndjson": { schema: z.string() },
-        [PARQUET]: { schema: z.string() },
+        [PARQUET_TYPE]: { schema: z.string() },
       },
     },
     ...searchRefusals(GenericRequestResponse),
@@ -66,21 +65,12 @@ export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
     const { zoneId, plan, isMasked } = wanted;
     const form = preferredForm(request.headers.accept);
     if (form === "parquet" && isMasked) {
-      const rule =
-        "must not be application/vnd.apache.parquet, because this key sees masked addresses; use text/csv";
+      const rule = `must not be ${PARQUET_TYPE}, because this key sees masked addresses; use text/csv`;
       const value = request.headers.accept ?? "";
       throw new Refusal(406, { slug: "not-acceptable", mistakes: [{ field: "accept", value, rule }] });
     }
     await deps.auditExport(request, wanted);
-    const isNdjson = form === "ndjson";
     const gone = clientGone(reply);
-    const read = (form: "csv" | "json") => exportEvents(deps, zoneId, plan, { form, signal: gone });
-    // DuckDB writes the lines of which nothing is hidden, several times as fast.
-    const toText = isNdjson ? toNdjsonLine : toCsvLine;
-    const all: AsyncGenerator<string | Buffer, void, undefined> =
-      isNdjson || isMasked
-        ? mapExportLines(read("json"), (row) => toText(isMasked ? mask(row) : row))
-        : read("csv");
     const isAllowed = async () => {
       const now = await request.readCallerAgain();
       const isSame = now !== null && now.scopes.has("export") && maySeeZone(now, zoneId);
@@ -90,8 +80,16 @@ export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
     const name = `event-logs-${zoneId}`;
     if (form === "parquet") {
       const file = await exportParquet(deps, zoneId, plan, gone);
-      return sendFile(reply, removeAfter(file), `${name}.parquet`, PARQUET);
+      return sendFile(reply, removeAfter(file), `${name}.parquet`, PARQUET_TYPE);
     }
+    const isNdjson = form === "ndjson";
+    const read = (form: "csv" | "json") => exportEvents(deps, zoneId, plan, { form, signal: gone });
+    // DuckDB writes the lines of which nothing is hidden, several times as fast.
+    const toText = isNdjson ? toNdjsonLine : toCsvLine;
+    const all: AsyncGenerator<string | Buffer, void, undefined> =
+      isNdjson || isMasked
+        ? mapExportLines(read("json"), (row) => toText(isMasked ? mask(row) : row))
+        : read("csv");
     const header = isNdjson ? "" : EXPORT_HEADER;
     // What fails before anything was sent is answered as any failure.
     const first = await all.next();

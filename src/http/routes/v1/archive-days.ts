@@ -2,11 +2,10 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listReportedDays } from "../../../../db/archive/archive-report.ts";
-import { DAY_MS } from "../../../lib/units.ts";
-import { startOfDay, toDay } from "../../../model/horizon.ts";
+import { toDay } from "../../../model/horizon.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { IsoTime, Time, toIso, visibleZones, ZoneId } from "./parts.ts";
-import { checkSpan } from "./span.ts";
+import { IsoTime, toIso, visibleZones } from "./parts.ts";
+import { DAYS_QUERY, readDays } from "./span.ts";
 
 const MAX_DAYS = 800;
 
@@ -42,22 +41,16 @@ export function addArchiveDays(app: FastifyInstance, { archive, clock }: ApiDeps
         tags: ["Coverage"],
         summary: "List archive days with their files, hashes and last checks",
         description: `At most ${MAX_DAYS} days, oldest first. Days that are not in the archive are left out.`,
-        querystring: z.strictObject({
-          zone: ZoneId.optional(),
-          from: Time.optional().describe("Default: 400 days before `to`."),
-          to: Time.optional().describe("Default: now."),
-        }),
+        querystring: z.strictObject(DAYS_QUERY),
         response: { 200: z.object({ items: z.array(ArchiveDay) }) },
       },
     },
     async ({ query: { zone, ...asked }, caller }) => {
-      const to = asked.to ?? clock();
-      const fromMs = startOfDay(asked.from ?? to - 400 * DAY_MS);
-      checkSpan(fromMs, to, { max: MAX_DAYS, widthMs: DAY_MS, what: "days" });
+      const { fromMs, toMs } = readDays(asked, { nowMs: clock(), max: MAX_DAYS });
       const days = await listReportedDays(archive, {
         zoneIds: visibleZones(caller, zone),
         from: toDay(fromMs),
-        to: toDay(startOfDay(to - 1) + DAY_MS),
+        to: toDay(toMs),
       });
       return {
         items: days.map(({ files, ...day }) => ({

@@ -3,11 +3,9 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { readCoverageDays } from "../../../../db/coverage/coverage-days.ts";
 import { UNPREVENTABLE } from "../../../coverage/judge-hour.ts";
-import { DAY_MS } from "../../../lib/units.ts";
-import { startOfDay } from "../../../model/horizon.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { IsoTime, Time, toIso, visibleZones, ZoneId } from "./parts.ts";
-import { checkSpan } from "./span.ts";
+import { IsoTime, toIso, visibleZones } from "./parts.ts";
+import { DAYS_QUERY, readDays } from "./span.ts";
 
 const MAX_DAYS = 4_000;
 
@@ -33,19 +31,12 @@ export function addCoverageDays(app: FastifyInstance, { archive, clock }: ApiDep
         tags: ["Coverage"],
         summary: "Count hours by state for each day",
         description: `At most ${MAX_DAYS} days. Days without a recorded hour are left out.`,
-        querystring: z.strictObject({
-          zone: ZoneId.optional(),
-          from: Time.optional().describe("Default: 400 days before `to`."),
-          to: Time.optional().describe("Default: now."),
-        }),
+        querystring: z.strictObject(DAYS_QUERY),
         response: { 200: z.object({ from: IsoTime, to: IsoTime, items: z.array(CoverageDay) }) },
       },
     },
     async ({ query: { zone, ...asked }, caller }) => {
-      const to = asked.to ?? clock();
-      const fromMs = startOfDay(asked.from ?? to - 400 * DAY_MS);
-      checkSpan(fromMs, to, { max: MAX_DAYS, widthMs: DAY_MS, what: "days" });
-      const span = { fromMs, toMs: startOfDay(to - 1) + DAY_MS };
+      const span = readDays(asked, { nowMs: clock(), max: MAX_DAYS });
       const items = await readCoverageDays(archive, {
         zoneIds: visibleZones(caller, zone),
         unwatched: UNPREVENTABLE,

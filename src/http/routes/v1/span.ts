@@ -1,4 +1,7 @@
+import { DAY_MS } from "../../../lib/units.ts";
+import { startOfDay } from "../../../model/horizon.ts";
 import { Refusal } from "../../errors/refusal.ts";
+import { Time, ZoneId } from "./parts.ts";
 
 /** Coverage states of an hour; `not yet` has not begun. */
 export const HOUR_STATES = ["sealed", "searched", "open", "gap", "unwatched", "not yet"] as const;
@@ -26,6 +29,27 @@ export function checkSpan(
   const rule = `must be at most ${max} ${what} before to, but is ${steps} ${what} before it`;
   const value = new Date(fromMs).toISOString();
   throw new Refusal(422, { slug: "span-too-long", mistakes: [{ field: "from", value, rule }] });
+}
+
+/** The query of a route that answers by UTC day. */
+export const DAYS_QUERY = {
+  zone: ZoneId.optional(),
+  from: Time.optional().describe("Default: 400 days before `to`."),
+  to: Time.optional().describe("Default: now."),
+};
+
+/**
+ * Returns whole UTC days: the begin of the first and the end of the last, epoch ms.
+ * @throws {Refusal} 422 as `checkSpan` does
+ */
+export function readDays(
+  asked: { readonly from?: number | undefined; readonly to?: number | undefined },
+  { nowMs, max }: { readonly nowMs: number; readonly max: number },
+): { readonly fromMs: number; readonly toMs: number } {
+  const to = asked.to ?? nowMs;
+  const fromMs = startOfDay(asked.from ?? to - 400 * DAY_MS);
+  checkSpan(fromMs, to, { max, widthMs: DAY_MS, what: "days" });
+  return { fromMs, toMs: startOfDay(to - 1) + DAY_MS };
 }
 
 /**
