@@ -15,6 +15,7 @@ const FOLDERS = [
     "edge",
     "queue",
     "embedded",
+    "storage",
     "emulator",
     "model",
     "lib",
@@ -34,6 +35,10 @@ const BORDERS: Readonly<Record<string, Border>> = {
   model: { may: ["lib"], because: "model holds shared types; it imports only lib." },
   edge: { may: ["lib"], because: "edge knows the platform's API and nothing else of Longwatch." },
   embedded: { may: ["lib"], because: "embedded starts Postgres and knows nothing of what is stored in it." },
+  storage: {
+    may: ["model", "lib"],
+    because: "storage keeps files; app and cli hand it to whoever reads or writes the archive.",
+  },
   queue: { may: ["lib"], because: "queue is handed its jobs by app." },
   emulator: {
     may: ["lib", "edge"],
@@ -83,7 +88,8 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   "drizzle-orm": ["db"],
   "drizzle-orm/*": ["db"],
   "@duckdb/node-api": ["db"],
-  undici: ["edge", "delivery"],
+  undici: ["edge", "delivery", "storage"],
+  aws4fetch: ["storage"],
   nodemailer: ["delivery"],
   fastify: ["http", "app"],
   "fastify/*": ["http", "app"],

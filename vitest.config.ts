@@ -4,7 +4,9 @@ import { pathToFileURL } from "node:url";
 import { defineConfig } from "vitest/config";
 import { LongFilesFirst } from "./test/support/long-files-first.ts";
 
-const QUICK_IMPORTS = `--import=${pathToFileURL(path.join(import.meta.dirname, "test/support/quick-imports.mjs")).href}`;
+/** Returns the option with which a process of the run loads a file of test/support first. */
+const load = (name: string) =>
+  `--import=${pathToFileURL(path.join(import.meta.dirname, "test", "support", name)).href}`;
 
 export default defineConfig({
   test: {
@@ -22,11 +24,11 @@ export default defineConfig({
     testTimeout: 240_000,
     hookTimeout: 240_000,
     expect: { poll: { timeout: 60_000 } },
-    execArgv: [QUICK_IMPORTS],
-    // Processes that tests start need not compile the service anew, each of them.
+    execArgv: [load("quick-imports.mjs")],
+    // For the processes that tests start: they need not compile the service anew, each of them.
     env: {
       NODE_COMPILE_CACHE: path.join(import.meta.dirname, "node_modules", ".cache", "node-compile"),
-      NODE_OPTIONS: [process.env["NODE_OPTIONS"] ?? "", QUICK_IMPORTS].join(" ").trim(),
+      NODE_OPTIONS: [process.env["NODE_OPTIONS"] ?? "", load("quick-start.mjs")].join(" ").trim(),
     },
   },
 });

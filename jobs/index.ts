@@ -47,7 +47,6 @@ export interface JobSettings {
   readonly pollEveryMs: number;
   /** Period of the short passes over today's list while they bring nothing new. */
   readonly shortPassEveryMs: number;
-  readonly detectEveryMs: number;
   /** Period of comparing hours with the platform's counts, and of sealing. */
   readonly proveEveryMs: number;
   /** The age of a sealed hour at which its last comparison is added to its evidence. */
@@ -194,8 +193,9 @@ export function listTicks(zoneIds: readonly number[], settings: JobSettings): re
       everyMs: settings.archiveAfterMs === null ? 60 * MINUTE_MS : MINUTE_MS,
       payloads: [{}],
     },
-    { job: "detect-spikes", everyMs: settings.detectEveryMs, payloads: [{}] },
-    { job: "detect-sources", everyMs: settings.detectEveryMs, payloads: [{}] },
+    // Every roll-up that the detectors can use enqueues them. The ticks make up for a lost enqueue.
+    { job: "detect-spikes", everyMs: 30_000, payloads: [{}] },
+    { job: "detect-sources", everyMs: 30_000, payloads: [{}] },
     // Runs even with nothing due, because messages are copied to the fallback channel by their age.
     { job: "deliver-alerts", everyMs: MINUTE_MS, payloads: [{}] },
     { job: "sweep", everyMs: 10_000, payloads: [{}] },

@@ -30,13 +30,13 @@ const launch = JSON.parse(readFileSync(path.join(root, "src", "app", "launch.jso
 const print = (text) => process.stdout.write(`${text}\n`);
 const complain = (text) => process.stderr.write(`${text}\n`);
 
-const GATE = [
+/** Checks of the gate that run at the same time: most of them use one core. */
+const CHECKS = [
   ["tsc", "--noEmit"],
   ["tsc", "--noEmit", "--project", "src/console"],
   ["oxlint", "--type-aware", "--deny-warnings", "src", "db", "jobs", "test"],
   ["biome", "check"],
   ["knip"],
-  ["vitest", "run"],
 ];
 
 const digest = () => createHash("sha256").update(readFileSync(lockFile)).digest("hex");
@@ -67,6 +67,35 @@ function run(command, args, stdio = "inherit") {
   const { status, error } = spawnSync(command, args, { cwd: root, stdio, env: environment() });
   if (error) complain(`${command} did not start: ${error.message}`);
   if (status !== 0) process.exit(status ?? 1);
+}
+
+/** Runs the checks and then the tests. The exit code is that of the first failure in the order of the list. */
+async function runGate() {
+  const codes = await Promise.all(CHECKS.map(runCheck));
+  const failed = codes.find((code) => code !== 0);
+  if (failed !== undefined) process.exit(failed);
+  print("\n== vitest run");
+  run(path.join(bin, "vitest"), ["run"]);
+}
+
+/** Runs a check and prints its output when it ends, so that the outputs do not mix. Returns its exit code. */
+function runCheck([tool, ...args]) {
+  const env = process.stdout.isTTY ? { FORCE_COLOR: "1", ...environment() } : environment();
+  const child = spawn(path.join(bin, tool), args, { cwd: root, stdio: ["ignore", "pipe", "pipe"], env });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding("utf8").on("data", (text) => {
+      output += text;
+    });
+  child.on("error", (error) => {
+    output += `${tool} did not start: ${error.message}`;
+  });
+  return new Promise((resolve) => {
+    child.on("close", (code) => {
+      print(`\n== ${[tool, ...args].join(" ")}\n${output.trimEnd()}`);
+      resolve(code !== null && code >= 0 ? code : 1);
+    });
+  });
 }
 
 const consoleSources = path.join(root, "src", "console");
@@ -168,10 +197,7 @@ if (!isInstalled()) {
 }
 switch (process.argv[2]) {
   case "gate":
-    for (const [tool, ...args] of GATE) {
-      print(`\n== ${[tool, ...args].join(" ")}`);
-      run(path.join(bin, tool), args);
-    }
+    await runGate();
     break;
   case "build-console":
     process.exitCode = buildConsole("inherit").status ?? 1;

@@ -45,7 +45,8 @@ export async function readNewestAlerts(
   const rows = await db
     .selectDistinctOn([alerts.fingerprint])
     .from(alerts)
-    .where(inArray(alerts.fingerprint, [...fingerprints]))
+    // One parameter however many there are: a statement may have 65,535.
+    .where(sql`${alerts.fingerprint} = any(${sql.param([...fingerprints])}::text[])`)
     .orderBy(alerts.fingerprint, desc(alerts.id));
   return new Map(rows.map((row) => [row.fingerprint, row]));
 }
@@ -59,7 +60,7 @@ export async function lockSpike(tx: Queryable, id: number): Promise<SpikeRow | n
 /** The members that one transition changes. */
 export type AlertChange = Pick<
   AlertRow,
-  "state" | "transition" | "transitions" | "kind" | "spikeId" | "resolvedAt"
+  "state" | "transition" | "transitions" | "kind" | "spikeId" | "resolvedAt" | "zoneId"
 >;
 
 /** Inserts an alert. Returns null when the fingerprint already has an unresolved alert. */

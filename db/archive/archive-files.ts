@@ -1,5 +1,6 @@
-import { and, eq, isNull, sql } from "drizzle-orm";
+import { and, eq, isNotNull, isNull, sql } from "drizzle-orm";
 import type { ArchiveKind } from "../../src/model/archive-layout.ts";
+import type { NamedFile } from "../../src/model/archive-storage.ts";
 import type { Queryable } from "../client.ts";
 import { archiveFiles } from "../schema/archive-files.ts";
 
@@ -21,6 +22,8 @@ export interface NewArchiveFile {
   readonly hours: readonly number[];
   readonly sum: bigint;
   readonly format: number;
+  /** Whether the file is in the bucket. */
+  readonly isUploaded: boolean;
 }
 
 /**
@@ -28,7 +31,7 @@ export interface NewArchiveFile {
  * searches read the new ones.
  */
 export async function enterFiles(tx: Queryable, files: readonly NewArchiveFile[]): Promise<void> {
-  for (const { firstAt, lastAt, sum, hours, ...file } of files) {
+  for (const { firstAt, lastAt, sum, hours, isUploaded, ...file } of files) {
     await retireFiles(tx, file);
     const values = {
       ...file,
@@ -36,6 +39,7 @@ export async function enterFiles(tx: Queryable, files: readonly NewArchiveFile[]
       firstAt: firstAt === null ? null : new Date(firstAt),
       lastAt: lastAt === null ? null : new Date(lastAt),
       sum: String(sum),
+      uploadedAt: isUploaded ? sql`now()` : null,
     };
     await tx
       .insert(archiveFiles)
@@ -75,8 +79,26 @@ export async function retireFiles(
   return retired.length > 0;
 }
 
-export async function countValidFiles(db: Queryable): Promise<number> {
-  return db.$count(archiveFiles, isNull(archiveFiles.retiredAt));
+/** Returns the number of valid files; `uploaded`: of those in the bucket. */
+export async function countValidFiles(db: Queryable, scope: "all" | "uploaded"): Promise<number> {
+  const isUploaded = scope === "all" ? undefined : isNotNull(archiveFiles.uploadedAt);
+  return db.$count(archiveFiles, and(isNull(archiveFiles.retiredAt), isUploaded));
+}
+
+/** Returns the valid files that are only in the folder, oldest day first. */
+export async function listNotUploaded(db: Queryable): Promise<ManifestRow[]> {
+  return db
+    .select()
+    .from(archiveFiles)
+    .where(and(isNull(archiveFiles.retiredAt), isNull(archiveFiles.uploadedAt)))
+    .orderBy(archiveFiles.day, archiveFiles.zoneId, archiveFiles.kind);
+}
+
+/** Notes that a file is in the bucket. */
+export async function markUploaded(db: Queryable, { path, sha256 }: NamedFile): Promise<void> {
+  await db.execute(
+    sql`update archive_files set uploaded_at = now() where path = ${path} and sha256 = ${sha256}`,
+  );
 }
 
 interface FileScope {

@@ -2,20 +2,24 @@ import { randomUUID } from "node:crypto";
 import { rm } from "node:fs/promises";
 import path from "node:path";
 import { LRUCache } from "lru-cache";
-import { hashFile } from "../../src/lib/hash-file.ts";
+import { untilAborted } from "../../src/lib/until-aborted.ts";
+import type { ArchiveStorage } from "../../src/model/archive-storage.ts";
+import { StorageError } from "../../src/model/storage-error.ts";
 import type { Duckdb, RunOptions } from "../duckdb/duckdb.ts";
 import { DuckdbError } from "../duckdb/duckdb-error.ts";
 import type { DuckdbStatement } from "../duckdb/duckdb-messages.ts";
 import { ArchiveDamagedError } from "./archive-damaged-error.ts";
 import type { ArchiveFile } from "./archived-days.ts";
+import { bringFile, locateFile } from "./bring-file.ts";
 
+/** Files of a bucket that one search fetches at once. */
+const MOST_FETCHES = 6;
 /** Files whose hash was found to be right in this process. */
 const MOST_CHECKED = 100_000;
 
 export interface ArchiveReaderOptions {
   readonly duckdb: Duckdb;
-  /** Absolute; the manifest's paths are relative to it. */
-  readonly folder: string;
+  readonly storage: ArchiveStorage;
   /** Absolute folder, which exists, for files that one search needs. DuckDB may read and write there. */
   readonly scratch: string;
   /** Time limit of the statements of one call. Default: none. */
@@ -56,17 +60,17 @@ interface Statement {
 
 /** Reads the archive's files through DuckDB. */
 export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReader {
-  const { duckdb, folder, scratch, timeoutMs } = options;
+  const { duckdb, storage, scratch, timeoutMs } = options;
   /** Hash by path: a file of the same name with other content is another file. */
   const checked = new LRUCache<string, string>({ max: MOST_CHECKED });
   const damaged = new Set<string>();
-  const pathOf = (file: ArchiveFile) => path.join(folder, ...file.path.split("/"));
+  const pathOf = (file: ArchiveFile) => locateFile(storage, file);
 
   const checking = new Map<string, Promise<void>>();
 
   /** Searches that need the same file wait for one check of it. */
-  function check(file: ArchiveFile): Promise<void> | undefined {
-    if (checked.get(file.path) === file.sha256) return undefined;
+  async function check(file: ArchiveFile): Promise<void> {
+    if (checked.get(file.path) === file.sha256 && (await storage.touch(file))) return;
     const key = `${file.path} ${file.sha256}`;
     const known = checking.get(key);
     if (known !== undefined) return known;
@@ -76,18 +80,48 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
   }
 
   async function compare(file: ArchiveFile): Promise<void> {
-    const fail = (problem: string) => {
-      const error = new ArchiveDamagedError(file, problem);
-      damaged.add(file.path);
-      options.onDamaged?.(error);
-      return error;
-    };
-    const { sha256 } = await hashFile(pathOf(file)).catch((thrown: NodeJS.ErrnoException) => {
-      throw fail(thrown.code === "ENOENT" ? "is missing" : "cannot be read");
+    await bringFile(storage, file).catch((thrown: unknown) => {
+      if (thrown instanceof ArchiveDamagedError) {
+        damaged.add(file.path);
+        options.onDamaged?.(thrown);
+      }
+      throw thrown;
     });
-    if (sha256 !== file.sha256) throw fail("does not have the content that was archived");
     checked.set(file.path, file.sha256);
     if (damaged.delete(file.path)) options.onWhole?.(file);
+  }
+
+  /** Files of a bucket are fetched several at a time. The fetching goes on without a caller that has gone. */
+  async function checkAll(files: readonly ArchiveFile[], signal: AbortSignal | undefined): Promise<void> {
+    const rest = files.values();
+    let isOver = false;
+    const checkRest = async () => {
+      for (const file of rest) {
+        if (isOver) return;
+        await untilAborted(check(file), signal);
+        signal?.throwIfAborted();
+      }
+    };
+    const workers = Array.from({ length: storage.isBucket ? MOST_FETCHES : 1 }, checkRest);
+    await Promise.all(workers).finally(() => {
+      isOver = true;
+    });
+  }
+
+  /** The time limit of a search is also that of fetching its files. */
+  async function fetchAll(files: readonly ArchiveFile[], signal: AbortSignal | undefined): Promise<void> {
+    const limit = timeoutMs === undefined || !storage.isBucket ? undefined : AbortSignal.timeout(timeoutMs);
+    const signals = [signal, limit].filter((one) => one !== undefined);
+    try {
+      await checkAll(files, AbortSignal.any(signals));
+    } catch (thrown) {
+      if (limit === undefined || thrown !== limit.reason) throw thrown;
+      const day = files.find((file) => checked.get(file.path) !== file.sha256)?.day ?? null;
+      throw new StorageError(
+        `fetching the files took longer than ${timeoutMs} ms; the cache keeps what was fetched`,
+        { day },
+      );
+    }
   }
 
   async function run(statements: readonly DuckdbStatement[], runOptions: RunOptions): Promise<string[]> {
@@ -103,20 +137,21 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
   return {
     pathOf,
     async read(files, statements, signal) {
-      for (const file of files) {
-        await check(file);
-        signal?.throwIfAborted();
-      }
+      const release = storage.hold(files);
+      const attempt = async () => {
+        await fetchAll(files, signal);
+        return run(statements, { signal, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
+      };
       try {
-        return await run(statements, { signal, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
+        return await attempt();
       } catch (thrown) {
         if (!(thrown instanceof DuckdbError) || thrown.code !== "DUCKDB_FILE") throw thrown;
-        // A file has changed since it was checked: which one, its hash says.
-        for (const file of files) {
-          checked.delete(file.path);
-          await check(file);
-        }
-        throw thrown;
+        // A file has changed since it was checked: its hash says which one. A cached file may only have been removed by
+        // another process.
+        for (const file of files) checked.delete(file.path);
+        return await attempt();
+      } finally {
+        release();
       }
     },
     scratchFile() {

@@ -1,16 +1,14 @@
 import { sql } from "drizzle-orm";
 import { clampTime, DAY_MS } from "../../src/lib/units.ts";
+import type { NamedFile } from "../../src/model/archive-storage.ts";
 import { toDay } from "../../src/model/horizon.ts";
 import type { Span } from "../../src/model/span.ts";
 import type { Queryable } from "../client.ts";
 
 /** A valid file of the manifest. */
-export interface ArchiveFile {
+export interface ArchiveFile extends NamedFile {
   /** UTC, `yyyy-mm-dd`. */
   readonly day: string;
-  /** Relative to the archive folder. */
-  readonly path: string;
-  readonly sha256: string;
 }
 
 /** A day of a zone that its file answers for, whether or not Postgres still has its events. */
@@ -32,26 +30,26 @@ export async function readArchivedDays(
     day: string;
     path: string;
     sha256: string;
+    bytes: number;
     rows: number;
-    records: string | null;
-    recordsSha256: string | null;
+    records: NamedFile | null;
   }>(sql`
-    select e.day::text, e.path, e.sha256, e.rows, r.path as records, r.sha256 as "recordsSha256"
+    select e.day::text, e.path, e.sha256, e.bytes::float8, e.rows, case when r.path is not null
+      then jsonb_build_object('path', r.path, 'sha256', r.sha256, 'bytes', r.bytes) end as records
     from archive_files e
       left join archive_files r on r.zone_id = e.zone_id and r.day = e.day and r.kind = 'records' and r.retired_at is null
     where e.zone_id = ${zoneId}::integer and e.day between ${first}::date and ${end}::date and e.kind = 'events'
       and e.retired_at is null
     order by e.day`);
-  return found.rows.flatMap(({ day, path, sha256, rows, records, recordsSha256 }) => {
+  return found.rows.flatMap(({ day, rows, records, ...file }) => {
     const startsAt = Date.parse(`${day}T00:00:00Z`);
     if (startsAt >= to) return [];
     return {
       from: startsAt,
       to: startsAt + DAY_MS,
       rows,
-      events: { day, path, sha256 },
-      records:
-        records === null || recordsSha256 === null ? null : { day, path: records, sha256: recordsSha256 },
+      events: { day, ...file },
+      records: records === null ? null : { day, ...records },
     };
   });
 }

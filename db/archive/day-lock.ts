@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import type pg from "pg";
 import { DAY_MS } from "../../src/lib/units.ts";
+import { toDay } from "../../src/model/horizon.ts";
 import type { Queryable } from "../client.ts";
 import { inOneTrip } from "../postgres/one-trip.ts";
 
@@ -27,7 +28,7 @@ export async function holdDays(
     keepArchiveWaiting(tx, from, to),
     tx.execute<{ day: string }>(sql`
       select day::text from archive_files
-      where zone_id = ${zoneId} and day between ${new Date(firstAt)}::date and ${new Date(lastAt)}::date
+      where zone_id = ${zoneId} and day between ${toDay(firstAt)}::date and ${toDay(lastAt)}::date
         and kind = 'events' and retired_at is null`),
   ]);
   return new Set(found.rows.map(({ day }) => day));

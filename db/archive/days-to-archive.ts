@@ -3,7 +3,13 @@ import type { Queryable } from "../client.ts";
 import type { ZoneDay } from "./day-source.ts";
 
 /** Why a zone's day is not archived yet; null if it can be archived now. */
-type WaitingFor = "open hours" | "missing hours" | "held events" | "stale minutes" | "an erasure";
+type WaitingFor =
+  | "open hours"
+  | "missing hours"
+  | "held events"
+  | "held records"
+  | "stale minutes"
+  | "an erasure";
 
 export interface DayToArchive extends ZoneDay {
   readonly waitingFor: WaitingFor | null;
@@ -50,6 +56,7 @@ export async function listDaysToArchive(
         < extract(epoch from to_at - greatest(from_at, least(d.since, to_at))) / 3600 then 'missing hours'
       when exists (select from held_events h where h.zone_id = d.zone_id and h.occurred_at >= from_at and h.occurred_at < to_at)
         then 'held events'
+      when exists (select from held_blocks h where h.zone_id = d.zone_id and h.day = d.day) then 'held records'
       when exists (select from dirty_buckets b where b.zone_id = d.zone_id and b.minute >= from_at and b.minute < to_at)
         then 'stale minutes'
       when ${isBeingErased(sql`d.zone_id`, sql`from_at`)} then 'an erasure'

@@ -1,16 +1,20 @@
-import { and, eq, gte, lt, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, gte, lt, sql } from "drizzle-orm";
 import type { CoverageHour } from "../../src/model/covered-hour.ts";
 import type { Queryable } from "../client.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
 
-/** Returns the hours with a row that begin in [from, to), epoch ms, oldest first. */
+/**
+ * Returns the hours with a row that begin in [from, to), epoch ms, oldest first. Without the evidence, which is most of a
+ * row, `evidence` is null.
+ */
 export async function readCoverageHours(
   db: Queryable,
   zoneId: number,
-  { from, to }: { from: number; to: number },
+  { from, to, hasEvidence = true }: { from: number; to: number; hasEvidence?: boolean },
 ): Promise<CoverageHour[]> {
+  const { passes: _, evidence, ...columns } = getTableColumns(coverageWindows);
   const rows = await db
-    .select()
+    .select({ ...columns, evidence: hasEvidence ? evidence : sql<unknown>`null` })
     .from(coverageWindows)
     .where(
       and(
@@ -20,7 +24,7 @@ export async function readCoverageHours(
       ),
     )
     .orderBy(coverageWindows.startsAt);
-  return rows.map(({ zoneId: _zoneId, passes: _passes, ...row }) => ({
+  return rows.map(({ zoneId: _zoneId, ...row }) => ({
     ...row,
     startsAt: row.startsAt.getTime(),
     searchedThrough: row.searchedThrough?.getTime() ?? null,

@@ -97,7 +97,7 @@ export async function proveAnew(
   const starts = hours.map((hour) => new Date(hour));
   await tx
     .update(coverageWindows)
-    .set({ proofFrom: new Date(atMs) })
+    .set({ proofFrom: sql`greatest(${coverageWindows.proofFrom}, ${new Date(atMs)}::timestamptz)` })
     .where(
       and(
         eq(coverageWindows.zoneId, zoneId),

@@ -37,11 +37,9 @@ export interface HourToReopen {
   /** Epoch ms. */
   readonly startsAt: number;
   readonly reason: string;
-  /** True if every look has to be made again; false if only those of the changed routes. */
-  readonly isProvenAnew: boolean;
 }
 
-/** Withdraws the seals of those hours that are sealed. Returns these hours. */
+/** Withdraws the seals of those hours that are sealed. Looks from before `atMs` prove nothing. Returns these hours. */
 export async function reopenHours(
   tx: Queryable,
   zoneId: number,
@@ -50,10 +48,9 @@ export async function reopenHours(
 ): Promise<number[]> {
   const reopened: number[] = [];
   const at = new Date(atMs);
-  for (const { startsAt, reason, isProvenAnew } of [...hours].sort((a, b) => a.startsAt - b.startsAt)) {
+  for (const { startsAt, reason } of [...hours].sort((a, b) => a.startsAt - b.startsAt)) {
     const { rowCount } = await tx.execute(sql`
-      update coverage_windows set ${reopening(sql`true`, at, reason)}
-        ${isProvenAnew ? sql`, proof_from = ${at}` : sql``}
+      update coverage_windows set ${reopening(sql`true`, at, reason)}, proof_from = ${at}
       where zone_id = ${zoneId} and starts_at = ${new Date(startsAt)} and state = 'sealed'
         and starts_at > ${new Date(atMs - REOPENED_FOR_MS)}`);
     if (rowCount === 1) reopened.push(startsAt);

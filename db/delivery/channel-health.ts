@@ -35,7 +35,7 @@ export async function readFailingChannels(
     join notifications n on n.channel = c.channel and n.last_error is not null and (
       ${isDead(sql`n`)}
         and n.next_attempt_at >= least(last.at, now() - ${grace})
-      or n.state in ('pending', 'sending') and n.created_at < now() - ${grace} and last.at < now() - ${grace})
+      or n.state in ('pending', 'sending') and coalesce(n.replayed_at, n.created_at) < now() - ${grace} and last.at < now() - ${grace})
     group by c.channel order by c.channel`);
   const clock = await db.execute<{ now: number }>(
     sql`select floor(extract(epoch from now()) * 1000)::float8 as now`,

@@ -1,6 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
-import { NOT_SHOWN, ORPHANED, SUPERSEDED } from "../service/last-errors.ts";
+import { isDeferred, NOT_SHOWN, ORPHANED, SUPERSEDED } from "../service/last-errors.ts";
 
 /** Reasons whose message is complete without the earlier ones. */
 const SAYS_ALL = sql`('first', 'worse', 'repeat')`;
@@ -55,16 +55,21 @@ export async function dropNeedless(
   return superseded + (await dropOrphanedResolves(tx, channel, alertIds));
 }
 
-/** Returns the open transitions of the row's alert on its channel that come before the row. */
+/** Returns the open transitions of the row's alert on its channel that come before the row and delay it. */
 export function earlierOpen(row: SQL): SQL {
   return sql`select from notifications earlier where earlier.alert_id = ${row}.alert_id
-    and earlier.channel = ${row}.channel and earlier.transition < ${row}.transition and earlier.state not in ${CLOSED}`;
+    and earlier.channel = ${row}.channel and earlier.transition < ${row}.transition and earlier.state not in ${CLOSED}
+    and not ${isDeferred(sql`earlier`)}`;
 }
 
-/** Returns the reason of the last delivered transition before `row` that was not an addition, or null. */
+/**
+ * Returns the reason of the last transition before `row` that was not an addition and that was delivered, or of which
+ * a part or some recipients were reached; null if there is none.
+ */
 function lastNotifying(row: SQL): SQL {
   return sql`(select notifying.reason from notifications notifying where notifying.alert_id = ${row}.alert_id
-    and notifying.channel = ${row}.channel and notifying.transition < ${row}.transition and notifying.state = 'delivered'
+    and notifying.channel = ${row}.channel and notifying.transition < ${row}.transition
+    and (notifying.state = 'delivered' or notifying.provider_reference is not null)
     and notifying.reason not in ${SAYS_LITTLE} order by notifying.transition desc limit 1)`;
 }
 
@@ -81,7 +86,7 @@ async function dropSuperseded(tx: Queryable, channel: string, alertIds: number[]
         where l.alert_id = n.alert_id and l.channel = n.channel and l.transition > n.transition and l.state not in ${CLOSED}
           and (
             ${saysAllOf(sql`l`, sql`n`)}
-            or (l.reason = 'resolved' and n.reason in ${SAYS_LITTLE})
+            or (l.reason = 'resolved' and (n.reason in ${SAYS_LITTLE} or ${isDeferred(sql`n`)}))
             or (l.reason = 'resolved' and n.reason in ${SAYS_ALL} and coalesce(${lastNotifying(sql`n`)} in ${SAYS_ALL}, false))
           )
       ) later

@@ -17,7 +17,8 @@ const DEAD_SINCE = sql`interval '1 day'`;
 
 /**
  * Returns the messages to copy to the fallback channel: those that are undelivered for longer than `afterMs`, those that
- * were given up, and the resolve of every alert that was copied before. Skips what the fallback channel has or gets anyway.
+ * were given up, and the resolve of every alert that was copied before. Skips what the fallback channel has or gets
+ * anyway, and messages that were delivered once and are only sent again to keep an alert open.
  */
 export async function readOverdue(
   db: Queryable,
@@ -28,11 +29,11 @@ export async function readOverdue(
       n.content
     from notifications n
     where n.channel <> ${fallback} and n.reason not in ('advice', 'acknowledged') and n.id in (
-        select late.id from notifications late where late.state in ('pending', 'sending')
+        select late.id from notifications late where late.state in ('pending', 'sending') and late.delivered_at is null
           and late.created_at < now() - ${afterMs}::double precision * interval '1 millisecond'
         union
         select dead.id from notifications dead
-          where ${isDead(sql`dead`)} and dead.next_attempt_at > now() - ${DEAD_SINCE}
+          where ${isDead(sql`dead`)} and dead.delivered_at is null and dead.next_attempt_at > now() - ${DEAD_SINCE}
         union
         select ended.id from notifications copied join notifications ended on ended.alert_id = copied.alert_id
           where copied.stands_in_for is not null and copied.channel = ${fallback} and ended.channel = copied.stands_in_for

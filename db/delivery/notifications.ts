@@ -50,6 +50,19 @@ export async function readDueChannels(db: Queryable): Promise<string[]> {
   return due.map(({ channel }) => channel);
 }
 
+/** Longer than the longest Retry-After that is obeyed, which is longer than every other pause. */
+export const LONGEST_PAUSE = sql`interval '61 minutes'`;
+
+/**
+ * Makes the rows due that wait for longer than any row may. They were written while Postgres's clock was ahead.
+ * Returns the number of rows.
+ */
+export async function hastenMisdated(db: Queryable): Promise<number> {
+  const { rowCount } = await db.execute(sql`update notifications n set next_attempt_at = now()
+    where n.state in ${OPEN} and n.next_attempt_at > now() + ${LONGEST_PAUSE}`);
+  return rowCount ?? 0;
+}
+
 /**
  * Takes up to `limit` due rows of a channel, at most one per alert, and leases them as `sending` for `leaseMs`. A row
  * of a sender that died is taken over when its lease is over. A row is never taken while an earlier transition of its
@@ -60,6 +73,7 @@ export async function readDueChannels(db: Queryable): Promise<string[]> {
  * that does not notify;
  * - advice or an acknowledgement of an alert that was resolved meanwhile;
  * - a resolve whose firing never arrived;
+ * - a firing that some recipients have and others deferred, once the resolve waits behind it;
  * - a firing that would only update a known alert, once the resolve waits behind it.
  * So an outage that outlasts an episode leaves one firing, the newest, and one resolve. With nothing claimed and
  * nothing dropped, nothing is due.
@@ -98,8 +112,11 @@ export async function lockDigestCandidates(
           notifications.id,
           due.map(({ id }) => id),
         ),
-        // A digest notifies, so a row that only updates a message in place is sent alone.
-        sql`${notifications.state} in ${OPEN} and ${notifications.digestKey} is null and not ${isQuiet(sql`${notifications}`)}`,
+        // A digest notifies and edits nothing. So a row that only updates a message in place is sent alone, and the
+        // end of an alert whose message can be edited. A message of which a part was accepted goes on alone.
+        sql`${notifications.state} in ${OPEN} and ${notifications.digestKey} is null
+          and ${notifications.providerReference} is null and not ${isQuiet(sql`${notifications}`)}
+          and not (${notifications.reason} = 'resolved' and ${lastReference(sql`${notifications}`)} is not null)`,
       ),
     )
     .orderBy(sql`(${notifications.content} ->> 'zoneId')`, notifications.reason, notifications.id);
@@ -139,6 +156,17 @@ export async function claimBegunDigest(
   return { digestKey, notifications: await claim(tx, ids, leaseMs) };
 }
 
+/** Takes the oldest due row out of its digest, for good. Returns false if no digest is due. */
+export async function releaseFromDigest(tx: Queryable, channel: string): Promise<boolean> {
+  const released = await tx.execute(sql`
+    with oldest as materialized (
+      select n.id from notifications n
+      where n.channel = ${channel} and n.state in ${OPEN} and n.next_attempt_at <= now() and n.digest_key <> ''
+      order by n.id limit 1 for update of n skip locked)
+    update notifications n set digest_key = '' from oldest where n.id = oldest.id`);
+  return (released.rowCount ?? 0) > 0;
+}
+
 /** Locks the due rows without an open row before them, or with only rows before them that they make needless. */
 async function lockDue(
   tx: Queryable,
@@ -163,10 +191,8 @@ async function claim(tx: Queryable, ids: number[], leaseMs: number): Promise<Cla
     where n.id in ${ids} and n.state in ${OPEN} and not exists (${earlierOpen(sql`n`)})
     returning n.id, n.alert_id, n.transition, n.channel, n.attempts, n.dedupe_key, n.content,
       n.provider_reference as progress,
-      extract(epoch from now() - coalesce(n.replayed_at, n.created_at)) * 1000 as age_ms, (
-        select earlier.provider_reference from notifications earlier where earlier.alert_id = n.alert_id
-          and earlier.channel = n.channel and earlier.state = 'delivered' and earlier.provider_reference is not null
-        order by earlier.transition desc limit 1) as provider_reference`);
+      extract(epoch from now() - coalesce(n.replayed_at, n.created_at)) * 1000 as age_ms,
+      ${lastReference(sql`n`)} as provider_reference`);
   const rows = claimed.rows.map((row) => ({
     id: Number(row.id),
     alertId: Number(row.alert_id),
@@ -181,6 +207,17 @@ async function claim(tx: Queryable, ids: number[], leaseMs: number): Promise<Cla
   }));
   // A digest that is sent again has to have the same bytes.
   return rows.sort((one, other) => one.id - other.id);
+}
+
+/**
+ * Returns the provider reference of the newest delivered transition of the row's alert on its channel. A message that
+ * is being sent again to keep its alert open was delivered before.
+ */
+function lastReference(row: SQL): SQL {
+  return sql`(select earlier.provider_reference from notifications earlier where earlier.alert_id = ${row}.alert_id
+    and earlier.channel = ${row}.channel and earlier.provider_reference is not null
+    and (earlier.state = 'delivered' or earlier.delivered_at is not null)
+    order by earlier.transition desc limit 1)`;
 }
 
 /** Returns the moment `delayMs` from now on Postgres's clock. */

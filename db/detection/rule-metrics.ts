@@ -206,6 +206,6 @@ export async function askRulesAgain(
   dueAtMs: number,
 ): Promise<void> {
   await db.execute(sql`
-    update rule_snapshots set due_at = least(due_at, ${new Date(dueAtMs)})
-    where zone_id = ${zoneId} and rule_id = any(${sql.param([...ruleIds])}::text[])`);
+    update rule_snapshots set due_at = ${new Date(dueAtMs)}
+    where zone_id = ${zoneId} and rule_id = any(${sql.param([...ruleIds])}::text[]) and due_at > ${new Date(dueAtMs)}`);
 }

@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 import type { StoredSources } from "../../src/model/stored-sources.ts";
 import type { Queryable } from "../client.ts";
 import { wafEvents } from "../schema/waf-events.ts";
@@ -17,30 +17,91 @@ export interface StoredSourceEvent {
   readonly url: string | null;
 }
 
-/** Minutes per statement, and the most events that are read of them. More of a flood would not change its counts. */
+/** Minutes of the first statement, and the most events that are read of them. More of a flood would not change its counts. */
 const SLICE_MINUTES = 5;
 export const SLICE_EVENTS = 100_000;
+const LONGEST_SLICE = 120;
+/** A slice with fewer events than this makes the next one longer. */
+const FEW_EVENTS = 2_000;
 
-/**
- * Yields the events of the minutes [from, to) in the order of time, with what the source series read of them. A
- * person who was erased has no address.
- */
+const MINUTE = sql`floor(date_part('epoch', occurred_at) / 60)::integer as minute`;
+/** The fields that the series count. A person who was erased has no address. */
+const COUNTED = sql`${MINUTE}, left(rule_id, 300) as "ruleId", nullif(left(ip, 300), 'erased') as ip, left(asn, 300) as asn,
+  left(ja4, 300) as ja4, left(ua, 300) as ua, left(url, 1024) as url`;
+
+/** Yields the events of the minutes [from, to) in the order of time, with what the source series read of them. */
 export async function* readSourceEvents(
   db: Queryable,
   { zoneId, from, to }: { zoneId: number; from: number; to: number },
 ): AsyncGenerator<readonly StoredSourceEvent[]> {
-  for (let start = from; start < to; start += SLICE_MINUTES) {
-    const end = Math.min(start + SLICE_MINUTES, to);
+  let minutes = SLICE_MINUTES;
+  for (let start = from; start < to; ) {
+    const end = Math.min(start + minutes, to);
     const { rows } = await db.execute<StoredSourceEvent & Record<string, unknown>>(sql`
-      select floor(extract(epoch from occurred_at) / 60)::integer as minute, left(rule_id, 300) as "ruleId",
-        nullif(left(ip, 300), 'erased') as ip, left(asn, 300) as asn, left(country, 300) as country,
-        left(ja4, 300) as ja4, left(ua, 300) as ua, left(url, 1024) as url
+      select ${COUNTED}, left(country, 300) as country
       from ${wafEvents} where zone_id = ${zoneId}
         and occurred_at >= to_timestamp(${start}::float8 * 60) and occurred_at < to_timestamp(${end}::float8 * 60)
       order by occurred_at limit ${SLICE_EVENTS}`);
+    if (rows.length >= SLICE_EVENTS && minutes > SLICE_MINUTES) {
+      minutes = SLICE_MINUTES;
+      continue;
+    }
     if (rows.length > 0) yield rows;
+    start = end;
+    minutes = rows.length < FEW_EVENTS ? Math.min(4 * minutes, LONGEST_SLICE) : SLICE_MINUTES;
   }
 }
+
+/** A part of a zone's time. Minutes are numbered since the epoch; `to` is exclusive. */
+export interface ZoneMinutes {
+  readonly zoneId: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+export type CountedSourceEvent = Omit<StoredSourceEvent, "country">;
+
+/**
+ * Returns the events of many zones, each in the order of time, with one statement. Returns null for a zone that has
+ * `limit` events or more.
+ */
+export async function readEventsOfZones(
+  db: Queryable,
+  zones: readonly ZoneMinutes[],
+  limit: number,
+): Promise<ReadonlyMap<number, readonly CountedSourceEvent[] | null>> {
+  const { rows } = await db.execute<CountedSourceEvent & { zoneId: number }>(sql`
+    select asked.zone_id as "zoneId", e.* from ${toAsked(zones)}
+    cross join lateral (
+      select ${COUNTED} from ${wafEvents} where zone_id = asked.zone_id and ${IN_ASKED}
+      order by occurred_at limit ${limit}) e`);
+  const found = Map.groupBy(rows, ({ zoneId }) => zoneId);
+  return new Map(
+    zones.map(({ zoneId }) => {
+      const events = found.get(zoneId) ?? [];
+      return [zoneId, events.length >= limit ? null : events];
+    }),
+  );
+}
+
+/** Returns how many events each part has, in the same order. */
+export async function countEventsOfZones(db: Queryable, zones: readonly ZoneMinutes[]): Promise<number[]> {
+  const { rows } = await db.execute<{ total: number }>(sql`
+    select e.total from ${toAsked(zones)}
+    cross join lateral (
+      select count(*)::integer as total from ${wafEvents} where zone_id = asked.zone_id and ${IN_ASKED}) e
+    order by asked.place`);
+  return rows.map(({ total }) => total);
+}
+
+function toAsked(zones: readonly ZoneMinutes[]): SQL {
+  const column = (read: (one: ZoneMinutes) => number) => sql.param(zones.map(read));
+  return sql`unnest(${column(({ zoneId }) => zoneId)}::integer[], ${column(({ from }) => from)}::float8[],
+    ${column(({ to }) => to)}::float8[]) with ordinality as asked(zone_id, from_minute, to_minute, place)`;
+}
+
+const IN_ASKED = sql`occurred_at >= to_timestamp(asked.from_minute * 60)
+  and occurred_at < to_timestamp(asked.to_minute * 60)`;
 
 /** SQL for the field by which a series names its sources, as the source series read it. */
 const KEY_COLUMNS = {
@@ -77,16 +138,19 @@ export async function readFirstSeen(
   return found.length === 0 ? null : found.reduce((one, other) => Math.min(one, other));
 }
 
-/** Returns the minute of the zone's first event from `from` on; null without any. */
-export async function readFirstEventMinute(
+/** Returns the minute of each zone's first event from `from` on. Zones without any are left out. */
+export async function readFirstEventMinutes(
   db: Queryable,
-  zoneId: number,
+  zoneIds: readonly number[],
   from: number,
-): Promise<number | null> {
-  const { rows } = await db.execute<{ minute: number | null }>(sql`
-    select floor(extract(epoch from min(occurred_at)) / 60)::integer as minute from ${wafEvents}
-    where zone_id = ${zoneId} and occurred_at >= to_timestamp(${from}::float8 * 60)`);
-  return rows[0]?.minute ?? null;
+): Promise<ReadonlyMap<number, number>> {
+  const { rows } = await db.execute<{ zoneId: number; minute: number }>(sql`
+    select asked.zone_id as "zoneId", e.minute from unnest(${sql.param(zoneIds)}::integer[]) as asked(zone_id)
+    cross join lateral (
+      select ${MINUTE} from ${wafEvents}
+      where zone_id = asked.zone_id and occurred_at >= to_timestamp(${from}::float8 * 60)
+      order by occurred_at limit 1) e`);
+  return new Map(rows.map(({ zoneId, minute }) => [zoneId, minute]));
 }
 
 /** Returns the different addresses of a rule in the minutes [from, to), `limit` at most. */

@@ -1,5 +1,4 @@
 import { sql } from "drizzle-orm";
-import { HOUR_MS } from "../../src/lib/units.ts";
 import { toDay } from "../../src/model/horizon.ts";
 import type { Queryable } from "../client.ts";
 
@@ -14,71 +13,141 @@ export interface SourceHour {
   readonly peaks: readonly number[] | null;
 }
 
-/** Returns a zone's rows from `fromHour` on, oldest first. */
+/** One hour of one zone. */
+export interface ZoneHourKey {
+  readonly zoneId: number;
+  readonly hour: number;
+}
+
+export interface CountedSourceHour extends ZoneHourKey {
+  /** The number of marks before the events were read. */
+  readonly marks: number;
+  readonly known: string;
+  readonly peaks: readonly number[];
+}
+
+/** The largest counts of an address on a UTC day, which is numbered since the epoch. */
+export interface AddressPeaks {
+  readonly zoneId: number;
+  readonly day: number;
+  readonly address: string;
+  readonly peaks: ArrayLike<number>;
+}
+
+/** Returns the rows of zones from `fromHour` on, oldest first. */
 export async function readSourceHours(
   db: Queryable,
-  zoneId: number,
+  zoneIds: readonly number[],
   fromHour: number,
-): Promise<SourceHour[]> {
-  const { rows } = await db.execute<SourceHour & Record<string, unknown>>(sql`
-    select (extract(epoch from starts_at) / 3600)::integer as hour, marks, is_stale as "isStale", known, peaks
-    from source_hours where zone_id = ${zoneId} and starts_at >= to_timestamp(${fromHour}::float8 * 3600)
-    order by starts_at`);
-  return rows;
+): Promise<ReadonlyMap<number, readonly SourceHour[]>> {
+  // One text per zone: a row and an array for every hour would take the driver ten times as long.
+  const { rows } = await db.execute<{ zoneId: number; hours: string }>(sql`
+    select zone_id as "zoneId", string_agg(concat_ws(',', (date_part('epoch', starts_at) / 3600)::integer, marks,
+      is_stale::integer, known, array_to_string(peaks, ',')), ';' order by starts_at) as hours
+    from source_hours where zone_id = any(${sql.param(zoneIds)}::integer[])
+      and starts_at >= to_timestamp(${fromHour}::float8 * 3600)
+    group by zone_id`);
+  return new Map(rows.map(({ zoneId, hours }) => [zoneId, hours.split(";").map(toSourceHour)]));
+}
+
+/** A fingerprint of known sources is empty or hexadecimal, so no comma is in it. */
+function toSourceHour(text: string): SourceHour {
+  const [hour, marks, isStale, known = "", ...peaks] = text.split(",");
+  return {
+    hour: Number(hour),
+    marks: Number(marks),
+    isStale: isStale === "1",
+    known,
+    peaks: peaks.length === 0 ? null : peaks.map(Number),
+  };
+}
+
+/** Returns the zones that have hours to count again. */
+export async function readStaleZones(db: Queryable, fromHour: number): Promise<number[]> {
+  const { rows } = await db.execute<{ zoneId: number }>(sql`
+    select distinct zone_id as "zoneId" from source_hours
+    where is_stale and starts_at >= to_timestamp(${fromHour}::float8 * 3600)`);
+  return rows.map(({ zoneId }) => zoneId);
+}
+
+/** Returns a text for each zone that changes when an hour of [fromHour, toHour) was counted again. */
+export async function readHourVersions(
+  db: Queryable,
+  zoneIds: readonly number[],
+  { fromHour, toHour }: { fromHour: number; toHour: number },
+): Promise<ReadonlyMap<number, string>> {
+  const { rows } = await db.execute<{ zoneId: number; version: string }>(sql`
+    select zone_id as "zoneId", sum(marks) || '/' || count(*) filter (where is_stale) as version
+    from source_hours where zone_id = any(${sql.param(zoneIds)}::integer[])
+      and starts_at >= to_timestamp(${fromHour}::float8 * 3600) and starts_at < to_timestamp(${toHour}::float8 * 3600)
+    group by zone_id`);
+  return new Map(rows.map(({ zoneId, version }) => [zoneId, version]));
 }
 
 /** Adds rows for hours that shall be counted, before their events are read: a later event then finds a row to mark. */
-export async function addSourceHours(db: Queryable, zoneId: number, hours: readonly number[]): Promise<void> {
+export async function addSourceHours(db: Queryable, hours: readonly ZoneHourKey[]): Promise<void> {
   if (hours.length === 0) return;
   await db.execute(sql`
     insert into source_hours (zone_id, starts_at)
-    select ${zoneId}, to_timestamp(hour::float8 * 3600) from unnest(${sql.param(hours)}::integer[]) as hour
+    select zone_id, to_timestamp(hour::float8 * 3600)
+    from unnest(${sql.param(hours.map(({ zoneId }) => zoneId))}::integer[],
+      ${sql.param(hours.map(({ hour }) => hour))}::integer[]) as asked(zone_id, hour)
     on conflict do nothing`);
 }
 
 /**
- * Stores a counted hour and the peaks of its addresses. The hour stays stale if it was marked since `marks` was read.
+ * Stores counted hours and the peaks of their addresses. An hour stays stale if it was marked since `marks` was read.
  * A day's peak never falls, because events are only added.
  */
-export async function storeSourceHour(
+export async function storeSourceHours(
   tx: Queryable,
-  zoneId: number,
-  { hour, marks }: Pick<SourceHour, "hour" | "marks">,
-  {
-    peaks,
-    addresses,
-    known,
-  }: {
-    readonly known: string;
-    readonly peaks: readonly number[];
-    readonly addresses: ReadonlyMap<string, ArrayLike<number>>;
-  },
+  hours: readonly CountedSourceHour[],
+  addresses: readonly AddressPeaks[],
 ): Promise<void> {
+  const column = <T>(read: (one: CountedSourceHour) => T) => sql.param(hours.map(read));
   await tx.execute(sql`
-    update source_hours set peaks = ${sql.param(peaks)}::integer[], known = ${known}, is_stale = marks <> ${marks}
-    where zone_id = ${zoneId} and starts_at = to_timestamp(${hour}::float8 * 3600)`);
-  if (addresses.size === 0) return;
-  const keys = [...addresses.keys()].sort();
-  const column = (place: number) => sql.param(keys.map((key) => addresses.get(key)?.[place] ?? 0));
+    update source_hours h set peaks = c.peaks::integer[], known = c.known, is_stale = h.marks <> c.marks
+    from unnest(${column(({ zoneId }) => zoneId)}::integer[], ${column(({ hour }) => hour)}::integer[],
+      ${column(({ marks }) => marks)}::integer[], ${column(({ known }) => known)}::text[],
+      ${column(({ peaks }) => `{${peaks.join()}}`)}::text[]) as c(zone_id, hour, marks, known, peaks)
+    where h.zone_id = c.zone_id and h.starts_at = to_timestamp(c.hour::float8 * 3600)`);
+  if (addresses.length === 0) return;
+  const field = <T>(read: (one: AddressPeaks) => T) => sql.param(addresses.map(read));
+  const peak = (place: number) => field(({ peaks }) => peaks[place] ?? 0);
   await tx.execute(sql`
     insert into source_usual as u (zone_id, day, address, peak3, peak15, peak60)
-    select ${zoneId}, ${dayOf(hour)}::date, a.* from unnest(${sql.param(keys)}::text[],
-      ${column(0)}::integer[], ${column(1)}::integer[], ${column(2)}::integer[]) as a
+    select zone_id, date '1970-01-01' + day, address, peak3, peak15, peak60
+    from unnest(${field(({ zoneId }) => zoneId)}::integer[], ${field(({ day }) => day)}::integer[],
+      ${field(({ address }) => address)}::text[], ${peak(0)}::integer[], ${peak(1)}::integer[],
+      ${peak(2)}::integer[]) as a(zone_id, day, address, peak3, peak15, peak60)
+    order by zone_id, day, address collate "C"
     on conflict (zone_id, day, address) do update set peak3 = greatest(u.peak3, excluded.peak3),
-      peak15 = greatest(u.peak15, excluded.peak15), peak60 = greatest(u.peak60, excluded.peak60)`);
+      peak15 = greatest(u.peak15, excluded.peak15), peak60 = greatest(u.peak60, excluded.peak60)
+    where (excluded.peak3, excluded.peak15, excluded.peak60) is distinct from (u.peak3, u.peak15, u.peak60)`);
 }
 
-/** Returns the daily peaks of a zone's addresses on the days [fromDay, toDay), which are numbered since the epoch. */
+/**
+ * Returns the daily peaks of the addresses of zones on the days [fromDay, toDay), which are numbered since the epoch.
+ * Leaves out an address that has fewer days than `atLeast`.
+ */
 export async function readSourceUsual(
   db: Queryable,
-  zoneId: number,
-  { fromDay, toDay }: { fromDay: number; toDay: number },
-): Promise<{ address: string; day: number; peaks: readonly number[] }[]> {
-  const { rows } = await db.execute<{ address: string; day: number; peaks: number[] }>(sql`
-    select address, day - date '1970-01-01' as day, array[peak3, peak15, peak60] as peaks from source_usual
-    where zone_id = ${zoneId} and day >= date '1970-01-01' + ${fromDay}::integer
-      and day < date '1970-01-01' + ${toDay}::integer`);
+  zoneIds: readonly number[],
+  { fromDay, toDay, atLeast = 1 }: { fromDay: number; toDay: number; atLeast?: number },
+): Promise<AddressDays[]> {
+  const { rows } = await db.execute<{ zoneId: number; address: string; days: AddressDays["days"] }>(sql`
+    select zone_id as "zoneId", address,
+      json_agg(json_build_array(day - date '1970-01-01', peak3, peak15, peak60)) as days
+    from source_usual where zone_id = any(${sql.param(zoneIds)}::integer[])
+      and day >= date '1970-01-01' + ${fromDay}::integer and day < date '1970-01-01' + ${toDay}::integer
+    group by zone_id, address having count(*) >= ${atLeast}`);
   return rows;
+}
+
+export interface AddressDays {
+  readonly zoneId: number;
+  readonly address: string;
+  readonly days: readonly (readonly [day: number, peak3: number, peak15: number, peak60: number])[];
 }
 
 /** Takes the days of [from, to] out of what is usual for an address. */
@@ -90,8 +159,4 @@ export async function forgetSourceDays(
   await tx.execute(sql`
     delete from source_usual where zone_id = ${zoneId} and address = ${address}
       and day between ${toDay(from.getTime())}::date and ${toDay(to.getTime())}::date`);
-}
-
-function dayOf(hour: number): string {
-  return toDay(hour * HOUR_MS);
 }

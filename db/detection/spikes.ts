@@ -84,23 +84,32 @@ export async function readStaleSeries(
   return found.rows;
 }
 
-/** Returns the coverage of every zone's hours that begin in (afterMs, untilMs]. */
+/** Returns the coverage of every zone's hours that begin in (afterMs, untilMs], zone by zone, the oldest first. */
 export async function readSearchedThrough(
   db: Queryable,
   { afterMs, untilMs }: { afterMs: number; untilMs: number },
-) {
-  const { zoneId, startsAt, searchedThrough, state } = coverageWindows;
-  const rows = await db
-    .select({ zoneId, startsAt, searchedThrough, state })
-    .from(coverageWindows)
-    .where(and(gt(startsAt, new Date(afterMs)), lte(startsAt, new Date(untilMs))))
-    .orderBy(zoneId, startsAt);
-  return rows.map((row) => ({
-    zoneId: row.zoneId,
-    startsAtMs: row.startsAt.getTime(),
-    searchedThroughMs: row.searchedThrough?.getTime() ?? null,
-    state: row.state,
-  }));
+): Promise<CoveredHour[]> {
+  // One text per zone: a week of hundreds of zones is so many rows that the driver takes longer than the database.
+  const { rows } = await db.execute<{ zoneId: number; hours: string }>(sql`
+    select zone_id as "zoneId", string_agg(concat_ws(' ', state, date_part('epoch', starts_at)::bigint,
+      round(date_part('epoch', searched_through) * 1000)::bigint), ',' order by starts_at) as hours
+    from ${coverageWindows}
+    where starts_at > to_timestamp(${afterMs}::float8 / 1000) and starts_at <= to_timestamp(${untilMs}::float8 / 1000)
+    group by zone_id order by zone_id`);
+  return rows.flatMap(({ zoneId, hours }) =>
+    hours.split(",").map((text) => {
+      const [state, second, through] = text.split(" ") as [CoveredHour["state"], string, string | undefined];
+      const searchedThroughMs = through === undefined ? null : Number(through);
+      return { zoneId, state, startsAtMs: Number(second) * 1_000, searchedThroughMs };
+    }),
+  );
+}
+
+interface CoveredHour {
+  readonly zoneId: number;
+  readonly startsAtMs: number;
+  readonly searchedThroughMs: number | null;
+  readonly state: "open" | "sealed" | "gap";
 }
 
 export type SpikeRow = typeof spikes.$inferSelect;
@@ -126,6 +135,15 @@ export async function readOpenSources(db: Queryable): Promise<SpikeRow[]> {
     .from(spikes)
     .where(and(isNull(spikes.closedAt), eq(spikes.kind, "sources")))
     .orderBy(asc(spikes.id));
+}
+
+/** Closes the spikes of sources, because nobody judges them any more. Returns how many were open. */
+export async function closeSources(db: Queryable, atMs: number): Promise<number> {
+  const { rowCount } = await db
+    .update(spikes)
+    .set({ closedAt: new Date(atMs) })
+    .where(and(isNull(spikes.closedAt), eq(spikes.kind, "sources")));
+  return rowCount ?? 0;
 }
 
 /** Returns when each series' latest spike closed, if that was after `afterMs`. */

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import path from "node:path";
+import { makeTouchedFolder } from "../../src/lib/touched-folder.ts";
 import { DuckdbError, toDuckdbError } from "./duckdb-error.ts";
 import type { DuckdbReply, DuckdbRequest, DuckdbStatement, DuckdbValue } from "./duckdb-messages.ts";
 
@@ -82,8 +82,7 @@ export function createDuckdb(options: DuckdbOptions): Duckdb {
   }
 
   async function launch(): Promise<Life> {
-    await mkdir(options.spillInto, { recursive: true });
-    const spillFolder = await mkdtemp(path.join(options.spillInto, SPILL_PREFIX));
+    const spill = await makeTouchedFolder(options.spillInto, SPILL_PREFIX);
     const child = fork(CHILD, [], {
       serialization: "advanced",
       execArgv: [],
@@ -99,13 +98,13 @@ export function createDuckdb(options: DuckdbOptions): Duckdb {
       const error = life.killed ?? new DuckdbError("DUCKDB_DIED", `the process of DuckDB ended (${how})`);
       for (const { reject } of life.pending.values()) reject(error);
       life.pending.clear();
-      void rm(spillFolder, { recursive: true, force: true }).catch(() => undefined);
+      void spill.remove().catch(() => undefined);
     };
     child.once("exit", (code, signal) => onEnd(signal ?? `exit code ${code}`));
     child.once("error", (error) => onEnd(error.message));
     current = life;
     const { folders, memoryBytes, threads = 1 } = options;
-    send(life, { kind: "open", settings: { folders, spillFolder, memoryBytes, threads } });
+    send(life, { kind: "open", settings: { folders, spillFolder: spill.folder, memoryBytes, threads } });
     // An idle process must not keep the service running.
     child.unref();
     child.channel?.unref();

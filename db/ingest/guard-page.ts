@@ -1,9 +1,10 @@
-import { sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 import type { EventKey } from "../../src/model/event-key.ts";
 import type { Queryable } from "../client.ts";
 import { ERASED_IP, eraseEvents } from "../privacy/erase-events.ts";
 import type { RecordEraser } from "../privacy/erase-records.ts";
 import { addErased } from "../privacy/erasures.ts";
+import { addOtherTimes, readKeptTimes } from "../privacy/other-times.ts";
 import type { TombstoneRow } from "../privacy/tombstones.ts";
 import type { NewQuarantinedEntry } from "./quarantine.ts";
 import type { NewRawBlock } from "./raw-blocks.ts";
@@ -44,7 +45,8 @@ export interface Emptied {
 
 /**
  * Empties the covered events in the time span of a page, once the page is merged. Returns the keys of all erased
- * events there, and their counts for erasures in progress.
+ * events there with their aliases, and their counts for erasures in progress. An event with an alias in the span
+ * counts as in the span.
  * The span may hold more covered events than the page's own. An event may have been stored before under a masked
  * address that could not be matched. An erasure that runs at the same time may not have reached the event yet and
  * would not see the page's records.
@@ -55,11 +57,15 @@ export async function eraseCovered(
   { firstAt, lastAt }: { firstAt: number; lastAt: number },
   { match, open, eraser }: { match: Match; open: readonly OpenErasure[]; eraser: RecordEraser },
 ): Promise<{ erased: EventKey[]; emptied: Emptied[] }> {
-  const isInTime = sql`zone_id = ${zoneId} and occurred_at between ${new Date(firstAt)} and ${new Date(lastAt)}`;
-  const addresses = await tx.execute<{ ip: string }>(
-    sql`select distinct ip from waf_events where ${isInTime} and ip <> ''`,
+  const shown = selectShown(
+    zoneId,
+    { firstAt, lastAt },
+    await readKeptTimes(tx, zoneId, { firstAt, lastAt }),
   );
-  const until = new Map(addresses.rows.map(({ ip }) => [ip, ip === ERASED_IP ? lastAt : match(ip)]));
+  const addresses = await tx.execute<{ ip: string }>(
+    sql`select distinct ip from (${shown}) shown where ip <> ''`,
+  );
+  const until = new Map(addresses.rows.map(({ ip }) => [ip, ip === ERASED_IP ? Infinity : match(ip)]));
   const covered = [...until.keys()].filter((ip) => until.get(ip) != null);
   if (covered.length === 0) return { erased: [], emptied: [] };
   const { rows } = await tx.execute<
@@ -67,7 +73,7 @@ export async function eraseCovered(
   >(sql`
     select (extract(epoch from occurred_at) * 1000)::float8 as "occurredAt", log_id as "logId", ip,
       (ip, ua, url, ja4, message) is not distinct from (${ERASED_IP}, '', '', '', '') as "isEmpty"
-    from waf_events where ${isInTime} and ip = any(${sql.param(covered)}::text[])
+    from (${shown}) shown where ip = any(${sql.param(covered)}::text[])
     order by occurred_at, log_id`);
   const erased = rows.filter(({ occurredAt, ip }) => occurredAt <= (until.get(ip) ?? 0));
   const full = erased.filter(({ isEmpty }) => !isEmpty);
@@ -78,7 +84,25 @@ export async function eraseCovered(
     const counts = await eraseEvents(tx, zoneId, events, eraser);
     if (id !== null) emptied.push({ id, ...counts });
   }
-  return { erased, emptied };
+  return { erased: await addOtherTimes(tx, zoneId, erased), emptied };
+}
+
+/** Returns the query for the events in a page's time span, and for those that the page may show under a second time. */
+function selectShown(
+  zoneId: number,
+  { firstAt, lastAt }: { firstAt: number; lastAt: number },
+  doubles: readonly EventKey[],
+): SQL {
+  const columns = sql`occurred_at, log_id, ip, ua, url, ja4, message`;
+  const inTime = (from: number, to: number) =>
+    sql`zone_id = ${zoneId} and occurred_at between ${new Date(from)} and ${new Date(to)}`;
+  const inSpan = sql`select ${columns} from waf_events where ${inTime(firstAt, lastAt)}`;
+  if (doubles.length === 0) return inSpan;
+  const times = doubles.map(({ occurredAt }) => occurredAt);
+  return sql`${inSpan} union
+    select ${columns} from waf_events where ${inTime(Math.min(...times), Math.max(...times))}
+      and (occurred_at, log_id) in (select to_timestamp(at / 1000)::timestamptz(3), id
+        from unnest(${sql.param(times)}::float8[], ${sql.param(doubles.map(({ logId }) => logId))}::text[]) as k(at, id))`;
 }
 
 /**

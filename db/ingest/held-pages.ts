@@ -1,12 +1,15 @@
 import { sql } from "drizzle-orm";
 import type { WafEvent } from "../../src/model/waf-event.ts";
+import { holdDays } from "../archive/day-lock.ts";
 import type { Database, Queryable } from "../client.ts";
 import { inTransaction } from "../postgres/transaction.ts";
 import { replaceRaw } from "../privacy/erase-quarantine.ts";
 import { holdTombstones } from "../privacy/tombstones.ts";
 import { assertFence } from "../service/leases.ts";
 import { type ErasureGuard, enterEmptied, eraseCovered, eraseFromBlocks, matchOpen } from "./guard-page.ts";
+import { quarantineEntries } from "./quarantine.ts";
 import { insertRawBlocks, type NewRawBlock } from "./raw-blocks.ts";
+import { setAsideRecords } from "./set-aside-archived.ts";
 
 /** Counts of one zone's data that is held back because the pseudonym key is missing. */
 export interface HeldCounts {
@@ -88,7 +91,7 @@ export async function readHeldBlock(
 }
 
 /**
- * Judges a held block and moves it to raw_blocks. Returns false and changes nothing if the pseudonym key is missing,
+ * Judges a held block and moves it to raw_blocks, or its records to the quarantine if its day is archived. Returns false and changes nothing if the pseudonym key is missing,
  * or if an event in the block's time span is still held: such an event decides whether its record must be emptied.
  */
 export function releaseHeldBlock(
@@ -98,7 +101,8 @@ export function releaseHeldBlock(
 ): Promise<boolean> {
   return inTransaction(database, async ({ tx, client }) => {
     const { firstAt, lastAt, blockId } = block;
-    const tombstones = await holdTombstones(tx, client, { zoneId, sinceMs: firstAt });
+    const archived = await holdDays(tx, client, { zoneId, firstAt, lastAt });
+    const tombstones = await holdTombstones(tx, client, { zoneId, sinceMs: firstAt, untilMs: lastAt });
     const judge = await guard.judge(tombstones);
     if (judge === null || (await isAnyHeld(tx, zoneId, { firstAt, lastAt }))) return false;
     const { rowCount } = await tx.execute(
@@ -108,7 +112,13 @@ export function releaseHeldBlock(
     const open = await matchOpen(tombstones, guard);
     const covering = { match: judge.match, open, eraser: guard };
     const { erased, emptied } = await eraseCovered(tx, zoneId, { firstAt, lastAt }, covering);
-    await insertRawBlocks(tx, zoneId, await eraseFromBlocks([block], erased, guard));
+    const released = await eraseFromBlocks([block], erased, guard);
+    await quarantineEntries(tx, zoneId, await setAsideRecords(released, archived));
+    await insertRawBlocks(
+      tx,
+      zoneId,
+      released.filter(({ day }) => !archived.has(day)),
+    );
     await assertFence(tx, lease.name, lease.fence);
     await enterEmptied(tx, emptied);
     return true;
@@ -133,7 +143,7 @@ export function releaseHeldEntries(
   limit: number,
 ): Promise<{ readonly isJudged: boolean; readonly entries: number }> {
   return inTransaction(database, async ({ tx, client }) => {
-    const tombstones = await holdTombstones(tx, client, { zoneId, sinceMs: 0 });
+    const tombstones = await holdTombstones(tx, client, { zoneId, sinceMs: 0, untilMs: 0 });
     const judge = await guard.judge(tombstones);
     if (judge === null) return { isJudged: false, entries: 0 };
     const covers = (ip: string) => judge.orphans.length > 0 || judge.match(ip) !== null;

@@ -9,8 +9,6 @@ const NEAR = sql.raw("interval '1 hour'");
  * event's own.
  */
 const FAR = sql.raw("interval '25 hours'");
-/** Aliases are kept for longer than the platform shows any event. */
-const KEPT = sql.raw("interval '10 days'");
 
 /** An event that was stored under two times; times in epoch ms. */
 export interface MergedDouble {
@@ -59,7 +57,6 @@ export async function mergeDoubles(
     ${countRemoved(zoneId)}
     select log_id as "logId", (extract(epoch from kept_at) * 1000)::float8 as "keptAt",
       (extract(epoch from occurred_at) * 1000)::float8 as "otherAt" from doubled order by occurred_at, log_id`);
-  if (rows.length > 0) await dropOldAliases(tx, zoneId, at);
   return rows;
 }
 
@@ -87,7 +84,7 @@ const ROUNDED = sql.raw("interval '1 second'");
  */
 export async function settleStagedDoubles(tx: Queryable, zoneId: number, atMs: number): Promise<void> {
   const at = new Date(atMs);
-  const found = await tx.execute<{ doubles: number }>(sql`
+  await tx.execute(sql`
     with doubles as (
       select s.log_id, s.occurred_at as staged_at, e.occurred_at as stored_at,
         s.feature is not null and e.feature is null as is_replaced
@@ -112,8 +109,7 @@ export async function settleStagedDoubles(tx: Queryable, zoneId: number, atMs: n
       where d.is_replaced and e.zone_id = ${zoneId} and e.occurred_at = d.stored_at and e.log_id = d.log_id
       returning e.rule_id, e.occurred_at),
     ${countRemoved(zoneId)}
-    select count(*)::integer as doubles from doubles`);
-  if ((found.rows[0]?.doubles ?? 0) > 0) await dropOldAliases(tx, zoneId, at);
+    select`);
 }
 
 /**
@@ -140,8 +136,20 @@ export async function noteWrongTimes(
   return rowCount ?? 0;
 }
 
-async function dropOldAliases(tx: Queryable, zoneId: number, at: Date): Promise<void> {
-  await tx.execute(
-    sql`delete from event_aliases where zone_id = ${zoneId} and other_at < ${at}::timestamptz - ${KEPT}`,
-  );
+/**
+ * Returns the log ids that were shown in [fromMs, toMs) in another hour than the one in which their event is stored;
+ * epoch ms of the hours' starts.
+ */
+export async function readMovedIds(
+  db: Queryable,
+  zoneId: number,
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+): Promise<{ logId: string; shownIn: number; storedIn: number }[]> {
+  const hourOf = (column: string) => sql.raw(`date_trunc('hour', ${column}, 'UTC')`);
+  const { rows } = await db.execute<{ logId: string; shownIn: number; storedIn: number }>(sql`
+    select log_id as "logId", (extract(epoch from ${hourOf("other_at")}) * 1000)::float8 as "shownIn",
+      (extract(epoch from ${hourOf("kept_at")}) * 1000)::float8 as "storedIn"
+    from event_aliases where zone_id = ${zoneId} and other_at >= ${new Date(fromMs)} and other_at < ${new Date(toMs)}
+      and ${hourOf("other_at")} <> ${hourOf("kept_at")}`);
+  return rows;
 }

@@ -28,16 +28,26 @@ export async function setAsideArchived<P extends Page>(page: P, archived: Readon
     else kept.push(rows.subarray(from, end));
     from = end;
   }
-  for (const { day, block, entryCount } of page.rawBlocks) {
-    if (!archived.has(day)) continue;
-    for (const raw of await openRawBlock(block, entryCount)) aside.push(quarantine(day, "list", raw));
-  }
+  aside.push(...(await setAsideRecords(page.rawBlocks, archived)));
   return {
     ...page,
     events: { ...page.events, rows: Buffer.concat(kept), size: kept.length },
     quarantined: [...page.quarantined, ...aside],
     rawBlocks: page.rawBlocks.filter(({ day }) => !archived.has(day)),
   };
+}
+
+/** Returns the records of archive days as quarantined entries. */
+export async function setAsideRecords(
+  blocks: readonly NewRawBlock[],
+  archived: ReadonlySet<string>,
+): Promise<NewQuarantinedEntry[]> {
+  const aside: NewQuarantinedEntry[] = [];
+  for (const { day, block, entryCount } of blocks) {
+    if (!archived.has(day)) continue;
+    for (const raw of await openRawBlock(block, entryCount)) aside.push(quarantine(day, "list", raw));
+  }
+  return aside;
 }
 
 type Route = NewQuarantinedEntry["route"];

@@ -154,7 +154,12 @@ async function hasAliases(tx: Queryable, zoneId: number, { firstAt, lastAt }: Ne
 async function readCovering({ tx, client }: Transaction, page: NewPage): Promise<TombstoneRow[]> {
   const { zoneId, events, quarantined, storedAt } = page;
   if (events.size === 0 && quarantined.length === 0) return [];
-  return holdTombstones(tx, client, { zoneId, sinceMs: events.firstAt ?? storedAt - OLDEST_ENTRY_MS });
+  const { firstAt, lastAt } = events;
+  return holdTombstones(tx, client, {
+    zoneId,
+    sinceMs: firstAt ?? storedAt - OLDEST_ENTRY_MS,
+    untilMs: lastAt ?? storedAt,
+  });
 }
 
 interface GuardedPage extends Pick<NewPage, "quarantined" | "rawBlocks"> {

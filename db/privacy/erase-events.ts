@@ -4,6 +4,7 @@ import type { EventKey } from "../../src/model/event-key.ts";
 import type { Span } from "../../src/model/span.ts";
 import type { Queryable } from "../client.ts";
 import { eraseRecords, type RecordEraser } from "./erase-records.ts";
+import { addOtherTimes } from "./other-times.ts";
 
 /** Value of `ip` in an event whose person was erased. The event's other texts of the request are empty. */
 export const ERASED_IP = "erased";
@@ -56,7 +57,7 @@ export async function lockEventsOf(
 }
 
 /**
- * Removes all personal data from these events and their records. Time, rule, action and country stay, so that counts
+ * Removes all personal data from these events and their records, also from records under a second time. Time, rule, action and country stay, so that counts
  * still add up. An emptied text counts as known, so no route fills it again.
  */
 export async function eraseEvents(
@@ -75,7 +76,34 @@ export async function eraseEvents(
       and e.occurred_at between ${new Date(first)} and ${new Date(last)}
       and (e.ip, e.ua, e.url, e.ja4, e.message) is distinct from (${ERASED_IP}, '', '', '', '')`);
   await markSourceHours(tx, zoneId, first, last);
-  return { events: erased.rowCount ?? 0, records: await eraseRecords(tx, zoneId, events, eraser) };
+  const keys = await addOtherTimes(tx, zoneId, events);
+  return { events: erased.rowCount ?? 0, records: await eraseRecords(tx, zoneId, keys, eraser) };
+}
+
+/**
+ * Empties the records that were kept under the other time of merged doubles whose event is erased. Locks all of the
+ * events: an erasure at the same time ends before this read, or sees the aliases.
+ */
+export async function eraseMergedRecords(
+  tx: Queryable,
+  zoneId: number,
+  doubles: readonly { readonly logId: string; readonly keptAt: number; readonly otherAt: number }[],
+  eraser: RecordEraser,
+): Promise<void> {
+  if (doubles.length === 0) return;
+  const times = doubles.map(({ keptAt }) => keptAt);
+  const { rows } = await tx.execute<{ index: number; isErased: boolean }>(sql`
+    select (k.position - 1)::integer as index, e.ip is not distinct from ${ERASED_IP} as "isErased"
+    from unnest(${sql.param(times)}::float8[], ${sql.param(doubles.map(({ logId }) => logId))}::text[])
+      with ordinality as k(at, id, position)
+    join waf_events e on e.zone_id = ${zoneId} and e.occurred_at = to_timestamp(k.at / 1000)::timestamptz(3)
+      and e.log_id = k.id and e.occurred_at between ${new Date(Math.min(...times))} and ${new Date(Math.max(...times))}
+    for update of e`);
+  const erased = new Set(rows.flatMap(({ index, isErased }) => (isErased ? [index] : [])));
+  const keys = doubles
+    .filter((_, index) => erased.has(index))
+    .map(({ logId, otherAt }) => ({ logId, occurredAt: otherAt }));
+  await eraseRecords(tx, zoneId, keys, eraser);
 }
 
 /** Has the source series count the hours of these events again, without the person. */

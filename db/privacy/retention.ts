@@ -14,6 +14,8 @@ export interface KeptFrom {
   readonly addressesFrom: number;
 }
 
+/** The platform shows an event for 72 hours. Until then an alias also keeps the list from storing its event again. */
+const ALIASES_KEPT_MS = 10 * 86_400_000;
 /** The source series look back a week. */
 const SOURCE_DAYS_MS = 8 * 86_400_000;
 
@@ -28,12 +30,19 @@ export async function deleteExpired(
 ): Promise<number> {
   const sourcesFrom = now - SOURCE_DAYS_MS;
   const rollUps = new Date(rollUpsFrom);
+  const recordDays = sql`${sql.param(await listDays(db, "raw_blocks"))}::date[]`;
+  const isWithoutRecords = (column: SQL) => sql`(${column} at time zone 'UTC')::date <> all (${recordDays})`;
   let deleted = 0;
   for (const [table, isExpired] of [
     ["quarantined_entries", sql`received_at < ${new Date(rawFrom)}`],
     ["held_events", sql`held_at < ${new Date(rawFrom)}`],
     ["held_blocks", sql`held_at < ${new Date(rawFrom)}`],
-    ["pseudonymised_days", sql`day < ${toDay(eventsFrom)}::date`],
+    // An alias is the only way to a record that is kept under another time than its event.
+    [
+      "event_aliases",
+      sql`other_at < ${new Date(now - ALIASES_KEPT_MS)}
+        and ${isWithoutRecords(sql`other_at`)} and ${isWithoutRecords(sql`kept_at`)}`,
+    ],
     ["pages", sql`day < ${toDay(eventsFrom)}::date`],
     ["ingest_cursors", sql`day < ${toDay(eventsFrom)}::date`],
     ["rule_buckets", sql`starts_at < ${rollUps}`],
@@ -49,6 +58,7 @@ export async function deleteExpired(
     ["rule_metrics", sql`day < ${toDay(rollUpsFrom)}::date`],
     ["alerts", sql`state = 'resolved' and resolved_at < ${rollUps}`],
     ["advice", sql`asked_at < ${rollUps}`],
+    ["silences", sql`expires_at < ${rollUps}`],
     [
       "spikes",
       sql`closed_at < ${rollUps} and not exists (select from alerts a where a.spike_id = spikes.id)`,

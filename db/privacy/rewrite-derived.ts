@@ -64,7 +64,8 @@ const TABLES: readonly DerivedTable[] = [
     key: ID,
     json: ["content"],
     text: ["last_error"],
-    over: "delivered_at",
+    // For an undeliverable message, next_attempt_at is when the service gave up.
+    over: "coalesce(delivered_at, next_attempt_at)",
     written: ["created_at", "created_at"],
     isZone: (zoneId) => sql`alert_id in (select id from alerts where ${ofZone(zoneId)})`,
   },
@@ -125,6 +126,8 @@ export interface DerivedScope {
   /** Only rows that were over in this time, or written in it; all rows if neither is given. */
   readonly overIn?: Span;
   readonly writtenIn?: Span;
+  /** Only messages that no channel has accepted. */
+  readonly isUndelivered?: boolean;
 }
 
 export interface DerivedRewrite {
@@ -152,6 +155,7 @@ export async function rewriteDerived(
 ): Promise<DerivedCounts> {
   const counts = { spikes: 0, alerts: 0, notifications: 0, advice: 0, silences: 0 };
   for (const table of TABLES) {
+    if (scope.isUndelivered === true && table.name !== "notifications") continue;
     let after: readonly string[] | null = null;
     do {
       const behind: readonly string[] | null = after;
@@ -163,6 +167,17 @@ export async function rewriteDerived(
     } while (after !== null);
   }
   return counts;
+}
+
+/** Returns when the first stored spike, alert, message, advice or silence was over; epoch ms, null if none was. */
+export async function readFirstOver(db: Queryable): Promise<number | null> {
+  const first = TABLES.filter(({ name }) => isCounted(name)).map(
+    ({ name, over }) => sql`(select min(${sql.raw(over)}) from ${sql.identifier(name)})`,
+  );
+  const { rows } = await db.execute<{ at: number | null }>(
+    sql`select (extract(epoch from least(${sql.join(first, sql`, `)})) * 1000)::float8 as at`,
+  );
+  return rows[0]?.at ?? null;
 }
 
 function isCounted(name: DerivedTable["name"]): name is CountedTable {
@@ -210,7 +225,7 @@ async function rewritePage(
 async function readPage(
   tx: Queryable,
   table: DerivedTable,
-  { zoneId, overIn, writtenIn }: DerivedScope,
+  { zoneId, overIn, writtenIn, isUndelivered = false }: DerivedScope,
   behind: readonly string[] | null,
 ): Promise<Row[]> {
   const over = sql.raw(table.over);
@@ -223,6 +238,7 @@ async function readPage(
     writtenIn === undefined
       ? sql`true`
       : sql`${sql.raw(first)} < ${new Date(writtenIn.to)} and ${sql.raw(last)} >= ${new Date(writtenIn.from)}`,
+    isUndelivered ? sql`delivered_at is null` : sql`true`,
     behind === null ? sql`true` : sql`${keyOf(table)} > ${valueOf(table, behind)}`,
   ];
   const columns = sql.raw([...table.json, ...table.text].join(", "));

@@ -22,19 +22,24 @@ export interface TombstoneRow {
 }
 
 /**
- * Returns the tombstones that may cover events from `sinceMs` (epoch ms) on, and blocks new erasures until the
- * transaction ends. An erasure that began before is in the result. One that begins later waits and then sees what
+ * Returns the tombstones that may cover events shown from `sinceMs` to `untilMs` (epoch ms), and blocks new erasures
+ * until the transaction ends. An event may be stored under an earlier time than the one it is shown under: an alias of
+ * it, or a time within a second. An erasure that began before is in the result. One that begins later waits and then sees what
  * this transaction has stored. Two statements in one round trip, because the second must see what was committed while
  * the first waited.
  */
 export async function holdTombstones(
   tx: Queryable,
   client: pg.PoolClient,
-  { zoneId, sinceMs }: { zoneId: number; sinceMs: number },
+  { zoneId, sinceMs, untilMs }: { zoneId: number; sinceMs: number; untilMs: number },
 ): Promise<TombstoneRow[]> {
+  const since = new Date(sinceMs);
+  // Postgres runs the subquery only if there are tombstones.
+  const keptSince = sql`least(${since}::timestamptz - interval '1 second', (select min(kept_at) from event_aliases
+    where zone_id = ${zoneId} and other_at between ${since} and ${new Date(untilMs)}))`;
   const [, rows] = await inOneTrip(client, () => [
     keepErasuresWaiting(tx),
-    readRows(tx, sql`(zone_id = ${zoneId} or zone_id is null) and until_at >= ${new Date(sinceMs)}`),
+    readRows(tx, sql`(zone_id = ${zoneId} or zone_id is null) and until_at >= ${keptSince}`),
   ]);
   return rows;
 }

@@ -17,7 +17,7 @@ export const notifications = pgTable(
     /** While sending: when the attempt counts as lost and the row may be taken over. */
     nextAttemptAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
     deliveredAt: timestamp({ withTimezone: true }),
-    /** When a person replayed the row. Its age counts from here. */
+    /** When the row became due again: a person replayed it, or its receiver would end the alert. Its age counts from here. */
     replayedAt: timestamp({ withTimezone: true }),
     /** The alert's transition number. */
     transition: integer().notNull(),

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { boolean, check, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+import { boolean, check, index, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
  * One clock hour of one zone for the source series: the largest count of each series in a window of 3, 15 and 60
@@ -21,6 +21,7 @@ export const sourceHours = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.zoneId, t.startsAt] }),
+    index("source_hours_stale").on(t.zoneId, t.startsAt).where(sql`is_stale`),
     check("source_hours_whole_hour", sql`extract(epoch from ${t.startsAt}) % 3600 = 0`),
     check("source_hours_peaks", sql`cardinality(${t.peaks}) = 15`),
   ],

@@ -7,6 +7,14 @@ export const NOT_SHOWN = "this kind of channel does not show acknowledgements";
 /** Prefix of the lastError of a row that waits because its receiver asked for a pause. */
 export const WAIT_PREFIX = "asked to wait: ";
 
+/** Begins the lastError of a row that some recipients of its channel have, and others may accept later. */
+const DEFERRED_PREFIX = "RECIPIENT_DEFERRED: ";
+
+/** Returns the condition for a row that some recipients of its channel have. It does not delay later transitions. */
+export function isDeferred(row: SQL): SQL {
+  return sql`(${row}.state = 'pending' and starts_with(coalesce(${row}.last_error, ''), ${DEFERRED_PREFIX}))`;
+}
+
 /** Returns the condition for a dead letter: a row that was given up although it should have been sent. */
 export function isDead(row: SQL): SQL {
   return sql`(${row}.state = 'undeliverable' and coalesce(${row}.last_error, '') not in (${ORPHANED}, ${NOT_SHOWN})

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
+import { LONGEST_PAUSE } from "../delivery/notifications.ts";
 
 /** Which kinds of work the tables hold that are due now. */
 export interface UnfinishedWork {
@@ -11,7 +12,10 @@ export interface UnfinishedWork {
   readonly pendingSpikes: boolean;
   /** A spike was active lately, so a message about it may be waiting for its time. */
   readonly livelySpikes: boolean;
-  /** A notification is due, or a channel was reported as failing and may have recovered. */
+  /**
+   * A notification is due or misdated, a channel was reported as failing and may have recovered, or a message of an open
+   * alert is so old that its receiver may end the alert.
+   */
   readonly dueNotifications: boolean;
 }
 
@@ -24,6 +28,9 @@ const MISSED_SPIKE = sql`interval '24 hours'`;
  */
 const LIVELY = sql`interval '10 minutes'`;
 
+/** No channel renews a message that is younger. */
+const RENEWABLE = sql`interval '30 minutes'`;
+
 /** Returns which kinds of work exist, with existence checks in one round trip. */
 export async function readUnfinishedWork(db: Queryable): Promise<UnfinishedWork> {
   const { rows } = await db.execute<Record<keyof UnfinishedWork, boolean>>(sql`
@@ -34,7 +41,11 @@ export async function readUnfinishedWork(db: Queryable): Promise<UnfinishedWork>
           where a.zone_id = s.zone_id and a.rule_id = s.rule_id and a.spike_id >= s.id)) as "pendingSpikes",
       exists (select from spikes s where s.last_active_at > now() - ${LIVELY}) as "livelySpikes",
       exists (select from notifications n where n.state in ('pending', 'sending') and n.next_attempt_at <= now())
-        or exists (select from alerts a where a.kind = 'self' and a.state <> 'resolved') as "dueNotifications"`);
+        or exists (select from notifications n
+          where n.state in ('pending', 'sending') and n.next_attempt_at > now() + ${LONGEST_PAUSE})
+        or exists (select from alerts a where a.kind = 'self' and a.state <> 'resolved')
+        or exists (select from alerts a join notifications n on n.alert_id = a.id
+          where a.state <> 'resolved' and n.state = 'delivered' and n.delivered_at < now() - ${RENEWABLE}) as "dueNotifications"`);
   const [work] = rows;
   if (work === undefined) throw new Error("a query without a from clause returned no row");
   return work;

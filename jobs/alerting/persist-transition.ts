@@ -28,7 +28,9 @@ export async function persistTransition(tx: Queryable, change: NewTransition): P
   const { state, transition, spikeId, firedAtMs, resolvedAtMs } = alert;
   const transitions = [...alert.transitions];
   const resolvedAt = resolvedAtMs === null ? null : new Date(resolvedAtMs);
-  const stored = { state, transition, transitions, spikeId, resolvedAt, kind: identity.kind };
+  // A group that has spread to another zone is no longer of one zone: keys for its first zone may not see it.
+  const zoneId = row !== null && row.zoneId === null ? null : identity.zoneId;
+  const stored = { state, transition, transitions, spikeId, resolvedAt, kind: identity.kind, zoneId };
   const alertId =
     row === null || reason === "first"
       ? await insertAlert(tx, { ...identity, ...stored, firedAt: new Date(firedAtMs) })

@@ -81,9 +81,9 @@ async function raiseSpikes(deps: RaiseAlertsDeps, signal: AbortSignal): Promise<
   if (rows.length + openGroups.length === 0) return 0;
   const { zones } = deps.routing();
   const spikes = rows.map((row) => toAlertSpike(row, zones));
-  const context = await readContext(deps, spikes, nowMs);
-  const assess = createAssessor(context);
   const alerts = await readNewestAlerts(database.db, spikes.map(fingerprintOf));
+  const context = await readContext(deps, spikes, { alerts, nowMs });
+  const assess = createAssessor(context);
   // Groups first: a spike that a group notifies of does not notify by itself.
   const grouped = await raiseGroups(database, { spikes, alerts, openGroups, context, assess });
   for (const failure of grouped.failures) log.error({ err: failure }, "alert group not raised");
@@ -98,7 +98,7 @@ async function raiseSpikes(deps: RaiseAlertsDeps, signal: AbortSignal): Promise<
 async function readContext(
   { database, routing, notifiers, log }: RaiseAlertsDeps,
   spikes: readonly AlertSpike[],
-  nowMs: number,
+  { alerts, nowMs }: { alerts: ReadonlyMap<string, AlertRow>; nowMs: number },
 ): Promise<Context> {
   const span = { sinceMs: nowMs - REFUSAL_KEEPS_MS, beforeOpeningMs: ANSWER_KEEPS_MS };
   return {
@@ -106,9 +106,15 @@ async function readContext(
     routing: routing(),
     asks: await readAsks(database.db, span),
     silences: await readActiveSilences(database.db, log, nowMs),
-    firing: spikes.filter(({ closedAtMs }) => closedAtMs === null),
+    firing: spikes.filter((spike) => spike.closedAtMs === null && !isResolved(spike, alerts)),
     laterMessageOf: (channel) => notifiers?.get(channel)?.capabilities.laterTransitions ?? "post-anew",
   };
+}
+
+/** Returns whether a person has resolved the alert of the spike. */
+function isResolved(spike: AlertSpike, alerts: ReadonlyMap<string, AlertRow>): boolean {
+  const row = alerts.get(fingerprintOf(spike));
+  return row?.state === "resolved" && row.spikeId !== null && row.spikeId >= spike.id;
 }
 
 interface Raised {

@@ -11,10 +11,11 @@ import {
   decideGroup,
   type GroupDecision,
   groupCandidates,
+  isNamed,
   toCandidate,
   toMutedAlert,
 } from "../../src/alerting/decide-group.ts";
-import { findGroups } from "../../src/alerting/group.ts";
+import { findGroups, listMembers } from "../../src/alerting/group.ts";
 import { addLinks } from "../../src/alerting/message/add-links.ts";
 import { buildGroupMessage } from "../../src/alerting/message/group-message.ts";
 import type { AlertMessage } from "../../src/model/alert-message.ts";
@@ -71,12 +72,15 @@ export function findOpenGroups(open: readonly AlertRow[]): ReadonlyMap<string, s
  * raising it alone reports the error.
  */
 function seeCandidates({ spikes, alerts, openGroups, assess }: GroupsSeen): Candidate[] {
-  const groupOf = findOpenGroups(openGroups);
+  const groups = openGroups.map(({ spikeId, details }) => ({
+    spikeId,
+    named: listMembers(parseDetails(details).message),
+  }));
   return spikes.flatMap((spike) => {
-    if (groupOf.has(fingerprintOf(spike))) return [];
     const row = alerts.get(fingerprintOf(spike));
     if (row !== undefined && !Transitions.safeParse(row.transitions).success) return [];
-    return toCandidate(assess(spike), row === undefined ? null : toAlertRecord(row)) ?? [];
+    const candidate = toCandidate(assess(spike), row === undefined ? null : toAlertRecord(row));
+    return candidate === null || groups.some((group) => isNamed(candidate, group)) ? [] : [candidate];
   });
 }
 

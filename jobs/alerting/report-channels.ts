@@ -23,14 +23,14 @@ export interface ReportChannelsDeps {
 
 /**
  * Raises an alert for every channel that fails, to those of its routes' other channels that work, and resolves it
- * when the channel delivers again. Returns the number of transitions written. Several replicas may run this at once:
+ * when the channel delivers again or is not configured any more. Returns the number of transitions written. Several replicas may run this at once:
  * one alert is open per channel and is changed only from the transition that was read.
  */
 export async function reportChannels(deps: ReportChannelsDeps): Promise<number> {
   const { database, notifiers, log } = deps;
   const channels = [...notifiers.keys()];
-  const { nowMs, failing } = await readTrouble(database, channels);
-  const rows = await readNewestAlerts(database.db, channels.map(channelFingerprint));
+  const { nowMs, failing, former } = await readTrouble(database, channels);
+  const rows = await readNewestAlerts(database.db, [...channels, ...former].map(channelFingerprint));
   const context = {
     routing: deps.routing(),
     silences: await readActiveSilences(database.db, log, nowMs),
@@ -40,7 +40,7 @@ export async function reportChannels(deps: ReportChannelsDeps): Promise<number> 
   const routeOf: SelfAlertDeps["routeOf"] = (subject) =>
     avoidFailing(routeSelf(context, subject), channels, unwell);
   let written = 0;
-  for (const channel of channels) {
+  for (const channel of [...channels, ...former]) {
     const trouble = failing.find((one) => one.channel === channel) ?? null;
     const fingerprint = channelFingerprint(channel);
     const row = rows.get(fingerprint) ?? null;
@@ -50,7 +50,10 @@ export async function reportChannels(deps: ReportChannelsDeps): Promise<number> 
       reason: isOpen ? (trouble === null ? "resolved" : "none") : "first",
       severity: "error",
       // Keeps the first headline, because the number of waiting messages changes every second.
-      headline: isOpen && trouble !== null ? headlineOf(row) : describeTrouble(channel, trouble),
+      headline:
+        isOpen && trouble !== null
+          ? headlineOf(row)
+          : describeTrouble(channel, trouble, !former.includes(channel)),
       openedAtMs: trouble?.sinceMs ?? nowMs,
     } as const;
     const facts = { channel, ...trouble };
@@ -65,15 +68,16 @@ function headlineOf({ details }: AlertRow): string {
 }
 
 /**
- * Returns the channels that fail and those that are disabled. A disabled channel is included even if nothing has
- * failed since a replay.
+ * Returns the channels that fail and those that are disabled, and the names of channels that were used and are not
+ * configured any more. A disabled channel is included even if nothing has failed since a replay.
  */
 async function readTrouble(
   { db }: Database,
   channels: readonly string[],
-): Promise<{ nowMs: number; failing: readonly FailingChannel[] }> {
+): Promise<{ nowMs: number; failing: readonly FailingChannel[]; former: readonly string[] }> {
   const { nowMs, failing } = await readFailingChannels(db, { channels, graceMs: GRACE_MS });
-  const disabled = (await readChannelStatuses(db))
+  const statuses = await readChannelStatuses(db);
+  const disabled = statuses
     .filter(({ channel, state }) => state === "disabled" && channels.includes(channel))
     .map(({ channel, openedAtMs, waiting, dead, lastError }) => {
       const sinceMs = Math.floor(openedAtMs ?? nowMs);
@@ -81,5 +85,6 @@ async function readTrouble(
       return { channel, sinceMs, waiting, givenUp: dead, lastError: why };
     });
   const names = new Set(disabled.map(({ channel }) => channel));
-  return { nowMs, failing: [...failing.filter(({ channel }) => !names.has(channel)), ...disabled] };
+  const former = statuses.map(({ channel }) => channel).filter((channel) => !channels.includes(channel));
+  return { nowMs, failing: [...failing.filter(({ channel }) => !names.has(channel)), ...disabled], former };
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { listNotUploaded } from "../../db/archive/archive-files.ts";
 import type { ZoneDay } from "../../db/archive/day-source.ts";
 import { listDaysToArchive } from "../../db/archive/days-to-archive.ts";
 import type { Database, Queryable } from "../../db/client.ts";
@@ -9,10 +10,12 @@ import { assertFence } from "../../db/service/leases.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { toError } from "../../src/lib/errors.ts";
 import { HOUR_MS } from "../../src/lib/units.ts";
+import type { ArchiveStorage } from "../../src/model/archive-storage.ts";
 import { KEPT_MS, toDay } from "../../src/model/horizon.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import { claimStorage } from "./claim-storage.ts";
 import { giveUpHours } from "./give-up-hours.ts";
-import { openArchiveFolder } from "./open-folder.ts";
+import { uploadFiles } from "./upload-files.ts";
 import { type WriteStep, writeDay } from "./write-day.ts";
 
 /** Whoever writes or deletes in the archive folder holds this lease. */
@@ -22,8 +25,7 @@ const REST_MS = HOUR_MS;
 
 /** The parts with which the archive is written. */
 export interface ArchiveStore {
-  /** Absolute. */
-  readonly folder: string;
+  readonly storage: ArchiveStorage;
   readonly duckdb: Duckdb;
 }
 
@@ -88,10 +90,13 @@ export async function archiveDays(
   const days = (await listDaysToArchive(database.db, before, zoneIds)).filter(
     (day) => day.waitingFor === null && (zoneId === null || day.zoneId === zoneId),
   );
-  if (days.length === 0) return 0;
+  const { storage } = archive;
+  const isUploading = storage.isBucket && (await listNotUploaded(database.db)).length > 0;
+  if (days.length === 0 && !isUploading) return 0;
   return holdLease(database, ARCHIVE_LEASE, async (lease) => {
-    await openArchiveFolder(database.db, archive.folder);
+    await claimStorage(database.db, storage);
     const ends = AbortSignal.any([signal, lease.lost]);
+    if (isUploading) await uploadFiles({ db: database.db, storage, log: deps.log }, ends);
     const failures: Error[] = [];
     let done = 0;
     for (const [index, day] of days.entries()) {

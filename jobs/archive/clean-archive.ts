@@ -1,4 +1,3 @@
-import { readdir, rm, stat } from "node:fs/promises";
 import path from "node:path";
 import {
   forgetFiles,
@@ -14,14 +13,16 @@ import { dropArchivedDay, listHotDays } from "../../db/archive/hot-days.ts";
 import type { Database } from "../../db/client.ts";
 import { holdLease } from "../../db/postgres/hold-lease.ts";
 import { listDays } from "../../db/privacy/retention.ts";
-import { checkFile } from "../../src/archive/files/check-file.ts";
-import { statementPath } from "../../src/archive/files/day-statement.ts";
+import { readStatement, statementPath, writeStatement } from "../../src/archive/files/day-statement.ts";
 import type { Log } from "../../src/lib/log.ts";
+import { removeOld } from "../../src/lib/remove-old.ts";
+import { UNTOUCHED_MS } from "../../src/lib/touched-folder.ts";
 import { DAY_MS } from "../../src/lib/units.ts";
+import { type ArchiveStorage, SPILL_FOLDER } from "../../src/model/archive-storage.ts";
 import { toDay } from "../../src/model/horizon.ts";
 import { keptFrom, type Retention } from "../../src/privacy/retention.ts";
 import { ARCHIVE_LEASE, type ArchiveStore } from "./archive-days.ts";
-import { openArchiveFolder } from "./open-folder.ts";
+import { claimStorage } from "./claim-storage.ts";
 import { temporaryFolder } from "./work-folder.ts";
 
 /** Longer than any search and any export of a day, which may still read a file that was replaced. */
@@ -51,13 +52,13 @@ export interface CleanArchiveDeps {
 export async function cleanArchive(deps: CleanArchiveDeps, now: number): Promise<void> {
   const { database, archive } = deps;
   await holdLease(database, ARCHIVE_LEASE, async () => {
-    await openArchiveFolder(database.db, archive.folder);
+    await claimStorage(database.db, archive.storage);
     await dropHotDays(deps, now);
     const { eventDays, rawDays } = deps.retention;
     const before = (days: number) => toDay(keptFrom(now, days));
     await retireExpired(database.db, { eventsBefore: before(eventDays), recordsBefore: before(rawDays) });
     await deleteRetired(deps);
-    await sweepFolder(deps, now);
+    await sweepStorage(deps, now);
     await scrubFiles(deps);
   });
 }
@@ -66,7 +67,7 @@ export async function cleanArchive(deps: CleanArchiveDeps, now: number): Promise
 async function scrubFiles({ database, archive, log }: CleanArchiveDeps): Promise<void> {
   let bytes = 0;
   for (const file of await listUnchecked(database.db, CHECKED_FOR_MS, MOST_SCRUBBED)) {
-    const wrong = await checkFile(archive.folder, file);
+    const wrong = await archive.storage.check(file);
     if (wrong === null) await markChecked(database.db, [file.path]);
     else {
       log.error({ path: file.path, wrong }, "archive file damaged");
@@ -87,7 +88,7 @@ async function dropHotDays(
     const files = await listValidFiles(database.db, { day });
     const damaged: { path: string; wrong: string }[] = [];
     for (const file of files) {
-      const wrong = await checkFile(archive.folder, file);
+      const wrong = await archive.storage.check(file);
       if (wrong === null) continue;
       damaged.push({ path: file.path, wrong });
       await noteDamage(database.db, file, wrong);
@@ -108,19 +109,30 @@ async function dropHotDays(
   }
 }
 
-async function deleteRetired({ database, archive }: CleanArchiveDeps): Promise<void> {
-  const retired = await listRetired(database.db, STILL_READ_MS);
-  if (retired.length === 0) return;
-  for (const name of retired) await rm(path.join(archive.folder, name), { force: true });
-  await forgetFiles(database.db, retired);
+async function deleteRetired({ database, archive: { storage } }: CleanArchiveDeps): Promise<void> {
+  const retired = new Set(await listRetired(database.db, STILL_READ_MS));
+  if (retired.size === 0) return;
+  for (const name of retired) await storage.remove(name);
   const days = new Set(
     (await listValidFiles(database.db)).map(({ zoneId, day }) => statementPath(zoneId, day)),
   );
-  for (const name of retired) {
-    const { zone, day } = placeOf(name);
-    const statement = statementPath(Number(zone), day);
-    if (!days.has(statement)) await rm(path.join(archive.folder, statement), { force: true });
-  }
+  const touched = new Set([...retired].map(placeOf).map(({ zone, day }) => statementPath(Number(zone), day)));
+  for (const name of touched)
+    if (days.has(name)) await removeFromStatement(storage, name, retired);
+    else await storage.remove(name);
+  await forgetFiles(database.db, [...retired]);
+}
+
+/** Records are deleted before their events, and `archive verify --offline` looks for every file of a statement. */
+async function removeFromStatement(
+  storage: ArchiveStorage,
+  name: string,
+  removed: ReadonlySet<string>,
+): Promise<void> {
+  const statement = readStatement(await storage.readText(name));
+  const files = statement?.files.filter((file) => !removed.has(file.path));
+  if (statement !== null && files?.length !== statement.files.length)
+    await storage.writeText(name, writeStatement({ ...statement, files: files ?? [] }));
 }
 
 /**
@@ -128,25 +140,14 @@ async function deleteRetired({ database, archive }: CleanArchiveDeps): Promise<v
  * in the manifest nor in Postgres is left alone, because it may be the only copy: the database may have been restored from
  * an older backup.
  */
-async function sweepFolder({ database, archive, log }: CleanArchiveDeps, now: number): Promise<void> {
-  const { folder } = archive;
-  const isOld = async (file: string) => {
-    const found = await stat(file).catch(() => null);
-    return found !== null && now - found.mtimeMs > LEFT_BEHIND_MS;
-  };
-  for (const name of await readdir(temporaryFolder(folder)).catch(() => [])) {
-    const left = path.join(temporaryFolder(folder), name);
-    if (name !== "spill" && (await isOld(left))) await rm(left, { recursive: true, force: true });
-  }
-  const all: string[] = [];
-  for (const kind of ["events", "records"]) {
-    const names = await readdir(path.join(folder, kind), { recursive: true }).catch(() => []);
-    all.push(...names.map((name) => `${kind}/${name.split(path.sep).join("/")}`));
-  }
-  for (const name of all)
-    if (name.endsWith(".tmp") && (await isOld(path.join(folder, name))))
-      await rm(path.join(folder, name), { force: true });
-  const present = all.filter((name) => name.endsWith(".parquet"));
+async function sweepStorage({ database, archive, log }: CleanArchiveDeps, now: number): Promise<void> {
+  const { storage } = archive;
+  const before = now - LEFT_BEHIND_MS;
+  await removeOld(temporaryFolder(storage.folder), before, [SPILL_FOLDER]);
+  await removeOld(path.join(temporaryFolder(storage.folder), SPILL_FOLDER), now - UNTOUCHED_MS);
+  const old = (await storage.list()).filter(({ modifiedAt }) => modifiedAt < before).map((file) => file.path);
+  for (const name of old) if (name.endsWith(".tmp")) await storage.remove(name);
+  const present = old.filter((name) => name.endsWith(".parquet"));
   const named = await listNamed(database.db, present);
   const unnamed = present.filter((name) => !named.has(name));
   if (unnamed.length === 0) return;
@@ -156,8 +157,7 @@ async function sweepFolder({ database, archive, log }: CleanArchiveDeps, now: nu
   ]);
   for (const name of unnamed) {
     const { zone, day } = placeOf(name);
-    if (!(await isOld(path.join(folder, name)))) continue;
-    if (safe.has(day) || safe.has(`${zone} ${day}`)) await rm(path.join(folder, name), { force: true });
+    if (safe.has(day) || safe.has(`${zone} ${day}`)) await storage.remove(name);
     else log.warn({ path: name }, "archive file without manifest row");
   }
 }

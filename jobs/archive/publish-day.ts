@@ -1,4 +1,3 @@
-import path from "node:path";
 import type { NewArchiveFile } from "../../db/archive/archive-files.ts";
 import { readDayEvidence } from "../../db/archive/day-evidence.ts";
 import {
@@ -21,8 +20,8 @@ import {
   writeStatement,
 } from "../../src/archive/files/day-statement.ts";
 import { hashFile } from "../../src/lib/hash-file.ts";
-import { publishFile, replaceFile } from "../../src/lib/publish-file.ts";
 import { ARCHIVE_FORMAT, type ArchiveKind, archivePath } from "../../src/model/archive-layout.ts";
+import type { ArchiveStore } from "./archive-days.ts";
 
 export interface VerifiedDay extends ZoneDay {
   /** Complete files under temporary names. */
@@ -40,7 +39,7 @@ export interface VerifiedDay extends ZoneDay {
  */
 export async function publishDay(
   tx: Queryable,
-  { folder, duckdb }: { readonly folder: string; readonly duckdb: Duckdb },
+  { storage, duckdb }: ArchiveStore,
   verified: VerifiedDay,
 ): Promise<NewArchiveFile[]> {
   const { zoneId, day, sums, recordSum, signal } = verified;
@@ -50,8 +49,8 @@ export async function publishDay(
   const publish = async (kind: ArchiveKind, file: string, sum: bigint): Promise<NewArchiveFile> => {
     const hash = await hashFile(file, signal);
     const name = archivePath(kind, zoneId, day, hash.sha256);
-    await publishFile(file, path.join(folder, name));
-    return { ...described, ...hash, kind, path: name, sum };
+    await storage.put(file, name, hash, signal);
+    return { ...described, ...hash, kind, path: name, sum, isUploaded: storage.isBucket };
   };
   const files = [await publish("events", verified.events, addSums(sums))];
   if (verified.records !== null) files.push(await publish("records", verified.records, recordSum.sum));
@@ -65,7 +64,7 @@ export async function publishDay(
     recordsWithoutEvent: verified.recordsWithoutEvent,
     coverage: await readDayEvidence(tx, { zoneId, day }),
   });
-  await replaceFile(path.join(folder, statementPath(zoneId, day)), statement);
+  await storage.writeText(statementPath(zoneId, day), statement);
   return files;
 }
 

@@ -1,6 +1,6 @@
-import { readFile } from "node:fs/promises";
 import path from "node:path";
-import { enterFiles, listValidFiles } from "../../db/archive/archive-files.ts";
+import { enterFiles, listValidFiles, type ManifestRow } from "../../db/archive/archive-files.ts";
+import { bringFile } from "../../db/archive/bring-file.ts";
 import { lockArchiveDay } from "../../db/archive/day-lock.ts";
 import type { ZoneDay } from "../../db/archive/day-source.ts";
 import {
@@ -14,7 +14,9 @@ import type { Database, Queryable } from "../../db/client.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
 import { ArchiveMismatchError } from "../../src/archive/files/archive-mismatch-error.ts";
 import { compareSums } from "../../src/archive/files/compare-sums.ts";
-import { statementPath } from "../../src/archive/files/day-statement.ts";
+import { readStatement, statementPath } from "../../src/archive/files/day-statement.ts";
+import type { ArchiveKind } from "../../src/model/archive-layout.ts";
+import type { ArchiveStorage } from "../../src/model/archive-storage.ts";
 import { eraseRecord } from "../../src/privacy/erase-record.ts";
 import type { ArchiveStore } from "./archive-days.ts";
 import { publishDay, sumFiles } from "./publish-day.ts";
@@ -58,25 +60,41 @@ export async function rewriteDay(
   change: DayChange,
 ): Promise<Rewritten> {
   return inTransaction(deps.database, ({ tx }) =>
-    inWorkFolder(deps.archive.folder, zoneDay, (work) => rewriteLocked(deps, tx, { zoneDay, change, work })),
+    inWorkFolder(deps.archive.storage, zoneDay, (work) => rewriteLocked(deps, tx, { zoneDay, change, work })),
   );
 }
 
-async function rewriteLocked(
-  { archive, signal, onStep }: RewriteDayDeps,
-  tx: Queryable,
-  { zoneDay, change, work }: { zoneDay: ZoneDay; change: DayChange; work: string },
-): Promise<Rewritten> {
-  const { folder, duckdb } = archive;
-  const { zoneId, day } = zoneDay;
+interface Rewriting {
+  readonly zoneDay: ZoneDay;
+  readonly change: DayChange;
+  readonly work: string;
+}
+
+async function rewriteLocked(deps: RewriteDayDeps, tx: Queryable, rewriting: Rewriting): Promise<Rewritten> {
+  const { zoneId, day } = rewriting.zoneDay;
   await tx.execute("set local idle_in_transaction_session_timeout = 0");
   await lockArchiveDay(tx, day);
   const files = await listValidFiles(tx, { zoneId, day });
-  const pathOf = (kind: string) => {
-    const found = files.find((file) => file.kind === kind);
-    return found === undefined ? null : path.join(folder, found.path);
+  const release = deps.archive.storage.hold(files);
+  try {
+    return await rewriteFiles(deps, tx, rewriting, files);
+  } finally {
+    release();
+  }
+}
+
+async function rewriteFiles(
+  { archive, signal, onStep }: RewriteDayDeps,
+  tx: Queryable,
+  { zoneDay, change, work }: Rewriting,
+  files: readonly ManifestRow[],
+): Promise<Rewritten> {
+  const { storage, duckdb } = archive;
+  const bring = async (kind: ArchiveKind) => {
+    const file = files.find((one) => one.kind === kind);
+    return file === undefined ? null : bringFile(storage, file, signal);
   };
-  const [oldEvents, oldRecords] = [pathOf("events"), pathOf("records")];
+  const oldEvents = await bring("events");
   if (oldEvents === null) return NOTHING;
   const addresses = new Map<string, string>();
   for (const { ip } of await countFileAddresses(duckdb, oldEvents, change.untilAt)) {
@@ -84,6 +102,7 @@ async function rewriteLocked(
     if (by !== null && by !== ip) addresses.set(ip, by);
   }
   if (addresses.size === 0) return NOTHING;
+  const oldRecords = await bring("records");
   await onStep?.("locked");
   const changes: Replacements = { ...change, addresses };
 
@@ -125,7 +144,7 @@ async function rewriteLocked(
     ...sums,
     events,
     records,
-    recordsWithoutEvent: await readRecordsWithoutEvent(folder, zoneDay),
+    recordsWithoutEvent: await readRecordsWithoutEvent(storage, zoneDay),
     signal,
   });
   await onStep?.("published");
@@ -152,7 +171,6 @@ async function* eraseEach(found: AsyncIterable<readonly PlacedRecord[]>) {
     yield records.map(({ row, record }) => ({ row, record: eraseRecord(record) }));
 }
 
-async function readRecordsWithoutEvent(folder: string, { zoneId, day }: ZoneDay): Promise<number> {
-  const text = await readFile(path.join(folder, statementPath(zoneId, day)), "utf8").catch(() => "{}");
-  return (JSON.parse(text) as { recordsWithoutEvent?: number }).recordsWithoutEvent ?? 0;
+async function readRecordsWithoutEvent(storage: ArchiveStorage, { zoneId, day }: ZoneDay): Promise<number> {
+  return readStatement(await storage.readText(statementPath(zoneId, day)))?.recordsWithoutEvent ?? 0;
 }

@@ -16,6 +16,7 @@ import type { Duckdb } from "../../db/duckdb/duckdb.ts";
 import { inTransaction, type Transaction } from "../../db/postgres/transaction.ts";
 import { ArchiveMismatchError } from "../../src/archive/files/archive-mismatch-error.ts";
 import { compareSums, type DifferingSum } from "../../src/archive/files/compare-sums.ts";
+import type { ArchiveStore } from "./archive-days.ts";
 import { type CopiedRecords, copyRecords } from "./copy-records.ts";
 import { publishDay } from "./publish-day.ts";
 import { inWorkFolder } from "./work-folder.ts";
@@ -23,11 +24,8 @@ import { inWorkFolder } from "./work-folder.ts";
 /** The steps of writing a day, for tests that end the process at each of them. */
 export type WriteStep = "locked" | "copied" | "written" | "verified" | "published" | "entered";
 
-export interface WriteDayDeps {
+export interface WriteDayDeps extends ArchiveStore {
   readonly database: Database;
-  readonly duckdb: Duckdb;
-  /** The archive folder, absolute. */
-  readonly folder: string;
   /** Runs in the transaction after the manifest's rows; fails it if another process has taken over. */
   readonly conclude?: (tx: Queryable) => Promise<void>;
   readonly onStep?: (step: WriteStep) => unknown;
@@ -48,7 +46,7 @@ export type WrittenDay =
  */
 export async function writeDay(deps: WriteDayDeps, zoneDay: ZoneDay): Promise<WrittenDay> {
   return inTransaction(deps.database, (transaction) =>
-    inWorkFolder(deps.folder, zoneDay, (work) => writeLocked(deps, transaction, zoneDay, work)),
+    inWorkFolder(deps.storage, zoneDay, (work) => writeLocked(deps, transaction, zoneDay, work)),
   );
 }
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Database, Queryable } from "../../db/client.ts";
 import { readCoverageHours } from "../../db/coverage/coverage-report.ts";
-import { lockHours, readCoveredHours } from "../../db/coverage/covered-hours.ts";
+import { lockHours, proveAnew, readCoveredHours } from "../../db/coverage/covered-hours.ts";
 import { readHourContents } from "../../db/coverage/hour-contents.ts";
 import { writeLooks } from "../../db/coverage/hour-looks.ts";
 import {
@@ -15,11 +15,19 @@ import { recordLastProof } from "../../db/coverage/seal-windows.ts";
 import { mergeDoubles } from "../../db/ingest/merge-doubles.ts";
 import { type HeldLease, holdLease } from "../../db/postgres/hold-lease.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
+import { eraseMergedRecords } from "../../db/privacy/erase-events.ts";
 import { assertFence } from "../../db/service/leases.ts";
 import { type CellCounts, type ComparedHour, compareCounts } from "../../src/coverage/compare-counts.ts";
 import { CountsUnreadableError } from "../../src/coverage/counts-unreadable-error.ts";
 import { findSealFaults } from "../../src/coverage/find-seal-faults.ts";
-import { countDeficits, isAsSealed, toCountsLook } from "../../src/coverage/judge-counts.ts";
+import {
+  countDeficits,
+  explainReopening,
+  findChange,
+  isAboveSeal,
+  isAsSealed,
+  toCountsLook,
+} from "../../src/coverage/judge-counts.ts";
 import { isSearchedAndSettled } from "../../src/coverage/plan-closing-search.ts";
 import { planComparison } from "../../src/coverage/plan-comparison.ts";
 import type { EdgeClient } from "../../src/edge/edge-client.ts";
@@ -28,11 +36,14 @@ import type { Log } from "../../src/lib/log.ts";
 import type { CoveredHour } from "../../src/model/covered-hour.ts";
 import { horizonAt, startOfHour } from "../../src/model/horizon.ts";
 import { nextLook } from "../../src/model/look.ts";
+import { recordEraser } from "../../src/privacy/erasure-guard.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 import { judgeRoute } from "./judge-route.ts";
 import { readRuleCounts } from "./read-rule-counts.ts";
 
 const LEASE_TTL_MS = 15_000;
+/** The platform's clock may be ahead by this much, so that it forgets an hour before it is expected to. */
+const CLOCK_SKEW_MS = 10 * 60_000;
 /** A cell is repaired only after this, because the hour's closing search probably returns the missing events. */
 const SEARCH_GRACE_MS = 5 * 60_000;
 
@@ -85,10 +96,10 @@ async function reconcile(deps: ReconcileCountsDeps, zone: Zone, signal: AbortSig
   const hours = await readCoveredHours(database.db, zoneId, { fromMs: horizonAt(at), toMs: at });
   const span = planComparison(at, hours, deps);
   if (span === null) return;
-  const compared = hours.filter((hour) => isSearchedAndSettled(at, hour, settleMs));
+  const asked = hours.filter((hour) => isSearchedAndSettled(at, hour, settleMs));
   // Read before the platform is asked, so that a lower count of the platform is not caused by events that arrived
   // meanwhile.
-  const stored = await readCells(database.db, zoneId, compared);
+  const stored = await readCells(database.db, zoneId, asked);
   let upstream: CellCounts;
   try {
     upstream = await readRuleCounts(edge, zoneId, span, signal);
@@ -99,20 +110,25 @@ async function reconcile(deps: ReconcileCountsDeps, zone: Zone, signal: AbortSig
     }
     throw thrown;
   }
+  // The platform may have begun to forget an hour while the request waited for its turn.
+  const horizon = horizonAt(clock());
+  const compared = asked.filter(({ startsAt }) => startsAt >= horizon);
   const found = compareCounts(
     compared.map(({ startsAt }) => startsAt),
     upstream,
     stored,
   );
-  await mergeSurplus(deps, zone, { found, compared, at });
+  await mergeSurplus(deps, zone, { found, compared, upstream, at });
   const checked = await recount(database.db, zoneId, { found, upstream });
   const faults = await findOldFaults(database.db, zoneId, compared);
   const { reopened, open } = await inTransaction(database, async ({ tx }) => {
     const recorded = await record(tx, zoneId, {
       checked,
+      compared,
       faults,
       upstream,
       at,
+      horizon,
       lastProofMs: deps.lastProofMs,
     });
     await assertFence(tx, zone.lease.name, zone.lease.fence);
@@ -142,6 +158,7 @@ async function readCells(db: Queryable, zoneId: number, hours: readonly CoveredH
 interface Found {
   readonly found: readonly ComparedHour[];
   readonly compared: readonly CoveredHour[];
+  readonly upstream: CellCounts;
   readonly at: number;
 }
 
@@ -149,22 +166,23 @@ interface Found {
 async function mergeSurplus(
   { database, log }: ReconcileCountsDeps,
   { zoneId, lease }: Zone,
-  { found, compared, at }: Found,
+  { found, compared, upstream, at }: Found,
 ): Promise<void> {
   const known = new Map(compared.map((hour) => [hour.startsAt, hour]));
   for (const hour of found) {
     const before = known.get(hour.startsAt);
     // Doubles in an hour that an earlier version sealed may hide losses. The hour is checked once.
     const isUnknown = before !== undefined && isOfEarlierVersion(before);
-    const isAccepted = before?.state === "sealed" && isAsSealed(before, hour);
+    const isAccepted = before?.state === "sealed" && isAsSealed(before, hour, upstream);
     if (!isUnknown && (countDeficits(hour).count === 0 || isAccepted)) continue;
     const reason = "A log id was stored under two times.";
     const merged = await inTransaction(database, async ({ tx }) => {
       const doubles = await mergeDoubles(tx, zoneId, hour.startsAt, at);
+      await eraseMergedRecords(tx, zoneId, doubles, recordEraser);
       const touched = new Set(
         doubles.flatMap(({ keptAt, otherAt }) => [startOfHour(keptAt), startOfHour(otherAt)]),
       );
-      const reopened = Array.from(touched, (startsAt) => ({ startsAt, reason, isProvenAnew: true }));
+      const reopened = Array.from(touched, (startsAt) => ({ startsAt, reason }));
       await reopenHours(tx, zoneId, reopened, at);
       await assertFence(tx, lease.name, lease.fence);
       return doubles;
@@ -221,10 +239,14 @@ async function findOldFaults(
 
 interface Checked {
   readonly checked: readonly ComparedHour[];
+  /** The same hours as they were before their events were counted. */
+  readonly compared: readonly CoveredHour[];
   /** The contradictions to seals of an earlier version, by hour. */
   readonly faults: ReadonlyMap<number, string>;
   readonly upstream: CellCounts;
   readonly at: number;
+  /** The earliest moment that could still be requested when the platform had answered. */
+  readonly horizon: number;
   readonly lastProofMs: number;
 }
 
@@ -235,7 +257,7 @@ interface Checked {
 async function record(
   tx: Queryable,
   zoneId: number,
-  { checked, faults, upstream, at, lastProofMs }: Checked,
+  { checked, compared: counted, faults, upstream, at, horizon, lastProofMs }: Checked,
 ) {
   const starts = checked.map(({ startsAt }) => startsAt);
   const locked = await lockHours(tx, zoneId, starts);
@@ -245,34 +267,47 @@ async function record(
   });
   const isQuiet = ({ before }: (typeof compared)[number]) => (before.lastNewAt ?? 0) < at;
   const sealed = compared.filter(({ before }) => before.state === "sealed");
-  const isBroken = ({ before, hour }: (typeof compared)[number]) =>
-    !isAsSealed(before, hour) || faults.has(hour.startsAt);
+  const same = sealed.filter(({ before, hour }) => isAsSealed(before, hour, upstream));
+  const isBroken = (one: (typeof compared)[number]) =>
+    faults.has(one.hour.startsAt) || (!same.includes(one) && !isExpiring(one, horizon));
   const broken = sealed.filter((one) => isQuiet(one) && isBroken(one));
-  const reopened = broken.map(({ hour: { startsAt, upstreamCount, storedCount } }) => {
-    const fault = faults.get(startsAt);
-    const counts = `The platform counts ${upstreamCount} events, ${storedCount} are stored.`;
-    const reason = fault === undefined ? counts : `${counts} The seal of an earlier version shows ${fault}.`;
-    return { startsAt, reason, isProvenAnew: fault !== undefined };
+  const reopened = broken.map(({ before, hour }) => {
+    const { startsAt } = hour;
+    return { startsAt, reason: explainReopening(before, hour, faults.get(startsAt)) };
   });
   await reopenHours(tx, zoneId, reopened, at);
-  const confirmed = sealed.filter((one) => isQuiet(one) && !broken.includes(one));
+  const confirmed = same.filter((one) => isQuiet(one) && !broken.includes(one));
   const old = confirmed.flatMap(({ hour: { startsAt } }) => (startsAt <= at - lastProofMs ? [startsAt] : []));
   if (old.length > 0) await recordLastProof(tx, zoneId, old, at);
 
   const open = compared.filter((one) => one.before.state === "open" || broken.includes(one));
   // The look of a sealed hour's seal stays. An hour sealed by an earlier version has none, so it gets one.
   const unlooked = confirmed.filter(({ before }) => before.looks.counts === undefined);
-  const looks = [...open.filter(isQuiet), ...unlooked].map(({ before, hour }) => {
-    const seen = toCountsLook(hour, upstream, { at, isResolved: before.unresolvedSince === null });
-    return [hour.startsAt, { ...before.looks, counts: nextLook(before.looks.counts, seen) }] as const;
-  });
-  await writeLooks(tx, zoneId, new Map(looks));
+  const quiet = open.filter(isQuiet);
+  const looks = new Map(
+    [...quiet, ...unlooked].map(({ before, hour }) => {
+      const seen = toCountsLook(hour, upstream, { at, isResolved: before.unresolvedSince === null });
+      return [hour.startsAt, { ...before.looks, counts: nextLook(before.looks.counts, seen) }] as const;
+    }),
+  );
+  await writeLooks(tx, zoneId, looks);
+  const changes = Map.groupBy(quiet, ({ before }) => findChange(before, looks.get(before.startsAt)?.counts));
+  for (const [from, changed] of changes) {
+    const hours = changed.map(({ hour }) => hour.startsAt);
+    if (from !== null) await proveAnew(tx, zoneId, hours, from);
+  }
+  const counters = new Map(counted.map(({ startsAt, storedCount }) => [startsAt, storedCount]));
   const comparisons = open.map(({ before, hour }): HourComparison => {
     const repairAt = before.closingSearchAt === null ? at + SEARCH_GRACE_MS : at;
-    return { ...hour, counterBefore: before.storedCount, repairAt };
+    return { ...hour, counterBefore: counters.get(hour.startsAt) ?? -1, repairAt };
   });
   await recordComparison(tx, zoneId, comparisons, at);
   return { reopened, open: open.map(({ hour }) => hour) };
+}
+
+/** Returns whether the platform may count fewer events of a sealed hour because it has begun to forget the hour. */
+function isExpiring({ before, hour }: { before: CoveredHour; hour: ComparedHour }, horizon: number): boolean {
+  return hour.startsAt < horizon + CLOCK_SKEW_MS && !isAboveSeal(before, hour);
 }
 
 function countDifferences(hours: readonly ComparedHour[]): { missing: number; surplus: number } {

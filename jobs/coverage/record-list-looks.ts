@@ -1,9 +1,12 @@
 import type { Database } from "../../db/client.ts";
+import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
 import { lockLooks, writeLooks } from "../../db/coverage/hour-looks.ts";
 import { type ListPass, readPassHours } from "../../db/ingest/list-passes.ts";
+import { readMovedIds } from "../../db/ingest/merge-doubles.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
 import { assertFence } from "../../db/service/leases.ts";
 import { NO_IDS } from "../../src/coverage/id-digest.ts";
+import { moveIds } from "../../src/coverage/move-ids.ts";
 import { joinPageHours } from "../../src/ingest/sum-page-hours.ts";
 import { DAY_MS, HOUR_MS } from "../../src/lib/units.ts";
 import { horizonAt, toDay } from "../../src/model/horizon.ts";
@@ -17,7 +20,8 @@ interface PassedDay {
 
 /**
  * Stores a full list pass as a look at every hour of its day that had begun and that the platform has not begun to
- * forget. A pass that an earlier version began stores nothing; the next pass does.
+ * forget. An entry that the list shows in another hour than its event counts in the event's hour, if the hour then holds
+ * as many events as are stored. A pass that an earlier version began stores nothing; the next pass does.
  */
 export async function recordListLooks(
   database: Database,
@@ -33,9 +37,19 @@ export async function recordListLooks(
     if (hour >= horizonAt(startedAt)) hours.push(hour);
   await inTransaction(database, async ({ tx }) => {
     const before = await lockLooks(tx, zoneId, hours);
+    const around = { fromMs: dayStart - DAY_MS, toMs: dayStart + 2 * DAY_MS };
+    const moved = moveIds(shown, await readMovedIds(tx, zoneId, around));
+    const stored = new Map<number, number>();
+    if (moved.size > 0)
+      for (const { startsAt, storedCount } of await readCoveredHours(tx, zoneId, around))
+        stored.set(startsAt, storedCount);
     const after = hours.map((hour) => {
       const looks = before.get(hour) ?? {};
-      const { count, ids } = shown.get(hour) ?? { count: 0, ids: NO_IDS };
+      const asShown = shown.get(hour) ?? { count: 0, ids: NO_IDS };
+      const asStored = moved.get(hour);
+      // The list may have shown a second time once and the event's own since.
+      const isMoved = asShown.count !== stored.get(hour) && asStored?.count === stored.get(hour);
+      const { count, ids } = isMoved && asStored !== undefined ? asStored : asShown;
       const seen = { at: startedAt, pages: pagesSeen, count, ids };
       return [hour, { ...looks, list: nextLook(looks.list, seen) }] as const;
     });

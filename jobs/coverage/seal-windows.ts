@@ -6,6 +6,7 @@ import { decideHours, type HourVerdict } from "../../db/coverage/seal-windows.ts
 import { noteAgreement, noteContradiction, readSuspicions } from "../../db/coverage/zone-suspicions.ts";
 import { mergeDoubles } from "../../db/ingest/merge-doubles.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
+import { eraseMergedRecords } from "../../db/privacy/erase-events.ts";
 import { findSilence } from "../../src/coverage/find-contradictions.ts";
 import { isCandidate, type JudgedZone, judgeHour, UNPREVENTABLE } from "../../src/coverage/judge-hour.ts";
 import type { Clock } from "../../src/lib/clock.ts";
@@ -13,6 +14,7 @@ import type { Log } from "../../src/lib/log.ts";
 import { HOUR_MS } from "../../src/lib/units.ts";
 import type { CoveredHour } from "../../src/model/covered-hour.ts";
 import { horizonAt, startOfHour } from "../../src/model/horizon.ts";
+import { recordEraser } from "../../src/privacy/erasure-guard.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 import { judgeZoneMetrics } from "./judge-metrics.ts";
 
@@ -116,6 +118,7 @@ async function readStored(tx: Queryable, zone: ZoneToJudge, hour: CoveredHour, n
   if (zone.suspicion !== null || !isCandidate(now, hour, zone)) return null;
   const stored = await readHourContents(tx, zoneId, hour.startsAt);
   // Merges the doubles. The next comparison of the counts shows losses that the doubles may have hidden.
-  if (stored.doubled > 0) await mergeDoubles(tx, zoneId, hour.startsAt, now);
+  if (stored.doubled > 0)
+    await eraseMergedRecords(tx, zoneId, await mergeDoubles(tx, zoneId, hour.startsAt, now), recordEraser);
   return stored;
 }

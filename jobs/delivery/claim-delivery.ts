@@ -11,6 +11,7 @@ import {
   claimDigest,
   claimDueNotifications,
   lockDigestCandidates,
+  releaseFromDigest,
 } from "../../db/delivery/notifications.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
 import type { ChannelCapabilities } from "../../src/delivery/channel-capabilities.ts";
@@ -55,10 +56,12 @@ export function claimDeliveries(
     if (plan.kind === "nothing") return { deliveries: [], dropped: 0, state };
     const unshown = showsAcknowledgements ? 0 : await dropAcknowledgements(tx, channel);
     const claimed =
-      (await claimBegun(tx, channel)) ??
-      (plan.kind === "together" && rate.digest !== null
-        ? await claimTogether(tx, channel, rate.digest)
-        : await claimAlone(tx, channel, plan.kind === "alone" ? Math.min(plan.atMost, BATCH) : 1));
+      plan.kind === "probe"
+        ? await claimProbe(tx, channel)
+        : ((await claimBegun(tx, channel)) ??
+          (plan.kind === "together" && rate.digest !== null
+            ? await claimTogether(tx, channel, rate.digest)
+            : await claimAlone(tx, channel, plan.kind === "alone" ? Math.min(plan.atMost, BATCH) : 1)));
     const sent = claimed.deliveries.length;
     if (sent > 0) {
       const spentUntilMs = spend(state.spentUntilMs, rate, sent, nowMs);
@@ -103,6 +106,13 @@ async function claimAlone(
   const options = { channel, limit, leaseMs: LEASE_MS, digestsToo };
   const { notifications, dropped } = await claimDueNotifications(tx, options);
   return { deliveries: notifications.map((one) => ({ notifications: [one], digestKey: null })), dropped };
+}
+
+/** Claims a single notification, because a receiver may fail at a digest although it accepts everything else. */
+async function claimProbe(tx: Queryable, channel: string): Promise<Claimed> {
+  const alone = await claimAlone(tx, channel, 1);
+  if (alone.deliveries.length > 0 || alone.dropped > 0) return alone;
+  return (await releaseFromDigest(tx, channel)) ? claimAlone(tx, channel, 1) : alone;
 }
 
 async function claimBegun(tx: Queryable, channel: string): Promise<Claimed | null> {

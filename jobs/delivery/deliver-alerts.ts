@@ -7,7 +7,8 @@ import {
   markUndeliverable,
   type RetryPlan,
 } from "../../db/delivery/delivery-outcomes.ts";
-import { readDueChannels } from "../../db/delivery/notifications.ts";
+import { hastenMisdated, readDueChannels } from "../../db/delivery/notifications.ts";
+import { renewNotifications } from "../../db/delivery/renew-notifications.ts";
 import { type Routing, routeToAll } from "../../src/alerting/routing/routing.ts";
 import { planDelivery } from "../../src/delivery/delivery-backoff.ts";
 import { describeFailure } from "../../src/delivery/describe-failure.ts";
@@ -34,6 +35,8 @@ import { traceSent } from "./trace-sent.ts";
  */
 const HANDOVER_MS = 15 * 60_000;
 const HANDOVER_PAUSE_MS = 30_000;
+/** A digest is taken apart if it fails so often, at last on a channel that accepted the message before. */
+const DIGEST_ATTEMPTS = 3;
 
 export interface DeliverAlertsDeps {
   readonly database: Database;
@@ -52,12 +55,17 @@ export interface DeliverAlertsDeps {
   readonly random?: () => number;
 }
 
+/** A delivery with the state of its channel when it was claimed. */
+interface Sending extends Delivery {
+  readonly seen: ClaimedDeliveries["state"];
+}
+
 interface Outcome {
   readonly kind: "delivered" | "retried" | "undeliverable" | "lost";
   /** Set after a failure. */
   readonly error?: { readonly code: string; readonly text: string };
-  /** True if a request was sent to the channel. */
-  readonly isSent: boolean;
+  /** Whether the channel works. `unknown` if nothing was sent, or if the server deferred some recipients. */
+  readonly shows: "works" | "fails" | "unknown";
   /** Messages beyond the one that a delivery counts for. */
   readonly moreMessages?: number;
 }
@@ -66,7 +74,8 @@ interface Outcome {
  * Sends due notifications, all channels in parallel, until none is due or the channel's circuit is open or its rate
  * is spent. Each notification is sent first and recorded afterwards. If the process is killed in between, the
  * notification is sent again with the same dedupe key. Concurrent runs share the rows; each row is sent by one of
- * them. If a channel keeps failing, the other channels are notified.
+ * them. If a channel keeps failing, the other channels are notified. If a receiver ends alerts by itself, the last
+ * message of each alert that still fires is sent again in time.
  */
 export function createDeliverAlertsJob(deps: DeliverAlertsDeps) {
   const known = new WeakSet<Notifier>();
@@ -82,6 +91,11 @@ export function createDeliverAlertsJob(deps: DeliverAlertsDeps) {
     timeoutMs: 5 * 60_000,
     async run(_payload, signal) {
       await enableNew(deps, known);
+      await hastenMisdated(deps.database.db);
+      for (const [channel, { capabilities }] of deps.notifiers) {
+        const { renewAfterMs: afterMs } = capabilities;
+        if (afterMs !== null) await renewNotifications(deps.database.db, { channel, afterMs });
+      }
       const { fallback } = deps;
       if (fallback != null && deps.notifiers.has(fallback.channel)) await copyToFallback(deps, fallback);
       const { routing = () => routeToAll([...deps.notifiers.keys()]) } = deps;
@@ -119,7 +133,7 @@ async function deliverChannel(deps: DeliverAlertsDeps, channel: string, signal: 
     const { deliveries, dropped } = claimed;
     if (deliveries.length === 0 && dropped === 0) return;
     const settled = await Promise.allSettled(
-      deliveries.map((delivery) => deliver(deps, notifier, delivery, signal)),
+      deliveries.map((delivery) => deliver(deps, notifier, { ...delivery, seen: claimed.state }, signal)),
     );
     const outcomes = settled.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
     const counts = { delivered: 0, retried: 0, undeliverable: 0, lost: 0 };
@@ -138,7 +152,8 @@ async function deliverChannel(deps: DeliverAlertsDeps, channel: string, signal: 
     if (notifier !== undefined) await record(deps, notifier, claimed, outcomes);
     for (const one of settled) if (one.status === "rejected") throw one.reason;
     // A receiver that is down gets one batch per run, not every row that waits for it.
-    if (deliveries.length > 0 && counts.retried === deliveries.length) return;
+    const isDown = notifier === undefined || outcomes.some(({ shows }) => shows === "fails");
+    if (isDown && deliveries.length > 0 && counts.retried === deliveries.length) return;
   }
 }
 
@@ -149,14 +164,14 @@ async function record(
   outcomes: readonly Outcome[],
 ): Promise<void> {
   if (state === null) return;
-  const asked = outcomes.filter(({ isSent }) => isSent);
-  const failures = asked.flatMap(({ error }) => error ?? []);
+  const succeeded = outcomes.filter(({ shows }) => shows === "works").length;
+  const failures = outcomes.flatMap(({ shows, error }) => (shows === "fails" ? (error ?? []) : []));
   const last = failures.at(-1);
   await recordAttempts(deps, channel, state, {
     longestPauseMs: capabilities.longestPauseMs,
-    succeeded: asked.length - failures.length,
+    succeeded,
     failed: failures.length,
-    isGone: failures.some(({ code }) => code === "ENDPOINT_GONE"),
+    isGone: outcomes.some(({ error }) => error?.code === "ENDPOINT_GONE"),
     lastError: last === undefined ? null : `${last.code}: ${last.text}`,
   });
 }
@@ -164,7 +179,7 @@ async function record(
 async function deliver(
   deps: DeliverAlertsDeps,
   notifier: Notifier | undefined,
-  delivery: Delivery,
+  delivery: Sending,
   signal: AbortSignal,
 ): Promise<Outcome> {
   const { db } = deps.database;
@@ -196,31 +211,35 @@ async function deliver(
   if (deps.trace != null && digestKey === null)
     await traceSent(deps.database.db, deps.trace, { message, delivery, channel: notifier.name, sendingAt });
   const moreMessages = (result.messages ?? 1) - 1;
-  return { kind: written > 0 ? "delivered" : "lost", isSent: true, moreMessages };
+  return { kind: written > 0 ? "delivered" : "lost", shows: "works", moreMessages };
 }
 
 async function fail(
   deps: DeliverAlertsDeps,
-  delivery: Delivery,
+  delivery: Sending,
   thrown: unknown,
   progress: string | null,
 ): Promise<Outcome> {
-  const { notifications, digestKey } = delivery;
+  const { notifications, digestKey, seen } = delivery;
   const { code, text, disposition, waitMs } = describeFailure(thrown);
-  const error = { code, text };
+  // A channel works if it accepted a part of the message, or if some recipients have the message.
+  const shows = progress !== null ? "works" : code === "RECIPIENT_DEFERRED" ? "unknown" : "fails";
+  const failed = { code, text, shows } as const;
   const attempt = attemptOf(notifications);
   // A digest counts as old as its youngest notification, so that none is given up too early.
   const ageMs = Math.min(...notifications.map((one) => one.ageMs));
   const random = (deps.random ?? Math.random)();
   const plan = planDelivery({ disposition, waitMs, attempt, ageMs, random });
-  if (plan.kind === "again") {
-    const isWaitRequested = disposition === "wait" && waitMs !== undefined;
-    return retry(deps, delivery, error, { delayMs: plan.delayMs, isWaitRequested, progress }, true);
-  }
-  // The receiver may have rejected the digest itself, so its messages are tried one by one.
-  if (digestKey !== null) return retry(deps, delivery, error, { delayMs: 0, isAlone: true }, true);
+  const isWaitRequested = disposition === "wait" && waitMs !== undefined;
+  const isLastDigest =
+    shows === "fails" && attempt >= DIGEST_ATTEMPTS && seen?.failures === 0 && !isWaitRequested;
+  // If the receiver rejects the digest itself, or fails at it alone, its messages are tried one by one.
+  if (digestKey !== null && (isLastDigest || plan.kind === "give-up"))
+    return retry(deps, delivery, failed, { delayMs: 0, isAlone: true, progress });
+  if (plan.kind === "again")
+    return retry(deps, delivery, failed, { delayMs: plan.delayMs, isWaitRequested, progress });
   const why = plan.because === "refused" ? text : `too old, at last: ${text}`;
-  return giveUp(deps, delivery, { code, text: why }, true);
+  return giveUp(deps, delivery, { ...failed, text: why });
 }
 
 /** Leaves the row to another process. Gives it up once the time for that is over. */
@@ -231,30 +250,30 @@ function leaveToOther(
   text: string,
 ): Promise<Outcome> {
   const isLate = delivery.notifications.every(({ ageMs }) => ageMs > HANDOVER_MS);
-  if (isLate) return giveUp(deps, delivery, { code, text }, false);
-  return retry(deps, delivery, { code, text }, { delayMs: HANDOVER_PAUSE_MS }, false);
+  const failed = { code, text, shows: "unknown" } as const;
+  return isLate
+    ? giveUp(deps, delivery, failed)
+    : retry(deps, delivery, failed, { delayMs: HANDOVER_PAUSE_MS });
 }
 
-type Failed = NonNullable<Outcome["error"]>;
+type Failed = NonNullable<Outcome["error"]> & Pick<Outcome, "shows">;
 
 async function retry(
   { database }: DeliverAlertsDeps,
   { notifications }: Delivery,
-  failed: Failed,
+  { shows, ...error }: Failed,
   plan: Omit<RetryPlan, "error">,
-  isSent: boolean,
 ): Promise<Outcome> {
-  const error = `${failed.code}: ${failed.text}`;
-  const held = await markRetry(database.db, notifications, { ...plan, error });
-  return { kind: held > 0 ? "retried" : "lost", error: failed, isSent };
+  const text = `${error.code}: ${error.text}`;
+  const held = await markRetry(database.db, notifications, { ...plan, error: text });
+  return { kind: held > 0 ? "retried" : "lost", error, shows };
 }
 
 async function giveUp(
   { database }: DeliverAlertsDeps,
   { notifications }: Delivery,
-  failed: Failed,
-  isSent: boolean,
+  { shows, ...error }: Failed,
 ): Promise<Outcome> {
-  const held = await markUndeliverable(database.db, notifications, `${failed.code}: ${failed.text}`);
-  return { kind: held > 0 ? "undeliverable" : "lost", error: failed, isSent };
+  const held = await markUndeliverable(database.db, notifications, `${error.code}: ${error.text}`);
+  return { kind: held > 0 ? "undeliverable" : "lost", error, shows };
 }

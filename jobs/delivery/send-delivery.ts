@@ -34,7 +34,7 @@ function toOptions({ notifications, digestKey }: Delivery): Omit<SendOptions, "s
     attempt: attemptOf(notifications),
     deliveryKey: digestKey ?? first?.dedupeKey ?? "",
     providerReference: digestKey === null ? (first?.providerReference ?? null) : null,
-    progress: digestKey === null ? (first?.progress ?? null) : null,
+    progress: first?.progress ?? null,
   };
 }
 

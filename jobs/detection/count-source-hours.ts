@@ -1,96 +1,148 @@
 import type { Database, Queryable } from "../../db/client.ts";
-import { readFirstEventMinute, readSourceEvents } from "../../db/detection/source-events.ts";
+import { readFirstEventMinutes, readSourceEvents } from "../../db/detection/source-events.ts";
 import {
+  type AddressDays,
   addSourceHours,
   readSourceHours,
   readSourceUsual,
   type SourceHour,
-  storeSourceHour,
+  storeSourceHours,
 } from "../../db/detection/source-hours.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
 import { countHour } from "../../src/detection/sources/count-hour.ts";
-import { createUsualRules, type UsualRules } from "../../src/detection/sources/usual-rules.ts";
+import { createUsualRules, USUAL_DAYS, type UsualRules } from "../../src/detection/sources/usual-rules.ts";
 import { HISTORY_HOURS } from "../../src/detection/thresholds/thresholds.ts";
 import { LONGEST_WINDOW, WINDOW_COUNT } from "../../src/detection/thresholds/windows.ts";
-
 import type { KnownSources } from "../../src/model/known-source.ts";
 
-/** Hours of one zone that are counted in one tick. */
+/** Hours of one zone that are counted in one tick: while a backfill runs, they are marked again all the time. */
 const HOURS_PER_TICK = 24;
-const USUAL_DAYS = 7;
+
+/** How many hours may still be counted. */
+export interface CountBudget {
+  /** Returns whether to stop. One hour is counted in any case, so that every pass comes further. */
+  readonly isOver: () => boolean;
+  /** Hours that were counted in the tick, by zone. */
+  readonly counted: Map<number, number>;
+  hasCounted: boolean;
+}
+
+/** Returns whether the zone may have further hours counted in this tick. */
+export function hasHoursLeft({ counted }: CountBudget, zoneId: number): boolean {
+  return (counted.get(zoneId) ?? 0) < HOURS_PER_TICK;
+}
+
+function takeHour(budget: CountBudget, zoneId: number): boolean {
+  if (!hasHoursLeft(budget, zoneId) || (budget.hasCounted && budget.isOver())) return false;
+  budget.counted.set(zoneId, (budget.counted.get(zoneId) ?? 0) + 1);
+  budget.hasCounted = true;
+  return true;
+}
+
+/** Which hours of a zone's history are used. */
+export interface HourPolicy {
+  /** Returns whether events of the hour may be missing. */
+  readonly isUnknownHour: (hour: number) => boolean;
+  /** Hours of confirmed attacks: their addresses are not remembered as usual. */
+  readonly attackHours: ReadonlySet<number>;
+  /** Changes when the two do. */
+  readonly fingerprint: string;
+}
+
+/** A zone whose hours before `nowHour` are to be counted. */
+export interface CountedZone {
+  readonly zoneId: number;
+  readonly nowHour: number;
+  readonly known: KnownSources;
+  readonly policy: HourPolicy;
+}
 
 export interface CountedHours {
   /** Counted hours of the history, oldest first. */
   readonly hours: readonly SourceHour[];
-  /** False while hours of the history are still to be counted. */
-  readonly isComplete: boolean;
-  readonly usual: UsualRules;
+  /** Hours that are still to be counted. */
+  readonly missing: readonly number[];
+  /** Hours of the history whose events may be missing, such as those that a backfill has not reached. */
+  readonly unknown: readonly number[];
   /** The first minute with events that is known; null without any. */
   readonly firstMinute: number | null;
 }
 
+/** Returns the first hour that the thresholds of `nowHour` and of the hour before it use. */
+export function firstHourOf(nowHour: number): number {
+  return nowHour - HISTORY_HOURS - 1;
+}
+
 /**
- * Counts the closed hours of a zone that have not been counted or have got late events, oldest first, because what is
- * usual for an address depends on the days before. Everything is derived from events: a second replica that does the
- * same at the same time stores the same.
+ * Returns the counted hours of zones. Before that, counts the closed hours that have not been counted or have got late
+ * events, oldest first, because what is usual for an address depends on the days before. Everything is derived from
+ * events: a second replica that does the same at the same time stores the same. Stops when the budget is
+ * spent.
  */
 export async function countSourceHours(
   database: Database,
-  zoneId: number,
-  {
-    nowHour,
-    isUnknownHour,
-    known: left,
-  }: { nowHour: number; isUnknownHour: (hour: number) => boolean; known: KnownSources },
-): Promise<CountedHours> {
+  zones: readonly CountedZone[],
+  budget: CountBudget,
+): Promise<ReadonlyMap<number, CountedHours>> {
   const { db } = database;
-  const fromHour = nowHour - HISTORY_HOURS - 1;
-  const firstMinute = await readFirstEventMinute(db, zoneId, fromHour * 60);
-  const known: number[] = [];
-  for (
-    let hour = Math.max(fromHour, Math.floor((firstMinute ?? nowHour * 60) / 60));
-    hour < nowHour;
-    hour += 1
-  )
-    if (!isUnknownHour(hour)) known.push(hour);
-  let hours = await readSourceHours(db, zoneId, fromHour);
-  const present = new Set(hours.map(({ hour }) => hour));
-  const missing = known.filter((hour) => !present.has(hour));
+  const fromHour = firstHourOf(Math.min(...zones.map(({ nowHour }) => nowHour)));
+  const zoneIds = zones.map(({ zoneId }) => zoneId);
+  const firstMinutes = await readFirstEventMinutes(db, zoneIds, fromHour * 60);
+  const wanted = new Map(
+    zones.map(({ zoneId, nowHour, policy }) => {
+      const firstHour = Math.max(fromHour, Math.floor((firstMinutes.get(zoneId) ?? nowHour * 60) / 60));
+      const hours = Array.from({ length: Math.max(nowHour - firstHour, 0) }, (_, i) => firstHour + i);
+      return [zoneId, hours.filter((hour) => !policy.isUnknownHour(hour))];
+    }),
+  );
+  let found = await readSourceHours(db, zoneIds, fromHour);
+  const missing = zones.flatMap(({ zoneId }) => {
+    const present = new Set(found.get(zoneId)?.map(({ hour }) => hour));
+    return (wanted.get(zoneId) ?? []).filter((hour) => !present.has(hour)).map((hour) => ({ zoneId, hour }));
+  });
   if (missing.length > 0) {
-    await addSourceHours(db, zoneId, missing);
-    hours = await readSourceHours(db, zoneId, fromHour);
+    await addSourceHours(db, missing);
+    found = await readSourceHours(db, zoneIds, fromHour);
   }
-  const isKnown = new Set(known);
-  const stale = hours.filter(({ hour, isStale }) => isStale && isKnown.has(hour));
-  // The usual rules of a day depend on the days before it. So they are read again after the last counted hour of a day.
-  let usual = await readUsual(db, zoneId, nowHour);
-  for (const ofDay of Map.groupBy(stale.slice(0, HOURS_PER_TICK), ({ hour }) =>
-    Math.floor(hour / 24),
-  ).values()) {
-    for (const one of ofDay) await countSourceHour(database, zoneId, one, { usual, known: left });
-    usual = await readUsual(db, zoneId, nowHour);
+  const changed: number[] = [];
+  for (const zone of zones) {
+    const known = new Set(wanted.get(zone.zoneId));
+    const stale = (found.get(zone.zoneId) ?? []).filter(({ hour, isStale }) => isStale && known.has(hour));
+    if (stale.length > 0) changed.push(zone.zoneId);
+    await recountHours(database, zone, stale, budget);
   }
-  if (stale.length > 0) hours = await readSourceHours(db, zoneId, fromHour);
-  const counted = hours.filter(({ peaks }) => peaks !== null);
-  const isCounted = new Set(counted.map(({ hour }) => hour));
-  return {
-    hours: counted,
-    // The newest hour may be counted a tick later: thresholds leave it out.
-    isComplete: known.every((hour) => hour === nowHour - 1 || isCounted.has(hour)),
-    usual,
-    firstMinute,
-  };
+  if (changed.length > 0) found = new Map([...found, ...(await readSourceHours(db, changed, fromHour))]);
+  return new Map(
+    zones.map(({ zoneId, nowHour, policy }) => {
+      const hours = found.get(zoneId)?.filter(({ peaks }) => peaks !== null) ?? [];
+      const counted = new Set(hours.map(({ hour }) => hour));
+      const missing = (wanted.get(zoneId) ?? []).filter((hour) => !counted.has(hour));
+      const history = Array.from({ length: Math.max(nowHour - fromHour, 0) }, (_, i) => fromHour + i);
+      const unknown = history.filter(policy.isUnknownHour);
+      return [zoneId, { hours, missing, unknown, firstMinute: firstMinutes.get(zoneId) ?? null }];
+    }),
+  );
 }
 
-async function countSourceHour(
+async function recountHours(
   database: Database,
-  zoneId: number,
-  one: Pick<SourceHour, "hour" | "marks">,
-  by: CountedBy,
+  { zoneId, known, policy }: CountedZone,
+  stale: readonly SourceHour[],
+  budget: CountBudget,
 ): Promise<void> {
-  const counted = await recountSourceHour(database.db, zoneId, one.hour, by);
-  const stored = { ...counted, known: by.known.fingerprint };
-  await inTransaction(database, ({ tx }) => storeSourceHour(tx, zoneId, one, stored));
+  // The usual rules of a day depend on the days before it. So they are read again before the first hour of each day.
+  for (const [day, hours] of Map.groupBy(stale, ({ hour }) => Math.floor(hour / 24))) {
+    const usual = await readUsual(database.db, zoneId, day);
+    for (const { hour, marks } of hours) {
+      if (!takeHour(budget, zoneId)) return;
+      const { peaks, addresses } = await recountSourceHour(database.db, zoneId, hour, { usual, known });
+      const remembered = policy.attackHours.has(hour)
+        ? []
+        : [...addresses].map(([address, largest]) => ({ zoneId, day, address, peaks: largest }));
+      const counted = { zoneId, hour, marks, known: known.fingerprint, peaks };
+      await inTransaction(database, ({ tx }) => storeSourceHours(tx, [counted], remembered));
+    }
+  }
 }
 
 /**
@@ -103,12 +155,14 @@ export async function compareSourceHours(
   zoneId: number,
   { fromHour, toHour, known }: { fromHour: number; toHour: number; known: KnownSources },
 ): Promise<{ hour: number; stored: readonly number[]; recounted: readonly number[] }[]> {
-  const rows = await readSourceHours(db, zoneId, fromHour);
-  const usual = await readUsual(db, zoneId, toHour);
+  const rows = (await readSourceHours(db, [zoneId], fromHour)).get(zoneId) ?? [];
   const differing = [];
   for (const { hour, peaks, isStale, known: left } of rows) {
     if (hour >= toHour || peaks === null || isStale || left !== known.fingerprint) continue;
-    const { peaks: recounted } = await recountSourceHour(db, zoneId, hour, { usual, known });
+    const { peaks: recounted } = await recountSourceHour(db, zoneId, hour, {
+      usual: createUsualRules(),
+      known,
+    });
     const [before, now] = [peaks, recounted].map((counts) => counts.slice(WINDOW_COUNT)) as [
       number[],
       number[],
@@ -118,23 +172,30 @@ export async function compareSourceHours(
   return differing;
 }
 
+/** Returns the minutes whose events an hour's windows count: [from, to). */
+export function minutesOfHour(hour: number): { from: number; to: number } {
+  return { from: hour * 60 - LONGEST_WINDOW + 1, to: (hour + 1) * 60 };
+}
+
 interface CountedBy {
   readonly usual: UsualRules;
   readonly known: KnownSources;
 }
 
 function recountSourceHour(db: Queryable, zoneId: number, hour: number, { usual, known }: CountedBy) {
-  const span = { zoneId, from: hour * 60 - LONGEST_WINDOW + 1, to: (hour + 1) * 60 };
+  const span = { zoneId, ...minutesOfHour(hour) };
   const by = { usualOf: usual.usualOn(Math.floor(hour / 24)), isKnown: known.isKnown };
   return countHour(hour, readSourceEvents(db, span), by);
 }
 
-/** Reads what is usual for the addresses of a zone on every day of the history. */
-async function readUsual(db: Queryable, zoneId: number, nowHour: number): Promise<UsualRules> {
-  const toDay = Math.floor(nowHour / 24) + 1;
+/** Reads what is usual for the addresses of a zone on a day. */
+async function readUsual(db: Queryable, zoneId: number, day: number): Promise<UsualRules> {
+  return toUsualRules(await readSourceUsual(db, [zoneId], { fromDay: day - USUAL_DAYS, toDay: day }));
+}
+
+/** Returns what the largest counts of addresses on some days make usual. */
+export function toUsualRules(rows: readonly Pick<AddressDays, "address" | "days">[]): UsualRules {
   const usual = createUsualRules();
-  const fromDay = toDay - 2 * USUAL_DAYS;
-  for (const { address, day, peaks } of await readSourceUsual(db, zoneId, { fromDay, toDay }))
-    usual.note(address, day, peaks);
+  for (const { address, days } of rows) for (const [day, ...peaks] of days) usual.note(address, day, peaks);
   return usual;
 }

@@ -2,41 +2,29 @@ import { z } from "zod";
 import type { Database } from "../../db/client.ts";
 import { listKnownSources, toKnownSource } from "../../db/detection/known-sources.ts";
 import {
-  readFirstSeen,
+  type CountedSourceEvent,
+  readEventsOfZones,
   readMinuteTotals,
   readSourceEvents,
   SLICE_EVENTS,
-  type StoredSourceEvent,
 } from "../../db/detection/source-events.ts";
+import { readHourVersions, readSourceUsual, readStaleZones } from "../../db/detection/source-hours.ts";
 import {
-  openSpike,
+  closeSources,
   readAttacks,
   readOpenSources,
   readRecentClosings,
   readSearchedThrough,
   type SpikeRow,
-  updateSpike,
 } from "../../db/detection/spikes.ts";
+import { readErasureState } from "../../db/privacy/erasures.ts";
 import { toAttackHours } from "../../src/detection/backtest/attack-hours.ts";
 import type { SourceMode } from "../../src/detection/detection-settings.ts";
 import { spanOfTick, type TickSpan } from "../../src/detection/plan-tick.ts";
-import {
-  type SourceEpisode,
-  type SourceFinding,
-  strongestOf,
-} from "../../src/detection/sources/source-episode.ts";
-import { toSourceAddress } from "../../src/detection/sources/source-event.ts";
-import { COMPARED_MINUTES, collectSourceEvidence } from "../../src/detection/sources/source-evidence.ts";
-import { SOURCE_KINDS, type SourceKind } from "../../src/detection/sources/source-kinds.ts";
-import {
-  createSourceWatch,
-  type PastSourceEpisode,
-  type SourceMemory,
-  type SourceWatch,
-} from "../../src/detection/sources/source-watch.ts";
-import { toSourceEpisode, toSourceRow } from "../../src/detection/sources/stored-sources.ts";
-import { createHourHistory, type HourHistory, putHour } from "../../src/detection/thresholds/hour-history.ts";
-import { LONGEST_WINDOW, WINDOW_COUNT } from "../../src/detection/thresholds/windows.ts";
+import type { PastSourceEpisode } from "../../src/detection/sources/source-watch.ts";
+import { toSourceEpisode } from "../../src/detection/sources/stored-sources.ts";
+import { ENOUGH_DAYS, USUAL_DAYS } from "../../src/detection/sources/usual-rules.ts";
+import { LONGEST_WINDOW } from "../../src/detection/thresholds/windows.ts";
 import { viewZone, type ZoneHour } from "../../src/detection/zone-view.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { toError } from "../../src/lib/errors.ts";
@@ -45,7 +33,26 @@ import { MINUTE_MS } from "../../src/lib/units.ts";
 import { createKnownSources, type KnownSource, type KnownSources } from "../../src/model/known-source.ts";
 import { SOURCES_RULE } from "../../src/model/stored-sources.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
-import { type CountedHours, countSourceHours } from "./count-source-hours.ts";
+import {
+  type CountBudget,
+  countSourceHours,
+  firstHourOf,
+  type HourPolicy,
+  hasHoursLeft,
+  toUsualRules,
+} from "./count-source-hours.ts";
+import {
+  applyPolicy,
+  closeUntil,
+  createKeptWatch,
+  hasLateEvents,
+  isLacking,
+  type KeptWatch,
+  learnHours,
+  takeEvents,
+} from "./kept-watch.ts";
+import { storeEndedHours } from "./store-ended-hours.ts";
+import { storeSourceEpisodes } from "./store-source-episodes.ts";
 
 const MINUTES_PER_DAY = 1_440;
 
@@ -62,17 +69,13 @@ export interface DetectSourcesDeps {
   readonly afterSpikes: () => unknown;
 }
 
-/** A zone's watch between two ticks. It can be made again from rows at any time. */
-interface KeptWatch {
-  readonly watch: SourceWatch;
-  readonly known: KnownSources;
-  /** Changes when the watch has to be made again. */
-  readonly fingerprint: string;
-  /** The next minute to read. */
-  next: number;
-  /** Events that the watch has taken, by minute. */
-  readonly taken: Map<number, number>;
-}
+/** A pass takes up no further zone that is cold, and counts no further hour, after this time. */
+const PASS_MS = 400;
+/** Zones whose events are read with one statement, and the most events of each. Others are read by themselves. */
+const ZONES_PER_READ = 100;
+const EVENTS_PER_ZONE = 1_000;
+/** Zones whose watches are made together. */
+const ZONES_PER_WARMING = 50;
 
 /**
  * Judges the source series of every zone: opens, updates and closes one spike per zone for all of them. Counts its own
@@ -80,7 +83,7 @@ interface KeptWatch {
  * concurrent ticks one opens the spike.
  */
 export function createDetectSourcesJob(deps: DetectSourcesDeps): AnyJob {
-  const kept = new Map<number, KeptWatch>();
+  const state: State = { kept: new Map(), erasures: null, doneMinute: null };
   let isRunning = false;
   return defineJob({
     name: "detect-sources",
@@ -90,16 +93,34 @@ export function createDetectSourcesJob(deps: DetectSourcesDeps): AnyJob {
     timeoutMs: 300_000,
     async run(_payload, signal) {
       // Two ticks must not feed the same watches. The next tick judges what a skipped one has not.
-      if (isRunning || deps.sourceMode() === "off") return;
+      if (isRunning) return;
+      if (deps.sourceMode() === "off") {
+        // An alert that was open when the series were switched off would stay open for ever.
+        if ((await closeSources(deps.database.db, deps.clock())) > 0) await deps.afterSpikes();
+        return;
+      }
+      if (state.doneMinute === Math.floor(deps.clock() / MINUTE_MS)) return;
       isRunning = true;
       try {
-        const changed = await detectSources(deps, kept, signal);
-        if (changed > 0) await deps.afterSpikes();
+        const run: Run = { tried: new Set(), counted: new Map(), signal, tick: null };
+        for (let isDone = false; !isDone && !signal.aborted; ) {
+          const passed = await detectSources(deps, state, run);
+          if (passed.changed > 0) await deps.afterSpikes();
+          isDone = passed.isDone;
+        }
       } finally {
         isRunning = false;
       }
     },
   });
+}
+
+interface State {
+  readonly kept: Map<number, KeptWatch>;
+  /** Changes with every erasure, after which no watch may know an address any more. */
+  erasures: string | null;
+  /** The end of the minutes that every zone was judged up to. A tick that comes before the next minute has no work. */
+  doneMinute: number | null;
 }
 
 interface Tick {
@@ -113,100 +134,143 @@ interface Tick {
   readonly known: readonly KnownSource[];
 }
 
+/** One run of the job: as many passes as it takes. */
+interface Run {
+  /** Zones that are done in this run, whether or not they have a watch. */
+  readonly tried: Set<number>;
+  /** The hours that were counted, by zone. */
+  readonly counted: Map<number, number>;
+  readonly signal: AbortSignal;
+  /** The rows that the last pass read; null before the first. */
+  tick: Tick | null;
+}
+
+interface Pass {
+  readonly deps: DetectSourcesDeps;
+  readonly tick: Tick;
+  readonly kept: Map<number, KeptWatch>;
+  readonly budget: CountBudget;
+  readonly tried: Set<number>;
+  changed: number;
+  /** False if there is work left for another pass. */
+  isDone: boolean;
+  failure: Error | null;
+}
+
+/** A zone with minutes to judge. */
+interface DueZone {
+  readonly zoneId: number;
+  readonly through: number;
+  readonly nowHour: number;
+  /** Minutes before this were judged. */
+  readonly judged: number;
+  readonly row: SpikeRow | undefined;
+  readonly known: KnownSources;
+  readonly policy: HourPolicy;
+}
+
+/**
+ * Judges the zones whose watches are kept, and then makes watches for as many others as the time allows. A pass never
+ * takes a watch beyond the end of an hour, so that the hour is stored before the next one is judged.
+ */
 async function detectSources(
   deps: DetectSourcesDeps,
-  kept: Map<number, KeptWatch>,
-  signal: AbortSignal,
-): Promise<number> {
+  state: State,
+  run: Run,
+): Promise<{ changed: number; isDone: boolean }> {
+  const { tried, counted, signal } = run;
+  const tick = await readTick(deps, run.tick);
+  run.tick = tick;
+  const erasures = await readErasureState(deps.database.db);
+  const { kept } = state;
+  if (state.erasures !== erasures) kept.clear();
+  state.erasures = erasures;
+  const startedMs = performance.now();
+  const isOver = () => signal.aborted || performance.now() - startedMs > PASS_MS;
+  const budget = { isOver, counted, hasCounted: false };
+  const pass: Pass = { deps, tick, kept, budget, tried, changed: 0, isDone: true, failure: null };
+  const due = deps.zoneIds.flatMap((zoneId) => planZone(tick, zoneId));
+  const [warm, cold] = [[] as DueZone[], [] as DueZone[]];
+  for (const zone of due) {
+    const one = kept.get(zone.zoneId);
+    if (one !== undefined && isUsable(one, zone, tick)) {
+      applyPolicy(one, zone.policy);
+      warm.push(zone);
+    } else {
+      kept.delete(zone.zoneId);
+      if (!tried.has(zone.zoneId)) cold.push(zone);
+    }
+  }
+  await judgeZones(pass, warm);
+  await attempt(pass, warm, (zones) =>
+    storeEndedHours(
+      deps.database,
+      zones.flatMap(({ zoneId }) => kept.get(zoneId) ?? []),
+    ),
+  );
+  // Counting hours is not urgent: the last pass of a tick does it.
+  if (pass.isDone) await learnChanges(pass, warm);
+  for (const [index, zones] of toBatches(cold, ZONES_PER_WARMING).entries()) {
+    if (index > 0 && isOver()) {
+      pass.isDone = false;
+      break;
+    }
+    await attempt(pass, zones, (some) => warmZones(pass, some));
+  }
+  const { endMinute } = tick.span;
+  state.doneMinute = deps.zoneIds.every((zoneId) => kept.get(zoneId)?.next === endMinute) ? endMinute : null;
+  if (pass.failure !== null && pass.changed === 0 && pass.isDone) throw pass.failure;
+  return pass;
+}
+
+/** Reads what a pass needs. Of the passes of one minute, the first reads what is the same for all. */
+async function readTick(deps: DetectSourcesDeps, before: Tick | null): Promise<Tick> {
   const { db } = deps.database;
   const span = spanOfTick(deps.clock());
   const { oldestMs, nowMs, firstTested, firstMinute } = span;
   const isSources = ({ ruleId }: { ruleId: string }) => ruleId === SOURCES_RULE;
   const closings = await readRecentClosings(db, firstMinute * MINUTE_MS);
+  const open = new Map((await readOpenSources(db)).map((row) => [row.zoneId, row]));
+  const recent = new Map(closings.filter(isSources).map((one) => [one.zoneId, one.closedAtMs]));
+  if (before?.span.endMinute === span.endMinute) return { ...before, open, closings: recent };
   const attacks = (await readAttacks(db, { afterMs: oldestMs })).filter(isSources);
-  const tick: Tick = {
+  return {
     isShadow: deps.sourceMode() === "shadow",
     span,
     covered: Map.groupBy(await readSearchedThrough(db, { afterMs: oldestMs, untilMs: nowMs }), toZone),
-    open: new Map((await readOpenSources(db)).map((row) => [row.zoneId, row])),
-    closings: new Map(closings.filter(isSources).map((one) => [one.zoneId, one.closedAtMs])),
+    open,
+    closings: recent,
     attacks: Map.groupBy(attacks, toZone),
     totals: await readMinuteTotals(db, firstTested),
     known: [...deps.knownSources(), ...(await listKnownSources(db)).map(toKnownSource)],
   };
-  let changed = 0;
-  let failure: Error | undefined;
-  for (const zoneId of deps.zoneIds) {
-    if (signal.aborted) break;
-    try {
-      if (await judgeZone(deps.database, zoneId, tick, kept)) changed += 1;
-    } catch (thrown) {
-      kept.delete(zoneId);
-      failure = toError(thrown);
-      deps.log.error({ err: failure, zoneId }, "sources of a zone not judged");
-    }
-  }
-  if (failure !== undefined && changed === 0) throw failure;
-  return changed;
 }
 
 const toZone = ({ zoneId }: { zoneId: number }) => zoneId;
 
-/** Returns whether the zone's spike opened, changed or closed. */
-async function judgeZone(
-  database: Database,
-  zoneId: number,
-  tick: Tick,
-  kept: Map<number, KeptWatch>,
-): Promise<boolean> {
+function planZone(tick: Tick, zoneId: number): DueZone[] {
   const { span } = tick;
   const view = viewZone(tick.covered.get(zoneId) ?? [], span.nowMs);
   const through = testableThrough(span, view.isTestable);
-  if (!view.isReady || through === null) return false;
+  if (!view.isReady || through === null) return [];
   const attackHours = toAttackHours(tick.attacks.get(zoneId) ?? []);
-  const nowHour = Math.floor((through - 1) / 60);
   const row = tick.open.get(zoneId);
-  const known = createKnownSources(tick.known, { zoneId, nowMs: span.nowMs });
-  const fingerprint = [nowHour, view.fingerprint, known.fingerprint, ...attackHours].join();
   const closedAt = Math.ceil((tick.closings.get(zoneId) ?? 0) / MINUTE_MS);
-  const judged = row === undefined ? closedAt : Math.floor(row.judgedThrough.getTime() / MINUTE_MS);
-  let one = kept.get(zoneId);
-  // Another replica opened the spike, and has not judged the minutes that this watch took without the spike.
-  const isAhead = row !== undefined && one !== undefined && one.next > judged;
-  if (one?.fingerprint !== fingerprint || isAhead || hasLateEvents(one, tick.totals.get(zoneId))) {
-    kept.delete(zoneId);
-    const counted = await countSourceHours(database, zoneId, {
-      nowHour,
-      isUnknownHour: view.isUnknownHour,
-      known,
-    });
-    if (!counted.isComplete) return false;
-    const isCounted = new Set(counted.hours.map(({ hour }) => hour));
-    const isUnknownHour = (hour: number) =>
-      attackHours.has(hour) || view.isUnknownHour(hour) || !isCounted.has(hour);
-    const next = span.firstTested - LONGEST_WINDOW + 1;
-    const watch = createSourceWatch({ isUnknownHour }, toMemory(counted, next));
-    one = { watch, known, fingerprint, next, taken: new Map() };
-    kept.set(zoneId, one);
-  }
-  // The row is the truth: a replica that was faster may have judged minutes that are not judged again here.
-  one.watch.resume(row === undefined ? null : toSourceEpisode(row));
-  const judgeFrom = Math.max(span.firstTested, judged);
-  const ended = await follow(database, zoneId, one, { through, judgeFrom });
-  const episodes: { episode: SourceEpisode; closedAt: number | null }[] = ended.map((episode) => ({
-    episode,
-    closedAt: episode.closedAt,
-  }));
-  const running = one.watch.episode();
-  if (running !== null) episodes.push({ episode: running, closedAt: null });
-  let hasChanged = false;
-  // The spike of the row is the first of them.
-  for (const [index, each] of episodes.entries()) {
-    const { known } = one;
-    const storing = { isShadow: tick.isShadow, row: index === 0 ? row : undefined, known, through, ...each };
-    hasChanged = (await storeEpisode(database, zoneId, storing)) || hasChanged;
-  }
-  return hasChanged;
+  return [
+    {
+      zoneId,
+      through,
+      nowHour: Math.floor((through - 1) / 60),
+      judged: row === undefined ? closedAt : Math.floor(row.judgedThrough.getTime() / MINUTE_MS),
+      row,
+      known: createKnownSources(tick.known, { zoneId, nowMs: span.nowMs }),
+      policy: {
+        isUnknownHour: view.isUnknownHour,
+        attackHours,
+        fingerprint: [view.fingerprint, ...attackHours].join(),
+      },
+    },
+  ];
 }
 
 /** Returns the end of the judgeable minutes of the tick that follow one another; null if there is none. */
@@ -217,118 +281,180 @@ function testableThrough({ firstTested, endMinute }: TickSpan, isTestable: (minu
   return through;
 }
 
-/** Returns whether more events of a judged minute are counted than the watch has taken. */
-function hasLateEvents({ taken, next }: KeptWatch, totals: ReadonlyMap<number, number> = new Map()): boolean {
-  return [...totals].some(([minute, total]) => minute < next && total > (taken.get(minute) ?? 0));
+function isUsable(one: KeptWatch, { zoneId, row, judged, known }: DueZone, tick: Tick): boolean {
+  if (one.known.fingerprint !== known.fingerprint || one.next < firstToRead(tick)) return false;
+  // Another replica opened the spike, and has not judged the minutes that this watch took without the spike.
+  if (row !== undefined && one.next > judged) return false;
+  return !hasLateEvents(one, tick.totals.get(zoneId));
 }
 
-function toMemory({ hours, usual, firstMinute }: CountedHours, nextMinute: number): SourceMemory {
-  const histories = SOURCE_KINDS.map((kind, place): [SourceKind, HourHistory] => {
-    const history = createHourHistory();
-    for (const { hour, peaks } of hours)
-      putHour(history, hour, 0, peaks?.slice(place * WINDOW_COUNT, (place + 1) * WINDOW_COUNT) ?? []);
-    history.firstHour = hours[0]?.hour ?? Math.floor((firstMinute ?? nextMinute) / 60);
-    return [kind, history];
+/** The first minute that a new watch reads. */
+function firstToRead({ span }: Tick): number {
+  return span.firstTested - LONGEST_WINDOW + 1;
+}
+
+/** Runs a step for zones. If it fails for one of them, that zone loses its watch, and the others are not stopped. */
+async function attempt(
+  pass: Pass,
+  zones: readonly DueZone[],
+  run: (zones: readonly DueZone[]) => Promise<unknown>,
+): Promise<void> {
+  try {
+    await run(zones);
+  } catch (thrown) {
+    for (const { zoneId } of zones) pass.kept.delete(zoneId);
+    if (zones.length === 1) {
+      pass.tried.add(zones[0]?.zoneId ?? 0);
+      pass.failure = toError(thrown);
+      pass.deps.log.error({ err: pass.failure, zoneId: zones[0]?.zoneId }, "sources of a zone not judged");
+    } else for (const zone of zones) await attempt(pass, [zone], run);
+  }
+}
+
+/** Feeds the watches of zones with the events of their new minutes, many zones per statement, and judges them. */
+async function judgeZones(pass: Pass, zones: readonly DueZone[], isNew = false): Promise<void> {
+  const spans = zones.flatMap((zone): JudgedSpan[] => {
+    const one = pass.kept.get(zone.zoneId);
+    if (one === undefined) return [];
+    const hourEnd = (Math.floor(one.next / 60) + 1) * 60;
+    const to = isNew ? zone.through : Math.min(zone.through, hourEnd);
+    if (to < zone.through) pass.isDone = false;
+    return [{ zone, one, zoneId: zone.zoneId, from: one.next, to }];
   });
-  return {
-    histories: Object.fromEntries(histories) as Record<SourceKind, HourHistory>,
-    // The hours note the addresses, so that a minute that is read again changes nothing.
-    usual: { note: () => undefined, usualOn: usual.usualOn },
-    firstMinute,
-    nextMinute,
-  };
+  await learnUsual(pass, spans);
+  for (const batch of toBatches(spans, ZONES_PER_READ)) {
+    const unread = batch.filter(({ from, to }) => from < to);
+    const found =
+      unread.length === 0 ? null : await readEventsOfZones(pass.deps.database.db, unread, EVENTS_PER_ZONE);
+    for (const span of batch)
+      await attempt(pass, [span.zone], () => judgeSpan(pass, span, found?.get(span.zoneId)));
+  }
 }
 
-/** Takes the events up to the minute `through`, exclusive. Returns the episodes that ended. */
-async function follow(
-  { db }: Database,
-  zoneId: number,
-  one: KeptWatch,
-  { through, judgeFrom }: { through: number; judgeFrom: number },
-): Promise<PastSourceEpisode[]> {
+interface JudgedSpan {
+  readonly zone: DueZone;
+  readonly one: KeptWatch;
+  readonly zoneId: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Judges one zone. `events` is null if they were too many to be read with those of others. */
+async function judgeSpan(
+  pass: Pass,
+  span: JudgedSpan,
+  events: readonly CountedSourceEvent[] | null = [],
+): Promise<void> {
+  const { zone, one, zoneId, from, to } = span;
+  const judgeFrom = Math.max(pass.tick.span.firstTested, zone.judged);
+  // The row is the truth: a replica that was faster may have judged minutes that are not judged again here.
+  one.watch.resume(zone.row === undefined ? null : toSourceEpisode(zone.row));
   const ended: PastSourceEpisode[] = [];
-  for await (const events of readSourceEvents(db, { zoneId, from: one.next, to: through })) {
-    for (const event of events) {
-      const { minute } = event;
-      ended.push(...one.watch.closeUntil(minute, judgeFrom));
-      if (!one.known.isKnown(event)) one.watch.take(event, minute);
-      one.taken.set(minute, (one.taken.get(minute) ?? 0) + 1);
-      // Of a flood only a part was read, so its total says nothing about late events.
-      if (events.length >= SLICE_EVENTS) one.taken.set(minute, Number.POSITIVE_INFINITY);
-    }
-  }
-  ended.push(...one.watch.closeUntil(through, judgeFrom));
-  one.next = Math.max(one.next, through);
-  for (const minute of one.taken.keys()) if (minute < through - LONGEST_WINDOW) one.taken.delete(minute);
-  return ended;
-}
-
-interface ToStore {
-  readonly isShadow: boolean;
-  readonly row: SpikeRow | undefined;
-  readonly known: KnownSources;
-  readonly episode: SourceEpisode;
-  readonly through: number;
-  readonly closedAt: number | null;
-}
-
-async function storeEpisode(
-  database: Database,
-  zoneId: number,
-  { isShadow, row, known, episode, through, closedAt }: ToStore,
-) {
-  const { db } = database;
-  const times = { judgedThrough: closedAt ?? through, closedAt };
-  const before = row === undefined ? null : toSourceEpisode(row);
-  const strongest = strongestOf(episode);
-  const isStronger = before === null || strongest.score > strongestOf(before).score;
-  if (row?.sources != null && !isStronger) {
-    return updateSpike(db, row.id, toSourceRow(episode, row.sources, times));
-  }
-  const found = collectSourceEvidence(strongest, {
-    hour: await readAll(database, zoneId, through - LONGEST_WINDOW, through),
-    yesterday: await readAll(
-      database,
-      zoneId,
-      through - COMPARED_MINUTES - MINUTES_PER_DAY,
-      through - MINUTES_PER_DAY,
-    ),
-    endMinute: through,
-    isKnown: known.isKnown,
-  });
-  const isoOf = (minute: number) => new Date(minute * MINUTE_MS).toISOString();
-  const evidence = {
-    from: isoOf(through - strongest.windowMinutes),
-    to: isoOf(through),
-    total: found.events,
-    sampled: found.events,
-    firstEventAt: found.firstMinute === null ? null : isoOf(found.firstMinute),
-    lastEventAt: found.lastMinute === null ? null : isoOf(found.lastMinute),
-    top: { ...found.top, action: [] },
-    sparkline: found.sparkline,
+  if (events !== null) ended.push(...takeEvents(one, events, { judgeFrom, isCut: false }));
+  else
+    for await (const slice of readSourceEvents(pass.deps.database.db, { zoneId, from, to }))
+      ended.push(...takeEvents(one, slice, { judgeFrom, isCut: slice.length >= SLICE_EVENTS }));
+  ended.push(...closeUntil(one, to, judgeFrom));
+  const { isShadow } = pass.tick;
+  const judged = {
+    isShadow,
+    row: zone.row,
+    known: one.known,
+    through: to,
+    ended,
+    running: one.watch.episode(),
   };
-  const seenBefore =
-    before !== null && strongestOf(before).key === strongest.key ? row?.sources?.firstSeen : null;
-  const firstSeen = seenBefore ?? (await findFirstSeen(database, zoneId, strongest, through));
-  const stored = { ...toSourceRow(episode, { ...found, firstSeen }, times), evidence };
-  return row === undefined
-    ? (await openSpike(db, { zoneId, isShadow, ...stored })) !== null
-    : updateSpike(db, row.id, stored);
+  if (await storeSourceEpisodes(pass.deps.database, zoneId, judged)) pass.changed += 1;
 }
 
-/** The day before is enough: a source that comes at the same hour of every day was seen 24 hours ago. */
-function findFirstSeen(
-  { db }: Database,
-  zoneId: number,
-  { kind, key }: SourceFinding,
-  through: number,
-): Promise<number | null> {
-  const span = { from: through - MINUTES_PER_DAY, to: through };
-  return readFirstSeen(db, { zoneId, kind, key, ...span }, toSourceAddress);
+function toBatches<T>(all: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(all.length / size) }, (_, i) => all.slice(i * size, (i + 1) * size));
 }
 
-async function readAll({ db }: Database, zoneId: number, from: number, to: number) {
-  const all: StoredSourceEvent[] = [];
-  for await (const events of readSourceEvents(db, { zoneId, from, to })) all.push(...events);
-  return all;
+/** Reads what is usual for the addresses of zones whose minutes are of another day than before. */
+async function learnUsual({ deps }: Pass, spans: readonly JudgedSpan[]): Promise<void> {
+  const changed = spans.filter(({ one, from, to }) => from < to && one.usualDay !== dayOf(to - 1));
+  if (changed.length === 0) return;
+  const span = {
+    fromDay: Math.min(...changed.map(({ from }) => dayOf(from))) - USUAL_DAYS,
+    toDay: Math.max(...changed.map(({ to }) => dayOf(to - 1))),
+    atLeast: ENOUGH_DAYS,
+  };
+  const rows = await readSourceUsual(deps.database.db, changed.map(toZone), span);
+  const found = Map.groupBy(rows, toZone);
+  for (const { one, zoneId, to } of changed) {
+    one.usual = toUsualRules(found.get(zoneId) ?? []);
+    one.usualDay = dayOf(to - 1);
+  }
+}
+
+function dayOf(minute: number): number {
+  return Math.floor(minute / MINUTES_PER_DAY);
+}
+
+/**
+ * Counts hours from their events that no watch has counted or that got late events, and gives changed hours to the
+ * watches: once an hour also those that another replica has counted.
+ */
+async function learnChanges(pass: Pass, zones: readonly DueZone[]): Promise<void> {
+  const { db } = pass.deps.database;
+  const nowHour = Math.floor(pass.tick.span.endMinute / 60);
+  const stale = new Set(await readStaleZones(db, firstHourOf(nowHour)));
+  const isOld = ({ zoneId }: DueZone) => (pass.kept.get(zoneId)?.version.readIn ?? nowHour) < nowHour;
+  const versions = await readVersions(pass, zones.filter(isOld), nowHour);
+  const changed = zones.filter(({ zoneId }) => {
+    const one = pass.kept.get(zoneId);
+    if (one === undefined) return false;
+    const before = one.version;
+    one.version = versions.get(zoneId) ?? before;
+    return one.version.text !== before.text || stale.has(zoneId) || isLacking(one);
+  });
+  for (const [index, batch] of toBatches(changed, ZONES_PER_WARMING).entries()) {
+    // The next tick counts the others.
+    if (index > 0 && pass.budget.isOver()) break;
+    await attempt(pass, batch, async (some) => {
+      const counted = await countSourceHours(pass.deps.database, some, pass.budget);
+      for (const [zoneId, hours] of counted) {
+        const one = pass.kept.get(zoneId);
+        if (one === undefined) continue;
+        if ((hours.firstMinute ?? Number.POSITIVE_INFINITY) >= (one.firstMinute ?? 0)) learnHours(one, hours);
+        else {
+          // Minutes that were not judged, because the zone seemed to be in its first day, are judged now.
+          pass.kept.delete(zoneId);
+          pass.isDone = false;
+        }
+      }
+    });
+  }
+}
+
+/** Reads the versions of the hours of zones. The two newest hours change no threshold and are left out. */
+async function readVersions({ deps }: Pass, zones: readonly DueZone[], nowHour: number) {
+  if (zones.length === 0) return new Map<number, KeptWatch["version"]>();
+  const span = { fromHour: firstHourOf(nowHour), toHour: nowHour - 2 };
+  const found = await readHourVersions(deps.database.db, zones.map(toZone), span);
+  return new Map(zones.map(({ zoneId }) => [zoneId, { text: found.get(zoneId) ?? "", readIn: nowHour }]));
+}
+
+/** Makes the watches of zones whose hours are counted, and judges them. */
+async function warmZones(pass: Pass, zones: readonly DueZone[]): Promise<void> {
+  const nowHour = Math.floor(pass.tick.span.endMinute / 60);
+  const versions = await readVersions(pass, zones, nowHour);
+  const counted = await countSourceHours(pass.deps.database, zones, pass.budget);
+  const made = zones.filter((zone) => {
+    const { zoneId, known, policy } = zone;
+    const hours = counted.get(zoneId);
+    // The newest hour may be counted later: thresholds leave it out.
+    const isCounted = hours !== undefined && hours.missing.every((hour) => hour === zone.nowHour - 1);
+    if (isCounted || !hasHoursLeft(pass.budget, zoneId)) pass.tried.add(zoneId);
+    else pass.isDone = false;
+    if (!isCounted) return false;
+    const version = versions.get(zoneId) ?? { text: "", readIn: nowHour };
+    pass.kept.set(
+      zoneId,
+      createKeptWatch(zoneId, { hours, known, policy, version, next: firstToRead(pass.tick) }),
+    );
+    return true;
+  });
+  await judgeZones(pass, made, true);
 }

@@ -14,7 +14,7 @@ import {
   replaceAddressesOf,
 } from "../../db/privacy/pseudonymise.ts";
 import { listDays } from "../../db/privacy/retention.ts";
-import { rewriteDerived } from "../../db/privacy/rewrite-derived.ts";
+import { type DerivedScope, readFirstOver, rewriteDerived } from "../../db/privacy/rewrite-derived.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { DAY_MS } from "../../src/lib/units.ts";
@@ -49,6 +49,7 @@ export interface PseudonymiseIpsDeps {
  * to is checked again.
  */
 export function createPseudonymiseIpsJob(deps: PseudonymiseIpsDeps): AnyJob {
+  const catchUp = { isDone: false };
   return defineJob({
     name: "pseudonymise-ips",
     queue: "derive",
@@ -58,19 +59,30 @@ export function createPseudonymiseIpsJob(deps: PseudonymiseIpsDeps): AnyJob {
     async run(_, signal) {
       const lease = { name: "pseudonymise-ips", ttlMs: LEASE_TTL_MS };
       await holdLease(deps.database, lease, ({ lost }) =>
-        pseudonymise(deps, AbortSignal.any([signal, lost])),
+        pseudonymise(deps, catchUp, AbortSignal.any([signal, lost])),
       );
     },
   });
 }
 
-async function pseudonymise(deps: PseudonymiseIpsDeps, signal: AbortSignal): Promise<void> {
+async function pseudonymise(
+  deps: PseudonymiseIpsDeps,
+  catchUp: { isDone: boolean },
+  signal: AbortSignal,
+): Promise<void> {
   const { database, clock, log, ipDays, openKey, archive = null } = deps;
   const done = await readDoneDays(database.db);
   const now = clock();
   const due = (await listDueDays(database, keptFrom(now, ipDays))).filter((day) => !done.has(day));
   if (due.length === 0) return;
   const key = await openKey();
+  // Earlier versions left undeliverable messages out of the days that they marked as done.
+  if (!catchUp.isDone)
+    await pseudonymiseDerived(database, key, {
+      overIn: { from: 0, to: keptFrom(now, ipDays) },
+      isUndelivered: true,
+    });
+  catchUp.isDone = true;
   for (const day of due) {
     if (signal.aborted) return;
     if (await isDayWalked(database.db, day)) continue;
@@ -85,12 +97,14 @@ async function pseudonymise(deps: PseudonymiseIpsDeps, signal: AbortSignal): Pro
 }
 
 /**
- * Returns every day from the first stored one on. Days without events are included, because spikes and alerts ended
- * on them.
+ * Returns every day from the first stored event, or the first end of a spike, an alert or a message, on. Days without
+ * events are included, because spikes and alerts ended on them and are kept for longer than events.
  */
 async function listDueDays({ db }: Database, before: number): Promise<string[]> {
   const stored = await listDays(db, "waf_events");
-  const [first] = [...stored, ...(await listValidFiles(db, { kind: "events" })).map(({ day }) => day)].sort();
+  const archived = (await listValidFiles(db, { kind: "events" })).map(({ day }) => day);
+  const firstOver = await readFirstOver(db);
+  const [first] = [...stored, ...archived, ...(firstOver === null ? [] : [toDay(firstOver)])].sort();
   const days: string[] = [];
   if (first === undefined) return days;
   for (let start = Date.parse(first); start < before; start += DAY_MS) days.push(toDay(start));
@@ -110,17 +124,7 @@ async function pseudonymiseDay(
 ): Promise<number | null> {
   const from = Date.parse(day);
   const to = from + DAY_MS;
-  const replace = (ip: string) =>
-    isFullAddress(ip) && readAddress(ip) !== null ? toPseudonym(key, ip) : null;
-  await rewriteDerived(
-    database,
-    { zoneId: null, overIn: { from, to } },
-    {
-      json: (value) => replaceInJson(value, replace, { dropTraits: false }),
-      text: (text) => replaceAddresses(text, replace),
-      write: true,
-    },
-  );
+  await pseudonymiseDerived(database, key, { overIn: { from, to } });
   let events = 0;
   for (const zoneId of await listZonesOf(database.db, { from, to })) {
     for (let at: number | null = from; at !== null; ) {
@@ -132,6 +136,24 @@ async function pseudonymiseDay(
     }
   }
   return events;
+}
+
+async function pseudonymiseDerived(
+  database: Database,
+  key: PseudonymKey,
+  scope: Pick<DerivedScope, "overIn" | "isUndelivered">,
+): Promise<void> {
+  const replace = (ip: string) =>
+    isFullAddress(ip) && readAddress(ip) !== null ? toPseudonym(key, ip) : null;
+  await rewriteDerived(
+    database,
+    { zoneId: null, ...scope },
+    {
+      json: (value) => replaceInJson(value, replace, { dropTraits: false }),
+      text: (text) => replaceAddresses(text, replace),
+      write: true,
+    },
+  );
 }
 
 /** Returns how many events of the day's files were changed. */

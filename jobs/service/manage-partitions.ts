@@ -9,6 +9,7 @@ import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { DAY_MS } from "../../src/lib/units.ts";
 import { toDay } from "../../src/model/horizon.ts";
+import { StorageError } from "../../src/model/storage-error.ts";
 import { keptFrom, type Retention } from "../../src/privacy/retention.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 import type { ArchiveStore } from "../archive/archive-days.ts";
@@ -71,7 +72,11 @@ export function createManagePartitionsJob(deps: ManagePartitionsDeps): AnyJob {
         },
         now,
       );
-      if (archive !== null) await cleanArchive({ database, log, retention, archive, hotDays }, now);
+      if (archive !== null)
+        await cleanArchive({ database, log, retention, archive, hotDays }, now).catch((thrown: unknown) => {
+          if (!(thrown instanceof StorageError)) throw thrown;
+          log.error({ err: thrown }, "archive not cleaned");
+        });
       await forgetReplicas(database.db, REPLICAS_KEPT_MS);
       await forgetSessions(database.db, SESSIONS_KEPT_MS);
       if (created.length + dropped.length > 0) log.debug({ created, dropped }, "partitions managed");

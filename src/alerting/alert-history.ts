@@ -1,4 +1,4 @@
-import { isGraver, type Severity } from "../model/severity.ts";
+import { gravestOf, type Severity } from "../model/severity.ts";
 import { type AlertRecord, isMuted, type Transition } from "./alert-record.ts";
 
 /** Reasons of a message that a person has to notice. */
@@ -12,9 +12,16 @@ export function countReopenings(alert: AlertRecord): number {
 
 /** Returns the highest severity since the alert last began to fire. A higher one is `worse`. */
 export function gravestSeverity(alert: AlertRecord): Severity {
-  return sinceResolve(alert)
-    .map((entry) => entry.severity ?? "info")
-    .reduce((gravest, next) => (isGraver(next, gravest) ? next : gravest), "info");
+  return gravestOf(severitiesOf(sinceResolve(alert)));
+}
+
+/** Returns the highest severity that any channel was sent since the alert last began to fire. */
+export function gravestNotified(alert: AlertRecord): Severity {
+  return gravestOf(severitiesOf(sinceResolve(alert).filter(({ channels }) => channels.length > 0)));
+}
+
+function severitiesOf(entries: readonly Transition[]): Severity[] {
+  return entries.map((entry) => entry.severity ?? "info");
 }
 
 /** Returns the time of the latest transition; null if that was muted. */

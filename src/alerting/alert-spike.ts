@@ -1,5 +1,5 @@
 import type { Severity } from "../model/severity.ts";
-import type { SourceTrait, SourceTraits } from "../model/source-traits.ts";
+import { type SourceTrait, type SourceTraits, sharedValues } from "../model/source-traits.ts";
 import type { StoredSources } from "../model/stored-sources.ts";
 import { type ZoneFacts, type Zones, zoneFactsOf } from "../model/zones.ts";
 
@@ -62,9 +62,6 @@ export function toAlertSpike(spike: StoredSpike, zones?: Zones): AlertSpike {
   };
 }
 
-/** Values that so many of the events share describe an alert. */
-const MOST = 0.5;
-
 const TRAIT_OF = {
   rules_per_ip: "ip",
   ips_per_ja4: "ja4",
@@ -74,14 +71,13 @@ const TRAIT_OF = {
 } as const;
 
 function traitsOf({ evidence: { top }, sources }: StoredSpike): SourceTraits {
-  const shared = (rows: TopValues) => rows.filter(({ share }) => share >= MOST).map(({ value }) => value);
   const fired = (trait: SourceTrait) =>
     (sources?.findings ?? []).filter(({ kind }) => TRAIT_OF[kind] === trait).map(({ key }) => key);
   return {
-    ip: [...fired("ip"), ...shared(top.ip)],
-    asn: [...fired("asn"), ...shared(top.asn)],
-    country: shared(top.country),
-    ja4: [...fired("ja4"), ...shared(top.ja4)],
-    url: [...fired("url"), ...shared(top.path)],
+    ip: [...fired("ip"), ...sharedValues(top.ip)],
+    asn: [...fired("asn"), ...sharedValues(top.asn)],
+    country: sharedValues(top.country),
+    ja4: [...fired("ja4"), ...sharedValues(top.ja4)],
+    url: [...fired("url"), ...sharedValues(top.path)],
   };
 }

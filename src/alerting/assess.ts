@@ -17,7 +17,7 @@ export interface Context {
   readonly routing: Routing;
   readonly asks: readonly AdviceRow[];
   readonly silences: readonly Silence[];
-  /** The open spikes. */
+  /** The open spikes, without those whose alert a person has resolved. */
   readonly firing: readonly Subject[];
   /** By channel; every channel posts anew if this is left out. */
   readonly laterMessageOf?: (channel: string) => LaterMessage;

@@ -1,16 +1,17 @@
 import type { AlertMessage } from "../model/alert-message.ts";
 import { fingerprintOf } from "../model/fingerprint.ts";
+import { isGraver } from "../model/severity.ts";
 import { notifiedChannels } from "./alert-history.ts";
 import type { AlertRecord, Occurrence } from "./alert-record.ts";
 import type { AlertSpike } from "./alert-spike.ts";
 import type { Assess, Assessment, Context } from "./assess.ts";
-import { type Decision, decide } from "./decide.ts";
+import { beginsEpisode, type Decision, decide } from "./decide.ts";
 import { listMembers, toOccurrence } from "./group.ts";
 import { buildMessage } from "./message/build-message.ts";
 import { toSituation } from "./mute.ts";
 import type { RoutePlan } from "./routing/plan-route.ts";
 
-/** An open spike that no channel was notified of and that nothing mutes. */
+/** A spike that no channel was notified of and that nothing mutes: open, or over before it had an alert. */
 export interface Candidate {
   readonly assessment: Assessment;
   /** The newest of its fingerprint. */
@@ -20,8 +21,9 @@ export interface Candidate {
 /** Returns null if the spike cannot become a new member of a group. */
 export function toCandidate(assessment: Assessment, alert: AlertRecord | null): Candidate | null {
   const { spike, silencedBy, isInhibited } = assessment;
-  if (spike.closedAtMs !== null || silencedBy !== null || isInhibited) return null;
-  if (alert !== null && alert.state !== "resolved" && notifiedChannels(alert).size > 0) return null;
+  if (silencedBy !== null || isInhibited) return null;
+  const isOpen = alert !== null && alert.state !== "resolved";
+  if (isOpen && (spike.closedAtMs !== null || notifiedChannels(alert).size > 0)) return null;
   const isOver = alert?.state === "resolved" && alert.spikeId !== null && spike.id <= alert.spikeId;
   return isOver ? null : { assessment, alert };
 }
@@ -37,6 +39,24 @@ export function groupCandidates(
     if (key !== null) byKey.set(key, [...(byKey.get(key) ?? []), candidate]);
   }
   return byKey;
+}
+
+/**
+ * Returns whether the group's message stands for this spike. A former member that was over and spikes anew is a new
+ * member: whoever acknowledged the group has not seen it. One that only fluctuates is not.
+ */
+export function isNamed({ assessment, alert }: Candidate, { spikeId, named }: NamedMembers): boolean {
+  const { spike } = assessment;
+  if (!named.has(fingerprintOf(spike))) return false;
+  const isLater = spike.id > (spikeId ?? 0);
+  return !isLater || alert === null || !beginsEpisode(alert, spike);
+}
+
+/** The members of a group, as its last message has them. */
+export interface NamedMembers {
+  /** The newest spike of the group's alert. */
+  readonly spikeId: number | null;
+  readonly named: ReturnType<typeof listMembers>;
 }
 
 /** A group's alert and what was read of it. */
@@ -66,15 +86,26 @@ export function decideGroup(
   const timing = candidates[0]?.assessment.route.timing;
   if (!isOpen && candidates.length < (timing?.groupFrom ?? 1)) return null;
   const named = listMembers(isOpen ? message : null);
-  const former = spikes.filter((spike) => named.has(fingerprintOf(spike)));
-  const newMembers = candidates.filter(({ assessment }) => !named.has(fingerprintOf(assessment.spike)));
-  const members = [...former, ...newMembers.map(({ assessment }) => assessment.spike)];
+  const group = { spikeId: alert?.spikeId ?? null, named };
+  const newMembers = candidates.filter((candidate) => !isNamed(candidate, group));
+  const added = new Set(newMembers.map(({ assessment }) => fingerprintOf(assessment.spike)));
+  const isFormer = (fingerprint: string) => named.has(fingerprint) && !added.has(fingerprint);
+  const members = [
+    ...spikes.filter((spike) => isFormer(fingerprintOf(spike))),
+    ...newMembers.map(({ assessment }) => assessment.spike),
+  ];
   const open = members.filter(({ closedAtMs }) => closedAtMs === null).map(assess);
+  const route = mergeRoutes(open.length > 0 ? open : members.map(assess), timing?.groupWaitMs ?? 0);
+  const hasNews =
+    newMembers.length > 0 ||
+    open.some(({ spike }) => isGraver(spike.severity, named.get(fingerprintOf(spike)) ?? spike.severity));
+  const isLater = newMembers.some(({ assessment }) => assessment.spike.id > (alert?.spikeId ?? 0));
   const decision = decide(
     {
-      alert,
+      // Spikes that were silenced while an earlier group came and went are another group.
+      alert: isOpen || isLater ? alert : null,
       occurrence: toOccurrence(members) ?? endWithoutMembers(alert, message, context.nowMs),
-      route: mergeRoutes(open, timing?.groupWaitMs ?? 0),
+      route,
       // A silence mutes the group if all of its open members are silenced.
       mute: {
         silencedBy: open.every(({ silencedBy }) => silencedBy !== null)
@@ -83,7 +114,7 @@ export function decideGroup(
         mutedBy: null,
       },
       hasAdvice: false,
-      newMembersIntervalMs: isOpen && newMembers.length > 0 ? (timing?.groupIntervalMs ?? null) : null,
+      newsIntervalMs: isOpen && hasNews ? route.timing.groupIntervalMs : null,
     },
     context,
   );

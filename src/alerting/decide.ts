@@ -39,8 +39,8 @@ export interface Situation {
   };
   readonly mute: Mute;
   readonly hasAdvice: boolean;
-  /** For a group with members that no message has named: the least time between two messages that name new members. */
-  readonly newMembersIntervalMs?: number | null;
+  /** For a group with new members, or with one that got graver than its message says: the least time between two such messages. */
+  readonly newsIntervalMs?: number | null;
 }
 
 /** The next transition of an alert. */
@@ -83,7 +83,7 @@ const CASES: readonly Case[] = [
   { state: "open", when: isClosed, reason: "resolved", to: everyNotified },
   { state: "open", when: isWorse, reason: "worse", to: byGroupInterval },
   { state: "open", when: (facts) => facts.isMuted, reason: null, to: nobody },
-  { state: "open", when: hasDueMembers, reason: "worse", to: byGroupInterval },
+  { state: "open", when: hasDueNews, reason: "worse", to: byGroupInterval },
   { state: "open", when: (facts) => dueWorse(facts).length > 0, reason: "worse", to: only(dueWorse) },
   { state: "open", when: (facts) => dueRepeat(facts).length > 0, reason: "repeat", to: only(dueRepeat) },
   { state: "open", when: hasNewAdvice, reason: "advice", to: only(dueAdvice) },
@@ -105,7 +105,7 @@ const CASES: readonly Case[] = [
  * | 6 | open     | the spike closed                                        | resolved | all notified   |                  |           |
  * | 7 | open     | the severity is higher than ever since the alert fired  | worse    | A              | B                | C         |
  * | 8 | open     | nothing of the above, and the alert is muted            | -        |                |                  |           |
- * | 9 | open     | the group has new members, and `group_interval` is over | worse    | A              | B                | C         |
+ * | 9 | open     | the group has news, and `group_interval` is over        | worse    | A              | B                | C         |
  * | 10| open     | channels waited for an earlier `worse`, now due         | worse    | these channels |                  |           |
  * | 11| open     | `repeat_interval` is over, and the alert is not acknowledged | repeat | these channels |                |           |
  * | 12| open     | a recommendation came                                   | advice   | notified before without it |      |           |
@@ -118,6 +118,8 @@ const CASES: readonly Case[] = [
  * they have the alert open; and channels that had at most a warning, if the severity is now critical. B: of the others, those
  * that can update their message. C: the rest. While the spike is calm (its latest count is an everyday one), A is empty for
  * an open alert, and cases 10 and 11 wait up to an hour longer.
+ *
+ * A group's news (case 9): members that its message does not name, and members that are graver than it says.
  *
  * A muted transition (silence, inhibition, group) is stored and sent to nobody; `resolved` is never muted. Channels in their
  * quiet hours are not in `route.channels`; they are due in case 10 or 11 after their quiet hours.
@@ -142,7 +144,17 @@ function stateOf({ alert, occurrence }: Situation): State {
   if (alert.state !== "resolved") return "open";
   // By id, not by time: in event time a spike may open before the resolve of the one before it was written.
   if (alert.spikeId !== null && (occurrence.id ?? 0) <= alert.spikeId) return "over";
-  return occurrence.openedAtMs - (alert.resolvedAtMs ?? 0) <= REOPEN_WITHIN_MS ? "reopened" : "new";
+  return beginsEpisode(alert, occurrence) ? "new" : "reopened";
+}
+
+/** Returns whether the spike begins a new episode of the alert, or has begun the one that is open. */
+export function beginsEpisode(
+  { state, firedAtMs, resolvedAtMs }: AlertRecord,
+  { openedAtMs }: Pick<Occurrence, "openedAtMs">,
+): boolean {
+  return state === "resolved"
+    ? openedAtMs - (resolvedAtMs ?? 0) > REOPEN_WITHIN_MS
+    : firedAtMs === openedAtMs;
 }
 
 function isInGroupWait({ occurrence, route, isMuted, nowMs }: Facts): boolean {
@@ -166,10 +178,10 @@ function isWorse({ alert, occurrence }: Facts): boolean {
 }
 
 /** A due `worse` or `repeat` also names the new members, so that every channel is notified of them at once. */
-function hasDueMembers(facts: Facts): boolean {
-  const { alert, newMembersIntervalMs, nowMs } = facts;
-  if (alert === null || newMembersIntervalMs == null) return false;
-  const isOver = nowMs - (lastNotifiedAt(alert) ?? 0) >= newMembersIntervalMs;
+function hasDueNews(facts: Facts): boolean {
+  const { alert, newsIntervalMs, nowMs } = facts;
+  if (alert === null || newsIntervalMs == null) return false;
+  const isOver = nowMs - (lastNotifiedAt(alert) ?? 0) >= newsIntervalMs;
   return isOver || dueWorse(facts).length > 0 || dueRepeat(facts).length > 0;
 }
 

@@ -1,6 +1,6 @@
 import type { AlertMessage } from "../model/alert-message.ts";
 import { digest, fingerprintOf } from "../model/fingerprint.ts";
-import { isGraver, type Severity } from "../model/severity.ts";
+import { gravestOf, type Severity } from "../model/severity.ts";
 import type { Occurrence } from "./alert-record.ts";
 import { type AlertSpike, isCalm } from "./alert-spike.ts";
 import type { RoutePlan } from "./routing/plan-route.ts";
@@ -25,18 +25,11 @@ export function toOccurrence(members: readonly AlertSpike[]): Occurrence | null 
   const isOpen = members.some(({ closedAtMs }) => closedAtMs === null);
   return {
     id: Math.max(...members.map(({ id }) => id)),
-    severity: gravestOf(members),
+    severity: gravestOf(members.map((member) => member.severity)),
     openedAtMs: Math.min(...members.map(({ openedAtMs }) => openedAtMs)),
     isCalm: members.every(isCalm),
     closedAtMs: isOpen ? null : Math.max(...members.map(({ closedAtMs }) => closedAtMs ?? 0)),
   };
-}
-
-export function gravestOf(members: readonly { readonly severity: Severity }[]): Severity {
-  return members.reduce<Severity>(
-    (gravest, { severity }) => (isGraver(severity, gravest) ? severity : gravest),
-    "info",
-  );
 }
 
 /** An open group, and its latest message. */
@@ -45,9 +38,11 @@ export interface OpenGroup {
   readonly message: AlertMessage | null;
 }
 
-/** Returns the fingerprints of the members that a group's message names. */
-export function listMembers(message: AlertMessage | null): ReadonlySet<string> {
-  return new Set((message?.members ?? []).map((member) => fingerprintOf({ kind: "spike", ...member })));
+/** Returns the severity of each member that a group's message names, by fingerprint. */
+export function listMembers(message: AlertMessage | null): ReadonlyMap<string, Severity> {
+  return new Map(
+    (message?.members ?? []).map((member) => [fingerprintOf({ kind: "spike", ...member }), member.severity]),
+  );
 }
 
 /**
@@ -57,7 +52,7 @@ export function listMembers(message: AlertMessage | null): ReadonlySet<string> {
 export function findGroups(open: readonly OpenGroup[]): ReadonlyMap<string, string> {
   return new Map(
     open.flatMap(({ fingerprint, message }) =>
-      [...listMembers(message)].map((member) => [member, fingerprint] as const),
+      [...listMembers(message).keys()].map((member) => [member, fingerprint] as const),
     ),
   );
 }

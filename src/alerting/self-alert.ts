@@ -1,6 +1,6 @@
-import type { Severity } from "../model/severity.ts";
+import { isGraver, type Severity } from "../model/severity.ts";
 import { type ZoneFacts, zoneFactsOf } from "../model/zones.ts";
-import { notifiedChannels } from "./alert-history.ts";
+import { gravestNotified, notifiedChannels } from "./alert-history.ts";
 import type { AlertRecord } from "./alert-record.ts";
 import { planRoute } from "./routing/plan-route.ts";
 import type { LinkRule, Routing } from "./routing/routing.ts";
@@ -55,15 +55,16 @@ export function avoidFailing(
   return { ...route, channels };
 }
 
-/** Returns the notify reason; `repeat` if the alert fires and a silence that is over has muted it for every channel. */
+/**
+ * Returns the notify reason. An alert whose first message, or whose rise, nobody was notified of (a silence muted it, or no
+ * channel worked) is sent once that is possible.
+ */
 export function reasonOf(
-  { reason }: SelfChange,
+  { reason, severity }: SelfChange,
   alert: AlertRecord | null,
-  { silencedBy }: SelfRoute,
+  { silencedBy, channels }: SelfRoute,
 ): SelfChange["reason"] | "repeat" {
-  const isPending =
-    alert?.state === "firing" &&
-    alert.transitions.at(-1)?.silencedBy != null &&
-    notifiedChannels(alert).size === 0;
-  return reason === "none" && silencedBy === null && isPending ? "repeat" : reason;
+  if (reason !== "none" || alert === null || silencedBy !== null || channels.length === 0) return reason;
+  if (notifiedChannels(alert).size === 0) return alert.state === "firing" ? "repeat" : "none";
+  return isGraver(severity, gravestNotified(alert)) ? "worse" : "none";
 }

@@ -31,6 +31,7 @@ import { createSchedule, type Schedule } from "../queue/schedule.ts";
 import { staggerTicks } from "../queue/stagger-ticks.ts";
 import { auditConfig } from "./audit-config.ts";
 import { checkPort } from "./check-port.ts";
+import { createStorage } from "./create-storage.ts";
 import { measureIngest } from "./measure-ingest.ts";
 import { measureJob } from "./measure-job.ts";
 import { createFullDiskNotice } from "./notice-full-disk.ts";
@@ -39,6 +40,7 @@ import { openAlerting } from "./open-alerting.ts";
 import { openArchive } from "./open-archive.ts";
 import { openArchiveFiles } from "./open-archive-files.ts";
 import { openArchiveStore } from "./open-archive-store.ts";
+import { openBucket } from "./open-bucket.ts";
 import { openClock } from "./open-clock.ts";
 import { openDatabaseWatch } from "./open-database-watch.ts";
 import { openHeartbeat } from "./open-heartbeat.ts";
@@ -195,7 +197,9 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
 
   begin(`Starting jobs (queues in ${config.redisUrl === null ? "Postgres" : "Redis"})`);
   const settings = readSettings(config, platform);
-  const archive = config.archive.isWritten ? openArchiveStore(config.archive.folder, stack) : null;
+  const storage = createStorage(config.archive, database.db);
+  openBucket({ database, storage, log }, stack);
+  const archive = config.archive.isWritten ? openArchiveStore(storage, stack) : null;
   const rereadKey = createKeyReader(config, log);
   const recordHealth = rereadWhenRefused(recordPlatformHealth({ database, clock, log }), rereadKey);
   const watchedEdge = watchEdge(edge, recordHealth);
@@ -266,7 +270,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const adminKey = servesHttp ? await openAdminKey(database, config.http.adminKey) : null;
   const openStores = async () => ({
     archive: openArchive(parts, stack),
-    files: await openArchiveFiles(parts, stack),
+    files: await openArchiveFiles({ ...parts, storage }, stack),
     keys: openKeys(parts, stack),
   });
   const asking = { database, edge: watchedEdge, clock, budgetPerHour: settings.advicePerHour };
@@ -315,8 +319,6 @@ function readSettings(config: Config, { isEmulated, zoneIds, requestsPerSecond }
   const wished = isEmulated ? Math.min(config.pollEveryMs, EMULATED_POLL_MS) : config.pollEveryMs;
   return {
     ...planPeriods({ zones: zoneIds.length, requestsPerSecond, pollEveryMs: wished }),
-    // Every roll-up that the detector can use enqueues it. The tick makes up for a lost enqueue.
-    detectEveryMs: isEmulated ? 15_000 : 30_000,
     proveEveryMs: isEmulated ? 60_000 : 5 * 60_000,
     lastProofMs,
     advicePerHour,

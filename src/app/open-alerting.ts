@@ -41,11 +41,15 @@ export function openAlerting(parts: AlertingParts) {
       try {
         const next = config.rereadAlerting();
         const opened = openAll(next, parts);
+        const removed = [...notifiers.keys()].filter((name) => !opened.some(([one]) => one === name));
         notifiers.clear();
         for (const [name, notifier] of opened) notifiers.set(name, notifier);
         alerting = next;
         parts.metrics.configReloaded("taken");
         log.info({ channels: [...notifiers.keys()] }, "configuration file reloaded");
+        // Their receivers are no longer known, so nobody can send them the end of an alert.
+        if (removed.length > 0)
+          log.warn({ channels: removed }, "channels removed; open alerts stay open there");
       } catch (thrown) {
         if (!(thrown instanceof UsageError)) throw thrown;
         const { mistakes } = thrown;

@@ -10,6 +10,7 @@ import type { ApiActs, ApiDeps } from "../http/routes/v1/api-deps.ts";
 import type { Log } from "../lib/log.ts";
 import type { Zones } from "../model/zones.ts";
 import { acknowledgeByHand, resolveAlert } from "../operations/act-on-alert.ts";
+import { addKnownSource, removeKnownSource } from "../operations/act-on-known-source.ts";
 import { addSilence, endSilence, planSilence } from "../operations/act-on-silence.ts";
 import { markAlert } from "../operations/mark-alert.ts";
 import { requestRun } from "../operations/request-run.ts";
@@ -57,6 +58,8 @@ function createActs(database: Database, enqueue: ApiParts["enqueue"]): ApiActs {
     planSilence: (wanted) => planSilence(database.db, wanted),
     addSilence: (wanted) => addSilence(database, wanted),
     endSilence: (ended) => endSilence(database, ended),
+    addKnownSource: (wanted, actor) => addKnownSource(database, wanted, actor),
+    removeKnownSource: (id, actor) => removeKnownSource(database, id, actor),
     replayDelivery: ({ id, actor }) => replay(database, { id }, actor),
     replayChannel: ({ channel, actor }) => replay(database, { channel }, actor),
     mark: (act) => markAlert(database, { ...act, by: act.actor }),

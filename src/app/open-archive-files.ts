@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, rm, stat } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { type ArchiveReader, createArchiveReader } from "../../db/archive/archive-reader.ts";
 import type { ArchiveFile } from "../../db/archive/archived-days.ts";
@@ -9,28 +9,38 @@ import type { Config } from "../config/config.ts";
 import { toError, UsageError } from "../lib/errors.ts";
 import type { Log } from "../lib/log.ts";
 import { messageOf } from "../lib/message-of.ts";
+import { removeOld } from "../lib/remove-old.ts";
 import type { StopStack } from "../lib/stop-stack.ts";
-import { DAY_MS } from "../lib/units.ts";
+import { makeTouchedFolder, UNTOUCHED_MS } from "../lib/touched-folder.ts";
+import { HOUR_MS } from "../lib/units.ts";
+import type { ArchiveStorage } from "../model/archive-storage.ts";
 
 export interface ArchiveFilesParts {
   /** Where damaged files are noted, for the alert. */
   readonly database: Database;
-  readonly config: Pick<Config, "http" | "dataDir" | "archive">;
+  readonly config: Pick<Config, "http" | "dataDir">;
+  readonly storage: ArchiveStorage;
   readonly log: Log;
 }
 
 /** Opens the files of archive days for searches. DuckDB's process starts with the first search. */
 export async function openArchiveFiles(
-  { config, log, database }: ArchiveFilesParts,
+  { config, storage, log, database }: ArchiveFilesParts,
   stack: StopStack,
 ): Promise<ArchiveReader> {
-  const { folder } = config.archive;
-  await makeFolder(folder);
-  const scratch = await openScratch(path.join(config.dataDir, "scratch"));
-  const duckdb = createSearchDuckdb(folder, scratch);
+  await makeFolder(storage.folder);
+  const parent = path.join(config.dataDir, "scratch");
+  const made = await makeTouchedFolder(parent, "search-");
+  const scratch = made.folder;
+  // Folders of processes that were killed.
+  const sweep = () => removeOld(parent, Date.now() - UNTOUCHED_MS, [path.basename(scratch)]);
+  await sweep();
+  const sweeping = setInterval(() => void sweep().catch(() => undefined), HOUR_MS).unref();
+  const duckdb = createSearchDuckdb(storage.folder, scratch);
   stack.defer("archive files", async () => {
+    clearInterval(sweeping);
     await duckdb.close();
-    await rm(scratch, { recursive: true, force: true });
+    await made.remove();
   });
   const note = (file: ArchiveFile, damage: string | null) => {
     noteDamage(database.db, file, damage).catch((err: unknown) =>
@@ -39,7 +49,7 @@ export async function openArchiveFiles(
   };
   return createArchiveReader({
     duckdb,
-    folder,
+    storage,
     scratch,
     timeoutMs: config.http.queryTimeoutMs,
     onDamaged: (error) => {
@@ -58,18 +68,4 @@ async function makeFolder(folder: string): Promise<void> {
     const rule = "cannot be made; set LONGWATCH_ARCHIVE_DIR to a folder that Longwatch may write";
     throw new UsageError([`the archive folder ${folder} ${rule} (${messageOf(toError(thrown))})`]);
   }
-}
-
-/** Returns a new folder of this process. Folders of processes that were killed are removed after a day. */
-async function openScratch(parent: string): Promise<string> {
-  await mkdir(parent, { recursive: true });
-  for (const name of await readdir(parent)) {
-    const folder = path.join(parent, name);
-    const isOld = await stat(folder).then(
-      ({ mtimeMs }) => mtimeMs < Date.now() - DAY_MS,
-      () => false,
-    );
-    if (isOld) await rm(folder, { recursive: true, force: true });
-  }
-  return mkdtemp(path.join(parent, "search-"));
 }

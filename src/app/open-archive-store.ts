@@ -3,26 +3,28 @@ import { createDuckdb } from "../../db/duckdb/duckdb.ts";
 import type { ArchiveStore } from "../../jobs/archive/archive-days.ts";
 import { temporaryFolder } from "../../jobs/archive/work-folder.ts";
 import type { StopStack } from "../lib/stop-stack.ts";
+import { type ArchiveStorage, SPILL_FOLDER } from "../model/archive-storage.ts";
 
 /** Writing takes more than DuckDB's own limit: the buffers of compression and of the CSV file are not counted. */
 const MEMORY_BYTES = 160_000_000;
 const RESIDENT_BYTES = 400_000_000;
 
 /** Returns the archive as its writers need it, with a DuckDB that starts on first use and can reach only the folder. */
-export function createArchiveStore(folder: string): ArchiveStore {
+export function createArchiveStore(storage: ArchiveStorage): ArchiveStore {
+  const { folder } = storage;
   return {
-    folder,
+    storage,
     duckdb: createDuckdb({
       folders: [folder],
-      spillInto: path.join(temporaryFolder(folder), "spill"),
+      spillInto: path.join(temporaryFolder(folder), SPILL_FOLDER),
       memoryBytes: MEMORY_BYTES,
       residentBytes: RESIDENT_BYTES,
     }),
   };
 }
 
-export function openArchiveStore(folder: string, stack: StopStack): ArchiveStore {
-  const store = createArchiveStore(folder);
+export function openArchiveStore(storage: ArchiveStorage, stack: StopStack): ArchiveStore {
+  const store = createArchiveStore(storage);
   stack.defer("archive writer", () => store.duckdb.close());
   return store;
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Routing } from "../alerting/routing/routing.ts";
 import { routeSelf } from "../alerting/self-alert.ts";
 import { describeFailure } from "../delivery/describe-failure.ts";
-import type { Notifier } from "../delivery/notifier.ts";
+import type { Notifier, SendOptions } from "../delivery/notifier.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { AlertMessage } from "../model/alert-message.ts";
@@ -50,7 +50,10 @@ export function createDirectSender({
   async function attempt(
     notifier: Notifier,
     message: AlertMessage,
-    { number, reference }: { number: number; reference: string | null },
+    {
+      number,
+      ...kept
+    }: Pick<SendOptions, "providerReference" | "progress" | "onProgress"> & { number: number },
   ): Promise<{ readonly taken?: string | null; readonly isRefused?: boolean }> {
     const { name: channel } = notifier;
     try {
@@ -58,7 +61,7 @@ export function createDirectSender({
         signal: AbortSignal.any([stopping.signal, AbortSignal.timeout(TIMEOUT_MS)]),
         attempt: number,
         deliveryKey: notificationKeyOf(message.dedupeKey, message.transition, channel),
-        providerReference: reference,
+        ...kept,
       });
       log.info({ channel, reason: message.reason }, "direct notification sent");
       return { taken: sent.providerReference };
@@ -77,13 +80,23 @@ export function createDirectSender({
     until: AbortSignal,
   ): Promise<string | null | undefined> {
     const signal = AbortSignal.any([until, stopping.signal]);
+    let progress: string | null = null;
+    const onProgress = (reached: string) => {
+      progress = reached;
+    };
     for (let number = 1; !signal.aborted; number++) {
-      const { taken, isRefused = false } = await attempt(notifier, message, { number, reference });
+      const { taken, isRefused = false } = await attempt(notifier, message, {
+        number,
+        providerReference: reference,
+        progress,
+        onProgress,
+      });
       if (taken !== undefined || isRefused) return taken;
       const pause = Math.min(pauseMs * 2 ** (number - 1), MAX_PAUSE_MS);
       await delay(pause, undefined, { signal }).catch(() => undefined);
     }
-    return undefined;
+    // A channel that has accepted a part, or has it at some recipients, gets the end.
+    return progress === null ? undefined : null;
   }
 
   return {

@@ -7,37 +7,9 @@ import { toError, UsageError } from "../lib/errors.ts";
 import { escapeText } from "../lib/escape-text.ts";
 import { messageOf } from "../lib/message-of.ts";
 import { many } from "../lib/progress-bar.ts";
-import { alertsCommand } from "./alerts/alerts.ts";
-import { archiveCommand } from "./archive/archive.ts";
-import { auditCommand } from "./audit/audit.ts";
-import { backfillCommand } from "./backfill/backfill.ts";
-import { backtestCommand } from "./backtest/backtest.ts";
-import { channelsCommand } from "./channels/channels.ts";
-import { completionCommand } from "./completion/completion.ts";
 import { adoptServiceFile } from "./config/adopt-service-file.ts";
-import { configCommand } from "./config/config.ts";
-import { coverageCommand } from "./coverage/coverage.ts";
-import { deliveriesCommand } from "./deliveries.ts";
-import { doctorCommand } from "./doctor/doctor.ts";
-import { edgeCommand } from "./edge/edge.ts";
-import { emulatorCommand } from "./emulator/emulator.ts";
 import { useRunningEmulator } from "./emulator/use-running-emulator.ts";
-import { eraseCommand } from "./erase/erase.ts";
-import { exportCommand } from "./export/export.ts";
-import { gapsCommand } from "./gaps.ts";
-import { keysCommand } from "./keys/keys.ts";
-import { knownCommand } from "./known/known.ts";
-import { migrateCommand } from "./migrate.ts";
-import { privacyCommand } from "./privacy/privacy.ts";
-import { searchCommand } from "./search/search.ts";
-import { signInCommand } from "./sign-in.ts";
-import { silencesCommand } from "./silences/silences.ts";
-import { startCommand } from "./start/start.ts";
-import { statusCommand } from "./status/status.ts";
-import { tailCommand } from "./tail/tail.ts";
 import { addHelp, listAsTyped } from "./terminal/shape-help.ts";
-import { topCommand } from "./top/top.ts";
-import { verifyCommand } from "./verify/verify.ts";
 
 const readConfig = () => useRunningEmulator(parseConfig(process.env));
 
@@ -60,60 +32,87 @@ Examples:
   npm run -s longwatch -- alerts show 17
   npm run -s longwatch -- silences add --help`;
 
-/** Exported for the test that walks over every command. */
-export const program = new Command("longwatch")
-  .description("Keeps an edge platform's WAF event logs beyond 72 hours, detects spikes and raises alerts.")
-  .version(readVersion(), "-V, --version", "print the version")
-  .helpOption("-h, --help", "print this help")
-  .showSuggestionAfterError()
-  .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2))
-  .commandsGroup("The service:")
-  .addCommand(startCommand(readServiceConfig))
-  .addCommand(statusCommand(readConfig))
-  .addCommand(doctorCommand(examine))
-  .addCommand(
-    configCommand({
-      check: readServiceConfig,
-      config: readConfig,
-      list: () => listSettings(process.env),
-      running: () => readRuntimeFile(parseConfig(process.env).dataDir),
-    }),
-  )
-  .addCommand(migrateCommand(readConfig))
-  .addCommand(completionCommand())
-  .helpCommand("help [command]", "Print this help, or the help of a command.")
-  .commandsGroup("On call:")
-  .addCommand(topCommand(readConfig))
-  .addCommand(tailCommand(readConfig))
-  .addCommand(searchCommand(readConfig))
-  .addCommand(exportCommand(readConfig))
-  .addCommand(alertsCommand(readConfig))
-  .addCommand(silencesCommand(readConfig))
-  .addCommand(knownCommand(readConfig))
-  .addCommand(channelsCommand(() => parseServiceConfig(adoptServiceFile(process.env).env)))
-  .addCommand(deliveriesCommand(readConfig))
-  .addCommand(backtestCommand(readConfig))
-  .commandsGroup("Is anything missing?")
-  .addCommand(coverageCommand(readConfig))
-  .addCommand(gapsCommand(readConfig))
-  .addCommand(verifyCommand(readConfig))
-  .addCommand(backfillCommand(readConfig))
-  .addCommand(archiveCommand(readConfig))
-  .commandsGroup("Access and personal data:")
-  .addCommand(keysCommand(readConfig))
-  .addCommand(signInCommand(readConfig))
-  .addCommand(privacyCommand(readConfig))
-  .addCommand(eraseCommand(readConfig))
-  .addCommand(auditCommand(readConfig))
-  .commandsGroup("The platform:")
-  .addCommand(edgeCommand(() => requireEdge(readConfig())))
-  .addCommand(emulatorCommand());
-addHelp(listAsTyped(program), HELP);
+type Loaders = Readonly<Record<string, () => Promise<Command>>>;
+
+/** Every command by name, under the headings of the help. Each is loaded when it is needed, because all of them load the whole service. */
+const GROUPS: Readonly<Record<string, Loaders>> = {
+  "The service:": {
+    start: async () => (await import("./start/start.ts")).startCommand(readServiceConfig),
+    status: async () => (await import("./status/status.ts")).statusCommand(readConfig),
+    doctor: async () => (await import("./doctor/doctor.ts")).doctorCommand(examine),
+    config: async () =>
+      (await import("./config/config.ts")).configCommand({
+        check: readServiceConfig,
+        config: readConfig,
+        list: () => listSettings(process.env),
+        running: () => readRuntimeFile(parseConfig(process.env).dataDir),
+      }),
+    migrate: async () => (await import("./migrate.ts")).migrateCommand(readConfig),
+    completion: async () => (await import("./completion/completion.ts")).completionCommand(),
+  },
+  "On call:": {
+    top: async () => (await import("./top/top.ts")).topCommand(readConfig),
+    tail: async () => (await import("./tail/tail.ts")).tailCommand(readConfig),
+    search: async () => (await import("./search/search.ts")).searchCommand(readConfig),
+    export: async () => (await import("./export/export.ts")).exportCommand(readConfig),
+    alerts: async () => (await import("./alerts/alerts.ts")).alertsCommand(readConfig),
+    silences: async () => (await import("./silences/silences.ts")).silencesCommand(readConfig),
+    known: async () => (await import("./known/known.ts")).knownCommand(readConfig),
+    channels: async () =>
+      (await import("./channels/channels.ts")).channelsCommand(() =>
+        parseServiceConfig(adoptServiceFile(process.env).env),
+      ),
+    deliveries: async () => (await import("./deliveries.ts")).deliveriesCommand(readConfig),
+    backtest: async () => (await import("./backtest/backtest.ts")).backtestCommand(readConfig),
+  },
+  "Is anything missing?": {
+    coverage: async () => (await import("./coverage/coverage.ts")).coverageCommand(readConfig),
+    gaps: async () => (await import("./gaps.ts")).gapsCommand(readConfig),
+    verify: async () => (await import("./verify/verify.ts")).verifyCommand(readConfig),
+    backfill: async () => (await import("./backfill/backfill.ts")).backfillCommand(readConfig),
+    archive: async () => (await import("./archive/archive.ts")).archiveCommand(readConfig),
+  },
+  "Access and personal data:": {
+    keys: async () => (await import("./keys/keys.ts")).keysCommand(readConfig),
+    "sign-in": async () => (await import("./sign-in.ts")).signInCommand(readConfig),
+    privacy: async () => (await import("./privacy/privacy.ts")).privacyCommand(readConfig),
+    erase: async () => (await import("./erase/erase.ts")).eraseCommand(readConfig),
+    audit: async () => (await import("./audit/audit.ts")).auditCommand(readConfig),
+  },
+  "The platform:": {
+    edge: async () => (await import("./edge/edge.ts")).edgeCommand(() => requireEdge(readConfig())),
+    emulator: async () => (await import("./emulator/emulator.ts")).emulatorCommand(),
+  },
+};
+
+/** The command that lists all others. */
+const READS_ALL = "completion";
+
+/** Returns the program with the command of this name, or with all commands if there is none or it lists the others. */
+export async function loadProgram(name?: string): Promise<Command> {
+  const program = new Command("longwatch")
+    .description("Keeps an edge platform's WAF event logs beyond 72 hours, detects spikes and raises alerts.")
+    .version(readVersion(), "-V, --version", "print the version")
+    .helpOption("-h, --help", "print this help")
+    .showSuggestionAfterError()
+    .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
+  const isAlone =
+    name !== READS_ALL && Object.values(GROUPS).some((loaders) => Object.hasOwn(loaders, name ?? ""));
+  for (const [heading, loaders] of Object.entries(GROUPS)) {
+    program.commandsGroup(heading);
+    for (const [known, load] of Object.entries(loaders))
+      if (!isAlone || known === name) program.addCommand(await load());
+    if (heading === "The service:")
+      program.helpCommand("help [command]", "Print this help, or the help of a command.");
+  }
+  addHelp(listAsTyped(program), HELP);
+  return program;
+}
 
 /** Parses the arguments and runs a command. Errors become a text on stderr and an exit code. */
 export async function runProgram(): Promise<void> {
   try {
-    await program.parseAsync();
+    await (await loadProgram(process.argv[2])).parseAsync();
   } catch (thrown) {
     const isMistyped = thrown instanceof UsageError;
     process.stderr.write(

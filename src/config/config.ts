@@ -34,8 +34,20 @@ export interface Config {
   readonly archive: {
     /** Absolute. */
     readonly folder: string;
+    /** Null means that the folder keeps the files. */
+    readonly bucket: {
+      readonly name: string;
+      /** Without slashes at its ends. */
+      readonly prefix: string;
+      readonly endpoint: string;
+      readonly region: string;
+      readonly accessKeyId: Secret;
+      readonly secretAccessKey: Secret;
+      readonly sessionToken: Secret | null;
+      readonly cacheBytes: number;
+    } | null;
     /**
-     * Whether days are archived: the folder was chosen, or it is beside the embedded Postgres. Beside another server the data
+     * Whether days are archived: the folder or a bucket was chosen, or it is beside the embedded Postgres. Beside another server the data
      * folder may be lost with a container, or differ between replicas.
      */
     readonly isWritten: boolean;
@@ -292,6 +304,8 @@ const BELONGS_TO: readonly (readonly [string, string])[] = [
   ["EDGE_API_KEY", "EDGE_API_URL"],
   ["EDGE_SHIELD_ZONES", "EDGE_API_URL"],
   ["LONGWATCH_REDIS_CA", "REDIS_URL"],
+  ["LONGWATCH_ARCHIVE_URL", "AWS_ACCESS_KEY_ID"],
+  ["LONGWATCH_ARCHIVE_URL", "AWS_SECRET_ACCESS_KEY"],
   ["LONGWATCH_WEBHOOK_URL", "LONGWATCH_WEBHOOK_SECRET"],
   ["LONGWATCH_WEBHOOK_SECRET", "LONGWATCH_WEBHOOK_URL"],
 ];
@@ -336,6 +350,20 @@ function toEnvironmentChannels(
   };
 }
 
+/** A command without credentials that needs the bucket is refused by the bucket. */
+function toBucket(value: z.output<typeof Environment>): Config["archive"]["bucket"] {
+  if (value.LONGWATCH_ARCHIVE_URL === undefined) return null;
+  return {
+    ...value.LONGWATCH_ARCHIVE_URL,
+    endpoint: value.AWS_ENDPOINT_URL ?? `https://s3.${value.AWS_REGION}.amazonaws.com`,
+    region: value.AWS_REGION,
+    accessKeyId: createSecret(value.AWS_ACCESS_KEY_ID ?? ""),
+    secretAccessKey: createSecret(value.AWS_SECRET_ACCESS_KEY ?? ""),
+    sessionToken: secret(value.AWS_SESSION_TOKEN),
+    cacheBytes: value.LONGWATCH_ARCHIVE_CACHE_GB * 1e9,
+  };
+}
+
 function toConfig(
   value: z.output<typeof Environment>,
 ): Omit<Config, "alerting" | "rereadAlerting" | "rereadKey" | "settings"> {
@@ -352,7 +380,11 @@ function toConfig(
     dataDir: path.resolve(value.LONGWATCH_DATA_DIR),
     archive: {
       folder: path.resolve(value.LONGWATCH_ARCHIVE_DIR ?? path.join(value.LONGWATCH_DATA_DIR, "archive")),
-      isWritten: value.LONGWATCH_ARCHIVE_DIR !== undefined || value.DATABASE_URL === undefined,
+      bucket: toBucket(value),
+      isWritten:
+        value.LONGWATCH_ARCHIVE_DIR !== undefined ||
+        value.LONGWATCH_ARCHIVE_URL !== undefined ||
+        value.DATABASE_URL === undefined,
       hotDays: value.LONGWATCH_HOT_DAYS,
       archiveAfterMs: null,
     },

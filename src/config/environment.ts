@@ -64,6 +64,15 @@ const positiveInts = z
   .transform((text) => [...new Set(text.split(",").map(Number))])
   .refine((numbers) => numbers.every(Number.isSafeInteger));
 
+/** Names as S3 has them; no key of a prefix needs more characters. */
+const bucketUrl = z
+  .string()
+  .regex(/^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:\/[\w.=-]+)*\/?$/)
+  .transform((text) => {
+    const [name = "", ...prefix] = text.slice("s3://".length).replace(/\/$/, "").split("/");
+    return { name, prefix: prefix.join("/") };
+  });
+
 const networks = z
   .string()
   .transform((text) => text.split(",").map((part) => part.trim()))
@@ -134,7 +143,39 @@ export const Environment = z.object({
   LONGWATCH_ARCHIVE_DIR: optional(anyText, {
     rule: "a folder",
     description:
-      "folder for the days that can no longer change, as Parquet files (docs/archive.md); by default archive in the data folder; with DATABASE_URL, days are archived only if this is set; all replicas must share the folder",
+      "folder for the days that can no longer change, as Parquet files (docs/archive.md); by default archive in the data folder; with DATABASE_URL, days are archived only if this or LONGWATCH_ARCHIVE_URL is set; without a bucket, all replicas must share the folder",
+  }),
+  LONGWATCH_ARCHIVE_URL: optional(bucketUrl, {
+    rule: "s3://, the name of a bucket, and a prefix of letters, digits and . _ = - between slashes, if any",
+    description:
+      "bucket for the archive's files (docs/archive.md); LONGWATCH_ARCHIVE_DIR is then the cache of this process, which replicas need not share",
+  }),
+  LONGWATCH_ARCHIVE_CACHE_GB: withDefault(numberBetween(1, 100_000), "10", {
+    rule: "a whole number of GB from 1 to 100000",
+    description: "the most that the cache holds, and the most that one search of the bucket's files may need",
+  }),
+  AWS_ENDPOINT_URL: optional(edgeUrl, {
+    rule: "an http or https URL without user name",
+    description: "address of an S3-compatible server; if unset, https://s3.<region>.amazonaws.com",
+  }),
+  AWS_REGION: withDefault(z.string().regex(/^[a-z0-9-]{1,40}$/), "us-east-1", {
+    rule: "the name of a region",
+    description: "region of the bucket",
+  }),
+  AWS_ACCESS_KEY_ID: optional(anyText, {
+    rule: "the id of an access key",
+    description: "access key for the bucket",
+    isSecret: true,
+  }),
+  AWS_SECRET_ACCESS_KEY: optional(anyText, {
+    rule: "the secret of an access key",
+    description: "secret of the access key for the bucket",
+    isSecret: true,
+  }),
+  AWS_SESSION_TOKEN: optional(anyText, {
+    rule: "a session token",
+    description: "token of temporary credentials for the bucket",
+    isSecret: true,
   }),
   LONGWATCH_HOT_DAYS: withDefault(hotDays, "7", {
     rule: "a whole number of days from 4 to 36500, or all",

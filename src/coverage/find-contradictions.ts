@@ -1,6 +1,6 @@
 import { HOUR_MS } from "../lib/units.ts";
 import type { CoveredHour } from "../model/covered-hour.ts";
-import { agreedFor, isSameCounts, type Look, type LookRoute } from "../model/look.ts";
+import { agreedFor, isSameLacks, type Look, type LookRoute } from "../model/look.ts";
 import { AGREE_LONG_MS, AGREE_MS } from "./hour-proof.ts";
 
 /** A route whose latest look at an hour shows less than it showed before, without an explanation. */
@@ -61,7 +61,7 @@ function isExplained(
     list?.count === storedCount &&
     search.count + search.lacks.count === storedCount;
   if (route === "search") return isDropped;
-  return isDropped && look.lacks !== undefined && isSameCounts(look.lacks.rules, search.lacks.rules);
+  return isDropped && isSameLacks(look.lacks, search.lacks);
 }
 
 /** An hour with fewer events than this may be followed by an hour without any. */

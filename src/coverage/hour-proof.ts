@@ -1,6 +1,6 @@
 import { HOUR_MS } from "../lib/units.ts";
 import type { CoveredHour } from "../model/covered-hour.ts";
-import { agreedFor, isSameCounts, type Look } from "../model/look.ts";
+import { agreedFor, isSameLacks, type Look } from "../model/look.ts";
 
 /** Two looks that show the same, at least this far apart, prove a difference. */
 export const AGREE_MS = 10 * 60_000;
@@ -39,6 +39,7 @@ export const LACKING = {
   missing: "the platform counts more events than are stored",
   surplus:
     "the platform counts fewer events than are stored, and the search does not show which events are missing there",
+  lacksDiffer: "the search does not show stored events that the platform counts",
   zero: "the platform counts no event, but events are stored",
   doubled: "an event with the same log id is stored twice, at two different times",
   searchDiffers: "the search does not show the same events as are stored",
@@ -77,11 +78,14 @@ export function findLacking(hour: CoveredHour, stored: HourContents, proof: Proo
   if (accounted !== stored.count) return accounted > stored.count ? "missing" : "counts";
 
   const searchShows = isExactly(search, stored);
-  const listShows = proof.isListed && isExactly(list, stored);
+  // An earlier look at the list proves the stored events even if the list no longer serves the day.
+  const listShows = isExactly(list, stored);
   if (!searchShows && !(listShows && isDropExplained(search, stored))) return "searchDiffers";
   if (!proof.isListed && lastNewAt !== null && lastNewAt >= search.at) return "search";
   if (proof.isListed && !listShows && !(searchShows && isListShort(list, stored))) return "listDiffers";
-  if (hour.surplusCells > 0 && !isSurplusExplained(search, counts)) return "surplus";
+  // Counts that equal what is stored may still hide an event: one that replaces the event that the search lacks.
+  if (!isSameLacks(searchShows ? undefined : search.lacks, counts.lacks))
+    return hour.surplusCells > 0 ? "surplus" : "lacksDiffer";
   if (stored.unresolved > (searchShows ? 0 : (search.lacks?.count ?? 0))) return "unresolved";
   return null;
 }
@@ -101,11 +105,6 @@ function isDropExplained(search: Look, { count }: HourContents): boolean {
 function isListShort(list: Look | undefined, { count }: HourContents): boolean {
   if (list === undefined || list.count === 0) return false;
   return list.count < count && agreedFor(list) >= AGREE_LONG_MS;
-}
-
-/** Returns whether the counts lack exactly the events that the search lacks. */
-function isSurplusExplained({ lacks: searched }: Look, { lacks: counted }: Look): boolean {
-  return searched !== undefined && counted !== undefined && isSameCounts(searched.rules, counted.rules);
 }
 
 function isEmptyProven({ looks }: CoveredHour, { isListed, isDayConfirmed }: Proof): boolean {

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import type { CoveredHour } from "../model/covered-hour.ts";
-import { isSameCounts, type SeenHour } from "../model/look.ts";
+import { isSameLacks, type Look, type SeenHour } from "../model/look.ts";
 import type { CellCounts, ComparedHour } from "./compare-counts.ts";
 
 const MAX_RULES = 200;
@@ -15,14 +15,54 @@ export function countDeficits({ differing }: ComparedHour): { count: number; rul
 }
 
 /**
- * Returns whether a comparison of a sealed hour agrees with its seal: no difference, or the one that was explained
- * then.
+ * Returns whether a comparison of a sealed hour agrees with its seal: the platform counts what it counted then. Counts
+ * that equal the stored events are not enough: a late event may replace one that the platform has dropped.
  */
-export function isAsSealed({ looks }: CoveredHour, compared: ComparedHour): boolean {
-  if (compared.differing.length === 0) return true;
+export function isAsSealed(
+  { looks: { counts } }: CoveredHour,
+  compared: ComparedHour,
+  upstream: CellCounts,
+): boolean {
   if (compared.differing.some(({ storedCount, upstreamCount }) => storedCount < upstreamCount)) return false;
-  const accepted = looks.search?.lacks?.rules;
-  return accepted !== undefined && isSameCounts(countDeficits(compared).rules, accepted);
+  // Earlier versions stored no look.
+  if (counts !== undefined && counts.ids !== digestCells(upstream, compared)) return false;
+  return isSameLacks(countDeficits(compared), counts?.lacks);
+}
+
+/** Returns whether the platform counts more events of a rule than at the seal of the hour. */
+export function isAboveSeal({ looks: { counts } }: CoveredHour, { differing }: ComparedHour): boolean {
+  const lacked = new Map(Object.entries(counts?.lacks?.rules ?? {}));
+  for (const { ruleId, storedCount, upstreamCount } of differing) {
+    if (upstreamCount > storedCount - (lacked.get(ruleId) ?? 0)) return true;
+    lacked.delete(ruleId);
+  }
+  // The platform now counts as many events of these rules as are stored.
+  return lacked.size > 0;
+}
+
+/** Returns the reason, for people, why a comparison withdraws the seal of an hour. `fault`: of a seal of an earlier version. */
+export function explainReopening(
+  { looks: { counts } }: CoveredHour,
+  { upstreamCount, storedCount }: ComparedHour,
+  fault: string | undefined,
+): string {
+  const found = `The platform counts ${upstreamCount} events, ${storedCount} are stored.`;
+  if (fault !== undefined) return `${found} The seal of an earlier version shows ${fault}.`;
+  if (upstreamCount !== storedCount || counts === undefined) return found;
+  return `${found} It counted ${counts.count} at the seal.`;
+}
+
+/**
+ * Returns the time from which an undecided hour has to be proven anew because its counts changed between two
+ * comparisons, or null: one event may have taken the place of another since the search and the list were read. If the
+ * hour gained an event meanwhile, that may be the change, so looks since the earlier comparison are enough.
+ */
+export function findChange(
+  { looks: { counts: earlier }, lastNewAt }: CoveredHour,
+  later: Look | undefined,
+): number | null {
+  if (earlier === undefined || later === undefined || earlier.ids === later.ids) return null;
+  return lastNewAt !== null && lastNewAt >= earlier.at ? earlier.at : later.at;
 }
 
 /**
@@ -34,14 +74,18 @@ export function toCountsLook(
   upstream: CellCounts,
   { at, isResolved }: { at: number; isResolved: boolean },
 ): SeenHour {
-  const cells = [...(upstream.get(compared.startsAt) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1));
   const { count, rules } = countDeficits(compared);
   const lacks = { count, known: isResolved ? count : 0, ids: [], rules };
   return {
     at,
     pages: 1,
     count: compared.upstreamCount,
-    ids: hash("sha256", JSON.stringify(cells), "hex").slice(0, 16),
+    ids: digestCells(upstream, compared),
     ...(count === 0 ? {} : { lacks }),
   };
+}
+
+function digestCells(upstream: CellCounts, { startsAt }: ComparedHour): string {
+  const cells = [...(upstream.get(startsAt) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1));
+  return hash("sha256", JSON.stringify(cells), "hex").slice(0, 16);
 }

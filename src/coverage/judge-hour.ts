@@ -139,7 +139,7 @@ function prove(hour: JudgedHour, stored: HourContents, proof: Proof, zone: Judge
   const metricsAbove = zone.metricsAbove
     .get(toDay(startsAt))
     ?.map(({ fetchedAt, ...counts }) => ({ ...counts, fetchedAt: toIso(fetchedAt) }));
-  const list = proof.isListed ? looks.list : undefined;
+  const list = proof.isListed || looks.search?.lacks !== undefined ? looks.list : undefined;
   return {
     stored: { count: stored.count, ids: stored.ids },
     list: list === undefined ? null : showLook(list),

@@ -41,24 +41,34 @@ export function isReadCompletely(row: DayOfRule, hours: readonly CoveredHour[]):
   });
 }
 
+/** Returns when the platform's count of a day can be compared with the stored events; epoch ms. */
+export function finalFrom({ day }: Pick<DayOfRule, "day">, settleMs: number): number {
+  return Date.parse(day) + DAY_MS + settleMs;
+}
+
 /**
  * Compares the platform's daily metrics with the stored events for days that are read completely. Returns the counts
  * above the stored ones, and the days (epoch ms of their start) on which every rule agrees. Metrics may lag, so lower
- * counts are ignored.
+ * counts are ignored. They may also be ahead of the other routes. A count that was fetched before its day had settled
+ * is therefore `early`: it says nothing yet.
  */
 export function judgeMetrics(
   rows: readonly DayOfRule[],
   { settleMs }: { settleMs: number },
-): { above: MetricAbove[]; confirmedDays: Set<number> } {
-  const above = rows.flatMap(({ platform, fetchedAt, ...row }) =>
-    platform !== null && fetchedAt !== null && platform > row.stored ? [{ ...row, platform, fetchedAt }] : [],
+): { above: MetricAbove[]; early: MetricAbove[]; confirmedDays: Set<number> } {
+  const isFinal = (row: DayOfRule) => (row.fetchedAt ?? 0) >= finalFrom(row, settleMs);
+  const { above = [], early = [] } = Object.groupBy(rows.filter(isAbove), (row) =>
+    isFinal(row) ? "above" : "early",
   );
-  const confirmed = [...Map.groupBy(rows, ({ day }) => Date.parse(day))].filter(([day, rules]) => {
-    const isAlike = ({ platform, fetchedAt, stored }: DayOfRule) =>
-      platform === stored && (fetchedAt ?? 0) >= day + DAY_MS + settleMs;
+  const confirmed = [...Map.groupBy(rows, ({ day }) => Date.parse(day))].filter(([, rules]) => {
+    const isAlike = (row: DayOfRule) => row.platform === row.stored && isFinal(row);
     return rules.every(isAlike) && rules.some(({ stored }) => stored > 0);
   });
-  return { above, confirmedDays: new Set(confirmed.map(([day]) => day)) };
+  return { above, early, confirmedDays: new Set(confirmed.map(([day]) => day)) };
+}
+
+function isAbove(row: DayOfRule): row is MetricAbove {
+  return row.platform !== null && row.fetchedAt !== null && row.platform > row.stored;
 }
 
 /** Returns the key of a metrics count. */

@@ -42,8 +42,8 @@ export function isSearchedAndSettled(now: number, hour: CoveredHour, settleMs: n
 
 /** Returns when the hour's next closing search is due, epoch ms; null when its latest one is enough. */
 function nextSearchAt(now: number, hour: CoveredHour, settleMs: number): number | null {
-  const { startsAt, lastNewAt, storedCount, looks, state } = hour;
-  const { search } = looks;
+  const { startsAt, lastNewAt, storedCount, surplusCells, looks, state } = hour;
+  const { search, counts } = looks;
   if (!isFresh(search, hour, settledAt(hour, settleMs))) return state === "open" ? 0 : null;
   // A sealed hour is searched again only if its latest search showed less than an earlier one.
   if (state === "sealed") return isLowerForNow(search) ? repeatAt(search) : null;
@@ -51,9 +51,11 @@ function nextSearchAt(now: number, hour: CoveredHour, settleMs: number): number 
   if (foundSomething && startsAt < firstListedDay(now)) return 0;
   if (storedCount === 0 && search.count === 0)
     return agreedFor(search) >= AGREE_LONG_MS ? null : search.since + AGREE_LONG_MS;
-  if (search.count === storedCount && search.lacks === undefined)
-    return isLowerForNow(search) ? repeatAt(search) : null;
-  return repeatAt(search);
+  if (search.count !== storedCount || search.lacks !== undefined) return repeatAt(search);
+  if (isLowerForNow(search)) return repeatAt(search);
+  if (surplusCells === 0 || counts === undefined) return null;
+  // The search may drop the events that the counts lack at the same time, or later.
+  return search.at < counts.since ? 0 : search.at + AGREE_LONG_MS;
 }
 
 /**

@@ -11,15 +11,12 @@ export interface ChannelCapabilities {
   readonly laterTransitions: LaterMessage;
   /** Whether an acknowledgement changes what the receiver shows. Other channels are not sent acknowledgements. */
   readonly showsAcknowledgements: boolean;
-  /** How long the receiver keeps a firing alert that is not sent again; null where it keeps the alert until it is resolved. */
-  readonly expiry: FiringExpiry | null;
+  /**
+   * The age at which the last message of an alert that still fires is sent again, before the receiver ends the alert by
+   * itself. Null where the receiver keeps the alert until it is resolved.
+   */
+  readonly renewAfterMs: number | null;
   readonly limits: MessageLimits;
-}
-
-export interface FiringExpiry {
-  /** The setting in the configuration file that holds the hours. */
-  readonly setting: string;
-  readonly defaultHours: number;
 }
 
 interface MessageLimits {

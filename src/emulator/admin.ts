@@ -8,7 +8,8 @@ import { matchPath } from "./router.ts";
 import { Switches } from "./switches.ts";
 import type { Attack } from "./traffic/attack.ts";
 import { parseAttack } from "./traffic/attack.ts";
-import { toOracleLine } from "./traffic/render-event.ts";
+import type { Draft } from "./traffic/draft.ts";
+import { toIdLine, toOracleLine } from "./traffic/render-event.ts";
 import type { ZoneStore } from "./zone-store.ts";
 
 /** The parts of the emulator that only the admin routes may use. */
@@ -79,14 +80,14 @@ async function describe(context: EmulatorContext): Promise<Reply> {
   });
 }
 
-function streamEvents(context: EmulatorContext, zoneText: string): Reply {
+function streamEvents(context: EmulatorContext, zoneText: string, toLine: (draft: Draft) => string): Reply {
   const store = context.stores.get(Number(zoneText));
   if (store === undefined) return problem(404, `The emulator serves no shield zone ${zoneText}.`);
   const nowMs = context.now();
   async function* lines(shieldZone: ZoneStore) {
     let text = "";
     for await (const drafts of context.oracle.everShown(shieldZone, nowMs)) {
-      text += drafts.map(toOracleLine).join("");
+      text += drafts.map(toLine).join("");
       if (text.length < CHUNK_CHARS) continue;
       yield text;
       text = "";
@@ -186,7 +187,9 @@ export async function answerAdmin(
   if (refused !== null) return problem(403, refused);
   const events = matchPath(["", "_emulator", "events", ":zone"], call.path);
   const volume = matchPath(["", "_emulator", "apps", ":appId", "volumes", ":volumeId"], call.path);
-  if (events && call.method === "GET") return streamEvents(context, events["zone"] ?? "");
+  const ids = matchPath(["", "_emulator", "events", ":zone", "ids"], call.path);
+  if (events && call.method === "GET") return streamEvents(context, events["zone"] ?? "", toOracleLine);
+  if (ids && call.method === "GET") return streamEvents(context, ids["zone"] ?? "", toIdLine);
   if (volume && call.method === "POST") return attachVolume(context, volume, call.body);
   switch (`${call.method} ${call.path}`) {
     case "GET /_emulator":

@@ -140,7 +140,7 @@ export async function createEmulator(options: EmulatorOptions = {}): Promise<Emu
   const addAttack = (attack: Attack) => {
     if (!traffic.addAttack(attack)) return;
     context.stores.get(attack.zone)?.redrawFrom(attack.startMs);
-    context.oracle.forgetCounts();
+    context.oracle.forget();
     remember();
   };
   const requests = createRequestLog();

@@ -5,6 +5,8 @@ import type { Traffic, ZonePlan } from "./traffic/traffic.ts";
 import { HORIZON_MS, type ZoneStore } from "./zone-store.ts";
 
 const MINUTES_PER_TURN = 30;
+/** Events and minutes that are kept between two readings: all of a small zone, and little memory of a large one. */
+const MAX_KEPT = 20_000;
 
 /** Returns whether the platform has shown this event by `nowMs`: it became visible before the platform forgot it. */
 function wasShown(
@@ -24,6 +26,20 @@ function wasShown(
 export function createOracle(traffic: Traffic) {
   const countedBefore = new Map<number, { minute: number; events: number }>();
 
+  const kept = new Map<ZonePlan, Map<number, Draft[]>>();
+  let keptSize = 0;
+
+  function drawMinute(plan: ZonePlan, minute: number): Draft[] {
+    const minutes = kept.get(plan) ?? new Map<number, Draft[]>();
+    const known = minutes.get(minute);
+    if (known !== undefined) return known;
+    const drawn = traffic.minute(plan, minute);
+    if (keptSize + drawn.length + 1 > MAX_KEPT) return drawn;
+    keptSize += drawn.length + 1;
+    kept.set(plan, minutes.set(minute, drawn));
+    return drawn;
+  }
+
   /** Yields every event ever shown, oldest first, a minute at a time, drawn again from the seed. */
   async function* everShown(
     store: ZoneStore,
@@ -32,7 +48,7 @@ export function createOracle(traffic: Traffic) {
   ): AsyncGenerator<Draft[]> {
     const { plan } = store;
     for (let minute = Math.floor(store.earliestMs() / MINUTE_MS); minute < endMinute; minute++) {
-      const shown = traffic.minute(plan, minute).filter((draft) => wasShown(traffic, plan, draft, nowMs));
+      const shown = drawMinute(plan, minute).filter((draft) => wasShown(traffic, plan, draft, nowMs));
       if (shown.length > 0) yield shown;
       if (minute % MINUTES_PER_TURN === 0) await yieldToOthers();
     }
@@ -65,7 +81,11 @@ export function createOracle(traffic: Traffic) {
       }
       return events;
     },
-    /** Call after an attack was added, because earlier counts may be wrong then. */
-    forgetCounts: () => countedBefore.clear(),
+    /** Call after an attack was added, because earlier counts and minutes may be wrong then. */
+    forget(): void {
+      countedBefore.clear();
+      kept.clear();
+      keptSize = 0;
+    },
   };
 }

@@ -1,8 +1,15 @@
 import { isLowerForNow } from "../coverage/find-contradictions.ts";
 import { AGREE_LONG_MS, isFresh, settledAt } from "../coverage/hour-proof.ts";
-import { DAY_MS } from "../lib/units.ts";
+import { DAY_MS, HOUR_MS } from "../lib/units.ts";
 import type { CoveredHour } from "../model/covered-hour.ts";
+import { listedUntil } from "../model/horizon.ts";
 import { agreedFor } from "../model/look.ts";
+
+/**
+ * How long before a day leaves the list its last pass begins. That leaves time to prove the hours of late entries again
+ * before the platform forgets them.
+ */
+const LAST_PASS_MS = 6 * HOUR_MS;
 
 export interface PassState {
   /** Start of the pass of `passResult`. */
@@ -44,7 +51,7 @@ export interface PassedDay {
  * Returns which pass a day needs now: `resume` the running one, a `full` one from the first page to the end, a
  * `short` one over the newest pages, or none. Short passes are rarer while the search is current and the list brings
  * nothing new. A day is done when a quiet full pass began after the day had settled, and no hour of it needs the list
- * once more. A pass whose token was refused begins again at once. One that looped waits for its next time, because it
+ * once more. One more full pass shortly before the day leaves the list finds entries that appeared late. A pass whose token was refused begins again at once. One that looped waits for its next time, because it
  * would loop again.
  */
 export function planPass(
@@ -58,7 +65,11 @@ export function planPass(
   if (passResult === null) return "resume";
   const dayEndsSettledAt = dayStart + DAY_MS + settleMs;
   const isProven = hours.every((hour) => !needsList(now, hour, settleMs));
-  if (isProven && quietPassStartedAt !== null && quietPassStartedAt >= dayEndsSettledAt) return null;
+  if (isProven && quietPassStartedAt !== null && quietPassStartedAt >= dayEndsSettledAt) {
+    const lastPassFrom = listedUntil(dayStart) - LAST_PASS_MS;
+    const hadLastPass = fullPassStartedAt !== null && fullPassStartedAt >= lastPassFrom;
+    return now >= lastPassFrom && !hadLastPass && now - startedAt >= fullEveryMs ? "full" : null;
+  }
   if (passResult === "looped") return now - startedAt >= fullEveryMs ? "full" : null;
   if (passResult === "token_rejected" || fullPassStartedAt === null) return "full";
   const isWaitedFor = hours.some(

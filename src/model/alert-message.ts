@@ -94,6 +94,8 @@ export const alertMessage = z.object({
         count,
         windowMinutes: z.number().positive(),
         usual: z.number().nonnegative(),
+        /** For a zone's sources: what they have in common, in a sentence. Hostile text. */
+        finding: z.string().optional(),
       }),
     )
     .optional(),

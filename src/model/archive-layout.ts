@@ -6,7 +6,8 @@
 /** Version of the columns below. */
 export const ARCHIVE_FORMAT = 1;
 
-export type ArchiveKind = "events" | "records";
+export const ARCHIVE_KINDS = ["events", "records"] as const;
+export type ArchiveKind = (typeof ARCHIVE_KINDS)[number];
 
 interface ArchiveColumn {
   readonly name: string;

@@ -30,3 +30,8 @@ export function toDay(at: number): string {
 export function firstListedDay(now: number): number {
   return startOfDay(now) - LISTED_DAYS_BEFORE * DAY_MS;
 }
+
+/** Returns when the platform's list stops to serve a UTC day (epoch ms of its start). */
+export function listedUntil(dayStart: number): number {
+  return dayStart + (LISTED_DAYS_BEFORE + 1) * DAY_MS;
+}

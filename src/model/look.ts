@@ -52,10 +52,15 @@ export function agreedFor({ at, since }: Look): number {
   return at - since;
 }
 
-export function isSameCounts(
-  a: Readonly<Record<string, number>>,
-  b: Readonly<Record<string, number>>,
-): boolean {
-  const rules = Object.keys(a);
-  return rules.length === Object.keys(b).length && rules.every((rule) => a[rule] === b[rule]);
+/**
+ * Returns whether two looks lack the same number of events of every rule. Lacks whose rules are not named equal no
+ * others.
+ */
+export function isSameLacks(a: NamedLacks = NO_LACKS, b: NamedLacks = NO_LACKS): boolean {
+  const rules = Object.keys(a.rules);
+  if (a.count !== b.count || rules.length !== Object.keys(b.rules).length) return false;
+  return (a.count === 0 || rules.length > 0) && rules.every((rule) => a.rules[rule] === b.rules[rule]);
 }
+
+type NamedLacks = Pick<LookLacks, "count" | "rules">;
+const NO_LACKS: NamedLacks = { count: 0, rules: {} };

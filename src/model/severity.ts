@@ -6,3 +6,8 @@ export type Severity = (typeof severities)[number];
 export function isGraver(a: Severity, b: Severity): boolean {
   return severities.indexOf(a) > severities.indexOf(b);
 }
+
+/** Returns the most severe one; `info` of none. */
+export function gravestOf(all: readonly Severity[]): Severity {
+  return all.reduce<Severity>((gravest, next) => (isGraver(next, gravest) ? next : gravest), "info");
+}

@@ -13,6 +13,14 @@ export type SourceTraits = Readonly<Partial<Record<SourceTrait, readonly string[
  */
 export type SourceMatchers = Readonly<Partial<Record<SourceTrait, readonly string[] | undefined>>>;
 
+/** Values that so many of the events share describe an alert. */
+const MOST = 0.5;
+
+/** Returns the values that most of the events share. */
+export function sharedValues(rows: readonly { readonly value: string; readonly share: number }[]): string[] {
+  return rows.filter(({ share }) => share >= MOST).map(({ value }) => value);
+}
+
 export function matchesSources(matchers: SourceMatchers, traits: SourceTraits = {}): boolean {
   return SOURCE_TRAITS.every((trait) => {
     const patterns = matchers[trait];

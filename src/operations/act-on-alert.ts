@@ -84,9 +84,9 @@ export function resolveAlert(database: Database, act: AlertAct): Promise<ActResu
     const before = toAlertRecord(row);
     const { alert, channels } = resolveByHand(before, act);
     const { state, transition, transitions } = alert;
-    const { kind, spikeId } = row;
+    const { kind, spikeId, zoneId } = row;
     const resolvedAt = new Date(act.atMs);
-    const moved = { state, transition, transitions: [...transitions], kind, spikeId, resolvedAt };
+    const moved = { state, transition, transitions: [...transitions], kind, spikeId, zoneId, resolvedAt };
     if (!(await changeAlert(tx, row, moved)))
       throw new Error(`alert ${row.id} was changed although it is locked`);
     const message = toResolvedMessage(parseDetails(row.details).message, alert, act);

@@ -26,6 +26,17 @@ export function addKnownSources(
   });
 }
 
+/** Adds one known source. */
+export async function addKnownSource(
+  database: Database,
+  wanted: NewKnownSource,
+  actor: string,
+): Promise<KnownSourceRow> {
+  const [row] = await addKnownSources(database, [wanted], actor);
+  if (row === undefined) throw new Error("no known source was added");
+  return row;
+}
+
 /** Removes a known source and writes an audit entry. Returns null if there is none. */
 export function removeKnownSource(
   database: Database,

@@ -1,5 +1,5 @@
-import path from "node:path";
 import { listValidFiles } from "../../db/archive/archive-files.ts";
+import { bringFile } from "../../db/archive/bring-file.ts";
 import { isDayStored } from "../../db/archive/hot-days.ts";
 import { countFileAddresses } from "../../db/archive/rewrite-files.ts";
 import type { Database } from "../../db/client.ts";
@@ -81,7 +81,8 @@ export async function countErasable(
     for (const file of await listValidFiles(database.db, { kind: "events", zoneId: asked.zoneId })) {
       signal.throwIfAborted();
       if (Date.parse(file.day) > asked.untilAt || (await isDayStored(database.db, file))) continue;
-      add(await countFileAddresses(archive.duckdb, path.join(archive.folder, file.path), asked.untilAt));
+      const local = await bringFile(archive.storage, file, signal);
+      add(await countFileAddresses(archive.duckdb, local, asked.untilAt));
     }
   }
   return { events, maskedEvents, ...(await rewriteOthers(database, asked, { target, key, write: false })) };

@@ -25,15 +25,20 @@ export interface ZoneCoverage {
 export async function readZones(
   db: Queryable,
   now: number,
-  { zoneId, from, to }: { zoneId: number | undefined; from: number; to: number },
+  {
+    zoneId,
+    from,
+    to,
+    hasEvidence = true,
+  }: { zoneId: number | undefined; from: number; to: number; hasEvidence?: boolean },
 ): Promise<ZoneCoverage[]> {
   const zones: ZoneCoverage[] = [];
   for (const zone of await listKnownZones(db, zoneId)) {
     const { firstHour } = zone;
     // Hours after today have no state.
     const end = Math.min(to, startOfDay(now) + DAY_MS);
-    const span = { from: startOfHour(Math.max(from, firstHour)), to: end };
-    const kept = { from: startOfHour(horizonAt(now)), to: now };
+    const span = { from: startOfHour(Math.max(from, firstHour)), to: end, hasEvidence };
+    const kept = { from: startOfHour(horizonAt(now)), to: now, hasEvidence };
     const suspicions = await readSuspicions(db, [zone.zoneId]);
     const known = { firstHour, suspicion: suspicions[0]?.reason ?? null };
     const hours = assessHours(now, await readCoverageHours(db, zone.zoneId, span), { ...span, ...known });

@@ -15,6 +15,7 @@ export interface QueuedJob {
 
 /** The part of BullMQ's queue that this service uses; the same on either backend. */
 interface OpenQueue extends Part {
+  add(name: string, data: unknown, options: JobsOptions): Promise<unknown>;
   /** Adds the jobs in one round trip. */
   addBulk(jobs: QueuedJob[]): Promise<unknown>;
   getWaitingCount(): Promise<number>;

@@ -148,7 +148,7 @@ const TABLE: readonly Row[] = [
     "a group has new members, and its interval is over",
     6,
     FIRST,
-    { newMembersIntervalMs: 5 * MINUTE_MS },
+    { newsIntervalMs: 5 * MINUTE_MS },
     ["worse", ALL, "", ""],
   ],
   [
@@ -156,7 +156,7 @@ const TABLE: readonly Row[] = [
     "a group has new members, and its interval is not over",
     3,
     FIRST,
-    { newMembersIntervalMs: 5 * MINUTE_MS },
+    { newsIntervalMs: 5 * MINUTE_MS },
     null,
   ],
   [

@@ -1,11 +1,19 @@
 import { pino } from "pino";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeAll, beforeEach, expect, test } from "vitest";
 import { silences } from "../../db/schema/silences.ts";
-import { DEFAULT_TIMING, type Route, type Routing, WEEKDAYS } from "../../src/alerting/routing/routing.ts";
-import { avoidFailing, routeSelf } from "../../src/alerting/self-alert.ts";
+import { type AlertRecord, NOBODY, nextAlert } from "../../src/alerting/alert-record.ts";
+import {
+  DEFAULT_TIMING,
+  type Route,
+  type Routing,
+  routeToAll,
+  WEEKDAYS,
+} from "../../src/alerting/routing/routing.ts";
+import { assessLoss } from "../../src/alerting/self/coverage-alert.ts";
+import { avoidFailing, reasonOf, routeSelf } from "../../src/alerting/self-alert.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { createDeliverWorld, type Receiver, startReceiver } from "../delivery/deliver-world.ts";
+import { type MigratedDatabase } from "../db/migrated-database.ts";
+import { type DeliverWorld, openDeliverWorld, type Receiver } from "../delivery/deliver-world.ts";
 
 const route = (over: Partial<Route>): Route => ({
   matchers: {},
@@ -81,18 +89,29 @@ test("if a channel fails, the other channels of its route are notified, or every
   expect(avoidFailing(own, CHANNELS, new Set(["pager", "ops"])).channels).toEqual(["chat", "night"]);
 });
 
+test("a rise that a silence muted is notified of after the silence, once", () => {
+  const occurrence = { id: null, severity: "warning", openedAtMs: nowMs } as const;
+  const notified = { ...NOBODY, notified: ["ops"] };
+  const warned = nextAlert(null, { reason: "first", occurrence, recipients: notified, nowMs });
+  const worse = { reason: "worse", occurrence: { ...occurrence, severity: "error" }, nowMs } as const;
+  const mute = { silencedBy: 7, mutedBy: null };
+  const muted = nextAlert(warned, { ...worse, recipients: NOBODY, mute });
+  const reasonAfter = (alert: AlertRecord) => {
+    const news = assessLoss(nowMs, 101, alert, { hoursLeft: 10, watchedSince: 1, isGapReported: false });
+    return news === null ? null : reasonOf(news, alert, routeSelf(given, { zoneId: 101, severity: "error" }));
+  };
+  expect(reasonAfter(muted)).toBe("worse");
+  expect(reasonAfter(nextAlert(muted, { ...worse, recipients: notified }))).toBe("none");
+});
+
 let database: MigratedDatabase;
 let receiver: Receiver;
-let world: ReturnType<typeof createDeliverWorld>;
+let world: DeliverWorld;
 
 beforeAll(async () => {
-  database = await createMigratedDatabase();
-  receiver = await startReceiver();
-  world = createDeliverWorld(database, receiver);
-});
-afterAll(async () => {
-  await receiver.close();
-  await database.drop();
+  const opened = await openDeliverWorld();
+  ({ database, receiver, world } = opened);
+  return opened.close;
 });
 beforeEach(async () => {
   await world.clear();
@@ -132,4 +151,34 @@ test("under a silence no channel is notified, and each is notified once after it
   await run();
   await run();
   expect(sent()).toEqual(["ops first"]);
+});
+
+test("a channel that works again after all had failed is notified that another still fails", async () => {
+  const channels = ["chat", "pager"];
+  const both = () =>
+    world.run(channels, { routing: () => routeToAll(channels), log: pino({ level: "silent" }) });
+  await world.raise(["first"], channels);
+  for (const channel of channels) receiver.status(channel, 500);
+  await both();
+  await world.pass(16 * MINUTE_MS);
+  await both();
+  receiver.reset();
+  receiver.status("chat", 500);
+  for (let round = 0; round < 3; round += 1) {
+    await world.pass(20 * MINUTE_MS);
+    await both();
+  }
+  expect(sent().filter((line) => !line.endsWith("resolved"))).toEqual(["pager first"]);
+});
+
+test("an alert about a channel ends when the channel is taken out of the configuration", async () => {
+  await world.raise(["first"], ["chat"]);
+  receiver.status("chat", 410);
+  await run();
+  expect(sent()).toEqual(["ops first"]);
+  const others = { ...ROUTING, channels: CHANNELS.slice(1) };
+  const without = () => world.run(others.channels, { routing: () => others, log: pino({ level: "silent" }) });
+  await without();
+  await without();
+  expect(sent()).toEqual(["ops first", "ops resolved"]);
 });

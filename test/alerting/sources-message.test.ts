@@ -57,7 +57,7 @@ test("a message of sources says who, what, against what, and what grew most", ()
     advice: { state: "pending", text: null, reason: null },
   });
   expect(message.headline).toBe(
-    "Many rules from one address in zone 101: 2001:db8:1:2::/64 triggered 41 different rules in 15 min; usually at most 4 at this hour, the line is 17",
+    "Many rules from one address in zone 101: 2001:db8:1:2::/64 triggered 41 different rules in 15 min; usually at most 4 at this hour, the threshold is 17",
   );
   expect(message.details).toEqual([
     "187 events of this source in 15 min, mostly rules 941100",

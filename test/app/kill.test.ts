@@ -10,6 +10,7 @@ import { compareBuckets } from "../../db/detection/compare-buckets.ts";
 import { readRuntimeFile } from "../../src/app/runtime-file.ts";
 import { EMULATOR_DEFAULTS } from "../../src/emulator/emulator.ts";
 import { saveState } from "../../src/emulator/state.ts";
+import { readShown } from "../faults/invariants.ts";
 
 const root = path.join(import.meta.dirname, "..", "..");
 const LOOK = { timeout: 240_000, interval: 500 };
@@ -87,9 +88,7 @@ async function shownIds(dataDir: string, until = Number.POSITIVE_INFINITY): Prom
   const url = readRuntimeFile(dataDir)?.emulator?.url;
   const zones = await Promise.all(
     ZONES.map(async (zone) => {
-      const lines = (await (await fetch(`${url}/_emulator/events/${zone}`)).text()).trim().split("\n");
-      return lines
-        .map((line) => JSON.parse(line) as { logId: string; timestamp: number })
+      return (await readShown(url ?? "", zone))
         .filter(({ timestamp }) => timestamp < until)
         .map(({ logId }) => `${zone} ${logId}`);
     }),

@@ -5,6 +5,8 @@ import { createSweepJob } from "../../jobs/service/sweep.ts";
 import { DAY_MS } from "../../src/lib/units.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { storeEvents } from "../db/new-events.ts";
+import { makeEvent } from "../detection/trend-support.ts";
 import { silent } from "../ingest/ingest-support.ts";
 
 const NOW = Date.UTC(2026, 1, 28, 23, 59);
@@ -43,6 +45,28 @@ test("days past retention are dropped, whole, and never one that the platform st
   expect((await partitions("waf_events"))[0]).toBe("20260301");
   expect(await partitions("raw_blocks")).toEqual(await partitions("waf_events"));
   expect(await partitions("waf_events")).toHaveLength(8);
+});
+
+test("the second time of an event is kept as long as the records of either day", async () => {
+  const ids = async () => {
+    const { rows } = await database.pool.query("select log_id from event_aliases order by log_id");
+    return rows.map(({ log_id }) => log_id);
+  };
+  await manage(NOW);
+  await database.pool.query(
+    `insert into event_aliases (zone_id, log_id, other_at, kept_at, noted_at)
+     values (1, 'earlier', to_timestamp($1::float8 / 1000), to_timestamp($2::float8 / 1000), now())`,
+    [NOW - DAY_MS, NOW],
+  );
+  // More than ten days later, another event is shown under two times.
+  for (const occurredAt of [NOW + 700, NOW])
+    await storeEvents(database, 1, [makeEvent({ occurredAt, logId: "later" })], { expectNew: false });
+  expect(await ids()).toEqual(["earlier", "later"]);
+  await manage(NOW + 12 * DAY_MS, 400);
+  await manage(NOW + 12 * DAY_MS, 12);
+  expect(await ids()).toEqual(["earlier", "later"]);
+  await manage(NOW + 12 * DAY_MS, 11);
+  expect(await ids()).toEqual([]);
 });
 
 test("processes that were not seen for a week are forgotten, but never the last one that was seen", async () => {

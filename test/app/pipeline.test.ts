@@ -22,6 +22,9 @@ const Posted = z.object({
   type: z.string(),
   data: z.looseObject({
     reason: z.string(),
+    kind: z.string(),
+    zoneId: z.number().nullable(),
+    headline: z.string(),
     ruleId: z.string().nullable(),
     advice: z.looseObject({ state: z.string(), text: z.string().nullable() }),
   }),
@@ -53,6 +56,21 @@ async function openReceiver() {
   onTestFinished(() => void receiver.close());
   const { port } = receiver.address() as AddressInfo;
   return { posted, url: `http://127.0.0.1:${port}/hook` };
+}
+
+/** A room of a chat: keeps what is posted. */
+async function openChat() {
+  const posted: string[] = [];
+  const receiver = createServer((request, response) => {
+    void request.toArray().then((chunks) => {
+      posted.push(Buffer.concat(chunks).toString());
+      response.end("ok");
+    });
+  }).listen(0, "127.0.0.1");
+  await once(receiver, "listening");
+  onTestFinished(() => void receiver.close());
+  const { port } = receiver.address() as AddressInfo;
+  return { posted, url: `http://127.0.0.1:${port}/services/T0/B0/x` };
 }
 
 async function openService(emulator: Emulator, env: Record<string, string>) {
@@ -104,18 +122,23 @@ describe.each(["postgres", "redis"] as const)("with the queues in %s", (queues) 
         historyHours: 30,
         eventsPerSecond: 0.05,
         lateShare: 0,
-        attacks: ["zone=101,rule=942100,start=-5m,duration=4m,rate=4/s"],
+        attacks: [
+          "zone=101,rule=942100,start=-5m,duration=4m,rate=4/s",
+          "zone=102,kind=scanner,start=-6m,duration=12m,rate=15/m",
+        ],
       });
       onTestFinished(() => emulator.close());
       const database = await createTestDatabase();
       onTestFinished(() => database.drop());
       const { posted, url } = await openReceiver();
+      const chat = await openChat();
 
       const { app, running, printed } = await openService(emulator, {
         DATABASE_URL: database.url,
         ...(queues === "redis" ? { REDIS_URL: redis?.url ?? "" } : {}),
         LONGWATCH_WEBHOOK_URL: url,
         LONGWATCH_WEBHOOK_SECRET: SIGNING_SECRET,
+        LONGWATCH_SLACK_WEBHOOK_URL: chat.url,
         LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: "true",
       });
 
@@ -129,6 +152,21 @@ describe.each(["postgres", "redis"] as const)("with the queues in %s", (queues) 
         });
       }, 20_000);
       expect(printed.join("")).toContain("rule 942100");
+
+      // No rule of the scanner has many events. All its rules together raise an alert, on every channel.
+      const scanner = /Many rules from one address in zone 102: \S+ triggered (\d+) different rules/;
+      await vi.waitFor(() => {
+        const [message] = posted.filter(({ kind }) => kind === "sources");
+        expect(message).toMatchObject({
+          zoneId: 102,
+          reason: "first",
+          headline: expect.stringMatching(scanner),
+        });
+        expect(Number(scanner.exec(message?.headline ?? "")?.[1])).toBeGreaterThan(15);
+        expect(chat.posted.join("")).toMatch(scanner);
+        expect(printed.join("").replaceAll(/\s*\n│ /g, " ")).toMatch(scanner);
+        // The series are judged once a minute, at an hour's end after the hour is counted.
+      }, 150_000);
 
       await vi.waitFor(
         async () => expect(await storedIds(running)).toEqual(await shownIds(emulator)),

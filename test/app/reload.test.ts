@@ -5,6 +5,9 @@ import { expect, onTestFinished, test } from "vitest";
 import { readRuntimeFile } from "../../src/app/runtime-file.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { startServiceProcess } from "../faults/service-process.ts";
+import { ask } from "../http/api/api-world.ts";
+import { makeKey } from "../http/start-archive.ts";
+import { findFreePort } from "../support/free-port.ts";
 
 const PATIENCE = { timeout: 30_000, interval: 50 };
 
@@ -15,10 +18,12 @@ test("a running service takes a new configuration file on SIGHUP, and keeps the 
   onTestFinished(() => database.drop());
   const file = path.join(folder, "longwatch.yaml");
   writeFileSync(file, "channels: { first: { kind: terminal } }\n");
+  const port = await findFreePort();
   const service = startServiceProcess({
+    LONGWATCH_PORT: String(port),
     DATABASE_URL: database.url,
     LONGWATCH_DATA_DIR: folder,
-    LONGWATCH_ROLES: "alerts",
+    LONGWATCH_ROLES: "alerts,http",
     LONGWATCH_CONFIG: file,
     EDGE_API_URL: "http://127.0.0.1:9",
     EDGE_API_KEY: "key",
@@ -30,7 +35,10 @@ test("a running service takes a new configuration file on SIGHUP, and keeps the 
   });
   await expect.poll(() => service.printed(), PATIENCE).toContain("service started");
   // The values that `config list` compares with.
-  expect(readRuntimeFile(folder)?.settings).toMatchObject({ LONGWATCH_ROLES: "alerts", REDIS_URL: null });
+  expect(readRuntimeFile(folder)?.settings).toMatchObject({
+    LONGWATCH_ROLES: "alerts,http",
+    REDIS_URL: null,
+  });
 
   writeFileSync(file, "channels: { second: { kind: terminal }, third: { kind: terminal } }\n");
   service.child.kill("SIGHUP");
@@ -55,8 +63,14 @@ test("a running service takes a new configuration file on SIGHUP, and keeps the 
   expect(printed).not.toContain("xoxb");
 
   // It is alive, and what is right again is taken.
-  writeFileSync(file, "channels: { fifth: { kind: terminal } }\n");
+  const known = "{ ip: [198.51.100.0/24], reason: our scanner }";
+  writeFileSync(file, `channels: { fifth: { kind: terminal } }\ndetection: { known_sources: [${known}] }\n`);
   service.child.kill("SIGHUP");
   await expect.poll(() => service.printed(), PATIENCE).toContain('"channels":["fifth"]');
   expect(service.child.exitCode).toBeNull();
+  // The routes read the same settings as the detector.
+  const { key } = await makeKey(database, "reader");
+  expect(await ask(`http://127.0.0.1:${port}`, "/api/v1/known-sources", key)).toMatchObject({
+    items: [{ id: null, kind: "ip", pattern: "198.51.100.0/24", zoneIds: null, reason: "our scanner" }],
+  });
 });

@@ -3,8 +3,10 @@ import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "v
 import { type Routing, routeToAll } from "../../src/alerting/routing/routing.ts";
 import { buildDatabaseMessage } from "../../src/alerting/self/database-alert.ts";
 import { createDirectSender } from "../../src/app/send-directly.ts";
+import { email } from "../../src/delivery/channels/email/email.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { type Receiver, startReceiver, webhooksOf } from "../delivery/deliver-world.ts";
+import { startMailServer } from "../delivery/support/mail-server.ts";
 
 const LOOK = { timeout: 10_000, interval: 10 };
 const SINCE = Date.UTC(2026, 10, 20, 12);
@@ -17,8 +19,11 @@ beforeAll(async () => {
 afterAll(() => receiver.close());
 beforeEach(() => receiver.reset());
 
-function open(channels: readonly string[], routing: Routing = routeToAll(channels)) {
-  const notifiers = webhooksOf(receiver.url, channels);
+function open(
+  channels: readonly string[],
+  routing: Routing = routeToAll(channels),
+  notifiers = webhooksOf(receiver.url, channels),
+) {
   const log = pino({ level: "silent" });
   const sender = createDirectSender({
     notifiers,
@@ -58,6 +63,35 @@ test("a channel that fails is tried again under the same key until it takes the 
 
   await expect.poll(() => refused, LOOK).toBe(4);
   expect(new Set(receiver.received.map(({ id }) => id)).size).toBe(1);
+});
+
+test("a recipient whose mailbox is full neither repeats the mail to the others nor keeps the end from them", async () => {
+  let deferrals = 0;
+  const server = await startMailServer({
+    onRcptTo({ address }, _session, callback) {
+      if (!address.startsWith("full")) return callback();
+      deferrals += 1;
+      callback(Object.assign(new Error("full"), { responseCode: 452 }));
+    },
+  });
+  onTestFinished(() => server.stop());
+  const mail = email.open({
+    name: "mail",
+    host: "127.0.0.1",
+    port: server.port,
+    tls: "none",
+    from: "alerts@longwatch.example",
+    to: ["on-call@example.com", "full@example.com"],
+    clock: systemClock,
+    network: { allowPrivateNetworks: true },
+  });
+  const sender = open(["mail"], routeToAll(["mail"]), new Map([["mail", mail]]));
+  sender.open(buildDatabaseMessage(trouble, null));
+  await expect.poll(() => deferrals, LOOK).toBeGreaterThan(3);
+  expect(server.mails).toHaveLength(1);
+
+  sender.close(buildDatabaseMessage(trouble, SINCE + 60_000));
+  await expect.poll(() => server.mails.length, LOOK).toBe(2);
 });
 
 test("the end goes only to channels that took the alert, and the others are not tried again", async () => {

@@ -10,9 +10,12 @@ import { createDuckdb, type Duckdb } from "../../db/duckdb/duckdb.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
 import { writeDay } from "../../jobs/archive/write-day.ts";
 import { DAY_MS } from "../../src/lib/units.ts";
+import type { ArchiveStorage } from "../../src/model/archive-storage.ts";
+import { createFolderStorage } from "../../src/storage/folder-storage.ts";
 
 export interface ArchiveFolder {
   readonly folder: string;
+  readonly storage: ArchiveStorage;
   readonly duckdb: Duckdb;
   readonly files: ArchiveReader;
   /** The files that were found missing or damaged. */
@@ -20,8 +23,8 @@ export interface ArchiveFolder {
   close(): Promise<void>;
 }
 
-/** A folder for archive files, and a DuckDB that may read and write there. */
-export async function openFolder(): Promise<ArchiveFolder> {
+/** A folder for archive files, and a DuckDB that may read and write there. `open` opens the storage of the files. */
+export async function openFolder(open = createFolderStorage): Promise<ArchiveFolder> {
   const folder = await mkdtemp(path.join(tmpdir(), "longwatch-archive-"));
   const scratch = path.join(folder, "scratch");
   await mkdir(scratch);
@@ -31,19 +34,20 @@ export async function openFolder(): Promise<ArchiveFolder> {
     memoryBytes: 256_000_000,
     residentBytes: 1_000_000_000,
   });
+  const storage = open(folder);
   const damaged: ArchiveDamagedError[] = [];
   const onDamaged = (error: ArchiveDamagedError) => void damaged.push(error);
-  const files = createArchiveReader({ duckdb, folder, scratch, timeoutMs: 60_000, onDamaged });
+  const files = createArchiveReader({ duckdb, storage, scratch, timeoutMs: 60_000, onDamaged });
   const close = async () => {
     await duckdb.close();
     await rm(folder, { recursive: true, force: true });
   };
-  return { folder, duckdb, files, damaged, close };
+  return { folder, storage, duckdb, files, damaged, close };
 }
 
 /** As `openFolder`, for the running test. */
-export async function openTestFolder(): Promise<ArchiveFolder> {
-  const folder = await openFolder();
+export async function openTestFolder(open = createFolderStorage): Promise<ArchiveFolder> {
+  const folder = await openFolder(open);
   onTestFinished(() => folder.close());
   return folder;
 }
@@ -54,11 +58,11 @@ export async function openTestFolder(): Promise<ArchiveFolder> {
  */
 export async function archiveDay(
   database: Database,
-  { folder, duckdb }: Pick<ArchiveFolder, "folder" | "duckdb">,
+  { storage, duckdb }: Pick<ArchiveFolder, "storage" | "duckdb">,
   day: string,
   { zoneId = 101, isKept = false } = {},
 ): Promise<void> {
-  const write = () => writeDay({ database, duckdb, folder }, { zoneId, day });
+  const write = () => writeDay({ database, duckdb, storage }, { zoneId, day });
   let { outcome } = await write();
   // Minutes that are not rolled up yet are marked. Rolled up, they agree.
   if (outcome === "counts-differ") {

@@ -2,6 +2,7 @@ import { MINUTE_MS } from "../../src/lib/units.ts";
 import { nextMessage, startChild, stopChild } from "./child.ts";
 import { type Cluster, startCluster } from "./ingest/cluster.ts";
 import { runCopyPeer, writeCopyFiles } from "./ingest/copy-peer.ts";
+import type { DeriveReport, SpentCpu } from "./ingest/derive.ts";
 import { BENCH_NOW, dayNames, WARM_UP_ZONE } from "./ingest/history.ts";
 import type { ServedPages } from "./ingest/page-server.ts";
 import { JSONB_TABLE, missingTools, runScriptPeer } from "./ingest/script-peer.ts";
@@ -33,9 +34,20 @@ export interface IngestBenchResult {
   readonly missingTools: readonly string[];
   /** Resident memory of the ingesting process, at most, per turn. */
   readonly peakRssBytes: readonly number[];
-  /** Processor time of the ingesting process per event, in microseconds. */
-  readonly cpuUsPerEvent: readonly number[];
+  /** Processor time per event, in microseconds. */
+  readonly cpuUsPerEvent: readonly CpuPerEvent[];
+  readonly sourceBytesPerEvent: readonly number[];
   readonly diskByTable: ReadonlyMap<string, number>;
+}
+
+/** Processor time of the service and of Postgres together, except for `own`. */
+export interface CpuPerEvent {
+  /** Of the ingesting process alone. */
+  readonly own: number;
+  readonly ingest: number;
+  readonly rollUp: number;
+  /** Of a tick of the source series for each minute of 2 million events a day. */
+  readonly sources: number;
 }
 
 const SERVICE = "bench_service";
@@ -90,6 +102,7 @@ async function runTurns(
     missingTools: missing,
     peakRssBytes: service.map((turn) => turn.peakRssBytes),
     cpuUsPerEvent: service.map((turn) => turn.cpuUsPerEvent),
+    sourceBytesPerEvent: service.map((turn) => turn.sourceBytesPerEvent),
     diskByTable: service.at(-1)?.diskByTable ?? new Map(),
   };
 }
@@ -97,7 +110,8 @@ async function runTurns(
 interface ServiceTurn extends Turn {
   readonly replayEventsPerSecond: number;
   readonly peakRssBytes: number;
-  readonly cpuUsPerEvent: number;
+  readonly cpuUsPerEvent: CpuPerEvent;
+  readonly sourceBytesPerEvent: number;
   readonly diskByTable: ReadonlyMap<string, number>;
 }
 
@@ -107,8 +121,7 @@ async function takeServiceTurn({ cluster, served }: Bench): Promise<ServiceTurn>
   try {
     await nextMessage(child);
     const walk = (databaseUrl: string, zones: readonly number[], now: number) => {
-      const command: WalkCommand = { databaseUrl, zones, now, platformUrl: served.url };
-      child.send(command);
+      child.send({ kind: "walk", databaseUrl, zones, now, platformUrl: served.url } satisfies WalkCommand);
       return nextMessage<WalkReport>(child);
     };
     await walk(await cluster.createMigrated("bench_warm_up"), [WARM_UP_ZONE], BENCH_NOW);
@@ -119,12 +132,27 @@ async function takeServiceTurn({ cluster, served }: Bench): Promise<ServiceTurn>
     const replay = await walk(url, served.zones, BENCH_NOW + 16 * MINUTE_MS);
     expectEvents("the replay", replay.inserted, 0);
     expectEvents("the replay's entries", replay.entries, served.events);
+    child.send({
+      kind: "derive",
+      databaseUrl: url,
+      zones: served.zones,
+      now: BENCH_NOW,
+      platformUrl: served.url,
+    } satisfies WalkCommand);
+    const { rollUp, sources, judgedEvents, bytesPerEvent } = await nextMessage<DeriveReport>(child);
+    const toUs = ({ ownMs, postgresMs }: SpentCpu, events: number) => ((ownMs + postgresMs) * 1_000) / events;
     return {
       ...toTurn(served, result.ms, { walBytes, diskBytes: total(diskByTable) }),
       diskByTable,
       replayEventsPerSecond: (served.events / replay.ms) * 1_000,
       peakRssBytes: result.peakRssBytes,
-      cpuUsPerEvent: (result.cpuMs * 1_000) / served.events,
+      cpuUsPerEvent: {
+        own: (result.cpu.ownMs * 1_000) / served.events,
+        ingest: toUs(result.cpu, served.events),
+        rollUp: toUs(rollUp, served.events),
+        sources: toUs(sources, judgedEvents),
+      },
+      sourceBytesPerEvent: bytesPerEvent,
     };
   } finally {
     await stopChild(child);

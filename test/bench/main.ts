@@ -13,6 +13,7 @@ import { reportSearch } from "./search/report.ts";
 import { benchSearch } from "./search.ts";
 import { judgeServe, reportServe } from "./serve/report.ts";
 import { benchServe } from "./serve.ts";
+import { benchTicks, judgeTicks, reportTicks } from "./ticks.ts";
 import { judge } from "./verdict.ts";
 
 const EXAMPLES = `
@@ -151,6 +152,24 @@ const requests = new Command("requests")
     process.stdout.write(json ? `${JSON.stringify(hours)}\n` : reportRequests(hours));
   });
 
+interface TicksFlags {
+  readonly zones: number;
+  readonly perMinute: number;
+  readonly json?: true;
+}
+
+const ticks = new Command("ticks")
+  .description("Time and CPU of one tick of the source series over many zones.")
+  .option("--zones <count>", "zones", wholeNumber, 500)
+  .option("--per-minute <count>", "events of each zone", wholeNumber, 2)
+  .option("--json", "all figures as JSON")
+  .action(async ({ json, ...options }: TicksFlags) => {
+    const onProgress = (what: string) => void process.stderr.write(`${what}\n`);
+    const measured = await benchTicks({ ...options, onProgress });
+    process.stdout.write(json ? `${JSON.stringify(measured)}\n` : reportTicks(measured));
+    if (judgeTicks(measured).some(({ isMet }) => isMet === false)) process.exitCode = 1;
+  });
+
 interface ConsoleFlags {
   readonly url: string;
   readonly key?: string;
@@ -181,5 +200,6 @@ await new Command("bench")
   .addCommand(archiveDay)
   .addCommand(serve)
   .addCommand(requests)
+  .addCommand(ticks)
   .addCommand(page)
   .parseAsync();

@@ -110,6 +110,7 @@ async function ingest(set: DataSet, served: ServedPages): Promise<number> {
   try {
     await nextMessage(child);
     const command: WalkCommand = {
+      kind: "walk",
       databaseUrl,
       zones: served.zones,
       now: BENCH_NOW,

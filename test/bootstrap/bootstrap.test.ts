@@ -201,3 +201,37 @@ test("what was installed for production, on a Node that is new enough, is left a
   expect(printed()).toMatch(/^ready \d+ status --end\n$/);
   expect(checkout.hasInstalled()).toBe(false);
 });
+
+/** A checkout in which each tool of the gate is a program that prints its name, and `failing` ends with exit code 3. */
+function makeGate(failing: string) {
+  const checkout = makeCheckout();
+  for (const tool of ["tsc", "oxlint", "biome", "knip", "vitest"]) {
+    const program = checkout.at("node_modules", ".bin", tool);
+    writeFileSync(program, `#!/bin/sh\necho "${tool} ran"\nexit ${tool === failing ? 3 : 0}\n`, {
+      mode: 0o755,
+    });
+  }
+  return run(checkout, [], {}, "gate");
+}
+
+test("the gate prints every check under its command, then runs the tests and ends with their exit code", async () => {
+  const { exited, ended, printed } = makeGate("vitest");
+
+  expect(await exited).toBe(3);
+  await ended;
+  for (const tool of ["tsc --noEmit", "oxlint .*", "biome check", "knip"])
+    expect(printed()).toMatch(new RegExp(`^== ${tool}\n${tool.split(" ")[0]} ran$`, "m"));
+  expect(printed()).toMatch(/\n== vitest run\nvitest ran\n$/);
+});
+
+test("a failed check ends the gate with its exit code and without a test, after the other checks have run", async () => {
+  const { exited, ended, printed } = makeGate("oxlint");
+
+  expect(await exited).toBe(3);
+  await ended;
+  expect(
+    printed()
+      .match(/\w+ ran/g)
+      ?.sort(),
+  ).toEqual(["biome ran", "knip ran", "oxlint ran", "tsc ran", "tsc ran"]);
+});

@@ -68,8 +68,11 @@ export const PAGES: readonly ShownPage[] = [
   },
 ];
 
+/** Loads the console at the page's address. In a tab that has the console already, goes there as its links do. */
 export async function show(page: Page, { path, act }: ShownPage): Promise<void> {
-  await page.goto(path);
+  if (page.url().startsWith("http"))
+    await page.evaluate(`history.pushState(null, "", ${JSON.stringify(path)})`);
+  else await page.goto(path);
   await settle(page);
   await act?.(page);
 }

@@ -226,6 +226,19 @@ test("an export that ends early is not taken for the whole", async () => {
   expect(await query("select done_through from backfills where done_through > from_at")).toEqual([]);
 });
 
+test("a search with an empty page is not taken for the whole", async () => {
+  const emulator = await openHistory();
+  const url = await openChangingPlatform(emulator, (body, asked) =>
+    asked.endsWith("/search") ? body.replace(/"rows":\[.*\]/s, '"rows":[]') : body,
+  );
+  const { code, err } = await run(emulator, "--zone 101 --from -3h --to now --route search", { url });
+  expect(code).toBe(1);
+  expect(err).toMatch(
+    /the search of 2026-11-20T12:30:00.000Z to 2026-11-20T13:00:00.000Z ended early \(A search page is empty/,
+  );
+  expect(await query("select done_through from backfills where done_through > from_at")).toEqual([]);
+});
+
 test("a list that goes round in a circle ends the backfill with an error", async () => {
   const emulator = await openHistory();
   emulator.addFault({ kind: "token-loop", pages: 1 });

@@ -5,10 +5,10 @@ import { toBashScript } from "../../src/cli/completion/bash-script.ts";
 import { toFishScript } from "../../src/cli/completion/fish-script.ts";
 import { listNodes } from "../../src/cli/completion/list-nodes.ts";
 import { toZshScript } from "../../src/cli/completion/zsh-script.ts";
-import { program } from "../../src/cli/program.ts";
+import { loadProgram } from "../../src/cli/program.ts";
 import { findProgram } from "../support/find-program.ts";
 
-const NODES = listNodes(program);
+const NODES = listNodes(await loadProgram());
 const bash = findProgram("bash");
 
 /** What bash offers behind each of these lines, with the printed script loaded. */

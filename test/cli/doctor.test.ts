@@ -104,7 +104,7 @@ test("it asks the platform for the key's roles and once for each zone, and names
   expect(text.out).toMatch(/\nPROBLEM {2}zone +A search of zone 102 failed/);
 });
 
-test("a database, a Redis and a platform that are down are findings, and the other parts are still examined", async () => {
+test("a database, a Redis, a bucket and a platform that are down are findings, and the other parts are still examined", async () => {
   const port = await findFreePort();
   const { code, items } = await findings({
     DATABASE_URL: `postgres://127.0.0.1:${port}/none`,
@@ -112,9 +112,14 @@ test("a database, a Redis and a platform that are down are findings, and the oth
     EDGE_API_URL: `http://127.0.0.1:${port}`,
     EDGE_API_KEY: KEY,
     EDGE_SHIELD_ZONES: "101",
+    LONGWATCH_ARCHIVE_URL: "s3://logs",
+    AWS_ENDPOINT_URL: `http://127.0.0.1:${port}`,
+    AWS_ACCESS_KEY_ID: "id",
+    AWS_SECRET_ACCESS_KEY: "secret",
     LONGWATCH_DATA_DIR: makeTemporaryFolder("doctor"),
   });
   expect(code).toBe(1);
+  expect(find(items, `logs cannot be reached at http[:]//127.0.0.1:${port}`)?.level).toBe("problem");
   expect(find(items, `Postgres at 127.0.0.1:${port} cannot be reached`)).toMatchObject({ level: "problem" });
   expect(find(items, "Redis cannot be read")).toMatchObject({
     level: "problem",
@@ -181,6 +186,7 @@ const FACTS: DoctorFacts = {
   },
   postgres: { value: GOOD },
   redis: null,
+  bucket: { value: "s3://logs" },
   disks: [
     {
       holds: "the database",
@@ -257,6 +263,7 @@ test.each<[string, Partial<DoctorFacts>, Finding["level"], string]>([
     "warning",
     "platform is 90 s behind",
   ],
+  ["a bucket without answer", { bucket: { failed: "403" } }, "problem", "bucket cannot be used: 403"],
   ["a full disk in two days", withDisk(2_000_000_000), "problem", "2 days at 1.0 GB a day"],
   ["a full disk in ten days", withDisk(10_000_000_000), "warning", "10 days at"],
   [

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { expect, test } from "vitest";
-import { program } from "../../src/cli/program.ts";
+import { loadProgram } from "../../src/cli/program.ts";
 
 interface Named {
   /** As it is typed: `alerts list`. */
@@ -22,7 +22,7 @@ function helpOf(command: Command): string {
   return text;
 }
 
-const ALL = [...walk(program)];
+const ALL = [...walk(await loadProgram())];
 const LEAVES = ALL.filter(({ command }) => command.commands.length === 0);
 
 test("the walk finds the commands", () => {

@@ -1,13 +1,14 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { listAudit } from "../../db/keys/audit-trail.ts";
+import { archiveCommand } from "../../src/cli/archive/archive.ts";
 import { exportCommand } from "../../src/cli/export/export.ts";
 import { searchCommand } from "../../src/cli/search/search.ts";
 import { DAY_MS } from "../../src/lib/units.ts";
 import { type ArchiveFolder, archiveDay, openFolder } from "../archive/archive-folder.ts";
-import { openArchiveWorld } from "../archive/files/archive-world.ts";
+import { listFiles, openArchiveWorld } from "../archive/files/archive-world.ts";
 import { makeEvent } from "../detection/trend-support.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 import { runStoreCommand, type Terminal } from "./run-store-command.ts";
@@ -18,6 +19,7 @@ const DAY_START = Date.parse(DAY);
 const NOW = DAY_START + 5 * DAY_MS;
 const world = await openArchiveWorld();
 const out = makeTemporaryFolder("exports");
+const days = makeTemporaryFolder("days");
 const bodies = makeTemporaryFolder("bodies");
 let folder: ArchiveFolder;
 let environment: Record<string, string>;
@@ -42,6 +44,9 @@ const search = (args: readonly string[], terminal: Partial<Terminal> = {}) =>
   runStoreCommand(searchCommand, environment, ["--zone", "101", ...args], { now: NOW, ...terminal });
 const exportTo = (args: readonly string[]) =>
   runStoreCommand(exportCommand, environment, ["--zone", "101", "--from", "-6d", ...args], { now: NOW });
+
+const exportDays = (args: readonly string[], given = environment) =>
+  runStoreCommand(exportCommand, given, ["--zone", "101", "--format", "parquet", ...args], { now: NOW });
 
 test("rows come from the archive and from Postgres, newest first, and a payload cannot act on the terminal", async () => {
   const { code, out, err } = await search(["--from", "-6d", "--limit", "12"], {
@@ -169,6 +174,80 @@ test("an export to a file is compressed by its name, complete, private, and ente
   const again = await exportTo(["--out", gz]);
   expect(again).toMatchObject({ code: 2 });
   expect(again.err).toContain("must be a new file");
+});
+
+test("--format parquet copies the files of whole archive days into a new folder that archive verify --offline accepts", async () => {
+  const target = path.join(days, "days");
+  const ran = await exportDays(["--from", DAY, "--to", "2026-11-16", "--out", target, "--by", "bob"]);
+  expect(ran).toMatchObject({ code: 0, out: "" });
+  expect(ran.err).toMatch(/^wrote .*days: 1 day, 2 files, [\d.]+ kB\n$/);
+
+  const copied = listFiles(target);
+  expect(copied.map((name) => name.replace(/[0-9a-f]{16}/, "HASH")).sort()).toEqual([
+    `events/zone=101/day=${DAY}/HASH.parquet`,
+    `events/zone=101/day=${DAY}/_statement.json`,
+    `records/zone=101/day=${DAY}/HASH.parquet`,
+  ]);
+  for (const name of copied)
+    expect(readFileSync(path.join(target, name))).toEqual(readFileSync(path.join(folder.folder, name)));
+  const verified = await runStoreCommand(archiveCommand, environment, ["verify", "--offline", target], {
+    now: NOW,
+  });
+  expect(verified.out).toMatch(/^1 day, 2 files, 30 events, .*nothing differs\n$/);
+  const audit = await listAudit(world.database.db, {
+    since: undefined,
+    action: "events.exported",
+    limit: 100,
+  });
+  expect(audit.find(({ actor }) => actor === "bob")).toMatchObject({ subject: "zone 101" });
+});
+
+test.each([
+  [
+    "a span that cuts a day",
+    ["--from", "2026-11-15T01:00:00Z", "--to", "2026-11-16"],
+    /--from .* must be the start of a UTC day.* for other spans write \.csv/,
+  ],
+  [
+    "a filter",
+    ["--from", DAY, "--to", "2026-11-16", "--query", "a"],
+    /--format "parquet" must be csv or ndjson beside filters/,
+  ],
+  [
+    "a file as target",
+    ["--from", DAY, "--to", "2026-11-16", "--out", import.meta.filename],
+    /--out .* must be a folder that does not exist yet/,
+  ],
+  [
+    "days that are not archived",
+    ["--from", DAY, "--to", "2026-11-18"],
+    /2 days of 2026-11-16 to 2026-11-17 are not in the archive: choose --from 2026-11-15 --to 2026-11-16, or write \.csv/,
+  ],
+  [
+    "no archived day at all",
+    ["--from", "2026-11-16", "--to", "2026-11-17"],
+    /2026-11-16 is not in the archive: write \.csv/,
+  ],
+])("--format parquet refuses %s, says what to do, and writes nothing", async (_, args, said) => {
+  const target = path.join(days, "refused");
+  const ran = await exportDays([...(args.includes("--out") ? [] : ["--out", target]), ...args]);
+  expect(ran.err).toMatch(said);
+  expect(ran).toMatchObject({ code: 2, out: "" });
+  expect(readdirSync(days).filter((name) => name.startsWith("refused"))).toEqual([]);
+});
+
+test("--format parquet leaves nothing behind if a file does not have its hash", async () => {
+  const copy = path.join(makeTemporaryFolder("damaged"), "archive");
+  cpSync(folder.folder, copy, { recursive: true });
+  const name = listFiles(copy).find((file) => file.startsWith("records/")) ?? "";
+  const bytes = readFileSync(path.join(copy, name));
+  bytes[9] = (bytes[9] ?? 0) ^ 1;
+  writeFileSync(path.join(copy, name), bytes);
+  const args = ["--from", DAY, "--to", "2026-11-16", "--out", path.join(days, "torn")];
+  const ran = await exportDays(args, { ...environment, LONGWATCH_ARCHIVE_DIR: copy });
+  expect(ran.err).toMatch(/the archive file records\/\S+ of 2026-11-15 has another SHA-256/);
+  expect(ran.code).toBe(1);
+  expect(readdirSync(days).filter((name) => name.startsWith("torn"))).toEqual([]);
 });
 
 test("a damaged archive names the file and the folder, and leaves no export behind", async () => {

@@ -202,7 +202,6 @@ detection: { z: 99 }
       'channels.hook.url_file: "./none": must be a readable file',
       "channels.hook: secret 1 must start with whsec_",
       "channels.prom: url: localhost is not a public address (loopback)",
-      "channels.prom.firing_for_hours: 2: must be at least an hour longer than repeat_interval of route, which is 4 h",
       'route.channels[0]: "chatt": is not a channel: did you mean chat?',
       "route.group_wai: is not a setting: did you mean group_wait?",
       "route.routes[0].channels[0]: 5: must be text (in quotes if it looks like a number)",
@@ -321,31 +320,6 @@ test("what is not YAML is told by line and column, and a missing file by its nam
   expect(() => parseConfig({ LONGWATCH_CONFIG: "/no/such.yaml" })).toThrow(
     'LONGWATCH_CONFIG: "/no/such.yaml": must be a readable file (ENOENT)',
   );
-});
-
-test("what Alertmanager is told must outlive the longest time until it is told again", () => {
-  const file = (hours: string, repeat: string) => `
-channels:
-  prom: { kind: alertmanager, url_env: PROM${hours} }
-  chat: { kind: terminal }
-route:
-  channels: [chat]
-  routes:
-    - { matchers: { zone: [101] }, channels: [prom], repeat_interval: 1h }
-    - { matchers: { zone: [102] }, channels: [prom], repeat_interval: ${repeat} }
-    - { channels: [chat], repeat_interval: 20d }
-`;
-  const env = { PROM: "https://prom.example.com" };
-  expect(mistakesIn(file("", "23h"), env)).toEqual([]);
-  expect(mistakesIn(file("", "23h1m"), env)).toEqual([
-    expect.stringMatching(
-      /^channels\.prom\.firing_for_hours: 24 \(the default\): must be at least an hour longer than repeat_interval of route\.routes\[1\], which is 23\.0\d* h$/,
-    ),
-  ]);
-  expect(mistakesIn(file(", firing_for_hours: 4", "4h"), env)).toEqual([
-    "channels.prom.firing_for_hours: 4: must be at least an hour longer than repeat_interval of route.routes[1], which is 4 h",
-  ]);
-  expect(mistakesIn(file(", firing_for_hours: 5", "4h"), env)).toEqual([]);
 });
 
 test("every mistake of a link is listed with path, value and rule", () => {

@@ -384,6 +384,43 @@ test("a fallback channel that does not exist is a mistake that names those that 
   ]);
 });
 
+test("a bucket is read from its URL and the usual variables, and days are then archived beside any database", () => {
+  const keys = { AWS_ACCESS_KEY_ID: "canary-id", AWS_SECRET_ACCESS_KEY: "canary-secret" };
+  const given = { ...keys, LONGWATCH_ARCHIVE_URL: "s3://my.logs/a/b=1/", DATABASE_URL: "postgres://db/x" };
+  const { archive } = parseServiceConfig(given);
+  expect(archive).toMatchObject({
+    isWritten: true,
+    bucket: {
+      name: "my.logs",
+      prefix: "a/b=1",
+      endpoint: "https://s3.us-east-1.amazonaws.com",
+      cacheBytes: 10e9,
+      sessionToken: null,
+    },
+  });
+  expect(archive.bucket?.secretAccessKey.reveal()).toBe("canary-secret");
+  expect(JSON.stringify(archive)).not.toContain("canary");
+  const elsewhere = { ...given, AWS_ENDPOINT_URL: "http://minio:9000", AWS_REGION: "eu-1" };
+  expect(parseServiceConfig(elsewhere).archive.bucket).toMatchObject({
+    endpoint: "http://minio:9000",
+    region: "eu-1",
+  });
+  expect(parseConfig({ DATABASE_URL: "postgres://db/x" }).archive).toMatchObject({
+    bucket: null,
+    isWritten: false,
+  });
+});
+
+test.each([
+  ["https://my.logs", "must be s3://, the name of a bucket"],
+  ["s3://", "must be s3://, the name of a bucket"],
+  ["s3://UPPER", "must be s3://, the name of a bucket"],
+  ["s3://logs/a b", "must be s3://, the name of a bucket"],
+  ["s3://logs", "AWS_SECRET_ACCESS_KEY: not set: must be set when LONGWATCH_ARCHIVE_URL is"],
+])("config check refuses the bucket %s without credentials", (url, said) => {
+  expect(mistakesOf(() => parseServiceConfig({ LONGWATCH_ARCHIVE_URL: url })).join()).toContain(said);
+});
+
 test("config check names an archive folder that is a file, that lies in a file, or that cannot be written", () => {
   const file = writeTemporary("x");
   const readOnly = makeTemporaryFolder("read-only");

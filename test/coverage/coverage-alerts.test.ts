@@ -237,7 +237,7 @@ test("a reopened hour is reported once, an hour after its seal was withdrawn, an
     await teller.raise();
   };
   const reopen = (startsAt: number, reason: string) =>
-    reopenHours(database.db, ZONE, [{ startsAt, reason, isProvenAnew: false }], now);
+    reopenHours(database.db, ZONE, [{ startsAt, reason }], now);
   const seal = (startsAt: number) => {
     const verdict = { startsAt, state: "sealed", reason: null, evidence: {}, looks: null } as const;
     return decideHours(database.db, ZONE, [verdict], now);

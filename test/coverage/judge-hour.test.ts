@@ -108,6 +108,22 @@ test.each<[string, Partial<JudgedHour>, string]>([
     },
     "surplus",
   ],
+  [
+    "a search that lacks an event while the counts equal what is stored",
+    { looks: { search: DROPPED.search, counts: look({ at: DROPPED.counts.at, ids: "cells" }) } },
+    "lacksDiffer",
+  ],
+  [
+    "more lacking rules than are named",
+    {
+      surplusCells: 1,
+      looks: {
+        search: { ...DROPPED.search, lacks: { ...LACKS, rules: {} } },
+        counts: { ...DROPPED.counts, lacks: { ...LACKS, rules: {} } },
+      },
+    },
+    "surplus",
+  ],
 ])("an hour with %s stays open", (_lack, changed, lacking) => {
   expect(judge(proven(changed))).toEqual({ state: "open", lacking });
 });
@@ -190,6 +206,14 @@ test("a day that the list no longer serves is proven by a search that found noth
   const counts = look({ at: SETTLED + 2 });
   const found = { looks: { list: undefined, counts } as never, lastNewAt: SETTLED + 1 };
   expect(judge(proven(found), {}, now)).toEqual({ state: "open", lacking: "search" });
+});
+
+test("an earlier look of the list proves an event that search and counts drop after the list ceased to serve its day", () => {
+  const now = startOfDay(START) + 3 * DAY_MS;
+  const dropped = (list: Look) =>
+    judge(proven({ surplusCells: 1, proofFrom: SETTLED + 1, looks: { ...DROPPED, list } }), {}, now);
+  expect(dropped(look())).toMatchObject({ state: "sealed", evidence: { list: { count: 7 } } });
+  expect(dropped(look({ ids: "other" }))).toEqual({ state: "open", lacking: "searchDiffers" });
 });
 
 test("what the metrics count above every route is named in the evidence of the day's hours", () => {

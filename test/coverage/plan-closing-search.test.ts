@@ -60,6 +60,14 @@ test("a search that did not show what is stored is repeated after five minutes, 
   }
 });
 
+test("an hour of which the counts lack events is searched once more since the counts changed, and then every hour", () => {
+  const hour = (search: Look, counts: Look) =>
+    looked(START, search, { surplusCells: 1, looks: { search, counts } });
+  expect(isDue(NOW, hour(look(), look({ at: NOW, since: NOW, count: 2 })))).toBe(true);
+  expect(isDue(NOW + HOUR_MS - 2, hour(look(), look({ at: NOW, count: 2 })))).toBe(false);
+  expect(isDue(NOW + HOUR_MS, hour(look(), look({ at: NOW, count: 2 })))).toBe(true);
+});
+
 test("an hour without events is searched twice, an hour apart", () => {
   const none = (at: number, since: number) =>
     looked(START, look({ at, since, count: 0, peak: 0 }), { storedCount: 0 });

@@ -231,6 +231,87 @@ test("an event that comes after the comparison makes it worth nothing until the 
   expect(stored).toEqual(shown);
 });
 
+test("a seal outlasts a comparison that the platform answers after it has begun to forget the hour, and one by an earlier clock", async () => {
+  const emulator = await openEmulator({ ...SPARSE, eventsPerSecond: 0.05 });
+  let delayMs = 0;
+  const url = await openChangingPlatform(emulator, async (body, path, asked) => {
+    if (delayMs === 0 || !asked.includes("groupBy")) return body;
+    emulator.advance(delayMs);
+    const headers = { AccessKey: emulator.accessKey, "content-type": "application/json" };
+    return (await fetch(emulator.url + path, { method: "POST", headers, body: asked })).text();
+  });
+  const ingest = await openIngest(emulator, { url });
+  await prove(emulator, ingest);
+  await prove(emulator, ingest);
+  const sealed = (await hoursOf(ingest)).filter(({ state }) => state === "sealed");
+  const [startsAt = 0, nextStartsAt = 0] = sealed.map((hour) => hour.startsAt);
+  const forgottenAt = startsAt + 72 * HOUR_MS;
+  emulator.advance(forgottenAt - 3 * MINUTE_MS - emulator.now());
+  delayMs = 4 * MINUTE_MS;
+  await ingest.reconcile();
+  expect(await hourAt(ingest, startsAt)).toMatchObject({ state: "sealed", reopenedAt: null });
+  // The platform's clock is three minutes ahead, so it forgets sooner than the service expects.
+  delayMs = 0;
+  emulator.advance(nextStartsAt + 72 * HOUR_MS + MINUTE_MS - emulator.now());
+  const behind = await openIngest(emulator, {
+    database: ingest.database,
+    clock: () => emulator.now() - 3 * MINUTE_MS,
+  });
+  await behind.reconcile();
+  expect(await hourAt(ingest, nextStartsAt)).toMatchObject({ state: "sealed", reopenedAt: null });
+});
+
+test("an open hour whose counts changed without a stored event is proven by looks since then", async () => {
+  const emulator = await openEmulator(SPARSE);
+  let gone = 1;
+  const start = NOW - (NOW % HOUR_MS) - 5 * HOUR_MS;
+  const url = await openChangingPlatform(emulator, (body, _path, request) => {
+    if (!request.includes("groupBy")) return body;
+    const answer = JSON.parse(body) as SearchBody;
+    const bucket = (start - (JSON.parse(request) as Grouped).from) / HOUR_MS;
+    const index = answer.groups?.findIndex(({ sparkline }) => (sparkline?.[bucket] ?? 0) > 0) ?? -1;
+    const groups = answer.groups?.map((group, at) => {
+      const counted = group.sparkline?.[bucket] ?? 0;
+      if (at !== index) return group;
+      return {
+        ...group,
+        count: group.count - gone,
+        sparkline: group.sparkline?.with(bucket, counted - gone),
+      };
+    });
+    return JSON.stringify({ ...answer, groups });
+  });
+  const ingest = await openIngest(emulator, { url });
+  await prove(emulator, ingest);
+  expect(await hourAt(ingest, start)).toMatchObject({ state: "open", surplusCells: 1 });
+  gone = 0;
+  emulator.advance(11 * MINUTE_MS);
+  await ingest.reconcile();
+  const changedAt = emulator.now();
+  expect(await hourAt(ingest, start)).toMatchObject({ surplusCells: 0, proofFrom: changedAt });
+  await ingest.seal();
+  expect(await hourAt(ingest, start)).toMatchObject({ state: "open" });
+});
+
+test("an event that is stored while the platform counts remains counted", async () => {
+  const emulator = await openEmulator(SPARSE);
+  const hour = NOW - (NOW % HOUR_MS) - 3 * HOUR_MS;
+  const url = await openChangingPlatform(emulator, async (body, _path, request) => {
+    if (request.includes("groupBy"))
+      await ingest.database.pool.query(
+        "update coverage_windows set stored_count = stored_count + 1, last_new_at = $1 where starts_at = $2",
+        [new Date(emulator.now()), new Date(hour)],
+      );
+    return body;
+  });
+  const ingest = await openIngest(emulator, { url });
+  await ingest.poll();
+  emulator.advance(1_000);
+  const before = await hourAt(ingest, hour);
+  await ingest.reconcile();
+  expect((await hourAt(ingest, hour))?.storedCount).toBe((before?.storedCount ?? 0) + 1);
+});
+
 test("a counter that is wrong is set right by the comparison", async () => {
   const emulator = await openEmulator(SPARSE);
   const ingest = await openIngest(emulator);

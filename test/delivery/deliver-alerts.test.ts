@@ -2,15 +2,15 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { sql } from "drizzle-orm";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createDatabase } from "../../db/client.ts";
 import { markDelivered, markRetry, markUndeliverable } from "../../db/delivery/delivery-outcomes.ts";
 import { alerts } from "../../db/schema/alerts.ts";
 import { notifications } from "../../db/schema/notifications.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { createDeliverWorld, type Receiver, startReceiver } from "./deliver-world.ts";
+import { type MigratedDatabase } from "../db/migrated-database.ts";
+import { type DeliverWorld, openDeliverWorld, type Receiver } from "./deliver-world.ts";
 import { capabilitiesOf } from "./support/capabilities.ts";
 
 const LOOK = { timeout: 20_000 };
@@ -18,17 +18,12 @@ const LEASE_MS = 60_000;
 const PROCESS = fileURLToPath(new URL("deliver-process.ts", import.meta.url));
 let database: MigratedDatabase;
 let receiver: Receiver;
-let world: ReturnType<typeof createDeliverWorld>;
+let world: DeliverWorld;
 
 beforeAll(async () => {
-  database = await createMigratedDatabase();
-  receiver = await startReceiver();
-  world = createDeliverWorld(database, receiver);
-});
-
-afterAll(async () => {
-  await receiver.close();
-  await database.drop();
+  const opened = await openDeliverWorld();
+  ({ database, receiver, world } = opened);
+  return opened.close;
 });
 
 beforeEach(() => world.clear());

@@ -1,28 +1,29 @@
 import { sql } from "drizzle-orm";
 import { pino } from "pino";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { enableChannels, hastenWaiting } from "../../db/delivery/channel-states.ts";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import {
+  enableChannels,
+  hastenWaiting,
+  lockChannelState,
+  saveChannelState,
+} from "../../db/delivery/channel-states.ts";
 import { replayDeliveries } from "../../db/delivery/deliveries.ts";
+import { inTransaction } from "../../db/postgres/transaction.ts";
 import { channelStates } from "../../db/schema/channel-states.ts";
 import { notifications } from "../../db/schema/notifications.ts";
 import { createDeliverAlertsJob } from "../../jobs/delivery/deliver-alerts.ts";
 import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { createDeliverWorld, type Receiver, startReceiver } from "./deliver-world.ts";
+import { type MigratedDatabase } from "../db/migrated-database.ts";
+import { type DeliverWorld, openDeliverWorld, type Receiver } from "./deliver-world.ts";
 
 let database: MigratedDatabase;
 let receiver: Receiver;
-let world: ReturnType<typeof createDeliverWorld>;
+let world: DeliverWorld;
 
 beforeAll(async () => {
-  database = await createMigratedDatabase();
-  receiver = await startReceiver();
-  world = createDeliverWorld(database, receiver);
-});
-
-afterAll(async () => {
-  await receiver.close();
-  await database.drop();
+  const opened = await openDeliverWorld();
+  ({ database, receiver, world } = opened);
+  return opened.close;
 });
 
 beforeEach(() => world.clear());
@@ -104,6 +105,43 @@ describe("the circuit of a channel", () => {
     await world.pass(2 * MINUTE_MS);
     await world.run();
     expect(receiver.received).toHaveLength(before + 6);
+  });
+
+  test("is not kept open by a digest that the receiver fails at", async () => {
+    receiver.answer("chat", (response, { message }) =>
+      response.writeHead(message.digest === undefined ? 204 : 500).end(),
+    );
+    await inTransaction(database, async ({ tx }) => {
+      const { state, nowMs } = await lockChannelState(tx, "chat");
+      await saveChannelState(tx, "chat", { ...state, spentUntilMs: nowMs + 59_000 });
+    });
+    for (let alert = 0; alert < 3; alert += 1) await world.raise(["first"]);
+    await world.run();
+    expect(receiver.received.map(({ message }) => message.digest?.length)).toEqual([3]);
+    for (let half = 0; half < 12; half += 1) {
+      await world.pass(MINUTE_MS / 2);
+      await world.run();
+    }
+
+    expect(new Set(await world.outbox())).toEqual(new Set(["1 first chat delivered"]));
+    const alone = receiver.received.filter(({ message }) => message.digest === undefined);
+    expect(alone).toHaveLength(3);
+    expect(new Set(alone.map(({ id }) => id)).size).toBe(3);
+    expect(await stateOf("chat")).toMatchObject({ state: "closed", failures: 0 });
+  });
+
+  test("does not send a row before its Retry-After, and sends a row that was dated by a clock ahead", async () => {
+    await world.raise(["first"]);
+    receiver.status("chat", 429, { "retry-after": "7200" });
+    await world.run();
+    receiver.reset();
+    await world.run();
+    expect(receiver.received).toEqual([]);
+    await database.db.execute(
+      sql`update notifications set next_attempt_at = next_attempt_at + interval '1 day'`,
+    );
+    await world.run();
+    expect(receiver.heard()).toEqual(["chat first"]);
   });
 
   test("of a deliverer that died while it probed is probed again after its lease", async () => {

@@ -2,29 +2,24 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { sql } from "drizzle-orm";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeAll, beforeEach, expect, test } from "vitest";
 import { claimDueNotifications, lockDigestCandidates } from "../../db/delivery/notifications.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { createDeliverWorld, type Receiver, startReceiver } from "./deliver-world.ts";
+import { type MigratedDatabase } from "../db/migrated-database.ts";
+import { type DeliverWorld, openDeliverWorld, type Receiver } from "./deliver-world.ts";
 import { asKind } from "./support/capabilities.ts";
 
 const LEASE_MS = 60_000;
 const PROCESS = fileURLToPath(new URL("deliver-process.ts", import.meta.url));
 let database: MigratedDatabase;
 let receiver: Receiver;
-let world: ReturnType<typeof createDeliverWorld>;
+let world: DeliverWorld;
 
 beforeAll(async () => {
-  database = await createMigratedDatabase();
-  receiver = await startReceiver();
-  world = createDeliverWorld(database, receiver);
-});
-
-afterAll(async () => {
-  await receiver.close();
-  await database.drop();
+  const opened = await openDeliverWorld();
+  ({ database, receiver, world } = opened);
+  return opened.close;
 });
 
 beforeEach(() => world.clear());

@@ -12,6 +12,7 @@ import { webhook } from "../../src/delivery/channels/webhook/webhook.ts";
 import type { Notifier } from "../../src/delivery/notifier.ts";
 import { createSecret } from "../../src/lib/secret.ts";
 import type { AlertMessage } from "../../src/model/alert-message.ts";
+import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { messageOf } from "./support/messages.ts";
 import { SIGNING_SECRET } from "./support/receiver.ts";
 
@@ -163,4 +164,18 @@ export function createDeliverWorld(database: Database, receiver: Receiver) {
     rows: () => db.select().from(notifications).orderBy(notifications.id),
     alerts: () => db.select().from(alerts).orderBy(alerts.id),
   };
+}
+
+export type DeliverWorld = ReturnType<typeof createDeliverWorld>;
+
+/** Opens a database with a receiver and its world. Made for `beforeAll`, which calls a function that it is given at the end. */
+export async function openDeliverWorld() {
+  const database = await createMigratedDatabase();
+  const receiver = await startReceiver();
+  const world = createDeliverWorld(database, receiver);
+  const close = async () => {
+    await receiver.close();
+    await database.drop();
+  };
+  return { database, receiver, world, close };
 }

@@ -1,30 +1,25 @@
 import { pino } from "pino";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeAll, beforeEach, expect, test } from "vitest";
 import { channelStates } from "../../db/schema/channel-states.ts";
 import { notifications } from "../../db/schema/notifications.ts";
 import { createDeliverAlertsJob } from "../../jobs/delivery/deliver-alerts.ts";
 import type { Notifier } from "../../src/delivery/notifier.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { type MigratedDatabase } from "../db/migrated-database.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
-import { createDeliverWorld, type Receiver, startReceiver } from "./deliver-world.ts";
+import { type DeliverWorld, openDeliverWorld } from "./deliver-world.ts";
 import { floodOf } from "./support/messages.ts";
 import { POSTING } from "./support/receiver.ts";
 
 let database: MigratedDatabase;
 let chat: ReplyQueue;
-let receiver: Receiver;
-let world: ReturnType<typeof createDeliverWorld>;
+let world: DeliverWorld;
 let notifier: Notifier;
 
 beforeAll(async () => {
-  database = await createMigratedDatabase();
-  receiver = await startReceiver();
-  world = createDeliverWorld(database, receiver);
-});
-afterAll(async () => {
-  await receiver.close();
-  await database.drop();
+  const opened = await openDeliverWorld();
+  ({ database, world } = opened);
+  return opened.close;
 });
 beforeEach(async () => {
   await world.clear();

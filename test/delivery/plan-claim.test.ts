@@ -18,6 +18,13 @@ test("a disabled channel is sent nothing, and a channel with an open circuit a p
   expect(planClaim(state({ state: "open", retryAtMs: 10 }), plain, 10)).toEqual({ kind: "probe" });
 });
 
+test("times that were written while the database's clock was a day ahead silence no channel", () => {
+  const day = 86_400_000;
+  expect(planClaim(state({ state: "open", retryAtMs: day }), plain, 0)).toEqual({ kind: "probe" });
+  expect(planClaim(state({ spentUntilMs: day }), plain, 0)).toEqual({ kind: "alone", atMost: 20 });
+  expect(spend(day, plain, 1, 0)).toBe(3_000);
+});
+
 test("after a quiet minute the whole rate may be used at once, a quarter of it for digests", () => {
   expect(planClaim(state(), plain, 0)).toEqual({ kind: "alone", atMost: 20 });
   expect(planClaim(state(), digesting, 0)).toEqual({ kind: "alone", atMost: 15 });

@@ -1,26 +1,22 @@
 import { sql } from "drizzle-orm";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeAll, beforeEach, expect, test } from "vitest";
 import { lockChannelState, saveChannelState } from "../../db/delivery/channel-states.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
 import { claimDeliveries } from "../../jobs/delivery/claim-delivery.ts";
 import type { DeliverAlertsDeps } from "../../jobs/delivery/deliver-alerts.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { createDeliverWorld, type Receiver, startReceiver } from "./deliver-world.ts";
+import { type MigratedDatabase } from "../db/migrated-database.ts";
+import { type DeliverWorld, openDeliverWorld, type Receiver } from "./deliver-world.ts";
 import { asKind, capabilitiesOf } from "./support/capabilities.ts";
 
 let database: MigratedDatabase;
 let receiver: Receiver;
-let world: ReturnType<typeof createDeliverWorld>;
+let world: DeliverWorld;
 
 beforeAll(async () => {
-  database = await createMigratedDatabase();
-  receiver = await startReceiver();
-  world = createDeliverWorld(database, receiver);
-});
-afterAll(async () => {
-  await receiver.close();
-  await database.drop();
+  const opened = await openDeliverWorld();
+  ({ database, receiver, world } = opened);
+  return opened.close;
 });
 beforeEach(() => world.clear());
 
@@ -84,6 +80,18 @@ test("a digest contains no update in place", async () => {
   expect(await claim()).toEqual([{ isDigest: true, transitions: [1, 1] }]);
   await database.db.execute(sql`update notifications set state = 'delivered' where state = 'sending'`);
   expect(await claim()).toEqual([{ isDigest: false, transitions: [2] }]);
+});
+
+test("a digest contains no end of an alert whose message can be edited", async () => {
+  for (const reference of ["C1:1.1", null, null]) {
+    const id = await world.raise(["first", "resolved"]);
+    await database.db.execute(sql`update notifications set state = 'delivered', provider_reference = ${reference}
+      where alert_id = ${id} and reason = 'first'`);
+  }
+  await squeeze();
+  expect(await claim()).toEqual([{ isDigest: true, transitions: [2, 2] }]);
+  const { deliveries } = await claimDeliveries(database, "chat", capabilitiesOf("slack-bot"));
+  expect(deliveries).toMatchObject([{ digestKey: null, notifications: [{ providerReference: "C1:1.1" }] }]);
 });
 
 test("the fallback channel gets a notification and the update in place behind it as one message", async () => {

@@ -5,6 +5,7 @@ import { ensurePartitions } from "../../db/postgres/partitions.ts";
 import { compareSourceHours } from "../../jobs/detection/count-source-hours.ts";
 import { backtestCommand } from "../../src/cli/backtest/backtest.ts";
 import { createZoneReplay, type ReplayedAlert } from "../../src/detection/backtest/replay-zone.ts";
+import type { SourceMode } from "../../src/detection/detection-settings.ts";
 import { toSourceAddress } from "../../src/detection/sources/source-event.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
 import { createKnownSources, type KnownSource } from "../../src/model/known-source.ts";
@@ -126,6 +127,49 @@ test("two detectors, one of them started again in the middle, store what a repla
     known: NO_KNOWN,
   };
   expect(await compareSourceHours(database.db, ZONE, hours)).toEqual([]);
+  // So are those that a watch counted as it judged them.
+  const stored = await readCounted();
+  expect(stored.usual).toMatchObject([{ address: "198.51.100.7", peak60: 40 }]);
+  await database.pool.query("truncate source_hours, source_usual");
+  await world.tickThrough(ATTACK + 70, ATTACK + 75, world.createSourceDetector());
+  expect(await readCounted()).toEqual(stored);
+});
+
+async function readCounted() {
+  const hours = await database.pool.query("select starts_at, peaks, is_stale from source_hours order by 1");
+  const usual = await database.pool.query("select * from source_usual order by day, address");
+  return { hours: hours.rows, usual: usual.rows };
+}
+
+test("an hour of which a watch has missed an event is counted again from its events", async () => {
+  await world.keep(visitors);
+  const ticks = world.createSourceDetector();
+  await world.tickThrough(ATTACK - 1, ATTACK + 59, ticks);
+  // They are stored, and no roll-up has counted them when the hour ends.
+  await storeAll(database, network, { zoneId: ZONE });
+  await world.tickThrough(ATTACK + 59, ATTACK + 61, ticks);
+  const hour = Math.floor(ATTACK / 60);
+  const { hours } = await readCounted();
+  expect(hours.find(({ starts_at }) => starts_at.getTime() === hour * 60 * MINUTE_MS)).toMatchObject({
+    is_stale: false,
+    peaks: expect.arrayContaining([60]) as number[],
+  });
+  const span = { fromHour: hour, toHour: hour + 1, known: NO_KNOWN };
+  expect(await compareSourceHours(database.db, ZONE, span)).toEqual([]);
+});
+
+test("an address that was erased while its hour was counted does not become usual", async () => {
+  await world.keep([...visitors, ...scanner]);
+  const ticks = world.createSourceDetector();
+  await world.tickThrough(ATTACK - 1, ATTACK + 20, ticks);
+  await database.pool.query("update waf_events set ip = 'erased' where ip = '198.51.100.7'");
+  await database.pool.query(
+    `insert into erasures (requested_at, until_at, family, prefix, include_masked, key_id, hash, counts)
+     values (now(), now(), 4, 32, false, 'key', 'hash', '{}')`,
+  );
+  await world.tickThrough(ATTACK + 20, ATTACK + 61, ticks);
+  expect((await readCounted()).usual).toEqual([]);
+  await database.pool.query("truncate erasures");
 });
 
 test("late events of a judged minute are judged, and their hours are counted again", async () => {
@@ -149,6 +193,21 @@ test("late events of a judged minute are judged, and their hours are counted aga
   expect(rows).toEqual([{ is_stale: false }]);
 });
 
+test("events that a backfill brings later are a zone's history", async () => {
+  const isRecent = ({ occurredAt }: WafEvent) => occurredAt > (END - 1_200) * MINUTE_MS;
+  await world.keep([...visitors.filter(isRecent), ...scanner]);
+  const reached = new Date((END - 28 * 60) * MINUTE_MS);
+  await database.pool.query("update coverage_windows set searched_through = null where starts_at < $1", [
+    reached,
+  ]);
+  const ticks = world.createSourceDetector();
+  await world.tickThrough(ATTACK + 9, ATTACK + 11, ticks);
+  expect(await world.readSpikes()).toEqual([]);
+  await world.keep(visitors.filter((event) => !isRecent(event)));
+  await world.tickThrough(ATTACK + 11, ATTACK + 15, ticks);
+  expect(await world.readSpikes()).toMatchObject([{ kind: "sources", zoneId: ZONE }]);
+});
+
 test("a zone without a day of history raises nothing", async () => {
   const young = visitors.filter(({ occurredAt }) => occurredAt > (ATTACK - 600) * MINUTE_MS);
   await world.keep([...young, ...scanner]);
@@ -162,6 +221,17 @@ test("the addresses of a masked log count as one each, and the spike says so", a
   await world.tickThrough(ATTACK + 20, ATTACK + 32, world.createSourceDetector());
   const [spike] = await world.readSpikes();
   expect(spike?.sources).toMatchObject({ isMasked: true, firstSeen: ATTACK + 15 });
+});
+
+test("an open spike of sources is closed when the series are switched off", async () => {
+  let mode: SourceMode = "on";
+  const ticks = world.createSourceDetector(() => mode);
+  await world.keep([...visitors, ...scanner]);
+  await world.tickThrough(ATTACK + 8, ATTACK + 13, ticks);
+  expect(await world.readSpikes()).toMatchObject([{ kind: "sources", closedAt: null }]);
+  mode = "off";
+  await world.tickThrough(ATTACK + 13, ATTACK + 14, ticks);
+  expect(await world.readSpikes()).toMatchObject([{ kind: "sources", closedAt: expect.any(Date) }]);
 });
 
 test("in shadow mode the spike is stored and raises no alert; switched off, nothing is judged", async () => {

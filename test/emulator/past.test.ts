@@ -188,6 +188,7 @@ test("each kind of attack has its clients, rules, fingerprints, networks and pat
     "monitor",
     "broken-client",
     "deployment",
+    "browser-update",
   ];
   for (const [i, kind] of kinds.entries())
     emulator.addAttack(
@@ -228,6 +229,12 @@ test("each kind of attack has its clients, rules, fingerprints, networks and pat
   expect(of("monitor")).toMatchObject({ onePath: true, clients: 3, rules: 1 });
   expect(of("broken-client")).toMatchObject({ oneClient: true, onePath: true, rules: 2 });
   expect(of("deployment")).toMatchObject({ oneClient: false, oneAgent: false, rules: 1 });
+  expect(of("browser-update")).toMatchObject({
+    oneClient: false,
+    oneAgent: true,
+    oneNetwork: false,
+    onePath: false,
+  });
   expect(() => emulator.addAttack("kind=flood,zone=102")).toThrow(
     /kind must be one of rule, scanner, botnet/,
   );

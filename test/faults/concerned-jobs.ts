@@ -4,6 +4,7 @@ const UNCONCERNED: ReadonlySet<string> = new Set([
   "erase-leftovers",
   "archive-days",
   "detect-spikes",
+  "detect-sources",
   "fetch-advice",
   "raise-alerts",
   "deliver-alerts",

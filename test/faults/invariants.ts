@@ -3,7 +3,7 @@ import type { Database } from "../../db/client.ts";
 import { compareBuckets } from "../../db/detection/compare-buckets.ts";
 import { HOUR_MS } from "../../src/lib/units.ts";
 
-/** An event that the platform ever showed, as `GET /_emulator/events/<zone>` returns it. */
+/** An event that the platform ever showed, as `GET /_emulator/events/<zone>/ids` returns it. */
 export interface ShownEvent {
   readonly logId: string;
   readonly timestamp: number;
@@ -18,7 +18,7 @@ export interface ToldLies {
 }
 
 export async function readShown(platformUrl: string, zoneId: number): Promise<ShownEvent[]> {
-  const text = await (await fetch(`${platformUrl}/_emulator/events/${zoneId}`)).text();
+  const text = await (await fetch(`${platformUrl}/_emulator/events/${zoneId}/ids`)).text();
   return text
     .split("\n")
     .filter((line) => line !== "")

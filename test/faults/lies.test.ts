@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
-import { NOW } from "../emulator/support.ts";
+import { NOW, oracle } from "../emulator/support.ts";
 import { ROUTES, ROW_ROUTES } from "../support/liar/lie.ts";
 import { readShown } from "./invariants.ts";
 import { type LyingWorld, openLyingWorld } from "./lying-world.ts";
@@ -124,6 +124,51 @@ test("events that appear after the seal reopen their hour, which is sealed again
   expect(after?.reopenedAt).not.toBeNull();
 });
 
+test("a late event is found although search and counts have dropped an event of its rule and hour", async () => {
+  const world = await openLyingWorld({ eventsPerSecond: 0.02, historyHours: 30 });
+  const { emulator, liar } = world;
+  const shown = await oracle(emulator, ZONE);
+  const hourAgo = (hours: number) => NOW - (NOW % HOUR_MS) - hours * HOUR_MS;
+  /** Two events of one rule, of an hour that so many hours ago began. */
+  const pairOf = (hours: number) => {
+    const inHour = shown.filter(({ timestamp }) => timestamp - (timestamp % HOUR_MS) === hourAgo(hours));
+    const byRule = [...Map.groupBy(inHour, ({ ruleId }) => ruleId).values()];
+    const pair = byRule.find(({ length }) => length > 1) ?? [];
+    const [dropped, late] = pair.map(({ timestamp }) => ({ from: timestamp, to: timestamp + 1 }));
+    if (dropped === undefined || late === undefined) throw new Error("no two events of one rule");
+    return { dropped, late };
+  };
+  const drop = (events: { from: number; to: number }) =>
+    liar.tell({ kind: "short", routes: ["search", "counts", "export", "metrics"], events });
+  const delay = (events: { from: number; to: number }, ends: number) =>
+    liar.tell({ kind: "short", routes: ROUTES, events, ends });
+  const stateOf = async (hours: number) =>
+    (await world.hours()).find(({ at }) => at === hourAgo(hours))?.state;
+  // Of the first hour an event is dropped before the seal, of the others after. The list of yesterday is read no more.
+  const [first, second, third] = [pairOf(24), pairOf(22), pairOf(6)];
+  drop(first.dropped);
+  delay(first.late, NOW + 4 * HOUR_MS);
+  delay(second.late, NOW + 2 * HOUR_MS);
+  await world.pass(90 * MINUTE_MS, ROUND_MS);
+  expect([await stateOf(24), await stateOf(22), await stateOf(6)]).toEqual(["sealed", "sealed", "sealed"]);
+  drop(second.dropped);
+  drop(third.dropped);
+  await world.round(ROUND_MS);
+  expect([await stateOf(24), await stateOf(22), await stateOf(6)]).toEqual(["sealed", "open", "open"]);
+  await world.pass(4.5 * HOUR_MS, ROUND_MS);
+  const open = (await world.hours()).filter(
+    ({ at, state }) => state !== "sealed" && at + 2 * HOUR_MS < emulator.now() && at > hourAgo(30),
+  );
+  expect(open).toEqual([]);
+  const lateEvents = shown.filter(
+    ({ timestamp }) => timestamp === first.late.from || timestamp === second.late.from,
+  );
+  const { rows } = await world.database.pool.query("select from waf_events where log_id = any($1)", [
+    lateEvents.map(({ logId }) => logId),
+  ]);
+  expect(rows.length).toBe(lateEvents.length);
+});
+
 test.each([
   ["totals below the rows and buckets that do not add up", ["search", "counts"]],
   ["a list entry outside its day", ["list"]],
@@ -138,11 +183,11 @@ test.each([
   await expectRepaired(world);
 });
 
-test("a day's metrics above every other route reopen the day, and a second full proof accepts and names them", async () => {
+test("metrics above every other route on every day reopen the days that are over, and a second full proof accepts and names them", async () => {
   const world = await openLyingWorld();
   const { database, liar } = world;
   const day = { from: Date.UTC(2026, 10, 19), to: Date.UTC(2026, 10, 20) };
-  liar.tell({ kind: "doubled", share: 0.2, routes: ["metrics"], events: day });
+  liar.tell({ kind: "doubled", share: 0.2, routes: ["metrics"] });
   await world.pass(CALM_MS, ROUND_MS);
   const ofDay = (await world.hours()).filter(({ at }) => at >= day.from && at < day.to);
   expect(ofDay.length).toBe(24);
@@ -164,6 +209,22 @@ test("a day's metrics above every other route reopen the day, and a second full 
       expect(count).toMatchObject({ day: "2026-11-19", fetchedAt: expect.stringMatching(/Z$/) });
     }
   }
+});
+
+test("hours are sealed although the list rounds times up, into the next hour", async () => {
+  const world = await openLyingWorld({ historyHours: 4 });
+  const { database, emulator, liar } = world;
+  const border = NOW - 90 * MINUTE_MS;
+  emulator.addAttack("zone=101,rule=942100,start=-5405s,duration=10s,rate=10/s");
+  liar.tell({ kind: "shifted", shiftMs: 990, routes: ["list"] });
+  await world.pass(5 * ROUND_MS, ROUND_MS);
+  const { rows } = await database.pool.query<{ crossing: number }>(
+    "select count(*)::integer as crossing from event_aliases where other_at >= $1 and kept_at < $1",
+    [new Date(border)],
+  );
+  expect(rows[0]?.crossing).toBeGreaterThan(0);
+  const states = (await world.hours()).filter(({ at }) => Math.abs(at - border) <= HOUR_MS && at <= border);
+  expect(states.map(({ state }) => state)).toEqual(["sealed", "sealed"]);
 });
 
 test.each([

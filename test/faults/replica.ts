@@ -19,7 +19,6 @@ export const ZONE = 101;
 export const REPLICA_SETTINGS: JobSettings = {
   pollEveryMs: 30_000,
   shortPassEveryMs: 90_000,
-  detectEveryMs: 30_000,
   proveEveryMs: 300_000,
   lastProofMs: 66 * 3_600_000,
   advicePerHour: 100,

@@ -4,6 +4,7 @@ import { onTestFinished } from "vitest";
 import type { ErasureGuard } from "../../db/ingest/guard-page.ts";
 import type { Emulator } from "../../src/emulator/emulator.ts";
 import type { StoredPageFacts } from "../../src/ingest/ingest-observer.ts";
+import type { Clock } from "../../src/lib/clock.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import type { OracleEvent } from "../emulator/support.ts";
 import { createIngestJobs, ZONE } from "./ingest-jobs.ts";
@@ -26,7 +27,13 @@ export interface IngestTest {
 /** The jobs that copy and prove, of one replica, over a real socket to the emulator (or to `url`) and a database of their own. */
 export async function openIngest(
   emulator: Emulator,
-  options: { url?: string; database?: MigratedDatabase; erasures?: ErasureGuard; told?: string[] } = {},
+  options: {
+    url?: string;
+    database?: MigratedDatabase;
+    erasures?: ErasureGuard;
+    told?: string[];
+    clock?: Clock;
+  } = {},
 ): Promise<IngestTest> {
   const database = options.database ?? (await createMigratedDatabase());
   const pages: StoredPageFacts[] = [];
@@ -35,7 +42,7 @@ export async function openIngest(
     database,
     url: options.url ?? emulator.url,
     accessKey,
-    clock: () => emulator.now(),
+    clock: options.clock ?? (() => emulator.now()),
     observer: { pageStored: (facts) => void pages.push(facts) },
     told: (nudge) => void options.told?.push(nudge),
     ...(options.erasures === undefined ? {} : { erasures: options.erasures }),

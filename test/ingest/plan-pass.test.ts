@@ -155,6 +155,19 @@ test("a day with an hour without events is passed a second time an hour after th
   );
 });
 
+test("a finished day is passed once more six hours before it leaves the list", () => {
+  const day = { dayStart: DAY, hours: [hourOf(look())], isListSuspect: false };
+  const before = state({ startedAt: SETTLED, fullPassStartedAt: SETTLED, quietPassStartedAt: SETTLED });
+  const lastFrom = DAY + 3 * DAY_MS - 6 * HOUR_MS;
+  expect(planPass(lastFrom - 1, day, before, POLICY)).toBeNull();
+  expect(planPass(lastFrom, day, before, POLICY)).toBe("full");
+  const passed = { ...before, startedAt: lastFrom, fullPassStartedAt: lastFrom };
+  expect(planPass(lastFrom + HOUR_MS, day, passed, POLICY)).toBeNull();
+  const looped = { ...before, startedAt: lastFrom, passResult: "looped" as const };
+  expect(planPass(lastFrom + POLICY.fullEveryMs - 1, day, looped, POLICY)).toBeNull();
+  expect(planPass(lastFrom + POLICY.fullEveryMs, day, looped, POLICY)).toBe("full");
+});
+
 test("for any history, an unfinished day is planned again within the period, unless a quiet pass ended it", () => {
   const at = fc.option(fc.integer({ min: DAY, max: SETTLED + DAY_MS }), { nil: null });
   const result = fc.constantFrom<PassState["passResult"]>(null, "full", "short", "looped", "token_rejected");

@@ -4,8 +4,10 @@ import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { toEventRows } from "../../db/ingest/event-rows.ts";
+import type { MergedDouble } from "../../db/ingest/merge-doubles.ts";
 import { storePage } from "../../db/ingest/store-page.ts";
 import { ensurePartitions } from "../../db/postgres/partitions.ts";
+import { eraseMergedRecords } from "../../db/privacy/erase-events.ts";
 import { acquireLease } from "../../db/service/leases.ts";
 import { createEraseLeftoversJob } from "../../jobs/privacy/erase-leftovers.ts";
 import { countEvents } from "../../src/ingest/count-events.ts";
@@ -13,6 +15,7 @@ import { hashEventKey } from "../../src/model/log-id-hash.ts";
 import { openRawBlock, packRawBlocks } from "../../src/model/raw-block.ts";
 import type { WafEvent } from "../../src/model/waf-event.ts";
 import { eraseAddress } from "../../src/operations/erase-address.ts";
+import { recordEraser } from "../../src/privacy/erasure-guard.ts";
 import { singleAddress } from "../../src/privacy/erasure-target.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { EVIDENCE } from "../alerting/support.ts";
@@ -68,12 +71,12 @@ async function store(
   });
 }
 
-function erase(options: { signal?: AbortSignal; onProgress?: () => void } = {}) {
+function erase(options: { signal?: AbortSignal; onProgress?: () => void; untilAt?: number } = {}) {
   const asked = {
     network: singleAddress(PERSON) as never,
     zoneId: null,
     includeMasked: false,
-    untilAt: NOON,
+    untilAt: options.untilAt ?? NOON,
   };
   const deps = {
     database,
@@ -165,6 +168,40 @@ test("a list page stored between the tombstone and the erasure's arrival at its 
   const { isResumed, counts } = await erase();
   // Ingest did it, for this erasure.
   expect({ isResumed, events: counts.events }).toEqual({ isResumed: true, events: 1 });
+});
+
+const AT = NOON - 60_000;
+const listed = () => personalEvent("a", AT + 400, "203.0.113.*", { route: "list", feature: null, ja4: null });
+
+test("an erasure empties the record that is kept under the event's second time", async () => {
+  await store([listed()], { withRecords: true });
+  await store([personalEvent("a", AT, PERSON)], { expectNew: false });
+  expect((await erase()).counts).toMatchObject({ events: 1, records: 1 });
+  expect(await records()).toEqual([expect.stringContaining('"log":"{}"')]);
+});
+
+test.each([NOON, AT])(
+  "a list page that shows an erased event under its second time stores its record empty (erased until %s)",
+  async (untilAt) => {
+    await store([personalEvent("a", AT, PERSON)]);
+    await erase({ untilAt });
+    for (const _ of ["new alias", "known alias"])
+      await store([listed()], { expectNew: false, withRecords: true });
+    expect(await records()).toEqual(Array(2).fill(expect.stringContaining('"log":"{}"')));
+  },
+);
+
+test("merging the two times of an erased event empties the record that is kept under the other time", async () => {
+  const other = AT - 300_000;
+  await store([personalEvent("a", AT, PERSON)]);
+  await store([{ ...listed(), occurredAt: other }], { expectNew: false, withRecords: true });
+  await erase();
+  expect(await records()).toEqual([expect.stringContaining("/me")]);
+  const empty = (double: MergedDouble) => eraseMergedRecords(database.db, ZONE, [double], recordEraser);
+  await empty({ logId: "a", keptAt: other, otherAt: other });
+  expect(await records()).toEqual([expect.stringContaining("/me")]);
+  await empty({ logId: "a", keptAt: AT, otherAt: other });
+  expect(await records()).toEqual([expect.stringContaining('"log":"{}"')]);
 });
 
 test("the receipt counts events that ingest emptied during the erasure, also of a page that is still being stored at its end", async () => {

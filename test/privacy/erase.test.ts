@@ -4,6 +4,7 @@ import { createPseudonymKeyring } from "../../src/app/pseudonym-keyring.ts";
 import type { Emulator } from "../../src/emulator/emulator.ts";
 import { createSecret } from "../../src/lib/secret.ts";
 import { HOUR_MS } from "../../src/lib/units.ts";
+import { SOURCES_RULE } from "../../src/model/stored-sources.ts";
 import { createErasureGuard } from "../../src/privacy/erasure-guard.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { EVIDENCE } from "../alerting/support.ts";
@@ -230,6 +231,43 @@ test("a network is erased with all its addresses, one zone alone where it is ask
   ]);
   expectQuiet(await run("--cidr 2001:db8::/64"));
   expect(await erased()).toContain("101 e5");
+});
+
+test("an erasure of an IPv6 network of 64 bits covers what the source series know of it", async () => {
+  await ensurePartitions(database, ["2026-11-20"]);
+  const person = "2001:db8:1:2::9";
+  const events = [
+    personalEvent("a", NOW - HOUR_MS, person),
+    personalEvent("b", NOW - HOUR_MS, "2001:db8:1:3::9"),
+  ];
+  await storeEvents(database, 101, events, { expectNew: true });
+  const sources = {
+    kind: "rules_per_ip",
+    findings: [{ kind: "rules_per_ip", key: "2001:db8:1:2::/64", members: 41 }],
+  };
+  await insertSpike(database.db, {
+    openedAt: new Date(NOW - HOUR_MS),
+    kind: "sources",
+    ruleId: SOURCES_RULE,
+    sources: sources as never,
+  });
+  await database.pool.query(`insert into source_usual (zone_id, day, address, peak3, peak15, peak60)
+    values (101, '2026-11-19', '2001:db8:1:2::/64', 5, 6, 7), (101, '2026-11-19', '203.0.113.7', 5, 6, 7)`);
+  await database.pool.query(
+    "insert into source_hours (zone_id, starts_at, is_stale) values (101, $1, false)",
+    [new Date(NOW - HOUR_MS - ((NOW - HOUR_MS) % HOUR_MS))],
+  );
+  await database.pool.query(`insert into known_sources (kind, pattern, reason, created_by)
+    values ('ip', '2001:db8:1:2::/64', 'ours', 'ann'), ('ip', '203.0.113.0/24', 'ours', 'ann')`);
+
+  const ran = await runCommand(database, "erase --cidr 2001:db8:1:2::/64 --yes", { now: NOW });
+  expect(ran.out).toContain("1 event and 0 records emptied");
+  expect(await dumpDatabase(database)).not.toContain("2001:db8:1:2:");
+  const read = async (query: string) => (await database.pool.query<{ text: string }>(query)).rows;
+  expect(await read("select address as text from source_usual")).toEqual([{ text: "203.0.113.7" }]);
+  expect(await read("select pattern as text from known_sources where pattern like '203.%'")).toHaveLength(1);
+  // The hour is counted again, without the person.
+  expect(await read("select is_stale::text as text from source_hours")).toEqual([{ text: "true" }]);
 });
 
 test("an erasure in one zone finds what only that zone has, and leaves alone what another could not read", async () => {

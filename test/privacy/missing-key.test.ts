@@ -170,6 +170,28 @@ test("once the key is back every held event is stored, the erased one empty and 
   expect(await dumpDatabase(database)).not.toContain(PERSON);
 });
 
+test("a held record of an archive day is quarantined once the key is back", async () => {
+  await erase();
+  const event = personalEvent("neighbour", NOW - 4, OTHER);
+  await store([event], KEYLESS, { withRecords: true });
+  await database.pool.query("delete from held_events");
+  await database.pool.query(
+    `insert into archive_files (zone_id, day, kind, path, sha256, bytes, rows, hours, sum, format, first_at, last_at)
+     values ($1, '2026-11-20', 'events', 'x', repeat('0', 64), 1, 1, array_fill(0, array[24]), 1, 1, $2, $2)`,
+    [ZONE, new Date(NOW - 4)],
+  );
+  await judge(GUARD);
+  expect(await held()).toEqual([]);
+  expect((await database.pool.query("select from raw_blocks")).rowCount).toBe(0);
+  const { rows } = await database.pool.query("select raw::text as raw, reason from quarantined_entries");
+  expect(rows).toEqual([
+    {
+      raw: `\\x${rawOf(event).raw.toString("hex")}`,
+      reason: "2026-11-20 is an archive day, which does not change any more",
+    },
+  ]);
+});
+
 test("a page that is read again is not held twice, and a stored event that it would not change is not held at all", async () => {
   await store([personalEvent("known", NOW - 9, OTHER)], GUARD);
   await erase();

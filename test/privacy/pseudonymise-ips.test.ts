@@ -154,6 +154,36 @@ test("spikes, messages and advice that ended on such a day lose full addresses t
   ]);
 });
 
+test("alerts and messages lose full addresses after their days, delivered or not, also when their day's events are gone or done", async () => {
+  const [old, done, kept] = [DUE - 30 * DAY_MS, DUE, KEPT + 5];
+  await ensurePartitions(database, [day(NOW)]);
+  await database.pool.query("insert into pseudonymised_days (day, events, key_id) values ($1, 0, $2)", [
+    day(done),
+    KEY.id,
+  ]);
+  const content = JSON.stringify({ top: { ips: [{ value: "203.0.113.7", count: 1, share: 1 }] } });
+  for (const [name, at] of Object.entries({ old, done, kept }))
+    await database.pool.query(
+      `with alert as (
+         insert into alerts (fired_at, resolved_at, state, zone_id, kind, fingerprint, rule_id, details)
+         values ($2, $2, 'resolved', 101, 'spike', $1, '942100', case when $1 = 'done' then '{}' else $3::jsonb end)
+         returning id)
+       insert into notifications (alert_id, created_at, next_attempt_at, delivered_at, transition, reason, channel, state, dedupe_key, content)
+       select id, $2, $2, case when state = 'delivered' and $1 <> 'done' then $2::timestamptz end, 1, 'first', state,
+         case when $1 = 'done' then 'undeliverable' else state end, 'd', $3::jsonb
+       from alert, unnest(array['delivered', 'undeliverable']) as state`,
+      [name, new Date(at), content],
+    );
+  await run();
+  const { rows } = await database.pool.query<{ what: string }>(
+    `select fingerprint as what from alerts where details::text like '%203.0.113.7%'
+     union all select a.fingerprint || ' ' || n.state from notifications n join alerts a on a.id = n.alert_id
+       where content::text like '%203.0.113.7%' order by 1`,
+  );
+  expect(rows.map(({ what }) => what)).toEqual(["kept", "kept delivered", "kept undeliverable"]);
+  expect(await doneDays()).toHaveLength(31);
+});
+
 test("without the key in use it fails and changes nothing, and asks for none while nothing is due", async () => {
   await ensurePartitions(database, [day(DUE)]);
   await storeEvents(database, 101, [personalEvent("a", DUE + 5, "203.0.113.7")], { expectNew: true });

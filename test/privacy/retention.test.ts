@@ -43,7 +43,7 @@ test("records go before events, and events before counts, each on its own day co
   expect((await days("waf_events"))[0]).toBe(day(400));
 });
 
-test("counts, spikes and resolved alerts go after theirs, open alerts with their spikes never, unreadable entries with the records", async () => {
+test("counts, spikes, silences and resolved alerts go after theirs, open alerts with their spikes never, unreadable entries with the records", async () => {
   const at = (daysAgo: number) => new Date(NOW - daysAgo * DAY_MS);
   for (const [rule, daysAgo] of [
     ["old", 802],
@@ -72,6 +72,11 @@ test("counts, spikes and resolved alerts go after theirs, open alerts with their
        values ($2, $2, 'resolved', $1, 'spike', $3, $3)`,
       [id, at(daysAgo), rule],
     );
+    await database.pool.query(
+      `insert into silences (starts_at, expires_at, created_by, reason, matchers)
+       values ($1::timestamptz - interval '1 hour', $1, 'alice', $2, '[]')`,
+      [at(daysAgo), rule],
+    );
   }
   const open = await insertSpike(database.db, { openedAt: at(900), closedAt: at(899), ruleId: "open" });
   await database.pool.query(
@@ -92,6 +97,7 @@ test("counts, spikes and resolved alerts go after theirs, open alerts with their
   };
   for (const table of ["rule_buckets", "rule_peaks", "rule_metrics"])
     expect(await left(table, "rule_id")).toEqual(["kept"]);
+  expect(await left("silences", "reason")).toEqual(["kept"]);
   for (const table of ["spikes", "alerts"]) expect(await left(table, "rule_id")).toEqual(["kept", "open"]);
   expect(await left("quarantined_entries", "convert_from(raw, 'UTF8')")).toEqual(["kept"]);
 });

@@ -80,11 +80,12 @@ test("a daily entry that another replica took is asked for every minute, not eve
 test("F7: a tick that a blocked event loop missed is made up for by the next one", async () => {
   vi.useRealTimers();
   const { enqueued } = start({ everyMs: 2_000 });
-  await vi.waitFor(() => expect(enqueued).toHaveLength(1));
+  await vi.waitFor(() => expect(enqueued).not.toHaveLength(0));
+  const before = enqueued.length;
   // Longer than node-cron tolerates: it drops the run.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 4_200);
 
-  await vi.waitFor(() => expect(enqueued.length).toBeGreaterThan(1), { timeout: 10_000 });
+  await vi.waitFor(() => expect(enqueued.length).toBeGreaterThan(before), { timeout: 10_000 });
 });
 
 test("F8: a clock that is set back does not silence an entry", async () => {

@@ -132,6 +132,8 @@ test("S24: nothing else in the program opens connections than what is known to",
     // What kind of address a host is.
     "src/queue/redis-connection.ts",
     "src/queue/run-attempt.ts",
+    // To the archive's bucket.
+    "src/storage/bucket.ts",
     // What kind of address a network is.
     "src/archive/query/network.ts",
   ];

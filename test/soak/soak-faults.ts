@@ -39,12 +39,17 @@ function platformFault([name, fault]: (typeof PLATFORM)[number]): SoakFault {
   };
 }
 
+const LONGEST_LIE_MS = 90_000;
+
 function platformLie([name, lie]: (typeof SOAK_LIES)[number]): SoakFault {
   return {
     name: `lie: ${name}`,
     async inflict({ liar }, dice) {
       const told = liar.tell(lie);
+      const untilMs = Date.now() + LONGEST_LIE_MS;
       await delay(dice.roll(5_000, 15_000));
+      // Lists are read every minute or two, and counts every five. A lie that changed no answer would prove nothing.
+      while (told.tally.answers === 0 && Date.now() < untilMs) await delay(1_000);
       told.end();
     },
   };

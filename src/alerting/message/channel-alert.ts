@@ -15,8 +15,13 @@ interface ChannelTrouble {
   readonly lastError: string;
 }
 
-/** `trouble` is null once the channel delivers again. */
-export function describeTrouble(channel: string, trouble: ChannelTrouble | null): string {
+/** `trouble` is null once the channel delivers again, or is not configured any more. */
+export function describeTrouble(
+  channel: string,
+  trouble: ChannelTrouble | null,
+  isConfigured: boolean,
+): string {
+  if (!isConfigured) return `Channel ${channel} is not configured any more`;
   if (trouble === null) return `Channel ${channel} delivers again`;
   const { waiting, givenUp, lastError } = trouble;
   return `Channel ${channel} does not deliver (pending: ${waiting}, given up: ${givenUp}): ${lastError}`;

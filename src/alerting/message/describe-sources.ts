@@ -69,7 +69,7 @@ function titleOf({ kind }: Finding): string {
 
 function describeFinding({ kind, key, members, windowMinutes, usual, threshold }: Finding): string {
   const within = `in ${windowMinutes} min`;
-  const compared = `usually at most ${round(usual)} at this hour, the line is ${round(Math.ceil(threshold))}`;
+  const compared = `usually at most ${round(usual)} at this hour, the threshold is ${round(Math.ceil(threshold))}`;
   const name = cut(key);
   switch (kind) {
     case "rules_per_ip":

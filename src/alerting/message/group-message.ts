@@ -1,11 +1,11 @@
 import { classifyAction } from "../../model/action-class.ts";
 import { type AlertMessage, alertMessage } from "../../model/alert-message.ts";
 import { episodeKeyOf } from "../../model/dedupe-key.ts";
-import { isGraver } from "../../model/severity.ts";
+import { gravestOf, isGraver } from "../../model/severity.ts";
 import { nameZone } from "../../model/zones.ts";
 import type { AlertRecord, NotifyReason } from "../alert-record.ts";
 import type { AlertSpike } from "../alert-spike.ts";
-import { gravestOf } from "../group.ts";
+import { describeSources } from "./describe-sources.ts";
 import { LONGWATCH } from "./silence-command.ts";
 
 const NAMED = 3;
@@ -26,12 +26,16 @@ export interface GroupFacts {
 export function buildGroupMessage({ alertId, fingerprint, alert, reason, spikes }: GroupFacts): AlertMessage {
   const members = spikes.toSorted(
     (a, b) =>
+      Number(b.sources != null) - Number(a.sources != null) ||
       b.windowCount - a.windowCount ||
       Number(isGraver(b.severity, a.severity)) - Number(isGraver(a.severity, b.severity)) ||
       b.score - a.score,
   );
   const zones = new Set(members.map(({ zoneId }) => zoneId));
   const [zoneId = 0] = zones;
+  // The events of a zone's sources are those of its rules, and its counts are of rules or addresses.
+  const rules = members.filter(({ sources }) => sources == null);
+  const counted = rules.length > 0 ? rules : members;
   return alertMessage.parse({
     alertId,
     fingerprint,
@@ -39,7 +43,7 @@ export function buildGroupMessage({ alertId, fingerprint, alert, reason, spikes 
     transition: alert.transition,
     reason,
     state: alert.state,
-    severity: gravestOf(members),
+    severity: gravestOf(members.map((member) => member.severity)),
     kind: "spike",
     zoneId: zones.size === 1 ? zoneId : null,
     ...(zones.size === 1 ? { zoneName: members[0]?.zoneName, zoneLabels: members[0]?.zoneLabels } : {}),
@@ -48,10 +52,10 @@ export function buildGroupMessage({ alertId, fingerprint, alert, reason, spikes 
     headline: describeGroup(members, zones, alert.state),
     startedAt: alert.firedAtMs,
     endedAt: alert.state === "resolved" ? alert.resolvedAtMs : null,
-    ...sumCounts(members),
-    actions: sumActions(members),
-    top: mergeTops(members),
-    sparkline: sumSparklines(members),
+    ...sumCounts(counted),
+    actions: sumActions(counted),
+    top: mergeTops(counted),
+    sparkline: sumSparklines(counted),
     advice: {
       state: "unavailable",
       text: null,
@@ -65,8 +69,27 @@ export function buildGroupMessage({ alertId, fingerprint, alert, reason, spikes 
   });
 }
 
-function toMember({ zoneId, zoneName, ruleId, severity, windowCount, windowMinutes, baseline }: AlertSpike) {
-  return { zoneId, zoneName, ruleId, severity, count: windowCount, windowMinutes, usual: baseline };
+function toMember({
+  zoneId,
+  zoneName,
+  ruleId,
+  severity,
+  windowCount,
+  windowMinutes,
+  baseline,
+  sources,
+}: AlertSpike) {
+  const finding = sources == null ? {} : { finding: describeSources(sources).finding };
+  return {
+    zoneId,
+    zoneName,
+    ruleId,
+    severity,
+    count: windowCount,
+    windowMinutes,
+    usual: baseline,
+    ...finding,
+  };
 }
 
 function sumCounts(members: readonly AlertSpike[]) {
@@ -90,14 +113,26 @@ function describeGroup(
   state: AlertRecord["state"],
 ): string {
   const where = zones.size === 1 ? nameZone([...zones][0] ?? 0, members[0]?.zoneName) : `${zones.size} zones`;
-  const rules = `${number.format(members.length)} ${members.length === 1 ? "rule" : "rules"}`;
-  if (state === "resolved") return `Flood over: ${rules} in ${where} are back to normal`;
+  const what = nameMembers(members);
+  if (state === "resolved") return `Flood over: ${what} in ${where} are back to normal`;
   const named = members
     .slice(0, NAMED)
-    .map(({ ruleId, windowCount }) => `${ruleId} (${number.format(windowCount)})`);
+    .map(({ ruleId, windowCount, sources }) =>
+      sources == null
+        ? `${ruleId} (${number.format(windowCount)})`
+        : describeSources(sources).title.toLowerCase(),
+    );
   const rest = members.length - named.length;
   const more = rest > 0 ? ` and ${number.format(rest)} more` : "";
-  return `Flood: ${rules} in ${where} are spiking at once: ${named.join(", ")}${more}`;
+  return `Flood: ${what} in ${where} are spiking at once: ${named.join(", ")}${more}`;
+}
+
+/** `5 rules and sources`. */
+function nameMembers(members: readonly AlertSpike[]): string {
+  const rules = members.filter(({ sources }) => sources == null).length;
+  if (rules === 0) return "sources";
+  const named = `${number.format(rules)} ${rules === 1 ? "rule" : "rules"}`;
+  return rules === members.length ? named : `${named} and sources`;
 }
 
 function largest(members: readonly AlertSpike[], read: (spike: AlertSpike) => number): number {

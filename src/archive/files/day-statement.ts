@@ -49,6 +49,16 @@ export const DayStatement = z.object({
 });
 export type DayStatement = z.infer<typeof DayStatement>;
 
+/** Returns a statement that was written, null if the text is none. */
+export function readStatement(text: string | null): DayStatement | null {
+  if (text === null) return null;
+  try {
+    return DayStatement.parse(JSON.parse(text));
+  } catch {
+    return null;
+  }
+}
+
 /** Engines that read a folder ignore names that begin with an underscore. */
 export const STATEMENT_NAME = "_statement.json";
 

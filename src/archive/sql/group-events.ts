@@ -45,9 +45,10 @@ export function groupColumns({ groupBy }: Pick<SearchPlan, "groupBy">): string[]
  * Returns the statements for one page of groups: the largest first, those of one size by key, in UTF-16 code units.
  * `readGroups` reads the rows of the last one.
  *
- * Events are first counted by the combinations of their context's values (`cells`). If the groups are made of the same
- * values, cells are all that is needed. Otherwise, there may be as many groups as events: groups are counted by their
- * keys, and only the events of the page's groups are read again for their context.
+ * Events are first counted by the combinations of a few columns' values (`cells`): those of the context, if the groups are
+ * made of them. Then cells are all that is needed. Otherwise, there may be as many groups as events: cells have the keys
+ * only, and the events of the page's groups are read again for their context. Null becomes '' after the counting, because
+ * DuckDB groups a column that is read as it is twice as fast.
  */
 export function groupEvents(source: EventSource, plan: SearchPlan): Piece[] {
   const { groupBy, page, pageSize, buckets, clauses } = plan;
@@ -55,37 +56,35 @@ export function groupEvents(source: EventSource, plan: SearchPlan): Piece[] {
   const isCellular = keys.every((key) => CONTEXT.includes(key));
   const names = keys.map((_, index) => `k${index}`);
   const asNames = keys.map((key, index) => `${key} as k${index}`).join(", ");
-  const isOfGroup = (table: string) =>
-    keys.map((key, index) => `${table}.${key} = p.k${index}`).join(" and ");
+  const isCellOfGroup = keys.map((key, index) => `c.${key} = p.k${index}`).join(" and ");
+  const isEventOfGroup = keys.map((key, index) => `coalesce(e.${key}, '') = p.k${index}`).join(" and ");
   const order = names.map(inCodeUnits).join(", ");
-  const cells = `count(*) as n, min(occurred_at) as first_at, max(occurred_at) as last_at`;
-  const context = CONTEXT.join(", ");
+  const counted = isCellular ? CONTEXT : [...new Set(keys)];
+  const eventContext = CONTEXT.map((name) => `e.${name}`);
   // Without a test, reading a column again costs less than keeping it. With one, its result is worth keeping.
   const kept = raw(clauses.length > 0 ? "materialized" : "not materialized");
   return [
     ...prepareSource(source),
-    duck`with events as ${kept} (${selectEvents(source, plan, groupColumns(plan))}),
-      ${raw(
-        isCellular
-          ? `cells as materialized (select ${context}, ${cells} from events group by ${context}),
-             groups as materialized (select ${asNames}, sum(n)::bigint as total, min(first_at) as first_at,
-               max(last_at) as last_at from cells group by ${names.join(", ")}),`
-          : `groups as materialized (select ${asNames}, count(*) as total, min(occurred_at) as first_at,
-               max(occurred_at) as last_at from events group by ${names.join(", ")}),`,
-      )}
+    duck`with events as ${kept} (${selectEvents(source, plan, groupColumns(plan), { keepsNulls: true })}),
+      nullable as (select ${raw(counted.join(", "))}, count(*) as n, min(occurred_at) as first_at, max(occurred_at) as last_at
+        from events group by ${raw(counted.join(", "))}),
+      cells as ${raw(isCellular ? "materialized" : "not materialized")} (
+        select ${raw(withoutNull(counted, ""))}, n, first_at, last_at from nullable),
+      groups as materialized (select ${raw(asNames)}, sum(n)::bigint as total, min(first_at) as first_at,
+        max(last_at) as last_at from cells group by ${raw(names.join(", "))}),
       p as materialized (select *, row_number() over (order by total desc, ${raw(order)}) as rank from groups
         order by total desc, ${raw(order)} limit ${pageSize} offset ${page * pageSize}),
       own as materialized (${raw(
         isCellular
-          ? `select p.rank, c.* from p join cells c on ${isOfGroup("c")}`
-          : `select p.rank, ${CONTEXT.map((name) => `e.${name}`).join(", ")}, count(*) as n
-             from events e join p on ${isOfGroup("e")} group by ${["p.rank", ...CONTEXT.map((name) => `e.${name}`)].join(", ")}`,
+          ? `select p.rank, c.* from p join cells c on ${isCellOfGroup}`
+          : `select p.rank, ${withoutNull(CONTEXT, "e.")}, count(*) as n
+             from events e join p on ${isEventOfGroup} group by ${["p.rank", ...eventContext].join(", ")}`,
       )}),
       ${raw(CONTEXT.slice(2, 4).map(mostCommon).join(", "))},
       ${raw(CONTEXT.slice(0, 2).map(allOf).join(", "))},
       actions as (select rank, sum(n) filter (action = 'block') as blocked, sum(n) filter (action = 'challenge') as challenged,
         sum(n) filter (action = 'log') as logged from own group by rank),
-      ${raw(buckets === 0 ? "sparklines as (select null as rank, null as filled where false)" : sparklines(plan, isOfGroup("e")))}
+      ${raw(buckets === 0 ? "sparklines as (select null as rank, null as filled where false)" : sparklines(plan, isEventOfGroup))}
       select json_array((select count(*) from groups))
       union all
       select json_array(p.rank, [${raw(names.map((name) => `p.${name}`).join(", "))}], p.total, epoch_ms(p.first_at), epoch_ms(p.last_at),
@@ -94,6 +93,10 @@ export function groupEvents(source: EventSource, plan: SearchPlan): Piece[] {
       from p join country_most using (rank) join asn_most using (rank) join feature_all using (rank) join rule_id_all using (rank)
         join actions using (rank) left join sparklines using (rank)`,
   ];
+}
+
+function withoutNull(columns: readonly string[], table: string): string {
+  return columns.map((column) => `coalesce(${table}${column}, '') as ${column}`).join(", ");
 }
 
 function mostCommon(column: string): string {

@@ -89,6 +89,10 @@ function matches(text: Piece, literals: readonly string[]): Piece {
   if (literals.length === 2 && second === "") return duck`starts_with(${text}, ${bound(first)})`;
   if (literals.length === 2 && first === "") return duck`suffix(${text}, ${bound(second)})`;
   if (literals.length === 3 && first === "" && third === "") return duck`contains(${text}, ${bound(second)})`;
-  const pattern = literals.map((literal) => literal.replaceAll(/[\\%_]/g, String.raw`\$&`)).join("%");
-  return duck`${text} like ${bound(pattern)} escape '\\'`;
+  // Linear in the text, whatever a client asks and an attacker has sent. DuckDB's LIKE tries every place of every literal,
+  // and cannot be interrupted meanwhile.
+  const pattern = literals
+    .map((literal) => literal.replaceAll(/[\\^$.|?*+()[\]{}]/g, String.raw`\$&`))
+    .join(".*");
+  return duck`regexp_full_match(${text}, ${bound(pattern)}, 's')`;
 }

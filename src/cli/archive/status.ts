@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { listNotUploaded } from "../../../db/archive/archive-files.ts";
 import { readZoneArchives, type ZoneArchive } from "../../../db/archive/archive-report.ts";
 import { type DayToArchive, listDaysToArchive } from "../../../db/archive/days-to-archive.ts";
 import { firstMovingDay } from "../../../jobs/archive/archive-days.ts";
@@ -7,6 +8,7 @@ import { toIso } from "../../http/routes/v1/parts.ts";
 import { formatBytes } from "../../lib/disk-space.ts";
 import { count, many } from "../../lib/progress-bar.ts";
 import { showTime } from "../../lib/show-time.ts";
+import { describeBucket } from "../../storage/describe-bucket.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { withStore } from "../store/open-store.ts";
@@ -34,21 +36,23 @@ export function statusCommand(readConfig: () => Config, io: StoreIo): Command {
       storeAction<{ readonly json?: true }>(io, async (flags, read) => {
         read.finish();
         const config = readConfig();
-        const { zones, waiting } = await withStore(config, async (database) => {
+        const { zones, waiting, notUploaded } = await withStore(config, async (database) => {
           const clock = await readServiceClock(database, io.clock);
           return {
             zones: await readZoneArchives(database.db),
+            notUploaded: config.archive.bucket === null ? 0 : (await listNotUploaded(database.db)).length,
             waiting: await listDaysToArchive(database.db, firstMovingDay(clock()), knownZones(config)),
           };
         });
-        const { folder, hotDays } = config.archive;
+        const { folder, hotDays, bucket } = config.archive;
+        const place = bucket === null ? null : describeBucket(bucket);
         if (flags.json === true) {
           const dated = zones.map((zone) => ({ ...zone, checkedAt: toIso(zone.checkedAt) }));
-          await writeJson(io.stdout, { folder, hotDays, zones: dated, waiting });
+          await writeJson(io.stdout, { folder, bucket: place, hotDays, zones: dated, notUploaded, waiting });
         } else
           await writeOut(
             io.stdout,
-            `${describeZones(zones, io)}${describeWaiting(waiting)}folder: ${folder}\n`,
+            `${describeZones(zones, io)}${describeWaiting(waiting)}${describePlace({ folder, place, notUploaded })}`,
           );
       }),
     );
@@ -72,6 +76,19 @@ function describeZones(zones: readonly ZoneArchive[], io: StoreIo): string {
     rows,
     pickPaint(io),
   );
+}
+
+function describePlace({ folder, place, notUploaded }: Place): string {
+  if (place === null) return `folder: ${folder}\n`;
+  const waiting = notUploaded === 0 ? "" : `; ${many(notUploaded, "file")} not in it yet`;
+  return `bucket: ${place}${waiting}\ncache: ${folder}\n`;
+}
+
+interface Place {
+  readonly folder: string;
+  /** The bucket; null if there is none. */
+  readonly place: string | null;
+  readonly notUploaded: number;
 }
 
 function describeWaiting(waiting: readonly DayToArchive[]): string {

@@ -9,10 +9,11 @@ import {
   verifyArchive,
   verifyFolder,
 } from "../../operations/archive/verify-archive.ts";
+import { createFolderStorage } from "../../storage/folder-storage.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { type ArchiveCommandParts, withArchive, withFolder } from "./with-archive.ts";
+import { type ArchiveCommandParts, withArchive, withStorage } from "./with-archive.ts";
 
 const MOST_SHOWN = 50;
 
@@ -48,7 +49,9 @@ export function verifyCommand(readConfig: () => Config, io: StoreIo): Command {
             ? await withArchive(io, readConfig(), ({ database, ...rest }) =>
                 verifyArchive(database.db, parts(rest)),
               )
-            : await withFolder(io, path.resolve(flags.offline), (rest) => verifyFolder(parts(rest)));
+            : await withStorage(io, createFolderStorage(path.resolve(flags.offline)), (rest) =>
+                verifyFolder(parts(rest)),
+              );
         if (flags.json === true) await writeJson(io.stdout, verified);
         else await writeOut(io.stdout, describe(verified));
         if (verified.problems.length > 0) io.setExitCode(1);

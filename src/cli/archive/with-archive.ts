@@ -1,8 +1,10 @@
 import type { Database } from "../../../db/client.ts";
 import type { ArchiveStore } from "../../../jobs/archive/archive-days.ts";
+import { createStorage } from "../../app/create-storage.ts";
 import { createArchiveStore } from "../../app/open-archive-store.ts";
 import type { Config } from "../../config/config.ts";
 import { createProgressLine, drawBar } from "../../lib/progress-bar.ts";
+import type { ArchiveStorage } from "../../model/archive-storage.ts";
 import { withStore } from "../store/open-store.ts";
 import type { StoreIo } from "../store/store-command.ts";
 
@@ -14,14 +16,14 @@ export interface ArchiveCommandParts {
   readonly signal: AbortSignal;
 }
 
-/** Runs `fn` with the archive of this folder, a progress line, and a signal for Ctrl-C. */
-export async function withFolder<T>(
+/** Runs `fn` with the archive of this storage, a progress line, and a signal for Ctrl-C. */
+export async function withStorage<T>(
   io: StoreIo,
-  folder: string,
+  storage: ArchiveStorage,
   fn: (parts: ArchiveCommandParts) => Promise<T>,
 ): Promise<T> {
   const line = createProgressLine(io.stderr);
-  const archive = createArchiveStore(folder);
+  const archive = createArchiveStore(storage);
   const stopping = new AbortController();
   const stop = () => stopping.abort(new Error("stopped"));
   process.once("SIGINT", stop).once("SIGTERM", stop);
@@ -45,7 +47,7 @@ export function withArchive<T>(
   fn: (parts: ArchiveCommandParts & { readonly database: Database }) => Promise<T>,
 ): Promise<T> {
   return withStore(config, (database) =>
-    withFolder(io, config.archive.folder, (parts) => fn({ ...parts, database })),
+    withStorage(io, createStorage(config.archive, database.db), (parts) => fn({ ...parts, database })),
   );
 }
 

@@ -31,6 +31,7 @@ import type {
 } from "../../operations/doctor/facts.ts";
 import { assessService } from "../../operations/service-life.ts";
 import { readRedisInfo } from "../../queue/read-redis-info.ts";
+import { openBucket } from "../../storage/bucket.ts";
 import { withStore } from "../store/open-store.ts";
 import { gatherPlatform } from "./gather-platform.ts";
 
@@ -60,6 +61,7 @@ export async function gatherFacts(examined: Examined): Promise<DoctorFacts> {
     platform: stored.platform,
     postgres: stored.postgres,
     redis: await gatherRedis(config),
+    bucket: await gatherBucket(config),
     disks: listDisks(config),
     channels: tryChannels(config, stored.channels, nowMs),
     configFile,
@@ -129,6 +131,19 @@ async function gatherRedis({ redisUrl, redisCa }: Config): Promise<DoctorFacts["
     };
   } catch (thrown) {
     return { failed: describe(thrown) };
+  }
+}
+
+/** Reads what the service reads first. Whether the key may write and delete, the service's log says. */
+async function gatherBucket({ archive: { bucket } }: Config): Promise<DoctorFacts["bucket"]> {
+  if (bucket === null) return null;
+  try {
+    const opened = openBucket(bucket);
+    (await opened.get("archive.json"))?.destroy();
+    await opened.list("events");
+    return { value: opened.place };
+  } catch (thrown) {
+    return { failed: messageOf(toError(thrown)) };
   }
 }
 

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { Database } from "../../../db/client.ts";
 import { createPartitionKeeper } from "../../../db/postgres/partition-keeper.ts";
 import { judgeHeld } from "../../../jobs/ingest/judge-held.ts";
+import { createStorage } from "../../app/create-storage.ts";
 import { createArchiveStore } from "../../app/open-archive-store.ts";
 import { createPseudonymKeyring } from "../../app/pseudonym-keyring.ts";
 import type { Config } from "../../config/config.ts";
@@ -90,7 +91,7 @@ async function run(
   };
   const line = createProgressLine(io.stderr);
   const stopping = new AbortController();
-  const archive = createArchiveStore(config.archive.folder);
+  const archive = createArchiveStore(createStorage(config.archive, database.db));
   const stop = () => stopping.abort(new Error("stopped; the same command continues from here"));
   process.once("SIGINT", stop).once("SIGTERM", stop);
   try {

@@ -25,6 +25,7 @@ import { requireZones } from "../options/require-known.ts";
 import { planAsked, requireKept } from "../search/plan-asked.ts";
 import { withSearch } from "../search/with-search.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { checkWholeDays, exportDays } from "./export-days.ts";
 
 const HELP = `
 The command writes every kept event that matches, newest first: the database and the files of the archive. The columns are
@@ -33,10 +34,14 @@ further .gz or .zst compresses. A file gets its name when it is complete. An exi
 CSV is written to standard output. In CSV, a cell that a spreadsheet would run as a formula begins with an apostrophe. The
 audit trail gets an entry with the zone, the span and the filtered fields. Exit code 1 if the export is incomplete.
 
+--format parquet copies the archive's files of whole days, records included, into the new folder --out: a day, a month, a
+year. Each file is compared with its hash. archive verify --offline checks the folder, and other engines read it.
+
 Examples:
   npm run -s longwatch -- export --zone 101 --from -30d --out events.csv.gz
   npm run -s longwatch -- export --zone 101 --from 2026-11-01 --to 2026-11-08 --filter action:eq:block --out week.ndjson.zst
-  npm run -s longwatch -- export --zone 101 --from -1h --json | jq .url`;
+  npm run -s longwatch -- export --zone 101 --from -1h --json | jq .url
+  npm run -s longwatch -- export --zone 101 --from 2026-10-01 --to 2026-11-01 --format parquet --out october`;
 
 const COMPRESSORS = { ".gz": createGzip, ".zst": createZstdCompress } as const;
 const FORMS: Readonly<Record<string, "csv" | "ndjson">> = {
@@ -50,6 +55,7 @@ interface Flags extends WindowFlags {
   readonly out?: string;
   readonly by?: string;
   readonly json?: true;
+  readonly format?: string;
 }
 
 interface Target {
@@ -58,23 +64,32 @@ interface Target {
   readonly compression: keyof typeof COMPRESSORS | null;
 }
 
-/** `longwatch export`: writes all kept events that match, as CSV or NDJSON. */
+/** `longwatch export`: writes all kept events that match, as CSV or NDJSON, or copies the files of whole archive days. */
 export function exportCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
   return addWindowOptions(storeCommand("export", "Write kept events to a file or a pipe.", HELP, io))
     .option("--out <file>", "write this file (default: standard output)")
     .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
     .option("--json", "write NDJSON: one JSON object per line")
+    .option("--format <format>", "csv, ndjson or parquet (default: what --out ends in)")
     .action(
-      storeAction<Flags>(io, async ({ out, by, json, ...flags }, read) => {
+      storeAction<Flags>(io, async ({ out, by, json, format, ...flags }, read) => {
         const zoneId = read.id("zone", flags.zone, "a shield zone's number") ?? 0;
         const request = await readSearch(EventLogsExportRequest, flags, {}, { read, io });
         const plan = planAsked(read, request, "export");
-        const target = readTarget(read, out, json === true);
+        const isParquet = format === "parquet";
+        const form = json === true ? "ndjson" : format;
+        if (json === true && format !== undefined) read.wrong("format", format, "left out beside --json");
+        if (form !== undefined && !["csv", "ndjson", "parquet"].includes(form))
+          read.wrong("format", format, "csv, ndjson or parquet");
+        const target = isParquet ? null : readTarget(read, out, form);
+        const folder = isParquet ? readFolder(read, out) : null;
+        if (isParquet && plan !== undefined) checkWholeDays(read, plan, flags);
         const actor = readActor(read, by);
         read.finish();
         if (plan === undefined) return;
         const config = readConfig();
         requireKept(plan, config, io.clock());
+        if (folder !== null) return exportDays(io, config, { zoneId, plan, target: folder, actor });
         await withSearch(io, config, async (deps, { db }, signal) => {
           await requireZones(db, config, [zoneId]);
           await writeAuditEntry(db, describeExport(actor, zoneId, { plan, isMasked: false }));
@@ -83,7 +98,7 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
           const onReached = (from: number) => {
             if (target !== null || io.stdout.isTTY !== true) line.update(describeProgress(plan, from));
           };
-          const isCsv = target === null ? json !== true : target.form === "csv";
+          const isCsv = target === null ? form !== "ndjson" : target.form === "csv";
           const asked = { form: isCsv ? "csv" : "json", signal, onReached } as const;
           const lines = exportEvents(deps, zoneId, plan, asked);
           const text = isCsv ? withHeader(lines) : mapExportLines(lines, toNdjsonLine);
@@ -102,7 +117,15 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
     );
 }
 
-function readTarget(read: FlagReader, out: string | undefined, isNdjson: boolean): Target | null {
+function readFolder(read: FlagReader, out: string | undefined): string | null {
+  if (out === undefined || existsSync(out)) {
+    read.wrong("out", out, "a folder that does not exist yet");
+    return null;
+  }
+  return path.resolve(out);
+}
+
+function readTarget(read: FlagReader, out: string | undefined, wanted: string | undefined): Target | null {
   if (out === undefined) return null;
   const file = path.resolve(out);
   const compression = Object.keys(COMPRESSORS).find((ending) => file.endsWith(ending)) as
@@ -110,7 +133,7 @@ function readTarget(read: FlagReader, out: string | undefined, isNdjson: boolean
     | undefined;
   const form = FORMS[path.extname(compression === undefined ? file : file.slice(0, -compression.length))];
   if (form === undefined || existsSync(file)) read.wrong("out", out, OUT_RULE);
-  else if (isNdjson && form === "csv") read.wrong("out", out, "a file that ends in .ndjson beside --json");
+  else if (wanted !== undefined && wanted !== form) read.wrong("out", out, `a file that ends in .${wanted}`);
   return { file, form: form ?? "csv", compression: compression ?? null };
 }
 

@@ -5,6 +5,7 @@ import { ArchiveDamagedError } from "../../../db/archive/archive-damaged-error.t
 import { createArchiveReader } from "../../../db/archive/archive-reader.ts";
 import { createSearchDuckdb } from "../../../db/archive/search-duckdb.ts";
 import type { Database } from "../../../db/client.ts";
+import { createStorage } from "../../app/create-storage.ts";
 import type { Config } from "../../config/config.ts";
 import type { SearchDeps } from "../../operations/search/search-deps.ts";
 import { withStore } from "../store/open-store.ts";
@@ -28,10 +29,14 @@ export function withSearch<T>(
     const duckdb = createSearchDuckdb(folder, scratch);
     const signals = [stopping.signal, ...(interrupted === undefined ? [] : [interrupted])];
     try {
-      const files = createArchiveReader({ duckdb, folder, scratch });
+      const files = createArchiveReader({
+        duckdb,
+        storage: createStorage(config.archive, database.db),
+        scratch,
+      });
       return await fn({ archive: database, files }, database, AbortSignal.any(signals));
     } catch (thrown) {
-      throw thrown instanceof ArchiveDamagedError ? explain(thrown, folder) : thrown;
+      throw thrown instanceof ArchiveDamagedError ? explain(thrown, config.archive) : thrown;
     } finally {
       process.off("SIGINT", stop).off("SIGTERM", stop);
       await duckdb.close();
@@ -40,9 +45,9 @@ export function withSearch<T>(
   });
 }
 
-function explain(error: ArchiveDamagedError, folder: string): Error {
+function explain(error: ArchiveDamagedError, { folder, bucket }: Config["archive"]): Error {
   const hint =
-    error.damage === "is missing"
+    error.damage === "is missing" && bucket === null
       ? `The folder of the archive is ${folder}. Set LONGWATCH_ARCHIVE_DIR to the folder of the service, or run the command where the service runs`
       : "archive verify lists every damaged file";
   return new Error(`${error.message}. ${hint}`, { cause: error });

@@ -7,12 +7,9 @@ import {
   type Timing,
   WEEKDAYS,
 } from "../../alerting/routing/routing.ts";
-import type { FiringExpiry } from "../../delivery/channel-capabilities.ts";
-import { findChannel } from "../../delivery/channels/registry.ts";
 import { closestName } from "../../lib/closest-name.ts";
-import { HOUR_MS } from "../../lib/units.ts";
 import type { SubjectMatchers } from "../../model/subject.ts";
-import { type ConfigFile, configFile, type RouteEntry } from "./config-file-schema.ts";
+import type { ConfigFile, RouteEntry } from "./config-file-schema.ts";
 import { type LooseRoute, looseFile } from "./loose-file.ts";
 import { findZoneMistakes, resolveZone, toZones } from "./resolve-zones.ts";
 
@@ -109,7 +106,7 @@ export function findMismatches(
       mistakes.push(`quiet_hours[${index}].to: must not be the same as from`);
   }
   mistakes.push(...findZoneMistakes(input));
-  return [...mistakes, ...findUnseenLinks(file, mostLinks), ...findShortLived(input, channels)];
+  return [...mistakes, ...findUnseenLinks(file, mostLinks)];
 }
 
 /** Returns a mistake for each link that no message would show, because enough links without matchers come before it. */
@@ -120,46 +117,4 @@ function findUnseenLinks({ links }: z.output<typeof looseFile>, most: number): s
     const rule = `must come before ${most} links without matchers: a message shows ${most}`;
     return [`links[${index}]: ${JSON.stringify(title)}: ${rule}`];
   });
-}
-
-/**
- * Returns a mistake for each channel whose expiry is too short. A receiver with an expiry, such as Alertmanager, resolves an
- * alert that is not sent again, and would notify again with the next reminder. So the expiry must be longer than the longest
- * time between two messages, plus one hour for a late delivery.
- */
-function findShortLived(input: unknown, channels: readonly string[] | null): string[] {
-  const { route } = z.object({ route: configFile.shape.route }).safeParse(input).data ?? {};
-  const entries = Object.entries(looseFile.parse(input).channels).flatMap(([name, entry]) => {
-    const expiry = readExpiry(entry);
-    return expiry === null ? [] : [{ name, ...expiry }];
-  });
-  if (channels === null || entries.length === 0) return [];
-  const routes = listRoutes("route", toRouting({ route }, channels).root);
-  return entries.flatMap(({ name, setting, defaultHours, given }) => {
-    const hours = given ?? defaultHours;
-    const leading = routes.filter(({ route }) => route.channels.includes(name));
-    const [longest] = leading.toSorted(
-      (a, b) => b.route.timing.repeatIntervalMs - a.route.timing.repeatIntervalMs,
-    );
-    if (longest === undefined) return [];
-    const repeatHours = longest.route.timing.repeatIntervalMs / HOUR_MS;
-    if (hours >= repeatHours + 1) return [];
-    const shown = given === undefined ? `${hours} (the default)` : hours;
-    const rule = `must be at least an hour longer than repeat_interval of ${longest.at}, which is ${repeatHours} h`;
-    return [`channels.${name}.${setting}: ${shown}: ${rule}`];
-  });
-}
-
-/** Returns null for an entry without an expiry or with an expiry that is no number; the schema reports that mistake. */
-function readExpiry(entry: unknown): (FiringExpiry & { readonly given: number | undefined }) | null {
-  const fields = z.record(z.string(), z.unknown()).safeParse(entry).data ?? {};
-  const expiry = findChannel(String(fields["kind"]))?.capabilities.expiry ?? null;
-  if (expiry === null) return null;
-  const { success, data: given } = z.number().optional().safeParse(fields[expiry.setting]);
-  return success ? { ...expiry, given } : null;
-}
-
-function listRoutes(at: string, route: Route): { at: string; route: Route }[] {
-  const children = route.routes.flatMap((child, index) => listRoutes(`${at}.routes[${index}]`, child));
-  return [{ at, route }, ...children];
 }

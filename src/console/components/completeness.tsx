@@ -1,7 +1,13 @@
 import type { Completeness as Counts } from "../api/completeness.ts";
 
+interface Props {
+  readonly of: Counts;
+  /** Over so many zones the hours are counted: 24 hours of 2 zones are 48. */
+  readonly zones: number;
+}
+
 /** Whether the numbers beside it are complete: `70 of 72 hours sealed, 2 open`. */
-export function Completeness({ of }: { readonly of: Counts }) {
+export function Completeness({ of, zones }: Props) {
   const { sealed, searched, open, gap, unwatched } = of;
   const hours = sealed + searched + open + gap;
   if (hours === 0) return <span>no hour is decided yet</span>;
@@ -13,7 +19,8 @@ export function Completeness({ of }: { readonly of: Counts }) {
   ];
   return (
     <span>
-      {sealed} of {hours} {unit} sealed
+      {sealed} of {hours} {unit}
+      {zones > 1 ? ` of ${zones} zones` : ""} sealed
       {rest.length > 0 ? `, ${rest.join(", ")}` : ""}
       {gap > 0 ? (
         <span className="lw-fire">

@@ -2,7 +2,7 @@ import "uplot/dist/uPlot.min.css";
 import { useComputedColorScheme } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import uPlot from "uplot";
-import { formatCount, formatMoment } from "../look/words.ts";
+import { formatCount, formatMoment, formatOffset } from "../look/words.ts";
 import { Swatch } from "./action-word.tsx";
 import classes from "./time-series.module.css";
 
@@ -96,7 +96,11 @@ export default function TimeSeries(props: TimeSeriesProps) {
     <figure className={classes["figure"]}>
       <div ref={host} className={classes["plot"]} style={{ height }} role="img" aria-label={label} />
       <figcaption className={classes["legend"]}>
-        <span className={classes["when"]}>{at === undefined ? "total of the span" : formatMoment(at)}</span>
+        <span className={classes["when"]}>
+          {at === undefined
+            ? `total of the span, times in ${formatOffset(timesMs.at(-1) ?? 0)}`
+            : `${formatMoment(at)} ${formatOffset(at)}`}
+        </span>
         {series.map((one) => (
           <LegendName key={one.id} series={one} pointed={pointed} onPick={props.onPick} />
         ))}

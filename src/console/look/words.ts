@@ -46,6 +46,15 @@ export function formatMoment(atMs: number, { seconds = false } = {}): string {
   return `${day} ${seconds ? clock : clock.slice(0, 5)}`;
 }
 
+/** How far the viewer's zone is from UTC at that moment: `UTC`, `UTC+1`, `UTC−3:30`. */
+export function formatOffset(atMs: number): string {
+  const minutes = -new Date(atMs).getTimezoneOffset();
+  if (minutes === 0) return "UTC";
+  const size = Math.abs(minutes);
+  const rest = size % 60;
+  return `UTC${minutes > 0 ? "+" : "−"}${Math.floor(size / 60)}${rest === 0 ? "" : `:${two(rest)}`}`;
+}
+
 export function formatUtc(atMs: number): string {
   return `${new Date(atMs).toISOString().replace("T", " ").slice(0, 19)} UTC`;
 }

@@ -97,7 +97,7 @@ export default function AlertsPage() {
         about={
           isTimed
             ? `that fired in ${span.name === null ? "the chosen span" : `the last ${length}`}, newest first`
-            : "newest first, whenever they fired"
+            : `${state === "open" ? "firing or acknowledged" : "firing, and not acknowledged"}, newest first, whenever they fired`
         }
         flush
       >

@@ -31,7 +31,7 @@ export default function RulesPage() {
       <h1 className="lw-unseen">Rules</h1>
       <Panel
         title="Rules"
-        about={`events in ${formatLength(span.toMs - from)}, most first; usual: the 28 days before`}
+        about={`events in ${formatLength(span.toMs - from)}, most first; usual: of the last 28 days`}
         flush
       >
         <QueryView query={found} rows={10} asking="the counts of every rule">

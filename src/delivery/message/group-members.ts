@@ -57,6 +57,7 @@ const MOST_PARTS = 10;
 /** Of an attached list: less than any mail server or chat takes. */
 const MAX_FILE_BYTES = 5_000_000;
 const LINE_CHARS = 500;
+const MAX_FINDING_CHARS = 300;
 const FILE_NAME_CHARS = 200;
 
 const length: Measure = countCharacters;
@@ -75,8 +76,9 @@ export function outlineMembers(
   const packed = packWithin(left, room.chars, measure);
   const rest = packed === null ? left : [];
   const count = members.length;
+  const word = members.some(({ finding }) => finding !== undefined) ? "alert" : "rule";
   return {
-    heading: `${formatNumber(count)} ${count === 1 ? "rule" : "rules"}${count > 1 ? ", largest first" : ""}`,
+    heading: `${formatNumber(count)} ${word}${count > 1 ? "s, largest first" : ""}`,
     rows: shown.map((member) => cutText(describeMember(member, isOneZone), room.rowChars)),
     others: packed ?? [],
     more: rest.length === 0 ? null : describeMore(rest.length, message.howToList, room.elsewhere),
@@ -98,10 +100,12 @@ function packWithin(members: readonly Member[], chars: number, measure: Measure)
 
 /** `942100: 847 in 5 min, usually 12 · critical`, behind its zone where that is not said already. */
 export function describeMember(
-  { zoneId, zoneName, ruleId, count, windowMinutes, usual, severity }: Member,
+  { zoneId, zoneName, ruleId, count, windowMinutes, usual, severity, finding }: Member,
   isOneZone: boolean,
 ): string {
-  const about = `${isOneZone ? "" : `${nameZone(zoneId, zoneName)}: `}${nameMember(ruleId) || "-"}`;
+  const zone = isOneZone ? "" : `${nameZone(zoneId, zoneName)}: `;
+  if (finding !== undefined) return `${zone}${toLine(finding, MAX_FINDING_CHARS)} · ${severity}`;
+  const about = `${zone}${nameMember(ruleId) || "-"}`;
   const usually = usual > 0 ? `usually ${formatNumber(usual)}` : "usually none";
   return `${about}: ${formatNumber(count)} in ${formatNumber(windowMinutes)} min, ${usually} · ${severity}`;
 }

@@ -1,5 +1,6 @@
 import { formatNumber, formatShare } from "../../lib/format.ts";
 import { toLine, toLines } from "../../lib/plain-text.ts";
+import { stripMarkdown } from "../../lib/strip-markdown.ts";
 import type { AlertMessage } from "../../model/alert-message.ts";
 import {
   ADVICE_HEADING,
@@ -19,7 +20,6 @@ import { describeTopValue } from "./describe-top-value.ts";
 import { drawSparkline } from "./draw-sparkline.ts";
 import { type MemberRoom, type MembersOutline, outlineMembers } from "./group-members.ts";
 import { type SafeLink, toSafeLinks } from "./safe-link.ts";
-import { stripMarkdown } from "./strip-markdown.ts";
 
 /** In code points, of one piece of text each. */
 export interface OutlineCaps {

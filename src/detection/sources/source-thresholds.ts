@@ -5,7 +5,7 @@ import { SOURCE_Z, type SourceKind } from "./source-kinds.ts";
 
 /** A series never fires below this count, however quiet the zone is. Small campaigns have some thirty addresses. */
 const RULES_FLOOR = 15;
-const ADDRESSES_FLOOR = 25;
+const ADDRESSES_FLOOR = 30;
 /** How far the line lies above a habit, and from which count on nothing is a habit. */
 const HABIT_FACTOR = 1.4;
 const HABIT_CAP = 20;

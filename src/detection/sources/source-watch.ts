@@ -40,6 +40,8 @@ export interface SourceWatch {
   readonly episode: () => SourceEpisode | null;
   /** Replaces the open episode by the stored one, which another replica may have judged further. */
   readonly resume: (episode: SourceEpisode | null) => void;
+  /** Has the thresholds computed again, because hours of the history have changed. */
+  readonly forgetThresholds: () => void;
 }
 
 function emptyMemory(): SourceMemory {
@@ -109,5 +111,6 @@ export function createSourceWatch(
     resume(stored) {
       episode = stored;
     },
+    forgetThresholds: () => thresholds.clear(),
   };
 }

@@ -1,9 +1,9 @@
 import { WINDOW_COUNT } from "../thresholds/windows.ts";
 import type { UsualOf } from "./distinct-members.ts";
 
-const DAYS = 7;
+export const USUAL_DAYS = 7;
 /** With fewer days than this an address has no usual count. */
-const ENOUGH_DAYS = 2;
+export const ENOUGH_DAYS = 2;
 
 /** The largest counts of one address on one UTC day (since the epoch), by window. */
 export type DayPeaks = ReadonlyMap<number, ArrayLike<number>>;
@@ -13,7 +13,7 @@ export type DayPeaks = ReadonlyMap<number, ArrayLike<number>>;
  * window. So a monitor or a shared address is known after two days, and one attack does not become usual.
  */
 export function usualOnDay(peaks: DayPeaks, day: number): Int32Array | undefined {
-  const known = [...peaks].filter(([on]) => on < day && on >= day - DAYS).map(([, counts]) => counts);
+  const known = [...peaks].filter(([on]) => on < day && on >= day - USUAL_DAYS).map(([, counts]) => counts);
   if (known.length < ENOUGH_DAYS) return undefined;
   return Int32Array.from({ length: WINDOW_COUNT }, (_, i) => {
     return known.map((counts) => counts[i] as number).sort((a, b) => b - a)[ENOUGH_DAYS - 1] as number;
@@ -34,7 +34,7 @@ export function createUsualRules(): UsualRules {
   function computeUsual(day: number) {
     const usual = new Map<string, Int32Array>();
     for (const [address, days] of peaks) {
-      for (const on of days.keys()) if (on < day - 2 * DAYS) days.delete(on);
+      for (const on of days.keys()) if (on < day - 2 * USUAL_DAYS) days.delete(on);
       if (days.size === 0) peaks.delete(address);
       const found = usualOnDay(days, day);
       if (found !== undefined) usual.set(address, found);

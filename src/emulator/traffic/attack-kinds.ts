@@ -35,6 +35,7 @@ const PROFILES = {
   campaign: { clients: 20, rules: 3, shared: "agent", rate: "40/h", duration: "1h" },
   "broken-client": { clients: 1, rules: 2, isOnePath: true, rate: "7/m", duration: "30m" },
   marketing: { clients: "all", rules: 4, isOnePath: true, rate: "30/m", duration: "2h" },
+  "browser-update": { clients: "all", rules: "usual", shared: "agent", rate: "10/m", duration: "24h" },
   deployment: { clients: "all", rules: "given", rate: "20/m", duration: "4h" },
 } as const satisfies Record<string, Profile>;
 
@@ -75,11 +76,11 @@ function chooseActors(
   { actors, hostileAgentsFrom }: Cast,
   random: Random,
 ): readonly Actor[] {
-  if (clients === "all") return actors;
   const first = Math.floor(actors.length * UNFAMILIAR_FROM);
   const place = random.below(actors.length - first);
   const agent = random.below(hostileAgentsFrom);
   const asn = String(64_500 + random.below(500));
+  if (clients === "all") return shared === "agent" ? actors.map((actor) => ({ ...actor, agent })) : actors;
   return Array.from({ length: clients }, (_, i) => {
     const actor = actors[first + ((place + i) % (actors.length - first))] as Actor;
     if (shared === "agent") return { ...actor, agent };

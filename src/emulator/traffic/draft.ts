@@ -4,6 +4,9 @@ import type { Random } from "./random.ts";
 import type { Action, Rule } from "./rules.ts";
 import type { UrlBook } from "./urls.ts";
 
+/** 128 bits, most significant first. */
+type Words = readonly [number, number, number, number];
+
 /** The origin of an event. Together with the event's minute it is the key from which all other values follow. */
 export interface EventKey {
   /** 0 for everyday traffic, otherwise the attack's position plus one. */
@@ -16,8 +19,8 @@ export interface EventKey {
 export interface Draft extends EventKey {
   readonly at: number;
   readonly visibleAt: number;
-  /** The four words of the logId, most significant first. They sort like its text. */
-  readonly id: readonly [number, number, number, number];
+  /** The logId. The words sort like its text. */
+  readonly id: Words;
   readonly rule: Rule;
   readonly action: Action;
   readonly ip: string;
@@ -32,7 +35,7 @@ export interface Draft extends EventKey {
   readonly match: string;
   /** The request body, url-encoded, or null. */
   readonly body: string | null;
-  readonly requestId: string;
+  readonly requestId: Words;
 }
 
 export interface Lateness {
@@ -158,18 +161,22 @@ export function drawEvent(
       method === "POST" || method === "PUT"
         ? `q=${encodeURIComponent(bodyText.replaceAll(LONE_SURROGATES, "\ufffd"))}`
         : null,
-    requestId: [random.next(), random.next(), random.next(), random.next()].map(hexWord).join(""),
+    requestId: [random.next(), random.next(), random.next(), random.next()],
   };
 }
 
+/** Each 16 bits as text, because an id is written for every event that is shown or counted. */
+const HALVES = Array.from({ length: 65_536 }, (_, half) => half.toString(16).padStart(4, "0"));
+const upper = (word: number) => HALVES[word >>> 16] ?? "";
+const lower = (word: number) => HALVES[word & 0xffff] ?? "";
+
 export function hexWord(word: number): string {
-  return word.toString(16).padStart(8, "0");
+  return upper(word) + lower(word);
 }
 
 /** Returns the words as a lower-case UUID. */
-export function logIdOf(id: Draft["id"]): string {
-  const hex = id.map(hexWord).join("");
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+export function logIdOf([a, b, c, d]: Draft["id"]): string {
+  return `${hexWord(a)}-${upper(b)}-${lower(b)}-${upper(c)}-${lower(c)}${hexWord(d)}`;
 }
 
 /** Compares by time, then logId. All lists use this order, forwards or backwards. */

@@ -1,4 +1,4 @@
-import { type Draft, logIdOf } from "./draft.ts";
+import { type Draft, hexWord, logIdOf } from "./draft.ts";
 import { TRIGGER_KEYS } from "./payloads.ts";
 import { hashText } from "./random.ts";
 
@@ -42,7 +42,7 @@ function headersOf(draft: Draft): { Name: string; Value: string }[] {
     { Name: "Host", Value: draft.rule.family === "protocol" ? draft.match : draft.host },
     { Name: "User-Agent", Value: draft.ua },
     { Name: "X-Forwarded-Proto", Value: "https" },
-    { Name: "CDN-RequestId", Value: draft.requestId },
+    { Name: "CDN-RequestId", Value: draft.requestId.map(hexWord).join("") },
   ];
   if (draft.body !== null) headers.push({ Name: "Content-Type", Value: "application/x-www-form-urlencoded" });
   return headers;
@@ -105,6 +105,11 @@ export function toSearchRow(draft: Draft) {
 /** Returns one line of the oracle. */
 export function toOracleLine(draft: Draft): string {
   return `${JSON.stringify({ logId: logIdOf(draft.id), timestamp: draft.at, ...fieldsOf(draft), log: logOf(draft) })}\n`;
+}
+
+/** Returns one line of the oracle's short form. */
+export function toIdLine(draft: Draft): string {
+  return `{"logId":"${logIdOf(draft.id)}","timestamp":${draft.at}}\n`;
 }
 
 /** Returns a number in [0, 1), the same for an event in every pass. */

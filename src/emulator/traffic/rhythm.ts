@@ -16,13 +16,33 @@ function daily(minute: number, zoneId: number): number {
   return 1 + 0.6 * Math.sin((2 * Math.PI * (minute - 540 - shift)) / MINUTES_PER_DAY);
 }
 
-function burst(zoneKey: number, ruleIndex: number, minute: number): number {
-  const block = Math.floor(minute / BURST_BLOCK_MINUTES);
+interface Burst {
+  readonly zoneKey: number;
+  readonly block: number;
+  readonly startsAt: number;
+  readonly minutes: number;
+  readonly factor: number;
+}
+
+/** The last burst of each rule: minutes are drawn in order, and a block has hundreds of them. */
+const lastBursts: Burst[] = [];
+
+function drawBurst(zoneKey: number, block: number, ruleIndex: number): Burst {
   random.reseed(zoneKey, block, ruleIndex, 0x62727374);
-  if (random.fraction() >= BURST_SHARE) return 1;
+  if (random.fraction() >= BURST_SHARE) return { zoneKey, block, startsAt: 0, minutes: 0, factor: 1 };
   const startsAt = block * BURST_BLOCK_MINUTES + random.below(BURST_BLOCK_MINUTES - 60);
   const minutes = 5 + random.below(36);
-  const factor = 2 + random.fraction() * 3;
+  return { zoneKey, block, startsAt, minutes, factor: 2 + random.fraction() * 3 };
+}
+
+function burst(zoneKey: number, ruleIndex: number, minute: number): number {
+  const block = Math.floor(minute / BURST_BLOCK_MINUTES);
+  let last = lastBursts[ruleIndex];
+  if (last?.zoneKey !== zoneKey || last.block !== block) {
+    last = drawBurst(zoneKey, block, ruleIndex);
+    lastBursts[ruleIndex] = last;
+  }
+  const { startsAt, minutes, factor } = last;
   return minute >= startsAt && minute < startsAt + minutes ? factor : 1;
 }
 

@@ -15,6 +15,11 @@ interface UrlParts {
 const HOSTS = ["www", "shop", "api"];
 const PARAMETERS = ["q", "id", "file", "redirect"];
 
+interface Written {
+  readonly host: string;
+  readonly url: string;
+}
+
 export type UrlBook = ReturnType<typeof createUrlBook>;
 
 function writeUrl(host: string, parts: UrlParts): string {
@@ -30,10 +35,19 @@ function writeUrl(host: string, parts: UrlParts): string {
 
 /** Returns a cache of URLs, because millions of events share some ten thousand texts. */
 export function createUrlBook() {
-  const written = new Map<string, { host: string; url: string }>();
+  const zones = new Map<number, Record<Family, Map<number, Written>>>();
+  const openZone = (zoneId: number) => {
+    const families = Object.keys(PATHS).map((family) => [family, new Map<number, Written>()]);
+    const opened = Object.fromEntries(families) as Record<Family, Map<number, Written>>;
+    zones.set(zoneId, opened);
+    return opened;
+  };
   return {
-    urlOf(parts: UrlParts): { host: string; url: string } {
-      const key = `${parts.zoneId}/${parts.host}/${parts.family}/${parts.path}/${parts.payload}/${parts.variant}/${parts.hostile}`;
+    urlOf(parts: UrlParts): Written {
+      const written = (zones.get(parts.zoneId) ?? openZone(parts.zoneId))[parts.family];
+      const { host: hostAt, path, payload, variant, hostile } = parts;
+      // Each part is below 256. A key of text would cost more than the rest of the event.
+      const key = (((hostAt * 256 + path) * 256 + payload) * 256 + variant) * 256 + hostile + 1;
       const known = written.get(key);
       if (known !== undefined) return known;
       const host = `${HOSTS[parts.host] ?? "www"}.zone${parts.zoneId}.example.test`;

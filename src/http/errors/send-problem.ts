@@ -29,6 +29,12 @@ const SEARCH_TOO_LARGE = new Refusal(503, {
     "The query needs more memory than a search may have. Choose a shorter time range, fewer dimensions to group by, or filter by rule or address.",
 });
 
+const ARCHIVE_TOO_LARGE = new Refusal(503, {
+  slug: "query-too-large",
+  detail:
+    "The query needs more files of the archive at once than the service may keep. Choose a shorter time range, or ask the operator to raise LONGWATCH_ARCHIVE_CACHE_GB.",
+});
+
 const SEARCH_LOST = new Refusal(503, {
   slug: "busy",
   detail: "The process that answers searches ended. Try again in a few seconds.",
@@ -40,6 +46,7 @@ const ARCHIVE_ERRORS: Readonly<Record<string, Refusal>> = {
   DUCKDB_TIMEOUT: QUERY_TOO_SLOW,
   DUCKDB_MEMORY: SEARCH_TOO_LARGE,
   DUCKDB_DIED: SEARCH_LOST,
+  ARCHIVE_TOO_LARGE: ARCHIVE_TOO_LARGE,
 };
 
 const DATABASE_BUSY = new Refusal(503, {
@@ -52,8 +59,8 @@ export interface AnyError {
   readonly statusCode?: number | undefined;
   readonly code?: string;
   readonly message?: string;
-  /** The day of a damaged file of the archive, `yyyy-mm-dd`. */
-  readonly day?: string;
+  /** The day of a file of the archive, `yyyy-mm-dd`. */
+  readonly day?: string | null;
 }
 
 /** What is told to the client: a statement that Postgres stopped is the query's fault, and waiting for one the others'. */
@@ -63,15 +70,24 @@ export function toTold(error: AnyError): AnyError {
   if (state === QUERY_CANCELED) return QUERY_TOO_SLOW;
   if (state === BAD_CHARACTER) return NUL_CHARACTER;
   if (error.code === "ARCHIVE_DAMAGED") return toDamaged(error);
+  if (error.code === "ARCHIVE_UNREACHABLE") return toUnreachable(error);
   const ofArchive = ARCHIVE_ERRORS[error.code ?? ""];
   if (ofArchive !== undefined) return ofArchive;
   return isOutOfConnections(error) ? DATABASE_BUSY : error;
 }
 
-function toDamaged({ day = "a day" }: AnyError): Refusal {
+function toUnreachable({ day }: AnyError): Refusal {
+  return new Refusal(503, {
+    slug: "archive-unreachable",
+    detail: `The archive's file of ${day ?? "a day"} cannot be fetched from the bucket now. Try again later, or leave that day out of the time range.`,
+    headers: { "retry-after": "30" },
+  });
+}
+
+function toDamaged({ day }: AnyError): Refusal {
   return new Refusal(503, {
     slug: "archive-damaged",
-    detail: `The archive's file of ${day} is missing or damaged. Leave that day out of the time range, or ask the operator to restore the file.`,
+    detail: `The archive's file of ${day ?? "a day"} is missing or damaged. Leave that day out of the time range, or ask the operator to restore the file.`,
   });
 }
 

@@ -1,5 +1,6 @@
 import path from "node:path";
-import { listValidFiles, retireFiles } from "../../../db/archive/archive-files.ts";
+import { listValidFiles, type ManifestRow, retireFiles } from "../../../db/archive/archive-files.ts";
+import { locateFile } from "../../../db/archive/bring-file.ts";
 import { lockArchiveDay } from "../../../db/archive/day-lock.ts";
 import type { ZoneDay } from "../../../db/archive/day-source.ts";
 import { isDayStored } from "../../../db/archive/hot-days.ts";
@@ -7,10 +8,9 @@ import { insertEvents, readFileRecords, writeEventsCsv } from "../../../db/archi
 import type { Database } from "../../../db/client.ts";
 import { insertRawBlocks } from "../../../db/ingest/raw-blocks.ts";
 import { ensurePartitions } from "../../../db/postgres/partitions.ts";
-import { inTransaction } from "../../../db/postgres/transaction.ts";
+import { inTransaction, type Transaction } from "../../../db/postgres/transaction.ts";
 import type { ArchiveStore } from "../../../jobs/archive/archive-days.ts";
 import { inWorkFolder } from "../../../jobs/archive/work-folder.ts";
-import { checkFile } from "../../archive/files/check-file.ts";
 import { hashEventKey } from "../../model/log-id-hash.ts";
 import { packRawBlocks } from "../../model/raw-block.ts";
 
@@ -36,14 +36,15 @@ export interface RestoredDay {
  * @throws {Error} if the zone has no such archive day, or a file is damaged.
  */
 export async function restoreDay(
-  { database, archive, onStep }: RestoreDayDeps,
+  deps: RestoreDayDeps,
   zoneDay: ZoneDay,
   onProgress: (share: number) => void,
 ): Promise<RestoredDay> {
   const { zoneId, day } = zoneDay;
-  const { folder, duckdb } = archive;
+  const { database } = deps;
+  const { storage } = deps.archive;
   await ensurePartitions(database, [day]);
-  return inWorkFolder(folder, zoneDay, (work) =>
+  return inWorkFolder(storage, zoneDay, (work) =>
     inTransaction(database, async ({ tx, client }) => {
       await tx.execute("set local statement_timeout = 0");
       await tx.execute("set local idle_in_transaction_session_timeout = 0");
@@ -52,38 +53,58 @@ export async function restoreDay(
       const events = files.find(({ kind }) => kind === "events");
       if (events === undefined)
         throw new Error(`${day} is not an archive day of zone ${zoneId}; see longwatch archive status`);
-      for (const file of files) {
-        const wrong = await checkFile(folder, file);
-        if (wrong !== null) throw new Error(`the archive file ${file.path} ${wrong}; nothing was restored`);
+      const release = storage.hold(files);
+      try {
+        return await restoreFiles({ ...deps, onProgress, work, tx, client }, zoneDay, files, events);
+      } finally {
+        release();
       }
-      await onStep?.("locked");
-      const wasStored = await isDayStored(tx, zoneDay);
-      let count = 0;
-      if (!wasStored) {
-        const csv = path.join(work, "events.csv");
-        await writeEventsCsv(duckdb, path.join(folder, events.path), csv);
-        await insertEvents(client, csv);
-        await onStep?.("events copied");
-        const records = files.find(({ kind }) => kind === "records");
-        const names = {
-          events: path.join(folder, events.path),
-          records: path.join(folder, records?.path ?? ""),
-        };
-        for await (const some of records === undefined ? [] : readFileRecords(duckdb, names, events.rows)) {
-          const entries = some.map(({ occurredAt, logId, record }) => ({
-            occurredAt,
-            logIdHash: hashEventKey({ occurredAt, logId }),
-            raw: record,
-          }));
-          await insertRawBlocks(tx, zoneId, await packRawBlocks(entries));
-          count += some.length;
-          onProgress(count / events.rows);
-        }
-        await onStep?.("records copied");
-      }
-      for (const { kind } of files) await retireFiles(tx, { zoneId, day, kind });
-      await onStep?.("retired");
-      return { events: events.rows, records: count, wasStored };
     }),
   );
+}
+
+interface Restoring extends RestoreDayDeps, Transaction {
+  readonly onProgress: (share: number) => void;
+  readonly work: string;
+}
+
+async function restoreFiles(
+  { archive: { storage, duckdb }, tx, client, work, onStep, onProgress }: Restoring,
+  zoneDay: ZoneDay,
+  files: readonly ManifestRow[],
+  events: ManifestRow,
+): Promise<RestoredDay> {
+  const { zoneId, day } = zoneDay;
+  for (const file of files) {
+    const wrong = await storage.bring(file);
+    if (wrong !== null) throw new Error(`the archive file ${file.path} ${wrong}; nothing was restored`);
+  }
+  await onStep?.("locked");
+  const wasStored = await isDayStored(tx, zoneDay);
+  let count = 0;
+  if (!wasStored) {
+    const csv = path.join(work, "events.csv");
+    await writeEventsCsv(duckdb, locateFile(storage, events), csv);
+    await insertEvents(client, csv);
+    await onStep?.("events copied");
+    const records = files.find(({ kind }) => kind === "records");
+    const names = {
+      events: locateFile(storage, events),
+      records: locateFile(storage, records ?? events),
+    };
+    for await (const some of records === undefined ? [] : readFileRecords(duckdb, names, events.rows)) {
+      const entries = some.map(({ occurredAt, logId, record }) => ({
+        occurredAt,
+        logIdHash: hashEventKey({ occurredAt, logId }),
+        raw: record,
+      }));
+      await insertRawBlocks(tx, zoneId, await packRawBlocks(entries));
+      count += some.length;
+      onProgress(count / events.rows);
+    }
+    await onStep?.("records copied");
+  }
+  for (const { kind } of files) await retireFiles(tx, { zoneId, day, kind });
+  await onStep?.("retired");
+  return { events: events.rows, records: count, wasStored };
 }

@@ -1,31 +1,31 @@
-import { readdir, readFile, stat } from "node:fs/promises";
-import path from "node:path";
 import {
   listNamed,
   listValidFiles,
   type ManifestRow,
   markChecked,
 } from "../../../db/archive/archive-files.ts";
+import { locateFile } from "../../../db/archive/bring-file.ts";
 import { noteDamage } from "../../../db/archive/damaged-files.ts";
 import { readDayEvidence, readHourCounts } from "../../../db/archive/day-evidence.ts";
 import { measureEventsFile, sumEventsFile, sumRecordsFile } from "../../../db/archive/day-files.ts";
 import type { EventSum } from "../../../db/archive/row-sum.ts";
 import type { Queryable } from "../../../db/client.ts";
 import type { Duckdb } from "../../../db/duckdb/duckdb.ts";
-import { checkFile } from "../../archive/files/check-file.ts";
+import type { ArchiveStore } from "../../../jobs/archive/archive-days.ts";
 import { compareSums } from "../../archive/files/compare-sums.ts";
 import {
   addSums,
   countHours,
   countRules,
-  DayStatement,
+  type DayStatement,
+  readStatement,
   STATEMENT_NAME,
   type StatedFile,
   statementPath,
   toStatedFile,
 } from "../../archive/files/day-statement.ts";
-import { toError } from "../../lib/errors.ts";
 import { HOUR_MS } from "../../lib/units.ts";
+import type { ArchiveStorage } from "../../model/archive-storage.ts";
 import { listStrangers, type Strangers } from "./list-strangers.ts";
 
 /** Something that is wrong with an archive day. */
@@ -45,9 +45,7 @@ export interface VerifiedArchive {
   readonly problems: readonly ArchiveProblem[];
 }
 
-interface Verifying {
-  readonly folder: string;
-  readonly duckdb: Duckdb;
+interface Verifying extends ArchiveStore {
   readonly onDay: (done: number, all: number) => void;
   readonly signal: AbortSignal;
 }
@@ -65,54 +63,43 @@ interface ClaimedDay {
  * database, so it also checks a copy.
  */
 export async function verifyFolder(verifying: Verifying): Promise<VerifiedArchive> {
-  const { folder } = verifying;
-  const names = (await readdir(folder, { recursive: true })).filter(
-    (name) => path.basename(name) === STATEMENT_NAME,
+  const { storage } = verifying;
+  const names = (await storage.list()).flatMap(({ path }) =>
+    path.endsWith(`/${STATEMENT_NAME}`) ? [path] : [],
   );
   const days: ClaimedDay[] = [];
   const problems: ArchiveProblem[] = [];
   for (const name of names.sort()) {
-    try {
-      const statement = DayStatement.parse(JSON.parse(await readFile(path.join(folder, name), "utf8")));
-      days.push({ zoneId: statement.zoneId, day: statement.day, files: statement.files, statement });
-    } catch (thrown) {
-      problems.push({
-        zoneId: 0,
-        day: "",
-        path: name,
-        problem: `cannot be read: ${toError(thrown).message.slice(0, 200)}`,
-      });
-    }
+    const statement = readStatement(await storage.readText(name));
+    if (statement === null) problems.push(toProblem(name, "is not a statement of this version"));
+    else days.push({ zoneId: statement.zoneId, day: statement.day, files: statement.files, statement });
   }
   const named = new Set(days.flatMap((day) => day.files.map(({ path: name }) => name)));
-  const strangers = await listStrangers(folder, async () => named);
+  const strangers = await listStrangers(storage, async () => named);
   problems.push(...describeStrangers(strangers, "is named by no statement, so its day is not proven"));
   return verifyDays(verifying, days, problems);
 }
 
 function describeStrangers({ unnamed, foreign }: Strangers, problem: string): ArchiveProblem[] {
-  const toProblem = (name: string, text: string) => {
-    const [, zoneId = "0", day = ""] = /zone=(\d+)\/day=([\d-]+)\//.exec(name) ?? [];
-    return { zoneId: Number(zoneId), day, path: name, problem: text };
-  };
   return [
-    ...unnamed.map((name) => toProblem(name, problem)),
-    ...foreign.map((name) =>
-      toProblem(name, "is no file of the archive, and engines may read it as data; move it elsewhere"),
+    ...unnamed.map(({ path }) => toProblem(path, problem)),
+    ...foreign.map(({ path }) =>
+      toProblem(path, "is no file of the archive, and engines may read it as data; move it elsewhere"),
     ),
   ];
+}
+
+function toProblem(name: string, problem: string): ArchiveProblem {
+  const [, zoneId = "0", day = ""] = /zone=(\d+)\/day=([\d-]+)\//.exec(name) ?? [];
+  return { zoneId: Number(zoneId), day, path: name, problem };
 }
 
 /** A file this old is not about to be entered into the manifest. */
 const BEING_WRITTEN_MS = HOUR_MS;
 
-async function findStrangers(db: Queryable, folder: string): Promise<ArchiveProblem[]> {
-  const { unnamed, foreign } = await listStrangers(folder, (names) => listNamed(db, names));
-  const old: string[] = [];
-  for (const name of unnamed) {
-    const found = await stat(path.join(folder, name)).catch(() => null);
-    if (found !== null && Date.now() - found.mtimeMs > BEING_WRITTEN_MS) old.push(name);
-  }
+async function findStrangers(db: Queryable, storage: ArchiveStorage): Promise<ArchiveProblem[]> {
+  const { unnamed, foreign } = await listStrangers(storage, (names) => listNamed(db, names));
+  const old = unnamed.filter(({ modifiedAt }) => Date.now() - modifiedAt > BEING_WRITTEN_MS);
   return describeStrangers(
     { unnamed: old, foreign },
     "is not in the manifest; the service removes it if its day is in the archive or in Postgres, else restore a newer backup of the database",
@@ -123,15 +110,12 @@ async function findStrangers(db: Queryable, folder: string): Promise<ArchiveProb
 export async function verifyArchive(db: Queryable, verifying: Verifying): Promise<VerifiedArchive> {
   const rows = await listValidFiles(db);
   const days = [...Map.groupBy(rows, ({ zoneId, day }) => `${zoneId} ${day}`).values()].map(toClaimed);
-  const problems = await findStrangers(db, verifying.folder);
+  const problems = await findStrangers(db, verifying.storage);
   const claimed: ClaimedDay[] = [];
   for (const day of days) {
     const name = statementPath(day.zoneId, day.day);
-    const text = await readFile(path.join(verifying.folder, name), "utf8").catch(() => null);
-    const read = text === null ? null : DayStatement.safeParse(parse(text));
-    const statement = read?.success === true ? read.data : null;
-    const isSame =
-      statement !== null && JSON.stringify(hashes(statement.files)) === JSON.stringify(hashes(day.files));
+    const statement = readStatement(await verifying.storage.readText(name));
+    const isSame = statement !== null && namesFiles(statement, day.files);
     if (!isSame)
       problems.push({
         ...keyOf(day),
@@ -166,19 +150,18 @@ function toClaimed(files: readonly ManifestRow[]): ClaimedDay {
   };
 }
 
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
+/** Records past their retention leave the manifest an hour before the statement. */
+function namesFiles({ files }: DayStatement, expected: readonly StatedFile[]): boolean {
+  const unexpected = files.filter(({ sha256 }) => !expected.some((file) => file.sha256 === sha256));
+  return (
+    files.length - unexpected.length === expected.length && unexpected.every(({ kind }) => kind === "records")
+  );
 }
 
-const hashes = (files: readonly StatedFile[]) => files.map(({ sha256 }) => sha256).sort();
 const keyOf = ({ zoneId, day }: { zoneId: number; day: string }) => ({ zoneId, day });
 
 async function verifyDays(
-  { folder, duckdb, onDay, signal }: Verifying,
+  { storage, duckdb, onDay, signal }: Verifying,
   days: readonly ClaimedDay[],
   problems: ArchiveProblem[],
   compare?: (day: ClaimedDay, sums: readonly EventSum[]) => Promise<string[]>,
@@ -186,11 +169,18 @@ async function verifyDays(
   for (const [index, day] of days.entries()) {
     signal.throwIfAborted();
     onDay(index, days.length);
-    for (const file of day.files) {
-      const found =
-        (await checkFile(folder, file, signal)) ?? (await checkContent(duckdb, folder, day, file, compare));
-      for (const problem of typeof found === "string" ? [found] : found)
-        problems.push({ ...keyOf(day), path: file.path, problem });
+    const release = storage.hold(day.files);
+    try {
+      for (const file of day.files) {
+        const found =
+          (await storage.check(file, signal)) ??
+          (storage.isBucket ? await storage.bring(file, signal) : null) ??
+          (await checkContent(duckdb, locateFile(storage, file), day, file, compare));
+        for (const problem of typeof found === "string" ? [found] : found)
+          problems.push({ ...keyOf(day), path: file.path, problem });
+      }
+    } finally {
+      release();
     }
   }
   const files = days.flatMap((day) => day.files);
@@ -205,12 +195,11 @@ async function verifyDays(
 
 async function checkContent(
   duckdb: Duckdb,
-  folder: string,
+  name: string,
   day: ClaimedDay,
   file: StatedFile,
   compare?: (day: ClaimedDay, sums: readonly EventSum[]) => Promise<string[]>,
 ): Promise<string[]> {
-  const name = path.join(folder, file.path);
   if (file.kind === "records") {
     const { rows, sum, records } = await sumRecordsFile(duckdb, name);
     const isSame =

@@ -1,8 +1,8 @@
 import { type Disposition, ServiceError } from "../../lib/errors.ts";
 
 /**
- * HELD: another process holds the lease. HEADER: the export lacks a column that identifies events. SHORT: the export ended
- * early. CSV: the export is no CSV file. LOOPED: the list of a day cannot be read to its end.
+ * HELD: another process holds the lease. HEADER: the export lacks a column that identifies events. SHORT: the export or
+ * a search ended early. CSV: the export is no CSV file. LOOPED: the list of a day cannot be read to its end.
  */
 type BackfillErrorCode =
   | "BACKFILL_HELD"

@@ -72,6 +72,8 @@ export interface DoctorFacts {
   readonly postgres: Fact<PostgresFacts>;
   /** Null if the queues are in Postgres. */
   readonly redis: Fact<RedisFacts> | null;
+  /** The address of the archive's bucket, once its list was read; null if there is none. */
+  readonly bucket: Fact<string> | null;
   readonly disks: readonly DiskFacts[];
   readonly channels: readonly ChannelFacts[];
   /** The configuration file whose channels were read; null if there is none. */

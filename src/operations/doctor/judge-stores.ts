@@ -184,6 +184,14 @@ export function judgeRedis(redis: Fact<RedisFacts> | null): Finding[] {
     : [ok("redis", `Redis ${version} keeps every job (noeviction) and writes an append-only file.`)];
 }
 
+export function judgeBucket(bucket: Fact<string> | null): Finding[] {
+  if (bucket === null) return [];
+  if ("value" in bucket) return [ok("archive", `The bucket ${bucket.value} answers.`)];
+  const next =
+    "Correct that. Until then, days stay in Postgres, and searches of days that are not cached fail.";
+  return [problem("archive", `The archive's bucket cannot be used: ${bucket.failed}.`, next)];
+}
+
 /** Judges the disks by the days that are left at the largest growth of the last days. */
 export function judgeDisks(disks: readonly DiskFacts[], dayBytes: number | null): Finding[] {
   return disks.map(({ holds, folder, freeBytes, totalBytes, holdsDatabase }) => {

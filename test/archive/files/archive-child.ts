@@ -3,13 +3,16 @@ import { createDatabase } from "../../../db/client.ts";
 import { createDuckdb } from "../../../db/duckdb/duckdb.ts";
 import { createArchiveDaysJob } from "../../../jobs/archive/archive-days.ts";
 import { rewriteDay } from "../../../jobs/archive/rewrite-day.ts";
+import { createStorage } from "../../../src/app/create-storage.ts";
+import { parseConfig } from "../../../src/config/config.ts";
 import { restoreDay } from "../../../src/operations/archive/restore-day.ts";
 import { silent } from "../../ingest/ingest-support.ts";
 import { DAY, DAY_START, NOW } from "./tested-day.ts";
 
 /**
  * Archives all days, or rewrites or restores DAY of a zone, in a process of its own: node archive-child.ts <database> <folder>
- * archive|rewrite|restore <zone> [step]. At the step it kills itself, as kill -9 does.
+ * archive|rewrite|restore <zone> [step]. At the step it kills itself, as kill -9 does. The archive is in a bucket if the
+ * environment says so.
  */
 const [url = "", folder = "", work = "", zone = "", step = ""] = process.argv.slice(2);
 process.once("disconnect", () => process.exit(0));
@@ -20,7 +23,8 @@ const duckdb = createDuckdb({
   memoryBytes: 160_000_000,
   residentBytes: 400_000_000,
 });
-const archive = { folder, duckdb };
+const settings = parseConfig({ ...process.env, LONGWATCH_ARCHIVE_DIR: folder }).archive;
+const archive = { storage: createStorage(settings, database.db), duckdb };
 const onStep = (here: string) => {
   if (here === step) process.kill(process.pid, "SIGKILL");
 };

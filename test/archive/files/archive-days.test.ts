@@ -1,9 +1,12 @@
 import { writeFileSync } from "node:fs";
 import path from "node:path";
-import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { holdDays } from "../../../db/archive/day-lock.ts";
 import { listDaysToArchive } from "../../../db/archive/days-to-archive.ts";
 import { createDuckdb } from "../../../db/duckdb/duckdb.ts";
+import { inTransaction } from "../../../db/postgres/transaction.ts";
 import { createArchiveDaysJob } from "../../../jobs/archive/archive-days.ts";
+import { createFolderStorage } from "../../../src/storage/folder-storage.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
 import { silent } from "../../ingest/ingest-support.ts";
 import { mountSmallDisk } from "../../support/small-disk.ts";
@@ -49,7 +52,20 @@ test("archive-days writes the days that can no longer change and leaves those th
   expect(await archived(201)).toEqual(["2026-11-17", DAY]);
 });
 
-test("a day waits for open hours, held events, stale minutes and erasures, and is archived once they are gone", async () => {
+test("the archive days of a page are found whatever the time zone of the process", async () => {
+  await world.store(eventsOn(0), { zoneId: 207 });
+  await run();
+  vi.stubEnv("TZ", "Asia/Tokyo");
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const at = DAY_START + 20 * 3_600_000;
+  expect(new Date(at).getDate()).toBe(new Date(at).getUTCDate() + 1);
+  const found = await inTransaction(world.database, ({ tx, client }) =>
+    holdDays(tx, client, { zoneId: 207, firstAt: at, lastAt: at }),
+  );
+  expect([...found]).toEqual([DAY]);
+});
+
+test("a day waits for open hours, held events and records, stale minutes and erasures, and is archived once they are gone", async () => {
   const { pool, db } = world.database;
   await world.store(eventsOn(0), { zoneId: 202 });
   const waitingFor = async () =>
@@ -74,6 +90,13 @@ test("a day waits for open hours, held events, stale minutes and erasures, and i
   );
   expect(await waitingFor()).toBe("held events");
   await pool.query("delete from held_events");
+  await pool.query(
+    `insert into held_blocks (zone_id, day, first_at, last_at, entry_count, log_id_hashes, block)
+     values (202, $1, $2, $2, 1, '', '')`,
+    [DAY, hour],
+  );
+  expect(await waitingFor()).toBe("held records");
+  await pool.query("delete from held_blocks");
   await pool.query("insert into dirty_buckets (zone_id, rule_id, minute) values (202, 'x', $1)", [hour]);
   expect(await waitingFor()).toBe("stale minutes");
   await run();
@@ -128,10 +151,11 @@ test("archive-days refuses the folder of another database, and one that lacks th
   const foreign = makeTemporaryFolder("foreign");
   writeFileSync(path.join(foreign, "archive.json"), JSON.stringify({ format: 1, id: "0".repeat(32) }));
 
-  await expect(run({ archive: { ...world, folder: foreign } })).rejects.toThrow(
+  await expect(run({ archive: { ...world, storage: createFolderStorage(foreign) } })).rejects.toThrow(
     "belongs to another Longwatch database",
   );
-  await expect(run({ archive: { ...world, folder: makeTemporaryFolder("empty") } })).rejects.toThrow(
+  const empty = createFolderStorage(makeTemporaryFolder("empty"));
+  await expect(run({ archive: { ...world, storage: empty } })).rejects.toThrow(
     /is empty, but the manifest names \d+ files/,
   );
   expect(await archived(204)).toEqual(["2026-11-17"]);
@@ -160,7 +184,7 @@ test.skipIf(disk === null)(
     const runFull = () =>
       createArchiveDaysJob({
         database: full.database,
-        archive: { folder, duckdb },
+        archive: { storage: createFolderStorage(folder), duckdb },
         clock: () => NOW,
         zoneIds: null,
         log: silent,

@@ -5,9 +5,13 @@ import { readFile } from "../../../db/archive/day-files.ts";
 import { createDuckdb, type Duckdb } from "../../../db/duckdb/duckdb.ts";
 import { insertRawBlocks } from "../../../db/ingest/raw-blocks.ts";
 import { ensurePartitions } from "../../../db/postgres/partitions.ts";
+import type { ArchiveStorage } from "../../../src/model/archive-storage.ts";
 import { hashEventKey } from "../../../src/model/log-id-hash.ts";
 import { packRawBlocks } from "../../../src/model/raw-block.ts";
 import type { WafEvent } from "../../../src/model/waf-event.ts";
+import type { Bucket } from "../../../src/storage/bucket.ts";
+import { createBucketStorage } from "../../../src/storage/bucket-storage.ts";
+import { createFolderStorage } from "../../../src/storage/folder-storage.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
@@ -70,6 +74,7 @@ export interface ArchiveWorld {
   readonly database: MigratedDatabase;
   readonly duckdb: Duckdb;
   readonly folder: string;
+  readonly storage: ArchiveStorage;
   /** Stores events of a day and their records, with the roll-up done. `records` is false for those without one. */
   store(events: readonly WafEvent[], options?: StoreOptions): Promise<void>;
 }
@@ -82,7 +87,7 @@ interface StoreOptions {
 }
 
 /** A database, an archive folder and a DuckDB, for one test file. Drops the database behind the last test. */
-export async function openArchiveWorld(given?: MigratedDatabase): Promise<ArchiveWorld> {
+export async function openArchiveWorld(given?: MigratedDatabase, bucket?: Bucket): Promise<ArchiveWorld> {
   const database = given ?? (await createMigratedDatabase());
   const folder = makeTemporaryFolder("archive");
   const duckdb = createDuckdb({
@@ -111,7 +116,13 @@ export async function openArchiveWorld(given?: MigratedDatabase): Promise<Archiv
     await rollUp(database);
     if (isSealed) for (const day of days) await sealDay(database, zoneId, day);
   };
-  return { database, duckdb, folder, store };
+  return { database, duckdb, folder, storage: openStorage(folder, bucket), store };
+}
+
+/** The archive in a folder, or in a bucket with the folder as cache of `cacheBytes`. */
+export function openStorage(folder: string, bucket?: Bucket, cacheBytes = 1e9): ArchiveStorage {
+  if (bucket === undefined) return createFolderStorage(folder);
+  return createBucketStorage({ bucket, folder, cacheBytes, listNotUploaded: async () => new Set() });
 }
 
 /** Every hour of the day sealed. */

@@ -1,14 +1,15 @@
-import { existsSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { enterFiles, listValidFiles } from "../../../db/archive/archive-files.ts";
 import { readFile } from "../../../db/archive/day-files.ts";
 import { readColdEnd } from "../../../db/archive/hot-days.ts";
 import { readOldestRows } from "../../../db/privacy/retention.ts";
+import { claimStorage } from "../../../jobs/archive/claim-storage.ts";
 import { cleanArchive } from "../../../jobs/archive/clean-archive.ts";
-import { openArchiveFolder } from "../../../jobs/archive/open-folder.ts";
 import { rewriteDay } from "../../../jobs/archive/rewrite-day.ts";
 import { writeDay } from "../../../jobs/archive/write-day.ts";
+import { verifyArchive, verifyFolder } from "../../../src/operations/archive/verify-archive.ts";
 import { eraseRecord } from "../../../src/privacy/erase-record.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
@@ -31,7 +32,7 @@ let nextDay = 0;
 
 beforeAll(async () => {
   world = await openArchiveWorld();
-  await openArchiveFolder(world.database.db, world.folder);
+  await claimStorage(world.database.db, world.storage);
 });
 
 /** A day of its own for each test, a month before the others. */
@@ -76,6 +77,13 @@ const fileOf = async (day: string, kind: string) => {
     (one) => one.kind === kind,
   );
   return path.join(world.folder, file?.path ?? "");
+};
+
+/** The problems of a day that the two ways of `archive verify` find. */
+const verify = async (day: string) => {
+  const verifying = { ...world, onDay: () => undefined, signal: new AbortController().signal };
+  const found = [await verifyArchive(world.database.db, verifying), await verifyFolder(verifying)];
+  return found.map(({ problems }) => problems.filter((problem) => problem.day === day));
 };
 
 test("a day is dropped from Postgres after its hot days, and not before", async () => {
@@ -153,9 +161,11 @@ test("files past retention are deleted, the records before the events", async ()
 
   await clean({ retention: { ...RETENTION, rawDays: 90 } }, at);
   expect([existsSync(events), existsSync(records)]).toEqual([true, true]);
+  expect(await verify(day)).toEqual([[], []]);
   await age();
   await clean({ retention: { ...RETENTION, rawDays: 90 } }, at);
   expect([existsSync(events), existsSync(records)]).toEqual([true, false]);
+  expect(await verify(day)).toEqual([[], []]);
   await clean({ retention: { ...RETENTION, rawDays: 90, eventDays: 90 } }, at);
   await age();
   await clean({ retention: { ...RETENTION, rawDays: 90, eventDays: 90 } }, at);
@@ -168,7 +178,9 @@ test("what killed writers left is removed after a day, but not a file that may b
   const named = [
     path.join(path.dirname(file), "0123456789abcdef.parquet"),
     path.join(world.folder, "tmp", "101-left"),
+    path.join(world.folder, "tmp", "spill", "spill-left"),
   ];
+  mkdirSync(path.join(world.folder, "tmp", "spill"), { recursive: true });
   const only = path.join(world.folder, "events", "only.parquet");
   for (const name of [...named, only]) {
     writeFileSync(name, "x");
@@ -176,11 +188,13 @@ test("what killed writers left is removed after a day, but not a file that may b
   }
   const fresh = path.join(path.dirname(file), "ffffffffffffffff.parquet");
   writeFileSync(fresh, "x");
+  const used = path.join(world.folder, "tmp", "spill", "spill-used");
+  writeFileSync(used, "x");
 
   await clean({}, Date.now());
 
-  expect(named.map((name) => existsSync(name))).toEqual([false, false]);
-  expect([file, only, fresh].map((name) => existsSync(name))).toEqual([true, true, true]);
+  expect(named.map((name) => existsSync(name))).toEqual([false, false, false]);
+  expect([file, only, fresh, used].map((name) => existsSync(name))).toEqual([true, true, true, true]);
   rmSync(only);
   rmSync(fresh);
 });
@@ -289,6 +303,7 @@ test("a file that becomes valid again keeps its row and is not deleted", async (
   if (file === undefined) throw new Error("no file");
   const again = {
     ...file,
+    isUploaded: false,
     sum: BigInt(file.sum),
     firstAt: file.firstAt?.getTime() ?? null,
     lastAt: file.lastAt?.getTime() ?? null,

@@ -1,21 +1,22 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
+import { rmSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { listValidFiles } from "../../../db/archive/archive-files.ts";
-import { openArchiveFolder } from "../../../jobs/archive/open-folder.ts";
+import { bringFile } from "../../../db/archive/bring-file.ts";
+import { claimStorage } from "../../../jobs/archive/claim-storage.ts";
 import type { RewriteStep } from "../../../jobs/archive/rewrite-day.ts";
 import { type WriteStep, writeDay } from "../../../jobs/archive/write-day.ts";
-import { checkFile } from "../../../src/archive/files/check-file.ts";
 import type { RestoreStep } from "../../../src/operations/archive/restore-day.ts";
 import { verifyArchive } from "../../../src/operations/archive/verify-archive.ts";
+import { type S3Server, startS3Server } from "../../support/s3-server.ts";
 import {
   type ArchiveWorld,
   DAY,
   hostileEvents,
   inFileOrder,
-  listFiles,
   openArchiveWorld,
   readEventsFile,
   readRecordsFile,
@@ -26,13 +27,22 @@ import {
 
 const PROGRAM = fileURLToPath(new URL("./archive-child.ts", import.meta.url));
 const EVENTS = hostileEvents();
+let server: S3Server;
+let worlds: Readonly<Record<"folder" | "bucket", ArchiveWorld>>;
+/** The one of the running test. */
 let world: ArchiveWorld;
 let lastZone = 500;
 
 beforeAll(async () => {
-  world = await openArchiveWorld();
-  await openArchiveFolder(world.database.db, world.folder);
+  server = await startS3Server();
+  const bucket = server.bucket("kept/logs");
+  worlds = { folder: await openArchiveWorld(), bucket: await openArchiveWorld(undefined, bucket) };
+  for (const { database, storage } of Object.values(worlds)) await claimStorage(database.db, storage);
 });
+beforeEach(() => {
+  world = worlds.folder;
+});
+afterAll(() => server.close());
 
 /** Returns the signal that ended the process; null if it ended by itself. */
 async function live(
@@ -42,6 +52,7 @@ async function live(
 ): Promise<string | null> {
   const child = fork(PROGRAM, [world.database.url, world.folder, work, String(zoneId), step], {
     stdio: ["ignore", "ignore", "inherit", "ipc"],
+    env: { ...process.env, ...(world.storage.isBucket ? server.environment : {}) },
   });
   onTestFinished(() => void child.kill("SIGKILL"));
   const [code, signal] = (await once(child, "close")) as [number | null, string | null];
@@ -53,11 +64,16 @@ const filesOf = (zoneId: number) => listValidFiles(world.database.db, { zoneId, 
 
 async function readDay(zoneId: number) {
   const files = await filesOf(zoneId);
-  const pathOf = (kind: string) =>
-    path.join(world.folder, files.find((file) => file.kind === kind)?.path ?? "");
+  const bring = async (kind: string) => {
+    const file = files.find((one) => one.kind === kind);
+    if (file === undefined) throw new Error(`no ${kind} file`);
+    // What a bucket has counts, and not the cache.
+    if (world.storage.isBucket) rmSync(path.join(world.folder, file.path), { force: true });
+    return bringFile(world.storage, file);
+  };
   return {
-    events: await readEventsFile(world, pathOf("events")),
-    records: await readRecordsFile(world, pathOf("records")),
+    events: await readEventsFile(world, await bring("events")),
+    records: await readRecordsFile(world, await bring("records")),
   };
 }
 
@@ -81,9 +97,18 @@ const countRows = async (table: string, zoneId: number) => {
   return rows[0].count as number;
 };
 
-test.each<WriteStep>(["locked", "copied", "written", "verified", "published", "entered"])(
-  "a process that is killed once a day is %s leaves nothing visible, and the next run archives the day",
-  async (step) => {
+test.each<[WriteStep, "folder" | "bucket"]>([
+  ["locked", "folder"],
+  ["copied", "folder"],
+  ["written", "folder"],
+  ["verified", "folder"],
+  ["published", "folder"],
+  ["entered", "folder"],
+  ["published", "bucket"],
+])(
+  "a process that is killed once a day is %s in a %s leaves nothing visible, and the next run archives the day",
+  async (step, place) => {
+    world = worlds[place];
     const zoneId = ++lastZone;
     await world.store(EVENTS, { zoneId });
 
@@ -92,23 +117,30 @@ test.each<WriteStep>(["locked", "copied", "written", "verified", "published", "e
     expect(await filesOf(zoneId)).toEqual([]);
     expect(await live("archive", zoneId)).toBeNull();
     expect(await readDay(zoneId)).toEqual(WHOLE);
-    const named = listFiles(world.folder).filter(
-      (name) => name.includes(`zone=${zoneId}/`) && name.endsWith(".parquet"),
+    const named = (await world.storage.list()).filter(
+      ({ path }) => path.includes(`zone=${zoneId}/`) && path.endsWith(".parquet"),
     );
     expect(named).toHaveLength(2);
   },
 );
 
-test.each<RewriteStep>(["locked", "written", "published", "entered"])(
-  "a process that is killed once a rewritten day is %s leaves the old files valid, and the next run rewrites the day",
-  async (step) => {
+test.each<[RewriteStep, "folder" | "bucket"]>([
+  ["locked", "folder"],
+  ["written", "folder"],
+  ["published", "folder"],
+  ["entered", "folder"],
+  ["published", "bucket"],
+])(
+  "a process that is killed once a rewritten day is %s in a %s leaves the old files valid, and the next run rewrites the day",
+  async (step, place) => {
+    world = worlds[place];
     const zoneId = await archiveDay({ isDropped: true });
     const before = await filesOf(zoneId);
 
     expect(await live("rewrite", zoneId, step)).toBe("SIGKILL");
 
     expect(await filesOf(zoneId)).toEqual(before);
-    for (const file of before) expect(await checkFile(world.folder, file)).toBeNull();
+    for (const file of before) expect(await world.storage.check(file)).toBeNull();
     expect(await readDay(zoneId)).toEqual(WHOLE);
     expect(await live("rewrite", zoneId)).toBeNull();
     const { events, records } = await readDay(zoneId);
@@ -119,9 +151,16 @@ test.each<RewriteStep>(["locked", "written", "published", "entered"])(
   },
 );
 
-test.each<RestoreStep>(["locked", "events copied", "records copied", "retired"])(
-  "a process that is killed once a restored day is %s leaves the day archived and nothing in Postgres",
-  async (step) => {
+test.each<[RestoreStep, "folder" | "bucket"]>([
+  ["locked", "folder"],
+  ["events copied", "folder"],
+  ["records copied", "folder"],
+  ["retired", "folder"],
+  ["retired", "bucket"],
+])(
+  "a process that is killed once a restored day is %s from a %s leaves the day archived and nothing in Postgres",
+  async (step, place) => {
+    world = worlds[place];
     const zoneId = await archiveDay({ isDropped: true });
     const before = await filesOf(zoneId);
 

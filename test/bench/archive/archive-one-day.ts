@@ -2,10 +2,11 @@
 import { createDatabase } from "../../../db/client.ts";
 import { writeDay } from "../../../jobs/archive/write-day.ts";
 import { createArchiveStore } from "../../../src/app/open-archive-store.ts";
+import { createFolderStorage } from "../../../src/storage/folder-storage.ts";
 
 const [url = "", folder = "", zone = "", day = ""] = process.argv.slice(2);
 const database = createDatabase({ url, max: 2, applicationName: "bench", onError: () => undefined });
-const archive = createArchiveStore(folder);
+const archive = createArchiveStore(createFolderStorage(folder));
 const written = await writeDay({ database, ...archive }, { zoneId: Number(zone), day });
 await archive.duckdb.close();
 await database.close();

@@ -26,6 +26,16 @@ export function judgeIngest(result: IngestBenchResult): Verdict[] {
       atMost(0.55),
       ratios((turn) => turn.diskPerEvent, script),
     ),
+    judge(
+      "CPU of the source series, to ingest and roll-up",
+      atMost(0.05),
+      result.cpuUsPerEvent.map(({ ingest, rollUp, sources }) => sources / (ingest + rollUp)),
+    ),
+    judge(
+      "disk of the source series per event",
+      { kind: "at-most", value: 10, unit: "B" },
+      result.sourceBytesPerEvent,
+    ),
     judge("resident memory of the service", { kind: "at-most", value: 300, unit: "MB" }, memory),
   ];
 }

@@ -1,4 +1,4 @@
-import type { IngestBenchResult, Turn } from "../ingest.ts";
+import type { CpuPerEvent, IngestBenchResult, Turn } from "../ingest.ts";
 import { toSpread } from "../spread.ts";
 import { alignColumns, showSpread, toVerdictRow } from "../tables.ts";
 import type { Verdict } from "../verdict.ts";
@@ -15,7 +15,8 @@ export function reportIngest(result: IngestBenchResult, verdicts: readonly Verdi
     "",
     ...alignColumns([["", "events/s", "WAL B/event", "disk B/event"], ...turnRows(result)]),
     "",
-    `processor time of the service: ${showSpread(toSpread(result.cpuUsPerEvent), 1)} µs per event`,
+    `processor time of the ingesting process: ${showCpu(result, ({ own }) => own)} µs per event`,
+    `of the service and Postgres together: ingest ${showCpu(result, ({ ingest }) => ingest)}, roll-up ${showCpu(result, ({ rollUp }) => rollUp)}, source series ${showCpu(result, ({ sources }) => sources)} µs per event`,
     `disk by table: ${[...result.diskByTable]
       .filter(([, bytes]) => bytes > 0)
       .map(showTable(served.events))
@@ -25,6 +26,10 @@ export function reportIngest(result: IngestBenchResult, verdicts: readonly Verdi
     lines.push(`not measured: the chain curl | jq | psql, because of missing ${missingTools.join(", ")}`);
   }
   return `${lines.join("\n")}\n`;
+}
+
+function showCpu({ cpuUsPerEvent }: IngestBenchResult, pick: (cpu: CpuPerEvent) => number): string {
+  return showSpread(toSpread(cpuUsPerEvent.map(pick)), 1);
 }
 
 function turnRows(result: IngestBenchResult): string[][] {

@@ -1,6 +1,7 @@
 /**
  * The service's own ingest in a process of its own: the job walk-days over HTTP into Postgres, one session per zone.
- * The parent sends one command at a time and gets one answer: `walk` a database's zones, or report memory and end.
+ * The parent sends one command at a time and gets one answer: walk a database's zones, or derive what follows from
+ * their events.
  */
 
 import { createDatabase } from "../../../db/client.ts";
@@ -13,11 +14,13 @@ import { createEdgeTransport } from "../../../src/edge/transport/transport.ts";
 import { createLog } from "../../../src/lib/log.ts";
 import { createSecret } from "../../../src/lib/secret.ts";
 import { MINUTE_MS } from "../../../src/lib/units.ts";
+import { derive, type SpentCpu, spend } from "./derive.ts";
 
 /** As many threads as the service has. */
 const workers = createListPageWorkers({ threads: 1 });
 
 export interface WalkCommand {
+  readonly kind: "walk" | "derive";
   readonly databaseUrl: string;
   readonly platformUrl: string;
   readonly zones: readonly number[];
@@ -32,7 +35,7 @@ export interface WalkReport {
   readonly quarantined: number;
   /** Largest resident memory of this process so far. */
   readonly peakRssBytes: number;
-  readonly cpuMs: number;
+  readonly cpu: SpentCpu;
 }
 
 async function walk({ databaseUrl, platformUrl, zones, now }: WalkCommand): Promise<WalkReport> {
@@ -69,20 +72,21 @@ async function walk({ databaseUrl, platformUrl, zones, now }: WalkCommand): Prom
     shortEveryMs: 1.5 * MINUTE_MS,
     afterPage: () => undefined,
   });
-  const cpuBefore = process.cpuUsage();
-  const startedAt = performance.now();
   const signal = new AbortController().signal;
-  await Promise.all(zones.map((zoneId) => job.run({ zoneId } as never, signal)));
-  const ms = performance.now() - startedAt;
-  const cpu = process.cpuUsage(cpuBefore);
+  const { result: ms, cpu } = await spend(database, async () => {
+    const startedAt = performance.now();
+    await Promise.all(zones.map((zoneId) => job.run({ zoneId } as never, signal)));
+    return performance.now() - startedAt;
+  });
   await transport.close();
   await database.close();
   const peakRssBytes = process.resourceUsage().maxRSS * 1_024;
-  return { ms, ...sum, peakRssBytes, cpuMs: (cpu.user + cpu.system) / 1_000 };
+  return { ms, ...sum, peakRssBytes, cpu };
 }
 
 process.on("message", (command: WalkCommand) => {
-  void walk(command).then(
+  const { kind, databaseUrl, zones, now } = command;
+  void (kind === "walk" ? walk(command) : derive(databaseUrl, zones, now)).then(
     (report) => process.send?.(report),
     (thrown: unknown) => {
       console.error(thrown);

@@ -7,7 +7,9 @@ import { type Duckdb } from "../../../db/duckdb/duckdb.ts";
 import { dropPartitionsBefore } from "../../../db/postgres/partitions.ts";
 import { writeDay } from "../../../jobs/archive/write-day.ts";
 import { DAY_MS } from "../../../src/lib/units.ts";
+import type { ArchiveStorage } from "../../../src/model/archive-storage.ts";
 import { toDay } from "../../../src/model/horizon.ts";
+import { createFolderStorage } from "../../../src/storage/folder-storage.ts";
 
 /** Days of the platform and one more are not archived yet, as in the service. */
 const OPEN_DAYS = 3;
@@ -16,15 +18,16 @@ const HOT_DAYS = 7;
 export interface ArchiveFiles {
   readonly duckdb: Duckdb;
   readonly files: ArchiveReader;
-  readonly folder: string;
+  readonly storage: ArchiveStorage;
 }
 
 /** The archive's files in a folder, with the bounds of the service. */
 export function openFiles(parent: string): ArchiveFiles {
   const [folder, scratch] = [path.join(parent, "archive"), path.join(parent, "scratch")];
   for (const one of [folder, scratch]) mkdirSync(one, { recursive: true });
+  const storage = createFolderStorage(folder);
   const duckdb = createSearchDuckdb(folder, scratch);
-  return { duckdb, folder, files: createArchiveReader({ duckdb, folder, scratch }) };
+  return { duckdb, storage, files: createArchiveReader({ duckdb, storage, scratch }) };
 }
 
 /**
@@ -33,7 +36,7 @@ export function openFiles(parent: string): ArchiveFiles {
  */
 export async function archiveDays(
   database: Database,
-  { duckdb, folder }: ArchiveFiles,
+  { duckdb, storage }: ArchiveFiles,
   nowMs: number,
   onArchived: () => void,
 ): Promise<number> {
@@ -47,7 +50,7 @@ export async function archiveDays(
   );
   let events = 0;
   for (const zoneDay of rows) {
-    const written = await writeDay({ database, duckdb, folder }, zoneDay);
+    const written = await writeDay({ database, duckdb, storage }, zoneDay);
     if (written.outcome !== "written")
       throw new Error(`${zoneDay.day} of zone ${zoneDay.zoneId}: ${written.outcome}`);
     events += written.files[0]?.rows ?? 0;

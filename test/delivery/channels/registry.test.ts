@@ -36,10 +36,10 @@ test("the registry names every folder of channels, and every channel has a folde
 });
 
 test("a channel that leaves out a capability does not compile", () => {
-  const { expiry: _, ...incomplete } = slack.capabilities;
-  // @ts-expect-error: `expiry` is missing.
+  const { renewAfterMs: _, ...incomplete } = slack.capabilities;
+  // @ts-expect-error: `renewAfterMs` is missing.
   const capabilities: ChannelCapabilities = incomplete;
-  expect(capabilities).not.toHaveProperty("expiry");
+  expect(capabilities).not.toHaveProperty("renewAfterMs");
 });
 
 test("findChannel returns undefined for a word that is no kind of channel", () => {

@@ -24,18 +24,24 @@ export async function answerSearch(asked: Asked): Promise<unknown> {
   const { truth, lies, witness, now } = asked;
   const body = asked.body as SearchBody;
   const answer = (await truth.ask(asked.path, body)) as SearchAnswer;
+  const { page, pageSize } = pageOf(body);
+  const isLast = page === Math.max(answer.totalPages, 1) - 1;
   if (lies.length === 0) {
     for (const row of answer.rows ?? []) witness.show(row, now);
+    if (isLast && isUnfiltered(body))
+      witness.search({ ...asked, ...body }, (await bendSelection(asked, body)).told);
     return answer;
   }
   const bent = await bendSelection(asked, body);
-  const { page, pageSize } = pageOf(body);
   const sorted = bent.told.toSorted(newestFirst);
   const totalPages = Math.ceil(sorted.length / pageSize);
   const isMidPass = page > 0 && page < totalPages - 1;
   const shown = isMidPass && asked.emptyPage() ? [] : sorted.slice(page * pageSize, (page + 1) * pageSize);
   const isContradictory = shown.length > 0 && asked.contradict();
   if (!isContradictory) testify(asked, shown);
+  const isWhole = !lies.some(({ kind }) => kind === "emptyPage" || kind === "contradictory");
+  if (isWhole && page === Math.max(totalPages, 1) - 1 && isUnfiltered(body))
+    witness.search({ ...asked, ...body }, bent.told);
   const rows = shown.map(({ entry, timestamp }) => ({ ...entry, timestamp }));
   return { ...answer, rows, total: isContradictory ? shown.length - 1 : sorted.length, totalPages };
 }
@@ -60,6 +66,9 @@ export async function answerCounts(asked: Asked): Promise<unknown> {
       for (const { entry } of told)
         if (!falseCells.has(cellOf(entry, entry.timestamp, grouping))) witness.count(entry, now);
     }
+    const isWhole = page === Math.max(Math.ceil(groups.length / pageSize), 1) - 1;
+    if (isWhole && grouping.groupBy.join() === "ruleId" && isUnfiltered(body))
+      witness.compare({ ...asked, from, to }, bent.told);
   }
   if (lies.length === 0) return answer;
   const totalPages = Math.ceil(groups.length / pageSize);
@@ -108,6 +117,10 @@ function cellOf({ fields }: SearchRow, at: number, { groupBy, buckets, from, to 
 function cellsOf(row: SearchRow, told: readonly Told<SearchRow>[], grouping: Grouping): string[] {
   const lines = told.filter(({ entry }) => entry === row);
   return [row.timestamp, ...lines.map(({ timestamp }) => timestamp)].map((at) => cellOf(row, at, grouping));
+}
+
+function isUnfiltered({ filters }: SearchBody): boolean {
+  return !Array.isArray(filters) || filters.length === 0;
 }
 
 function pageOf({ page = 0, pageSize = 50 }: SearchBody) {

@@ -37,6 +37,8 @@ export interface LyingPlatform {
   tell(lie: Lie): { readonly tally: Readonly<LieTally>; end(): void };
   /** Removes all lies. */
   stop(): void;
+  /** Returns whether a lie changes what the search shows of this event now. */
+  isHidden(zone: number, event: { readonly logId: string; readonly timestamp: number }): boolean;
   /** Returns the tallies of all lies so far, in order. */
   tallies(): readonly LieTally[];
   /** Returns the service's requests so far, by zone and route. */
@@ -130,6 +132,10 @@ export async function startLyingPlatform(options: LyingPlatformOptions): Promise
     stop() {
       active = [];
     },
+    isHidden: (zone, event) =>
+      active.some(
+        ({ lie }) => isToldTo(lie, { route: "search", zone }, options.now()) && isChosen(lie, event),
+      ),
     tallies: () => told,
     requests: () => requests,
     witness,

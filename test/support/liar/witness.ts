@@ -2,6 +2,10 @@ import { HOUR_MS } from "../../../src/lib/units.ts";
 
 /** How long the platform keeps events. */
 const KEPT_MS = 72 * HOUR_MS;
+/** In its last minutes the lower count of an hour proves nothing. */
+const EXPIRING_MS = 15 * 60_000;
+/** An event may appear this long after its time. */
+const SETTLE_MS = 15 * 60_000;
 
 interface Seen {
   readonly logId: string;
@@ -15,6 +19,25 @@ interface Testimony {
   countedAt: number | null;
   /** When a day's metric counted the event; the metric does not say in which hour. */
   measuredAt: number | null;
+  /**
+   * When the counts gave the event away although they hid others of its rule and hour: they counted it, and counted
+   * more than the latest search of the hour showed, or another number than before. Null after they ceased to count it.
+   */
+  givenAwayAt: number | null;
+}
+
+/** A line of an answer: an event with its rule, under the time that the answer gives. */
+interface Line {
+  readonly entry: Seen & { readonly fields: Readonly<Record<string, string>> };
+  readonly timestamp: number;
+  readonly isTrue: boolean;
+}
+
+interface Answered {
+  readonly zone: number;
+  readonly from: number;
+  readonly to: number;
+  readonly now: number;
 }
 
 export type Witness = ReturnType<typeof createWitness>;
@@ -26,11 +49,57 @@ export function createWitness() {
   const of = ({ logId, timestamp }: Seen): Testimony => {
     const known = testimonies.get(logId);
     if (known !== undefined) return known;
-    const made: Testimony = { timestamp, shownAt: null, countedAt: null, measuredAt: null };
+    const made: Testimony = {
+      timestamp,
+      shownAt: null,
+      countedAt: null,
+      measuredAt: null,
+      givenAwayAt: null,
+    };
     testimonies.set(logId, made);
     return made;
   };
+  // By zone and hour, the number of events of each rule.
+  const searched = new Map<string, ReadonlyMap<string, number>>();
+  const counted = new Map<string, ReadonlyMap<string, number>>();
+  const givenAway = new Map<string, Set<string>>();
+  const forget = (logId: string) => {
+    const testimony = testimonies.get(logId);
+    if (testimony !== undefined) testimony.givenAwayAt = null;
+  };
   return {
+    /** A complete search without filters. */
+    search(answered: Answered, lines: readonly Line[]): void {
+      for (const [hour, key] of wholeHours(answered)) {
+        if (hour + HOUR_MS + SETTLE_MS > answered.now) continue;
+        searched.set(key, sumRules(lines.filter(({ timestamp }) => startOfHour(timestamp) === hour)));
+      }
+    },
+    /** Complete counts by rule, hour by hour. The service compares an hour only after a search of the whole hour. */
+    compare(answered: Answered, lines: readonly Line[]): void {
+      const byHour = Map.groupBy(lines, ({ timestamp }) => startOfHour(timestamp));
+      for (const [hour, key] of wholeHours(answered)) {
+        const shown = searched.get(key);
+        if (shown === undefined || hour < answered.now - KEPT_MS + EXPIRING_MS) continue;
+        const [before, told] = [counted.get(key), byHour.get(hour) ?? []];
+        const now = sumRules(told);
+        const isTelling = (rule: string) => {
+          const count = now.get(rule) ?? 0;
+          return (
+            count > (shown.get(rule) ?? 0) || (before !== undefined && count !== (before.get(rule) ?? 0))
+          );
+        };
+        const earlier = givenAway.get(key) ?? new Set();
+        const given = told.filter(({ entry, isTrue }) => {
+          return isTrue && (earlier.has(entry.logId) || isTelling(entry.fields["ruleId"] ?? ""));
+        });
+        const ids = new Set(given.map(({ entry }) => entry.logId));
+        for (const { entry } of given) of(entry).givenAwayAt = answered.now;
+        for (const id of earlier) if (!ids.has(id)) forget(id);
+        givenAway.set(key, ids);
+        counted.set(key, now);
+      }
+    },
     /** By log id. */
     testimonies: testimonies as ReadonlyMap<string, Readonly<Testimony>>,
     /** By log id, the times that are not the event's own. */
@@ -50,4 +119,21 @@ export function createWitness() {
       falseTimes.set(logId, times.add(timestamp));
     },
   };
+}
+
+function startOfHour(at: number): number {
+  return at - (at % HOUR_MS);
+}
+
+/** Returns the hours that lie wholly in the window, each with its key. */
+function wholeHours({ zone, from, to }: Answered): [hour: number, key: string][] {
+  const hours: [number, string][] = [];
+  for (let hour = Math.ceil(from / HOUR_MS) * HOUR_MS; hour + HOUR_MS <= to; hour += HOUR_MS)
+    hours.push([hour, `${zone} ${hour}`]);
+  return hours;
+}
+
+function sumRules(lines: readonly Line[]): Map<string, number> {
+  const byRule = Map.groupBy(lines, ({ entry }) => entry.fields["ruleId"] ?? "");
+  return new Map([...byRule].map(([rule, of]) => [rule, of.length]));
 }

@@ -183,7 +183,7 @@ function StartForm({ isOpen, onToggle }: FormProps) {
   const [kind, setKind] = useState<Kind>("verify");
   const [zone, setZone] = useState(String(zones[0]?.id ?? ""));
   const [from, setFrom] = useState(() => toUrlTime(Math.floor(span.fromMs / HOUR_MS) * HOUR_MS));
-  const [to, setTo] = useState(() => toUrlTime(span.toMs));
+  const [to, setTo] = useState(() => toUrlTime(Math.min(span.toMs, Date.now() - 1_000)));
   const [ids, setIds] = useState(false);
   const hasField = ["from", "to", "zone"].some((field) => mistakeOf(start.error, field) !== null);
   return (

@@ -52,7 +52,7 @@ export function HistogramPanel({ scope }: { readonly scope: EventScope }) {
       {known === undefined ? null : (
         <>
           {" "}
-          · <Completeness of={known.completeness} />
+          · <Completeness of={known.completeness} zones={scope.zones.length} />
         </>
       )}
     </>

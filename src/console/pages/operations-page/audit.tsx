@@ -87,7 +87,6 @@ function Entry({
   readonly entry: AuditEntry;
   readonly onPick: (action: string) => void;
 }) {
-  const text = JSON.stringify(details) ?? "";
   return (
     <li className={classes["entry"]}>
       <div>
@@ -98,15 +97,45 @@ function Entry({
           <Payload prose text={subject} />
         </b>{" "}
         by <Payload prose text={actor} />
-        {text === "{}" || text === "" ? null : (
-          <div className="lw-note">
-            <Payload text={text.slice(0, 2_000)} />
-          </div>
-        )}
+        <Details of={details} />
       </div>
       <span className="lw-note">
         <Moment at={at} seconds />
       </span>
     </li>
   );
+}
+
+/** One line: `role viewer  zones 101, 102`. What is deeper than a list stays JSON. */
+function Details({ of }: { readonly of: AuditEntry["details"] }) {
+  const parts = Object.entries(typeof of === "object" ? (of ?? {}) : {}).filter(
+    ([, value]) => value !== null && value !== undefined,
+  );
+  if (parts.length === 0) return null;
+  return (
+    <ul className={`${classes["details"]} lw-note`}>
+      {parts.map(([name, value]) => (
+        <li key={name}>
+          <Payload prose text={wordName(name)} />{" "}
+          <Payload text={wordValue(value).slice(0, 2_000)} none="none" />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** `eventDays` as `event days`. */
+function wordName(name: string): string {
+  return name.replaceAll(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
+}
+
+function wordValue(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value !== "object" || value === null) return String(value);
+  if (Object.values(value).some((one) => typeof one === "object")) return JSON.stringify(value);
+  if (Array.isArray(value)) return value.join(", ");
+  return Object.entries(value)
+    .map(([name, one]) => `${wordName(name)} ${one}`)
+    .join(", ");
 }

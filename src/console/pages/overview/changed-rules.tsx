@@ -31,7 +31,7 @@ export function ChangedRules() {
   const { only } = useZones();
   const span = useSpan();
   const overview = useOverview();
-  const about = `events per minute over ${formatLength(span.toMs - span.fromMs)}, usual: the 28 days before`;
+  const about = `events per minute over ${formatLength(span.toMs - span.fromMs)}, usual: of the last 28 days`;
   return (
     <Panel title="Rules that changed most" about={about} flush>
       <QueryView query={overview} rows={SHOWN} asking="the counts of every rule">

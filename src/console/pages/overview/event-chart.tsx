@@ -56,7 +56,7 @@ export function EventChart() {
         {known === undefined ? null : (
           <>
             {" "}
-            · <Completeness of={known.completeness} />
+            · <Completeness of={known.completeness} zones={zones.length} />
           </>
         )}
       </>

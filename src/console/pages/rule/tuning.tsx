@@ -38,7 +38,7 @@ export function Tuning(key: RuleKey) {
           <div className={classes["tuning"]}>
             <div className={classes["knobs"]}>
               <Knob
-                label="Score"
+                label="Score (z)"
                 about="How far above the expectation a count must be. Higher means fewer alerts."
                 inForce={before.settings.z}
                 value={z ?? before.settings.z}
@@ -49,7 +49,7 @@ export function Tuning(key: RuleKey) {
                 ends={[10, 100]}
               />
               <Knob
-                label="Floor"
+                label="Floor (floor)"
                 about="The least number of events that can be a spike."
                 inForce={before.settings.floor}
                 value={floor ?? before.settings.floor}

@@ -24,9 +24,7 @@ const settings = {
   authorization: secretText.optional(),
   /** Labels that every alert gets. */
   labels: z.record(z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/), z.string().min(1).max(200)).optional(),
-  /**
-   * How long Alertmanager keeps a firing alert that is not sent again: an hour longer than the longest repeat interval.
-   */
+  /** How long Alertmanager keeps a firing alert that is not sent again, for example because Longwatch is down. */
   firingForHours: z.number().min(1).max(168).optional(),
   ...networkSettings,
 };
@@ -87,7 +85,8 @@ export const alertmanager = defineChannel({
     longestPauseMs: 60_000,
     laterTransitions: "same-incident",
     showsAcknowledgements: false,
-    expiry: { setting: "firing_for_hours", defaultHours: DEFAULT_FIRING_HOURS },
+    // Half of the shortest firing_for_hours.
+    renewAfterMs: HOUR_MS / 2,
     limits: { message: { most: MAX_BODY_BYTES, unit: "bytes" }, memberRows: MEMBER_ROWS },
   },
   render: renderAlertmanager,

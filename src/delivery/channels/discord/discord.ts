@@ -104,7 +104,7 @@ export const discord = defineChannel({
     longestPauseMs: 2 * 60_000,
     laterTransitions: "update-in-place",
     showsAcknowledgements: true,
-    expiry: null,
+    renewAfterMs: null,
     limits: { message: { most: DISCORD_LIMITS.total, unit: "characters" }, memberRows: MEMBER_ROWS },
   },
   render: renderDiscord,

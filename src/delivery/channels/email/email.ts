@@ -11,6 +11,7 @@ import type { Notifier } from "../../notifier.ts";
 import { POST_TIMEOUT_MS } from "../../post.ts";
 import { refuseHost } from "../../refuse-address.ts";
 import { MEMBER_ROWS, toEmailMessage } from "./email-message.ts";
+import { readSettled, settleRecipients, toRefusals } from "./settle-recipients.ts";
 import { toSmtpFailure } from "./smtp-failure.ts";
 
 const settings = {
@@ -68,17 +69,8 @@ function toTransport({ host, port, tls, login, network = {} }: Options): SMTPTra
 }
 
 /**
- * Throws if the server deferred a recipient: all recipients then get the mail again, under the same Message-ID. A
- * recipient that the server refused for good is skipped, because the others have the mail.
- */
-function checkRejected({ rejectedErrors = [] }: SMTPTransport.SentMessageInfo, host: string): void {
-  const putOff = rejectedErrors.find(({ responseCode = 0 }) => responseCode >= 400 && responseCode < 500);
-  if (putOff !== undefined) throw toSmtpFailure(putOff, host);
-}
-
-/**
  * Sends mail by SMTP, one thread per alert. Because of the Message-ID, most mail programs show a mail that arrives
- * twice only once.
+ * twice only once. A retry goes to the recipients that the server deferred.
  * @throws {UsageError} for a bad host or address, listing every mistake
  */
 function createSender(options: Options): Notifier["send"] {
@@ -86,7 +78,10 @@ function createSender(options: Options): Notifier["send"] {
   const mistakes = findMistakes(options);
   if (mistakes.length > 0) throw new UsageError(mistakes.map((mistake) => `channel ${name}: ${mistake}`));
   const domain = ADDRESS.exec(from)?.[1] ?? "";
-  return async (message, { signal }) => {
+  return async (message, { signal, progress, onProgress }) => {
+    const settled = readSettled(progress);
+    const rest = to.filter((address) => !settled.includes(address));
+    if (rest.length === 0) return { providerReference: null };
     const deadline = startDeadline(timeoutMs, signal, never);
     try {
       deadline.signal.throwIfAborted();
@@ -96,12 +91,15 @@ function createSender(options: Options): Notifier["send"] {
         attachments: [...attachments],
         from: { name: "Longwatch", address: from },
         to: [...to],
+        envelope: { from, to: rest },
         date: new Date(clock()),
         signal: deadline.signal,
       };
       // The transport is created for each mail, because it holds the password as plain text and every connection is
       // checked.
-      checkRejected(await nodemailer.createTransport(toTransport(options)).sendMail(mail), host);
+      const sending = nodemailer.createTransport(toTransport(options)).sendMail(mail);
+      const sent = await (settled.length === 0 ? sending : sending.catch(toRefusals));
+      settleRecipients(to, sent, { host, ...(onProgress === undefined ? {} : { onProgress }) });
       return { providerReference: null };
     } catch (thrown) {
       if (deadline.endedBy() === "caller") throw signal.reason;
@@ -129,7 +127,7 @@ export const email = defineChannel({
     longestPauseMs: 5 * 60_000,
     laterTransitions: "post-anew",
     showsAcknowledgements: false,
-    expiry: null,
+    renewAfterMs: null,
     limits: { message: null, memberRows: MEMBER_ROWS },
   },
   render: (message) => [toEmailMessage(message, "longwatch.example")],

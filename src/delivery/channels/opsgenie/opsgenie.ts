@@ -57,7 +57,7 @@ export const opsgenie = defineChannel({
     longestPauseMs: 60_000,
     laterTransitions: "same-incident",
     showsAcknowledgements: true,
-    expiry: null,
+    renewAfterMs: null,
     limits: { message: { most: OPSGENIE_LIMITS.note, unit: "characters" }, memberRows: MEMBER_ROWS },
   },
   render: toOpsgenieRequests,

@@ -51,7 +51,7 @@ export const pagerduty = defineChannel({
     longestPauseMs: 60_000,
     laterTransitions: "same-incident",
     showsAcknowledgements: true,
-    expiry: null,
+    renewAfterMs: null,
     limits: { message: { most: PAGERDUTY_LIMITS.bytes, unit: "bytes" }, memberRows: MEMBER_ROWS },
   },
   render: (message) => [{ routing_key: example.routingKey, ...toPagerDutyEvent(message) }],

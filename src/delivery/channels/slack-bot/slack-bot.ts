@@ -81,7 +81,7 @@ export const slackBot = defineChannel({
     longestPauseMs: 2 * 60_000,
     laterTransitions: "update-in-place",
     showsAcknowledgements: true,
-    expiry: null,
+    renewAfterMs: null,
     limits: { message: { most: SLACK_LIMITS.total, unit: "characters" }, memberRows: MEMBER_ROWS },
   },
   render: (message) => [toWholeSlackMessage(message), ...toSlackParts(message)],

@@ -52,7 +52,7 @@ export const slack = defineChannel({
     longestPauseMs: 2 * 60_000,
     laterTransitions: "post-anew",
     showsAcknowledgements: false,
-    expiry: null,
+    renewAfterMs: null,
     limits: { message: { most: SLACK_LIMITS.total, unit: "characters" }, memberRows: MEMBER_ROWS },
   },
   render: renderSlack,

@@ -11,7 +11,7 @@ export const TEAMS_MAX_BYTES = 28_000;
 const MAX_ACTIONS = 6;
 
 /** In bytes of JSON, as the limit is. */
-const measureJson = (text: string) => Buffer.byteLength(JSON.stringify(disarm(text))) - 2;
+const measureJson = (text: string) => Buffer.byteLength(JSON.stringify(escapeExpressions(text))) - 2;
 export const MEMBER_ROWS = 10;
 const MEMBERS = { rows: MEMBER_ROWS, rowChars: 160, chars: 2_000, measure: measureJson } as const;
 const PART_ROOM = { chars: 22_000, lineChars: 2_000, measure: measureJson } as const;
@@ -76,13 +76,16 @@ const COLORS: Readonly<Record<AlertMessage["severity"], Color>> = {
   info: "accent",
 };
 
-/** Runs know no Markdown; what is left are the date functions of cards and the expressions of templates and flows. */
-function disarm(text: string): string {
+/**
+ * Escapes the date functions of cards and the expressions of templates and flows. Runs know no Markdown, so nothing else
+ * is read as more than text.
+ */
+function escapeExpressions(text: string): string {
   return text.replace(/([{$@])(?=\{)/g, "$1 ");
 }
 
 function run(text: string, look: Omit<TextRun, "type" | "text"> = {}): TextRun {
-  return { type: "TextRun", text: disarm(text), ...look };
+  return { type: "TextRun", text: escapeExpressions(text), ...look };
 }
 
 function line(
@@ -143,11 +146,13 @@ function toCard(message: AlertMessage, caps: OutlineCaps): TeamsMessage {
   });
   const { status, standing, links } = outline;
   const color = status === "firing" ? COLORS[message.severity] : status === "resolved" ? "good" : "accent";
-  const actions = links
-    .slice(0, MAX_ACTIONS)
-    .map(({ title, href }) => ({ type: "Action.OpenUrl" as const, title: disarm(title), url: href }));
+  const actions = links.slice(0, MAX_ACTIONS).map(({ title, href }) => ({
+    type: "Action.OpenUrl" as const,
+    title: escapeExpressions(title),
+    url: href,
+  }));
   return envelop(
-    disarm(`${standing}: ${toLine(describeBriefly(message), caps.title)}`),
+    escapeExpressions(`${standing}: ${toLine(describeBriefly(message), caps.title)}`),
     renderBody(outline, color),
     actions,
   );
@@ -188,7 +193,7 @@ export function toTeamsParts(message: AlertMessage): readonly TeamsMessage[] {
   const rest = outlineAlert(message, "transition", CAPS).members?.rest ?? [];
   return partMembers(message, rest, PART_ROOM).map(({ title, lines }) =>
     envelop(
-      disarm(title),
+      escapeExpressions(title),
       [
         line([run(title, { weight: "bolder" })]),
         ...lines.map((text) => line([run(text)], { spacing: "small" })),

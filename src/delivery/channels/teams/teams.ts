@@ -50,7 +50,7 @@ export const teams = defineChannel({
     longestPauseMs: 2 * 60_000,
     laterTransitions: "post-anew",
     showsAcknowledgements: false,
-    expiry: null,
+    renewAfterMs: null,
     limits: { message: { most: TEAMS_MAX_BYTES, unit: "bytes" }, memberRows: MEMBER_ROWS },
   },
   render: renderTeams,

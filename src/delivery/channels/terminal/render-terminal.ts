@@ -1,5 +1,6 @@
 import { formatNumber, formatShare } from "../../../lib/format.ts";
 import { toLine, toLines } from "../../../lib/plain-text.ts";
+import { stripMarkdown } from "../../../lib/strip-markdown.ts";
 import type { AlertMessage } from "../../../model/alert-message.ts";
 import {
   ADVICE_HEADING,
@@ -21,7 +22,6 @@ import { drawSparkline } from "../../message/draw-sparkline.ts";
 import { outlineMembers, partMembers, showsMembers } from "../../message/group-members.ts";
 import { outlineDetails } from "../../message/outline-alert.ts";
 import { toSafeLinks } from "../../message/safe-link.ts";
-import { stripMarkdown } from "../../message/strip-markdown.ts";
 import { cutToWidth, measureWidth, padToWidth, wrapText } from "../../message/text-width.ts";
 import type { Paint, Style } from "./terminal-style.ts";
 

@@ -67,7 +67,7 @@ export const terminal = defineChannel({
     longestPauseMs: 60_000,
     laterTransitions: "post-anew",
     showsAcknowledgements: false,
-    expiry: null,
+    renewAfterMs: null,
     limits: { message: null, memberRows: MEMBER_ROWS },
   },
   render: (message) => [renderTerminal(message, { columns: DEFAULT_COLUMNS, paint: paintPlain })],

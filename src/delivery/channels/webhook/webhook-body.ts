@@ -1,8 +1,8 @@
 import { cutText } from "../../../lib/plain-text.ts";
+import { stripMarkdown } from "../../../lib/strip-markdown.ts";
 import type { AlertMessage } from "../../../model/alert-message.ts";
 import { showsMembers } from "../../message/group-members.ts";
 import { toSafeLinks } from "../../message/safe-link.ts";
-import { stripMarkdown } from "../../message/strip-markdown.ts";
 import { takeFitting } from "../../message/take-fitting.ts";
 
 /** Standard Webhooks asks for less than 20 KB. */

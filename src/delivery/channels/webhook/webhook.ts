@@ -82,7 +82,7 @@ export const webhook = defineChannel({
     longestPauseMs: 60_000,
     laterTransitions: "post-anew",
     showsAcknowledgements: false,
-    expiry: null,
+    renewAfterMs: null,
     limits: { message: { most: MAX_BODY_BYTES, unit: "bytes" }, memberRows: MEMBER_ROWS },
   },
   render: renderWebhook,

@@ -11,7 +11,7 @@ import { ruleTitle } from "../../../alerting/message/rule-title.ts";
 import { findSilence, Matchers } from "../../../alerting/silence.ts";
 import { HOUR_MS, MINUTE_MS } from "../../../lib/units.ts";
 import { summariseAlert } from "../../../operations/summarise-alert.ts";
-import { maskRows } from "../../keys/mask-address.ts";
+import { maskRows } from "../../keys/mask-message.ts";
 import { findAlert } from "./alerts.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, known, RowId, toIso, toIsoOrNull } from "./parts.ts";

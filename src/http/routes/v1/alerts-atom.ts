@@ -11,7 +11,7 @@ import { toPlainLines } from "../../../delivery/message/outline-lines.ts";
 import { toLine } from "../../../lib/plain-text.ts";
 import { summariseAlert } from "../../../operations/summarise-alert.ts";
 import { type AtomEntry, renderAtom } from "../../feed/atom-feed.ts";
-import { maskMessage } from "../../keys/mask-address.ts";
+import { maskMessage } from "../../keys/mask-message.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { known, visibleZones, ZoneId } from "./parts.ts";
 

@@ -1,6 +1,7 @@
 import type { FeedRow } from "../../../../db/alerting/feed-transitions.ts";
 import type { Queryable } from "../../../../db/client.ts";
 import type { Replayed } from "../../../../db/delivery/deliveries.ts";
+import type { KnownSourceRow, NewKnownSource } from "../../../../db/detection/known-sources.ts";
 import type { AuditEntry } from "../../../../db/keys/audit-entries.ts";
 import type { RequestedRun } from "../../../../db/service/requested-runs.ts";
 import type { Matchers } from "../../../alerting/silence.ts";
@@ -60,6 +61,8 @@ export interface ApiActs {
   readonly endSilence: (
     ended: Act & { readonly id: number; readonly nowMs: number },
   ) => Promise<"expired" | "over" | "unknown">;
+  readonly addKnownSource: (wanted: NewKnownSource, actor: string) => Promise<KnownSourceRow>;
+  readonly removeKnownSource: (id: number, actor: string) => Promise<KnownSourceRow | null>;
   readonly replayChannel: (replay: Act & { readonly channel: string }) => Promise<Replayed>;
   readonly mark: (
     act: Act & {

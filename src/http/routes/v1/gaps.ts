@@ -39,7 +39,7 @@ export function addGaps(app: FastifyInstance, { archive, clock, cursors }: ApiDe
   app.withTypeProvider<ZodTypeProvider>().get(
     "/api/v1/gaps",
     {
-      config: { access: { scope: "read" }, refuses: [422] },
+      config: { access: { scope: "read" }, refuses: [422], heavy: "search" },
       schema: {
         tags: ["Coverage"],
         summary: "List gaps by zone and time, with their reasons",
@@ -62,7 +62,7 @@ export function addGaps(app: FastifyInstance, { archive, clock, cursors }: ApiDe
       for (const { zoneId } of await listKnownZones(archive)) {
         const isAsked = zoneId >= lastZone && (zoneIds === null || zoneIds.includes(zoneId));
         if (!isAsked || gaps.length > limit) continue;
-        const [known] = await readZones(archive, now, { zoneId, from, to });
+        const [known] = await readZones(archive, now, { zoneId, from, to, hasEvidence: false });
         const found = joinGaps(known?.hours ?? []).map((gap) => ({ ...gap, zoneId }));
         gaps.push(...found.filter((gap) => zoneId > lastZone || gap.from > lastFrom));
       }

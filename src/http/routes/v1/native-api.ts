@@ -16,6 +16,7 @@ import { addDeliveries } from "./deliveries.ts";
 import { addEtag } from "./etag.ts";
 import { addGaps } from "./gaps.ts";
 import { addJobs } from "./jobs.ts";
+import { addKnownSources } from "./known-sources.ts";
 import { addOverview } from "./overview.ts";
 import { addRoutingTest } from "./routing-test.ts";
 import { addRuleSeries } from "./rule-series.ts";
@@ -49,6 +50,7 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addCoverageRuns,
   addAlertContext,
   addSilencePreview,
+  addKnownSources,
   addRuleSeries,
   addChannels,
   addRoutingTest,

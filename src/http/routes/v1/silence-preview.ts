@@ -10,7 +10,7 @@ import { AlertItem } from "./alert-schemas.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { known } from "./parts.ts";
 import { SilenceBody } from "./silence-schemas.ts";
-import { toMatchers } from "./silences.ts";
+import { refuseAddresses, toMatchers } from "./silences.ts";
 import { toAlertItem } from "./to-alert-item.ts";
 
 const MAX_ALERTS = 10_000;
@@ -46,8 +46,9 @@ export function addSilencePreview(app: FastifyInstance, { archive, clock }: ApiD
       },
     },
     async ({ body, caller }) => {
-      const { zoneIds, masked } = known(caller);
-      const matchers = toMatchers(body.matchers);
+      const asking = known(caller);
+      const { zoneIds, masked } = asking;
+      const matchers = refuseAddresses(toMatchers(body.matchers), asking);
       const show = (rows: readonly AlertRow[]) => {
         const matching = rows.filter((row) => wouldMute(matchers, summariseAlert(row)));
         const items = matching.slice(0, MAX_SHOWN).map((row) => toAlertItem(row, masked));

@@ -119,7 +119,14 @@ function addPost(app: FastifyInstance, { acts, clock }: ApiDeps): void {
       refuseForeign(zoneIds, matchers.zone);
       const nowMs = clock();
       const durationMs = readDuration(body, nowMs);
-      const wanted = { matchers: toMatchers(matchers), reason, durationMs, by, actor, nowMs };
+      const wanted = {
+        matchers: refuseAddresses(toMatchers(matchers), known(caller)),
+        reason,
+        durationMs,
+        by,
+        actor,
+        nowMs,
+      };
       if (query.dryRun === "true") return toPlanned(null, await acts.planSilence(wanted), zoneIds);
       const { id, ...added } = await acts.addSilence(wanted);
       return reply
@@ -199,8 +206,22 @@ export function toSilence(
     createdAt: createdAt.toISOString(),
     createdBy: masked ? maskText(createdBy) : createdBy,
     reason: masked ? maskText(reason) : reason,
-    matchers: matchers === null ? null : hideForeign(matchers, zoneIds),
+    matchers: matchers === null ? null : hideAddresses(hideForeign(matchers, zoneIds), masked),
   };
+}
+
+function hideAddresses(matchers: Matchers, masked: boolean): Matchers {
+  return masked && matchers.ip !== undefined ? { ...matchers, ip: matchers.ip.map(maskText) } : matchers;
+}
+
+/**
+ * Returns the matchers, unless they ask a masked key's question about whole addresses: the number of alerts that match
+ * would tell the hidden part.
+ */
+export function refuseAddresses(matchers: Matchers, { masked }: Pick<Caller, "masked">): Matchers {
+  if (!masked || matchers.ip === undefined) return matchers;
+  const rule = "cannot be tried with a key that sees masked addresses";
+  throw new Refusal(422, { mistakes: [{ field: "matchers.ip", rule }] });
 }
 
 /** Which other zones a silence names is none of the caller's business. */

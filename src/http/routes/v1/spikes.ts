@@ -4,7 +4,7 @@ import { z } from "zod";
 import { listSpikes, readSpike } from "../../../../db/detection/feed-spikes.ts";
 import type { SpikeRow } from "../../../../db/detection/spikes.ts";
 import { ruleTitle } from "../../../alerting/message/rule-title.ts";
-import { maskRows } from "../../keys/mask-address.ts";
+import { maskRows } from "../../keys/mask-message.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import {
   IsoTime,

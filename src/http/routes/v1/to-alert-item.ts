@@ -6,12 +6,12 @@ import { toAlertRecord } from "../../../alerting/alert-record.ts";
 import { ruleTitle } from "../../../alerting/message/rule-title.ts";
 import { maskNullable } from "../../../archive/mask/mask-text.ts";
 import { summariseAlert } from "../../../operations/summarise-alert.ts";
-import { maskMessage } from "../../keys/mask-address.ts";
+import { maskMessage } from "../../keys/mask-message.ts";
 import type { AlertDetail, AlertItem, DeliveryOfAlert } from "./alert-schemas.ts";
 import { toIso, toIsoOrNull } from "./parts.ts";
 
 export function toAlertItem(row: AlertRow, isMasked: boolean): z.infer<typeof AlertItem> {
-  const { firedAt, acknowledgedAt, resolvedAt, ...rest } = summariseAlert(row);
+  const { firedAt, acknowledgedAt, resolvedAt, traits: _traits, ...rest } = summariseAlert(row);
   const { headline, acknowledgedBy } = rest;
   return {
     ...rest,

@@ -80,7 +80,7 @@ export function addTrends(app: FastifyInstance, { archive, clock }: ApiDeps): vo
       if (width === "minute") checkMinutes(fromMs, await readMinutesFrom(archive, zone, minutesFrom(now)));
       const query = { zoneId: zone, ruleId: rule ?? null, width: seconds, fromMs, toMs };
       const buckets = new Map((await readTrend(archive, query)).map((bucket) => [bucket.startsAt, bucket]));
-      const span = { zoneId: zone, from: startOfHour(fromMs), to: toMs + widthMs };
+      const span = { zoneId: zone, from: startOfHour(fromMs), to: toMs + widthMs, hasEvidence: false };
       const [known] = await readZones(archive, now, span);
       const hours = new Map((known?.hours ?? []).map((hour) => [startOfHour(hour.startsAt), hour]));
       const points = Array.from(bucketStarts(fromMs, toMs, seconds), (startsAt) => {

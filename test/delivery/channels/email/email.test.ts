@@ -170,7 +170,7 @@ describe("sending", () => {
   });
 
   test.each([
-    [450, "put off: all get it again", "failed"],
+    [450, "put off: it gets the mail again", "failed"],
     [550, "refused for good: the others have it", "delivered"],
   ])("one recipient of two %i, %s", async (responseCode, _what, outcome) => {
     const server = await start({

@@ -21,11 +21,18 @@ export function maskRows(rows: readonly CountedValue[]): CountedValue[] {
 
 /** User agents and paths stay as they are: a version such as `121.0.0.0` is no address. */
 export function maskMessage(message: AlertMessage): AlertMessage {
-  const { advice, headline, top } = message;
+  const { advice, headline, top, details, members } = message;
   return {
     ...message,
     headline: maskText(headline),
+    ...(details === undefined ? {} : { details: details.map(maskText) }),
+    ...(members === undefined ? {} : { members: members.map(maskMember) }),
     top: { ...top, ips: maskRows(top.ips) },
     advice: { ...advice, text: advice.text === null ? null : maskText(advice.text) },
   };
+}
+
+/** A member that stands for a zone's sources names one of them. */
+function maskMember(member: NonNullable<AlertMessage["members"]>[number]) {
+  return member.finding === undefined ? member : { ...member, finding: maskText(member.finding) };
 }

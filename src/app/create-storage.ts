@@ -1,0 +1,18 @@
+import { listNotUploaded } from "../../db/archive/archive-files.ts";
+import type { Queryable } from "../../db/client.ts";
+import type { Config } from "../config/config.ts";
+import type { ArchiveStorage } from "../model/archive-storage.ts";
+import { openBucket } from "../storage/bucket.ts";
+import { createBucketStorage } from "../storage/bucket-storage.ts";
+import { createFolderStorage } from "../storage/folder-storage.ts";
+
+/** Returns the archive's folder, or its bucket with the folder as cache. Connects to nothing. */
+export function createStorage({ folder, bucket }: Config["archive"], db: Queryable): ArchiveStorage {
+  if (bucket === null) return createFolderStorage(folder);
+  return createBucketStorage({
+    bucket: openBucket(bucket),
+    folder,
+    cacheBytes: bucket.cacheBytes,
+    listNotUploaded: async () => new Set((await listNotUploaded(db)).map(({ path }) => path)),
+  });
+}

@@ -1,0 +1,59 @@
+import { writeAuditEntry } from "../../../db/keys/audit-entries.ts";
+import type { SearchPlan } from "../../archive/query/plan-search.ts";
+import type { Config } from "../../config/config.ts";
+import { formatBytes } from "../../lib/disk-space.ts";
+import { escapeText } from "../../lib/escape-text.ts";
+import { count, many } from "../../lib/progress-bar.ts";
+import { DAY_MS } from "../../lib/units.ts";
+import { copyDays } from "../../operations/archive/copy-days.ts";
+import { describeExport } from "../../operations/search/describe-export.ts";
+import { withArchive } from "../archive/with-archive.ts";
+import type { FlagReader } from "../edge/flag-reader.ts";
+import { requireZones } from "../options/require-known.ts";
+import type { StoreIo } from "../store/store-command.ts";
+
+/** Notes what keeps files from being copied: a span that cuts days, and filters. */
+export function checkWholeDays(
+  read: FlagReader,
+  { from, to, clauses }: SearchPlan,
+  given: { readonly from?: string; readonly to?: string },
+): void {
+  const rule =
+    "the start of a UTC day, because whole files are copied; for other spans write .csv or .ndjson";
+  if (from % DAY_MS !== 0) read.wrong("from", given.from, rule);
+  if (to % DAY_MS !== 0) read.wrong("to", given.to ?? "now", rule);
+  if (clauses.length > 0)
+    read.wrong("format", "parquet", "csv or ndjson beside filters, because whole files are copied");
+}
+
+export interface DaysToExport {
+  readonly zoneId: number;
+  readonly plan: SearchPlan;
+  /** A new folder, absolute. */
+  readonly target: string;
+  readonly actor: string;
+}
+
+/** Copies the archive's files of whole days into a new folder. */
+export function exportDays(
+  io: StoreIo,
+  config: Config,
+  { zoneId, plan, target, actor }: DaysToExport,
+): Promise<void> {
+  return withArchive(io, config, async ({ database: { db }, archive: { storage }, onProgress, signal }) => {
+    await requireZones(db, config, [zoneId]);
+    await writeAuditEntry(db, describeExport(actor, zoneId, { plan, isMasked: false }));
+    const { days, files, bytes } = await copyDays({ db, storage }, zoneId, plan, {
+      target,
+      signal,
+      onFile: (done, all) =>
+        onProgress(
+          done.bytes / all.bytes,
+          `${count(done.files)} of ${many(all.files, "file")}, ${formatBytes(done.bytes)} of ${formatBytes(all.bytes)}`,
+        ),
+    });
+    io.stderr.write(
+      `wrote ${escapeText(target)}: ${many(days, "day")}, ${many(files, "file")}, ${formatBytes(bytes)}\n`,
+    );
+  });
+}

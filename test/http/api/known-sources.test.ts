@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import { auditEntries } from "../../../db/schema/audit-entries.ts";
+import { NOW } from "../../alerting/support.ts";
+import { ask, openApiWorld } from "./api-world.ts";
+
+const world = openApiWorld();
+const PATH = "/api/v1/known-sources";
+
+interface Item {
+  readonly id: number;
+  readonly pattern: string;
+}
+
+test("a known source is added, listed and removed over the API, with an audit entry that hides the address", async () => {
+  const { url } = await world.start({ clock: () => NOW });
+  const everywhere = await world.key("operator", { name: "ann" });
+  const own = await world.key("operator", { zoneIds: [101] });
+  const post = (key: string, body: object, status = 201) =>
+    ask<Item>(url, PATH, key, { method: "POST", body: JSON.stringify(body), status });
+  const list = async (key: string) => (await ask<{ items: Item[] }>(url, PATH, key)).items;
+  const until = "2026-12-31T00:00:00.000Z";
+  const wanted = { kind: "ip", pattern: "198.51.100.7", reason: "our scanner", until };
+
+  const added = await post(everywhere, wanted);
+  const foreign = await post(everywhere, { kind: "ua", pattern: "Pingdom*", zone: 102, reason: "monitor" });
+  expect(await list(everywhere)).toMatchObject([
+    { ...wanted, id: added.id, zoneIds: null, createdBy: "ann" },
+    { id: foreign.id, zoneIds: [102], until: null },
+  ]);
+  const masked = await world.key("reader", { isMasked: true });
+  expect((await list(masked))[0]?.pattern).not.toContain("198.51.100.7");
+
+  // A key for one zone sees what holds there, and changes nothing of other zones.
+  expect((await list(own)).map(({ id }) => id)).toEqual([added.id]);
+  await post(own, wanted, 403);
+  await post(own, { ...wanted, zone: 102 }, 403);
+  const { id } = await post(own, { ...wanted, zone: 101 });
+  const remove = (key: string, which: number, status = 200) =>
+    ask(url, `${PATH}/${which}`, key, { method: "DELETE", status });
+  await remove(own, added.id, 403);
+  await remove(own, foreign.id, 404);
+  await remove(await world.key("reader"), id, 403);
+  expect(await remove(own, id)).toEqual({ id, result: "removed" });
+  await remove(own, id, 404);
+
+  await post(everywhere, { ...wanted, pattern: "not an address" }, 400);
+  await post(everywhere, { ...wanted, until: "2026-01-01T00:00:00Z" }, 422);
+  const audit = (await world.database().db.select().from(auditEntries)).filter(
+    ({ subject }) => subject === `known source ${id}`,
+  );
+  expect(audit.map(({ action, actor }) => [action, /^key \w+ \(operator\)$/.test(actor)])).toEqual([
+    ["known-source.added", true],
+    ["known-source.removed", true],
+  ]);
+  expect(JSON.stringify(audit)).not.toContain("198.51.100.7");
+});
