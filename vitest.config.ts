@@ -4,15 +4,15 @@ import { pathToFileURL } from "node:url";
 import { defineConfig } from "vitest/config";
 import { LongFilesFirst } from "./test/support/long-files-first.ts";
 
-/** Returns the option with which a process of the run loads a file of test/support first. */
-const load = (name: string) =>
-  `--import=${pathToFileURL(path.join(import.meta.dirname, "test", "support", name)).href}`;
+const quickImports = pathToFileURL(path.join(import.meta.dirname, "test", "support", "quick-imports.mjs"));
 
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/support/global-setup.ts"],
-    setupFiles: ["test/support/patience.ts", "test/support/random-tests.ts"],
+    setupFiles: ["patience.ts", "quick-processes.ts", "random-tests.ts"].map(
+      (name) => `test/support/${name}`,
+    ),
     // Tests are shuffled within their file, files by the sequencer.
     sequence: { shuffle: { tests: true }, sequencer: LongFilesFirst },
     // Files share their worker's process and its modules, so that modules load once per worker and not once per file.
@@ -24,11 +24,10 @@ export default defineConfig({
     testTimeout: 240_000,
     hookTimeout: 240_000,
     expect: { poll: { timeout: 60_000 } },
-    execArgv: [load("quick-imports.mjs")],
+    execArgv: [`--import=${quickImports.href}`],
     // For the processes that tests start: they need not compile the service anew, each of them.
     env: {
       NODE_COMPILE_CACHE: path.join(import.meta.dirname, "node_modules", ".cache", "node-compile"),
-      NODE_OPTIONS: [process.env["NODE_OPTIONS"] ?? "", load("quick-start.mjs")].join(" ").trim(),
     },
   },
 });
