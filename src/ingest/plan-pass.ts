@@ -51,8 +51,8 @@ export interface PassedDay {
  * Returns which pass a day needs now: `resume` the running one, a `full` one from the first page to the end, a
  * `short` one over the newest pages, or none. Short passes are rarer while the search is current and the list brings
  * nothing new. A day is done when a quiet full pass began after the day had settled, and no hour of it needs the list
- * once more. One more full pass shortly before the day leaves the list finds entries that appeared late. A pass whose token was refused begins again at once. One that looped waits for its next time, because it
- * would loop again.
+ * once more. One more full pass shortly before the day leaves the list finds entries that appeared late. A pass whose
+ * token was refused begins again at once. One that looped waits for its next time, because it would loop again.
  */
 export function planPass(
   now: number,
