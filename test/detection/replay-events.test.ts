@@ -57,7 +57,7 @@ test("the counts of every minute are those of a naive recount", () => {
   const differing: number[] = [];
   for (let i = 0; i < 6_000; i += 1) {
     const minute = 1_000 + Math.floor(i / 20);
-    const [key, member] = [`k${(i * i * 7) % 13}`, `m${(i * 31 + (i >> 3)) % 97}`];
+    const [key, member] = [`k${(i * i * 7) % 13}`, (i * 31 + (i >> 3)) % 97];
     if (minute % 11 === 0) continue;
     const last = seen.at(-1);
     if (last !== undefined && last.minute < minute) {
@@ -72,7 +72,7 @@ test("the counts of every minute are those of a naive recount", () => {
 
 interface Seen {
   readonly key: string;
-  readonly member: string;
+  readonly member: number;
   readonly minute: number;
 }
 
@@ -89,11 +89,34 @@ function recount(seen: readonly Seen[], minute: number, width: number): number {
 
 test("a key keeps its newest members, and a million keys of one member hide no large key", () => {
   const members = createDistinctMembers();
-  for (let i = 0; i < 3 * MAX_MEMBERS; i += 1) members.add("flood", `m${i}`, 10);
-  for (let i = 0; i < 40; i += 1) members.add("large", `m${i}`, 10);
-  for (let i = 0; i < 1_000_000; i += 1) members.add(`k${i}`, "m", 11);
+  for (let i = 0; i < 3 * MAX_MEMBERS; i += 1) members.add("flood", i, 10);
+  for (let i = 0; i < 40; i += 1) members.add("large", i, 10);
+  for (let i = 0; i < 1_000_000; i += 1) members.add(`k${i}`, 0, 11);
   expect([...members.countsOf("flood", 11)]).toEqual([MAX_MEMBERS, MAX_MEMBERS, MAX_MEMBERS]);
   expect([...members.countsOf("large", 11)]).toEqual([40, 40, 40]);
+});
+
+test("keys whose members of earlier minutes become too many for a list are counted in full", () => {
+  const members = createDistinctMembers();
+  const first = 29_000_000;
+  const last = first + 50;
+  for (let i = 0; i < 8; i += 1)
+    for (let key = 0; key < 400; key += 1) members.add(`slow${key}`, i, first + i);
+  for (let i = 0; i < 1_900; i += 1) members.add("busy", i, last);
+  for (let key = 0; key < 400; key += 1) members.add(`slow${key}`, 8, last);
+  const counts = Array.from({ length: 400 }, (_, key) => [...members.countsOf(`slow${key}`, last)]);
+  expect(counts.filter((found) => found.join() !== "1,1,9")).toEqual([]);
+  expect([...members.countsOf("busy", last)]).toEqual([1_900, 1_900, 1_900]);
+});
+
+test("a key that thousands of new members reach every minute counts as many as it may, in little memory", () => {
+  const members = createDistinctMembers();
+  const first = 29_000_000;
+  for (let minute = first; minute < first + 90; minute += 1)
+    for (let i = 0; i < 10_000; i += 1) members.add(`k${i % 20}`, minute * 10_000 + i, minute);
+  expect([...members.countsOf("k1", first + 89)]).toEqual([1_500, MAX_MEMBERS, MAX_MEMBERS]);
+  expect([...members.countsOf("k1", first + 91)]).toEqual([500, MAX_MEMBERS, MAX_MEMBERS]);
+  expect([...members.countsOf("k1", first + 149)]).toEqual([0, 0, 0]);
 });
 
 test("an IPv6 customer is one sender, and a masked address is kept as it is", () => {

@@ -41,7 +41,7 @@ interface FollowedRule {
  * them. Nothing is judged with later events.
  */
 export function createZoneReplay(policy: SpikePolicy): ZoneReplay {
-  const sources = createSourceWatch();
+  const sources = createSourceWatch({ withRules: true });
   const rules = new Map<string, FollowedRule>();
   const alerts: ReplayedAlert[] = [];
   // As in the service, a zone without a day of history is not judged.

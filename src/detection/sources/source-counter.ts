@@ -1,5 +1,7 @@
+import { WINDOW_COUNT } from "../thresholds/windows.ts";
 import { createDistinctMembers, type DistinctMinute, type UsualOf } from "./distinct-members.ts";
-import { type SourceEvent, toSourceAddress, toSourceKey, toSourcePath } from "./source-event.ts";
+import { createNumbering } from "./numbering.ts";
+import { createAddressReader, type SourceEvent, toSourceKey, toSourcePath } from "./source-event.ts";
 import type { SourceKind } from "./source-kinds.ts";
 
 /** The counts of a closed minute, by series. */
@@ -25,42 +27,40 @@ export interface SourceCounter {
   readonly addressesOfRule: (ruleId: string, minute: number) => Int32Array;
 }
 
-export function createSourceCounter(): SourceCounter {
-  const byKind = {
-    rules_per_ip: createDistinctMembers(),
-    ips_per_ja4: createDistinctMembers(),
-    ips_per_url: createDistinctMembers(),
-    ips_per_ua: createDistinctMembers(),
-    ips_per_asn: createDistinctMembers(),
-  };
-  const byRule = createDistinctMembers();
+/** `withRules` also counts the addresses of each rule. */
+export function createSourceCounter({ withRules = false } = {}): SourceCounter {
+  const rulesPerIp = createDistinctMembers();
+  const ipsPerJa4 = createDistinctMembers();
+  const ipsPerUrl = createDistinctMembers();
+  const ipsPerUa = createDistinctMembers();
+  const ipsPerAsn = createDistinctMembers();
+  const ipsPerRule = withRules ? createDistinctMembers() : null;
+  const toAddress = createAddressReader();
+  const [numberAddress, numberRule] = [createNumbering(), createNumbering()];
 
   function take({ ruleId, ip, asn, ja4, ua, url }: SourceEvent, minute: number): void {
     if (ip === null || ip === "") return;
-    const address = toSourceAddress(ip);
+    const address = toAddress(ip);
+    const sender = numberAddress(address, minute);
     const rule = toSourceKey(ruleId);
-    byRule.add(rule, address, minute);
-    if (rule !== "") byKind.rules_per_ip.add(address, rule, minute);
-    const keyed: [Exclude<SourceKind, "rules_per_ip">, string][] = [
-      ["ips_per_ja4", toSourceKey(ja4)],
-      ["ips_per_url", url === null ? "" : toSourcePath(url)],
-      ["ips_per_ua", toSourceKey(ua)],
-      ["ips_per_asn", toSourceKey(asn)],
-    ];
-    for (const [kind, key] of keyed) if (key !== "") byKind[kind].add(key, address, minute);
+    ipsPerRule?.add(rule, sender, minute);
+    if (rule !== "") rulesPerIp.add(address, numberRule(rule, minute), minute);
+    if (ja4 !== null && ja4 !== "") ipsPerJa4.add(toSourceKey(ja4), sender, minute);
+    if (url !== null && url !== "") ipsPerUrl.add(toSourcePath(url), sender, minute);
+    if (ua !== null && ua !== "") ipsPerUa.add(toSourceKey(ua), sender, minute);
+    if (asn !== null && asn !== "") ipsPerAsn.add(toSourceKey(asn), sender, minute);
   }
 
   return {
     take,
-    close: (minute, usualOf, remember) => ({
-      rules_per_ip: byKind.rules_per_ip.close(minute, usualOf, (address, counts) => {
-        if ((counts[2] as number) >= REMEMBERED_RULES) remember?.(address, counts);
-      }),
-      ips_per_ja4: byKind.ips_per_ja4.close(minute, NOTHING_USUAL),
-      ips_per_url: byKind.ips_per_url.close(minute, NOTHING_USUAL),
-      ips_per_ua: byKind.ips_per_ua.close(minute, NOTHING_USUAL),
-      ips_per_asn: byKind.ips_per_asn.close(minute, NOTHING_USUAL),
+    close: (minute, usualOf, remember = () => undefined) => ({
+      rules_per_ip: rulesPerIp.close(minute, usualOf, { atLeast: REMEMBERED_RULES, call: remember }),
+      ips_per_ja4: ipsPerJa4.close(minute, NOTHING_USUAL),
+      ips_per_url: ipsPerUrl.close(minute, NOTHING_USUAL),
+      ips_per_ua: ipsPerUa.close(minute, NOTHING_USUAL),
+      ips_per_asn: ipsPerAsn.close(minute, NOTHING_USUAL),
     }),
-    addressesOfRule: (ruleId, minute) => byRule.countsOf(toSourceKey(ruleId), minute),
+    addressesOfRule: (ruleId, minute) =>
+      ipsPerRule?.countsOf(toSourceKey(ruleId), minute) ?? new Int32Array(WINDOW_COUNT),
   };
 }

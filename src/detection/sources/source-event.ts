@@ -1,4 +1,5 @@
 import ipaddr from "ipaddr.js";
+import { ownText } from "../../lib/own-memory.ts";
 
 /** The fields of an event that the source series read. Hostile text; an unknown or empty value is null or ''. */
 export interface SourceEvent {
@@ -11,8 +12,6 @@ export interface SourceEvent {
 }
 
 const MAX_CHARS = 300;
-const HOST = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]*/;
-
 /**
  * Returns the address by which an event's sender is counted. A provider gives each customer an IPv6 network of 64
  * bits, so all addresses of one count as one. A masked address is kept as it is and counts as one sender.
@@ -27,12 +26,47 @@ export function toSourceAddress(ip: string): string {
   return `${network.join(":")}::/64`;
 }
 
+/** How many addresses are remembered. Reading an IPv6 address costs more than all counting. */
+const MAX_REMEMBERED = 20_000;
+
+/** Returns `toSourceAddress`, which remembers what it has read. */
+export function createAddressReader(): (ip: string) => string {
+  const known = new Map<string, string>();
+  return (ip) => {
+    if (!ip.includes(":")) return ip.slice(0, MAX_CHARS);
+    const before = known.get(ip);
+    if (before !== undefined) return before;
+    if (known.size >= MAX_REMEMBERED) known.clear();
+    const address = toSourceAddress(ip);
+    known.set(ownText(ip), address);
+    return address;
+  };
+}
+
+const HOST = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]*/;
+const [HASH, SLASH, QUESTION] = [0x23, 0x2f, 0x3f];
+
 /** Returns the path of a URL without scheme, host, query and fragment, because an attack mostly varies the query. */
 export function toSourcePath(url: string): string {
-  const local = url.startsWith("/") ? url : url.replace(HOST, "");
-  const end = local.search(/[?#]/);
-  const path = (end < 0 ? local : local.slice(0, end)).slice(0, MAX_CHARS);
+  const from = startOfPath(url);
+  const to = endOf(url, from, Math.min(from + MAX_CHARS, url.length), false);
+  const path = url.slice(from, to);
   return path === "" && url !== "" ? "/" : path;
+}
+
+function startOfPath(url: string): number {
+  if (url.startsWith("/")) return 0;
+  if (url.startsWith("https://")) return endOf(url, "https://".length, url.length, true);
+  return HOST.exec(url)?.[0].length ?? 0;
+}
+
+/** Returns where a host or a path ends: at a query, a fragment or `limit`, and a host at its path. */
+function endOf(url: string, from: number, limit: number, isHost: boolean): number {
+  for (let at = from; at < limit; at += 1) {
+    const code = url.charCodeAt(at);
+    if (code === QUESTION || code === HASH || (isHost && code === SLASH)) return at;
+  }
+  return limit;
 }
 
 export function toSourceKey(text: string | null): string {

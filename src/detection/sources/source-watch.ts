@@ -54,11 +54,12 @@ function emptyMemory(): SourceMemory {
   };
 }
 
+/** `withRules` also counts the addresses of each rule. */
 export function createSourceWatch(
-  policy: SourcePolicy = {},
+  { withRules, ...policy }: SourcePolicy & { readonly withRules?: boolean } = {},
   { histories, usual, ...before }: SourceMemory = emptyMemory(),
 ): SourceWatch {
-  const counter = createSourceCounter();
+  const counter = createSourceCounter({ withRules });
   const thresholds = new Map<SourceKind, Thresholds>();
   let { firstMinute, nextMinute: next } = before;
   let episode: SourceEpisode | null = null;
