@@ -1,6 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { StoredSources } from "../../src/model/stored-sources.ts";
-import type { Queryable } from "../client.ts";
+import type { Database, Queryable } from "../client.ts";
+import { runPrepared, toPrepared } from "../postgres/prepared.ts";
 import { wafEvents } from "../schema/waf-events.ts";
 
 type SourceKind = StoredSources["kind"];
@@ -8,49 +9,25 @@ type SourceKind = StoredSources["kind"];
 export interface StoredSourceEvent {
   /** Since the epoch. */
   readonly minute: number;
-  readonly ruleId: string | null;
-  readonly ip: string | null;
-  readonly asn: string | null;
-  readonly country: string | null;
-  readonly ja4: string | null;
-  readonly ua: string | null;
-  readonly url: string | null;
+  /** Empty if a value is not known. */
+  readonly ruleId: string;
+  readonly ip: string;
+  readonly asn: string;
+  readonly country: string;
+  readonly ja4: string;
+  readonly ua: string;
+  readonly url: string;
 }
 
-/** Minutes of the first statement, and the most events that are read of them. More of a flood would not change its counts. */
+/** The first span that is read of a longer one, and the most events of a span. More of a flood would not change its counts. */
+const FIRST_SLICE = 30;
 const SLICE_MINUTES = 5;
 export const SLICE_EVENTS = 100_000;
 const LONGEST_SLICE = 120;
 /** A slice with fewer events than this makes the next one longer. */
 const FEW_EVENTS = 2_000;
 
-const MINUTE = sql`floor(date_part('epoch', occurred_at) / 60)::integer as minute`;
-/** The fields that the series count. A person who was erased has no address. */
-const COUNTED = sql`${MINUTE}, left(rule_id, 300) as "ruleId", nullif(left(ip, 300), 'erased') as ip, left(asn, 300) as asn,
-  left(ja4, 300) as ja4, left(ua, 300) as ua, left(url, 1024) as url`;
-
-/** Yields the events of the minutes [from, to) in the order of time, with what the source series read of them. */
-export async function* readSourceEvents(
-  db: Queryable,
-  { zoneId, from, to }: { zoneId: number; from: number; to: number },
-): AsyncGenerator<readonly StoredSourceEvent[]> {
-  let minutes = SLICE_MINUTES;
-  for (let start = from; start < to; ) {
-    const end = Math.min(start + minutes, to);
-    const { rows } = await db.execute<StoredSourceEvent & Record<string, unknown>>(sql`
-      select ${COUNTED}, left(country, 300) as country
-      from ${wafEvents} where zone_id = ${zoneId}
-        and occurred_at >= to_timestamp(${start}::float8 * 60) and occurred_at < to_timestamp(${end}::float8 * 60)
-      order by occurred_at limit ${SLICE_EVENTS}`);
-    if (rows.length >= SLICE_EVENTS && minutes > SLICE_MINUTES) {
-      minutes = SLICE_MINUTES;
-      continue;
-    }
-    if (rows.length > 0) yield rows;
-    start = end;
-    minutes = rows.length < FEW_EVENTS ? Math.min(4 * minutes, LONGEST_SLICE) : SLICE_MINUTES;
-  }
-}
+const MINUTE = sql`floor(date_part('epoch', occurred_at) / 60)::integer`;
 
 /** A part of a zone's time. Minutes are numbered since the epoch; `to` is exclusive. */
 export interface ZoneMinutes {
@@ -59,49 +36,147 @@ export interface ZoneMinutes {
   readonly to: number;
 }
 
-export type CountedSourceEvent = Omit<StoredSourceEvent, "country">;
+/** Yields the events of the minutes [from, to) in the order of time, with what the source series read of them. */
+export async function* readSourceEvents(
+  db: Queryable,
+  { zoneId, from, to }: ZoneMinutes,
+): AsyncGenerator<readonly StoredSourceEvent[]> {
+  let minutes = FIRST_SLICE;
+  for (let start = from; start < to; ) {
+    const end = Math.min(start + minutes, to);
+    const slice = [{ zoneId, from: start, to: end }];
+    const { rows } = await db.execute<EventColumns>(selectEvents(toAsked(slice), SLICE_EVENTS));
+    const events = rows[0] && (toEvents(rows[0]) ?? (await readWithoutSeparator(db, slice, SLICE_EVENTS))[0]);
+    const count = events?.length ?? 0;
+    if (count >= SLICE_EVENTS && minutes > SLICE_MINUTES) {
+      minutes = SLICE_MINUTES;
+      continue;
+    }
+    if (events !== undefined && count > 0) yield events;
+    start = end;
+    minutes = count < FEW_EVENTS ? Math.min(4 * minutes, LONGEST_SLICE) : SLICE_MINUTES;
+  }
+}
 
 /**
  * Returns the events of many zones, each in the order of time, with one statement. Returns null for a zone that has
  * `limit` events or more.
  */
 export async function readEventsOfZones(
+  { db, pool }: Pick<Database, "db" | "pool">,
+  zones: readonly ZoneMinutes[],
+  limit: number,
+): Promise<ReadonlyMap<number, readonly StoredSourceEvent[] | null>> {
+  const values = [...toColumns(zones), limit];
+  const rows = await runPrepared<EventColumns>(pool, { ...PREPARED, values });
+  const found = new Map<number, readonly StoredSourceEvent[] | null>();
+  for (const row of rows) {
+    const zone = zones.filter(({ zoneId }) => zoneId === row.zoneId);
+    const events = toEvents(row) ?? (await readWithoutSeparator(db, zone, limit))[0] ?? [];
+    found.set(row.zoneId, events.length >= limit ? null : events);
+  }
+  return found;
+}
+
+/** Between the values of a column. Hardly any text holds this control character. */
+const SEPARATOR = "\x1f";
+
+/** The events of a part: of each column the values of all events, one after the other. */
+interface EventColumns extends Record<string, unknown> {
+  readonly zoneId: number;
+  readonly total: number;
+  readonly minutes: string;
+  readonly ruleId: string;
+  readonly ip: string;
+  readonly asn: string;
+  readonly country: string;
+  readonly ja4: string;
+  readonly ua: string;
+  readonly url: string;
+}
+
+/** A row per event would take the driver and the server several times as long. */
+function selectEvents(asked: SQL, limit: number | SQL, toValue = (value: SQL) => value): SQL {
+  const values = (column: string, maxChars = 300) => {
+    const [value, max] = [sql.raw(column), sql.raw(String(maxChars))];
+    // `left` counts all characters of a text, which would take longer than everything else.
+    const cut = sql`case when octet_length(${value}) > ${max} then left(${value}, ${max}) else ${value} end`;
+    return sql`string_agg(coalesce(${toValue(cut)}, ''), E'\\x1f')`;
+  };
+  return sql`
+    select asked.zone_id as "zoneId", e.* from ${asked}
+    cross join lateral (
+      select count(*)::integer as total,
+        string_agg(${MINUTE}::text, E'\\x1f') as minutes,
+        ${values("rule_id")} as "ruleId", ${values("ip")} as ip, ${values("asn")} as asn, ${values("country")} as country,
+        ${values("ja4")} as ja4, ${values("ua")} as ua, ${values("url", 1_024)} as url
+      from (
+        select occurred_at, rule_id, ip, asn, country, ja4, ua, url from ${wafEvents}
+        where zone_id = asked.zone_id and ${IN_ASKED} order by occurred_at limit ${limit}) found) e
+    where e.total > 0`;
+}
+
+/** Reads parts that have a value with a separator, which somebody who attacks can send. */
+async function readWithoutSeparator(
   db: Queryable,
   zones: readonly ZoneMinutes[],
   limit: number,
-): Promise<ReadonlyMap<number, readonly CountedSourceEvent[] | null>> {
-  const { rows } = await db.execute<CountedSourceEvent & { zoneId: number }>(sql`
-    select asked.zone_id as "zoneId", e.* from ${toAsked(zones)}
-    cross join lateral (
-      select ${COUNTED} from ${wafEvents} where zone_id = asked.zone_id and ${IN_ASKED}
-      order by occurred_at limit ${limit}) e`);
-  const found = Map.groupBy(rows, ({ zoneId }) => zoneId);
-  return new Map(
-    zones.map(({ zoneId }) => {
-      const events = found.get(zoneId) ?? [];
-      return [zoneId, events.length >= limit ? null : events];
-    }),
-  );
+): Promise<StoredSourceEvent[][]> {
+  const toValue = (value: SQL) => sql`replace(${value}, E'\\x1f', ' ')`;
+  const { rows } = await db.execute<EventColumns>(selectEvents(toAsked(zones), limit, toValue));
+  return rows.map((row) => toEvents(row) ?? []);
 }
 
-/** Returns how many events each part has, in the same order. */
-export async function countEventsOfZones(db: Queryable, zones: readonly ZoneMinutes[]): Promise<number[]> {
-  const { rows } = await db.execute<{ total: number }>(sql`
-    select e.total from ${toAsked(zones)}
-    cross join lateral (
-      select count(*)::integer as total from ${wafEvents} where zone_id = asked.zone_id and ${IN_ASKED}) e
-    order by asked.place`);
-  return rows.map(({ total }) => total);
+/** Returns null if a value holds a separator. */
+function toEvents({ total, minutes, ...columns }: EventColumns): StoredSourceEvent[] | null {
+  const split = (column: string) => column.split(SEPARATOR);
+  const [rules, ips, asns] = [split(columns.ruleId), split(columns.ip), split(columns.asn)];
+  const [countries, ja4s, uas, urls] = [
+    split(columns.country),
+    split(columns.ja4),
+    split(columns.ua),
+    split(columns.url),
+  ];
+  if ([rules, ips, asns, countries, ja4s, uas, urls].some(({ length }) => length !== total)) return null;
+  return split(minutes).map((minute, i) => ({
+    minute: Number(minute),
+    ruleId: rules[i] as string,
+    // A person who was erased has no address.
+    ip: ips[i] === "erased" ? "" : (ips[i] as string),
+    asn: asns[i] as string,
+    country: countries[i] as string,
+    ja4: ja4s[i] as string,
+    ua: uas[i] as string,
+    url: urls[i] as string,
+  }));
+}
+
+function toColumns(zones: readonly ZoneMinutes[]): number[][] {
+  return [zones.map(({ zoneId }) => zoneId), zones.map(({ from }) => from), zones.map(({ to }) => to)];
 }
 
 function toAsked(zones: readonly ZoneMinutes[]): SQL {
-  const column = (read: (one: ZoneMinutes) => number) => sql.param(zones.map(read));
-  return sql`unnest(${column(({ zoneId }) => zoneId)}::integer[], ${column(({ from }) => from)}::float8[],
-    ${column(({ to }) => to)}::float8[]) with ordinality as asked(zone_id, from_minute, to_minute, place)`;
+  const [zoneIds, from, to] = toColumns(zones);
+  return askedOf(sql.param(zoneIds), sql.param(from), sql.param(to));
+}
+
+type Parameter = ReturnType<typeof sql.param> | ReturnType<typeof sql.placeholder>;
+
+function askedOf(zoneIds: Parameter, from: Parameter, to: Parameter): SQL {
+  return sql`unnest(${zoneIds}::integer[], ${from}::float8[], ${to}::float8[])
+    as asked(zone_id, from_minute, to_minute)`;
 }
 
 const IN_ASKED = sql`occurred_at >= to_timestamp(asked.from_minute * 60)
   and occurred_at < to_timestamp(asked.to_minute * 60)`;
+
+const PREPARED = toPrepared(
+  "source-events",
+  selectEvents(
+    askedOf(sql.placeholder("zones"), sql.placeholder("from"), sql.placeholder("to")),
+    sql`${sql.placeholder("limit")}::integer`,
+  ),
+);
 
 /** SQL for the field by which a series names its sources, as the source series read it. */
 const KEY_COLUMNS = {
@@ -147,7 +222,7 @@ export async function readFirstEventMinutes(
   const { rows } = await db.execute<{ zoneId: number; minute: number }>(sql`
     select asked.zone_id as "zoneId", e.minute from unnest(${sql.param(zoneIds)}::integer[]) as asked(zone_id)
     cross join lateral (
-      select ${MINUTE} from ${wafEvents}
+      select ${MINUTE} as minute from ${wafEvents}
       where zone_id = asked.zone_id and occurred_at >= to_timestamp(${from}::float8 * 60)
       order by occurred_at limit 1) e`);
   return new Map(rows.map(({ zoneId, minute }) => [zoneId, minute]));
@@ -171,20 +246,4 @@ export async function readRuleAddresses(
       and ip not in ('', 'erased')
     limit ${limit}`);
   return rows.map(({ ip }) => ip);
-}
-
-/** Returns how many events of the minutes from `from` on the roll-up has counted, by zone and minute. */
-export async function readMinuteTotals(
-  db: Queryable,
-  from: number,
-): Promise<ReadonlyMap<number, ReadonlyMap<number, number>>> {
-  const { rows } = await db.execute<{ zoneId: number; minute: number; total: number }>(sql`
-    select zone_id as "zoneId", (extract(epoch from starts_at) / 60)::integer as minute, sum(total)::integer as total
-    from rule_buckets where width = 60 and starts_at >= to_timestamp(${from}::float8 * 60) group by 1, 2`);
-  const zones = new Map<number, Map<number, number>>();
-  for (const { zoneId, minute, total } of rows) {
-    const minutes = zones.get(zoneId) ?? new Map<number, number>();
-    zones.set(zoneId, minutes.set(minute, total));
-  }
-  return zones;
 }

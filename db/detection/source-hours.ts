@@ -62,12 +62,15 @@ function toSourceHour(text: string): SourceHour {
   };
 }
 
-/** Returns the zones that have hours to count again. */
-export async function readStaleZones(db: Queryable, fromHour: number): Promise<number[]> {
-  const { rows } = await db.execute<{ zoneId: number }>(sql`
-    select distinct zone_id as "zoneId" from source_hours
-    where is_stale and starts_at >= to_timestamp(${fromHour}::float8 * 3600)`);
-  return rows.map(({ zoneId }) => zoneId);
+/** Returns how many events are stored of hours, in the same order. Whoever stores an event counts it. */
+export async function readStoredCounts(db: Queryable, hours: readonly ZoneHourKey[]): Promise<number[]> {
+  const { rows } = await db.execute<{ events: number }>(sql`
+    select coalesce(w.stored_count, 0) as events
+    from unnest(${sql.param(hours.map(({ zoneId }) => zoneId))}::integer[],
+      ${sql.param(hours.map(({ hour }) => hour))}::integer[]) with ordinality as asked(zone_id, hour, place)
+    left join coverage_windows w on w.zone_id = asked.zone_id and w.starts_at = to_timestamp(asked.hour::float8 * 3600)
+    order by place`);
+  return rows.map(({ events }) => events);
 }
 
 /** Returns a text for each zone that changes when an hour of [fromHour, toHour) was counted again. */

@@ -140,11 +140,3 @@ export async function listErasures(db: Queryable, limit: number): Promise<Listed
     from erasures order by id desc limit ${limit}`);
   return rows;
 }
-
-/** Returns a text that changes when an erasure begins, is extended or ends. */
-export async function readErasureState(db: Queryable): Promise<string> {
-  const { rows } = await db.execute<{ state: string }>(
-    sql`select concat_ws('/', max(id), max(until_at), count(ended_at), max(ended_at)) as state from erasures`,
-  );
-  return rows[0]?.state ?? "";
-}

@@ -173,7 +173,7 @@ export async function compareSourceHours(
 }
 
 /** Returns the minutes whose events an hour's windows count: [from, to). */
-export function minutesOfHour(hour: number): { from: number; to: number } {
+function minutesOfHour(hour: number): { from: number; to: number } {
   return { from: hour * 60 - LONGEST_WINDOW + 1, to: (hour + 1) * 60 };
 }
 

@@ -1,4 +1,4 @@
-import type { CountedSourceEvent } from "../../db/detection/source-events.ts";
+import type { StoredSourceEvent } from "../../db/detection/source-events.ts";
 import type { AddressPeaks, CountedSourceHour } from "../../db/detection/source-hours.ts";
 import { SOURCE_KINDS, type SourceKind } from "../../src/detection/sources/source-kinds.ts";
 import {
@@ -13,9 +13,9 @@ import {
   putHour,
   slotOf,
 } from "../../src/detection/thresholds/hour-history.ts";
-import { LONGEST_WINDOW, WINDOW_COUNT } from "../../src/detection/thresholds/windows.ts";
+import { WINDOW_COUNT } from "../../src/detection/thresholds/windows.ts";
 import type { KnownSources } from "../../src/model/known-source.ts";
-import { type CountedHours, type HourPolicy, minutesOfHour } from "./count-source-hours.ts";
+import { type CountedHours, type HourPolicy } from "./count-source-hours.ts";
 
 /** Minutes of which the numbers of taken events are kept: an hour and the windows that reach into it. */
 const KEPT_MINUTES = 4 * 60;
@@ -33,7 +33,7 @@ export interface KeptWatch {
   readonly counted: Set<number>;
   /** The minute of the zone's first event; null without any. */
   readonly firstMinute: number | null;
-  /** The first hour of which every window is counted by this watch. */
+  /** The first hour that this watch has counted together with the hour before it, into which its windows reach. */
   readonly firstWhole: number;
   /** The next minute to read. */
   next: number;
@@ -84,7 +84,7 @@ export function createKeptWatch(
     histories: memory.histories,
     counted: new Set(),
     firstMinute: hours.firstMinute,
-    firstWhole: Math.ceil((next + LONGEST_WINDOW - 1) / 60),
+    firstWhole: Math.ceil(next / 60) + 1,
     next,
     taken: new Map(),
     ended: [],
@@ -140,7 +140,7 @@ function remember(
 /** Takes events in the order of time. Returns the episodes that ended. */
 export function takeEvents(
   one: KeptWatch,
-  events: readonly CountedSourceEvent[],
+  events: readonly StoredSourceEvent[],
   { judgeFrom, isCut }: { judgeFrom: number; isCut: boolean },
 ): PastSourceEpisode[] {
   const ended: PastSourceEpisode[] = [];
@@ -181,6 +181,7 @@ export function takeEndedHours(one: KeptWatch): EndedHours {
       return [...one.histories[kind].peaks.subarray(slot, slot + WINDOW_COUNT)];
     }),
     events: countTaken(one, hour),
+    eventsBefore: countTaken(one, hour - 1),
   }));
   one.ended = one.ended.filter((hour) => !isStorable(hour) && hour * 60 > one.next - KEPT_MINUTES);
   const isAttacked = [...one.policy.attackHours].some((hour) => hours.some((ended) => ended.hour === hour));
@@ -192,16 +193,16 @@ export function takeEndedHours(one: KeptWatch): EndedHours {
 
 export interface EndedHours {
   readonly hours: readonly (Omit<CountedSourceHour, "marks"> & {
-    /** The events of the hour and of its windows that the watch has taken. */
+    /** The events of the hour, and of the hour before, that the watch has taken. */
     readonly events: number;
+    readonly eventsBefore: number;
   })[];
   readonly addresses: readonly AddressPeaks[];
 }
 
 function countTaken({ taken }: KeptWatch, hour: number): number {
-  const { from, to } = minutesOfHour(hour);
   let sum = 0;
-  for (const [minute, events] of taken) if (minute >= from && minute < to) sum += events;
+  for (let minute = hour * 60; minute < (hour + 1) * 60; minute += 1) sum += taken.get(minute) ?? 0;
   return sum;
 }
 

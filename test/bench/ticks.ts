@@ -61,8 +61,10 @@ function fill({ zones, perMinute }: TicksBenchOptions): string[] {
     `insert into rule_buckets (zone_id, rule_id, width, starts_at, total, blocked, logged, challenged, other)
      select zone_id, rule_id, 60, date_trunc('minute', occurred_at), count(*), count(*), 0, 0, 0
      from waf_events group by 1, 2, 4`,
-    `insert into coverage_windows (zone_id, starts_at, searched_through, state)
-     select zone, to_timestamp(second), to_timestamp(second + 7200), 'open' from ${each}, ${hours}`,
+    `insert into coverage_windows (zone_id, starts_at, searched_through, state, stored_count)
+     select zone, to_timestamp(second), to_timestamp(second + 7200), 'open', coalesce(events, 0) from ${each} cross join ${hours}
+     left join (select zone_id, date_trunc('hour', occurred_at) as starts_at, count(*) as events from waf_events group by 1, 2) e
+       on e.zone_id = zone and e.starts_at = to_timestamp(second)`,
     `insert into source_hours (zone_id, starts_at, is_stale, peaks)
      select zone, to_timestamp(second), false, (select array_agg((random() * 9)::int + g * 0) from generate_series(1, 15) as g where zone > 0)
      from ${each}, ${hours} where second < ${now - (now % 3_600)}`,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { readRaisableSpikes } from "../../db/alerting/alerts.ts";
-import { readFirstSeen } from "../../db/detection/source-events.ts";
+import { readEventsOfZones, readFirstSeen, readSourceEvents } from "../../db/detection/source-events.ts";
 import { ensurePartitions } from "../../db/postgres/partitions.ts";
 import { compareSourceHours } from "../../jobs/detection/count-source-hours.ts";
 import { backtestCommand } from "../../src/cli/backtest/backtest.ts";
@@ -283,4 +283,24 @@ test("the first event of a source is found by its IPv6 network, and by its path 
   expect(await find("rules_per_ip", "2001:db8:1:2::/64")).toBe(ATTACK + 1);
   expect(await find("ips_per_url", "/login")).toBe(ATTACK + 1);
   expect(await find("ips_per_url", "/lo%")).toBeNull();
+});
+
+test("a value that holds the separator of a read moves no other value to another event", async () => {
+  const hostile = { ua: "one\x1ftwo\nthree", url: "/a\x1f\x1f", ip: "198.51.100.1" };
+  const long = { ua: "ü".repeat(500), url: `/${"x".repeat(2_000)}`, ip: "erased" };
+  await world.keep([
+    eventAt(ATTACK, "hostile", { ...hostile, asn: null }),
+    eventAt(ATTACK + 1, "plain", { ip: "198.51.100.2", ua: "browser", asn: "AS64500", ja4: "t13d" }),
+    eventAt(ATTACK + 2, "long", long),
+  ]);
+  const span = { zoneId: ZONE, from: ATTACK, to: ATTACK + 3 };
+  const expected = [
+    { minute: ATTACK, ip: "198.51.100.1", ua: "one two\nthree", url: "/a  ", asn: "", ja4: "" },
+    { minute: ATTACK + 1, ip: "198.51.100.2", ua: "browser", url: "", asn: "AS64500", ja4: "t13d" },
+    { minute: ATTACK + 2, ip: "", ua: "ü".repeat(300), url: `/${"x".repeat(1_023)}`, asn: "", ja4: "" },
+  ];
+  expect((await readEventsOfZones(database, [span], 10)).get(ZONE)).toMatchObject(expected);
+  for await (const slice of readSourceEvents(database.db, span)) expect(slice).toMatchObject(expected);
+  // The zone has more events than the statement may read.
+  expect((await readEventsOfZones(database, [span], 3)).get(ZONE)).toBeNull();
 });

@@ -1,0 +1,116 @@
+import {
+  readEventsOfZones,
+  readSourceEvents,
+  SLICE_EVENTS,
+  type StoredSourceEvent,
+} from "../../db/detection/source-events.ts";
+import { readSourceUsual } from "../../db/detection/source-hours.ts";
+import type { PastSourceEpisode } from "../../src/detection/sources/source-watch.ts";
+import { toSourceEpisode } from "../../src/detection/sources/stored-sources.ts";
+import { ENOUGH_DAYS, USUAL_DAYS } from "../../src/detection/sources/usual-rules.ts";
+import { toUsualRules } from "./count-source-hours.ts";
+import { closeUntil, type KeptWatch, takeEvents } from "./kept-watch.ts";
+import { attempt, type Pass } from "./source-pass.ts";
+import type { DueZone, SourceTick } from "./source-tick.ts";
+import { storeSourceEpisodes } from "./store-source-episodes.ts";
+
+const MINUTES_PER_DAY = 1_440;
+/** About so many events are read with one statement, and at most so many of a zone. Larger zones are read by themselves. */
+const EVENTS_PER_READ = 20_000;
+const EVENTS_PER_ZONE = 5_000;
+
+/** Feeds the watches of zones with the events of their new minutes, many zones per statement, and judges them. */
+export async function judgeZones(pass: Pass, zones: readonly DueZone[], isNew = false): Promise<void> {
+  const spans = zones.flatMap((zone): JudgedSpan[] => {
+    const one = pass.kept.get(zone.zoneId);
+    if (one === undefined) return [];
+    const hourEnd = (Math.floor(one.next / 60) + 1) * 60;
+    const to = isNew ? zone.through : Math.min(zone.through, hourEnd);
+    if (to < zone.through) pass.isDone = false;
+    return [{ zone, one, zoneId: zone.zoneId, from: one.next, to }];
+  });
+  await learnUsual(pass, spans);
+  for (const batch of toReads(pass.tick, spans)) {
+    const unread = batch.filter(({ from, to }) => from < to);
+    const found =
+      unread.length === 0 ? null : await readEventsOfZones(pass.deps.database, unread, EVENTS_PER_ZONE);
+    for (const span of batch)
+      await attempt(pass, [span.zone], () => judgeSpan(pass, span, found?.get(span.zoneId)));
+  }
+}
+
+/** Divides spans so that each part has about as many events as one statement reads. */
+function toReads({ totals }: SourceTick, spans: readonly JudgedSpan[]): JudgedSpan[][] {
+  const reads: JudgedSpan[][] = [];
+  let left = 0;
+  for (const span of spans) {
+    const minutes = [...(totals.get(span.zoneId)?.values() ?? [])];
+    const perMinute = minutes.reduce((sum, total) => sum + total, 0) / Math.max(minutes.length, 1);
+    const events = Math.min(perMinute * (span.to - span.from), EVENTS_PER_ZONE) + 1;
+    if (left < events) {
+      reads.push([]);
+      left = EVENTS_PER_READ;
+    }
+    reads.at(-1)?.push(span);
+    left -= events;
+  }
+  return reads;
+}
+
+interface JudgedSpan {
+  readonly zone: DueZone;
+  readonly one: KeptWatch;
+  readonly zoneId: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Judges one zone. `events` is null if they were too many to be read with those of others. */
+async function judgeSpan(
+  pass: Pass,
+  span: JudgedSpan,
+  events: readonly StoredSourceEvent[] | null = [],
+): Promise<void> {
+  const { zone, one, zoneId, from, to } = span;
+  const judgeFrom = Math.max(pass.tick.span.firstTested, zone.judged);
+  // The row is the truth: a replica that was faster may have judged minutes that are not judged again here.
+  one.watch.resume(zone.row === undefined ? null : toSourceEpisode(zone.row));
+  const ended: PastSourceEpisode[] = [];
+  if (events !== null) ended.push(...takeEvents(one, events, { judgeFrom, isCut: false }));
+  else
+    for await (const slice of readSourceEvents(pass.deps.database.db, { zoneId, from, to }))
+      ended.push(...takeEvents(one, slice, { judgeFrom, isCut: slice.length >= SLICE_EVENTS }));
+  ended.push(...closeUntil(one, to, judgeFrom));
+  const { isShadow } = pass.tick;
+  const judged = {
+    isShadow,
+    row: zone.row,
+    known: one.known,
+    through: to,
+    ended,
+    running: one.watch.episode(),
+  };
+  if (await storeSourceEpisodes(pass.deps.database, zoneId, judged)) pass.changed += 1;
+}
+
+/** Reads what is usual for the addresses of zones whose minutes are of another day than before. */
+async function learnUsual({ deps }: Pass, spans: readonly JudgedSpan[]): Promise<void> {
+  const changed = spans.filter(({ one, from, to }) => from < to && one.usualDay !== dayOf(to - 1));
+  if (changed.length === 0) return;
+  const span = {
+    fromDay: Math.min(...changed.map(({ from }) => dayOf(from))) - USUAL_DAYS,
+    toDay: Math.max(...changed.map(({ to }) => dayOf(to - 1))),
+    atLeast: ENOUGH_DAYS,
+  };
+  const zoneIds = changed.map(({ zoneId }) => zoneId);
+  const rows = await readSourceUsual(deps.database.db, zoneIds, span);
+  const found = Map.groupBy(rows, ({ zoneId }) => zoneId);
+  for (const { one, zoneId, to } of changed) {
+    one.usual = toUsualRules(found.get(zoneId) ?? []);
+    one.usualDay = dayOf(to - 1);
+  }
+}
+
+function dayOf(minute: number): number {
+  return Math.floor(minute / MINUTES_PER_DAY);
+}

@@ -1,0 +1,159 @@
+import type { Database } from "../../db/client.ts";
+import { listKnownSources, toKnownSource } from "../../db/detection/known-sources.ts";
+import {
+  readSourceState,
+  toMinuteTotals,
+  toOldHours,
+  toRecentHours,
+  type ZoneState,
+} from "../../db/detection/source-state.ts";
+import {
+  readAttacks,
+  readOpenSources,
+  readRecentClosings,
+  type SpikeRow,
+} from "../../db/detection/spikes.ts";
+import { toAttackHours } from "../../src/detection/backtest/attack-hours.ts";
+import type { SourceMode } from "../../src/detection/detection-settings.ts";
+import { spanOfTick, type TickSpan } from "../../src/detection/plan-tick.ts";
+import { LONGEST_WINDOW } from "../../src/detection/thresholds/windows.ts";
+import { viewZone, type ZoneHour } from "../../src/detection/zone-view.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { createKnownSources, type KnownSource, type KnownSources } from "../../src/model/known-source.ts";
+import { SOURCES_RULE } from "../../src/model/stored-sources.ts";
+import { firstHourOf, type HourPolicy } from "./count-source-hours.ts";
+
+/** Hours whose coverage may change from tick to tick. Older ones are read again only when they have changed. */
+const RECENT_HOURS = 3;
+
+export interface ReadTickDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  /** Returns the configured mode, which may change while the service runs. */
+  readonly sourceMode: () => SourceMode;
+  /** Returns the known sources of the configuration file. The database holds others. */
+  readonly knownSources: () => readonly KnownSource[];
+}
+
+/** The rows that all zones of a tick share. */
+export interface SourceTick {
+  readonly isShadow: boolean;
+  readonly span: TickSpan;
+  /** Changes with every erasure. */
+  readonly erasures: string;
+  /** Zones that have hours to count from their events. */
+  readonly stale: readonly number[];
+  readonly covered: ReadonlyMap<number, readonly ZoneHour[]>;
+  readonly open: ReadonlyMap<number, SpikeRow>;
+  readonly closings: ReadonlyMap<number, number>;
+  readonly attacks: ReadonlyMap<number, Parameters<typeof toAttackHours>[0]>;
+  readonly totals: ReadonlyMap<number, ReadonlyMap<number, number>>;
+  readonly known: readonly KnownSource[];
+}
+
+/** A zone with minutes to judge. */
+export interface DueZone {
+  readonly zoneId: number;
+  readonly through: number;
+  readonly nowHour: number;
+  /** Minutes before this were judged. */
+  readonly judged: number;
+  readonly row: SpikeRow | undefined;
+  readonly known: KnownSources;
+  readonly policy: HourPolicy;
+}
+
+/** The older hours of zones, as they were last read. */
+export type OldHours = Map<number, { readonly text: string | null; readonly hours: readonly ZoneHour[] }>;
+
+/** Reads what a pass needs. Of the passes of one minute, the first reads what is the same for all. */
+export async function readTick(
+  deps: ReadTickDeps,
+  oldHours: OldHours,
+  before: SourceTick | null,
+): Promise<SourceTick> {
+  const { database } = deps;
+  const { db } = database;
+  const span = spanOfTick(deps.clock());
+  const { oldestMs, nowMs, firstTested, firstMinute, endMinute } = span;
+  const closedAfterMs = firstMinute * MINUTE_MS;
+  const nowHour = Math.floor(nowMs / HOUR_MS);
+  const isSameMinute = before?.span.endMinute === endMinute;
+  const state = await readSourceState(database, {
+    closedAfterMs,
+    coveredAfterMs: isSameMinute ? nowMs : oldestMs,
+    nowMs,
+    recentHour: nowHour - RECENT_HOURS + 1,
+    staleFromHour: firstHourOf(nowHour),
+    fromMinute: isSameMinute ? endMinute : firstTested,
+    toMinute: endMinute,
+  });
+  const isSources = ({ ruleId }: { ruleId: string }) => ruleId === SOURCES_RULE;
+  const open = state.hasOpen ? await readOpenSources(db) : [];
+  const closings = state.hasClosed ? (await readRecentClosings(db, closedAfterMs)).filter(isSources) : [];
+  const spikes = {
+    erasures: state.erasures,
+    stale: state.stale,
+    open: new Map(open.map((row) => [row.zoneId, row])),
+    closings: new Map(closings.map(({ zoneId, closedAtMs }) => [zoneId, closedAtMs])),
+  };
+  if (isSameMinute) return { ...before, ...spikes };
+  const attacks = state.hasAttacks ? (await readAttacks(db, { afterMs: oldestMs })).filter(isSources) : [];
+  const stored = state.hasKnown ? (await listKnownSources(db)).map(toKnownSource) : [];
+  return {
+    ...spikes,
+    isShadow: deps.sourceMode() === "shadow",
+    span,
+    covered: new Map(state.zones.map((zone) => [zone.zoneId, toHours(zone, oldHours)])),
+    attacks: Map.groupBy(attacks, ({ zoneId }) => zoneId),
+    totals: new Map(state.zones.map(({ zoneId, totals }) => [zoneId, toMinuteTotals(totals)])),
+    known: [...deps.knownSources(), ...stored],
+  };
+}
+
+function toHours({ zoneId, old, recent }: ZoneState, oldHours: OldHours): ZoneHour[] {
+  const before = oldHours.get(zoneId);
+  const known = before?.text === old ? before : { text: old, hours: toOldHours(old) };
+  oldHours.set(zoneId, known);
+  return [...known.hours, ...toRecentHours(recent)];
+}
+
+/** Returns what is to be judged of a zone; nothing if it has no new minute. */
+export function planZone(tick: SourceTick, zoneId: number): DueZone[] {
+  const { span } = tick;
+  const view = viewZone(tick.covered.get(zoneId) ?? [], span.nowMs);
+  const through = testableThrough(span, view.isTestable);
+  if (!view.isReady || through === null) return [];
+  const attackHours = toAttackHours(tick.attacks.get(zoneId) ?? []);
+  const row = tick.open.get(zoneId);
+  const closedAt = Math.ceil((tick.closings.get(zoneId) ?? 0) / MINUTE_MS);
+  return [
+    {
+      zoneId,
+      through,
+      nowHour: Math.floor((through - 1) / 60),
+      judged: row === undefined ? closedAt : Math.floor(row.judgedThrough.getTime() / MINUTE_MS),
+      row,
+      known: createKnownSources(tick.known, { zoneId, nowMs: span.nowMs }),
+      policy: {
+        isUnknownHour: view.isUnknownHour,
+        attackHours,
+        fingerprint: [view.fingerprint, ...attackHours].join(),
+      },
+    },
+  ];
+}
+
+/** Returns the end of the judgeable minutes of the tick that follow one another; null if there is none. */
+function testableThrough({ firstTested, endMinute }: TickSpan, isTestable: (minute: number) => boolean) {
+  let through: number | null = null;
+  for (let minute = firstTested; minute < endMinute; minute += 1)
+    if (isTestable(minute)) through = minute + 1;
+  return through;
+}
+
+/** Returns the first minute that a new watch reads. */
+export function firstToRead({ span }: SourceTick): number {
+  return span.firstTested - LONGEST_WINDOW + 1;
+}
