@@ -5,6 +5,7 @@ import { WINDOWS } from "../thresholds/windows.ts";
 import type { Leader } from "./distinct-members.ts";
 import type { SourceMinute } from "./source-counter.ts";
 import { SOURCE_KINDS, SOURCE_Z, type SourceKind } from "./source-kinds.ts";
+import { floorOf } from "./source-thresholds.ts";
 
 /** An episode ends when no series has fired for this many minutes. */
 const QUIET_MINUTES = 30;
@@ -80,8 +81,8 @@ function judgeSeries(
   since: number,
 ): SourceFinding[] {
   const { excess, leaders } = counts[kind];
-  // The longest window counts the most, so a minute without it needs no thresholds.
-  if ((excess[2] as number) === 0 && (excess[0] as number) === 0) return [];
+  // Thresholds take longer than counting, and most minutes of most zones need none.
+  if (excess.every((count) => count < floorOf(kind))) return [];
   const finding = judgeMinute(excess, thresholdsOf(kind));
   const leader: Leader | null | undefined = finding && leaders[WINDOWS.indexOf(finding.windowMinutes)];
   if (finding === null || !leader) return [];

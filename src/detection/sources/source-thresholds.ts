@@ -22,6 +22,11 @@ export interface SourcePolicy {
   readonly isUnknownHour?: (hour: number) => boolean;
 }
 
+/** Returns the count below which a series never fires. */
+export function floorOf(kind: SourceKind): number {
+  return kind === "rules_per_ip" ? RULES_FLOOR : ADDRESSES_FLOOR;
+}
+
 /**
  * Returns the thresholds of a series for the minutes of an hour. It is the guard of the rules without the record and
  * the clumps, which are for events. `usual` is the expected largest count.
@@ -33,7 +38,7 @@ export function computeSourceThresholds(
   { extraZ = 0, isUnknownHour = () => false }: SourcePolicy = {},
 ): Thresholds {
   const z = SOURCE_Z[kind] + extraZ;
-  const floor = kind === "rules_per_ip" ? RULES_FLOOR : ADDRESSES_FLOOR;
+  const floor = floorOf(kind);
   const found = computeThresholds(history, hour, { z, floor, isUnknownHour, isSteady: true });
   for (let i = 0; i < WINDOW_COUNT; i += 1) {
     found.usual[i] = Math.max(Math.exp(found.level[i] as number) - 1, 0);
