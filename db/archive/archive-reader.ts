@@ -62,7 +62,8 @@ interface Statement {
 export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReader {
   const { duckdb, storage, scratch, timeoutMs } = options;
   /** Hash by path: a file of the same name with other content is another file. */
-  const checked = new LRUCache<string, string>({ max: MOST_CHECKED });
+  // A limit on sizes of 1, because with `max` lru-cache allocates room for all of them at once.
+  const checked = new LRUCache<string, string>({ maxSize: MOST_CHECKED, sizeCalculation: () => 1 });
   const damaged = new Set<string>();
   const pathOf = (file: ArchiveFile) => locateFile(storage, file);
 
