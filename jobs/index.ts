@@ -38,7 +38,7 @@ import { createWalkDaysJob } from "./ingest/walk-days.ts";
 import { createEraseLeftoversJob } from "./privacy/erase-leftovers.ts";
 import { createPseudonymiseIpsJob } from "./privacy/pseudonymise-ips.ts";
 import { createManagePartitionsJob } from "./service/manage-partitions.ts";
-import { createRunRequestedJob, type ExecuteRun } from "./service/run-requested.ts";
+import { createRunJobs, type ExecuteRun } from "./service/run-requested.ts";
 import { createSendHeartbeatJob, type Heartbeat } from "./service/send-heartbeat.ts";
 import { createSweepJob } from "./service/sweep.ts";
 
@@ -142,7 +142,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     ...(archive === null
       ? []
       : [createArchiveDaysJob({ ...deps, archive, settledAfterMs: settings.archiveAfterMs })]),
-    ...(executeRun === null ? [] : [createRunRequestedJob({ ...deps, executeRun })]),
+    ...(executeRun === null ? [] : createRunJobs({ ...deps, executeRun })),
     createDetectSpikesJob({ ...deps, afterSpikes }),
     createDetectSourcesJob({ ...deps, afterSpikes }),
     createFetchAdviceJob({

@@ -13,8 +13,8 @@ import {
 } from "drizzle-orm/pg-core";
 
 /**
- * Backfills and verifications that a person started over the API. Written by the API and by run-requested. A row without
- * an end is unfinished work.
+ * Backfills and verifications that a person started over the API. Written by the API, by run-requested and by
+ * verify-archive. A row without an end is unfinished work.
  */
 export const requestedRuns = pgTable(
   "requested_runs",
@@ -33,7 +33,7 @@ export const requestedRuns = pgTable(
     percent: integer().notNull().default(0),
     /** A verification also compares a few hours id by id. */
     withIds: boolean().notNull().default(false),
-    kind: text({ enum: ["backfill", "verify"] }).notNull(),
+    kind: text({ enum: ["backfill", "verify", "verify-archive"] }).notNull(),
     requestedBy: text().notNull(),
     /** The current step, in words for people. */
     step: text(),
@@ -47,7 +47,7 @@ export const requestedRuns = pgTable(
       .on(t.kind, t.zoneId, t.fromAt, t.toAt, t.withIds)
       .where(sql`${t.endedAt} is null`),
     index("requested_runs_zone").on(t.zoneId, t.id),
-    check("requested_runs_kind", sql`${t.kind} in ('backfill', 'verify')`),
+    check("requested_runs_kind", sql`${t.kind} in ('backfill', 'verify', 'verify-archive')`),
     check("requested_runs_span", sql`${t.fromAt} < ${t.toAt}`),
   ],
 );

@@ -2,8 +2,8 @@ import { and, desc, eq, inArray, isNull, lt, or, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { requestedRuns } from "../schema/requested-runs.ts";
 
-export const RUN_KINDS = ["backfill", "verify"] as const;
-type RunKind = (typeof RUN_KINDS)[number];
+export const RUN_KINDS = ["backfill", "verify", "verify-archive"] as const;
+export type RunKind = (typeof RUN_KINDS)[number];
 
 /** The run that a person asks for. Times in epoch ms. */
 export interface WantedRun {
@@ -95,34 +95,38 @@ export async function listRuns(
 }
 
 /**
- * Returns the ids of runs without an end that are due, the oldest first. A run that failed is due after 10 s, 20 s, 40 s and
+ * Returns the runs without an end that are due, the oldest first. A run that failed is due after 10 s, 20 s, 40 s and
  * so on since its first start, and at last every ten minutes.
  */
 export async function listDueRuns(
   db: Queryable,
   { nowMs, limit }: { readonly nowMs: number; readonly limit: number },
-): Promise<number[]> {
+): Promise<Pick<RequestedRun, "id" | "kind">[]> {
   const { starts, startedAt, problem, endedAt } = requestedRuns;
   const waitSeconds = sql`least(10 * power(2, least(${starts}, 20) - 1), 600 * ${starts})`;
   const dueAt = sql`${startedAt} + ${waitSeconds} * interval '1 second'`;
-  const rows = await db
-    .select({ id: requestedRuns.id })
+  return db
+    .select({ id: requestedRuns.id, kind: requestedRuns.kind })
     .from(requestedRuns)
     .where(and(isNull(endedAt), or(isNull(problem), sql`${dueAt} <= ${new Date(nowMs)}`)))
     .orderBy(requestedRuns.id)
     .limit(limit);
-  return rows.map(({ id }) => id);
 }
 
-/** Counts a start. Returns the run, or null if it has ended or is not there. */
-export async function startRun(db: Queryable, id: number, nowMs: number): Promise<RequestedRun | null> {
+/** Counts a start. Returns the run, or null if it has ended, is of another kind, or is not there. */
+export async function startRun(
+  db: Queryable,
+  { id, kinds, nowMs }: { readonly id: number; readonly kinds: readonly RunKind[]; readonly nowMs: number },
+): Promise<RequestedRun | null> {
   const [row] = await db
     .update(requestedRuns)
     .set({
       starts: sql`${requestedRuns.starts} + 1`,
       startedAt: sql`coalesce(${requestedRuns.startedAt}, ${new Date(nowMs)})`,
     })
-    .where(and(eq(requestedRuns.id, id), isNull(requestedRuns.endedAt)))
+    .where(
+      and(eq(requestedRuns.id, id), inArray(requestedRuns.kind, [...kinds]), isNull(requestedRuns.endedAt)),
+    )
     .returning();
   return row === undefined ? null : toRun(row);
 }

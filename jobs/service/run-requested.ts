@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Database } from "../../db/client.ts";
 import { holdLease } from "../../db/postgres/hold-lease.ts";
-import { type RequestedRun, reportRun, startRun } from "../../db/service/requested-runs.ts";
+import { type RequestedRun, type RunKind, reportRun, startRun } from "../../db/service/requested-runs.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { ServiceError, toError } from "../../src/lib/errors.ts";
 import { messageOf } from "../../src/lib/message-of.ts";
@@ -9,13 +9,24 @@ import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 
 const LEASE_TTL_MS = 15_000;
 /** A backfill continues where it stopped, so it may be begun often. A verification begins anew. */
-const MOST_STARTS = { backfill: 100, verify: 4 };
+const MOST_STARTS: Readonly<Record<RunKind, number>> = { backfill: 100, verify: 4, "verify-archive": 4 };
 const REPORT_EVERY_MS = 1_000;
 
 interface RunProgress {
   /** 0 to 1. */
   readonly share: number;
   readonly step: string;
+}
+
+/** Only the workers of archive-days are sure to have the archive's folder. */
+const JOBS = [
+  { name: "run-requested", queue: "ingest", kinds: ["backfill", "verify"] },
+  { name: "verify-archive", queue: "derive", kinds: ["verify-archive"] },
+] as const;
+
+/** Returns the job that executes runs of this kind. */
+export function jobOfRun(kind: RunKind): (typeof JOBS)[number]["name"] {
+  return kind === "verify-archive" ? "verify-archive" : "run-requested";
 }
 
 /** Executes a run from where it stopped, and returns its result. */
@@ -31,21 +42,24 @@ export interface RunRequestedDeps {
 }
 
 /**
- * Executes a backfill or verification that a person started. A lease per run keeps a second runner away. A run whose
- * process was killed has no end, so the sweep enqueues it again.
+ * Returns the jobs that execute what a person started: backfills and verifications. A lease per run keeps a second runner
+ * away. A run whose process was killed has no end, so the sweep enqueues it again.
  */
-export function createRunRequestedJob(deps: RunRequestedDeps): AnyJob {
+export function createRunJobs(deps: RunRequestedDeps): AnyJob[] {
+  return JOBS.map((job) => createRunJob(deps, job));
+}
+
+function createRunJob(deps: RunRequestedDeps, { kinds, ...job }: (typeof JOBS)[number]): AnyJob {
   const { database, clock } = deps;
   return defineJob({
-    name: "run-requested",
-    queue: "ingest",
+    ...job,
     payload: z.strictObject({ id: z.int() }),
     // The sweep enqueues the run again.
     attempts: 1,
     timeoutMs: 30 * 60_000,
     async run({ id }, signal) {
       await holdLease(database, { name: `requested-run.${id}`, ttlMs: LEASE_TTL_MS }, async (lease) => {
-        const run = await startRun(database.db, id, clock());
+        const run = await startRun(database.db, { id, kinds, nowMs: clock() });
         if (run === null) return;
         if (run.starts > MOST_STARTS[run.kind]) {
           const problem = run.problem ?? "the process was stopped each time";

@@ -6,12 +6,13 @@ import { readUnfinishedWork } from "../../db/service/unfinished-work.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { horizonAt } from "../../src/model/horizon.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import { jobOfRun } from "./run-requested.ts";
 
 export interface SweepDeps {
   readonly database: Database;
   readonly enqueue: (
     job:
-      | "run-requested"
+      | ReturnType<typeof jobOfRun>
       | "repair-window"
       | "roll-up-trends"
       | "fetch-advice"
@@ -65,7 +66,7 @@ export function createSweepJob({ database, enqueue, clock }: SweepDeps): AnyJob 
       for (const job of due) enqueuedAt.set(job, nowMs);
       const enqueued = due.map((job) => enqueue(job));
       enqueued.push(...repairable.map((zoneId) => enqueue("repair-window", { zoneId })));
-      enqueued.push(...runs.map((id) => enqueue("run-requested", { id })));
+      enqueued.push(...runs.map(({ id, kind }) => enqueue(jobOfRun(kind), { id })));
       // A job that cannot be enqueued does not stop the others.
       for (const one of await Promise.allSettled(enqueued)) if (one.status === "rejected") throw one.reason;
     },

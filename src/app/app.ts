@@ -225,6 +225,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
       edge: watchedPatientEdge,
       afterPage: () => void enqueuer?.enqueue("roll-up-trends"),
       knownSources: alerting.knownSources,
+      archive,
     }),
     heartbeat: openHeartbeat(config, systemClock),
     readDisk: config.databaseUrl === null ? () => readDiskSpace(findCluster(config.dataDir)) : null,

@@ -5,6 +5,7 @@ import { type Replayed, replayDeliveries } from "../../db/delivery/deliveries.ts
 import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
 import { readServerSecret } from "../../db/service/server-secrets.ts";
+import { jobOfRun } from "../../jobs/service/run-requested.ts";
 import { createRowHub } from "../http/feed/row-hub.ts";
 import type { ApiActs, ApiDeps } from "../http/routes/v1/api-deps.ts";
 import type { Log } from "../lib/log.ts";
@@ -67,7 +68,7 @@ function createActs(database: Database, enqueue: ApiParts["enqueue"]): ApiActs {
       const requested = await inTransaction(database, ({ tx }) => requestRun(tx, wanted));
       // A run that is not enqueued waits for the sweep.
       if (requested?.isNew === true)
-        await enqueue?.("run-requested", { id: requested.run.id }).catch(() => false);
+        await enqueue?.(jobOfRun(wanted.kind), { id: requested.run.id }).catch(() => false);
       return requested;
     },
     audit: (entry) => writeAuditEntry(database.db, entry),

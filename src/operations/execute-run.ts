@@ -1,9 +1,12 @@
 import type { Backfill } from "../../db/ingest/backfills.ts";
 import type { RequestedRun } from "../../db/service/requested-runs.ts";
+import type { ArchiveStore } from "../../jobs/archive/archive-days.ts";
 import type { ExecuteRun } from "../../jobs/service/run-requested.ts";
 import { toError, UsageError } from "../lib/errors.ts";
 import { many } from "../lib/progress-bar.ts";
+import { toDay } from "../model/horizon.ts";
 import type { KnownSource } from "../model/known-source.ts";
+import { type VerifiedArchive, verifyArchive } from "./archive/verify-archive.ts";
 import type { BackfillDeps } from "./backfill/backfill-deps.ts";
 import { countUpstream, planBackfill } from "./backfill/plan-backfill.ts";
 import { runBackfill } from "./backfill/run-backfill.ts";
@@ -11,13 +14,15 @@ import type { Check } from "./verify/check.ts";
 import { runChecks } from "./verify/run-checks.ts";
 import { widenSpan } from "./verify/widen-span.ts";
 
-/** Differences of one check that are kept; the command line shows all of them. */
+/** Differences of one check, or problems of archive days, that are kept; the command line shows all of them. */
 const KEPT_DIFFERENCES = 100;
 
-const ONLY_ARCHIVED = "These days are only in the archive. The command archive verify checks them.";
+const ONLY_ARCHIVED = "These days are only in the archive. Start a run of the kind verify-archive instead.";
 const NOTHING_STORED = "Nothing of this span is stored.";
+const NO_ARCHIVE =
+  "The archive is not configured in this process. Set LONGWATCH_ARCHIVE_DIR or LONGWATCH_ARCHIVE_URL.";
 
-export type BackfillResult = {
+type BackfillResult = {
   readonly kind: "backfill";
   readonly route: string;
   readonly newEvents: number;
@@ -25,21 +30,33 @@ export type BackfillResult = {
   readonly expired: readonly { readonly from: number; readonly to: number }[];
 };
 
-export type VerifyResult = {
+type VerifyResult = {
   readonly kind: "verify";
   readonly from: number;
   readonly to: number;
   readonly checks: readonly (Check & { readonly differenceCount: number })[];
 };
 
+type VerifyArchiveResult = Omit<VerifiedArchive, "problems"> & {
+  readonly kind: "verify-archive";
+  readonly problemCount: number;
+  readonly problems: VerifiedArchive["problems"];
+};
+
+/** What a run that has ended well leaves in its row. */
+export type RunResult = BackfillResult | VerifyResult | VerifyArchiveResult;
+
 export interface ExecuteRunDeps extends Omit<BackfillDeps, "onWait"> {
   /** Returns those of the configuration file. */
   readonly knownSources: () => readonly KnownSource[];
+  /** Null if this process archives nothing. */
+  readonly archive: ArchiveStore | null;
 }
 
 /** Executes the backfills and verifications that the API was asked for, with the code of the command line. */
 export function createExecuteRun(deps: ExecuteRunDeps): ExecuteRun {
-  return (run, how) => (run.kind === "backfill" ? backfill(deps, run, how) : verify(deps, run, how));
+  const execute = { backfill, verify, "verify-archive": verifyArchiveDays };
+  return (run, how): Promise<RunResult> => execute[run.kind](deps, run, how);
 }
 
 type How = Parameters<ExecuteRun>[1];
@@ -109,5 +126,26 @@ async function verify(
       differenceCount: check.differences.length,
       differences: check.differences.slice(0, KEPT_DIFFERENCES),
     })),
+  };
+}
+
+async function verifyArchiveDays(
+  { database, archive }: ExecuteRunDeps,
+  { zoneId, from, to }: RequestedRun,
+  { signal, onProgress }: How,
+): Promise<VerifyArchiveResult> {
+  if (archive === null) throw new UsageError([NO_ARCHIVE]);
+  const verifying = {
+    ...archive,
+    signal,
+    onProgress: (share: number, step: string) => onProgress({ share, step }),
+  };
+  const scope = { zoneId, from: toDay(from), to: toDay(to) };
+  const { problems, ...counts } = await verifyArchive(database.db, verifying, scope);
+  return {
+    kind: "verify-archive",
+    ...counts,
+    problemCount: problems.length,
+    problems: problems.slice(0, KEPT_DIFFERENCES),
   };
 }

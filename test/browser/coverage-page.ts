@@ -1,5 +1,8 @@
+import { createHash } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import path from "node:path";
 import type { Page } from "playwright-core";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { settle, type WatchedOptions } from "./open-browser.ts";
 import type { BrowserWorld } from "./open-world.ts";
 import { signInAs } from "./sign-in.ts";
@@ -9,6 +12,17 @@ type Open = (options?: Partial<WatchedOptions>) => Promise<Page>;
 /** Tests of the coverage page, in the world of the console's tests. */
 export function testCoveragePage(open: Open, world: () => BrowserWorld): void {
   test("a click on a day leads to its hours, a click on an hour to its evidence, and back undoes both", async () => {
+    const { pool } = world().running.database;
+    // The service copies the oldest hours first.
+    await vi.waitFor(
+      async () => {
+        const { rows } = await pool.query(
+          "select from rule_buckets where zone_id = 101 and width = 3600 and starts_at = date_trunc('day', now(), 'UTC')",
+        );
+        expect(rows).not.toEqual([]);
+      },
+      { timeout: 60_000, interval: 500 },
+    );
     const page = await open();
     await page.goto("/coverage?span=7d");
     await settle(page);
@@ -41,6 +55,37 @@ export function testCoveragePage(open: Open, world: () => BrowserWorld): void {
     await page.getByText("no difference").first().waitFor({ timeout: 60_000 });
   });
 
+  test("an archive day shows its files, and a check of it names the damaged one until it is whole again", async () => {
+    const page = await open();
+    await page.goto("/coverage?zone=101&span=24h");
+    await page.getByRole("button", { name: "Show the archive days" }).click();
+    const verify = page.getByRole("button", { name: /^Verify now/ });
+    await verify.click();
+    await page.getByText("every file equals its hash").waitFor({ timeout: 60_000 });
+    await page.getByText("1 file", { exact: true }).click();
+    const shown = page.getByText(/^events\/zone=101\/.*\.parquet$/);
+    const file = path.join(world().archiveFolder, await shown.innerText());
+    expect(await page.getByText(createHash("sha256").update(readFileSync(file)).digest("hex")).count()).toBe(
+      1,
+    );
+    const whole = readFileSync(file);
+    writeFileSync(file, whole.with(whole.length >> 1, (whole[whole.length >> 1] ?? 0) ^ 1));
+
+    await verify.click();
+    await page
+      .getByText(/has another SHA-256/)
+      .first()
+      .waitFor({ timeout: 60_000 });
+    await page.getByText("1 problem.").waitFor();
+    writeFileSync(file, whole);
+    await verify.click();
+    await page
+      .getByText(/has another SHA-256/)
+      .first()
+      .waitFor({ state: "hidden", timeout: 60_000 });
+    await page.getByText("every file equals its hash").waitFor();
+  });
+
   test("a reader sees the evidence and no control that its role may not use", async () => {
     const { browser, origin, running } = world();
     const page = await open({ cookies: await signInAs(browser, origin, running.database, "reader") });
@@ -50,5 +95,8 @@ export function testCoveragePage(open: Open, world: () => BrowserWorld): void {
     await page.getByRole("link", { name: "See its events" }).waitFor();
     for (const name of ["Start", "Verify this hour", "Read it again"])
       expect(await page.getByRole("button", { name, exact: true }).count()).toBe(0);
+    await page.goto("/coverage?zone=101&span=7d");
+    await page.getByText("1 file", { exact: true }).waitFor();
+    expect(await page.getByRole("button", { name: /^Verify now/ }).count()).toBe(0);
   });
 }

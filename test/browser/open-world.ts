@@ -9,6 +9,7 @@ import { parseServiceConfig } from "../../src/config/config.ts";
 import { createEmulator } from "../../src/emulator/emulator.ts";
 import { createSignInLink } from "../../src/operations/create-sign-in-link.ts";
 import { createTestDatabase } from "../support/database.ts";
+import { archiveOneDay } from "./archive-one-day.ts";
 import { openBrowser } from "./open-browser.ts";
 import { signIn } from "./sign-in.ts";
 
@@ -19,6 +20,8 @@ export interface BrowserWorld {
   readonly origin: string;
   readonly adminKey: string;
   readonly browser: Browser;
+  /** The folder of the archive, which has one day of zone 101. */
+  readonly archiveFolder: string;
   /** Of a session of the admin key. */
   readonly cookies: readonly Cookie[];
   readonly makeLink: () => Promise<string>;
@@ -40,6 +43,7 @@ export async function openWorld(): Promise<BrowserWorld> {
   });
   const database = await createTestDatabase();
   const dataDir = mkdtempSync(path.join(tmpdir(), "longwatch-browser-"));
+  const archiveFolder = path.join(dataDir, "archive");
   const adminKey = `lw_browsertest_${"a".repeat(48)}`;
   const config = parseServiceConfig({
     DATABASE_URL: database.url,
@@ -49,12 +53,14 @@ export async function openWorld(): Promise<BrowserWorld> {
     EDGE_REQUESTS_PER_SECOND: "1000",
     LONGWATCH_ADMIN_KEY: adminKey,
     LONGWATCH_DATA_DIR: dataDir,
+    LONGWATCH_ARCHIVE_DIR: archiveFolder,
     LONGWATCH_PORT: "0",
     LONGWATCH_POLL_SECONDS: "5",
   });
   const terminal = { write: (_: string, done: () => void) => (done(), true) };
   const app = createApp({ config, log: pino({ level: "silent" }), terminal, onStep: () => undefined });
   const running = await app.start();
+  await archiveOneDay(running.database, archiveFolder);
   const origin = running.httpUrl ?? "";
   const browser = await openBrowser();
   const cookies = await signIn(browser, origin, adminKey);
@@ -62,6 +68,7 @@ export async function openWorld(): Promise<BrowserWorld> {
     running,
     origin,
     adminKey,
+    archiveFolder,
     browser,
     cookies,
     makeLink: async () => {

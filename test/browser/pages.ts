@@ -50,6 +50,15 @@ export const PAGES: readonly ShownPage[] = [
       await settle(page);
     },
   },
+  {
+    name: "archive",
+    path: "/coverage?span=7d",
+    act: async (page) => {
+      const files = page.getByText(/^\d files?$/);
+      // The demo has no archive day before its third day.
+      if ((await files.count()) > 0) await files.first().click();
+    },
+  },
   { name: "operations", path: "/operations" },
   { name: "routing", path: "/operations?tab=routing&of=101&rule=942100&severity=critical" },
   { name: "jobs", path: "/operations?tab=jobs" },

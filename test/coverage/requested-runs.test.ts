@@ -1,21 +1,12 @@
-import pino from "pino";
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
-import { createPartitionKeeper } from "../../db/postgres/partition-keeper.ts";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { coverageWindows } from "../../db/schema/coverage-windows.ts";
 import { listDueRuns, readRun } from "../../db/service/requested-runs.ts";
-import { createRunRequestedJob, type ExecuteRun } from "../../jobs/service/run-requested.ts";
-import { createEdgeClient } from "../../src/edge/edge-client.ts";
-import { createEdgeTransport } from "../../src/edge/transport/transport.ts";
 import { createEmulator, type Emulator } from "../../src/emulator/emulator.ts";
-import { createSecret } from "../../src/lib/secret.ts";
 import { HOUR_MS } from "../../src/lib/units.ts";
-import { createExecuteRun } from "../../src/operations/execute-run.ts";
-import { createErasureGuard } from "../../src/privacy/erasure-guard.ts";
-import { createPseudonymKey } from "../../src/privacy/pseudonym-key.ts";
 import { NOW, oracle } from "../emulator/support.ts";
 import { ask, openApiWorld } from "../http/api/api-world.ts";
 import { expectedRows, openChangingPlatform, storedRows, withoutRoute } from "../ingest/ingest-support.ts";
-import { digestListPage } from "../ingest/shared-list-page-workers.ts";
+import { openRuns } from "./run-support.ts";
 
 const world = openApiWorld();
 const ZONE = 101;
@@ -57,34 +48,16 @@ const post = (url: string, key: string, body: object, status = 202) =>
 const start = () => world.start({}, { clock: () => emulator.now() });
 
 /** The job of one process, against the platform at this address. */
-async function openRunner(url = emulator.url) {
-  const database = world.database();
-  const transport = createEdgeTransport({ baseUrl: url, accessKey: createSecret(emulator.accessKey) });
-  onTestFinished(() => transport.close());
-  const clock = () => emulator.now();
-  const key = createPseudonymKey(createSecret("the same for every process of a test"));
-  const execute = createExecuteRun({
-    database,
-    clock,
-    edge: createEdgeClient(transport),
-    digestListPage,
-    partitions: createPartitionKeeper(database),
-    erasures: createErasureGuard(async () => key),
-    observer: { pageStored: () => undefined },
-    log: pino({ level: "silent" }),
-    afterPage: () => undefined,
-    knownSources: () => [],
+const openRunner = (url = emulator.url) =>
+  openRuns({
+    database: world.database(),
+    clock: () => emulator.now(),
+    platform: { url, accessKey: emulator.accessKey },
   });
-  const open = (executeRun: ExecuteRun) => {
-    const job = createRunRequestedJob({ database, clock, executeRun });
-    return (id: number, signal = new AbortController().signal) => job.run({ id } as never, signal);
-  };
-  return { run: open(execute), open };
-}
 
-/** The runs that are due so much later. */
-const listDue = (inMs: number) =>
-  listDueRuns(world.database().db, { nowMs: emulator.now() + inMs, limit: 100 });
+/** The ids of the runs that are due so much later. */
+const listDue = async (inMs: number) =>
+  (await listDueRuns(world.database().db, { nowMs: emulator.now() + inMs, limit: 100 })).map(({ id }) => id);
 
 test("two starts of one span at once are one run with one audit entry, and only operators may start", async () => {
   const { url } = await start();
@@ -119,10 +92,10 @@ test("a backfill that was killed goes on where it stopped, and ends with every e
     if (++answers === 4) killed.abort(new Error("killed"));
     return body;
   });
-  await (await openRunner(platform)).run(id, killed.signal);
+  await openRunner(platform).run(id, killed.signal);
   expect((await ask<Item>(url, `${RUNS}/${id}`, key)).state).toBe("running");
   expect(await listDue(0)).toContain(id);
-  const runner = await openRunner();
+  const runner = openRunner();
   // The second of two runners finds the lease held.
   await Promise.all([runner.run(id), runner.run(id)]);
   const done = await ask<Item>(url, `${RUNS}/${id}`, key);
@@ -164,7 +137,7 @@ test("a run that fails is started again later each time, with its reason, and gi
   const { url } = await start();
   const key = await world.key("operator");
   const { id } = await post(url, key, { kind: "verify", zone: ZONE, ...iso() });
-  const { open } = await openRunner();
+  const { open } = openRunner();
   const run = open(() => Promise.reject(new Error("no space left")));
   await run(id);
   expect(await ask<Item>(url, `${RUNS}/${id}`, key)).toMatchObject({

@@ -3,6 +3,7 @@ const UNCONCERNED: ReadonlySet<string> = new Set([
   "pseudonymise-ips",
   "erase-leftovers",
   "archive-days",
+  "verify-archive",
   "detect-spikes",
   "detect-sources",
   "fetch-advice",

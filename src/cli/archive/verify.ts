@@ -42,7 +42,7 @@ export function verifyCommand(readConfig: () => Config, io: StoreIo): Command {
         const parts = ({ archive, onProgress, signal }: ArchiveCommandParts) => ({
           ...archive,
           signal,
-          onDay: (done: number, all: number) => onProgress(done / all, `${done + 1} of ${many(all, "day")}`),
+          onProgress,
         });
         const verified =
           flags.offline === undefined

@@ -1,5 +1,6 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { z } from "zod";
+import type { ArchiveDay as ArchiveDaySchema } from "../../http/routes/v1/archive-days.ts";
 import type { CoverageHour as CoverageHourSchema } from "../../http/routes/v1/coverage.ts";
 import type { CoverageDay as CoverageDaySchema } from "../../http/routes/v1/coverage-days.ts";
 import type { CoverageRules as CoverageRulesSchema } from "../../http/routes/v1/coverage-rules.ts";
@@ -9,6 +10,7 @@ import { askZones } from "./of-zones.ts";
 import type { Page } from "./page.ts";
 import type { Zone } from "./status.ts";
 
+export type ArchiveDay = z.infer<typeof ArchiveDaySchema>;
 export type CoverageDay = z.infer<typeof CoverageDaySchema>;
 export type CoverageHour = z.infer<typeof CoverageHourSchema>;
 export type CoverageRules = z.infer<typeof CoverageRulesSchema>;
@@ -70,6 +72,26 @@ export function useCoverageRules(zone: number, hourMs: number) {
     queryKey: ["coverage", "rules", zone, hourMs],
     queryFn: ({ signal }) =>
       call<CoverageRules>("/api/v1/coverage/rules", { query: { zone, hour: hourMs }, signal }),
+    refetchInterval: 30_000,
+  });
+}
+
+/** The archive days that a span touches, newest first. Read again when another check has ended. */
+export function useArchiveDays(zone: number | null, span: { readonly from: number; readonly to: number }) {
+  const { data } = useCoverageRuns();
+  const lastCheck = data?.items.find(({ archive }) => archive !== null)?.id ?? null;
+  return useQuery({
+    queryKey: ["archive", "days", zone, span, lastCheck],
+    queryFn: async ({ signal }) => {
+      const found = await call<{ readonly items: readonly ArchiveDay[] }>("/api/v1/archive/days", {
+        query: { zone, ...span },
+        signal,
+      });
+      return found.items.toReversed();
+    },
+    staleTime: 60_000,
+    refetchInterval: 300_000,
+    placeholderData: keepPreviousData,
   });
 }
 

@@ -3,8 +3,10 @@ import { useNow } from "../state/now.tsx";
 
 /** A time as its age. The exact time, here and in UTC, is in its title. */
 export function Ago({ at }: { readonly at: string | number }) {
-  const nowMs = useNow();
+  const shownMs = useNow();
   const atMs = typeof at === "number" ? at : Date.parse(at);
+  // The page's time moves in steps: what has happened since the last one is not in the future.
+  const nowMs = Math.max(shownMs, Math.min(atMs, Date.now()));
   return (
     <time dateTime={new Date(atMs).toISOString()} title={exact(atMs)}>
       {formatAgo(atMs, nowMs)}

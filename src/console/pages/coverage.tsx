@@ -1,4 +1,5 @@
 import { useUrlState } from "../state/url-state.ts";
+import { ArchiveDays } from "./coverage-page/archive-days.tsx";
 import { HourPanel } from "./coverage-page/hour-panel.tsx";
 import { Runs } from "./coverage-page/runs.tsx";
 import { ZoomStrip } from "./coverage-page/zoom-strip.tsx";
@@ -17,6 +18,7 @@ export default function CoveragePage() {
       {Number.isNaN(hourMs) ? null : (
         <HourPanel key={params.get("hour")} zoneId={Number(zone)} hourMs={hourMs} />
       )}
+      <ArchiveDays />
       <Runs />
     </div>
   );

@@ -46,7 +46,8 @@ export interface VerifiedArchive {
 }
 
 interface Verifying extends ArchiveStore {
-  readonly onDay: (done: number, all: number) => void;
+  /** Called before each file with the share of bytes that is done, 0 to 1, and the day in words. */
+  readonly onProgress: (share: number, label: string) => void;
   readonly signal: AbortSignal;
 }
 
@@ -106,11 +107,27 @@ async function findStrangers(db: Queryable, storage: ArchiveStorage): Promise<Ar
   );
 }
 
-/** Compares the files with the manifest, with their statements, with the roll-up and with coverage. */
-export async function verifyArchive(db: Queryable, verifying: Verifying): Promise<VerifiedArchive> {
-  const rows = await listValidFiles(db);
+/** The archive days of one zone from `from` to before `to`, `yyyy-mm-dd`. */
+interface VerifiedScope {
+  readonly zoneId: number;
+  readonly from: string;
+  readonly to: string;
+}
+
+/**
+ * Compares the files with the manifest, with their statements, with the roll-up and with coverage: those of a scope, or all.
+ * Notes which files are damaged and which are not.
+ */
+export async function verifyArchive(
+  db: Queryable,
+  verifying: Verifying,
+  scope?: VerifiedScope,
+): Promise<VerifiedArchive> {
+  const isAsked = ({ zoneId, day }: { readonly zoneId: number; readonly day: string }) =>
+    scope === undefined || (zoneId === scope.zoneId && day >= scope.from && day < scope.to);
+  const rows = (await listValidFiles(db, { zoneId: scope?.zoneId ?? null })).filter(isAsked);
   const days = [...Map.groupBy(rows, ({ zoneId, day }) => `${zoneId} ${day}`).values()].map(toClaimed);
-  const problems = await findStrangers(db, verifying.storage);
+  const problems = (await findStrangers(db, verifying.storage)).filter(isAsked);
   const claimed: ClaimedDay[] = [];
   for (const day of days) {
     const name = statementPath(day.zoneId, day.day);
@@ -161,17 +178,21 @@ function namesFiles({ files }: DayStatement, expected: readonly StatedFile[]): b
 const keyOf = ({ zoneId, day }: { zoneId: number; day: string }) => ({ zoneId, day });
 
 async function verifyDays(
-  { storage, duckdb, onDay, signal }: Verifying,
+  { storage, duckdb, onProgress, signal }: Verifying,
   days: readonly ClaimedDay[],
   problems: ArchiveProblem[],
   compare?: (day: ClaimedDay, sums: readonly EventSum[]) => Promise<string[]>,
 ): Promise<VerifiedArchive> {
+  const files = days.flatMap((day) => day.files);
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  let done = 0;
   for (const [index, day] of days.entries()) {
-    signal.throwIfAborted();
-    onDay(index, days.length);
     const release = storage.hold(day.files);
     try {
       for (const file of day.files) {
+        signal.throwIfAborted();
+        onProgress(done / Math.max(bytes, 1), `${day.day}, day ${index + 1} of ${days.length}`);
+        done += file.bytes;
         const found =
           (await storage.check(file, signal)) ??
           (storage.isBucket ? await storage.bring(file, signal) : null) ??
@@ -183,12 +204,11 @@ async function verifyDays(
       release();
     }
   }
-  const files = days.flatMap((day) => day.files);
   return {
     days: days.length,
     files: files.length,
     events: files.reduce((sum, { kind, rows }) => sum + (kind === "events" ? rows : 0), 0),
-    bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
+    bytes,
     problems,
   };
 }

@@ -81,7 +81,7 @@ const fileOf = async (day: string, kind: string) => {
 
 /** The problems of a day that the two ways of `archive verify` find. */
 const verify = async (day: string) => {
-  const verifying = { ...world, onDay: () => undefined, signal: new AbortController().signal };
+  const verifying = { ...world, onProgress: () => undefined, signal: new AbortController().signal };
   const found = [await verifyArchive(world.database.db, verifying), await verifyFolder(verifying)];
   return found.map(({ problems }) => problems.filter((problem) => problem.day === day));
 };

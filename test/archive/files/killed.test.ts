@@ -180,6 +180,7 @@ test.each<[RestoreStep, "folder" | "bucket"]>([
 
 async function expectVerified(): Promise<void> {
   const { signal } = new AbortController();
-  const { problems } = await verifyArchive(world.database.db, { ...world, onDay: () => undefined, signal });
+  const verifying = { ...world, onProgress: () => undefined, signal };
+  const { problems } = await verifyArchive(world.database.db, verifying);
   expect(problems).toEqual([]);
 }

@@ -19,8 +19,15 @@ import classes from "./coverage.module.css";
 const ABOUT = {
   verify: "Compares the stored events with the platform and with themselves. It changes nothing.",
   backfill: "Reads the span again from the platform, at most the last 72 hours, and stores what is missing.",
+  "verify-archive":
+    "Reads every file of the archive days in the span, and compares it with its hash, its statement and the counts.",
 } as const;
 type Kind = keyof typeof ABOUT;
+const WORDS: Readonly<Record<Kind, string>> = {
+  verify: "Verify",
+  backfill: "Read again",
+  "verify-archive": "Verify archive",
+};
 
 /** Verifications and backfills that people started, with their progress and result. */
 export function Runs() {
@@ -66,8 +73,7 @@ function RunRow({ run }: { readonly run: CoverageRun }) {
   return (
     <li className={classes["run"]} data-run={run.id}>
       <div>
-        <b>{kind === "verify" ? "Verify" : "Read again"}</b> {zoneName(zoneId)}, <Moment at={from} /> to{" "}
-        <Moment at={to} />
+        <b>{WORDS[kind]}</b> {zoneName(zoneId)}, <Moment at={from} /> to <Moment at={to} />
         <div className="lw-note">
           <Ago at={requestedAt} /> by <Payload prose text={requestedBy} />
           {endedAt === null ? "" : `, took ${formatDuration(Date.parse(endedAt) - Date.parse(requestedAt))}`}
@@ -99,9 +105,19 @@ function RunRow({ run }: { readonly run: CoverageRun }) {
   );
 }
 
-function Outcome({ run: { state, backfill, checks } }: { readonly run: CoverageRun }) {
+function Outcome({ run: { state, backfill, checks, archive } }: { readonly run: CoverageRun }) {
   if (state === "failed") return <b className="lw-warn">failed</b>;
   if (backfill !== null) return <b>{formatCount(backfill.newEvents)} new events</b>;
+  if (archive !== null)
+    return archive.problemCount === 0 ? (
+      <b className={classes["good"]}>
+        <Icon name="check" size={14} /> {formatCount(archive.files)} files whole
+      </b>
+    ) : (
+      <b className="lw-fire">
+        {formatCount(archive.problemCount)} {archive.problemCount === 1 ? "problem" : "problems"}
+      </b>
+    );
   if (checks === null) return <span className="lw-dim">{state}</span>;
   const differences = checks.reduce((sum, { differenceCount }) => sum + differenceCount, 0);
   const failed = checks.filter(({ failure }) => failure !== null).length;
@@ -119,12 +135,23 @@ function Outcome({ run: { state, backfill, checks } }: { readonly run: CoverageR
   );
 }
 
-function Differences({ run: { checks, backfill } }: { readonly run: CoverageRun }) {
+function Differences({ run: { checks, backfill, archive } }: { readonly run: CoverageRun }) {
   if (backfill !== null && backfill.expired.length > 0)
     return (
       <div className={`${classes["wide"]} lw-warn`}>
         The platform forgot {backfill.expired.length} parts of the span before they were read.
       </div>
+    );
+  if (archive !== null && archive.problemCount > 0)
+    return (
+      <details className={classes["wide"]}>
+        <summary className="lw-note">What is wrong</summary>
+        {archive.problems.map(({ path, problem }) => (
+          <div key={`${path} ${problem}`} className={classes["check"]}>
+            <Payload text={path} /> <Payload prose text={problem} />
+          </div>
+        ))}
+      </details>
     );
   if (checks === null) return null;
   return (
@@ -205,10 +232,7 @@ function StartForm({ isOpen, onToggle }: FormProps) {
         size="xs"
         fullWidth
         aria-label="What is started"
-        data={[
-          { value: "verify", label: "Verify" },
-          { value: "backfill", label: "Read again" },
-        ]}
+        data={Object.entries(WORDS).map(([value, label]) => ({ value: value as Kind, label }))}
         value={kind}
         onChange={(value) => setKind(value)}
       />
@@ -250,7 +274,7 @@ function StartForm({ isOpen, onToggle }: FormProps) {
       ) : null}
       {start.error === null || hasField ? null : <ProblemBox thrown={start.error} />}
       <Button type="submit" size="xs" loading={start.isPending} disabled={zone === ""}>
-        {kind === "verify" ? "Verify" : "Read again"}
+        {WORDS[kind]}
       </Button>
     </PopoverForm>
   );

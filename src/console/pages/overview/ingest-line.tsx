@@ -5,7 +5,7 @@ import { useStatus } from "../../api/status.ts";
 import { Ago } from "../../components/ago.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { QueryView } from "../../components/states.tsx";
-import { formatCount } from "../../look/words.ts";
+import { formatBytes, formatCount } from "../../look/words.ts";
 import { useZones, zoneTitle } from "../../state/zones.ts";
 import classes from "./overview.module.css";
 
@@ -17,7 +17,7 @@ export function IngestLine() {
   return (
     <Panel title="Ingest" flush>
       <QueryView query={status} rows={1}>
-        {({ notificationsPending }) => (
+        {({ notificationsPending, archive }) => (
           <>
             {zones.map((zone) => (
               <div key={zone.id} className={classes["ingest"]}>
@@ -32,6 +32,20 @@ export function IngestLine() {
                 <span>
                   stored in 4 days <b>{formatCount(zone.recentEvents)} events</b>
                 </span>
+                {archive
+                  .filter(({ zoneId }) => zoneId === zone.id)
+                  .map(({ zoneId, days, eventBytes, recordBytes, damagedFiles }) => (
+                    <span key={zoneId}>
+                      archive{" "}
+                      <b>
+                        {formatCount(days)} {days === 1 ? "day" : "days"},{" "}
+                        {formatBytes(eventBytes + recordBytes)}
+                      </b>
+                      {damagedFiles === 0 ? null : (
+                        <b className="lw-fire">, {formatCount(damagedFiles)} files damaged</b>
+                      )}
+                    </span>
+                  ))}
                 <span>
                   {zone.hoursToLoss === null ? (
                     "no hour can be lost"

@@ -9,7 +9,7 @@ import { DAYS_QUERY, readDays } from "./span.ts";
 
 const MAX_DAYS = 800;
 
-const ArchiveDay = z
+export const ArchiveDay = z
   .object({
     zoneId: z.number().int(),
     day: z.string().describe("The UTC day: 2026-11-21."),

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
+import { listReportedDays } from "../../../../db/archive/archive-report.ts";
 import { listKnownZones } from "../../../../db/coverage/coverage-report.ts";
 import {
   listRuns,
@@ -11,8 +12,9 @@ import {
 } from "../../../../db/service/requested-runs.ts";
 import { maskNullable } from "../../../archive/mask/mask-text.ts";
 import { DAY_MS } from "../../../lib/units.ts";
+import { startOfDay, toDay } from "../../../model/horizon.ts";
 import { findReachFaults } from "../../../operations/backfill/plan-backfill.ts";
-import type { BackfillResult, VerifyResult } from "../../../operations/execute-run.ts";
+import type { RunResult } from "../../../operations/execute-run.ts";
 import { widenSpan } from "../../../operations/verify/widen-span.ts";
 import { Refusal } from "../../errors/refusal.ts";
 import type { ApiDeps } from "./api-deps.ts";
@@ -100,10 +102,29 @@ export const CoverageRun = z
       .describe(
         "The result of a verification that is done. At most 100 differences of each check. Escape the texts.",
       ),
+    archive: z
+      .object({
+        days: z.number().int(),
+        files: z.number().int(),
+        events: z.number(),
+        bytes: z.number(),
+        problemCount: z.number().int().describe("0 means that every file is as it was written."),
+        problems: z
+          .array(
+            z.object({
+              day: z.string().describe("The UTC day: 2026-11-21."),
+              path: z.string().describe("The file, relative to the archive folder."),
+              problem: z.string(),
+            }),
+          )
+          .describe("At most 100. Escape the texts."),
+      })
+      .nullable()
+      .describe("The result of a check of archive days that is done."),
   })
   .meta({ id: "CoverageRun" });
 
-/** `/api/v1/coverage/runs`: start a backfill or a verification of a span, and watch it. */
+/** `/api/v1/coverage/runs`: start a backfill, a verification or a check of archive days, and watch it. */
 export function addCoverageRuns(app: FastifyInstance, { archive, clock, acts }: ApiDeps): void {
   const typed = app.withTypeProvider<ZodTypeProvider>();
   typed.post(
@@ -112,8 +133,8 @@ export function addCoverageRuns(app: FastifyInstance, { archive, clock, acts }: 
       config: { access: { scope: "act" }, refuses: [409, 422] },
       schema: {
         tags: ["Coverage"],
-        summary: "Start a backfill or a verification of a span",
-        description: `A backfill reads at most the last 72 hours, a verification at most ${MAX_VERIFIED_DAYS} days. The answer is at once; the run goes on in the background, also after a restart. A second request with the same span returns the run that is not finished.`,
+        summary: "Start a backfill, a verification, or a check of archive days",
+        description: `backfill reads the span again from the platform, at most the last 72 hours. verify compares the events of Postgres with the platform and with themselves, at most ${MAX_VERIFIED_DAYS} days. verify-archive reads every file of the archive days that the span touches, at most ${MAX_VERIFIED_DAYS}, and compares them with their hashes, statements, roll-up and sealed hours; a file that differs raises the alert "archive damaged". The answer is at once; the run goes on in the background, also after a restart. A second request with the same span returns the run that is not finished.`,
         body: StartBody,
         response: { 202: CoverageRun },
       },
@@ -121,15 +142,16 @@ export function addCoverageRuns(app: FastifyInstance, { archive, clock, acts }: 
     async ({ body, caller }, reply) => {
       const { kind, zone, ids } = body;
       visibleZones(caller, zone);
-      const [from, to] = [Date.parse(body.from), Date.parse(body.to)];
+      const { from, to } = readSpan(body);
       const nowMs = clock();
       checkSpan(from, to, { max: MAX_VERIFIED_DAYS, widthMs: DAY_MS, what: "days" });
       if ((await listKnownZones(archive, zone)).length === 0) throw notFound(`zone ${zone}`);
       if (kind === "backfill") refuseReach({ from, to }, nowMs);
+      else if (kind === "verify-archive") await refuseWithoutArchive(archive, { zoneId: zone, from, to });
       else if ((await widenSpan(archive, { zoneId: zone, now: nowMs, from, to })).kind !== "whole")
         throw refuse(
           "from",
-          "must be in a span of which Postgres has events. archive verify checks older days",
+          "must be in a span of which Postgres has events. The kind verify-archive checks older days",
         );
       const wanted = { kind, zoneId: zone, from, to, withIds: kind === "verify" && ids };
       const requested = await acts.requestRun({ ...wanted, ...actOf(caller), nowMs });
@@ -147,7 +169,8 @@ export function addCoverageRuns(app: FastifyInstance, { archive, clock, acts }: 
       config: { access: { scope: "read" } },
       schema: {
         tags: ["Coverage"],
-        summary: "List backfills and verifications that were started over the API, newest first",
+        summary:
+          "List backfills, verifications and checks of archive days that were started over the API, newest first",
         description: `At most ${MOST_LISTED}. An ended run is listed for 90 days.`,
         querystring: z.strictObject({ zone: ZoneId.optional() }),
         response: { 200: z.object({ items: z.array(CoverageRun) }) },
@@ -164,7 +187,7 @@ export function addCoverageRuns(app: FastifyInstance, { archive, clock, acts }: 
       config: { access: { scope: "read" } },
       schema: {
         tags: ["Coverage"],
-        summary: "Show one backfill or verification",
+        summary: "Show one backfill, verification or check of archive days",
         params: z.object({ id: RowId }),
         response: { 200: CoverageRun },
       },
@@ -175,6 +198,22 @@ export function addCoverageRuns(app: FastifyInstance, { archive, clock, acts }: 
       return toRunItem(run, known(caller).masked);
     },
   );
+}
+
+/** Epoch ms. Archive days are checked as a whole. */
+function readSpan({ kind, from, to }: z.output<typeof StartBody>) {
+  const span = { from: Date.parse(from), to: Date.parse(to) };
+  if (kind !== "verify-archive") return span;
+  return { from: startOfDay(span.from), to: startOfDay(span.to + DAY_MS - 1) };
+}
+
+/** @throws {Refusal} 422 if no day of the span is in the archive. */
+async function refuseWithoutArchive(
+  archive: ApiDeps["archive"],
+  { zoneId, from, to }: { readonly zoneId: number; readonly from: number; readonly to: number },
+): Promise<void> {
+  const days = await listReportedDays(archive, { zoneIds: [zoneId], from: toDay(from), to: toDay(to) });
+  if (days.length === 0) throw refuse("from", "must be in a span with archive days");
 }
 
 function refuse(field: string, rule: string): Refusal {
@@ -193,7 +232,7 @@ function stateOf({ endedAt, startedAt, result }: RequestedRun): z.infer<typeof C
 }
 
 function toRunItem(run: RequestedRun, isMasked: boolean): z.infer<typeof CoverageRun> {
-  const result = run.result as BackfillResult | VerifyResult | null;
+  const result = run.result as RunResult | null;
   const span = (one: { readonly from: number; readonly to: number }) => ({
     from: toIso(one.from),
     to: toIso(one.to),
@@ -226,6 +265,13 @@ function toRunItem(run: RequestedRun, isMasked: boolean): z.infer<typeof Coverag
             differences: check.differences.map(({ at, ...rest }) => ({ ...rest, at: toIso(at) })),
             notes: [...check.notes],
           }))
+        : null,
+    archive:
+      result?.kind === "verify-archive"
+        ? {
+            ...result,
+            problems: result.problems.map(({ day, path, problem }) => ({ day, path, problem })),
+          }
         : null,
   };
 }
