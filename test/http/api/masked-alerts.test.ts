@@ -1,5 +1,8 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { DEFAULT_TIMING, routeToAll } from "../../../src/alerting/routing/routing.ts";
+import { DeliveryError } from "../../../src/delivery/delivery-error.ts";
+import type { Notifier } from "../../../src/delivery/notifier.ts";
+import { SERVICE } from "../default-service.ts";
 import { call } from "../start-archive.ts";
 import { ask, openApiWorld } from "./api-world.ts";
 
@@ -105,4 +108,34 @@ test("the preview of a silence by address counts the alerts whose events come fr
   };
   expect(await count("203.0.113.7")).toBe(1);
   expect(await count("203.0.113.8")).toBe(0);
+});
+
+test("a masked key sees addresses in the failure of a channel masked, in every answer that has it", async () => {
+  const { pool } = world.database();
+  const lastError = "status 403: client 203.0.113.7 is not allowed";
+  await pool.query("insert into channel_states (channel, last_error) values ('chat', $1)", [lastError]);
+  onTestFinished(() => void pool.query("delete from channel_states"));
+  const chat = {
+    name: "chat",
+    kind: "webhook",
+    capabilities: { laterTransitions: "post-anew", rate: { perMinute: 60, digest: null } },
+    send: async () => {
+      throw new DeliveryError({ code: "ENDPOINT_REJECTED", disposition: "give-up", text: lastError });
+    },
+  } as unknown as Notifier;
+  const { url } = await world.start({ service: { ...SERVICE, notifiers: new Map([["chat", chat]]) } });
+  const readAll = async (key: string) => {
+    const status = await ask<{ channels: unknown[] }>(url, "/api/v1/status", key);
+    const list = await ask<{ items: unknown[] }>(url, "/api/v1/channels", key);
+    const tested = await ask(url, "/api/v1/channels/chat/test", key, { method: "POST" });
+    return [status.channels, list.items, tested].map((answer) => JSON.stringify(answer));
+  };
+
+  const [whole, masked] = [
+    await readAll(await world.key("operator")),
+    await readAll(await world.key("operator", { isMasked: true })),
+  ];
+
+  for (const answer of whole) expect(answer).toContain("client 203.0.113.7 is");
+  for (const answer of masked) expect(answer).toContain("client 203.0.113.* is");
 });

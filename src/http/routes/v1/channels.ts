@@ -2,10 +2,11 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { readChannelStatuses } from "../../../../db/delivery/channel-states.ts";
+import { maskNullable, maskText } from "../../../archive/mask/mask-text.ts";
 import { describeCircuit } from "../../../delivery/circuit.ts";
 import { testChannel } from "../../../operations/test-channel.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { actOf, notFound, requireEveryZone } from "./parts.ts";
+import { actOf, known, notFound, requireEveryZone } from "./parts.ts";
 
 export const ChannelItem = z
   .object({
@@ -60,7 +61,8 @@ export function addChannels(app: FastifyInstance, { archive, clock, acts, servic
           circuit: status === undefined ? "closed" : describeCircuit(status, status.nowMs),
           waiting: status?.waiting ?? 0,
           dead: status?.dead ?? 0,
-          lastError: status?.lastError ?? null,
+          // A failure can quote the receiver.
+          lastError: known(caller).masked ? maskNullable(status?.lastError) : (status?.lastError ?? null),
           perMinute: service.notifiers.get(name)?.capabilities.rate.perMinute ?? null,
         };
       });
@@ -95,7 +97,7 @@ export function addChannels(app: FastifyInstance, { archive, clock, acts, servic
         subject: `channel ${name}`,
         details: { isDelivered: tested.isDelivered },
       });
-      return tested;
+      return known(caller).masked ? { ...tested, text: maskText(tested.text) } : tested;
     },
   );
 

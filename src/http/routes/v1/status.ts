@@ -4,6 +4,7 @@ import { z } from "zod";
 import { readZoneArchives } from "../../../../db/archive/archive-report.ts";
 import { type OpenWork, readOpenWork } from "../../../../db/service/open-work.ts";
 import { readReplicas } from "../../../../db/service/replicas.ts";
+import { maskNullable } from "../../../archive/mask/mask-text.ts";
 import type { Zones } from "../../../model/zones.ts";
 import { readChannels } from "../../../operations/read-channels.ts";
 import { assessService, type ServiceLife } from "../../../operations/service-life.ts";
@@ -103,7 +104,13 @@ export function addStatus(app: FastifyInstance, { archive, clock, zones: readNam
         response: { 200: Answer },
       },
     },
-    async ({ caller }) => readStatus(archive, known(caller).zoneIds, { now: clock(), names: readNames() }),
+    async ({ caller }) => {
+      const { zoneIds, masked } = known(caller);
+      const status = await readStatus(archive, zoneIds, { now: clock(), names: readNames() });
+      // A failure can quote the receiver.
+      const channels = status.channels?.map((one) => ({ ...one, lastError: maskNullable(one.lastError) }));
+      return masked ? { ...status, channels: channels ?? null } : status;
+    },
   );
 }
 
