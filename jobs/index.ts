@@ -112,8 +112,13 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
       1_000,
     ),
   );
-  const afterSpikes = async () =>
-    void (await Promise.all([enqueue("raise-alerts"), enqueue("fetch-advice")]));
+  // Several jobs that change spikes or hours end at the same time. One run after them is enough.
+  const raiseAlerts = coalesceCalls(() => enqueue("raise-alerts"), 250);
+  const fetchAdvice = coalesceCalls(() => enqueue("fetch-advice"), 250);
+  const afterSpikes = () => {
+    raiseAlerts();
+    fetchAdvice();
+  };
   const overlapMs = Math.max(3 * MINUTE_MS, 2 * settings.pollEveryMs);
   const ingest = { ...deps, afterPage, settleMs: SETTLE_MS };
   const proof = { ...ingest, edge: deps.patientEdge };
@@ -136,7 +141,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     }),
     createJudgeHeldJob(ingest),
     createRepairWindowJob({ ...ingest, afterRepair: (zoneId) => enqueue("reconcile-counts", { zoneId }) }),
-    createSealWindowsJob({ ...ingest, afterSeal: () => enqueue("raise-alerts") }),
+    createSealWindowsJob({ ...ingest, afterSeal: raiseAlerts }),
     createRollUpTrendsJob({ ...deps, afterRollUp }),
     createSnapshotRuleMetricsJob({ ...deps, edge: deps.patientEdge }),
     ...(archive === null
@@ -148,7 +153,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createFetchAdviceJob({
       ...deps,
       budgetPerHour: settings.advicePerHour,
-      afterAdvice: async () => void (await enqueue("raise-alerts")),
+      afterAdvice: raiseAlerts,
     }),
     createRaiseAlertsJob({
       ...deps,

@@ -115,11 +115,9 @@ export async function mergeEvents(
   return mergeStaged(transaction, page, events);
 }
 
-/** Copies events into `staged_events`, which is emptied at the end of the transaction. */
+/** Copies events into `staged_events`, which is emptied at the end of the transaction. Once per transaction. */
 export async function stageEvents({ client }: Transaction, { rows }: Pick<NewEvents, "rows">): Promise<void> {
-  await client.query(
-    "create temp table if not exists staged_events (like waf_events) on commit delete rows; truncate staged_events",
-  );
+  await client.query("create temp table if not exists staged_events (like waf_events) on commit delete rows");
   await copy(client, "staged_events", rows);
 }
 

@@ -10,23 +10,22 @@ export interface UnfinishedWork {
    * notified.
    */
   readonly pendingSpikes: boolean;
-  /** A spike was active lately, so a message about it may be waiting for its time. */
-  readonly livelySpikes: boolean;
-  /**
-   * A notification is due or misdated, a channel was reported as failing and may have recovered, or a message of an open
-   * alert is so old that its receiver may end the alert.
-   */
+  /** A spike opened lately, so its first message may be waiting for its time. */
+  readonly newSpikes: boolean;
+  /** A notification is due or misdated. */
   readonly dueNotifications: boolean;
+  /**
+   * A channel was reported as failing and may have recovered, or a message of an open alert is so old that its receiver
+   * may end the alert.
+   */
+  readonly channelUpkeep: boolean;
 }
 
 /** raise-alerts notifies of a missed spike for this long. */
 const MISSED_SPIKE = sql`interval '24 hours'`;
 
-/**
- * Longer than the default group wait and group interval. Messages that wait for their time belong to spikes that were
- * active within this.
- */
-const LIVELY = sql`interval '10 minutes'`;
+/** Longer than the default group wait and group interval. */
+const NEW = sql`interval '10 minutes'`;
 
 /** No channel renews a message that is younger. */
 const RENEWABLE = sql`interval '30 minutes'`;
@@ -39,13 +38,13 @@ export async function readUnfinishedWork(db: Queryable): Promise<UnfinishedWork>
         or exists (select from alerts a where a.spike_id = s.id and a.state <> 'resolved')
         or s.closed_at > now() - ${MISSED_SPIKE} and not exists (select from alerts a
           where a.zone_id = s.zone_id and a.rule_id = s.rule_id and a.spike_id >= s.id)) as "pendingSpikes",
-      exists (select from spikes s where s.last_active_at > now() - ${LIVELY}) as "livelySpikes",
+      exists (select from spikes s where s.opened_at > now() - ${NEW}) as "newSpikes",
       exists (select from notifications n where n.state in ('pending', 'sending') and n.next_attempt_at <= now())
         or exists (select from notifications n
-          where n.state in ('pending', 'sending') and n.next_attempt_at > now() + ${LONGEST_PAUSE})
-        or exists (select from alerts a where a.kind = 'self' and a.state <> 'resolved')
+          where n.state in ('pending', 'sending') and n.next_attempt_at > now() + ${LONGEST_PAUSE}) as "dueNotifications",
+      exists (select from alerts a where a.kind = 'self' and a.state <> 'resolved')
         or exists (select from alerts a join notifications n on n.alert_id = a.id
-          where a.state <> 'resolved' and n.state = 'delivered' and n.delivered_at < now() - ${RENEWABLE}) as "dueNotifications"`);
+          where a.state <> 'resolved' and n.state = 'delivered' and n.delivered_at < now() - ${RENEWABLE}) as "channelUpkeep"`);
   const [work] = rows;
   if (work === undefined) throw new Error("a query without a from clause returned no row");
   return work;

@@ -22,7 +22,7 @@ export interface FetchAdviceDeps {
   readonly clock: Clock;
   readonly log: Log;
   /** Called when outcomes were stored, failures included. */
-  readonly afterAdvice: () => Promise<void>;
+  readonly afterAdvice: () => unknown;
   /** Maximum number of asks in any hour, over all replicas. Default 30. */
   readonly budgetPerHour?: number;
   /** Time limit of one ask, retries included. Well below a minute, when its claim expires. Default 20 s. */

@@ -12,6 +12,7 @@ import { headlineOf } from "../../src/alerting/message/headline.ts";
 import { toSituation } from "../../src/alerting/mute.ts";
 import type { Routing } from "../../src/alerting/routing/routing.ts";
 import { routeSelf } from "../../src/alerting/self-alert.ts";
+import type { Silence } from "../../src/alerting/silence.ts";
 import type { Notifier } from "../../src/delivery/notifier.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
@@ -57,37 +58,46 @@ export function createRaiseAlertsJob(deps: RaiseAlertsDeps) {
     attempts: 5,
     timeoutMs: 60_000,
     async run(_payload, signal) {
+      const silences = await readActiveSilences(deps.database.db, deps.log, deps.clock());
       // A failure of one kind of alert does not stop the other kind.
-      const runs = await Promise.allSettled([raiseCoverage(deps, overdueSince), raiseSpikes(deps, signal)]);
+      const runs = await Promise.allSettled([
+        raiseCoverage(deps, { silences, overdueSince }),
+        raiseSpikes(deps, silences, signal),
+      ]);
       if (runs.some((run) => run.status === "rejected" || run.value > 0)) await deps.afterAlerts();
       for (const run of runs) if (run.status === "rejected") throw run.reason;
     },
   });
 }
 
-async function raiseCoverage(deps: RaiseAlertsDeps, overdueSince: Map<number, number>): Promise<number> {
-  const { database, clock, log, routing } = deps;
-  const nowMs = clock();
-  const context = { routing: routing(), silences: await readActiveSilences(database.db, log, nowMs), nowMs };
+async function raiseCoverage(
+  deps: RaiseAlertsDeps,
+  { silences, overdueSince }: { silences: readonly Silence[]; overdueSince: Map<number, number> },
+): Promise<number> {
+  const context = { routing: deps.routing(), silences, nowMs: deps.clock() };
   return reportCoverage({ ...deps, overdueSince, routeOf: (subject) => routeSelf(context, subject) });
 }
 
 /** Returns how many transitions were written. */
-async function raiseSpikes(deps: RaiseAlertsDeps, signal: AbortSignal): Promise<number> {
+async function raiseSpikes(
+  deps: RaiseAlertsDeps,
+  silences: readonly Silence[],
+  signal: AbortSignal,
+): Promise<number> {
   const { database, log } = deps;
   const nowMs = deps.clock();
   const rows = await readRaisableSpikes(database.db, { closedAfterMs: nowMs - MISSED_SPIKE_MS });
-  const openGroups = await readOpenGroups(database.db);
-  if (rows.length + openGroups.length === 0) return 0;
   const { zones } = deps.routing();
   const spikes = rows.map((row) => toAlertSpike(row, zones));
-  const alerts = await readNewestAlerts(database.db, spikes.map(fingerprintOf));
-  const context = await readContext(deps, spikes, { alerts, nowMs });
+  const { alerts, openGroups } = await readKnown(database, spikes);
+  if (spikes.length + openGroups.length === 0) return 0;
+  const context = await readContext(deps, spikes, { alerts, silences, nowMs });
   const assess = createAssessor(context);
   // Groups first: a spike that a group notifies of does not notify by itself.
   const grouped = await raiseGroups(database, { spikes, alerts, openGroups, context, assess });
   for (const failure of grouped.failures) log.error({ err: failure }, "alert group not raised");
-  const single = await raiseEach(deps, spikes, { context, assess }, signal);
+  const known = grouped.hasTried ? await readKnown(database, spikes) : { alerts, openGroups };
+  const single = await raiseEach(deps, spikes, { ...known, context, assess }, signal);
   const reasons = [...grouped.reasons, ...single.reasons];
   const failures = [...grouped.failures, ...single.failures];
   if (reasons.length > 0) log.info({ transitions: countEach(reasons) }, "alerts raised");
@@ -95,17 +105,29 @@ async function raiseSpikes(deps: RaiseAlertsDeps, signal: AbortSignal): Promise<
   return reasons.length;
 }
 
-async function readContext(
-  { database, routing, notifiers, log }: RaiseAlertsDeps,
-  spikes: readonly AlertSpike[],
-  { alerts, nowMs }: { alerts: ReadonlyMap<string, AlertRow>; nowMs: number },
-): Promise<Context> {
-  const span = { sinceMs: nowMs - REFUSAL_KEEPS_MS, beforeOpeningMs: ANSWER_KEEPS_MS };
+interface KnownAlerts {
+  /** The newest alert of each spike's fingerprint. */
+  readonly alerts: ReadonlyMap<string, AlertRow>;
+  readonly openGroups: readonly AlertRow[];
+}
+
+async function readKnown({ db }: Database, spikes: readonly AlertSpike[]): Promise<KnownAlerts> {
   return {
-    nowMs,
+    alerts: await readNewestAlerts(db, spikes.map(fingerprintOf)),
+    openGroups: await readOpenGroups(db),
+  };
+}
+
+async function readContext(
+  { database, routing, notifiers }: RaiseAlertsDeps,
+  spikes: readonly AlertSpike[],
+  { alerts, ...given }: Pick<Context, "nowMs" | "silences"> & { alerts: ReadonlyMap<string, AlertRow> },
+): Promise<Context> {
+  const span = { sinceMs: given.nowMs - REFUSAL_KEEPS_MS, beforeOpeningMs: ANSWER_KEEPS_MS };
+  return {
+    ...given,
     routing: routing(),
     asks: await readAsks(database.db, span),
-    silences: await readActiveSilences(database.db, log, nowMs),
     firing: spikes.filter((spike) => spike.closedAtMs === null && !isResolved(spike, alerts)),
     laterMessageOf: (channel) => notifiers?.get(channel)?.capabilities.laterTransitions ?? "post-anew",
   };
@@ -122,18 +144,18 @@ interface Raised {
   readonly failures: readonly unknown[];
 }
 
-/** Raises the alert of each spike by itself, as far as there is anything to write. */
+/**
+ * Raises the alert of each spike by itself, as far as there is anything to write. What another runner has written since
+ * the rows were read is seen under the lock of the spike.
+ */
 async function raiseEach(
   { database, log }: RaiseAlertsDeps,
   spikes: readonly AlertSpike[],
-  { context, assess }: { context: Context; assess: Assess },
+  { alerts, openGroups, context, assess }: KnownAlerts & { context: Context; assess: Assess },
   signal: AbortSignal,
 ): Promise<Raised> {
-  // Read after the groups were written, by this runner or by another one.
-  const alerts = await readNewestAlerts(database.db, spikes.map(fingerprintOf));
-  const open = await readOpenGroups(database.db);
-  const openKeys = new Set(open.map(({ fingerprint }) => fingerprint));
-  const groupOf = findOpenGroups(open);
+  const openKeys = new Set(openGroups.map(({ fingerprint }) => fingerprint));
+  const groupOf = findOpenGroups(openGroups);
   const reasons: NotifyReason[] = [];
   const failures: unknown[] = [];
   const quiet: QuietResolve[] = [];

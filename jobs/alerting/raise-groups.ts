@@ -32,6 +32,8 @@ export interface GroupsSeen {
 }
 
 export interface GroupsRaised {
+  /** Whether a group could change. Then what was read before is out of date. */
+  readonly hasTried: boolean;
   /** The reasons of the transitions that were written. */
   readonly reasons: readonly NotifyReason[];
   /** The errors of groups that were not raised. The other groups were raised. */
@@ -47,9 +49,11 @@ export async function raiseGroups(database: Database, seen: GroupsSeen): Promise
   const openKeys = seen.openGroups.map(({ fingerprint }) => fingerprint);
   const reasons: NotifyReason[] = [];
   const failures: unknown[] = [];
-  for (const [key, candidates] of groupCandidates(seeCandidates(seen), openKeys)) {
+  const groups = [...groupCandidates(seeCandidates(seen), openKeys)].filter(([key, candidates]) => {
     const groupFrom = candidates[0]?.assessment.route.timing.groupFrom ?? 0;
-    if (!openKeys.includes(key) && candidates.length < groupFrom) continue;
+    return openKeys.includes(key) || candidates.length >= groupFrom;
+  });
+  for (const [key, candidates] of groups) {
     try {
       const reason = await inTransaction(database, async ({ tx }) =>
         raiseGroup(tx, key, await lockCandidates(tx, key, candidates, seen), seen),
@@ -59,7 +63,7 @@ export async function raiseGroups(database: Database, seen: GroupsSeen): Promise
       failures.push(thrown);
     }
   }
-  return { reasons, failures };
+  return { hasTried: groups.length > 0, reasons, failures };
 }
 
 /** Returns by fingerprint the open group that has the alert as a member. */

@@ -25,7 +25,7 @@ export interface SealWindowsDeps {
   /** How long after its time an event may still appear. */
   readonly settleMs: number;
   /** Called after every run, because hours may be lost or about to be lost. */
-  readonly afterSeal: () => Promise<unknown>;
+  readonly afterSeal: () => unknown;
 }
 
 /**

@@ -29,6 +29,7 @@ import { DEFAULT_Z, FLOOR } from "../../src/detection/policy.ts";
 import { createRiseCounter } from "../../src/detection/raise-severity.ts";
 import { toSourceAddress } from "../../src/detection/sources/source-event.ts";
 import {
+  isNews,
   isSameEpisode,
   type StoredEpisode,
   toEpisode,
@@ -59,7 +60,7 @@ export interface DetectSpikesDeps {
   readonly lowestFloor?: () => number;
   /** Gets the spans of spikes that opened. */
   readonly trace?: Trace | null;
-  /** Called when a spike opened, changed or closed. */
+  /** Called when a spike opened, changed or closed. A further quiet minute is no change. */
   readonly afterSpikes: () => unknown;
 }
 
@@ -185,10 +186,10 @@ function compareWithin(assessed: readonly Assessed[]): (one: Assessed) => Assess
 /** Grades a spike by its score, its company and, where it depends on them, its different addresses. */
 async function grade(db: Queryable, one: Assessed): Promise<Assessed> {
   const { row, zoneId, ruleId, z, tested } = one.candidate;
-  const { score, windowMinutes } = one.episode;
+  const { score, windowMinutes, count } = one.episode;
   const strength = { score, z, companions: one.companions };
   let addresses = row?.addresses ?? null;
-  if (isGradedByAddresses(strength) && (addresses ?? 0) < COUNTED_ADDRESSES) {
+  if (count > 0 && isGradedByAddresses(strength) && (addresses ?? 0) < COUNTED_ADDRESSES) {
     const to = (tested.at(-1) ?? 0) + 1;
     const scope = { zoneId, ruleId, from: to - windowMinutes, to, limit: COUNTED_ADDRESSES };
     const found = new Set((await readRuleAddresses(db, scope)).map(toSourceAddress)).size;
@@ -221,7 +222,9 @@ async function writeOutcomes(
       const opening = { zoneId, ruleId, ...stored, evidence: noEvidence(scope), ...evidence };
       const id = await openSpike(db, opening);
       if (id !== null) detected.opened.push({ id, zoneId, ruleId, spans: toSpans(opening, tick) });
-    } else if (await updateSpike(db, row.id, { ...stored, ...evidence })) {
+    } else {
+      const isStored = await updateSpike(db, row.id, { ...stored, ...evidence });
+      if (!isStored || !(isCollected || isNews(row, stored))) continue;
       const list = one.closedAt === null ? detected.updated : detected.closed;
       list.push({ id: row.id, zoneId, ruleId });
     }

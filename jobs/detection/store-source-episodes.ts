@@ -10,6 +10,7 @@ import { toSourceAddress } from "../../src/detection/sources/source-event.ts";
 import { COMPARED_MINUTES, collectSourceEvidence } from "../../src/detection/sources/source-evidence.ts";
 import type { PastSourceEpisode } from "../../src/detection/sources/source-watch.ts";
 import { toSourceEpisode, toSourceRow } from "../../src/detection/sources/stored-sources.ts";
+import { isNews } from "../../src/detection/stored-episode.ts";
 import { LONGEST_WINDOW } from "../../src/detection/thresholds/windows.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
 import type { KnownSources } from "../../src/model/known-source.ts";
@@ -27,7 +28,10 @@ interface JudgedEpisodes {
   readonly running: SourceEpisode | null;
 }
 
-/** Stores the episodes of a zone as spikes. Returns whether a spike opened, changed or closed. */
+/**
+ * Stores the episodes of a zone as spikes. Returns whether a spike opened, changed or closed. A further quiet minute is
+ * no change.
+ */
 export async function storeSourceEpisodes(
   database: Database,
   zoneId: number,
@@ -67,7 +71,8 @@ async function storeEpisode(
   const strongest = strongestOf(episode);
   const isStronger = before === null || strongest.score > strongestOf(before).score;
   if (row?.sources != null && !isStronger) {
-    return updateSpike(db, row.id, toSourceRow(episode, row.sources, times));
+    const next = toSourceRow(episode, row.sources, times);
+    return (await updateSpike(db, row.id, next)) && isNews(row, next);
   }
   const found = collectSourceEvidence(strongest, {
     hour: await readAll(database, zoneId, through - LONGEST_WINDOW, through),

@@ -9,6 +9,7 @@ import { isClosingSearch, planClosingSearch } from "../../src/coverage/plan-clos
 import { planSearch, type SearchedHour, type SearchSpan } from "../../src/coverage/plan-search.ts";
 import { EdgeError } from "../../src/edge/edge-error.ts";
 import type { Log } from "../../src/lib/log.ts";
+import type { CoveredHour } from "../../src/model/covered-hour.ts";
 import { horizonAt, startOfHour } from "../../src/model/horizon.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 import { isRouteSuspect, judgeRoute } from "../coverage/judge-route.ts";
@@ -70,47 +71,61 @@ async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortS
   const { database, clock, log } = deps;
   const { zoneId } = poll;
   const failures: unknown[] = [];
-  // Hours left to the next run: their search failed, contradicted earlier looks, or was their closing search.
-  const skipped = new Set<number>();
+  // How far this run has searched each hour. An hour that is left to the next run, because its search failed or
+  // contradicted earlier looks, counts as searched.
+  const searched = new Map<number, number>();
   const closed = new Set<number>();
   let failuresInARow = 0;
   // A long run reads the newest minutes again after a whole period, so that the backfills of many zones leave requests
   // for each other.
   let freshMs = deps.freshMs;
+  let hours: readonly CoveredHour[] = [];
+  let isOutdated = true;
   while (!signal.aborted) {
     const now = clock();
     const range = { fromMs: startOfHour(horizonAt(now)), toMs: now };
-    const hours = await readCoveredHours(database.db, zoneId, range);
+    if (isOutdated) hours = await readCoveredHours(database.db, zoneId, range);
     // Once per run: an hour whose closing search finds something is left to the next run, however the clock moves.
-    const untried = hours.filter(({ startsAt }) => !skipped.has(startsAt) && !closed.has(startsAt));
-    const open = planSearch(now, [...hours, ...asSearched(skipped)], { ...deps, freshMs });
+    const untried = hours.filter(({ startsAt }) => searched.get(startsAt) !== LATER && !closed.has(startsAt));
+    const open = planSearch(now, [...hours, ...toSearched(searched)], { ...deps, freshMs });
     freshMs = 2 * deps.freshMs;
     const span = open ?? planClosingSearch(now, untried, deps);
     if (span === null) break;
+    // Most runs search the newest minutes only. An hour that a late event has reopened meanwhile waits for the next run.
+    isOutdated = span.hour !== startOfHour(now);
     if (open === null) closed.add(span.hour);
     try {
       const { startedAt: atMs, pages, inserted, contradiction } = await searchSpan(deps, poll, span, signal);
       const { from, to } = span;
       log.debug({ zoneId, from: new Date(from), to: new Date(to), pages, inserted }, "span searched");
       failuresInARow = 0;
-      // The cursor has not moved, so the next run searches the span again.
-      if (contradiction !== null) skipped.add(span.hour);
+      // If the search contradicts earlier looks, the cursor has not moved, so the next run searches the span again.
+      searched.set(span.hour, contradiction === null ? to : LATER);
       if (contradiction !== null || open === null || (await isRouteSuspect(database, zoneId, "search")))
         await judgeRoute(deps, { zoneId, route: "search", atMs, contradiction });
     } catch (thrown) {
       if (signal.aborted) return;
       failures.push(thrown);
-      skipped.add(span.hour);
+      searched.set(span.hour, LATER);
       const isRefused = thrown instanceof EdgeError && thrown.disposition === "wait";
       if (++failuresInARow === 2 || isRefused) break;
     }
   }
   if (failures.length > 0) throw failures[0];
-  if (!signal.aborted) await resolveEvents(deps, poll, signal);
+  if (!signal.aborted) await resolveEvents(deps, { ...poll, hours: advance(hours, searched) }, signal);
 }
 
-function asSearched(hours: Iterable<number>): SearchedHour[] {
-  return Array.from(hours, (startsAt) => ({ startsAt, searchedThrough: Number.POSITIVE_INFINITY }));
+const LATER = Number.POSITIVE_INFINITY;
+
+function toSearched(hours: ReadonlyMap<number, number>): SearchedHour[] {
+  return Array.from(hours, ([startsAt, searchedThrough]) => ({ startsAt, searchedThrough }));
+}
+
+function advance(hours: readonly CoveredHour[], searched: ReadonlyMap<number, number>): CoveredHour[] {
+  return hours.map((hour) => {
+    const through = searched.get(hour.startsAt) ?? LATER;
+    return through === LATER ? hour : { ...hour, searchedThrough: through };
+  });
 }
 
 /**

@@ -1,9 +1,8 @@
-import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
 import { clearUnresolved, readUnresolved } from "../../db/ingest/unresolved-events.ts";
 import type { HeldLease } from "../../db/postgres/hold-lease.ts";
 import { planResolution } from "../../src/coverage/plan-resolution.ts";
 import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import { horizonAt, startOfHour } from "../../src/model/horizon.ts";
+import { horizonAt } from "../../src/model/horizon.ts";
 import { type CopySearchDeps, copySearch } from "./copy-search.ts";
 
 /** The search usually shows an event within seconds of the list, so every poll searches for it during this time. */
@@ -22,6 +21,8 @@ export interface ResolveEventsDeps extends CopySearchDeps {
 interface Poll {
   readonly zoneId: number;
   readonly lease: Pick<HeldLease, "name" | "fence">;
+  /** The hours that the platform still serves. */
+  readonly hours: readonly CoveredHour[];
 }
 
 /**
@@ -30,13 +31,11 @@ interface Poll {
  */
 export async function resolveEvents(
   deps: ResolveEventsDeps,
-  { zoneId, lease }: Poll,
+  { zoneId, lease, hours }: Poll,
   signal: AbortSignal,
 ): Promise<void> {
   const { database, clock, resolvedAt } = deps;
   const now = clock();
-  const range = { fromMs: startOfHour(horizonAt(now)), toMs: now };
-  const hours = await readCoveredHours(database.db, zoneId, range);
   for (const hour of hours) {
     if (signal.aborted) return;
     const { startsAt, unresolvedSince, searchedThrough } = hour;

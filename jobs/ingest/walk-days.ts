@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
-import { readSearchedHours } from "../../db/coverage/searched-hours.ts";
 import { readListPass } from "../../db/ingest/list-passes.ts";
 import { type HeldLease, holdLease } from "../../db/postgres/hold-lease.ts";
 import { isLeaseHeld } from "../../db/service/leases.ts";
@@ -48,51 +47,77 @@ export function createWalkDaysJob(deps: WalkDaysDeps): AnyJob {
 
 /** Walks the days. A failed day, such as one that the platform has just forgotten, does not stop the others. */
 async function walkDays(deps: WalkDaysDeps, zoneId: number, signal: AbortSignal): Promise<void> {
+  const { database } = deps;
   const now = deps.clock();
-  const isListSuspect = await isRouteSuspect(deps.database, zoneId, "list");
+  const isListSuspect = await isRouteSuspect(database, zoneId, "list");
+  const listed = { fromMs: firstListedDay(now), toMs: startOfDay(now) + DAY_MS };
+  let hours = await readCoveredHours(database.db, zoneId, listed);
   const failures: unknown[] = [];
-  for (let dayStart = firstListedDay(now); dayStart <= startOfDay(now); dayStart += DAY_MS) {
+  for (let dayStart = listed.fromMs; dayStart < listed.toMs; dayStart += DAY_MS) {
     if (signal.aborted) return;
-    if (await isSearchedFirst(deps, zoneId, dayStart)) continue;
+    const day = { zoneId, dayStart, isListSuspect };
+    if (await isSearchedFirst(deps, day, hours)) continue;
+    // Most days need no pass, so the lease is taken only for a day that seems to need one.
+    if ((await planDay(deps, day, hours)).plan === null) continue;
     const name = walkLeaseName(zoneId, dayStart);
     try {
-      await holdLease(deps.database, { name, ttlMs: LEASE_TTL_MS }, (lease) =>
-        walkIfDue(deps, { zoneId, dayStart, lease, isListSuspect }, AbortSignal.any([signal, lease.lost])),
+      await holdLease(database, { name, ttlMs: LEASE_TTL_MS }, (lease) =>
+        walkIfDue(deps, { ...day, lease }, AbortSignal.any([signal, lease.lost])),
       );
     } catch (thrown) {
       failures.push(thrown);
       if (thrown instanceof EdgeError && thrown.disposition === "wait") break;
     }
+    // A walk takes a while, and meanwhile the search may have finished the next day.
+    hours = await readCoveredHours(database.db, zoneId, listed);
   }
   if (failures.length > 0) throw failures[0];
-}
-
-/**
- * Returns whether the search has finished its backfill of the day. An event is written only once if the search, which
- * knows every dimension, comes first.
- */
-async function isSearchedFirst({ database, clock }: WalkDaysDeps, zoneId: number, dayStart: number) {
-  const now = clock();
-  const hours = await readSearchedHours(database.db, zoneId, { fromMs: dayStart, toMs: dayStart + DAY_MS });
-  const isSearched = isBackfilled(now, hours, { fromMs: dayStart, toMs: dayStart + DAY_MS });
-  return !isSearched && (await isLeaseHeld(database.db, pollLeaseName(zoneId)));
 }
 
 interface Day {
   readonly zoneId: number;
   readonly dayStart: number;
-  readonly lease: HeldLease;
   readonly isListSuspect: boolean;
 }
 
-async function walkIfDue(deps: WalkDaysDeps, day: Day, signal: AbortSignal): Promise<void> {
-  const { database, clock, log } = deps;
-  const { zoneId, dayStart, isListSuspect } = day;
+/**
+ * Returns whether the search has yet to finish its backfill of the day. An event is written only once if the search,
+ * which knows every dimension, comes first.
+ */
+async function isSearchedFirst(
+  { database, clock }: WalkDaysDeps,
+  { zoneId, dayStart }: Day,
+  hours: readonly CoveredHour[],
+): Promise<boolean> {
+  const isSearched = isBackfilled(clock(), hours, { fromMs: dayStart, toMs: dayStart + DAY_MS });
+  return !isSearched && (await isLeaseHeld(database.db, pollLeaseName(zoneId)));
+}
+
+/** Returns the pass that the day needs now, null if none, and the state of its latest pass. */
+async function planDay(
+  deps: WalkDaysDeps,
+  { zoneId, dayStart, isListSuspect }: Day,
+  hours: readonly CoveredHour[],
+) {
+  const now = deps.clock();
+  const state = await readListPass(deps.database.db, zoneId, toDay(dayStart));
+  const askable = hours.filter(
+    ({ startsAt, state: of }) =>
+      startOfDay(startsAt) === dayStart && of !== "gap" && startsAt >= horizonAt(now),
+  );
+  return { plan: planPass(now, { dayStart, hours: askable, isListSuspect }, state, deps), state };
+}
+
+async function walkIfDue(
+  deps: WalkDaysDeps,
+  day: Day & { readonly lease: HeldLease },
+  signal: AbortSignal,
+): Promise<void> {
+  const { database, log } = deps;
+  const { zoneId, dayStart } = day;
   const name = toDay(dayStart);
-  const state = await readListPass(database.db, zoneId, name);
-  const hours = await readCoveredHours(database.db, zoneId, { fromMs: dayStart, toMs: dayStart + DAY_MS });
-  const isAskable = ({ startsAt, state: of }: CoveredHour) => of !== "gap" && startsAt >= horizonAt(clock());
-  const plan = planPass(clock(), { dayStart, hours: hours.filter(isAskable), isListSuspect }, state, deps);
+  const range = { fromMs: dayStart, toMs: dayStart + DAY_MS };
+  const { plan, state } = await planDay(deps, day, await readCoveredHours(database.db, zoneId, range));
   if (plan === null) return;
   const ended = await walkDay(deps, day, { plan, state }, signal);
   if (ended?.passResult === "full") {

@@ -25,7 +25,8 @@ export interface SweepDeps {
 
 /** A spike stays open for hours. Its changes enqueue these jobs at once; the sweep only makes up for a lost enqueue. */
 const ADVICE_EVERY_MS = 60_000;
-const CALM_EVERY_MS = 30_000;
+const OLD_SPIKES_EVERY_MS = 30_000;
+const UPKEEP_EVERY_MS = 60_000;
 /** A run of the same zone waits for the one before. */
 const MAX_RUNS = 10;
 
@@ -56,12 +57,14 @@ export function createSweepJob({ database, enqueue, clock }: SweepDeps): AnyJob 
       const repairable = await listRepairableZones(database.db, { nowMs, horizonMs: horizonAt(nowMs) });
       const isAdviceDue = work.pendingSpikes && isLongAgo("fetch-advice", ADVICE_EVERY_MS, nowMs);
       const isRaiseDue =
-        work.pendingSpikes && (work.livelySpikes || isLongAgo("raise-alerts", CALM_EVERY_MS, nowMs));
+        work.pendingSpikes && (work.newSpikes || isLongAgo("raise-alerts", OLD_SPIKES_EVERY_MS, nowMs));
+      const isDeliverDue =
+        work.dueNotifications || (work.channelUpkeep && isLongAgo("deliver-alerts", UPKEEP_EVERY_MS, nowMs));
       const due = [
         ...(work.staleMinutes ? ["roll-up-trends" as const] : []),
         ...(isAdviceDue ? ["fetch-advice" as const] : []),
         ...(isRaiseDue ? ["raise-alerts" as const] : []),
-        ...(work.dueNotifications ? ["deliver-alerts" as const] : []),
+        ...(isDeliverDue ? ["deliver-alerts" as const] : []),
       ];
       for (const job of due) enqueuedAt.set(job, nowMs);
       const enqueued = due.map((job) => enqueue(job));

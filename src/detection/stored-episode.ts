@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { MINUTE_MS } from "../lib/units.ts";
 import type { SeriesOutcome } from "./assess-series.ts";
 import type { Episode } from "./episode.ts";
@@ -76,8 +77,12 @@ export function toStoredEpisode(
 
 /** Returns whether the row already stores the episode in this state. */
 export function isSameEpisode(row: StoredEpisode, next: StoredEpisode): boolean {
-  const plain = (value: unknown) => (value instanceof Date ? value.getTime() : value);
-  return Object.entries(next).every(
-    ([name, value]) => plain(row[name as keyof StoredEpisode]) === plain(value),
+  return !isNews(row, next) && row.judgedThrough.getTime() === next.judgedThrough.getTime();
+}
+
+/** Returns whether the new state differs from the row in more than the last judged minute. */
+export function isNews<Row extends { readonly judgedThrough: Date }>(row: Row, next: Partial<Row>): boolean {
+  return Object.entries(next).some(
+    ([name, value]) => name !== "judgedThrough" && !isDeepStrictEqual(row[name as keyof Row], value),
   );
 }

@@ -11,8 +11,8 @@ import { createWorkerWatch } from "./watch-worker.ts";
 /** Payloads name rows by ids. A larger payload holds content, which dashboards must not show. */
 const MAX_PAYLOAD_BYTES = 1_000;
 const LOCK_MS = 30_000;
-/** On Postgres, adding several jobs at once makes two temporary tables: ten times the work of adding one job. */
-const MOST_SINGLE = 2;
+/** On Postgres, adding several jobs at once makes two temporary tables: the work of adding more than eight jobs singly. */
+const MOST_SINGLE = 8;
 const STORE_CHECK_MS = 5 * 60_000;
 /** How much the clocks of two replicas may differ. */
 const CLOCK_SKEW_MS = 5_000;

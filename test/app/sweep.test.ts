@@ -115,7 +115,7 @@ test.each<[string, () => Promise<unknown>]>([
   expect(await sweep()).toEqual([]);
 });
 
-test("a spike that has been quiet for long is looked after less often, a lively one every time", async () => {
+test("an old spike is looked after less often, a new one every time", async () => {
   const enqueued: string[] = [];
   let now = Date.now();
   const job = createSweepJob({ database, clock: () => now, enqueue: async (name) => enqueued.push(name) });
@@ -130,8 +130,17 @@ test("a spike that has been quiet for long is looked after less often, a lively 
   const id = await spike();
   expect(await sweepFor(120)).toEqual([2, 4]);
 
-  await database.db.update(spikes).set({ lastActiveAt: new Date() }).where(eq(spikes.id, id));
+  await database.db.update(spikes).set({ openedAt: new Date() }).where(eq(spikes.id, id));
   expect(await sweepFor(120)).toEqual([2, 12]);
+});
+
+test("an open alert about a channel enqueues the delivery once a minute, not every time", async () => {
+  const enqueued: string[] = [];
+  let now = Date.now();
+  const job = createSweepJob({ database, clock: () => now, enqueue: async (name) => enqueued.push(name) });
+  await alert({ kind: "self" });
+  for (const end = now + 120_000; now < end; now += 10_000) await job.run({} as never, signal);
+  expect(enqueued).toEqual(["deliver-alerts", "deliver-alerts"]);
 });
 
 test("a failing enqueue is reported and does not prevent the others", async () => {

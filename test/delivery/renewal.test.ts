@@ -45,7 +45,7 @@ test("an acknowledged alert is sent to Alertmanager again before it ends there, 
   await world.pass(29 * MINUTE_MS);
   await run();
   expect(ends()).toEqual(["f1c0ffee fires"]);
-  const isDue = async () => (await readUnfinishedWork(database.db)).dueNotifications;
+  const isDue = async () => (await readUnfinishedWork(database.db)).channelUpkeep;
   expect(await isDue()).toBe(false);
   for (let renewal = 0; renewal < 2; renewal += 1) {
     await world.pass(31 * MINUTE_MS);

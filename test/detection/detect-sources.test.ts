@@ -223,6 +223,21 @@ test("the addresses of a masked log count as one each, and the spike says so", a
   expect(spike?.sources).toMatchObject({ isMasked: true, firstSeen: ATTACK + 15 });
 });
 
+test("a further quiet minute of an open spike of sources is stored and enqueues nothing", async () => {
+  await world.keep([...visitors, ...scanner]);
+  let calls = 0;
+  const ticks = world.createSourceDetector(undefined, undefined, () => (calls += 1));
+  await world.tickThrough(ATTACK + 8, ATTACK + 16, ticks);
+  expect(calls).toBeGreaterThan(0);
+  const [fired] = await world.readSpikes();
+  const quietFrom = (minuteOf(fired?.lastActiveAt ?? null) ?? 0) + 5;
+  await world.tickThrough(ATTACK + 16, quietFrom, ticks);
+  calls = 0;
+  await world.tickThrough(quietFrom, quietFrom + 3, ticks);
+  const [quiet] = await world.readSpikes();
+  expect([calls, minuteOf(quiet?.judgedThrough ?? null), quiet?.closedAt]).toEqual([0, quietFrom + 3, null]);
+});
+
 test("an open spike of sources is closed when the series are switched off", async () => {
   let mode: SourceMode = "on";
   const ticks = world.createSourceDetector(() => mode);

@@ -42,6 +42,22 @@ test("two detectors at a time open exactly one spike per attack, and close it af
   }
 });
 
+test("a further quiet minute of an open spike is stored and enqueues nothing", async () => {
+  await world.keep(eventsOf([40, 60, 50], START + 5, { ruleId: "941100" }));
+  let calls = 0;
+  const ticks = world.createDetector({ afterSpikes: () => (calls += 1) });
+  await world.tickThrough(START, START + 8, ticks);
+  expect(calls).toBeGreaterThan(0);
+  // The windows of a quarter of an hour let go of the attack.
+  await world.tickThrough(START + 8, START + 25, ticks);
+  calls = 0;
+  await world.tickThrough(START + 25, START + 30, ticks);
+  const [quiet] = await world.readSpikes();
+  expect([calls, minuteOf(quiet?.judgedThrough ?? null), quiet?.closedAt]).toEqual([0, START + 30, null]);
+  await world.tickThrough(START + 30, START + 37, ticks);
+  expect([calls, minuteOf((await world.readSpikes())[0]?.closedAt ?? null)]).toEqual([1, START + 37]);
+});
+
 test("requests without a user agent count as such, those without a country as none", async () => {
   const events = eventsOf([90], START + 5).map((event, i) => ({
     ...event,

@@ -35,13 +35,14 @@ export function createDetectWorld(database: MigratedDatabase) {
   function createSourceDetector(
     sourceMode: () => SourceMode = () => "on",
     knownSources: () => readonly KnownSource[] = () => [],
+    afterSpikes: () => unknown = () => undefined,
   ): () => Promise<void> {
     const deps = {
       database,
       clock: () => now,
       log: silent,
       zoneIds: [ZONE],
-      afterSpikes: () => undefined,
+      afterSpikes,
       sourceMode,
       knownSources,
     };

@@ -224,6 +224,11 @@ test.each(["poll", "walk"] as const)(
     });
     child.kill("SIGSTOP");
     release();
+    const held = await query<{ name: string }>(
+      database,
+      `select name from leases where name like '${job === "poll" ? "poll-events" : "walk-days"}%' and holder is not null`,
+    );
+    expect(held).toHaveLength(1);
     await expireLeases(database);
     const successor = await startReplica(world, "successor", ["poll", "walk"], () => undefined);
     expect(await successor.ended).toEqual({ failures: [] });
@@ -231,7 +236,7 @@ test.each(["poll", "walk"] as const)(
     const before = await digest(database);
     const [lease] = await query<{ fence: string }>(
       database,
-      `select fence from leases where name like '${job === "poll" ? "poll-events" : "walk-days"}%' order by name limit 1`,
+      `select fence from leases where name = '${held[0]?.name}'`,
     );
     expect(Number(lease?.fence)).toBeGreaterThan(1);
     child.kill("SIGCONT");

@@ -132,6 +132,22 @@ test("events that appear late are found by the overlap or by the next list pass"
   expect(ids).toEqual(expectedRows(await oracle(emulator)).map(({ log_id }) => log_id));
 });
 
+test("a walk takes the lease of a day only if the day needs a pass", async () => {
+  const emulator = await openEmulator({ zones: [101], eventsPerSecond: 0.002 });
+  const ingest = await openIngest(emulator);
+  const readFences = async () =>
+    (
+      await ingest.database.pool.query(
+        "select name, fence from leases where name like 'walk-days%' order by name",
+      )
+    ).rows;
+  await ingest.walk();
+  const fences = await readFences();
+  expect(fences.length).toBeGreaterThan(2);
+  await ingest.walk();
+  expect(await readFences()).toEqual(fences);
+});
+
 test("two replicas polling and walking at once store every event once and count each hour right", async () => {
   const emulator = await openEmulator(HISTORY);
   const first = await openIngest(emulator);
