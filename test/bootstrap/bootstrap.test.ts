@@ -219,7 +219,7 @@ test("the gate prints every check under its command, then runs the tests and end
 
   expect(await exited).toBe(3);
   await ended;
-  for (const tool of ["tsc --noEmit", "oxlint .*", "biome check", "knip"])
+  for (const tool of ["tsc --noEmit --singleThreaded", "oxlint .*", "biome check", "knip"])
     expect(printed()).toMatch(new RegExp(`^== ${tool}\n${tool.split(" ")[0]} ran$`, "m"));
   expect(printed()).toMatch(/\n== vitest run\nvitest ran\n$/);
 });
