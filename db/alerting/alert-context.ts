@@ -9,8 +9,8 @@ export interface RisenRule {
 }
 
 /**
- * Returns the rules that had more than twice as many events in [fromMs, toMs) as in the time of the same length before, the
- * largest difference first.
+ * Returns the rules that had more than twice as many events in [fromMs, toMs) as in the time of the same length before,
+ * the largest difference first.
  */
 export async function listRisenRules(
   db: Queryable,

@@ -9,8 +9,8 @@ export type SpikeRow = typeof spikes.$inferSelect;
 export type AlertRow = typeof alerts.$inferSelect;
 
 /**
- * Returns the newest spike of every zone and rule that may need a transition: open, closed after `closedAfterMs`, or under
- * an alert that is not resolved.
+ * Returns the newest spike of every zone and rule that may need a transition: open, closed after `closedAfterMs`, or
+ * under an alert that is not resolved.
  */
 export async function readRaisableSpikes(
   db: Queryable,

@@ -27,8 +27,8 @@ export interface NewArchiveFile {
 }
 
 /**
- * Makes these files the valid ones of their zone, day and kind. The files that they replace are retired. From the commit on
- * searches read the new ones.
+ * Makes these files the valid ones of their zone, day and kind. The files that they replace are retired. From the
+ * commit on searches read the new ones.
  */
 export async function enterFiles(tx: Queryable, files: readonly NewArchiveFile[]): Promise<void> {
   for (const { firstAt, lastAt, sum, hours, isUploaded, ...file } of files) {

@@ -117,8 +117,8 @@ export function metadata(kind: string, { zoneId, day }: ZoneDay): string {
 }
 
 /**
- * Nothing is guessed: every line is read as it was written, or the statement fails. Without new_line, DuckDB takes the first
- * line end of the file for the file's own, also within a quoted text.
+ * Nothing is guessed: every line is read as it was written, or the statement fails. Without new_line, DuckDB takes the
+ * first line end of the file for the file's own, also within a quoted text.
  */
 function readCsv(file: string, columns: readonly string[], longestLine: number): string {
   return `read_csv(${quote(file)}, auto_detect = false, header = false, delim = ',', quote = '"', escape = '"',

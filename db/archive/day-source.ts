@@ -18,8 +18,9 @@ export interface ZoneDay {
 }
 
 /**
- * Keeps the day's events and records from changing until the transaction ends; they can still be read. Waits two seconds at
- * most for writers, and the statements of this transaction have no time limit. Returns false if the day has no partition.
+ * Keeps the day's events and records from changing until the transaction ends; they can still be read. Waits two
+ * seconds at most for writers, and the statements of this transaction have no time limit. Returns false if the day has
+ * no partition.
  */
 export async function lockDay(tx: Queryable, day: string): Promise<boolean> {
   await tx.execute(sql`set local lock_timeout = '2s'`);

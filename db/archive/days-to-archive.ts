@@ -16,10 +16,10 @@ export interface DayToArchive extends ZoneDay {
 }
 
 /**
- * Returns the zones' days before `before` (`yyyy-mm-dd`) that are not in the archive, oldest first, with what each still waits for.
- * An hour without a row is missing if the zone was watched before it: the rows of a long outage are yet to come. Zones that
- * were never watched or are no longer configured have no hours to wait for, and only days with events. `zoneIds` are the
- * configured zones; null if they are not known.
+ * Returns the zones' days before `before` (`yyyy-mm-dd`) that are not in the archive, oldest first, with what each
+ * still waits for. An hour without a row is missing if the zone was watched before it: the rows of a long outage are
+ * yet to come. Zones that were never watched or are no longer configured have no hours to wait for, and only days with
+ * events. `zoneIds` are the configured zones; null if they are not known.
  */
 export async function listDaysToArchive(
   db: Queryable,

@@ -78,8 +78,8 @@ export function isStored(zoneId: SQL, day: SQL): SQL {
 }
 
 /**
- * Returns the zones of which the day holds records of events that are stored under the time of another day, while that day
- * is not archived yet.
+ * Returns the zones of which the day holds records of events that are stored under the time of another day, while that
+ * day is not archived yet.
  */
 async function readNeededBy(tx: Queryable, day: string): Promise<UnarchivedRows[]> {
   const { rows } = await tx.execute<UnarchivedRows & Record<string, unknown>>(sql`
@@ -95,8 +95,8 @@ async function readNeededBy(tx: Queryable, day: string): Promise<UnarchivedRows[
 }
 
 /**
- * Returns the end of the last day of a zone that is in the archive only (epoch ms), null if there is none. Postgres has every
- * later day that is stored.
+ * Returns the end of the last day of a zone that is in the archive only (epoch ms), null if there is none. Postgres has
+ * every later day that is stored.
  */
 export async function readColdEnd(db: Queryable, zoneId: number): Promise<number | null> {
   const { rows } = await db.execute<{ at: number | null }>(sql`

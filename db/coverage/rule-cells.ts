@@ -18,8 +18,8 @@ interface Asked {
 }
 
 /**
- * Returns the counts of an hour by rule, those that differ first. A comparison records only the rules whose counts differ;
- * of the others the platform's count is the stored one.
+ * Returns the counts of an hour by rule, those that differ first. A comparison records only the rules whose counts
+ * differ; of the others the platform's count is the stored one.
  */
 export async function readRuleCells(
   db: Queryable,

@@ -25,8 +25,8 @@ interface DifferingBucket {
 
 /**
  * Returns the buckets of every width that overlap [from, to) and differ from a recount of their events, in key order,
- * `limit` at most. Reads the events of the whole UTC days involved. A minute of an archive day may be missing: it is kept for
- * some weeks only.
+ * `limit` at most. Reads the events of the whole UTC days involved. A minute of an archive day may be missing: it is
+ * kept for some weeks only.
  */
 export async function compareBuckets(
   db: Queryable,

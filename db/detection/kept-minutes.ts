@@ -3,8 +3,8 @@ import { toDay } from "../../src/model/horizon.ts";
 import type { Queryable } from "../client.ts";
 
 /**
- * Returns the start of the first day of a zone (epoch ms) from which on all minutes are kept; null if all are. Minutes of old
- * archive days, those before `keptFrom` (epoch ms), are deleted; hours and days are not.
+ * Returns the start of the first day of a zone (epoch ms) from which on all minutes are kept; null if all are. Minutes
+ * of old archive days, those before `keptFrom` (epoch ms), are deleted; hours and days are not.
  */
 export async function readMinutesFrom(
   db: Queryable,

@@ -40,8 +40,8 @@ type DuckdbResults = readonly (readonly (readonly DuckdbValue[])[])[];
 
 export interface Duckdb {
   /**
-   * Runs statements one after another on one new connection, so that temporary tables are theirs alone. Starts the process
-   * if there is none.
+   * Runs statements one after another on one new connection, so that temporary tables are theirs alone. Starts the
+   * process if there is none.
    * @throws {DuckdbError}
    */
   run(statements: readonly DuckdbStatement[], options?: RunOptions): Promise<DuckdbResults>;

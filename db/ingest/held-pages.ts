@@ -91,8 +91,9 @@ export async function readHeldBlock(
 }
 
 /**
- * Judges a held block and moves it to raw_blocks, or its records to the quarantine if its day is archived. Returns false and changes nothing if the pseudonym key is missing,
- * or if an event in the block's time span is still held: such an event decides whether its record must be emptied.
+ * Judges a held block and moves it to raw_blocks, or its records to the quarantine if its day is archived. Returns
+ * false and changes nothing if the pseudonym key is missing, or if an event in the block's time span is still held:
+ * such an event decides whether its record must be emptied.
  */
 export function releaseHeldBlock(
   database: Database,

@@ -13,8 +13,8 @@ const LINE_END = 0x0a;
 const DAY_CHARS = "yyyy-mm-dd".length;
 
 /**
- * Moves a page's events and records of archive days to its quarantined entries, because an archive day does not change: an
- * event as the line that COPY would have stored, a record as it was received.
+ * Moves a page's events and records of archive days to its quarantined entries, because an archive day does not change:
+ * an event as the line that COPY would have stored, a record as it was received.
  */
 export async function setAsideArchived<P extends Page>(page: P, archived: ReadonlySet<string>): Promise<P> {
   const kept: Buffer[] = [];

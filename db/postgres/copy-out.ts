@@ -4,8 +4,8 @@ import type pg from "pg";
 import type { CopyToStreamQuery } from "pg-copy-streams";
 
 /**
- * Writes a COPY's output into a file, and returns the number of rows. If the file cannot be written, the connection is closed:
- * a COPY whose stream has no reader never ends, and every later statement would wait for it.
+ * Writes a COPY's output into a file, and returns the number of rows. If the file cannot be written, the connection is
+ * closed: a COPY whose stream has no reader never ends, and every later statement would wait for it.
  */
 export async function copyToFile(
   client: pg.PoolClient,

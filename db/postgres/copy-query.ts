@@ -11,8 +11,9 @@ const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 /**
  * Runs `copy (select) to stdout` with these options. The connection must be in a transaction. COPY takes no parameters:
- * numbers and moments are written into the statement, so that the planner can choose partitions. Every other value becomes
- * a setting of the transaction that the statement reads by name, so no text of the caller becomes part of the statement.
+ * numbers and moments are written into the statement, so that the planner can choose partitions. Every other value
+ * becomes a setting of the transaction that the statement reads by name, so no text of the caller becomes part of the
+ * statement.
  */
 export async function copyQuery(
   client: pg.PoolClient,

@@ -57,8 +57,8 @@ export async function lockEventsOf(
 }
 
 /**
- * Removes all personal data from these events and their records, also from records under a second time. Time, rule, action and country stay, so that counts
- * still add up. An emptied text counts as known, so no route fills it again.
+ * Removes all personal data from these events and their records, also from records under a second time. Time, rule,
+ * action and country stay, so that counts still add up. An emptied text counts as known, so no route fills it again.
  */
 export async function eraseEvents(
   tx: Queryable,

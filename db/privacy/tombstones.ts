@@ -24,9 +24,9 @@ export interface TombstoneRow {
 /**
  * Returns the tombstones that may cover events shown from `sinceMs` to `untilMs` (epoch ms), and blocks new erasures
  * until the transaction ends. An event may be stored under an earlier time than the one it is shown under: an alias of
- * it, or a time within a second. An erasure that began before is in the result. One that begins later waits and then sees what
- * this transaction has stored. Two statements in one round trip, because the second must see what was committed while
- * the first waited.
+ * it, or a time within a second. An erasure that began before is in the result. One that begins later waits and then
+ * sees what this transaction has stored. Two statements in one round trip, because the second must see what was
+ * committed while the first waited.
  */
 export async function holdTombstones(
   tx: Queryable,

@@ -3,8 +3,8 @@ import { bytewiseText } from "../postgres/column-types.ts";
 
 /**
  * A second time under which the platform has shown an event. The event is stored once, at `kept_at`. Written by
- * reconcile-counts and seal-windows; read by every writer of events, so that the event is not stored again. Its record may be
- * kept under either time, so an alias is kept as long as raw_blocks has one of the two days.
+ * reconcile-counts and seal-windows; read by every writer of events, so that the event is not stored again. Its record
+ * may be kept under either time, so an alias is kept as long as raw_blocks has one of the two days.
  */
 export const eventAliases = pgTable(
   "event_aliases",

@@ -2,8 +2,8 @@ import { index, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 import { bytea } from "../postgres/column-types.ts";
 
 /**
- * People who are signed in to the console, each with the rights of one key. Written and read by http; the token is only in the
- * browser's cookie.
+ * People who are signed in to the console, each with the rights of one key. Written and read by http; the token is only
+ * in the browser's cookie.
  */
 export const sessions = pgTable(
   "sessions",

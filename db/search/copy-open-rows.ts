@@ -31,9 +31,9 @@ export async function copyOpenRows(
       ? "(date_part('epoch', e.occurred_at) * 1000)::bigint"
       : `coalesce(e.${column}, '')`,
   );
-  // The window ends with the position's millisecond, because partitions and index ranges are chosen by the window. The rest
-  // of the condition only orders events within that millisecond. Written as a row comparison, the planner would take it for
-  // rare and sort the rest of the day.
+  // The window ends with the position's millisecond, because partitions and index ranges are chosen by the window. The
+  // rest of the condition only orders events within that millisecond. Written as a row comparison, the planner would
+  // take it for rare and sort the rest of the day.
   const after = part?.after ?? null;
   const isBehind =
     after === null
@@ -43,8 +43,8 @@ export async function copyOpenRows(
     part === undefined ? sql`` : sql` order by e.occurred_at desc, e.log_id desc limit ${part.limit}`;
   const select = sql`select ${sql.raw(selected.join(", "))} from waf_events e
     where ${toCondition(zoneId, query, spans)}${isBehind}${order}`;
-  // Without a filter, the next part can be read from the primary key in order. Sorting the rest of the day would cost twice
-  // as much.
+  // Without a filter, the next part can be read from the primary key in order. Sorting the rest of the day would cost
+  // twice as much.
   if (part !== undefined && query.clauses.length === 0)
     await client.query("set local enable_sort = off; set local max_parallel_workers_per_gather = 0");
   const copied = await copyQuery(client, select, "format csv");

@@ -25,8 +25,8 @@ export function inSearchTransaction<T>(
     onConnection(database, (client) =>
       drizzle(client, { casing: "snake_case" }).transaction(
         async (tx) => {
-          // Before the snapshot. Otherwise a day that moves into the archive between the snapshot and the scan would be in
-          // neither: the snapshot's manifest lacks the file, and a scan never sees a dropped partition.
+          // Before the snapshot. Otherwise a day that moves into the archive between the snapshot and the scan would be
+          // in neither: the snapshot's manifest lacks the file, and a scan never sees a dropped partition.
           await tx.execute(sql`lock table only waf_events in access share mode`);
           await tx.execute(sql`
             select set_config('jit', 'off', true), set_config('work_mem', ${`${memory}MB`}, true),

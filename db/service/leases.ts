@@ -77,9 +77,9 @@ export interface Period {
 
 /**
  * Returns the names of those periods that this caller has claimed. Each period is claimed by exactly one caller over
- * all replicas. Periods are aligned to the epoch, plus their offset, on Postgres's clock. Call more often than once per period: a replica
- * whose clock is ahead calls too early and claims nothing. A claimed period is spent even if its work then fails. A
- * missed period is skipped.
+ * all replicas. Periods are aligned to the epoch, plus their offset, on Postgres's clock. Call more often than once per
+ * period: a replica whose clock is ahead calls too early and claims nothing. A claimed period is spent even if its work
+ * then fails. A missed period is skipped.
  */
 export async function claimDue(db: Queryable, periods: readonly Period[]): Promise<ReadonlySet<string>> {
   const names = periods.map(({ name }) => name);

@@ -185,8 +185,8 @@ async function raiseEach(
 }
 
 /**
- * Returns the resolve of an alert that no channel was notified of. Such alerts are resolved in a few statements, because a
- * flood leaves thousands of them. Null for any other decision.
+ * Returns the resolve of an alert that no channel was notified of. Such alerts are resolved in a few statements,
+ * because a flood leaves thousands of them. Null for any other decision.
  */
 function toQuietResolve(
   row: AlertRow,

@@ -42,8 +42,8 @@ export interface GroupsRaised {
 
 /**
  * Raises one alert for many spikes: when enough of them have the same group key, or when an open group has new members.
- * Each member keeps its own alert, muted, so that it can be found, acknowledged and resolved by itself. Several replicas may
- * run this at once: spikes are locked and alerts are fenced.
+ * Each member keeps its own alert, muted, so that it can be found, acknowledged and resolved by itself. Several
+ * replicas may run this at once: spikes are locked and alerts are fenced.
  */
 export async function raiseGroups(database: Database, seen: GroupsSeen): Promise<GroupsRaised> {
   const openKeys = seen.openGroups.map(({ fingerprint }) => fingerprint);

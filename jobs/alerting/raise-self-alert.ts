@@ -33,8 +33,8 @@ export interface SelfAlert {
 }
 
 /**
- * Writes the next transition of an alert about Longwatch itself. Returns whether one was written. Without one the headline
- * of an open alert is updated.
+ * Writes the next transition of an alert about Longwatch itself. Returns whether one was written. Without one the
+ * headline of an open alert is updated.
  */
 export async function raiseSelfAlert(deps: SelfAlertDeps, given: SelfAlert): Promise<boolean> {
   const { database, log, routeOf } = deps;
@@ -106,7 +106,8 @@ async function write(tx: Queryable, given: SelfTransition): Promise<boolean> {
 
 /**
  * Returns the alert that the transition belongs to. An episode that a person has resolved while its cause went on fires
- * again as the same alert: receivers would take a second alert that began at the same moment for a repetition of the first.
+ * again as the same alert: receivers would take a second alert that began at the same moment for a repetition of the
+ * first.
  */
 async function findEpisode(
   tx: Queryable,

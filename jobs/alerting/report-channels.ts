@@ -22,9 +22,9 @@ export interface ReportChannelsDeps {
 }
 
 /**
- * Raises an alert for every channel that fails, to those of its routes' other channels that work, and resolves it
- * when the channel delivers again or is not configured any more. Returns the number of transitions written. Several replicas may run this at once:
- * one alert is open per channel and is changed only from the transition that was read.
+ * Raises an alert for every channel that fails, to those of its routes' other channels that work, and resolves it when
+ * the channel delivers again or is not configured any more. Returns the number of transitions written. Several replicas
+ * may run this at once: one alert is open per channel and is changed only from the transition that was read.
  */
 export async function reportChannels(deps: ReportChannelsDeps): Promise<number> {
   const { database, notifiers, log } = deps;

@@ -47,7 +47,8 @@ export interface CleanArchiveDeps {
 
 /**
  * Drops archive days from Postgres once they are old enough, deletes the files past retention and those that were
- * replaced, removes what killed writers left, and checks files that nobody has checked for a week. Does nothing while a day is being written.
+ * replaced, removes what killed writers left, and checks files that nobody has checked for a week. Does nothing while a
+ * day is being written.
  */
 export async function cleanArchive(deps: CleanArchiveDeps, now: number): Promise<void> {
   const { database, archive } = deps;
@@ -136,9 +137,9 @@ async function removeFromStatement(
 }
 
 /**
- * Removes what killed writers left: temporary files, also of statements, and files that no manifest row names. A file of a day that is neither
- * in the manifest nor in Postgres is left alone, because it may be the only copy: the database may have been restored from
- * an older backup.
+ * Removes what killed writers left: temporary files, also of statements, and files that no manifest row names. A file
+ * of a day that is neither in the manifest nor in Postgres is left alone, because it may be the only copy: the database
+ * may have been restored from an older backup.
  */
 async function sweepStorage({ database, archive, log }: CleanArchiveDeps, now: number): Promise<void> {
   const { storage } = archive;

@@ -19,9 +19,9 @@ export interface CopiedRecords extends RecordSum, RecordsCsv {
 const PAIR_BYTES = 16;
 
 /**
- * Copies the records of a day's events into CSV files of row numbers and records in base64. A record may be kept under a
- * second time of its event, even in a block of another day. If an event has several records, the first one counts. One block
- * at a time is in memory.
+ * Copies the records of a day's events into CSV files of row numbers and records in base64. A record may be kept under
+ * a second time of its event, even in a block of another day. If an event has several records, the first one counts.
+ * One block at a time is in memory.
  */
 export async function copyRecords(
   { tx, client }: Transaction,

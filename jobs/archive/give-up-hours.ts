@@ -5,8 +5,8 @@ import { inTransaction } from "../../db/postgres/transaction.ts";
 import { giveUpHour } from "../../src/coverage/judge-hour.ts";
 
 /**
- * Makes gaps of the undecided hours before `beforeMs` of zones that are no longer configured. No job judges these hours any
- * more, and their days could never be archived. Returns the number of hours.
+ * Makes gaps of the undecided hours before `beforeMs` of zones that are no longer configured. No job judges these hours
+ * any more, and their days could never be archived. Returns the number of hours.
  */
 export async function giveUpHours(
   database: Database,

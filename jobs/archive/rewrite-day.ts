@@ -50,9 +50,9 @@ export interface Rewritten {
 }
 
 /**
- * Replaces addresses in the files of an archive day. The new files become valid in one transaction; the old ones are retired
- * and deleted when no search can read them any more. Writes nothing if no address changes, so a second call costs little.
- * Everything that does not change is compared. No other process changes the day meanwhile.
+ * Replaces addresses in the files of an archive day. The new files become valid in one transaction; the old ones are
+ * retired and deleted when no search can read them any more. Writes nothing if no address changes, so a second call
+ * costs little. Everything that does not change is compared. No other process changes the day meanwhile.
  */
 export async function rewriteDay(
   deps: RewriteDayDeps,

@@ -15,8 +15,8 @@ export interface UploadFilesDeps {
 }
 
 /**
- * Puts the files into the bucket that were written before there was one, oldest day first, with their statements. They stay
- * in the folder until they are there. A damaged file does not keep the others waiting.
+ * Puts the files into the bucket that were written before there was one, oldest day first, with their statements. They
+ * stay in the folder until they are there. A damaged file does not keep the others waiting.
  */
 export async function uploadFiles({ db, storage, log }: UploadFilesDeps, signal: AbortSignal): Promise<void> {
   let files = 0;

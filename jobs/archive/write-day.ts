@@ -40,9 +40,9 @@ export type WrittenDay =
   | { readonly outcome: "nothing-to-do" };
 
 /**
- * Writes one zone's day into the archive: files under temporary names, verified against Postgres, renamed, and entered into
- * the manifest in the transaction that kept the day from changing all the while. A process that ends anywhere has changed
- * nothing but files that no manifest row names.
+ * Writes one zone's day into the archive: files under temporary names, verified against Postgres, renamed, and entered
+ * into the manifest in the transaction that kept the day from changing all the while. A process that ends anywhere has
+ * changed nothing but files that no manifest row names.
  */
 export async function writeDay(deps: WriteDayDeps, zoneDay: ZoneDay): Promise<WrittenDay> {
   return inTransaction(deps.database, (transaction) =>

@@ -64,8 +64,9 @@ function sinceResolve({ transitions }: AlertRecord): readonly Transition[] {
 }
 
 /**
- * Returns when a channel was last sent a message since the alert began to fire. `isPending`: a later transition was muted,
- * or fell into the channel's quiet hours, at that time. A channel that is new to the alert has the time of the others.
+ * Returns when a channel was last sent a message since the alert began to fire. `isPending`: a later transition was
+ * muted, or fell into the channel's quiet hours, at that time. A channel that is new to the alert has the time of the
+ * others.
  */
 export function lastSent(
   alert: AlertRecord,

@@ -56,8 +56,8 @@ export function avoidFailing(
 }
 
 /**
- * Returns the notify reason. An alert whose first message, or whose rise, nobody was notified of (a silence muted it, or no
- * channel worked) is sent once that is possible.
+ * Returns the notify reason. An alert whose first message, or whose rise, nobody was notified of (a silence muted it,
+ * or no channel worked) is sent once that is possible.
  */
 export function reasonOf(
   { reason, severity }: SelfChange,

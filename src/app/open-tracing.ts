@@ -17,8 +17,9 @@ type Exporter = Pick<OTLPTraceExporter, "export" | "shutdown">;
 type Exported = Parameters<OTLPTraceExporter["export"]>[0][number];
 
 /**
- * Returns what sends spans to the collector of OTEL_EXPORTER_OTLP_ENDPOINT, or null without one. Only then the exporter's
- * package is loaded, which Longwatch does not install. Traces are lost while the collector is down; nothing waits for them.
+ * Returns what sends spans to the collector of OTEL_EXPORTER_OTLP_ENDPOINT, or null without one. Only then the
+ * exporter's package is loaded, which Longwatch does not install. Traces are lost while the collector is down; nothing
+ * waits for them.
  * @throws {UsageError} if the package is missing.
  */
 export async function openTracing(

@@ -15,8 +15,8 @@ interface KeyWatchParts {
 }
 
 /**
- * Checks once a minute that this process has the pseudonym key and that its next start will find it. Keeps a problem in the
- * database, where `status` and the alert about it read it. Returns a function that checks at once.
+ * Checks once a minute that this process has the pseudonym key and that its next start will find it. Keeps a problem in
+ * the database, where `status` and the alert about it read it. Returns a function that checks at once.
  */
 export function watchKey({ keyring, database, log, onChange }: KeyWatchParts, stack: StopStack): () => void {
   let known: string | null = null;

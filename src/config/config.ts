@@ -47,8 +47,8 @@ export interface Config {
       readonly cacheBytes: number;
     } | null;
     /**
-     * Whether days are archived: the folder or a bucket was chosen, or it is beside the embedded Postgres. Beside another server the data
-     * folder may be lost with a container, or differ between replicas.
+     * Whether days are archived: the folder or a bucket was chosen, or it is beside the embedded Postgres. Beside
+     * another server the data folder may be lost with a container, or differ between replicas.
      */
     readonly isWritten: boolean;
     /** How long Postgres keeps archive days. Null: as long as the events are kept. */

@@ -2,8 +2,8 @@ import { accessSync, constants, statSync } from "node:fs";
 import path from "node:path";
 
 /**
- * Returns why files cannot be written in a folder, or null. A folder that does not exist yet only needs a parent that is a
- * folder: it may be made elsewhere, for example in a container.
+ * Returns why files cannot be written in a folder, or null. A folder that does not exist yet only needs a parent that
+ * is a folder: it may be made elsewhere, for example in a container.
  */
 export function findFolderMistake(folder: string): string | null {
   try {

@@ -9,9 +9,9 @@ const UNCHECKED = ["disable", "no-verify"];
 export type ReadDatabaseUrl = { readonly url: string } | { readonly mistake: string };
 
 /**
- * Returns a Postgres address in the complete form that every connection uses. The driver treats weaker modes of libpq as
- * `verify-full` today, warns that this will change, and silently accepts unknown modes. So the mode is written out here. A
- * mistake shows only the value of the parameter.
+ * Returns a Postgres address in the complete form that every connection uses. The driver treats weaker modes of libpq
+ * as `verify-full` today, warns that this will change, and silently accepts unknown modes. So the mode is written out
+ * here. A mistake shows only the value of the parameter.
  */
 export function readDatabaseUrl(text: string): ReadDatabaseUrl {
   const url = new URL(text);

@@ -59,8 +59,8 @@ function nextSearchAt(now: number, hour: CoveredHour, settleMs: number): number 
 }
 
 /**
- * A search that lacks events is repeated after ten minutes, and then after as long as it has agreed, up to an hour: a short
- * failure of the platform ends soon after the platform recovers, and a lasting one costs a search per hour.
+ * A search that lacks events is repeated after ten minutes, and then after as long as it has agreed, up to an hour: a
+ * short failure of the platform ends soon after the platform recovers, and a lasting one costs a search per hour.
  */
 function repeatAt(search: Look): number {
   if (search.lacks === undefined) return search.at + REPEAT_MS;

@@ -3,8 +3,8 @@ import type { SendOptions, SendResult } from "./notifier.ts";
 const PROGRESS = /^part (\d{1,3})(?: (.*))?$/s;
 
 /**
- * Sends a message of several parts in order and skips the parts that an earlier attempt has sent, so that a retry does not
- * notify twice. `sendPart` gets the reference that the part before returned and returns the next one.
+ * Sends a message of several parts in order and skips the parts that an earlier attempt has sent, so that a retry does
+ * not notify twice. `sendPart` gets the reference that the part before returned and returns the next one.
  */
 export async function sendParts(
   count: number,

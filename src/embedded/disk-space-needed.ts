@@ -10,7 +10,8 @@ const FIRST_START_BYTES = 200_000_000;
 const LATER_START_BYTES = 50_000_000;
 
 /**
- * Refuses to create a cluster without enough disk space. An existing cluster is not refused: it may need less than the estimate.
+ * Refuses to create a cluster without enough disk space. An existing cluster is not refused: it may need less than the
+ * estimate.
  * @throws {FullDiskError}
  */
 export function requireSpace(dataDir: string): void {

@@ -22,8 +22,8 @@ function fileIn(dataDir: string): string {
 }
 
 /**
- * Creates the empty file in which outages are recorded. Returns a function that writes an outage into it. The file has its
- * full size from the start and is overwritten in place, so that a full disk does not prevent a write.
+ * Creates the empty file in which outages are recorded. Returns a function that writes an outage into it. The file has
+ * its full size from the start and is overwritten in place, so that a full disk does not prevent a write.
  */
 export function openOutageFile(dataDir: string): (outage: PostgresOutage, untilMs: number | null) => void {
   mkdirSync(dataDir, { recursive: true });

@@ -2,8 +2,8 @@ import { mkdir, open, rename, writeFile } from "node:fs/promises";
 import path from "node:path";
 
 /**
- * Moves a finished file to its name. Once it returns, the file is complete under its name even after a loss of power. Both
- * names must be on one disk.
+ * Moves a finished file to its name. Once it returns, the file is complete under its name even after a loss of power.
+ * Both names must be on one disk.
  */
 export async function publishFile(temporary: string, file: string): Promise<void> {
   await sync(temporary);

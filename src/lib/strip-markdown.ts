@@ -21,8 +21,8 @@ const LINK = /!?\[([^[\]]{0,500})\]\(([^()\s]{1,2000})(?:[ \t]+"[^"]{0,500}")?\)
 const ESCAPED = /\\([\\`*_{}[\]()#+.!~>|-])/g;
 
 /**
- * Returns the text without the marks of Markdown: no channel renders them, because the text is an attacker's to influence.
- * Words, numbers of lists and the addresses of links stay. The result is still hostile.
+ * Returns the text without the marks of Markdown: no channel renders them, because the text is an attacker's to
+ * influence. Words, numbers of lists and the addresses of links stay. The result is still hostile.
  */
 export function stripMarkdown(text: string): string {
   return text

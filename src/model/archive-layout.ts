@@ -1,6 +1,6 @@
 /**
- * Layout of the archive's Parquet files: folders, names and columns. Other engines read the files as they are, so a change
- * needs a new `ARCHIVE_FORMAT`, and readers of both.
+ * Layout of the archive's Parquet files: folders, names and columns. Other engines read the files as they are, so a
+ * change needs a new `ARCHIVE_FORMAT`, and readers of both.
  */
 
 /** Version of the columns below. */
@@ -19,9 +19,9 @@ interface ArchiveColumn {
 const text = (name: string, isNullable = true): ArchiveColumn => ({ name, type: "VARCHAR", isNullable });
 
 /**
- * The columns of an events file, named as those of waf_events. Null and '' differ as they do there. Rows are ascending by
- * (occurred_at, bytes of log_id). A records file has one column, `record` (BLOB): row n is the record of row n of the events
- * file, byte for byte as the platform sent it; null if there is none.
+ * The columns of an events file, named as those of waf_events. Null and '' differ as they do there. Rows are ascending
+ * by (occurred_at, bytes of log_id). A records file has one column, `record` (BLOB): row n is the record of row n of
+ * the events file, byte for byte as the platform sent it; null if there is none.
  */
 export const EVENT_FILE_COLUMNS: readonly ArchiveColumn[] = [
   // An instant: INT64 TIMESTAMP(MICROS, isAdjustedToUTC = true).

@@ -22,9 +22,9 @@ export const TEMPORARY_FOLDER = "tmp";
 export const SPILL_FOLDER = "spill";
 
 /**
- * Where the archive's files are kept: a folder, or a bucket with a folder as cache. Every call names a file by its path in
- * the archive. Files with a hash in their name never change; texts are replaced. Calls reject with a StorageError while a
- * bucket cannot be used.
+ * Where the archive's files are kept: a folder, or a bucket with a folder as cache. Every call names a file by its path
+ * in the archive. Files with a hash in their name never change; texts are replaced. Calls reject with a StorageError
+ * while a bucket cannot be used.
  */
 export interface ArchiveStorage {
   /** The folder or the bucket, for messages. */

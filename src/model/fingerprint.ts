@@ -9,9 +9,9 @@ export interface AlertSubject {
 }
 
 /**
- * Returns 32 hex digits. A new rule's burst may grow into a spike within one episode, so both kinds are one subject. The rule id sets a
- * zone's sources apart.
- * JSON keeps hostile rule ids apart, because no text in one member can look like another member.
+ * Returns 32 hex digits. A new rule's burst may grow into a spike within one episode, so both kinds are one subject.
+ * The rule id sets a zone's sources apart. JSON keeps hostile rule ids apart, because no text in one member can look
+ * like another member.
  */
 export function fingerprintOf({ kind, zoneId, ruleId }: AlertSubject): string {
   return digest([kind === "new-rule" || kind === "sources" ? "spike" : kind, zoneId, ruleId]);

@@ -6,8 +6,8 @@ import { packLogIdHashes } from "./log-id-hash.ts";
 import { sliceArray } from "./slice-entries.ts";
 
 /**
- * Smaller blocks compress worse, larger ones cost more to open for a single record. Measured at level 1: 122 bytes an event
- * with blocks of 128 KiB, 104 with 512 KiB, 99 with 1 MiB; opening one takes 0.2, 0.3 and 0.6 ms.
+ * Smaller blocks compress worse, larger ones cost more to open for a single record. Measured at level 1: 122 bytes an
+ * event with blocks of 128 KiB, 104 with 512 KiB, 99 with 1 MiB; opening one takes 0.2, 0.3 and 0.6 ms.
  */
 const TARGET_BYTES = 524_288;
 /** On blocks of this size level 3 gains 1 % and costs a tenth more. Higher levels cost three times as much. */

@@ -1,6 +1,6 @@
 /**
- * The columns of events that a search can ask, in Postgres and in the archive's files, by the names of the search language. A
- * rule's name is its message.
+ * The columns of events that a search can ask, in Postgres and in the archive's files, by the names of the search
+ * language. A rule's name is its message.
  */
 export const SEARCH_COLUMNS = {
   feature: "feature",

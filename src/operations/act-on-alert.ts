@@ -39,10 +39,10 @@ export type ActResult =
   | { readonly kind: "done"; readonly state: AlertRow["state"]; readonly channels: readonly string[] };
 
 /**
- * Acknowledges a firing alert: it gets no more reminders, but its channels are still notified when it gets worse. In the
- * same transaction, writes an `acknowledged` notification for every channel that was notified of the alert; the delivery
- * drops it for channels that cannot show it. If two callers acknowledge at once, one succeeds. A new note of an alert that
- * is already acknowledged is added in the same way.
+ * Acknowledges a firing alert: it gets no more reminders, but its channels are still notified when it gets worse. In
+ * the same transaction, writes an `acknowledged` notification for every channel that was notified of the alert; the
+ * delivery drops it for channels that cannot show it. If two callers acknowledge at once, one succeeds. A new note of
+ * an alert that is already acknowledged is added in the same way.
  */
 export async function acknowledgeByHand(database: Database, act: AlertAct): Promise<ActResult> {
   return change(database, act, "firing", async (tx, row) => {

@@ -47,8 +47,8 @@ export interface Attention {
 }
 
 /**
- * Returns everything that needs attention, the most urgent first. A channel that is not in `configured` is ignored, because
- * it gets no more messages. Null means that the configured channels are not known.
+ * Returns everything that needs attention, the most urgent first. A channel that is not in `configured` is ignored,
+ * because it gets no more messages. Null means that the configured channels are not known.
  */
 export function listAttention(
   { service, channels, zones, keyProblem, held, givenUp, selfAlerts }: Looked,

@@ -21,9 +21,9 @@ export type MarkResult =
     };
 
 /**
- * Marks the spikes of an alert as attack or noise. The hours of an attack leave the rule's history at the next tick of the
- * detector; the hours of noise stay. A later mark replaces an earlier mark. Two calls at once are executed one after the
- * other.
+ * Marks the spikes of an alert as attack or noise. The hours of an attack leave the rule's history at the next tick of
+ * the detector; the hours of noise stay. A later mark replaces an earlier mark. Two calls at once are executed one
+ * after the other.
  */
 export function markAlert(
   database: Database,

@@ -65,8 +65,8 @@ export async function readSeriesPolicies(
 }
 
 /**
- * Replays the stored minutes of a zone's rules with the rules of the service, read once for all settings. Returns a report
- * for each of the settings.
+ * Replays the stored minutes of a zone's rules with the rules of the service, read once for all settings. Returns a
+ * report for each of the settings.
  */
 export async function replayStore(
   db: Queryable,

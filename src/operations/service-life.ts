@@ -41,8 +41,8 @@ export interface ServiceLife {
 }
 
 /**
- * Returns which processes of the service are alive. The role http is optional: it counts as missing only if its last process
- * fell silent without a stop.
+ * Returns which processes of the service are alive. The role http is optional: it counts as missing only if its last
+ * process fell silent without a stop.
  */
 export function assessService(rows: readonly SeenReplica[]): ServiceLife {
   const replicas = rows.map(toLife);

@@ -11,8 +11,8 @@ const ESCAPED = /\\u([0-9a-f]{4})/g;
 const UNSTORABLE = /\0|\\u0000|\\ud83d/g;
 
 /**
- * An answer but for what may differ: the text of tokens; in CSV the guards against formulas and controls; and where texts are
- * compared or shown as they are stored (exports, groups), what Postgres cannot hold.
+ * An answer but for what may differ: the text of tokens; in CSV the guards against formulas and controls; and where
+ * texts are compared or shown as they are stored (exports, groups), what Postgres cannot hold.
  */
 export function comparable({ status, type, text }: Answer, name: string): string {
   const isStored = name.startsWith("export") || name.includes("grouped");

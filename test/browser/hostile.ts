@@ -21,8 +21,8 @@ const MEANINGFUL = new Set(
 const IS_TIME = /^\d{4}-\d\d-\d\dT/;
 
 /**
- * Returns the answer with every free text replaced by hostile text, and the texts of `logs` too. The first text of an answer
- * becomes the first of the hostile ones, however many members the rest of it has.
+ * Returns the answer with every free text replaced by hostile text, and the texts of `logs` too. The first text of an
+ * answer becomes the first of the hostile ones, however many members the rest of it has.
  */
 export function makeHostile(value: unknown, name = "", turn = { next: -1 }): unknown {
   if (typeof value === "string") {

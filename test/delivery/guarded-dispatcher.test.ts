@@ -124,7 +124,8 @@ test("a resolver that fails is an endpoint out of reach", async () => {
 test.each(["http:", "https:"])(
   "over %s a peer that is not who was resolved gets no byte (F73)",
   async (protocol) => {
-    // A connector that was checked and then dials elsewhere: what rebinding amounts to when every earlier check was passed.
+    // A connector that was checked and then dials elsewhere: what rebinding amounts to when every earlier check was
+    // passed.
     const astray = buildConnector({
       lookup: (_hostname, options, callback) => {
         if (options.all === true) callback(null, [{ address: "127.0.0.1", family: 4 }]);

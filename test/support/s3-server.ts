@@ -28,8 +28,8 @@ export interface S3Server {
 }
 
 /**
- * An S3-compatible server with an empty bucket: s3rver, which verifies signatures, behind what it lacks: it refuses a body
- * that is not what its checksum says, and `If-None-Match: *` where there is an object.
+ * An S3-compatible server with an empty bucket: s3rver, which verifies signatures, behind what it lacks: it refuses a
+ * body that is not what its checksum says, and `If-None-Match: *` where there is an object.
  */
 export async function startS3Server(): Promise<S3Server> {
   const directory = makeTemporaryFolder("s3");

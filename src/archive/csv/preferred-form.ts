@@ -10,8 +10,8 @@ const TYPES = {
 type Form = keyof typeof TYPES;
 
 /**
- * Returns the form of an export that an `Accept` header asks for. NDJSON and Parquet, which are extensions, must be named with
- * a quality above 0 and not below that of the other forms.
+ * Returns the form of an export that an `Accept` header asks for. NDJSON and Parquet, which are extensions, must be
+ * named with a quality above 0 and not below that of the other forms.
  */
 export function preferredForm(accept = ""): Form {
   const qualities = new Map(accept.split(",").map(readRange));

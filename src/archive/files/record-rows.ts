@@ -7,8 +7,8 @@ export interface RecordRows {
   /** Adds hashes of eight bytes each, in the order of the rows. */
   add(hashes: Buffer): void;
   /**
-   * Adds second hashes of events, after all rows: pairs of the other hash and the event's own, of eight bytes each. If the
-   * event is in no row, its record belongs to another day.
+   * Adds second hashes of events, after all rows: pairs of the other hash and the event's own, of eight bytes each. If
+   * the event is in no row, its record belongs to another day.
    */
   addOthers(pairs: Buffer): void;
   /** Returns the row of a hash the first time, then `TAKEN`; `NO_EVENT` for a hash of no row. */

@@ -26,8 +26,8 @@ export function prepareSource({ openRows }: EventSource): Piece[] {
   const columns = openRows.columns.map((column) =>
     column === "occurred_at" ? "to_timestamp(occurred_at / 1000.0) as occurred_at" : column,
   );
-  // A line may be as long as all texts of an event together. DuckDB would make the buffer sixteen times as long as a line.
-  // Without new_line, it takes the first line end of the file for the file's own, also within a quoted text.
+  // A line may be as long as all texts of an event together. DuckDB would make the buffer sixteen times as long as a
+  // line. Without new_line, it takes the first line end of the file for the file's own, also within a quoted text.
   return [
     raw(`create temp table open_rows as select ${columns.join(", ")} from read_csv(${quote(openRows.path)},
       auto_detect = false, header = false, delim = ',', quote = '"', escape = '"', allow_quoted_nulls = false,

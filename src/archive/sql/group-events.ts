@@ -45,10 +45,10 @@ export function groupColumns({ groupBy }: Pick<SearchPlan, "groupBy">): string[]
  * Returns the statements for one page of groups: the largest first, those of one size by key, in UTF-16 code units.
  * `readGroups` reads the rows of the last one.
  *
- * Events are first counted by the combinations of a few columns' values (`cells`): those of the context, if the groups are
- * made of them. Then cells are all that is needed. Otherwise, there may be as many groups as events: cells have the keys
- * only, and the events of the page's groups are read again for their context. Null becomes '' after the counting, because
- * DuckDB groups a column that is read as it is twice as fast.
+ * Events are first counted by the combinations of a few columns' values (`cells`): those of the context, if the groups
+ * are made of them. Then cells are all that is needed. Otherwise, there may be as many groups as events: cells have the
+ * keys only, and the events of the page's groups are read again for their context. Null becomes '' after the counting,
+ * because DuckDB groups a column that is read as it is twice as fast.
  */
 export function groupEvents(source: EventSource, plan: SearchPlan): Piece[] {
   const { groupBy, page, pageSize, buckets, clauses } = plan;

@@ -89,8 +89,8 @@ function matches(text: Piece, literals: readonly string[]): Piece {
   if (literals.length === 2 && second === "") return duck`starts_with(${text}, ${bound(first)})`;
   if (literals.length === 2 && first === "") return duck`suffix(${text}, ${bound(second)})`;
   if (literals.length === 3 && first === "" && third === "") return duck`contains(${text}, ${bound(second)})`;
-  // Linear in the text, whatever a client asks and an attacker has sent. DuckDB's LIKE tries every place of every literal,
-  // and cannot be interrupted meanwhile.
+  // Linear in the text, whatever a client asks and an attacker has sent. DuckDB's LIKE tries every place of every
+  // literal, and cannot be interrupted meanwhile.
   const pattern = literals
     .map((literal) => literal.replaceAll(/[\\^$.|?*+()[\]{}]/g, String.raw`\$&`))
     .join(".*");

@@ -24,8 +24,9 @@ export interface Followed {
 }
 
 /**
- * Runs `work` on the database of the service until Ctrl-C, and again after each failure that follows an answer. Never starts
- * the embedded database, because the service could not start beside it. Calls `onLost` once per outage, `onBack` after it.
+ * Runs `work` on the database of the service until Ctrl-C, and again after each failure that follows an answer. Never
+ * starts the embedded database, because the service could not start beside it. Calls `onLost` once per outage, `onBack`
+ * after it.
  * @throws whatever ends `work` before the first answer of the database.
  */
 export async function followStore(

@@ -7,8 +7,8 @@ export type Cell = string | { readonly text: string; readonly style: Style };
 const GAP = "   ";
 
 /**
- * Returns the lines of a table: a header, then a line per row. Every column except the last is as wide as its widest cell,
- * on a terminal and in a pipe.
+ * Returns the lines of a table: a header, then a line per row. Every column except the last is as wide as its widest
+ * cell, on a terminal and in a pipe.
  */
 export function drawTable(head: readonly string[], rows: readonly (readonly Cell[])[], paint: Paint): string {
   const widths = head.map((title, column) =>

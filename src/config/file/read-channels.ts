@@ -22,9 +22,9 @@ export interface ReferenceContext {
 }
 
 /**
- * Reads one entry of the file with its secrets. Returns null where the channel cannot be used. `mistakes` receives what the
- * file's schema cannot find: missing secrets, and addresses and secrets that the channel refuses. Fields that the schema
- * refuses are skipped, so that one mistake does not hide another.
+ * Reads one entry of the file with its secrets. Returns null where the channel cannot be used. `mistakes` receives what
+ * the file's schema cannot find: missing secrets, and addresses and secrets that the channel refuses. Fields that the
+ * schema refuses are skipped, so that one mistake does not hide another.
  */
 export function readChannel(
   name: string,

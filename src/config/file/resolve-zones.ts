@@ -19,8 +19,8 @@ export function toZones(entries: ConfigFile["zones"] = {}): Zones {
 }
 
 /**
- * Returns the numbers of the zones that a matcher names by number, name or label. Returns undefined if it names none, which
- * means every zone. The alerting code then works with numbers only.
+ * Returns the numbers of the zones that a matcher names by number, name or label. Returns undefined if it names none,
+ * which means every zone. The alerting code then works with numbers only.
  */
 export function resolveZone({ zone, zone_labels: labels }: NamedZones, zones: Zones): number[] | undefined {
   const named = zone?.flatMap((one) => (typeof one === "number" ? [one] : idsNamed(one, zones)));

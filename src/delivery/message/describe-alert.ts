@@ -72,8 +72,8 @@ export function describeCount(message: AlertMessage): CountPhrase | null {
 }
 
 /**
- * `blocked 700 · logged 147`; empty where nothing was counted. `of 5,912 events: ...` where these, like the top lists, are
- * of more or fewer events than the count: they are of all since the beginning, when somebody last looked.
+ * `blocked 700 · logged 147`; empty where nothing was counted. `of 5,912 events: ...` where these, like the top lists,
+ * are of more or fewer events than the count: they are of all since the beginning, when somebody last looked.
  */
 export function describeActions({ actions, count }: AlertMessage): string {
   const { blocked, challenged, logged, other } = actions;

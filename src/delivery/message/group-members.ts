@@ -123,8 +123,8 @@ export function showsMembers({ reason, state, members }: AlertMessage): boolean 
 }
 
 /**
- * The members that had no room, by name alone, as messages to follow the first: at most `MOST_PARTS`. What does not go into
- * those either, thousands of rules with names a hundred times as long as usual, is counted in the last one.
+ * The members that had no room, by name alone, as messages to follow the first: at most `MOST_PARTS`. What does not go
+ * into those either, thousands of rules with names a hundred times as long as usual, is counted in the last one.
  */
 export function partMembers(
   message: AlertMessage,

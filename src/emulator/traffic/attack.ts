@@ -48,8 +48,9 @@ function parsePairs(text: string, mistakes: string[]): Map<string, string> {
 }
 
 /**
- * Reads `kind=rule,zone=101,rule=942100,start=+60s,duration=10m,rate=40/s`. Other kinds choose their rules. `start` is relative to now (`+60s`, `-2h`), an
- * ISO date-time or epoch milliseconds. Returns every mistake, each with the value and the rule.
+ * Reads `kind=rule,zone=101,rule=942100,start=+60s,duration=10m,rate=40/s`. Other kinds choose their rules. `start` is
+ * relative to now (`+60s`, `-2h`), an ISO date-time or epoch milliseconds. Returns every mistake, each with the value
+ * and the rule.
  */
 export function parseAttack(text: string, nowMs: number): { attack: Attack } | { mistakes: string[] } {
   const mistakes: string[] = [];

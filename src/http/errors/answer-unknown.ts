@@ -5,9 +5,9 @@ import { Refusal } from "./refusal.ts";
 import { sendProblem } from "./send-problem.ts";
 
 /**
- * Answers what no route takes: with the console's page where it has that address, else 404 for an unknown address or a file that
- * is gone, 405 for a method that the address does not take, and for OPTIONS the methods that it takes. Call before the routes
- * are added. The public document names the addresses.
+ * Answers what no route takes: with the console's page where it has that address, else 404 for an unknown address or a
+ * file that is gone, 405 for a method that the address does not take, and for OPTIONS the methods that it takes. Call
+ * before the routes are added. The public document names the addresses.
  */
 export function answerUnknown(app: FastifyInstance, answerPage: AnswerPage): void {
   const allowedAt = learnMethods(app);

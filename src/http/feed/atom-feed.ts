@@ -24,9 +24,9 @@ export interface AtomFeed {
 const FEED_PATH = "/api/v1/alerts.atom";
 
 /**
- * An Atom document (RFC 4287). Ids are tag URIs (RFC 4151) that neither time nor the server's address changes; an entry is
- * updated when its alert moves on. All text is plain and escaped; it links to the API and, as `related`, where the operator's
- * own links lead.
+ * An Atom document (RFC 4287). Ids are tag URIs (RFC 4151) that neither time nor the server's address changes; an entry
+ * is updated when its alert moves on. All text is plain and escaped; it links to the API and, as `related`, where the
+ * operator's own links lead.
  */
 export function renderAtom({ instanceId, title, entries }: AtomFeed): string {
   const authority = `tag:${instanceId}.longwatch.invalid,2026`;

@@ -4,8 +4,8 @@ import { Refusal } from "../errors/refusal.ts";
 const READS = new Set(["GET", "HEAD", "OPTIONS"]);
 
 /**
- * Refuses what another site's page makes a browser send with the session's cookie. SameSite=Strict alone lets pages of other
- * ports and subdomains through.
+ * Refuses what another site's page makes a browser send with the session's cookie. SameSite=Strict alone lets pages of
+ * other ports and subdomains through.
  * @throws {Refusal} 403
  */
 export function refuseOtherOrigins(request: FastifyRequest): void {

@@ -6,8 +6,8 @@ export const REPORTS_PATH = "/csp-reports";
 const NONCE_PLACE = "__CSP_NONCE__";
 
 /**
- * Scripts come from this origin only, and no text becomes markup or a script. Styles that the page writes itself carry the
- * nonce of this one answer.
+ * Scripts come from this origin only, and no text becomes markup or a script. Styles that the page writes itself carry
+ * the nonce of this one answer.
  */
 function contentPolicy(nonce: string): string {
   return [

@@ -26,8 +26,8 @@ export interface CopyDaysOptions {
 }
 
 /**
- * Copies the files of whole archive days into a new folder of the archive's layout, each compared with its hash on the way,
- * and their statements. The folder gets its name when it is complete.
+ * Copies the files of whole archive days into a new folder of the archive's layout, each compared with its hash on the
+ * way, and their statements. The folder gets its name when it is complete.
  * @throws {UsageError} if a day of the span is not in the archive.
  * @throws {ArchiveDamagedError} if a file is missing or damaged.
  */

@@ -60,8 +60,8 @@ interface ClaimedDay {
 }
 
 /**
- * Compares the files in a folder with the statements beside them: hashes, sums, and the events per hour and rule. Needs no
- * database, so it also checks a copy.
+ * Compares the files in a folder with the statements beside them: hashes, sums, and the events per hour and rule. Needs
+ * no database, so it also checks a copy.
  */
 export async function verifyFolder(verifying: Verifying): Promise<VerifiedArchive> {
   const { storage } = verifying;
@@ -115,8 +115,8 @@ interface VerifiedScope {
 }
 
 /**
- * Compares the files with the manifest, with their statements, with the roll-up and with coverage: those of a scope, or all.
- * Notes which files are damaged and which are not.
+ * Compares the files with the manifest, with their statements, with the roll-up and with coverage: those of a scope, or
+ * all. Notes which files are damaged and which are not.
  */
 export async function verifyArchive(
   db: Queryable,

@@ -22,8 +22,9 @@ export interface HourToRead {
 
 /**
  * Reads the rest of a backfill hour by hour with `readHour` of the route, the hour that expires first in front. An hour
- * that was read from its start counts as searched, so the service does not search it again. With `isProof`, a settled hour
- * that was read completely also counts as having its closing search. Returns the spans that expired before they were read.
+ * that was read from its start counts as searched, so the service does not search it again. With `isProof`, a settled
+ * hour that was read completely also counts as having its closing search. Returns the spans that expired before they
+ * were read.
  */
 export async function backfillHours(
   deps: BackfillDeps,

@@ -1,6 +1,6 @@
 /**
- * ok: nothing to do. note: worth knowing. warning: works now, and may not later. problem: something does not work, or events
- * may be lost.
+ * ok: nothing to do. note: worth knowing. warning: works now, and may not later. problem: something does not work, or
+ * events may be lost.
  */
 export type FindingLevel = "ok" | "note" | "warning" | "problem";
 

@@ -9,8 +9,8 @@ import { PARQUET_COLUMNS, exportParquet as toStatements } from "../../archive/sq
 import type { SearchDeps } from "./search-deps.ts";
 
 /**
- * Writes all events that a search finds into one Parquet file, all of one view of the data, and returns the file, which the
- * caller removes. The time limit of searches applies, because the file can only be sent when it is complete.
+ * Writes all events that a search finds into one Parquet file, all of one view of the data, and returns the file, which
+ * the caller removes. The time limit of searches applies, because the file can only be sent when it is complete.
  */
 export async function exportParquet(
   { archive, files: reader }: SearchDeps,

@@ -7,8 +7,8 @@ import type { Check, Checked, Difference } from "./check.ts";
 import { showIds } from "./show-ids.ts";
 
 /**
- * Checks that each sealed hour still matches its seal: the same events, each once and with every dimension. The platform's
- * count at the seal must not be lower.
+ * Checks that each sealed hour still matches its seal: the same events, each once and with every dimension. The
+ * platform's count at the seal must not be lower.
  */
 export async function checkSeals({ db, zoneId, onStep, ...span }: Checked): Promise<Check> {
   const differences: Difference[] = [];

@@ -10,9 +10,9 @@ import { silent } from "../../ingest/ingest-support.ts";
 import { DAY, DAY_START, NOW } from "./tested-day.ts";
 
 /**
- * Archives all days, or rewrites or restores DAY of a zone, in a process of its own: node archive-child.ts <database> <folder>
- * archive|rewrite|restore <zone> [step]. At the step it kills itself, as kill -9 does. The archive is in a bucket if the
- * environment says so.
+ * Archives all days, or rewrites or restores DAY of a zone, in a process of its own: node archive-child.ts <database>
+ * <folder> archive|rewrite|restore <zone> [step]. At the step it kills itself, as kill -9 does. The archive is in a
+ * bucket if the environment says so.
  */
 const [url = "", folder = "", work = "", zone = "", step = ""] = process.argv.slice(2);
 process.once("disconnect", () => process.exit(0));

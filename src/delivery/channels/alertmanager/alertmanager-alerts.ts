@@ -126,11 +126,10 @@ export function toPostedReference({ severity, zoneLabels: labels = {} }: AlertMe
 }
 
 /**
- * An alert for Alertmanager's API v2. `posted` is the severity under which it was posted before: where it has changed, the
- * alert under the old label ends in the same request, else it would be another one that fires on; so it is with the zone's
- * labels. A firing alert ends by
- * itself after `firingForMs` unless it is posted again; an end is never in the future. A message about many rules is an
- * alert for itself and one for every rule, tied by the label `flood`.
+ * An alert for Alertmanager's API v2. `posted` is the severity under which it was posted before: where it has changed,
+ * the alert under the old label ends in the same request, else it would be another one that fires on; so it is with the
+ * zone's labels. A firing alert ends by itself after `firingForMs` unless it is posted again; an end is never in the
+ * future. A message about many rules is an alert for itself and one for every rule, tied by the label `flood`.
  */
 export function toAlertmanagerAlerts(
   message: AlertMessage,

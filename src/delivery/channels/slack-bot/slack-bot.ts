@@ -48,9 +48,9 @@ async function update(
 }
 
 /**
- * Slack by a bot token: one message per alert, updated in place. An update notifies nobody, so a transition that needs a
- * notification is also posted in the thread and shown in the channel. A long list of rules is in the thread alone. There is
- * no idempotency key: after a lost reply the message is there twice.
+ * Slack by a bot token: one message per alert, updated in place. An update notifies nobody, so a transition that needs
+ * a notification is also posted in the thread and shown in the channel. A long list of rules is in the thread alone.
+ * There is no idempotency key: after a lost reply the message is there twice.
  * @throws {UsageError} for a bad URL or token
  */
 function createSender({ channel, ...options }: Options): Notifier["send"] {

@@ -52,8 +52,8 @@ const schema = {
 
 /**
  * The full filtered event set, newest first (platform API spec 4.8), as CSV that no spreadsheet runs, or as it is in
- * NDJSON or Parquet where `Accept` asks for that. Streamed: a failure in the middle ends the connection, so that half a file
- * does not look like a whole one.
+ * NDJSON or Parquet where `Accept` asks for that. Streamed: a failure in the middle ends the connection, so that half a
+ * file does not look like a whole one.
  */
 export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): void {
   const config = { access: { scope: "export" }, errorForm: "bare", heavy: "export" } as const;
