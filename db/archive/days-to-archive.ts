@@ -1,5 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
+import { partitionDays } from "../postgres/partitions.ts";
 import type { ZoneDay } from "./day-source.ts";
 
 /** Why a zone's day is not archived yet; null if it can be archived now. */
@@ -29,9 +30,7 @@ export async function listDaysToArchive(
   const isConfigured =
     zoneIds === null ? sql`true` : sql`zone_id = any(${sql.param([...zoneIds])}::integer[])`;
   const { rows } = await db.execute<DayToArchive & Record<string, unknown>>(sql`
-    with recursive partitions as (
-      select to_date(right(c.relname::text, 8), 'YYYYMMDD') as day
-      from pg_inherits i join pg_class c on c.oid = i.inhrelid where i.inhparent = 'waf_events'::regclass),
+    with recursive partitions as (${partitionDays("waf_events")}),
     zones as (
       (select zone_id from waf_events order by zone_id limit 1)
       union all

@@ -1,6 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { Database, Queryable } from "../client.ts";
-import { partitionName } from "../postgres/partitions.ts";
+import { partitionDays, partitionName } from "../postgres/partitions.ts";
 import { inTransaction } from "../postgres/transaction.ts";
 import { lockArchiveDay } from "./day-lock.ts";
 import type { ZoneDay } from "./day-source.ts";
@@ -16,10 +16,7 @@ export interface UnarchivedRows {
 /** Returns the UTC days before `before` that have a partition and are in the archive for at least one zone, oldest first. */
 export async function listHotDays(db: Queryable, before: string): Promise<string[]> {
   const { rows } = await db.execute<{ day: string }>(sql`
-    select day::text from (
-      select distinct to_date(right(c.relname::text, 8), 'YYYYMMDD') as day
-      from pg_inherits i join pg_class c on c.oid = i.inhrelid
-      where i.inhparent in ('waf_events'::regclass, 'raw_blocks'::regclass)) p
+    select day::text from (${partitionDays("waf_events", "raw_blocks")}) p
     where day < ${before}::date and exists (select from archive_files f
       where f.day = p.day and f.kind = 'events' and f.retired_at is null)
     order by day`);

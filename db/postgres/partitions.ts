@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 import { DAY_MS } from "../../src/lib/units.ts";
 import type { Database, Queryable } from "../client.ts";
 import { ADVISORY_LOCKS } from "./advisory-locks.ts";
@@ -53,15 +53,27 @@ export async function dropPartitionsBefore(
   return old;
 }
 
+/**
+ * Returns a query: the UTC days for which the tables have partitions, as `day`, a date. `offset 0` keeps a condition on
+ * the day behind the join. Postgres may test it on the name of every relation otherwise, and most end in no date.
+ */
+export function partitionDays(...tables: PartitionedTable[]): SQL {
+  return sql`select distinct to_date(right(name, 8), 'YYYYMMDD') as day from (${namesOf(tables)} offset 0) partitions`;
+}
+
 async function listPartitions(db: Queryable): Promise<string[]> {
+  const found = await db.execute<{ name: string }>(sql`${namesOf(PARTITIONED_TABLES)} order by 1`);
+  return found.rows.map(({ name }) => name);
+}
+
+function namesOf(tables: readonly PartitionedTable[]): SQL {
   const parents = sql.join(
-    PARTITIONED_TABLES.map((table) => sql`${table}::regclass`),
+    tables.map((table) => sql`${table}::regclass`),
     sql`, `,
   );
-  const found = await db.execute<{ name: string }>(sql`
+  return sql`
     select c.relname::text as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
-    where i.inhparent in (${parents}) order by 1`);
-  return found.rows.map(({ name }) => name);
+    where i.inhparent in (${parents})`;
 }
 
 async function addPartition(

@@ -1,6 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import { startOfDay, toDay } from "../../src/model/horizon.ts";
 import type { Queryable } from "../client.ts";
+import { type PartitionedTable, partitionDays } from "../postgres/partitions.ts";
 
 const ROWS_PER_STATEMENT = 5_000;
 
@@ -80,11 +81,9 @@ async function deleteAll(db: Queryable, table: string, isExpired: SQL): Promise<
 }
 
 /** Returns the UTC days (`yyyy-mm-dd`) for which a table has partitions, oldest first. */
-export async function listDays(db: Queryable, table: "waf_events" | "raw_blocks"): Promise<string[]> {
+export async function listDays(db: Queryable, table: PartitionedTable): Promise<string[]> {
   const { rows } = await db.execute<{ day: string }>(sql`
-    select to_date(right(c.relname::text, 8), 'YYYYMMDD')::text as day
-    from pg_inherits i join pg_class c on c.oid = i.inhrelid
-    where i.inhparent = ${table}::regclass order by 1`);
+    select day::text from (${partitionDays(table)}) d order by 1`);
   return rows.map(({ day }) => day);
 }
 

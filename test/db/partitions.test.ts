@@ -1,7 +1,10 @@
 import { sql } from "drizzle-orm";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { listDaysToArchive } from "../../db/archive/days-to-archive.ts";
+import { listHotDays } from "../../db/archive/hot-days.ts";
 import { createDatabase } from "../../db/client.ts";
 import { dropPartitionsBefore, ensurePartitions } from "../../db/postgres/partitions.ts";
+import { listDays } from "../../db/privacy/retention.ts";
 import { wafEvents } from "../../db/schema/waf-events.ts";
 import { readSqlState } from "../../src/lib/sql-state.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
@@ -106,3 +109,22 @@ test.each(["2026-02-30", "20261120", "2026-11-20'; drop table waf_events; --"])(
     await expect(ensurePartitions(database, [day])).rejects.toThrow(RangeError);
   },
 );
+
+test("days are read from the names of the partitions only, whichever join Postgres chooses", async () => {
+  await ensurePartitions(database, ["2026-11-20", "2026-11-21"]);
+  await database.db.execute(sql`
+    insert into archive_files (zone_id, day, kind, path, sha256, bytes, rows, format, hours, sum)
+    values (7, '2026-11-20', 'events', 'e', repeat('a', 64), 1, 0, 1, array_fill(0, array[24]), 0)`);
+  await database.db.execute(sql`
+    insert into coverage_windows (zone_id, starts_at) values (7, '2026-11-20'), (8, '2026-11-20')`);
+
+  for (const refused of [["nestloop"], ["nestloop", "hashjoin"], ["hashjoin", "mergejoin"]])
+    await database.db.transaction(async (tx) => {
+      for (const join of refused) await tx.execute(sql.raw(`set local enable_${join} = off`));
+      expect(await listDays(tx, "raw_blocks")).toEqual(["2026-11-20", "2026-11-21"]);
+      expect(await listHotDays(tx, "2026-11-21")).toEqual(["2026-11-20"]);
+      expect(await listDaysToArchive(tx, "2026-11-21", null)).toEqual([
+        { zoneId: 8, day: "2026-11-20", waitingFor: "open hours" },
+      ]);
+    });
+});
