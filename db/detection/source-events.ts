@@ -44,15 +44,17 @@ export async function* readSourceEvents(
   let minutes = FIRST_SLICE;
   for (let start = from; start < to; ) {
     const end = Math.min(start + minutes, to);
-    const slice = [{ zoneId, from: start, to: end }];
+    const slice = { zoneId, from: start, to: end };
     const { rows } = await db.execute<EventColumns>(selectEvents(toAsked(slice), SLICE_EVENTS));
-    const events = rows[0] && (toEvents(rows[0]) ?? (await readWithoutSeparator(db, slice, SLICE_EVENTS))[0]);
-    const count = events?.length ?? 0;
+    const [row] = rows;
+    const events =
+      row === undefined ? [] : (toEvents(row) ?? (await readWithoutSeparator(db, slice, SLICE_EVENTS)));
+    const count = events.length;
     if (count >= SLICE_EVENTS && minutes > SLICE_MINUTES) {
       minutes = SLICE_MINUTES;
       continue;
     }
-    if (events !== undefined && count > 0) yield events;
+    if (count > 0) yield events;
     start = end;
     minutes = count < FEW_EVENTS ? Math.min(4 * minutes, LONGEST_SLICE) : SLICE_MINUTES;
   }
@@ -71,8 +73,9 @@ export async function readEventsOfZones(
   const rows = await runPrepared<EventColumns>(pool, { ...PREPARED, values });
   const found = new Map<number, readonly StoredSourceEvent[] | null>();
   for (const row of rows) {
-    const zone = zones.filter(({ zoneId }) => zoneId === row.zoneId);
-    const events = toEvents(row) ?? (await readWithoutSeparator(db, zone, limit))[0] ?? [];
+    const zone = zones.find(({ zoneId }) => zoneId === row.zoneId);
+    if (zone === undefined) continue;
+    const events = toEvents(row) ?? (await readWithoutSeparator(db, zone, limit));
     found.set(row.zoneId, events.length >= limit ? null : events);
   }
   return found;
@@ -82,18 +85,11 @@ export async function readEventsOfZones(
 const SEPARATOR = "\x1f";
 
 /** The events of a part: of each column the values of all events, one after the other. */
-interface EventColumns extends Record<string, unknown> {
+type EventColumns = Readonly<Record<Exclude<keyof StoredSourceEvent, "minute">, string>> & {
   readonly zoneId: number;
   readonly total: number;
   readonly minutes: string;
-  readonly ruleId: string;
-  readonly ip: string;
-  readonly asn: string;
-  readonly country: string;
-  readonly ja4: string;
-  readonly ua: string;
-  readonly url: string;
-}
+};
 
 /** A row per event would take the driver and the server several times as long. */
 function selectEvents(asked: SQL, limit: number | SQL, toValue = (value: SQL) => value): SQL {
@@ -116,15 +112,15 @@ function selectEvents(asked: SQL, limit: number | SQL, toValue = (value: SQL) =>
     where e.total > 0`;
 }
 
-/** Reads parts that have a value with a separator, which somebody who attacks can send. */
+/** Reads a part that has a value with a separator, which somebody who attacks can send. */
 async function readWithoutSeparator(
   db: Queryable,
-  zones: readonly ZoneMinutes[],
+  zone: ZoneMinutes,
   limit: number,
-): Promise<StoredSourceEvent[][]> {
+): Promise<StoredSourceEvent[]> {
   const toValue = (value: SQL) => sql`replace(${value}, E'\\x1f', ' ')`;
-  const { rows } = await db.execute<EventColumns>(selectEvents(toAsked(zones), limit, toValue));
-  return rows.map((row) => toEvents(row) ?? []);
+  const { rows } = await db.execute<EventColumns>(selectEvents(toAsked(zone), limit, toValue));
+  return rows.flatMap((row) => toEvents(row) ?? []);
 }
 
 /** Returns null if a value holds a separator. */
@@ -155,8 +151,8 @@ function toColumns(zones: readonly ZoneMinutes[]): number[][] {
   return [zones.map(({ zoneId }) => zoneId), zones.map(({ from }) => from), zones.map(({ to }) => to)];
 }
 
-function toAsked(zones: readonly ZoneMinutes[]): SQL {
-  const [zoneIds, from, to] = toColumns(zones);
+function toAsked(zone: ZoneMinutes): SQL {
+  const [zoneIds, from, to] = toColumns([zone]);
   return askedOf(sql.param(zoneIds), sql.param(from), sql.param(to));
 }
 

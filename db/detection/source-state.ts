@@ -3,7 +3,7 @@ import { HOUR_MS } from "../../src/lib/units.ts";
 import type { Database } from "../client.ts";
 import { runPrepared, toPrepared } from "../postgres/prepared.ts";
 
-/** What a tick of the source series has to look for. Most of it is rare, so it is read only when it exists. */
+/** Which rows there are. Most kinds are rare, and a tick reads only those that exist. */
 interface Found {
   readonly hasOpen: boolean;
   /** Spikes that closed lately. */
@@ -21,9 +21,9 @@ interface ZoneRow {
   readonly zoneId: number | null;
   /** The coverage of older hours, as `toOldHours` reads it. The text stays the same until one of them changes. */
   readonly old: string | null;
-  /** Of each recent hour: its state, its number since the epoch, and until when it was searched, in epoch ms. */
+  /** The state of each recent hour, its number since the epoch, and the time that searches have reached (epoch ms). */
   readonly recent: string | null;
-  /** Of each minute with events: its number since the epoch and the events that the roll-up has counted. */
+  /** The number since the epoch of each minute with events, and how many events the roll-up has counted in it. */
   readonly totals: string | null;
 }
 

@@ -1,8 +1,7 @@
 import { readFile } from "node:fs/promises";
-import path from "node:path";
 import { ArchiveDamagedError } from "../../db/archive/archive-damaged-error.ts";
 import { listNotUploaded, markUploaded } from "../../db/archive/archive-files.ts";
-import { bringFile } from "../../db/archive/bring-file.ts";
+import { bringFile, locateFile } from "../../db/archive/bring-file.ts";
 import type { Queryable } from "../../db/client.ts";
 import { statementPath } from "../../src/archive/files/day-statement.ts";
 import { toError } from "../../src/lib/errors.ts";
@@ -26,9 +25,7 @@ export async function uploadFiles({ db, storage, log }: UploadFilesDeps, signal:
       const local = await bringFile(storage, file, signal);
       await storage.put(local, file.path, file, signal);
       const statement = statementPath(file.zoneId, file.day);
-      const text = await readFile(path.join(storage.folder, ...statement.split("/")), "utf8").catch(
-        () => null,
-      );
+      const text = await readFile(locateFile(storage, { path: statement }), "utf8").catch(() => null);
       if (text !== null) await storage.writeText(statement, text);
       await markUploaded(db, file);
       files++;

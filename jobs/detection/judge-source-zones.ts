@@ -8,13 +8,13 @@ import { readSourceUsual } from "../../db/detection/source-hours.ts";
 import type { PastSourceEpisode } from "../../src/detection/sources/source-watch.ts";
 import { toSourceEpisode } from "../../src/detection/sources/stored-sources.ts";
 import { ENOUGH_DAYS, USUAL_DAYS } from "../../src/detection/sources/usual-rules.ts";
+import { MINUTES_PER_DAY } from "../../src/lib/units.ts";
 import { toUsualRules } from "./count-source-hours.ts";
 import { closeUntil, type KeptWatch, takeEvents } from "./kept-watch.ts";
 import { attempt, type Pass } from "./source-pass.ts";
 import type { DueZone, SourceTick } from "./source-tick.ts";
 import { storeSourceEpisodes } from "./store-source-episodes.ts";
 
-const MINUTES_PER_DAY = 1_440;
 /** About so many events are read with one statement, and at most so many of a zone. Larger zones are read by themselves. */
 const EVENTS_PER_READ = 20_000;
 const EVENTS_PER_ZONE = 5_000;

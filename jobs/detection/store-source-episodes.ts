@@ -12,10 +12,8 @@ import type { PastSourceEpisode } from "../../src/detection/sources/source-watch
 import { toSourceEpisode, toSourceRow } from "../../src/detection/sources/stored-sources.ts";
 import { isNews } from "../../src/detection/stored-episode.ts";
 import { LONGEST_WINDOW } from "../../src/detection/thresholds/windows.ts";
-import { MINUTE_MS } from "../../src/lib/units.ts";
+import { MINUTE_MS, MINUTES_PER_DAY } from "../../src/lib/units.ts";
 import type { KnownSources } from "../../src/model/known-source.ts";
-
-const MINUTES_PER_DAY = 1_440;
 
 interface JudgedEpisodes {
   readonly isShadow: boolean;

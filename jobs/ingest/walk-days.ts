@@ -51,10 +51,11 @@ async function walkDays(deps: WalkDaysDeps, zoneId: number, signal: AbortSignal)
   const now = deps.clock();
   const isListSuspect = await isRouteSuspect(database, zoneId, "list");
   const listed = { fromMs: firstListedDay(now), toMs: startOfDay(now) + DAY_MS };
-  let hours = await readCoveredHours(database.db, zoneId, listed);
+  let hours: readonly CoveredHour[] | null = null;
   const failures: unknown[] = [];
   for (let dayStart = listed.fromMs; dayStart < listed.toMs; dayStart += DAY_MS) {
     if (signal.aborted) return;
+    hours ??= await readCoveredHours(database.db, zoneId, listed);
     const day = { zoneId, dayStart, isListSuspect };
     if (await isSearchedFirst(deps, day, hours)) continue;
     // Most days need no pass, so the lease is taken only for a day that seems to need one.
@@ -69,7 +70,7 @@ async function walkDays(deps: WalkDaysDeps, zoneId: number, signal: AbortSignal)
       if (thrown instanceof EdgeError && thrown.disposition === "wait") break;
     }
     // A walk takes a while, and meanwhile the search may have finished the next day.
-    hours = await readCoveredHours(database.db, zoneId, listed);
+    hours = null;
   }
   if (failures.length > 0) throw failures[0];
 }

@@ -59,8 +59,8 @@ function matches(matchers: Matchers, subject: SilencedSubject): boolean {
     (zone === undefined || (subject.zoneId !== null && zone.includes(subject.zoneId))) &&
     (rule === undefined || rule.some((pattern) => matchesRule(pattern, subject.ruleId))) &&
     (severity === undefined || severity.includes(subject.severity)) &&
-    // What Longwatch says about itself is held back by name alone: a load test on a zone is no reason to miss a gap in
-    // it.
+    // Only a silence that names the kind mutes alerts about Longwatch itself: during a load test of a zone, an alert about
+    // a gap must still notify.
     (kind === undefined ? subject.kind !== "self" : kind.includes(subject.kind)) &&
     matchesSources(matchers, subject.traits)
   );

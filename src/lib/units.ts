@@ -3,6 +3,8 @@ export const MINUTE_MS = 60 * SECOND_MS;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 
+export const MINUTES_PER_DAY = 1_440;
+
 /** The last millisecond of the year 9999: a later time fits neither ISO 8601 with four digits nor every database. */
 export const LAST_MS = 253_402_300_799_999;
 

@@ -43,7 +43,7 @@ type VerifyArchiveResult = Omit<VerifiedArchive, "problems"> & {
   readonly problems: VerifiedArchive["problems"];
 };
 
-/** What a run that has ended well leaves in its row. */
+/** The result that a successful run stores in its row. */
 export type RunResult = BackfillResult | VerifyResult | VerifyArchiveResult;
 
 export interface ExecuteRunDeps extends Omit<BackfillDeps, "onWait"> {

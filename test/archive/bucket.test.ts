@@ -1,9 +1,9 @@
 import { existsSync, rmSync } from "node:fs";
 import path from "node:path";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { listValidFiles } from "../../db/archive/archive-files.ts";
 import { HOUR_MS } from "../../src/lib/units.ts";
-import { type S3Server, startS3Server } from "../support/s3-server.ts";
+import { shareS3Server } from "../support/s3-server.ts";
 import { archiveDay, openTestFolder } from "./archive-folder.ts";
 import { openStorage } from "./files/archive-world.ts";
 import { NOW, openArchive, post, serve } from "./support.ts";
@@ -19,15 +19,7 @@ const QUESTIONS = [
   { ...WINDOW, query: "a", page: 3 },
   { ...WINDOW, groupBy: ["country"], buckets: 24 },
 ];
-let server: S3Server;
-
-beforeAll(async () => {
-  server = await startS3Server();
-});
-afterAll(() => server.close());
-beforeEach(() => {
-  server.refuse = () => null;
-});
+const server = await shareS3Server();
 
 async function openBucketArchive() {
   const open = (cacheBytes?: number) =>

@@ -1,23 +1,14 @@
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import type { NamedFile } from "../../src/model/archive-storage.ts";
 import { createBucketStorage } from "../../src/storage/bucket-storage.ts";
-import { type S3Server, startS3Server } from "../support/s3-server.ts";
+import { shareS3Server } from "../support/s3-server.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
-let server: S3Server;
+const server = await shareS3Server();
 let lastPrefix = 0;
-
-beforeAll(async () => {
-  server = await startS3Server();
-});
-afterAll(() => server.close());
-beforeEach(() => {
-  server.refuse = () => null;
-  server.keepsChecksums = true;
-});
 
 const SIZE = 1_000;
 

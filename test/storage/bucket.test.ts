@@ -3,20 +3,11 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { StorageError } from "../../src/model/storage-error.ts";
-import { type S3Server, startS3Server } from "../support/s3-server.ts";
+import { shareS3Server, startS3Server } from "../support/s3-server.ts";
 
-let server: S3Server;
-
-beforeAll(async () => {
-  server = await startS3Server();
-});
-afterAll(() => server.close());
-beforeEach(() => {
-  server.refuse = () => null;
-  server.keepsChecksums = true;
-});
+const server = await shareS3Server();
 
 const KEY = "events/zone=101/day=2026-11-18/a b+c%.parquet";
 const contentOf = (content: string) => ({

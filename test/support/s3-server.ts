@@ -3,6 +3,7 @@ import { createServer, request as forward, type IncomingMessage, type ServerResp
 import type { AddressInfo } from "node:net";
 import path from "node:path";
 import S3rver from "@20minutes/s3rver";
+import { afterAll, beforeEach } from "vitest";
 import { createSecret } from "../../src/lib/secret.ts";
 import { type Bucket, openBucket } from "../../src/storage/bucket.ts";
 import { makeTemporaryFolder } from "./temporary-folder.ts";
@@ -25,6 +26,17 @@ export interface S3Server {
   keepsChecksums: boolean;
   bucket(prefix: string, settings?: { readonly secret?: string; readonly name?: string }): Bucket;
   close(): Promise<void>;
+}
+
+/** Starts a server for all tests of a file. Each of them finds it without faults. */
+export async function shareS3Server(): Promise<S3Server> {
+  const server = await startS3Server();
+  afterAll(() => server.close());
+  beforeEach(() => {
+    server.refuse = () => null;
+    server.keepsChecksums = true;
+  });
+  return server;
 }
 
 /**

@@ -99,7 +99,7 @@ export function createDistinctMembers(): DistinctMembers {
     ring[minute & LAST_SLOT]! += 1;
   }
 
-  function toRing(few: readonly number[], state: KeyState, minute: number): Uint16Array {
+  function countByMinute(few: readonly number[], state: KeyState, minute: number): Uint16Array {
     const ring = new Uint16Array(RING);
     for (let i = 0; i < few.length; i += 2) {
       const seen = few[i + 1] as number;
@@ -116,7 +116,7 @@ export function createDistinctMembers(): DistinctMembers {
       if (state.lastSeen !== minute) touch(state, minute);
       const { few } = state;
       if (few !== null && noteFew(few, member, minute)) return;
-      noteMany(state, state.ring ?? toRing(few ?? [], state, minute), member, minute);
+      noteMany(state, state.ring ?? countByMinute(few ?? [], state, minute), member, minute);
     },
 
     close(minute, usualOf, visit) {

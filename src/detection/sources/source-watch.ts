@@ -1,3 +1,4 @@
+import { MINUTES_PER_DAY } from "../../lib/units.ts";
 import { addMinute, createHourHistory, type HourHistory } from "../thresholds/hour-history.ts";
 import type { Thresholds } from "../thresholds/thresholds.ts";
 import { createSourceCounter, type SourceCounter } from "./source-counter.ts";
@@ -9,7 +10,6 @@ import { createUsualRules, type UsualRules } from "./usual-rules.ts";
 
 /** In a zone's first day nothing has a history, so nothing is judged. */
 export const QUIET_MINUTES = 1_440;
-const MINUTES_PER_DAY = 1_440;
 
 /** An episode that has ended. */
 export interface PastSourceEpisode extends SourceEpisode {

@@ -1,7 +1,7 @@
+import { MINUTES_PER_DAY } from "../../lib/units.ts";
 import { createRandom } from "./random.ts";
 import type { Rule } from "./rules.ts";
 
-const MINUTES_PER_DAY = 1_440;
 /** A rule has at most one burst per block of this many minutes. */
 const BURST_BLOCK_MINUTES = 720;
 const BURST_SHARE = 0.35;

@@ -1,5 +1,5 @@
 import path from "node:path";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { listValidFiles } from "../../../db/archive/archive-files.ts";
 import { createArchiveDaysJob } from "../../../jobs/archive/archive-days.ts";
 import { claimStorage } from "../../../jobs/archive/claim-storage.ts";
@@ -15,7 +15,7 @@ import { runStoreCommand } from "../../cli/run-store-command.ts";
 import { silent } from "../../ingest/ingest-support.ts";
 import { environment } from "../../privacy/erasure-world.ts";
 import { personalEvent } from "../../privacy/some-events.ts";
-import { type S3Server, startS3Server } from "../../support/s3-server.ts";
+import { shareS3Server } from "../../support/s3-server.ts";
 import { makeTemporaryFolder } from "../../support/temporary-folder.ts";
 import {
   type ArchiveWorld,
@@ -32,16 +32,8 @@ import {
 const EVENTS = hostileEvents();
 const PREFIX = "kept/logs";
 const RETENTION = { rawDays: 400, ipDays: 400, eventDays: 400, rollUpDays: 800 };
-let server: S3Server;
+const server = await shareS3Server();
 let world: ArchiveWorld;
-
-beforeAll(async () => {
-  server = await startS3Server();
-});
-afterAll(() => server.close());
-beforeEach(() => {
-  server.refuse = () => null;
-});
 
 /** A database whose archive is in the bucket under this prefix. */
 async function openBucketWorld(prefix: string): Promise<ArchiveWorld> {

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { rmSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { listValidFiles } from "../../../db/archive/archive-files.ts";
 import { bringFile } from "../../../db/archive/bring-file.ts";
 import { claimStorage } from "../../../jobs/archive/claim-storage.ts";
@@ -11,7 +11,7 @@ import type { RewriteStep } from "../../../jobs/archive/rewrite-day.ts";
 import { type WriteStep, writeDay } from "../../../jobs/archive/write-day.ts";
 import type { RestoreStep } from "../../../src/operations/archive/restore-day.ts";
 import { verifyArchive } from "../../../src/operations/archive/verify-archive.ts";
-import { type S3Server, startS3Server } from "../../support/s3-server.ts";
+import { shareS3Server } from "../../support/s3-server.ts";
 import {
   type ArchiveWorld,
   DAY,
@@ -27,14 +27,13 @@ import {
 
 const PROGRAM = fileURLToPath(new URL("./archive-child.ts", import.meta.url));
 const EVENTS = hostileEvents();
-let server: S3Server;
+const server = await shareS3Server();
 let worlds: Readonly<Record<"folder" | "bucket", ArchiveWorld>>;
 /** The one of the running test. */
 let world: ArchiveWorld;
 let lastZone = 500;
 
 beforeAll(async () => {
-  server = await startS3Server();
   const bucket = server.bucket("kept/logs");
   worlds = { folder: await openArchiveWorld(), bucket: await openArchiveWorld(undefined, bucket) };
   for (const { database, storage } of Object.values(worlds)) await claimStorage(database.db, storage);
@@ -42,7 +41,6 @@ beforeAll(async () => {
 beforeEach(() => {
   world = worlds.folder;
 });
-afterAll(() => server.close());
 
 /** Returns the signal that ended the process; null if it ended by itself. */
 async function live(

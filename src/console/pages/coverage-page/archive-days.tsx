@@ -1,4 +1,4 @@
-import { Button, Progress } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { DAY_MS } from "../../../lib/units.ts";
 import {
   type ArchiveDay,
@@ -17,6 +17,7 @@ import { formatBytes, formatCount } from "../../look/words.ts";
 import { useSpan } from "../../state/span.ts";
 import { useZones, useZoneTitle } from "../../state/zones.ts";
 import classes from "./coverage.module.css";
+import { RunProgress } from "./run-progress.tsx";
 
 const MOST_SHOWN = 62;
 const LONGEST_MS = 799 * DAY_MS;
@@ -184,26 +185,17 @@ interface OutcomeProps {
 }
 
 function CheckOutcome({ run, day, shown }: OutcomeProps) {
-  const { state, percent, step, problem, endedAt, archive } = run;
+  const { problem, endedAt, archive } = run;
   if (endedAt === null)
     return (
-      <div className={classes["progress"]}>
-        <Progress value={percent} aria-label={`${percent} percent checked`} />
-        <span className="lw-note" role="status">
-          {state === "waiting" ? "waits for its turn" : `reads the files, ${percent} %`}
-          {step === null ? null : (
-            <>
-              {" · "}
-              <Payload prose text={step} />
-            </>
-          )}
-        </span>
+      <>
+        <RunProgress run={run} doing="reads the files" />
         {problem === null ? null : (
-          <span className="lw-warn">
+          <div className={`${classes["wide"]} lw-warn`}>
             The last start failed and is repeated: <Payload prose text={problem} />
-          </span>
+          </div>
         )}
-      </div>
+      </>
     );
   if (archive === null)
     return (

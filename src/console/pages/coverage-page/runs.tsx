@@ -1,4 +1,4 @@
-import { Button, Checkbox, Progress, SegmentedControl, Select, TextInput } from "@mantine/core";
+import { Button, Checkbox, SegmentedControl, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { formatDuration } from "../../../lib/format.ts";
 import { HOUR_MS } from "../../../lib/units.ts";
@@ -15,6 +15,7 @@ import { formatCount } from "../../look/words.ts";
 import { toUrlTime, useSpan } from "../../state/span.ts";
 import { useZones, useZoneTitle, zoneTitle } from "../../state/zones.ts";
 import classes from "./coverage.module.css";
+import { RunProgress } from "./run-progress.tsx";
 
 const ABOUT = {
   verify: "Compares the stored events with the platform and with themselves. It changes nothing.",
@@ -67,7 +68,7 @@ export function Runs() {
 }
 
 function RunRow({ run }: { readonly run: CoverageRun }) {
-  const { kind, zoneId, from, to, state, percent, step, problem, requestedBy, requestedAt, endedAt } = run;
+  const { kind, zoneId, from, to, problem, requestedBy, requestedAt, endedAt } = run;
   const zoneName = useZoneTitle();
   const isOpen = endedAt === null;
   return (
@@ -80,20 +81,7 @@ function RunRow({ run }: { readonly run: CoverageRun }) {
         </div>
       </div>
       <Outcome run={run} />
-      {isOpen ? (
-        <div className={classes["progress"]}>
-          <Progress value={percent} aria-label={`${percent} percent done`} />
-          <span className="lw-note">
-            {state === "waiting" ? "waits for its turn" : `${percent} %`}
-            {step === null ? null : (
-              <>
-                {" · "}
-                <Payload prose text={step} />
-              </>
-            )}
-          </span>
-        </div>
-      ) : null}
+      {isOpen ? <RunProgress run={run} /> : null}
       {problem === null ? null : (
         <div className={`${classes["wide"]} lw-warn`}>
           {isOpen ? "The last start failed and is repeated: " : ""}
