@@ -1,5 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
+import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
 import { settle, type WatchedOptions } from "./open-browser.ts";
 import type { BrowserWorld } from "./open-world.ts";
 import { signInAs } from "./sign-in.ts";
@@ -42,6 +43,24 @@ export function testOperationsPage(open: Open, world: () => BrowserWorld): void 
     await page.getByRole("button", { name: "Revoke the key dashboard" }).waitFor({ state: "detached" });
     await page.goto("/operations?tab=audit&action=key.");
     await page.getByRole("button", { name: "key.created" }).first().waitFor();
+  });
+
+  test("the audit trail shows nested details as lines with names, and their texts as texts", async () => {
+    const { db } = world().running.database;
+    const matchers = { zone: [101], rule: ["942*"], url: ["<img src=x onerror=tripped(1)>"] };
+    const details = { matchers, reason: "<b>a load test</b>", expiresAt: "2026-11-22T09:00:00.000Z" };
+    await writeAuditEntry(db, { actor: "test", action: "silence.added", subject: "silence 900", details });
+    const page = await open();
+    await page.goto("/operations?tab=audit&action=silence.added");
+    await settle(page);
+    const entry = page.getByRole("listitem").filter({ hasText: "silence 900" }).first();
+    const lines = (await entry.innerText()).split("\n").map((line) => line.trim());
+    expect(lines).toEqual(
+      expect.arrayContaining(["matchers", "zone 101", "rule 942*", "path <img src=x onerror=tripped(1)>"]),
+    );
+    expect(lines).toContain("reason <b>a load test</b>");
+    expect(await entry.innerText()).not.toMatch(/[{}"]/);
+    expect(await entry.locator("img, b b").count()).toBe(0);
   });
 
   test("a reader sees channels without their buttons, and neither keys, audit trail nor configuration", async () => {

@@ -8,6 +8,8 @@ import { Payload } from "../../components/payload.tsx";
 import { Empty, QueryView } from "../../components/states.tsx";
 import { useSpan } from "../../state/span.ts";
 import { useUrlState } from "../../state/url-state.ts";
+import { useZones } from "../../state/zones.ts";
+import { type DetailLine, describeDetails } from "./describe-details.ts";
 import classes from "./operations.module.css";
 
 /** Who did what. Filtered by the beginning of the action; the span is the header's if the reader wants that. */
@@ -106,36 +108,38 @@ function Entry({
   );
 }
 
-/** One line: `role viewer  zones 101, 102`. What is deeper than a list stays JSON. */
+/** Short values follow each other: `role reader  zones 101, 102`. The lines of a nested value stand below its label. */
 function Details({ of }: { readonly of: AuditEntry["details"] }) {
-  const parts = Object.entries(typeof of === "object" ? (of ?? {}) : {}).filter(
-    ([, value]) => value !== null && value !== undefined,
-  );
-  if (parts.length === 0) return null;
+  const { all } = useZones();
+  const lines = describeDetails(of, (zoneId) => all.find(({ id }) => id === zoneId)?.name ?? null);
+  if (lines.length === 0) return null;
   return (
-    <ul className={`${classes["details"]} lw-note`}>
-      {parts.map(([name, value]) => (
-        <li key={name}>
-          <Payload prose text={wordName(name)} />{" "}
-          <Payload text={wordValue(value).slice(0, 2_000)} none="none" />
-        </li>
-      ))}
+    <ul className={classes["details"]}>
+      <Lines of={lines} />
     </ul>
   );
 }
 
-/** `eventDays` as `event days`. */
-function wordName(name: string): string {
-  return name.replaceAll(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
-}
-
-function wordValue(value: unknown): string {
-  if (typeof value === "string") return value;
-  if (typeof value === "boolean") return value ? "yes" : "no";
-  if (typeof value !== "object" || value === null) return String(value);
-  if (Object.values(value).some((one) => typeof one === "object")) return JSON.stringify(value);
-  if (Array.isArray(value)) return value.join(", ");
-  return Object.entries(value)
-    .map(([name, one]) => `${wordName(name)} ${one}`)
-    .join(", ");
+function Lines({ of }: { readonly of: readonly DetailLine[] }) {
+  return of.map(({ label, text, atMs, lines }, index) => (
+    // Two items of a list can be equal.
+    <li key={`${index} ${label}`} data-nested={lines.length > 0 || undefined}>
+      {label === "" ? null : (
+        <span className={classes["label"]}>
+          <Payload prose text={label} />
+        </span>
+      )}{" "}
+      {lines.length === 0 ? (
+        atMs === null ? (
+          <Payload prose text={text} none="" />
+        ) : (
+          <Moment at={atMs} seconds />
+        )
+      ) : (
+        <ul>
+          <Lines of={lines} />
+        </ul>
+      )}
+    </li>
+  ));
 }
