@@ -31,7 +31,11 @@ export function testRulePage(open: () => Promise<Page>): void {
     await page.getByText("not sent").first().waitFor();
     const lines = await page.getByLabel("Lines of the configuration file").innerText();
     expect(lines).toContain('rule: ["942100"]');
-    expect(lines).toContain("floor: 1000000");
+    // The lines name the settings as the labels do.
+    await page.getByRole("textbox", { name: "z: score of a spike" }).waitFor();
+    expect(lines).toMatch(/z: [\d.]+ # score of a spike/);
+    await page.getByRole("textbox", { name: "floor: fewest events of a spike" }).waitFor();
+    expect(lines).toContain("floor: 1000000 # fewest events of a spike");
     expect(new URL(page.url()).searchParams.get("floor")).toBe("1000000");
     await page.getByRole("slider", { name: "Floor" }).press("Home");
     await expect.poll(() => new URL(page.url()).searchParams.get("floor")).toBe("1");

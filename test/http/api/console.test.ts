@@ -184,7 +184,7 @@ test("the replay tells how many alerts other settings would have raised, and the
   expect([insensitive.before.alerts.length, insensitive.after.alerts.length]).toEqual([1, 0]);
   expect(insensitive.before.alerts[0]).toMatchObject({ isOpen: true, severity: "critical" });
   expect(insensitive.yaml).toBe(
-    'detection:\n  overrides:\n    - zone: [101]\n      rule: ["942100"]\n      z: 10\n      floor: 5000\n',
+    'detection:\n  overrides:\n    - zone: [101]\n      rule: ["942100"]\n      z: 10 # score of a spike\n      floor: 5000 # fewest events of a spike\n',
   );
   const same = await get("");
   expect(same.after).toEqual(same.before);

@@ -25,7 +25,7 @@ export function RuleHead({ zone, rule }: RuleKey) {
         {open === undefined ? null : <b className="lw-fire">● spikes now</b>}
         {data === undefined ? null : (
           <span>
-            in force: score <b>{formatNumber(data.settings.z)}</b>, floor{" "}
+            in force: z <b>{formatNumber(data.settings.z)}</b>, floor{" "}
             <b>{formatNumber(data.settings.floor)}</b> events
           </span>
         )}

@@ -38,8 +38,8 @@ export function Tuning(key: RuleKey) {
           <div className={classes["tuning"]}>
             <div className={classes["knobs"]}>
               <Knob
-                label="Score (z)"
-                about="How far above the expectation a count must be. Higher means fewer alerts."
+                label="z: score of a spike"
+                about="How many deviations a count must lie above the expectation. A higher z means fewer alerts."
                 inForce={before.settings.z}
                 value={z ?? before.settings.z}
                 range={Z}
@@ -49,8 +49,8 @@ export function Tuning(key: RuleKey) {
                 ends={[10, 100]}
               />
               <Knob
-                label="Floor (floor)"
-                about="The least number of events that can be a spike."
+                label="floor: fewest events of a spike"
+                about="A count below the floor is never a spike. A higher floor means fewer alerts."
                 inForce={before.settings.floor}
                 value={floor ?? before.settings.floor}
                 range={FLOOR}

@@ -265,15 +265,15 @@ export function addRuleSeries(app: FastifyInstance, { archive, clock, service }:
   );
 }
 
-/** JSON is YAML: a rule's id stays one text, whatever is in it. */
+/** JSON is YAML: a rule's id stays one text, whatever is in it. The console's labels have the words of the comments. */
 function toYaml(zone: number, rule: string, { z, floor }: z.infer<typeof Sensitivity>): string {
   return [
     "detection:",
     "  overrides:",
     `    - zone: [${zone}]`,
     `      rule: [${JSON.stringify(rule)}]`,
-    `      z: ${z}`,
-    `      floor: ${floor}`,
+    `      z: ${z} # score of a spike`,
+    `      floor: ${floor} # fewest events of a spike`,
     "",
   ].join("\n");
 }
