@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { expect, test, vi } from "vitest";
 import { settle, type WatchedOptions } from "./open-browser.ts";
 import type { BrowserWorld } from "./open-world.ts";
@@ -55,6 +55,66 @@ export function testCoveragePage(open: Open, world: () => BrowserWorld): void {
     await page.getByText("no difference").first().waitFor({ timeout: 60_000 });
   });
 
+  test("a span that cannot be read is refused at its field before anything is sent", async () => {
+    const page = await open();
+    const sent: string[] = [];
+    page.on("request", (request) => {
+      if (request.method() === "POST") sent.push(request.url());
+    });
+    await page.goto("/coverage?zone=102&span=6h");
+    await settle(page);
+    await page.getByRole("button", { name: "Start" }).click();
+    const from = page.getByLabel("From");
+    const to = page.getByRole("textbox", { name: "To", exact: true });
+    const inHours = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
+
+    await to.fill(inHours(2));
+    await page.getByRole("button", { name: "Verify", exact: true }).click();
+    expect(await readFault(to)).toMatch(/^must be now \(.*Z\) or earlier$/);
+    expect(await page.evaluate("document.activeElement.getAttribute('aria-invalid')")).toBe("true");
+    await to.fill(inHours(-2));
+    await expect.poll(() => to.getAttribute("aria-invalid")).not.toBe("true");
+    await from.fill(inHours(-1));
+    expect(await readFault(to)).toMatch(/^must be after from, /);
+    await from.fill(inHours(-24 * 40));
+    expect(await readFault(from)).toMatch(/^must be at most 31 days before to/);
+
+    await page.getByText("Read again", { exact: true }).click();
+    await from.fill(inHours(-80));
+    expect(await readFault(from)).toMatch(/or later: the platform keeps events for 72 hours$/);
+    await page.getByText("Verify archive", { exact: true }).click();
+    await page.getByText("has no archive day yet").waitFor();
+    await page.getByRole("button", { name: "Verify archive" }).click();
+    expect(sent).toEqual([]);
+    expect(await from.inputValue()).not.toBe("");
+  });
+
+  test("a refusal of the service is shown at its field, and another failure in the form", async () => {
+    const page = await open();
+    await page.goto("/coverage?zone=102&span=1h");
+    await settle(page);
+    await page.getByRole("button", { name: "Start" }).click();
+    await page.getByText("Read again", { exact: true }).click();
+    // As of a page whose clock is behind the service's: what it sends is in the future there.
+    await page.route(/\/coverage\/runs$/, (route) => {
+      const body = JSON.parse(route.request().postData() ?? "{}") as object;
+      const to = new Date(Date.now() + 3_600_000).toISOString();
+      return route.continue({ postData: JSON.stringify({ ...body, to }) });
+    });
+    await page.getByRole("button", { name: "Read again", exact: true }).click();
+    const to = page.getByRole("textbox", { name: "To", exact: true });
+    expect(await readFault(to)).toMatch(/^must be now \(.*Z\) or earlier$/);
+    await to.fill(`${await to.inputValue()} `);
+    await expect.poll(() => to.getAttribute("aria-invalid")).not.toBe("true");
+    await page.unroute(/\/coverage\/runs$/);
+    await page.route(/\/coverage\/runs$/, (route) =>
+      route.request().method() === "POST" ? route.abort() : route.continue(),
+    );
+    await page.getByRole("button", { name: "Read again", exact: true }).click();
+    await page.getByRole("dialog").getByText("The service does not answer").waitFor();
+    await page.unroute(/\/coverage\/runs$/);
+  });
+
   test("an archive day shows its files, and a check of it names the damaged one until it is whole again", async () => {
     const page = await open();
     await page.goto("/coverage?zone=101&span=24h");
@@ -99,4 +159,12 @@ export function testCoveragePage(open: Open, world: () => BrowserWorld): void {
     await page.getByText("1 file", { exact: true }).waitFor();
     expect(await page.getByRole("button", { name: /^Verify now/ }).count()).toBe(0);
   });
+}
+
+/** The rule that a field says it breaks, once it says one. */
+async function readFault(field: Locator): Promise<string> {
+  await expect.poll(() => field.getAttribute("aria-invalid")).toBe("true");
+  const ids = ((await field.getAttribute("aria-describedby")) ?? "").split(" ");
+  const errorId = ids.find((id) => id.endsWith("-error")) ?? "";
+  return field.page().locator(`[id="${errorId}"]`).innerText();
 }

@@ -258,14 +258,14 @@ test.each([
   [
     "--zone 101 --from -73h --to +1h",
     [
-      '--from "-73h" must be 2026-11-17T15:30:00.000Z or later: the platform keeps events for 72 hours',
-      '--to "+1h" must be now (2026-11-20T15:30:00.000Z) or earlier',
+      '--from "-73h" must be 2026-11-17T15:32:00Z or later: the platform keeps events for 72 hours',
+      '--to "+1h" must be now (2026-11-20T15:30:00Z) or earlier',
     ],
   ],
   [
     "--zone 101 --from -70h --to now --route list",
     [
-      '--from "-70h" must be 2026-11-18T00:00:00.000Z or later: the list serves today and the two UTC days before',
+      '--from "-70h" must be 2026-11-18T00:00:00Z or later: the list serves today and the two UTC days before',
     ],
   ],
 ] as const)("mistakes are told all at once, and nothing is sent: %s", async (args, says) => {

@@ -1,6 +1,7 @@
 import type { BackfillRoute } from "../../../db/ingest/backfills.ts";
+import { findReachFaults } from "../../model/run-span.ts";
 import type { Span } from "../../model/span.ts";
-import { type AskedBackfill, findReachFaults } from "../../operations/backfill/plan-backfill.ts";
+import type { AskedBackfill } from "../../operations/backfill/plan-backfill.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { readSpan, readZone, type SpanFlags } from "../options/read-span.ts";
 

@@ -15,3 +15,9 @@ export function useStatus() {
     placeholderData: keepPreviousData,
   });
 }
+
+/** Returns a function with the service's time, epoch ms: the clock of a viewer's machine may be wrong. */
+export function useServerTime(): () => number {
+  const { data, dataUpdatedAt } = useStatus();
+  return () => (data === undefined ? Date.now() : Date.parse(data.now) + Date.now() - dataUpdatedAt);
+}

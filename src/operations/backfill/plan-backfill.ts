@@ -2,36 +2,13 @@ import type { Queryable } from "../../../db/client.ts";
 import { readSearchedHours } from "../../../db/coverage/searched-hours.ts";
 import type { Backfill, BackfillKey, BackfillRoute } from "../../../db/ingest/backfills.ts";
 import type { EdgeClient } from "../../edge/edge-client.ts";
-import { firstListedDay, horizonAt, KEPT_MS, startOfDay, startOfHour } from "../../model/horizon.ts";
+import { horizonAt, startOfDay, startOfHour } from "../../model/horizon.ts";
 import type { Span } from "../../model/span.ts";
 import { pickRoute } from "./pick-route.ts";
 
 export interface AskedBackfill extends Span {
   readonly zoneId: number;
   readonly route: BackfillRoute | "auto";
-}
-
-/** Returns what is wrong with the span of a backfill: the name of the end, and the rule that it breaks. */
-export function findReachFaults(
-  { from, to, route }: Pick<AskedBackfill, "from" | "to" | "route">,
-  now: number,
-): { readonly field: "from" | "to"; readonly rule: string }[] {
-  const kept = now - KEPT_MS;
-  const listed = firstListedDay(now);
-  const iso = (at: number) => new Date(at).toISOString();
-  return [
-    ...(to > now ? [{ field: "to" as const, rule: `now (${iso(now)}) or earlier` }] : []),
-    ...(from < kept
-      ? [{ field: "from" as const, rule: `${iso(kept)} or later: the platform keeps events for 72 hours` }]
-      : route === "list" && from < listed
-        ? [
-            {
-              field: "from" as const,
-              rule: `${iso(listed)} or later: the list serves today and the two UTC days before`,
-            },
-          ]
-        : []),
-  ];
 }
 
 /** Returns the backfill to run. The start of a span of exactly 72 hours expires while it runs, so it is moved. */

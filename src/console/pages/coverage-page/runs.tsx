@@ -1,34 +1,16 @@
-import { Button, Checkbox, SegmentedControl, Select, TextInput } from "@mantine/core";
-import { useState } from "react";
 import { formatDuration } from "../../../lib/format.ts";
-import { HOUR_MS } from "../../../lib/units.ts";
-import { type CoverageRun, useCoverageRuns, useStartRun } from "../../api/coverage.ts";
+import { type CoverageRun, useCoverageRuns } from "../../api/coverage.ts";
 import { useMay } from "../../api/session.ts";
 import { Ago, Moment } from "../../components/ago.tsx";
-import { mistakeOf } from "../../components/mistake-of.ts";
 import { Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
-import { PopoverForm } from "../../components/popover-form.tsx";
-import { Empty, ProblemBox, QueryView } from "../../components/states.tsx";
+import { Empty, QueryView } from "../../components/states.tsx";
 import { Icon } from "../../look/icons.tsx";
 import { formatCount } from "../../look/words.ts";
-import { toUrlTime, useSpan } from "../../state/span.ts";
-import { useZones, useZoneTitle, zoneTitle } from "../../state/zones.ts";
+import { useZones, useZoneTitle } from "../../state/zones.ts";
 import classes from "./coverage.module.css";
 import { RunProgress } from "./run-progress.tsx";
-
-const ABOUT = {
-  verify: "Compares the stored events with the platform and with themselves. It changes nothing.",
-  backfill: "Reads the span again from the platform, at most the last 72 hours, and stores what is missing.",
-  "verify-archive":
-    "Reads every file of the archive days in the span, and compares it with its hash, its statement and the counts.",
-} as const;
-type Kind = keyof typeof ABOUT;
-const WORDS: Readonly<Record<Kind, string>> = {
-  verify: "Verify",
-  backfill: "Read again",
-  "verify-archive": "Verify archive",
-};
+import { RUN_WORDS, StartRun } from "./start-run.tsx";
 
 /** Verifications and backfills that people started, with their progress and result. */
 export function Runs() {
@@ -74,7 +56,7 @@ function RunRow({ run }: { readonly run: CoverageRun }) {
   return (
     <li className={classes["run"]} data-run={run.id}>
       <div>
-        <b>{WORDS[kind]}</b> {zoneName(zoneId)}, <Moment at={from} /> to <Moment at={to} />
+        <b>{RUN_WORDS[kind]}</b> {zoneName(zoneId)}, <Moment at={from} /> to <Moment at={to} />
         <div className="lw-note">
           <Ago at={requestedAt} /> by <Payload prose text={requestedBy} />
           {endedAt === null ? "" : `, took ${formatDuration(Date.parse(endedAt) - Date.parse(requestedAt))}`}
@@ -176,94 +158,5 @@ function Differences({ run: { checks, backfill, archive } }: { readonly run: Cov
         </div>
       ))}
     </details>
-  );
-}
-
-/** The span of the page is filled in. What was typed stays if the service refuses it. */
-function StartRun() {
-  const [isOpen, setOpen] = useState(false);
-  // A form that is opened again begins with the span of the page.
-  return <StartForm key={String(isOpen)} isOpen={isOpen} onToggle={setOpen} />;
-}
-
-interface FormProps {
-  readonly isOpen: boolean;
-  readonly onToggle: (isOpen: boolean) => void;
-}
-
-function StartForm({ isOpen, onToggle }: FormProps) {
-  const { all, zones } = useZones();
-  const span = useSpan();
-  const start = useStartRun();
-  const [kind, setKind] = useState<Kind>("verify");
-  const [zone, setZone] = useState(String(zones[0]?.id ?? ""));
-  const [from, setFrom] = useState(() => toUrlTime(Math.floor(span.fromMs / HOUR_MS) * HOUR_MS));
-  const [to, setTo] = useState(() => toUrlTime(Math.min(span.toMs, Date.now() - 1_000)));
-  const [ids, setIds] = useState(false);
-  const hasField = ["from", "to", "zone"].some((field) => mistakeOf(start.error, field) !== null);
-  return (
-    <PopoverForm
-      word="Start"
-      button={{ leftSection: <Icon name="play" size={12} /> }}
-      position="bottom-end"
-      width={320}
-      isOpen={isOpen}
-      onToggle={onToggle}
-      onSubmit={() =>
-        start.mutate(
-          { kind, zone: Number(zone), from: from.trim(), to: to.trim(), ids: kind === "verify" && ids },
-          { onSuccess: () => onToggle(false) },
-        )
-      }
-    >
-      <SegmentedControl
-        size="xs"
-        fullWidth
-        aria-label="What is started"
-        data={Object.entries(WORDS).map(([value, label]) => ({ value: value as Kind, label }))}
-        value={kind}
-        onChange={(value) => setKind(value)}
-      />
-      <div className="lw-note">{ABOUT[kind]}</div>
-      <Select
-        size="xs"
-        label="Zone"
-        allowDeselect={false}
-        comboboxProps={{ withinPortal: false }}
-        data={all.map((one) => ({ value: String(one.id), label: zoneTitle(one) }))}
-        value={zone}
-        error={mistakeOf(start.error, "zone")}
-        onChange={(value) => setZone(value ?? "")}
-      />
-      <TextInput
-        size="xs"
-        label="From"
-        description="UTC, such as 2026-11-21T14:00:00Z"
-        required
-        value={from}
-        error={mistakeOf(start.error, "from")}
-        onChange={(event) => setFrom(event.currentTarget.value)}
-      />
-      <TextInput
-        size="xs"
-        label="To"
-        required
-        value={to}
-        error={mistakeOf(start.error, "to")}
-        onChange={(event) => setTo(event.currentTarget.value)}
-      />
-      {kind === "verify" ? (
-        <Checkbox
-          size="xs"
-          label="Also compare three hours event by event"
-          checked={ids}
-          onChange={(event) => setIds(event.currentTarget.checked)}
-        />
-      ) : null}
-      {start.error === null || hasField ? null : <ProblemBox thrown={start.error} />}
-      <Button type="submit" size="xs" loading={start.isPending} disabled={zone === ""}>
-        {WORDS[kind]}
-      </Button>
-    </PopoverForm>
   );
 }

@@ -13,7 +13,7 @@ import {
 import { maskNullable } from "../../../archive/mask/mask-text.ts";
 import { DAY_MS } from "../../../lib/units.ts";
 import { startOfDay, toDay } from "../../../model/horizon.ts";
-import { findReachFaults } from "../../../operations/backfill/plan-backfill.ts";
+import { findReachFaults, MAX_RUN_DAYS } from "../../../model/run-span.ts";
 import type { RunResult } from "../../../operations/execute-run.ts";
 import { widenSpan } from "../../../operations/verify/widen-span.ts";
 import { Refusal } from "../../errors/refusal.ts";
@@ -33,7 +33,6 @@ import {
 import { checkSpan } from "./span.ts";
 
 const MOST_LISTED = 50;
-const MAX_VERIFIED_DAYS = 31;
 const MAX_ZONE_ID = 2_147_483_647;
 
 const Moment = z.iso.datetime({ offset: true, error: "must be an ISO 8601 time with a UTC offset" });
@@ -134,7 +133,7 @@ export function addCoverageRuns(app: FastifyInstance, { archive, clock, acts }: 
       schema: {
         tags: ["Coverage"],
         summary: "Start a backfill, a verification, or a check of archive days",
-        description: `backfill reads the span again from the platform, at most the last 72 hours. verify compares the events of Postgres with the platform and with themselves, at most ${MAX_VERIFIED_DAYS} days. verify-archive reads every file of the archive days that the span touches, at most ${MAX_VERIFIED_DAYS}, and compares them with their hashes, statements, roll-up and sealed hours; a file that differs raises the alert "archive damaged". The answer is at once; the run goes on in the background, also after a restart. A second request with the same span returns the run that is not finished.`,
+        description: `backfill reads the span again from the platform, at most the last 72 hours. verify compares the events of Postgres with the platform and with themselves, at most ${MAX_RUN_DAYS} days. verify-archive reads every file of the archive days that the span touches, at most ${MAX_RUN_DAYS}, and compares them with their hashes, statements, roll-up and sealed hours; a file that differs raises the alert "archive damaged". The answer is at once; the run goes on in the background, also after a restart. A second request with the same span returns the run that is not finished.`,
         body: StartBody,
         response: { 202: CoverageRun },
       },
@@ -144,7 +143,7 @@ export function addCoverageRuns(app: FastifyInstance, { archive, clock, acts }: 
       visibleZones(caller, zone);
       const { from, to } = readSpan(body);
       const nowMs = clock();
-      checkSpan(from, to, { max: MAX_VERIFIED_DAYS, widthMs: DAY_MS, what: "days" });
+      checkSpan(from, to, { max: MAX_RUN_DAYS, widthMs: DAY_MS, what: "days" });
       if ((await listKnownZones(archive, zone)).length === 0) throw notFound(`zone ${zone}`);
       if (kind === "backfill") refuseReach({ from, to }, nowMs);
       else if (kind === "verify-archive") await refuseWithoutArchive(archive, { zoneId: zone, from, to });
