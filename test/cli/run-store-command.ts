@@ -24,6 +24,8 @@ function collector(isTTY: boolean) {
 
 export interface Terminal {
   readonly isTTY?: boolean;
+  /** Whether the standard error is a terminal, on which progress is drawn. */
+  readonly isErrTTY?: boolean;
   readonly hasColors?: boolean;
   readonly now: number;
   /** The keyboard input; none by default. */
@@ -35,11 +37,11 @@ export async function runStoreCommand(
   create: (readConfig: () => Config, io: StoreIo) => Command,
   environment: Record<string, string>,
   args: readonly string[],
-  { isTTY = false, hasColors = true, now, typed }: Terminal,
+  { isTTY = false, isErrTTY = false, hasColors = true, now, typed }: Terminal,
 ): Promise<Ran> {
   let code = 0;
   const out = collector(isTTY);
-  const err = collector(false);
+  const err = collector(isErrTTY);
   const command = create(() => parseConfig(environment), {
     stdin: Object.assign(Readable.from(typed === undefined ? [] : [typed]), { isTTY: typed !== undefined }),
     stdout: Object.assign(out.stream, { hasColors: () => hasColors }),

@@ -3,10 +3,15 @@ import path from "node:path";
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { listAudit } from "../../db/keys/audit-trail.ts";
+import type { SearchPlan } from "../../src/archive/query/plan-search.ts";
 import { archiveCommand } from "../../src/cli/archive/archive.ts";
 import { exportCommand } from "../../src/cli/export/export.ts";
+import { createExportProgress } from "../../src/cli/export/export-progress.ts";
 import { searchCommand } from "../../src/cli/search/search.ts";
+import { withSearch } from "../../src/cli/search/with-search.ts";
+import { parseConfig } from "../../src/config/config.ts";
 import { DAY_MS } from "../../src/lib/units.ts";
+import { exportEvents } from "../../src/operations/search/export-events.ts";
 import { type ArchiveFolder, archiveDay, openFolder } from "../archive/archive-folder.ts";
 import { listFiles, openArchiveWorld } from "../archive/files/archive-world.ts";
 import { makeEvent } from "../detection/trend-support.ts";
@@ -40,13 +45,22 @@ beforeAll(async () => {
 
 afterAll(() => folder.close());
 
+/** The lines that were drawn over each other, in order. */
+const readDrawn = (text: string) => text.split("\r").map((line) => line.replaceAll("\u001b[K", ""));
+
 const search = (args: readonly string[], terminal: Partial<Terminal> = {}) =>
   runStoreCommand(searchCommand, environment, ["--zone", "101", ...args], { now: NOW, ...terminal });
-const exportTo = (args: readonly string[]) =>
-  runStoreCommand(exportCommand, environment, ["--zone", "101", "--from", "-6d", ...args], { now: NOW });
+const exportTo = (args: readonly string[], terminal: Partial<Terminal> = {}) =>
+  runStoreCommand(exportCommand, environment, ["--zone", "101", "--from", "-6d", ...args], {
+    now: NOW,
+    ...terminal,
+  });
 
-const exportDays = (args: readonly string[], given = environment) =>
-  runStoreCommand(exportCommand, given, ["--zone", "101", "--format", "parquet", ...args], { now: NOW });
+const exportDays = (args: readonly string[], given = environment, terminal: Partial<Terminal> = {}) =>
+  runStoreCommand(exportCommand, given, ["--zone", "101", "--format", "parquet", ...args], {
+    now: NOW,
+    ...terminal,
+  });
 
 test("rows come from the archive and from Postgres, newest first, and a payload cannot act on the terminal", async () => {
   const { code, out, err } = await search(["--from", "-6d", "--limit", "12"], {
@@ -154,14 +168,18 @@ test("an export to a file is compressed by its name, complete, private, and ente
   const zst = path.join(out, "e.ndjson.zst");
   const ran = await exportTo(["--out", zst, "--by", "alice", "--query", "a"]);
   expect(ran).toMatchObject({ code: 0, out: "" });
-  expect(ran.err).toMatch(/^wrote .*e\.ndjson\.zst: [\d.]+ kB of events\n$/);
+  expect(ran.err).toMatch(/^wrote .*e\.ndjson\.zst: 10 events, [\d.]+ kB before compression\n$/);
   expect(zstdDecompressSync(readFileSync(zst)).toString()).toBe(
     (await exportTo(["--json", "--query", "a"])).out,
   );
   const gz = path.join(out, "e.csv.gz");
   expect(await exportTo(["--out", gz])).toMatchObject({ code: 0 });
   expect(gunzipSync(readFileSync(gz)).toString()).toBe((await exportTo([])).out);
-  expect(readdirSync(out).sort()).toEqual(["e.csv.gz", "e.ndjson.zst"]);
+  expect(
+    readdirSync(out)
+      .filter((name) => name.startsWith("e."))
+      .sort(),
+  ).toEqual(["e.csv.gz", "e.ndjson.zst"]);
   const audit = await listAudit(world.database.db, {
     since: undefined,
     action: "events.exported",
@@ -176,11 +194,58 @@ test("an export to a file is compressed by its name, complete, private, and ente
   expect(again.err).toContain("must be a new file");
 });
 
+test.each(["csv", "ndjson"])(
+  "the progress of a %s export with a filter counts the written events",
+  async (form) => {
+    const args = ["--query", "9", "--out", path.join(out, `counted.${form}`)];
+    const { err } = await exportTo(args, { isErrTTY: true });
+    const lines = readDrawn(err);
+    // The ten events of Postgres come first, the archive day behind them. Of the rest of the span nothing is kept.
+    expect(lines.some((line) => / \d+ % {2}10 events {2}back to 2026-11-16 00:00$/.test(line))).toBe(true);
+    expect(lines.some((line) => / 99 % {2}40 events {2}back to 2026-11-14 00:00$/.test(line))).toBe(true);
+    expect(lines.at(-2)).toMatch(/^wrote .*: 40 events, [\d.]+ kB\n$/);
+    expect(Math.max(...lines.slice(0, -2).map((line) => line.length))).toBeLessThan(80);
+  },
+);
+
+test.each(["csv", "json"] as const)(
+  "the progress of a %s export without a filter knows the total",
+  async (form) => {
+    const plan = { from: DAY_START + 600_000, to: NOW, clauses: [] } as unknown as SearchPlan;
+    const drawn: string[] = [];
+    const counted = await withSearch({}, parseConfig(environment), async (deps, _, signal) => {
+      const line = { update: (text: string) => drawn.push(text) };
+      let elapsed = 0;
+      const clock = () => (elapsed += 1_000);
+      const progress = createExportProgress({ zoneId: 101, plan, form, line, clock });
+      await progress.findTotal(deps, signal);
+      const { onReached } = progress;
+      for await (const chunk of progress.watch(exportEvents(deps, 101, plan, { form, signal, onReached })))
+        expect(chunk.length).toBeGreaterThan(0);
+      return progress.events();
+    });
+    expect(counted).toBe(30);
+    expect(drawn[0]).toMatch(/ 0 % {2}0 of 30 events {2}0\/s/);
+    expect(drawn.some((text) => / 33 % {2}10 of 30 events {2}\d+\/s {2}\d+ s left/.test(text))).toBe(true);
+    expect(drawn.at(-1)).toMatch(/ 99 % {2}30 of 30 events/);
+  },
+);
+
+test("the progress of a parquet export counts events and files", async () => {
+  const args = ["--from", DAY, "--to", "2026-11-16", "--out", path.join(days, "counted")];
+  const { err } = await exportDays(args, environment, { isErrTTY: true });
+  const shown = readDrawn(err);
+  expect(shown.some((line) => / 0 % {2}0 of 30 events, 0 of 2 files$/.test(line))).toBe(true);
+  expect(shown.some((line) => / \d+ % {2}30 of 30 events, 1 of 2 files$/.test(line))).toBe(true);
+  expect(shown.some((line) => / 99 % {2}30 of 30 events, 2 of 2 files$/.test(line))).toBe(true);
+  expect(shown.at(-1)).toMatch(/^wrote .*counted: 1 day, 30 events, 2 files, [\d.]+ kB\n$/);
+});
+
 test("--format parquet copies the files of whole archive days into a new folder that archive verify --offline accepts", async () => {
   const target = path.join(days, "days");
   const ran = await exportDays(["--from", DAY, "--to", "2026-11-16", "--out", target, "--by", "bob"]);
   expect(ran).toMatchObject({ code: 0, out: "" });
-  expect(ran.err).toMatch(/^wrote .*days: 1 day, 2 files, [\d.]+ kB\n$/);
+  expect(ran.err).toMatch(/^wrote .*days: 1 day, 30 events, 2 files, [\d.]+ kB\n$/);
 
   const copied = listFiles(target);
   expect(copied.map((name) => name.replace(/[0-9a-f]{16}/, "HASH")).sort()).toEqual([

@@ -35,25 +35,31 @@ export interface DaysToExport {
 }
 
 /** Copies the archive's files of whole days into a new folder. */
-export function exportDays(
+export async function exportDays(
   io: StoreIo,
   config: Config,
   { zoneId, plan, target, actor }: DaysToExport,
 ): Promise<void> {
-  return withArchive(io, config, async ({ database: { db }, archive: { storage }, onProgress, signal }) => {
-    await requireZones(db, config, [zoneId]);
-    await writeAuditEntry(db, describeExport(actor, zoneId, { plan, isMasked: false }));
-    const { days, files, bytes } = await copyDays({ db, storage }, zoneId, plan, {
-      target,
-      signal,
-      onFile: (done, all) =>
-        onProgress(
-          done.bytes / all.bytes,
-          `${count(done.files)} of ${many(all.files, "file")}, ${formatBytes(done.bytes)} of ${formatBytes(all.bytes)}`,
-        ),
-    });
-    io.stderr.write(
-      `wrote ${escapeText(target)}: ${many(days, "day")}, ${many(files, "file")}, ${formatBytes(bytes)}\n`,
-    );
-  });
+  const copied = await withArchive(
+    io,
+    config,
+    async ({ database: { db }, archive: { storage }, onProgress, signal }) => {
+      await requireZones(db, config, [zoneId]);
+      await writeAuditEntry(db, describeExport(actor, zoneId, { plan, isMasked: false }));
+      return copyDays({ db, storage }, zoneId, plan, {
+        target,
+        signal,
+        onFile: (done, all) =>
+          onProgress(
+            done.bytes / all.bytes,
+            `${count(done.events)} of ${many(all.events, "event")}, ${count(done.files)} of ${many(all.files, "file")}`,
+          ),
+      });
+    },
+  );
+  const { days, files, events, bytes } = copied;
+  // Now the progress line is gone.
+  io.stderr.write(
+    `wrote ${escapeText(target)}: ${many(days, "day")}, ${many(events, "event")}, ${many(files, "file")}, ${formatBytes(bytes)}\n`,
+  );
 }

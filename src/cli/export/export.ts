@@ -7,14 +7,12 @@ import { createGzip, createZstdCompress } from "node:zlib";
 import type { Command } from "commander";
 import { writeAuditEntry } from "../../../db/keys/audit-entries.ts";
 import { EXPORT_HEADER, mapExportLines, toNdjsonLine } from "../../archive/csv/export-lines.ts";
-import type { SearchPlan } from "../../archive/query/plan-search.ts";
 import type { Config } from "../../config/config.ts";
 import { EventLogsExportRequest } from "../../edge/contract/event-logs-export.ts";
 import { formatBytes } from "../../lib/disk-space.ts";
 import { escapeText } from "../../lib/escape-text.ts";
-import { createProgressLine, drawBar } from "../../lib/progress-bar.ts";
+import { createProgressLine, many } from "../../lib/progress-bar.ts";
 import { publishFile } from "../../lib/publish-file.ts";
-import { showTime } from "../../lib/show-time.ts";
 import { describeExport } from "../../operations/search/describe-export.ts";
 import { exportEvents } from "../../operations/search/export-events.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
@@ -26,13 +24,15 @@ import { planAsked, requireKept } from "../search/plan-asked.ts";
 import { withSearch } from "../search/with-search.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { checkWholeDays, exportDays } from "./export-days.ts";
+import { createExportProgress } from "./export-progress.ts";
 
 const HELP = `
 The command writes every kept event that matches, newest first: the database and the files of the archive. The columns are
 those of edge events export. The ending of --out chooses the form: .csv, or .ndjson with one JSON object per line; a
 further .gz or .zst compresses. A file gets its name when it is complete. An existing file is never replaced. Without --out
 CSV is written to standard output. In CSV, a cell that a spreadsheet would run as a formula begins with an apostrophe. The
-audit trail gets an entry with the zone, the span and the filtered fields. Exit code 1 if the export is incomplete.
+audit trail gets an entry with the zone, the span and the filtered fields. Exit code 1 if the export is incomplete. The
+progress line counts the written events. It knows their total if there are no filters.
 
 --format parquet copies the archive's files of whole days, records included, into the new folder --out: a day, a month, a
 year. Each file is compared with its hash. archive verify --offline checks the folder, and other engines read it.
@@ -93,23 +93,36 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
         await withSearch(io, config, async (deps, { db }, signal) => {
           await requireZones(db, config, [zoneId]);
           await writeAuditEntry(db, describeExport(actor, zoneId, { plan, isMasked: false }));
-          const line = createProgressLine(io.stderr);
-          // A line that is redrawn would be among the events on the screen.
-          const onReached = (from: number) => {
-            if (target !== null || io.stdout.isTTY !== true) line.update(describeProgress(plan, from));
-          };
           const isCsv = target === null ? form !== "ndjson" : target.form === "csv";
-          const asked = { form: isCsv ? "csv" : "json", signal, onReached } as const;
-          const lines = exportEvents(deps, zoneId, plan, asked);
+          const lineForm = isCsv ? "csv" : "json";
+          const line = createProgressLine(io.stderr);
+          const progress = createExportProgress({
+            zoneId,
+            plan,
+            form: lineForm,
+            // A line that is redrawn would be among the events on the screen.
+            line: target !== null || io.stdout.isTTY !== true ? line : null,
+            clock: () => performance.now(),
+          });
+          const counting = new AbortController();
+          const total = progress.findTotal(deps, AbortSignal.any([signal, counting.signal]));
+          const { onReached } = progress;
+          const lines = progress.watch(
+            exportEvents(deps, zoneId, plan, { form: lineForm, signal, onReached }),
+          );
           const text = isCsv ? withHeader(lines) : mapExportLines(lines, toNdjsonLine);
           try {
             if (target === null) for await (const chunk of text) await writeOut(io.stdout, chunk);
             else {
               const bytes = await writeFile(target, text);
               line.clear();
-              io.stderr.write(`wrote ${escapeText(target.file)}: ${formatBytes(bytes)} of events\n`);
+              const size = `${formatBytes(bytes)}${target.compression === null ? "" : " before compression"}`;
+              const events = many(progress.events(), "event");
+              io.stderr.write(`wrote ${escapeText(target.file)}: ${events}, ${size}\n`);
             }
           } finally {
+            counting.abort();
+            await total;
             line.clear();
           }
         });
@@ -135,11 +148,6 @@ function readTarget(read: FlagReader, out: string | undefined, wanted: string | 
   if (form === undefined || existsSync(file)) read.wrong("out", out, OUT_RULE);
   else if (wanted !== undefined && wanted !== form) read.wrong("out", out, `a file that ends in .${wanted}`);
   return { file, form: form ?? "csv", compression: compression ?? null };
-}
-
-function describeProgress({ from, to }: Pick<SearchPlan, "from" | "to">, reached: number): string {
-  const at = reached - (reached % 60_000);
-  return `${drawBar((to - reached) / (to - from))}  back to ${showTime(at)}`;
 }
 
 async function* withHeader(lines: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {

@@ -14,13 +14,14 @@ import type { Span } from "../../model/span.ts";
 export interface CopiedDays {
   readonly days: number;
   readonly files: number;
+  readonly events: number;
   readonly bytes: number;
 }
 
 export interface CopyDaysOptions {
   /** Absolute; must not exist. */
   readonly target: string;
-  /** Called before each file with what was copied so far and with the whole. */
+  /** Called before each file, and after the last one, with what was copied so far and with the whole. */
   readonly onFile: (done: Omit<CopiedDays, "days">, all: CopiedDays) => void;
   readonly signal: AbortSignal;
 }
@@ -48,10 +49,11 @@ export async function copyDays(
   const all = {
     days: days.size,
     files: files.length,
+    events: files.reduce((sum, file) => sum + eventsOf(file), 0),
     bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
   };
   const temporary = `${target}.${process.pid}.tmp`;
-  const done = { files: 0, bytes: 0 };
+  const done = { files: 0, events: 0, bytes: 0 };
   try {
     for (const [day, ofDay] of days) {
       for (const file of ofDay) {
@@ -59,6 +61,7 @@ export async function copyDays(
         const wrong = await storage.copy(file, path.join(temporary, ...file.path.split("/")), signal);
         if (wrong !== null) throw new ArchiveDamagedError(file, wrong);
         done.files += 1;
+        done.events += eventsOf(file);
         done.bytes += file.bytes;
       }
       const name = statementPath(zoneId, day);
@@ -74,12 +77,18 @@ export async function copyDays(
         { mode: 0o600 },
       );
     }
+    onFile(done, all);
     await rename(temporary, target);
     return all;
   } catch (thrown) {
     await rm(temporary, { recursive: true, force: true });
     throw thrown;
   }
+}
+
+/** A day's other file has a row for each of the same events. */
+function eventsOf({ kind, rows }: { readonly kind: string; readonly rows: number }): number {
+  return kind === "events" ? rows : 0;
 }
 
 function listDaysOf({ from, to }: Span): string[] {

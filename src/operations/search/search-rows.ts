@@ -85,7 +85,7 @@ export function searchRows(
 }
 
 /** The manifest counts whole days. Of days that the window cuts the first row and the number of rows are looked up. */
-async function countDays(
+export async function countDays(
   files: SearchDeps["files"],
   days: readonly ArchivedDay[],
   window: Span,

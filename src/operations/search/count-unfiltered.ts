@@ -1,0 +1,27 @@
+import { cutOut, readArchivedDays } from "../../../db/archive/archived-days.ts";
+import { runCancellable } from "../../../db/postgres/cancellable.ts";
+import { countEvents } from "../../../db/search/count-open-events.ts";
+import { inSearchTransaction } from "../../../db/search/search-transaction.ts";
+import type { Span } from "../../model/span.ts";
+import type { SearchDeps } from "./search-deps.ts";
+import { countDays } from "./search-rows.ts";
+
+/** Returns how many events of a zone a span has. Reads counts, and the events of cut hours and days only. */
+export function countUnfiltered(
+  { archive, files }: SearchDeps,
+  zoneId: number,
+  { from, to }: Span,
+  signal: AbortSignal,
+): Promise<number> {
+  const span = { from, to };
+  return runCancellable(archive, signal, (database) =>
+    inSearchTransaction(database, async (tx) => {
+      const days = await readArchivedDays(tx, zoneId, span);
+      const counts = [
+        ...(await countEvents(tx, zoneId, cutOut(span, days))),
+        ...(await countDays(files, days, span, signal)),
+      ];
+      return counts.reduce((sum, { total }) => sum + total, 0);
+    }),
+  );
+}
