@@ -1,10 +1,13 @@
+import { randomUUID } from "node:crypto";
 import { chmodSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import path from "node:path";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { beatReplica } from "../../db/service/replicas.ts";
+import { readServerPlace, type ServerPlace } from "../../db/service/server-place.ts";
 import { doctorCommand } from "../../src/cli/doctor/doctor.ts";
+import { findLocalFolder } from "../../src/cli/doctor/find-local-folder.ts";
 import { parseConfig } from "../../src/config/config.ts";
 import type { DoctorFacts, PostgresFacts } from "../../src/operations/doctor/facts.ts";
 import type { Finding } from "../../src/operations/doctor/finding.ts";
@@ -131,6 +134,47 @@ test("a database, a Redis, a bucket and a platform that are down are findings, a
     expect(next === null).toBe(level === "ok" || (level === "note" && next === null));
 }, 60_000);
 
+test("the disk of a Postgres on this machine is judged if the role may know its folder, and else its size is a note", async () => {
+  const env = { DATABASE_URL: database.url, LONGWATCH_DATA_DIR: makeTemporaryFolder("doctor") };
+  const { rows } = await database.pool.query<{ folder: string }>(
+    "select current_setting('data_directory') as folder",
+  );
+  const [{ folder }] = rows as [{ folder: string }];
+  const seen = (await findings(env)).items.filter(({ check }) => check === "disk");
+  expect(seen).toHaveLength(1);
+  expect(seen[0]?.text).toContain(`are free on the disk of the database (${folder})`);
+
+  const role = `doctor_${randomUUID().slice(0, 8)}`;
+  await database.pool.query(`create role ${role} login password 'doctor'`);
+  await database.pool.query(`grant select on all tables in schema public to ${role}`);
+  const url = new URL(database.url);
+  [url.username, url.password] = [role, "doctor"];
+  try {
+    const { items } = await findings({ ...env, DATABASE_URL: url.href });
+    const [size, ...others] = items.filter(({ check }) => check === "disk");
+    expect(others).toEqual([]);
+    expect(size).toMatchObject({ level: "note", next: expect.stringContaining("df") });
+    expect(size?.text).toMatch(/^The database has \d+ MB.*The free space .* cannot be read from here\.$/);
+    await database.pool.query(`grant pg_read_all_settings to ${role}`);
+    const granted = (await findings({ ...env, DATABASE_URL: url.href })).items;
+    expect(find(granted, `disk of the database (${folder})`)).toMatchObject({ check: "disk" });
+  } finally {
+    await database.pool.query(`drop owned by ${role}`);
+    await database.pool.query(`drop role ${role}`);
+  }
+});
+
+test.each<[string, Partial<ServerPlace>]>([
+  ["an address of another machine", { address: "192.0.2.7" }],
+  ["a process that this machine does not have, as behind a tunnel", { backendPid: 2 ** 30 }],
+  ["a folder that this machine does not have", { dataFolder: "/no/such/folder" }],
+  ["a folder that the role may not know", { dataFolder: null }],
+])("a server with %s is not taken for one of this machine", async (_, change) => {
+  const place = await readServerPlace(database.db);
+  expect(findLocalFolder(place)).toBe(place.dataFolder);
+  expect(findLocalFolder({ ...place, ...change })).toBeNull();
+});
+
 const redisServer = findRedisServer();
 test.skipIf(redisServer === null)(
   `the policy and the persistence of Redis are read from the server${redisServer === null ? " (skipped: no redis-server on PATH)" : ""}`,
@@ -175,6 +219,7 @@ const GOOD: PostgresFacts = {
   offsetMs: 3,
   excess: [],
   dayBytes: 1_000_000_000,
+  databaseBytes: 12_300_000_000,
 };
 const FACTS: DoctorFacts = {
   version: "0.2.0",
@@ -196,6 +241,7 @@ const FACTS: DoctorFacts = {
       holdsDatabase: true,
     },
   ],
+  kept: { days: 400, setting: "LONGWATCH_RETENTION_DAYS" },
   channels: [{ name: "ops", kind: "slack", failed: null, circuit: "closed", dead: 0, lastError: null }],
   configFile: "/etc/longwatch.yaml",
   files: [{ file: "/run/key", holds: "EDGE_API_KEY_FILE", mode: 0o600, isSecret: true }],
@@ -265,6 +311,24 @@ test.each<[string, Partial<DoctorFacts>, Finding["level"], string]>([
   ],
   ["a bucket without answer", { bucket: { failed: "403" } }, "problem", "bucket cannot be used: 403"],
   ["a full disk in two days", withDisk(2_000_000_000), "problem", "2 days at 1.0 GB a day"],
+  [
+    "the unknown disk of another machine",
+    { disks: [] },
+    "note",
+    "The database has 12.3 GB and grows by 1.0 GB a day: 30 days take 30.0 GB, the 400 days of LONGWATCH_RETENTION_DAYS up to 400.0 GB. The free space of the server's disk cannot be read from here.",
+  ],
+  [
+    "the unknown disk of a database beside an archive",
+    { disks: [], kept: { days: 7, setting: "LONGWATCH_HOT_DAYS" } },
+    "note",
+    "grows by 1.0 GB a day: the 7 days of LONGWATCH_HOT_DAYS up to 7.0 GB. The free space",
+  ],
+  [
+    "the unknown disk of a new database",
+    { disks: [], ...withPostgres({ dayBytes: 0 }) },
+    "note",
+    "The database has 12.3 GB; its growth is not known yet.",
+  ],
   ["a full disk in ten days", withDisk(10_000_000_000), "warning", "10 days at"],
   [
     "a key that is not listed",

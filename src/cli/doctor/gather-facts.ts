@@ -8,6 +8,7 @@ import { readDayBytes } from "../../../db/service/daily-growth.ts";
 import { readReplicas } from "../../../db/service/replicas.ts";
 import { readRoleRights } from "../../../db/service/role-rights.ts";
 import { readServerFacts } from "../../../db/service/server-facts.ts";
+import { readServerPlace, type ServerPlace } from "../../../db/service/server-place.ts";
 import { buildTestMessage } from "../../alerting/message/test-message.ts";
 import { listExcess } from "../../app/report-excess-rights.ts";
 import type { Config } from "../../config/config.ts";
@@ -33,11 +34,14 @@ import { assessService } from "../../operations/service-life.ts";
 import { readRedisInfo } from "../../queue/read-redis-info.ts";
 import { openBucket } from "../../storage/bucket.ts";
 import { withStore } from "../store/open-store.ts";
+import { findLocalFolder } from "./find-local-folder.ts";
 import { gatherPlatform } from "./gather-platform.ts";
 
 /** Facts from the tables. */
 interface Stored {
   readonly postgres: DoctorFacts["postgres"];
+  /** The folder of a server that the service did not start, if it is on this machine. */
+  readonly databaseFolder: string | null;
   readonly service: DoctorFacts["service"];
   readonly channels: Awaited<ReturnType<typeof readChannelStatuses>>;
   readonly platform: DoctorFacts["platform"];
@@ -62,7 +66,8 @@ export async function gatherFacts(examined: Examined): Promise<DoctorFacts> {
     postgres: stored.postgres,
     redis: await gatherRedis(config),
     bucket: await gatherBucket(config),
-    disks: listDisks(config),
+    disks: listDisks(config, stored.databaseFolder),
+    kept: readKept(config),
     channels: tryChannels(config, stored.channels, nowMs),
     configFile,
     files: listFiles(examined),
@@ -74,10 +79,12 @@ async function gatherStored({ config, nowMs, onStep }: Examined): Promise<Stored
   const asking = { nowMs, onStep };
   try {
     return await withStore(config, async (database, databaseUrl) => {
-      const postgres = await gatherPostgres(database, config, nowMs);
+      const place = await readServerPlace(database.db);
+      const postgres = await gatherPostgres(database, config, { nowMs, place });
       const { hasTables } = postgres;
       return {
         postgres: { value: postgres },
+        databaseFolder: config.databaseUrl === null ? null : findLocalFolder(place),
         service: hasTables ? assessService(await readReplicas(database.db)) : null,
         channels: hasTables ? await readChannelStatuses(database.db) : [],
         platform: await gatherPlatform(
@@ -89,7 +96,13 @@ async function gatherStored({ config, nowMs, onStep }: Examined): Promise<Stored
     });
   } catch (thrown) {
     const platform = await gatherPlatform(config, null, asking);
-    return { postgres: { failed: describe(thrown) }, service: null, channels: [], platform };
+    return {
+      postgres: { failed: describe(thrown) },
+      databaseFolder: null,
+      service: null,
+      channels: [],
+      platform,
+    };
   }
 }
 
@@ -100,7 +113,11 @@ async function withZones(config: Config, { db }: Database, hasTables: boolean): 
   return { ...config, edge: { ...config.edge, zones } };
 }
 
-async function gatherPostgres({ db }: Database, config: Config, nowMs: number): Promise<PostgresFacts> {
+async function gatherPostgres(
+  { db }: Database,
+  config: Config,
+  { nowMs, place }: { readonly nowMs: number; readonly place: ServerPlace },
+): Promise<PostgresFacts> {
   const server = await readServerFacts(db);
   // The embedded server has one role, which is its owner.
   const excess = config.databaseUrl === null ? [] : listExcess(await readRoleRights(db), config);
@@ -109,6 +126,7 @@ async function gatherPostgres({ db }: Database, config: Config, nowMs: number): 
     excess,
     offsetMs: await readClockOffset(db),
     dayBytes: server.hasTables ? await readDayBytes(db, nowMs) : null,
+    databaseBytes: place.databaseBytes,
   };
 }
 
@@ -147,17 +165,25 @@ async function gatherBucket({ archive: { bucket } }: Config): Promise<DoctorFact
   }
 }
 
-function listDisks({ databaseUrl, dataDir, archive }: Config): DiskFacts[] {
+function listDisks({ databaseUrl, dataDir, archive }: Config, localFolder: string | null): DiskFacts[] {
+  const database = databaseUrl === null ? findCluster(dataDir) : localFolder;
   const disks = [
-    ...(databaseUrl === null
-      ? [{ holds: "the database", folder: findCluster(dataDir), holdsDatabase: true }]
-      : []),
+    ...(database === null ? [] : [{ holds: "the database", folder: database, holdsDatabase: true }]),
     ...(archive.isWritten ? [{ holds: "the archive", folder: archive.folder, holdsDatabase: false }] : []),
   ];
   return disks.flatMap((disk) => {
     const space = existsSync(disk.folder) ? readDiskSpace(disk.folder) : null;
     return space === null ? [] : [{ ...disk, freeBytes: space.freeBytes, totalBytes: space.totalBytes }];
   });
+}
+
+function readKept({
+  archive: { isWritten, hotDays },
+  retention: { eventDays },
+}: Config): DoctorFacts["kept"] {
+  return isWritten && hotDays !== null && hotDays < eventDays
+    ? { days: hotDays, setting: "LONGWATCH_HOT_DAYS" }
+    : { days: eventDays, setting: "LONGWATCH_RETENTION_DAYS" };
 }
 
 /** Opens each channel and renders the test message. Nothing is sent, and nothing is connected to. */

@@ -21,6 +21,7 @@ export interface PostgresFacts extends ServerFacts {
   readonly excess: readonly { readonly excess: string; readonly instead: string }[];
   /** The largest growth of the last days; null without tables. */
   readonly dayBytes: number | null;
+  readonly databaseBytes: number;
 }
 
 export interface RedisFacts {
@@ -75,6 +76,8 @@ export interface DoctorFacts {
   /** The address of the archive's bucket, once its list was read; null if there is none. */
   readonly bucket: Fact<string> | null;
   readonly disks: readonly DiskFacts[];
+  /** How long Postgres keeps a day of events, and the setting that says so. */
+  readonly kept: { readonly days: number; readonly setting: string };
   readonly channels: readonly ChannelFacts[];
   /** The configuration file whose channels were read; null if there is none. */
   readonly configFile: string | null;

@@ -1,6 +1,6 @@
 import { formatBytes } from "../../lib/disk-space.ts";
 import { formatDecimal, formatNumber } from "../../lib/format.ts";
-import type { DiskFacts, Fact, PostgresFacts, RedisFacts } from "./facts.ts";
+import type { DiskFacts, DoctorFacts, Fact, PostgresFacts, RedisFacts } from "./facts.ts";
 import { type Finding, note, ok, problem, warning } from "./finding.ts";
 
 const LEAST_VERSION = 150_000;
@@ -11,6 +11,7 @@ const FEW_CONNECTIONS = 20;
 const LEAST_TIMEOUT_MS = 60_000;
 const SOON_DAYS = 14;
 const NOW_DAYS = 3;
+const MONTH_DAYS = 30;
 
 const PG = "postgres";
 
@@ -207,6 +208,27 @@ export function judgeDisks(disks: readonly DiskFacts[], dayBytes: number | null)
     if (days < NOW_DAYS) return problem("disk", `${left}.`, next);
     return days < SOON_DAYS ? warning("disk", `${left}.`, next) : ok("disk", `${left}.`);
   });
+}
+
+/** Says what can be known of a database whose disk this machine does not see: its size, and how much it will take. */
+export function judgeDatabaseSize({
+  postgres,
+  disks,
+  kept,
+}: Pick<DoctorFacts, "postgres" | "disks" | "kept">): Finding[] {
+  if ("failed" in postgres || disks.some(({ holdsDatabase }) => holdsDatabase)) return [];
+  const { databaseBytes, dayBytes } = postgres.value;
+  const size = `The database has ${formatBytes(databaseBytes)}`;
+  const unknown = "The free space of the server's disk cannot be read from here";
+  const next = "Compare it with the free space on the server: df, or the provider's console.";
+  if (dayBytes === null || dayBytes === 0)
+    return [note("disk", `${size}; its growth is not known yet. ${unknown}.`, next)];
+  const all = `the ${formatNumber(kept.days)} days of ${kept.setting} up to ${formatBytes(kept.days * dayBytes)}`;
+  const month =
+    kept.days > MONTH_DAYS ? `${MONTH_DAYS} days take ${formatBytes(MONTH_DAYS * dayBytes)}, ` : "";
+  return [
+    note("disk", `${size} and grows by ${formatBytes(dayBytes)} a day: ${month}${all}. ${unknown}.`, next),
+  ];
 }
 
 function upper(text: string): string {

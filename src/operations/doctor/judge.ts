@@ -2,7 +2,14 @@ import { many } from "../../lib/progress-bar.ts";
 import type { ServiceLife } from "../service-life.ts";
 import type { ChannelFacts, DoctorFacts, FileFacts, PlatformFacts } from "./facts.ts";
 import { type Finding, note, ok, problem, warning } from "./finding.ts";
-import { judgeBucket, judgeDisks, judgeOffset, judgePostgres, judgeRedis } from "./judge-stores.ts";
+import {
+  judgeBucket,
+  judgeDatabaseSize,
+  judgeDisks,
+  judgeOffset,
+  judgePostgres,
+  judgeRedis,
+} from "./judge-stores.ts";
 
 /** Returns what the facts mean and what to do, in the order of the parts. */
 export function judge(facts: DoctorFacts): Finding[] {
@@ -14,6 +21,7 @@ export function judge(facts: DoctorFacts): Finding[] {
     ...judgeRedis(facts.redis),
     ...judgeBucket(facts.bucket),
     ...judgeDisks(facts.disks, dayBytes),
+    ...judgeDatabaseSize(facts),
     ...judgeChannels(facts.channels, facts.configFile),
     ...judgeFiles(facts.files),
     ...judgeService(facts.service, facts.version),
