@@ -23,6 +23,7 @@ import type { Clock } from "../../src/lib/clock.ts";
 import type { DiskSpace } from "../../src/lib/disk-space.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import { endUnwatched } from "./end-unwatched.ts";
 import { raiseSelfAlert, type SelfAlertDeps } from "./raise-self-alert.ts";
 import { readActiveSilences } from "./read-active-silences.ts";
 
@@ -56,7 +57,7 @@ export interface ReportServiceDeps {
 /**
  * Raises, updates and resolves the alerts of Longwatch about its own operation: the platform refuses the access key,
  * a zone was not polled, a process lacks the pseudonym key, a file of the archive is damaged, or the disk of the embedded
- * Postgres is filling up.
+ * Postgres is filling up. Also ends the alerts of zones that no process watches any more.
  * Everything but the disk is read from rows, so any replica can run it, and several at once.
  */
 export function createReportServiceJob(deps: ReportServiceDeps): AnyJob {
@@ -119,5 +120,6 @@ async function reportService(deps: ReportServiceDeps, readGrowth: () => Promise<
     const news = assessDisk(nowMs, disk.alert, space, await readGrowth());
     written += Number(await raiseSelfAlert(alerting, { about, ...disk, zoneId: null, news }));
   }
+  written += await endUnwatched(deps, nowMs);
   if (written > 0) await deps.afterAlerts();
 }

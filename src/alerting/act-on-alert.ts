@@ -43,17 +43,35 @@ export function acknowledge(alert: AlertRecord, act: PersonsAct): Transition[] {
  * Returns the alert as resolved by a person, with a `resolved` transition for every channel that was notified of the
  * firing. The alert keeps its spike, so the spike is not raised again; a later spike is.
  */
-export function resolveByHand(
+export function resolveByHand(alert: AlertRecord, act: PersonsAct): ResolvedAlert {
+  return resolveNow(alert, act.atMs, signatureOf(act));
+}
+
+/** Returns the alert of a zone that no process watches any more as resolved. The note in its history says why. */
+export function resolveUnwatched(
   alert: AlertRecord,
-  act: PersonsAct,
-): { alert: AlertRecord; channels: string[] } {
+  { zoneId, atMs }: { readonly zoneId: number; readonly atMs: number },
+): ResolvedAlert {
+  return resolveNow(alert, atMs, { note: `zone ${zoneId} is no longer watched` });
+}
+
+interface ResolvedAlert {
+  readonly alert: AlertRecord;
+  readonly channels: string[];
+}
+
+function resolveNow(
+  alert: AlertRecord,
+  nowMs: number,
+  signature: Pick<Transition, "by" | "note">,
+): ResolvedAlert {
   const channels = [...notifiedChannels(alert)];
   const { spikeId: id, firedAtMs: openedAtMs } = alert;
   const occurrence = { id, severity: gravestSeverity(alert), openedAtMs };
   const recipients = { ...NOBODY, notified: channels };
-  const next = nextAlert(alert, { reason: "resolved", occurrence, recipients, nowMs: act.atMs });
+  const next = nextAlert(alert, { reason: "resolved", occurrence, recipients, nowMs });
   const transitions = next.transitions.map((entry) =>
-    entry.transition === next.transition ? { ...entry, ...signatureOf(act) } : entry,
+    entry.transition === next.transition ? { ...entry, ...signature } : entry,
   );
   return { alert: { ...next, transitions }, channels };
 }
@@ -64,14 +82,35 @@ export function resolveByHand(
  * @throws {ZodError} if the stored message cannot be read
  */
 export function toResolvedMessage(stored: unknown, alert: AlertRecord, act: PersonsAct): AlertMessage {
-  const message = alertMessage.parse(stored);
+  return toEnd(alertMessage.parse(stored), alert, { atMs: act.atMs, because: `Resolved by ${signOff(act)}` });
+}
+
+/**
+ * Returns the message for the channels: the alert's last message, as resolved because its zone is no longer watched.
+ * The attack may continue.
+ * @throws {ZodError} if the stored message cannot be read
+ */
+export function toUnwatchedMessage(
+  stored: unknown,
+  alert: AlertRecord,
+  { zoneId, atMs }: { readonly zoneId: number; readonly atMs: number },
+): AlertMessage {
+  const because = `Resolved, because zone ${zoneId} is no longer watched`;
+  return toEnd(alertMessage.parse(stored), alert, { atMs, because });
+}
+
+function toEnd(
+  message: AlertMessage,
+  { transition }: AlertRecord,
+  { atMs, because }: { readonly atMs: number; readonly because: string },
+): AlertMessage {
   return {
     ...message,
-    transition: alert.transition,
+    transition,
     reason: "resolved",
     state: "resolved",
-    endedAt: Math.max(act.atMs, message.startedAt),
-    headline: `Resolved by ${signOff(act)}: ${nameWhat(message)}`,
+    endedAt: Math.max(atMs, message.startedAt),
+    headline: `${because}: ${nameWhat(message)}`,
   };
 }
 

@@ -1,0 +1,61 @@
+import { and, asc, isNotNull, isNull, type SQL, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { alerts } from "../schema/alerts.ts";
+import { replicas } from "../schema/replicas.ts";
+import { spikes } from "../schema/spikes.ts";
+
+/** So long no process may have had a zone. A rolling restart with another configuration takes less. */
+const LEFT_FOR = sql.raw("interval '1 hour'");
+/** A process writes its sign of life every 15 seconds. */
+const ALIVE_WITHIN = sql.raw("interval '2 minutes'");
+
+/**
+ * Returns the condition that a zone is no longer watched: no process that had the zone was seen in the last hour, and
+ * a process without the zone has been alive for as long. After an outage of the whole service, the second part gives
+ * the other processes time to start. All times are Postgres's.
+ */
+function isUnwatched(zoneId: SQL): SQL {
+  return sql`not exists (select from ${replicas} r
+      where ${zoneId} = any (r.zone_ids) and r.seen_at > now() - ${LEFT_FOR})
+    and exists (select from ${replicas} r
+      where r.zone_ids <> '{}' and not ${zoneId} = any (r.zone_ids)
+        and r.started_at <= now() - ${LEFT_FOR} and r.seen_at > now() - ${ALIVE_WITHIN})`;
+}
+
+/** Returns the unresolved alerts of zones that are no longer watched, the oldest first. */
+export async function listUnwatchedAlerts(
+  db: Queryable,
+  limit: number,
+): Promise<{ readonly id: number; readonly zoneId: number }[]> {
+  const rows = await db
+    .select({ id: alerts.id, zoneId: alerts.zoneId })
+    .from(alerts)
+    .where(
+      and(sql`${alerts.state} <> 'resolved'`, isNotNull(alerts.zoneId), isUnwatched(sql`${alerts.zoneId}`)),
+    )
+    .orderBy(asc(alerts.id))
+    .limit(limit);
+  return rows.flatMap(({ id, zoneId }) => (zoneId === null ? [] : [{ id, zoneId }]));
+}
+
+/** Closes the open spikes of zones that are no longer watched, because nobody judges them. Returns their number. */
+export async function closeUnwatchedSpikes(db: Queryable, atMs: number): Promise<number> {
+  const { rowCount } = await db
+    .update(spikes)
+    .set({ closedAt: closingAt(atMs) })
+    .where(and(isNull(spikes.closedAt), isUnwatched(sql`${spikes.zoneId}`)));
+  return rowCount ?? 0;
+}
+
+/** Closes one spike, if it is open. */
+export async function closeSpike(db: Queryable, id: number, atMs: number): Promise<void> {
+  await db
+    .update(spikes)
+    .set({ closedAt: closingAt(atMs) })
+    .where(and(isNull(spikes.closedAt), sql`${spikes.id} = ${id}`));
+}
+
+/** A spike that opened by a clock that was ahead does not close before it opened. */
+function closingAt(atMs: number): SQL {
+  return sql`greatest(${spikes.openedAt}, ${new Date(atMs)}::timestamptz)`;
+}

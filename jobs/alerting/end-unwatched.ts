@@ -1,0 +1,74 @@
+import { lockAlert } from "../../db/alerting/alert-acts.ts";
+import { changeAlert, describeAlert, insertNotifications } from "../../db/alerting/alerts.ts";
+import { closeSpike, closeUnwatchedSpikes, listUnwatchedAlerts } from "../../db/alerting/unwatched-zones.ts";
+import type { Database } from "../../db/client.ts";
+import { inTransaction } from "../../db/postgres/transaction.ts";
+import { resolveUnwatched, toUnwatchedMessage } from "../../src/alerting/act-on-alert.ts";
+import { parseDetails } from "../../src/alerting/alert-details.ts";
+import { toAlertRecord } from "../../src/alerting/alert-record.ts";
+import { toNotifications } from "../../src/alerting/to-notifications.ts";
+import type { Log } from "../../src/lib/log.ts";
+
+/** The next run takes the rest. */
+const MOST_ALERTS = 500;
+
+export interface EndUnwatchedDeps {
+  readonly database: Database;
+  readonly log: Pick<Log, "info" | "error">;
+}
+
+/**
+ * Resolves the alerts of zones that left the configuration of every process an hour ago, and closes their spikes.
+ * Nobody judges them any more, so they would stay open for ever. Returns how many alerts were resolved. Several
+ * replicas may run this at once: an alert is resolved under its lock, and only if it is open then.
+ */
+export async function endUnwatched({ database, log }: EndUnwatchedDeps, nowMs: number): Promise<number> {
+  const found = await listUnwatchedAlerts(database.db, MOST_ALERTS);
+  let [ended, failed] = [0, 0];
+  for (const alert of found) {
+    try {
+      if (await endAlert(database, alert, nowMs)) ended += 1;
+    } catch (thrown) {
+      // One alert whose history cannot be read does not keep the others open.
+      failed += 1;
+      log.error({ err: thrown, alertId: alert.id }, "alert of unwatched zone not ended");
+    }
+  }
+  // Only then: raise-alerts resolves the alert of a closed spike, and would give another reason.
+  const isWhole = failed === 0 && found.length < MOST_ALERTS;
+  const closed = isWhole ? await closeUnwatchedSpikes(database.db, nowMs) : 0;
+  const zoneIds = [...new Set(found.map(({ zoneId }) => zoneId))];
+  if (ended + closed > 0) log.info({ zoneIds, ended, closed }, "alerts of unwatched zones ended");
+  return ended;
+}
+
+function endAlert(
+  database: Database,
+  { id, zoneId }: { readonly id: number; readonly zoneId: number },
+  atMs: number,
+): Promise<boolean> {
+  return inTransaction(database, async ({ tx }) => {
+    const row = await lockAlert(tx, id);
+    if (row === null || row.state === "resolved") return false;
+    const before = toAlertRecord(row);
+    const { alert, channels } = resolveUnwatched(before, { zoneId, atMs });
+    const { state, transition, transitions } = alert;
+    const { kind, spikeId } = row;
+    const resolvedAt = new Date(atMs);
+    const change = {
+      state,
+      transition,
+      transitions: [...transitions],
+      kind,
+      spikeId,
+      zoneId: row.zoneId,
+      resolvedAt,
+    };
+    if (!(await changeAlert(tx, row, change))) return false;
+    if (spikeId !== null) await closeSpike(tx, spikeId, atMs);
+    const message = toUnwatchedMessage(parseDetails(row.details).message, alert, { zoneId, atMs });
+    await describeAlert(tx, id, { details: { message }, spikeId });
+    await insertNotifications(tx, toNotifications(message, { notified: channels }, before));
+    return true;
+  });
+}
