@@ -1,6 +1,6 @@
 import { createWriteStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
-import type pg from "pg";
+import pg from "pg";
 import type { CopyToStreamQuery } from "pg-copy-streams";
 
 /**
@@ -15,7 +15,8 @@ export async function copyToFile(
   try {
     await pipeline(stream, createWriteStream(file));
   } catch (thrown) {
-    closeConnection(client);
+    // An error of the server has ended the COPY, and the connection takes the next statement.
+    if (!(thrown instanceof pg.DatabaseError)) closeConnection(client);
     throw thrown;
   }
   // The stream ends with the last row. The number comes in a later message, and this statement runs after that one.

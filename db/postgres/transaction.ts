@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { drizzle } from "drizzle-orm/node-postgres";
+import type { PgTransactionConfig } from "drizzle-orm/pg-core";
 import type pg from "pg";
 import { readSqlState } from "../../src/lib/sql-state.ts";
 import type { Database, Queryable } from "../client.ts";
@@ -36,23 +37,41 @@ export async function inTransaction<T>(
 
 async function runOnce<T>(database: Database, fn: (transaction: Transaction) => Promise<T>): Promise<T> {
   const client = await database.pool.connect();
-  let failure: { readonly thrown: unknown } | undefined;
-  let result: T;
+  let isUsable = true;
+  const onUnusable = () => {
+    isUsable = false;
+  };
   try {
-    result = await drizzle(client, { casing: "snake_case" }).transaction(async (tx) => {
+    return await transact(client, (tx) => fn({ tx, client }), { onUnusable });
+  } finally {
+    client.release(!isUsable);
+  }
+}
+
+interface TransactOptions {
+  readonly config?: PgTransactionConfig;
+  /** Called if begin, commit or rollback failed. */
+  readonly onUnusable?: () => void;
+}
+
+/** Runs `fn` in a transaction of this connection. Throws the error of `fn`, also if the rollback after it fails. */
+export async function transact<T>(
+  client: pg.PoolClient,
+  fn: (tx: Queryable) => Promise<T>,
+  { config, onUnusable }: TransactOptions = {},
+): Promise<T> {
+  let failure: { readonly thrown: unknown } | undefined;
+  try {
+    return await drizzle(client, { casing: "snake_case" }).transaction(async (tx) => {
       try {
-        return await fn({ tx, client });
+        return await fn(tx);
       } catch (thrown) {
         failure = { thrown };
         throw thrown;
       }
-    });
+    }, config);
   } catch (thrown) {
-    // An error other than fn's means that begin, commit or rollback failed, so the connection is unusable.
-    const unusable = failure === undefined || failure.thrown !== thrown;
-    client.release(unusable);
+    if (failure?.thrown !== thrown) onUnusable?.();
     throw failure === undefined ? thrown : failure.thrown;
   }
-  client.release();
-  return result;
 }

@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
-import { drizzle } from "drizzle-orm/node-postgres";
 import type pg from "pg";
 import { readSqlState } from "../../src/lib/sql-state.ts";
 import { type Database, onConnection, type Queryable } from "../client.ts";
+import { transact } from "../postgres/transaction.ts";
 
 const NO_TABLE = "42P01";
 const PARALLEL_WORKERS = 4;
@@ -23,7 +23,8 @@ export function inSearchTransaction<T>(
   const memory = Math.min(MOST_MB, Math.floor(TOGETHER_MB / (workers + 1)));
   return againWithoutTable(() =>
     onConnection(database, (client) =>
-      drizzle(client, { casing: "snake_case" }).transaction(
+      transact(
+        client,
         async (tx) => {
           // Before the snapshot. Otherwise a day that moves into the archive between the snapshot and the scan would be
           // in neither: the snapshot's manifest lacks the file, and a scan never sees a dropped partition.
@@ -35,7 +36,7 @@ export function inSearchTransaction<T>(
               set_config('enable_partitionwise_aggregate', 'on', true)`);
           return run(tx, client);
         },
-        { isolationLevel: "repeatable read", accessMode: "read only" },
+        { config: { isolationLevel: "repeatable read", accessMode: "read only" } },
       ),
     ),
   );

@@ -56,3 +56,20 @@ test("a COPY into a file returns the number of its rows if the server says so la
   expect(readFileSync(file, "utf8")).toBe("1\n2\n3\n");
   expect((await client.query("select 1 as one")).rows).toEqual([{ one: 1 }]);
 });
+
+test("a COPY that the server stops fails with the server's error, and the connection takes the next statement", async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const pool = new pg.Pool({ connectionString: database.url });
+  onTestFinished(() => pool.end());
+  const client = await pool.connect();
+  onTestFinished(() => client.release());
+  await client.query("set statement_timeout = '100ms'");
+  const file = path.join(makeTemporaryFolder("copy-out"), "rows");
+
+  const stream = client.query(
+    copyTo("copy (select n, pg_sleep(0.01) from generate_series(1, 9000) n) to stdout"),
+  );
+  await expect(copyToFile(client, stream, file)).rejects.toMatchObject({ code: "57014" });
+  expect((await client.query("select 1 as one")).rows).toEqual([{ one: 1 }]);
+});

@@ -4,6 +4,7 @@ import { sql } from "drizzle-orm";
 import { from as copyFrom } from "pg-copy-streams";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { inTransaction } from "../../db/postgres/transaction.ts";
+import { inSearchTransaction } from "../../db/search/search-transaction.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 
 let database: MigratedDatabase;
@@ -85,3 +86,19 @@ test("rows copied through the connection commit and roll back with the query bui
   await copy(false);
   expect(await amounts()).toEqual([50]);
 });
+
+test.each([
+  ["a transaction", (run: () => Promise<never>) => inTransaction(database, run)],
+  ["a search", (run: () => Promise<never>) => inSearchTransaction(database, run)],
+])(
+  "%s that fails and whose connection is lost before the rollback fails with the first error",
+  async (_name, start) => {
+    const failing = start(async () => {
+      await database.pool.query(
+        "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and state = 'idle in transaction'",
+      );
+      throw new Error("first");
+    });
+    await expect(failing).rejects.toThrow("first");
+  },
+);
