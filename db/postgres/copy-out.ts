@@ -1,7 +1,8 @@
 import { createWriteStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
-import pg from "pg";
+import type pg from "pg";
 import type { CopyToStreamQuery } from "pg-copy-streams";
+import { readSqlState } from "../../src/lib/sql-state.ts";
 
 /**
  * Writes a COPY's output into a file, and returns the number of rows. If the file cannot be written, the connection is
@@ -16,7 +17,7 @@ export async function copyToFile(
     await pipeline(stream, createWriteStream(file));
   } catch (thrown) {
     // An error of the server has ended the COPY, and the connection takes the next statement.
-    if (!(thrown instanceof pg.DatabaseError)) closeConnection(client);
+    if (readSqlState(thrown) === null) closeConnection(client);
     throw thrown;
   }
   // The stream ends with the last row. The number comes in a later message, and this statement runs after that one.

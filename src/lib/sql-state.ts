@@ -5,7 +5,8 @@
 export function readSqlState(thrown: unknown): string | null {
   for (let error = thrown; error instanceof Error; error = error.cause) {
     const code = (error as { code?: unknown }).code;
-    if (typeof code === "string" && /^[0-9A-Z]{5}$/.test(code)) return code;
+    // No class of SQLSTATE begins with E, and every error of the system does, such as EPIPE.
+    if (typeof code === "string" && /^(?!E)[0-9A-Z]{5}$/.test(code)) return code;
   }
   return null;
 }

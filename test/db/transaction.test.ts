@@ -95,7 +95,7 @@ test.each([
   async (_name, start) => {
     const failing = start(async () => {
       await database.pool.query(
-        "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and state = 'idle in transaction'",
+        "select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = current_database() and state = 'idle in transaction'",
       );
       throw new Error("first");
     });
