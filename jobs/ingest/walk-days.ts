@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { readArchivedDays } from "../../db/archive/archived-days.ts";
 import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
 import { readListPass } from "../../db/ingest/list-passes.ts";
 import { type HeldLease, holdLease } from "../../db/postgres/hold-lease.ts";
@@ -60,6 +61,7 @@ async function walkDays(deps: WalkDaysDeps, zoneId: number, signal: AbortSignal)
     if (await isSearchedFirst(deps, day, hours)) continue;
     // Most days need no pass, so the lease is taken only for a day that seems to need one.
     if ((await planDay(deps, day, hours)).plan === null) continue;
+    if (await isArchived(deps, zoneId, dayStart)) continue;
     const name = walkLeaseName(zoneId, dayStart);
     try {
       await holdLease(database, { name, ttlMs: LEASE_TTL_MS }, (lease) =>
@@ -92,6 +94,19 @@ async function isSearchedFirst(
 ): Promise<boolean> {
   const isSearched = isBackfilled(clock(), hours, { fromMs: dayStart, toMs: dayStart + DAY_MS });
   return !isSearched && (await isLeaseHeld(database.db, pollLeaseName(zoneId)));
+}
+
+/**
+ * Returns whether the day is in the archive, which nothing can be added to: every entry of a pass would be quarantined. Of
+ * the days that are listed, only the demo's `--archive-after` archives one.
+ */
+async function isArchived(
+  { database, clock }: WalkDaysDeps,
+  zoneId: number,
+  dayStart: number,
+): Promise<boolean> {
+  if (dayStart >= startOfDay(clock())) return false;
+  return (await readArchivedDays(database.db, zoneId, { from: dayStart, to: dayStart + 1 })).length > 0;
 }
 
 /** Returns the pass that the day needs now, null if none, and the state of its latest pass. */
