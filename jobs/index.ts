@@ -105,13 +105,11 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   const { settings, enqueue, heartbeat = null, archive = null, executeRun = null } = deps;
   // Many pages arrive per second. One roll-up for several of them is enough.
   const afterPage = coalesceCalls(() => enqueue("roll-up-trends"), 500);
-  const afterRollUp = createAfterRollUp(
-    deps.clock,
-    coalesceCalls(
-      async () => void (await Promise.all([enqueue("detect-spikes"), enqueue("detect-sources")])),
-      1_000,
-    ),
-  );
+  const detect = async () => void (await Promise.all([enqueue("detect-spikes"), enqueue("detect-sources")]));
+  const afterRollUp = createAfterRollUp(deps.clock, {
+    soon: coalesceCalls(detect, 1_000),
+    later: coalesceCalls(detect, 10_000),
+  });
   // Several jobs that change spikes or hours end at the same time. One run after them is enough.
   const raiseAlerts = coalesceCalls(() => enqueue("raise-alerts"), 250);
   const fetchAdvice = coalesceCalls(() => enqueue("fetch-advice"), 250);

@@ -111,6 +111,22 @@ test("evidence names what an attack has in common, capped, with hostile text kep
   }
 });
 
+test("the evidence of a new spike is collected every minute, that of an old one after a tenth of its age", async () => {
+  await world.keep(eventsOf(Array<number>(60).fill(30), START));
+  const detect = world.createDetector();
+  const ages: number[] = [];
+  for (let end = START + 1; end <= START + 60; end += 1) {
+    await world.tickThrough(end - 1, end, detect);
+    const [spike] = await world.readSpikes();
+    if (spike !== undefined) ages.push(end - Date.parse(spike.evidence.to) / MINUTE_MS);
+  }
+  expect(ages.length).toBeGreaterThan(50);
+  const collected = ages.flatMap((age, i) => (age === 0 ? [i] : []));
+  expect(collected.slice(0, 6)).toEqual([0, 1, 2, 3, 4, 5]);
+  expect(collected.length).toBeLessThan(30);
+  expect(Math.max(...ages)).toBe(5);
+});
+
 test("a late burst in a minute that was judged already is judged again, one in a spike that is over is not", async () => {
   await world.keep(eventsOf([1, 0, 0, 1], START - 3_000));
   await world.tickThrough(START + 8, START + 10);
