@@ -114,7 +114,7 @@ test("a masked key sees addresses in the failure of a channel masked, in every a
   const { pool } = world.database();
   const lastError = "status 403: client 203.0.113.7 is not allowed";
   await pool.query("insert into channel_states (channel, last_error) values ('chat', $1)", [lastError]);
-  onTestFinished(() => void pool.query("delete from channel_states"));
+  onTestFinished(async () => void (await pool.query("delete from channel_states")));
   const chat = {
     name: "chat",
     kind: "webhook",
