@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { HOUR_MS } from "../../src/lib/units.ts";
 import { NOW, openEmulator } from "../emulator/support.ts";
 import { openChangingPlatform, openIngest, storedRows } from "./ingest-support.ts";
 
@@ -19,7 +20,7 @@ test("the list of an archive day is not read, so that its entries are not quaran
   await pool.query(
     `insert into archive_files (zone_id, day, kind, path, sha256, bytes, rows, hours, sum, format, first_at, last_at)
      values (101, '2026-11-19', 'events', 'x', repeat('0', 64), 1, 1, array_fill(0, array[24]), 1, 1, $1, $1)`,
-    [new Date(NOW - 20 * 3_600_000)],
+    [new Date(NOW - 20 * HOUR_MS)],
   );
 
   await ingest.walk();

@@ -1,3 +1,5 @@
+import { escapeUnits } from "../../lib/escape-units.ts";
+
 /** Matches control characters other than tab, line feed and carriage return, and bidirectional controls. */
 const CONTROL = /[^\P{Cc}\t\n\r]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu;
 
@@ -14,14 +16,10 @@ const LOOKALIKE = /\\(?=u[0-9a-fA-F]{4})/g;
  * text.
  */
 export function escapeControls(text: string): string {
-  return text.replaceAll(LOOKALIKE, "\\u005c").replaceAll(CONTROL, toEscape);
+  return text.replaceAll(LOOKALIKE, "\\u005c").replaceAll(CONTROL, escapeUnits);
 }
 
 /** Escapes the same characters in JSON, whose own escape sequences stay. */
 export function escapeControlsInJson(json: string): string {
-  return json.replaceAll(CONTROL, toEscape);
-}
-
-function toEscape(character: string): string {
-  return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return json.replaceAll(CONTROL, escapeUnits);
 }

@@ -1,15 +1,10 @@
 import type { Writable } from "node:stream";
+import { escapeUnits } from "../../lib/escape-units.ts";
 import { writeOut } from "./edge-io.ts";
 import { stringify } from "./stringify.ts";
 
 /** Characters that JSON does not escape but that a terminal may act on. Escaping them does not change the value. */
 const UNSAFE = /[\p{Cf}\p{Zl}\p{Zp}\u007f-\u009f]/gu;
-
-function escapeUnits(character: string): string {
-  return [...Array(character.length).keys()]
-    .map((at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`)
-    .join("");
-}
 
 function toJson(value: unknown, indent?: number): string {
   return stringify(value, indent).replace(UNSAFE, escapeUnits);

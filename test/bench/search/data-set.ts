@@ -10,7 +10,7 @@ import { type Duck, openDuck } from "./duck.ts";
 import { type ArchivePostgres, openPostgres } from "./postgres.ts";
 import { createWorld } from "./world.ts";
 
-const DAYS = 90;
+export const DAYS = 90;
 const ZONES = 4;
 const SEED = "bench";
 /** Raised when the generator changes: kept data of another one is made anew. */

@@ -1,3 +1,4 @@
+import { escapeUnits } from "../../../lib/escape-units.ts";
 import { cutText } from "../../../lib/plain-text.ts";
 import { stripMarkdown } from "../../../lib/strip-markdown.ts";
 import type { AlertMessage } from "../../../model/alert-message.ts";
@@ -94,13 +95,6 @@ function trimLinks(links: AlertMessage["links"], bytes: number): AlertMessage["l
 /** JSON whose bytes are harmless in a log, a terminal or a page; its values are what they were. */
 function toHarmlessJson(value: unknown): string {
   return JSON.stringify(value).replace(/[\p{C}\p{Zl}\p{Zp}\p{DI}<>&]/gu, escapeUnits);
-}
-
-function escapeUnits(character: string): string {
-  let escaped = "";
-  for (let i = 0; i < character.length; i += 1)
-    escaped += `\\u${character.charCodeAt(i).toString(16).padStart(4, "0")}`;
-  return escaped;
 }
 
 /** A page and, where it speaks for more rules than it has room for, what follows it. */
