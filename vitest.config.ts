@@ -4,7 +4,7 @@ import { pathToFileURL } from "node:url";
 import { defineConfig } from "vitest/config";
 import { LongFilesFirst } from "./test/support/long-files-first.ts";
 
-const quickImports = pathToFileURL(path.join(import.meta.dirname, "test", "support", "quick-imports.mjs"));
+const quickImports = pathToFileURL(path.join(import.meta.dirname, "src", "app", "quick-imports.ts"));
 
 export default defineConfig({
   test: {

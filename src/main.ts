@@ -1,3 +1,4 @@
+import "./app/quick-imports.ts";
 import { readVersion } from "./config/read-version.ts";
 
 const [first, ...more] = process.argv.slice(2);

@@ -3,7 +3,7 @@
  * cost more than they save.
  */
 import { setFlagsFromString } from "node:v8";
-import "./quick-imports.mjs";
+import "../../src/app/quick-imports.ts";
 
 setFlagsFromString("--no-maglev");
 setFlagsFromString("--no-opt");
