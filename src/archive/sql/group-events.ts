@@ -5,7 +5,7 @@ import { inCodeUnits } from "./code-unit-order.ts";
 import { type EventSource, prepareSource, selectEvents } from "./event-source.ts";
 import { duck, type Piece, raw } from "./piece.ts";
 
-/** The dimensions of a group's context. Each has few values, so their combinations are few. */
+/** The columns of a group's context. */
 const CONTEXT = ["feature", "rule_id", "asn", "country", "action"];
 
 interface FoundGroup {
@@ -45,45 +45,37 @@ export function groupColumns({ groupBy }: Pick<SearchPlan, "groupBy">): string[]
  * Returns the statements for one page of groups: the largest first, those of one size by key, in UTF-16 code units.
  * `readGroups` reads the rows of the last one.
  *
- * Events are first counted by the combinations of a few columns' values (`cells`): those of the context, if the groups
- * are made of them. Then cells are all that is needed. Otherwise, there may be as many groups as events: cells have the
- * keys only, and the events of the page's groups are read again for their context. Null becomes '' after the counting,
- * because DuckDB groups a column that is read as it is twice as fast.
+ * Events are counted by their keys alone, because there may be as many groups as events. The events of the page's groups are
+ * then read again and counted by each column of the context by itself: counting combinations of them takes twice as
+ * long. Null becomes '' after the counting, because DuckDB groups a column that is read as it is twice as fast.
  */
 export function groupEvents(source: EventSource, plan: SearchPlan): Piece[] {
   const { groupBy, page, pageSize, buckets, clauses } = plan;
   const keys = groupBy.map((name) => SEARCH_COLUMNS[name]);
-  const isCellular = keys.every((key) => CONTEXT.includes(key));
   const names = keys.map((_, index) => `k${index}`);
-  const asNames = keys.map((key, index) => `${key} as k${index}`).join(", ");
-  const isCellOfGroup = keys.map((key, index) => `c.${key} = p.k${index}`).join(" and ");
+  const asNames = keys.map((key, index) => `coalesce(${key}, '') as k${index}`).join(", ");
+  const context = raw(CONTEXT.map((name) => `e.${name}`).join(", "));
   const isEventOfGroup = keys.map((key, index) => `coalesce(e.${key}, '') = p.k${index}`).join(" and ");
-  const order = names.map(inCodeUnits).join(", ");
-  const counted = isCellular ? CONTEXT : [...new Set(keys)];
-  const eventContext = CONTEXT.map((name) => `e.${name}`);
+  const order = raw(`total desc, ${names.map(inCodeUnits).join(", ")}`);
+  const counted = raw([...new Set(keys)].join(", "));
   // Without a test, reading a column again costs less than keeping it. With one, its result is worth keeping.
   const kept = raw(clauses.length > 0 ? "materialized" : "not materialized");
   return [
     ...prepareSource(source),
     duck`with events as ${kept} (${selectEvents(source, plan, groupColumns(plan), { keepsNulls: true })}),
-      nullable as (select ${raw(counted.join(", "))}, count(*) as n, min(occurred_at) as first_at, max(occurred_at) as last_at
-        from events group by ${raw(counted.join(", "))}),
-      cells as ${raw(isCellular ? "materialized" : "not materialized")} (
-        select ${raw(withoutNull(counted, ""))}, n, first_at, last_at from nullable),
+      nullable as (select ${counted}, count(*) as n, min(occurred_at) as first_at, max(occurred_at) as last_at
+        from events group by ${counted}),
       groups as materialized (select ${raw(asNames)}, sum(n)::bigint as total, min(first_at) as first_at,
-        max(last_at) as last_at from cells group by ${raw(names.join(", "))}),
-      p as materialized (select *, row_number() over (order by total desc, ${raw(order)}) as rank from groups
-        order by total desc, ${raw(order)} limit ${pageSize} offset ${page * pageSize}),
-      own as materialized (${raw(
-        isCellular
-          ? `select p.rank, c.* from p join cells c on ${isCellOfGroup}`
-          : `select p.rank, ${withoutNull(CONTEXT, "e.")}, count(*) as n
-             from events e join p on ${isEventOfGroup} group by ${["p.rank", ...eventContext].join(", ")}`,
-      )}),
-      ${raw(CONTEXT.slice(2, 4).map(mostCommon).join(", "))},
-      ${raw(CONTEXT.slice(0, 2).map(allOf).join(", "))},
-      actions as (select rank, sum(n) filter (action = 'block') as blocked, sum(n) filter (action = 'challenge') as challenged,
-        sum(n) filter (action = 'log') as logged from own group by rank),
+        max(last_at) as last_at from nullable group by ${raw(names.join(", "))}),
+      shown as (select * from groups order by ${order} limit ${pageSize} offset ${page * pageSize}),
+      p as materialized (select *, row_number() over (order by ${order}) as rank from shown),
+      own as materialized (select p.rank, ${context}, grouping(${context}) as omitted, count(*) as n
+        from events e join p on ${raw(isEventOfGroup)}
+        group by grouping sets (${raw(CONTEXT.map((name) => `(p.rank, e.${name})`).join(", "))})),
+      ${raw(["asn", "country"].map(mostCommon).join(", "))},
+      ${raw(["feature", "rule_id"].map(allOf).join(", "))},
+      actions as (select rank, sum(n) filter (text = 'block') as blocked, sum(n) filter (text = 'challenge') as challenged,
+        sum(n) filter (text = 'log') as logged from ${raw(countsOf("action"))} group by rank),
       ${raw(buckets === 0 ? "sparklines as (select null as rank, null as filled where false)" : sparklines(plan, isEventOfGroup))}
       select json_array((select count(*) from groups))
       union all
@@ -95,19 +87,20 @@ export function groupEvents(source: EventSource, plan: SearchPlan): Piece[] {
   ];
 }
 
-function withoutNull(columns: readonly string[], table: string): string {
-  return columns.map((column) => `coalesce(${table}${column}, '') as ${column}`).join(", ");
+/** How often each value of a column is in each group of the page. `grouping` sets a bit for each column left out, the last one's is 1. */
+function countsOf(column: string): string {
+  const omitted = 2 ** CONTEXT.length - 1 - 2 ** (CONTEXT.length - 1 - CONTEXT.indexOf(column));
+  return `(select rank, coalesce(${column}, '') as text, sum(n) as n from own where omitted = ${omitted} group by all)`;
 }
 
 function mostCommon(column: string): string {
   return `${column}_most as (select rank, arg_max(text, (n, -place)) as text from (
-    select rank, ${column} as text, sum(n) as n, row_number() over (order by ${inCodeUnits(column)}) as place
-    from own group by rank, ${column}) group by rank)`;
+    select *, row_number() over (order by ${inCodeUnits("text")}) as place from ${countsOf(column)}) group by rank)`;
 }
 
 function allOf(column: string): string {
   return `${column}_all as (select rank, string_agg(text, ',' order by ${inCodeUnits("text")}) as texts
-    from (select distinct rank, ${column} as text from own) group by rank)`;
+    from ${countsOf(column)} group by rank)`;
 }
 
 /** Bucket i covers [from + i*width, from + (i+1)*width) with width = (to - from) / buckets, in whole numbers. */
