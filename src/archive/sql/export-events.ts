@@ -59,8 +59,10 @@ const CONTROL = String.raw`\x{1}-\x{8}\x{b}\x{c}\x{e}-\x{1f}\x{7f}-\x{9f}\x{61c}
 const FORMULA = String.raw`^[=+\-@\t\r\n\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]`;
 /** Very few texts match: only these are looked at character by character. */
 const ESCAPED = String.raw`\\u|[${CONTROL}]`;
+/** What needs more than quotes around it. User agents often have a comma and nothing else. */
+const RARE = String.raw`"|${FORMULA}|${ESCAPED}`;
 /** Few texts match, so one test finds those that are written unchanged. */
-const SPECIAL = String.raw`[",\r\n]|${FORMULA}|${ESCAPED}`;
+const SPECIAL = String.raw`[,\r\n]|${RARE}`;
 
 const CSV_LINE = `concat(${[AT, ...cells("").map(toCell)].join(", ',', ")}, '\r')`;
 
@@ -72,5 +74,6 @@ function toCell(text: string): string {
   const safe = `(case when regexp_matches(${text}, '${FORMULA}') then '''' else '' end) || (${escaped})`;
   const quoted = `'"' || replace(${safe}, '"', '""') || '"'`;
   return `case when not regexp_matches(${text}, '${SPECIAL}') then ${text}
+    when not regexp_matches(${text}, '${RARE}') then '"' || ${text} || '"'
     when regexp_matches(${text}, '[",\\r\\n]') then ${quoted} else ${safe} end`;
 }
