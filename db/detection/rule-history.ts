@@ -25,6 +25,24 @@ export async function listAdvice(
   return rows;
 }
 
+/** Returns the newest text among the last five answers about each of these rules. Rules without one are left out. */
+export async function readNewestAdvice(
+  db: Queryable,
+  series: readonly SeriesKey[],
+): Promise<(SeriesKey & { readonly askedAt: number; readonly text: string })[]> {
+  const { rows } = await db.execute<{ zoneId: number; ruleId: string; askedAt: number; text: string }>(sql`
+    select asked.zone_id as "zoneId", asked.rule_id as "ruleId", text,
+      (extract(epoch from asked_at) * 1000)::float8 as "askedAt"
+    from unnest(${sql.param(series.map(({ zoneId }) => zoneId))}::integer[],
+      ${sql.param(series.map(({ ruleId }) => ruleId))}::text[]) as asked(zone_id, rule_id)
+    cross join lateral (
+      select * from (
+        select asked_at, text from advice a where a.zone_id = asked.zone_id and a.rule_id = asked.rule_id
+        order by asked_at desc limit 5) recent
+      where text is not null order by asked_at desc limit 1) given`);
+  return rows;
+}
+
 export interface ComparedDay {
   readonly day: string;
   /** The platform's own count; null if it was not read. */

@@ -1,5 +1,5 @@
 import { styleNonce } from "./page-security.ts";
-import "@mantine/core/styles.css";
+import "./look/mantine.css";
 import "./look/look.css";
 import { MantineProvider } from "@mantine/core";
 import { QueryClientProvider } from "@tanstack/react-query";

@@ -1,6 +1,7 @@
 import { type ComponentType, lazy } from "react";
 import type { Scope } from "../http/keys/roles.ts";
 import type { IconName } from "./look/icons.tsx";
+import OverviewPage from "./pages/overview.tsx";
 
 export interface PageRoute {
   /** A pattern of wouter. The first route that fits is shown. */
@@ -13,13 +14,16 @@ export interface PageRoute {
   readonly page: ComponentType;
 }
 
-/** Every page, one line each. A page is a default export without properties; README.md says how one is built. */
+/**
+ * Every page, one line each. A page is a default export without properties; README.md says how one is built. The overview
+ * is a part of the first script, and so are the components that it shares with other pages.
+ */
 export const ROUTES: readonly PageRoute[] = [
   {
     path: "/",
     title: "Overview",
     nav: { icon: "overview", key: "o" },
-    page: lazy(() => import("./pages/overview.tsx")),
+    page: OverviewPage,
   },
   {
     path: "/explorer",

@@ -42,7 +42,10 @@ export async function readZones(
     const suspicions = await readSuspicions(db, [zone.zoneId]);
     const known = { firstHour, suspicion: suspicions[0]?.reason ?? null };
     const hours = assessHours(now, await readCoverageHours(db, zone.zoneId, span), { ...span, ...known });
-    const recent = assessHours(now, await readCoverageHours(db, zone.zoneId, kept), { ...kept, ...known });
+    const recent =
+      from <= kept.from && end >= now
+        ? hours.filter(({ startsAt }) => startsAt >= kept.from)
+        : assessHours(now, await readCoverageHours(db, zone.zoneId, kept), { ...kept, ...known });
     zones.push({ ...zone, hours, suspicions, nextToExpire: findNextToExpire(now, recent) });
   }
   return zones;

@@ -62,8 +62,8 @@ export async function openWatchedPage(
   return { context, page, faults };
 }
 
-const CONTENT = "main section, main form, main [role=alert]";
-const AWAITED = "[aria-busy=true], .mantine-Skeleton-root, .mantine-Loader-root";
+export const CONTENT = "main section, main form, main [role=alert]";
+export const AWAITED = "[aria-busy=true], .mantine-Skeleton-root, .mantine-Loader-root";
 
 /** Waits until the page shows its data: no skeleton, nothing awaited. The page's policy forbids waiting for a script. */
 export async function settle(page: Page): Promise<void> {

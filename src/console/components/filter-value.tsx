@@ -1,7 +1,6 @@
-import type { ReactNode } from "react";
-import { Icon } from "../look/icons.tsx";
+import type { MouseEvent, ReactNode } from "react";
 import { DIMENSIONS, type Dimension, NO_VALUE } from "../look/words.ts";
-import { useFilterLink } from "../state/filters.ts";
+import { type FilterKind, filterEvents } from "../state/filters.ts";
 import classes from "./filter-value.module.css";
 import { Payload } from "./payload.tsx";
 
@@ -14,29 +13,35 @@ interface Props {
   readonly dense?: boolean;
   /** The value is a part of the dimension: its filter is "contains", and it cannot be filtered out. */
   readonly contains?: boolean;
+  readonly className?: string | undefined;
 }
 
 /**
  * A value that can be filtered for and filtered out, the same on every page. A click on the value includes it, a click
  * with Alt excludes it. On the explorer the filter changes the address; elsewhere it opens the explorer.
  */
-export function FilterValue({ field, value, children, dense = false, contains = false }: Props) {
-  const filter = useFilterLink();
+export function FilterValue({
+  field,
+  value,
+  children,
+  dense = false,
+  contains = false,
+  className = "",
+}: Props) {
   const name = `${DIMENSIONS[field]} ${value === "" ? NO_VALUE : value}`;
-  const stop = (act: () => void) => (event: { stopPropagation: () => void; preventDefault: () => void }) => {
+  const include = contains ? "has" : "is";
+  const filter = (event: MouseEvent, kind: FilterKind) => {
     event.stopPropagation();
     event.preventDefault();
-    act();
+    filterEvents(field, value, kind);
   };
   return (
-    <span className={classes["value"]} data-dense={dense || undefined}>
+    <span className={`${classes["value"]} ${className}`} data-dense={dense || undefined}>
       <button
         type="button"
         className={classes["text"]}
         title={`Filter for ${name.slice(0, 300)} (Alt: filter out)`}
-        onClick={(event) =>
-          stop(() => filter(field, value, contains ? "has" : event.altKey ? "not" : "is"))(event)
-        }
+        onClick={(event) => filter(event, event.altKey && !contains ? "not" : include)}
       >
         {children ?? (
           <Payload text={field === "asn" && /^\d+$/.test(value) ? `AS${value}` : value} none={NO_VALUE} />
@@ -45,23 +50,19 @@ export function FilterValue({ field, value, children, dense = false, contains = 
       <span className={classes["buttons"]}>
         <button
           type="button"
-          className={classes["button"]}
+          className={classes["for"]}
           aria-label={`Filter for ${name}`}
           title="Filter for"
-          onClick={stop(() => filter(field, value, contains ? "has" : "is"))}
-        >
-          <Icon name="plus" size={12} />
-        </button>
+          onClick={(event) => filter(event, include)}
+        />
         {contains ? null : (
           <button
             type="button"
-            className={classes["button"]}
+            className={classes["out"]}
             aria-label={`Filter out ${name}`}
             title="Filter out"
-            onClick={stop(() => filter(field, value, "not"))}
-          >
-            <Icon name="minus" size={12} />
-          </button>
+            onClick={(event) => filter(event, "not")}
+          />
         )}
       </span>
     </span>

@@ -36,7 +36,7 @@ export interface TimeSeriesProps {
   /** Stacked bars, the first at the bottom. */
   readonly series: readonly Series[];
   /** Lines over the bars. The area between two lines is shaded. */
-  readonly lines?: readonly Line[];
+  readonly lines?: readonly Line[] | undefined;
   readonly markers?: readonly Marker[];
   /** Buckets whose counts may be too low. */
   readonly incomplete?: readonly boolean[];

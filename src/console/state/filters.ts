@@ -1,6 +1,6 @@
-import { useLocation } from "wouter";
+import { navigate } from "wouter/use-browser-location";
 import { DIMENSIONS, type Dimension } from "../look/words.ts";
-import { usePageLink, useUrlState } from "./url-state.ts";
+import { toAddress, toPageLink, withParams } from "./url-state.ts";
 
 /** The kinds of filter, each a parameter of the address: `is=country:DE&not=ruleId:942100&has=url:login`. */
 const FILTER_KINDS = ["is", "not", "has", "like", "net"] as const;
@@ -59,15 +59,18 @@ export function addFilter(filters: readonly EventFilter[], added: EventFilter): 
 
 const EXPLORER = "/explorer";
 
-/** Filters for a value or filters it out: in place on the explorer, else by opening the explorer. */
-export function useFilterLink(): (field: Dimension, value: string, kind: FilterKind) => void {
-  const [path, navigate] = useLocation();
-  const link = usePageLink();
-  const { params, change } = useUrlState();
-  return (field, value, kind) => {
-    const before = path === EXPLORER ? readFilters(params).filters : [];
-    const filters = toFilterParams(addFilter(before, { kind, field, value }));
-    if (path === EXPLORER) change({ ...filters, event: null, zoneOf: null });
-    else navigate(link(EXPLORER, filters));
-  };
+/**
+ * Filters for a value or filters it out: in place on the explorer, else by opening the explorer. It reads the address when
+ * it is called, so that the hundreds of values of a table do not follow the address.
+ */
+export function filterEvents(field: Dimension, value: string, kind: FilterKind): void {
+  const { pathname, search } = globalThis.location;
+  const isHere = pathname === EXPLORER;
+  const before = isHere ? readFilters(new URLSearchParams(search)).filters : [];
+  const filters = toFilterParams(addFilter(before, { kind, field, value }));
+  navigate(
+    isHere
+      ? toAddress(EXPLORER, withParams(search, { ...filters, event: null, zoneOf: null }))
+      : toPageLink(search, EXPLORER, filters),
+  );
 }

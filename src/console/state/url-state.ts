@@ -16,6 +16,10 @@ export function withParams(search: string, changes: Params): string {
   return readable(params);
 }
 
+export function toAddress(path: string, query: string): string {
+  return query === "" ? path : `${path}?${query}`;
+}
+
 /** Colons, slashes and commas need no escape in a query, and a link that people paste should be readable. */
 function readable(params: URLSearchParams): string {
   return params
@@ -40,21 +44,21 @@ export function useUrlState(): UrlState {
     (changes, options) => {
       // Two changes in one event must not undo each other, so the address is read again.
       const next = withParams(globalThis.location.search, changes);
-      navigate(next === "" ? path : `${path}?${next}`, { replace: options?.replace ?? false });
+      navigate(toAddress(path, next), { replace: options?.replace ?? false });
     },
     [path, navigate],
   );
   return { params: new URLSearchParams(search), change };
 }
 
-/** Returns the address of another page with the zone and span of this one. */
+/** Returns the address of another page with the zone and span of the query `search`. */
+export function toPageLink(search: string, path: string, params: Params = {}): string {
+  const kept = new URLSearchParams([...new URLSearchParams(search)].filter(([name]) => KEPT.includes(name)));
+  return toAddress(path, withParams(kept.toString(), params));
+}
+
+/** Returns a function that makes addresses of other pages with the zone and span of this one. */
 export function usePageLink(): (path: string, params?: Params) => string {
   const search = useSearch();
-  return (path, params = {}) => {
-    const kept = new URLSearchParams(
-      [...new URLSearchParams(search)].filter(([name]) => KEPT.includes(name)),
-    );
-    const query = withParams(kept.toString(), params);
-    return query === "" ? path : `${path}?${query}`;
-  };
+  return (path, params) => toPageLink(search, path, params);
 }

@@ -1,6 +1,6 @@
 import { Button, useMatches } from "@mantine/core";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useMemo, useRef } from "react";
+import { memo, useCallback, useEffect, useMemo, useRef } from "react";
 import { DAY_MS } from "../../../lib/units.ts";
 import { type EventRow, type EventScope, useEventCount, useEventRows } from "../../api/search.ts";
 import { ActionWord } from "../../components/action-word.tsx";
@@ -14,6 +14,8 @@ import { zoneTitle } from "../../state/zones.ts";
 import classes from "./explorer.module.css";
 
 const AT_TOP_PX = 8;
+/** Rows that are left below the screen when the next page is asked for. */
+const READ_AHEAD = 100;
 
 interface Props {
   readonly scope: EventScope;
@@ -24,36 +26,12 @@ interface Props {
 }
 
 /** The events, newest first. Only the visible rows are in the page, however many were read. */
-export function EventTable({ scope, newer, onNewer, opened, onOpen }: Props) {
+export function EventTable(props: Props) {
+  const { scope } = props;
   const query = useEventRows(scope);
-  const { data, hasNextPage, fetchNextPage, isFetchingNextPage, isFetchNextPageError, error } = query;
+  const { data, hasNextPage } = query;
   const rows = useMemo(() => data?.pages.flatMap((page) => page.rows) ?? [], [data]);
   const failed = data?.pages.flatMap((page) => page.failed) ?? [];
-  const list = useRef<HTMLDivElement>(null);
-  const height = useMatches({ base: 66, sm: 46 });
-  const virtual = useVirtualizer({
-    count: rows.length,
-    getScrollElement: () => list.current,
-    estimateSize: () => height,
-    overscan: 12,
-  });
-  useEffect(() => virtual.measure(), [height, virtual]);
-  const items = virtual.getVirtualItems();
-  const lastShown = items.at(-1)?.index ?? 0;
-  useEffect(() => {
-    if (hasNextPage && !isFetchingNextPage && !isFetchNextPageError && lastShown >= rows.length - 30)
-      void fetchNextPage();
-  }, [lastShown, rows.length, hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage]);
-  const [chosen, choose] = useRowKeys({
-    count: rows.length,
-    onOpen: (index) => {
-      const row = rows[index];
-      if (row !== undefined) onOpen(row);
-    },
-    onMove: (index) => virtual.scrollToIndex(index),
-    isPaused: opened !== null,
-  });
-  const isOverDay = scope.toMs - scope.fromMs > DAY_MS;
   return (
     <Panel
       title="Events"
@@ -71,58 +49,100 @@ export function EventTable({ scope, newer, onNewer, opened, onOpen }: Props) {
         </Partial>
       ) : null}
       <QueryView query={query} rows={12} asking="the newest events">
-        {() => (
-          <div ref={list} className={classes["list"]} tabIndex={0} role="region" aria-label="Events">
-            <NewEvents newer={newer} list={list.current} isHeld={opened !== null} onShow={onNewer} />
-            <div className={classes["canvas"]} style={{ height: virtual.getTotalSize() }} role="list">
-              {items.map(({ index, start, key }) => {
-                const row = rows[index];
-                if (row === undefined) return null;
-                return (
-                  <Row
-                    key={key}
-                    row={row}
-                    top={start}
-                    height={height}
-                    mark={scope.query}
-                    hasDay={isOverDay}
-                    isChosen={
-                      index === chosen || (opened?.logId === row.logId && opened.timestamp === row.timestamp)
-                    }
-                    onOpen={() => {
-                      choose(index);
-                      onOpen(row);
-                    }}
-                  />
-                );
-              })}
-            </div>
-            {isFetchingNextPage ? <div className={classes["end"]}>Reading older events ...</div> : null}
-            {isFetchNextPageError ? <ProblemBox thrown={error} onRetry={() => void fetchNextPage()} /> : null}
-            {!hasNextPage && rows.length > 0 ? (
-              <div className={classes["end"]}>These are all events of the span.</div>
-            ) : null}
-          </div>
-        )}
+        {() => <EventList {...props} rows={rows} query={query} />}
       </QueryView>
     </Panel>
   );
 }
 
+interface ListProps extends Props {
+  readonly rows: readonly EventRow[];
+  readonly query: ReturnType<typeof useEventRows>;
+}
+
+/** The part of the table that is rendered again with every frame of a scroll. Rows and notes that stay are not. */
+function EventList({ scope, newer, onNewer, opened, onOpen, rows, query }: ListProps) {
+  const { hasNextPage, fetchNextPage, isFetchingNextPage, isFetchNextPageError, error } = query;
+  const list = useRef<HTMLDivElement>(null);
+  const height = useMatches({ base: 66, sm: 46 });
+  const virtual = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => list.current,
+    estimateSize: () => height,
+    overscan: 12,
+  });
+  useEffect(() => virtual.measure(), [height, virtual]);
+  const items = virtual.getVirtualItems();
+  const lastShown = items.at(-1)?.index ?? 0;
+  useEffect(() => {
+    if (hasNextPage && !isFetchingNextPage && !isFetchNextPageError && lastShown >= rows.length - READ_AHEAD)
+      void fetchNextPage();
+  }, [lastShown, rows.length, hasNextPage, isFetchingNextPage, isFetchNextPageError, fetchNextPage]);
+  const [chosen, choose] = useRowKeys({
+    count: rows.length,
+    onOpen: (index) => {
+      const row = rows[index];
+      if (row !== undefined) onOpen(row);
+    },
+    onMove: (index) => virtual.scrollToIndex(index),
+    isPaused: opened !== null,
+  });
+  const open = useCallback(
+    (index: number, row: EventRow) => {
+      choose(index);
+      onOpen(row);
+    },
+    [choose, onOpen],
+  );
+  const toTop = useCallback(() => list.current?.scrollTo({ top: 0 }), []);
+  const isAtTop = (list.current?.scrollTop ?? 0) <= AT_TOP_PX && opened === null;
+  const isOverDay = scope.toMs - scope.fromMs > DAY_MS;
+  return (
+    <div ref={list} className={classes["list"]} tabIndex={0} role="region" aria-label="Events">
+      <NewEvents newer={newer} isAtTop={isAtTop} onTop={toTop} onShow={onNewer} />
+      <div className={classes["canvas"]} style={{ height: virtual.getTotalSize() }} role="list">
+        {items.map(({ index, start, key }) => {
+          const row = rows[index];
+          if (row === undefined) return null;
+          return (
+            <Row
+              key={key}
+              row={row}
+              index={index}
+              top={start}
+              height={height}
+              mark={scope.query}
+              hasDay={isOverDay}
+              isChosen={
+                index === chosen || (opened?.logId === row.logId && opened.timestamp === row.timestamp)
+              }
+              onOpen={open}
+            />
+          );
+        })}
+      </div>
+      {isFetchingNextPage ? <div className={classes["end"]}>Reading older events ...</div> : null}
+      {isFetchNextPageError ? <ProblemBox thrown={error} onRetry={() => void fetchNextPage()} /> : null}
+      {!hasNextPage && rows.length > 0 ? (
+        <div className={classes["end"]}>These are all events of the span.</div>
+      ) : null}
+    </div>
+  );
+}
+
 interface NewProps {
   readonly newer: EventScope | null;
-  readonly list: HTMLDivElement | null;
-  readonly isHeld: boolean;
+  readonly isAtTop: boolean;
+  readonly onTop: () => void;
   readonly onShow: () => void;
 }
 
 /** New events come by themselves while the reader is at the top, and wait behind a button while not. */
-function NewEvents({ newer, list, isHeld, onShow }: NewProps) {
+const NewEvents = memo(({ newer, isAtTop, onTop, onShow }: NewProps) => {
   const { data: count = 0 } = useEventCount(
     newer ?? { zones: [], fromMs: 0, toMs: 1, query: "", filters: [] },
     newer !== null,
   );
-  const isAtTop = (list?.scrollTop ?? 0) <= AT_TOP_PX && !isHeld;
   useEffect(() => {
     if (newer !== null && isAtTop) onShow();
   });
@@ -132,7 +152,7 @@ function NewEvents({ newer, list, isHeld, onShow }: NewProps) {
       <Button
         variant="filled"
         onClick={() => {
-          list?.scrollTo({ top: 0 });
+          onTop();
           onShow();
         }}
       >
@@ -140,29 +160,31 @@ function NewEvents({ newer, list, isHeld, onShow }: NewProps) {
       </Button>
     </div>
   );
-}
+});
 
 interface RowProps {
   readonly row: EventRow;
+  readonly index: number;
   readonly top: number;
   readonly height: number;
   readonly mark: string;
   readonly hasDay: boolean;
   readonly isChosen: boolean;
-  readonly onOpen: () => void;
+  readonly onOpen: (index: number, row: EventRow) => void;
 }
 
-function Row({ row, top, height, mark, hasDay, isChosen, onOpen }: RowProps) {
+/** A row is made of few elements and is laid out by itself, because nine of them come into view with a frame. */
+const Row = memo(({ row, index, top, height, mark, hasDay, isChosen, onOpen }: RowProps) => {
   const { timestamp, fields } = row;
   const message = typeof row.log?.["Message"] === "string" ? row.log["Message"] : "";
   const time = formatClock(timestamp, { millis: true });
   return (
     <div
       className={classes["row"]}
-      style={{ height, transform: `translateY(${top}px)` }}
+      style={{ height, top }}
       role="listitem"
       data-chosen={isChosen || undefined}
-      onClick={onOpen}
+      onClick={() => onOpen(index, row)}
     >
       <button
         type="button"
@@ -172,22 +194,14 @@ function Row({ row, top, height, mark, hasDay, isChosen, onOpen }: RowProps) {
       >
         {time}
       </button>
-      <span>
-        <FilterValue dense field="action" value={fields.action}>
-          <ActionWord action={fields.action} />
-        </FilterValue>
-      </span>
-      <span>
-        <FilterValue dense field="ruleId" value={fields.ruleId} />
-      </span>
-      <span className={classes["from"]}>
-        <FilterValue dense field="ip" value={fields.ip}>
-          <Payload text={fields.ip} mark={mark} none="(none)" />
-        </FilterValue>
-      </span>
-      <span className={classes["country"]}>
-        <FilterValue dense field="country" value={fields.country} />
-      </span>
+      <FilterValue dense field="action" value={fields.action}>
+        <ActionWord action={fields.action} />
+      </FilterValue>
+      <FilterValue dense field="ruleId" value={fields.ruleId} />
+      <FilterValue dense field="ip" value={fields.ip} className={classes["from"]}>
+        <Payload text={fields.ip} mark={mark} none="(none)" />
+      </FilterValue>
+      <FilterValue dense field="country" value={fields.country} className={classes["country"]} />
       <span className={`${classes["country"]} lw-dim`} title={message}>
         {message}
       </span>
@@ -203,4 +217,4 @@ function Row({ row, top, height, mark, hasDay, isChosen, onOpen }: RowProps) {
       </span>
     </div>
   );
-}
+});

@@ -15,7 +15,7 @@ import {
   formatMoment,
   NO_VALUE,
 } from "../../look/words.ts";
-import { KIND_WORDS, toFilterParams, useFilterLink } from "../../state/filters.ts";
+import { filterEvents, KIND_WORDS, toFilterParams } from "../../state/filters.ts";
 import { useSpan } from "../../state/span.ts";
 import { useUrlState } from "../../state/url-state.ts";
 import { zoneTitle } from "../../state/zones.ts";
@@ -27,7 +27,6 @@ export function HistogramPanel({ scope }: { readonly scope: EventScope }) {
   const histogram = useHistogram(scope);
   const known = useCompleteness(scope.zones, scope).data;
   const span = useSpan();
-  const filter = useFilterLink();
   const { data } = histogram;
   const series = useMemo(
     () =>
@@ -80,7 +79,7 @@ export function HistogramPanel({ scope }: { readonly scope: EventScope }) {
               onWiden={span.widen}
               onPick={(id, kind) => {
                 const value = ACTION_VALUE[id as keyof typeof ACTION_VALUE];
-                if (value !== undefined) filter("action", value, kind);
+                if (value !== undefined) filterEvents("action", value, kind);
               }}
               incomplete={incomplete}
             />

@@ -7,7 +7,7 @@ import { TimeSeries } from "../../components/lazy-time-series.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Empty, Partial, QueryView } from "../../components/states.tsx";
 import { ACTION_COLOURS, ACTIONS, formatCount, formatLength } from "../../look/words.ts";
-import { useFilterLink } from "../../state/filters.ts";
+import { filterEvents } from "../../state/filters.ts";
 import { useSpan } from "../../state/span.ts";
 import { useZones, zoneTitle } from "../../state/zones.ts";
 
@@ -30,7 +30,6 @@ export function EventChart() {
     },
     "chart",
   );
-  const filter = useFilterLink();
   const { data } = overview;
   const counted = useMemo(() => (data === undefined ? null : sumUp(data)), [data]);
   const incomplete = useMemo(
@@ -91,7 +90,7 @@ export function EventChart() {
                 onWiden={span.widen}
                 onPick={(id, kind) => {
                   const value = ACTION_VALUE[id as keyof typeof ACTION_VALUE];
-                  if (value !== undefined) filter("action", value, kind);
+                  if (value !== undefined) filterEvents("action", value, kind);
                 }}
               />
             </>

@@ -2,8 +2,8 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listAlerts } from "../../../../db/alerting/alert-reports.ts";
-import { readActivity, readRuleSparklines, sparklineKey } from "../../../../db/detection/activity.ts";
-import { listAdvice } from "../../../../db/detection/rule-history.ts";
+import { readActivity, readRuleSparklines, toSeriesKey } from "../../../../db/detection/activity.ts";
+import { readNewestAdvice } from "../../../../db/detection/rule-history.ts";
 import { type RuleRow, readRules } from "../../../../db/detection/rules.ts";
 import { type RequestBudget, readBudget } from "../../../../db/service/request-budgets.ts";
 import { ruleTitle } from "../../../alerting/message/rule-title.ts";
@@ -169,7 +169,7 @@ export async function readOverview(
   const { width, stepMs } = pickStep(to - from);
   const span = { width, fromMs: bucketStart(from, width), toMs: bucketEnd(to - 1, width) };
   const seen = (await readVisibleZones(archive, zoneIds)).slice(0, MAX_ZONES);
-  const recent = { from: startOfHour(horizonAt(now)), to: now + HOUR_MS };
+  const recent = { from: startOfHour(horizonAt(now)), to: now + HOUR_MS, hasEvidence: false };
   const [activity, coverage, budget, around, described, alerts, rules] = await Promise.all([
     readActivity(archive, { zoneIds, stepMs, ...span }),
     Promise.all(seen.map(({ zoneId }) => readZones(archive, now, { zoneId, ...recent }))),
@@ -251,26 +251,27 @@ async function readTopRules(
   const read = await readRules(archive, { zoneIds, ...span, sort: "total", after: null, limit: RULES_READ });
   const change = ({ total, usual }: RuleRow) => total - (usual ?? 0);
   const rows = read.sort((a, b) => change(b) - change(a)).slice(0, RULES_SHOWN);
-  const lines = await readRuleSparklines(archive, rows, { ...span, points: SPARKLINE_POINTS });
-  return Promise.all(
-    rows.map(async (row) => {
-      const given = (await listAdvice(archive, row, 5)).find(({ text }) => text !== null);
-      const { zoneId, ruleId, total, usual, openSpikeId } = row;
-      const text = given?.text ?? null;
-      return {
-        zoneId,
-        ruleId,
-        title: ruleTitle(ruleId),
-        total,
-        perMinute: total / minutes,
-        usualPerMinute: usual === null ? null : usual / minutes,
-        sparkline: lines.get(sparklineKey(row)) ?? [],
-        openSpikeId,
-        advice:
-          given === undefined || text === null
-            ? null
-            : { askedAt: toIso(given.askedAt), text: isMasked ? (maskNullable(text) ?? "") : text },
-      };
-    }),
-  );
+  const [lines, newest] = await Promise.all([
+    readRuleSparklines(archive, rows, { ...span, points: SPARKLINE_POINTS }),
+    readNewestAdvice(archive, rows),
+  ]);
+  const advice = new Map(newest.map((given) => [toSeriesKey(given), given]));
+  return rows.map((row) => {
+    const { zoneId, ruleId, total, usual, openSpikeId } = row;
+    const given = advice.get(toSeriesKey(row));
+    return {
+      zoneId,
+      ruleId,
+      title: ruleTitle(ruleId),
+      total,
+      perMinute: total / minutes,
+      usualPerMinute: usual === null ? null : usual / minutes,
+      sparkline: lines.get(toSeriesKey(row)) ?? [],
+      openSpikeId,
+      advice:
+        given === undefined
+          ? null
+          : { askedAt: toIso(given.askedAt), text: isMasked ? (maskNullable(given.text) ?? "") : given.text },
+    };
+  });
 }

@@ -121,9 +121,16 @@ export async function readStatus(
   { now, names }: { readonly now: number; readonly names: Zones },
 ): Promise<StatusAnswer> {
   const seen = (await readVisibleZones(archive, zoneIds)).slice(0, MAX_ZONES);
-  const zones = await describeZones(archive, seen, { now, names });
   // Facts of no single zone, such as alerts about Longwatch itself, are for keys of every zone.
-  const work = [...zones, ...(zoneIds === null ? await readOpenWork(archive, [null]) : [])];
+  const isWhole = zoneIds === null;
+  const [zones, ofNoZone, channels, archives, replicas] = await Promise.all([
+    describeZones(archive, seen, { now, names }),
+    isWhole ? readOpenWork(archive, [null]) : [],
+    isWhole ? readChannels(archive) : null,
+    readZoneArchives(archive, zoneIds),
+    isWhole ? readReplicas(archive) : null,
+  ]);
+  const work = [...zones, ...ofNoZone];
   const sum = (count: (one: Omit<OpenWork, "zoneId">) => number) =>
     work.reduce((total, one) => total + count(one), 0);
   const losses = zones.flatMap(({ hoursToLoss }) => hoursToLoss ?? []);
@@ -135,12 +142,12 @@ export async function readStatus(
     notificationsPending: sum((zone) => zone.notificationsPending),
     hoursToLoss: losses.length === 0 ? null : Math.min(...losses),
     zones,
-    channels: zoneIds === null ? await readChannels(archive) : null,
-    archive: (await readZoneArchives(archive, zoneIds)).map((zone) => ({
+    channels,
+    archive: archives.map((zone) => ({
       ...zone,
       checkedAt: toIso(zone.checkedAt),
     })),
-    service: zoneIds === null ? toServiceItem(assessService(await readReplicas(archive))) : null,
+    service: replicas === null ? null : toServiceItem(assessService(replicas)),
   };
 }
 

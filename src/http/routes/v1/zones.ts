@@ -89,22 +89,26 @@ export async function describeZones(
   { now, names }: { readonly now: number; readonly names: Zones },
 ): Promise<z.infer<typeof Zone>[]> {
   const ids = zones.map(({ zoneId }) => zoneId);
-  const status = await readServiceStatus(archive, ids, now - RECENT_MS);
-  const work = new Map((await readOpenWork(archive, ids)).map(({ zoneId, ...open }) => [zoneId, open]));
-  const stored = new Map(status.zones.map((zone) => [zone.zoneId, zone]));
-  const suspicions = Map.groupBy(await readSuspicions(archive, ids), ({ zoneId }) => zoneId);
-  const described: z.infer<typeof Zone>[] = [];
   const range = { fromMs: startOfHour(horizonAt(now)), toMs: now + HOUR_MS };
-  for (const { zoneId, firstHour } of zones) {
+  const [status, openWork, suspected, hours] = await Promise.all([
+    readServiceStatus(archive, ids, now - RECENT_MS),
+    readOpenWork(archive, ids),
+    readSuspicions(archive, ids),
+    Promise.all(ids.map((zoneId) => readCoveredHours(archive, zoneId, range))),
+  ]);
+  const work = new Map(openWork.map(({ zoneId, ...open }) => [zoneId, open]));
+  const stored = new Map(status.zones.map((zone) => [zone.zoneId, zone]));
+  const suspicions = Map.groupBy(suspected, ({ zoneId }) => zoneId);
+  return zones.map(({ zoneId, firstHour }, index) => {
     const known = stored.get(zoneId);
-    described.push({
+    return {
       id: zoneId,
       name: names[zoneId]?.name ?? null,
       labels: { ...names[zoneId]?.labels },
       firstHour: toIso(firstHour),
       newestEventAt: toIsoOrNull(known?.newestAt ?? null),
       searchedThrough: toIsoOrNull(known?.searchedThrough ?? null),
-      hoursToLoss: hoursToLoss(now, await readCoveredHours(archive, zoneId, range)),
+      hoursToLoss: hoursToLoss(now, hours[index] ?? []),
       recentEvents: known?.events ?? 0,
       suspicions: (suspicions.get(zoneId) ?? []).map(({ route, since, reason }) => ({
         route,
@@ -113,9 +117,8 @@ export async function describeZones(
       })),
       quarantined: known?.quarantined ?? 0,
       ...(work.get(zoneId) ?? NOTHING_OPEN),
-    });
-  }
-  return described;
+    };
+  });
 }
 
 const NOTHING_OPEN: Omit<OpenWork, "zoneId"> = {
