@@ -1,5 +1,6 @@
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { readAddressesOfRules } from "../../db/detection/source-events.ts";
 import { updateSpikes } from "../../db/detection/spikes.ts";
 import { ensurePartitions } from "../../db/postgres/partitions.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
@@ -7,7 +8,7 @@ import { spikes } from "../../db/schema/spikes.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { createDetectWorld, DAYS, eventsOf, START } from "./detect-support.ts";
-import { connectAs, waitingBackend } from "./trend-support.ts";
+import { connectAs, waitingBackend, ZONE } from "./trend-support.ts";
 
 let database: MigratedDatabase;
 let world: ReturnType<typeof createDetectWorld>;
@@ -118,4 +119,29 @@ test("updateSpikes leaves spikes that another replica has closed or judged furth
   const rows = await database.db.select().from(spikes).orderBy(spikes.id).limit(3);
   expect(rows.map(({ windowCount }) => windowCount === 999)).toEqual([false, false, true]);
   expect(rows[2]?.evidence).toEqual(open.evidence);
+});
+
+test("readAddressesOfRules counts events without a rule under an empty one, and leaves out unknown and erased addresses", async () => {
+  const from = (ruleId: string | null, ips: readonly (string | null)[], minute: number) =>
+    eventsOf([ips.length], minute).map((event, i) => ({
+      ...event,
+      ruleId,
+      ip: ips[i] as string | null,
+      logId: `${ruleId} ${minute} ${i}`,
+    }));
+  await world.keep([
+    ...from(null, ["192.0.2.1", "192.0.2.2", null, "erased"], START),
+    ...from("", ["192.0.2.1", "192.0.2.3", ""], START + 1),
+    ...from("942100", ["192.0.2.8", "192.0.2.9", "192.0.2.8"], START),
+    ...from("942100", ["192.0.2.7"], START + 3),
+  ]);
+  const span = { zoneId: ZONE, from: START, to: START + 3 };
+  const asked = ["942100", "", "no such rule"].map((ruleId) => ({ ...span, ruleId }));
+  const found = await readAddressesOfRules(database.db, asked, 200);
+  expect(found.map((ips) => ips.toSorted())).toEqual([
+    ["192.0.2.8", "192.0.2.9"],
+    ["192.0.2.1", "192.0.2.2", "192.0.2.3"],
+    [],
+  ]);
+  expect((await readAddressesOfRules(database.db, asked, 1)).map(({ length }) => length)).toEqual([1, 1, 0]);
 });
