@@ -107,7 +107,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   const afterPage = coalesceCalls(() => enqueue("roll-up-trends"), 500);
   const detect = async () => void (await Promise.all([enqueue("detect-spikes"), enqueue("detect-sources")]));
   const afterRollUp = createAfterRollUp(deps.clock, {
-    soon: coalesceCalls(detect, 1_000),
+    soon: coalesceCalls(detect, 2_000),
     later: coalesceCalls(detect, 10_000),
   });
   // Several jobs that change spikes or hours end at the same time. One run after them is enough.

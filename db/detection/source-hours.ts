@@ -42,24 +42,21 @@ export async function readSourceHours(
 ): Promise<ReadonlyMap<number, readonly SourceHour[]>> {
   // One text per zone: a row and an array for every hour would take the driver ten times as long.
   const { rows } = await db.execute<{ zoneId: number; hours: string }>(sql`
-    select zone_id as "zoneId", string_agg(concat_ws(',', (date_part('epoch', starts_at) / 3600)::integer, marks,
-      is_stale::integer, known, array_to_string(peaks, ',')), ';' order by starts_at) as hours
+    select zone_id as "zoneId", string_agg(concat_ws(',', '[' || (date_part('epoch', starts_at) / 3600)::integer, marks,
+      is_stale::integer, '"' || known || '"', array_to_string(peaks, ',')), '],' order by starts_at) as hours
     from source_hours where zone_id = any(${sql.param(zoneIds)}::integer[])
       and starts_at >= to_timestamp(${fromHour}::float8 * 3600)
     group by zone_id`);
-  return new Map(rows.map(({ zoneId, hours }) => [zoneId, hours.split(";").map(toSourceHour)]));
+  return new Map(
+    rows.map(({ zoneId, hours }) => [zoneId, (JSON.parse(`[${hours}]]`) as HourColumns[]).map(toSourceHour)]),
+  );
 }
 
-/** A fingerprint of known sources is empty or hexadecimal, so no comma is in it. */
-function toSourceHour(text: string): SourceHour {
-  const [hour, marks, isStale, known = "", ...peaks] = text.split(",");
-  return {
-    hour: Number(hour),
-    marks: Number(marks),
-    isStale: isStale === "1",
-    known,
-    peaks: peaks.length === 0 ? null : peaks.map(Number),
-  };
+/** A fingerprint of known sources is empty or hexadecimal, so JSON needs no escapes for it. */
+type HourColumns = [hour: number, marks: number, isStale: number, known: string, ...peaks: number[]];
+
+function toSourceHour([hour, marks, isStale, known, ...peaks]: HourColumns): SourceHour {
+  return { hour, marks, isStale: isStale === 1, known, peaks: peaks.length === 0 ? null : peaks };
 }
 
 /** Returns how many events are stored of hours, in the same order. Whoever stores an event counts it. */

@@ -227,3 +227,38 @@ export async function updateSpike(
     .returning({ id: spikes.id });
   return updated.length > 0;
 }
+
+/** The new state of an open spike of a rule; `closedAt` in it closes the spike. Null: its evidence stays. */
+export type SpikeChange = Omit<
+  SpikeRow,
+  "openedAt" | "zoneId" | "ruleId" | "isShadow" | "sources" | "mark" | "markedAt" | "evidence"
+> & { readonly evidence: SpikeRow["evidence"] | null };
+
+/**
+ * Stores the new states of open spikes with one statement, and returns the ids of those that were stored. As with
+ * `updateSpike`, a spike is left unchanged if another replica was faster.
+ */
+export async function updateSpikes(
+  db: Queryable,
+  changes: readonly SpikeChange[],
+): Promise<ReadonlySet<number>> {
+  if (changes.length === 0) return new Set();
+  // Rows are locked in the order of ids, because another replica may change the same spikes at this moment.
+  const { rows } = await db.execute<{ id: string }>(sql`
+    with changes as materialized (
+      select * from jsonb_to_recordset(${JSON.stringify(changes)}::jsonb) as c(id bigint, "closedAt" timestamptz,
+        "lastActiveAt" timestamptz, "judgedThrough" timestamptz, baseline float8, threshold float8, score float8,
+        peak integer, "windowCount" integer, "windowMinutes" integer, companions integer, addresses integer,
+        "gradedBy" text, severity text, kind text, evidence jsonb)),
+    locked as materialized (
+      select id from spikes where id in (select id from changes) and closed_at is null order by id for no key update)
+    update spikes s set closed_at = c."closedAt", last_active_at = c."lastActiveAt",
+      judged_through = c."judgedThrough", baseline = c.baseline, threshold = c.threshold, score = c.score,
+      peak = c.peak, window_count = c."windowCount", window_minutes = c."windowMinutes", companions = c.companions,
+      addresses = c.addresses, graded_by = c."gradedBy", severity = c.severity, kind = c.kind,
+      evidence = coalesce(c.evidence, s.evidence)
+    from changes c join locked using (id)
+    where s.id = c.id and s.closed_at is null and s.judged_through <= c."judgedThrough"
+    returning s.id`);
+  return new Set(rows.map(({ id }) => Number(id)));
+}

@@ -19,6 +19,7 @@ import type { Log } from "../../src/lib/log.ts";
 import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "../../src/model/advice-row.ts";
 import { fingerprintOf } from "../../src/model/fingerprint.ts";
 import { defineJob } from "../../src/queue/define-job.ts";
+import { oneAtATime } from "../../src/queue/one-at-a-time.ts";
 import { reportCoverage } from "../coverage/report-coverage.ts";
 import { findOpenGroups, raiseGroups } from "./raise-groups.ts";
 import { isOutdated, raiseSpike } from "./raise-spike.ts";
@@ -57,7 +58,8 @@ export function createRaiseAlertsJob(deps: RaiseAlertsDeps) {
     payload: z.object({}),
     attempts: 5,
     timeoutMs: 60_000,
-    async run(_payload, signal) {
+    // Runs that overlap would each try what all of them have read, and wait for one another's locks.
+    run: oneAtATime(async (_payload, signal) => {
       const silences = await readActiveSilences(deps.database.db, deps.log, deps.clock());
       // A failure of one kind of alert does not stop the other kind.
       const runs = await Promise.allSettled([
@@ -66,7 +68,7 @@ export function createRaiseAlertsJob(deps: RaiseAlertsDeps) {
       ]);
       if (runs.some((run) => run.status === "rejected" || run.value > 0)) await deps.afterAlerts();
       for (const run of runs) if (run.status === "rejected") throw run.reason;
-    },
+    }),
   });
 }
 

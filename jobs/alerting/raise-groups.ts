@@ -46,15 +46,14 @@ export interface GroupsRaised {
  * replicas may run this at once: spikes are locked and alerts are fenced.
  */
 export async function raiseGroups(database: Database, seen: GroupsSeen): Promise<GroupsRaised> {
-  const openKeys = seen.openGroups.map(({ fingerprint }) => fingerprint);
+  const open = new Map(seen.openGroups.map((row) => [row.fingerprint, row]));
   const reasons: NotifyReason[] = [];
   const failures: unknown[] = [];
-  const groups = [...groupCandidates(seeCandidates(seen), openKeys)].filter(([key, candidates]) => {
-    const groupFrom = candidates[0]?.assessment.route.timing.groupFrom ?? 0;
-    return openKeys.includes(key) || candidates.length >= groupFrom;
-  });
-  for (const [key, candidates] of groups) {
+  let hasTried = false;
+  for (const [key, candidates] of groupCandidates(seeCandidates(seen), [...open.keys()])) {
     try {
+      if (!isDue(open.get(key), candidates, seen)) continue;
+      hasTried = true;
       const reason = await inTransaction(database, async ({ tx }) =>
         raiseGroup(tx, key, await lockCandidates(tx, key, candidates, seen), seen),
       );
@@ -63,7 +62,13 @@ export async function raiseGroups(database: Database, seen: GroupsSeen): Promise
       failures.push(thrown);
     }
   }
-  return { hasTried: groups.length > 0, reasons, failures };
+  return { hasTried, reasons, failures };
+}
+
+/** Decided without a lock, because in most runs an open group has no transition. */
+function isDue(row: AlertRow | undefined, candidates: readonly Candidate[], seen: GroupsSeen): boolean {
+  if (row !== undefined) return decideRow(row, candidates, seen) !== null;
+  return candidates.length >= (candidates[0]?.assessment.route.timing.groupFrom ?? 0);
 }
 
 /** Returns by fingerprint the open group that has the alert as a member. */
@@ -108,17 +113,28 @@ async function lockCandidates(
   });
 }
 
+function decideRow(
+  row: AlertRow | null,
+  candidates: readonly Candidate[],
+  { spikes, context, assess }: GroupsSeen,
+): GroupDecision | null {
+  const alert = row === null ? null : toAlertRecord(row);
+  const { message } = parseDetails(row?.details);
+  return decideGroup({ alert, message, spikes, candidates }, context, assess);
+}
+
 async function raiseGroup(
   tx: Queryable,
   key: string,
   candidates: readonly Candidate[],
-  { spikes, context, assess }: GroupsSeen,
+  seen: GroupsSeen,
 ): Promise<NotifyReason | null> {
+  const { context } = seen;
   const row = (await readNewestAlerts(tx, [key])).get(key) ?? null;
+  const decision = decideRow(row, candidates, seen);
+  if (decision === null) return null;
   const before = row === null ? null : toAlertRecord(row);
   const { message } = parseDetails(row?.details);
-  const decision = decideGroup({ alert: before, message, spikes, candidates }, context, assess);
-  if (decision === null) return null;
   const { alert, reason, members, newMembers } = decision;
   const [zoneId = null, ...otherZones] = new Set(members.map((member) => member.zoneId));
   const zone = otherZones.length === 0 ? zoneId : null;

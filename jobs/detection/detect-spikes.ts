@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Database, Queryable } from "../../db/client.ts";
-import { readRuleAddresses } from "../../db/detection/source-events.ts";
-import { collectEvidence, noEvidence } from "../../db/detection/spike-evidence.ts";
+import { readAddressesOfRules } from "../../db/detection/source-events.ts";
+import { collectEvidence, type EvidenceScope, noEvidence } from "../../db/detection/spike-evidence.ts";
 import {
   openSpike,
   type RuleSpikeRow,
@@ -12,7 +12,8 @@ import {
   readSearchedThrough,
   readStaleSeries,
   type SeriesKey,
-  updateSpike,
+  type SpikeChange,
+  updateSpikes,
 } from "../../db/detection/spikes.ts";
 import { assessSeries, type SeriesOutcome } from "../../src/detection/assess-series.ts";
 import type { Episode } from "../../src/detection/episode.ts";
@@ -43,10 +44,13 @@ import type { Log } from "../../src/lib/log.ts";
 import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import { type Trace, type TraceSpan, traceSpike } from "../../src/model/spike-trace.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import { oneAtATime } from "../../src/queue/one-at-a-time.ts";
 import { fillThresholds, thresholdsKey } from "./fill-thresholds.ts";
 
 /** Maximum number of spikes whose evidence is collected in one tick. The next ticks collect the rest. */
 const EVIDENCE_PER_TICK = 50;
+/** While many spikes are open, the evidence of one of them is collected again in so much time. */
+const EVIDENCE_EVERY_MS = 2_000;
 /** More different addresses than this are not counted: the severity no longer depends on them. */
 const COUNTED_ADDRESSES = 200;
 
@@ -91,14 +95,14 @@ export function createDetectSpikesJob(deps: DetectSpikesDeps): AnyJob {
     payload: z.object({}),
     attempts: 2,
     timeoutMs: 120_000,
-    async run() {
+    run: oneAtATime(async () => {
       const { opened, updated, closed } = await detectSpikes(deps, cache);
       if (opened.length + updated.length + closed.length === 0) return;
       if (opened.length > 0) deps.trace?.(opened.flatMap(({ spans }) => spans));
       const counts = { opened: opened.length, updated: updated.length, closed: closed.length };
       deps.log[opened.length + closed.length > 0 ? "info" : "debug"](counts, "spikes detected");
       await deps.afterSpikes();
-    },
+    }),
   });
 }
 
@@ -114,9 +118,7 @@ async function detectSpikes(
   await fillThresholds(db, tick, cache);
   cache.prune(nowMs);
   const assessed = tick.candidates.flatMap((candidate) => assess(tick, candidate, cache));
-  const graded: Assessed[] = [];
-  for (const one of assessed.map(compareWithin(assessed))) graded.push(await grade(db, one));
-  return writeOutcomes(db, tick, graded);
+  return writeOutcomes(db, tick, await gradeAll(db, assessed.map(compareWithin(assessed))));
 }
 
 type OpenSpike = Candidate<RuleSpikeRow>;
@@ -183,53 +185,112 @@ function compareWithin(assessed: readonly Assessed[]): (one: Assessed) => Assess
   };
 }
 
-/** Grades a spike by its score, its company and, where it depends on them, its different addresses. */
-async function grade(db: Queryable, one: Assessed): Promise<Assessed> {
-  const { row, zoneId, ruleId, z, tested } = one.candidate;
-  const { score, windowMinutes, count } = one.episode;
-  const strength = { score, z, companions: one.companions };
-  let addresses = row?.addresses ?? null;
-  if (count > 0 && isGradedByAddresses(strength) && (addresses ?? 0) < COUNTED_ADDRESSES) {
+/**
+ * Grades spikes by their scores, their company and, where it depends on them, their different addresses. These are
+ * counted again only if the window has changed since the row was stored.
+ */
+async function gradeAll(db: Queryable, assessed: readonly Assessed[]): Promise<Assessed[]> {
+  const counted = assessed.filter((one) => {
+    const { row, z } = one.candidate;
+    const { score, count } = one.episode;
+    if (count === 0 || !isGradedByAddresses({ score, z, companions: one.companions })) return false;
+    if (row?.gradedBy !== "addresses" && row?.gradedBy !== "both") return true;
+    return (row.addresses ?? 0) < COUNTED_ADDRESSES && !isSameWindow(row, one);
+  });
+  const scopes = counted.map(({ candidate: { zoneId, ruleId, tested }, episode: { windowMinutes } }) => {
     const to = (tested.at(-1) ?? 0) + 1;
-    const scope = { zoneId, ruleId, from: to - windowMinutes, to, limit: COUNTED_ADDRESSES };
-    const found = new Set((await readRuleAddresses(db, scope)).map(toSourceAddress)).size;
-    if (found > 0) addresses = Math.max(addresses ?? 0, found);
-  }
-  const { severity, gradedBy } = gradeSpike({ ...strength, addresses, before: row?.severity });
-  return { ...one, addresses, gradedBy, episode: { ...one.episode, severity } };
+    return { zoneId, ruleId, from: to - windowMinutes, to };
+  });
+  const found = await readAddressesOfRules(db, scopes, COUNTED_ADDRESSES);
+  const numbers = new Map(counted.map((one, i) => [one, new Set(found[i]?.map(toSourceAddress)).size]));
+  return assessed.map((one) => {
+    const { row, z } = one.candidate;
+    // None are found where all are erased: the number that was counted before is kept.
+    const addresses = Math.max(row?.addresses ?? 0, numbers.get(one) ?? 0) || null;
+    const strength = { score: one.episode.score, z, companions: one.companions, addresses };
+    const { severity, gradedBy } = gradeSpike({ ...strength, before: row?.severity });
+    return { ...one, addresses, gradedBy, episode: { ...one.episode, severity } };
+  });
 }
 
+/** Returns whether the events of the spike's window were counted when the row was stored. */
+function isSameWindow(row: RuleSpikeRow, { episode, candidate: { tested } }: Assessed): boolean {
+  const judgedThrough = toMinute(row.judgedThrough);
+  const { windowMinutes, count } = episode;
+  const isSame = windowMinutes === row.windowMinutes && count === row.windowCount;
+  return isSame && judgedThrough === (tested.at(-1) ?? 0) + 1;
+}
+
+/** A spike and what is to be stored of it. */
+interface Outcome extends Assessed {
+  readonly stored: StoredEpisode;
+  readonly scope: EvidenceScope;
+  /** Whether evidence is collected before the spike is stored. */
+  readonly isCollected: boolean;
+}
+
+/** Returns what changes, the most urgent first. */
+function planOutcomes(tick: Tick, assessed: readonly Assessed[]): Outcome[] {
+  const open = tick.candidates.filter(({ row }) => row !== undefined).length;
+  let evidenceLeft = EVIDENCE_PER_TICK;
+  return assessed.toSorted(byUrgency).flatMap((one) => {
+    const { row, tested } = one.candidate;
+    const stored = toStoredEpisode(one, tested.at(-1) ?? 0);
+    const scope = evidenceScope(tick, one);
+    const isCollected = evidenceLeft > 0 && needsEvidence(one, stored, { toMs: scope.toMs, open });
+    if (isCollected) evidenceLeft -= 1;
+    if (!isCollected && row !== undefined && isSameEpisode(row, stored)) return [];
+    return [{ ...one, stored, scope, isCollected }];
+  });
+}
+
+/**
+ * Opens the new spikes, and stores the others: those whose evidence stays with one statement, because in an attack on
+ * every rule a tick changes hundreds, then each of the rest with its evidence.
+ */
 async function writeOutcomes(
   db: Queryable,
   tick: Tick,
   assessed: readonly Assessed[],
 ): Promise<DetectedSpikes> {
-  const detected = {
-    opened: [] as OpenedSpike[],
-    updated: [] as ChangedSpike[],
-    closed: [] as ChangedSpike[],
-  };
-  let evidenceLeft = EVIDENCE_PER_TICK;
-  for (const one of assessed.toSorted(byUrgency)) {
-    const { zoneId, ruleId, row, tested } = one.candidate;
-    const stored = toStoredEpisode(one, tested.at(-1) ?? 0);
-    if (row !== undefined && hasEvidence(row) && isSameEpisode(row, stored)) continue;
-    const scope = evidenceScope(tick, one);
-    const isCollected = evidenceLeft > 0 && needsEvidence(one, stored, scope.toMs);
-    if (isCollected) evidenceLeft -= 1;
-    const evidence = isCollected ? { evidence: await collectEvidence(db, scope) } : {};
-    if (row === undefined) {
-      const opening = { zoneId, ruleId, ...stored, evidence: noEvidence(scope), ...evidence };
-      const id = await openSpike(db, opening);
-      if (id !== null) detected.opened.push({ id, zoneId, ruleId, spans: toSpans(opening, tick) });
-    } else {
-      const isStored = await updateSpike(db, row.id, { ...stored, ...evidence });
-      if (!isStored || !(isCollected || isNews(row, stored))) continue;
-      const list = one.closedAt === null ? detected.updated : detected.closed;
-      list.push({ id: row.id, zoneId, ruleId });
+  const outcomes = planOutcomes(tick, assessed);
+  const opened = await openSpikes(db, tick, outcomes);
+  const open = outcomes.flatMap((one) => {
+    const { row } = one.candidate;
+    return row === undefined ? [] : [{ ...one, row }];
+  });
+  const batches = [
+    open.filter(({ isCollected }) => !isCollected),
+    ...open.filter(({ isCollected }) => isCollected).map((one) => [one]),
+  ];
+  const detected = { opened, updated: [] as ChangedSpike[], closed: [] as ChangedSpike[] };
+  for (const batch of batches) {
+    const changes: SpikeChange[] = [];
+    for (const { row, stored, scope, isCollected } of batch) {
+      const evidence = isCollected ? await collectEvidence(db, scope) : null;
+      changes.push({ ...stored, id: row.id, evidence });
+    }
+    const ids = await updateSpikes(db, changes);
+    for (const { row, stored, isCollected, closedAt } of batch) {
+      if (!ids.has(row.id) || !(isCollected || isNews(row, stored))) continue;
+      const { id, zoneId, ruleId } = row;
+      detected[closedAt === null ? "updated" : "closed"].push({ id, zoneId, ruleId });
     }
   }
   return detected;
+}
+
+async function openSpikes(db: Queryable, tick: Tick, outcomes: readonly Outcome[]): Promise<OpenedSpike[]> {
+  const opened: OpenedSpike[] = [];
+  for (const { candidate, stored, scope, isCollected } of outcomes) {
+    if (candidate.row !== undefined) continue;
+    const { zoneId, ruleId } = candidate;
+    const evidence = isCollected ? await collectEvidence(db, scope) : noEvidence(scope);
+    const opening = { zoneId, ruleId, ...stored, evidence };
+    const id = await openSpike(db, opening);
+    if (id !== null) opened.push({ id, zoneId, ruleId, spans: toSpans(opening, tick) });
+  }
+  return opened;
 }
 
 function toSpans(
@@ -245,19 +306,21 @@ function hasEvidence({ evidence }: RuleSpikeRow): boolean {
 }
 
 /**
- * Returns whether evidence has to be collected. Of an active spike it is when a tenth of the spike's age has passed since,
- * at most six minutes, because counting 20,000 events takes Postgres a third of a second; or when the severity has
- * changed. Not while the spike is declining, because on-call needs the events of the attack.
+ * Returns whether evidence has to be collected. Of an active spike it is when the severity has changed, or when a tenth
+ * of the spike's age has passed since, at most six minutes, because counting 20,000 events takes Postgres a third of a
+ * second. With hundreds of open spikes it is less often. Not while the spike is declining, because on-call needs the
+ * events of the attack.
  */
 function needsEvidence(
   { candidate: { row } }: Assessed,
   { lastActiveAt, openedAt, severity }: StoredEpisode,
-  toMs: number,
+  { toMs, open }: { toMs: number; open: number },
 ): boolean {
   if (row === undefined || !hasEvidence(row)) return true;
   if (lastActiveAt <= row.lastActiveAt) return false;
   const age = Math.min(toMs - openedAt.getTime(), HOUR_MS);
-  return severity !== row.severity || toMs - Date.parse(row.evidence.to) >= age / 10;
+  const intervalMs = Math.max(age / 10, open * EVIDENCE_EVERY_MS);
+  return severity !== row.severity || toMs - Date.parse(row.evidence.to) >= intervalMs;
 }
 
 /** Orders new spikes first, then those without evidence, the strongest of each first. */

@@ -107,8 +107,7 @@ function isUnusable({ policy, counted }: KeptWatch, hour: number): boolean {
 export function learnHours(one: KeptWatch, { hours, missing, unknown, firstMinute }: CountedHours): void {
   for (const [place, kind] of SOURCE_KINDS.entries()) {
     const history = one.histories[kind];
-    for (const { hour, peaks } of hours)
-      putHour(history, hour, 0, peaks?.slice(place * WINDOW_COUNT, (place + 1) * WINDOW_COUNT) ?? []);
+    for (const { hour, peaks } of hours) putHour(history, hour, 0, peaks ?? [], place * WINDOW_COUNT);
     history.firstHour = hours[0]?.hour ?? Math.floor((firstMinute ?? one.next) / 60);
   }
   for (const { hour } of hours) one.counted.add(hour);

@@ -17,7 +17,7 @@ import { toAttackHours } from "../../src/detection/backtest/attack-hours.ts";
 import type { SourceMode } from "../../src/detection/detection-settings.ts";
 import { spanOfTick, type TickSpan } from "../../src/detection/plan-tick.ts";
 import { LONGEST_WINDOW } from "../../src/detection/thresholds/windows.ts";
-import { viewZone, type ZoneHour } from "../../src/detection/zone-view.ts";
+import { viewZone, type ZoneHour, type ZoneView } from "../../src/detection/zone-view.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import { createKnownSources, type KnownSource, type KnownSources } from "../../src/model/known-source.ts";
@@ -44,7 +44,7 @@ export interface SourceTick {
   readonly erasures: string;
   /** Zones that have hours to count from their events. */
   readonly stale: readonly number[];
-  readonly covered: ReadonlyMap<number, readonly ZoneHour[]>;
+  readonly views: ReadonlyMap<number, ZoneView>;
   readonly open: ReadonlyMap<number, SpikeRow>;
   readonly closings: ReadonlyMap<number, number>;
   readonly attacks: ReadonlyMap<number, Parameters<typeof toAttackHours>[0]>;
@@ -105,7 +105,7 @@ export async function readTick(
     ...spikes,
     isShadow: deps.sourceMode() === "shadow",
     span,
-    covered: new Map(state.zones.map((zone) => [zone.zoneId, toHours(zone, oldHours)])),
+    views: new Map(state.zones.map((zone) => [zone.zoneId, viewZone(toHours(zone, oldHours), nowMs)])),
     attacks: Map.groupBy(attacks, ({ zoneId }) => zoneId),
     totals: new Map(state.zones.map(({ zoneId, totals }) => [zoneId, toMinuteTotals(totals)])),
     known: [...deps.knownSources(), ...stored],
@@ -122,7 +122,7 @@ function toHours({ zoneId, old, recent }: ZoneState, oldHours: OldHours): ZoneHo
 /** Returns what is to be judged of a zone; nothing if it has no new minute. */
 export function planZone(tick: SourceTick, zoneId: number): DueZone[] {
   const { span } = tick;
-  const view = viewZone(tick.covered.get(zoneId) ?? [], span.nowMs);
+  const view = tick.views.get(zoneId) ?? viewZone([], span.nowMs);
   const through = testableThrough(span, view.isTestable);
   if (!view.isReady || through === null) return [];
   const attackHours = toAttackHours(tick.attacks.get(zoneId) ?? []);

@@ -34,9 +34,19 @@ export function viewZone(hours: readonly ZoneHour[], nowMs: number): ZoneView {
   if (hours.length === 0) {
     return { isReady: true, isUnknownHour: () => false, isTestable: isOver, fingerprint: "" };
   }
-  const byHour = new Map(hours.map((hour) => [Math.floor(hour.startsAtMs / HOUR_MS), hour]));
-  const known = new Set([...byHour].filter(([, hour]) => isKnown(hour)).map(([hour]) => hour));
-  const isSearched = hours.some(({ searchedThroughMs }) => searchedThroughMs !== null);
+  const byHour = new Map<number, ZoneHour>();
+  const known = new Set<number>();
+  let isSearched = false;
+  let sum = 0;
+  // One loop: hundreds of zones have a week of hours each.
+  for (const one of hours) {
+    const hour = Math.floor(one.startsAtMs / HOUR_MS);
+    byHour.set(hour, one);
+    isSearched ||= one.searchedThroughMs !== null;
+    if (!isKnown(one)) continue;
+    known.add(hour);
+    sum += hour;
+  }
   const isFetched = (minute: number) => {
     const hour = Math.floor(minute / 60);
     const through = byHour.get(hour)?.searchedThroughMs ?? 0;
@@ -46,7 +56,7 @@ export function viewZone(hours: readonly ZoneHour[], nowMs: number): ZoneView {
     isReady: hasEnough(byHour, known, Math.floor(nowMs / HOUR_MS)),
     isUnknownHour: (hour) => !known.has(hour),
     isTestable: (minute) => isOver(minute) && isFetched(minute),
-    fingerprint: `${known.size}/${[...known].reduce((sum, hour) => sum + hour, 0)}`,
+    fingerprint: `${known.size}/${sum}`,
   };
 }
 

@@ -72,12 +72,18 @@ export function createDistinctMembers(): DistinctMembers {
   const pairs = createPairTable();
   let next = 0;
 
-  function addKey(key: string, minute: number): KeyState {
+  function addKey(key: string, member: number, minute: number): KeyState {
     if (keys.size >= room) {
       makeRoom(keys, minute);
       room = Math.min(Math.max(2 * keys.size, FEWEST_KEYS), MAX_KEYS);
     }
-    const state: KeyState = { key: ownText(key), number: next++, lastSeen: -1, few: [], ring: null };
+    const state: KeyState = {
+      key: ownText(key),
+      number: next++,
+      lastSeen: -1,
+      few: [member, minute],
+      ring: null,
+    };
     keys.set(state.key, state);
     return state;
   }
@@ -112,7 +118,7 @@ export function createDistinctMembers(): DistinctMembers {
 
   return {
     add(key, member, minute) {
-      const state = keys.get(key) ?? addKey(key, minute);
+      const state = keys.get(key) ?? addKey(key, member, minute);
       if (state.lastSeen !== minute) touch(state, minute);
       const { few } = state;
       if (few !== null && noteFew(few, member, minute)) return;

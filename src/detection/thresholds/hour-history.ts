@@ -48,13 +48,19 @@ export function advanceHours(history: HourHistory, hour: number): void {
   history.newestHour = Math.max(history.newestHour, hour);
 }
 
-/** Replaces the values of an hour. Ignores an hour that is too old to be kept. */
-export function putHour(history: HourHistory, hour: number, events: number, peaks: ArrayLike<number>): void {
+/** Replaces the values of an hour by those of `peaks` from `first` on. Ignores an hour that is too old to be kept. */
+export function putHour(
+  history: HourHistory,
+  hour: number,
+  events: number,
+  peaks: ArrayLike<number>,
+  first = 0,
+): void {
   advanceHours(history, hour);
   if (hour <= history.newestHour - CAPACITY) return;
   const slot = slotOf(hour);
   history.events[slot] = events;
-  for (let i = 0; i < WINDOW_COUNT; i += 1) history.peaks[slot * WINDOW_COUNT + i] = peaks[i] ?? 0;
+  for (let i = 0; i < WINDOW_COUNT; i += 1) history.peaks[slot * WINDOW_COUNT + i] = peaks[first + i] ?? 0;
   if (events > 0) history.firstHour = Math.min(history.firstHour, hour);
 }
 

@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+import { oneAtATime } from "../../src/queue/one-at-a-time.ts";
+
+test("runs never overlap, and calls during a run have exactly one more run after it", async () => {
+  const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+  const log: string[] = [];
+  const run = oneAtATime(async (name: string) => {
+    log.push(`${name} begins`);
+    await gate;
+    log.push(`${name} ends`);
+  });
+  const calls = ["first", "second", "third"].map((name) => run(name));
+  open();
+  await Promise.all(calls);
+  await run("later");
+  expect(log).toEqual([
+    "first begins",
+    "first ends",
+    "second begins",
+    "second ends",
+    "later begins",
+    "later ends",
+  ]);
+});
+
+test("a run that fails rejects its own call only, and the waiting one runs", async () => {
+  const log: string[] = [];
+  const run = oneAtATime(async (name: string) => {
+    log.push(name);
+    await Promise.resolve();
+    if (name === "first") throw new Error("failed");
+  });
+  const outcomes = await Promise.allSettled([run("first"), run("second")]);
+  expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "fulfilled"]);
+  expect(log).toEqual(["first", "second"]);
+});
