@@ -96,7 +96,18 @@ async function detectSources(
   const isOver = () => signal.aborted || performance.now() - startedMs > PASS_MS;
   const budget = { isOver, counted, hasCounted: false };
   const stale = new Set(tick.stale);
-  const pass: Pass = { deps, tick, kept, budget, tried, stale, changed: 0, isDone: true, failure: null };
+  const pass: Pass = {
+    deps,
+    tick,
+    kept,
+    budget,
+    tried,
+    stale,
+    signal,
+    changed: 0,
+    isDone: true,
+    failure: null,
+  };
   const due = deps.zoneIds.flatMap((zoneId) => planZone(tick, zoneId));
   const [warm, cold] = [[] as DueZone[], [] as DueZone[]];
   for (const zone of due) {

@@ -20,6 +20,7 @@ export interface Pass {
   readonly tried: Set<number>;
   /** Zones that have hours to count from their events. */
   readonly stale: Set<number>;
+  readonly signal: AbortSignal;
   changed: number;
   /** False if there is work left for another pass. */
   isDone: boolean;
@@ -33,7 +34,10 @@ export function toBatches<T>(all: readonly T[], size: number): T[][] {
   return Array.from({ length: Math.ceil(all.length / size) }, (_, i) => all.slice(i * size, (i + 1) * size));
 }
 
-/** Runs a step for zones. If it fails for one of them, that zone loses its watch, and the others are not stopped. */
+/**
+ * Runs a step for zones. If it fails for one of them, that zone loses its watch, and the others are not stopped. When the
+ * service stops, its connections end and every zone would fail.
+ */
 export async function attempt(
   pass: Pass,
   zones: readonly DueZone[],
@@ -43,6 +47,7 @@ export async function attempt(
     await run(zones);
   } catch (thrown) {
     for (const { zoneId } of zones) pass.kept.delete(zoneId);
+    if (pass.signal.aborted) throw thrown;
     if (zones.length === 1) {
       pass.tried.add(zones[0]?.zoneId ?? 0);
       pass.failure = toError(thrown);
