@@ -16,6 +16,8 @@ export interface SeriesInput {
   /** Minutes before this belong to a closed spike. They neither open another spike nor count towards it. */
   readonly freshFrom: number;
   readonly z: number;
+  /** False if the rule may have been seen in hours that are still missing: then no `new-rule` is opened. Default: true. */
+  readonly canBeNew?: boolean;
   /**
    * Returns the thresholds of the hour, and the hour of the rule's first event. A minute of an hour without
    * thresholds is skipped.
@@ -35,7 +37,7 @@ export interface SeriesOutcome {
  * Skipped minutes may have been active, so only those after them count as quiet.
  */
 export function assessSeries(input: SeriesInput): SeriesOutcome {
-  const { counts, firstMinute, tested, z } = input;
+  const { counts, firstMinute, tested, z, canBeNew = true } = input;
   const sums = new Int32Array(WINDOW_COUNT);
   let episode = input.episode;
   let quietFrom = 0;
@@ -46,7 +48,7 @@ export function assessSeries(input: SeriesInput): SeriesOutcome {
     if (minute > next) quietFrom = minute;
     next = Math.max(next, minute + 1);
     windowSums(counts, minute - firstMinute, input.freshFrom - firstMinute, sums);
-    episode = followMinute(episode, { minute, sums, z, ...known });
+    episode = followMinute(episode, { minute, sums, z, canBeNew, ...known });
     if (episode !== null && isOver(episode, minute, quietFrom)) return { episode, closedAt: minute + 1 };
   }
   return { episode, closedAt: null };

@@ -39,6 +39,8 @@ export interface ClosedMinute {
   readonly z: number;
   /** The hour of the rule's first event. */
   readonly firstHour: number;
+  /** Whether a `new-rule` may be opened. Default: true. */
+  readonly canBeNew?: boolean;
 }
 
 export function gradeSeverity(score: number, z: number): SpikeSeverity {
@@ -54,13 +56,15 @@ export function followMinute(episode: Episode | null, closed: ClosedMinute): Epi
   const endsAt = closed.minute + 1;
   if (episode === null) {
     if (finding === null) return null;
+    const kind = kindOf(finding, closed);
+    if (kind === "new-rule" && closed.canBeNew === false) return null;
     return {
       ...finding,
       openedAt: endsAt,
       lastActiveAt: endsAt,
       peak: finding.count,
       severity: gradeSeverity(finding.score, closed.z),
-      kind: kindOf(finding, closed),
+      kind,
     };
   }
   // A minute from before the spike that is judged again counts only if late events made it a finding.

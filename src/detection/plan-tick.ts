@@ -77,6 +77,7 @@ export interface Candidate<Row extends SeriesKey> extends SeriesKey {
   /** Identifies the known hours of the history: changes when they do. */
   readonly fingerprint: string;
   readonly isUnknownHour: (hour: number) => boolean;
+  readonly canBeNew: boolean;
 }
 
 /**
@@ -106,6 +107,7 @@ export function planTick<Row extends SeriesKey>(span: TickSpan, input: TickInput
       row: rows.get(key),
       ...input.sensitivityOf(zoneId, ruleId),
       ...minutes,
+      canBeNew: view.canShowNewRules,
       ...withoutAttacks(view, attacks.get(key)),
     });
   }

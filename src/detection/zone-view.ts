@@ -10,11 +10,18 @@ export interface ZoneHour {
 /** The platform keeps 72 hours, which a first start fills in. */
 const BACKFILL_HOURS = 72;
 const ENOUGH_HOURS = 24;
+/**
+ * The search fetches the oldest hours first. Of a site that is younger than the history these are empty, while the hours
+ * with its everyday traffic are still missing. Seals come much later, so without the search more hours may be missing.
+ */
+const FEW_PENDING_HOURS = 6;
 
 /** The part of a zone's time that the detector may use. Hours and minutes are numbered since the epoch. */
 export interface ZoneView {
   /** False while a first backfill has stored so little history that everyday traffic would look new. */
   readonly isReady: boolean;
+  /** False while so many hours are missing that a rule may look new without being it. */
+  readonly canShowNewRules: boolean;
   /** Returns whether the hour is not completely in the database. Such hours are removed from the history. */
   readonly isUnknownHour: (hour: number) => boolean;
   /** Returns whether the minute is over and its events have been fetched. */
@@ -32,7 +39,13 @@ export interface ZoneView {
 export function viewZone(hours: readonly ZoneHour[], nowMs: number): ZoneView {
   const isOver = (minute: number) => (minute + 1) * MINUTE_MS <= nowMs;
   if (hours.length === 0) {
-    return { isReady: true, isUnknownHour: () => false, isTestable: isOver, fingerprint: "" };
+    return {
+      isReady: true,
+      canShowNewRules: true,
+      isUnknownHour: () => false,
+      isTestable: isOver,
+      fingerprint: "",
+    };
   }
   const byHour = new Map<number, ZoneHour>();
   const known = new Set<number>();
@@ -52,8 +65,11 @@ export function viewZone(hours: readonly ZoneHour[], nowMs: number): ZoneView {
     const through = byHour.get(hour)?.searchedThroughMs ?? 0;
     return known.has(hour) || (isSearched ? through >= (minute + 1) * MINUTE_MS : known.size > 0);
   };
+  const { found, pending } = countHours(byHour, known, Math.floor(nowMs / HOUR_MS));
   return {
-    isReady: hasEnough(byHour, known, Math.floor(nowMs / HOUR_MS)),
+    // A day of history, or all that can exist.
+    isReady: pending === 0 || found >= ENOUGH_HOURS,
+    canShowNewRules: !isSearched || pending <= FEW_PENDING_HOURS,
     isUnknownHour: (hour) => !known.has(hour),
     isTestable: (minute) => isOver(minute) && isFetched(minute),
     fingerprint: `${known.size}/${sum}`,
@@ -66,19 +82,19 @@ function isKnown({ state, startsAtMs, searchedThroughMs }: ZoneHour): boolean {
 }
 
 /**
- * Returns whether there is a day of history, or all that can exist. The hour that has just ended may lack its last
+ * Counts the known hours of a first backfill and those still to come. The hour that has just ended may lack its last
  * moments, so it does not count.
  */
-function hasEnough(
+function countHours(
   byHour: ReadonlyMap<number, ZoneHour>,
   known: ReadonlySet<number>,
   nowHour: number,
-): boolean {
+): { found: number; pending: number } {
   let found = 0;
   let pending = 0;
   for (let hour = nowHour - BACKFILL_HOURS + 1; hour <= nowHour - 2; hour += 1) {
     if (known.has(hour)) found += 1;
     else if (byHour.get(hour)?.state !== "gap") pending += 1;
   }
-  return pending === 0 || found >= ENOUGH_HOURS;
+  return { found, pending };
 }

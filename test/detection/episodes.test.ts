@@ -92,6 +92,27 @@ test("a rule's first small burst is a milder notice, a large one a spike, and th
   expect(findEpisodes(seenBefore, FIRST, policy).map(({ kind }) => kind)).toEqual(["spike"]);
 });
 
+test("a rule that may have been seen in missing hours opens no spike as a new one, a large burst does", () => {
+  const minute = FIRST + 400;
+  const kindAfter = (count: number, canBeNew: boolean) => {
+    const [counts, hour] = [Array.from({ length: 400 }, () => 0), Math.floor(minute / 60)];
+    return assessSeries({
+      counts: [...counts, count],
+      firstMinute: FIRST,
+      tested: [minute],
+      episode: null,
+      firstUnjudged: 0,
+      freshFrom: 0,
+      z: 3.5,
+      canBeNew,
+      thresholdsOf: () => ({ thresholds: flat(10), firstHour: hour }),
+    }).episode?.kind;
+  };
+  expect(kindAfter(12, true)).toBe("new-rule");
+  expect(kindAfter(12, false)).toBeUndefined();
+  expect(kindAfter(120, false)).toBe("spike");
+});
+
 test("severity follows the distance from the threshold's score", () => {
   expect([3.5, 5.4, 5.5, 8.4, 8.5].map((score) => gradeSeverity(score, 3.5))).toEqual([
     "warning",

@@ -60,6 +60,23 @@ test("a zone waits until a day of its history is in place, or all there will be"
   expect(viewZone([...gaps, searched(NOW_HOUR, NOW)], NOW).isReady).toBe(true);
 });
 
+test("a rule may look new while more than six hours of the history are missing, unless only seals tell", () => {
+  const canShow = (missing: number) =>
+    viewZone(
+      zone((age) => age > missing + 1 || age === 1),
+      NOW,
+    );
+  expect(canShow(40)).toMatchObject({ isReady: true, canShowNewRules: false });
+  expect([7, 6, 0].map((missing) => canShow(missing).canShowNewRules)).toEqual([false, true, true]);
+  expect(viewZone([], NOW).canShowNewRules).toBe(true);
+  const sealed = Array.from({ length: 50 }, (_, i) => ({
+    startsAtMs: (NOW_HOUR - 72 + i) * HOUR_MS,
+    searchedThroughMs: null,
+    state: "sealed" as const,
+  }));
+  expect(viewZone(sealed, NOW).canShowNewRules).toBe(true);
+});
+
 test("without the search a sealed history is enough, and the clock says what is over", () => {
   const listed = { searchedThroughMs: null, state: "sealed" as const };
   const hours = Array.from({ length: 60 }, (_, i) => ({
