@@ -44,7 +44,7 @@ export async function readZones(
     const hours = assessHours(now, await readCoverageHours(db, zone.zoneId, span), { ...span, ...known });
     const recent =
       from <= kept.from && end >= now
-        ? hours.filter(({ startsAt }) => startsAt >= kept.from)
+        ? hours.filter(({ startsAt }) => startsAt >= kept.from && startsAt < kept.to)
         : assessHours(now, await readCoverageHours(db, zone.zoneId, kept), { ...kept, ...known });
     zones.push({ ...zone, hours, suspicions, nextToExpire: findNextToExpire(now, recent) });
   }

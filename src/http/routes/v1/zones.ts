@@ -89,17 +89,16 @@ export async function describeZones(
   { now, names }: { readonly now: number; readonly names: Zones },
 ): Promise<z.infer<typeof Zone>[]> {
   const ids = zones.map(({ zoneId }) => zoneId);
-  const range = { fromMs: startOfHour(horizonAt(now)), toMs: now + HOUR_MS };
-  const [status, openWork, suspected, hours] = await Promise.all([
+  const [status, openWork, suspected, toLoss] = await Promise.all([
     readServiceStatus(archive, ids, now - RECENT_MS),
     readOpenWork(archive, ids),
     readSuspicions(archive, ids),
-    Promise.all(ids.map((zoneId) => readCoveredHours(archive, zoneId, range))),
+    readHoursToLoss(archive, ids, now),
   ]);
   const work = new Map(openWork.map(({ zoneId, ...open }) => [zoneId, open]));
   const stored = new Map(status.zones.map((zone) => [zone.zoneId, zone]));
   const suspicions = Map.groupBy(suspected, ({ zoneId }) => zoneId);
-  return zones.map(({ zoneId, firstHour }, index) => {
+  return zones.map(({ zoneId, firstHour }) => {
     const known = stored.get(zoneId);
     return {
       id: zoneId,
@@ -108,7 +107,7 @@ export async function describeZones(
       firstHour: toIso(firstHour),
       newestEventAt: toIsoOrNull(known?.newestAt ?? null),
       searchedThrough: toIsoOrNull(known?.searchedThrough ?? null),
-      hoursToLoss: hoursToLoss(now, hours[index] ?? []),
+      hoursToLoss: toLoss.get(zoneId) ?? null,
       recentEvents: known?.events ?? 0,
       suspicions: (suspicions.get(zoneId) ?? []).map(({ route, since, reason }) => ({
         route,
@@ -119,6 +118,19 @@ export async function describeZones(
       ...(work.get(zoneId) ?? NOTHING_OPEN),
     };
   });
+}
+
+/** One zone after another, because one request may be about hundreds of zones and must leave connections for others. */
+async function readHoursToLoss(
+  archive: ApiDeps["archive"],
+  zoneIds: readonly number[],
+  now: number,
+): Promise<ReadonlyMap<number, number | null>> {
+  const range = { fromMs: startOfHour(horizonAt(now)), toMs: now + HOUR_MS };
+  const found = new Map<number, number | null>();
+  for (const zoneId of zoneIds)
+    found.set(zoneId, hoursToLoss(now, await readCoveredHours(archive, zoneId, range)));
+  return found;
 }
 
 const NOTHING_OPEN: Omit<OpenWork, "zoneId"> = {
