@@ -1,6 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
+import { keyOf, type SeriesKey } from "../../src/model/series-key.ts";
 import type { Queryable } from "../client.ts";
-import type { SeriesKey } from "./spikes.ts";
+import { askedSeries } from "./asked-series.ts";
 
 export interface ActivityPoint {
   readonly zoneId: number;
@@ -52,24 +53,19 @@ export async function readRuleSparklines(
   const { rows } = await db.execute<{ zoneId: number; ruleId: string; startsAt: number; total: number }>(sql`
     select asked.zone_id as "zoneId", asked.rule_id as "ruleId", total,
       (extract(epoch from step) * 1000)::float8 as "startsAt"
-    from unnest(${sql.param(series.map(({ zoneId }) => zoneId))}::integer[],
-      ${sql.param(series.map(({ ruleId }) => ruleId))}::text[]) as asked(zone_id, rule_id)
+    from ${askedSeries(series)}
     cross join lateral (
       select date_bin(${toInterval(stepMs)}, b.starts_at, ${new Date(fromMs)}) as step, sum(b.total)::float8 as total
       from rule_buckets b
       where b.zone_id = asked.zone_id and b.rule_id = asked.rule_id and b.width = ${width}
         and b.starts_at >= ${new Date(fromMs)} and b.starts_at < ${new Date(toMs)}
-      group by 1 offset 0) counted`);
-  const lines = new Map(series.map((key) => [toSeriesKey(key), Array.from({ length: points }, () => 0)]));
+      group by 1) counted`);
+  const lines = new Map(series.map((key) => [keyOf(key), Array.from({ length: points }, () => 0)]));
   for (const { startsAt, total, ...key } of rows) {
-    const line = lines.get(toSeriesKey(key));
+    const line = lines.get(keyOf(key));
     if (line !== undefined) line[Math.min(Math.round((startsAt - fromMs) / stepMs), points - 1)] = total;
   }
   return lines;
-}
-
-export function toSeriesKey({ zoneId, ruleId }: SeriesKey): string {
-  return `${zoneId}/${ruleId}`;
 }
 
 function toInterval(ms: number): SQL {

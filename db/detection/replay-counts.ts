@@ -1,7 +1,7 @@
 import { and, asc, eq, gte, lt, or, sql } from "drizzle-orm";
+import type { SeriesKey } from "../../src/model/series-key.ts";
 import type { Queryable } from "../client.ts";
 import { ruleBuckets } from "../schema/rule-buckets.ts";
-import type { SeriesKey } from "./spikes.ts";
 
 /** Returns the zone's rules that have events in minutes of [fromMs, toMs). */
 export async function readActiveRules(

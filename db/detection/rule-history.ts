@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
+import type { SeriesKey } from "../../src/model/series-key.ts";
 import type { Queryable } from "../client.ts";
-import type { SeriesKey } from "./spikes.ts";
+import { askedSeries } from "./asked-series.ts";
 
 export interface AskedAdvice {
   /** Epoch ms. */
@@ -33,8 +34,7 @@ export async function readNewestAdvice(
   const { rows } = await db.execute<{ zoneId: number; ruleId: string; askedAt: number; text: string }>(sql`
     select asked.zone_id as "zoneId", asked.rule_id as "ruleId", text,
       (extract(epoch from asked_at) * 1000)::float8 as "askedAt"
-    from unnest(${sql.param(series.map(({ zoneId }) => zoneId))}::integer[],
-      ${sql.param(series.map(({ ruleId }) => ruleId))}::text[]) as asked(zone_id, rule_id)
+    from ${askedSeries(series)}
     cross join lateral (
       select * from (
         select asked_at, text from advice a where a.zone_id = asked.zone_id and a.rule_id = asked.rule_id

@@ -1,10 +1,11 @@
 import { sql } from "drizzle-orm";
 import { DAY_MS } from "../../src/lib/units.ts";
 import { toDay } from "../../src/model/horizon.ts";
+import type { SeriesKey } from "../../src/model/series-key.ts";
 import type { Queryable } from "../client.ts";
 import { ruleMetrics } from "../schema/rule-metrics.ts";
 import { ruleSnapshots } from "../schema/rule-snapshots.ts";
-import type { SeriesKey } from "./spikes.ts";
+import { askedSeries } from "./asked-series.ts";
 
 /** The platform serves 28 days. A few more are kept, so that days that it no longer serves can still be compared. */
 const KEPT_DAYS = 35;
@@ -89,12 +90,10 @@ export interface DaysBefore extends SeriesKey {
 
 /** Returns the platform's totals of each series' days that ended before the zone's own history begins. */
 export async function readDaysBefore(db: Queryable, series: readonly SeriesKey[]): Promise<DaysBefore[]> {
-  const zones = sql.param(series.map(({ zoneId }) => zoneId));
-  const rules = sql.param(series.map(({ ruleId }) => ruleId));
   const found = await db.execute<DaysBefore & Record<string, unknown>>(sql`
     select m.zone_id as "zoneId", m.rule_id as "ruleId", array_agg(m.total order by m.day) as totals,
       (extract(epoch from min(m.day) filter (where m.total > 0)) / 3600)::integer as "firstHour"
-    from unnest(${zones}::integer[], ${rules}::text[]) as asked(zone_id, rule_id)
+    from ${askedSeries(series)}
     cross join lateral (select coalesce(
       (select min(c.starts_at) from coverage_windows c where c.zone_id = asked.zone_id),
       (select min(b.starts_at) from rule_buckets b

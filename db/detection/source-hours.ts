@@ -42,13 +42,13 @@ export async function readSourceHours(
 ): Promise<ReadonlyMap<number, readonly SourceHour[]>> {
   // One text per zone: a row and an array for every hour would take the driver ten times as long.
   const { rows } = await db.execute<{ zoneId: number; hours: string }>(sql`
-    select zone_id as "zoneId", string_agg(concat_ws(',', '[' || (date_part('epoch', starts_at) / 3600)::integer, marks,
-      is_stale::integer, '"' || known || '"', array_to_string(peaks, ',')), '],' order by starts_at) as hours
+    select zone_id as "zoneId", string_agg('[' || concat_ws(',', (date_part('epoch', starts_at) / 3600)::integer, marks,
+      is_stale::integer, '"' || known || '"', array_to_string(peaks, ',')) || ']', ',' order by starts_at) as hours
     from source_hours where zone_id = any(${sql.param(zoneIds)}::integer[])
       and starts_at >= to_timestamp(${fromHour}::float8 * 3600)
     group by zone_id`);
   return new Map(
-    rows.map(({ zoneId, hours }) => [zoneId, (JSON.parse(`[${hours}]]`) as HourColumns[]).map(toSourceHour)]),
+    rows.map(({ zoneId, hours }) => [zoneId, (JSON.parse(`[${hours}]`) as HourColumns[]).map(toSourceHour)]),
   );
 }
 

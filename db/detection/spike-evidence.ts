@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
+import type { SeriesKey } from "../../src/model/series-key.ts";
 import type { Queryable } from "../client.ts";
 import { EVIDENCE_DIMENSIONS, type EvidenceDimension, type SpikeEvidence } from "../schema/spikes.ts";
 import { wafEvents } from "../schema/waf-events.ts";
-import type { SeriesKey } from "./spikes.ts";
 
 const TOP = 5;
 const MAX_CODE_POINTS = 300;

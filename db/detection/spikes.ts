@@ -1,12 +1,9 @@
 import { and, asc, eq, gt, gte, isNull, lte, ne, sql } from "drizzle-orm";
+import type { SeriesKey } from "../../src/model/series-key.ts";
 import type { Queryable } from "../client.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
 import { spikes } from "../schema/spikes.ts";
-
-export interface SeriesKey {
-  readonly zoneId: number;
-  readonly ruleId: string;
-}
+import { askedSeries } from "./asked-series.ts";
 
 export interface MinuteCounts extends SeriesKey {
   /** Minutes with events, since the epoch, ascending, and the number of events of each. */
@@ -55,11 +52,9 @@ export async function readHourCounts(
   series: readonly SeriesKey[],
   { fromHour, toHour }: { fromHour: number; toHour: number },
 ): Promise<HourCounts[]> {
-  const zones = sql.param(series.map(({ zoneId }) => zoneId));
-  const rules = sql.param(series.map(({ ruleId }) => ruleId));
   const found = await db.execute<HourCounts & Record<string, unknown>>(sql`
     select zone_id as "zoneId", rule_id as "ruleId", first.hour as "firstHour", hours.list as hours
-    from unnest(${zones}::integer[], ${rules}::text[]) as asked(zone_id, rule_id)
+    from ${askedSeries(series)}
     cross join lateral (
       select (extract(epoch from min(b.starts_at)) / 3600)::integer as hour from rule_buckets b
       where b.zone_id = asked.zone_id and b.rule_id = asked.rule_id and b.width = 3600) as first

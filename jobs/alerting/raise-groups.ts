@@ -67,7 +67,9 @@ export async function raiseGroups(database: Database, seen: GroupsSeen): Promise
 
 /** Decided without a lock, because in most runs an open group has no transition. */
 function isDue(row: AlertRow | undefined, candidates: readonly Candidate[], seen: GroupsSeen): boolean {
-  if (row !== undefined) return decideRow(row, candidates, seen) !== null;
+  const { spikes, context, assess } = seen;
+  if (row !== undefined)
+    return decideGroup({ ...readGroup(row), spikes, candidates }, context, assess) !== null;
   return candidates.length >= (candidates[0]?.assessment.route.timing.groupFrom ?? 0);
 }
 
@@ -113,28 +115,21 @@ async function lockCandidates(
   });
 }
 
-function decideRow(
-  row: AlertRow | null,
-  candidates: readonly Candidate[],
-  { spikes, context, assess }: GroupsSeen,
-): GroupDecision | null {
-  const alert = row === null ? null : toAlertRecord(row);
-  const { message } = parseDetails(row?.details);
-  return decideGroup({ alert, message, spikes, candidates }, context, assess);
+/** Returns the group's alert as it is stored, with its last message. */
+function readGroup(row: AlertRow | null) {
+  return { alert: row === null ? null : toAlertRecord(row), message: parseDetails(row?.details).message };
 }
 
 async function raiseGroup(
   tx: Queryable,
   key: string,
   candidates: readonly Candidate[],
-  seen: GroupsSeen,
+  { spikes, context, assess }: GroupsSeen,
 ): Promise<NotifyReason | null> {
-  const { context } = seen;
   const row = (await readNewestAlerts(tx, [key])).get(key) ?? null;
-  const decision = decideRow(row, candidates, seen);
+  const { alert: before, message } = readGroup(row);
+  const decision = decideGroup({ alert: before, message, spikes, candidates }, context, assess);
   if (decision === null) return null;
-  const before = row === null ? null : toAlertRecord(row);
-  const { message } = parseDetails(row?.details);
   const { alert, reason, members, newMembers } = decision;
   const [zoneId = null, ...otherZones] = new Set(members.map((member) => member.zoneId));
   const zone = otherZones.length === 0 ? zoneId : null;

@@ -11,7 +11,6 @@ import {
   readRecentClosings,
   readSearchedThrough,
   readStaleSeries,
-  type SeriesKey,
   type SpikeChange,
   updateSpikes,
 } from "../../db/detection/spikes.ts";
@@ -42,6 +41,7 @@ import { LONGEST_WINDOW } from "../../src/detection/thresholds/windows.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import type { SeriesKey } from "../../src/model/series-key.ts";
 import { type Trace, type TraceSpan, traceSpike } from "../../src/model/spike-trace.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 import { oneAtATime } from "../../src/queue/one-at-a-time.ts";

@@ -1,7 +1,7 @@
 import type { Queryable } from "../../db/client.ts";
 import { readDaysBefore } from "../../db/detection/rule-metrics.ts";
-import { type HourCounts, readHourCounts, type SeriesKey } from "../../db/detection/spikes.ts";
-import { type Candidate, keyOf, type TickSpan } from "../../src/detection/plan-tick.ts";
+import { type HourCounts, readHourCounts } from "../../db/detection/spikes.ts";
+import type { Candidate, TickSpan } from "../../src/detection/plan-tick.ts";
 import {
   createHourHistory,
   type HourHistory,
@@ -17,6 +17,7 @@ import {
   HISTORY_HOURS,
 } from "../../src/detection/thresholds/thresholds.ts";
 import { HOUR_MS } from "../../src/lib/units.ts";
+import { keyOf, type SeriesKey } from "../../src/model/series-key.ts";
 
 type Watched = Candidate<SeriesKey>;
 

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import type { Database } from "../../db/client.ts";
 import { compareDays, listDueRules, type Snapshot, storeSnapshot } from "../../db/detection/rule-metrics.ts";
-import type { SeriesKey } from "../../db/detection/spikes.ts";
 import { type HeldLease, holdLease } from "../../db/postgres/hold-lease.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
 import { assertFence } from "../../db/service/leases.ts";
@@ -11,6 +10,7 @@ import { EdgeError } from "../../src/edge/edge-error.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { DAY_MS } from "../../src/lib/units.ts";
+import type { SeriesKey } from "../../src/model/series-key.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 
 const OVERVIEW_DAYS = 28;

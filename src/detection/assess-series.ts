@@ -17,7 +17,7 @@ export interface SeriesInput {
   readonly freshFrom: number;
   readonly z: number;
   /** False if the rule may have been seen in hours that are still missing: then no `new-rule` is opened. Default: true. */
-  readonly canBeNew?: boolean;
+  readonly canBeNew?: boolean | undefined;
   /**
    * Returns the thresholds of the hour, and the hour of the rule's first event. A minute of an hour without
    * thresholds is skipped.
@@ -37,7 +37,7 @@ export interface SeriesOutcome {
  * Skipped minutes may have been active, so only those after them count as quiet.
  */
 export function assessSeries(input: SeriesInput): SeriesOutcome {
-  const { counts, firstMinute, tested, z, canBeNew = true } = input;
+  const { counts, firstMinute, tested, z, canBeNew } = input;
   const sums = new Int32Array(WINDOW_COUNT);
   let episode = input.episode;
   let quietFrom = 0;

@@ -40,7 +40,7 @@ export interface ClosedMinute {
   /** The hour of the rule's first event. */
   readonly firstHour: number;
   /** Whether a `new-rule` may be opened. Default: true. */
-  readonly canBeNew?: boolean;
+  readonly canBeNew?: boolean | undefined;
 }
 
 export function gradeSeverity(score: number, z: number): SpikeSeverity {

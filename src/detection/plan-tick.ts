@@ -1,4 +1,5 @@
 import { HOUR_MS, MINUTE_MS } from "../lib/units.ts";
+import { keyOf, type SeriesKey } from "../model/series-key.ts";
 import { type ConfirmedAttack, toAttackHours } from "./backtest/attack-hours.ts";
 import type { SpikePolicy } from "./policy.ts";
 import { HISTORY_HOURS } from "./thresholds/thresholds.ts";
@@ -12,15 +13,6 @@ import { viewZone, type ZoneHour, type ZoneView } from "./zone-view.ts";
 const TESTED_MINUTES = 15;
 
 export type Sensitivity = Required<Pick<SpikePolicy, "z" | "floor">>;
-
-export interface SeriesKey {
-  readonly zoneId: number;
-  readonly ruleId: string;
-}
-
-export function keyOf({ zoneId, ruleId }: SeriesKey): string {
-  return `${zoneId}/${ruleId}`;
-}
 
 /** The times that a tick judges, closed minutes only. Minutes are numbered since the epoch. */
 export interface TickSpan {

@@ -5,21 +5,20 @@
 export function oneAtATime<Args extends readonly unknown[]>(
   fn: (...args: Args) => Promise<void>,
 ): (...args: Args) => Promise<void> {
-  let running: Promise<unknown> = Promise.resolve();
-  let isRunning = false;
+  let running: Promise<void> | null = null;
   let isWaiting = false;
+  const end = () => {
+    running = null;
+  };
   return async (...args) => {
     if (isWaiting) return;
-    if (isRunning) {
+    if (running !== null) {
       isWaiting = true;
       await running;
       isWaiting = false;
     }
-    isRunning = true;
-    const run = fn(...args).finally(() => {
-      isRunning = false;
-    });
-    running = run.catch(() => undefined);
+    const run = fn(...args);
+    running = run.then(end, end);
     await run;
   };
 }

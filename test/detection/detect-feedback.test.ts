@@ -1,21 +1,10 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { ensurePartitions } from "../../db/postgres/partitions.ts";
+import { expect, test } from "vitest";
 import { MINUTE_MS } from "../../src/lib/units.ts";
 import { replayStore } from "../../src/operations/replay-store.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { createDetectWorld, DAYS, END, eventsOf, minuteOf, START } from "./detect-support.ts";
+import { END, eventsOf, minuteOf, openDetectWorld, START } from "./detect-support.ts";
 import { ZONE } from "./trend-support.ts";
 
-let database: MigratedDatabase;
-let world: ReturnType<typeof createDetectWorld>;
-
-beforeAll(async () => {
-  database = await createMigratedDatabase();
-  await ensurePartitions(database, DAYS);
-  world = createDetectWorld(database);
-});
-afterAll(() => database.drop());
-beforeEach(() => world.clear());
+const { database, world } = await openDetectWorld();
 
 const BURST = [20, 20, 20];
 const DAY = 1_440;

@@ -1,7 +1,6 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { readRaisableSpikes } from "../../db/alerting/alerts.ts";
 import { readEventsOfZones, readFirstSeen, readSourceEvents } from "../../db/detection/source-events.ts";
-import { ensurePartitions } from "../../db/postgres/partitions.ts";
 import { compareSourceHours } from "../../jobs/detection/count-source-hours.ts";
 import { backtestCommand } from "../../src/cli/backtest/backtest.ts";
 import { createZoneReplay, type ReplayedAlert } from "../../src/detection/backtest/replay-zone.ts";
@@ -13,24 +12,14 @@ import { storedSources } from "../../src/model/stored-sources.ts";
 import type { WafEvent } from "../../src/model/waf-event.ts";
 import { addKnownSources, removeKnownSource } from "../../src/operations/act-on-known-source.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { createDetectWorld, DAYS, END, minuteOf } from "./detect-support.ts";
+import { END, minuteOf, openDetectWorld } from "./detect-support.ts";
 import { createRollUp, makeEvent, storeAll, ZONE } from "./trend-support.ts";
 
 const ATTACK = END - 90;
 const NO_KNOWN = createKnownSources([], { zoneId: ZONE, nowMs: 0 });
 const HISTORY_MINUTES = 3 * 1_440;
 
-let database: MigratedDatabase;
-let world: ReturnType<typeof createDetectWorld>;
-
-beforeAll(async () => {
-  database = await createMigratedDatabase();
-  await ensurePartitions(database, DAYS);
-  world = createDetectWorld(database);
-});
-afterAll(() => database.drop());
-beforeEach(() => world.clear());
+const { database, world } = await openDetectWorld();
 
 function eventAt(minute: number, name: string, event: Partial<WafEvent>): WafEvent {
   return makeEvent({ occurredAt: minute * MINUTE_MS + 1_000, logId: `${name}/${minute}`, ...event });

@@ -1,21 +1,10 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { openSpike, readMinuteCounts } from "../../db/detection/spikes.ts";
-import { ensurePartitions } from "../../db/postgres/partitions.ts";
 import { EVIDENCE_DIMENSIONS, spikes } from "../../db/schema/spikes.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { createDetectWorld, DAYS, END, eventsOf, minuteOf, START } from "./detect-support.ts";
+import { END, eventsOf, minuteOf, openDetectWorld, START } from "./detect-support.ts";
 
-let database: MigratedDatabase;
-let world: ReturnType<typeof createDetectWorld>;
-
-beforeAll(async () => {
-  database = await createMigratedDatabase();
-  await ensurePartitions(database, DAYS);
-  world = createDetectWorld(database);
-});
-afterAll(() => database.drop());
-beforeEach(() => world.clear());
+const { database, world } = await openDetectWorld();
 
 test("two detectors at a time open exactly one spike per attack, and close it after a quiet quarter of an hour", async () => {
   const rules = ["941100", "942100", "943100", "944100"];

@@ -1,3 +1,5 @@
+import { afterAll, beforeEach } from "vitest";
+import { ensurePartitions } from "../../db/postgres/partitions.ts";
 import { spikes } from "../../db/schema/spikes.ts";
 import { createDetectSourcesJob } from "../../jobs/detection/detect-sources.ts";
 import { createDetectSpikesJob, type DetectSpikesDeps } from "../../jobs/detection/detect-spikes.ts";
@@ -5,7 +7,7 @@ import type { SourceMode } from "../../src/detection/detection-settings.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
 import type { KnownSource } from "../../src/model/known-source.ts";
 import type { WafEvent } from "../../src/model/waf-event.ts";
-import type { MigratedDatabase } from "../db/migrated-database.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { silent } from "../ingest/ingest-support.ts";
 import { createRollUp, makeEvent, runJob, storeAll, ZONE } from "./trend-support.ts";
 
@@ -14,6 +16,19 @@ export const END = Date.UTC(2026, 10, 20, 12, 30) / MINUTE_MS;
 export const WATCHED_MINUTES = 150;
 export const START = END - WATCHED_MINUTES;
 export const DAYS = ["15", "16", "17", "18", "19", "20"].map((day) => `2026-11-${day}`);
+
+/**
+ * Opens a migrated database for a test file, and a detector on it. Every test finds the database empty, and it is dropped
+ * at the end.
+ */
+export async function openDetectWorld() {
+  const database = await createMigratedDatabase();
+  afterAll(() => database.drop());
+  await ensurePartitions(database, DAYS);
+  const world = createDetectWorld(database);
+  beforeEach(() => world.clear());
+  return { database, world };
+}
 
 /** A database, and a detector whose clock the test drives. */
 export function createDetectWorld(database: MigratedDatabase) {

@@ -1,25 +1,14 @@
 import { eq } from "drizzle-orm";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { readAddressesOfRules } from "../../db/detection/source-events.ts";
 import { updateSpikes } from "../../db/detection/spikes.ts";
-import { ensurePartitions } from "../../db/postgres/partitions.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
 import { spikes } from "../../db/schema/spikes.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { createDetectWorld, DAYS, eventsOf, START } from "./detect-support.ts";
+import { eventsOf, openDetectWorld, START } from "./detect-support.ts";
 import { connectAs, waitingBackend, ZONE } from "./trend-support.ts";
 
-let database: MigratedDatabase;
-let world: ReturnType<typeof createDetectWorld>;
-
-beforeAll(async () => {
-  database = await createMigratedDatabase();
-  await ensurePartitions(database, DAYS);
-  world = createDetectWorld(database);
-});
-afterAll(() => database.drop());
-beforeEach(() => world.clear());
+const { database, world } = await openDetectWorld();
 
 const RULES = Array.from({ length: 40 }, (_, i) => `94${String(i).padStart(4, "0")}`);
 

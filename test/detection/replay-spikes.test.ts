@@ -1,33 +1,14 @@
 import fc from "fast-check";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { ensurePartitions } from "../../db/postgres/partitions.ts";
+import { expect, test } from "vitest";
 import { findEpisodes } from "../../src/detection/backtest/scan-history.ts";
 import { gradeSpike } from "../../src/detection/grade-spike.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import {
-  createDetectWorld,
-  DAYS,
-  END,
-  eventsOf,
-  minuteOf,
-  START,
-  WATCHED_MINUTES,
-} from "./detect-support.ts";
+import { END, eventsOf, minuteOf, openDetectWorld, START, WATCHED_MINUTES } from "./detect-support.ts";
 import { createFractions, drawCounts, shapes } from "./support/histories.ts";
 import { ZONE } from "./trend-support.ts";
 
 const GAP_ZONE = 102;
 
-let database: MigratedDatabase;
-let world: ReturnType<typeof createDetectWorld>;
-
-beforeAll(async () => {
-  database = await createMigratedDatabase();
-  await ensurePartitions(database, DAYS);
-  world = createDetectWorld(database);
-});
-afterAll(() => database.drop());
-beforeEach(() => world.clear());
+const { database, world } = await openDetectWorld();
 
 /** Histories of many shapes with an attack or two in the minutes that are watched; those of one zone have gaps. */
 function drawHistories(seed: number) {

@@ -59,7 +59,7 @@ const CONTROL = String.raw`\x{1}-\x{8}\x{b}\x{c}\x{e}-\x{1f}\x{7f}-\x{9f}\x{61c}
 const FORMULA = String.raw`^[=+\-@\t\r\n\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]`;
 /** Very few texts match: only these are looked at character by character. */
 const ESCAPED = String.raw`\\u|[${CONTROL}]`;
-/** What needs more than quotes around it. User agents often have a comma and nothing else. */
+/** A text that matches needs more than quotes. Most texts that need quotes are user agents with a comma. */
 const RARE = String.raw`"|${FORMULA}|${ESCAPED}`;
 /** Few texts match, so one test finds those that are written unchanged. */
 const SPECIAL = String.raw`[,\r\n]|${RARE}`;

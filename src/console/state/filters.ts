@@ -59,6 +59,14 @@ export function addFilter(filters: readonly EventFilter[], added: EventFilter): 
 
 const EXPLORER = "/explorer";
 
+const ACTION_VALUE = { blocked: "block", challenged: "challenge", logged: "log" } as const;
+
+/** Filters for the action of a series of a chart, or filters it out. The series of all other actions has no value. */
+export function filterAction(series: string, kind: FilterKind): void {
+  const value = ACTION_VALUE[series as keyof typeof ACTION_VALUE];
+  if (value !== undefined) filterEvents("action", value, kind);
+}
+
 /**
  * Filters for a value or filters it out: in place on the explorer, else by opening the explorer. It reads the address when
  * it is called, so that the hundreds of values of a table do not follow the address.

@@ -15,12 +15,10 @@ import {
   formatMoment,
   NO_VALUE,
 } from "../../look/words.ts";
-import { filterEvents, KIND_WORDS, toFilterParams } from "../../state/filters.ts";
+import { filterAction, KIND_WORDS, toFilterParams } from "../../state/filters.ts";
 import { useSpan } from "../../state/span.ts";
 import { useUrlState } from "../../state/url-state.ts";
 import { zoneTitle } from "../../state/zones.ts";
-
-const ACTION_VALUE = { blocked: "block", challenged: "challenge", logged: "log" } as const;
 
 /** The events that match over the span. Always there: the span is narrowed on it. */
 export function HistogramPanel({ scope }: { readonly scope: EventScope }) {
@@ -77,10 +75,7 @@ export function HistogramPanel({ scope }: { readonly scope: EventScope }) {
               label={`${formatCount(found.total)} events over ${length}, by action`}
               onBrush={span.narrow}
               onWiden={span.widen}
-              onPick={(id, kind) => {
-                const value = ACTION_VALUE[id as keyof typeof ACTION_VALUE];
-                if (value !== undefined) filterEvents("action", value, kind);
-              }}
+              onPick={filterAction}
               incomplete={incomplete}
             />
           </>

@@ -7,12 +7,11 @@ import { TimeSeries } from "../../components/lazy-time-series.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Empty, Partial, QueryView } from "../../components/states.tsx";
 import { ACTION_COLOURS, ACTIONS, formatCount, formatLength } from "../../look/words.ts";
-import { filterEvents } from "../../state/filters.ts";
+import { filterAction } from "../../state/filters.ts";
 import { useSpan } from "../../state/span.ts";
 import { useZones, zoneTitle } from "../../state/zones.ts";
 
 /** The word of the platform's search for each action of the chart. */
-const ACTION_VALUE = { blocked: "block", challenged: "challenge", logged: "log" } as const;
 
 /** Events over time by action, with the alerts of the span on it. */
 export function EventChart() {
@@ -88,10 +87,7 @@ export function EventChart() {
                 label={`${formatCount(counted.total)} events over ${length}, by action; ${markers.length} alert marks`}
                 onBrush={span.narrow}
                 onWiden={span.widen}
-                onPick={(id, kind) => {
-                  const value = ACTION_VALUE[id as keyof typeof ACTION_VALUE];
-                  if (value !== undefined) filterEvents("action", value, kind);
-                }}
+                onPick={filterAction}
               />
             </>
           )

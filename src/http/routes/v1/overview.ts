@@ -2,15 +2,16 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listAlerts } from "../../../../db/alerting/alert-reports.ts";
-import { readActivity, readRuleSparklines, toSeriesKey } from "../../../../db/detection/activity.ts";
+import { readActivity, readRuleSparklines } from "../../../../db/detection/activity.ts";
 import { readNewestAdvice } from "../../../../db/detection/rule-history.ts";
 import { type RuleRow, readRules } from "../../../../db/detection/rules.ts";
 import { type RequestBudget, readBudget } from "../../../../db/service/request-budgets.ts";
 import { ruleTitle } from "../../../alerting/message/rule-title.ts";
-import { maskNullable } from "../../../archive/mask/mask-text.ts";
+import { maskNullable, maskText } from "../../../archive/mask/mask-text.ts";
 import { type BucketWidth, bucketEnd, bucketStart } from "../../../detection/bucket.ts";
 import { DAY_MS, HOUR_MS } from "../../../lib/units.ts";
 import { horizonAt, startOfHour } from "../../../model/horizon.ts";
+import { keyOf } from "../../../model/series-key.ts";
 import type { Zones } from "../../../model/zones.ts";
 import { ATTENTION_KINDS, listAttention } from "../../../operations/list-attention.ts";
 import { lookAround } from "../../../operations/look-around.ts";
@@ -255,10 +256,10 @@ async function readTopRules(
     readRuleSparklines(archive, rows, { ...span, points: SPARKLINE_POINTS }),
     readNewestAdvice(archive, rows),
   ]);
-  const advice = new Map(newest.map((given) => [toSeriesKey(given), given]));
+  const advice = new Map(newest.map((given) => [keyOf(given), given]));
   return rows.map((row) => {
     const { zoneId, ruleId, total, usual, openSpikeId } = row;
-    const given = advice.get(toSeriesKey(row));
+    const given = advice.get(keyOf(row));
     return {
       zoneId,
       ruleId,
@@ -266,12 +267,12 @@ async function readTopRules(
       total,
       perMinute: total / minutes,
       usualPerMinute: usual === null ? null : usual / minutes,
-      sparkline: lines.get(toSeriesKey(row)) ?? [],
+      sparkline: lines.get(keyOf(row)) ?? [],
       openSpikeId,
       advice:
         given === undefined
           ? null
-          : { askedAt: toIso(given.askedAt), text: isMasked ? (maskNullable(given.text) ?? "") : given.text },
+          : { askedAt: toIso(given.askedAt), text: isMasked ? maskText(given.text) : given.text },
     };
   });
 }
