@@ -19,6 +19,9 @@ import { storeEndedHours } from "./store-ended-hours.ts";
 
 /** A pass takes up no further zone that is cold, and counts no further hour, after this time. */
 const PASS_MS = 400;
+/** Groups of cold zones that are taken up at once. */
+const WARMED_AT_ONCE = 2;
+
 /**
  * Judges the source series of every zone: opens, updates and closes one spike per zone for all of them. Counts its own
  * closed hours first. A zone that fails does not stop the others, and no zone stops the detector of rules. Of two
@@ -127,13 +130,15 @@ async function detectSources(
   });
   // Counting hours is not urgent: the last pass of a tick does it.
   if (pass.isDone) await learnChanges(pass, warm);
-  for (const [index, zones] of toBatches(cold, ZONES_PER_WARMING).entries()) {
-    if (index > 0 && isOver()) {
-      pass.isDone = false;
-      break;
-    }
-    await attempt(pass, zones, (some) => warmZones(pass, some));
-  }
+  const left = toBatches(cold, ZONES_PER_WARMING);
+  const warmInTurn = async () => {
+    for (let zones = left.shift(); zones !== undefined; zones = isOver() ? undefined : left.shift())
+      await attempt(pass, zones, (some) => warmZones(pass, some));
+  };
+  // While Postgres reads the events of some zones, those of others are counted.
+  const ended = await Promise.allSettled(Array.from({ length: WARMED_AT_ONCE }, warmInTurn));
+  for (const one of ended) if (one.status === "rejected") throw one.reason;
+  if (left.length > 0) pass.isDone = false;
   const { endMinute } = tick.span;
   state.doneMinute = deps.zoneIds.every((zoneId) => kept.get(zoneId)?.next === endMinute) ? endMinute : null;
   if (pass.failure !== null && pass.changed === 0 && pass.isDone) throw pass.failure;
