@@ -16,8 +16,8 @@ import type { SearchDeps } from "./search-deps.ts";
 
 /** So many open rows are copied and written in some tens of milliseconds. */
 const OPEN_ROWS = 12_000;
-/** Four row groups of a file. */
-const FILE_ROWS = 131_072;
+/** About one row group of a file: the next part is written while one is sent. */
+const FILE_ROWS = 32_768;
 const CHUNK_BYTES = 262_144;
 
 /** The rest of an export: the events before `to`. */
