@@ -1,14 +1,19 @@
 import { type ChildProcess, fork } from "node:child_process";
+import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { request as httpRequest, type IncomingMessage } from "node:http";
 import path from "node:path";
 import { promisify } from "node:util";
 import { expect, it, onTestFinished, vi } from "vitest";
+import { planSearch } from "../../src/archive/query/plan-search.ts";
 import { createAuditExport } from "../../src/http/keys/audit-export.ts";
 import { readCsv } from "../../src/operations/backfill/read-csv.ts";
+import { exportEvents } from "../../src/operations/search/export-events.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { makeKey, startArchive } from "../http/start-archive.ts";
+import { archiveDay, openTestFolder } from "./archive-folder.ts";
 import { MANY_DAY, storeMany } from "./many-events.ts";
+import { mustRead } from "./query/world.ts";
 import { createClient, NOW, openArchive, post } from "./support.ts";
 
 const PATH = "/shield/event-logs/101/export";
@@ -116,6 +121,24 @@ it("exports every event once, newest first, over many parts", async () => {
      order by occurred_at desc, log_id desc`,
   );
   expect(lines.slice(1).map((line) => line.split(",", 2).join(","))).toEqual(rows.map(({ key }) => key));
+});
+
+it("exports an archive day that takes several parts as it is in Postgres", { timeout: 180_000 }, async () => {
+  const database = await openMany(40_000);
+  // With 400 rules, it would take half a minute to roll them up.
+  await database.pool.query("update waf_events set rule_id = '942100'");
+  const folder = await openTestFolder();
+  const plan = planSearch(mustRead(WINDOW));
+  async function exportDay(): Promise<string> {
+    const hash = createHash("sha256");
+    const options = { form: "csv", signal: new AbortController().signal } as const;
+    const deps = { archive: database, files: folder.files };
+    for await (const chunk of exportEvents(deps, 101, plan, options)) hash.update(chunk);
+    return hash.digest("hex");
+  }
+  const open = await exportDay();
+  await archiveDay(database, folder, "2026-11-18");
+  expect(await exportDay()).toBe(open);
 });
 
 it("keeps its memory while a large set leaves it", { timeout: 180_000 }, async () => {
