@@ -46,8 +46,8 @@ export function groupColumns({ groupBy }: Pick<SearchPlan, "groupBy">): string[]
  * `readGroups` reads the rows of the last one.
  *
  * Events are counted by their keys alone, because there may be as many groups as events. The events of the page's groups are
- * then read again and counted by each column of the context by itself: counting combinations of them takes twice as
- * long. Null becomes '' after the counting, because DuckDB groups a column that is read as it is twice as fast.
+ * then read again and counted by each column of the context, and by bucket, by itself: counting combinations of them takes
+ * twice as long. Null becomes '' after the counting, because DuckDB groups a column that is read as it is twice as fast.
  */
 export function groupEvents(source: EventSource, plan: SearchPlan): Piece[] {
   const { groupBy, page, pageSize, buckets, clauses } = plan;
@@ -56,6 +56,8 @@ export function groupEvents(source: EventSource, plan: SearchPlan): Piece[] {
   const asNames = keys.map((key, index) => `coalesce(${key}, '') as k${index}`).join(", ");
   const context = raw(CONTEXT.map((name) => `e.${name}`).join(", "));
   const isEventOfGroup = keys.map((key, index) => `coalesce(e.${key}, '') = p.k${index}`).join(" and ");
+  const sets = CONTEXT.map((name) => `(p.rank, e.${name})`);
+  if (buckets > 0) sets.push("(p.rank, bucket)");
   const order = raw(`total desc, ${names.map(inCodeUnits).join(", ")}`);
   const counted = raw([...new Set(keys)].join(", "));
   // Without a test, reading a column again costs less than keeping it. With one, its result is worth keeping.
@@ -69,14 +71,13 @@ export function groupEvents(source: EventSource, plan: SearchPlan): Piece[] {
         max(last_at) as last_at from nullable group by ${raw(names.join(", "))}),
       shown as (select * from groups order by ${order} limit ${pageSize} offset ${page * pageSize}),
       p as materialized (select *, row_number() over (order by ${order}) as rank from shown),
-      own as materialized (select p.rank, ${context}, grouping(${context}) as omitted, count(*) as n
-        from events e join p on ${raw(isEventOfGroup)}
-        group by grouping sets (${raw(CONTEXT.map((name) => `(p.rank, e.${name})`).join(", "))})),
+      own as materialized (select p.rank, ${context}, ${raw(bucketOf(plan))} as bucket, grouping(${context}) as omitted, count(*) as n
+        from events e join p on ${raw(isEventOfGroup)} group by grouping sets (${raw(sets.join(", "))})),
       ${raw(["asn", "country"].map(mostCommon).join(", "))},
       ${raw(["feature", "rule_id"].map(allOf).join(", "))},
       actions as (select rank, sum(n) filter (text = 'block') as blocked, sum(n) filter (text = 'challenge') as challenged,
         sum(n) filter (text = 'log') as logged from ${raw(countsOf("action"))} group by rank),
-      ${raw(buckets === 0 ? "sparklines as (select null as rank, null as filled where false)" : sparklines(plan, isEventOfGroup))}
+      sparklines as (select rank, list([bucket, n]) as filled from own where omitted = ${BUCKETED} group by rank)
       select json_array((select count(*) from groups))
       union all
       select json_array(p.rank, [${raw(names.map((name) => `p.${name}`).join(", "))}], p.total, epoch_ms(p.first_at), epoch_ms(p.last_at),
@@ -87,9 +88,12 @@ export function groupEvents(source: EventSource, plan: SearchPlan): Piece[] {
   ];
 }
 
-/** How often each value of a column is in each group of the page. `grouping` sets a bit for each column left out, the last one's is 1. */
+/** `grouping` sets a bit for each column of the context that is left out; the last one's is 1. Buckets leave out all of them. */
+const BUCKETED = 2 ** CONTEXT.length - 1;
+
+/** How often each value of a column is in each group of the page. */
 function countsOf(column: string): string {
-  const omitted = 2 ** CONTEXT.length - 1 - 2 ** (CONTEXT.length - 1 - CONTEXT.indexOf(column));
+  const omitted = BUCKETED - 2 ** (CONTEXT.length - 1 - CONTEXT.indexOf(column));
   return `(select rank, coalesce(${column}, '') as text, sum(n) as n from own where omitted = ${omitted} group by all)`;
 }
 
@@ -104,13 +108,11 @@ function allOf(column: string): string {
 }
 
 /** Bucket i covers [from + i*width, from + (i+1)*width) with width = (to - from) / buckets, in whole numbers. */
-function sparklines({ bucketsFrom, to, buckets }: SearchPlan, isOfGroup: string): string {
+function bucketOf({ bucketsFrom, to, buckets }: SearchPlan): string {
+  if (buckets === 0) return "null::bigint";
   const span = BigInt(to) - BigInt(bucketsFrom);
   const type = span * BigInt(buckets) < 2n ** 62n && BigInt(bucketsFrom) >= 0n ? "bigint" : "hugeint";
-  const bucket = `(epoch_ms(e.occurred_at)::${type} - ${BigInt(bucketsFrom)}::${type}) * ${buckets}::${type} // ${span}::${type}`;
-  return `sparklines as (select rank, list([bucket, n]) as filled from (
-    select p.rank, (${bucket})::bigint as bucket, count(*) as n from events e join p on ${isOfGroup}
-    group by p.rank, bucket) group by rank)`;
+  return `((epoch_ms(e.occurred_at)::${type} - ${BigInt(bucketsFrom)}::${type}) * ${buckets}::${type} // ${span}::${type})::bigint`;
 }
 
 type GroupRow = [
