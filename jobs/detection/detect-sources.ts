@@ -28,8 +28,7 @@ const WARMED_AT_ONCE = 2;
  * concurrent ticks one opens the spike.
  */
 export function createDetectSourcesJob(deps: DetectSourcesDeps): AnyJob {
-  const state: State = { kept: new Map(), oldHours: new Map(), erasures: null, doneMinute: null };
-  let isRunning = false;
+  let state = createState();
   return defineJob({
     name: "detect-sources",
     queue: "derive",
@@ -38,35 +37,47 @@ export function createDetectSourcesJob(deps: DetectSourcesDeps): AnyJob {
     timeoutMs: 300_000,
     async run(_payload, signal) {
       // Two ticks must not feed the same watches. The next tick judges what a skipped one has not.
-      if (isRunning) return;
+      if (state.isRunning) return;
       if (deps.sourceMode() === "off") {
         // An alert that was open when the series were switched off would stay open for ever.
         if ((await closeSources(deps.database.db, deps.clock())) > 0) await deps.afterSpikes();
         return;
       }
       if (state.doneMinute === Math.floor(deps.clock() / MINUTE_MS)) return;
-      isRunning = true;
+      const own = state;
+      own.isRunning = true;
+      // A connection that was lost without a word may never answer. The next tick begins anew.
+      const leave = () => {
+        state = createState();
+      };
+      signal.addEventListener("abort", leave, { once: true });
       try {
         const run: Run = { tried: new Set(), counted: new Map(), signal, tick: null };
         for (let isDone = false; !isDone && !signal.aborted; ) {
-          const passed = await detectSources(deps, state, run);
+          const passed = await detectSources(deps, own, run);
           if (passed.changed > 0) await deps.afterSpikes();
           isDone = passed.isDone;
         }
       } finally {
-        isRunning = false;
+        signal.removeEventListener("abort", leave);
+        own.isRunning = false;
       }
     },
   });
 }
 
 interface State {
+  isRunning: boolean;
   readonly kept: Map<number, KeptWatch>;
   readonly oldHours: OldHours;
   /** Changes with every erasure, after which no watch may know an address any more. */
   erasures: string | null;
   /** The end of the minutes that every zone was judged up to. A tick that comes before the next minute has no work. */
   doneMinute: number | null;
+}
+
+function createState(): State {
+  return { isRunning: false, kept: new Map(), oldHours: new Map(), erasures: null, doneMinute: null };
 }
 
 /** One run of the job: as many passes as it takes. */

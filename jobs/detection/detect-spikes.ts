@@ -323,9 +323,12 @@ function needsEvidence(
   return severity !== row.severity || toMs - Date.parse(row.evidence.to) >= intervalMs;
 }
 
-/** Orders new spikes first, then those without evidence, the strongest of each first. */
+/** Orders new spikes first, then those whose severity changes, then those without evidence, the strongest of each first. */
 function byUrgency(one: Assessed, other: Assessed): number {
-  const rank = ({ candidate: { row } }: Assessed) => (row === undefined ? 0 : hasEvidence(row) ? 2 : 1);
+  const rank = ({ candidate: { row }, episode: { severity } }: Assessed) => {
+    if (row === undefined) return 0;
+    return severity !== row.severity ? 1 : hasEvidence(row) ? 3 : 2;
+  };
   return rank(one) - rank(other) || other.episode.score - one.episode.score;
 }
 

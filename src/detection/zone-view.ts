@@ -33,8 +33,8 @@ export interface ZoneView {
 /**
  * Returns the view of a zone. A zone without coverage rows counts as known throughout. Otherwise an hour is known
  * once it is sealed or searched to its end, and a minute is testable once the search has passed it. If the platform
- * refuses the search, the seals decide for the history and the clock for the minutes. Late events are caught by
- * testing the newest minutes again.
+ * refuses the search, from the first or later, the seals decide for the history and the clock for the minutes. Late
+ * events are caught by testing the newest minutes again.
  */
 export function viewZone(hours: readonly ZoneHour[], nowMs: number): ZoneView {
   const isOver = (minute: number) => (minute + 1) * MINUTE_MS <= nowMs;
@@ -49,17 +49,22 @@ export function viewZone(hours: readonly ZoneHour[], nowMs: number): ZoneView {
   }
   const byHour = new Map<number, ZoneHour>();
   const known = new Set<number>();
-  let isSearched = false;
+  let newestSearched = Number.NEGATIVE_INFINITY;
+  let newestSealed = Number.NEGATIVE_INFINITY;
   let sum = 0;
   // One loop: hundreds of zones have a week of hours each.
   for (const one of hours) {
     const hour = Math.floor(one.startsAtMs / HOUR_MS);
     byHour.set(hour, one);
-    isSearched ||= one.searchedThroughMs !== null;
+    if (one.searchedThroughMs !== null) newestSearched = Math.max(newestSearched, hour);
+    if (one.state === "sealed") newestSealed = Math.max(newestSealed, hour);
     if (!isKnown(one)) continue;
     known.add(hour);
     sum += hour;
   }
+  const wasSearched = newestSearched > Number.NEGATIVE_INFINITY;
+  // An hour that was sealed without the search, after all that it has searched, shows that the platform refuses it.
+  const isSearched = wasSearched && newestSearched >= newestSealed;
   const isFetched = (minute: number) => {
     const hour = Math.floor(minute / 60);
     const through = byHour.get(hour)?.searchedThroughMs ?? 0;
@@ -69,7 +74,7 @@ export function viewZone(hours: readonly ZoneHour[], nowMs: number): ZoneView {
   return {
     // A day of history, or all that can exist.
     isReady: pending === 0 || found >= ENOUGH_HOURS,
-    canShowNewRules: !isSearched || pending <= FEW_PENDING_HOURS,
+    canShowNewRules: !wasSearched || pending <= FEW_PENDING_HOURS,
     isUnknownHour: (hour) => !known.has(hour),
     isTestable: (minute) => isOver(minute) && isFetched(minute),
     fingerprint: `${known.size}/${sum}`,

@@ -1,24 +1,27 @@
+import { untilAborted } from "../lib/until-aborted.ts";
+
+type Run<Payload> = (payload: Payload, signal: AbortSignal) => Promise<void>;
+
 /**
- * Returns a function that runs `fn` once at a time. A call during a run waits for its end. A call while another one
- * waits does nothing, because the waiting one has not read anything yet.
+ * Returns a function that runs `run` once at a time. A call during a run waits for its end. A call while another one
+ * waits does nothing, because the waiting one has not read anything yet. A run that has not ended at its deadline
+ * no longer counts: a connection that was lost without a word may never answer.
  */
-export function oneAtATime<Args extends readonly unknown[]>(
-  fn: (...args: Args) => Promise<void>,
-): (...args: Args) => Promise<void> {
+export function oneAtATime<Payload>(run: Run<Payload>): Run<Payload> {
   let running: Promise<void> | null = null;
   let isWaiting = false;
-  const end = () => {
-    running = null;
-  };
-  return async (...args) => {
+  return async (payload, signal) => {
     if (isWaiting) return;
     if (running !== null) {
       isWaiting = true;
       await running;
       isWaiting = false;
     }
-    const run = fn(...args);
-    running = run.then(end, end);
-    await run;
+    const ended = run(payload, signal);
+    const end = () => {
+      running = null;
+    };
+    running = untilAborted(ended, signal).then(end, end);
+    await ended;
   };
 }

@@ -70,7 +70,7 @@ test("two detectors, one of them started again in the middle, store what a repla
   // At the same time, and one after the other in both orders: each reads what the other has just stored.
   const orders = [
     async () => void (await Promise.all([one(), other()])),
-    async () => one().then(other),
+    async () => one().then(() => other()),
     async () => other().then(() => one()),
   ];
   let turn = 0;
@@ -287,6 +287,28 @@ test("the first event of a source is found by its IPv6 network, and by its path 
   expect(await find("rules_per_ip", "2001:db8:1:2::/64")).toBe(ATTACK + 1);
   expect(await find("ips_per_url", "/login")).toBe(ATTACK + 1);
   expect(await find("ips_per_url", "/lo%")).toBeNull();
+});
+
+test("a run that does not end holds up the next ones until its deadline only", async () => {
+  const detect = world.createSourceDetector();
+  const blocker = await database.pool.connect();
+  const waiting = async () => {
+    const { rowCount } = await blocker.query(
+      "select from pg_locks where not granted and relation = 'coverage_windows'::regclass",
+    );
+    return rowCount;
+  };
+  await blocker.query("begin; lock table coverage_windows in access exclusive mode");
+  const deadline = new AbortController();
+  const runs = [detect(deadline.signal)];
+  await expect.poll(waiting).toBe(1);
+  await detect();
+  deadline.abort();
+  runs.push(detect());
+  await expect.poll(waiting).toBe(2);
+  await blocker.query("rollback");
+  blocker.release();
+  await Promise.all(runs);
 });
 
 test("a value that holds the separator of a read moves no other value to another event", async () => {

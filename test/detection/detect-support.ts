@@ -51,7 +51,7 @@ export function createDetectWorld(database: MigratedDatabase) {
     sourceMode: () => SourceMode = () => "on",
     knownSources: () => readonly KnownSource[] = () => [],
     afterSpikes: () => unknown = () => undefined,
-  ): () => Promise<void> {
+  ): (signal?: AbortSignal) => Promise<void> {
     const deps = {
       database,
       clock: () => now,
@@ -62,7 +62,7 @@ export function createDetectWorld(database: MigratedDatabase) {
       knownSources,
     };
     const job = createDetectSourcesJob(deps);
-    return () => runJob(job);
+    return (signal) => runJob(job, signal);
   }
 
   /** Ticks as the clock shows the beginning of each minute of (from, to]. */

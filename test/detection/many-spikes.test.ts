@@ -134,3 +134,19 @@ test("readAddressesOfRules counts events without a rule under an empty one, and 
   ]);
   expect((await readAddressesOfRules(database.db, asked, 1)).map(({ length }) => length)).toEqual([1, 1, 0]);
 });
+
+test("readAddressesOfRules returns one address of a network of IPv6, so that its sender hides no other", async () => {
+  const rotated = Array.from({ length: 50 }, (_, i) => `2001:db8:0:1:${i.toString(16)}::1`);
+  const ips = [...rotated, "2001:db8::7", "198.51.100.1", "198.51.100.2"];
+  await world.keep(
+    eventsOf([ips.length], START + 5).map((event, i) => ({
+      ...event,
+      ruleId: "941100",
+      ip: ips[i] as string,
+      logId: `network ${i}`,
+    })),
+  );
+  const asked = [{ zoneId: ZONE, from: START + 5, to: START + 6, ruleId: "941100" }];
+  const [found = []] = await readAddressesOfRules(database.db, asked, 5);
+  expect(found.toSorted()).toEqual(["198.51.100.1", "198.51.100.2", "2001:db8:0:1::", "2001:db8::7"]);
+});

@@ -44,8 +44,8 @@ export function createRollUp(database: Database, options: { batch?: number } = {
   return () => runJob(createRollUpTrendsJob({ database, log: silent, ...options }));
 }
 
-export function runJob(job: AnyJob): Promise<void> {
-  return job.run({} as never, new AbortController().signal);
+export function runJob(job: AnyJob, signal = new AbortController().signal): Promise<void> {
+  return job.run({} as never, signal);
 }
 
 /** Asks until there is an answer, for as long as the test may last. */

@@ -60,7 +60,7 @@ test("a zone waits until a day of its history is in place, or all there will be"
   expect(viewZone([...gaps, searched(NOW_HOUR, NOW)], NOW).isReady).toBe(true);
 });
 
-test("a rule may look new while more than six hours of the history are missing, unless only seals tell", () => {
+test("no rule is called new while more than six hours of the history are missing, unless only seals tell", () => {
   const canShow = (missing: number) =>
     viewZone(
       zone((age) => age > missing + 1 || age === 1),
@@ -91,6 +91,19 @@ test("without the search a sealed history is enough, and the clock says what is 
   const unsealed = hours.map((hour) => ({ ...hour, state: "open" as const }));
   expect(viewZone(unsealed, NOW)).toMatchObject({ isReady: false });
   expect(viewZone(unsealed, NOW).isTestable(NOW_HOUR * 60 + 29)).toBe(false);
+});
+
+test("once the platform refuses the search, the clock says what is over as soon as an hour is sealed without it", () => {
+  const past = Array.from({ length: 72 }, (_, i) => searched(NOW_HOUR - 72 + i));
+  const minute = NOW_HOUR * 60 + 29;
+  const refusedFor = (hours: number, state: "open" | "sealed") =>
+    viewZone(
+      past.map((hour, i) => (i < 72 - hours ? hour : { ...hour, searchedThroughMs: null, state })),
+      NOW,
+    );
+  expect(refusedFor(1, "open").isTestable(minute)).toBe(false);
+  expect(refusedFor(2, "sealed").isTestable(minute)).toBe(true);
+  expect(refusedFor(24, "sealed")).toMatchObject({ isReady: true, canShowNewRules: true });
 });
 
 test("the fingerprint changes when an hour becomes known", () => {
