@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { closeSources } from "../../db/detection/spikes.ts";
+import { inLanes } from "../../src/lib/in-lanes.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 import { countSourceHours, hasHoursLeft } from "./count-source-hours.ts";
@@ -46,11 +47,11 @@ export function createDetectSourcesJob(deps: DetectSourcesDeps): AnyJob {
       if (state.doneMinute === Math.floor(deps.clock() / MINUTE_MS)) return;
       const own = state;
       own.isRunning = true;
-      // A connection that was lost without a word may never answer. The next tick begins anew.
-      const leave = () => {
+      // A connection that the network has dropped may never answer. The next tick does not wait for it.
+      const replaceState = () => {
         state = createState();
       };
-      signal.addEventListener("abort", leave, { once: true });
+      signal.addEventListener("abort", replaceState, { once: true });
       try {
         const run: Run = { tried: new Set(), counted: new Map(), signal, tick: null };
         for (let isDone = false; !isDone && !signal.aborted; ) {
@@ -59,7 +60,7 @@ export function createDetectSourcesJob(deps: DetectSourcesDeps): AnyJob {
           isDone = passed.isDone;
         }
       } finally {
-        signal.removeEventListener("abort", leave);
+        signal.removeEventListener("abort", replaceState);
         own.isRunning = false;
       }
     },
@@ -141,15 +142,11 @@ async function detectSources(
   });
   // Counting hours is not urgent: the last pass of a tick does it.
   if (pass.isDone) await learnChanges(pass, warm);
-  const left = toBatches(cold, ZONES_PER_WARMING);
-  const warmInTurn = async () => {
-    for (let zones = left.shift(); zones !== undefined; zones = isOver() ? undefined : left.shift())
-      await attempt(pass, zones, (some) => warmZones(pass, some));
-  };
   // While Postgres reads the events of some zones, those of others are counted.
-  const ended = await Promise.allSettled(Array.from({ length: WARMED_AT_ONCE }, warmInTurn));
-  for (const one of ended) if (one.status === "rejected") throw one.reason;
-  if (left.length > 0) pass.isDone = false;
+  await inLanes([...toBatches(cold, ZONES_PER_WARMING).entries()], WARMED_AT_ONCE, async ([index, zones]) => {
+    if (index >= WARMED_AT_ONCE && isOver()) pass.isDone = false;
+    else await attempt(pass, zones, (some) => warmZones(pass, some));
+  });
   const { endMinute } = tick.span;
   state.doneMinute = deps.zoneIds.every((zoneId) => kept.get(zoneId)?.next === endMinute) ? endMinute : null;
   if (pass.failure !== null && pass.changed === 0 && pass.isDone) throw pass.failure;

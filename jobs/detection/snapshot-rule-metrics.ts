@@ -8,6 +8,7 @@ import { type DailyCounts, toDailyCounts } from "../../src/detection/thresholds/
 import type { EdgeClient } from "../../src/edge/edge-client.ts";
 import { EdgeError } from "../../src/edge/edge-error.ts";
 import type { Clock } from "../../src/lib/clock.ts";
+import { inLanes } from "../../src/lib/in-lanes.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { DAY_MS } from "../../src/lib/units.ts";
 import type { SeriesKey } from "../../src/model/series-key.ts";
@@ -69,21 +70,18 @@ async function snapshot(deps: SnapshotRuleMetricsDeps, lease: HeldLease, signal:
     refused: new Set<number>(),
     isPaused: false,
   };
-  const rest = due.values();
-  const worker = async () => {
-    for (const rule of rest) {
+  try {
+    await inLanes(due, AT_ONCE, async (rule) => {
       if (run.isPaused) return;
       signal.throwIfAborted();
-      if (run.refused.has(rule.zoneId)) continue;
-      await askAbout(deps, { rule, lease, run }, signal);
-    }
-  };
-  const ended = await Promise.allSettled(Array.from({ length: AT_ONCE }, worker));
-  log.info(
-    { due: due.length, answered: run.answered.length, failed: Object.fromEntries(run.failed) },
-    "rule metrics stored",
-  );
-  for (const one of ended) if (one.status === "rejected") throw one.reason;
+      if (!run.refused.has(rule.zoneId)) await askAbout(deps, { rule, lease, run }, signal);
+    });
+  } finally {
+    log.info(
+      { due: due.length, answered: run.answered.length, failed: Object.fromEntries(run.failed) },
+      "rule metrics stored",
+    );
+  }
   await reportBeyond(deps, run.answered, nowMs);
 }
 

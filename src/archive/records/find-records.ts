@@ -1,3 +1,4 @@
+import { inLanes } from "../../lib/in-lanes.ts";
 import type { EventKey } from "../../model/event-key.ts";
 import { hashEventKey } from "../../model/log-id-hash.ts";
 import { type DaySpan, planSpans } from "../plan-spans.ts";
@@ -7,7 +8,7 @@ import type { BlockState, OpenedBlocks } from "./opened-blocks.ts";
 const HASH_BYTES = 8;
 /**
  * Blocks processed in parallel. Decompression has four threads; while one block is divided into entries others are
- * being read.
+ * being read. An opened block takes half a megabyte until its entries are copied, so there are few.
  */
 const LANES = 6;
 
@@ -46,7 +47,7 @@ async function look(store: RecordStore, opened: OpenedBlocks, keys: readonly Eve
   const read = await store.readBlocks(missing.map(({ block }) => block));
   const records = new Map<string, Buffer>();
   let wasMoved = false;
-  await inLanes(places, async ({ block, entries: wanted }) => {
+  await inLanes(places, LANES, async ({ block, entries: wanted }) => {
     const bytes = read.get(block.blockId);
     const count = block.logIdHashes.length / HASH_BYTES;
     const entries = opened.get(block) ?? (bytes && (await opened.open(block, bytes, count)));
@@ -58,15 +59,6 @@ async function look(store: RecordStore, opened: OpenedBlocks, keys: readonly Eve
     }
   });
   return { records, wasMoved };
-}
-
-/** Runs a limited number at a time, because an opened block takes half a megabyte until its entries are copied. */
-async function inLanes<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const queue = items.values();
-  const lane = async () => {
-    for (const item of queue) await work(item);
-  };
-  await Promise.all(Array.from({ length: LANES }, lane));
 }
 
 interface Place {
