@@ -229,9 +229,9 @@ export interface RuleMinutes extends ZoneMinutes {
   readonly ruleId: string;
 }
 
-/** An address. Of most networks /64 of IPv6 only one, so that a sender with many of them hides no other. */
-const SENDER = sql`case when ip like '%:%' and ip ~ '^([0-9A-Fa-f]{1,4}:){4}'
-  then substring(ip from '^(?:[0-9A-Fa-f]{1,4}:){4}') || ':' else left(ip, 300) end`;
+/** An address. Of most networks /64 of IPv6 it is always the first one, so that a sender with many of them hides no other. */
+const SENDER = sql`coalesce(
+  case when ip like '%:%' then substring(ip from '^(?:[0-9A-Fa-f]{1,4}:){4}') || ':' end, left(ip, 300))`;
 
 /**
  * Returns the different addresses of each rule's events, `limit` at most of each, in the order in which they are asked. Of a

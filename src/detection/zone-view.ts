@@ -63,7 +63,7 @@ export function viewZone(hours: readonly ZoneHour[], nowMs: number): ZoneView {
     sum += hour;
   }
   const wasSearched = newestSearched > Number.NEGATIVE_INFINITY;
-  // An hour that was sealed without the search, after all that it has searched, shows that the platform refuses it.
+  // The platform refuses the search if the newest sealed hour was not searched, and no later one.
   const isSearched = wasSearched && newestSearched >= newestSealed;
   const isFetched = (minute: number) => {
     const hour = Math.floor(minute / 60);

@@ -5,7 +5,7 @@ type Run<Payload> = (payload: Payload, signal: AbortSignal) => Promise<void>;
 /**
  * Returns a function that runs `run` once at a time. A call during a run waits for its end. A call while another one
  * waits does nothing, because the waiting one has not read anything yet. A run that has not ended at its deadline
- * no longer counts: a connection that was lost without a word may never answer.
+ * no longer counts: a connection that the network has dropped may never answer.
  */
 export function oneAtATime<Payload>(run: Run<Payload>): Run<Payload> {
   let running: Promise<void> | null = null;

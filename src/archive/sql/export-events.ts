@@ -25,7 +25,7 @@ export function exportEvents(
   plan: Pick<SearchPlan, "from" | "to" | "clauses">,
   { form, target }: { form: ExportForm; target: string },
 ): Piece[] {
-  const line = form === "csv" ? CSV_LINE : `json_array(${[AT, ...cells("")].join(", ")})`;
+  const line = form === "csv" ? CSV_LINE : `json_array(${CELLS.join(", ")})`;
   const options = `format csv, header false, quote '', escape '', delimiter '\u0001'`;
   const write = (from: Piece, order: string) =>
     duck`copy (select ${raw(line)} as line from ${from} order by ${raw(order)}) to ${raw(quote(target))} (${raw(options)})`;
@@ -48,33 +48,34 @@ export function exportEvents(
   ];
 }
 
-const AT = "epoch_ms(occurred_at)::varchar";
-
-function cells(prefix: string): string[] {
-  return EXPORT_COLUMNS.slice(1).map((column) => `coalesce(${prefix}${column}, '')`);
-}
+/** The texts of an exported event. */
+const CELLS = [
+  "epoch_ms(occurred_at)::varchar",
+  ...EXPORT_COLUMNS.slice(1).map((column) => `coalesce(${column}, '')`),
+];
 
 /** Control characters except tab, line feed and carriage return, and bidirectional controls: those of `escape-controls.ts`. */
 const CONTROL = String.raw`\x{1}-\x{8}\x{b}\x{c}\x{e}-\x{1f}\x{7f}-\x{9f}\x{61c}\x{200e}\x{200f}\x{202a}-\x{202e}\x{2066}-\x{2069}`;
-/** What a spreadsheet treats as the beginning of a formula, or skips before one: that of `csv-line.ts`. */
+/** Matches a character that begins a formula in a spreadsheet, or that a spreadsheet skips before one. As in `csv-line.ts`. */
 const FORMULA = String.raw`[=+\-@\t\r\n\x{ff1d}\x{ff0b}\x{ff0d}\x{ff20}]`;
 /** Very few texts match: only these are looked at character by character. */
 const ESCAPED = String.raw`\\u|[${CONTROL}]`;
 /** A line that matches may have a cell that needs more than quotes around a comma. */
 const UNUSUAL = String.raw`(?:^|,)${FORMULA}|["\r\n]|${ESCAPED}`;
 
-const CSV_LINE = csvLineOf([AT, ...cells("")]);
+const CSV_LINE = csvLine();
 
 /**
- * Most lines need nothing but quotes around a comma. Each cell of the others is examined, by one expression for all cells,
- * because DuckDB takes some 3 ms to prepare the expression.
+ * Most lines need nothing but quotes around a comma. Of each other line, one expression examines all cells, because DuckDB
+ * takes some 3 ms to prepare the expression.
  */
-function csvLineOf(texts: readonly string[]): string {
-  const quick = texts.map(
+function csvLine(): string {
+  const texts = CELLS.join(", ");
+  const quick = CELLS.map(
     (text) => `case when contains(${text}, ',') then '"' || ${text} || '"' else ${text} end`,
   );
-  const examined = `array_to_string(list_transform([${texts.join(", ")}], lambda cell: ${toCell("cell")}), ',')`;
-  return `case when regexp_matches(concat_ws(',', ${texts.join(", ")}), '${UNUSUAL}') then ${examined} || '\r'
+  const examined = `array_to_string(list_transform([${texts}], lambda cell: ${toCell("cell")}), ',')`;
+  return `case when regexp_matches(concat_ws(',', ${texts}), '${UNUSUAL}') then ${examined} || '\r'
     else concat(${quick.join(", ',', ")}, '\r') end`;
 }
 

@@ -59,6 +59,7 @@ export function addFilter(filters: readonly EventFilter[], added: EventFilter): 
 
 const EXPLORER = "/explorer";
 
+/** The word of the platform's search for each action of a chart. */
 const ACTION_VALUE = { blocked: "block", challenged: "challenge", logged: "log" } as const;
 
 /** Filters for the action of a series of a chart, or filters it out. The series of all other actions has no value. */

@@ -11,8 +11,6 @@ import { filterAction } from "../../state/filters.ts";
 import { useSpan } from "../../state/span.ts";
 import { useZones, zoneTitle } from "../../state/zones.ts";
 
-/** The word of the platform's search for each action of the chart. */
-
 /** Events over time by action, with the alerts of the span on it. */
 export function EventChart() {
   const { zones, only } = useZones();
