@@ -1,7 +1,9 @@
-import { and, asc, eq, gte, inArray, lt, sql } from "drizzle-orm";
+import { and, asc, eq, getTableColumns, gte, inArray, lt, sql } from "drizzle-orm";
 import type { CoveredHour } from "../../src/model/covered-hour.ts";
 import type { Queryable } from "../client.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
+
+const { evidence: _, ...COLUMNS } = getTableColumns(coverageWindows);
 
 /** Returns the recorded hours that begin in [fromMs, toMs), oldest first. An hour without a row has not begun. */
 export async function readCoveredHours(
@@ -10,7 +12,7 @@ export async function readCoveredHours(
   { fromMs, toMs }: { fromMs: number; toMs: number },
 ): Promise<CoveredHour[]> {
   const rows = await db
-    .select()
+    .select(COLUMNS)
     .from(coverageWindows)
     .where(and(eq(coverageWindows.zoneId, zoneId), beginsIn(fromMs, toMs)))
     .orderBy(asc(coverageWindows.startsAt));
@@ -25,7 +27,7 @@ export async function lockHours(
 ): Promise<CoveredHour[]> {
   const starts = hours.map((hour) => new Date(hour));
   const rows = await tx
-    .select()
+    .select(COLUMNS)
     .from(coverageWindows)
     .where(and(eq(coverageWindows.zoneId, zoneId), inArray(coverageWindows.startsAt, starts)))
     .orderBy(asc(coverageWindows.startsAt))
@@ -39,7 +41,7 @@ export async function lockHours(
  */
 export async function lockOpenHours(tx: Queryable, zoneId: number, toMs: number): Promise<CoveredHour[]> {
   const rows = await tx
-    .select()
+    .select(COLUMNS)
     .from(coverageWindows)
     .where(
       and(
@@ -111,7 +113,7 @@ function beginsIn(fromMs: number, toMs: number) {
   return and(gte(coverageWindows.startsAt, new Date(fromMs)), lt(coverageWindows.startsAt, new Date(toMs)));
 }
 
-function toCoveredHour(row: typeof coverageWindows.$inferSelect): CoveredHour {
+function toCoveredHour(row: Omit<typeof coverageWindows.$inferSelect, "evidence">): CoveredHour {
   const { startsAt, state, upstreamCount, storedCount, missingCells, surplusCells, reopenReason, looks } =
     row;
   const at = (time: Date | null) => time?.getTime() ?? null;

@@ -79,20 +79,25 @@ async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortS
   // A long run reads the newest minutes again after a whole period, so that the backfills of many zones leave requests
   // for each other.
   let freshMs = deps.freshMs;
-  let hours: readonly CoveredHour[] = [];
-  let isOutdated = true;
+  const readHours = (now: number) =>
+    readCoveredHours(database.db, zoneId, { fromMs: startOfHour(horizonAt(now)), toMs: now });
+  let hours = await readHours(clock());
+  // Whether hours were searched for the first time since they were read. Closing searches depend on what that has found.
+  let isOutdated = false;
   while (!signal.aborted) {
     const now = clock();
-    const range = { fromMs: startOfHour(horizonAt(now)), toMs: now };
-    if (isOutdated) hours = await readCoveredHours(database.db, zoneId, range);
-    // Once per run: an hour whose closing search finds something is left to the next run, however the clock moves.
-    const untried = hours.filter(({ startsAt }) => searched.get(startsAt) !== LATER && !closed.has(startsAt));
     const open = planSearch(now, [...hours, ...toSearched(searched)], { ...deps, freshMs });
     freshMs = 2 * deps.freshMs;
+    if (open === null && isOutdated) {
+      hours = await readHours(now);
+      isOutdated = false;
+    }
+    // Once per run: an hour whose closing search finds something is left to the next run, however the clock moves.
+    const untried = hours.filter(({ startsAt }) => searched.get(startsAt) !== LATER && !closed.has(startsAt));
     const span = open ?? planClosingSearch(now, untried, deps);
     if (span === null) break;
     // Most runs search the newest minutes only. An hour that a late event has reopened meanwhile waits for the next run.
-    isOutdated = span.hour !== startOfHour(now);
+    if (open !== null && span.hour !== startOfHour(now)) isOutdated = true;
     if (open === null) closed.add(span.hour);
     try {
       const { startedAt: atMs, pages, inserted, contradiction } = await searchSpan(deps, poll, span, signal);
