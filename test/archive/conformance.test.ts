@@ -71,8 +71,10 @@ it("begins again at the first page with the start token", async () => {
 });
 
 it("refuses a token of another day, another zone or another archive", async () => {
-  const { ask } = await openArchive({ historyHours: 4, parts: { zoneIds: [101, 7] } });
-  const { ask: other } = await openArchive({ historyHours: 4 });
+  // Enough events for a second page, which a token is for.
+  const busy = { historyHours: 4, eventsPerSecond: 0.3 };
+  const { ask } = await openArchive({ ...busy, parts: { zoneIds: [101, 7] } });
+  const { ask: other } = await openArchive(busy);
   const tokenOf = async (from: Ask) => {
     const page = JSON.parse((await from("/shield/event-logs/101/11-20-2026")).text) as {
       continuationToken: string;

@@ -33,7 +33,7 @@ export function createClient(baseUrl: string, accessKey: string): Ask {
 export async function openArchive(options: EmulatorOptions & { readonly parts?: Partial<RouteParts> } = {}) {
   const { parts, ...given } = options;
   const emulator = await createEmulator({
-    eventsPerSecond: 0.3,
+    eventsPerSecond: 0.1,
     historyHours: 30,
     clock: () => NOW,
     ...given,

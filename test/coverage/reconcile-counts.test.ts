@@ -5,7 +5,7 @@ import { NOW, openEmulator, oracle, type SearchBody } from "../emulator/support.
 import { type IngestTest, openChangingPlatform, openIngest, ZONE } from "../ingest/ingest-support.ts";
 import { cellsOf, countStates, hoursOf, prove, sealedIds } from "./coverage-support.ts";
 
-const SPARSE = { historyHours: 72, eventsPerSecond: 0.02, lateShare: 0 } as const;
+const SPARSE = { historyHours: 72, eventsPerSecond: 0.01, lateShare: 0 } as const;
 
 interface Grouped {
   readonly from: number;

@@ -12,7 +12,7 @@ import {
 } from "../ingest/ingest-support.ts";
 import { cellsOf, countStates, hoursOf, isSettled, prove, sealedIds } from "./coverage-support.ts";
 
-const SPARSE = { historyHours: 30, eventsPerSecond: 0.02, lateShare: 0 } as const;
+const SPARSE = { historyHours: 30, eventsPerSecond: 0.01, lateShare: 0 } as const;
 const THIS_HOUR = NOW - (NOW % HOUR_MS);
 
 /** Returns the flat searches that reach the platform. */
@@ -60,7 +60,7 @@ test.each([
 ] as const)(
   "%s: what is missing is noticed, not sealed, and repaired without a human",
   async (_what, faults, isUnseen) => {
-    const emulator = await openEmulator({ ...SPARSE, switches: { pageSize: 200 } });
+    const emulator = await openEmulator({ ...SPARSE, switches: { pageSize: 100 } });
     for (const fault of faults) emulator.addFault(fault);
     const ingest = await openIngest(emulator);
     await prove(emulator, ingest);
@@ -83,7 +83,7 @@ test.each([
 
 test("F49: events that appear while the platform is paged are there in the end, in both page orders", async () => {
   for (const order of ["oldest", "newest"] as const) {
-    const emulator = await openEmulator({ ...SPARSE, lateShare: 0.3, switches: { pageSize: 50, order } });
+    const emulator = await openEmulator({ ...SPARSE, lateShare: 0.3, switches: { pageSize: 25, order } });
     const url = await openChangingPlatform(emulator, (body) => {
       emulator.advance(2_000);
       return body;

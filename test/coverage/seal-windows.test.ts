@@ -11,7 +11,7 @@ import { NOW, openEmulator } from "../emulator/support.ts";
 import { type IngestTest, openIngest, ZONE } from "../ingest/ingest-support.ts";
 import { countStates, hoursOf, isSettled, prove, proveOverAnHour, sealedIds } from "./coverage-support.ts";
 
-const SPARSE = { historyHours: 72, eventsPerSecond: 0.02 } as const;
+const SPARSE = { historyHours: 72, eventsPerSecond: 0.01 } as const;
 
 /** Every verdict with all that must never change, oldest hour first. */
 async function decided({ database }: IngestTest) {
@@ -50,7 +50,7 @@ test("a first start seals every settled hour in two rounds; the one that had beg
     },
   ]);
   const { stored, shown } = await sealedIds(emulator, ingest);
-  expect(shown.length).toBeGreaterThan(2_000);
+  expect(shown.length).toBeGreaterThan(1_000);
   expect(stored).toEqual(shown);
 });
 

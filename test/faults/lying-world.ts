@@ -2,7 +2,7 @@ import { onTestFinished } from "vitest";
 import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
 import { type CoverageState, coverageState, TRANSITIONS } from "../../src/coverage/coverage-state.ts";
 import type { EmulatorOptions } from "../../src/emulator/emulator.ts";
-import { DAY_MS, HOUR_MS, SECOND_MS } from "../../src/lib/units.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/lib/units.ts";
 import { startOfDay } from "../../src/model/horizon.ts";
 import { type LyingPlatform, startLyingPlatform } from "../support/liar/lying-platform.ts";
 import { isConcerned } from "./concerned-jobs.ts";
@@ -12,7 +12,10 @@ import { ZONE } from "./replica.ts";
 
 type Testimony = LyingPlatform["witness"]["testimonies"] extends ReadonlyMap<string, infer One> ? One : never;
 
-const SETTLE_MS = 15 * 60_000;
+const SETTLE_MS = 15 * MINUTE_MS;
+/** Time after the end of the lies: enough for two looks at an hour without events, and for every repair. */
+export const CALM_MS = 3 * HOUR_MS;
+export const ROUND_MS = 16 * MINUTE_MS;
 
 export interface LyingWorld extends FaultyWorld {
   readonly liar: LyingPlatform;
@@ -26,8 +29,11 @@ export interface LyingWorld extends FaultyWorld {
   readonly hours: () => Promise<LyingHour[]>;
   /** Returns stored events of sealed hours that lack dimensions which only the search shows. */
   readonly findUnresolvedSeals: () => Promise<string[]>;
-  /** Returns what is wrong long enough after the end of the lies, except in hours that expired too soon. */
-  readonly findUnrepaired: (endedAt: number) => Promise<string[]>;
+  /**
+   * Ends the lies and runs rounds until every hour that a lie could reach is repaired, for at most `CALM_MS`. Returns
+   * what is still wrong then, except in hours that expired too soon.
+   */
+  readonly endLies: () => Promise<string[]>;
 }
 
 interface LyingHour {
@@ -41,7 +47,7 @@ interface LyingHour {
 
 /** Opens a service whose platform can lie, and an oracle that knows what the platform has shown truthfully. */
 export async function openLyingWorld(options: EmulatorOptions = {}): Promise<LyingWorld> {
-  const world = await openFaultyWorld({ historyHours: 40, eventsPerSecond: 0.01, lateShare: 0, ...options });
+  const world = await openFaultyWorld({ historyHours: 16, eventsPerSecond: 0.012, lateShare: 0, ...options });
   const { emulator, database } = world;
   const liar = await startLyingPlatform({ url: emulator.url, now: () => emulator.now(), isWitnessed: true });
   onTestFinished(() => liar.close());
@@ -130,6 +136,26 @@ export async function openLyingWorld(options: EmulatorOptions = {}): Promise<Lyi
     emulator.advance(Math.max(0, endsAt - emulator.now()));
   }
 
+  /** Returns what is wrong in the hours that have settled. */
+  async function findUnrepaired(endedAt: number): Promise<string[]> {
+    const now = emulator.now();
+    const keptFrom = endedAt - 68 * HOUR_MS;
+    const isJudged = (hour: number) => hour >= keptFrom && isSettled(hour, now);
+    const unsealed = (await readHours()).filter(({ at, state }) => isJudged(at) && state !== "sealed");
+    stored = await readIds(database);
+    const missing = (await readShown(emulator.url, ZONE)).filter(({ logId, timestamp }) => {
+      return !stored.has(logId) && isJudged(hourOf(timestamp));
+    });
+    const unresolved = [...stored].filter(([, event]) => !event.isResolved && isJudged(hourOf(event.at)));
+    const known = await readCoveredHours(database.db, ZONE, { fromMs: keptFrom, toMs: now });
+    const why = (at: number) => JSON.stringify(known.find(({ startsAt }) => startsAt === at)?.looks);
+    return [
+      ...unsealed.map(({ at, state, reason }) => `${iso(at)} is ${state}: ${reason ?? why(at)}`),
+      ...missing.slice(0, 5).map(({ logId, timestamp }) => `${iso(timestamp)} ${logId} is not stored`),
+      ...unresolved.slice(0, 5).map(([id, { at }]) => `${iso(at)} ${id} is not resolved`),
+    ];
+  }
+
   return {
     ...world,
     liar,
@@ -137,6 +163,16 @@ export async function openLyingWorld(options: EmulatorOptions = {}): Promise<Lyi
     hours: readHours,
     async pass(lastsMs, roundMs) {
       for (let passed = 0; passed < lastsMs; passed += roundMs) await round(roundMs);
+    },
+    async endLies() {
+      const endedAt = emulator.now();
+      liar.stop();
+      for (;;) {
+        const wrong = await findUnrepaired(endedAt);
+        const isLastHourJudged = isSettled(hourOf(endedAt), emulator.now());
+        if (emulator.now() >= endedAt + CALM_MS || (isLastHourJudged && wrong.length === 0)) return wrong;
+        await round(ROUND_MS);
+      }
     },
     async findUnresolvedSeals() {
       const sealed = new Set(
@@ -146,24 +182,6 @@ export async function openLyingWorld(options: EmulatorOptions = {}): Promise<Lyi
       return events.flatMap(([id, { at, isResolved }]) =>
         !isResolved && sealed.has(hourOf(at)) ? [id] : [],
       );
-    },
-    async findUnrepaired(endedAt) {
-      const now = emulator.now();
-      const keptFrom = endedAt - 68 * HOUR_MS;
-      const isJudged = (hour: number) => hour >= keptFrom && hour + HOUR_MS + 2 * SETTLE_MS <= now;
-      const unsealed = (await readHours()).filter(({ at, state }) => isJudged(at) && state !== "sealed");
-      stored = await readIds(database);
-      const missing = (await readShown(emulator.url, ZONE)).filter(({ logId, timestamp }) => {
-        return !stored.has(logId) && isJudged(hourOf(timestamp));
-      });
-      const unresolved = [...stored].filter(([, event]) => !event.isResolved && isJudged(hourOf(event.at)));
-      const known = await readCoveredHours(database.db, ZONE, { fromMs: keptFrom, toMs: now });
-      const why = (at: number) => JSON.stringify(known.find(({ startsAt }) => startsAt === at)?.looks);
-      return [
-        ...unsealed.map(({ at, state, reason }) => `${iso(at)} is ${state}: ${reason ?? why(at)}`),
-        ...missing.slice(0, 5).map(({ logId, timestamp }) => `${iso(timestamp)} ${logId} is not stored`),
-        ...unresolved.slice(0, 5).map(([id, { at }]) => `${iso(at)} ${id} is not resolved`),
-      ];
     },
   };
 }
@@ -188,6 +206,11 @@ async function readIds({ pool }: FaultyWorld["database"]) {
     [ZONE],
   );
   return new Map(rows.map(({ id, ...event }) => [id, event]));
+}
+
+/** Returns whether the hour has been over for so long that it must be sealed. */
+function isSettled(hour: number, now: number): boolean {
+  return hour + HOUR_MS + 2 * SETTLE_MS <= now;
 }
 
 function hourOf(at: number): number {

@@ -16,7 +16,7 @@ import {
   ZONE,
 } from "./ingest-support.ts";
 
-const HISTORY = { historyHours: 30, eventsPerSecond: 0.05 } as const;
+const HISTORY = { historyHours: 30, eventsPerSecond: 0.025 } as const;
 
 test("F41: an hour that the platform cannot search does not keep the hours behind it from being copied", async () => {
   const emulator = await openEmulator(HISTORY);
@@ -63,7 +63,7 @@ test("F41: a day that the platform cannot list does not keep today's list from b
 });
 
 test("F47: a token that the platform answers with nothing but 500s is given up after an hour, not for ever", async () => {
-  const emulator = await openEmulator({ ...HISTORY, switches: { pageSize: 200 } });
+  const emulator = await openEmulator({ ...HISTORY, switches: { pageSize: 100 } });
   const tokens = new Set<string>();
   let isRestarted = false;
   const url = await openChangingPlatform(emulator, (body, path) => {
@@ -163,7 +163,7 @@ test.each(["in the next day's list", "in both days' lists"])(
 );
 
 test("F30: ingest whose database connections are cut again and again ends with every event", async () => {
-  const emulator = await openEmulator({ ...HISTORY, switches: { pageSize: 200 } });
+  const emulator = await openEmulator({ ...HISTORY, switches: { pageSize: 100 } });
   const database = await createMigratedDatabase();
   onTestFinished(() => database.drop());
   const others = createDatabase({

@@ -1,4 +1,4 @@
-import { rmSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import pg from "pg";
 import type { TestProject } from "vitest/node";
@@ -23,7 +23,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const runFolder = createRunFolder();
   // The folder of all temporary files from here on. Workers and their processes inherit it.
   process.env["TMPDIR"] = runFolder;
-  const postgres = await openPostgres(path.join(runFolder, "postgres"));
+  const postgres = await openPostgres(runFolder);
   project.provide("postgresUrl", postgres.url);
   project.provide("migratedTemplate", await createTemplate(postgres.url));
   return async () => {
@@ -32,11 +32,18 @@ export default async function setup(project: TestProject): Promise<() => Promise
   };
 }
 
-async function openPostgres(dataDir: string) {
+async function openPostgres(runFolder: string) {
   const url = process.env["TEST_DATABASE_URL"];
   if (url !== undefined) return { url, stop: async () => undefined };
+  // Deriving a key from the password is half of the cost of a connection, and the tests open thousands. Tests of
+  // passwords start their own server.
+  const access = path.join(runFolder, "pg_hba.conf");
+  writeFileSync(access, "host all all 127.0.0.1/32 trust\n");
   const settings = ["fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=200"];
-  return startEmbeddedPostgres({ dataDir, settings });
+  return startEmbeddedPostgres({
+    dataDir: path.join(runFolder, "postgres"),
+    settings: [...settings, `hba_file=${access}`],
+  });
 }
 
 /** Migrates a template once per run, because copying it takes a tenth of the time. */

@@ -12,6 +12,8 @@ import { floodOf } from "../support/messages.ts";
 import { NOW } from "../support/receiver.ts";
 
 const RULES = 5_000;
+/** With long names, more text than any channel takes in all its messages. */
+const MANY_RULES = 1_200;
 const HOSTILE_IDS = Object.values(HOSTILE);
 
 const shown = (bodies: readonly unknown[]) => bodies.flatMap(stringsOf).join("\n").replaceAll("\\-", "-");
@@ -45,7 +47,7 @@ describe.each(Object.entries(FORMS))("%s", (kind, { render, check }) => {
   });
 
   test.each<[string, (index: number) => object]>([
-    ["a zone each", (index) => ({ zoneId: 2_147_480_000 + (index % 3_000) })],
+    ["a zone each", (index) => ({ zoneId: 2_147_480_000 + index })],
     ["long names", (index) => ({ ruleId: `${index}-${"x".repeat(3_000)}` })],
     ["wide names", (index) => ({ ruleId: `${index} ${"💥".repeat(300)}` })],
     ["names that are escaped", (index) => ({ ruleId: `${index} ${'<&_*>`"\\'.repeat(60)}` })],
@@ -54,7 +56,7 @@ describe.each(Object.entries(FORMS))("%s", (kind, { render, check }) => {
   ])("rules of %s stay within the limits, and the number of messages too", (_what, member) => {
     for (const reason of ["first", "resolved"] as const) {
       const ended = reason === "resolved" ? ({ state: "resolved", endedAt: NOW } as const) : {};
-      const bodies = render(floodOf(RULES, { reason, ...ended }, member));
+      const bodies = render(floodOf(MANY_RULES, { reason, ...ended }, member));
       for (const body of bodies) check(body);
       // Counts the requests of one group, not messages that people read.
       expect(bodies.length).toBeLessThanOrEqual(kind === "alertmanager" ? 20 : 11);
