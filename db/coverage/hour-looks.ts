@@ -27,7 +27,7 @@ export async function lockLooks(
   return new Map(rows.map(({ startsAt, looks }) => [startsAt.getTime(), looks]));
 }
 
-/** Stores looks that `lockLooks` returned and the caller changed. */
+/** Stores the looks of hours whose rows are locked. */
 export async function writeLooks(
   tx: Queryable,
   zoneId: number,

@@ -1,4 +1,5 @@
 import { and, eq, gte, lt, sql } from "drizzle-orm";
+import type { HourLooks } from "../../src/model/look.ts";
 import type { Queryable } from "../client.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
 
@@ -39,15 +40,15 @@ export interface SearchAdvance {
   readonly closingSearchAt?: number | null;
 }
 
-/** Moves the hour's search cursor forward, never back. */
+/** Moves the hour's search cursor forward, never back. Returns the hour's looks, locked until the commit. */
 export async function advanceSearch(
   db: Queryable,
   zoneId: number,
   { startsAt, searchedThrough, closingSearchAt = null }: SearchAdvance,
-): Promise<void> {
+): Promise<HourLooks> {
   const closedAt = closingSearchAt === null ? null : new Date(closingSearchAt);
   const searched = { searchedThrough: new Date(searchedThrough), closingSearchAt: closedAt };
-  await db
+  const [row] = await db
     .insert(coverageWindows)
     .values({ zoneId, startsAt: new Date(startsAt), ...searched })
     .onConflictDoUpdate({
@@ -56,5 +57,7 @@ export async function advanceSearch(
         searchedThrough: sql`greatest(${coverageWindows.searchedThrough}, excluded.searched_through)`,
         closingSearchAt: sql`greatest(${coverageWindows.closingSearchAt}, excluded.closing_search_at)`,
       },
-    });
+    })
+    .returning({ looks: coverageWindows.looks });
+  return row?.looks ?? {};
 }

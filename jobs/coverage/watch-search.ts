@@ -5,10 +5,10 @@ import {
   readHourContents,
   readHourIds,
 } from "../../db/coverage/hour-contents.ts";
-import { lockLooks, writeLooks } from "../../db/coverage/hour-looks.ts";
+import { writeLooks } from "../../db/coverage/hour-looks.ts";
 import { digestIds } from "../../src/coverage/id-digest.ts";
 import { HOUR_MS } from "../../src/lib/units.ts";
-import { type LookLacks, nextLook } from "../../src/model/look.ts";
+import { type HourLooks, type LookLacks, nextLook } from "../../src/model/look.ts";
 import type { WafEvent } from "../../src/model/waf-event.ts";
 
 /** Maximum number of log ids that are recorded of events that a search lacks. */
@@ -25,7 +25,15 @@ export interface SearchWatch {
    */
   findShortfall(tx: Queryable, zoneId: number, span: { from: number; to: number }): Promise<string | null>;
   /** Stores the search as a look at its hour, with the ids of stored events that the search did not show. */
-  recordLook(tx: Queryable, zoneId: number, hour: { startsAt: number; at: number }): Promise<void>;
+  recordLook(tx: Queryable, zoneId: number, hour: LookedAtHour): Promise<void>;
+}
+
+interface LookedAtHour {
+  readonly startsAt: number;
+  /** When the search began, epoch ms. */
+  readonly at: number;
+  /** The hour's looks so far, locked in this transaction. */
+  readonly looks: HourLooks;
 }
 
 export function createSearchWatch(): SearchWatch {
@@ -49,13 +57,12 @@ export function createSearchWatch(): SearchWatch {
       if (count >= known - doubled.filter((id) => !ids.has(id)).length) return null;
       return `The search shows ${count} of ${known} events from ${toText(from)} to ${toText(to)} UTC.`;
     },
-    async recordLook(tx, zoneId, { startsAt, at }) {
+    async recordLook(tx, zoneId, { startsAt, at, looks }) {
       const ids = within(startsAt, startsAt + HOUR_MS);
       const digest = digestIds(ids);
       const stored = await readHourContents(tx, zoneId, startsAt);
       const isExact = stored.count === ids.length && stored.ids === digest;
       const lacks = isExact ? undefined : await findLacks(tx, zoneId, startsAt, shown);
-      const looks = (await lockLooks(tx, zoneId, [startsAt])).get(startsAt) ?? {};
       const seen = { at, pages, count: ids.length, ids: digest, ...(lacks === undefined ? {} : { lacks }) };
       await writeLooks(tx, zoneId, new Map([[startsAt, { ...looks, search: nextLook(looks.search, seen) }]]));
     },

@@ -84,6 +84,7 @@ async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortS
   let hours = await readHours(clock());
   // Whether hours were searched for the first time since they were read. Closing searches depend on what that has found.
   let isOutdated = false;
+  const isSuspect = await isRouteSuspect(database, zoneId, "search");
   while (!signal.aborted) {
     const now = clock();
     const open = planSearch(now, [...hours, ...toSearched(searched)], { ...deps, freshMs });
@@ -106,7 +107,7 @@ async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortS
       failuresInARow = 0;
       // If the search contradicts earlier looks, the cursor has not moved, so the next run searches the span again.
       searched.set(span.hour, contradiction === null ? to : LATER);
-      if (contradiction !== null || open === null || (await isRouteSuspect(database, zoneId, "search")))
+      if (contradiction !== null || open === null || isSuspect)
         await judgeRoute(deps, { zoneId, route: "search", atMs, contradiction });
     } catch (thrown) {
       if (signal.aborted) return;
@@ -179,8 +180,12 @@ async function searchSpan(
         shortfall = await watch.findShortfall(tx, zoneId, { from, to: Math.min(seenThrough, through) });
         if (shortfall !== null && (await isFreshlySuspect(tx, zoneId))) return;
         const closingSearchAt = isClosing && through === to ? startedAt : null;
-        await advanceSearch(tx, zoneId, { startsAt, searchedThrough: through, closingSearchAt });
-        if (closingSearchAt !== null) await watch.recordLook(tx, zoneId, { startsAt, at: startedAt });
+        const looks = await advanceSearch(tx, zoneId, {
+          startsAt,
+          searchedThrough: through,
+          closingSearchAt,
+        });
+        if (closingSearchAt !== null) await watch.recordLook(tx, zoneId, { startsAt, at: startedAt, looks });
       },
     },
     signal,
