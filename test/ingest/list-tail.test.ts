@@ -168,7 +168,7 @@ test("an event that appears in the middle of the list is found by the next full 
 });
 
 test("a pass that began at the last page is a short pass, also when another replica ends it", async () => {
-  const { emulator, ingest, asked, stop } = await openWorld({ eventsPerSecond: 0.3 });
+  const { emulator, ingest, asked, stop } = await openWorld({ eventsPerSecond: 0.3, historyHours: 1 });
   await ingest.walk();
   const looks = await readListLooks(ingest);
   emulator.advance(10 * MINUTE_MS);

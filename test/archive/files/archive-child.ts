@@ -1,18 +1,13 @@
 import path from "node:path";
 import { createDatabase } from "../../../db/client.ts";
 import { createDuckdb } from "../../../db/duckdb/duckdb.ts";
-import { createArchiveDaysJob } from "../../../jobs/archive/archive-days.ts";
-import { rewriteDay } from "../../../jobs/archive/rewrite-day.ts";
 import { createStorage } from "../../../src/app/create-storage.ts";
 import { parseConfig } from "../../../src/config/config.ts";
-import { restoreDay } from "../../../src/operations/archive/restore-day.ts";
-import { silent } from "../../ingest/ingest-support.ts";
-import { DAY, DAY_START, NOW } from "./tested-day.ts";
+import { type ArchiveWork, doArchiveWork } from "./archive-work.ts";
 
 /**
- * Archives all days, or rewrites or restores DAY of a zone, in a process of its own: node archive-child.ts <database>
- * <folder> archive|rewrite|restore <zone> [step]. At the step it kills itself, as kill -9 does. The archive is in a
- * bucket if the environment says so.
+ * Works on archive days in a process of its own, and kills itself at a step, as kill -9 does: node archive-child.ts
+ * <database> <folder> archive|rewrite|restore <zone> <step>. The archive is in a bucket if the environment says so.
  */
 const [url = "", folder = "", work = "", zone = "", step = ""] = process.argv.slice(2);
 process.once("disconnect", () => process.exit(0));
@@ -28,21 +23,5 @@ const archive = { storage: createStorage(settings, database.db), duckdb };
 const onStep = (here: string) => {
   if (here === step) process.kill(process.pid, "SIGKILL");
 };
-const zoneDay = { zoneId: Number(zone), day: DAY };
-if (work === "archive") {
-  const job = createArchiveDaysJob({
-    database,
-    archive,
-    clock: () => NOW,
-    zoneIds: null,
-    log: silent,
-    onStep,
-  });
-  await job.run({} as never, new AbortController().signal);
-} else if (work === "rewrite") {
-  const change = { replace: () => "erased", untilAt: DAY_START + 86_400_000, isErasure: true };
-  await rewriteDay({ database, archive, onStep }, zoneDay, change);
-} else await restoreDay({ database, archive, onStep }, zoneDay, () => undefined);
-await duckdb.close();
-await database.close();
-process.exit(0);
+await doArchiveWork({ database, archive, onStep }, work as ArchiveWork, Number(zone));
+process.exit(1);

@@ -1,0 +1,37 @@
+import type { Database } from "../../../db/client.ts";
+import { type ArchiveStore, createArchiveDaysJob } from "../../../jobs/archive/archive-days.ts";
+import { rewriteDay } from "../../../jobs/archive/rewrite-day.ts";
+import { restoreDay } from "../../../src/operations/archive/restore-day.ts";
+import { silent } from "../../ingest/ingest-jobs.ts";
+import { DAY, DAY_START, NOW } from "./tested-day.ts";
+
+/** What a process does with archive days: archives all days, or rewrites or restores DAY of a zone. */
+export type ArchiveWork = "archive" | "rewrite" | "restore";
+
+interface ArchiveWorkDeps {
+  readonly database: Database;
+  readonly archive: ArchiveStore;
+  readonly onStep?: (step: string) => void;
+}
+
+export async function doArchiveWork(
+  { database, archive, onStep = () => undefined }: ArchiveWorkDeps,
+  work: ArchiveWork,
+  zoneId: number,
+): Promise<void> {
+  const zoneDay = { zoneId, day: DAY };
+  if (work === "archive") {
+    const job = createArchiveDaysJob({
+      database,
+      archive,
+      clock: () => NOW,
+      zoneIds: null,
+      log: silent,
+      onStep,
+    });
+    await job.run({} as never, new AbortController().signal);
+  } else if (work === "rewrite") {
+    const change = { replace: () => "erased", untilAt: DAY_START + 86_400_000, isErasure: true };
+    await rewriteDay({ database, archive, onStep }, zoneDay, change);
+  } else await restoreDay({ database, archive, onStep }, zoneDay, () => undefined);
+}
