@@ -3,6 +3,7 @@ import type { CoveredHour } from "../../src/model/covered-hour.ts";
 import type { Queryable } from "../client.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
 
+/** No caller needs the evidence of the seals, which is the longest column. */
 const { evidence: _, ...COLUMNS } = getTableColumns(coverageWindows);
 
 /** Returns the recorded hours that begin in [fromMs, toMs), oldest first. An hour without a row has not begun. */

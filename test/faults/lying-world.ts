@@ -136,11 +136,11 @@ export async function openLyingWorld(options: EmulatorOptions = {}): Promise<Lyi
     emulator.advance(Math.max(0, endsAt - emulator.now()));
   }
 
-  /** Returns what is wrong in the hours that have settled. */
+  /** Returns what is wrong in the hours that must be sealed. */
   async function findUnrepaired(endedAt: number): Promise<string[]> {
     const now = emulator.now();
     const keptFrom = endedAt - 68 * HOUR_MS;
-    const isJudged = (hour: number) => hour >= keptFrom && isSettled(hour, now);
+    const isJudged = (hour: number) => hour >= keptFrom && mustBeSealed(hour, now);
     const unsealed = (await readHours()).filter(({ at, state }) => isJudged(at) && state !== "sealed");
     stored = await readIds(database);
     const missing = (await readShown(emulator.url, ZONE)).filter(({ logId, timestamp }) => {
@@ -167,10 +167,10 @@ export async function openLyingWorld(options: EmulatorOptions = {}): Promise<Lyi
     async endLies() {
       const endedAt = emulator.now();
       liar.stop();
+      while (!mustBeSealed(hourOf(endedAt), emulator.now())) await round(ROUND_MS);
       for (;;) {
         const wrong = await findUnrepaired(endedAt);
-        const isLastHourJudged = isSettled(hourOf(endedAt), emulator.now());
-        if (emulator.now() >= endedAt + CALM_MS || (isLastHourJudged && wrong.length === 0)) return wrong;
+        if (wrong.length === 0 || emulator.now() >= endedAt + CALM_MS) return wrong;
         await round(ROUND_MS);
       }
     },
@@ -209,7 +209,7 @@ async function readIds({ pool }: FaultyWorld["database"]) {
 }
 
 /** Returns whether the hour has been over for so long that it must be sealed. */
-function isSettled(hour: number, now: number): boolean {
+function mustBeSealed(hour: number, now: number): boolean {
   return hour + HOUR_MS + 2 * SETTLE_MS <= now;
 }
 

@@ -24,4 +24,5 @@ const onStep = (here: string) => {
   if (here === step) process.kill(process.pid, "SIGKILL");
 };
 await doArchiveWork({ database, archive, onStep }, work as ArchiveWork, Number(zone));
+// The work has ended without reaching the step.
 process.exit(1);
