@@ -1,24 +1,26 @@
 import { clampTime, MINUTE_MS } from "./units.ts";
 
-const number = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
-const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
-
-const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
-
 /** Formats a number with at most one decimal: 9.4, 1,204. */
-export function formatDecimal(value: number): string {
-  return number.format(value);
+export const formatDecimal = createFormat({ maximumFractionDigits: 1 });
+/** Formats a number without decimals: 9, 1,204. */
+export const formatWhole = createFormat({ maximumFractionDigits: 0 });
+const formatCompact = createFormat({ notation: "compact", maximumFractionDigits: 1 });
+
+/** Made on first use: the first one takes 10 ms, and most commands show no number. */
+function createFormat(options: Intl.NumberFormatOptions): (value: number) => string {
+  let format: Intl.NumberFormat | undefined;
+  return (value) => (format ??= new Intl.NumberFormat("en-US", options)).format(value);
 }
 
 /** Formats a number with one decimal below ten and at most nine characters: 3.4, 68, 1,204, 12.3M. */
 export function formatNumber(value: number): string {
   if (value >= 1e15) return value.toExponential(1);
-  if (value >= 1e7) return compact.format(value);
-  return value < 10 ? number.format(value) : whole.format(value);
+  if (value >= 1e7) return formatCompact(value);
+  return value < 10 ? formatDecimal(value) : formatWhole(value);
 }
 
 export function formatShare(share: number): string {
-  return `${whole.format(share * 100)} %`;
+  return `${formatWhole(share * 100)} %`;
 }
 
 /** Formats a time as ISO 8601 in UTC with a year of four digits. A time outside 1970 to 9999 becomes the nearer end. */

@@ -1,15 +1,15 @@
+import { formatWhole } from "../../lib/format.ts";
 import { showTime } from "../../lib/show-time.ts";
 import { MINUTE_MS } from "../../lib/units.ts";
 import type { GrownValue, StoredSources } from "../../model/stored-sources.ts";
 
 type Finding = StoredSources["findings"][number];
 
-const number = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 /** The texts of a request are cut: a line has to fit a phone. */
 const MAX_KEY_CHARS = 80;
 
-const round = (value: number) => number.format(value);
-const many = (count: number, one: string, more: string) => `${round(count)} ${count === 1 ? one : more}`;
+const many = (count: number, one: string, more: string) =>
+  `${formatWhole(count)} ${count === 1 ? one : more}`;
 
 /** The texts of a channel about a zone's sources. Hostile text of requests, cut. */
 export interface SourceText {
@@ -42,7 +42,9 @@ export function describeSources({
       `${many(events, "event", "events")} of this source in ${first.windowMinutes} min${describeRules(rules)}`,
     );
   if (first.usualMembers > 0)
-    details.push(`${round(first.usualMembers)} of them are usual for ${cut(first.key)} and are not counted`);
+    details.push(
+      `${formatWhole(first.usualMembers)} of them are usual for ${cut(first.key)} and are not counted`,
+    );
   if (firstSeen != null)
     details.push(`first seen in the last 24 hours: ${showTime(firstSeen * MINUTE_MS)} UTC`);
   const [most, ...more] = grown;
@@ -69,7 +71,7 @@ function titleOf({ kind }: Finding): string {
 
 function describeFinding({ kind, key, members, windowMinutes, usual, threshold }: Finding): string {
   const within = `in ${windowMinutes} min`;
-  const compared = `usually at most ${round(usual)} at this hour, the threshold is ${round(Math.ceil(threshold))}`;
+  const compared = `usually at most ${formatWhole(usual)} at this hour, the threshold is ${formatWhole(Math.ceil(threshold))}`;
   const name = cut(key);
   switch (kind) {
     case "rules_per_ip":
@@ -104,7 +106,7 @@ const DIMENSIONS: Readonly<Record<GrownValue["dimension"], string>> = {
 };
 
 function describeGrown({ dimension, value, now, before }: GrownValue): string {
-  return `${DIMENSIONS[dimension]} ${cut(value)} (${round(before)} to ${round(now)} events)`;
+  return `${DIMENSIONS[dimension]} ${cut(value)} (${formatWhole(before)} to ${formatWhole(now)} events)`;
 }
 
 function cut(text: string): string {

@@ -1,3 +1,4 @@
+import { formatWhole } from "../../lib/format.ts";
 import { classifyAction } from "../../model/action-class.ts";
 import { type AlertMessage, alertMessage } from "../../model/alert-message.ts";
 import { episodeKeyOf } from "../../model/dedupe-key.ts";
@@ -10,7 +11,6 @@ import { LONGWATCH } from "./silence-command.ts";
 
 const NAMED = 3;
 const TOP = 5;
-const number = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
 export interface GroupFacts {
   readonly alertId: number;
@@ -119,11 +119,11 @@ function describeGroup(
     .slice(0, NAMED)
     .map(({ ruleId, windowCount, sources }) =>
       sources == null
-        ? `${ruleId} (${number.format(windowCount)})`
+        ? `${ruleId} (${formatWhole(windowCount)})`
         : describeSources(sources).title.toLowerCase(),
     );
   const rest = members.length - named.length;
-  const more = rest > 0 ? ` and ${number.format(rest)} more` : "";
+  const more = rest > 0 ? ` and ${formatWhole(rest)} more` : "";
   return `Flood: ${what} in ${where} are spiking at once: ${named.join(", ")}${more}`;
 }
 
@@ -131,7 +131,7 @@ function describeGroup(
 function nameMembers(members: readonly AlertSpike[]): string {
   const rules = members.filter(({ sources }) => sources == null).length;
   if (rules === 0) return "sources";
-  const named = `${number.format(rules)} ${rules === 1 ? "rule" : "rules"}`;
+  const named = `${formatWhole(rules)} ${rules === 1 ? "rule" : "rules"}`;
   return rules === members.length ? named : `${named} and sources`;
 }
 

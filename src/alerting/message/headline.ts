@@ -1,3 +1,4 @@
+import { formatDecimal, formatWhole } from "../../lib/format.ts";
 import { SOURCES_RULE } from "../../model/stored-sources.ts";
 import { nameZone } from "../../model/zones.ts";
 import type { AlertRecord } from "../alert-record.ts";
@@ -5,13 +6,11 @@ import { type AlertSpike, isCalm } from "../alert-spike.ts";
 import { describeSources } from "./describe-sources.ts";
 import { ruleTitle } from "./rule-title.ts";
 
-const number = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
-const small = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
 /** Below this it would be shown as a multiple of nothing. */
 const LEAST_USUAL = 0.05;
 
 function round(value: number): string {
-  return (value < 10 ? small : number).format(value);
+  return value < 10 ? formatDecimal(value) : formatWhole(value);
 }
 
 /**

@@ -48,7 +48,7 @@ function likeTest(literals: readonly string[]): LikeTest {
   const folded = literals.map(foldCase);
   const variants = new Map<string, string>();
   for (const character of new Set(folded.join(""))) {
-    for (const variant of UPPER_FORMS.get(character) ?? []) variants.set(variant, character);
+    for (const variant of upperForms().get(character) ?? []) variants.set(variant, character);
   }
   return {
     kind: "like",
@@ -78,8 +78,10 @@ function foldCharacter(character: string): string {
   return character === "\u212A" || character === "\u0130" ? character : character.toLowerCase();
 }
 
+let knownForms: ReadonlyMap<string, readonly string[]> | undefined;
+
 /** Letters beyond ASCII by their folded form. Longwatch folds them because not every locale of Postgres does. */
-const UPPER_FORMS: ReadonlyMap<string, readonly string[]> = listUpperForms();
+const upperForms = () => (knownForms ??= listUpperForms());
 
 function listUpperForms(): Map<string, string[]> {
   const forms = new Map<string, string[]>();

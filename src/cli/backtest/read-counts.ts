@@ -1,4 +1,5 @@
 import { escapeText } from "../../lib/escape-text.ts";
+import { formatWhole } from "../../lib/format.ts";
 import { BackfillError } from "../../operations/backfill/backfill-error.ts";
 import { type CsvRecord, readCsv } from "../../operations/backfill/read-csv.ts";
 
@@ -18,7 +19,9 @@ const ORDER_RULE = "the previous row of the series";
 const RULES: Record<Column, string> = {
   series: "a name that is not empty",
   timestamp: "the epoch second at which a minute starts, a multiple of 60",
-  count: `a whole number from 0 to ${MAX_COUNT.toLocaleString("en-US")}`,
+  get count() {
+    return `a whole number from 0 to ${formatWhole(MAX_COUNT)}`;
+  },
 };
 
 /** Takes one row. If the row is out of order, returns the minute that it must come after. */

@@ -166,9 +166,10 @@ export function drawEvent(
 }
 
 /** Each 16 bits as text, because an id is written for every event that is shown or counted. */
-const HALVES = Array.from({ length: 65_536 }, (_, half) => half.toString(16).padStart(4, "0"));
-const upper = (word: number) => HALVES[word >>> 16] ?? "";
-const lower = (word: number) => HALVES[word & 0xffff] ?? "";
+const halves: (string | undefined)[] = Array.from({ length: 65_536 });
+const textOf = (half: number) => (halves[half] ??= half.toString(16).padStart(4, "0"));
+const upper = (word: number) => textOf(word >>> 16);
+const lower = (word: number) => textOf(word & 0xffff);
 
 export function hexWord(word: number): string {
   return upper(word) + lower(word);
