@@ -86,7 +86,6 @@ async function surviveKills(points: Points): Promise<void> {
 
   const survivor = world.openReplica({
     platformUrl: emulator.url,
-    databaseUrl: database.url,
     onMessage: ({ alertId, transition }) => void sent.push(`${alertId} ${transition}`),
   });
   for (let round = 0; round < 4; round++) {

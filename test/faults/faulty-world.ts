@@ -6,12 +6,11 @@ import { findBreaches, findMissing, readShown } from "./invariants.ts";
 import { createReplica, type Replica, type ReplicaOptions, ZONE } from "./replica.ts";
 import { startTcpProxy, type TcpProxy } from "./tcp-proxy.ts";
 
-/** A platform, a database and the networks to both. Each can be made to fail. */
+/** A platform, the network to it, and a database. Platform and network can be made to fail. */
 export interface FaultyWorld {
   readonly emulator: Emulator;
-  /** A connection without the proxy, which the test itself uses. */
+  /** The connections that the test itself uses. */
   readonly database: MigratedDatabase;
-  readonly toPostgres: TcpProxy;
   readonly toPlatform: TcpProxy;
   openReplica(over?: Partial<ReplicaOptions>): Replica;
   /** Expires the leases of killed processes. */
@@ -30,19 +29,15 @@ export async function openFaultyWorld(options: EmulatorOptions = {}): Promise<Fa
   });
   const database = await createMigratedDatabase();
   onTestFinished(() => database.drop());
-  const toPostgres = await startTcpProxy(Number(new URL(database.url).port));
   const toPlatform = await startTcpProxy(emulator.port);
-  onTestFinished(async () => {
-    await Promise.all([toPostgres.close(), toPlatform.close()]);
-  });
+  onTestFinished(() => toPlatform.close());
   return {
     emulator,
     database,
-    toPostgres,
     toPlatform,
     openReplica(over = {}) {
       const replica = createReplica({
-        databaseUrl: toPostgres.through(database.url),
+        databaseUrl: database.url,
         platformUrl: toPlatform.through(emulator.url),
         accessKey: emulator.accessKey,
         clock: () => emulator.now(),
@@ -62,6 +57,23 @@ export async function openFaultyWorld(options: EmulatorOptions = {}): Promise<Fa
       const missing = isComplete ? await findMissing(database, ZONE, await read()) : [];
       return [...breaches, ...missing.slice(0, 5).map((event) => `I1: ${event} is missing`)];
     },
+  };
+}
+
+/** A world whose replicas reach Postgres over a network that can be made to fail. */
+export interface CutWorld extends FaultyWorld {
+  readonly toPostgres: TcpProxy;
+}
+
+/** Puts a network between the replicas that are opened from now on and Postgres. Every statement then costs twice as much. */
+export async function proxyPostgres(world: FaultyWorld): Promise<CutWorld> {
+  const { url } = world.database;
+  const toPostgres = await startTcpProxy(Number(new URL(url).port));
+  onTestFinished(() => toPostgres.close());
+  return {
+    ...world,
+    toPostgres,
+    openReplica: (over = {}) => world.openReplica({ databaseUrl: toPostgres.through(url), ...over }),
   };
 }
 

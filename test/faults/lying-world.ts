@@ -51,8 +51,7 @@ export async function openLyingWorld(options: EmulatorOptions = {}): Promise<Lyi
   const { emulator, database } = world;
   const liar = await startLyingPlatform({ url: emulator.url, now: () => emulator.now(), isWitnessed: true });
   onTestFinished(() => liar.close());
-  // No network fails here, so none of the proxies of the world is between.
-  const replica = world.openReplica({ platformUrl: liar.url, databaseUrl: database.url });
+  const replica = world.openReplica({ platformUrl: liar.url });
   let roundBeganAt = emulator.now();
 
   async function readHours(): Promise<LyingHour[]> {

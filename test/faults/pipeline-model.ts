@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import type { FaultInput } from "../../src/emulator/faults.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
-import { type FaultyWorld, openFaultyWorld } from "./faulty-world.ts";
+import { type CutWorld, openFaultyWorld, proxyPostgres } from "./faulty-world.ts";
 import { readVerdicts } from "./invariants.ts";
 import type { Replica } from "./replica.ts";
 
@@ -76,7 +76,7 @@ export const anyAction: fc.Arbitrary<Action> = fc.oneof(
 );
 
 export interface Model {
-  readonly world: FaultyWorld;
+  readonly world: CutWorld;
   readonly replicas: readonly [Replica, Replica];
   /** Performs the action. A failure of it is allowed. */
   act(action: Action): Promise<void>;
@@ -90,14 +90,16 @@ export interface Model {
 
 /** Opens two replicas with every job, on one database and one platform whose clock only the actions move. */
 export async function openModel(seed: number): Promise<Model> {
-  const world = await openFaultyWorld({
-    seed: String(seed),
-    historyHours: 3,
-    eventsPerSecond: 0.01,
-    lateShare: 0.1,
-    pageSize: 80,
-    order: seed % 2 === 0 ? "oldest" : "newest",
-  });
+  const world = await proxyPostgres(
+    await openFaultyWorld({
+      seed: String(seed),
+      historyHours: 3,
+      eventsPerSecond: 0.01,
+      lateShare: 0.1,
+      pageSize: 80,
+      order: seed % 2 === 0 ? "oldest" : "newest",
+    }),
+  );
   const sent: string[] = [];
   const onMessage = (message: { alertId: number; transition: number }) =>
     void sent.push(`${message.alertId} ${message.transition}`);

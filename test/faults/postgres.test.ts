@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { readSqlState } from "../../src/lib/sql-state.ts";
-import { openFaultyWorld, runUntilQuiet } from "./faulty-world.ts";
+import { openFaultyWorld, proxyPostgres, runUntilQuiet } from "./faulty-world.ts";
 import { findBreaches, findMissing, readShown } from "./invariants.ts";
 import { ZONE } from "./replica.ts";
 
@@ -14,7 +14,7 @@ const INGEST = ["poll-events", "walk-days", "roll-up-trends"];
 test.each(["before", "after"] as const)(
   "F31: a connection lost %s Postgres has done the COMMIT leaves every page stored and counted once",
   async (when) => {
-    const world = await openFaultyWorld();
+    const world = await proxyPostgres(await openFaultyWorld());
     const replica = world.openReplica();
     let cuts = 0;
     // Each number selects another commit: a first page's, one in the middle of a pass, a roll-up's.
@@ -36,7 +36,7 @@ test.each(["before", "after"] as const)(
 );
 
 test("F31: a commit of which nobody knows the outcome is made again by a cursor that did not move, never twice", async () => {
-  const world = await openFaultyWorld();
+  const world = await proxyPostgres(await openFaultyWorld());
   const replica = world.openReplica();
   await replica.run("poll-events");
   const { rows: counts } = await world.database.pool.query(
@@ -56,7 +56,7 @@ test("F31: a commit of which nobody knows the outcome is made again by a cursor 
 });
 
 test("F30: a connection that stalls in the middle of a page, and one that hears no answer, end in an error and cost nothing", async () => {
-  const world = await openFaultyWorld();
+  const world = await proxyPostgres(await openFaultyWorld());
   const replica = world.openReplica();
   await replica.run("poll-events");
   for (const fault of [{ isStalled: true }, { isDeaf: true }]) {
@@ -80,7 +80,7 @@ test("F30: a connection that stalls in the middle of a page, and one that hears 
 });
 
 test("F30: a slow network of small pieces changes nothing but the time", async () => {
-  const world = await openFaultyWorld({ historyHours: 1 });
+  const world = await proxyPostgres(await openFaultyWorld({ historyHours: 1 }));
   world.toPostgres.behave({ delayMs: 1, bytesPerSecond: 2_000_000 });
   world.toPlatform.behave({ delayMs: 5 });
   await runUntilQuiet(world, world.openReplica(), INGEST, 1);
@@ -88,7 +88,7 @@ test("F30: a slow network of small pieces changes nothing but the time", async (
 });
 
 test("F32: a primary that turned read-only stores nothing and loses nothing, and the next one is written to", async () => {
-  const world = await openFaultyWorld();
+  const world = await proxyPostgres(await openFaultyWorld());
   const { pool } = world.database;
   const replica = world.openReplica();
   await replica.run("poll-events");
@@ -105,7 +105,7 @@ test("F32: a primary that turned read-only stores nothing and loses nothing, and
 });
 
 test("F33: a full disk fails the page and not the process, no cursor moves past it, and everything comes once there is room", async () => {
-  const world = await openFaultyWorld();
+  const world = await proxyPostgres(await openFaultyWorld());
   const { pool } = world.database;
   await pool.query(`create function disk_full() returns trigger language plpgsql as
     $$ begin raise exception 'could not extend file' using errcode = '53100'; end $$`);
@@ -126,7 +126,7 @@ test("F33: a full disk fails the page and not the process, no cursor moves past 
 });
 
 test("F33: where Postgres has no connection to give, the jobs fail with its answer and go on when it has", async () => {
-  const world = await openFaultyWorld();
+  const world = await proxyPostgres(await openFaultyWorld());
   const { pool, url } = world.database;
   const role = `r${randomUUID().replaceAll("-", "")}`;
   const { rows } = await pool.query<{ name: string }>("select current_database() as name");
@@ -149,7 +149,7 @@ test("F33: where Postgres has no connection to give, the jobs fail with its answ
 });
 
 test("F38: a database restored from a copy taken hours ago fills itself again as far as the platform reaches", async () => {
-  const world = await openFaultyWorld();
+  const world = await proxyPostgres(await openFaultyWorld());
   const first = world.openReplica();
   await runUntilQuiet(world, first, INGEST);
   await first.close();
