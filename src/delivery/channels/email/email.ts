@@ -1,4 +1,3 @@
-import nodemailer from "nodemailer";
 import type SMTPTransport from "nodemailer/lib/smtp-transport/index.js";
 import { z } from "zod";
 import { startDeadline } from "../../../lib/deadline.ts";
@@ -95,6 +94,8 @@ function createSender(options: Options): Notifier["send"] {
         date: new Date(clock()),
         signal: deadline.signal,
       };
+      // Loaded for the first mail: most processes send none, and it is a tenth of what they would load.
+      const { default: nodemailer } = await import("nodemailer");
       // The transport is created for each mail, because it holds the password as plain text and every connection is
       // checked.
       const sending = nodemailer.createTransport(toTransport(options)).sendMail(mail);
