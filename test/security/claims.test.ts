@@ -95,7 +95,7 @@ test("S22: every direct dependency has its reason in CONTRIBUTING.md, and every 
 test("S24: nothing else in the program opens connections than what is known to", () => {
   // Imports of what can connect (types aside), and the globals that do.
   const connects =
-    /^(?:import (?!type).*|}) from "(?:undici|pg|ioredis|bullmq|nodemailer|node:(?:net|tls|http|https|http2|dgram|dns))";|(?<![.\w])fetch\(|new (?:WebSocket|EventSource)\(/m;
+    /(?:^(?:import (?!type).*|}) from |\bimport\()"(?:undici|pg|ioredis|bullmq|nodemailer|node:(?:net|tls|http|https|http2|dgram|dns))"|(?<![.\w])fetch\(|new (?:WebSocket|EventSource)\(/m;
   const known = [
     // To Postgres.
     "db/postgres/cancellable.ts",
