@@ -12,11 +12,15 @@ function createFormat(options: Intl.NumberFormatOptions): (value: number) => str
   return (value) => (format ??= new Intl.NumberFormat("en-US", options)).format(value);
 }
 
+/** Formats a number with at most one decimal below ten, else without: 3.4, 68, 1,204. */
+export function formatRounded(value: number): string {
+  return value < 10 ? formatDecimal(value) : formatWhole(value);
+}
+
 /** Formats a number with one decimal below ten and at most nine characters: 3.4, 68, 1,204, 12.3M. */
 export function formatNumber(value: number): string {
   if (value >= 1e15) return value.toExponential(1);
-  if (value >= 1e7) return formatCompact(value);
-  return value < 10 ? formatDecimal(value) : formatWhole(value);
+  return value >= 1e7 ? formatCompact(value) : formatRounded(value);
 }
 
 export function formatShare(share: number): string {

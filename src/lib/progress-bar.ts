@@ -1,3 +1,5 @@
+import { formatWhole } from "./format.ts";
+
 /** Progress of a long operation. */
 export interface Progress {
   readonly done: number;
@@ -28,7 +30,7 @@ export function drawBar(share: number): string {
 }
 
 export function count(value: number): string {
-  return Math.round(value).toLocaleString("en-US");
+  return formatWhole(value);
 }
 
 /** Returns `1 hour`, `2,000 hours`. */

@@ -105,7 +105,7 @@ test("F32: a primary that turned read-only stores nothing and loses nothing, and
 });
 
 test("F33: a full disk fails the page and not the process, no cursor moves past it, and everything comes once there is room", async () => {
-  const world = await proxyPostgres(await openFaultyWorld());
+  const world = await openFaultyWorld();
   const { pool } = world.database;
   await pool.query(`create function disk_full() returns trigger language plpgsql as
     $$ begin raise exception 'could not extend file' using errcode = '53100'; end $$`);
@@ -126,7 +126,7 @@ test("F33: a full disk fails the page and not the process, no cursor moves past 
 });
 
 test("F33: where Postgres has no connection to give, the jobs fail with its answer and go on when it has", async () => {
-  const world = await proxyPostgres(await openFaultyWorld());
+  const world = await openFaultyWorld();
   const { pool, url } = world.database;
   const role = `r${randomUUID().replaceAll("-", "")}`;
   const { rows } = await pool.query<{ name: string }>("select current_database() as name");
@@ -140,7 +140,7 @@ test("F33: where Postgres has no connection to give, the jobs fail with its answ
   // The limit does not apply to superusers, but to owners.
   await pool.query(`alter role ${role} nosuperuser connection limit 0; alter database ${rows[0]?.name} owner to ${role};
     grant longwatch to ${role}`);
-  const replica = world.openReplica({ databaseUrl: world.toPostgres.through(limited.href) });
+  const replica = world.openReplica({ databaseUrl: limited.href });
   expect(await stateOf(replica.run("poll-events"))).toBe("53300");
   await pool.query(`alter role ${role} connection limit -1`);
   await runUntilQuiet(world, replica, INGEST);
@@ -149,7 +149,7 @@ test("F33: where Postgres has no connection to give, the jobs fail with its answ
 });
 
 test("F38: a database restored from a copy taken hours ago fills itself again as far as the platform reaches", async () => {
-  const world = await proxyPostgres(await openFaultyWorld());
+  const world = await openFaultyWorld();
   const first = world.openReplica();
   await runUntilQuiet(world, first, INGEST);
   await first.close();
@@ -172,7 +172,7 @@ test("F38: a database restored from a copy taken hours ago fills itself again as
     await runUntilQuiet(world, second, INGEST);
   }
   await second.close();
-  const third = world.openReplica({ databaseUrl: world.toPostgres.through(restored.href) });
+  const third = world.openReplica({ databaseUrl: restored.href });
   await runUntilQuiet(world, third, INGEST);
   world.emulator.advance(30 * 60_000);
   await runUntilQuiet(world, third, INGEST);

@@ -1,4 +1,4 @@
-import { formatDecimal, formatWhole } from "../../lib/format.ts";
+import { formatRounded } from "../../lib/format.ts";
 import { SOURCES_RULE } from "../../model/stored-sources.ts";
 import { nameZone } from "../../model/zones.ts";
 import type { AlertRecord } from "../alert-record.ts";
@@ -9,10 +9,6 @@ import { ruleTitle } from "./rule-title.ts";
 /** Below this it would be shown as a multiple of nothing. */
 const LEAST_USUAL = 0.05;
 
-function round(value: number): string {
-  return value < 10 ? formatDecimal(value) : formatWhole(value);
-}
-
 /**
  * The one line a phone shows: what, where, how much. Without severity and transition, which every channel sets itself.
  * Holds the rule's id, which is the log's text.
@@ -22,14 +18,14 @@ export function headlineOf(spike: AlertSpike, state: AlertRecord["state"]): stri
   const { windowMinutes, windowCount, baseline, peak, companions = 0 } = spike;
   const subject = nameSeries(spike);
   if (state === "resolved")
-    return `${subject} is back to normal, peak ${round(peak)} in ${windowMinutes} min`;
-  const active = `${round(windowCount)} events in ${windowMinutes} min`;
+    return `${subject} is back to normal, peak ${formatRounded(peak)} in ${windowMinutes} min`;
+  const active = `${formatRounded(windowCount)} events in ${windowMinutes} min`;
   if (spike.kind === "new-rule") return `${subject} is newly active, ${active}`;
   const compared =
     baseline >= LEAST_USUAL
-      ? `${round(windowCount / baseline)} times the usual ${round(baseline)}`
+      ? `${formatRounded(windowCount / baseline)} times the usual ${formatRounded(baseline)}`
       : "usually none";
-  if (isCalm(spike)) return `${subject} has calmed down for now, ${active}, peak ${round(peak)}`;
+  if (isCalm(spike)) return `${subject} has calmed down for now, ${active}, peak ${formatRounded(peak)}`;
   return `${subject} is spiking, ${active}, ${compared}${describeCompany(companions)}`;
 }
 
