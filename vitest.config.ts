@@ -18,9 +18,8 @@ export default defineConfig({
     // Files share their worker's process and its modules, so that modules load once per worker and not once per file.
     // A file puts back what it changes in the process, such as its environment.
     isolate: false,
-    // One more than there are cores: tests also wait, for Postgres and for processes of their own. With two more, a run
-    // took a tenth longer.
-    maxWorkers: availableParallelism() + 1,
+    // Two more than there are cores: tests also wait, for Postgres and for processes of their own.
+    maxWorkers: availableParallelism() + 2,
     // These end what hangs and promise nothing: the machine may be busy.
     testTimeout: 240_000,
     hookTimeout: 240_000,

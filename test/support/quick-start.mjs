@@ -3,7 +3,11 @@
  * cost more than they save.
  */
 import { setFlagsFromString } from "node:v8";
+import { isMainThread } from "node:worker_threads";
 import "../../src/app/quick-imports.ts";
 
-setFlagsFromString("--no-maglev");
-setFlagsFromString("--no-opt");
+// The threads of a worker of the tests load this too, and a flag holds for the whole process.
+if (isMainThread) {
+  setFlagsFromString("--no-maglev");
+  setFlagsFromString("--no-opt");
+}
