@@ -214,9 +214,12 @@ describe.skipIf(CHROMIUM === null)(
 
     test("a page says that the service does not answer, and shows its numbers again when it does", async () => {
       const page = await open();
+      await page.clock.install();
       await page.goto("/");
       await settle(page);
       await page.route(/\/api\/v1\//, (route) => route.abort());
+      // By then the page asks again for all of its numbers.
+      await page.clock.fastForward(5 * 60_000);
       await page.getByText("The service does not answer").first().waitFor({ timeout: 60_000 });
       expect(await page.getByRole("heading", { name: "Events by action" }).isVisible()).toBe(true);
       await page.unroute(/\/api\/v1\//);

@@ -1,12 +1,24 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect } from "react";
 import { toProblem } from "../api/problem.ts";
 import { useStatus } from "../api/status.ts";
 import { Ago } from "../components/ago.tsx";
 import { ProblemBox } from "../components/states.tsx";
 
-/** Says once, above every page, that the service does not answer, and how old the numbers are. */
+/**
+ * Says once, above every page, that the service does not answer, and how old the numbers are. When the service answers
+ * again, all that failed meanwhile is read at once: its own turn may be minutes away.
+ */
 export function Unreachable() {
+  const client = useQueryClient();
   const { error, refetch, dataUpdatedAt } = useStatus();
-  if (error === null || !toProblem(error).isPassing) return null;
+  const isDown = error !== null && toProblem(error).isPassing;
+  useEffect(() => {
+    if (!isDown) return undefined;
+    return () =>
+      void client.refetchQueries({ type: "active", predicate: ({ state }) => state.status === "error" });
+  }, [client, isDown]);
+  if (!isDown) return null;
   return (
     <>
       <ProblemBox thrown={error} onRetry={() => void refetch()} />
