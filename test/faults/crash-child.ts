@@ -5,8 +5,8 @@ import { createReplica } from "./replica.ts";
 
 /**
  * Runs one replica until a named point: node crash-child.ts <database> <platform> <key> <now> <job> <point>. It runs
- * every job in pipeline order and kills itself, as kill -9 does, when the named job reaches the point. It tells its
- * parent of every message that it sends.
+ * the named job and those after it in pipeline order, and kills itself, as kill -9 does, when the named job reaches the
+ * point. It tells its parent of every message that it sends.
  * Points: before and after an "ask" of the platform, a "write" (one statement), a "commit", a "send" of a message.
  */
 const [databaseUrl = "", platformUrl = "", accessKey = "", now = "", job = "", point = ""] =
@@ -73,5 +73,6 @@ const replica = createReplica({
   },
 });
 // A job that an earlier death has left in disorder may fail. The next life runs it again.
-for (current of replica.jobNames) await replica.run(current).catch(() => undefined);
+for (current of replica.jobNames.slice(replica.jobNames.indexOf(job)))
+  await replica.run(current).catch(() => undefined);
 process.exit(0);

@@ -1,3 +1,5 @@
+import { request } from "undici";
+
 /** One row of a flat search in the emulator's form. */
 export interface SearchRow {
   readonly logId: string;
@@ -51,15 +53,15 @@ export type TruePlatform = ReturnType<typeof createTruePlatform>;
 export function createTruePlatform(baseUrl: string, accessKey: string, now: () => number) {
   async function ask(path: string, body?: unknown): Promise<unknown> {
     const headers = { accesskey: accessKey, "content-type": "application/json" };
-    const posted = body === undefined ? {} : { method: "POST", body: JSON.stringify(body) };
-    const answer = await fetch(baseUrl + path, { headers, ...posted });
-    const bytes = Buffer.from(await answer.arrayBuffer());
+    const posted = body === undefined ? {} : ({ method: "POST", body: JSON.stringify(body) } as const);
+    const answer = await request(baseUrl + path, { headers, ...posted });
+    const bytes = Buffer.from(await answer.body.arrayBuffer());
     try {
-      if (answer.status === 200) return JSON.parse(bytes.toString());
+      if (answer.statusCode === 200) return JSON.parse(bytes.toString());
     } catch {
       // A truncated body is passed on like a failure.
     }
-    throw new Unbendable(answer.status, answer.headers.get("content-type") ?? "", bytes);
+    throw new Unbendable(answer.statusCode, String(answer.headers["content-type"] ?? ""), bytes);
   }
 
   return {
