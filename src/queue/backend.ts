@@ -53,6 +53,12 @@ const JOB_OPTIONS = {
  */
 const POSTGRES_WAIT_SECONDS = 60;
 const IDLE_TIMEOUT_MS = 5 * 60_000;
+/**
+ * Longest pause within a transaction. A replica that freezes or loses its network in one keeps its locks that long. The
+ * lock of the schema, which each of its connections may get in turn, keeps every other replica from starting. Without a
+ * limit Postgres waits for hours.
+ */
+const IDLE_IN_TRANSACTION_MS = 5_000;
 
 export function createQueueBackend(options: QueueBackendOptions): QueueBackend {
   return options.redis === null
@@ -86,6 +92,7 @@ function postgresBackend(url: Secret): QueueBackend {
     application_name: "longwatch queue",
     connectionTimeoutMillis: 5_000,
     statement_timeout: 30_000,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     keepAlive: true,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     // The sweep enqueues a job again whose message a server crash has lost, so no commit has to wait for the disk.

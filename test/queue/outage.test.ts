@@ -1,3 +1,4 @@
+import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { createEnqueuer } from "../../src/queue/enqueuer.ts";
 import { createBackend } from "./support/backend.ts";
@@ -5,6 +6,8 @@ import { recorder } from "./support/recorder.ts";
 import { createStore, KINDS, openJobQueue, type Store } from "./support/store.ts";
 
 const LOOK = { timeout: 20_000 };
+/** Longer than Postgres takes to end the transactions of all connections of a replica, one after another. */
+const LONG_LOOK = { timeout: 90_000 };
 
 describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind, skipped }) => {
   let store: Store;
@@ -136,4 +139,35 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
     await expect.poll(() => runs, LOOK).toEqual([1]);
     expect(jobQueue.errors).toEqual(["worker ingest: it has stopped taking jobs, another takes its place"]);
   });
+});
+
+test("F30: a replica that vanishes in a transaction of its start keeps others from starting for seconds only", async () => {
+  const store = await createStore("postgres");
+  onTestFinished(() => store.drop());
+  const client = new pg.Client({ connectionString: store.url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  const holdsLock = async () => {
+    const { rowCount } = await client.query(
+      `select from pg_stat_activity join pg_locks using (pid) where datname = current_database()
+         and application_name = 'longwatch queue' and state = 'idle in transaction' and locktype = 'advisory'`,
+    );
+    return rowCount !== 0;
+  };
+  const vanished = openJobQueue(createBackend("postgres", store.relayedUrl), [recorder("vanished").job]);
+  vanished.startWorkers();
+  // Nothing ends its connections: its machine has lost its power.
+  for (;;) {
+    while (!(await holdsLock()));
+    store.relay.hold();
+    if (await holdsLock()) break;
+    store.relay.release();
+  }
+
+  const { job, runs } = recorder("other");
+  const other = openJobQueue(createBackend("postgres", store.url), [job]);
+  other.startWorkers();
+  await expect.poll(() => other.enqueue(job.name, { zoneId: 1 }, "other_1"), LONG_LOOK).toBe(true);
+  await expect.poll(() => runs, LOOK).toEqual([1]);
+  store.relay.release();
 });

@@ -7,7 +7,8 @@ import { createBackend } from "./support/backend.ts";
 import { recorder } from "./support/recorder.ts";
 import { createStore, KINDS, openJobQueue, type Store } from "./support/store.ts";
 
-const LOOK = { timeout: 20_000 };
+/** A worker may be paused in a transaction, which Postgres ends after seconds. */
+const LOOK = { timeout: 60_000 };
 const LOCK_MS = 300;
 const WORKER = fileURLToPath(new URL("support/worker-process.ts", import.meta.url));
 
