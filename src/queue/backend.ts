@@ -54,9 +54,9 @@ const JOB_OPTIONS = {
 const POSTGRES_WAIT_SECONDS = 60;
 const IDLE_TIMEOUT_MS = 5 * 60_000;
 /**
- * Longest pause within a transaction. A replica that freezes or loses its network in one keeps its locks that long. The
- * lock of the schema, which each of its connections may get in turn, keeps every other replica from starting. Without a
- * limit Postgres waits for hours.
+ * Longest pause within a transaction. A replica that freezes or loses its network in one keeps its locks that long.
+ * Without a limit Postgres waits for hours. The lock of the schema, without which no replica starts, may be granted to
+ * each of its connections in turn, until the statement timeout ends those that wait.
  */
 const IDLE_IN_TRANSACTION_MS = 5_000;
 
