@@ -39,6 +39,18 @@ if [ -f "$archive/archive.json" ]; then
   mkdir "$part/archive"
   (cd "$archive" && tar --exclude=./tmp -cf - .) | (cd "$part/archive" && tar -xf -)
 fi
+# A file that was replaced after the dump began may have been deleted before it was copied.
+pg_restore --data-only --table=archive_files --file="$part/files" "$part/longwatch.dump" ||
+  fail "pg_restore cannot read the dump: install the Postgres client that pg_dump belongs to"
+awk -F '\t' '
+  /^COPY / { sub(/^[^(]*\(/, ""); sub(/\).*/, ""); n = split($0, names, ", "); for (i = 1; i <= n; i++) at[names[i]] = i; next }
+  $at["retired_at"] == "\\N" && $at["uploaded_at"] == "\\N" && $at["damaged_at"] == "\\N" { print $at["path"] }
+' "$part/files" | while read -r name; do
+  [ -f "$part/archive/$name" ] || fail "the database names the file $name, which is not in $archive.
+Set LONGWATCH_ARCHIVE_DIR to the archive's folder. If it is that folder, run the backup again: the file may have just been
+replaced. If that fails too, run 'longwatch archive verify'."
+done
+rm "$part/files"
 (cd "$part" && find . -type f ! -name SHA256SUMS -exec sha256sum {} + >SHA256SUMS)
 mv "$part" "$target"
 if [ -n "$key_target" ]; then

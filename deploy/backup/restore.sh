@@ -35,5 +35,6 @@ cat <<END
 The backup is restored. Now, in this order:
   1. Put pseudonym.key back into ${LONGWATCH_KEY_DIR:-$data}, or set LONGWATCH_PSEUDONYM_KEY.
   2. Repeat the erasures since the backup: longwatch erase --ip ... --reason ...
-  3. Start the service, then compare: longwatch archive verify; longwatch verify --zone ... --from -72h --to now
+  3. Revoke the keys again that were revoked since the backup: longwatch keys list; longwatch keys revoke ...
+  4. Start the service, then compare: longwatch archive verify; longwatch verify --zone ... --from -72h --to now
 END

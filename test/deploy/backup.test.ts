@@ -1,5 +1,13 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
@@ -78,6 +86,22 @@ test.skipIf(typeof found === "string")(
       status: 1,
       text: expect.stringContaining("exists already"),
     });
+
+    const elsewhere = { ...old, LONGWATCH_ARCHIVE_DIR: data };
+    const files = readdirSync(world.folder, { recursive: true, encoding: "utf8" });
+    const file = path.join(world.folder, files.find((name) => name.endsWith(".parquet")) ?? "");
+    const aside = path.join(data, "aside");
+    const withoutArchive = run("backup.sh", [path.join(backups, "two")], elsewhere);
+    renameSync(file, aside);
+    const withoutFile = run("backup.sh", [path.join(backups, "two")], old);
+    renameSync(aside, file);
+    for (const ran of [withoutArchive, withoutFile])
+      expect(ran).toMatchObject({
+        status: 1,
+        text: expect.stringMatching(/the database names the file \S+\.parquet, which is not in/),
+      });
+    expect(existsSync(path.join(backups, "two"))).toBe(false);
+    expect(run("backup.sh", [path.join(backups, "two")], old)).toMatchObject({ status: 0 });
 
     const place = makeTemporaryFolder("restored");
     const fresh = { DATABASE_URL: await createEmpty("fresh"), LONGWATCH_DATA_DIR: place };
