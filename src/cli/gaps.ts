@@ -4,7 +4,7 @@ import { type Gap, joinGaps } from "../coverage/join-gaps.ts";
 import { toGap } from "../http/routes/v1/gaps.ts";
 import { toIso } from "../http/routes/v1/parts.ts";
 import { shortenText } from "../lib/escape-text.ts";
-import { count, many } from "../lib/progress-bar.ts";
+import { formatWhole, many } from "../lib/format.ts";
 import { showTime } from "../lib/show-time.ts";
 import { nameZone, type Zones } from "../model/zones.ts";
 import { readZones } from "../operations/read-zones.ts";
@@ -105,7 +105,7 @@ function describeGap({ from, to, hours, storedCount, upstreamCount, reasons }: G
   const counted =
     upstreamCount === null
       ? "the platform was never asked"
-      : `the platform last counted ${count(upstreamCount)}`;
+      : `the platform last counted ${formatWhole(upstreamCount)}`;
   const shown = reasons
     .slice(0, MAX_REASONS)
     .map((reason) => `    ${shortenText(reason, MAX_REASON_CHARS)}\n`);

@@ -1,3 +1,4 @@
+import { many } from "../lib/format.ts";
 import { HOUR_MS } from "../lib/units.ts";
 import type { CoveredHour } from "../model/covered-hour.ts";
 import { firstListedDay, horizonAt, startOfDay, toDay } from "../model/horizon.ts";
@@ -186,7 +187,7 @@ function explainGap(hour: JudgedHour, lacking: Lacking | null, { suspicion }: Ju
     return "No full search was made after the settle time, while the platform still had all events.";
   if (reconciledAt === null) return "The platform's counts were never read.";
   if (missingCells > 0)
-    return `The platform counted more events than Longwatch could copy, for ${missingCells} ${missingCells === 1 ? "rule" : "rules"}.`;
+    return `The platform counted more events than Longwatch could copy, for ${many(missingCells, "rule")}.`;
   if (lacking === "empty" && isTooLateForTwo(hour)) return EMPTY_ONCE;
   return `The platform forgot the events before they were proven complete: ${LACKING[lacking ?? "search"]}.`;
 }

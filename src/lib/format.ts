@@ -23,6 +23,11 @@ export function formatNumber(value: number): string {
   return value >= 1e7 ? formatCompact(value) : formatRounded(value);
 }
 
+/** Returns `1 hour`, `2,000 hours`. */
+export function many(number: number, what: string): string {
+  return `${formatWhole(number)} ${what}${number === 1 ? "" : "s"}`;
+}
+
 export function formatShare(share: number): string {
   return `${formatWhole(share * 100)} %`;
 }

@@ -16,8 +16,8 @@ const WIDTH = 20;
  */
 export function renderProgress({ done, total, rate }: Progress): string {
   const bar = drawBar(total <= 0 ? 0 : done / total);
-  const counted = `${count(done)} of ${count(Math.max(total, done))} events`;
-  const speed = `${count(rate)}/s`;
+  const counted = `${formatWhole(done)} of ${formatWhole(Math.max(total, done))} events`;
+  const speed = `${formatWhole(rate)}/s`;
   const left = remaining(total - done, rate);
   return [bar, counted, speed, ...(total > 0 && left !== "" ? [left] : [])].join("  ");
 }
@@ -27,15 +27,6 @@ export function drawBar(share: number): string {
   const shown = Math.min(share, 0.999);
   const filled = Math.floor(shown * WIDTH);
   return `${"█".repeat(filled)}${"░".repeat(WIDTH - filled)}  ${String(Math.floor(shown * 100)).padStart(3)} %`;
-}
-
-export function count(value: number): string {
-  return formatWhole(value);
-}
-
-/** Returns `1 hour`, `2,000 hours`. */
-export function many(number: number, what: string): string {
-  return `${count(number)} ${what}${number === 1 ? "" : "s"}`;
 }
 
 function remaining(left: number, rate: number): string {

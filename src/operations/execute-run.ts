@@ -3,7 +3,7 @@ import type { RequestedRun } from "../../db/service/requested-runs.ts";
 import type { ArchiveStore } from "../../jobs/archive/archive-days.ts";
 import type { ExecuteRun } from "../../jobs/service/run-requested.ts";
 import { toError, UsageError } from "../lib/errors.ts";
-import { many } from "../lib/progress-bar.ts";
+import { many } from "../lib/format.ts";
 import { toDay } from "../model/horizon.ts";
 import type { KnownSource } from "../model/known-source.ts";
 import { type VerifiedArchive, verifyArchive } from "./archive/verify-archive.ts";

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { count, createProgressLine, renderProgress } from "../../src/lib/progress-bar.ts";
+import { formatWhole } from "../../src/lib/format.ts";
+import { createProgressLine, renderProgress } from "../../src/lib/progress-bar.ts";
 
 function recorder(form: { isTTY?: boolean; columns?: number } = {}) {
   let text = "";
@@ -92,5 +93,5 @@ test("elsewhere it prints plain lines, one per period and none of short work, an
 });
 
 test("counts are grouped alike everywhere", () => {
-  expect([0, 999, 1_000, 1_234_567.6].map(count)).toEqual(["0", "999", "1,000", "1,234,568"]);
+  expect([0, 999, 1_000, 1_234_567.6].map(formatWhole)).toEqual(["0", "999", "1,000", "1,234,568"]);
 });

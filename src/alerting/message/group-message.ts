@@ -1,4 +1,4 @@
-import { formatWhole } from "../../lib/format.ts";
+import { formatWhole, many } from "../../lib/format.ts";
 import { classifyAction } from "../../model/action-class.ts";
 import { type AlertMessage, alertMessage } from "../../model/alert-message.ts";
 import { episodeKeyOf } from "../../model/dedupe-key.ts";
@@ -131,7 +131,7 @@ function describeGroup(
 function nameMembers(members: readonly AlertSpike[]): string {
   const rules = members.filter(({ sources }) => sources == null).length;
   if (rules === 0) return "sources";
-  const named = `${formatWhole(rules)} ${rules === 1 ? "rule" : "rules"}`;
+  const named = many(rules, "rule");
   return rules === members.length ? named : `${named} and sources`;
 }
 

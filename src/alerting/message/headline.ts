@@ -1,4 +1,4 @@
-import { formatRounded } from "../../lib/format.ts";
+import { formatRounded, many } from "../../lib/format.ts";
 import { SOURCES_RULE } from "../../model/stored-sources.ts";
 import { nameZone } from "../../model/zones.ts";
 import type { AlertRecord } from "../alert-record.ts";
@@ -50,5 +50,5 @@ export function nameSeries({
 
 function describeCompany(companions: number): string {
   if (companions === 0) return "";
-  return `; ${companions} other ${companions === 1 ? "rule" : "rules"} of the zone rose too`;
+  return `; ${many(companions, "other rule")} of the zone rose too`;
 }

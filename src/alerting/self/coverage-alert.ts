@@ -1,3 +1,4 @@
+import { many } from "../../lib/format.ts";
 import { HOUR_MS } from "../../lib/units.ts";
 import { digest } from "../../model/fingerprint.ts";
 import { isGraver, type Severity } from "../../model/severity.ts";
@@ -69,7 +70,7 @@ function describeGaps(zoneId: number, batches: readonly GapBatch[]): string {
   const from = Math.min(...batches.map((batch) => batch.from));
   const to = Math.max(...batches.map((batch) => batch.to));
   const span = batches.length === 0 ? "" : ` between ${toText(from)} and ${toText(to)} UTC`;
-  return `Zone ${zoneId}: ${hours} ${hours === 1 ? "hour" : "hours"}${span} can never be proven complete`;
+  return `Zone ${zoneId}: ${many(hours, "hour")}${span} can never be proven complete`;
 }
 
 function toText(at: number): string {

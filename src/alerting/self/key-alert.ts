@@ -1,3 +1,4 @@
+import { many } from "../../lib/format.ts";
 import { digest } from "../../model/fingerprint.ts";
 import type { AlertRecord } from "../alert-record.ts";
 import type { SelfChange } from "./coverage-alert.ts";
@@ -42,5 +43,5 @@ function describeHeld(held: readonly HeldBack[]): string {
   if (held.length === 0) return "No event is held back yet.";
   const events = held.reduce((sum, zone) => sum + zone.events, 0);
   const zones = held.map(({ zoneId }) => zoneId).join(", ");
-  return `Longwatch holds back ${events.toLocaleString("en-US")} ${events === 1 ? "event" : "events"} of ${held.length === 1 ? "zone" : "zones"} ${zones} until the key is present.`;
+  return `Longwatch holds back ${many(events, "event")} of ${held.length === 1 ? "zone" : "zones"} ${zones} until the key is present.`;
 }

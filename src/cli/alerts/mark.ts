@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import type { Mark } from "../../../db/alerting/marks.ts";
 import type { Config } from "../../config/config.ts";
+import { many } from "../../lib/format.ts";
 import { toLine } from "../../lib/plain-text.ts";
-import { many } from "../../lib/progress-bar.ts";
 import { type MarkResult, markAlert } from "../../operations/mark-alert.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";

@@ -11,9 +11,9 @@ import { paintColour, paintPlain } from "../../delivery/channels/terminal/termin
 import { ADVICE_HEADING } from "../../delivery/message/describe-alert.ts";
 import { sensitivityOf } from "../../detection/detection-settings.ts";
 import { toAlertDetail } from "../../http/routes/v1/to-alert-item.ts";
+import { many } from "../../lib/format.ts";
 import { OWN_COMMAND } from "../../lib/own-command.ts";
 import { toLine, toLines } from "../../lib/plain-text.ts";
-import { many } from "../../lib/progress-bar.ts";
 import { showTime } from "../../lib/show-time.ts";
 import { stripMarkdown } from "../../lib/strip-markdown.ts";
 import type { AlertMessage } from "../../model/alert-message.ts";

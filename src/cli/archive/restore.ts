@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { Config } from "../../config/config.ts";
-import { many } from "../../lib/progress-bar.ts";
+import { many } from "../../lib/format.ts";
 import { restoreDay } from "../../operations/archive/restore-day.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";

@@ -6,7 +6,7 @@ import { firstMovingDay } from "../../../jobs/archive/archive-days.ts";
 import type { Config } from "../../config/config.ts";
 import { toIso } from "../../http/routes/v1/parts.ts";
 import { formatBytes } from "../../lib/disk-space.ts";
-import { count, many } from "../../lib/progress-bar.ts";
+import { formatWhole, many } from "../../lib/format.ts";
 import { showTime } from "../../lib/show-time.ts";
 import { describeBucket } from "../../storage/describe-bucket.ts";
 import { writeOut } from "../edge/edge-io.ts";
@@ -63,9 +63,9 @@ function describeZones(zones: readonly ZoneArchive[], io: StoreIo): string {
   const rows = zones.map(
     ({ zoneId, days, firstDay, lastDay, events, eventBytes, recordBytes, checkedAt }) => [
       String(zoneId),
-      count(days),
+      formatWhole(days),
       `${firstDay} to ${lastDay}`,
-      count(events),
+      formatWhole(events),
       formatBytes(eventBytes),
       formatBytes(recordBytes),
       `${showTime(checkedAt)} UTC`,
@@ -99,6 +99,7 @@ function describeWaiting(waiting: readonly DayToArchive[]): string {
       ({ zoneId, day, waitingFor }) =>
         `  ${day}, zone ${zoneId}: ${waitingFor === null ? "next" : `waits for ${waitingFor}`}\n`,
     );
-  const more = waiting.length > MOST_WAITING ? `  and ${count(waiting.length - MOST_WAITING)} more\n` : "";
+  const more =
+    waiting.length > MOST_WAITING ? `  and ${formatWhole(waiting.length - MOST_WAITING)} more\n` : "";
   return `${many(waiting.length, "day")} not in the archive yet:\n${shown.join("")}${more}`;
 }

@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import type { Config } from "../../config/config.ts";
 import { formatBytes } from "../../lib/disk-space.ts";
 import { escapeText } from "../../lib/escape-text.ts";
-import { count, many } from "../../lib/progress-bar.ts";
+import { formatWhole, many } from "../../lib/format.ts";
 import {
   type VerifiedArchive,
   verifyArchive,
@@ -63,7 +63,8 @@ function describe({ days, files, events, bytes, problems }: VerifiedArchive): st
   const lines = problems
     .slice(0, MOST_SHOWN)
     .map(({ path, problem }) => `  ${escapeText(path)} ${escapeText(problem)}\n`);
-  const more = problems.length > MOST_SHOWN ? `  and ${count(problems.length - MOST_SHOWN)} more\n` : "";
+  const more =
+    problems.length > MOST_SHOWN ? `  and ${formatWhole(problems.length - MOST_SHOWN)} more\n` : "";
   const verdict = problems.length === 0 ? "nothing differs\n" : `${many(problems.length, "problem")}:\n`;
   return `${many(days, "day")}, ${many(files, "file")}, ${many(events, "event")}, ${formatBytes(bytes)}: ${verdict}${lines.join("")}${more}`;
 }

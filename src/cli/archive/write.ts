@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { archiveDays } from "../../../jobs/archive/archive-days.ts";
 import type { Config } from "../../config/config.ts";
 import { escapeText } from "../../lib/escape-text.ts";
-import { many } from "../../lib/progress-bar.ts";
+import { many } from "../../lib/format.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { readZone } from "../options/read-span.ts";

@@ -7,8 +7,8 @@ import { createPseudonymKeyring } from "../../app/pseudonym-keyring.ts";
 import { type Config, requireEdge } from "../../config/config.ts";
 import type { EdgeClient } from "../../edge/edge-client.ts";
 import { toIso } from "../../http/routes/v1/parts.ts";
+import { formatWhole } from "../../lib/format.ts";
 import { createLog } from "../../lib/log.ts";
-import { count } from "../../lib/progress-bar.ts";
 import { showTime } from "../../lib/show-time.ts";
 import { createBackfillProgress } from "../../operations/backfill/backfill-progress.ts";
 import { countUpstream, planBackfill } from "../../operations/backfill/plan-backfill.ts";
@@ -170,6 +170,6 @@ function toJson(
 
 function describeEnd({ wasEnded, newEvents }: RanBackfill, read: number): string {
   if (wasEnded)
-    return `This backfill is already complete, with ${count(newEvents)} new events; --restart reads the span again.\n`;
-  return `Done: ${count(read)} events read, ${count(newEvents)} new since this backfill began.\n`;
+    return `This backfill is already complete, with ${formatWhole(newEvents)} new events; --restart reads the span again.\n`;
+  return `Done: ${formatWhole(read)} events read, ${formatWhole(newEvents)} new since this backfill began.\n`;
 }

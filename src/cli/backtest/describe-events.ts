@@ -1,5 +1,5 @@
 import { shortenText } from "../../lib/escape-text.ts";
-import { count, many } from "../../lib/progress-bar.ts";
+import { formatWhole, many } from "../../lib/format.ts";
 import { showTime } from "../../lib/show-time.ts";
 import { MINUTE_MS } from "../../lib/units.ts";
 import type { EventsReport } from "./replay-events.ts";
@@ -13,10 +13,13 @@ export function describeEvents({ zones, zoneDays, rows, alerts }: EventsReport):
   const rules = alerts.filter(({ kind }) => kind === "rule");
   const paging = alerts.filter(({ severity }) => PAGING.has(severity));
   const facts: [string, string][] = [
-    ["zones", `${count(zones)}, ${zoneDays.toFixed(1)} zone-days`],
-    ["events", count(rows)],
-    ["alerts", `${count(alerts.length - rules.length)} of sources, ${count(rules.length)} of rules`],
-    ["paging", `${count(paging.length)} of severity error and above`],
+    ["zones", `${formatWhole(zones)}, ${zoneDays.toFixed(1)} zone-days`],
+    ["events", formatWhole(rows)],
+    [
+      "alerts",
+      `${formatWhole(alerts.length - rules.length)} of sources, ${formatWhole(rules.length)} of rules`,
+    ],
+    ["paging", `${formatWhole(paging.length)} of severity error and above`],
   ];
   const summary = facts.map(([name, fact]) => `${name.padEnd(10)}${fact}\n`).join("");
   if (paging.length === 0) return summary;

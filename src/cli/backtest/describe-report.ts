@@ -1,7 +1,7 @@
 import type { BacktestAlert, BacktestReport } from "../../detection/backtest/backtest.ts";
 import { FLOOR } from "../../detection/policy.ts";
 import { shortenText } from "../../lib/escape-text.ts";
-import { count, many } from "../../lib/progress-bar.ts";
+import { formatWhole, many } from "../../lib/format.ts";
 import { showTime } from "../../lib/show-time.ts";
 import { MINUTE_MS } from "../../lib/units.ts";
 
@@ -19,11 +19,11 @@ export function describeReport(report: BacktestReport, { z, floor }: Judged): st
   const span = `${showTime(report.fromMinute * MINUTE_MS)} to ${showTime(report.toMinute * MINUTE_MS)} UTC`;
   const facts: [string, string][] = [
     ["span", span],
-    ["series", `${count(series)}, ${count(seriesDays)} series-days`],
+    ["series", `${formatWhole(series)}, ${formatWhole(seriesDays)} series-days`],
     ["counts", `${many(events, "event")} in ${many(rows, "minute")}`],
     [
       "alerts",
-      `${count(alerts.length)} at z ${z}${floor === FLOOR ? "" : `, floor ${floor}`}, ${alertsPerSeriesDay.toFixed(4)} per series-day`,
+      `${formatWhole(alerts.length)} at z ${z}${floor === FLOOR ? "" : `, floor ${floor}`}, ${alertsPerSeriesDay.toFixed(4)} per series-day`,
     ],
     ["", `${bySeverity.critical} critical, ${bySeverity.error} error, ${bySeverity.warning} warning`],
     ["", `${report.newRules} for new rules`],
@@ -39,7 +39,7 @@ export function describeReport(report: BacktestReport, { z, floor }: Judged): st
 function describeAlert({ series, fromMinute, toMinute, isOpen, episode }: BacktestAlert): string {
   const lasted = `${many(toMinute - fromMinute, "minute")}${isOpen ? ", still open" : ""}`;
   const severity = episode.kind === "new-rule" ? "new rule" : episode.severity;
-  const compared = `${count(episode.peak)} in ${episode.windowMinutes} minutes against usual ${episode.usual.toFixed(1)}`;
+  const compared = `${formatWhole(episode.peak)} in ${episode.windowMinutes} minutes against usual ${episode.usual.toFixed(1)}`;
   return `${showTime(fromMinute * MINUTE_MS)}  ${severity.padEnd(8)}  ${shortenText(series, MAX_SERIES_CHARS)}  ${compared}, ${lasted}`;
 }
 

@@ -3,7 +3,8 @@ import { stat } from "node:fs/promises";
 import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import { toError, UsageError } from "../../lib/errors.ts";
-import { count, createProgressLine, drawBar } from "../../lib/progress-bar.ts";
+import { formatWhole } from "../../lib/format.ts";
+import { createProgressLine, drawBar } from "../../lib/progress-bar.ts";
 import type { StoreIo } from "../store/store-command.ts";
 
 /**
@@ -21,7 +22,7 @@ export async function readInput(
   try {
     const { size } = await stat(path);
     const file = watchChunks(createReadStream(path, { highWaterMark: 1 << 18 }), (bytes) =>
-      line.update(`${drawBar(size > 0 ? bytes / size : 0)}  ${count(rows)} rows`),
+      line.update(`${drawBar(size > 0 ? bytes / size : 0)}  ${formatWhole(rows)} rows`),
     );
     const chunks = path.endsWith(".gz") ? decompress(file) : file;
     mistakes = await read(chunks, () => {

@@ -4,8 +4,8 @@ import type { HourStatus } from "../../coverage/hour-status.ts";
 import type { Paint } from "../../delivery/channels/terminal/terminal-style.ts";
 import { toHour } from "../../http/routes/v1/coverage.ts";
 import { toIso } from "../../http/routes/v1/parts.ts";
+import { formatWhole, many } from "../../lib/format.ts";
 import { asCalled } from "../../lib/own-command.ts";
-import { count, many } from "../../lib/progress-bar.ts";
 import { showTime } from "../../lib/show-time.ts";
 import { DAY_MS } from "../../lib/units.ts";
 import { startOfDay } from "../../model/horizon.ts";
@@ -96,7 +96,7 @@ function describeCounts({ hours }: ZoneCoverage): string {
   const { sealed, searched, open, gap } = countStatuses(hours);
   const stored = hours.reduce((sum, { storedCount }) => sum + storedCount, 0);
   const gaps = gap === 1 ? "1 hour lost" : `${gap} hours lost`;
-  return `${sealed} sealed, ${searched} searched, ${open} open, ${gaps}; ${count(stored)} events`;
+  return `${sealed} sealed, ${searched} searched, ${open} open, ${gaps}; ${formatWhole(stored)} events`;
 }
 
 /** Lists the reasons why hours of the zone are not sealed, and the hours that were reopened. */

@@ -4,7 +4,7 @@ import { EdgeError } from "../../edge/edge-error.ts";
 import { createEdgeTransport } from "../../edge/transport/transport.ts";
 import { toError, UsageError } from "../../lib/errors.ts";
 import { escapeText } from "../../lib/escape-text.ts";
-import { many } from "../../lib/progress-bar.ts";
+import { many } from "../../lib/format.ts";
 import type { Secret } from "../../lib/secret.ts";
 import { describeUnknown } from "../options/describe-unknown.ts";
 import { findRemedy } from "../start/describe-platform-failure.ts";

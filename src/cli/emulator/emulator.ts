@@ -10,7 +10,7 @@ import { Switches } from "../../emulator/switches.ts";
 import { parseAttack } from "../../emulator/traffic/attack.ts";
 import { ATTACK_KINDS } from "../../emulator/traffic/attack-kinds.ts";
 import { UsageError } from "../../lib/errors.ts";
-import { many } from "../../lib/progress-bar.ts";
+import { many } from "../../lib/format.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { describeUnknown } from "../options/describe-unknown.ts";
 import { addHelp } from "../terminal/shape-help.ts";

@@ -8,7 +8,8 @@ import { createArchiveStore } from "../../app/open-archive-store.ts";
 import { createPseudonymKeyring } from "../../app/pseudonym-keyring.ts";
 import type { Config } from "../../config/config.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { count, createProgressLine, drawBar, many } from "../../lib/progress-bar.ts";
+import { formatWhole, many } from "../../lib/format.ts";
+import { createProgressLine, drawBar } from "../../lib/progress-bar.ts";
 import { showTime } from "../../lib/show-time.ts";
 import {
   type AddressToErase,
@@ -111,7 +112,7 @@ async function run(
       archive,
       onProgress: ({ events, day, days }) =>
         line.update(
-          `${drawBar(days === 0 ? 1 : day / days)}  ${count(events)} of ${count(found.events)} events`,
+          `${drawBar(days === 0 ? 1 : day / days)}  ${formatWhole(events)} of ${formatWhole(found.events)} events`,
         ),
     };
     const erased = await eraseAddress(deps, wanted, { actor, reason }, stopping.signal);
@@ -160,7 +161,7 @@ function describeOthers(counts: Omit<ErasableCounts, "events" | "maskedEvents">)
     many(notifications, "message"),
     many(advice, "recommendation"),
     many(silences, "silence"),
-    `unreadable entries: ${count(quarantined)}`,
+    `unreadable entries: ${formatWhole(quarantined)}`,
   ].join(", ");
 }
 

@@ -3,7 +3,7 @@ import type { SearchPlan } from "../../archive/query/plan-search.ts";
 import type { Config } from "../../config/config.ts";
 import { formatBytes } from "../../lib/disk-space.ts";
 import { escapeText } from "../../lib/escape-text.ts";
-import { count, many } from "../../lib/progress-bar.ts";
+import { formatWhole, many } from "../../lib/format.ts";
 import { DAY_MS } from "../../lib/units.ts";
 import { copyDays } from "../../operations/archive/copy-days.ts";
 import { describeExport } from "../../operations/search/describe-export.ts";
@@ -52,7 +52,7 @@ export async function exportDays(
         onFile: (done, all) =>
           onProgress(
             done.bytes / all.bytes,
-            `${count(done.events)} of ${many(all.events, "event")}, ${count(done.files)} of ${many(all.files, "file")}`,
+            `${formatWhole(done.events)} of ${many(all.events, "event")}, ${formatWhole(done.files)} of ${many(all.files, "file")}`,
           ),
       });
     },

@@ -1,6 +1,7 @@
 import { createEventCounter } from "../../archive/csv/count-events.ts";
 import type { SearchPlan } from "../../archive/query/plan-search.ts";
-import { drawBar, many, type ProgressLine, renderProgress } from "../../lib/progress-bar.ts";
+import { many } from "../../lib/format.ts";
+import { drawBar, type ProgressLine, renderProgress } from "../../lib/progress-bar.ts";
 import { showTime } from "../../lib/show-time.ts";
 import { countUnfiltered } from "../../operations/search/count-unfiltered.ts";
 import type { SearchDeps } from "../../operations/search/search-deps.ts";

@@ -15,7 +15,7 @@ import { createPseudonymKeyring, prepareKey, prepareSubstitute } from "../../app
 import type { Config } from "../../config/config.ts";
 import { UsageError } from "../../lib/errors.ts";
 import { escapeText } from "../../lib/escape-text.ts";
-import { many } from "../../lib/progress-bar.ts";
+import { many } from "../../lib/format.ts";
 import { showTime } from "../../lib/show-time.ts";
 import { KEPT_MS } from "../../model/horizon.ts";
 import { writeOut } from "../edge/edge-io.ts";

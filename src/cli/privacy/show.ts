@@ -3,7 +3,7 @@ import { readKeyId } from "../../../db/privacy/pseudonym-keys.ts";
 import { type OldestRows, readOldestRows } from "../../../db/privacy/retention.ts";
 import type { Config } from "../../config/config.ts";
 import type { Paint } from "../../delivery/channels/terminal/terminal-style.ts";
-import { many } from "../../lib/progress-bar.ts";
+import { many } from "../../lib/format.ts";
 import { showTime } from "../../lib/show-time.ts";
 import type { Retention } from "../../privacy/retention.ts";
 import { writeOut } from "../edge/edge-io.ts";

@@ -1,7 +1,7 @@
 import type { Paint } from "../../delivery/channels/terminal/terminal-style.ts";
 import { drawSparkline } from "../../delivery/message/draw-sparkline.ts";
 import { shortenText } from "../../lib/escape-text.ts";
-import { count } from "../../lib/progress-bar.ts";
+import { formatWhole } from "../../lib/format.ts";
 import { showTime } from "../../lib/show-time.ts";
 import { type Cell, drawTable } from "../terminal/draw-table.ts";
 import type { FoundPage } from "./read-pages.ts";
@@ -19,8 +19,8 @@ export function drawGroups(groups: Groups, groupBy: readonly string[], paint: Pa
   const hasTrend = groups.some(({ sparkline }) => sparkline !== null);
   const head = ["COUNT", "BLOCKED", ...(hasTrend ? ["TREND"] : []), "LAST SEEN", ...groupBy.map(toTitle)];
   const rows = groups.map(({ key, count: events, context, lastSeen, sparkline }): Cell[] => [
-    count(events),
-    context.blocked === 0 ? "-" : { text: count(context.blocked), style: "red" },
+    formatWhole(events),
+    context.blocked === 0 ? "-" : { text: formatWhole(context.blocked), style: "red" },
     ...(hasTrend ? [drawSparkline(sparkline ?? [], TREND_COLUMNS)] : []),
     showTime(lastSeen - (lastSeen % 60_000)),
     ...groupBy.map((name, column) =>

@@ -4,7 +4,7 @@ import { EXPORT_HEADER } from "../../archive/csv/export-lines.ts";
 import type { SearchPlan } from "../../archive/query/plan-search.ts";
 import { DIMENSIONS } from "../../archive/query/search.ts";
 import type { Config } from "../../config/config.ts";
-import { count } from "../../lib/progress-bar.ts";
+import { formatWhole } from "../../lib/format.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { addSearchOptions, readSearchFlags, type SearchFlags } from "../edge/read-search.ts";
 import { writeJoinedPages, writeJson } from "../edge/write-json.ts";
@@ -134,8 +134,8 @@ function describeShown(
   if (total === 0) return `No ${what} matches.\n`;
   const whats = total === 1 ? what : `${what}s`;
   const first = page * pageSize;
-  if (shown === 0) return `Page ${page} is behind the last page: ${count(total)} ${whats} match.\n`;
-  const span = `${count(first + 1)} to ${count(first + shown)} of ${count(total)} ${whats}`;
+  if (shown === 0) return `Page ${page} is behind the last page: ${formatWhole(total)} ${whats} match.\n`;
+  const span = `${formatWhole(first + 1)} to ${formatWhole(first + shown)} of ${formatWhole(total)} ${whats}`;
   const isMore = first + shown < total;
   return `${span}.${isMore && !isJoined ? ` --page ${page + 1} shows the next page, --limit more at once.` : ""}\n`;
 }

@@ -5,7 +5,8 @@ import type { RunningApp } from "../../app/app.ts";
 import { isBackfilled } from "../../coverage/plan-search.ts";
 import { EdgeError, type EdgeErrorCode } from "../../edge/edge-error.ts";
 import { toError } from "../../lib/errors.ts";
-import { count, type ProgressLine, renderProgress } from "../../lib/progress-bar.ts";
+import { formatWhole } from "../../lib/format.ts";
+import { type ProgressLine, renderProgress } from "../../lib/progress-bar.ts";
 import { HOUR_MS } from "../../lib/units.ts";
 import { horizonAt, startOfHour } from "../../model/horizon.ts";
 import { describePlatformFailure } from "./describe-platform-failure.ts";
@@ -143,5 +144,5 @@ function rateOf(samples: readonly { at: number; done: number }[]): number {
 }
 
 export function describeBackfill(events: number): string {
-  return `History complete: ${count(events)} events of the last 72 hours are stored.`;
+  return `History complete: ${formatWhole(events)} events of the last 72 hours are stored.`;
 }

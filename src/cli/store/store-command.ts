@@ -4,8 +4,8 @@ import { describePostgresFailure } from "../../embedded/describe-postgres-failur
 import { EmbeddedPostgresError } from "../../embedded/postgres-error.ts";
 import { toError, UsageError } from "../../lib/errors.ts";
 import { escapeText } from "../../lib/escape-text.ts";
+import { many } from "../../lib/format.ts";
 import { messageOf } from "../../lib/message-of.ts";
-import { many } from "../../lib/progress-bar.ts";
 import { type EdgeIo, OutputClosedError } from "../edge/edge-io.ts";
 import { createFlagReader, type FlagReader } from "../edge/flag-reader.ts";
 import { describeUnknown } from "../options/describe-unknown.ts";

@@ -1,9 +1,9 @@
 import type { Paint, Style } from "../../delivery/channels/terminal/terminal-style.ts";
 import { drawSparkline } from "../../delivery/message/draw-sparkline.ts";
 import type { OverviewAnswer } from "../../http/routes/v1/overview.ts";
+import { formatWhole } from "../../lib/format.ts";
 import { asCalled } from "../../lib/own-command.ts";
 import { toLine } from "../../lib/plain-text.ts";
-import { count } from "../../lib/progress-bar.ts";
 import { showTime } from "../../lib/show-time.ts";
 import { showAge } from "../terminal/ago.ts";
 import { type Cell, drawTable } from "../terminal/draw-table.ts";
@@ -60,7 +60,7 @@ function drawZones({ now, from, to, zones }: OverviewAnswer, paint: Paint): stri
     return [
       toLine(zone.name ?? String(zone.id), 14),
       showRate(perMinute),
-      count(sum(counts)),
+      formatWhole(sum(counts)),
       lagMs === null ? "-" : warn(showAge(lagMs), lagMs > LATE_MS, "yellow"),
       hoursToLoss === null ? "-" : warn(`${hoursToLoss.toFixed(1)} h`, hoursToLoss < NEAR_LOSS_HOURS, "red"),
       warn(String(firing), firing > 0, "red"),
@@ -105,11 +105,11 @@ function describeChange(now: number, usual: number | null): string {
   if (usual === null) return "-";
   if (usual === 0) return "new";
   const factor = now / usual;
-  return factor >= 10 ? `x${count(Math.round(factor))}` : `x${factor.toFixed(1)}`;
+  return factor >= 10 ? `x${formatWhole(Math.round(factor))}` : `x${factor.toFixed(1)}`;
 }
 
 function showRate(perMinute: number): string {
-  return perMinute >= 10 || perMinute === 0 ? count(Math.round(perMinute)) : perMinute.toFixed(1);
+  return perMinute >= 10 || perMinute === 0 ? formatWhole(Math.round(perMinute)) : perMinute.toFixed(1);
 }
 
 function warn(text: string, isBad: boolean, style: Style): Cell {

@@ -1,6 +1,6 @@
 import { escapeText, shortenText } from "../../lib/escape-text.ts";
+import { formatWhole, many } from "../../lib/format.ts";
 import { ownCommand } from "../../lib/own-command.ts";
-import { count, many } from "../../lib/progress-bar.ts";
 import { showTime } from "../../lib/show-time.ts";
 import { HOUR_MS } from "../../lib/units.ts";
 import { horizonAt } from "../../model/horizon.ts";
@@ -43,7 +43,7 @@ function describeCheck(check: Check): string[] {
   return [
     `  ${name.padEnd(WIDTH)}${head}`,
     ...differences.slice(0, MAX_SHOWN).map((difference) => `    ${describeDifference(check, difference)}`),
-    ...(more > 0 ? [`    and ${count(more)} more (--json shows all)`] : []),
+    ...(more > 0 ? [`    and ${formatWhole(more)} more (--json shows all)`] : []),
     ...notes.map((note) => `    ${note}`),
   ];
 }
@@ -51,7 +51,7 @@ function describeCheck(check: Check): string[] {
 function describeDifference({ sides }: Check, { at, ruleId, expected, found, detail }: Difference): string {
   const rule =
     ruleId === null ? "" : `  rule ${ruleId === "" ? "unknown" : shortenText(ruleId, MAX_RULE_CHARS)}`;
-  const counts = `${sides[0]} ${count(expected)}, ${sides[1]} ${count(found)}`;
+  const counts = `${sides[0]} ${formatWhole(expected)}, ${sides[1]} ${formatWhole(found)}`;
   return `${showTime(at)}${rule}: ${counts}${detail === null ? "" : ` (${escapeText(detail)})`}`;
 }
 

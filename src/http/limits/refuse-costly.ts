@@ -1,3 +1,4 @@
+import { formatWhole } from "../../lib/format.ts";
 import { Refusal } from "../errors/refusal.ts";
 
 interface CostEstimate {
@@ -19,5 +20,5 @@ export function createRefuseCostly(maxRows: number): RefuseCostly {
 
 /** Rounds to two digits, because the estimate is not more exact. */
 function round(rows: number): string {
-  return Number(rows.toPrecision(2)).toLocaleString("en");
+  return formatWhole(Number(rows.toPrecision(2)));
 }

@@ -5,7 +5,7 @@ import { listValidFiles } from "../../../db/archive/archive-files.ts";
 import type { Queryable } from "../../../db/client.ts";
 import { readStatement, statementPath, writeStatement } from "../../archive/files/day-statement.ts";
 import { UsageError } from "../../lib/errors.ts";
-import { many } from "../../lib/progress-bar.ts";
+import { many } from "../../lib/format.ts";
 import { DAY_MS } from "../../lib/units.ts";
 import type { ArchiveStorage } from "../../model/archive-storage.ts";
 import { toDay } from "../../model/horizon.ts";

@@ -1,4 +1,4 @@
-import { many } from "../../lib/progress-bar.ts";
+import { many } from "../../lib/format.ts";
 import type { ServiceLife } from "../service-life.ts";
 import type { ChannelFacts, DoctorFacts, FileFacts, PlatformFacts } from "./facts.ts";
 import { type Finding, note, ok, problem, warning } from "./finding.ts";

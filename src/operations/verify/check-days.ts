@@ -1,6 +1,6 @@
 import { compareDays } from "../../../db/detection/rule-metrics.ts";
 import { shortenText } from "../../lib/escape-text.ts";
-import { count, many } from "../../lib/progress-bar.ts";
+import { formatWhole, many } from "../../lib/format.ts";
 import type { Check, Checked } from "./check.ts";
 
 const SHOWN = 40;
@@ -15,7 +15,7 @@ export async function checkDays({ db, zoneId, from, to }: Checked): Promise<Chec
     .slice(0, SHOWN)
     .map(
       ({ day, ruleId, upstream, stored }) =>
-        `${day}  rule ${shortenText(ruleId, 60)}: the platform ${count(upstream)}, stored ${count(stored)} (the platform's daily counts may be inexact)`,
+        `${day}  rule ${shortenText(ruleId, 60)}: the platform ${formatWhole(upstream)}, stored ${formatWhole(stored)} (the platform's daily counts may be inexact)`,
     );
   const more = beyond.length - SHOWN;
   return {
@@ -23,9 +23,11 @@ export async function checkDays({ db, zoneId, from, to }: Checked): Promise<Chec
     sides: ["the platform", "stored"],
     compared: `${many(compared, "count")} of a rule on a sealed day`,
     verdict:
-      beyond.length === 0 ? "none higher on the platform" : `${count(beyond.length)} higher on the platform`,
+      beyond.length === 0
+        ? "none higher on the platform"
+        : `${formatWhole(beyond.length)} higher on the platform`,
     differences: [],
-    notes: more > 0 ? [...notes, `and ${count(more)} more`] : notes,
+    notes: more > 0 ? [...notes, `and ${formatWhole(more)} more`] : notes,
     failure: null,
   };
 }

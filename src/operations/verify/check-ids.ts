@@ -3,7 +3,7 @@ import { splitSpan } from "../../coverage/split-span.ts";
 import { EventRow } from "../../edge/contract/event-logs-search.ts";
 import type { EdgeClient } from "../../edge/edge-client.ts";
 import { searchPages } from "../../edge/search-pages.ts";
-import { many } from "../../lib/progress-bar.ts";
+import { many } from "../../lib/format.ts";
 import { HOUR_MS } from "../../lib/units.ts";
 import type { Span } from "../../model/span.ts";
 import { findAskable } from "./askable-hours.ts";

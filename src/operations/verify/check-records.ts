@@ -1,7 +1,7 @@
 import { readListedEvents } from "../../../db/coverage/verify.ts";
 import { readLogIdHashes } from "../../../db/ingest/raw-blocks.ts";
 import { listDays } from "../../../db/privacy/retention.ts";
-import { many } from "../../lib/progress-bar.ts";
+import { many } from "../../lib/format.ts";
 import { HOUR_MS } from "../../lib/units.ts";
 import { toDay } from "../../model/horizon.ts";
 import { hashEventKey, unpackLogIdHashes } from "../../model/log-id-hash.ts";

@@ -1,5 +1,5 @@
 import { compareBuckets } from "../../../db/detection/compare-buckets.ts";
-import { many } from "../../lib/progress-bar.ts";
+import { many } from "../../lib/format.ts";
 import { DAY_MS } from "../../lib/units.ts";
 import { type Check, type Checked, type Difference, eachPart } from "./check.ts";
 

@@ -1,7 +1,7 @@
 import { readCoverageHours } from "../../../db/coverage/coverage-report.ts";
 import { readDoubledIds, readHourContents } from "../../../db/coverage/hour-contents.ts";
 import { findSealFaults } from "../../coverage/find-seal-faults.ts";
-import { many } from "../../lib/progress-bar.ts";
+import { many } from "../../lib/format.ts";
 import { HOUR_MS } from "../../lib/units.ts";
 import type { Check, Checked, Difference } from "./check.ts";
 import { showIds } from "./show-ids.ts";
