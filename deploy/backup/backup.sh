@@ -17,7 +17,9 @@ fail() {
   exit 1
 }
 
-command -v pg_dump >/dev/null || fail "pg_dump is missing: install the Postgres client (Debian: postgresql-client)"
+for program in pg_dump pg_restore; do
+  command -v "$program" >/dev/null || fail "$program is missing: install the Postgres client (Debian: postgresql-client)"
+done
 if [ -z "${DATABASE_URL:-}" ] && [ -r "$data/runtime.json" ]; then
   DATABASE_URL=$(sed -n 's/.*"databaseUrl":"\([^"]*\)".*/\1/p' "$data/runtime.json")
 fi

@@ -23,9 +23,9 @@ export function formatNumber(value: number): string {
   return value >= 1e7 ? formatCompact(value) : formatRounded(value);
 }
 
-/** Returns `1 hour`, `2,000 hours`. */
-export function many(number: number, what: string): string {
-  return `${formatWhole(number)} ${what}${number === 1 ? "" : "s"}`;
+/** Returns `1 hour`, `2,000 hours`. `more` is the plural where it is not `one` with an s. */
+export function many(number: number, one: string, more = `${one}s`): string {
+  return `${formatWhole(number)} ${number === 1 ? one : more}`;
 }
 
 export function formatShare(share: number): string {

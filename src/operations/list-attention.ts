@@ -1,5 +1,5 @@
 import type { HeldCounts } from "../../db/ingest/held-pages.ts";
-import { formatWhole, many } from "../lib/format.ts";
+import { many } from "../lib/format.ts";
 import { showTime } from "../lib/show-time.ts";
 import { HOUR_MS } from "../lib/units.ts";
 import type { ZoneCoverage } from "./read-zones.ts";
@@ -139,7 +139,7 @@ function describeHeld({ events, blocks, entries }: HeldCounts): string {
   const parts = [
     ...(events > 0 ? [many(events, "event")] : []),
     ...(blocks > 0 && events === 0 ? ["the records of events"] : []),
-    ...(entries > 0 ? [`${formatWhole(entries)} unreadable ${entries === 1 ? "entry" : "entries"}`] : []),
+    ...(entries > 0 ? [many(entries, "unreadable entry", "unreadable entries")] : []),
   ];
   return parts.join(" and ");
 }

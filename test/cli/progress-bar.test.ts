@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { formatWhole } from "../../src/lib/format.ts";
 import { createProgressLine, renderProgress } from "../../src/lib/progress-bar.ts";
 
 function recorder(form: { isTTY?: boolean; columns?: number } = {}) {
@@ -90,8 +89,4 @@ test("elsewhere it prints plain lines, one per period and none of short work, an
   for (; now < 12_000; now += 500) line.update(`at ${now}`);
   line.clear();
   expect(text()).toBe("at 5000\nat 10000\n");
-});
-
-test("counts are grouped alike everywhere", () => {
-  expect([0, 999, 1_000, 1_234_567.6].map(formatWhole)).toEqual(["0", "999", "1,000", "1,234,568"]);
 });

@@ -1,4 +1,4 @@
-import { formatWhole } from "../../lib/format.ts";
+import { formatWhole, many } from "../../lib/format.ts";
 import { showTime } from "../../lib/show-time.ts";
 import { MINUTE_MS } from "../../lib/units.ts";
 import type { GrownValue, StoredSources } from "../../model/stored-sources.ts";
@@ -7,9 +7,6 @@ type Finding = StoredSources["findings"][number];
 
 /** The texts of a request are cut: a line has to fit a phone. */
 const MAX_KEY_CHARS = 80;
-
-const many = (count: number, one: string, more: string) =>
-  `${formatWhole(count)} ${count === 1 ? one : more}`;
 
 /** The texts of a channel about a zone's sources. Hostile text of requests, cut. */
 export interface SourceText {
@@ -39,7 +36,7 @@ export function describeSources({
   const details = others.map((finding) => `${titleOf(finding)}: ${describeFinding(finding)}`);
   if (events > 0)
     details.push(
-      `${many(events, "event", "events")} of this source in ${first.windowMinutes} min${describeRules(rules)}`,
+      `${many(events, "event")} of this source in ${first.windowMinutes} min${describeRules(rules)}`,
     );
   if (first.usualMembers > 0)
     details.push(
@@ -51,8 +48,7 @@ export function describeSources({
   if (most !== undefined)
     details.push(`grew most in 15 min against yesterday: ${[most, ...more].map(describeGrown).join(", ")}`);
   if (isMasked) details.push("some addresses are masked; each masked address counts as one");
-  if (known > 0)
-    details.push(`${many(known, "event", "events")} of known sources in the last hour are not counted`);
+  if (known > 0) details.push(`${many(known, "event")} of known sources in the last hour are not counted`);
   const unit = first.kind === "rules_per_ip" ? "rules" : "addresses";
   return { title: titleOf(first), finding: describeFinding(first), details, unit };
 }

@@ -6,7 +6,7 @@ import type { Paint } from "../../delivery/channels/terminal/terminal-style.ts";
 import { readStatus, type StatusAnswer, toServiceItem } from "../../http/routes/v1/status.ts";
 import { formatBytes } from "../../lib/disk-space.ts";
 import { escapeText } from "../../lib/escape-text.ts";
-import { formatWhole, many } from "../../lib/format.ts";
+import { many } from "../../lib/format.ts";
 import { asCalled } from "../../lib/own-command.ts";
 import { toLine } from "../../lib/plain-text.ts";
 import { readSqlState } from "../../lib/sql-state.ts";
@@ -172,7 +172,7 @@ function describeZone(
     `${paint("bold", nameZone(id, names?.[id]?.name))}   ${many(events, "event")} in the last 72 hours, ${age}`,
     `  ${drawHours(now, hours)}`,
     ...(quarantined > 0
-      ? [`  ${formatWhole(quarantined)} unreadable ${quarantined === 1 ? "entry" : "entries"} in quarantine`]
+      ? [`  ${many(quarantined, "unreadable entry", "unreadable entries")} in quarantine`]
       : []),
   ];
 }

@@ -1,5 +1,6 @@
 import { Button } from "@mantine/core";
 import { Link } from "wouter";
+import { many } from "../../../lib/format.ts";
 import { DAY_MS, HOUR_MS } from "../../../lib/units.ts";
 import {
   type CoverageHour,
@@ -211,8 +212,8 @@ function RuleCounts({ found, zoneId }: { readonly found: CoverageRules; readonly
           List passes:{" "}
           {passes.map(({ pass, pages, entries, readAt }, index) => (
             <span key={pass}>
-              {index > 0 ? "; " : ""}pass {pass} stored {formatCount(entries)} entries of {formatCount(pages)}{" "}
-              {pages === 1 ? "page" : "pages"}, <Moment at={readAt} />
+              {index > 0 ? "; " : ""}pass {pass} stored {formatCount(entries)} entries of{" "}
+              {many(pages, "page")}, <Moment at={readAt} />
             </span>
           ))}
         </p>

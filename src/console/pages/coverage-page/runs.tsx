@@ -1,4 +1,4 @@
-import { formatDuration } from "../../../lib/format.ts";
+import { formatDuration, many } from "../../../lib/format.ts";
 import { type CoverageRun, useCoverageRuns } from "../../api/coverage.ts";
 import { useMay } from "../../api/session.ts";
 import { Ago, Moment } from "../../components/ago.tsx";
@@ -84,9 +84,7 @@ function Outcome({ run: { state, backfill, checks, archive } }: { readonly run: 
         <Icon name="check" size={14} /> {formatCount(archive.files)} files whole
       </b>
     ) : (
-      <b className="lw-fire">
-        {formatCount(archive.problemCount)} {archive.problemCount === 1 ? "problem" : "problems"}
-      </b>
+      <b className="lw-fire">{many(archive.problemCount, "problem")}</b>
     );
   if (checks === null) return <span className="lw-dim">{state}</span>;
   const differences = checks.reduce((sum, { differenceCount }) => sum + differenceCount, 0);
@@ -99,7 +97,7 @@ function Outcome({ run: { state, backfill, checks, archive } }: { readonly run: 
     );
   return (
     <b className="lw-fire">
-      {formatCount(differences)} {differences === 1 ? "difference" : "differences"}
+      {many(differences, "difference")}
       {failed === 0 ? "" : `, ${failed} checks failed`}
     </b>
   );

@@ -1,6 +1,7 @@
 import { Button, useMatches } from "@mantine/core";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useCallback, useEffect, useMemo, useRef } from "react";
+import { many } from "../../../lib/format.ts";
 import { DAY_MS } from "../../../lib/units.ts";
 import { type EventRow, type EventScope, useEventCount, useEventRows } from "../../api/search.ts";
 import { ActionWord } from "../../components/action-word.tsx";
@@ -156,7 +157,7 @@ const NewEvents = memo(({ newer, isAtTop, onTop, onShow }: NewProps) => {
           onShow();
         }}
       >
-        {formatCount(count)} new {count === 1 ? "event" : "events"}
+        {many(count, "new event")}
       </Button>
     </div>
   );

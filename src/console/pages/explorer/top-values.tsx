@@ -1,4 +1,4 @@
-import { formatShare } from "../../../lib/format.ts";
+import { formatShare, many } from "../../../lib/format.ts";
 import { type EventScope, useHistogram, useTopList } from "../../api/search.ts";
 import { ActionWord } from "../../components/action-word.tsx";
 import { FilterValue } from "../../components/filter-value.tsx";
@@ -22,15 +22,7 @@ export function TopValues({ scope }: { readonly scope: EventScope }) {
   const top = useTopList(scope, field);
   const total = useHistogram(scope).data?.total ?? 0;
   return (
-    <Panel
-      title="Group by"
-      about={
-        top.data === undefined
-          ? null
-          : `${formatCount(top.data.values)} ${top.data.values === 1 ? "value" : "values"}`
-      }
-      flush
-    >
+    <Panel title="Group by" about={top.data === undefined ? null : many(top.data.values, "value")} flush>
       <div className={classes["dimensions"]} role="group" aria-label="Dimension">
         {DIMENSION_NAMES.map((name) => (
           <button

@@ -1,4 +1,4 @@
-import { formatDuration } from "../../../lib/format.ts";
+import { formatDuration, many } from "../../../lib/format.ts";
 import { HOUR_MS } from "../../../lib/units.ts";
 import { useOverview } from "../../api/overview.ts";
 import { useStatus } from "../../api/status.ts";
@@ -38,8 +38,7 @@ export function IngestLine() {
                     <span key={zoneId}>
                       archive{" "}
                       <b>
-                        {formatCount(days)} {days === 1 ? "day" : "days"},{" "}
-                        {formatBytes(eventBytes + recordBytes)}
+                        {many(days, "day")}, {formatBytes(eventBytes + recordBytes)}
                       </b>
                       {damagedFiles === 0 ? null : (
                         <b className="lw-fire">, {formatCount(damagedFiles)} files damaged</b>
