@@ -16,6 +16,7 @@ export interface ListQuery {
   readonly pageSize: number;
   /** Fault: this share of the events is left out, always the same events. */
   readonly droppedShare: number;
+  readonly features: "all" | "waf";
   readonly nowMs: number;
 }
 
@@ -44,6 +45,7 @@ export function listPage(store: ZoneStore, query: ListQuery): ListPage {
   for (const row of rowsFrom(store, query)) {
     if (columns.visibleAt(row) > query.nowMs) continue;
     const draft = store.draft(row);
+    if (query.features === "waf" && draft.rule.feature !== "waf") continue;
     if (query.droppedShare > 0 && shareOf(draft) < query.droppedShare) continue;
     if (drafts.length === query.pageSize) return { drafts, hasMore: true };
     drafts.push(draft);

@@ -31,5 +31,7 @@ export const Switches = z.strictObject({
   /** Largest page of the date-paged list. */
   pageSize: z.int().min(1).max(100_000).default(1_000),
   order: z.enum(["oldest", "newest"]).default("oldest"),
+  /** The features that the date-paged list shows. The search shows all of them. */
+  listFeatures: z.enum(["all", "waf"]).default("all"),
 });
 export type Switches = z.infer<typeof Switches>;

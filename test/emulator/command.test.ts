@@ -141,6 +141,8 @@ test.each(["SIGINT", "SIGTERM"] as const)(
       "7",
       "--switch",
       "lastToken=null",
+      "--switch",
+      "listFeatures=waf",
       "--fault",
       "latency,ms=1",
     ]);
@@ -151,7 +153,7 @@ test.each(["SIGINT", "SIGTERM"] as const)(
     };
     expect(body.faults).toMatchObject({
       active: [{ kind: "latency", ms: 1 }],
-      switches: { pageSize: 7, lastToken: "null" },
+      switches: { pageSize: 7, lastToken: "null", listFeatures: "waf" },
     });
     const exit = once(child, "exit");
     child.kill(signal);

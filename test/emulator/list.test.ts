@@ -1,10 +1,11 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import {
   bodyOf,
   call,
   type ListBody,
   listPath,
+  NOW,
   openEmulator,
   oracle,
   search,
@@ -185,4 +186,16 @@ test("switches choose the last token and the status block of a success", async (
   emulator.setSwitches({ emptySide: "list" });
   expect((await search(emulator, {})).groups).toEqual([]);
   expect((await search(emulator, { groupBy: ["ip"] })).rows).toEqual([]);
+});
+
+test("a list that shows the WAF only leaves out the events of other features, which the search shows", async () => {
+  const emulator = await openEmulator({ historyHours: 12, pageSize: 100 });
+  const ofDay = (await oracle(emulator)).filter(({ timestamp }) => timestamp >= NOW - (NOW % DAY_MS));
+  const waf = ofDay.filter(({ feature }) => feature === "waf").map(({ logId }) => logId);
+  expect(waf.length).toBeLessThan(ofDay.length);
+  const listed = async () => (await walkDay(emulator, TODAY)).flatMap(({ logs }) => logs ?? []);
+  expect((await listed()).length).toBe(ofDay.length);
+  emulator.setSwitches({ listFeatures: "waf" });
+  expect((await listed()).map(({ logId }) => logId)).toEqual(waf);
+  expect((await search(emulator, {})).total).toBe((await oracle(emulator)).length);
 });

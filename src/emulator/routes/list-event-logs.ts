@@ -93,6 +93,7 @@ export function listEventLogs(context: EmulatorContext, call: Call): Reply {
     place,
     pageSize: context.switches.pageSize,
     droppedShare,
+    features: context.switches.listFeatures,
     nowMs: context.now(),
   });
   const shortened = call.faults.find((fault) => fault.kind === "shortened-page");
