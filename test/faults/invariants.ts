@@ -13,6 +13,8 @@ export interface ShownEvent {
 export interface ToldLies {
   /** By log id, times that are not the event's own. */
   readonly falseTimes: ReadonlyMap<string, ReadonlySet<number>>;
+  /** Log ids that an answer showed and that are no events of the zone. They may be stored. */
+  readonly phantomIds: ReadonlySet<string>;
   /** Returns whether an answer has shown or counted the event truthfully. The service cannot know other events. */
   readonly isKnown: (event: ShownEvent) => boolean;
 }
@@ -125,11 +127,12 @@ async function readSealedHours(pool: pg.Pool, zoneId: number): Promise<Map<numbe
 function findForeign(
   stored: ReadonlyMap<string, number>,
   shown: readonly ShownEvent[],
-  lies: Pick<ToldLies, "falseTimes"> | undefined,
+  lies: Pick<ToldLies, "falseTimes" | "phantomIds"> | undefined,
 ): string[] {
   const times = new Map(shown.map(({ logId, timestamp }) => [logId, timestamp]));
   const foreign = [...stored].find(([id, at]) => {
-    return times.get(id) !== at && lies?.falseTimes.get(id)?.has(at) !== true;
+    if (times.get(id) === at || lies?.phantomIds.has(id) === true) return false;
+    return lies?.falseTimes.get(id)?.has(at) !== true;
   });
   return foreign === undefined
     ? []

@@ -1,9 +1,12 @@
 import { onTestFinished } from "vitest";
 import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
 import { type CoverageState, coverageState, TRANSITIONS } from "../../src/coverage/coverage-state.ts";
+import { DIMENSIONS } from "../../src/edge/contract/event-logs-search.ts";
 import type { EmulatorOptions } from "../../src/emulator/emulator.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/lib/units.ts";
 import { startOfDay } from "../../src/model/horizon.ts";
+import { oracle } from "../emulator/support.ts";
+import type { Dimension } from "../support/liar/lie.ts";
 import { type LyingPlatform, startLyingPlatform } from "../support/liar/lying-platform.ts";
 import { isConcerned } from "./concerned-jobs.ts";
 import { type FaultyWorld, openFaultyWorld } from "./faulty-world.ts";
@@ -31,7 +34,8 @@ export interface LyingWorld extends FaultyWorld {
   readonly findUnresolvedSeals: () => Promise<string[]>;
   /**
    * Ends the lies and runs rounds until every hour that a lie could reach is repaired, for at most `CALM_MS`. Returns
-   * what is still wrong then, except in hours that expired too soon.
+   * what is still wrong then, except in hours that expired too soon, if only because a lie forgot them. A phantom may
+   * stay stored. A false value and an event of another zone may not.
    */
   readonly endLies: () => Promise<string[]>;
 }
@@ -121,13 +125,14 @@ export async function openLyingWorld(options: EmulatorOptions = {}): Promise<Lyi
       await expectHonestSeals(job);
       emulator.advance(SECOND_MS);
     }
-    const { falseTimes, testimonies } = liar.witness;
+    const { falseTimes, phantomIds, testimonies } = liar.witness;
     const isKnown = ({ logId }: ShownEvent) => {
       const testimony = testimonies.get(logId);
       return testimony !== undefined && isKnownToLack(testimony, roundBeganAt);
     };
     const breaches = await findBreaches(database, ZONE, () => readShown(emulator.url, ZONE), {
       falseTimes,
+      phantomIds,
       isKnown,
     });
     if (breaches.length > 0) throw new Error(`at ${iso(emulator.now())}: ${breaches.join("\n")}`);
@@ -138,20 +143,35 @@ export async function openLyingWorld(options: EmulatorOptions = {}): Promise<Lyi
   /** Returns what is wrong in the hours that must be sealed. */
   async function findUnrepaired(endedAt: number): Promise<string[]> {
     const now = emulator.now();
-    const keptFrom = endedAt - 68 * HOUR_MS;
+    const kept = liar.tallies().map(({ lie }) => lie.keptMs ?? Number.POSITIVE_INFINITY);
+    const keptFrom = Math.max(endedAt - 68 * HOUR_MS, endedAt - Math.min(...kept));
     const isJudged = (hour: number) => hour >= keptFrom && mustBeSealed(hour, now);
     const unsealed = (await readHours()).filter(({ at, state }) => isJudged(at) && state !== "sealed");
     stored = await readIds(database);
-    const missing = (await readShown(emulator.url, ZONE)).filter(({ logId, timestamp }) => {
+    const truth = new Map((await oracle(emulator, ZONE)).map((event) => [event.logId, event]));
+    const missing = [...truth.values()].filter(({ logId, timestamp }) => {
       return !stored.has(logId) && isJudged(hourOf(timestamp));
     });
-    const unresolved = [...stored].filter(([, event]) => !event.isResolved && isJudged(hourOf(event.at)));
+    const judged = [...stored].filter(([, { at }]) => isJudged(hourOf(at)));
+    const unresolved = judged.filter(([id, { isResolved }]) => !isResolved && truth.has(id));
+    const falseValues = judged.flatMap(([id, { at, values }]) => {
+      const event = truth.get(id);
+      const wrong = DIMENSIONS.filter((name) => {
+        const value = values[name] ?? null;
+        return event !== undefined && value !== null && value !== toStorable(event[name]);
+      });
+      return wrong.map((name) => `${iso(at)} ${id} has the ${name} ${values[name]}, not ${event?.[name]}`);
+    });
+    const { foreignIds } = liar.witness;
+    const foreign = [...stored].filter(([id]) => foreignIds.has(id) && !truth.has(id));
     const known = await readCoveredHours(database.db, ZONE, { fromMs: keptFrom, toMs: now });
     const why = (at: number) => JSON.stringify(known.find(({ startsAt }) => startsAt === at)?.looks);
     return [
       ...unsealed.map(({ at, state, reason }) => `${iso(at)} is ${state}: ${reason ?? why(at)}`),
       ...missing.slice(0, 5).map(({ logId, timestamp }) => `${iso(timestamp)} ${logId} is not stored`),
       ...unresolved.slice(0, 5).map(([id, { at }]) => `${iso(at)} ${id} is not resolved`),
+      ...falseValues.slice(0, 5),
+      ...foreign.slice(0, 5).map(([id, { at }]) => `${iso(at)} ${id} is another zone's event`),
     ];
   }
 
@@ -198,9 +218,16 @@ function isKnownToLack(
 }
 
 async function readIds({ pool }: FaultyWorld["database"]) {
-  const { rows } = await pool.query<{ id: string; at: number; isResolved: boolean }>(
+  const { rows } = await pool.query<{
+    id: string;
+    at: number;
+    isResolved: boolean;
+    values: Partial<Record<Dimension, string | null>>;
+  }>(
     `select log_id as id, (extract(epoch from occurred_at) * 1000)::float8 as at,
-       feature is not null and ip is not null and ip not like '%*%' as "isResolved"
+       feature is not null and ip is not null and ip not like '%*%' as "isResolved",
+       jsonb_build_object('feature', feature, 'ruleId', rule_id, 'ip', ip, 'ja4', ja4, 'ua', ua, 'url', url,
+         'asn', asn, 'country', country, 'action', action) as values
      from waf_events where zone_id = $1`,
     [ZONE],
   );
@@ -210,6 +237,11 @@ async function readIds({ pool }: FaultyWorld["database"]) {
 /** Returns whether the hour has been over for so long that it must be sealed. */
 function mustBeSealed(hour: number, now: number): boolean {
   return hour + HOUR_MS + 2 * SETTLE_MS <= now;
+}
+
+/** Returns a text as Postgres can store it. */
+function toStorable(text: string): string {
+  return text.replaceAll("\0", "\uFFFD").toWellFormed();
 }
 
 function hourOf(at: number): number {

@@ -1,3 +1,4 @@
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import { COUNT_ROUTES, type Lie, ROUTES, ROW_ROUTES } from "../support/liar/lie.ts";
 import type { LieTally } from "../support/liar/lying-platform.ts";
 
@@ -16,7 +17,26 @@ export const SOAK_LIES: readonly (readonly [name: string, lie: Lie])[] = [
   ["empties pages in mid-pass", { kind: "emptyPage", routes: ["search", "list"] }],
   ["shows entries outside their day", { kind: "outOfWindow", share: 0.1, routes: ["list"] }],
   ["contradicts itself", { kind: "contradictory", routes: ["search", "counts", "list"] }],
+  ["shows an event that never happened", { kind: "phantom", count: 1, routes: ["search"] }],
+  ["lists an event that never happened", { kind: "phantom", count: 1, routes: ["list"] }],
+  ["answers another zone's events", { kind: "foreign", zones: [101], otherZone: 102, routes: ROUTES }],
+  ["names a false rule", { ...wrong({ ruleId: "999001" }), routes: ["search"] }],
+  ["shows false addresses and URLs", { ...wrong({ ip: "192.0.2.66", url: "/false" }), routes: ["search"] }],
+  [
+    "keeps half of the history",
+    { kind: "forgets", keptMs: 36 * HOUR_MS, routes: ["search", "counts", "list"] },
+  ],
+  ["counts one more in each metric", { kind: "grows", routes: ["metrics"] }],
+  ["lists entries again", { kind: "repeats", routes: ["list"] }],
+  ["lists an entry that cannot be read", { kind: "unreadable", count: 1, routes: ["list"] }],
+  ["counts the end of a bucket", { kind: "endInclusive", routes: ["counts"] }],
+  ["refuses a zone for a day", { kind: "refuses", zones: [101], routes: ROUTES }],
+  ["moves events by 90 minutes", { kind: "shifted", share: 0.01, shiftMs: -90 * MINUTE_MS, routes: ROUTES }],
 ];
+
+function wrong(fields: NonNullable<Lie["fields"]>): Pick<Lie, "kind" | "share" | "fields"> {
+  return { kind: "wrongValue", share: 0.02, fields };
+}
 
 function hiding(routes: Lie["routes"]): Lie {
   return { kind: "short", share: 0.1, salt: "soak", routes };

@@ -1,7 +1,7 @@
 import { DAY_MS } from "../../../src/lib/units.ts";
 import { testify } from "./answer-search.ts";
 import type { Asked } from "./asked.ts";
-import { bendEntries } from "./bend-entries.ts";
+import { bendEntries, isChosen, type Told } from "./bend-entries.ts";
 import type { ListEntry, ListPage } from "./true-platform.ts";
 
 const PATH = /^(\/shield\/event-logs\/\d+\/(\d\d)-(\d\d)-(\d{4}))(?:\/(.*))?$/;
@@ -20,7 +20,12 @@ export async function answerList(asked: Asked): Promise<unknown> {
   for (;;) {
     const logs = bendPage(asked, page, from);
     if (lies.length === 0) return page;
-    if (logs.length > 0 || !page.hasMoreData) return { ...page, logs };
+    if (logs.length > 0 || !page.hasMoreData) {
+      return {
+        ...page,
+        logs: [...repeatEntries(asked, decodeURIComponent(token ?? ""), { ...page, logs }), ...logs],
+      };
+    }
     page = await truth.list(`${dayPath}/${encodeURIComponent(page.continuationToken ?? "")}`);
   }
 }
@@ -40,5 +45,24 @@ function bendPage(asked: Asked, page: ListPage, dayStart: number): ListEntry[] {
   const shown = isContradictory ? [{ ...first, timestamp: dayStart - 1 }, ...others] : sorted;
   if (!isContradictory) testify(asked, shown);
   else asked.witness.mislead(first.entry.logId, dayStart - 1);
-  return shown.map(({ entry, timestamp }) => ({ ...entry, timestamp }));
+  return shown.flatMap((line) => [{ ...line.entry, timestamp: line.timestamp }, ...breakEntry(asked, line)]);
+}
+
+/** Returns copies of the entry that cannot be read. */
+function breakEntry({ lies, note }: Asked, { of, timestamp }: Told<ListEntry>): ListEntry[] {
+  const breaking = lies.filter((lie) => lie.kind === "unreadable" && isChosen(lie, of));
+  return breaking.map((lie) => {
+    note(lie, 1);
+    const broken = lie.broken === "timestamp" ? { timestamp: "unreadable" } : { logId: null };
+    return { ...of, logId: `${of.logId}-unreadable`, timestamp, ...broken } as unknown as ListEntry;
+  });
+}
+
+/** Returns the entries of an earlier page that this page repeats. */
+function repeatEntries({ lies, note, passes }: Asked, token: string, page: ListPage): readonly ListEntry[] {
+  const lie = lies.find(({ kind }) => kind === "repeats");
+  if (lie === undefined) return [];
+  const repeated = passes.follow(token, page.continuationToken, page.logs ?? []);
+  if (repeated.length > 0) note(lie, repeated.length);
+  return repeated;
 }

@@ -1,5 +1,7 @@
+import { DAY_MS } from "../../../src/lib/units.ts";
 import type { Asked } from "./asked.ts";
 import { bendEntries } from "./bend-entries.ts";
+import { matchesFilters, splitFilters } from "./false-filters.ts";
 import type { SearchRow } from "./true-platform.ts";
 
 const KEPT_MS = 72 * 3_600_000;
@@ -27,24 +29,49 @@ export async function answerMetrics(asked: Asked): Promise<unknown> {
   if (data === null) return answer;
   const rule = decodeURIComponent(asked.path.split("/").at(-1) ?? "");
   const filters = [{ field: "ruleId", op: "eq", value: [rule] }];
+  const { byPlatform, byLiar } = splitFilters(filters, lies);
   const window = { from: now - KEPT_MS, to: now + 1, now };
-  const rows = await truth.loadRows(zone, { ...window, filters });
-  const { told, changed } = bendEntries(rows, lies, window);
-  asked.tally(changed);
+  const rows = await truth.loadRows(zone, { ...window, filters: byPlatform });
+  const bent = bendEntries(rows, lies, window);
+  const told = bent.told.filter(({ entry }) => matchesFilters(entry, byLiar));
+  const changed = new Set(bent.changed);
+  asked.tally(bent.changed);
   const isAllHidden = lies.some(({ kind, events }) => kind === "empty" && events === undefined);
   const days = structuredClone(data.overviewPastTwentyEightDays);
   if (isAllHidden) for (const day of Object.values(days)) clear(day);
   else {
-    for (const row of changed) add(days, row, row.timestamp, -1);
-    for (const { entry, timestamp, isTrue } of told) if (!isTrue) add(days, entry, timestamp, 1);
+    for (const row of changed) if (matchesFilters(row, byLiar)) add(days, row, row.timestamp, -1);
+    for (const { of, entry, timestamp } of told) if (changed.has(of)) add(days, entry, timestamp, 1);
   }
-  const falseDays = new Set(changed.map(({ timestamp }) => dayKeys(timestamp)[0]));
-  for (const { entry } of isAllHidden ? [] : told)
-    if (!falseDays.has(dayKeys(entry.timestamp)[0])) witness.measure(entry, now);
+  const grown = growDays(asked, days);
+  const falseDays = new Set([...grown, ...bent.changed.map(({ timestamp }) => dayKeys(timestamp)[0])]);
+  for (const { of } of isAllHidden ? [] : told)
+    if (!falseDays.has(dayKeys(of.timestamp)[0])) witness.measure(of, now);
   const sums = Object.fromEntries(
     COUNTERS.map((name) => [name, Object.values(days).reduce((sum, day) => sum + day[name], 0)]),
   );
   return { ...answer, data: { ...data, ...sums, overviewPastTwentyEightDays: days } };
+}
+
+/** Adds to the days of each growing lie the number of reads so far. Returns these days. */
+function growDays({ lies, path, now, note }: Asked, days: Record<string, Counters>): string[] {
+  return lies.flatMap((lie) => {
+    if (lie.kind !== "grows") return [];
+    const reads = (lie.reads.get(path) ?? 0) + 1;
+    lie.reads.set(path, reads);
+    const { from = now - KEPT_MS, to = now } = lie.events ?? {};
+    const grown: string[] = [];
+    for (let at = from - (from % DAY_MS); at < Math.min(to, now); at += DAY_MS) {
+      const [key, otherKey] = dayKeys(at);
+      const day = days[key] ?? days[otherKey];
+      if (day === undefined) continue;
+      day.totalTriggers += reads;
+      day.loggedRequests += reads;
+      grown.push(key);
+    }
+    note(lie, grown.length);
+    return grown;
+  });
 }
 
 function clear(day: Counters): void {

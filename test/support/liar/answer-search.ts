@@ -1,5 +1,6 @@
 import type { Asked } from "./asked.ts";
 import { type BentEntries, bendEntries, reachOf, type Told } from "./bend-entries.ts";
+import { matchesFilters, splitFilters } from "./false-filters.ts";
 import { groupTold } from "./group-told.ts";
 import type { SearchRow, Selection } from "./true-platform.ts";
 
@@ -51,9 +52,10 @@ export async function answerCounts(asked: Asked): Promise<unknown> {
   const { truth, lies, now, witness } = asked;
   const body = asked.body as SearchBody;
   const answer = (await truth.ask(asked.path, body)) as SearchAnswer;
-  const bent = await bendSelection(asked, body);
-  const { groupBy, from, to, buckets = 0 } = body;
-  const grouping = { groupBy: groupBy ?? [], buckets: Math.min(Math.max(buckets, 0), 500), from, to };
+  const { groupBy, from, to } = body;
+  const buckets = Math.min(Math.max(body.buckets ?? 0, 0), 500);
+  const bent = await bendSelection(asked, body, buckets);
+  const grouping = { groupBy: groupBy ?? [], buckets, from, to };
   const groups = groupTold(bent.told, grouping);
   const { page, pageSize } = pageOf(body);
   const onPage = groups.slice(page * pageSize, (page + 1) * pageSize);
@@ -63,8 +65,8 @@ export async function answerCounts(asked: Asked): Promise<unknown> {
   else {
     const falseCells = new Set(bent.changed.flatMap((row) => cellsOf(row, bent.told, grouping)));
     for (const { told } of onPage) {
-      for (const { entry } of told)
-        if (!falseCells.has(cellOf(entry, entry.timestamp, grouping))) witness.count(entry, now);
+      for (const { of } of told)
+        if (!falseCells.has(cellOf(of, of.timestamp, grouping))) witness.count(of, now);
     }
     const isWhole = page === Math.max(Math.ceil(groups.length / pageSize), 1) - 1;
     if (isWhole && grouping.groupBy.join() === "ruleId" && isUnfiltered(body))
@@ -87,12 +89,21 @@ export async function answerExport(asked: Asked): Promise<string> {
   return `timestamp,logId,${columns.join(",")}\r\n${lines.join("")}`;
 }
 
-async function bendSelection(asked: Asked, selection: Selection): Promise<BentEntries<SearchRow>> {
+async function bendSelection(
+  asked: Asked,
+  selection: Selection,
+  buckets?: number,
+): Promise<BentEntries<SearchRow>> {
   const { truth, zone, lies, now } = asked;
-  const rows = await truth.loadRows(zone, selection, reachOf(lies));
-  const bent = bendEntries(rows, lies, { from: selection.from, to: selection.to, now });
-  asked.tally(bent.changed);
-  return bent;
+  const { byPlatform, byLiar } = splitFilters(selection.filters, lies);
+  const rows = await truth.loadRows(zone, { ...selection, filters: byPlatform }, reachOf(lies));
+  const { from, to } = selection;
+  const bent = bendEntries(rows, lies, { from, to, now, ...(buckets === undefined ? {} : { buckets }) });
+  const told = bent.told.filter(({ entry }) => matchesFilters(entry, byLiar));
+  const kept = new Set(told.map(({ of }) => of));
+  const changed = bent.changed.filter((row) => kept.has(row) || matchesFilters(row, byLiar));
+  asked.tally(changed);
+  return { told, changed };
 }
 
 /** Records what the lines of an answer show of single events. An answer that contradicts itself shows nothing. */
@@ -100,9 +111,11 @@ export function testify(
   { witness, now }: Asked,
   told: readonly Told<{ logId: string; timestamp: number }>[],
 ): void {
-  for (const { entry, timestamp, isTrue } of told) {
-    if (isTrue) witness.show(entry, now);
-    else if (timestamp !== entry.timestamp) witness.mislead(entry.logId, timestamp);
+  for (const { of, entry, timestamp, isTrue, falseFields } of told) {
+    if (entry.logId !== of.logId) witness.invent(entry.logId);
+    else if (isTrue) witness.show(of, now);
+    else if (timestamp !== of.timestamp) witness.mislead(of.logId, timestamp);
+    if (falseFields.length > 0) witness.falsify(of.logId, falseFields);
   }
 }
 
@@ -115,8 +128,11 @@ function cellOf({ fields }: SearchRow, at: number, { groupBy, buckets, from, to 
 
 /** Returns the cells that an event belongs to, and those that the answer counts it in. */
 function cellsOf(row: SearchRow, told: readonly Told<SearchRow>[], grouping: Grouping): string[] {
-  const lines = told.filter(({ entry }) => entry === row);
-  return [row.timestamp, ...lines.map(({ timestamp }) => timestamp)].map((at) => cellOf(row, at, grouping));
+  const lines = told.filter(({ of }) => of === row);
+  return [
+    cellOf(row, row.timestamp, grouping),
+    ...lines.map(({ entry, timestamp }) => cellOf(entry, timestamp, grouping)),
+  ];
 }
 
 function isUnfiltered({ filters }: SearchBody): boolean {

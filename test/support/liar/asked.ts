@@ -1,4 +1,5 @@
-import type { Lie, Question } from "./lie.ts";
+import type { ActiveLie, Question } from "./lie.ts";
+import type { PassMemory } from "./pass-memory.ts";
 import type { TruePlatform } from "./true-platform.ts";
 import type { Witness } from "./witness.ts";
 
@@ -10,10 +11,14 @@ export interface Asked extends Question {
   readonly now: number;
   readonly truth: TruePlatform;
   /** The lies that apply to this request. */
-  readonly lies: readonly Lie[];
+  readonly lies: readonly ActiveLie[];
   readonly witness: Witness;
-  /** Records which events the answer changed. */
+  /** Earlier pages of the list's passes. */
+  readonly passes: PassMemory;
+  /** Records which events the lies about single entries changed. */
   tally(changed: readonly { logId: string; timestamp: number }[]): void;
+  /** Records that a lie changed the answer, and the number of events that it changed. */
+  readonly note: (lie: ActiveLie, events: number) => void;
   /** Returns whether this page, which lies between the first and the last, has to be empty. */
   emptyPage(): boolean;
   /** Returns whether this answer has to contradict itself. */

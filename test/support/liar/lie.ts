@@ -1,3 +1,7 @@
+import type { DIMENSIONS } from "../../../src/edge/contract/event-logs-search.ts";
+
+export type Dimension = (typeof DIMENSIONS)[number];
+
 /** The ways in which the platform shows or counts events. `counts` is the grouped search, `search` the flat one. */
 export const ROUTES = ["search", "counts", "list", "export", "metrics"] as const;
 export type Route = (typeof ROUTES)[number];
@@ -16,6 +20,15 @@ export const COUNT_ROUTES = ["counts", "metrics"] as const satisfies readonly Ro
  * - `outOfWindow`: a share of the events is shown with a time an hour before the asked window or day.
  * - `contradictory`: totals below the shown rows, buckets that do not add up, a list entry outside its day.
  * - `emptyPage`: a page between the first and the last is empty; totals and tokens stay true.
+ * - `phantom`: a share of the events has a copy that never happened, with an invented log id and a time 1 ms later.
+ * - `foreign`: the answer is the emulator's true answer for `otherZone`. Other lies to the same request have no effect.
+ * - `wrongValue`: a share of the events has the values of `fields`, in rows, list entries and groups.
+ * - `forgets`: events older than `keptMs` are neither shown nor counted.
+ * - `grows`: the metrics of each day of the span count one event more at each read.
+ * - `repeats`: from the third page of a list pass on, a page begins with the last entries of the page before the last.
+ * - `unreadable`: in the list, a share of the events is followed by an entry that cannot be read.
+ * - `endInclusive`: a bucket of the counts includes its end, so an event on a bucket's end is counted in two buckets.
+ * - `refuses`: the request is answered with 429 and `retryAfter`.
  */
 export const KINDS = [
   "empty",
@@ -26,6 +39,15 @@ export const KINDS = [
   "outOfWindow",
   "contradictory",
   "emptyPage",
+  "phantom",
+  "foreign",
+  "wrongValue",
+  "forgets",
+  "grows",
+  "repeats",
+  "unreadable",
+  "endInclusive",
+  "refuses",
 ] as const;
 export type LieKind = (typeof KINDS)[number];
 
@@ -44,10 +66,30 @@ export interface Lie {
   /** When the lie is in effect. Default: from now on, without end. */
   readonly begins?: number;
   readonly ends?: number;
+  /** At most so many events, the first that a request concerns. Default: no limit. */
+  readonly count?: number;
   /** For `shifted`. */
   readonly shiftMs?: number;
+  /** For `foreign`: a zone of the emulator. */
+  readonly otherZone?: number;
+  /** For `wrongValue`: the false value of each dimension. */
+  readonly fields?: Readonly<Partial<Record<Dimension, string>>>;
+  /** For `forgets`. */
+  readonly keptMs?: number;
+  /** For `unreadable`: the log id is missing (default), or the timestamp is a text. */
+  readonly broken?: "logId" | "timestamp";
+  /** For `refuses`: the header, in seconds. Default: a day. */
+  readonly retryAfter?: number;
   /** For `emptyPage`: number of pages to empty. Default: all. */
   readonly pages?: number;
+}
+
+/** A lie that is told, with what it remembers of its answers. */
+export interface ActiveLie extends Lie {
+  /** For `count`: the log ids of the events that the lie concerns. */
+  readonly chosen: Set<string>;
+  /** For `grows`: the number of reads so far, by path. */
+  readonly reads: Map<string, number>;
 }
 
 /** The parts of a request that a lie depends on. */

@@ -1,12 +1,14 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse, request as sendRequest } from "node:http";
 import type { AddressInfo } from "node:net";
+import { answerForeign } from "./answer-foreign.ts";
 import { answerList } from "./answer-list.ts";
 import { answerMetrics } from "./answer-metrics.ts";
 import { answerCounts, answerExport, answerSearch, isGrouped } from "./answer-search.ts";
 import type { Asked } from "./asked.ts";
-import { isChosen } from "./bend-entries.ts";
-import { isToldTo, type Lie, type Question, type Route } from "./lie.ts";
+import { isBending, isHiding } from "./bend-entries.ts";
+import { type ActiveLie, isToldTo, type Lie, type Question, type Route } from "./lie.ts";
+import { createPassMemory } from "./pass-memory.ts";
 import { createTruePlatform, Unbendable } from "./true-platform.ts";
 import { createWitness, type Witness } from "./witness.ts";
 
@@ -34,7 +36,7 @@ export interface LyingPlatform {
   readonly url: string;
   readonly port: number;
   /** Applies the lie from its beginning on; `end` removes this one. */
-  tell(lie: Lie): { readonly tally: Readonly<LieTally>; end(): void };
+  tell(lie: Lie): { readonly tally: Readonly<LieTally>; readonly end: () => void };
   /** Removes all lies. */
   stop(): void;
   /** Returns whether a lie changes what the search shows of this event now. */
@@ -46,6 +48,16 @@ export interface LyingPlatform {
   readonly witness: Witness;
   close(): Promise<void>;
 }
+
+/** A lie that is told now. */
+interface Telling {
+  readonly tally: LieTally;
+  readonly lie: ActiveLie;
+}
+
+const DAY_SECONDS = 86_400;
+const JSON_HEADERS = { "content-type": "application/json; charset=utf-8" };
+const CSV_HEADERS = { "content-type": "text/csv; charset=utf-8" };
 
 const ROUTE_PATHS: readonly (readonly [pattern: RegExp, route: Route])[] = [
   [/^\/shield\/event-logs\/(\d+)\/search$/, "search"],
@@ -70,8 +82,9 @@ const ANSWERS: Readonly<Record<Route, (asked: Asked) => Promise<unknown>>> = {
 export async function startLyingPlatform(options: LyingPlatformOptions): Promise<LyingPlatform> {
   const witness = createWitness();
   const requests = new Map<number, Record<Route, number>>();
+  const passes = createPassMemory();
   const told: LieTally[] = [];
-  let active: LieTally[] = [];
+  let active: Telling[] = [];
 
   function consider(request: IncomingMessage, bytes: Buffer): Asked | null {
     const path = (request.url ?? "/").split("?")[0] ?? "/";
@@ -81,7 +94,7 @@ export async function startLyingPlatform(options: LyingPlatformOptions): Promise
     counts[question.route]++;
     requests.set(question.zone, counts);
     const now = options.now();
-    const toldNow = active.filter(({ lie }) => isToldTo(lie, question, now));
+    const tellings = active.filter(({ lie }) => isToldTo(lie, question, now));
     const accessKey = String(request.headers["accesskey"] ?? "");
     return {
       ...question,
@@ -89,8 +102,9 @@ export async function startLyingPlatform(options: LyingPlatformOptions): Promise
       now,
       witness,
       truth: createTruePlatform(options.url, accessKey, options.now),
-      lies: toldNow.map(({ lie }) => lie),
-      ...createTalliers(toldNow),
+      passes,
+      lies: tellings.map(({ lie }) => lie),
+      ...createTalliers(tellings),
     };
   }
 
@@ -101,11 +115,20 @@ export async function startLyingPlatform(options: LyingPlatformOptions): Promise
       await relay(options.url, { request, bytes }, response);
       return;
     }
+    const refusal = asked.lies.find(({ kind }) => kind === "refuses");
+    if (refusal !== undefined) {
+      asked.note(refusal, 0);
+      const headers = { ...JSON_HEADERS, "retry-after": String(refusal.retryAfter ?? DAY_SECONDS) };
+      response.writeHead(429, headers).end(JSON.stringify({ Message: "Too many requests." }));
+      return;
+    }
+    const foreign = asked.lies.find(({ kind }) => kind === "foreign");
     try {
-      const made = await ANSWERS[asked.route](asked);
-      const [type, text] =
-        typeof made === "string" ? ["text/csv", made] : ["application/json", JSON.stringify(made)];
-      response.writeHead(200, { "content-type": `${type}; charset=utf-8` }).end(text);
+      const made = await (foreign === undefined
+        ? ANSWERS[asked.route](asked)
+        : answerForeign(asked, foreign));
+      if (typeof made === "string") response.writeHead(200, CSV_HEADERS).end(made);
+      else response.writeHead(200, JSON_HEADERS).end(JSON.stringify(made));
     } catch (thrown) {
       if (!(thrown instanceof Unbendable)) throw thrown;
       response.writeHead(thrown.status, { "content-type": thrown.contentType }).end(thrown.body);
@@ -125,17 +148,19 @@ export async function startLyingPlatform(options: LyingPlatformOptions): Promise
     tell(lie) {
       const tally = { lie, answers: 0, events: 0 };
       told.push(tally);
-      active.push(tally);
-      const end = () => void (active = active.filter((other) => other !== tally));
+      const telling = { tally, lie: { ...lie, chosen: new Set<string>(), reads: new Map<string, number>() } };
+      active.push(telling);
+      const end = () => void (active = active.filter((other) => other !== telling));
       return { tally, end };
     },
     stop() {
       active = [];
     },
     isHidden: (zone, event) =>
-      active.some(
-        ({ lie }) => isToldTo(lie, { route: "search", zone }, options.now()) && isChosen(lie, event),
-      ),
+      active.some(({ lie }) => {
+        const now = options.now();
+        return isToldTo(lie, { route: "search", zone }, now) && isHiding(lie, event, now);
+      }),
     tallies: () => told,
     requests: () => requests,
     witness,
@@ -163,14 +188,22 @@ function readQuestion(path: string, bytes: Buffer): (Question & { body: unknown 
   return null;
 }
 
-function createTalliers(tallies: readonly LieTally[]): Pick<Asked, "tally" | "emptyPage" | "contradict"> {
+function createTalliers(
+  tellings: readonly Telling[],
+): Pick<Asked, "tally" | "note" | "emptyPage" | "contradict"> {
+  const tallies = tellings.map(({ tally }) => tally);
+  const note = (lie: ActiveLie, events: number) => {
+    const tally = tellings.find((telling) => telling.lie === lie)?.tally;
+    if (tally === undefined) return;
+    tally.answers++;
+    tally.events += events;
+  };
   return {
+    note,
     tally(changed) {
-      for (const tally of tallies) {
-        const events = changed.filter((event) => isChosen(tally.lie, event)).length;
-        if (events === 0) continue;
-        tally.answers++;
-        tally.events += events;
+      for (const { lie } of tellings) {
+        const events = changed.filter((event) => isBending(lie, event)).length;
+        if (events > 0) note(lie, events);
       }
     },
     emptyPage() {

@@ -1,4 +1,5 @@
 import { HOUR_MS } from "../../../src/lib/units.ts";
+import type { Dimension } from "./lie.ts";
 
 /** How long the platform keeps events. */
 const KEPT_MS = 72 * HOUR_MS;
@@ -26,9 +27,10 @@ interface Testimony {
   givenAwayAt: number | null;
 }
 
-/** A line of an answer: an event with its rule, under the time that the answer gives. */
+/** A line of an answer: an event, and its rule and its time as the answer gives them. */
 interface Line {
-  readonly entry: Seen & { readonly fields: Readonly<Record<string, string>> };
+  readonly of: Seen;
+  readonly entry: { readonly fields: Readonly<Record<string, string>> };
   readonly timestamp: number;
   readonly isTrue: boolean;
 }
@@ -42,10 +44,13 @@ interface Answered {
 
 export type Witness = ReturnType<typeof createWitness>;
 
-/** Returns a record of which events the answers have shown or counted truthfully, and of every false time in them. */
+/** Returns a record of which events the answers have shown or counted truthfully, and of every falsehood in them. */
 export function createWitness() {
   const testimonies = new Map<string, Testimony>();
   const falseTimes = new Map<string, Set<number>>();
+  const falseValues = new Map<string, Set<Dimension>>();
+  const phantomIds = new Set<string>();
+  const foreignIds = new Set<string>();
   const of = ({ logId, timestamp }: Seen): Testimony => {
     const known = testimonies.get(logId);
     if (known !== undefined) return known;
@@ -90,11 +95,11 @@ export function createWitness() {
           );
         };
         const earlier = givenAway.get(key) ?? new Set();
-        const given = told.filter(({ entry, isTrue }) => {
-          return isTrue && (earlier.has(entry.logId) || isTelling(entry.fields["ruleId"] ?? ""));
+        const given = told.filter(({ of: { logId }, entry, isTrue }) => {
+          return isTrue && (earlier.has(logId) || isTelling(entry.fields["ruleId"] ?? ""));
         });
-        const ids = new Set(given.map(({ entry }) => entry.logId));
-        for (const { entry } of given) of(entry).givenAwayAt = answered.now;
+        const ids = new Set(given.map((line) => line.of.logId));
+        for (const line of given) of(line.of).givenAwayAt = answered.now;
         for (const id of earlier) if (!ids.has(id)) forget(id);
         givenAway.set(key, ids);
         counted.set(key, now);
@@ -104,6 +109,12 @@ export function createWitness() {
     testimonies: testimonies as ReadonlyMap<string, Readonly<Testimony>>,
     /** By log id, the times that are not the event's own. */
     falseTimes: falseTimes as ReadonlyMap<string, ReadonlySet<number>>,
+    /** By log id, the dimensions of which an answer showed a false value. */
+    falseValues: falseValues as ReadonlyMap<string, ReadonlySet<Dimension>>,
+    /** Log ids that answers showed and that are no events of the zone: invented ones and `foreignIds`. */
+    phantomIds: phantomIds as ReadonlySet<string>,
+    /** Log ids of another zone's events that answers showed as the zone's own. */
+    foreignIds: foreignIds as ReadonlySet<string>,
     show(event: Seen, now: number): void {
       of(event).shownAt = now;
     },
@@ -117,6 +128,16 @@ export function createWitness() {
     mislead(logId: string, timestamp: number): void {
       const times = falseTimes.get(logId) ?? new Set();
       falseTimes.set(logId, times.add(timestamp));
+    },
+    invent(logId: string): void {
+      phantomIds.add(logId);
+    },
+    confuse(logId: string): void {
+      phantomIds.add(logId);
+      foreignIds.add(logId);
+    },
+    falsify(logId: string, fields: readonly Dimension[]): void {
+      falseValues.set(logId, new Set([...(falseValues.get(logId) ?? []), ...fields]));
     },
   };
 }
