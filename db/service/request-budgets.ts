@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { eq, isNotNull, isNull, or, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { requestBudgets } from "../schema/request-budgets.ts";
 
@@ -15,6 +15,14 @@ export interface TakenTokens {
   /** Time until the next token; 0 when any was granted. Another replica may take that token first. */
   readonly waitMs: number;
   readonly isPaused: boolean;
+  /** The zones that the platform has refused since its last answer for them. */
+  readonly refusedZones: readonly RefusedZone[];
+}
+
+export interface RefusedZone {
+  readonly zoneId: number;
+  /** Time until a request for the zone may be sent; 0 if one may be sent now. */
+  readonly waitMs: number;
 }
 
 /** A longer pause is cut to this: events expire, and the platform repeats a pause that it still needs. */
@@ -24,6 +32,8 @@ export const MAX_PAUSE_MS = 5 * 60_000;
  * The rate applies to real time over all replicas, so the clock is Postgres's, read once and after the row is locked.
  */
 const NOW = sql`date_trunc('milliseconds', clock_timestamp())`;
+/** Refusals of two zones that begin within this time are one limit of the account. */
+const BEGUN_TOGETHER = sql`interval '1 minute'`;
 const LONGEST_PAUSE = sql`${MAX_PAUSE_MS}::integer * interval '1 millisecond'`;
 
 /**
@@ -38,7 +48,7 @@ export async function takeTokens(
 ): Promise<TakenTokens> {
   const { name, ratePerSecond: rate, burst } = budget;
   const take = () =>
-    db.execute<{ granted: number; waitMs: number; isPaused: boolean }>(sql`
+    db.execute<{ [Key in keyof TakenTokens]: TakenTokens[Key] }>(sql`
       with locked as (
         select tokens, refilled_at, paused_until from request_budgets where name = ${name} for update
       ), read as (
@@ -62,7 +72,10 @@ export async function takeTokens(
       returning a.granted::integer as granted, a.is_paused as "isPaused",
         ceil(case when a.is_paused then extract(epoch from a.paused_until - a.at)::float8 * 1000
           when a.granted > 0 then 0
-          else (1 + ${reserve}::float8 - a.tokens) / ${rate}::float8 * 1000 end)::integer as "waitMs"`);
+          else (1 + ${reserve}::float8 - a.tokens) / ${rate}::float8 * 1000 end)::integer as "waitMs",
+        (select coalesce(json_agg(json_build_object('zoneId', zone_id, 'waitMs', greatest(0, least(${MAX_PAUSE_MS}::integer,
+            ceil(extract(epoch from z.paused_until - a.at) * 1000))))), '[]')
+          from request_budgets z where z.refused_since is not null) as "refusedZones"`);
   for (;;) {
     const [taken] = (await take()).rows;
     if (taken !== undefined) return taken;
@@ -83,6 +96,68 @@ export async function pauseBudget(db: Queryable, name: string, pauseMs: number):
       target: requestBudgets.name,
       set: { tokens: 0, pausedUntil: sql`greatest(${requestBudgets.pausedUntil}, ${pausedUntil})` },
     });
+}
+
+/**
+ * Pauses the requests for one zone, and every caller if the account seems to be limited: if the platform has begun to
+ * refuse another zone, too, within the last minute. Returns whether it has paused every caller.
+ */
+export async function pauseZone(
+  db: Queryable,
+  name: string,
+  { zoneId, pauseMs }: { zoneId: number; pauseMs: number },
+): Promise<boolean> {
+  const pausedUntil = sql`${NOW} + ${Math.min(pauseMs, MAX_PAUSE_MS)}::float8 * interval '1 millisecond'`;
+  const { pausedUntil: until, refusedSince: since } = requestBudgets;
+  await db
+    .insert(requestBudgets)
+    .values({ name: `${name}.${zoneId}`, zoneId, tokens: 0, refilledAt: NOW, pausedUntil, refusedSince: NOW })
+    .onConflictDoUpdate({
+      target: requestBudgets.name,
+      set: {
+        pausedUntil: sql`greatest(${until}, excluded.paused_until)`,
+        // A refusal long after the pause is a new one: nothing was sent meanwhile.
+        refusedSince: sql`case when ${until} > excluded.refused_since - ${LONGEST_PAUSE}
+          then coalesce(${since}, excluded.refused_since) else excluded.refused_since end`,
+      },
+    });
+  // A statement of its own: of two replicas that store refusals at the same time, at least one reads both.
+  const { rows } = await db.execute(sql`
+    select from request_budgets one join request_budgets other on other.zone_id <> one.zone_id
+    where one.zone_id = ${zoneId} and one.refused_since > ${NOW} - ${BEGUN_TOGETHER}
+      and other.refused_since > ${NOW} - ${BEGUN_TOGETHER}
+    limit 1`);
+  if (rows.length > 0) await pauseBudget(db, name, pauseMs);
+  return rows.length > 0;
+}
+
+/** Stores that the platform answers for the zone again. */
+export async function endRefusal(db: Queryable, zoneId: number): Promise<void> {
+  await db.update(requestBudgets).set({ refusedSince: null }).where(eq(requestBudgets.zoneId, zoneId));
+}
+
+/** A pause that the platform asked for, epoch ms. */
+export interface Pause {
+  /** Null for the whole account. */
+  readonly zoneId: number | null;
+  /** May be over. */
+  readonly until: number;
+  /** Null for the account. */
+  readonly refusedSince: number | null;
+}
+
+/** Returns the pause of the account, and those of the zones that the platform has refused since its last answer. */
+export async function readPauses(db: Queryable): Promise<Pause[]> {
+  const { zoneId, pausedUntil, refusedSince } = requestBudgets;
+  const rows = await db
+    .select({ zoneId, pausedUntil, refusedSince })
+    .from(requestBudgets)
+    .where(or(isNull(zoneId), isNotNull(refusedSince)));
+  return rows.flatMap(({ pausedUntil: until, ...row }) =>
+    until === null
+      ? []
+      : [{ ...row, until: until.getTime(), refusedSince: row.refusedSince?.getTime() ?? null }],
+  );
 }
 
 /** Returns what a caller would get now, without taking; null before the first call. */

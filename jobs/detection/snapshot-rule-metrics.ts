@@ -68,11 +68,9 @@ async function snapshot(deps: SnapshotRuleMetricsDeps, lease: HeldLease, signal:
     answered: [] as SeriesKey[],
     failed: new Map<string, number>(),
     refused: new Set<number>(),
-    isPaused: false,
   };
   try {
     await inLanes(due, AT_ONCE, async (rule) => {
-      if (run.isPaused) return;
       signal.throwIfAborted();
       if (!run.refused.has(rule.zoneId)) await askAbout(deps, { rule, lease, run }, signal);
     });
@@ -92,7 +90,6 @@ interface Asking {
     answered: SeriesKey[];
     failed: Map<string, number>;
     refused: Set<number>;
-    isPaused: boolean;
   };
 }
 
@@ -114,8 +111,8 @@ async function askAbout(deps: SnapshotRuleMetricsDeps, { rule, lease, run }: Ask
     if (!(thrown instanceof EdgeError)) throw thrown;
     const { code, disposition } = thrown;
     run.failed.set(code, (run.failed.get(code) ?? 0) + 1);
-    // The platform asks for a pause: the rule stays due.
-    if (disposition === "wait") run.isPaused = true;
+    // The platform asks for a pause of the zone: its rules stay due.
+    if (disposition === "wait") run.refused.add(rule.zoneId);
     else if (OF_THE_ACCOUNT.has(code)) {
       run.refused.add(rule.zoneId);
       await keep([], REFUSED_MS, code);

@@ -1,7 +1,9 @@
 import { createDatabase } from "../../db/client.ts";
 import {
+  endRefusal,
   MAX_PAUSE_MS,
   pauseBudget,
+  pauseZone,
   type RequestBudget,
   takeTokens,
 } from "../../db/service/request-budgets.ts";
@@ -54,7 +56,13 @@ export function openRequestGate(parts: RequestGateParts): OpenRequestGate {
   const gate = createSharedGate({
     ratePerSecond: budget.ratePerSecond,
     take: (atMost, priority) => takeTokens(database.db, budget, { atMost, reserve: reserves[priority] }),
-    pause: (pauseMs) => pauseBudget(database.db, budget.name, pauseMs),
+    async pause(pauseMs, zoneId) {
+      if (zoneId !== null)
+        return { isForAll: await pauseZone(database.db, budget.name, { zoneId, pauseMs }) };
+      await pauseBudget(database.db, budget.name, pauseMs);
+      return { isForAll: true };
+    },
+    answered: (zoneId) => endRefusal(database.db, zoneId),
     maxPauseMs: MAX_PAUSE_MS,
     onWaited: parts.onWaited ?? (() => {}),
     onUnshared: parts.onUnshared ?? (() => {}),

@@ -1,4 +1,5 @@
-import type { RequestGate, RequestPriority } from "../edge/transport/request-gate.ts";
+import { setTimeout as delay } from "node:timers/promises";
+import { type RequestGate, type RequestPriority, ZonePausedError } from "../edge/transport/request-gate.ts";
 import { createLocalBucket } from "./local-bucket.ts";
 import { createWaitingLine } from "./waiting-line.ts";
 
@@ -8,18 +9,27 @@ const KEEP_MS = 500;
 const LOOK_AGAIN_MS = 1_000;
 /** Pause after a 429 without a Retry-After. */
 const PAUSE_MS = 1_000;
+/** A longer wait for one zone is returned to the caller, so that it holds nothing meanwhile. */
+const LONGEST_ZONE_WAIT_MS = 30_000;
 /** Share of the rate that each replica uses alone while the shared bucket does not answer. */
 const UNSHARED_SHARE = 1 / 4;
+
+interface TakenTokens {
+  readonly granted: number;
+  readonly waitMs: number;
+  readonly isPaused: boolean;
+  /** The zones that the platform refuses, and how long each has to wait. */
+  readonly refusedZones: readonly { readonly zoneId: number; readonly waitMs: number }[];
+}
 
 export interface SharedGateDeps {
   readonly ratePerSecond: number;
   /** Takes tokens from the bucket of all replicas; rejects, in bounded time, when it does not answer. */
-  readonly take: (
-    atMost: number,
-    priority: RequestPriority,
-  ) => Promise<{ granted: number; waitMs: number; isPaused: boolean }>;
-  /** Stops all replicas. */
-  readonly pause: (pauseMs: number) => Promise<void>;
+  readonly take: (atMost: number, priority: RequestPriority) => Promise<TakenTokens>;
+  /** Stops the requests of all replicas for a zone; for null, and if other zones are refused too, all requests. */
+  readonly pause: (pauseMs: number, zoneId: number | null) => Promise<{ readonly isForAll: boolean }>;
+  /** Stores that a refused zone is answered again. */
+  readonly answered: (zoneId: number) => Promise<void>;
   readonly maxPauseMs: number;
   /** After this wait a low caller counts as a normal one. Default 30 s. */
   readonly patienceMs?: number;
@@ -49,6 +59,8 @@ export function createSharedGate(deps: SharedGateDeps): SharedGate {
   const ownBucket = createLocalBucket(deps.ratePerSecond * UNSHARED_SHARE, now());
   let kept = { tokens: 0, until: 0 };
   let pausedUntil = 0;
+  /** By zone that the platform refuses, the end of its pause. */
+  const refused = new Map<number, number>();
   let isUnshared = false;
   let probeAt = 0;
   let asking: Promise<unknown> | undefined;
@@ -56,6 +68,8 @@ export function createSharedGate(deps: SharedGateDeps): SharedGate {
   let closed: Error | undefined;
 
   const isPaused = () => now() < pausedUntil;
+  const zoneWait = (zoneId: number | null) =>
+    zoneId === null ? 0 : Math.max(0, (refused.get(zoneId) ?? 0) - now());
   const hasKept = () => kept.tokens > 0 && now() < kept.until && !isPaused();
 
   function lookAgainIn(ms: number): void {
@@ -74,12 +88,20 @@ export function createSharedGate(deps: SharedGateDeps): SharedGate {
       : { tokens: Math.min(left, ahead), until };
   }
 
+  /** Takes over what all replicas know. Keeps a pause of this replica that may not be stored yet. */
+  function noteRefused(zones: TakenTokens["refusedZones"]): void {
+    for (const [zoneId, until] of refused) if (until <= now()) refused.delete(zoneId);
+    for (const { zoneId, waitMs } of zones)
+      refused.set(zoneId, Math.max(refused.get(zoneId) ?? 0, now() + waitMs));
+  }
+
   async function ask(priority: RequestPriority): Promise<void> {
     const askedAt = now();
     try {
       const taken = await deps.take(line.count(priority) + ahead, priority);
       if (isUnshared) deps.onUnshared(null);
       isUnshared = false;
+      noteRefused(taken.refusedZones);
       if (taken.isPaused) pausedUntil = Math.max(pausedUntil, now() + taken.waitMs);
       spend(taken.granted, askedAt);
       // A low caller's answer says nothing about the normal one that came meanwhile.
@@ -115,33 +137,61 @@ export function createSharedGate(deps: SharedGateDeps): SharedGate {
     lookAgainIn(waitMs);
   }
 
+  async function takeTurn(priority: RequestPriority, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    if (closed !== undefined) throw closed;
+    const head = line.head();
+    if (hasKept() && head !== "normal" && head !== priority) {
+      kept.tokens--;
+      if (kept.tokens <= ahead / 2) askOnce(priority);
+      deps.onWaited(0, priority);
+      return;
+    }
+    const since = now();
+    const passed = line.join(priority, signal);
+    // A low caller's wait for the reserve to be spared is not the normal caller's.
+    if (timer === undefined || (priority === "normal" && line.count("normal") === 1)) serve();
+    await passed.finally(() => deps.onWaited(now() - since, priority));
+  }
+
+  function pauseAll(pauseMs: number): void {
+    pausedUntil = Math.max(pausedUntil, now() + pauseMs);
+    kept.tokens = 0;
+  }
+
   return {
-    async enter(priority, signal) {
-      signal.throwIfAborted();
-      if (closed !== undefined) throw closed;
-      const head = line.head();
-      if (hasKept() && head !== "normal" && head !== priority) {
-        kept.tokens--;
-        if (kept.tokens <= ahead / 2) askOnce(priority);
-        deps.onWaited(0, priority);
-        return;
-      }
-      const since = now();
-      const passed = line.join(priority, signal);
-      // A low caller's wait for the reserve to be spared is not the normal caller's.
-      if (timer === undefined || (priority === "normal" && line.count("normal") === 1)) serve();
-      await passed.finally(() => deps.onWaited(now() - since, priority));
+    async enter(priority, signal, zoneId) {
+      do {
+        for (let waitMs = zoneWait(zoneId); zoneId !== null && waitMs > 0; waitMs = zoneWait(zoneId)) {
+          if (waitMs > LONGEST_ZONE_WAIT_MS) throw new ZonePausedError(zoneId, waitMs);
+          await delay(waitMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+        }
+        await takeTurn(priority, signal);
+        // While the caller waited, another replica may have been refused for the same zone. Then the token is lost.
+      } while (zoneWait(zoneId) > 0);
     },
 
-    limited(retryAfterMs) {
+    limited(retryAfterMs, zoneId) {
       const pauseMs = Math.min(
         retryAfterMs === null || retryAfterMs <= 0 ? PAUSE_MS : retryAfterMs,
         deps.maxPauseMs,
       );
-      pausedUntil = Math.max(pausedUntil, now() + pauseMs);
-      kept.tokens = 0;
-      // Refused by a bucket that is gone: then the others hear of the limit from the platform itself.
-      deps.pause(pauseMs).catch(() => undefined);
+      if (zoneId === null) pauseAll(pauseMs);
+      else refused.set(zoneId, Math.max(refused.get(zoneId) ?? 0, now() + pauseMs));
+      deps.pause(pauseMs, zoneId).then(
+        ({ isForAll }) => {
+          if (isForAll && zoneId !== null) pauseAll(pauseMs);
+        },
+        // Refused by a bucket that is gone: then the others hear of the limit from the platform itself.
+        () => undefined,
+      );
+    },
+
+    answered(zoneId) {
+      // An answer to a request that was sent before the refusal ends no refusal.
+      if (!refused.has(zoneId) || zoneWait(zoneId) > 0) return;
+      refused.delete(zoneId);
+      deps.answered(zoneId).catch(() => undefined);
     },
 
     close() {

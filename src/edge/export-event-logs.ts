@@ -39,6 +39,7 @@ export async function exportEventLogs(
     operation: "export-event-logs",
     method: "POST",
     path: `/shield/event-logs/${shieldZoneId}/export`,
+    zoneId: shieldZoneId,
     body: request,
     isReadOnly: true,
     expects: "nothing",

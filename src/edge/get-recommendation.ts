@@ -24,6 +24,7 @@ export async function getRecommendation(
     operation: "get-recommendation",
     method: "GET",
     path,
+    zoneId: shieldZoneId,
     expects: "json",
     onlyStatus: 200,
   };

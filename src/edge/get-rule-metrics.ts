@@ -21,6 +21,7 @@ export async function getRuleMetrics(
     operation: "get-rule-metrics",
     method: "GET",
     path,
+    zoneId: shieldZoneId,
     expects: "json",
     onlyStatus: 200,
   };

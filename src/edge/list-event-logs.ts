@@ -34,7 +34,14 @@ function toCall(params: ListEventLogsParams): EdgeCall {
   const { shieldZoneId, date, continuationToken } = checkRequest("list-event-logs", Params, params);
   const first = `/shield/event-logs/${shieldZoneId}/${date}`;
   const path = continuationToken === null ? first : `${first}/${toSegment(continuationToken)}`;
-  return { operation: "list-event-logs", method: "GET", path, expects: "json", onlyStatus: 200 };
+  return {
+    operation: "list-event-logs",
+    method: "GET",
+    path,
+    zoneId: shieldZoneId,
+    expects: "json",
+    onlyStatus: 200,
+  };
 }
 
 /**

@@ -39,6 +39,7 @@ export async function searchEventLogs(
     operation: "search-event-logs",
     method: "POST",
     path: `/shield/event-logs/${shieldZoneId}/search`,
+    zoneId: shieldZoneId,
     body: request,
     isReadOnly: true,
     expects: "json",

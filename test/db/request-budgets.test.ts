@@ -3,10 +3,13 @@ import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { requestBudgets } from "../../db/schema/request-budgets.ts";
 import {
+  endRefusal,
   MAX_PAUSE_MS,
   pauseBudget,
+  pauseZone,
   type RequestBudget,
   readBudget,
+  readPauses,
   takeTokens,
 } from "../../db/service/request-budgets.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
@@ -32,12 +35,18 @@ async function age(ms: number): Promise<void> {
   await database.db.update(requestBudgets).set({
     refilledAt: sql`${requestBudgets.refilledAt} - ${by}`,
     pausedUntil: sql`${requestBudgets.pausedUntil} - ${by}`,
+    refusedSince: sql`${requestBudgets.refusedSince} - ${by}`,
   });
 }
 
 test("a bucket begins full, gives what it has and then says how long to wait", async () => {
   expect(await readBudget(database.db, slow)).toBeNull();
-  expect(await take({ atMost: 3, reserve: 0 })).toEqual({ granted: 3, waitMs: 0, isPaused: false });
+  expect(await take({ atMost: 3, reserve: 0 })).toEqual({
+    granted: 3,
+    waitMs: 0,
+    isPaused: false,
+    refusedZones: [],
+  });
   expect(await take()).toMatchObject({ granted: 7, waitMs: 0 });
   const { granted, waitMs } = await take();
   expect(granted).toBe(0);
@@ -84,6 +93,57 @@ test("a pause may be the first use of the bucket", async () => {
 test("no pause is longer than five minutes, whatever the platform requests", async () => {
   await pauseBudget(database.db, "edge", 86_400_000);
   expect((await take()).waitMs).toBeLessThanOrEqual(MAX_PAUSE_MS);
+});
+
+const refuse = (zoneId: number, pauseMs = 60_000) => pauseZone(database.db, "edge", { zoneId, pauseMs });
+const refusedZones = async () => (await take({ atMost: 0, reserve: 0 })).refusedZones;
+
+test("a refused zone waits by itself, for at most five minutes, and the bucket goes on", async () => {
+  expect(await refuse(101, 86_400_000)).toBe(false);
+  expect(await refuse(101, 1_000)).toBe(false);
+  const { granted, isPaused, refusedZones: refused } = await take();
+  expect([granted, isPaused]).toEqual([10, false]);
+  expect(refused).toEqual([{ zoneId: 101, waitMs: expect.any(Number) }]);
+  expect(refused[0]?.waitMs).toBeLessThanOrEqual(MAX_PAUSE_MS);
+  expect(refused[0]?.waitMs).toBeGreaterThan(MAX_PAUSE_MS - 60_000);
+  await age(MAX_PAUSE_MS);
+  expect(await refusedZones()).toEqual([{ zoneId: 101, waitMs: 0 }]);
+  await endRefusal(database.db, 101);
+  expect(await refusedZones()).toEqual([]);
+});
+
+test("refusals of two zones that begin within a minute pause every caller for the second one's time", async () => {
+  await take();
+  expect(await refuse(101, 200_000)).toBe(false);
+  await age(50_000);
+  expect(await refuse(102, 30_000)).toBe(true);
+  const { isPaused, waitMs } = await take();
+  expect(isPaused).toBe(true);
+  expect(waitMs).toBeLessThanOrEqual(30_000);
+});
+
+test("a zone that has been refused for longer than a minute pauses no other zone when it is refused again", async () => {
+  await refuse(101);
+  await age(61_000);
+  expect(await refuse(102)).toBe(false);
+  expect(await refuse(101)).toBe(false);
+  expect(await take()).toMatchObject({ isPaused: false });
+  // Long after its pause, or after an answer, a refusal is a new one.
+  await age(61_000);
+  await endRefusal(database.db, 101);
+  expect([await refuse(103), await refuse(101)]).toEqual([false, true]);
+  await age(MAX_PAUSE_MS + 120_000);
+  expect([await refuse(102), await refuse(103)]).toEqual([false, true]);
+});
+
+test("the pauses of the account and of the refused zones are known with their ends", async () => {
+  await refuse(101);
+  await refuse(102);
+  await endRefusal(database.db, 102);
+  const pauses = await readPauses(database.db);
+  expect(pauses.map(({ zoneId }) => zoneId).sort()).toEqual([101, null]);
+  for (const { until, refusedSince, zoneId } of pauses)
+    expect([until > Date.now(), refusedSince === null]).toEqual([true, zoneId === null]);
 });
 
 test("a clock that stepped back by an hour stops no caller for an hour", async () => {

@@ -18,6 +18,7 @@ import { createSecret } from "../../src/lib/secret.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { bodyOf, call, NOW, openEmulator } from "../emulator/support.ts";
+import { startLyingPlatform } from "../support/liar/lying-platform.ts";
 
 const RULES = ["913100", "920350", "930130", "932100", "941100", "942100"];
 
@@ -175,7 +176,22 @@ test.each<{ name: string; fault: FaultInput; code: string; againAfterMs: number 
   expect(await metrics()).toEqual([]);
 });
 
-test("asked for a pause, a run ends and everything stays due; refused, no other rule of the zone is asked about", async () => {
+test("a zone that the platform asks to wait stays due, and the rules of the other zones are asked about", async () => {
+  const emulator = await openEmulator({ zones: [101, 102], historyHours: 1, eventsPerSecond: 0.02 });
+  const liar = await startLyingPlatform({ url: emulator.url, now: () => NOW, isWitnessed: false });
+  onTestFinished(() => liar.close());
+  const accessKey = createSecret(emulator.accessKey);
+  const transport = createEdgeTransport({ baseUrl: liar.url, accessKey });
+  onTestFinished(() => transport.close());
+  for (const ruleId of RULES) for (const zoneId of [101, 102]) await see(ruleId, [0], { zoneId });
+  liar.tell({ kind: "refuses", routes: ["metrics"], zones: [101] });
+  await run({ edge: createEdgeClient(transport), zoneIds: [101, 102] });
+  expect((await snapshots()).map(({ zoneId }) => zoneId)).toEqual(RULES.map(() => 102));
+  expect(liar.requests().get(102)?.metrics).toBe(RULES.length);
+  expect(liar.requests().get(101)?.metrics).toBeLessThanOrEqual(4);
+});
+
+test("asked for a pause, everything of the zone stays due; refused, no other rule of the zone is asked about", async () => {
   const pausing = await openPlatform({ faults: [{ kind: "rate-limit", operation }] });
   for (const ruleId of RULES) await see(ruleId);
   await run({ edge: pausing.edge });

@@ -1,8 +1,15 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { requestBudgets } from "../../db/schema/request-budgets.ts";
-import { MAX_PAUSE_MS, pauseBudget, readBudget, takeTokens } from "../../db/service/request-budgets.ts";
+import {
+  MAX_PAUSE_MS,
+  pauseBudget,
+  readBudget,
+  readPauses,
+  takeTokens,
+} from "../../db/service/request-budgets.ts";
 import { openRequestGate, type RequestGateParts, toRequestBudget } from "../../src/app/open-request-gate.ts";
 import { createSharedGate } from "../../src/app/shared-gate.ts";
+import { ZonePausedError } from "../../src/edge/transport/request-gate.ts";
 import { createSecret } from "../../src/lib/secret.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { startCutProxy } from "./support/cut-proxy.ts";
@@ -42,29 +49,72 @@ const readRow = async () => (await database.db.select().from(requestBudgets))[0]
 
 test("a 429 heard by one replica stops the others (F40)", async () => {
   const [one, other] = [open(100), open(100)];
-  await other.gate.enter("normal", never);
-  one.gate.limited(60_000);
+  await other.gate.enter("normal", never, null);
+  one.gate.limited(60_000, null);
   await vi.waitFor(async () =>
     expect(await readBudget(database.db, toRequestBudget(100))).toMatchObject({ isPaused: true }),
   );
   const third = open(100);
   const before = (await readRow())?.refilledAt;
   const stop = new AbortController();
-  const entering = third.gate.enter("normal", stop.signal);
+  const entering = third.gate.enter("normal", stop.signal, null);
   // It has asked and was refused.
   await vi.waitFor(async () => expect((await readRow())?.refilledAt).not.toEqual(before), WAIT_MS);
   stop.abort(new Error("enough"));
   await expect(entering).rejects.toThrow("enough");
   const stopOne = new AbortController();
-  const alsoEntering = one.gate.enter("normal", stopOne.signal);
+  const alsoEntering = one.gate.enter("normal", stopOne.signal, null);
   stopOne.abort(new Error("enough"));
   await expect(alsoEntering).rejects.toThrow("enough");
 });
 
+test("a zone that the platform refuses waits on every replica, and the other zones go on", async () => {
+  const [one, other] = [open(100), open(100)];
+  one.gate.limited(86_400_000, 101);
+  await vi.waitFor(async () => expect(await readPauses(database.db)).toHaveLength(1));
+  for (const { gate } of [one, other]) {
+    const refused = gate.enter("normal", never, 101);
+    await expect(refused).rejects.toThrow(/the platform refused zone 101 \(429\).* in \d+ s/);
+    await expect(refused).rejects.toBeInstanceOf(ZonePausedError);
+    await gate.enter("normal", never, 102);
+    await gate.enter("low", never, null);
+  }
+});
+
+test("a short pause of a zone is waited out, and an answer ends the refusal for every replica", async () => {
+  const [one, other] = [open(100), open(100)];
+  one.gate.limited(null, 101);
+  await one.gate.enter("normal", never, 101);
+  expect((await readPauses(database.db)).map(({ zoneId }) => zoneId)).toEqual([101]);
+  one.gate.answered(101);
+  await vi.waitFor(async () => expect((await readPauses(database.db)).length).toBe(0), WAIT_MS);
+  await other.gate.enter("normal", never, 101);
+  // A caller that gives up while its zone waits.
+  one.gate.limited(20_000, 101);
+  const stop = new AbortController();
+  const waiting = one.gate.enter("normal", stop.signal, 101);
+  stop.abort(new Error("no longer needed"));
+  await expect(waiting).rejects.toThrow("no longer needed");
+});
+
+test("refusals of two zones on two replicas pause every zone", async () => {
+  const [one, other] = [open(100), open(100)];
+  one.gate.limited(60_000, 101);
+  await vi.waitFor(async () => expect(await readPauses(database.db)).toHaveLength(1));
+  other.gate.limited(60_000, 102);
+  await vi.waitFor(async () =>
+    expect(await readBudget(database.db, toRequestBudget(100))).toMatchObject({ isPaused: true }),
+  );
+  const stop = new AbortController();
+  const entering = open(100).gate.enter("normal", stop.signal, 103);
+  stop.abort(new Error("enough"));
+  await expect(entering).rejects.toThrow("enough");
+});
+
 test("a limit without a duration is a short pause, and callers go on after it by themselves", async () => {
   const { gate } = open(1_000);
-  gate.limited(null);
-  await gate.enter("normal", never);
+  gate.limited(null, null);
+  await gate.enter("normal", never, null);
   expect(await readBudget(database.db, toRequestBudget(1_000))).toMatchObject({ isPaused: false });
 });
 
@@ -73,14 +123,14 @@ test("a caller that is aborted while it waits leaves its turn to the others", as
   const waited: number[] = [];
   const { gate } = open(20, { onWaited: (ms) => void waited.push(ms) });
   const stop = new AbortController();
-  const given = gate.enter("normal", stop.signal);
-  const patient = gate.enter("normal", never);
+  const given = gate.enter("normal", stop.signal, null);
+  const patient = gate.enter("normal", never, null);
   stop.abort(new Error("no longer needed"));
   await expect(given).rejects.toThrow("no longer needed");
   await patient;
   expect(waited).toHaveLength(2);
   const gone = AbortSignal.abort(new Error("was never here"));
-  await expect(gate.enter("normal", gone)).rejects.toThrow("was never here");
+  await expect(gate.enter("normal", gone, null)).rejects.toThrow("was never here");
 });
 
 test("a normal caller passes before low ones that came earlier", async () => {
@@ -88,7 +138,7 @@ test("a normal caller passes before low ones that came earlier", async () => {
   const { gate } = open(20);
   const passed: string[] = [];
   const enter = async (priority: "normal" | "low") => {
-    await gate.enter(priority, never);
+    await gate.enter(priority, never, null);
     passed.push(priority);
   };
   await Promise.all([enter("low"), enter("low"), enter("low"), enter("normal")]);
@@ -97,8 +147,8 @@ test("a normal caller passes before low ones that came earlier", async () => {
 
 test("at the slowest rate low callers are served too", async () => {
   const { gate } = open(1);
-  await gate.enter("low", never);
-  await gate.enter("low", never);
+  await gate.enter("low", never, null);
+  await gate.enter("low", never, null);
 });
 
 test("closing rejects all waiting callers", async () => {
@@ -107,9 +157,9 @@ test("closing rejects all waiting callers", async () => {
     databaseUrl: createSecret(database.url),
     requestsPerSecond: 10,
   });
-  const entering = opened.gate.enter("normal", never);
+  const entering = opened.gate.enter("normal", never, null);
   await Promise.all([expect(entering).rejects.toThrow("closed"), opened.close()]);
-  await expect(opened.gate.enter("normal", never)).rejects.toThrow("closed");
+  await expect(opened.gate.enter("normal", never, null)).rejects.toThrow("closed");
 });
 
 test("a page costs no round trip of its own while there are tokens", async () => {
@@ -121,13 +171,14 @@ test("a page costs no round trip of its own while there are tokens", async () =>
       takes++;
       return takeTokens(database.db, budget, { atMost, reserve: 0 });
     },
-    pause: async () => {},
+    pause: async () => ({ isForAll: true }),
+    answered: async () => {},
     maxPauseMs: MAX_PAUSE_MS,
     onWaited: () => {},
     onUnshared: () => {},
   });
   onTestFinished(() => gate.close());
-  for (let count = 0; count < 200; count++) await gate.enter("normal", never);
+  for (let count = 0; count < 200; count++) await gate.enter("normal", never, null);
   expect(takes).toBeLessThan(100);
 });
 
@@ -143,7 +194,7 @@ test("without Postgres a replica goes on at a quarter of the rate, and shares ag
   // The bucket is far in debt, so callers wait when the connection breaks.
   await setTokens(-100_000);
   const before = (await readRow())?.refilledAt;
-  const callers = Array.from({ length: 30 }, () => gate.enter("normal", never));
+  const callers = Array.from({ length: 30 }, () => gate.enter("normal", never, null));
   await vi.waitFor(async () => expect((await readRow())?.refilledAt).not.toEqual(before), WAIT_MS);
   proxy.cut();
   await Promise.all(callers);
@@ -153,7 +204,7 @@ test("without Postgres a replica goes on at a quarter of the rate, and shares ag
   proxy.heal();
   await setTokens(50);
   await vi.waitFor(async () => {
-    await gate.enter("normal", never);
+    await gate.enter("normal", never, null);
     expect(changes).toEqual(["alone", "shared"]);
   }, WAIT_MS);
 });
@@ -166,14 +217,14 @@ test("a Postgres that stops answering delays no caller for ever", async () => {
     databaseUrl: createSecret(proxy.url),
     onUnshared: (error) => void changes.push(error === null ? "shared" : "alone"),
   });
-  await gate.enter("normal", never);
+  await gate.enter("normal", never, null);
   proxy.freeze();
   // More than can be left of the first take.
-  for (let count = 0; count < 20; count++) await gate.enter("normal", never);
+  for (let count = 0; count < 20; count++) await gate.enter("normal", never, null);
   expect(changes).toEqual(["alone"]);
   proxy.heal();
   await vi.waitFor(async () => {
-    await gate.enter("normal", never);
+    await gate.enter("normal", never, null);
     expect(changes).toEqual(["alone", "shared"]);
   }, WAIT_MS);
 });
@@ -186,7 +237,7 @@ test("a bucket whose row is locked delays no caller for ever", async () => {
   await blocker.query("select 1 from request_budgets for update");
   const changes: unknown[] = [];
   const { gate } = open(100, { onUnshared: (error) => void changes.push(error) });
-  await gate.enter("normal", never);
+  await gate.enter("normal", never, null);
   expect(changes).toEqual([expect.any(Error)]);
   await blocker.query("rollback");
 });

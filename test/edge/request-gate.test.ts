@@ -1,6 +1,10 @@
 import { expect, onTestFinished, vi } from "vitest";
 import { createEdgeClient } from "../../src/edge/edge-client.ts";
-import type { RequestGate, RequestPriority } from "../../src/edge/transport/request-gate.ts";
+import {
+  type RequestGate,
+  type RequestPriority,
+  ZonePausedError,
+} from "../../src/edge/transport/request-gate.ts";
 import { startDeadline } from "../../src/lib/deadline.ts";
 import { collect } from "./support/collect.ts";
 import { failure, lastHour, listPage, NOW, test, today } from "./support/edge-test.ts";
@@ -8,15 +12,19 @@ import { failure, lastHour, listPage, NOW, test, today } from "./support/edge-te
 /** Written down; `hold` is what a caller waits for. */
 function recordGate(hold: (signal: AbortSignal) => Promise<void> = async () => {}) {
   const entered: RequestPriority[] = [];
+  const zones: (number | null)[] = [];
   const limits: (number | null)[] = [];
+  const answered: number[] = [];
   const gate: RequestGate = {
-    async enter(priority, signal) {
+    async enter(priority, signal, zoneId) {
       entered.push(priority);
+      zones.push(zoneId);
       await hold(signal);
     },
     limited: (retryAfterMs) => void limits.push(retryAfterMs),
+    answered: (zoneId) => void answered.push(zoneId),
   };
-  return { gate, entered, limits };
+  return { gate, entered, zones, limits, answered };
 }
 
 /** Resolves never, rejects like a gate. */
@@ -68,6 +76,42 @@ test("the limiter gets every 429 with its Retry-After (F40)", async ({ platform,
     disposition: "wait",
   });
   expect(limits).toEqual([7_000, null, 86_400_000]);
+});
+
+test("the limiter gets the zone of each request, and each zone that was answered", async ({
+  platform,
+  open,
+}) => {
+  const { gate, zones, answered } = recordGate();
+  const { client } = open({ gate });
+  platform.reply(429, "", { "retry-after": "7" });
+  platform.reply(200, listPage());
+  platform.reply(500);
+  await client.listEventLogs(today);
+  await failure(client.listApiKeys({}));
+  expect(zones.slice(0, 3)).toEqual([today.shieldZoneId, today.shieldZoneId, null]);
+  expect(answered).toEqual([today.shieldZoneId]);
+});
+
+test("a call for a zone that has to wait long fails at once, sends nothing and says when to try again", async ({
+  platform,
+  open,
+}) => {
+  const { gate, limits } = recordGate(async () => {
+    throw new ZonePausedError(today.shieldZoneId, 90_000);
+  });
+  const edge = open({ gate });
+  const error = await failure(edge.client.listEventLogs(today));
+  expect(error).toMatchObject({
+    code: "EDGE_RATE_LIMITED",
+    disposition: "wait",
+    waitMs: 90_000,
+    status: null,
+  });
+  expect(error.message).toContain(
+    `zone ${today.shieldZoneId} (429); the next request for it may be sent in 90 s`,
+  );
+  expect([platform.requests.length, edge.attempts.length, limits.length]).toEqual([0, 0, 0]);
 });
 
 test("waiting at the gate takes nothing from the time that retries have", async ({ platform, open }) => {

@@ -15,6 +15,8 @@ export interface EdgeCall {
   readonly expects: "json" | "nothing";
   /** The only status of a success; every 2xx when unset. The platform sends many failures with 202. */
   readonly onlyStatus?: number;
+  /** The shield zone that the operation is about; unset if it is about none. */
+  readonly zoneId?: number;
   /** `normal` when unset. */
   readonly priority?: RequestPriority;
   /**

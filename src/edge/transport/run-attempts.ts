@@ -4,8 +4,9 @@ import type { Disposition } from "../../lib/errors.ts";
 import { EdgeError, type EdgeErrorCode } from "../edge-error.ts";
 import type { EdgeOperation } from "../edge-operation.ts";
 import { type EdgeCall, isRepeatable } from "./edge-call.ts";
-import { type FailedAttempt, toFailedAttempt } from "./failed-attempt.ts";
-import type { RequestGate } from "./request-gate.ts";
+import { FailedAttempt, toFailedAttempt } from "./failed-attempt.ts";
+import type { Failure } from "./read-failure.ts";
+import { type RequestGate, ZonePausedError } from "./request-gate.ts";
 import { mayRetry, planRetry, type RetryPlan } from "./retry-timing.ts";
 
 /** One finished attempt, for metrics and debug logs. */
@@ -71,6 +72,14 @@ export function toEdgeError(
   });
 }
 
+/** A request that was not sent, because the platform refused the one before. */
+const NOT_SENT: Omit<Failure, "message"> = {
+  code: "EDGE_RATE_LIMITED",
+  status: null,
+  errorKey: null,
+  field: null,
+};
+
 interface Round {
   readonly count: number;
   readonly elapsedMs: number;
@@ -105,10 +114,11 @@ export async function runAttempts<
 ): Promise<Result> {
   const { clock, gate, hideKey, onAttempt } = settings;
   const startedAt = clock();
+  const zoneId = call.zoneId ?? null;
   let waitedMs = 0;
   const enter = async () => {
     const waitingSince = clock();
-    await deadline.suspend(() => gate.enter(call.priority ?? "normal", deadline.signal));
+    await deadline.suspend(() => gate.enter(call.priority ?? "normal", deadline.signal, zoneId));
     waitedMs += clock() - waitingSince;
   };
   for (let count = 1; ; count++) {
@@ -120,14 +130,19 @@ export async function runAttempts<
       await enter();
       attemptedAt = clock();
       const result = await attempt(deadline.signal);
+      if (zoneId !== null) gate.answered(zoneId);
       report({ code: null, status: result.status, requestId: result.requestId, retryInMs: null });
       return result;
     } catch (thrown) {
       const endedBy = deadline.endedBy();
       if (endedBy === "caller") throw callerSignal?.reason;
+      if (thrown instanceof ZonePausedError) {
+        const failure = { ...NOT_SENT, message: thrown.message };
+        throw toEdgeError(call, new FailedAttempt(failure, null, null), thrown.waitMs, hideKey);
+      }
       const failed = toFailedAttempt(thrown, endedBy);
       const { code, status } = failed.failure;
-      if (code === "EDGE_RATE_LIMITED") gate.limited(failed.retryAfterMs);
+      if (code === "EDGE_RATE_LIMITED") gate.limited(failed.retryAfterMs, zoneId);
       const round = { count, elapsedMs: clock() - startedAt - waitedMs, isOver: endedBy !== null };
       const plan = planNext(call, settings, failed, round);
       const retryInMs = plan.kind === "sleep" ? plan.delayMs : null;
