@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { gt, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { platformHealth } from "../schema/platform-health.ts";
 
@@ -55,6 +55,17 @@ export async function watchZones(
         },
       });
   }
+}
+
+/** Returns the zones that report-service has checked since then, epoch ms. */
+export async function listWatchedZones(db: Queryable, sinceMs: number): Promise<number[]> {
+  const { zoneId, checkedAt } = platformHealth;
+  const rows = await db
+    .select({ zoneId })
+    .from(platformHealth)
+    .where(gt(checkedAt, new Date(sinceMs)))
+    .orderBy(zoneId);
+  return rows.map((row) => row.zoneId);
 }
 
 /** Health of a zone; times in epoch ms, null if the event has not happened. */

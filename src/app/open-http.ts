@@ -38,7 +38,7 @@ import { toRequestBudget } from "./open-request-gate.ts";
 import { openSessions } from "./open-sessions.ts";
 
 export interface HttpParts {
-  readonly config: Pick<Config, "http" | "retention" | "dataDir" | "settings">;
+  readonly config: Pick<Config, "http" | "retention" | "dataDir" | "settings" | "pollEveryMs">;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly database: Database;
@@ -119,6 +119,7 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
           settings: config.settings,
           retention: config.retention,
           requestBudget: toRequestBudget(parts.requestsPerSecond),
+          pollEveryMs: config.pollEveryMs,
           readJobRuns: () => metrics.readJobRuns(),
         },
       }),

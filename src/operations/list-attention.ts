@@ -2,6 +2,7 @@ import type { HeldCounts } from "../../db/ingest/held-pages.ts";
 import { many } from "../lib/format.ts";
 import { showTime } from "../lib/show-time.ts";
 import { HOUR_MS } from "../lib/units.ts";
+import type { UnpolledZone } from "./read-unpolled.ts";
 import type { ZoneCoverage } from "./read-zones.ts";
 import type { ServiceLife } from "./service-life.ts";
 
@@ -15,6 +16,8 @@ export interface Looked {
   readonly service: ServiceLife;
   /** The zones with their hours of the last 72 hours. */
   readonly zones: readonly ZoneCoverage[];
+  /** Zones whose polls do not succeed. */
+  readonly unpolled: readonly UnpolledZone[];
   /** Dead letters of the last 72 hours without a later message. */
   readonly givenUp: number;
   /** The problem with the pseudonym key that a running process reports, or null. */
@@ -28,6 +31,7 @@ export interface Looked {
 export const ATTENTION_KINDS = [
   "not-running",
   "pseudonym-key",
+  "unpolled",
   "suspect",
   "channel",
   "given-up",
@@ -51,7 +55,7 @@ export interface Attention {
  * because it gets no more messages. Null means that the configured channels are not known.
  */
 export function listAttention(
-  { service, channels, zones, keyProblem, held, givenUp, selfAlerts }: Looked,
+  { service, channels, zones, unpolled, keyProblem, held, givenUp, selfAlerts }: Looked,
   configured: ReadonlySet<string> | null,
 ): Attention[] {
   const down = (channels ?? []).filter(
@@ -76,6 +80,15 @@ export function listAttention(
         counts.zoneId,
       ),
     ),
+    ...unpolled.map(({ zoneId, since, reason }) => {
+      const because = reason === null ? "" : `: ${reason}`;
+      return note(
+        "unpolled",
+        `zone ${zoneId}: no poll has succeeded since ${showTime(since)} UTC${because}`,
+        null,
+        zoneId,
+      );
+    }),
     ...zones.flatMap(({ zoneId, suspicions }) =>
       suspicions.map(({ since, reason }) =>
         note(

@@ -11,7 +11,7 @@ import { readChannels } from "./read-channels.ts";
 import { assessService } from "./service-life.ts";
 
 /** Reads the facts about the whole service that may need attention, all at once. The zones are read by the caller. */
-export async function lookAround(db: Queryable, now: number): Promise<Omit<Looked, "zones">> {
+export async function lookAround(db: Queryable, now: number): Promise<Omit<Looked, "zones" | "unpolled">> {
   const [channels, replicas, keyProblem, held, givenUp, selfAlerts] = await Promise.all([
     readChannels(db),
     readReplicas(db),

@@ -7,10 +7,12 @@ import { advanceSearch } from "../../db/coverage/searched-hours.ts";
 import { quarantineEntries } from "../../db/ingest/quarantine.ts";
 import { ensurePartitions } from "../../db/postgres/partitions.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
+import { requestBudgets } from "../../db/schema/request-budgets.ts";
+import { watchZones } from "../../db/service/platform-health.ts";
 import { writeRuntimeFile } from "../../src/app/runtime-file.ts";
 import { statusCommand } from "../../src/cli/status/status.ts";
 import { FIRST_WATCHED } from "../../src/coverage/judge-hour.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import { horizonAt, startOfHour, toDay } from "../../src/model/horizon.ts";
 import type { WafEvent } from "../../src/model/waf-event.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
@@ -267,6 +269,72 @@ test("an hour that was not watched from its beginning is not shown as lost", asy
   const gap = { startsAt, state: "gap", reason: FIRST_WATCHED, evidence: {}, looks: null } as const;
   await decideHours(database.db, 101, [gap], NOW);
   expect(await run({ DATABASE_URL: database.url })).toContain("\n  -░");
+});
+
+/** A zone of the running service whose last poll ended so many minutes ago. */
+async function watchZone(zoneId: number, minutesAgo: number): Promise<void> {
+  const polledAt = NOW - minutesAgo * MINUTE_MS;
+  await advanceSearch(database.db, zoneId, { startsAt: startOfHour(polledAt), searchedThrough: polledAt });
+  await watchZones(database.db, [zoneId], { nowMs: NOW - 2 * HOUR_MS, breakMs: 3 * HOUR_MS });
+  await watchZones(database.db, [zoneId], { nowMs: NOW - MINUTE_MS, breakMs: 3 * HOUR_MS });
+}
+
+const inMinutes = (minutes: number) => new Date(NOW + minutes * MINUTE_MS);
+
+test("a zone without a successful poll for five minutes is named, exit code 1, and other zones are not", async () => {
+  await putReplica(4);
+  await watchZone(101, 6);
+  await watchZone(102, 4);
+  // Not a zone of the service any more.
+  await advanceSearch(database.db, 103, { startsAt: startOfHour(NOW), searchedThrough: NOW - HOUR_MS });
+  const environment = { DATABASE_URL: database.url };
+  const { code, out } = await ran(environment);
+  expect(code).toBe(1);
+  expect(out).toContain("\n  zone 101: no poll has succeeded since 2026-11-20 15:04 UTC\n");
+  expect(out).not.toMatch(/zone 10[23]: no poll/);
+  expect(await ran({ ...environment, LONGWATCH_POLL_SECONDS: "300" })).toMatchObject({ code: 0 });
+});
+
+test.each([
+  {
+    zoneId: 101,
+    pausedUntil: inMinutes(3),
+    is: "the platform refuses zone 101 (429) until 2026-11-20 15:13 UTC",
+  },
+  {
+    zoneId: 101,
+    pausedUntil: inMinutes(-1),
+    is: "the platform has refused zone 101 (429) since 2026-11-20 15:05 UTC",
+  },
+  {
+    zoneId: null,
+    pausedUntil: inMinutes(1),
+    is: "the platform refuses the requests for every zone (429) until 2026-11-20 15:11 UTC",
+  },
+])("what refuses a zone that is not polled is said: $is", async ({ zoneId, pausedUntil, is }) => {
+  await putReplica(4);
+  await watchZone(101, 6);
+  const refusedSince = zoneId === null ? null : inMinutes(-5);
+  const row = {
+    name: `edge.${zoneId}`,
+    zoneId,
+    tokens: 0,
+    refilledAt: inMinutes(-5),
+    pausedUntil,
+    refusedSince,
+  };
+  await database.db.insert(requestBudgets).values(row);
+  const environment = { DATABASE_URL: database.url };
+  const text = `zone 101: no poll has succeeded since 2026-11-20 15:04 UTC: ${is}`;
+  expect((await ran(environment)).out).toContain(`\n  ${text}\n`);
+  expect(JSON.parse(await run(environment, "--json"))).toMatchObject({
+    attention: [{ kind: "unpolled", zoneId: 101, text }],
+  });
+  const { key } = await makeKey(database, "reader");
+  const { url } = await startArchive(database.url, {}, { clock: () => NOW });
+  expect(await ask(url, "/api/v1/overview", key)).toMatchObject({
+    attention: [{ kind: "unpolled", zoneId: 101, text }],
+  });
 });
 
 test("channels that do not deliver are named, with the command that shows why, exit code 1", async () => {

@@ -8,6 +8,7 @@ export const SERVICE: ServiceView = {
   settings: [{ name: "EDGE_API_KEY", value: "[secret]", isSet: true }],
   retention: { rawDays: 90, ipDays: 90, eventDays: 400, rollUpDays: 800 },
   requestBudget: { name: "edge", ratePerSecond: 10, burst: 10 },
+  pollEveryMs: 30_000,
   readJobRuns: async () => [
     { job: "poll-events", runs: { done: 2, retry: 1 }, meanSeconds: 0.5, lastSuccessAt: 1 },
   ],

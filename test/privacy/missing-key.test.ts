@@ -354,7 +354,13 @@ test("status names the missing key and what is held back for want of it", async 
 });
 
 test("status names held entries and records of a zone without held events", () => {
-  const quiet = { zones: [], status: { channels: [] }, service: { missingRoles: [] }, keyProblem: null };
+  const quiet = {
+    zones: [],
+    unpolled: [],
+    status: { channels: [] },
+    service: { missingRoles: [] },
+    keyProblem: null,
+  };
   const nothing = { ...quiet, givenUp: 0, selfAlerts: 0 };
   const textOf = (counts: object) =>
     listAttention(

@@ -15,6 +15,7 @@ import { horizonAt, startOfHour } from "../../model/horizon.ts";
 import { nameZone, type Zones } from "../../model/zones.ts";
 import { type Attention, type Looked, listAttention } from "../../operations/list-attention.ts";
 import { lookAround } from "../../operations/look-around.ts";
+import { readUnpolled } from "../../operations/read-unpolled.ts";
 import { readZones, type ZoneCoverage } from "../../operations/read-zones.ts";
 import { assessService } from "../../operations/service-life.ts";
 import { GAP_EXIT_CODE } from "../coverage/coverage.ts";
@@ -39,9 +40,10 @@ watched.
 Exit codes:
   0   nothing needs attention
   1   something needs attention, and the last lines name it: a role without a live process, a missing pseudonym key,
-      events held back until the key is present, a zone with incomplete answers of the platform, a channel that does not
-      deliver, dead notifications of the last 72 hours, an hour that expires within a day and is not sealed, an
-      unresolved alert of Longwatch about itself; also if the database cannot be reached
+      events held back until the key is present, a zone without a successful poll for five minutes, a zone with
+      incomplete answers of the platform, a channel that does not deliver, dead notifications of the last 72 hours, an
+      hour that expires within a day and is not sealed, an unresolved alert of Longwatch about itself; also if the
+      database cannot be reached
   2   a mistake in the command line or the settings
   3   only lost hours need attention
 
@@ -62,9 +64,7 @@ export function statusCommand(readConfig: () => Config, io: StoreIo = createProc
       storeAction<{ json?: true }>(io, async (flags, read) => {
         read.finish();
         const config = readConfig();
-        const seen = await withStore(config, ({ db }) =>
-          look(db, io.clock(), config.alerting.routing.zones ?? {}),
-        );
+        const seen = await withStore(config, ({ db }) => look(db, io.clock(), config));
         const attention = listAttention(seen, configuredChannels(config));
         const outage = config.databaseUrl === null ? describePastOutage(config.dataDir, io.clock()) : [];
         if (flags.json === true) await writeJson(io.stdout, { ...seen.status, attention });
@@ -91,13 +91,14 @@ interface Seen extends Looked {
   readonly now: number;
 }
 
-async function look(db: Queryable, now: number, names: Zones): Promise<Seen> {
+async function look(db: Queryable, now: number, { alerting, pollEveryMs }: Config): Promise<Seen> {
   try {
     const from = startOfHour(horizonAt(now));
     return {
       now,
       ...(await lookAround(db, now)),
-      status: await readStatus(db, null, { now, names }),
+      status: await readStatus(db, null, { now, names: alerting.routing.zones ?? {} }),
+      unpolled: await readUnpolled(db, now, { zoneIds: null, pollEveryMs }),
       zones: await readZones(db, now, { zoneId: undefined, from, to: now + HOUR_MS }),
     };
   } catch (thrown) {
@@ -132,6 +133,7 @@ function neverStarted(now: number): Seen {
     channels: [],
     service,
     zones: [],
+    unpolled: [],
     keyProblem: null,
     held: [],
     givenUp: 0,

@@ -84,7 +84,7 @@ function readEvery(read: FlagReader, text: string | undefined): number {
 }
 
 function lookAt(db: Queryable, config: Config, zoneIds: readonly number[] | null, now: number) {
-  const { alerting, edge } = config;
+  const { alerting, edge, pollEveryMs } = config;
   return readOverview(db, {
     now,
     from: now - SPAN_MS,
@@ -94,6 +94,7 @@ function lookAt(db: Queryable, config: Config, zoneIds: readonly number[] | null
     isMasked: false,
     names: alerting.routing.zones ?? {},
     requestBudget: toRequestBudget(edge.requestsPerSecond),
+    pollEveryMs,
     channels: configuredChannels(config),
   });
 }

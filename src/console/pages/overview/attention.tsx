@@ -98,6 +98,7 @@ type Concern = Overview["attention"][number];
 /** Where the reader sees more; a kind without a page says everything in its text. */
 const PLACES: Partial<Record<Concern["kind"], { readonly path: string; readonly params?: Params }>> = {
   "not-running": { path: "/operations", params: { tab: "jobs" } },
+  unpolled: { path: "/coverage", params: { span: "72h" } },
   suspect: { path: "/coverage", params: { span: "72h" } },
   channel: { path: "/operations" },
   "given-up": { path: "/operations" },

@@ -15,6 +15,7 @@ import { keyOf } from "../../../model/series-key.ts";
 import type { Zones } from "../../../model/zones.ts";
 import { ATTENTION_KINDS, listAttention } from "../../../operations/list-attention.ts";
 import { lookAround } from "../../../operations/look-around.ts";
+import { readUnpolled } from "../../../operations/read-unpolled.ts";
 import { readZones } from "../../../operations/read-zones.ts";
 import { assessService } from "../../../operations/service-life.ts";
 import { AlertItem } from "./alert-schemas.ts";
@@ -131,6 +132,7 @@ export function addOverview(
         isMasked: known(caller).masked,
         names: readNames(),
         requestBudget: service.requestBudget,
+        pollEveryMs: service.pollEveryMs,
         channels: new Set(service.alerting().channels.map(({ name }) => name)),
       });
     },
@@ -148,6 +150,7 @@ interface OverviewAsked {
   readonly isMasked: boolean;
   readonly names: Zones;
   readonly requestBudget: RequestBudget;
+  readonly pollEveryMs: number;
   /** The configured channels; null if they are not known. */
   readonly channels: ReadonlySet<string> | null;
 }
@@ -165,17 +168,18 @@ const NOTHING_ELSE = {
 /** Returns the answer of GET /api/v1/overview. */
 export async function readOverview(
   archive: ApiDeps["archive"],
-  { now, from, to, zoneIds, isWhole, isMasked, names, requestBudget, channels }: OverviewAsked,
+  { now, from, to, zoneIds, isWhole, isMasked, names, requestBudget, pollEveryMs, channels }: OverviewAsked,
 ): Promise<OverviewAnswer> {
   const { width, stepMs } = pickStep(to - from);
   const span = { width, fromMs: bucketStart(from, width), toMs: bucketEnd(to - 1, width) };
   const seen = (await readVisibleZones(archive, zoneIds)).slice(0, MAX_ZONES);
   const recent = { from: startOfHour(horizonAt(now)), to: now + HOUR_MS, hasEvidence: false };
-  const [activity, coverage, budget, around, described, alerts, rules] = await Promise.all([
+  const [activity, coverage, budget, around, unpolled, described, alerts, rules] = await Promise.all([
     readActivity(archive, { zoneIds, stepMs, ...span }),
     Promise.all(seen.map(({ zoneId }) => readZones(archive, now, { zoneId, ...recent }))),
     isWhole ? readBudget(archive, requestBudget) : null,
     isWhole ? lookAround(archive, now) : NOTHING_ELSE,
+    readUnpolled(archive, now, { zoneIds, pollEveryMs }),
     describeZones(archive, seen, { now, names }),
     readAlerts(archive, zoneIds, span),
     readTopRules(archive, zoneIds, span, isMasked),
@@ -183,7 +187,7 @@ export async function readOverview(
   const points = Map.groupBy(activity, (one) => one.zoneId);
   const zones = coverage.flat();
   const hours = new Map(zones.map((one) => [one.zoneId, one.hours]));
-  const attention = listAttention({ ...around, zones }, channels);
+  const attention = listAttention({ ...around, zones, unpolled }, channels);
   return {
     now: toIso(now),
     from: toIso(span.fromMs),

@@ -23,5 +23,6 @@ export interface ServiceView {
   readonly settings: readonly Setting[];
   readonly retention: Retention;
   readonly requestBudget: RequestBudget;
+  readonly pollEveryMs: number;
   readonly readJobRuns: () => Promise<readonly JobRuns[]>;
 }
