@@ -154,6 +154,13 @@ export function createSharedGate(deps: SharedGateDeps): SharedGate {
     await passed.finally(() => deps.onWaited(now() - since, priority));
   }
 
+  /** Waits for the end of the zone's pause, but not for long. */
+  async function waitForZone(zoneId: number, signal: AbortSignal): Promise<void> {
+    const waitMs = zoneWait(zoneId);
+    if (waitMs > LONGEST_ZONE_WAIT_MS) throw new ZonePausedError(zoneId, waitMs);
+    await delay(waitMs, undefined, { signal }).catch(() => signal.throwIfAborted());
+  }
+
   function pauseAll(pauseMs: number): void {
     pausedUntil = Math.max(pausedUntil, now() + pauseMs);
     kept.tokens = 0;
@@ -162,12 +169,9 @@ export function createSharedGate(deps: SharedGateDeps): SharedGate {
   return {
     async enter(priority, signal, zoneId) {
       do {
-        for (let waitMs = zoneWait(zoneId); zoneId !== null && waitMs > 0; waitMs = zoneWait(zoneId)) {
-          if (waitMs > LONGEST_ZONE_WAIT_MS) throw new ZonePausedError(zoneId, waitMs);
-          await delay(waitMs, undefined, { signal }).catch(() => signal.throwIfAborted());
-        }
+        if (zoneId !== null && zoneWait(zoneId) > 0) await waitForZone(zoneId, signal);
         await takeTurn(priority, signal);
-        // While the caller waited, another replica may have been refused for the same zone. Then the token is lost.
+        // While the caller waited, the platform may have refused the zone again. Then the token is lost.
       } while (zoneWait(zoneId) > 0);
     },
 

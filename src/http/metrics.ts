@@ -291,7 +291,10 @@ function createBacklogGauges(
     "channel",
   ]);
   const edgeTokens = gauge("edge_budget_tokens", "Requests that all replicas together may send at once.");
-  const edgePaused = gauge("edge_paused", "1 while requests are paused because the platform answered 429.");
+  const edgePaused = gauge(
+    "edge_paused",
+    "1 while the requests for every zone are paused because the platform answered 429.",
+  );
   const ingestLag = gauge("ingest_lag_seconds", "Age of the newest stored event.", ZONE);
   const hoursToLoss = gauge(
     "hours_to_loss",

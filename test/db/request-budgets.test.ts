@@ -141,7 +141,7 @@ test("the pauses of the account and of the refused zones are known with their en
   await refuse(102);
   await endRefusal(database.db, 102);
   const pauses = await readPauses(database.db);
-  expect(pauses.map(({ zoneId }) => zoneId).sort()).toEqual([101, null]);
+  expect(new Set(pauses.map(({ zoneId }) => zoneId))).toEqual(new Set([101, null]));
   for (const { until, refusedSince, zoneId } of pauses)
     expect([until > Date.now(), refusedSince === null]).toEqual([true, zoneId === null]);
 });
