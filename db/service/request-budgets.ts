@@ -19,7 +19,7 @@ export interface TakenTokens {
   readonly refusedZones: readonly RefusedZone[];
 }
 
-export interface RefusedZone {
+interface RefusedZone {
   readonly zoneId: number;
   /** Time until a request for the zone may be sent; 0 if one may be sent now. */
   readonly waitMs: number;

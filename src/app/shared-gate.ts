@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { TakenTokens } from "../../db/service/request-budgets.ts";
 import { type RequestGate, type RequestPriority, ZonePausedError } from "../edge/transport/request-gate.ts";
 import { createLocalBucket } from "./local-bucket.ts";
 import { createWaitingLine } from "./waiting-line.ts";
@@ -13,14 +14,6 @@ const PAUSE_MS = 1_000;
 const LONGEST_ZONE_WAIT_MS = 30_000;
 /** Share of the rate that each replica uses alone while the shared bucket does not answer. */
 const UNSHARED_SHARE = 1 / 4;
-
-interface TakenTokens {
-  readonly granted: number;
-  readonly waitMs: number;
-  readonly isPaused: boolean;
-  /** The zones that the platform refuses, and how long each has to wait. */
-  readonly refusedZones: readonly { readonly zoneId: number; readonly waitMs: number }[];
-}
 
 export interface SharedGateDeps {
   readonly ratePerSecond: number;
