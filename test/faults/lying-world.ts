@@ -143,8 +143,9 @@ export async function openLyingWorld(options: EmulatorOptions = {}): Promise<Lyi
   /** Returns what is wrong in the hours that must be sealed. */
   async function findUnrepaired(endedAt: number): Promise<string[]> {
     const now = emulator.now();
-    const kept = liar.tallies().map(({ lie }) => lie.keptMs ?? Number.POSITIVE_INFINITY);
-    const keptFrom = Math.max(endedAt - 68 * HOUR_MS, endedAt - Math.min(...kept));
+    const forgetting = liar.tallies().filter(({ lie }) => lie.kind === "forgets");
+    const kept = forgetting.map(({ lie }) => lie.keptMs ?? Number.POSITIVE_INFINITY);
+    const keptFrom = endedAt - Math.min(68 * HOUR_MS, ...kept);
     const isJudged = (hour: number) => hour >= keptFrom && mustBeSealed(hour, now);
     const unsealed = (await readHours()).filter(({ at, state }) => isJudged(at) && state !== "sealed");
     stored = await readIds(database);
