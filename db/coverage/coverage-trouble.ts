@@ -4,7 +4,10 @@ import type { Queryable } from "../client.ts";
 /** Coverage problems of one zone; times in epoch ms. */
 export interface CoverageTrouble {
   readonly zoneId: number;
-  /** Start of the oldest undecided hour that has ended; null when every hour is decided. */
+  /**
+   * Start of the oldest undecided hour that has ended; null when every hour is decided. Without the first two hours of
+   * the zone, which the platform had begun to forget when the zone was first watched.
+   */
   readonly oldestOpenAt: number | null;
   /** When the first hour of the zone was decided; null before that. */
   readonly watchedSince: number | null;
@@ -38,8 +41,10 @@ export async function readCoverageTrouble(db: Queryable, query: TroubleQuery): P
   const isOpen = sql`state = 'open' and starts_at < ${new Date(openBeforeMs)}`;
   const zones = await db.execute<{ zone: number; watched: number | null; open: number | null }>(sql`
     select zone_id as zone, ${toMs(sql`min(sealed_at)`)} as watched,
-      ${toMs(sql`min(starts_at) filter (where ${isOpen})`)} as open
-    from coverage_windows where ${isAsked} group by zone_id order by zone_id`);
+      ${toMs(sql`min(starts_at) filter (where ${isOpen} and starts_at >= first_at + interval '2 hours')`)} as open
+    from coverage_windows
+    join (select zone_id, min(starts_at) as first_at from coverage_windows group by zone_id) f using (zone_id)
+    where ${isAsked} group by zone_id order by zone_id`);
   const gaps = await db.execute<{
     zone: number;
     decided: number;

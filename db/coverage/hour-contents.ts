@@ -12,6 +12,10 @@ export interface HourContents {
   readonly unresolved: number;
   /** Rows beyond the first of a log id. */
   readonly doubled: number;
+  /** When a look first showed another value that no later look has confirmed or dismissed, epoch ms; null if none did. */
+  readonly contestedAt: number | null;
+  /** Values that later looks changed. */
+  readonly revised: number;
 }
 
 /** Returns the contents of one hour (epoch ms of its start). Reads every event of the hour. */
@@ -20,28 +24,47 @@ export async function readHourContents(
   zoneId: number,
   startsAt: number,
 ): Promise<HourContents> {
-  const { rows } = await db.execute<{ count: number; ids: string; unresolved: number; doubled: number }>(sql`
+  const { rows } = await db.execute<{ [Key in keyof HourContents]: HourContents[Key] }>(sql`
     select count(*)::integer as count, lpad(to_hex(coalesce(bit_xor(hashed), 0)), 16, '0') as ids,
-      coalesce(sum(unresolved), 0)::integer as unresolved, (coalesce(sum(rows), 0) - count(*))::integer as doubled
-    from (select ('x' || encode(substr(sha256(convert_to(log_id, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint as hashed,
+      coalesce(sum(unresolved), 0)::integer as unresolved, (coalesce(sum(rows), 0) - count(*))::integer as doubled,
+      (select extract(epoch from max(seen_at) filter (where accepted_at is null)) * 1000 from (${revisionsIn(zoneId, startsAt)}) r)::float8
+        as "contestedAt",
+      (select count(accepted_at) from (${revisionsIn(zoneId, startsAt)}) r)::integer as revised
+    from (select ${ID_HASH} as hashed,
         count(*) filter (where feature is null) as unresolved, count(*) as rows
       from waf_events where ${isIn(zoneId, startsAt)} group by log_id) as ids`);
-  return rows[0] ?? { count: 0, ids: "0".repeat(16), unresolved: 0, doubled: 0 };
+  const [contents] = rows;
+  if (contents === undefined) throw new Error("an aggregate without groups returned no row");
+  return contents;
 }
 
-interface StoredId {
-  readonly logId: string;
-  /** '' if the rule is not known. */
-  readonly ruleId: string;
-  /** True if the search has shown the event. */
-  readonly isResolved: boolean;
+/** Revisions of values of the hour's events. */
+function revisionsIn(zoneId: number, startsAt: number) {
+  return sql`select seen_at, accepted_at from event_revisions where ${isIn(zoneId, startsAt)} and field <> 'withdrawn'`;
 }
 
-/** Returns every event of one hour, in the order of their ids. */
-export async function readHourIds(db: Queryable, zoneId: number, startsAt: number): Promise<StoredId[]> {
-  const { rows } = await db.execute<{ logId: string; ruleId: string; isResolved: boolean }>(sql`
-    select log_id as "logId", coalesce(rule_id, '') as "ruleId", feature is not null as "isResolved"
-    from waf_events where ${isIn(zoneId, startsAt)} order by log_id`);
+/** Returns the digests of an hour's events of each feature. Leaves out events whose feature is not known. */
+export async function readFeatureIds(
+  db: Queryable,
+  zoneId: number,
+  startsAt: number,
+): Promise<{ feature: string; count: number; ids: string }[]> {
+  const { rows } = await db.execute<{ feature: string; count: number; ids: string }>(sql`
+    select feature, count(*)::integer as count, lpad(to_hex(bit_xor(${ID_HASH})), 16, '0') as ids
+    from waf_events where ${isIn(zoneId, startsAt)} and feature is not null group by feature order by feature`);
+  return rows;
+}
+
+const ID_HASH = sql`('x' || encode(substr(sha256(convert_to(log_id, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint`;
+
+/** Returns every event of one hour, in the order of their ids. A rule that is not known is ''. */
+export async function readHourIds(
+  db: Queryable,
+  zoneId: number,
+  startsAt: number,
+): Promise<{ logId: string; ruleId: string }[]> {
+  const { rows } = await db.execute<{ logId: string; ruleId: string }>(sql`
+    select log_id as "logId", coalesce(rule_id, '') as "ruleId" from waf_events where ${isIn(zoneId, startsAt)} order by log_id`);
   return rows;
 }
 
@@ -62,18 +85,38 @@ export async function readDoubledIds(
 }
 
 /**
- * Returns how many events of [fromMs, toMs) the search has shown. An event that is stored under two times counts
- * once.
+ * Returns the log ids of the first `limit` events of a time span (epoch ms, both ends included), or with `isResolved` of
+ * those that the search has shown. Null: of all of them.
  */
-export async function countResolved(
+export async function readKnownIds(
   db: Queryable,
   zoneId: number,
   { fromMs, toMs }: { fromMs: number; toMs: number },
-): Promise<number> {
-  const { rows } = await db.execute<{ events: number }>(sql`
-    select count(distinct log_id)::integer as events from waf_events where zone_id = ${zoneId} and feature is not null
-      and occurred_at >= ${new Date(fromMs)} and occurred_at < ${new Date(toMs)}`);
-  return rows[0]?.events ?? 0;
+  { isResolved, limit }: { isResolved: boolean; limit: number | null },
+): Promise<string[]> {
+  const { rows } = await db.execute<{ logId: string }>(sql`
+    select log_id as "logId" from waf_events
+    where zone_id = ${zoneId} and occurred_at between ${new Date(fromMs)} and ${new Date(toMs)}
+      and (feature is not null or not ${isResolved}::boolean)
+    order by occurred_at limit ${limit}::integer`);
+  return rows.map(({ logId }) => logId);
+}
+
+/**
+ * Returns the time of the newest event that the search has shown, with at least `events - 1` others since it, between
+ * `fromMs` and `toMs`; null if there are fewer. Epoch ms.
+ */
+export async function readKnownSince(
+  db: Queryable,
+  zoneId: number,
+  { fromMs, toMs, events }: { fromMs: number; toMs: number; events: number },
+): Promise<number | null> {
+  const { rows } = await db.execute<{ at: number }>(sql`
+    select (extract(epoch from occurred_at) * 1000)::float8 as at from waf_events
+    where zone_id = ${zoneId} and occurred_at >= ${new Date(fromMs)} and occurred_at < ${new Date(toMs)}
+      and feature is not null
+    order by occurred_at desc limit 1 offset ${events - 1}`);
+  return rows[0]?.at ?? null;
 }
 
 function isIn(zoneId: number, startsAt: number) {

@@ -33,6 +33,26 @@ export async function readStoredCells(
   return cells;
 }
 
+/** Returns the stored events at exactly the end of each of these hours, by hour and rule. */
+export async function readEndCells(
+  db: Queryable,
+  zoneId: number,
+  hours: readonly number[],
+): Promise<Map<number, Map<string, number>>> {
+  const cells = new Map<number, Map<string, number>>();
+  if (hours.length === 0) return cells;
+  const ends = hours.map((hour) => new Date(hour + 3_600_000));
+  const { rows } = await db.execute<{ hour: number; rule: string; events: number }>(sql`
+    select (extract(epoch from occurred_at) * 1000)::float8 - 3600000 as hour, coalesce(rule_id, '') as rule,
+      count(*)::integer as events
+    from waf_events where zone_id = ${zoneId} and occurred_at = any(${sql.param(ends)}::timestamptz[]) group by 1, 2`);
+  for (const { hour, rule, events } of rows) {
+    const rules = cells.get(hour) ?? new Map<string, number>();
+    cells.set(hour, rules.set(rule, events));
+  }
+  return cells;
+}
+
 /**
  * Returns the same counts from the roll-up, which is cheaper, for hours that are not expected to differ. Leaves out
  * an hour that the roll-up still has to recount.

@@ -1,5 +1,4 @@
 import { sql } from "drizzle-orm";
-import type { HourLooks } from "../../src/model/look.ts";
 import type { Queryable } from "../client.ts";
 import { HISTORY } from "./reopen-hours.ts";
 
@@ -11,8 +10,6 @@ export interface HourVerdict {
   /** The reason of a gap. */
   readonly reason: string | null;
   readonly evidence: unknown;
-  /** The looks that the routes of a sealed hour must continue to show; null for a gap. */
-  readonly looks: HourLooks | null;
 }
 
 /**
@@ -29,10 +26,10 @@ export async function decideHours(
   const given = verdicts.map(({ startsAt, ...verdict }) => ({ ...verdict, starts_at: new Date(startsAt) }));
   const decided = await tx.execute(sql`
     update coverage_windows set state = v.state, sealed_at = ${new Date(decidedAtMs)}, gap_reason = v.reason,
-      looks = coalesce(v.looks, coverage_windows.looks), proof_from = null,
+      proof_from = null,
       evidence = v.evidence || case when ${HISTORY} = '[]' then '{}' else jsonb_build_object('history', ${HISTORY}) end
     from jsonb_to_recordset(${JSON.stringify(given)}::jsonb) as v(
-      starts_at timestamptz, state text, reason text, evidence jsonb, looks jsonb)
+      starts_at timestamptz, state text, reason text, evidence jsonb)
     where coverage_windows.zone_id = ${zoneId} and coverage_windows.starts_at = v.starts_at
       and coverage_windows.state = 'open'`);
   return decided.rowCount ?? 0;

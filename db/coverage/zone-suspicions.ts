@@ -1,4 +1,4 @@
-import { and, eq, inArray, isNull, sql } from "drizzle-orm";
+import { and, eq, inArray, isNull, lt, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { zoneSuspicions } from "../schema/zone-suspicions.ts";
 
@@ -8,12 +8,11 @@ export type SuspectRoute = (typeof zoneSuspicions.$inferSelect)["route"];
 export interface Suspicion {
   readonly zoneId: number;
   readonly route: SuspectRoute;
+  readonly isWhole: boolean;
   readonly since: number;
+  /** The latest look that contradicted. */
   readonly lastSeenAt: number;
-  /** The first look since `lastSeenAt` that did not contradict; null before that look. */
-  readonly agreedSince: number | null;
   readonly reason: string;
-  readonly details: unknown;
 }
 
 /** Returns the routes of these zones that are suspect now, oldest first. Without `zoneIds`, of every zone. */
@@ -28,34 +27,11 @@ export async function readSuspicions(db: Queryable, zoneIds?: readonly number[])
       ),
     )
     .orderBy(zoneSuspicions.since, zoneSuspicions.zoneId, zoneSuspicions.route);
-  return rows.map(toSuspicion);
-}
-
-function toSuspicion(row: typeof zoneSuspicions.$inferSelect): Suspicion {
-  const { zoneId, route, since, lastSeenAt, agreedSince, reason, details } = row;
-  const agreedAt = agreedSince?.getTime() ?? null;
-  return {
-    zoneId,
-    route,
+  return rows.map(({ since, lastSeenAt, clearedAt: _clearedAt, ...row }) => ({
+    ...row,
     since: since.getTime(),
     lastSeenAt: lastSeenAt.getTime(),
-    agreedSince: agreedAt,
-    reason,
-    details,
-  };
-}
-
-/** Returns the latest suspicion of a route, even if it is over, or null when there never was one. */
-export async function readSuspicion(
-  db: Queryable,
-  zoneId: number,
-  route: SuspectRoute,
-): Promise<(Suspicion & { readonly clearedAt: number | null }) | null> {
-  const [row] = await db
-    .select()
-    .from(zoneSuspicions)
-    .where(and(eq(zoneSuspicions.zoneId, zoneId), eq(zoneSuspicions.route, route)));
-  return row === undefined ? null : { ...toSuspicion(row), clearedAt: row.clearedAt?.getTime() ?? null };
+  }));
 }
 
 export interface SuspectLook {
@@ -64,61 +40,42 @@ export interface SuspectLook {
   readonly atMs: number;
 }
 
-/**
- * Marks the route as suspect, because a look contradicted an earlier one. Returns true when the route was not suspect
- * before.
- */
-export async function noteContradiction(
+/** Marks the route as suspect. Returns since when it is, epoch ms. */
+export async function noteSuspicion(
   db: Queryable,
   { zoneId, route, atMs }: SuspectLook,
-  { reason, details = null }: { reason: string; details?: unknown },
-): Promise<boolean> {
+  { reason, isWhole }: { reason: string; isWhole: boolean },
+): Promise<number> {
   const at = new Date(atMs);
-  const isOver = sql`${zoneSuspicions.clearedAt} is not null`;
   const [row] = await db
     .insert(zoneSuspicions)
-    .values({ zoneId, route, since: at, lastSeenAt: at, reason, details })
+    .values({ zoneId, route, since: at, lastSeenAt: at, reason, isWhole })
     .onConflictDoUpdate({
       target: [zoneSuspicions.zoneId, zoneSuspicions.route],
       set: {
-        since: sql`case when ${isOver} then excluded.since else ${zoneSuspicions.since} end`,
+        since: sql`case when ${zoneSuspicions.clearedAt} is null then ${zoneSuspicions.since} else excluded.since end`,
         lastSeenAt: sql`greatest(${zoneSuspicions.lastSeenAt}, excluded.last_seen_at)`,
-        agreedSince: null,
         clearedAt: null,
+        isWhole,
         reason: sql`excluded.reason`,
-        details: sql`excluded.details`,
       },
     })
     .returning({ since: zoneSuspicions.since });
-  return row?.since.getTime() === atMs;
+  return row?.since.getTime() ?? atMs;
 }
 
-/**
- * Records that a look agreed with earlier looks. The second such look, `agreeMs` or more after the first, clears the
- * suspicion. Returns true when it did.
- */
-export async function noteAgreement(
-  db: Queryable,
-  { zoneId, route, atMs }: SuspectLook,
-  agreeMs: number,
-): Promise<boolean> {
-  const at = new Date(atMs);
-  // No route may have agreed before this comparison. With `agreeMs` 0 the first such comparison clears the suspicion.
-  const isLongEnough = sql`coalesce(${zoneSuspicions.agreedSince}, ${at}::timestamptz) <= ${new Date(atMs - agreeMs)}::timestamptz`;
-  const [row] = await db
+/** Clears the suspicion of a route, unless a later look contradicted. Returns true if it was suspect. */
+export async function clearSuspicion(db: Queryable, { zoneId, route, atMs }: SuspectLook): Promise<boolean> {
+  const { rowCount } = await db
     .update(zoneSuspicions)
-    .set({
-      agreedSince: sql`coalesce(${zoneSuspicions.agreedSince}, ${at}::timestamptz)`,
-      clearedAt: sql`case when ${isLongEnough} then ${at}::timestamptz end`,
-    })
+    .set({ clearedAt: new Date(atMs) })
     .where(
       and(
         eq(zoneSuspicions.zoneId, zoneId),
         eq(zoneSuspicions.route, route),
         isNull(zoneSuspicions.clearedAt),
-        sql`${zoneSuspicions.lastSeenAt} < ${at}`,
+        lt(zoneSuspicions.lastSeenAt, new Date(atMs)),
       ),
-    )
-    .returning({ clearedAt: zoneSuspicions.clearedAt });
-  return row?.clearedAt != null;
+    );
+  return (rowCount ?? 0) > 0;
 }

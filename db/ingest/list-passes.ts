@@ -23,8 +23,11 @@ export interface ListPass {
   readonly passResult: PassResult | null;
 }
 
-/** Result of a pass. `looped`: a token was repeated, so the pass may not have shown every page. */
-export type PassResult = "full" | "short" | "looped" | "token_rejected";
+/**
+ * Result of a pass. `looped`: a token was repeated, so the pass may not have shown every page. `held`: a page was held
+ * back, because it showed none of the zone's known events.
+ */
+export type PassResult = "full" | "short" | "looped" | "token_rejected" | "held";
 
 /** Returns the latest pass of this day as it was last committed, or null when there never was one. */
 export async function readListPass(db: Queryable, zoneId: number, day: string): Promise<ListPass | null> {
@@ -178,16 +181,16 @@ export async function readPassHours(
   return rows.map(({ hours }) => hours);
 }
 
-/** Ends a pass whose token the platform rejects. The next pass begins at the first page. */
-export async function rejectListToken(
+/** Ends a pass that cannot go on. The next pass begins at the first page. */
+export async function breakListPass(
   db: Queryable,
   zoneId: number,
   day: string,
-  { pass, fence }: { pass: number; fence: number },
+  { pass, fence, passResult }: { pass: number; fence: number; passResult: "token_rejected" | "held" },
 ): Promise<void> {
   await db
     .update(ingestCursors)
-    .set({ passResult: "token_rejected", continuationToken: null, tailToken: null })
+    .set({ passResult, continuationToken: null, tailToken: null })
     .where(and(isCursor(zoneId, day), eq(ingestCursors.pass, pass), lte(ingestCursors.fence, fence)));
 }
 

@@ -2,12 +2,9 @@ import { sql } from "drizzle-orm";
 import { HOUR_MS } from "../../src/lib/units.ts";
 import type { Queryable } from "../client.ts";
 
-/** Two times of one event that are this close together are merged. A greater difference is left to a person. */
+/** Two times of one event that are this close together are merged. */
 const NEAR = sql.raw("interval '1 hour'");
-/**
- * Only the list can show an event under a time that is wrong by so much: a time of the day before or after the
- * event's own.
- */
+/** The same, if only the list has shown one of the times, or if the latest search does not show one of them any more. */
 const FAR = sql.raw("interval '25 hours'");
 
 /** An event that was stored under two times; times in epoch ms. */
@@ -19,8 +16,8 @@ export interface MergedDouble {
 
 /**
  * Merges the rows of each log id that is stored both in this hour (epoch ms of its start) and under another time. The
- * other time may be an hour away, or a day if only the list has shown the event in this hour. The search's time is
- * kept. The other time is stored as an alias, so that the list does not store the event again. If only the list has
+ * other time may be an hour away, or a day if only the list has shown the event in this hour or the latest search does
+ * not show it there. The time that the search shows is kept. The other time is stored as an alias, so that the list does not store the event again. If only the list has
  * shown the event, no time is known to be right and nothing is merged. Counts and stale minutes are updated.
  */
 export async function mergeDoubles(
@@ -32,19 +29,24 @@ export async function mergeDoubles(
   const at = new Date(atMs);
   const [from, to] = [new Date(startsAt), new Date(startsAt + HOUR_MS)];
   const { rows } = await tx.execute<{ logId: string; keptAt: number; otherAt: number }>(sql`
-    with near as (
+    with lacking as (
+      select occurred_at, log_id from event_revisions
+      where zone_id = ${zoneId} and occurred_at >= ${from} and occurred_at < ${to} and field = 'withdrawn'),
+    near as (
       select occurred_at, log_id, feature is null as is_unresolved from waf_events
       where zone_id = ${zoneId} and occurred_at >= ${from}::timestamptz - ${NEAR} and occurred_at < ${to}::timestamptz + ${NEAR}
       union
       select occurred_at, log_id, feature is null from waf_events
       where zone_id = ${zoneId} and occurred_at >= ${from}::timestamptz - ${FAR} and occurred_at < ${to}::timestamptz + ${FAR}
         and log_id in (select log_id from waf_events
-          where zone_id = ${zoneId} and occurred_at >= ${from} and occurred_at < ${to} and feature is null)),
+          where zone_id = ${zoneId} and occurred_at >= ${from} and occurred_at < ${to} and feature is null
+          union select log_id from lacking)),
     ranked as (
       select log_id, occurred_at, row_number() over one as rank, first_value(occurred_at) over one as kept_at,
         bool_or(occurred_at >= ${from} and occurred_at < ${to}) over (partition by log_id) as is_asked,
         count(*) over (partition by log_id) as times, bool_or(not is_unresolved) over (partition by log_id) as is_known
-      from near window one as (partition by log_id order by is_unresolved, occurred_at)),
+      from near window one as (partition by log_id order by is_unresolved,
+        (occurred_at, log_id) in (select occurred_at, log_id from lacking), occurred_at)),
     doubled as (select * from ranked where times > 1 and rank > 1 and is_asked and is_known),
     removed as (
       delete from waf_events e using doubled d

@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { quarantinedEntries } from "../schema/quarantined-entries.ts";
 
@@ -13,6 +15,8 @@ export interface NewQuarantinedEntry {
   readonly day: string | null;
   readonly reason: string;
   readonly raw: Buffer;
+  /** When the entry was received, epoch ms; left out: now. */
+  readonly receivedAt?: number;
   /** True if the entry could not be checked for erased addresses. `judge-held` checks it later. */
   readonly isHeld?: boolean;
 }
@@ -25,7 +29,11 @@ export async function quarantineEntries(
 ): Promise<number> {
   let added = 0;
   for (let at = 0; at < entries.length; at += ROWS_PER_STATEMENT) {
-    const rows = entries.slice(at, at + ROWS_PER_STATEMENT).map((entry) => ({ zoneId, ...entry }));
+    const rows = entries.slice(at, at + ROWS_PER_STATEMENT).map(({ receivedAt, ...entry }) => ({
+      zoneId,
+      ...entry,
+      ...(receivedAt === undefined ? {} : { receivedAt: new Date(receivedAt) }),
+    }));
     const inserted = await db
       .insert(quarantinedEntries)
       .values(rows)
@@ -34,4 +42,32 @@ export async function quarantineEntries(
     added += inserted.length;
   }
   return added;
+}
+
+/** Returns whether one of these entries was quarantined for this reason at `beforeMs` or earlier. */
+export async function wasQuarantined(
+  db: Queryable,
+  zoneId: number,
+  raws: readonly Buffer[],
+  { reason, beforeMs }: { reason: string; beforeMs: number },
+): Promise<boolean> {
+  const hashes = raws.map((raw) => createHash("sha256").update(raw).digest());
+  const { rowCount } = await db.execute(sql`
+    select from ${quarantinedEntries} where ${quarantinedEntries.zoneId} = ${zoneId}
+      and ${quarantinedEntries.rawHash} = any(${sql.param(hashes)}::bytea[])
+      and ${quarantinedEntries.reason} = ${reason} and ${quarantinedEntries.receivedAt} <= ${new Date(beforeMs)} limit 1`);
+  return (rowCount ?? 0) > 0;
+}
+
+/** Deletes the entries of a zone that were quarantined for this reason before `beforeMs`. Returns how many there were. */
+export async function dropQuarantined(
+  db: Queryable,
+  zoneId: number,
+  { reason, beforeMs }: { reason: string; beforeMs: number },
+): Promise<number> {
+  const { zoneId: zone, reason: why, receivedAt } = quarantinedEntries;
+  const { rowCount } = await db
+    .delete(quarantinedEntries)
+    .where(sql`${zone} = ${zoneId} and ${why} = ${reason} and ${receivedAt} < ${new Date(beforeMs)}`);
+  return rowCount ?? 0;
 }

@@ -6,6 +6,7 @@ import { LATE_EVENT, REOPENED_FOR_MS, reopening } from "../coverage/reopen-hours
 import type { Transaction } from "../postgres/transaction.ts";
 import { EVENT_COLUMNS as COLUMNS } from "./event-rows.ts";
 import { settleStagedDoubles } from "./merge-doubles.ts";
+import { contradictsOf, FILLED, reviseEvents } from "./revise-events.ts";
 
 /** Minutes and hours that a page changes, counted by the caller. */
 interface EventCounts {
@@ -31,7 +32,7 @@ export interface NewEvents {
 export interface StoredEvents {
   /** Events that were not stored before. */
   readonly inserted: number;
-  /** Stored events that gained a dimension. */
+  /** Stored events that gained a dimension, or whose values a later look has changed. */
   readonly filled: number;
   /** Sealed hours that gained an event and were reopened; epoch ms of their starts. */
   readonly reopened: readonly number[];
@@ -50,8 +51,6 @@ function gain(storedAt: number) {
     unresolved_since = greatest(coverage_windows.unresolved_since, excluded.unresolved_since),
     ${reopening(isReopened, at, LATE_EVENT)}`;
 }
-
-const FILLED = ["feature", "rule_id", "ja4", "ua", "url", "asn", "country", "action", "message"] as const;
 
 /**
  * Copies events, none of which is stored, straight into the table. Costs little more than a plain COPY.
@@ -133,8 +132,13 @@ export async function mergeStaged(
   await settleStagedDoubles(tx, zoneId, storedAt);
   const { inserted, reopened } = await insertStaged(transaction, zoneId, storedAt);
   if (inserted === size || firstAt === null || lastAt === null) return { inserted, filled: 0, reopened };
-  const filled = await tx.execute<{ filled: number }>(fillStatement(zoneId, firstAt, lastAt));
-  return { inserted, filled: filled.rows[0]?.filled ?? 0, reopened };
+  const { rows } = await tx.execute<{ filled: number; isContested: boolean }>(
+    fillStatement(zoneId, firstAt, lastAt),
+  );
+  const { filled = 0, isContested = false } = rows[0] ?? {};
+  const span = { fromMs: firstAt, toMs: lastAt, atMs: storedAt };
+  const revised = isContested ? await reviseEvents(tx, zoneId, span) : 0;
+  return { inserted, filled: filled + revised, reopened };
 }
 
 /** Drops list rows whose event is stored under another time. A search row has the right time, so it stays. */
@@ -172,31 +176,33 @@ async function insertStaged(
 }
 
 /**
- * Returns the statement that fills rows that lack a value. A DO UPDATE on the insert would lock and log every known
+ * Returns the statement that fills rows that lack a value, and says whether a row shows another value than is stored, or
+ * whether that was noted before. A DO UPDATE on the insert would lock and log every known
  * row; this statement writes only rows that lack something. A rule or action that becomes known moves the event from
  * one count to another, so both minutes are stale. Known rows are looked up by key, one after the other (`limit`
  * keeps the lateral from becoming a join): for a partition that was never analyzed the planner would compare every
  * row of the page with every row of its hour.
  */
 function fillStatement(zoneId: number, fromMs: number, toMs: number) {
-  const lacks = lacksOf("e", "s");
+  const lacks = sql.raw(`(${lacksOf("e", "s")} or ${unmasksOf("e", "s")})`);
+  const contradicts = sql.raw(contradictsOf("e", "s"));
   const fill = fillOf("e", "m");
   const [from, to] = [sql`to_timestamp(${fromMs / 1_000})`, sql`to_timestamp(${toMs / 1_000})`];
   return sql`
     with missing as (
-      select e.rule_id as old_rule_id, e.action as old_action, s.*
+      select e.rule_id as old_rule_id, e.action as old_action, e.is_lacking, e.is_contested, s.*
       from (select * from staged_events order by zone_id, occurred_at, log_id) s
       cross join lateral (
-        select rule_id, action from waf_events e
+        select rule_id, action, ${lacks} as is_lacking, ${contradicts} as is_contested from waf_events e
         where e.zone_id = ${zoneId} and e.occurred_at = s.occurred_at and e.log_id = s.log_id
-          and e.occurred_at between ${from} and ${to} and (${sql.raw(lacks)} or ${sql.raw(unmasksOf("e", "s"))})
+          and e.occurred_at between ${from} and ${to} and (${lacks} or ${contradicts})
         limit 1 for update) e),
     filled as (
       update waf_events e set ${sql.raw(fill)},
         ip = case when ${sql.raw(unmasksOf("e", "m"))} then m.ip else e.ip end
       from missing m
       where e.zone_id = ${zoneId} and e.occurred_at = m.occurred_at and e.log_id = m.log_id
-        and e.occurred_at between ${from} and ${to}
+        and e.occurred_at between ${from} and ${to} and m.is_lacking
       returning m.old_rule_id, m.old_action, e.rule_id, e.action, e.occurred_at),
     marked as (
       insert into dirty_buckets (zone_id, rule_id, minute)
@@ -206,7 +212,10 @@ function fillStatement(zoneId: number, fromMs: number, toMs: number) {
         where old_rule_id is distinct from rule_id or old_action is distinct from action) touched
       order by rule collate "C", minute
       on conflict (zone_id, rule_id, minute) do update set marks = dirty_buckets.marks + 1)
-    select count(*)::integer as filled from filled`;
+    select (select count(*) from filled)::integer as filled,
+      exists (select from missing where is_contested)
+      or exists (select from event_revisions where zone_id = ${zoneId} and occurred_at between ${from} and ${to}
+        and accepted_at is null) as "isContested"`;
 }
 
 /** Returns SQL for whether the row `given` has a dimension that the row `known` lacks, without the address. */

@@ -57,7 +57,8 @@ export async function lockEventsOf(
 }
 
 /**
- * Removes all personal data from these events and their records, also from records under a second time. Time, rule,
+ * Removes all personal data from these events and their records, also from records under a second time, and their former
+ * values. Time, rule,
  * action and country stay, so that counts still add up. An emptied text counts as known, so no route fills it again.
  */
 export async function eraseEvents(
@@ -75,6 +76,11 @@ export async function eraseEvents(
     where e.zone_id = ${zoneId} and e.occurred_at = to_timestamp(k.at / 1000)::timestamptz(3) and e.log_id = k.id
       and e.occurred_at between ${new Date(first)} and ${new Date(last)}
       and (e.ip, e.ua, e.url, e.ja4, e.message) is distinct from (${ERASED_IP}, '', '', '', '')`);
+  await tx.execute(sql`
+    delete from event_revisions r
+    using unnest(${sql.param(times)}::float8[], ${sql.param(events.map(({ logId }) => logId))}::text[]) as k(at, id)
+    where r.zone_id = ${zoneId} and r.occurred_at = to_timestamp(k.at / 1000)::timestamptz(3) and r.log_id = k.id
+      and r.field <> 'withdrawn'`);
   await markSourceHours(tx, zoneId, first, last);
   const keys = await addOtherTimes(tx, zoneId, events);
   return { events: erased.rowCount ?? 0, records: await eraseRecords(tx, zoneId, keys, eraser) };

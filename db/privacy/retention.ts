@@ -44,6 +44,7 @@ export async function deleteExpired(
       sql`other_at < ${new Date(now - ALIASES_KEPT_MS)}
         and ${isWithoutRecords(sql`other_at`)} and ${isWithoutRecords(sql`kept_at`)}`,
     ],
+    ["event_revisions", sql`occurred_at < ${new Date(eventsFrom)}`],
     ["pages", sql`day < ${toDay(eventsFrom)}::date`],
     ["ingest_cursors", sql`day < ${toDay(eventsFrom)}::date`],
     ["rule_buckets", sql`starts_at < ${rollUps}`],

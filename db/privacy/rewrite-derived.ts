@@ -8,7 +8,13 @@ const ROWS_PER_TRANSACTION = 200;
 type CountedTable = "spikes" | "alerts" | "notifications" | "advice" | "silences";
 
 /** Copies of what is counted elsewhere, and texts that are about no event. */
-const UNCOUNTED = ["alert_transitions", "channel_states", "saved_views", "known_sources"] as const;
+const UNCOUNTED = [
+  "alert_transitions",
+  "channel_states",
+  "saved_views",
+  "known_sources",
+  "event_revisions",
+] as const;
 type UncountedTable = (typeof UNCOUNTED)[number];
 
 interface DerivedTable {
@@ -90,6 +96,21 @@ const TABLES: readonly DerivedTable[] = [
     over: "expires_at",
     written: ["created_at", "created_at"],
     isZone: () => sql`true`,
+  },
+  {
+    name: "event_revisions",
+    key: [
+      ["zone_id", "integer"],
+      ["occurred_at", "timestamptz"],
+      ["log_id", "text"],
+      ["field", "text"],
+      ["seen_at", "timestamptz"],
+    ],
+    json: [],
+    text: ["before", "after"],
+    over: "occurred_at",
+    written: ["occurred_at", "occurred_at"],
+    isZone: ofZone,
   },
   {
     name: "channel_states",

@@ -39,13 +39,13 @@ export const ingestCursors = pgTable(
     /** The pass began at `tailToken`. It ends as a short pass, also after another process has resumed it. */
     beganAtTail: boolean().notNull().default(false),
     /** Null while the pass runs. */
-    passResult: text({ enum: ["full", "short", "looped", "token_rejected"] }),
+    passResult: text({ enum: ["full", "short", "looped", "token_rejected", "held"] }),
   },
   (t) => [
     primaryKey({ columns: [t.zoneId, t.day] }),
     check(
       "ingest_cursors_pass_result",
-      sql`${t.passResult} in ('full', 'short', 'looped', 'token_rejected')`,
+      sql`${t.passResult} in ('full', 'short', 'looped', 'token_rejected', 'held')`,
     ),
   ],
 );

@@ -1,8 +1,10 @@
-import { integer, pgTable, text, timestamp } from "drizzle-orm/pg-core";
+import { integer, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
+
+import type { ProvenDay } from "../../src/model/proven-day.ts";
 
 /**
- * How the platform answers for a zone, over all replicas. Written by the jobs' calls and by report-service; read by
- * report-service and send-heartbeat.
+ * How the platform answers for a zone, over all replicas. Written by the jobs' calls, reconcile-counts and
+ * report-service; read by report-service, send-heartbeat and every job that asks for hours.
  */
 export const platformHealth = pgTable("platform_health", {
   /** Since when the zone has been watched without a break. The zone cannot count as quiet for longer than that. */
@@ -13,7 +15,15 @@ export const platformHealth = pgTable("platform_health", {
   answeredAt: timestamp({ withTimezone: true, precision: 3 }),
   /** When the platform first refused a request after its last answer. */
   refusedSince: timestamp({ withTimezone: true, precision: 3 }),
+  /** Since when the platform keeps the zone's events for only `keptMs`. */
+  keptSince: timestamp({ withTimezone: true, precision: 3 }),
+  /** The UTC days (`yyyy-MM-dd`) of which metrics counted more than is stored, and that were proven anew. */
+  provenDays: jsonb().$type<Readonly<Record<string, ProvenDay>>>(),
   zoneId: integer().primaryKey(),
+  /** How long the platform keeps the zone's events, in ms; null while it has not shown less than its 72 hours. */
+  keptMs: integer(),
+  /** How long it kept them before `keptSince`. */
+  keptBeforeMs: integer(),
   /** The error code of the latest refusal. */
   refusedWith: text(),
 });

@@ -17,7 +17,7 @@ export async function giveUpHours(
   for (const zoneId of removed)
     hours += await inTransaction(database, async ({ tx }) => {
       const open = await lockOpenHours(tx, zoneId, beforeMs);
-      const verdicts = open.map((hour) => ({ startsAt: hour.startsAt, looks: null, ...giveUpHour(hour) }));
+      const verdicts = open.map((hour) => ({ startsAt: hour.startsAt, ...giveUpHour(hour) }));
       return decideHours(tx, zoneId, verdicts, nowMs);
     });
   return hours;

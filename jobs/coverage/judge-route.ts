@@ -1,17 +1,20 @@
-import type { Database } from "../../db/client.ts";
-import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
-import { noteAgreement, noteContradiction, readSuspicions } from "../../db/coverage/zone-suspicions.ts";
-import { findContradictions } from "../../src/coverage/find-contradictions.ts";
-import { AGREE_MS } from "../../src/coverage/hour-proof.ts";
-import type { Clock } from "../../src/lib/clock.ts";
+import type { Database, Queryable } from "../../db/client.ts";
+import { clearSuspicion, noteSuspicion, readSuspicions } from "../../db/coverage/zone-suspicions.ts";
+import { AGREE_LONG_MS } from "../../src/coverage/hour-proof.ts";
 import type { Log } from "../../src/lib/log.ts";
-import { horizonAt } from "../../src/model/horizon.ts";
 import type { LookRoute } from "../../src/model/look.ts";
 
 export interface JudgeRouteDeps {
   readonly database: Database;
-  readonly clock: Clock;
   readonly log: Log;
+}
+
+/** Why answers of a route prove nothing. */
+export interface Contradiction {
+  /** A sentence for people. */
+  readonly reason: string;
+  /** True if the route shows nothing of what is known of the zone. */
+  readonly isWhole: boolean;
 }
 
 export interface RouteLook {
@@ -19,35 +22,27 @@ export interface RouteLook {
   readonly route: LookRoute;
   /** When the look began; epoch ms. */
   readonly atMs: number;
-  /** A contradiction that the caller saw and that no hour's look shows; null when there is none. */
-  readonly contradiction: string | null;
+  readonly contradiction: Contradiction | null;
 }
 
 /**
- * Marks a route as suspect if its looks show less than before, and clears it when looks have agreed for long enough.
- * Called after each look. Several replicas may run this at once.
+ * Marks a route as suspect if its look contradicts what is known, and clears it if the look does not. Returns whether
+ * the look has to be held back: for an hour from the first contradiction on, the look proves nothing. After that hour it
+ * does, because every look of the hour agreed. Several replicas may run this at once.
  */
-export async function judgeRoute({ database, clock, log }: JudgeRouteDeps, look: RouteLook): Promise<void> {
-  const { zoneId, route, atMs, contradiction } = look;
-  const now = clock();
-  const hours = await readCoveredHours(database.db, zoneId, { fromMs: horizonAt(now), toMs: now });
-  const found = findContradictions(route, hours);
-  const reason = contradiction ?? found[0]?.reason ?? null;
-  if (reason !== null) {
-    const isNew = await noteContradiction(database.db, look, { reason });
-    const facts = { zoneId, route, hours: found.length, reason };
-    if (isNew) log.warn(facts, "route became suspect");
-    return;
+export async function judgeRoute({ database, log }: JudgeRouteDeps, look: RouteLook): Promise<boolean> {
+  const { contradiction, ...at } = look;
+  const { zoneId, route, atMs } = at;
+  if (contradiction === null) {
+    if (await clearSuspicion(database.db, at)) log.info({ zoneId, route }, "route stopped being suspect");
+    return false;
   }
-  if (await noteAgreement(database.db, { zoneId, route, atMs }, AGREE_MS))
-    log.info({ zoneId, route }, "route stopped being suspect");
+  const since = await noteSuspicion(database.db, at, contradiction);
+  if (since === atMs) log.warn({ zoneId, route, reason: contradiction.reason }, "route became suspect");
+  return atMs - since < AGREE_LONG_MS;
 }
 
-/**
- * Returns whether the route is suspect. Then even a look without a contradiction has to be judged, because it can
- * clear the suspicion.
- */
-export async function isRouteSuspect(database: Database, zoneId: number, route: LookRoute): Promise<boolean> {
-  const suspicions = await readSuspicions(database.db, [zoneId]);
-  return suspicions.some((one) => one.route === route);
+/** Returns whether a route of the zone shows nothing of what is known, so that other answers are believed only if they do. */
+export async function isZoneSuspect(db: Queryable, zoneId: number): Promise<boolean> {
+  return (await readSuspicions(db, [zoneId])).some(({ isWhole }) => isWhole);
 }

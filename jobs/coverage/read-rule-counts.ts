@@ -1,5 +1,4 @@
 import { addGroups, type CountsRead } from "../../src/coverage/add-groups.ts";
-import type { CellCounts } from "../../src/coverage/compare-counts.ts";
 import { CountsUnreadableError } from "../../src/coverage/counts-unreadable-error.ts";
 import type { Comparison } from "../../src/coverage/plan-comparison.ts";
 import type { EdgeClient } from "../../src/edge/edge-client.ts";
@@ -10,7 +9,8 @@ import { HOUR_MS } from "../../src/lib/units.ts";
 const PAGE_SIZE = 500;
 
 /**
- * Returns the platform's counts of each rule in each hour of the span, from all pages of one grouped search.
+ * Returns the platform's counts of each rule in each hour of the span, and the time of the oldest counted event, from all
+ * pages of one grouped search.
  * @throws {CountsUnreadableError} when the counts contradict themselves, as when a rule appears while the pages are
  * read.
  */
@@ -19,11 +19,11 @@ export async function readRuleCounts(
   zoneId: number,
   span: Comparison,
   signal: AbortSignal,
-): Promise<CellCounts> {
+): Promise<Pick<CountsRead, "cells" | "oldestAt">> {
   const to = span.from + span.hours * HOUR_MS;
   const grouped = { groupBy: ["ruleId" as const], buckets: span.hours, pageSize: PAGE_SIZE };
   const params = { shieldZoneId: zoneId, request: { from: span.from, to, ...grouped } };
-  const read: CountsRead = { rules: new Set(), cells: new Map() };
+  const read: CountsRead = { rules: new Set(), cells: new Map(), oldestAt: null };
   let total = 0;
   for await (const { page } of searchPages(edge.searchEventLogs, params, signal)) {
     addGroups(read, page.groups, span);
@@ -31,5 +31,5 @@ export async function readRuleCounts(
   }
   if (read.rules.size !== total)
     throw new CountsUnreadableError(`the platform names ${total} rules and shows ${read.rules.size}`);
-  return read.cells;
+  return read;
 }

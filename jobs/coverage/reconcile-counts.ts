@@ -2,10 +2,12 @@ import { z } from "zod";
 import type { Database, Queryable } from "../../db/client.ts";
 import { readCoverageHours } from "../../db/coverage/coverage-report.ts";
 import { lockHours, proveAnew, readCoveredHours } from "../../db/coverage/covered-hours.ts";
+import { readGone, readHorizon, writeHorizon } from "../../db/coverage/horizons.ts";
 import { readHourContents } from "../../db/coverage/hour-contents.ts";
 import { writeLooks } from "../../db/coverage/hour-looks.ts";
 import {
   type HourComparison,
+  readEndCells,
   readRolledCells,
   readStoredCells,
   recordComparison,
@@ -17,7 +19,13 @@ import { type HeldLease, holdLease } from "../../db/postgres/hold-lease.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
 import { eraseMergedRecords } from "../../db/privacy/erase-events.ts";
 import { assertFence } from "../../db/service/leases.ts";
-import { type CellCounts, type ComparedHour, compareCounts } from "../../src/coverage/compare-counts.ts";
+import {
+  type CellCounts,
+  type ComparedHour,
+  compareCounts,
+  ignoreEnds,
+  isMissing,
+} from "../../src/coverage/compare-counts.ts";
 import { CountsUnreadableError } from "../../src/coverage/counts-unreadable-error.ts";
 import { findSealFaults } from "../../src/coverage/find-seal-faults.ts";
 import {
@@ -28,13 +36,15 @@ import {
   isAsSealed,
   toCountsLook,
 } from "../../src/coverage/judge-counts.ts";
+import { CLOCK_SKEW_MS, learnHorizon } from "../../src/coverage/learn-horizon.ts";
 import { isSearchedAndSettled } from "../../src/coverage/plan-closing-search.ts";
 import { planComparison } from "../../src/coverage/plan-comparison.ts";
+import { isWholeCountsChange } from "../../src/coverage/whole-change.ts";
 import type { EdgeClient } from "../../src/edge/edge-client.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import { horizonAt, startOfHour } from "../../src/model/horizon.ts";
+import { horizonAt, KEPT_MS, startOfHour } from "../../src/model/horizon.ts";
 import { nextLook } from "../../src/model/look.ts";
 import { recordEraser } from "../../src/privacy/erasure-guard.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
@@ -42,8 +52,6 @@ import { judgeRoute } from "./judge-route.ts";
 import { readRuleCounts } from "./read-rule-counts.ts";
 
 const LEASE_TTL_MS = 15_000;
-/** The platform's clock may be ahead by this much, so that it forgets an hour before it is expected to. */
-const CLOCK_SKEW_MS = 10 * 60_000;
 /** A cell is repaired only after this, because the hour's closing search probably returns the missing events. */
 const SEARCH_GRACE_MS = 5 * 60_000;
 
@@ -96,28 +104,36 @@ async function reconcile(deps: ReconcileCountsDeps, zone: Zone, signal: AbortSig
   const hours = await readCoveredHours(database.db, zoneId, { fromMs: horizonAt(at), toMs: at });
   const span = planComparison(at, hours, deps);
   if (span === null) return;
-  const asked = hours.filter((hour) => isSearchedAndSettled(at, hour, settleMs));
+  const asked = hours.filter((hour) => isSearchedAndSettled(at, hour, { settleMs }));
   // Read before the platform is asked, so that a lower count of the platform is not caused by events that arrived
   // meanwhile.
   const stored = await readCells(database.db, zoneId, asked);
-  let upstream: CellCounts;
+  let counts: Awaited<ReturnType<typeof readRuleCounts>>;
   try {
-    upstream = await readRuleCounts(edge, zoneId, span, signal);
+    counts = await readRuleCounts(edge, zoneId, span, signal);
   } catch (thrown) {
     if (thrown instanceof CountsUnreadableError) {
-      const contradiction = `The platform's counts contradict themselves: ${thrown.message}.`;
-      await judgeRoute(deps, { zoneId, route: "counts", atMs: at, contradiction });
+      const reason = `The platform's counts contradict themselves: ${thrown.message}.`;
+      await judgeRoute(deps, {
+        zoneId,
+        route: "counts",
+        atMs: at,
+        contradiction: { reason, isWhole: false },
+      });
     }
     throw thrown;
   }
+  const upstream = counts.cells;
   // The platform may have begun to forget an hour while the request waited for its turn.
-  const horizon = horizonAt(clock());
+  const horizon = await judgeHorizon(deps, zone, { at, from: span.from, oldestAt: counts.oldestAt }, signal);
   const compared = asked.filter(({ startsAt }) => startsAt >= horizon);
-  const found = compareCounts(
-    compared.map(({ startsAt }) => startsAt),
-    upstream,
-    stored,
-  );
+  const starts = compared.map(({ startsAt }) => startsAt);
+  const found = await compareWithoutEnds(database.db, zoneId, compareCounts(starts, upstream, stored));
+  if (isWholeCountsChange(found)) {
+    const reason = "The platform's counts differ from what is stored in most hours at once.";
+    const contradiction = { reason, isWhole: true };
+    if (await judgeRoute(deps, { zoneId, route: "counts", atMs: at, contradiction })) return;
+  } else await judgeRoute(deps, { zoneId, route: "counts", atMs: at, contradiction: null });
   await mergeSurplus(deps, zone, { found, compared, upstream, at });
   const checked = await recount(database.db, zoneId, { found, upstream });
   const faults = await findOldFaults(database.db, zoneId, compared);
@@ -136,12 +152,59 @@ async function reconcile(deps: ReconcileCountsDeps, zone: Zone, signal: AbortSig
   });
   for (const { startsAt, reason } of reopened)
     log.warn({ zoneId, hour: new Date(startsAt), reason }, "sealed hour reopened");
-  await judgeRoute(deps, { zoneId, route: "counts", atMs: at, contradiction: null });
   const facts = { zoneId, ...span, from: new Date(span.from), ...countDifferences(open) };
   if (facts.missing > 0) log.warn(facts, "counts differed");
   else log.debug(facts, "counts compared");
   if (facts.missing > 0) await deps.afterMissing(zoneId);
   if (open.some(({ differing }) => differing.length === 0)) await deps.afterMatch(zoneId);
+}
+
+/** Compares hours that have more events on the platform without those on a full hour, which both hours may count. */
+async function compareWithoutEnds(
+  db: Queryable,
+  zoneId: number,
+  hours: readonly ComparedHour[],
+): Promise<ComparedHour[]> {
+  const above = hours.flatMap(({ startsAt, differing }) => (differing.some(isMissing) ? [startsAt] : []));
+  return ignoreEnds(hours, await readEndCells(db, zoneId, above));
+}
+
+interface OldestCounted {
+  readonly at: number;
+  /** Start of the compared span. */
+  readonly from: number;
+  /** Time of the oldest event that the platform counts; null if it counts none. */
+  readonly oldestAt: number | null;
+}
+
+/**
+ * Learns how long the platform keeps events, and returns the earliest moment that it still shows, epoch ms. If its counts
+ * end later than what is stored, a search has to confirm that nothing older is left.
+ */
+async function judgeHorizon(
+  { database: { db }, edge, clock, log }: ReconcileCountsDeps,
+  { zoneId }: Zone,
+  { at, from, oldestAt }: OldestCounted,
+  signal: AbortSignal,
+): Promise<number> {
+  const known = await readHorizon(db, zoneId);
+  if (oldestAt === null) return horizonAt(clock(), known.keptMs ?? KEPT_MS);
+  const gone = await readGone(db, zoneId, { fromMs: from, toMs: oldestAt });
+  let learned = learnHorizon(known, { at, oldestShownAt: oldestAt, gone });
+  if (learned.keptMs !== null && learned.since !== known.since) {
+    const request = { from, to: oldestAt, pageSize: 1 };
+    const { page } = await edge.searchEventLogs({ shieldZoneId: zoneId, request }, signal);
+    if (page.rows.length > 0) learned = known;
+  }
+  if (learned !== known) {
+    await writeHorizon(db, zoneId, learned, at);
+    if (learned.since !== known.since)
+      log.warn(
+        { zoneId, keptMs: learned.keptMs, beforeMs: known.keptMs ?? KEPT_MS },
+        "platform's horizon changed",
+      );
+  }
+  return horizonAt(clock(), learned.keptMs ?? KEPT_MS);
 }
 
 /**
@@ -179,9 +242,7 @@ async function mergeSurplus(
     const merged = await inTransaction(database, async ({ tx }) => {
       const doubles = await mergeDoubles(tx, zoneId, hour.startsAt, at);
       await eraseMergedRecords(tx, zoneId, doubles, recordEraser);
-      const touched = new Set(
-        doubles.flatMap(({ keptAt, otherAt }) => [startOfHour(keptAt), startOfHour(otherAt)]),
-      );
+      const touched = new Set(doubles.map(({ otherAt }) => startOfHour(otherAt)));
       const reopened = Array.from(touched, (startsAt) => ({ startsAt, reason }));
       await reopenHours(tx, zoneId, reopened, at);
       await assertFence(tx, lease.name, lease.fence);
@@ -203,7 +264,8 @@ async function recount(
 ): Promise<ComparedHour[]> {
   const differing = found.flatMap((hour) => (hour.differing.length > 0 ? [hour.startsAt] : []));
   if (differing.length === 0) return [...found];
-  const again = compareCounts(differing, upstream, await readStoredCells(db, zoneId, differing));
+  const stored = await readStoredCells(db, zoneId, differing);
+  const again = await compareWithoutEnds(db, zoneId, compareCounts(differing, upstream, stored));
   const recounted = new Map(again.map((hour) => [hour.startsAt, hour]));
   return found.map((hour) => recounted.get(hour.startsAt) ?? hour);
 }
@@ -286,7 +348,7 @@ async function record(
   const quiet = open.filter(isQuiet);
   const looks = new Map(
     [...quiet, ...unlooked].map(({ before, hour }) => {
-      const seen = toCountsLook(hour, upstream, { at, isResolved: before.unresolvedSince === null });
+      const seen = toCountsLook(hour, upstream, at);
       return [hour.startsAt, { ...before.looks, counts: nextLook(before.looks.counts, seen) }] as const;
     }),
   );
@@ -312,6 +374,6 @@ function isExpiring({ before, hour }: { before: CoveredHour; hour: ComparedHour 
 
 function countDifferences(hours: readonly ComparedHour[]): { missing: number; surplus: number } {
   const cells = hours.flatMap(({ differing }) => differing);
-  const missing = cells.filter((cell) => cell.storedCount < cell.upstreamCount).length;
+  const missing = cells.filter(isMissing).length;
   return { missing, surplus: cells.length - missing };
 }

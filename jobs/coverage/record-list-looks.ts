@@ -1,16 +1,18 @@
 import type { Database } from "../../db/client.ts";
 import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
+import { readFeatureIds } from "../../db/coverage/hour-contents.ts";
 import { lockLooks, writeLooks } from "../../db/coverage/hour-looks.ts";
 import { type ListPass, readPassHours } from "../../db/ingest/list-passes.ts";
 import { readMovedIds } from "../../db/ingest/merge-doubles.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
 import { assertFence } from "../../db/service/leases.ts";
+import { findUnlisted } from "../../src/coverage/find-unlisted.ts";
 import { NO_IDS } from "../../src/coverage/id-digest.ts";
 import { moveIds } from "../../src/coverage/move-ids.ts";
 import { joinPageHours } from "../../src/ingest/sum-page-hours.ts";
 import { DAY_MS, HOUR_MS } from "../../src/lib/units.ts";
 import { horizonAt, toDay } from "../../src/model/horizon.ts";
-import { nextLook } from "../../src/model/look.ts";
+import { type HourLooks, nextLook } from "../../src/model/look.ts";
 
 interface PassedDay {
   readonly zoneId: number;
@@ -26,7 +28,7 @@ interface PassedDay {
 export async function recordListLooks(
   database: Database,
   { zoneId, dayStart, lease }: PassedDay,
-  { pass, startedAt, pagesSeen }: ListPass,
+  { pass, startedAt, pagesSeen, unreadable }: ListPass & { readonly unreadable: number },
 ): Promise<void> {
   const pages = await readPassHours(database.db, zoneId, toDay(dayStart), pass);
   const known = pages.filter((hours) => hours !== null);
@@ -39,21 +41,29 @@ export async function recordListLooks(
     const before = await lockLooks(tx, zoneId, hours);
     const around = { fromMs: dayStart - DAY_MS, toMs: dayStart + 2 * DAY_MS };
     const moved = moveIds(shown, await readMovedIds(tx, zoneId, around));
-    const stored = new Map<number, number>();
-    if (moved.size > 0)
-      for (const { startsAt, storedCount } of await readCoveredHours(tx, zoneId, around))
-        stored.set(startsAt, storedCount);
-    const after = hours.map((hour) => {
+    const covered = await readCoveredHours(tx, zoneId, around);
+    const stored = new Map(covered.map(({ startsAt, storedCount }) => [startsAt, storedCount]));
+    const after = new Map<number, HourLooks>();
+    for (const hour of hours) {
       const looks = before.get(hour) ?? {};
       const asShown = shown.get(hour) ?? { count: 0, ids: NO_IDS };
       const asStored = moved.get(hour);
       // The list may have shown a second time once and the event's own since.
       const isMoved = asShown.count !== stored.get(hour) && asStored?.count === stored.get(hour);
       const { count, ids } = isMoved && asStored !== undefined ? asStored : asShown;
-      const seen = { at: startedAt, pages: pagesSeen, count, ids };
-      return [hour, { ...looks, list: nextLook(looks.list, seen) }] as const;
-    });
-    await writeLooks(tx, zoneId, new Map(after));
+      const isShort = count > 0 && count < (stored.get(hour) ?? 0);
+      const unlisted = isShort ? findUnlisted({ count, ids }, await readFeatureIds(tx, zoneId, hour)) : null;
+      const seen = {
+        at: startedAt,
+        pages: pagesSeen,
+        count,
+        ids,
+        ...(unlisted === null ? {} : { unlisted }),
+        ...(unreadable === 0 ? {} : { unreadable }),
+      };
+      after.set(hour, { ...looks, list: nextLook(looks.list, seen) });
+    }
+    await writeLooks(tx, zoneId, after);
     await assertFence(tx, lease.name, lease.fence);
   });
 }

@@ -1,18 +1,22 @@
 import { type AlertRow, readNewestAlerts } from "../../db/alerting/alerts.ts";
 import type { Database } from "../../db/client.ts";
 import { type CoverageTrouble, readCoverageTrouble } from "../../db/coverage/coverage-trouble.ts";
+import { readHorizon } from "../../db/coverage/horizons.ts";
 import { readReopenedHours } from "../../db/coverage/reopen-hours.ts";
 import { readSuspicions } from "../../db/coverage/zone-suspicions.ts";
-import { toAlertRecord } from "../../src/alerting/alert-record.ts";
+import { type AlertRecord, toAlertRecord } from "../../src/alerting/alert-record.ts";
 import {
   assessGaps,
   assessLoss,
   gapFingerprint,
   lossFingerprint,
+  type SelfChange,
 } from "../../src/alerting/self/coverage-alert.ts";
 import {
+  assessHorizon,
   assessReopened,
   assessSuspicion,
+  horizonFingerprint,
   type ReopenedHour,
   reopenedFingerprint,
   type SuspectRoute,
@@ -22,7 +26,7 @@ import { UNPREVENTABLE } from "../../src/coverage/judge-hour.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { DAY_MS, HOUR_MS } from "../../src/lib/units.ts";
-import { horizonAt } from "../../src/model/horizon.ts";
+import { horizonAt, type KnownHorizon, keptFor } from "../../src/model/horizon.ts";
 import { raiseSelfAlert, type SelfAlertDeps } from "../alerting/raise-self-alert.ts";
 
 /**
@@ -57,7 +61,13 @@ export async function reportCoverage(deps: ReportCoverageDeps): Promise<number> 
     sinceMs: nowMs - 120 * DAY_MS,
     exceptReasons: UNPREVENTABLE,
   });
-  const kinds = [gapFingerprint, lossFingerprint, suspicionFingerprint, reopenedFingerprint];
+  const kinds = [
+    gapFingerprint,
+    lossFingerprint,
+    suspicionFingerprint,
+    horizonFingerprint,
+    reopenedFingerprint,
+  ];
   const fingerprints = zones.flatMap(({ zoneId }) => kinds.map((fingerprintOf) => fingerprintOf(zoneId)));
   const rows = await readNewestAlerts(database.db, fingerprints);
   const suspicions = await readSuspicions(database.db, zoneIds);
@@ -66,38 +76,44 @@ export async function reportCoverage(deps: ReportCoverageDeps): Promise<number> 
   for (const zone of zones) {
     const { zoneId } = zone;
     const isOfZone = (one: { readonly zoneId: number }) => one.zoneId === zoneId;
-    written += await reportZone(deps, zone, rows, nowMs);
+    const horizon = await readHorizon(database.db, zoneId);
+    written += await reportZone(deps, zone, { rows, horizon, nowMs });
     written += await reportEvidence(
       deps,
       { zoneId, rows, nowMs },
       {
         routes: suspicions.filter(isOfZone),
         hours: reopened.filter(isOfZone),
+        horizon,
       },
     );
   }
   return written;
 }
 
-/** Reports the zone's suspect routes and reopened hours. Returns the number of transitions written. */
+/** Reports the zone's suspect routes, its horizon and its reopened hours. Returns the number of transitions written. */
 async function reportEvidence(
   deps: ReportCoverageDeps,
   { zoneId, rows, nowMs }: { zoneId: number; rows: ReadonlyMap<string, AlertRow>; nowMs: number },
-  { routes, hours }: { routes: readonly SuspectRoute[]; hours: readonly ReopenedHour[] },
+  {
+    routes,
+    hours,
+    horizon,
+  }: {
+    readonly routes: readonly SuspectRoute[];
+    readonly hours: readonly ReopenedHour[];
+    readonly horizon: KnownHorizon;
+  },
 ): Promise<number> {
-  const about = "coverage";
-  const [suspectPrint, reopenedPrint] = [suspicionFingerprint(zoneId), reopenedFingerprint(zoneId)];
-  const recordOf = (print: string) => {
-    const row = rows.get(print) ?? null;
-    return { row, alert: row && toAlertRecord(row) };
+  const report = (fingerprint: string, assess: (alert: AlertRecord | null) => SelfChange | null) => {
+    const row = rows.get(fingerprint) ?? null;
+    const news = assess(row && toAlertRecord(row));
+    return raiseSelfAlert(deps, { about: "coverage", zoneId, nowMs, fingerprint, row, news });
   };
-  const [suspect, open] = [recordOf(suspectPrint), recordOf(reopenedPrint)];
-  const suspicion = assessSuspicion(nowMs, zoneId, suspect.alert, routes);
-  const reopened = assessReopened(nowMs, zoneId, open.alert, hours);
-  const common = { about, zoneId, nowMs };
   const written = [
-    await raiseSelfAlert(deps, { ...common, fingerprint: suspectPrint, row: suspect.row, news: suspicion }),
-    await raiseSelfAlert(deps, { ...common, fingerprint: reopenedPrint, row: open.row, news: reopened }),
+    await report(suspicionFingerprint(zoneId), (alert) => assessSuspicion(nowMs, zoneId, alert, routes)),
+    await report(horizonFingerprint(zoneId), (alert) => assessHorizon(nowMs, zoneId, alert, horizon)),
+    await report(reopenedFingerprint(zoneId), (alert) => assessReopened(nowMs, zoneId, alert, hours)),
   ];
   return written.filter(Boolean).length;
 }
@@ -105,14 +121,22 @@ async function reportEvidence(
 async function reportZone(
   deps: ReportCoverageDeps,
   { zoneId, oldestOpenAt, watchedSince, gaps }: CoverageTrouble,
-  rows: ReadonlyMap<string, AlertRow>,
-  nowMs: number,
+  {
+    rows,
+    horizon,
+    nowMs,
+  }: {
+    readonly rows: ReadonlyMap<string, AlertRow>;
+    readonly horizon: KnownHorizon;
+    readonly nowMs: number;
+  },
 ): Promise<number> {
   const [gapPrint, lossPrint] = [gapFingerprint(zoneId), lossFingerprint(zoneId)];
   const [gapRow, lossRow] = [rows.get(gapPrint) ?? null, rows.get(lossPrint) ?? null];
   const gapNews = assessGaps(nowMs, zoneId, gapRow && toAlertRecord(gapRow), gaps);
   const isGapReported = gapNews !== null && gapNews.reason !== "resolved";
-  const expiresAt = oldestOpenAt === null ? null : oldestOpenAt - horizonAt(nowMs) + nowMs;
+  const expiresAt =
+    oldestOpenAt === null ? null : oldestOpenAt - horizonAt(nowMs, keptFor(horizon, nowMs)) + nowMs;
   const isWaiting = isDecidedSoon(deps, zoneId, expiresAt, nowMs);
   const hoursLeft = expiresAt === null ? null : Math.max(0, expiresAt - nowMs) / HOUR_MS;
   const lossState = { hoursLeft, watchedSince, isGapReported: isGapReported || isWaiting };
@@ -133,6 +157,8 @@ function isDecidedSoon(
     overdueSince.delete(zoneId);
     return false;
   }
+  // While the platform still shows a part of the hour, the hour stays undecided. Earlier alerts have warned of it.
+  if (expiresAt > nowMs - HOUR_MS) return true;
   const since = overdueSince.get(zoneId) ?? nowMs;
   overdueSince.set(zoneId, since);
   return nowMs - since < OVERDUE_GRACE_MS;

@@ -1,19 +1,23 @@
 import { z } from "zod";
 import type { Database, Queryable } from "../../db/client.ts";
 import { enterHours, lockOpenHours, readCoveredHours } from "../../db/coverage/covered-hours.ts";
+import { readHorizon } from "../../db/coverage/horizons.ts";
 import { readHourContents } from "../../db/coverage/hour-contents.ts";
 import { decideHours, type HourVerdict } from "../../db/coverage/seal-windows.ts";
-import { noteAgreement, noteContradiction, readSuspicions } from "../../db/coverage/zone-suspicions.ts";
+import { readSuspicions } from "../../db/coverage/zone-suspicions.ts";
 import { mergeDoubles } from "../../db/ingest/merge-doubles.ts";
+import { dropQuarantined } from "../../db/ingest/quarantine.ts";
+import { acceptWithdrawn } from "../../db/ingest/revise-events.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
 import { eraseMergedRecords } from "../../db/privacy/erase-events.ts";
-import { findSilence } from "../../src/coverage/find-contradictions.ts";
 import { isCandidate, type JudgedZone, judgeHour, UNPREVENTABLE } from "../../src/coverage/judge-hour.ts";
+import { GIVE_UP_MS } from "../../src/coverage/learn-horizon.ts";
+import { DROP_AFTER_MS, HELD_BACK } from "../../src/ingest/held-back.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { HOUR_MS } from "../../src/lib/units.ts";
 import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import { horizonAt, startOfHour } from "../../src/model/horizon.ts";
+import { horizonAt, keptFor, startOfHour } from "../../src/model/horizon.ts";
 import { recordEraser } from "../../src/privacy/erasure-guard.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 import { judgeZoneMetrics } from "./judge-metrics.ts";
@@ -29,8 +33,8 @@ export interface SealWindowsDeps {
 }
 
 /**
- * Decides the hours of one zone that have ended. An hour is sealed if its evidence is complete and no route is
- * suspect, and becomes a gap if the platform has begun to forget it before that. Hours are judged and written in one
+ * Decides the hours of one zone that have ended. An hour is sealed if its evidence is complete, and becomes a gap if the
+ * platform has forgotten it before that. Hours are judged and written in one
  * transaction under the locks of their rows. Events that arrive meanwhile wait, and a concurrent run finds the hours
  * decided.
  */
@@ -67,27 +71,15 @@ export function createSealWindowsJob(deps: SealWindowsDeps): AnyJob {
   });
 }
 
-/** Returns the inputs that apply to every hour of the zone: suspect routes and the result of the metrics. */
+/** Returns the inputs that apply to every hour of the zone. */
 async function assessZone(deps: SealWindowsDeps, zoneId: number, now: number): Promise<JudgedZone> {
   const { database, settleMs } = deps;
-  const { confirmedDays, accepted } = await judgeZoneMetrics(deps, zoneId, now);
-  await judgeSilence(deps, zoneId, now);
-  const [suspicion] = await readSuspicions(database.db, [zoneId]);
-  return { settleMs, confirmedDays, metricsAbove: accepted, suspicion: suspicion?.reason ?? null };
-}
-
-/**
- * Marks the search as suspect if a busy zone has an hour without any event, because the platform may be returning
- * nothing. The suspicion ends when looks an hour apart agree.
- */
-async function judgeSilence({ database, log }: SealWindowsDeps, zoneId: number, now: number): Promise<void> {
-  const range = { fromMs: horizonAt(now), toMs: startOfHour(now) };
-  const silence = findSilence(await readCoveredHours(database.db, zoneId, range));
-  const look = { zoneId, route: "zone" as const, atMs: now };
-  if (silence === null) {
-    if (await noteAgreement(database.db, look, 0)) log.info(look, "route stopped being suspect");
-  } else if (await noteContradiction(database.db, look, silence))
-    log.warn({ zoneId, route: "zone", reason: silence.reason }, "route became suspect");
+  const { db } = database;
+  const { confirmedDays, above } = await judgeZoneMetrics(deps, zoneId, now);
+  const [suspicion] = await readSuspicions(db, [zoneId]);
+  const keptMs = keptFor(await readHorizon(db, zoneId), now, GIVE_UP_MS);
+  await dropQuarantined(db, zoneId, { reason: HELD_BACK, beforeMs: now - DROP_AFTER_MS });
+  return { settleMs, keptMs, confirmedDays, metricsAbove: above, suspicion: suspicion?.reason ?? null };
 }
 
 interface ZoneToJudge extends JudgedZone {
@@ -99,23 +91,24 @@ async function judgeHours(tx: Queryable, zone: ZoneToJudge, now: number): Promis
   const { zoneId, firstHour } = zone;
   const hours = await lockOpenHours(tx, zoneId, now - HOUR_MS + 1);
   const verdicts: HourVerdict[] = [];
+  const withdrawn: number[] = [];
   for (const hour of hours) {
     const { startsAt } = hour;
     const stored = await readStored(tx, zone, hour, now);
     const verdict = judgeHour(now, { ...hour, stored, firstHour }, zone);
     if (verdict.state === "open") continue;
     const { state, evidence } = verdict;
-    const reason = verdict.state === "gap" ? verdict.reason : null;
-    const looks = verdict.state === "sealed" ? verdict.looks : null;
-    verdicts.push({ startsAt, state, reason, evidence, looks });
+    verdicts.push({ startsAt, state, reason: verdict.state === "gap" ? verdict.reason : null, evidence });
+    if ("withdrawn" in evidence) withdrawn.push(startsAt);
   }
+  await acceptWithdrawn(tx, zoneId, withdrawn, now);
   return verdicts;
 }
 
 /** Returns the contents of an hour that may be sealed now, or null for any other hour, which need not be read. */
 async function readStored(tx: Queryable, zone: ZoneToJudge, hour: CoveredHour, now: number) {
   const { zoneId } = zone;
-  if (zone.suspicion !== null || !isCandidate(now, hour, zone)) return null;
+  if (!isCandidate(now, hour, zone)) return null;
   const stored = await readHourContents(tx, zoneId, hour.startsAt);
   // Merges the doubles. The next comparison of the counts shows losses that the doubles may have hidden.
   if (stored.doubled > 0)

@@ -1,20 +1,22 @@
 import { z } from "zod";
-import type { Queryable } from "../../db/client.ts";
 import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
+import { readHorizon } from "../../db/coverage/horizons.ts";
+import { readKnownSince } from "../../db/coverage/hour-contents.ts";
 import { advanceSearch } from "../../db/coverage/searched-hours.ts";
-import { readSuspicion } from "../../db/coverage/zone-suspicions.ts";
+import { readContested } from "../../db/ingest/revise-events.ts";
 import { type HeldLease, holdLease } from "../../db/postgres/hold-lease.ts";
-import { AGREE_LONG_MS } from "../../src/coverage/hour-proof.ts";
 import { isClosingSearch, planClosingSearch } from "../../src/coverage/plan-closing-search.ts";
 import { planSearch, type SearchedHour, type SearchSpan } from "../../src/coverage/plan-search.ts";
+import { KNOWN_EVENTS } from "../../src/coverage/whole-change.ts";
 import { EdgeError } from "../../src/edge/edge-error.ts";
 import type { Log } from "../../src/lib/log.ts";
+import { HOUR_MS } from "../../src/lib/units.ts";
 import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import { horizonAt, startOfHour } from "../../src/model/horizon.ts";
+import { horizonAt, keptFor, startOfHour } from "../../src/model/horizon.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
-import { isRouteSuspect, judgeRoute } from "../coverage/judge-route.ts";
+import { judgeRoute } from "../coverage/judge-route.ts";
 import { createSearchWatch } from "../coverage/watch-search.ts";
-import { type CopiedPages, copySearch } from "./copy-search.ts";
+import { type CopiedPages, type CopiedSearch, copySearch } from "./copy-search.ts";
 import { type ResolveEventsDeps, resolveEvents } from "./resolve-events.ts";
 
 /** How long a successor waits for the lease of a killed runner. The fence, not the lease, separates the two. */
@@ -40,8 +42,8 @@ export function pollLeaseName(zoneId: number): string {
  * comes first. The hour's cursor moves in the transaction of the last page of a span, so a killed span is read again.
  * Every page may be stored twice.
  */
-export function createPollEventsJob(given: Omit<PollEventsDeps, "resolvedAt">): AnyJob {
-  const deps: PollEventsDeps = { ...given, resolvedAt: new Map() };
+export function createPollEventsJob(given: Omit<PollEventsDeps, "searchedAt">): AnyJob {
+  const deps: PollEventsDeps = { ...given, searchedAt: new Map() };
   return defineJob({
     name: "poll-events",
     queue: "ingest",
@@ -65,29 +67,32 @@ interface Poll {
 
 /**
  * Polls until the zone is current. A failed search of an hour does not stop the later ones; two failures in a row end
- * the run.
+ * the run, and so does an answer that is held back.
  */
 async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortSignal): Promise<void> {
   const { database, clock, log } = deps;
   const { zoneId } = poll;
   const failures: unknown[] = [];
   // How far this run has searched each hour. An hour that is left to the next run, because its search failed or
-  // contradicted earlier looks, counts as searched.
+  // contradicted itself, counts as searched.
   const searched = new Map<number, number>();
+  /** Hours that this run has searched from end to end. */
   const closed = new Set<number>();
   let failuresInARow = 0;
-  // A long run reads the newest minutes again after a whole period, so that the backfills of many zones leave requests
+  // The first search of a run covers all minutes since the last run. A longer run returns to the newest minutes once per
+  // period. Half a period, the age at which a run begins, would be more requests than the backfills of many zones leave
   // for each other.
   let freshMs = deps.freshMs;
+  const keptMs = keptFor(await readHorizon(database.db, zoneId), clock());
   const readHours = (now: number) =>
-    readCoveredHours(database.db, zoneId, { fromMs: startOfHour(horizonAt(now)), toMs: now });
+    readCoveredHours(database.db, zoneId, { fromMs: startOfHour(horizonAt(now, keptMs)), toMs: now });
   let hours = await readHours(clock());
+  const contested = await readContested(database.db, zoneId, horizonAt(clock(), keptMs));
   // Whether hours were searched for the first time since they were read. Closing searches depend on what that has found.
   let isOutdated = false;
-  const isSuspect = await isRouteSuspect(database, zoneId, "search");
   while (!signal.aborted) {
     const now = clock();
-    const open = planSearch(now, [...hours, ...toSearched(searched)], { ...deps, freshMs });
+    const open = planSearch(now, [...hours, ...toSearched(searched)], { ...deps, freshMs, keptMs });
     freshMs = 2 * deps.freshMs;
     if (open === null && isOutdated) {
       hours = await readHours(now);
@@ -95,20 +100,24 @@ async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortS
     }
     // Once per run: an hour whose closing search finds something is left to the next run, however the clock moves.
     const untried = hours.filter(({ startsAt }) => searched.get(startsAt) !== LATER && !closed.has(startsAt));
-    const span = open ?? planClosingSearch(now, untried, deps);
+    const policy = { ...deps, keptMs, contested };
+    const span =
+      open ?? planClosingSearch(now, untried, policy) ?? planPartSearch(deps, poll, untried, policy);
     if (span === null) break;
     // Most runs search the newest minutes only. An hour that a late event has reopened meanwhile waits for the next run.
     if (open !== null && span.hour !== startOfHour(now)) isOutdated = true;
     if (open === null) closed.add(span.hour);
     try {
-      const { startedAt: atMs, pages, inserted, contradiction } = await searchSpan(deps, poll, span, signal);
+      const copied = await searchSpan(deps, poll, span, signal);
+      const { startedAt: atMs, pages, inserted, contradiction } = copied;
       const { from, to } = span;
       log.debug({ zoneId, from: new Date(from), to: new Date(to), pages, inserted }, "span searched");
       failuresInARow = 0;
-      // If the search contradicts earlier looks, the cursor has not moved, so the next run searches the span again.
+      // If the search contradicts itself, the cursor has not moved, so the next run searches the span again.
       searched.set(span.hour, contradiction === null ? to : LATER);
-      if (contradiction !== null || open === null || isSuspect)
+      if (contradiction !== null || copied.isRecognised)
         await judgeRoute(deps, { zoneId, route: "search", atMs, contradiction });
+      if (contradiction?.isWhole === true) break;
     } catch (thrown) {
       if (signal.aborted) return;
       failures.push(thrown);
@@ -119,6 +128,27 @@ async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortS
   }
   if (failures.length > 0) throw failures[0];
   if (!signal.aborted) await resolveEvents(deps, { ...poll, hours: advance(hours, searched) }, signal);
+}
+
+/** An undecided hour that the platform has begun to forget is read again after this, because it may have shown too little. */
+const PART_MS = 10 * 60_000;
+
+/** Returns the rest of the undecided hour that the platform has begun to forget, if it was not read for ten minutes. */
+function planPartSearch(
+  { clock, searchedAt }: PollEventsDeps,
+  { zoneId }: Poll,
+  hours: readonly CoveredHour[],
+  { keptMs }: { readonly keptMs: number },
+): SearchSpan | null {
+  const now = clock();
+  const from = horizonAt(now, keptMs);
+  const hour = startOfHour(from);
+  const key = `${zoneId}:${hour}`;
+  const isOpen = hours.some(({ startsAt, state }) => startsAt === hour && state === "open");
+  const last = searchedAt.get(key);
+  if (!isOpen || hour === from || (last !== undefined && now - last < PART_MS)) return null;
+  searchedAt.set(key, now);
+  return last === undefined ? null : { hour, from, to: hour + HOUR_MS, isFirst: false };
 }
 
 const LATER = Number.POSITIVE_INFINITY;
@@ -134,25 +164,17 @@ function advance(hours: readonly CoveredHour[], searched: ReadonlyMap<number, nu
   });
 }
 
-/**
- * Returns whether the search has not shown less than before for an hour yet. After that the cursor moves on even so: an
- * event that the platform has dropped never returns, and new events must not wait for it. Nothing is lost by that: the
- * zone stays suspect, and the closing search reads the hour again.
- */
-async function isFreshlySuspect(tx: Queryable, zoneId: number): Promise<boolean> {
-  const suspicion = await readSuspicion(tx, zoneId, "search");
-  if (suspicion === null || suspicion.clearedAt !== null) return true;
-  return suspicion.lastSeenAt - suspicion.since < AGREE_LONG_MS;
-}
-
 interface SearchedSpan extends CopiedPages {
   /** Start of the search, epoch ms. */
   readonly startedAt: number;
 }
 
+/** How far the search of the newest minutes reaches back to show events that are known. */
+const REACH_BACK_MS = 24 * HOUR_MS;
+
 /**
- * Searches a span. The hour's cursor moves with every part. The closing search counts when its last part is stored.
- * If the search shows less of the time before the cursor than earlier searches, the cursor stays for an hour.
+ * Searches a span. The hour's cursor moves with every part. The closing search counts when its last part is stored. The
+ * search of the newest minutes reaches back to a few known events, so that another zone's events are noticed.
  */
 async function searchSpan(
   deps: PollEventsDeps,
@@ -162,11 +184,17 @@ async function searchSpan(
 ): Promise<SearchedSpan> {
   const startedAt = deps.clock();
   const isClosing = isClosingSearch(span, startedAt, deps.settleMs);
-  const { hour: startsAt, from, to, isFirst: expectNew } = span;
-  // A closing search may lack events that the platform has dropped. Its look records that.
-  const seenThrough = expectNew || isClosing ? from : Math.min(from + deps.overlapMs, to);
+  const { hour: startsAt, to, isFirst: expectNew } = span;
+  const isNewest = startsAt === startOfHour(startedAt);
+  const known = { fromMs: to - REACH_BACK_MS, toMs: to, events: KNOWN_EVENTS };
+  const knownSince = isNewest ? await readKnownSince(deps.database.db, zoneId, known) : null;
+  const from = Math.min(span.from, knownSince ?? span.from);
   const watch = createSearchWatch();
-  let shortfall: string | null = null;
+  const conclude: CopiedSearch["conclude"] = async (tx, through) => {
+    const closingSearchAt = isClosing && through === to ? startedAt : null;
+    const looks = await advanceSearch(tx, zoneId, { startsAt, searchedThrough: through, closingSearchAt });
+    if (closingSearchAt !== null) await watch.recordLook(tx, zoneId, { startsAt, at: startedAt, looks });
+  };
   const copied = await copySearch(
     deps,
     {
@@ -174,21 +202,12 @@ async function searchSpan(
       lease,
       from,
       to,
-      expectNew,
+      expectNew: expectNew && knownSince === null,
+      mustShow: isNewest,
       onEvents: watch.add,
-      conclude: async (tx, through) => {
-        shortfall = await watch.findShortfall(tx, zoneId, { from, to: Math.min(seenThrough, through) });
-        if (shortfall !== null && (await isFreshlySuspect(tx, zoneId))) return;
-        const closingSearchAt = isClosing && through === to ? startedAt : null;
-        const looks = await advanceSearch(tx, zoneId, {
-          startsAt,
-          searchedThrough: through,
-          closingSearchAt,
-        });
-        if (closingSearchAt !== null) await watch.recordLook(tx, zoneId, { startsAt, at: startedAt, looks });
-      },
+      conclude,
     },
     signal,
   );
-  return { ...copied, startedAt, contradiction: copied.contradiction ?? shortfall };
+  return { ...copied, startedAt };
 }

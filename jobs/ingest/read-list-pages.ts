@@ -1,19 +1,23 @@
 import type { Database } from "../../db/client.ts";
 import { isKnownPage } from "../../db/ingest/list-passes.ts";
 import { readLogIdHashes } from "../../db/ingest/raw-blocks.ts";
+import { hashLogId } from "../../src/coverage/id-digest.ts";
 import type { EdgeClient } from "../../src/edge/edge-client.ts";
 import { eventLogPages, type PageOfPass } from "../../src/edge/event-log-pages.ts";
 import type { ListEventLogsParams, ReadEventLogsResult } from "../../src/edge/list-event-logs.ts";
 import { toLogDay } from "../../src/edge/log-day.ts";
 import { acceptedAt } from "../../src/ingest/accepted-times.ts";
 import { unpackRecords } from "../../src/ingest/packed-records.ts";
-import { type ShownHour, sumPageHours } from "../../src/ingest/sum-page-hours.ts";
+import { createShownIds, type ShownHour, sumPageHours } from "../../src/ingest/sum-page-hours.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { releaseMemory } from "../../src/lib/own-memory.ts";
 import { readAhead } from "../../src/lib/read-ahead.ts";
+import { DAY_MS } from "../../src/lib/units.ts";
 import { toDay } from "../../src/model/horizon.ts";
 import { unpackLogIdHashes } from "../../src/model/log-id-hash.ts";
 import { packRawBlocks, type RawBlock } from "../../src/model/raw-block.ts";
+import { isZoneSuspect } from "../coverage/judge-route.ts";
+import { recogniseAnswer } from "../coverage/recognise-answer.ts";
 import type { DigestListPage, ListPageDigest } from "./list-page-workers.ts";
 
 interface ReadListPagesDeps {
@@ -40,6 +44,10 @@ export interface ReadyListPage extends Omit<ListPage, "content"> {
   readonly rawBlocks: readonly RawBlock[];
   /** The events that the page adds to its pass, by hour. */
   readonly hours: readonly ShownHour[];
+  /** True if the page shows events that are known, or no route shows nothing of these. */
+  readonly isRecognised: boolean;
+  /** The entries of a page that may not be the zone's, byte for byte; empty for every other page. */
+  readonly doubtful: readonly Buffer[];
 }
 
 /**
@@ -63,25 +71,42 @@ async function* makeReady(
   { zoneId, dayStart }: DayList,
   pages: AsyncIterable<ListPage>,
 ): AsyncGenerator<ReadyListPage, void, undefined> {
+  const isSuspect = await isZoneSuspect(db, zoneId);
   // The previous page may not be stored yet, so its records are not in the database.
   let before: readonly string[] = [];
-  let shownBefore: ReadonlySet<string> = new Set();
+  const shownBefore = createShownIds();
   for await (const page of pages) {
     const content = await page.content;
-    const { hours, ids } = sumPageHours(content.records.times, content.idHashes, shownBefore);
-    shownBefore = ids;
+    const hours = sumPageHours(content.records.times, content.idHashes, shownBefore);
     const isKnown = await isKnownPage(db, zoneId, toDay(dayStart), content.hash);
     const { firstAt, lastAt, records } = content;
     if (isKnown || firstAt === null || lastAt === null) {
-      yield { ...page, content, isKnown, hours, rawBlocks: [] };
+      const isRecognised = isKnown || !isSuspect;
+      yield { ...page, content, isKnown, hours, rawBlocks: [], isRecognised, doubtful: [] };
       continue;
     }
+    // The only page of a day shows the whole day.
+    const isOnly = page.token === null && page.nextToken === null;
+    const recognition = await recogniseAnswer(db, zoneId, {
+      fromMs: isOnly ? dayStart : firstAt,
+      toMs: isOnly ? dayStart + DAY_MS - 1 : lastAt,
+      isResolved: false,
+      shows: showsIds(content.idHashes),
+    });
+    const isDoubtful = recognition === "unknown" || (recognition === "neutral" && isSuspect);
+    const doubtful = isDoubtful ? unpackRecords(records, new Set()).map(({ raw }) => Buffer.from(raw)) : [];
     const days = [toDay(firstAt), toDay(lastAt)];
     const packed = await readLogIdHashes(db, zoneId, { fromMs: firstAt, toMs: lastAt, days });
     const kept = new Set([...before, ...packed.flatMap(unpackLogIdHashes)]);
     before = unpackLogIdHashes(records.logIdHashes);
     const rawBlocks = await packRawBlocks(unpackRecords(records, kept));
     releaseMemory(records.bytes);
-    yield { ...page, content, isKnown, hours, rawBlocks };
+    const isRecognised = recognition === "known" || !isSuspect;
+    yield { ...page, content, isKnown, hours, rawBlocks, isRecognised, doubtful };
   }
+}
+
+function showsIds(idHashes: Buffer): (logId: string) => boolean {
+  const shown = new Set(unpackLogIdHashes(idHashes));
+  return (logId) => shown.has(hashLogId(logId));
 }

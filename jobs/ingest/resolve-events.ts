@@ -12,10 +12,10 @@ const PATIENT_MS = 15 * 60_000;
 
 export interface ResolveEventsDeps extends CopySearchDeps {
   /**
-   * When an hour (`zone:epoch ms`) was last searched for its unresolved events; kept by this process between the
-   * runs.
+   * When an hour (`zone:epoch ms`) was last searched for its unresolved events or for its rest; kept by this process
+   * between the runs.
    */
-  readonly resolvedAt: Map<string, number>;
+  readonly searchedAt: Map<string, number>;
 }
 
 interface Poll {
@@ -34,18 +34,18 @@ export async function resolveEvents(
   { zoneId, lease, hours }: Poll,
   signal: AbortSignal,
 ): Promise<void> {
-  const { database, clock, resolvedAt } = deps;
+  const { database, clock, searchedAt } = deps;
   const now = clock();
   for (const hour of hours) {
     if (signal.aborted) return;
     const { startsAt, unresolvedSince, searchedThrough } = hour;
-    const key = `${zoneId}:${startsAt}`;
+    const key = `${zoneId}:${startsAt}:unresolved`;
     if (unresolvedSince === null || searchedThrough === null) {
-      resolvedAt.delete(key);
+      searchedAt.delete(key);
       continue;
     }
-    if (!isDue(now, hour, resolvedAt.get(key))) continue;
-    resolvedAt.set(key, now);
+    if (!isDue(now, hour, searchedAt.get(key))) continue;
+    searchedAt.set(key, now);
     const seenAt = now;
     const asked = await readUnresolved(database.db, zoneId, { startsAt, beforeMs: searchedThrough });
     for (const { from, to } of planResolution(asked)) {

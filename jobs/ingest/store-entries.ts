@@ -6,6 +6,7 @@ import type { PartitionKeeper } from "../../db/postgres/partition-keeper.ts";
 import { acceptedAt } from "../../src/ingest/accepted-times.ts";
 import { countEvents } from "../../src/ingest/count-events.ts";
 import { listDays } from "../../src/ingest/digest-list-page.ts";
+import { toHeldBack } from "../../src/ingest/held-back.ts";
 import type { IngestObserver } from "../../src/ingest/ingest-observer.ts";
 import type { OpenedPage } from "../../src/ingest/open-page.ts";
 import { preparePage } from "../../src/ingest/prepare-page.ts";
@@ -34,6 +35,8 @@ export interface EntriesToStore<Entry> extends EntryReader<Entry> {
   readonly bytes: number;
   /** True if the events are probably all new. */
   readonly expectNew: boolean;
+  /** True if the answer is not recognised as the zone's: the entries are quarantined, and no event is stored. */
+  readonly isHeldBack?: boolean;
   /** Called once with the page's events, before they are stored. */
   readonly onEvents?: ((events: readonly WafEvent[]) => void) | undefined;
   /** Runs in the same transaction, before the fence is checked. */
@@ -52,7 +55,12 @@ export async function storeEntries<Entry>(
   const { zoneId, lease, entries, bytes, expectNew, schema, toEvent, conclude } = page;
   const storedAt = clock();
   const source = { route: "search", schema, toEvent, day: null, accepted: acceptedAt(storedAt) } as const;
-  const { events, records, quarantined, firstAt, lastAt } = preparePage(entries, source);
+  const { events, records, quarantined, firstAt, lastAt } = preparePage(
+    page.isHeldBack === true ? { ...entries, records: [] } : entries,
+    source,
+  );
+  const heldBack =
+    page.isHeldBack === true ? toHeldBack(entries.records, { ...source, receivedAt: storedAt }) : [];
   page.onEvents?.(events);
   const rawBlocks = await packUnlistedRecords(database.db, zoneId, { events, records }, storedAt);
   const rows = toEventRows(zoneId, events);
@@ -63,7 +71,7 @@ export async function storeEntries<Entry>(
     events: newEvents,
     expectNew,
     storedAt,
-    quarantined,
+    quarantined: [...quarantined, ...heldBack],
     rawBlocks,
     erasures,
   };

@@ -3,17 +3,19 @@ import type { Database, Queryable } from "../../db/client.ts";
 import type { ErasureGuard } from "../../db/ingest/guard-page.ts";
 import {
   beginListPass,
+  breakListPass,
   type ListPass,
   type PassResult,
   readListPass,
   recordListPage,
-  rejectListToken,
 } from "../../db/ingest/list-passes.ts";
 import { noteWrongTimes } from "../../db/ingest/merge-doubles.ts";
+import { wasQuarantined } from "../../db/ingest/quarantine.ts";
 import { type StoredPage, storePage } from "../../db/ingest/store-page.ts";
 import type { PartitionKeeper } from "../../db/postgres/partition-keeper.ts";
 import type { EdgeClient } from "../../src/edge/edge-client.ts";
 import { EdgeError } from "../../src/edge/edge-error.ts";
+import { BELIEVE_AFTER_MS, HELD_BACK, toHeldBack } from "../../src/ingest/held-back.ts";
 import type { IngestObserver } from "../../src/ingest/ingest-observer.ts";
 import { watchPageOrder } from "../../src/ingest/page-order.ts";
 import { isPassedNews } from "../../src/ingest/plan-pass.ts";
@@ -21,6 +23,7 @@ import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { releaseMemory } from "../../src/lib/own-memory.ts";
 import { toDay } from "../../src/model/horizon.ts";
+import { judgeRoute } from "../coverage/judge-route.ts";
 import { recordListLooks } from "../coverage/record-list-looks.ts";
 import type { DigestListPage } from "./list-page-workers.ts";
 import { type ReadyListPage, readListPages } from "./read-list-pages.ts";
@@ -58,6 +61,10 @@ export interface DayToWalk {
 export interface EndedPass extends ListPass {
   /** Entries that belong to another day. */
   readonly outsideDay: number;
+  /** Entries that could not be read. */
+  readonly unreadable: number;
+  /** True if a page shows events that are known, or no route shows nothing of these. */
+  readonly isRecognised: boolean;
 }
 
 /** Returns the name of the lease for walking this day (start in epoch ms). */
@@ -91,7 +98,8 @@ export async function walkDay(
         });
   try {
     const ended = await walkPass(deps, day, { pass, mayStop: plan === "short" }, signal);
-    if (ended?.passResult === "full") await recordListLooks(database, day, ended);
+    if (ended !== null && (await isTrusted(deps, day, ended)) && ended.passResult === "full")
+      await recordListLooks(database, day, ended);
     return ended;
   } catch (thrown) {
     if (signal.aborted) return null;
@@ -99,6 +107,26 @@ export async function walkDay(
     log.warn({ zoneId, day: name, pass: pass.pass }, "continuation token refused, pass restarted");
     return null;
   }
+}
+
+/** Judges the list by an ended pass. Returns whether the pass is a look at its hours. */
+async function isTrusted(
+  deps: WalkDayDeps,
+  { zoneId, dayStart }: DayToWalk,
+  { startedAt, passResult, outsideDay, isRecognised }: EndedPass,
+): Promise<boolean> {
+  const look = { zoneId, route: "list" as const, atMs: startedAt };
+  const day = toDay(dayStart);
+  if (passResult === "held") {
+    const reason = `The list of ${day} shows a page with none of the events that are known of its time.`;
+    return !(await judgeRoute(deps, { ...look, contradiction: { reason, isWhole: true } }));
+  }
+  if (outsideDay > 0) {
+    const reason = `The list of ${day} shows ${outsideDay} events of other days.`;
+    return !(await judgeRoute(deps, { ...look, contradiction: { reason, isWhole: false } }));
+  }
+  if (passResult === "full" && isRecognised) await judgeRoute(deps, { ...look, contradiction: null });
+  return true;
 }
 
 /**
@@ -116,7 +144,8 @@ async function isTokenRefusal(
   if (pass === null || pass.continuationToken === null) return false;
   const isStuck = thrown.disposition === "retry" && clock() - pass.startedAt >= STUCK_AFTER_MS;
   if (thrown.disposition !== "give-up" && !isStuck) return false;
-  await rejectListToken(db, zoneId, toDay(dayStart), { pass: pass.pass, fence: lease.fence });
+  const passResult = "token_rejected";
+  await breakListPass(db, zoneId, toDay(dayStart), { pass: pass.pass, fence: lease.fence, passResult });
   return true;
 }
 
@@ -143,11 +172,16 @@ async function walkPass(
   let previous: { firstAt: number | null } = { firstAt: null };
   let earliestNew: number | null = null;
   let outsideDay = 0;
+  let [isRecognised, unreadable] = [false, 0];
   for await (const page of readListPages(deps, { zoneId, dayStart, continuationToken }, signal)) {
     const { entries, size, firstAt } = page.content;
     const pageHash = page.content.hash.toString("hex");
     outsideDay += page.content.outsideDay;
+    unreadable += page.content.quarantined.length - page.content.outsideDay;
     const { nearDay } = page.content;
+    isRecognised ||= page.isRecognised;
+    if (page.doubtful.length > 0 && (await holdBack(deps, day, current, page)))
+      return { ...current, passResult: "held", outsideDay, unreadable, isRecognised: false };
     if (nearDay.length > 0)
       outsideDay += await noteWrongTimes(deps.database.db, zoneId, { dayStart, atMs: deps.clock() }, nearDay);
     stalledPages = entries === 0 || seenPages.has(pageHash) ? stalledPages + 1 : 0;
@@ -174,10 +208,33 @@ async function walkPass(
     previous = { firstAt };
     observer.pageStored({ route: "list", zoneId, entries, ...stored, bytes: page.bytes, commitMs });
     if (stored.inserted + stored.filled > 0) deps.afterPage();
-    if (current.passResult !== null) return { ...current, outsideDay };
+    if (current.passResult !== null) return { ...current, outsideDay, unreadable, isRecognised };
     if (signal.aborted) return null;
   }
   return null;
+}
+
+/**
+ * Quarantines the entries of a page that shows nothing known and ends its pass. Returns false and does nothing if the
+ * platform has shown the page for an hour: then the page is stored.
+ */
+async function holdBack(
+  { database, clock, erasures }: WalkDayDeps,
+  { zoneId, dayStart, lease }: DayToWalk,
+  { pass }: ListPass,
+  { content, doubtful: raws }: ReadyListPage,
+): Promise<boolean> {
+  const storedAt = clock();
+  const day = toDay(dayStart);
+  const since = { reason: HELD_BACK, beforeMs: storedAt - BELIEVE_AFTER_MS };
+  if (await wasQuarantined(database.db, zoneId, raws, since)) return false;
+  const quarantined = toHeldBack(raws, { route: "list", day, receivedAt: storedAt });
+  const events = { ...content, size: 0 };
+  const page = { zoneId, lease, expectNew: false, storedAt, events, rawBlocks: [], quarantined, erasures };
+  await storePage(database, page, (tx) =>
+    breakListPass(tx, zoneId, day, { pass, fence: lease.fence, passResult: "held" }),
+  );
+  return true;
 }
 
 interface WalkedPage {

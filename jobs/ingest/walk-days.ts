@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { readArchivedDays } from "../../db/archive/archived-days.ts";
 import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
+import { readHorizon } from "../../db/coverage/horizons.ts";
 import { readListPass } from "../../db/ingest/list-passes.ts";
 import { type HeldLease, holdLease } from "../../db/postgres/hold-lease.ts";
 import { isLeaseHeld } from "../../db/service/leases.ts";
@@ -9,9 +10,8 @@ import { EdgeError } from "../../src/edge/edge-error.ts";
 import { planPass } from "../../src/ingest/plan-pass.ts";
 import { DAY_MS } from "../../src/lib/units.ts";
 import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import { firstListedDay, horizonAt, startOfDay, toDay } from "../../src/model/horizon.ts";
+import { firstListedDay, horizonAt, keptFor, startOfDay, toDay } from "../../src/model/horizon.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
-import { isRouteSuspect, judgeRoute } from "../coverage/judge-route.ts";
 import { pollLeaseName } from "./poll-events.ts";
 import { type WalkDayDeps, walkDay, walkLeaseName } from "./walk-day.ts";
 
@@ -50,14 +50,14 @@ export function createWalkDaysJob(deps: WalkDaysDeps): AnyJob {
 async function walkDays(deps: WalkDaysDeps, zoneId: number, signal: AbortSignal): Promise<void> {
   const { database } = deps;
   const now = deps.clock();
-  const isListSuspect = await isRouteSuspect(database, zoneId, "list");
+  const keptMs = keptFor(await readHorizon(database.db, zoneId), now);
   const listed = { fromMs: firstListedDay(now), toMs: startOfDay(now) + DAY_MS };
   let hours: readonly CoveredHour[] | null = null;
   const failures: unknown[] = [];
   for (let dayStart = listed.fromMs; dayStart < listed.toMs; dayStart += DAY_MS) {
     if (signal.aborted) return;
     hours ??= await readCoveredHours(database.db, zoneId, listed);
-    const day = { zoneId, dayStart, isListSuspect };
+    const day = { zoneId, dayStart, keptMs };
     if (await isSearchedFirst(deps, day, hours)) continue;
     // Most days need no pass, so the lease is taken only for a day that seems to need one.
     if ((await planDay(deps, day, hours)).plan === null) continue;
@@ -80,7 +80,8 @@ async function walkDays(deps: WalkDaysDeps, zoneId: number, signal: AbortSignal)
 interface Day {
   readonly zoneId: number;
   readonly dayStart: number;
-  readonly isListSuspect: boolean;
+  /** How long the platform keeps the zone's events. */
+  readonly keptMs: number;
 }
 
 /**
@@ -89,10 +90,10 @@ interface Day {
  */
 async function isSearchedFirst(
   { database, clock }: WalkDaysDeps,
-  { zoneId, dayStart }: Day,
+  { zoneId, dayStart, keptMs }: Day,
   hours: readonly CoveredHour[],
 ): Promise<boolean> {
-  const isSearched = isBackfilled(clock(), hours, { fromMs: dayStart, toMs: dayStart + DAY_MS });
+  const isSearched = isBackfilled(clock(), hours, { fromMs: dayStart, toMs: dayStart + DAY_MS, keptMs });
   return !isSearched && (await isLeaseHeld(database.db, pollLeaseName(zoneId)));
 }
 
@@ -110,18 +111,14 @@ async function isArchived(
 }
 
 /** Returns the pass that the day needs now, null if none, and the state of its latest pass. */
-async function planDay(
-  deps: WalkDaysDeps,
-  { zoneId, dayStart, isListSuspect }: Day,
-  hours: readonly CoveredHour[],
-) {
+async function planDay(deps: WalkDaysDeps, { zoneId, dayStart, keptMs }: Day, hours: readonly CoveredHour[]) {
   const now = deps.clock();
   const state = await readListPass(deps.database.db, zoneId, toDay(dayStart));
   const askable = hours.filter(
     ({ startsAt, state: of }) =>
-      startOfDay(startsAt) === dayStart && of !== "gap" && startsAt >= horizonAt(now),
+      startOfDay(startsAt) === dayStart && of !== "gap" && startsAt >= horizonAt(now, keptMs),
   );
-  return { plan: planPass(now, { dayStart, hours: askable, isListSuspect }, state, deps), state };
+  return { plan: planPass(now, { dayStart, hours: askable }, state, deps), state };
 }
 
 async function walkIfDue(
@@ -136,11 +133,6 @@ async function walkIfDue(
   const { plan, state } = await planDay(deps, day, await readCoveredHours(database.db, zoneId, range));
   if (plan === null) return;
   const ended = await walkDay(deps, day, { plan, state }, signal);
-  if (ended?.passResult === "full") {
-    const contradiction =
-      ended.outsideDay === 0 ? null : `The list of ${name} shows ${ended.outsideDay} events of other days.`;
-    await judgeRoute(deps, { zoneId, route: "list", atMs: ended.startedAt, contradiction });
-  }
   if (ended !== null && (ended.newEntries > 0 || ended.passResult !== "short")) {
     const { pass, pagesSeen: pages, newEntries, passResult } = ended;
     log.debug({ zoneId, day: name, pass, pages, newEntries, passResult }, "list pass ended");

@@ -10,17 +10,21 @@ export interface CountsRead {
   readonly rules: Set<string>;
   /** Events by hour and rule; rules as they are stored. */
   readonly cells: Map<number, Map<string, number>>;
+  /** Time of the oldest counted event, epoch ms; null while none is known. */
+  oldestAt: number | null;
 }
 
 /**
  * Adds one page of groups by ruleId, with a bucket for every hour (platform API spec 2.4).
  * @throws {CountsUnreadableError} when a group cannot be read, came before, or its buckets do not add up to its count.
  */
-export function addGroups({ rules, cells }: CountsRead, groups: readonly unknown[], span: Comparison): void {
+export function addGroups(counts: CountsRead, groups: readonly unknown[], span: Comparison): void {
+  const { rules, cells } = counts;
   for (const given of groups) {
     const read = EventGroup.safeParse(given);
     if (!read.success) throw new CountsUnreadableError("a group of the platform's counts cannot be read");
-    const { key, count, sparkline } = read.data;
+    const { key, count, sparkline, firstSeen } = read.data;
+    if (firstSeen !== null && count > 0) counts.oldestAt = Math.min(counts.oldestAt ?? firstSeen, firstSeen);
     const rule = key["ruleId"] ?? "";
     if (rules.has(rule)) throw new CountsUnreadableError("a rule was counted twice: the pages have shifted");
     rules.add(rule);

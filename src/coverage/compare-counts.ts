@@ -33,6 +33,28 @@ export function compareCounts(
   });
 }
 
+/**
+ * Counts whose buckets include their end count an event on a full hour in both hours. Returns the hours without that:
+ * `ends` has the stored events at exactly the end of each hour, by rule. Every rule that is above has to be explained.
+ */
+export function ignoreEnds(hours: readonly ComparedHour[], ends: CellCounts): ComparedHour[] {
+  return hours.map((hour) => {
+    const atEnd = ends.get(hour.startsAt) ?? new Map<string, number>();
+    const above = hour.differing.filter(isMissing);
+    const isExplained = ({ ruleId, upstreamCount, storedCount }: DifferingCell) =>
+      upstreamCount - storedCount <= (atEnd.get(ruleId) ?? 0);
+    if (above.length === 0 || !above.every(isExplained)) return hour;
+    const excess = above.reduce((events, cell) => events + cell.upstreamCount - cell.storedCount, 0);
+    const differing = hour.differing.filter((cell) => !isMissing(cell));
+    return { ...hour, upstreamCount: hour.upstreamCount - excess, differing };
+  });
+}
+
+/** Returns whether fewer events of a cell are stored than the platform counts. */
+export function isMissing({ upstreamCount, storedCount }: DifferingCell): boolean {
+  return storedCount < upstreamCount;
+}
+
 function sum(counts: ReadonlyMap<string, number>): number {
   let total = 0;
   for (const count of counts.values()) total += count;

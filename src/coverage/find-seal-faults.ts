@@ -6,7 +6,12 @@ const Evidence = z.object({
   stored: z.object({ count: z.number(), ids: z.string() }).optional(),
   search: z.object({ lacks: z.object({ count: z.number() }).optional() }).nullish(),
   counts: z
-    .object({ upstream: z.number().nullish(), stored: z.number().nullish(), count: z.number().optional() })
+    .object({
+      upstream: z.number().nullish(),
+      stored: z.number().nullish(),
+      count: z.number().optional(),
+      lacks: z.object({ count: z.number() }).optional(),
+    })
     .nullish(),
 });
 
@@ -45,7 +50,11 @@ export function findSealFaults(
       text: "the same number of events as at the seal, but different events",
     });
   const platform = counts?.upstream ?? counts?.count ?? null;
-  if (platform !== null && platform < sealedCount && search?.lacks === undefined)
+  if (
+    platform !== null &&
+    platform + (counts?.lacks?.count ?? 0) < sealedCount &&
+    search?.lacks === undefined
+  )
     faults.push({
       expected: platform,
       found: sealedCount,

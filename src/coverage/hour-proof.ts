@@ -1,11 +1,16 @@
 import { HOUR_MS } from "../lib/units.ts";
 import type { CoveredHour } from "../model/covered-hour.ts";
-import { agreedFor, isSameLacks, type Look } from "../model/look.ts";
+import { agreedFor, isSameLacks, type Look, type LookLacks } from "../model/look.ts";
+import { joinIdDigests, NO_IDS } from "./id-digest.ts";
 
-/** Two looks that show the same, at least this far apart, prove a difference. */
+/** Looks that lack the same events must agree for this long, if the list shows the events or they are few. */
 export const AGREE_MS = 10 * 60_000;
-/** The same for an hour without events, and for a list that lacks events that search and counts agree on. */
+/** Every other look that shows less than is stored must agree for this long, and so must looks that show nothing. */
 export const AGREE_LONG_MS = HOUR_MS;
+
+/** At most this many lacking events, or this share of the hour, are few. More may be a fault of the platform. */
+const FEW_EVENTS = 3;
+const FEW_SHARE = 0.02;
 
 /** The stored events of an hour, as they are now. */
 export interface HourContents {
@@ -17,6 +22,10 @@ export interface HourContents {
   readonly unresolved: number;
   /** Rows beyond the first of a log id. */
   readonly doubled: number;
+  /** Start of the latest look that showed another value than the stored one, if none has confirmed either; epoch ms. */
+  readonly contestedAt: number | null;
+  /** Values that later looks changed. */
+  readonly revised: number;
 }
 
 export interface Proof {
@@ -37,14 +46,14 @@ export const LACKING = {
   counts: "a comparison with the platform's counts since the last change is missing",
   list: "a full list pass after the settle time is missing",
   missing: "the platform counts more events than are stored",
-  surplus:
-    "the platform counts fewer events than are stored, and the search does not show which events are missing there",
-  lacksDiffer: "the search does not show stored events that the platform counts",
-  zero: "the platform counts no event, but events are stored",
   doubled: "an event with the same log id is stored twice, at two different times",
   searchDiffers: "the search does not show the same events as are stored",
   listDiffers: "the list does not show the same events as are stored",
+  searchShort: "the search does not show every stored event, and later looks must confirm that",
+  listShort: "the list does not show every stored event, and later looks must confirm that",
+  countsShort: "the platform counts fewer events than are stored, and later looks must confirm that",
   unresolved: "the search has not returned every dimension of the stored events",
+  contested: "the search showed other values of stored events, and a later look must confirm them",
   empty: "no route shows an event, and a second look one hour after the first must confirm that",
 } as const;
 
@@ -59,62 +68,67 @@ export function settledAt({ startsAt }: Pick<CoveredHour, "startsAt">, settleMs:
 }
 
 /**
- * Returns the first proof that an hour lacks, or null. Search, list and counts each have to show exactly the stored
- * set. Two differences are accepted, because log ids explain them: stored events that the search has dropped and the
- * list shows, and stored events that search and counts agree on and the list lacks. Both are accepted only after
- * looks that agree over time.
+ * Returns the first proof that an hour lacks, or null. Whatever a route shows or counts has to be stored. A stored event
+ * that routes no longer show is accepted once looks have agreed on that:
+ *
+ * | Search | List | Counts | Looks agree for |
+ * | --- | --- | --- | --- |
+ * | all | all | all | - |
+ * | lacks some events | all | lack the same | `AGREE_MS` |
+ * | lacks a few events | lacks the same | lack the same | `AGREE_MS` |
+ * | in every other case, each route that lacks events | | | `AGREE_LONG_MS` |
+ *
+ * The list counts only while it serves the day.
  */
 export function findLacking(hour: CoveredHour, stored: HourContents, proof: Proof): Lacking | null {
-  const { looks, lastNewAt } = hour;
-  const { search, list, counts } = looks;
+  const { search, counts } = hour.looks;
   if (!isFresh(search, hour, proof.from)) return "search";
-  if (!isFresh(counts, hour, proof.from) || (lastNewAt !== null && lastNewAt >= counts.at)) return "counts";
-  if (proof.isListed && !isFresh(list, hour, proof.from)) return "list";
+  if (!isFresh(counts, hour, proof.from) || (hour.lastNewAt ?? 0) >= counts.at) return "counts";
+  if (proof.isListed && !isFresh(hour.looks.list, hour, proof.from)) return "list";
   if (stored.doubled > 0) return "doubled";
   if (hour.missingCells > 0) return "missing";
-  if (stored.count === 0) return isEmptyProven(hour, proof) ? null : findNotEmpty(hour, proof);
-  if (counts.count === 0) return "zero";
-  const accounted = counts.count + (counts.lacks?.count ?? 0);
-  if (accounted !== stored.count) return accounted > stored.count ? "missing" : "counts";
 
-  const searchShows = isExactly(search, stored);
-  // An earlier look at the list proves the stored events even if the list no longer serves the day.
-  const listShows = isExactly(list, stored);
-  if (!searchShows && !(listShows && isDropExplained(search, stored))) return "searchDiffers";
-  if (!proof.isListed && lastNewAt !== null && lastNewAt >= search.at) return "search";
-  if (proof.isListed && !listShows && !(searchShows && isListShort(list, stored))) return "listDiffers";
-  // Counts that equal what is stored may still hide an event: one that replaces the event that the search lacks.
-  if (!isSameLacks(searchShows ? undefined : search.lacks, counts.lacks))
-    return hour.surplusCells > 0 ? "surplus" : "lacksDiffer";
-  if (stored.unresolved > (searchShows ? 0 : (search.lacks?.count ?? 0))) return "unresolved";
+  const list = proof.isListed ? hour.looks.list : undefined;
+  if (!isWithin(search, search.lacks, stored)) return "searchDiffers";
+  if (list !== undefined && isBeyond(list, stored)) return "listDiffers";
+  const counted = counts.count + (counts.lacks?.count ?? 0);
+  if (counted !== stored.count) return counted > stored.count ? "missing" : "counts";
+  if (stored.count === 0) return isEmptyProven([search, counts, list], proof) ? null : "empty";
+
+  const isListWhole = list === undefined || isWithin(list, list.unlisted, stored);
+  const isShownByList = list !== undefined && isListWhole;
+  const isNowhere = isFew(search.lacks, stored) && (isListWhole || isWithin(list, search.lacks, stored));
+  const isAgreed =
+    isSameLacks(search.lacks, counts.lacks) && counts.count > 0 && (isShownByList || isNowhere);
+  const agreeMs = isAgreed ? AGREE_MS : AGREE_LONG_MS;
+  if (search.lacks !== undefined && agreedFor(search) < agreeMs) return "searchShort";
+  if (list !== undefined && !isListWhole && agreedFor(list) < agreeMs) return "listShort";
+  if (counts.lacks !== undefined && agreedFor(counts) < agreeMs) return "countsShort";
+  if (stored.unresolved > (search.lacks?.count ?? 0)) return "unresolved";
+  if (stored.contestedAt !== null && search.at < stored.contestedAt + AGREE_LONG_MS) return "contested";
   return null;
 }
 
-function isExactly(look: Look | undefined, { count, ids }: HourContents): boolean {
-  return look?.count === count && look.ids === ids;
+/** Returns whether a look showed exactly the stored events, without those that are named as lacking. */
+function isWithin(
+  look: Look,
+  lacks: Pick<LookLacks, "count" | "digest"> = { count: 0 },
+  { count, ids }: HourContents,
+): boolean {
+  return look.count + lacks.count === count && joinIdDigests(look.ids, lacks.digest ?? NO_IDS) === ids;
 }
 
-/** Returns whether the search shows everything but events that it has named as lacking, and has done so over time. */
-function isDropExplained(search: Look, { count }: HourContents): boolean {
-  const { lacks } = search;
-  if (lacks === undefined || search.count === 0) return false;
-  return search.count + lacks.count === count && agreedFor(search) >= AGREE_MS;
+/** Returns whether the list showed as many events as are stored or more, but not the same ones. */
+function isBeyond(list: Look, { count, ids }: HourContents): boolean {
+  return list.count > count || (list.count === count && list.ids !== ids);
 }
 
-/** Returns whether the list shows fewer events than the search and the counts agree on, always the same ones. */
-function isListShort(list: Look | undefined, { count }: HourContents): boolean {
-  if (list === undefined || list.count === 0) return false;
-  return list.count < count && agreedFor(list) >= AGREE_LONG_MS;
+function isFew(lacks: LookLacks | undefined, { count }: HourContents): boolean {
+  return (lacks?.count ?? 0) <= Math.max(FEW_EVENTS, count * FEW_SHARE);
 }
 
-function isEmptyProven({ looks }: CoveredHour, { isListed, isDayConfirmed }: Proof): boolean {
-  const needed = [looks.search, looks.counts, ...(isListed ? [looks.list] : [])];
-  return needed.every((look) => look?.count === 0 && (isDayConfirmed || agreedFor(look) >= AGREE_LONG_MS));
-}
-
-function findNotEmpty({ looks: { search, list } }: CoveredHour, { isListed }: Proof): Lacking {
-  if (search?.count !== 0) return "searchDiffers";
-  return isListed && list?.count !== 0 ? "listDiffers" : "empty";
+function isEmptyProven(looks: readonly (Look | undefined)[], { isDayConfirmed }: Proof): boolean {
+  return looks.every((look) => look === undefined || isDayConfirmed || agreedFor(look) >= AGREE_LONG_MS);
 }
 
 /**

@@ -1,6 +1,6 @@
 import { HOUR_MS } from "../lib/units.ts";
 import type { CoverageHour } from "../model/covered-hour.ts";
-import { horizonAt, startOfHour } from "../model/horizon.ts";
+import { horizonAt, KEPT_MS, startOfHour } from "../model/horizon.ts";
 import { explainOpen, foreseeVerdict, UNPREVENTABLE } from "./judge-hour.ts";
 import { SETTLE_MS } from "./settle.ts";
 
@@ -27,6 +27,8 @@ interface AssessedSpan {
   readonly firstHour: number;
   /** Why a route of the zone is suspect; null while none is. */
   readonly suspicion: string | null;
+  /** How long the platform keeps events, as far as a gap is concerned. */
+  readonly keptMs?: number;
 }
 
 /**
@@ -36,29 +38,31 @@ interface AssessedSpan {
 export function assessHours(
   now: number,
   rows: readonly CoverageHour[],
-  { from, to, firstHour, suspicion }: AssessedSpan,
+  { from, to, firstHour, suspicion, keptMs = KEPT_MS }: AssessedSpan,
 ): AssessedHour[] {
   const known = new Map(rows.map((row) => [row.startsAt, row]));
   const hours: AssessedHour[] = [];
   for (let startsAt = startOfHour(Math.max(from, firstHour)); startsAt < to; startsAt += HOUR_MS) {
     const row = known.get(startsAt) ?? { ...UNKNOWN, startsAt };
-    const expiredAs = isExpired(now, row) ? foresee(now, { ...row, firstHour }, suspicion) : null;
+    const expiredAs = isExpired(now, row, keptMs)
+      ? foresee(now, { ...row, firstHour }, { suspicion, keptMs })
+      : null;
     const { status, gapReason } = expiredAs ?? { status: statusOf(now, row), gapReason: row.gapReason };
     hours.push({ ...row, status, gapReason, notSealedBecause: explainOpen(now, row, SETTLE_MS) });
   }
   return hours;
 }
 
-function isExpired(now: number, { state, startsAt }: CoverageHour): boolean {
-  return state === "open" && startsAt < horizonAt(now);
+function isExpired(now: number, { state, startsAt }: CoverageHour, keptMs: number): boolean {
+  return state === "open" && startsAt + HOUR_MS <= horizonAt(now, keptMs);
 }
 
 function foresee(
   now: number,
   hour: CoverageHour & { readonly firstHour: number },
-  suspicion: string | null,
+  zone: { readonly suspicion: string | null; readonly keptMs: number },
 ): Pick<AssessedHour, "status" | "gapReason"> {
-  const verdict = foreseeVerdict(now, hour, { settleMs: SETTLE_MS, suspicion });
+  const verdict = foreseeVerdict(now, hour, { settleMs: SETTLE_MS, ...zone });
   if (verdict.state !== "gap") return { status: "searched", gapReason: null };
   const { reason } = verdict;
   if (UNPREVENTABLE.includes(reason)) return { status: "unwatched", gapReason: reason };

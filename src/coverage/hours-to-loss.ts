@@ -9,9 +9,10 @@ import { horizonAt, startOfHour } from "../model/horizon.ts";
 export function hoursToLoss(
   now: number,
   hours: readonly Pick<CoveredHour, "startsAt" | "state">[],
+  keptMs?: number,
 ): number | null {
   const states = new Map(hours.map(({ startsAt, state }) => [startsAt, state]));
-  const horizon = horizonAt(now);
+  const horizon = horizonAt(now, keptMs);
   for (let hour = startOfHour(horizon); hour + HOUR_MS <= now; hour += HOUR_MS) {
     if ((states.get(hour) ?? "open") === "open") return Math.max(0, hour - horizon) / HOUR_MS;
   }

@@ -65,17 +65,10 @@ export function findChange(
   return lastNewAt !== null && lastNewAt >= earlier.at ? earlier.at : later.at;
 }
 
-/**
- * Converts a comparison to a look of the counts. The counts know an event when the search does, so for an hour with
- * unresolved events it is unknown whether the counts should include them.
- */
-export function toCountsLook(
-  compared: ComparedHour,
-  upstream: CellCounts,
-  { at, isResolved }: { at: number; isResolved: boolean },
-): SeenHour {
+/** Converts a comparison to a look of the counts. */
+export function toCountsLook(compared: ComparedHour, upstream: CellCounts, at: number): SeenHour {
   const { count, rules } = countDeficits(compared);
-  const lacks = { count, known: isResolved ? count : 0, ids: [], rules };
+  const lacks = { count, ids: [], rules };
   return {
     at,
     pages: 1,

@@ -1,8 +1,8 @@
-import { many } from "../lib/format.ts";
+import { formatDuration, many } from "../lib/format.ts";
 import { HOUR_MS } from "../lib/units.ts";
 import type { CoveredHour } from "../model/covered-hour.ts";
-import { firstListedDay, horizonAt, startOfDay, toDay } from "../model/horizon.ts";
-import type { HourLooks, Look } from "../model/look.ts";
+import { firstListedDay, horizonAt, KEPT_MS, startOfDay, toDay } from "../model/horizon.ts";
+import type { Look } from "../model/look.ts";
 import {
   AGREE_LONG_MS,
   findLacking,
@@ -13,6 +13,7 @@ import {
   type Proof,
   settledAt,
 } from "./hour-proof.ts";
+import { joinIdDigests, NO_IDS } from "./id-digest.ts";
 import type { MetricAbove } from "./judge-metrics.ts";
 
 export const FIRST_WATCHED = "The platform had begun to forget this hour when the zone was first watched.";
@@ -35,11 +36,13 @@ export interface JudgedHour extends CoveredHour {
 
 export interface JudgedZone {
   readonly settleMs: number;
-  /** Why a route of the zone is suspect; null while none is. */
+  /** How long the platform keeps the zone's events, and what it is known to have kept them for at least; ms. */
+  readonly keptMs: number;
+  /** Why the zone's answers are held back; null while they are not. Only the reason of a gap names it. */
   readonly suspicion: string | null;
   /** UTC days, epoch ms of their start, whose metrics agree with the stored events. */
   readonly confirmedDays: ReadonlySet<number>;
-  /** UTC days (`yyyy-MM-dd`) for which the platform's metrics count more than any route shows, with those counts. */
+  /** UTC days (`yyyy-MM-dd`) for which the platform's metrics count more than is stored, with those counts. */
   readonly metricsAbove: ReadonlyMap<string, readonly MetricAbove[]>;
 }
 
@@ -50,28 +53,23 @@ type Evidence = Readonly<Record<string, unknown>>;
 
 export type Verdict =
   | { readonly state: "open"; readonly lacking: Lacking | null }
-  | { readonly state: "sealed"; readonly evidence: Evidence; readonly looks: HourLooks }
+  | { readonly state: "sealed"; readonly evidence: Evidence }
   | { readonly state: "gap"; readonly reason: string; readonly evidence: Evidence };
 
 /**
- * Returns the decision about an undecided hour. Sealed: it has settled, no route of the zone is suspect, and
- * `findLacking` returns null. A gap: the platform has begun to forget the hour before that.
+ * Returns the decision about an undecided hour. Sealed: it has settled, and `findLacking` returns null. A gap: the
+ * platform has forgotten the whole hour before that.
  */
 export function judgeHour(now: number, hour: JudgedHour, zone: JudgedZone): Verdict {
   const { startsAt, stored } = hour;
   const proof = proofOf(now, hour, zone);
   const hasSettled = proof.from <= now;
   const lacking = hasSettled ? findLacking(hour, stored ?? assumeContents(hour), proof) : "search";
-  if (hasSettled && stored !== null && lacking === null && zone.suspicion === null)
-    return { state: "sealed", evidence: prove(hour, stored, proof, zone), looks: accept(hour.looks) };
-  if (startsAt >= horizonAt(now)) return { state: "open", lacking: hasSettled ? lacking : null };
+  if (hasSettled && stored !== null && lacking === null)
+    return { state: "sealed", evidence: prove(hour, stored, proof, zone) };
+  if (startsAt + HOUR_MS > horizonAt(now, zone.keptMs))
+    return { state: "open", lacking: hasSettled ? lacking : null };
   return { state: "gap", reason: explainGap(hour, lacking, zone), evidence: describeGap(hour) };
-}
-
-/** Returns whether an undecided hour with these events is proven complete, ignoring suspect routes of its zone. */
-export function isProven(now: number, hour: CoveredHour, stored: HourContents, policy: ProofPolicy): boolean {
-  const proof = proofOf(now, hour, policy);
-  return proof.from <= now && findLacking(hour, stored, proof) === null;
 }
 
 /** Returns the gap that an undecided hour becomes if its zone is no longer configured and the platform has forgotten it. */
@@ -97,7 +95,7 @@ export function explainOpen(now: number, hour: CoveredHour, settleMs: number): s
 export function foreseeVerdict(
   now: number,
   hour: CoveredHour & Pick<JudgedHour, "firstHour">,
-  zone: Pick<JudgedZone, "settleMs" | "suspicion">,
+  zone: Pick<JudgedZone, "settleMs" | "suspicion" | "keptMs">,
 ): Verdict {
   const known = { ...zone, confirmedDays: new Set<number>(), metricsAbove: new Map() };
   return judgeHour(now, { ...hour, stored: assumeContents(hour) }, known);
@@ -105,8 +103,15 @@ export function foreseeVerdict(
 
 /** Returns the contents of the hour if the latest search has shown what is stored. */
 function assumeContents({ storedCount, unresolvedSince, looks }: CoveredHour): HourContents {
-  const ids = looks.search?.ids ?? "";
-  return { count: storedCount, ids, unresolved: unresolvedSince === null ? 0 : 1, doubled: 0 };
+  const ids = joinIdDigests(looks.search?.ids ?? NO_IDS, looks.search?.lacks?.digest ?? NO_IDS);
+  return {
+    count: storedCount,
+    ids,
+    unresolved: unresolvedSince === null ? 0 : 1,
+    doubled: 0,
+    contestedAt: null,
+    revised: 0,
+  };
 }
 
 /** Returns whether the hour's looks are complete enough to read the stored events and judge it. */
@@ -124,37 +129,31 @@ function proofOf(now: number, hour: CoveredHour, { settleMs, confirmedDays }: Pr
   };
 }
 
-/** Returns the looks at the seal, which the routes must continue to show. */
-function accept(looks: HourLooks): HourLooks {
-  const { list, search, counts } = looks;
-  const accepted = (look: Look) => ({ ...look, peak: look.count });
-  return {
-    ...(list === undefined ? {} : { list: accepted(list) }),
-    ...(search === undefined ? {} : { search: accepted(search) }),
-    ...(counts === undefined ? {} : { counts: accepted(counts) }),
-  };
-}
-
 function prove(hour: JudgedHour, stored: HourContents, proof: Proof, zone: JudgedZone): Evidence {
   const { looks, lastNewAt, surplusCells, startsAt } = hour;
   const metricsAbove = zone.metricsAbove
     .get(toDay(startsAt))
     ?.map(({ fetchedAt, ...counts }) => ({ ...counts, fetchedAt: toIso(fetchedAt) }));
-  const list = proof.isListed || looks.search?.lacks !== undefined ? looks.list : undefined;
+  const list = proof.isListed ? looks.list : undefined;
+  const lacking = looks.search?.lacks;
+  const isWithdrawn = lacking !== undefined && (list === undefined || list.count < stored.count);
   return {
     stored: { count: stored.count, ids: stored.ids },
+    ...(isWithdrawn ? { withdrawn: { count: lacking.count, ids: lacking.ids } } : {}),
     list: list === undefined ? null : showLook(list),
     search: looks.search === undefined ? null : showLook(looks.search),
     counts: looks.counts === undefined ? null : { ...showLook(looks.counts), surplusCells },
     ...(list !== undefined && list.count < stored.count ? { listLacks: stored.count - list.count } : {}),
     ...(stored.unresolved > 0 ? { unresolved: stored.unresolved } : {}),
+    ...(stored.revised > 0 ? { revised: stored.revised } : {}),
+    ...(stored.contestedAt === null ? {} : { contestedSince: toIso(stored.contestedAt) }),
     ...(metricsAbove === undefined ? {} : { metricsAbove }),
     lastNewAt: toIso(lastNewAt),
   };
 }
 
 /** Returns a look in the form for people. */
-function showLook({ at, since, peak: _peak, ...look }: Look): Evidence {
+function showLook({ at, since, ...look }: Look): Evidence {
   return { at: toIso(at), since: toIso(since), ...look };
 }
 
@@ -175,14 +174,15 @@ function describeGap(hour: CoveredHour): Evidence {
 }
 
 /** Returns the reason of a gap: the first missing proof. */
-function explainGap(hour: JudgedHour, lacking: Lacking | null, { suspicion }: JudgedZone): string {
+function explainGap(hour: JudgedHour, lacking: Lacking | null, { suspicion, keptMs }: JudgedZone): string {
   const { startsAt, searchedThrough, closingSearchAt, reconciledAt, missingCells } = hour;
   if (startsAt === hour.firstHour) return FIRST_WATCHED;
   if (startsAt === hour.firstHour + HOUR_MS) return SOON_FORGOTTEN;
   if (searchedThrough === null) return "No search was made before the platform forgot the events.";
   if (searchedThrough < startsAt + HOUR_MS)
     return `The search had reached only ${toIso(searchedThrough)} when the platform forgot the events.`;
-  if (suspicion !== null) return `The platform answered incompletely: ${suspicion}`;
+  if (keptMs < KEPT_MS) return `The platform now keeps events for only ${formatDuration(keptMs)}.`;
+  if (suspicion !== null) return `The platform's answers were held back: ${suspicion}`;
   if (closingSearchAt === null)
     return "No full search was made after the settle time, while the platform still had all events.";
   if (reconciledAt === null) return "The platform's counts were never read.";

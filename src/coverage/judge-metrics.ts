@@ -1,5 +1,6 @@
 import { DAY_MS, HOUR_MS } from "../lib/units.ts";
 import type { CoveredHour } from "../model/covered-hour.ts";
+import type { ProvenDay } from "../model/proven-day.ts";
 
 /** The platform's and the stored count of one rule on one UTC day. */
 export interface DayOfRule {
@@ -71,7 +72,19 @@ function isAbove(row: DayOfRule): row is MetricAbove {
   return row.platform !== null && row.fetchedAt !== null && row.platform > row.stored;
 }
 
-/** Returns the key of a metrics count. */
-export function metricKey({ day, ruleId }: Pick<MetricAbove, "day" | "ruleId">): string {
-  return `${day} ${ruleId}`;
+/** Time between the first and the second new proof of a day. It doubles with each, so that a count that grows for ever ends. */
+const PROVE_AGAIN_MS = HOUR_MS;
+
+/**
+ * Returns whether the hours of a day have to be proven anew, because of counts above the stored ones that have risen
+ * since the latest proof.
+ */
+export function mustProveAnew(
+  now: number,
+  counts: readonly MetricAbove[],
+  proven: ProvenDay | undefined,
+): boolean {
+  if (proven === undefined) return true;
+  const hasRisen = counts.some(({ ruleId, platform }) => platform > (proven.counts[ruleId] ?? 0));
+  return hasRisen && now >= proven.at + PROVE_AGAIN_MS * 2 ** (proven.proofs - 1);
 }

@@ -2,7 +2,6 @@ import { HOUR_MS } from "../lib/units.ts";
 import type { CoveredHour } from "../model/covered-hour.ts";
 import { firstListedDay, horizonAt } from "../model/horizon.ts";
 import { agreedFor, type Look } from "../model/look.ts";
-import { isLowerForNow } from "./find-contradictions.ts";
 import { AGREE_LONG_MS, AGREE_MS, isFresh, settledAt } from "./hour-proof.ts";
 import type { SearchSpan } from "./plan-search.ts";
 
@@ -10,20 +9,33 @@ import type { SearchSpan } from "./plan-search.ts";
  * A search that did not show the stored events is repeated after this; it may have run at the same time as the list.
  */
 const REPEAT_MS = 5 * 60_000;
+/** A search that sealed an hour is confirmed by another one this long after it, for events that appear late. */
+const SECOND_LOOK_MS = HOUR_MS;
+/** Age of a sealed hour at which it is searched again; ms since its start. */
+const LOOK_AGAIN_MS = 6 * HOUR_MS;
+/** The last search of a sealed hour is due this long before the platform forgets it. */
+const LAST_LOOK_MS = 7 * HOUR_MS;
+
+export interface ClosingPolicy {
+  readonly settleMs: number;
+  readonly keptMs: number;
+  /** Hours (epoch ms of their starts) with a value that a later look contested, and when that look began. */
+  readonly contested: ReadonlyMap<number, number>;
+}
 
 /**
  * Returns the hour to search once more from end to end, the one that expires first, or null. Every undecided hour
- * needs such a search after it has settled, and again while the search does not show exactly the stored events. Hours
- * are oldest first.
+ * needs such a search after it has settled, and again while the search does not show exactly the stored events. A sealed
+ * hour is searched three times more, because an event may appear late in the search only. Hours are oldest first.
  */
 export function planClosingSearch(
   now: number,
   hours: readonly CoveredHour[],
-  { settleMs }: { settleMs: number },
+  policy: ClosingPolicy,
 ): SearchSpan | null {
   const next = hours.find((hour) => {
-    const dueAt = nextSearchAt(now, hour, settleMs);
-    return isSearchedAndSettled(now, hour, settleMs) && dueAt !== null && dueAt <= now;
+    const dueAt = nextSearchAt(now, hour, policy);
+    return isSearchedAndSettled(now, hour, policy) && dueAt !== null && dueAt <= now;
   });
   if (next === undefined) return null;
   const { startsAt } = next;
@@ -34,28 +46,45 @@ export function planClosingSearch(
  * Returns whether an hour is no gap, does not begin to expire yet, has settled, and was searched to its end once
  * already.
  */
-export function isSearchedAndSettled(now: number, hour: CoveredHour, settleMs: number): boolean {
+export function isSearchedAndSettled(
+  now: number,
+  hour: CoveredHour,
+  { settleMs, keptMs }: { readonly settleMs: number; readonly keptMs?: number },
+): boolean {
   const end = hour.startsAt + HOUR_MS;
   const isSearched = hour.searchedThrough !== null && hour.searchedThrough >= end;
-  return hour.state !== "gap" && hour.startsAt >= horizonAt(now) && end + settleMs <= now && isSearched;
+  return (
+    hour.state !== "gap" && hour.startsAt >= horizonAt(now, keptMs) && end + settleMs <= now && isSearched
+  );
 }
 
 /** Returns when the hour's next closing search is due, epoch ms; null when its latest one is enough. */
-function nextSearchAt(now: number, hour: CoveredHour, settleMs: number): number | null {
-  const { startsAt, lastNewAt, storedCount, surplusCells, looks, state } = hour;
+function nextSearchAt(
+  now: number,
+  hour: CoveredHour,
+  { settleMs, keptMs, contested }: ClosingPolicy,
+): number | null {
+  const { startsAt, lastNewAt, storedCount, looks, state } = hour;
   const { search, counts } = looks;
-  if (!isFresh(search, hour, settledAt(hour, settleMs))) return state === "open" ? 0 : null;
-  // A sealed hour is searched again only if its latest search showed less than an earlier one.
-  if (state === "sealed") return isLowerForNow(search) ? repeatAt(search) : null;
-  const foundSomething = lastNewAt !== null && lastNewAt >= search.at;
-  if (foundSomething && startsAt < firstListedDay(now)) return 0;
+  const contestedAt = contested.get(startsAt);
+  const confirmAt = contestedAt !== undefined && search !== undefined ? search.at + AGREE_MS : null;
+  if (state === "sealed") {
+    if (confirmAt !== null || search === undefined) return confirmAt;
+    if (agreedFor(search) < SECOND_LOOK_MS) return search.since + SECOND_LOOK_MS;
+    const againAt = [LOOK_AGAIN_MS, keptMs - LAST_LOOK_MS].map((age) => startsAt + age);
+    return againAt.find((at) => search.at < at) ?? null;
+  }
+  if (!isFresh(search, hour, settledAt(hour, settleMs))) return 0;
+  // While the list serves the day, its pass may have stored the event at the same time as the search ran.
+  if (lastNewAt !== null && lastNewAt >= search.at)
+    return startsAt < firstListedDay(now) ? 0 : search.at + REPEAT_MS;
+  // A change of the counts may be an event that the latest search could not show.
+  if (counts !== undefined && counts.lacks !== undefined && counts.since > search.at) return 0;
   if (storedCount === 0 && search.count === 0)
     return agreedFor(search) >= AGREE_LONG_MS ? null : search.since + AGREE_LONG_MS;
   if (search.count !== storedCount || search.lacks !== undefined) return repeatAt(search);
-  if (isLowerForNow(search)) return repeatAt(search);
-  if (surplusCells === 0 || counts === undefined) return null;
-  // The search may drop the events that the counts lack at the same time, or later.
-  return search.at < counts.since ? 0 : search.at + AGREE_LONG_MS;
+  if (counts?.lacks !== undefined && confirmAt === null) return search.at + AGREE_LONG_MS;
+  return confirmAt;
 }
 
 /**

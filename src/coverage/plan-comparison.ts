@@ -19,9 +19,9 @@ export interface Comparison {
 export function planComparison(
   now: number,
   hours: readonly CoveredHour[],
-  { settleMs }: { settleMs: number },
+  policy: { readonly settleMs: number },
 ): Comparison | null {
-  const due = hours.filter((hour) => isSearchedAndSettled(now, hour, settleMs));
+  const due = hours.filter((hour) => isSearchedAndSettled(now, hour, policy));
   const [first, last] = [due[0], due.at(-1)];
   if (first === undefined || last === undefined) return null;
   const wanted = (last.startsAt - first.startsAt) / HOUR_MS + 1;

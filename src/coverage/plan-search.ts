@@ -21,6 +21,8 @@ export interface SearchPlanOptions {
   readonly freshMs: number;
   /** Length of the time before the last search that is read again, for late events. */
   readonly overlapMs: number;
+  /** How long the platform keeps events. */
+  readonly keptMs?: number;
 }
 
 /**
@@ -31,9 +33,9 @@ export interface SearchPlanOptions {
 export function planSearch(
   now: number,
   hours: readonly SearchedHour[],
-  { freshMs, overlapMs }: SearchPlanOptions,
+  { freshMs, overlapMs, keptMs }: SearchPlanOptions,
 ): SearchSpan | null {
-  const horizon = horizonAt(now);
+  const horizon = horizonAt(now, keptMs);
   const searched = new Map(hours.map(({ startsAt, searchedThrough }) => [startsAt, searchedThrough]));
   const spanOf = (hour: number): SearchSpan => {
     const through = searched.get(hour) ?? null;
@@ -65,11 +67,11 @@ export function planSearch(
 export function isBackfilled(
   now: number,
   hours: readonly SearchedHour[],
-  { fromMs, toMs }: { fromMs: number; toMs: number } = { fromMs: 0, toMs: now },
+  { fromMs = 0, toMs = now, keptMs }: { fromMs?: number; toMs?: number; keptMs?: number } = {},
 ): boolean {
   const searched = new Map(hours.map(({ startsAt, searchedThrough }) => [startsAt, searchedThrough]));
   const last = Math.min(startOfHour(now), toMs);
-  for (let hour = Math.max(startOfHour(horizonAt(now)), fromMs); hour < last; hour += HOUR_MS) {
+  for (let hour = Math.max(startOfHour(horizonAt(now, keptMs)), fromMs); hour < last; hour += HOUR_MS) {
     if ((searched.get(hour) ?? 0) < hour + HOUR_MS) return false;
   }
   return true;

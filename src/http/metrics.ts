@@ -303,7 +303,7 @@ function createBacklogGauges(
   );
   const suspect = gauge(
     "platform_suspect",
-    "1 while the platform shows fewer events of the zone than before. No hour of the zone is sealed meanwhile.",
+    "1 while the platform's answers for the zone are held back, because they show none of the known events or contradict themselves.",
     ZONE,
   );
   const reopened = gauge(

@@ -1,15 +1,19 @@
-import { isLowerForNow } from "../coverage/find-contradictions.ts";
 import { AGREE_LONG_MS, isFresh, settledAt } from "../coverage/hour-proof.ts";
 import { DAY_MS, HOUR_MS } from "../lib/units.ts";
 import type { CoveredHour } from "../model/covered-hour.ts";
 import { listedUntil } from "../model/horizon.ts";
 import { agreedFor } from "../model/look.ts";
 
+/** A day gets one more full pass this long after its end, for entries that appeared late. */
+const SECOND_PASS_MS = 6 * HOUR_MS;
 /**
  * How long before a day leaves the list its last pass begins. That leaves time to prove the hours of late entries again
  * before the platform forgets them.
  */
 const LAST_PASS_MS = 6 * HOUR_MS;
+
+/** The share of the interval between full passes after which the hours of a day may be proven anew. */
+const AGAIN_SHARE = 1 / 3;
 
 export interface PassState {
   /** Start of the pass of `passResult`. */
@@ -21,7 +25,7 @@ export interface PassState {
   /** Events that the pass has stored as new. */
   readonly newEntries: number;
   /** Null while the pass runs. */
-  readonly passResult: "full" | "short" | "looped" | "token_rejected" | null;
+  readonly passResult: "full" | "short" | "looped" | "token_rejected" | "held" | null;
 }
 
 export interface PassPolicy {
@@ -43,20 +47,19 @@ export interface PassedDay {
   readonly dayStart: number;
   /** The day's hours with a row that are no gap. */
   readonly hours: readonly CoveredHour[];
-  /** The list showed less than before. Only full passes can clear that. */
-  readonly isListSuspect: boolean;
 }
 
 /**
  * Returns which pass a day needs now: `resume` the running one, a `full` one from the first page to the end, a
  * `short` one over the newest pages, or none. Short passes are rarer while the search is current and the list brings
  * nothing new. A day is done when a quiet full pass began after the day had settled, and no hour of it needs the list
- * once more. One more full pass shortly before the day leaves the list finds entries that appeared late. A pass whose
- * token was refused begins again at once. One that looped waits for its next time, because it would loop again.
+ * once more. Two more full passes, one six hours after the day and one shortly before the day leaves the list, find
+ * entries that appeared late. A pass whose token was refused begins again at once. One that looped or was held back waits
+ * for its next time, because it would end in the same way.
  */
 export function planPass(
   now: number,
-  { dayStart, hours, isListSuspect }: PassedDay,
+  { dayStart, hours }: PassedDay,
   state: PassState | null,
   { settleMs, fullEveryMs, idleFullEveryMs, shortEveryMs }: PassPolicy,
 ): "resume" | "full" | "short" | null {
@@ -66,17 +69,20 @@ export function planPass(
   const dayEndsSettledAt = dayStart + DAY_MS + settleMs;
   const isProven = hours.every((hour) => !needsList(now, hour, settleMs));
   if (isProven && quietPassStartedAt !== null && quietPassStartedAt >= dayEndsSettledAt) {
-    const lastPassFrom = listedUntil(dayStart) - LAST_PASS_MS;
-    const hadLastPass = fullPassStartedAt !== null && fullPassStartedAt >= lastPassFrom;
-    return now >= lastPassFrom && !hadLastPass && now - startedAt >= fullEveryMs ? "full" : null;
+    const onceMoreAt = [dayStart + DAY_MS + SECOND_PASS_MS, listedUntil(dayStart) - LAST_PASS_MS];
+    const isDue = onceMoreAt.some((at) => at <= now && (fullPassStartedAt ?? 0) < at);
+    return isDue && now - startedAt >= fullEveryMs ? "full" : null;
   }
-  if (passResult === "looped") return now - startedAt >= fullEveryMs ? "full" : null;
+  if (passResult === "looped" || passResult === "held") return now - startedAt >= fullEveryMs ? "full" : null;
   if (passResult === "token_rejected" || fullPassStartedAt === null) return "full";
   const isWaitedFor = hours.some(
     (hour) => settledAt(hour, settleMs) <= now && needsList(now, hour, settleMs),
   );
-  const isIdle = hours.length > 0 && now < dayEndsSettledAt && !isWaitedFor && !isListSuspect;
-  if (now - fullPassStartedAt >= (isIdle ? idleFullEveryMs : fullEveryMs)) return "full";
+  // After a lie of the platform many hours wait for the list only.
+  const isAgain = hours.some((hour) => hour.proofFrom !== null && needsList(now, hour, settleMs));
+  const isIdle = hours.length > 0 && now < dayEndsSettledAt && !isWaitedFor;
+  const everyMs = isAgain ? fullEveryMs * AGAIN_SHARE : fullEveryMs;
+  if (now - fullPassStartedAt >= (isIdle ? idleFullEveryMs : everyMs)) return "full";
   if (now >= dayEndsSettledAt) return null;
   const isDue = state.newEntries > 0 || !isSearched(hours, startedAt) || now - startedAt >= shortEveryMs;
   return isDue ? "short" : null;
@@ -91,19 +97,18 @@ function isSearched(hours: readonly CoveredHour[], at: number): boolean {
 }
 
 /**
- * Returns whether a full pass could help to seal an hour or to clear the list's suspicion: the list has not shown
- * exactly the stored events since the hour settled and last gained an event, or it has to show twice that there are
- * none.
+ * Returns whether a full pass could help to seal an hour: the list was not read since the hour settled and last gained
+ * an event, or its looks have not agreed for long enough on what it does not show.
  */
 function needsList(now: number, hour: CoveredHour, settleMs: number): boolean {
   const { state, looks, lastNewAt, missingCells, storedCount } = hour;
   const { list } = looks;
-  if (state === "sealed") return list !== undefined && isLowerForNow(list);
+  if (state === "sealed") return false;
   if (!isFresh(list, hour, settledAt(hour, settleMs)) || missingCells > 0) return true;
   if (lastNewAt !== null && lastNewAt >= list.at) return true;
   if (storedCount === 0 && list.count === 0)
     return agreedFor(list) < AGREE_LONG_MS && now >= list.since + AGREE_LONG_MS;
-  return list.count !== storedCount || isLowerForNow(list);
+  return list.count + (list.unlisted?.count ?? 0) !== storedCount && agreedFor(list) < AGREE_LONG_MS;
 }
 
 export interface PassTimes {

@@ -9,7 +9,7 @@ export interface PageSource<Entry> extends EntryReader<Entry> {
   readonly accepted: AcceptedTimes;
 }
 
-interface QuarantinedEntry {
+export interface QuarantinedEntry {
   readonly route: "search" | "list";
   readonly day: string | null;
   readonly reason: string;

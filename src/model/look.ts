@@ -1,12 +1,20 @@
 /** Stored events that a look did not show. */
 export interface LookLacks {
   readonly count: number;
-  /** Number of them that the search route had shown before. */
-  readonly known: number;
   /** The first log ids, in order. Empty for counts. */
   readonly ids: readonly string[];
+  /** Digest of all their log ids. Left out for counts, and by earlier versions. */
+  readonly digest?: string;
   /** Number of events by rule; a rule that is not known is ''. */
   readonly rules: Readonly<Record<string, number>>;
+}
+
+/** Stored events of features that a look showed none of, although it showed every event of the other features. */
+export interface LookUnlisted {
+  readonly features: readonly string[];
+  readonly count: number;
+  /** Digest of their log ids. */
+  readonly digest: string;
 }
 
 /** The result of one complete reading of an hour by one route; times in epoch ms. */
@@ -19,9 +27,11 @@ export interface Look {
   readonly count: number;
   /** Digest of the log ids that were shown, or for counts of the cells. */
   readonly ids: string;
-  /** The highest count that this route has shown of this hour. */
-  readonly peak: number;
   readonly lacks?: LookLacks;
+  /** Of the list only. */
+  readonly unlisted?: LookUnlisted;
+  /** Of the list only: entries of the whole day that could not be read, and so are in no hour. They are quarantined. */
+  readonly unreadable?: number;
 }
 
 /** The latest look of each route; a route that has not been read completely has none. */
@@ -33,18 +43,13 @@ export interface HourLooks {
 
 export type LookRoute = keyof HourLooks;
 
-export type SeenHour = Pick<Look, "at" | "pages" | "count" | "ids" | "lacks">;
+export type SeenHour = Omit<Look, "since">;
 
 /** Returns the look that follows `before`. The earlier look stays if it began later than the new one. */
-export function nextLook(before: Look | undefined, { lacks, ...seen }: SeenHour): Look {
+export function nextLook(before: Look | undefined, seen: SeenHour): Look {
   if (before !== undefined && before.at > seen.at) return before;
   const isSame = before !== undefined && before.ids === seen.ids && before.count === seen.count;
-  return {
-    ...seen,
-    since: isSame ? before.since : seen.at,
-    peak: Math.max(before?.peak ?? 0, seen.count),
-    ...(lacks === undefined ? {} : { lacks }),
-  };
+  return { ...seen, since: isSame ? before.since : seen.at };
 }
 
 /** Returns how long two or more looks that showed exactly the same have lasted; ms. */

@@ -93,7 +93,7 @@ export function listAttention(
       suspicions.map(({ since, reason }) =>
         note(
           "suspect",
-          `zone ${zoneId}: the platform has given incomplete answers since ${showTime(since)} UTC. ${reason}`,
+          `zone ${zoneId}: the platform's answers have been held back since ${showTime(since)} UTC. ${reason}`,
           `coverage --zone ${zoneId}`,
           zoneId,
         ),

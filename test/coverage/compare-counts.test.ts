@@ -6,7 +6,7 @@ import { HOUR_MS } from "../../src/lib/units.ts";
 
 const FROM = Date.UTC(2026, 10, 20, 10);
 const SPAN = { from: FROM, hours: 3 };
-const start = (): CountsRead => ({ rules: new Set(), cells: new Map() });
+const start = (): CountsRead => ({ rules: new Set(), cells: new Map(), oldestAt: null });
 const group = (ruleId: string, sparkline: readonly number[]) => ({
   key: { ruleId },
   count: sparkline.reduce((sum, events) => sum + events, 0),

@@ -1,13 +1,14 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { enterHours } from "../../db/coverage/covered-hours.ts";
+import { writeHorizon } from "../../db/coverage/horizons.ts";
 import { reopenHours } from "../../db/coverage/reopen-hours.ts";
 import { decideHours } from "../../db/coverage/seal-windows.ts";
-import { noteAgreement, noteContradiction } from "../../db/coverage/zone-suspicions.ts";
+import { clearSuspicion, noteSuspicion } from "../../db/coverage/zone-suspicions.ts";
 import { createRaiseAlertsJob } from "../../jobs/alerting/raise-alerts.ts";
 import { createSealWindowsJob } from "../../jobs/coverage/seal-windows.ts";
 import { routeToAll } from "../../src/alerting/routing/routing.ts";
 import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
-import { horizonAt, startOfHour } from "../../src/model/horizon.ts";
+import { horizonAt, startOfHour, WHOLE_HORIZON } from "../../src/model/horizon.ts";
 import { createAlertWorld } from "../alerting/alert-world.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { NOW, openEmulator } from "../emulator/support.ts";
@@ -79,18 +80,22 @@ test("I5: an outage of 80 hours is one alert for its gaps, which tells of all of
     await Promise.all([teller.raise(), teller.raise()]);
     emulator.advance(MINUTE_MS);
   }
-  const lost =
-    "Zone 101: 9 hours between 2026-11-20 16:00 and 2026-11-21 01:00 UTC can never be proven complete";
-  expect(await teller.told()).toEqual([`1 first critical ${lost}`]);
+  const lost = (hours: number, until: string) =>
+    `Zone 101: ${hours} hours between 2026-11-20 16:00 and 2026-11-21 ${until} UTC can never be proven complete`;
+  expect(await teller.told()).toEqual([`1 first critical ${lost(8, "00:00")}`]);
   expect(await teller.outbox()).toEqual(["1 first chat", "1 first pager"]);
 
-  emulator.advance(61 * MINUTE_MS);
-  await prove(emulator, ingest);
+  // The platform still shows a part of the ninth hour.
+  for (let hour = 0; hour < 2; hour++) {
+    emulator.advance(61 * MINUTE_MS);
+    await prove(emulator, ingest);
+    await teller.raise();
+  }
   await Promise.all([teller.raise(), teller.raise()]);
   await teller.raise();
   expect(await teller.told()).toEqual([
-    `1 first critical ${lost}`,
-    `2 resolved critical ${lost}. No other hour has been lost since then`,
+    `1 first critical ${lost(8, "00:00")}`,
+    `2 resolved critical ${lost(9, "01:00")}. No other hour has been lost since then`,
   ]);
   expect(await teller.alerts()).toMatchObject([
     { kind: "self", zoneId: ZONE, state: "resolved", ruleId: null },
@@ -109,11 +114,11 @@ test("while hours go on being lost the open alert is brought up to date and nobo
   expect(await teller.told()).toHaveLength(1);
   const [alert] = await teller.alerts();
   expect(alert).toMatchObject({ state: "firing", transition: 1 });
-  expect(JSON.stringify(alert?.details)).toContain("Zone 101: 30 hours between");
+  expect(JSON.stringify(alert?.details)).toContain("Zone 101: 29 hours between");
   now += 61 * MINUTE_MS;
   await teller.raise();
   const news = await teller.told();
-  expect(news[1]).toMatch(/^2 resolved critical Zone 101: 30 hours/);
+  expect(news[1]).toMatch(/^2 resolved critical Zone 101: 29 hours/);
 
   // A new outage is a new alert.
   await teller.seal();
@@ -191,40 +196,71 @@ test("a zone that stays suspect is reported once, after 15 minutes, and resolves
   };
   const search = { zoneId: ZONE, route: "search" } as const;
   // A suspicion that ends before 15 minutes are over alerts nobody.
-  await noteContradiction(db, { ...search, atMs: now }, { reason: "The search shows 1 of 9 events." });
+  await noteSuspicion(db, { ...search, atMs: now }, { reason: "The search shows no event.", isWhole: true });
   now += 14 * MINUTE_MS;
   await raiseTwice();
-  expect(await noteAgreement(db, { ...search, atMs: now }, 0)).toBe(true);
+  expect(await clearSuspicion(db, { ...search, atMs: now })).toBe(true);
   now += 2 * MINUTE_MS;
   await raiseTwice();
   expect(await teller.told()).toEqual([]);
 
   const counts = { zoneId: ZONE, route: "counts" } as const;
-  await noteContradiction(db, { ...counts, atMs: now }, { reason: "The platform counts 0 of 9 events." });
+  await noteSuspicion(
+    db,
+    { ...counts, atMs: now },
+    { reason: "The platform counts nothing.", isWhole: true },
+  );
   now += 14 * MINUTE_MS;
-  await noteContradiction(db, { ...search, atMs: now }, { reason: "The search shows 2 of 9 events." });
+  await noteSuspicion(
+    db,
+    { ...search, atMs: now },
+    { reason: "The search shows nothing known.", isWhole: true },
+  );
   await raiseTwice();
   expect(await teller.told()).toEqual([]);
   now += MINUTE_MS;
   await raiseTwice();
   const first =
-    "1 first error Zone 101: the platform answers incompletely, so no hour is sealed. The platform counts 0 of 9 events.";
+    "1 first error Zone 101: the platform's answers cannot be right and are held back. The platform counts nothing.";
   expect(await teller.told()).toEqual([first]);
   expect(await teller.outbox()).toEqual(["1 first chat", "1 first pager"]);
 
   // One of two suspicions ends: the alert stays, and its text names the other.
   now += 10 * MINUTE_MS;
-  await noteAgreement(db, { ...counts, atMs: now }, 0);
+  await clearSuspicion(db, { ...counts, atMs: now });
   await raiseTwice();
   const [open] = await teller.alerts();
   expect(open).toMatchObject({ state: "firing", transition: 1 });
-  expect(JSON.stringify(open?.details)).toContain("The search shows 2 of 9 events.");
+  expect(JSON.stringify(open?.details)).toContain("The search shows nothing known.");
   now += 10 * MINUTE_MS;
-  await noteAgreement(db, { ...search, atMs: now }, 0);
+  await clearSuspicion(db, { ...search, atMs: now });
   await raiseTwice();
   expect(await teller.told()).toEqual([
     first,
-    "2 resolved error Zone 101: the platform's answers agree again",
+    "2 resolved error Zone 101: the platform shows the known events again",
+  ]);
+});
+
+test("a platform that keeps events for less than before is reported once, and resolves when it keeps them again", async () => {
+  let now = NOW;
+  await enterZone(startOfHour(NOW), NOW);
+  const teller = createTeller(database, () => now);
+  const since = startOfHour(NOW) + 5 * MINUTE_MS;
+  await writeHorizon(database.db, ZONE, { keptMs: 48 * HOUR_MS, since, beforeMs: 72 * HOUR_MS }, now);
+  now = since + 9 * MINUTE_MS;
+  await teller.raise();
+  expect(await teller.told()).toEqual([]);
+  now = since + 10 * MINUTE_MS;
+  await Promise.all([teller.raise(), teller.raise()]);
+  await teller.raise();
+  const until = new Date(since).toISOString().slice(0, 16).replace("T", " ");
+  const first = `1 first error Zone 101: the platform now keeps events for 2 d (3 d until ${until} UTC)`;
+  expect(await teller.told()).toEqual([first]);
+  await writeHorizon(database.db, ZONE, WHOLE_HORIZON, now);
+  await teller.raise();
+  expect(await teller.told()).toEqual([
+    first,
+    "2 resolved error Zone 101: the platform keeps events for 3 d again",
   ]);
 });
 

@@ -5,7 +5,7 @@ import { coverageState, TRANSITIONS } from "../../src/coverage/coverage-state.ts
 
 test("docs/how-it-works.md shows exactly the transitions of the coverage states", () => {
   const docs = readFileSync(path.join(import.meta.dirname, "../../docs/how-it-works.md"), "utf8");
-  const rows = [...docs.matchAll(/^\| (open|suspect|reopened|sealed|gap) \| (\w+) \| (.+) \|$/gm)];
+  const rows = [...docs.matchAll(/^\| (open|reopened|sealed|gap) \| (\w+) \| (.+) \|$/gm)];
   const shown = rows.map(([, from, to, when]) => [from, to, when]);
   const expected = Object.entries(TRANSITIONS).flatMap(([from, targets]) =>
     Object.entries(targets).map(([to, when]) => [from, to, when]),
@@ -14,15 +14,10 @@ test("docs/how-it-works.md shows exactly the transitions of the coverage states"
 });
 
 test.each([
-  ["open", null, false, "open"],
-  ["open", 1, false, "reopened"],
-  ["open", null, true, "suspect"],
-  ["open", 1, true, "suspect"],
-  ["sealed", 1, true, "sealed"],
-  ["gap", 1, true, "gap"],
-] as const)(
-  "an hour that is %s, reopened at %s, in a zone that is suspect: %s, is %s",
-  (state, reopenedAt, isSuspect, expected) => {
-    expect(coverageState({ state, reopenedAt }, isSuspect)).toBe(expected);
-  },
-);
+  ["open", null, "open"],
+  ["open", 1, "reopened"],
+  ["sealed", 1, "sealed"],
+  ["gap", 1, "gap"],
+] as const)("an hour that is %s, reopened at %s, is %s", (state, reopenedAt, expected) => {
+  expect(coverageState({ state, reopenedAt })).toBe(expected);
+});

@@ -11,7 +11,7 @@ const toCells = (cells: Cells) => new Map([[NOW, new Map(Object.entries(cells))]
 /** Compares a sealed hour: what the platform counted at the seal and counts now, and what is stored. */
 function compare(stored: Cells, { sealed, now }: { sealed: Cells; now: Cells }) {
   const against = (upstream: Cells) => compareCounts([NOW], toCells(upstream), toCells(stored))[0] ?? never();
-  const seen = toCountsLook(against(sealed), toCells(sealed), { at: NOW, isResolved: true });
+  const seen = toCountsLook(against(sealed), toCells(sealed), NOW);
   const hour = openHour(NOW, { state: "sealed", looks: { counts: nextLook(undefined, seen) } });
   const isAs = isAsSealed(hour, against(now), toCells(now));
   return { isAs, isAbove: isAboveSeal(hour, against(now)) };
@@ -43,7 +43,7 @@ test("a sealed hour is not as it was if it holds other events than at its seal",
   const seen = toCountsLook(
     { startsAt: NOW, upstreamCount: 5, storedCount: 5, differing: [] },
     toCells(EXACT),
-    { at: NOW, isResolved: true },
+    NOW,
   );
   const hour = openHour(NOW, { state: "sealed", looks: { counts: nextLook(undefined, seen) } });
   const [compared = never()] = compareCounts([NOW], toCells(EXACT), toCells({ ...EXACT, "913100": 1 }));

@@ -4,24 +4,29 @@ import { type HourContents, LACKING } from "../../src/coverage/hour-proof.ts";
 import { explainOpen, FIRST_WATCHED, type JudgedHour, judgeHour } from "../../src/coverage/judge-hour.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import { horizonAt, startOfDay } from "../../src/model/horizon.ts";
+import { firstListedDay, horizonAt, startOfDay } from "../../src/model/horizon.ts";
 import type { Look } from "../../src/model/look.ts";
 import { anHour, JUDGED_ZONE, NOW, openHour, SETTLE_MS } from "./some-hours.ts";
 
 const START = Date.UTC(2026, 10, 20, 10);
 const SETTLED = START + HOUR_MS + SETTLE_MS;
 
+/** Digests of sets of log ids. They join by exclusive or. */
+const [SEVEN, FIVE, TWO, OTHER, NONE] = ["07", "05", "02", "0f", "00"].map((end) =>
+  end.padStart(16, "0"),
+) as [string, string, string, string, string];
+
 const look = (changed: Partial<Look> = {}): Look => ({
   at: SETTLED,
   since: SETTLED,
   pages: 1,
   count: 7,
-  ids: "seven",
-  peak: 7,
+  ids: SEVEN,
   ...changed,
 });
 const LOOKS = { list: look(), search: look(), counts: look({ ids: "cells" }) };
-const STORED = { count: 7, ids: "seven", unresolved: 0, doubled: 0 };
+const STORED = { count: 7, ids: SEVEN, unresolved: 0, doubled: 0, contestedAt: null, revised: 0 };
+const EMPTY = { ...STORED, count: 0, ids: NONE };
 
 function proven({ looks = {}, ...changed }: Partial<JudgedHour> = {}): JudgedHour {
   const searched = { searchedThrough: START + HOUR_MS, closingSearchAt: SETTLED };
@@ -44,21 +49,22 @@ test("an hour that every look agrees on is sealed, and the evidence shows each l
   expect(judge(proven())).toEqual({
     state: "sealed",
     evidence: {
-      stored: { count: 7, ids: "seven" },
-      list: { ...shown, ids: "seven" },
-      search: { ...shown, ids: "seven" },
+      stored: { count: 7, ids: SEVEN },
+      list: { ...shown, ids: SEVEN },
+      search: { ...shown, ids: SEVEN },
       counts: { ...shown, ids: "cells", surplusCells: 0 },
       lastNewAt: "2026-11-20T11:14:59.999Z",
     },
-    looks: LOOKS,
   });
 });
 
-const LACKS = { count: 2, known: 2, ids: ["x", "y"], rules: { "942100": 2 } };
-const DROPPED = {
-  search: look({ count: 5, ids: "five", since: SETTLED, at: SETTLED + 10 * MINUTE_MS, lacks: LACKS }),
-  counts: look({ count: 5, at: SETTLED + 10 * MINUTE_MS, lacks: { ...LACKS, ids: [] } }),
-};
+const LACKS = { count: 2, ids: ["x", "y"], digest: TWO, rules: { "942100": 2 } };
+/** Search and counts lack the same two events; each look agrees since the hour has settled. */
+const dropped = (agreedMs: number) => ({
+  search: look({ count: 5, ids: FIVE, at: SETTLED + agreedMs, lacks: LACKS }),
+  counts: look({ count: 5, ids: "cells", at: SETTLED + agreedMs, lacks: { ...LACKS, ids: [] } }),
+});
+const DROPPED = dropped(10 * MINUTE_MS);
 
 test.each<[string, Partial<JudgedHour>, string]>([
   ["no list look", { looks: { list: undefined } as never }, "list"],
@@ -71,87 +77,102 @@ test.each<[string, Partial<JudgedHour>, string]>([
   ],
   ["no comparison", { looks: { counts: undefined } as never }, "counts"],
   ["an event since the comparison", { lastNewAt: SETTLED }, "counts"],
-  ["an event in the millisecond of the comparison", { lastNewAt: SETTLED }, "counts"],
   ["a rule with fewer events here", { missingCells: 1 }, "missing"],
   ["counts below what is stored that nothing explains", { looks: { counts: look({ count: 6 }) } }, "counts"],
   ["counts above what is stored", { looks: { counts: look({ count: 8 }) } }, "missing"],
+  ["a list that shows other events", { looks: { list: look({ ids: OTHER }) } }, "listDiffers"],
+  ["a list that shows more events", { looks: { list: look({ count: 8, ids: OTHER }) } }, "listDiffers"],
+  ["a list that shows nothing", { looks: { list: look({ count: 0, ids: NONE }) } }, "listShort"],
+  ["a search that shows other events", { looks: { search: look({ ids: OTHER }) } }, "searchDiffers"],
   [
-    "a count of 0 for stored events",
-    { looks: { counts: look({ count: 0, lacks: { ...LACKS, count: 7 } }) } },
-    "zero",
+    "a search that shows an event that is not stored beside those that it lacks",
+    { looks: { ...DROPPED, search: { ...DROPPED.search, ids: OTHER } } },
+    "searchDiffers",
   ],
-  ["a list that shows other events", { looks: { list: look({ ids: "other" }) } }, "listDiffers"],
-  [
-    "a list that shows nothing",
-    { looks: { list: look({ count: 0, ids: "none", since: 0 }) } },
-    "listDiffers",
-  ],
-  ["a search that shows other events", { looks: { search: look({ ids: "other" }) } }, "searchDiffers"],
   ["a log id stored twice", { stored: { ...STORED, doubled: 1 } }, "doubled"],
   ["an event without all dimensions", { stored: { ...STORED, unresolved: 1 } }, "unresolved"],
+  ["a value that a look has contested", { stored: { ...STORED, contestedAt: SETTLED - 1 } }, "contested"],
   ["looks from before it has to be proven anew", { proofFrom: SETTLED + 1 }, "search"],
-  [
-    "events that the search lacks for less than ten minutes",
-    { surplusCells: 1, looks: { ...DROPPED, search: { ...DROPPED.search, since: SETTLED + 1 } } },
-    "searchDiffers",
-  ],
-  [
-    "events that the search lacks and the list does not show either",
-    { surplusCells: 1, looks: { ...DROPPED, list: look({ ids: "other" }) } },
-    "searchDiffers",
-  ],
-  [
-    "counts that lack other rules than the search",
-    {
-      surplusCells: 1,
-      looks: { ...DROPPED, counts: { ...DROPPED.counts, lacks: { ...LACKS, rules: { "1": 2 } } } },
-    },
-    "surplus",
-  ],
-  [
-    "a search that lacks an event while the counts equal what is stored",
-    { looks: { search: DROPPED.search, counts: look({ at: DROPPED.counts.at, ids: "cells" }) } },
-    "lacksDiffer",
-  ],
-  [
-    "more lacking rules than are named",
-    {
-      surplusCells: 1,
-      looks: {
-        search: { ...DROPPED.search, lacks: { ...LACKS, rules: {} } },
-        counts: { ...DROPPED.counts, lacks: { ...LACKS, rules: {} } },
-      },
-    },
-    "surplus",
-  ],
 ])("an hour with %s stays open", (_lack, changed, lacking) => {
   expect(judge(proven(changed))).toEqual({ state: "open", lacking });
 });
 
-test("events that the search has dropped and the list proves are named in the evidence, after ten minutes", () => {
-  const verdict = judge(proven({ surplusCells: 1, looks: DROPPED }));
-  expect(verdict).toMatchObject({
+/** What each route shows of seven stored events, and for how long it has to agree on that. */
+test.each<[string, (agreedMs: number) => JudgedHour["looks"], number]>([
+  ["search and counts lack the same two, and the list shows them", dropped, 10],
+  [
+    "search, list and counts lack the same two",
+    (agreed) => ({ ...dropped(agreed), list: look({ count: 5, ids: FIVE, at: SETTLED + agreed }) }),
+    10,
+  ],
+  [
+    "search and counts lack two of different rules",
+    (agreed) => {
+      const { search, counts } = dropped(agreed);
+      return { search, counts: { ...counts, lacks: { ...LACKS, rules: { "1": 2 } } } };
+    },
+    60,
+  ],
+  ["the search lacks two that the counts count", (agreed) => ({ search: dropped(agreed).search }), 60],
+  ["the counts lack two that the search shows", (agreed) => ({ counts: dropped(agreed).counts }), 60],
+  [
+    "the list lacks one that search and counts show",
+    (agreed) => ({ list: look({ count: 6, ids: OTHER, at: SETTLED + agreed }) }),
+    60,
+  ],
+  [
+    "no route shows any of them",
+    (agreed) => {
+      const all = { count: 7, ids: ["x"], digest: SEVEN, rules: { "942100": 7 } };
+      const nothing = look({ count: 0, ids: NONE, at: SETTLED + agreed });
+      return { list: nothing, search: { ...nothing, lacks: all }, counts: { ...nothing, lacks: all } };
+    },
+    60,
+  ],
+])("where %s, the hour is sealed after looks have agreed for long enough", (_what, looksAfter, minutes) => {
+  const after = (agreedMs: number) => judge(proven({ looks: looksAfter(agreedMs) }));
+  expect(after(minutes * MINUTE_MS - 1)).toMatchObject({
+    state: "open",
+    lacking: expect.stringMatching(/Short$/),
+  });
+  expect(after(minutes * MINUTE_MS).state).toBe("sealed");
+});
+
+test("an event that no route shows any more is named in the evidence as withdrawn, one that the list shows is not", () => {
+  const shown = judge(proven({ surplusCells: 1, looks: DROPPED }));
+  expect(shown).toMatchObject({
     state: "sealed",
     evidence: { stored: { count: 7 }, search: { count: 5, lacks: LACKS }, counts: { surplusCells: 1 } },
-    // What the routes show at the seal is what they have to go on showing.
-    looks: { search: { peak: 5 }, counts: { peak: 5 } },
+  });
+  expect(shown).not.toHaveProperty("evidence.withdrawn");
+  const list = look({ count: 5, ids: FIVE, at: SETTLED + 10 * MINUTE_MS });
+  const withdrawn = { count: 2, ids: ["x", "y"] };
+  expect(judge(proven({ looks: { ...DROPPED, list } }))).toMatchObject({ evidence: { withdrawn } });
+});
+
+test("a list that shows every event but those of one feature proves the hour at once", () => {
+  const list = look({ count: 5, ids: FIVE, unlisted: { features: ["bots"], count: 2, digest: TWO } });
+  expect(judge(proven({ looks: { list } }))).toMatchObject({
+    state: "sealed",
+    evidence: { list: { unlisted: { features: ["bots"] } } },
   });
 });
 
-test("a list that lacks what search and counts agree on blocks the seal for an hour, then the evidence says so", () => {
-  const short = (agreedMs: number) => ({ list: look({ count: 6, ids: "six", at: SETTLED + agreedMs }) });
-  expect(judge(proven({ looks: short(HOUR_MS - 1) }))).toEqual({ state: "open", lacking: "listDiffers" });
-  expect(judge(proven({ looks: short(HOUR_MS) }))).toMatchObject({
+test("a contested value stops the seal for an hour, and then the evidence says so", () => {
+  const stored = { ...STORED, contestedAt: SETTLED, revised: 2 };
+  const search = look({ at: SETTLED + HOUR_MS });
+  expect(judge(proven({ stored, looks: { search: { ...search, at: search.at - 1 } } })).state).toBe("open");
+  expect(judge(proven({ stored, looks: { search } }))).toMatchObject({
     state: "sealed",
-    evidence: { listLacks: 1 },
+    evidence: { revised: 2, contestedSince: new Date(SETTLED).toISOString() },
   });
 });
 
 test("an hour without events needs two looks of each route an hour apart, or metrics that agree with its day", () => {
   const empty = (agreedMs: number) => {
-    const seen = look({ count: 0, ids: "none", peak: 0, at: SETTLED + agreedMs });
+    const seen = look({ count: 0, ids: NONE, at: SETTLED + agreedMs });
     return proven({
-      stored: { count: 0, ids: "none", unresolved: 0, doubled: 0 },
+      stored: EMPTY,
       storedCount: 0,
       upstreamCount: 0,
       lastNewAt: null,
@@ -170,12 +191,15 @@ test("an hour without events needs two looks of each route an hour apart, or met
 test("an hour without events whose second look would have come too late is a gap that nobody could have prevented", () => {
   const lost = START + 72 * HOUR_MS;
   const empty = (since: number) => {
-    const seen = look({ count: 0, ids: "none", peak: 0, at: since, since });
-    const stored = { count: 0, ids: "none", unresolved: 0, doubled: 0 };
+    const seen = look({ count: 0, ids: NONE, at: since, since });
     return judge(
-      proven({ stored, storedCount: 0, looks: { list: undefined, search: seen, counts: seen } as never }),
+      proven({
+        stored: EMPTY,
+        storedCount: 0,
+        looks: { list: undefined, search: seen, counts: seen } as never,
+      }),
       {},
-      lost,
+      lost + HOUR_MS,
     );
   };
   expect(empty(lost - 61 * MINUTE_MS)).toMatchObject({
@@ -188,32 +212,26 @@ test("an hour without events whose second look would have come too late is a gap
   });
 });
 
-test("nothing is sealed while a route of the zone is suspect, and an hour that expires meanwhile names it", () => {
-  const suspicion = "The list shows 3 of 9 events.";
-  expect(judge(proven(), { suspicion })).toEqual({ state: "open", lacking: null });
-  const lost = START + 72 * HOUR_MS;
-  expect(judge(proven(), { suspicion }, lost)).toMatchObject({
+test("a gap names why the zone's answers were held back, or that the platform keeps events for less", () => {
+  const suspicion = "The search shows 3 events, and none of the events that it showed before.";
+  const unproven = proven({ looks: { search: undefined } as never });
+  expect(judge(unproven, { suspicion }, START + 73 * HOUR_MS)).toMatchObject({
     state: "gap",
-    reason: `The platform answered incompletely: ${suspicion}`,
+    reason: `The platform's answers were held back: ${suspicion}`,
   });
+  expect(judge(unproven, { keptMs: 48 * HOUR_MS }, START + 49 * HOUR_MS)).toMatchObject({
+    state: "gap",
+    reason: "The platform now keeps events for only 2 d.",
+  });
+  expect(judge(unproven, {}, START + 49 * HOUR_MS).state).toBe("open");
 });
 
-test("a day that the list no longer serves is proven by a search that found nothing new, and the evidence says so", () => {
+test("the list of a day that it no longer serves is not needed", () => {
   const now = startOfDay(START) + 3 * DAY_MS;
-  const late = { looks: { list: undefined } as never, lastNewAt: SETTLED - 1 };
-  expect(judge(proven(late), {}, now)).toMatchObject({ state: "sealed", evidence: { list: null } });
-  expect(judge(proven(late), {}, now - 1)).toEqual({ state: "open", lacking: "list" });
-  const counts = look({ at: SETTLED + 2 });
-  const found = { looks: { list: undefined, counts } as never, lastNewAt: SETTLED + 1 };
-  expect(judge(proven(found), {}, now)).toEqual({ state: "open", lacking: "search" });
-});
-
-test("an earlier look of the list proves an event that search and counts drop after the list ceased to serve its day", () => {
-  const now = startOfDay(START) + 3 * DAY_MS;
-  const dropped = (list: Look) =>
-    judge(proven({ surplusCells: 1, proofFrom: SETTLED + 1, looks: { ...DROPPED, list } }), {}, now);
-  expect(dropped(look())).toMatchObject({ state: "sealed", evidence: { list: { count: 7 } } });
-  expect(dropped(look({ ids: "other" }))).toEqual({ state: "open", lacking: "searchDiffers" });
+  const unlisted = proven({ looks: { list: undefined } as never });
+  expect(judge(unlisted, {}, now)).toMatchObject({ state: "sealed", evidence: { list: null } });
+  expect(judge(unlisted, {}, now - 1)).toEqual({ state: "open", lacking: "list" });
+  expect(judge(proven({ looks: { ...DROPPED, list: undefined } as never }), {}, now).state).toBe("sealed");
 });
 
 test("what the metrics count above every route is named in the evidence of the day's hours", () => {
@@ -249,9 +267,9 @@ test.each<[string, Partial<JudgedHour>, RegExp]>([
     /since the last change is missing/,
   ],
 ])(
-  "%s becomes a gap with its reason once its first moment can no longer be asked for",
+  "%s becomes a gap with its reason once its last moment can no longer be asked for",
   (_what, changed, reason) => {
-    const lost = START + 72 * HOUR_MS - 120_000;
+    const lost = START + 73 * HOUR_MS - 120_000 - 1;
     const hour = proven({ looks: { list: undefined, search: undefined } as never, ...changed });
     expect(judge(hour, {}, lost).state).toBe("open");
     expect(judge(hour, {}, lost + 1)).toMatchObject({
@@ -272,31 +290,34 @@ test("only the zone's first hour is excused", () => {
   expect(lost).not.toMatchObject({ reason: FIRST_WATCHED });
 });
 
-/** What every sealed hour has in common, said without the rules of `findLacking`. */
+/** What every sealed hour has in common, without the rules of `findLacking`: nothing that a route shows or counts is missing. */
 function isPlainlyProven(hour: CoveredHour, stored: HourContents): boolean {
   const { search, list, counts } = hour.looks;
   const settled = hour.startsAt + HOUR_MS + SETTLE_MS;
-  const isExact = (look: Look | undefined) =>
-    look !== undefined && look.at >= settled && look.count === stored.count && look.ids === stored.ids;
-  if (stored.doubled + hour.missingCells > 0 || counts === undefined || counts.at < settled) return false;
-  if (stored.count === 0) return search?.count === 0 && counts.count === 0;
-  return (isExact(search) || isExact(list)) && counts.count + (counts.lacks?.count ?? 0) === stored.count;
+  const isListed = startOfDay(hour.startsAt) >= firstListedDay(NOW);
+  if (stored.doubled + hour.missingCells > 0) return false;
+  if (search === undefined || counts === undefined || Math.min(search.at, counts.at) < settled) return false;
+  const isShown = [search, counts, ...(list === undefined || !isListed ? [] : [list])].every(
+    (look) => look.count <= stored.count,
+  );
+  return isShown && search.count + (search.lacks?.count ?? 0) === stored.count;
 }
 
-test("whatever is recorded: sealed only where search or list show exactly what is stored, a gap only when it can no longer be asked for", () => {
-  const count = fc.integer({ min: 0, max: 2 });
+test("whatever is recorded: sealed only if nothing shown or counted is missing, a gap only after the hour can no longer be asked for", () => {
   const contents = fc.record({
-    count,
-    ids: fc.constantFrom("a", "b"),
+    count: fc.integer({ min: 0, max: 2 }),
+    ids: fc.constantFrom("000000000000000a", "000000000000000b"),
     unresolved: fc.constantFrom(0, 0, 1),
     doubled: fc.constantFrom(0, 0, 1),
+    contestedAt: fc.constantFrom(null, null, NOW),
+    revised: fc.constant(0),
   });
   let sealed = 0;
   fc.assert(
     fc.property(anHour(), contents, (hour, stored) => {
       const { state } = judgeHour(NOW, { ...hour, stored, firstHour: 0 }, JUDGED_ZONE);
       if (state === "sealed") sealed++;
-      const isExpired = hour.startsAt < horizonAt(NOW);
+      const isExpired = hour.startsAt + HOUR_MS <= horizonAt(NOW);
       expect(state === "sealed" || state === (isExpired ? "gap" : "open")).toBe(true);
       expect(state !== "sealed" || isPlainlyProven(hour, stored)).toBe(true);
     }),

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from "vitest";
-import { readSuspicion } from "../../db/coverage/zone-suspicions.ts";
+import { readProvenDays } from "../../db/coverage/horizons.ts";
 import { storeSnapshot } from "../../db/detection/rule-metrics.ts";
 import { judgeZoneMetrics } from "../../jobs/coverage/judge-metrics.ts";
 import { judgeMetrics } from "../../src/coverage/judge-metrics.ts";
@@ -12,15 +12,15 @@ const ZONE = 101;
 const DAY = "2026-11-16";
 const DAY_START = Date.parse(DAY);
 const FINAL = DAY_START + DAY_MS + SETTLE_MS;
-/** The platform has forgotten every whole hour of the day, so that none can be proven again. */
-const NOW = DAY_START + 4 * DAY_MS - HOUR_MS;
+/** The platform has forgotten the first half of the day. */
+const NOW = DAY_START + 3.5 * DAY_MS;
 
 let database: MigratedDatabase;
 beforeAll(async () => {
   database = await createMigratedDatabase();
   await database.pool.query(
-    `insert into coverage_windows (zone_id, starts_at, state, sealed_at, evidence)
-     select $1, hour, 'sealed', hour + interval '2 hours', '{}'
+    `insert into coverage_windows (zone_id, starts_at, searched_through, state, sealed_at, evidence)
+     select $1, hour, hour + interval '1 hour', 'sealed', hour + interval '2 hours', '{}'
      from generate_series($2::timestamptz, $2::timestamptz + interval '23 hours', interval '1 hour') hour`,
     [ZONE, `${DAY}T00:00:00Z`],
   );
@@ -34,7 +34,7 @@ test("a count above the stored one is early until it is fetched a settle time af
   expect(judgeMetrics([final], POLICY)).toMatchObject({ above: [final], early: [] });
 });
 
-test("a count that stays above is accepted although another rule's count of the day still grows", async () => {
+test("a day is proven anew once for a count that stays above, and ever more rarely for one that grows", async () => {
   const fetch = (at: number, totals: Readonly<Record<string, number>>) =>
     Promise.all(
       Object.entries(totals).map(([ruleId, total]) =>
@@ -49,30 +49,24 @@ test("a count that stays above is accepted although another rule's count of the 
       ),
     );
   const judge = (now: number) => judgeZoneMetrics({ database, log: silent, settleMs: SETTLE_MS }, ZONE, now);
+  const proofs = async () => (await readProvenDays(database.db, ZONE))[DAY]?.proofs ?? 0;
   // The metrics of a day that is not over say nothing, and are fetched again when it is.
   await fetch(DAY_START + HOUR_MS, { steady: 3, growing: 5 });
-  expect((await judge(NOW)).accepted.size).toBe(0);
-  expect(await readSuspicion(database.db, ZONE, "metrics")).toBeNull();
+  expect((await judge(NOW)).above.size).toBe(0);
   const { rows } = await database.pool.query<{ due: Date }>("select due_at as due from rule_snapshots");
   expect(rows.map(({ due }) => due.getTime() - NOW)).toEqual([10 * MINUTE_MS, 10 * MINUTE_MS]);
 
-  for (const [minutes, growing] of [
-    [0, 5],
-    [10, 6],
-    [20, 7],
-  ] as const) {
+  const after: [minutes: number, proofs: number][] = [];
+  for (let minutes = 0, growing = 5; minutes <= 400; minutes += 10, growing++) {
     await fetch(NOW + minutes * MINUTE_MS, { steady: 3, growing });
-    await judge(NOW + minutes * MINUTE_MS);
+    const { above } = await judge(NOW + minutes * MINUTE_MS);
+    expect([...above.values()].flat().map(({ ruleId }) => ruleId)).toEqual(["growing", "steady"]);
+    const count = await proofs();
+    if (count !== after.at(-1)?.[1]) after.push([minutes, count]);
   }
-  const accepted = async () =>
-    [...(await judge(NOW + 21 * MINUTE_MS)).accepted.values()].flat().map(({ ruleId }) => ruleId);
-  expect(await accepted()).toEqual(["steady"]);
-  expect(await readSuspicion(database.db, ZONE, "metrics")).toMatchObject({ clearedAt: null });
-
-  await fetch(NOW + 25 * MINUTE_MS, { growing: 7 });
-  await judge(NOW + 25 * MINUTE_MS);
-  expect(await accepted()).toEqual(["steady"]);
-  await fetch(NOW + 30 * MINUTE_MS, { growing: 7 });
-  await judge(NOW + 30 * MINUTE_MS);
-  expect(await accepted()).toEqual(["growing", "steady"]);
+  expect(after).toEqual([
+    [0, 1],
+    [60, 2],
+    [180, 3],
+  ]);
 });

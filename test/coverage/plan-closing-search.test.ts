@@ -16,7 +16,6 @@ const look = (changed: Partial<Look> = {}): Look => ({
   pages: 1,
   count: 3,
   ids: "three",
-  peak: 3,
   ...changed,
 });
 const looked = (startsAt: number, search: Look, changed: Partial<CoveredHour> = {}) => ({
@@ -34,19 +33,20 @@ test("a settled hour is searched once more from end to end, the one that expires
   expect(planClosingSearch(to + SETTLE_MS - 1, hours.slice(1), POLICY)).toBeNull();
 });
 
-test("where the list can no longer be asked, an hour is searched until a search finds nothing new", () => {
+test("an hour that gained an event since its search is searched again, after five minutes while the list still serves the day", () => {
   const startsAt = START - 3 * DAY_MS + 8 * HOUR_MS;
   const at = NOW - 2_000;
   expect(isDue(NOW, looked(startsAt, look({ at }), { lastNewAt: at }))).toBe(true);
   expect(isDue(NOW, looked(startsAt, look({ at }), { lastNewAt: at - 1 }))).toBe(false);
-  expect(isDue(NOW, looked(START, look({ at }), { lastNewAt: NOW }))).toBe(false);
+  expect(isDue(at + 5 * 60_000 - 1, looked(START, look({ at }), { lastNewAt: at }))).toBe(false);
+  expect(isDue(at + 5 * 60_000, looked(START, look({ at }), { lastNewAt: at }))).toBe(true);
 });
 
 test("a search that did not show what is stored is repeated after five minutes, one that lacks events after ten, and then as long after as its looks have agreed, up to an hour", () => {
   const hour = (search: Look) => looked(START, search, { storedCount: 5 });
   expect(isDue(NOW + 5 * 60_000 - 2, hour(look()))).toBe(false);
   expect(isDue(NOW + 5 * 60_000, hour(look()))).toBe(true);
-  const lacks = { count: 2, known: 2, ids: ["x", "y"], rules: { "1": 2 } };
+  const lacks = { count: 2, ids: ["x", "y"], digest: "0000000000000003", rules: { "1": 2 } };
   expect(isDue(NOW + 10 * 60_000 - 2, hour(look({ lacks })))).toBe(false);
   expect(isDue(NOW + 10 * 60_000, hour(look({ lacks })))).toBe(true);
   for (const [agreedMinutes, nextMinutes] of [
@@ -61,25 +61,42 @@ test("a search that did not show what is stored is repeated after five minutes, 
 });
 
 test("an hour of which the counts lack events is searched once more since the counts changed, and then every hour", () => {
+  const lacks = { count: 1, ids: [], rules: { "1": 1 } };
   const hour = (search: Look, counts: Look) =>
-    looked(START, search, { surplusCells: 1, looks: { search, counts } });
-  expect(isDue(NOW, hour(look(), look({ at: NOW, since: NOW, count: 2 })))).toBe(true);
-  expect(isDue(NOW + HOUR_MS - 2, hour(look(), look({ at: NOW, count: 2 })))).toBe(false);
-  expect(isDue(NOW + HOUR_MS, hour(look(), look({ at: NOW, count: 2 })))).toBe(true);
+    looked(START, search, { surplusCells: 1, looks: { search, counts: { ...counts, count: 2, lacks } } });
+  expect(isDue(NOW, hour(look(), look({ at: NOW, since: NOW })))).toBe(true);
+  expect(isDue(NOW + HOUR_MS - 2, hour(look(), look({ at: NOW })))).toBe(false);
+  expect(isDue(NOW + HOUR_MS, hour(look(), look({ at: NOW })))).toBe(true);
 });
 
 test("an hour without events is searched twice, an hour apart", () => {
   const none = (at: number, since: number) =>
-    looked(START, look({ at, since, count: 0, peak: 0 }), { storedCount: 0 });
+    looked(START, look({ at, since, count: 0 }), { storedCount: 0 });
   expect(isDue(NOW + HOUR_MS - 1, none(NOW, NOW))).toBe(false);
   expect(isDue(NOW + HOUR_MS, none(NOW, NOW))).toBe(true);
   expect(isDue(NOW + 9 * HOUR_MS, none(NOW + HOUR_MS, NOW))).toBe(false);
 });
 
-test("a sealed hour is searched again only while its latest search shows less than an earlier one", () => {
+test("a sealed hour is searched again an hour after its search, at an age of six hours, and seven hours before it expires", () => {
   const sealed = (search: Look) => looked(START, search, { state: "sealed" });
-  expect(isDue(NOW + HOUR_MS, sealed(look()))).toBe(false);
-  expect(isDue(NOW + HOUR_MS, sealed(look({ count: 2 })))).toBe(true);
+  const [once, twice] = [look({ at: START + 2 * HOUR_MS, since: START + 2 * HOUR_MS }), { since: START }];
+  expect(isDue(START + 3 * HOUR_MS - 1, sealed(once))).toBe(false);
+  expect(isDue(START + 3 * HOUR_MS, sealed(once))).toBe(true);
+  for (const age of [6, 65]) {
+    const at = START + age * HOUR_MS;
+    expect(isDue(at - 1, sealed(look({ ...twice, at: at - 2 * HOUR_MS })))).toBe(false);
+    expect(isDue(at, sealed(look({ ...twice, at: at - 2 * HOUR_MS })))).toBe(true);
+    expect(isDue(at + HOUR_MS, sealed(look({ ...twice, at })))).toBe(false);
+  }
+});
+
+test("an hour with a contested value is searched again ten minutes after its search, sealed or not", () => {
+  const contested = { ...POLICY, contested: new Map([[START, NOW]]) };
+  for (const state of ["open", "sealed"] as const) {
+    const hour = looked(START, look({ at: NOW, since: START }), { state });
+    expect(planClosingSearch(NOW + 10 * 60_000 - 1, [hour], contested)).toBeNull();
+    expect(planClosingSearch(NOW + 10 * 60_000, [hour], contested)).not.toBeNull();
+  }
 });
 
 test("looks from before an hour has to be proven anew do not count", () => {

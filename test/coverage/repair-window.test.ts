@@ -213,7 +213,7 @@ test("F1: a repair that is ended in the middle goes on in its turn, and every ho
   await prove(emulator, second);
   await expectComplete(emulator, second);
   // The two hours that the platform forgot within an hour of the first look.
-  expect(await countStates(second)).toMatchObject({ gap: 2 });
+  expect(await countStates(second)).toMatchObject({ gap: 1 });
 });
 
 test("F21: a repair whose nudge was lost is rung by the sweep when it is due, until its hour is decided", async () => {

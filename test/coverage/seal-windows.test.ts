@@ -28,7 +28,7 @@ async function decided({ database }: IngestTest) {
   return rows;
 }
 
-test("a first start seals every settled hour in two rounds; the one that had begun to expire is a gap that says so", async () => {
+test("a first start seals every settled hour in two rounds; the one that had begun to expire is a gap that says so, once the platform has forgotten it", async () => {
   const emulator = await openEmulator(SPARSE);
   const ingest = await openIngest(emulator);
   await prove(emulator, ingest);
@@ -37,7 +37,12 @@ test("a first start seals every settled hour in two rounds; the one that had beg
   const settled = hours.filter((hour) => isSettled(hour, emulator.now()));
   expect(settled).toHaveLength(71);
   expect(settled.filter(({ state }) => state !== "sealed")).toEqual([]);
-  expect(await countStates(ingest)).toEqual({ sealed: 71, gap: 1, open: 1 });
+  expect(await countStates(ingest)).toEqual({ sealed: 71, gap: 0, open: 2 });
+  const { stored, shown } = await sealedIds(emulator, ingest);
+  expect(shown.length).toBeGreaterThan(1_000);
+  expect(stored).toEqual(shown);
+  emulator.advance(HOUR_MS);
+  await ingest.seal();
   const { rows: gaps } = await ingest.database.pool.query(
     "select starts_at, gap_reason, evidence from coverage_windows where state = 'gap'",
   );
@@ -49,9 +54,6 @@ test("a first start seals every settled hour in two rounds; the one that had beg
       evidence: expect.objectContaining({ from: new Date(startsAt).toISOString() }),
     },
   ]);
-  const { stored, shown } = await sealedIds(emulator, ingest);
-  expect(shown.length).toBeGreaterThan(1_000);
-  expect(stored).toEqual(shown);
 });
 
 test("F56: 80 hours of outage leave exact gap rows, and copying goes on at the oldest hour still served", async () => {
@@ -70,9 +72,9 @@ test("F56: 80 hours of outage leave exact gap rows, and copying goes on at the o
   const firstServed = Math.ceil(horizonAt(back) / HOUR_MS) * HOUR_MS;
   const gaps = hours.filter(({ state, startsAt }) => state === "gap" && startsAt > lastSealedBefore);
   const expected: number[] = [];
-  for (let at = lastSealedBefore + HOUR_MS; at < firstServed; at += HOUR_MS) expected.push(at);
+  for (let at = lastSealedBefore + HOUR_MS; at + HOUR_MS < firstServed; at += HOUR_MS) expected.push(at);
   expect(gaps.map(({ startsAt }) => startsAt)).toEqual(expected);
-  expect(gaps).toHaveLength(9);
+  expect(gaps).toHaveLength(8);
   const settled = hours.filter(
     ({ startsAt }) => startsAt >= firstServed && startsAt + 75 * MINUTE_MS <= back,
   );
@@ -82,15 +84,15 @@ test("F56: 80 hours of outage leave exact gap rows, and copying goes on at the o
   expect(stored).toEqual(shown);
 
   const rows = await decided(ingest);
-  expect(rows.slice(0, before.length)).toEqual(before);
+  const known = new Set(before.map(({ at }) => at));
+  expect(rows.filter(({ at }) => known.has(at))).toEqual(before);
   const reasons = rows.flatMap(({ at, reason }) => (expected.includes(at) ? [reason] : []));
   expect(reasons).toEqual([
     "The search had reached only 2026-11-20T16:31:12.000Z when the platform forgot the events.",
     ...Array.from({ length: 7 }, () => "No search was made before the platform forgot the events."),
-    expect.stringContaining("No full search was made after the settle time"),
   ]);
   const partly = hours.find(({ startsAt }) => startsAt === firstServed - HOUR_MS);
-  expect(partly).toMatchObject({ state: "gap", searchedThrough: firstServed });
+  expect(partly).toMatchObject({ state: "open", searchedThrough: firstServed });
   expect(partly?.storedCount).toBeGreaterThan(0);
 });
 
@@ -100,10 +102,10 @@ test("the first hours of a zone that the platform refuses become gaps as well, o
   const ingest = await openIngest(emulator);
   await expect(ingest.poll()).rejects.toBeInstanceOf(EdgeError);
   await ingest.seal();
-  expect(await countStates(ingest)).toEqual({ open: 71, gap: 1, sealed: 0 });
+  expect(await countStates(ingest)).toEqual({ open: 72, gap: 0, sealed: 0 });
   emulator.advance(5 * HOUR_MS);
   await ingest.seal();
-  expect(await countStates(ingest)).toEqual({ open: 71, gap: 6, sealed: 0 });
+  expect(await countStates(ingest)).toEqual({ open: 72, gap: 5, sealed: 0 });
 });
 
 test("late events before the seal un-quiet their hour: it is sealed with them, after both routes were read again", async () => {
@@ -335,7 +337,7 @@ test("comparing and deciding one zone leaves another zone's hours, cells and cou
   expect(await readDueCells(ingest.database.db, 102, due)).toHaveLength(73);
   emulator.advance(1_000);
   await proveOverAnHour(emulator, ingest);
-  expect(await countStates(ingest)).toEqual({ sealed: 71, gap: 2, open: 1 });
+  expect(await countStates(ingest)).toEqual({ sealed: 71, gap: 1, open: 2 });
   expect(await others()).toEqual(before);
   expect(before.map((rows) => rows.length)).toEqual([73, 73]);
 });

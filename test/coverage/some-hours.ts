@@ -2,16 +2,17 @@ import fc from "fast-check";
 import type { JudgedZone } from "../../src/coverage/judge-hour.ts";
 import { HOUR_MS } from "../../src/lib/units.ts";
 import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import { startOfHour } from "../../src/model/horizon.ts";
+import { KEPT_MS, startOfHour } from "../../src/model/horizon.ts";
 import type { HourLooks, Look } from "../../src/model/look.ts";
 
 export const NOW = Date.UTC(2026, 10, 20, 15, 30);
 export const SETTLE_MS = 15 * 60_000;
-export const POLICY = { settleMs: SETTLE_MS };
+export const POLICY = { settleMs: SETTLE_MS, keptMs: KEPT_MS, contested: new Map<number, number>() };
 /** A zone that nothing is wrong with. */
 export const JUDGED_ZONE: JudgedZone = {
   settleMs: SETTLE_MS,
   suspicion: null,
+  keptMs: KEPT_MS,
   confirmedDays: new Set(),
   metricsAbove: new Map(),
 };
@@ -58,14 +59,13 @@ function someLook(startsAt: number): fc.Arbitrary<Look> {
       since: fc.constantFrom(startsAt, settledAt),
       pages: fc.constant(1),
       count: fc.integer({ min: 0, max: 2 }),
-      ids: fc.constantFrom("a", "b"),
-      peak: fc.constant(2),
+      ids: fc.constantFrom("000000000000000a", "000000000000000b"),
       lacks: fc.constantFrom(
-        { count: 1, known: 0, ids: ["x"], rules: { "1": 1 } },
-        { count: 2, known: 2, ids: ["x", "y"], rules: { "1": 2 } },
+        { count: 1, ids: ["x"], digest: "0000000000000001", rules: { "1": 1 } },
+        { count: 2, ids: ["x", "y"], digest: "0000000000000003", rules: { "1": 2 } },
       ),
     },
-    { requiredKeys: ["at", "since", "pages", "count", "ids", "peak"] },
+    { requiredKeys: ["at", "since", "pages", "count", "ids"] },
   );
 }
 

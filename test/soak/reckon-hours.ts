@@ -1,4 +1,3 @@
-import { findContradictions } from "../../src/coverage/find-contradictions.ts";
 import { AGREE_LONG_MS, LACKING, settledAt } from "../../src/coverage/hour-proof.ts";
 import { explainOpen } from "../../src/coverage/judge-hour.ts";
 import { SETTLE_MS } from "../../src/coverage/settle.ts";
@@ -25,12 +24,9 @@ interface HourReckoning {
 
 /**
  * Sorts the hours that have ended. An undecided hour fails unless a rule makes it wait: it has just settled, it has
- * no event and waits for its second look, or the zone waits until a route that showed more before has agreed for an
- * hour. A gap fails if it has no reason.
+ * no event and waits for its second look, or its looks have to agree for an hour on what they do not show. A gap fails if it has no reason.
  */
 export function reckonHours(now: number, hours: readonly SoakHour[]): HourReckoning {
-  const byZone = Map.groupBy(hours, ({ zoneId }) => zoneId);
-  const zoneDueAt = new Map([...byZone].map(([zoneId, of]) => [zoneId, dueAfterContradictions(of)]));
   const failures: string[] = [];
   const dueTimes: number[] = [];
   const counts = { sealed: 0, gap: 0 };
@@ -41,7 +37,7 @@ export function reckonHours(now: number, hours: readonly SoakHour[]): HourReckon
       if (hour.state === "gap" && !hour.gapReason) failures.push(`${name} is a gap without a reason`);
       continue;
     }
-    const dueAt = Math.max(dueAtOf(now, hour), zoneDueAt.get(hour.zoneId) ?? 0);
+    const dueAt = dueAtOf(now, hour);
     const why = explainOpen(now, hour, SETTLE_MS) ?? "nothing is lacking, but no seal was made";
     if (dueAt > now) dueTimes.push(dueAt);
     else failures.push(`${name} is not decided: ${why}`);
@@ -53,18 +49,11 @@ export function reckonHours(now: number, hours: readonly SoakHour[]): HourReckon
 /** Returns when an undecided hour is due by its own looks; epoch ms. */
 function dueAtOf(now: number, hour: SoakHour): number {
   const settled = settledAt(hour, SETTLE_MS);
-  const isEmpty = explainOpen(now, hour, SETTLE_MS) === LACKING.empty;
-  return (isEmpty ? Math.max(settled, agreedAt(Object.values(hour.looks))) : settled) + PROOF_MS;
-}
-
-/** Returns when looks that show less than before have agreed for long enough to be accepted; 0 when there are none. */
-function dueAfterContradictions(hours: readonly SoakHour[]): number {
-  const routes = ["list", "search", "counts"] as const;
-  const looks = routes.flatMap((route) => {
-    const lower = new Set(findContradictions(route, hours).map(({ startsAt }) => startsAt));
-    return hours.flatMap(({ startsAt, looks }) => (lower.has(startsAt) ? (looks[route] ?? []) : []));
-  });
-  return looks.length === 0 ? 0 : agreedAt(looks) + PROOF_MS;
+  const why = explainOpen(now, hour, SETTLE_MS);
+  const { empty, searchShort, listShort, countsShort } = LACKING;
+  const isAgreeing = [empty, searchShort, listShort, countsShort].some((text) => text === why);
+  const lacking = Object.values(hour.looks).filter(({ count }) => count < hour.storedCount || count === 0);
+  return (isAgreeing ? Math.max(settled, agreedAt(lacking)) : settled) + PROOF_MS;
 }
 
 function agreedAt(looks: readonly Look[]): number {

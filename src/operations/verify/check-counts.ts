@@ -20,7 +20,7 @@ export async function checkCounts(
   for (const { from, to } of askable === null ? [] : eachPart(askable, DAY_MS)) {
     onStep("platform counts", (from - span.from) / (span.to - span.from));
     const hours = Array.from({ length: (to - from) / HOUR_MS }, (_, index) => from + index * HOUR_MS);
-    const upstream = await readRuleCounts(edge, zoneId, { from, hours: hours.length }, NEVER);
+    const { cells: upstream } = await readRuleCounts(edge, zoneId, { from, hours: hours.length }, NEVER);
     const stored = await readStoredCells(db, zoneId, hours);
     asked.hours += hours.length;
     asked.counts += [...upstream.values()].reduce((sum, rules) => sum + rules.size, 0);
