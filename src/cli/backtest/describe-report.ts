@@ -40,7 +40,8 @@ function describeAlert({ series, fromMinute, toMinute, isOpen, episode }: Backte
   const lasted = `${many(toMinute - fromMinute, "minute")}${isOpen ? ", still open" : ""}`;
   const severity = episode.kind === "new-rule" ? "new rule" : episode.severity;
   const compared = `${formatWhole(episode.peak)} in ${episode.windowMinutes} minutes against usual ${episode.usual.toFixed(1)}`;
-  return `${showTime(fromMinute * MINUTE_MS)}  ${severity.padEnd(8)}  ${shortenText(series, MAX_SERIES_CHARS)}  ${compared}, ${lasted}`;
+  // An alert fires at the end of the minute that reached the threshold.
+  return `${showTime((fromMinute + 1) * MINUTE_MS)}  ${severity.padEnd(8)}  ${shortenText(series, MAX_SERIES_CHARS)}  ${compared}, ${lasted}`;
 }
 
 /** Returns the report as JSON. */

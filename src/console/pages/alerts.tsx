@@ -222,6 +222,7 @@ function Row({
     kind,
     firedAt,
     resolvedAt,
+    quietSince,
     acknowledgedBy,
   } = alert;
   const link = usePageLink();
@@ -245,6 +246,12 @@ function Row({
           {zoneName(zoneId)}
           {ruleId === null ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`} {ruleTitle ?? ""} ·{" "}
           {KINDS[kind] ?? kind} · alert {id}
+          {quietSince === null ? null : (
+            <>
+              {" "}
+              · quiet now, last active <Ago at={quietSince} />
+            </>
+          )}
           {acknowledgedBy === null ? null : (
             <>
               {" "}

@@ -64,7 +64,7 @@ function Quiet({ taken }: { readonly taken: number }) {
 }
 
 function AlertRow({ alert }: { readonly alert: Alert }) {
-  const { id, severity, kind, zoneId, ruleId, ruleTitle, headline, firedAt } = alert;
+  const { id, severity, kind, zoneId, ruleId, ruleTitle, headline, firedAt, quietSince } = alert;
   const link = usePageLink();
   const title = useZoneTitle();
   const rule = ruleId === null || kind === "sources" ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`;
@@ -76,6 +76,12 @@ function AlertRow({ alert }: { readonly alert: Alert }) {
         <span className="lw-note lw-block">
           {title(zoneId)}
           {rule} {ruleTitle ?? ""}
+          {quietSince === null ? null : (
+            <>
+              {" "}
+              · quiet now, last active <Ago at={quietSince} />
+            </>
+          )}
         </span>
       </div>
       <Ago at={firedAt} />
