@@ -60,10 +60,13 @@ function Firing() {
   const { data } = useStatus();
   const link = usePageLink();
   if (data === undefined) return null;
-  const { alertsFiring: count } = data;
+  const { alertsFiring: count, zones } = data;
+  const copying = zones.flatMap(({ copying }) => copying ?? []);
   return (
     <Link href={link("/alerts", { state: null })} className={classes["firing"] ?? ""} data-firing={count > 0}>
-      {count === 0 ? (
+      {count === 0 && copying.length > 0 ? (
+        `copying ${describeCopied(copying)}`
+      ) : count === 0 ? (
         <>
           <Icon name="check" size={14} /> <span className={classes["quiet"]}>quiet</span>
         </>
@@ -74,6 +77,12 @@ function Firing() {
       )}
     </Link>
   );
+}
+
+/** The share of the history that is copied, of all zones that still copy. */
+function describeCopied(copying: readonly { readonly hours: number; readonly done: number }[]): string {
+  const sum = (name: "hours" | "done") => copying.reduce((total, one) => total + one[name], 0);
+  return `${Math.floor((sum("done") / sum("hours")) * 100)} %`;
 }
 
 function ThemeSwitch() {
