@@ -37,7 +37,8 @@ const REPORTED = {
   ...getTableColumns(alerts),
   quietSince: sql<Date | null>`(select ${spikes.lastActiveAt} from ${spikes}
     where ${spikes.id} = ${alerts.spikeId} and ${alerts.state} <> 'resolved'
-      and (${spikes.closedAt} is not null or ${spikes.windowCount} < ${spikes.threshold}))`.mapWith(
+      and (${spikes.closedAt} is not null
+        or ${spikes.windowCount} < ${spikes.threshold} and ${spikes.lastActiveAt} < ${spikes.judgedThrough}))`.mapWith(
     spikes.lastActiveAt,
   ),
 };

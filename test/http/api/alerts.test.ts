@@ -65,7 +65,11 @@ test("an alert is quiet while its spike's count is below the threshold, and its 
   expect((await list()).items).toMatchObject([{ quietSince: null }]);
 
   const lastActiveAt = new Date("2026-11-20T15:31:00Z");
-  await world.database().db.update(spikes).set({ windowCount: 0, lastActiveAt }).where(eq(spikes.id, spike));
+  const store = (values: Partial<typeof spikes.$inferInsert>) =>
+    world.database().db.update(spikes).set(values).where(eq(spikes.id, spike));
+  await store({ windowCount: 3, lastActiveAt, judgedThrough: lastActiveAt });
+  expect((await list()).items).toMatchObject([{ quietSince: null }]);
+  await store({ judgedThrough: new Date(lastActiveAt.getTime() + 60_000) });
   const [quiet] = (await list()).items;
   expect(quiet).toMatchObject({ state: "firing", quietSince: "2026-11-20T15:31:00.000Z" });
   expect(await ask(url, `/api/v1/alerts/${quiet?.id}`, key)).toMatchObject(quiet ?? {});
