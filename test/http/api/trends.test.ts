@@ -193,8 +193,23 @@ test("a rule says what it is about, when it was last seen and what is usual", as
       // Five events in the one watched hour before, over four and a half hours.
       baseline: 22.5,
       openSpikeId: null,
+      sparkline: null,
     },
   ]);
+});
+
+test("a rule's trend has its events in equal parts of the counted span", async () => {
+  const { url } = await start();
+  const key = await world.key("reader");
+  const path = `/api/v1/rules?zone=101&from=${START}&to=${START + 2 * HOUR_MS}&points=2`;
+  const { items } = await ask<{ items: (Rule & { sparkline: number[] })[] }>(url, path, key);
+  for (const { total, sparkline } of items) {
+    expect(sparkline).toHaveLength(2);
+    expect(sparkline.reduce((sum, part) => sum + part, 0)).toBe(total);
+  }
+  expect(items.length).toBeGreaterThan(0);
+  const { mistakes } = await ask<{ mistakes: object[] }>(url, `${path}00`, key, { status: 400 });
+  expect(mistakes).toMatchObject([{ field: "points", rule: "must be a whole number from 1 to 100" }]);
 });
 
 test("coverage pages through every hour of every zone, and gaps name their reasons", async () => {
