@@ -1,4 +1,5 @@
 import { ActionIcon, Menu, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
+import { useColorScheme } from "@mantine/hooks";
 import { Link } from "wouter";
 import { useSession, useSignOut } from "../api/session.ts";
 import { useStatus } from "../api/status.ts";
@@ -85,19 +86,25 @@ function describeCopied(copying: readonly { readonly hours: number; readonly don
   return `${Math.floor((sum("done") / sum("hours")) * 100)} %`;
 }
 
-function ThemeSwitch() {
+/** The other theme, and the function that chooses it. Whoever chooses the theme of the system follows the system again. */
+function useOtherTheme() {
   const { setColorScheme } = useMantineColorScheme();
-  const scheme = useComputedColorScheme("dark");
-  const other = scheme === "dark" ? "light" : "dark";
+  const system = useColorScheme("dark", { getInitialValueInEffect: false });
+  const other = useComputedColorScheme("dark") === "dark" ? "light" : "dark";
+  return { other, choose: () => setColorScheme(other === system ? "auto" : other) } as const;
+}
+
+function ThemeSwitch() {
+  const { other, choose } = useOtherTheme();
   return (
     <ActionIcon
       variant="subtle"
       color="gray"
       className={classes["theme"]}
       aria-label={`Use the ${other} theme`}
-      onClick={() => setColorScheme(other)}
+      onClick={choose}
     >
-      <Icon name={scheme === "dark" ? "sun" : "moon"} />
+      <Icon name={other === "light" ? "sun" : "moon"} />
     </ActionIcon>
   );
 }
@@ -105,8 +112,7 @@ function ThemeSwitch() {
 function WhoMenu() {
   const { keyName, roles, zones, maskedAddresses, sessionId } = useSession();
   const signOut = useSignOut();
-  const { setColorScheme } = useMantineColorScheme();
-  const scheme = useComputedColorScheme("dark");
+  const { other, choose } = useOtherTheme();
   const notices = useDesktopNotices();
   return (
     <Menu position="bottom-end" width={260}>
@@ -122,9 +128,7 @@ function WhoMenu() {
           {maskedAddresses ? " · addresses masked" : ""}
         </Menu.Label>
         <Menu.Divider />
-        <Menu.Item onClick={() => setColorScheme(scheme === "dark" ? "light" : "dark")}>
-          {scheme === "dark" ? "Light" : "Dark"} theme
-        </Menu.Item>
+        <Menu.Item onClick={choose}>{other === "light" ? "Light" : "Dark"} theme</Menu.Item>
         {notices.canAsk ? (
           <Menu.Item onClick={() => void notices.toggle()}>
             {notices.isOn ? "No desktop notification of new alerts" : "Desktop notification of new alerts"}
