@@ -248,7 +248,9 @@ test("a request of a session is a use of its key", async () => {
   const opened = await post(url, { token: await linkToken("used") });
   const cookie = (opened.headers.get("set-cookie") ?? "").split(";", 1)[0] ?? "";
   const isUsed = async () => {
-    const { rows } = await database.pool.query("select last_used_at from api_keys where key_id = $1", [keyId]);
+    const { rows } = await database.pool.query("select last_used_at from api_keys where key_id = $1", [
+      keyId,
+    ]);
     return rows[0]?.last_used_at !== null;
   };
   expect(await isUsed()).toBe(false);

@@ -49,6 +49,7 @@ export default function RulesPage() {
       <div className="lw-bar">
         <TextInput
           size="xs"
+          w={240}
           aria-label="Find a rule"
           placeholder="Find a rule: number or title"
           value={text}
@@ -121,7 +122,7 @@ function RuleTable({ rules, order, hasZone }: TableProps) {
     onMove: (index) => document.querySelector(`[data-row="${index}"]`)?.scrollIntoView({ block: "nearest" }),
   });
   return (
-    <table className="lw-table">
+    <table className={`lw-table ${classes["rules"]}`}>
       <thead>
         <tr>
           <Head column="rule" order={order} />
@@ -205,7 +206,9 @@ function RuleRow({ rule, hasZone, index, isChosen }: RowProps) {
         <span className="lw-dim">{baseline === null ? "unknown" : formatNumber(baseline)} →</span>{" "}
         <b>{formatCount(total)}</b>
       </td>
-      <td className="lw-number">{times === null ? "" : `${formatNumber(times)}x`}</td>
+      <td className="lw-number">
+        {times === null ? (baseline === 0 ? "new" : "") : `${formatNumber(times)}x`}
+      </td>
       <td>
         <Sparkline values={sparkline ?? []} width={72} label={`Events of rule ${ruleId} over the span`} />
       </td>

@@ -1,5 +1,5 @@
-import { gte } from "drizzle-orm";
-import { beforeAll, expect, test } from "vitest";
+import { eq, gte } from "drizzle-orm";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { deleteExpired } from "../../../db/privacy/retention.ts";
 import { coverageWindows } from "../../../db/schema/coverage-windows.ts";
 import { ruleBuckets } from "../../../db/schema/rule-buckets.ts";
@@ -198,17 +198,25 @@ test("a rule says what it is about, when it was last seen and what is usual", as
   ]);
 });
 
-test("a rule's trend has its events in equal parts of the counted span", async () => {
+test("the parts of a rule's trend have equally many buckets, and the last has the rest", async () => {
   const { url } = await start();
   const key = await world.key("reader");
-  const path = `/api/v1/rules?zone=101&from=${START}&to=${START + 2 * HOUR_MS}&points=2`;
-  const { items } = await ask<{ items: (Rule & { sparkline: number[] })[] }>(url, path, key);
-  for (const { total, sparkline } of items) {
-    expect(sparkline).toHaveLength(2);
+  await count(
+    101,
+    "941900",
+    Array.from({ length: 7 }, (_, hour) => [hour * 60, 60] as const),
+  );
+  onTestFinished(async () => {
+    await world.database().db.delete(ruleBuckets).where(eq(ruleBuckets.ruleId, "941900"));
+  });
+  // Seven buckets of an hour.
+  const path = `/api/v1/rules?zone=101&from=${START}&to=${START + 7 * HOUR_MS}`;
+  const { items } = await ask<{ items: (Rule & { sparkline: number[] })[] }>(url, `${path}&points=3`, key);
+  expect(items.find(({ ruleId }) => ruleId === "941900")?.sparkline).toEqual([180, 180, 60]);
+  for (const { total, sparkline } of items)
     expect(sparkline.reduce((sum, part) => sum + part, 0)).toBe(total);
-  }
-  expect(items.length).toBeGreaterThan(0);
-  const { mistakes } = await ask<{ mistakes: object[] }>(url, `${path}00`, key, { status: 400 });
+
+  const { mistakes } = await ask<{ mistakes: object[] }>(url, `${path}&points=101`, key, { status: 400 });
   expect(mistakes).toMatchObject([{ field: "points", rule: "must be a whole number from 1 to 100" }]);
 });
 

@@ -36,7 +36,9 @@ const Query = z.strictObject({
     ),
   points: wholeNumber(1, MAX_POINTS)
     .optional()
-    .describe("Adds the trend of each rule: its events in so many equal parts of the span."),
+    .describe(
+      "Adds the trend of each rule: its events in at most so many parts of the span. The last part may be shorter.",
+    ),
   ...pageQuery({ fallback: 50, most: 500 }),
 });
 
