@@ -244,8 +244,8 @@ function Row({
         </Link>
         <div className={classes["where"]}>
           {zoneName(zoneId)}
-          {ruleId === null ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`} {ruleTitle ?? ""} ·{" "}
-          {KINDS[kind] ?? kind} · alert {id}
+          {ruleId === null || kind === "sources" ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`}{" "}
+          {ruleTitle ?? ""} · {KINDS[kind] ?? kind} · alert {id}
           {quietSince === null ? null : (
             <>
               {" "}

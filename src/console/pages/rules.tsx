@@ -24,7 +24,7 @@ import classes from "./rule/rule.module.css";
 
 const MOST = 500;
 const LONGEST_DAYS = 400;
-const TREND_POINTS = 24;
+const TREND_POINTS = 30;
 
 /** Every rule with an event in the span. The address has the order and the filters. */
 export default function RulesPage() {

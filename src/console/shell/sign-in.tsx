@@ -2,6 +2,7 @@ import { Button, Paper, PasswordInput } from "@mantine/core";
 import { type SubmitEvent, useEffect, useRef, useState } from "react";
 import { toProblem } from "../api/problem.ts";
 import { useSignIn } from "../api/session.ts";
+import { CopyButton } from "../components/copy-button.tsx";
 import { Logo } from "./logo.tsx";
 import classes from "./sign-in.module.css";
 
@@ -68,9 +69,12 @@ export function SignIn() {
 /** A command in one line, so that it can be read and copied as it has to be typed. */
 function Command({ text }: { readonly text: string }) {
   return (
-    <pre className={classes["command"]} tabIndex={0} aria-label="Command">
-      {text}
-    </pre>
+    <div className={classes["command"]}>
+      <pre tabIndex={0} aria-label="Command">
+        {text}
+      </pre>
+      <CopyButton text={() => text}>Copy</CopyButton>
+    </div>
   );
 }
 
