@@ -78,7 +78,9 @@ test("a message of sources that are quiet for now says so", () => {
     advice: { state: "pending", text: null, reason: null },
     spike: { ...spike, windowCount: 0 },
   });
-  expect(headline).toMatch(/^Many rules from one address in zone 101: quiet now, at most 2001:db8:1:2::\/64 triggered 41/);
+  expect(headline).toMatch(
+    /^Many rules from one address in zone 101: quiet now; earlier 2001:db8:1:2::\/64 triggered 41/,
+  );
 });
 
 test.each([

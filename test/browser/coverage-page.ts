@@ -42,6 +42,20 @@ export function testCoveragePage(open: Open, world: () => BrowserWorld): void {
     await page.getByRole("group", { name: "zone 101, by day" }).waitFor();
   });
 
+  test("on a phone the evidence of a clicked hour is scrolled to", async () => {
+    const page = await open({ width: 390 });
+    await page.goto("/coverage?span=72h");
+    await settle(page);
+    await page.getByRole("group", { name: "zone 101, by hour" }).getByRole("button").last().click();
+    const close = page.getByRole("button", { name: "Close" });
+    await close.waitFor();
+    const isSeen = async () => {
+      const box = await close.boundingBox();
+      return box !== null && box.y >= 0 && box.y < 740;
+    };
+    await expect.poll(isSeen).toBe(true);
+  });
+
   test("a verification is started with the span of the page, and ends without a difference", async () => {
     const page = await open();
     const [from, to] = [-8, -6].map((hours) => {

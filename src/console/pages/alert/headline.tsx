@@ -113,10 +113,11 @@ export function Headline({ alert, context }: Props) {
         )}
         {facts === null ? null : (
           <>
-            <span>
-              last message: <b>{formatCount(facts.count)}</b> {isSources ? "" : "events "}in{" "}
-              {facts.windowMinutes} min
-            </span>
+            {isSources ? null : (
+              <span>
+                <b>{formatCount(facts.count)}</b> events in {facts.windowMinutes} min
+              </span>
+            )}
             <span>
               usual in {facts.windowMinutes} min <b>{formatNumber(facts.usual)}</b>, threshold{" "}
               <b>{formatNumber(facts.threshold)}</b>, peak <b>{formatCount(facts.peak)}</b>
