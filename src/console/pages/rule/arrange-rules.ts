@@ -10,7 +10,7 @@ interface Arranged {
   readonly openSpikeId: number | null;
 }
 
-export const RULE_COLUMNS = ["rule", "blocked", "challenged", "logged", "total", "change"] as const;
+const RULE_COLUMNS = ["rule", "blocked", "challenged", "logged", "total", "change"] as const;
 export type RuleColumn = (typeof RULE_COLUMNS)[number];
 
 export interface RuleOrder {
