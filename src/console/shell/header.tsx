@@ -65,7 +65,9 @@ function Firing() {
   const copying = zones.flatMap(({ copying }) => copying ?? []);
   return (
     <Link href={link("/alerts", { state: null })} className={classes["firing"] ?? ""} data-firing={count > 0}>
-      {count === 0 && copying.length > 0 ? (
+      {count === 0 && zones.length === 0 ? (
+        "nothing read yet"
+      ) : count === 0 && copying.length > 0 ? (
         `copying ${describeCopied(copying)}`
       ) : count === 0 ? (
         <>

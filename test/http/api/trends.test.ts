@@ -260,8 +260,9 @@ test("zones and status say what goes on, to a key of one zone of that zone", asy
     { id: 101, firstHour: "2026-11-20T10:00:00.000Z", newestEventAt: null, spikesOpen: 0 },
     { id: 102 },
   ]);
+  // Of the hours that the platform still shows, the first three of the record were read.
   expect(await ask(url, "/api/v1/status", all)).toMatchObject({
-    zones: [{ id: 101 }, { id: 102 }],
+    zones: [{ id: 101, copying: { hours: 71, done: 3 } }, { id: 102 }],
     channels: [],
   });
   expect(await ask(url, "/api/v1/status", own)).toMatchObject({ zones: [{ id: 102 }], channels: null });
