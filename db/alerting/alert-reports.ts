@@ -1,7 +1,8 @@
-import { and, asc, desc, eq, gte, inArray, lt, ne, type SQL, sql } from "drizzle-orm";
+import { and, asc, desc, eq, getTableColumns, gte, inArray, lt, ne, type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { alerts } from "../schema/alerts.ts";
 import { notifications } from "../schema/notifications.ts";
+import { spikes } from "../schema/spikes.ts";
 import type { AlertRow } from "./alerts.ts";
 
 /** Selects alerts. A member that is left out does not filter. */
@@ -25,15 +26,32 @@ export interface AlertFilter {
   readonly limit: number;
 }
 
+/** An alert as reports show it. */
+export interface ReportedAlert extends AlertRow {
+  /** The end of the last minute that was not quiet, if an open alert's count is an everyday one again. */
+  readonly quietSince: Date | null;
+}
+
+/** An alert is open for a while after its spike has calmed down, in case the spike returns. */
+const REPORTED = {
+  ...getTableColumns(alerts),
+  quietSince: sql<Date | null>`(select ${spikes.lastActiveAt} from ${spikes}
+    where ${spikes.id} = ${alerts.spikeId} and ${alerts.state} <> 'resolved'
+      and (${spikes.closedAt} is not null
+        or ${spikes.windowCount} < ${spikes.threshold} and ${spikes.lastActiveAt} < ${spikes.judgedThrough}))`.mapWith(
+    spikes.lastActiveAt,
+  ),
+};
+
 /** The severity in the alert's latest message. */
 const SEVERITY = sql<string>`${alerts.details} #>> '{message,severity}'`;
 
 /** Returns the matching alerts, newest first. */
-export function listAlerts(db: Queryable, filter: AlertFilter): Promise<AlertRow[]> {
+export function listAlerts(db: Queryable, filter: AlertFilter): Promise<ReportedAlert[]> {
   const { states, zoneId, zoneIds, rule, groupId, sinceMs, untilMs, severities, kinds, beforeId, limit } =
     filter;
   return db
-    .select()
+    .select(REPORTED)
     .from(alerts)
     .where(
       and(
@@ -70,8 +88,8 @@ function isOfRule(rule: string): SQL {
   return sql`starts_with(${alerts.ruleId}, ${rule.slice(0, -1)})`;
 }
 
-export async function readAlert(db: Queryable, id: number): Promise<AlertRow | null> {
-  const [row] = await db.select().from(alerts).where(eq(alerts.id, id));
+export async function readAlert(db: Queryable, id: number): Promise<ReportedAlert | null> {
+  const [row] = await db.select(REPORTED).from(alerts).where(eq(alerts.id, id));
   return row ?? null;
 }
 

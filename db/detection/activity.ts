@@ -42,13 +42,18 @@ export async function readActivity(db: Queryable, query: ActivityQuery): Promise
   return rows;
 }
 
-/** Returns the counts of these rules in `points` equal parts of [fromMs, toMs), oldest first, by zone and rule. */
+/**
+ * Returns the counts of these rules in at most `points` parts of [fromMs, toMs), oldest first, by zone and rule. A part is
+ * a whole number of buckets, because a bucket counts under its start alone; the last part may be shorter.
+ */
 export async function readRuleSparklines(
   db: Queryable,
   series: readonly SeriesKey[],
   { width, fromMs, toMs, points }: Omit<ActivityQuery, "zoneIds" | "stepMs"> & { readonly points: number },
 ): Promise<ReadonlyMap<string, number[]>> {
-  const stepMs = (toMs - fromMs) / points;
+  const widthMs = width * 1_000;
+  const stepMs = Math.ceil((toMs - fromMs) / points / widthMs) * widthMs;
+  const parts = Math.ceil((toMs - fromMs) / stepMs);
   // One look into the index for each rule: a join would read the buckets of every rule in the span.
   const { rows } = await db.execute<{ zoneId: number; ruleId: string; startsAt: number; total: number }>(sql`
     select asked.zone_id as "zoneId", asked.rule_id as "ruleId", total,
@@ -60,10 +65,10 @@ export async function readRuleSparklines(
       where b.zone_id = asked.zone_id and b.rule_id = asked.rule_id and b.width = ${width}
         and b.starts_at >= ${new Date(fromMs)} and b.starts_at < ${new Date(toMs)}
       group by 1) counted`);
-  const lines = new Map(series.map((key) => [keyOf(key), Array.from({ length: points }, () => 0)]));
+  const lines = new Map(series.map((key) => [keyOf(key), Array.from({ length: parts }, () => 0)]));
   for (const { startsAt, total, ...key } of rows) {
     const line = lines.get(keyOf(key));
-    if (line !== undefined) line[Math.min(Math.round((startsAt - fromMs) / stepMs), points - 1)] = total;
+    if (line !== undefined) line[Math.round((startsAt - fromMs) / stepMs)] = total;
   }
   return lines;
 }

@@ -3,7 +3,7 @@ import type { Queryable } from "../client.ts";
 import { apiKeys } from "../schema/api-keys.ts";
 import { sessions } from "../schema/sessions.ts";
 import { signInTokens } from "../schema/sign-in-tokens.ts";
-import { type FoundApiKey, isLive as isKeyLive } from "./api-keys.ts";
+import { type FoundApiKey, isLive as isKeyLive, touchApiKey } from "./api-keys.ts";
 
 const IDLE_HOURS = 12;
 const expiresAt =
@@ -48,6 +48,15 @@ export async function touchSession(db: Queryable, id: string): Promise<void> {
     .update(sessions)
     .set({ lastUsedAt: sql`now()` })
     .where(and(eq(sessions.id, id), isNotIdle, sql`${sessions.lastUsedAt} < now() - interval '1 minute'`));
+}
+
+/** Stores that a session's key was used, at most once a minute. */
+export async function touchKeyOf(db: Queryable, sessionId: string): Promise<void> {
+  const [session] = await db
+    .select({ keyId: sessions.keyId })
+    .from(sessions)
+    .where(eq(sessions.id, sessionId));
+  if (session !== undefined) await touchApiKey(db, session.keyId);
 }
 
 export interface ListedSession {

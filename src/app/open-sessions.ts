@@ -6,6 +6,7 @@ import {
   endSessions,
   findSession,
   insertSession,
+  touchKeyOf,
   touchSession,
   useSignInToken,
 } from "../../db/keys/sessions.ts";
@@ -26,7 +27,10 @@ const MAX_USER_AGENT_CHARS = 200;
 export function openSessions(database: Database, log: Log): Sessions {
   const onUsed = createLastUsed({
     clock: systemClock,
-    touch: (id) => touchSession(database.db, id),
+    // A session is a use of its key.
+    touch: async (id) => {
+      await Promise.all([touchSession(database.db, id), touchKeyOf(database.db, id)]);
+    },
     onError: (thrown) => log.warn({ err: toError(thrown) }, "last session use not recorded"),
   });
   return {

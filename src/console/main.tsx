@@ -15,7 +15,7 @@ if (root === null) throw new Error("the page has no element #root");
 
 createRoot(root).render(
   <StrictMode>
-    <MantineProvider theme={theme} defaultColorScheme="dark" getStyleNonce={() => styleNonce}>
+    <MantineProvider theme={theme} defaultColorScheme="auto" getStyleNonce={() => styleNonce}>
       <QueryClientProvider client={createQueryClient()}>
         <NowProvider>
           <App />

@@ -1,7 +1,9 @@
 import { clampTime, MINUTE_MS } from "./units.ts";
 
-/** Formats a number with at most one decimal: 9.4, 1,204. */
-export const formatDecimal = createFormat({ maximumFractionDigits: 1 });
+const formatTenths = createFormat({ maximumFractionDigits: 1 });
+const formatFraction = createFormat({ maximumSignificantDigits: 2 });
+/** A smaller number is shown as below it. */
+const LEAST_SHOWN = 0.001;
 /** Formats a number without decimals: 9, 1,204. */
 export const formatWhole = createFormat({ maximumFractionDigits: 0 });
 const formatCompact = createFormat({ notation: "compact", maximumFractionDigits: 1 });
@@ -12,12 +14,18 @@ function createFormat(options: Intl.NumberFormatOptions): (value: number) => str
   return (value) => (format ??= new Intl.NumberFormat("en-US", options)).format(value);
 }
 
-/** Formats a number with at most one decimal below ten, else without: 3.4, 68, 1,204. */
+/** Formats a number with at most one decimal, and a fraction with two digits, so that it is never 0: 9.4, 1,204, 0.035. */
+export function formatDecimal(value: number): string {
+  if (value <= 0 || value >= 1) return formatTenths(value);
+  return value < LEAST_SHOWN ? `<${LEAST_SHOWN}` : formatFraction(value);
+}
+
+/** Formats a number as `formatDecimal` does below ten, else without decimals: 0.035, 3.4, 68, 1,204. */
 export function formatRounded(value: number): string {
   return value < 10 ? formatDecimal(value) : formatWhole(value);
 }
 
-/** Formats a number with one decimal below ten and at most nine characters: 3.4, 68, 1,204, 12.3M. */
+/** Formats a number as `formatRounded` does, with at most nine characters: 0.035, 3.4, 68, 1,204, 12.3M. */
 export function formatNumber(value: number): string {
   if (value >= 1e15) return value.toExponential(1);
   return value >= 1e7 ? formatCompact(value) : formatRounded(value);

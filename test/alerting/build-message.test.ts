@@ -73,6 +73,13 @@ test("a new rule's burst is information and says so", () => {
   expect(message.headline).toContain("is newly active");
 });
 
+test("a new rule without events in its window has calmed down and is not newly active", () => {
+  const message = build(alertSpike({ kind: "new-rule", severity: "info", windowCount: 0 }));
+  expect(message.headline).toBe(
+    "SQL injection: rule 942100 in zone 101 was newly active and has calmed down, 0 events in 3 min, peak 60",
+  );
+});
+
 test("any hostile evidence makes a message that the channels accept, with its texts as they were", () => {
   const text = fc.string({ unit: "binary", maxLength: 60 });
   fc.assert(

@@ -68,6 +68,21 @@ test("a message of sources says who, what, against what, and what grew most", ()
   expect(JSON.stringify(message)).not.toMatch(/botnet/i);
 });
 
+test("a message of sources that are quiet for now says so", () => {
+  const alerts: AlertRecord[] = [];
+  play(alerts, { spike, nowMs: NOW });
+  const alert = alerts.at(-1) as AlertRecord;
+  const facts = { alertId: 7, fingerprint: "f", alert, reason: "advice" } as const;
+  const { headline } = buildMessage({
+    ...facts,
+    advice: { state: "pending", text: null, reason: null },
+    spike: { ...spike, windowCount: 0 },
+  });
+  expect(headline).toMatch(
+    /^Many rules from one address in zone 101: quiet now; earlier 2001:db8:1:2::\/64 triggered 41/,
+  );
+});
+
 test.each([
   [{ ip: ["2001:db8::/32"] }, true],
   [{ ip: ["2001:db8:1:2::99"] }, true],

@@ -56,6 +56,38 @@ describe.skipIf(CHROMIUM === null)(
       expect(other.url()).not.toContain("#");
     });
 
+    test("the sign-in page has the theme of the system, and each command in one line", async () => {
+      for (const colorScheme of ["dark", "light"] as const) {
+        const context = await world.browser.newContext({ baseURL: world.origin, colorScheme });
+        const page = await context.newPage();
+        await page.goto("/");
+        const commands = page.getByLabel("Command");
+        await commands.first().waitFor();
+        expect(await page.locator("html").getAttribute("data-mantine-color-scheme")).toBe(colorScheme);
+        await page.setViewportSize({ width: 390, height: 740 });
+        const heights = await commands.evaluateAll((all) => all.map((one) => one.clientHeight));
+        expect(heights).toHaveLength(2);
+        expect(Math.max(...heights)).toBeLessThan(40);
+        await context.close();
+      }
+    });
+
+    test("the theme's switch leaves the theme of the system and returns to it", async () => {
+      const page = await open();
+      await page.emulateMedia({ colorScheme: "dark" });
+      await page.goto("/");
+      await settle(page);
+      const root = page.locator("html");
+      const chosen = () => page.evaluate("localStorage.getItem('mantine-color-scheme-value')");
+      await page.getByRole("button", { name: "Use the light theme" }).click();
+      await expect.poll(() => root.getAttribute("data-mantine-color-scheme")).toBe("light");
+      expect(await chosen()).toBe("light");
+      await page.getByRole("button", { name: "Use the dark theme" }).click();
+      await expect.poll(chosen).toBe("auto");
+      await page.emulateMedia({ colorScheme: "light" });
+      await expect.poll(() => root.getAttribute("data-mantine-color-scheme")).toBe("light");
+    });
+
     test("a key that was revoked leads to the sign-in, and the next sign-in shows the same page", async () => {
       const wanted = {
         name: "short",
@@ -142,6 +174,28 @@ describe.skipIf(CHROMIUM === null)(
       await expect.poll(() => new URL(page.url()).search).toBe("?by=ruleId");
       await page.goForward();
       await expect.poll(() => new URL(page.url()).searchParams.get("not")).toBe("ruleId:942100");
+    });
+
+    test("the table does not say that all events are read while it shows those of the search before", async () => {
+      const page = await open();
+      await page.goto("/explorer?zone=101");
+      await settle(page);
+      const about = page.getByText(/^newest first · /);
+      await about.filter({ hasText: "scroll for older ones" }).waitFor();
+      const held = Promise.withResolvers<void>();
+      await page.route("**/search", async (route) => {
+        if (!(route.request().postData() ?? "").includes("groupBy")) await held.promise;
+        await route.continue();
+      });
+      await page
+        .getByTitle(/^Filter for rule/)
+        .first()
+        .click();
+      await page.getByText(/^rule is /).waitFor();
+      await page.locator("[aria-busy=true]").first().waitFor();
+      expect(await about.innerText()).not.toContain(", all");
+      held.resolve();
+      await settle(page);
     });
 
     test("an event opens with its decoded request, and its link shows it to somebody else", async () => {

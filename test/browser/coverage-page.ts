@@ -26,7 +26,12 @@ export function testCoveragePage(open: Open, world: () => BrowserWorld): void {
     const page = await open();
     await page.goto("/coverage?span=7d");
     await settle(page);
-    await page.getByRole("group", { name: "zone 101, by day" }).getByRole("button").last().click();
+    const days = page.getByRole("group", { name: "zone 101, by day" });
+    // The axis has a label for each of the days, those before the first that was watched too.
+    expect(await days.getByRole("button").count()).toBeGreaterThanOrEqual(8);
+    const today = new Date().toISOString().slice(5, 10);
+    expect(await days.locator("+ div").innerText()).toContain(today);
+    await days.getByRole("button").last().click();
     await page.getByRole("group", { name: "zone 101, by hour" }).waitFor();
     await page.getByRole("group", { name: "zone 101, by hour" }).getByRole("button").first().click();
     await page.getByText("the platform counts").waitFor();
@@ -35,6 +40,20 @@ export function testCoveragePage(open: Open, world: () => BrowserWorld): void {
     await page.getByText("the platform counts").waitFor({ state: "detached" });
     await page.goBack();
     await page.getByRole("group", { name: "zone 101, by day" }).waitFor();
+  });
+
+  test("on a phone the evidence of a clicked hour is scrolled to", async () => {
+    const page = await open({ width: 390 });
+    await page.goto("/coverage?span=72h");
+    await settle(page);
+    await page.getByRole("group", { name: "zone 101, by hour" }).getByRole("button").last().click();
+    const close = page.getByRole("button", { name: "Close" });
+    await close.waitFor();
+    const isSeen = async () => {
+      const box = await close.boundingBox();
+      return box !== null && box.y >= 0 && box.y < 740;
+    };
+    await expect.poll(isSeen).toBe(true);
   });
 
   test("a verification is started with the span of the page, and ends without a difference", async () => {

@@ -17,6 +17,29 @@ export function testRulePage(open: () => Promise<Page>): void {
     await page.getByRole("heading", { name: "Rules that changed most" }).waitFor();
   });
 
+  test("the list of rules is sorted by its headings, filtered by words, and has a trend of each rule", async () => {
+    const page = await open();
+    await page.goto("/rules?zone=101");
+    await settle(page);
+    const names = () => page.locator("tbody tr td:first-child a").allInnerTexts();
+    const byTotal = await names();
+    await page.getByRole("button", { name: "rule", exact: true }).click();
+    await page
+      .getByRole("columnheader", { name: "rule" })
+      .and(page.locator("[aria-sort=ascending]"))
+      .waitFor();
+    expect(await names()).toEqual([...byTotal].sort((one, other) => Number(one) - Number(other)));
+    expect(await page.getByRole("img", { name: /^Events of rule/ }).count()).toBe(byTotal.length);
+
+    await page.getByLabel("Find a rule").fill("sql 9421");
+    await expect.poll(names).toEqual(["942100"]);
+    expect(new URL(page.url()).searchParams.get("find")).toBe("sql 9421");
+    await page.getByLabel("Find a rule").fill("nothing");
+    await page.getByText(/^None of the \d+ rules matches/).waitFor();
+    await page.getByRole("button", { name: "Remove the filters" }).click();
+    await expect.poll(async () => (await names()).length).toBe(byTotal.length);
+  });
+
   test("another floor shows which alerts would not have been sent, and the lines that keep it", async () => {
     const page = await open();
     await page.goto("/rules/101?rule=942100");

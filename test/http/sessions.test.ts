@@ -241,3 +241,20 @@ test("a link is made for the named key, else for the oldest admin key, and for n
   expect(await makeLink(first.keyId)).toMatchObject({ kind: "made", keyId: first.keyId });
   expect(await makeLink("nobody")).toEqual({ kind: "no-key" });
 });
+
+test("a request of a session is a use of its key", async () => {
+  const { url } = await startArchive(database.url);
+  const { keyId } = await makeKey(database, "reader", { name: "used" });
+  const opened = await post(url, { token: await linkToken("used") });
+  const cookie = (opened.headers.get("set-cookie") ?? "").split(";", 1)[0] ?? "";
+  const isUsed = async () => {
+    const { rows } = await database.pool.query("select last_used_at from api_keys where key_id = $1", [
+      keyId,
+    ]);
+    return rows[0]?.last_used_at !== null;
+  };
+  expect(await isUsed()).toBe(false);
+
+  await get(url, "/session", cookie);
+  await expect.poll(isUsed).toBe(true);
+});

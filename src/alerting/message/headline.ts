@@ -20,12 +20,16 @@ export function headlineOf(spike: AlertSpike, state: AlertRecord["state"]): stri
   if (state === "resolved")
     return `${subject} is back to normal, peak ${formatRounded(peak)} in ${windowMinutes} min`;
   const active = `${formatRounded(windowCount)} events in ${windowMinutes} min`;
+  if (isCalm(spike)) {
+    const calmed =
+      spike.kind === "new-rule" ? "was newly active and has calmed down" : "has calmed down for now";
+    return `${subject} ${calmed}, ${active}, peak ${formatRounded(peak)}`;
+  }
   if (spike.kind === "new-rule") return `${subject} is newly active, ${active}`;
   const compared =
     baseline >= LEAST_USUAL
       ? `${formatRounded(windowCount / baseline)} times the usual ${formatRounded(baseline)}`
       : "usually none";
-  if (isCalm(spike)) return `${subject} has calmed down for now, ${active}, peak ${formatRounded(peak)}`;
   return `${subject} is spiking, ${active}, ${compared}${describeCompany(companions)}`;
 }
 
@@ -34,7 +38,7 @@ function headlineOfSources(spike: AlertSpike, state: AlertRecord["state"]): stri
   if (spike.sources == null) return `sources of ${zone}`;
   const { title, finding } = describeSources(spike.sources);
   if (state === "resolved") return `${title} in ${zone}: back to normal, at most ${finding}`;
-  return `${title} in ${zone}: ${finding}`;
+  return `${title} in ${zone}: ${isCalm(spike) ? "quiet now; earlier " : ""}${finding}`;
 }
 
 /** `SQL injection: rule 942100 in zone 101 (shop)`. */

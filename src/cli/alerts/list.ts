@@ -113,13 +113,17 @@ function describe(
 }
 
 /** The headline and the name are untrusted text. */
-function toRow({ id, state, severity, firedAt, headline, acknowledgedBy }: Item, nowMs: number): Cell[] {
+function toRow(
+  { id, state, severity, firedAt, headline, acknowledgedBy, quietSince }: Item,
+  nowMs: number,
+): Cell[] {
   const by = state === "acknowledged" && acknowledgedBy !== null ? ` by ${toLine(acknowledgedBy, 40)}` : "";
+  const quiet = quietSince === null ? "" : `, quiet ${showAge(nowMs - Date.parse(quietSince))}`;
   const at = Date.parse(firedAt);
   return [
     `#${id}`,
     { text: severity, style: SEVERITY_STYLES[severity] },
-    { text: `${state}${by}`, style: state === "firing" ? "bold" : "dim" },
+    { text: `${state}${by}${quiet}`, style: state === "firing" ? "bold" : "dim" },
     showAge(nowMs - at),
     showTime(at - (at % 1_000)),
     headline === null ? "(the stored message cannot be read)" : toLine(headline, 200),

@@ -1,6 +1,10 @@
 import type { Command } from "commander";
-import { type AlertDelivery, readAlert, readAlertDeliveries } from "../../../db/alerting/alert-reports.ts";
-import type { AlertRow } from "../../../db/alerting/alerts.ts";
+import {
+  type AlertDelivery,
+  type ReportedAlert,
+  readAlert,
+  readAlertDeliveries,
+} from "../../../db/alerting/alert-reports.ts";
 import { type AlertMarks, readMarks } from "../../../db/alerting/marks.ts";
 import { isNeedless } from "../../../db/service/last-errors.ts";
 import { parseDetails } from "../../alerting/alert-details.ts";
@@ -71,7 +75,7 @@ export function showCommand(readConfig: () => Config, io: StoreIo): Command {
 }
 
 interface Found {
-  readonly row: AlertRow;
+  readonly row: ReportedAlert;
   readonly marks: AlertMarks;
   readonly deliveries: readonly AlertDelivery[];
 }
@@ -96,7 +100,8 @@ function describe({ row, marks, deliveries }: Found, { alerting }: Config, io: S
     section("Transitions", transitions.map(describeTransition)),
     section("Deliveries", deliveries.map(describeDelivery)),
   ];
-  return `alert #${row.id}   ${row.state}\n${parts.filter((part) => part !== "").join("\n")}`;
+  const quiet = row.quietSince === null ? "" : `, quiet since ${showTime(row.quietSince.getTime())} UTC`;
+  return `alert #${row.id}   ${row.state}${quiet}\n${parts.filter((part) => part !== "").join("\n")}`;
 }
 
 /** Returns the message as the terminal channel prints it, always with all facts. An update or a resolve alone leaves facts out. */

@@ -1,7 +1,7 @@
 import type { BacktestAlert, BacktestReport } from "../../detection/backtest/backtest.ts";
 import { FLOOR } from "../../detection/policy.ts";
 import { shortenText } from "../../lib/escape-text.ts";
-import { formatWhole, many } from "../../lib/format.ts";
+import { formatDecimal, formatWhole, many } from "../../lib/format.ts";
 import { showTime } from "../../lib/show-time.ts";
 import { MINUTE_MS } from "../../lib/units.ts";
 
@@ -39,8 +39,9 @@ export function describeReport(report: BacktestReport, { z, floor }: Judged): st
 function describeAlert({ series, fromMinute, toMinute, isOpen, episode }: BacktestAlert): string {
   const lasted = `${many(toMinute - fromMinute, "minute")}${isOpen ? ", still open" : ""}`;
   const severity = episode.kind === "new-rule" ? "new rule" : episode.severity;
-  const compared = `${formatWhole(episode.peak)} in ${episode.windowMinutes} minutes against usual ${episode.usual.toFixed(1)}`;
-  return `${showTime(fromMinute * MINUTE_MS)}  ${severity.padEnd(8)}  ${shortenText(series, MAX_SERIES_CHARS)}  ${compared}, ${lasted}`;
+  const compared = `${formatWhole(episode.peak)} in ${episode.windowMinutes} minutes against usual ${formatDecimal(episode.usual)}`;
+  // An alert fires at the end of the minute that reached the threshold.
+  return `${showTime((fromMinute + 1) * MINUTE_MS)}  ${severity.padEnd(8)}  ${shortenText(series, MAX_SERIES_CHARS)}  ${compared}, ${lasted}`;
 }
 
 /** Returns the report as JSON. */

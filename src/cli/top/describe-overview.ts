@@ -1,7 +1,7 @@
 import type { Paint, Style } from "../../delivery/channels/terminal/terminal-style.ts";
 import { drawSparkline } from "../../delivery/message/draw-sparkline.ts";
 import type { OverviewAnswer } from "../../http/routes/v1/overview.ts";
-import { formatWhole } from "../../lib/format.ts";
+import { formatDecimal, formatWhole } from "../../lib/format.ts";
 import { asCalled } from "../../lib/own-command.ts";
 import { toLine } from "../../lib/plain-text.ts";
 import { showTime } from "../../lib/show-time.ts";
@@ -109,7 +109,8 @@ function describeChange(now: number, usual: number | null): string {
 }
 
 function showRate(perMinute: number): string {
-  return perMinute >= 10 || perMinute === 0 ? formatWhole(Math.round(perMinute)) : perMinute.toFixed(1);
+  if (perMinute < 1) return formatDecimal(perMinute);
+  return perMinute >= 10 ? formatWhole(Math.round(perMinute)) : perMinute.toFixed(1);
 }
 
 function warn(text: string, isBad: boolean, style: Style): Cell {

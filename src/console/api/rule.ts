@@ -25,6 +25,7 @@ export function useRules(query: {
   readonly from: number;
   readonly to: number;
   readonly limit: number;
+  readonly points: number;
 }) {
   return useQuery({
     queryKey: ["rules", query],

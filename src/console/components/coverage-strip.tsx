@@ -1,4 +1,6 @@
+import { Fragment } from "react";
 import { formatMoment } from "../look/words.ts";
+import { axisTicks, periodOf, type StripUnit } from "./axis-ticks.ts";
 import classes from "./coverage-strip.module.css";
 
 const HOUR_STATES = ["sealed", "searched", "open", "gap", "unwatched", "not yet"] as const;
@@ -26,14 +28,20 @@ interface Props {
   readonly label: string;
   readonly height?: number;
   readonly onPick?: (cell: StripCell) => void;
+  /** The length of a cell. On a phone, cells that can be picked are in rows, below the name of their day, month or year. */
+  readonly unit?: StripUnit;
   /** Start of the chosen cell. */
   readonly picked?: number | null;
 }
 
 /** One cell per hour or day; its form differs with its state, not only its colour. */
-export function CoverageStrip({ cells, label, height = 20, onPick, picked = null }: Props) {
+export function CoverageStrip({ cells, label, height = 20, onPick, unit = "hour", picked = null }: Props) {
   const text = ({ startsAtMs, state, note }: StripCell) =>
     `${formatMoment(startsAtMs)}  ${STATE_WORDS[state]}${note === undefined ? "" : `\n${note}`}`;
+  const periodAt = (index: number) => {
+    const cell = cells[index];
+    return cell === undefined ? null : periodOf(cell.startsAtMs, unit);
+  };
   if (onPick !== undefined)
     return (
       <div
@@ -44,19 +52,25 @@ export function CoverageStrip({ cells, label, height = 20, onPick, picked = null
         onKeyDown={moveFocus}
       >
         {cells.map((cell, index) => (
-          <button
-            key={cell.startsAtMs}
-            type="button"
-            className={classes["cell"]}
-            data-state={cell.state}
-            data-pickable
-            data-picked={picked === cell.startsAtMs || undefined}
-            // One stop for the tabulator; the arrows go on.
-            tabIndex={index === cells.length - 1 || picked === cell.startsAtMs ? 0 : -1}
-            title={text(cell)}
-            aria-label={text(cell)}
-            onClick={() => onPick(cell)}
-          />
+          <Fragment key={cell.startsAtMs}>
+            {periodAt(index) === periodAt(index - 1) ? null : (
+              <span className={classes["period"]} aria-hidden="true">
+                {periodAt(index)}
+              </span>
+            )}
+            <button
+              type="button"
+              className={classes["cell"]}
+              data-state={cell.state}
+              data-pickable
+              data-picked={picked === cell.startsAtMs || undefined}
+              // One stop for the tabulator; the arrows go on.
+              tabIndex={index === cells.length - 1 || picked === cell.startsAtMs ? 0 : -1}
+              title={text(cell)}
+              aria-label={text(cell)}
+              onClick={() => onPick(cell)}
+            />
+          </Fragment>
         ))}
       </div>
     );
@@ -75,10 +89,11 @@ export function CoverageStrip({ cells, label, height = 20, onPick, picked = null
 }
 
 function moveFocus(event: React.KeyboardEvent): void {
-  const step = event.key === "ArrowLeft" ? "previousElementSibling" : "nextElementSibling";
   if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
-  const next = (event.target as HTMLElement)[step];
-  if (!(next instanceof HTMLElement)) return;
+  const cells = [...event.currentTarget.querySelectorAll("button")];
+  const at = cells.indexOf(event.target as HTMLButtonElement);
+  const next = cells[at + (event.key === "ArrowLeft" ? -1 : 1)];
+  if (next === undefined) return;
   event.preventDefault();
   next.focus();
 }
@@ -89,4 +104,30 @@ export function countStates(cells: readonly Pick<StripCell, "state">[]): string 
     const count = cells.filter((cell) => cell.state === state).length;
     return count === 0 || state === "not yet" ? [] : [`${count} ${state}`];
   }).join(", ");
+}
+
+interface AxisProps {
+  readonly starts: readonly number[];
+  readonly unit: StripUnit;
+  /** Whether there is room for few labels only. */
+  readonly isShort?: boolean;
+}
+
+/** The time axis of a strip whose cells begin at these times. Screen readers find the times in the cells. */
+export function StripAxis({ starts, unit, isShort = false }: AxisProps) {
+  return (
+    <div className={classes["axis"]} aria-hidden="true">
+      {axisTicks(starts, unit)
+        .filter(({ isMinor }) => !(isShort && isMinor))
+        .map(({ index, label, isMinor }) => (
+          <span
+            key={index}
+            data-minor={isMinor || undefined}
+            style={{ left: `${(index / starts.length) * 100}%` }}
+          >
+            {label}
+          </span>
+        ))}
+    </div>
+  );
 }

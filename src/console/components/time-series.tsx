@@ -2,6 +2,7 @@ import "uplot/dist/uPlot.min.css";
 import { useComputedColorScheme } from "@mantine/core";
 import { useEffect, useRef, useState } from "react";
 import uPlot from "uplot";
+import { formatDecimal } from "../../lib/format.ts";
 import { formatCount, formatMoment, formatOffset } from "../look/words.ts";
 import { Swatch } from "./action-word.tsx";
 import classes from "./time-series.module.css";
@@ -129,7 +130,7 @@ export default function TimeSeries(props: TimeSeriesProps) {
 
 function showAt(values: readonly (number | null)[], index: number | null): string {
   const value = index === null ? null : values[index];
-  return value === null || value === undefined ? "" : formatCount(Math.round(value * 10) / 10);
+  return value === null || value === undefined ? "" : formatDecimal(value);
 }
 
 function LegendName({

@@ -28,9 +28,9 @@ function Story({ alert, id }: { readonly alert: AlertDetail; readonly id: string
   const context = useAlertContext(id);
   return (
     <div className={classes["story"]}>
-      <Headline alert={alert} silences={context.data?.silences ?? []} />
+      <Headline alert={alert} context={context.data} />
       {/* The counts by rule have no row for the sources of a zone. */}
-      {alert.kind === "sources" ? null : <AlertCurve alert={alert} />}
+      {alert.kind === "sources" ? null : <AlertCurve alert={alert} during={context.data?.during ?? null} />}
       <Compared
         context={alert.kind === "sources" ? undefined : context.data}
         evidence={alert.evidence}

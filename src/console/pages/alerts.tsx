@@ -222,6 +222,7 @@ function Row({
     kind,
     firedAt,
     resolvedAt,
+    quietSince,
     acknowledgedBy,
   } = alert;
   const link = usePageLink();
@@ -243,8 +244,14 @@ function Row({
         </Link>
         <div className={classes["where"]}>
           {zoneName(zoneId)}
-          {ruleId === null ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`} {ruleTitle ?? ""} ·{" "}
-          {KINDS[kind] ?? kind} · alert {id}
+          {ruleId === null || kind === "sources" ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`}{" "}
+          {ruleTitle ?? ""} · {KINDS[kind] ?? kind} · alert {id}
+          {quietSince === null ? null : (
+            <>
+              {" "}
+              · quiet now, last active <Ago at={quietSince} />
+            </>
+          )}
           {acknowledgedBy === null ? null : (
             <>
               {" "}

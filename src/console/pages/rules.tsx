@@ -1,22 +1,35 @@
+import { Button, TextInput } from "@mantine/core";
 import { Link, useLocation } from "wouter";
 import { formatNumber } from "../../lib/format.ts";
 import { type Rule, useRules } from "../api/rule.ts";
 import { Panel } from "../components/panel.tsx";
 import { Payload } from "../components/payload.tsx";
+import { Sparkline } from "../components/sparkline.tsx";
 import { Empty, QueryView } from "../components/states.tsx";
 import { formatCount, formatLength, NO_VALUE } from "../look/words.ts";
 import { useRowKeys } from "../state/row-keys.ts";
 import { useRuleLink } from "../state/rule-link.ts";
 import { useSpan } from "../state/span.ts";
+import { useUrlState } from "../state/url-state.ts";
 import { useZones, useZoneTitle } from "../state/zones.ts";
+import {
+  arrangeRules,
+  changeOf,
+  nextOrder,
+  type RuleColumn,
+  type RuleOrder,
+  readOrder,
+} from "./rule/arrange-rules.ts";
 import classes from "./rule/rule.module.css";
 
 const MOST = 500;
 const LONGEST_DAYS = 400;
+const TREND_POINTS = 30;
 
-/** Every rule with an event in the span, the one with most events first. */
+/** Every rule with an event in the span. The address has the order and the filters. */
 export default function RulesPage() {
   const { only, chosen, zones } = useZones();
+  const { params, change } = useUrlState();
   const span = useSpan();
   const from = Math.max(Math.floor(span.fromMs), Math.ceil(span.toMs) - LONGEST_DAYS * 86_400_000);
   const found = useRules({
@@ -24,24 +37,59 @@ export default function RulesPage() {
     from,
     to: Math.ceil(span.toMs),
     limit: MOST,
+    points: TREND_POINTS,
   });
   const ids = new Set(zones.map(({ id }) => id));
+  const text = params.get("find") ?? "";
+  const isSpiking = params.get("spiking") === "1";
+  const order = readOrder(params.get("sort"));
   return (
     <div className="lw-page">
       <h1 className="lw-unseen">Rules</h1>
+      <div className="lw-bar">
+        <TextInput
+          size="xs"
+          w={240}
+          aria-label="Find a rule"
+          placeholder="Find a rule: number or title"
+          value={text}
+          onChange={({ currentTarget: { value } }) =>
+            change({ find: value === "" ? null : value }, { replace: true })
+          }
+        />
+        <Button
+          variant={isSpiking ? "light" : "default"}
+          aria-pressed={isSpiking}
+          onClick={() => change({ spiking: isSpiking ? null : "1" })}
+        >
+          spiking now
+        </Button>
+      </div>
       <Panel
         title="Rules"
-        about={`events in ${formatLength(span.toMs - from)}, most first; usual: of the last 28 days`}
+        about={`events in ${formatLength(span.toMs - from)}; usual: of the last 28 days`}
         flush
       >
         <QueryView query={found} rows={10} asking="the counts of every rule">
           {({ items, next }) => {
-            const shown = items.filter(({ zoneId }) => chosen === "" || ids.has(zoneId));
-            if (shown.length === 0)
+            const ofZones = items.filter(({ zoneId }) => chosen === "" || ids.has(zoneId));
+            const shown = arrangeRules(ofZones, order, { text, isSpiking });
+            if (ofZones.length === 0)
               return <Empty>No rule had an event in this span. Choose a longer span in the header.</Empty>;
             return (
               <>
-                <RuleTable rules={shown} hasZone={only === null} />
+                <RuleTable rules={shown} order={order} hasZone={only === null} />
+                {shown.length === 0 ? (
+                  <Empty
+                    action={
+                      <Button variant="default" onClick={() => change({ find: null, spiking: null })}>
+                        Remove the filters
+                      </Button>
+                    }
+                  >
+                    None of the {ofZones.length} rules matches the filters.
+                  </Empty>
+                ) : null}
                 {next === null ? null : (
                   <p className={classes["hint"]}>
                     These are the {MOST} rules with the most events. The API lists all of them.
@@ -56,7 +104,13 @@ export default function RulesPage() {
   );
 }
 
-function RuleTable({ rules, hasZone }: { readonly rules: readonly Rule[]; readonly hasZone: boolean }) {
+interface TableProps {
+  readonly rules: readonly Rule[];
+  readonly order: RuleOrder;
+  readonly hasZone: boolean;
+}
+
+function RuleTable({ rules, order, hasZone }: TableProps) {
   const link = useRuleLink();
   const [, navigate] = useLocation();
   const [chosen] = useRowKeys({
@@ -68,15 +122,16 @@ function RuleTable({ rules, hasZone }: { readonly rules: readonly Rule[]; readon
     onMove: (index) => document.querySelector(`[data-row="${index}"]`)?.scrollIntoView({ block: "nearest" }),
   });
   return (
-    <table className="lw-table">
+    <table className={`lw-table ${classes["rules"]}`}>
       <thead>
         <tr>
-          <th>rule</th>
-          <th className="lw-number lw-wide">blocked</th>
-          <th className="lw-number lw-wide">challenged</th>
-          <th className="lw-number lw-wide">logged</th>
-          <th className="lw-number">usual → now</th>
-          <th className="lw-number">change</th>
+          <Head column="rule" order={order} />
+          <Head column="blocked" order={order} className="lw-number lw-wide" />
+          <Head column="challenged" order={order} className="lw-number lw-wide" />
+          <Head column="logged" order={order} className="lw-number lw-wide" />
+          <Head column="total" order={order} className="lw-number" word="usual → now" />
+          <Head column="change" order={order} className="lw-number" />
+          <th>trend</th>
         </tr>
       </thead>
       <tbody>
@@ -94,6 +149,34 @@ function RuleTable({ rules, hasZone }: { readonly rules: readonly Rule[]; readon
   );
 }
 
+interface HeadProps {
+  readonly column: RuleColumn;
+  readonly order: RuleOrder;
+  readonly className?: string;
+  readonly word?: string;
+}
+
+/** A heading that sorts. */
+function Head({ column, order, className, word = column }: HeadProps) {
+  const { change } = useUrlState();
+  const isSorted = order.column === column;
+  return (
+    <th
+      className={className}
+      aria-sort={isSorted ? (order.isDescending ? "descending" : "ascending") : undefined}
+    >
+      <button
+        type="button"
+        className={classes["sort"]}
+        onClick={() => change({ sort: nextOrder(order, column) }, { replace: true })}
+      >
+        {word}
+        <span aria-hidden="true">{isSorted ? (order.isDescending ? " ▼" : " ▲") : ""}</span>
+      </button>
+    </th>
+  );
+}
+
 interface RowProps {
   readonly rule: Rule;
   readonly hasZone: boolean;
@@ -102,10 +185,10 @@ interface RowProps {
 }
 
 function RuleRow({ rule, hasZone, index, isChosen }: RowProps) {
-  const { zoneId, ruleId, title, total, baseline, openSpikeId } = rule;
+  const { zoneId, ruleId, title, total, baseline, openSpikeId, sparkline } = rule;
   const link = useRuleLink();
   const zoneName = useZoneTitle();
-  const times = baseline === null || baseline === 0 ? null : total / baseline;
+  const times = changeOf(rule);
   return (
     <tr className={classes["row"]} data-row={index} data-chosen={isChosen || undefined}>
       <td>
@@ -123,7 +206,12 @@ function RuleRow({ rule, hasZone, index, isChosen }: RowProps) {
         <span className="lw-dim">{baseline === null ? "unknown" : formatNumber(baseline)} →</span>{" "}
         <b>{formatCount(total)}</b>
       </td>
-      <td className="lw-number">{times === null ? "" : `${formatNumber(times)}x`}</td>
+      <td className="lw-number">
+        {times === null ? (baseline === 0 ? "new" : "") : `${formatNumber(times)}x`}
+      </td>
+      <td>
+        <Sparkline values={sparkline ?? []} width={72} label={`Events of rule ${ruleId} over the span`} />
+      </td>
     </tr>
   );
 }

@@ -1,4 +1,5 @@
 import { ActionIcon, Menu, useComputedColorScheme, useMantineColorScheme } from "@mantine/core";
+import { useColorScheme } from "@mantine/hooks";
 import { Link } from "wouter";
 import { useSession, useSignOut } from "../api/session.ts";
 import { useStatus } from "../api/status.ts";
@@ -60,10 +61,15 @@ function Firing() {
   const { data } = useStatus();
   const link = usePageLink();
   if (data === undefined) return null;
-  const { alertsFiring: count } = data;
+  const { alertsFiring: count, zones } = data;
+  const copying = zones.flatMap(({ copying }) => copying ?? []);
   return (
     <Link href={link("/alerts", { state: null })} className={classes["firing"] ?? ""} data-firing={count > 0}>
-      {count === 0 ? (
+      {count === 0 && zones.length === 0 ? (
+        "nothing read yet"
+      ) : count === 0 && copying.length > 0 ? (
+        `copying ${describeCopied(copying)}`
+      ) : count === 0 ? (
         <>
           <Icon name="check" size={14} /> <span className={classes["quiet"]}>quiet</span>
         </>
@@ -76,19 +82,31 @@ function Firing() {
   );
 }
 
-function ThemeSwitch() {
+/** The share of the history that is copied, of all zones that still copy. */
+function describeCopied(copying: readonly { readonly hours: number; readonly done: number }[]): string {
+  const sum = (name: "hours" | "done") => copying.reduce((total, one) => total + one[name], 0);
+  return `${Math.floor((sum("done") / sum("hours")) * 100)} %`;
+}
+
+/** The other theme, and the function that chooses it. Whoever chooses the theme of the system follows the system again. */
+function useOtherTheme() {
   const { setColorScheme } = useMantineColorScheme();
-  const scheme = useComputedColorScheme("dark");
-  const other = scheme === "dark" ? "light" : "dark";
+  const system = useColorScheme("dark", { getInitialValueInEffect: false });
+  const other = useComputedColorScheme("dark") === "dark" ? "light" : "dark";
+  return { other, choose: () => setColorScheme(other === system ? "auto" : other) } as const;
+}
+
+function ThemeSwitch() {
+  const { other, choose } = useOtherTheme();
   return (
     <ActionIcon
       variant="subtle"
       color="gray"
       className={classes["theme"]}
       aria-label={`Use the ${other} theme`}
-      onClick={() => setColorScheme(other)}
+      onClick={choose}
     >
-      <Icon name={scheme === "dark" ? "sun" : "moon"} />
+      <Icon name={other === "light" ? "sun" : "moon"} />
     </ActionIcon>
   );
 }
@@ -96,8 +114,7 @@ function ThemeSwitch() {
 function WhoMenu() {
   const { keyName, roles, zones, maskedAddresses, sessionId } = useSession();
   const signOut = useSignOut();
-  const { setColorScheme } = useMantineColorScheme();
-  const scheme = useComputedColorScheme("dark");
+  const { other, choose } = useOtherTheme();
   const notices = useDesktopNotices();
   return (
     <Menu position="bottom-end" width={260}>
@@ -113,9 +130,7 @@ function WhoMenu() {
           {maskedAddresses ? " · addresses masked" : ""}
         </Menu.Label>
         <Menu.Divider />
-        <Menu.Item onClick={() => setColorScheme(scheme === "dark" ? "light" : "dark")}>
-          {scheme === "dark" ? "Light" : "Dark"} theme
-        </Menu.Item>
+        <Menu.Item onClick={choose}>{other === "light" ? "Light" : "Dark"} theme</Menu.Item>
         {notices.canAsk ? (
           <Menu.Item onClick={() => void notices.toggle()}>
             {notices.isOn ? "No desktop notification of new alerts" : "Desktop notification of new alerts"}

@@ -2,6 +2,7 @@ import { Button, Paper, PasswordInput } from "@mantine/core";
 import { type SubmitEvent, useEffect, useRef, useState } from "react";
 import { toProblem } from "../api/problem.ts";
 import { useSignIn } from "../api/session.ts";
+import { CopyButton } from "../components/copy-button.tsx";
 import { Logo } from "./logo.tsx";
 import classes from "./sign-in.module.css";
 
@@ -55,12 +56,25 @@ export function SignIn() {
         <Button type="submit" size="sm" loading={isPending} disabled={key.trim() === ""}>
           Sign in
         </Button>
-        <p className={classes["hint"]}>
-          A link that signs in once: <code>npm run -s longwatch -- sign-in</code>
-          <br />A new key: <code>npm run -s longwatch -- keys create --name me --role operator</code>
-        </p>
+        <div className={classes["hint"]}>
+          A link that signs in once:
+          <Command text="npm run -s longwatch -- sign-in" />A new key:
+          <Command text="npm run -s longwatch -- keys create --name me --role operator" />
+        </div>
       </Paper>
     </main>
+  );
+}
+
+/** A command in one line, so that it can be read and copied as it has to be typed. */
+function Command({ text }: { readonly text: string }) {
+  return (
+    <div className={classes["command"]}>
+      <pre tabIndex={0} aria-label="Command">
+        {text}
+      </pre>
+      <CopyButton text={() => text}>Copy</CopyButton>
+    </div>
   );
 }
 

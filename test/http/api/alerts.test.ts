@@ -1,6 +1,8 @@
+import { eq } from "drizzle-orm";
 import { beforeEach, expect, test } from "vitest";
 import { readFeed } from "../../../db/alerting/feed-transitions.ts";
 import { auditEntries } from "../../../db/schema/audit-entries.ts";
+import { spikes } from "../../../db/schema/spikes.ts";
 import { toFeedEvent } from "../../../src/http/feed/to-feed-event.ts";
 import { call } from "../start-archive.ts";
 import { ask, askAll, openApiWorld } from "./api-world.ts";
@@ -51,6 +53,28 @@ test("an alert is listed and shown with the message that the channels got", asyn
       { channel: "pager", state: "pending" },
     ],
   });
+});
+
+test("an alert is quiet while its spike's count is below the threshold, and its evidence begins with its window", async () => {
+  const alerts = world.alerts();
+  const spike = await alerts.openSpike(0);
+  await alerts.runAt(0);
+  const { url } = await world.start();
+  const key = await world.key("reader");
+  const list = () => ask<{ items: (Item & { firedAt: string })[] }>(url, "/api/v1/alerts", key);
+  expect((await list()).items).toMatchObject([{ quietSince: null }]);
+
+  const lastActiveAt = new Date("2026-11-20T15:31:00Z");
+  const store = (values: Partial<typeof spikes.$inferInsert>) =>
+    world.database().db.update(spikes).set(values).where(eq(spikes.id, spike));
+  await store({ windowCount: 3, lastActiveAt, judgedThrough: lastActiveAt });
+  expect((await list()).items).toMatchObject([{ quietSince: null }]);
+  await store({ judgedThrough: new Date(lastActiveAt.getTime() + 60_000) });
+  const [quiet] = (await list()).items;
+  expect(quiet).toMatchObject({ state: "firing", quietSince: "2026-11-20T15:31:00.000Z" });
+  expect(await ask(url, `/api/v1/alerts/${quiet?.id}`, key)).toMatchObject(quiet ?? {});
+  const { during } = await ask<{ during: { from: string } }>(url, `/api/v1/alerts/${quiet?.id}/context`, key);
+  expect(during.from).toBe(new Date(Date.parse(quiet?.firedAt ?? "") - 3 * 60_000).toISOString());
 });
 
 test("paging neither doubles nor loses an alert while others fire", async () => {

@@ -182,7 +182,9 @@ test("the replay tells how many alerts other settings would have raised, and the
     );
   const insensitive = await get("&z=10&floor=5000&days=8");
   expect([insensitive.before.alerts.length, insensitive.after.alerts.length]).toEqual([1, 0]);
-  expect(insensitive.before.alerts[0]).toMatchObject({ isOpen: true, severity: "critical" });
+  // The detector opens a spike, and fires its alert, at the end of the first minute that reaches the threshold.
+  const from = new Date(BEGIN + MINUTE).toISOString();
+  expect(insensitive.before.alerts[0]).toMatchObject({ from, isOpen: true, severity: "critical" });
   expect(insensitive.yaml).toBe(
     'detection:\n  overrides:\n    - zone: [101]\n      rule: ["942100"]\n      z: 10 # score of a spike\n      floor: 5000 # fewest events of a spike\n',
   );
@@ -212,7 +214,7 @@ test("an alert's context has what rose with it, earlier episodes and matching si
     readonly risen: { ruleId: string }[];
     readonly episodes: { alertId: number }[];
     readonly silences: { reason: string; state: string }[];
-    readonly during: { total: number };
+    readonly during: { total: number; from: string; to: string };
     readonly before: { total: number };
   }
   const get = async (id: number, zoneIds?: number[], status = 200) =>
@@ -225,6 +227,14 @@ test("an alert's context has what rose with it, earlier episodes and matching si
   expect(all.silences).toMatchObject([{ reason: "over", state: "expired" }]);
   expect([all.during.total, all.before.total]).toEqual([1_000, 5]);
   const own = await get(ids.alert, [ZONE]);
+  // The counts by minute of the same span add up to the same total.
+  const { from, to } = all.during;
+  const series = await ask<{ points: { count: number }[] }>(
+    url,
+    `/api/v1/rules/series?zone=${ZONE}&rule=${RULE}&width=minute&from=${from}&to=${to}`,
+    await world.key("reader"),
+  );
+  expect(series.points.reduce((sum, { count }) => sum + count, 0)).toBe(all.during.total);
   expect(own.risen.map(({ ruleId }) => ruleId)).toEqual(["930100"]);
   await get(ids.foreign, [ZONE], 404);
 });

@@ -1,5 +1,5 @@
-import { gte } from "drizzle-orm";
-import { beforeAll, expect, test } from "vitest";
+import { eq, gte } from "drizzle-orm";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { deleteExpired } from "../../../db/privacy/retention.ts";
 import { coverageWindows } from "../../../db/schema/coverage-windows.ts";
 import { ruleBuckets } from "../../../db/schema/rule-buckets.ts";
@@ -193,8 +193,31 @@ test("a rule says what it is about, when it was last seen and what is usual", as
       // Five events in the one watched hour before, over four and a half hours.
       baseline: 22.5,
       openSpikeId: null,
+      sparkline: null,
     },
   ]);
+});
+
+test("the parts of a rule's trend have equally many buckets, and the last has the rest", async () => {
+  const { url } = await start();
+  const key = await world.key("reader");
+  await count(
+    101,
+    "941900",
+    Array.from({ length: 7 }, (_, hour) => [hour * 60, 60] as const),
+  );
+  onTestFinished(async () => {
+    await world.database().db.delete(ruleBuckets).where(eq(ruleBuckets.ruleId, "941900"));
+  });
+  // Seven buckets of an hour.
+  const path = `/api/v1/rules?zone=101&from=${START}&to=${START + 7 * HOUR_MS}`;
+  const { items } = await ask<{ items: (Rule & { sparkline: number[] })[] }>(url, `${path}&points=3`, key);
+  expect(items.find(({ ruleId }) => ruleId === "941900")?.sparkline).toEqual([180, 180, 60]);
+  for (const { total, sparkline } of items)
+    expect(sparkline.reduce((sum, part) => sum + part, 0)).toBe(total);
+
+  const { mistakes } = await ask<{ mistakes: object[] }>(url, `${path}&points=101`, key, { status: 400 });
+  expect(mistakes).toMatchObject([{ field: "points", rule: "must be a whole number from 1 to 100" }]);
 });
 
 test("coverage pages through every hour of every zone, and gaps name their reasons", async () => {
@@ -237,8 +260,9 @@ test("zones and status say what goes on, to a key of one zone of that zone", asy
     { id: 101, firstHour: "2026-11-20T10:00:00.000Z", newestEventAt: null, spikesOpen: 0 },
     { id: 102 },
   ]);
+  // Of the hours that the platform still shows, the first three of the record were read.
   expect(await ask(url, "/api/v1/status", all)).toMatchObject({
-    zones: [{ id: 101 }, { id: 102 }],
+    zones: [{ id: 101, copying: { hours: 71, done: 3 } }, { id: 102 }],
     channels: [],
   });
   expect(await ask(url, "/api/v1/status", own)).toMatchObject({ zones: [{ id: 102 }], channels: null });

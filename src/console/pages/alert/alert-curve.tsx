@@ -1,5 +1,5 @@
 import { HOUR_MS, MINUTE_MS } from "../../../lib/units.ts";
-import type { AlertDetail } from "../../api/alert.ts";
+import type { AlertContext, AlertDetail } from "../../api/alert.ts";
 import { useRuleSeries } from "../../api/rule.ts";
 import { toDetectorChart } from "../../components/detector-lines.ts";
 import { TimeSeries } from "../../components/lazy-time-series.tsx";
@@ -10,8 +10,12 @@ import { useNow } from "../../state/now.tsx";
 const BEFORE_MS = HOUR_MS;
 const LONGEST_MS = 12 * HOUR_MS;
 
+interface Props extends Pick<AlertContext, "during"> {
+  readonly alert: AlertDetail;
+}
+
 /** The counts of the alert's rule around the alert, with what the detector expected. */
-export function AlertCurve({ alert }: { readonly alert: AlertDetail }) {
+export function AlertCurve({ alert, during }: Props) {
   const { zoneId, ruleId, firedAt, resolvedAt, id } = alert;
   const nowMs = useNow();
   const firedMs = Date.parse(firedAt);
@@ -25,7 +29,7 @@ export function AlertCurve({ alert }: { readonly alert: AlertDetail }) {
       <QueryView query={series} rows={5} asking="the counts of the rule">
         {({ points }) => (
           <TimeSeries
-            {...toDetectorChart(points)}
+            {...toDetectorChart(points, during)}
             widthMs={MINUTE_MS}
             markers={[
               { atMs: firedMs, kind: "opened", label: `alert ${id}` },

@@ -5,6 +5,7 @@ import { formatDuration, formatNumber } from "../../../lib/format.ts";
 import { MINUTE_MS } from "../../../lib/units.ts";
 import { type AlertContext, type AlertDetail, useAlertAct } from "../../api/alert.ts";
 import { useMay } from "../../api/session.ts";
+import { ActionWord } from "../../components/action-word.tsx";
 import { Ago, Moment } from "../../components/ago.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { PopoverForm } from "../../components/popover-form.tsx";
@@ -20,12 +21,16 @@ import { toEventFilter } from "./event-filter.ts";
 import { Mark } from "./mark.tsx";
 import { SilenceDialog } from "./silence-dialog.tsx";
 
-interface Props extends Pick<AlertContext, "silences"> {
+interface Props {
   readonly alert: AlertDetail;
+  /** Not there until it was read. */
+  readonly context: Pick<AlertContext, "silences" | "during"> | undefined;
 }
 
+type Evidence = NonNullable<AlertContext["during"]>;
+
 /** The headline, the state with its time, the silence in force, and the buttons. */
-export function Headline({ alert, silences }: Props) {
+export function Headline({ alert, context }: Props) {
   const {
     id,
     state,
@@ -36,6 +41,7 @@ export function Headline({ alert, silences }: Props) {
     ruleTitle,
     firedAt,
     resolvedAt,
+    quietSince,
     acknowledgedBy,
     facts,
   } = alert;
@@ -54,7 +60,7 @@ export function Headline({ alert, silences }: Props) {
     ...(filter === null ? {} : { is: `${filter.field}:${filter.value}` }),
   };
   const isSources = alert.kind === "sources";
-  const lastSilence = silences
+  const lastSilence = (context?.silences ?? [])
     .filter((silence) => silence.state === "active")
     .sort((one, other) => Date.parse(other.expiresAt) - Date.parse(one.expiresAt))[0];
   useKeys(mayAct, () => setSilencing(true));
@@ -84,6 +90,11 @@ export function Headline({ alert, silences }: Props) {
             resolved after <b>{formatDuration(Date.parse(resolvedAt) - Date.parse(firedAt))}</b>
           </span>
         )}
+        {quietSince === null ? null : (
+          <span>
+            <b>quiet now</b>, last active <Ago at={quietSince} />
+          </span>
+        )}
         {acknowledgedBy === null ? null : (
           <span>
             taken by{" "}
@@ -102,22 +113,18 @@ export function Headline({ alert, silences }: Props) {
         )}
         {facts === null ? null : (
           <>
-            <span>
-              <b>{formatCount(facts.count)}</b> {isSources ? "" : "events "}in {facts.windowMinutes} min
-            </span>
+            {isSources ? null : (
+              <span>
+                <b>{formatCount(facts.count)}</b> events in {facts.windowMinutes} min
+              </span>
+            )}
             <span>
               usual in {facts.windowMinutes} min <b>{formatNumber(facts.usual)}</b>, threshold{" "}
               <b>{formatNumber(facts.threshold)}</b>, peak <b>{formatCount(facts.peak)}</b>
             </span>
-            {isSources ? null : (
-              <span>
-                blocked <b>{formatCount(facts.actions.blocked)}</b> · challenged{" "}
-                <b>{formatCount(facts.actions.challenged)}</b> · logged{" "}
-                <b>{formatCount(facts.actions.logged)}</b> events
-              </span>
-            )}
           </>
         )}
+        {context?.during == null || isSources ? null : <Counted during={context.during} />}
       </div>
       <div className={classes["buttons"]}>
         {mayAct && state === "firing" ? <Act id={id} act="ack" word="Acknowledge" letter="a" /> : null}
@@ -146,6 +153,22 @@ export function Headline({ alert, silences }: Props) {
       </div>
       {isSilencing ? <SilenceDialog alert={alert} onClose={() => setSilencing(false)} /> : null}
     </section>
+  );
+}
+
+/** All events of the alert, by action. The lists below and the curve count the same ones. */
+function Counted({ during: { from, to, total, sampled, top } }: { readonly during: Evidence }) {
+  return (
+    <span>
+      <b>{formatCount(total)}</b> events from <Moment at={from} /> to <Moment at={to} />
+      {top.actions.map(({ value, count }) => (
+        <span key={value}>
+          {" "}
+          · <ActionWord action={value} /> <b>{formatCount(count)}</b>
+        </span>
+      ))}
+      {sampled < total ? ` of the newest ${formatCount(sampled)}` : ""}
+    </span>
   );
 }
 

@@ -1,4 +1,5 @@
 import { Button } from "@mantine/core";
+import { useEffect, useRef } from "react";
 import { Link } from "wouter";
 import { many } from "../../../lib/format.ts";
 import { DAY_MS, HOUR_MS } from "../../../lib/units.ts";
@@ -36,35 +37,43 @@ export function HourPanel({ zoneId, hourMs }: Props) {
   const rules = useCoverageRules(zoneId, hourMs);
   const zoneName = useZoneTitle();
   const { change } = useUrlState();
+  const place = useRef<HTMLDivElement>(null);
+  const isThere = hour.data !== undefined;
+  // On a phone the strips fill the screen, and the evidence would be below its end.
+  useEffect(() => {
+    if (isThere) place.current?.scrollIntoView({ block: "nearest" });
+  }, [isThere]);
   return (
-    <Panel
-      title={`${zoneName(zoneId)}, ${formatMoment(hourMs)}`}
-      about={`one hour from ${formatUtc(hourMs)}`}
-      actions={
-        <Button
-          variant="subtle"
-          color="gray"
-          leftSection={<Icon name="close" size={12} />}
-          onClick={() => change({ hour: null })}
-        >
-          Close
-        </Button>
-      }
-      flush
-    >
-      <QueryView query={hour} rows={4} asking="the evidence of the hour">
-        {(found) =>
-          found === null ? (
-            <Empty>Longwatch knows nothing of this hour.</Empty>
-          ) : (
-            <Evidence hour={found} zoneId={zoneId} hourMs={hourMs} />
-          )
+    <div ref={place}>
+      <Panel
+        title={`${zoneName(zoneId)}, ${formatMoment(hourMs)}`}
+        about={`one hour from ${formatUtc(hourMs)}`}
+        actions={
+          <Button
+            variant="subtle"
+            color="gray"
+            leftSection={<Icon name="close" size={12} />}
+            onClick={() => change({ hour: null })}
+          >
+            Close
+          </Button>
         }
-      </QueryView>
-      <QueryView query={rules} rows={4} asking="the counts by rule">
-        {(found) => <RuleCounts found={found} zoneId={zoneId} />}
-      </QueryView>
-    </Panel>
+        flush
+      >
+        <QueryView query={hour} rows={4} asking="the evidence of the hour">
+          {(found) =>
+            found === null ? (
+              <Empty>Longwatch knows nothing of this hour.</Empty>
+            ) : (
+              <Evidence hour={found} zoneId={zoneId} hourMs={hourMs} />
+            )
+          }
+        </QueryView>
+        <QueryView query={rules} rows={4} asking="the counts by rule">
+          {(found) => <RuleCounts found={found} zoneId={zoneId} />}
+        </QueryView>
+      </Panel>
+    </div>
   );
 }
 

@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { DAY_MS, HOUR_MS } from "../../../lib/units.ts";
 import { useCoverageDays, useCoverageHours } from "../../api/coverage.ts";
-import { CoverageStrip, countStates, STATE_WORDS } from "../../components/coverage-strip.tsx";
+import { CoverageStrip, countStates, STATE_WORDS, StripAxis } from "../../components/coverage-strip.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Empty, Partial, QueryView } from "../../components/states.tsx";
 import { Icon } from "../../look/icons.tsx";
@@ -47,6 +47,7 @@ export function ZoomStrip({ picked }: Props) {
         <CoverageStrip
           cells={cells}
           label={`${zoneTitle(zone)}, by ${unit}`}
+          unit={unit}
           height={28}
           picked={picked?.zoneId === zone.id ? picked.hourMs : null}
           onPick={(cell) => {
@@ -54,6 +55,7 @@ export function ZoomStrip({ picked }: Props) {
             if (found !== undefined) open(zone.id, found);
           }}
         />
+        <StripAxis starts={cells.map(({ startsAtMs }) => startsAtMs)} unit={unit} />
         <div className="lw-note">
           {countStates(cells)} {cells.length === 1 ? unit : `${unit}s`}
         </div>
@@ -106,7 +108,9 @@ export function ZoomStrip({ picked }: Props) {
               {answers.every(({ answer }) => answer.items.length === 0) ? (
                 <Empty>Nothing was watched in this span. Zoom out, or choose Everything.</Empty>
               ) : (
-                answers.map(({ zone, answer }) => row(zone, toHourCells(answer.items)))
+                answers.map(({ zone, answer }) =>
+                  row(zone, toHourCells(answer.items, { fromMs: from, toMs: to })),
+                )
               )}
             </>
           )}

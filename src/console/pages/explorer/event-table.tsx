@@ -30,7 +30,7 @@ interface Props {
 export function EventTable(props: Props) {
   const { scope } = props;
   const query = useEventRows(scope);
-  const { data, hasNextPage } = query;
+  const { data } = query;
   const rows = useMemo(() => data?.pages.flatMap((page) => page.rows) ?? [], [data]);
   const failed = data?.pages.flatMap((page) => page.failed) ?? [];
   return (
@@ -39,7 +39,7 @@ export function EventTable(props: Props) {
       about={
         data === undefined
           ? "newest first"
-          : `newest first · ${formatCount(rows.length)} read${hasNextPage ? ", scroll for older ones" : ", all"}`
+          : `newest first · ${formatCount(rows.length)} read${isAll(query) ? ", all" : ", scroll for older ones"}`
       }
       flush
     >
@@ -54,6 +54,11 @@ export function EventTable(props: Props) {
       </QueryView>
     </Panel>
   );
+}
+
+/** Whether the last page is shown. While another query is read, the rows are those of the previous one. */
+function isAll({ hasNextPage, isPlaceholderData }: ReturnType<typeof useEventRows>): boolean {
+  return !hasNextPage && !isPlaceholderData;
 }
 
 interface ListProps extends Props {
@@ -124,7 +129,7 @@ function EventList({ scope, newer, onNewer, opened, onOpen, rows, query }: ListP
       </div>
       {isFetchingNextPage ? <div className={classes["end"]}>Reading older events ...</div> : null}
       {isFetchNextPageError ? <ProblemBox thrown={error} onRetry={() => void fetchNextPage()} /> : null}
-      {!hasNextPage && rows.length > 0 ? (
+      {isAll(query) && rows.length > 0 ? (
         <div className={classes["end"]}>These are all events of the span.</div>
       ) : null}
     </div>

@@ -1,5 +1,7 @@
 import { Button } from "@mantine/core";
 import { Link } from "wouter";
+import { formatDuration } from "../../../lib/format.ts";
+import { HOUR_MS } from "../../../lib/units.ts";
 import { type Alert, useAlerts } from "../../api/alerts.ts";
 import { type Overview, useOverview } from "../../api/overview.ts";
 import { Ago } from "../../components/ago.tsx";
@@ -8,8 +10,9 @@ import { Payload } from "../../components/payload.tsx";
 import { Severity } from "../../components/severity.tsx";
 import { QueryView } from "../../components/states.tsx";
 import { Icon } from "../../look/icons.tsx";
+import { formatCount } from "../../look/words.ts";
 import { type Params, usePageLink } from "../../state/url-state.ts";
-import { useZones, useZoneTitle } from "../../state/zones.ts";
+import { useZones, useZoneTitle, zoneTitle } from "../../state/zones.ts";
 import classes from "./overview.module.css";
 
 const SHOWN = 6;
@@ -28,14 +31,23 @@ export function Attention() {
         {({ items, next }) => {
           const open = items.filter(isShown);
           const firing = open.filter(({ state }) => state === "firing").sort(byUrgency);
-          const concerns = overview.data?.attention ?? [];
+          const copying = (overview.data?.zones ?? []).filter((zone) => zone.copying !== null);
+          // The oldest hours are near their end until the copy reaches them, which its progress says.
+          const concerns = (overview.data?.attention ?? []).filter(
+            ({ kind, zoneId }) => kind !== "near-loss" || !copying.some(({ id }) => id === zoneId),
+          );
           const taken = open.length - firing.length;
           return (
             <>
-              {firing.length + concerns.length === 0 ? <Quiet taken={taken} /> : null}
+              {firing.length + concerns.length + copying.length === 0 ? (
+                <Quiet taken={taken} isRead={overview.data?.zones.length !== 0} />
+              ) : null}
               <ul className={classes["items"]}>
                 {firing.slice(0, SHOWN).map((alert) => (
                   <AlertRow key={alert.id} alert={alert} />
+                ))}
+                {copying.map((zone) => (
+                  <CopyRow key={zone.id} zone={zone} />
                 ))}
                 {concerns.map((concern) => (
                   <ConcernRow key={concern.text} {...concern} />
@@ -54,7 +66,8 @@ function byUrgency(one: Alert, other: Alert): number {
   return RANK.indexOf(one.severity) - RANK.indexOf(other.severity) || other.id - one.id;
 }
 
-function Quiet({ taken }: { readonly taken: number }) {
+function Quiet({ taken, isRead }: { readonly taken: number; readonly isRead: boolean }) {
+  if (!isRead) return <div className={classes["quiet"]}>No zone has been read yet.</div>;
   return (
     <div className={classes["quiet"]}>
       <Icon name="check" />
@@ -64,7 +77,7 @@ function Quiet({ taken }: { readonly taken: number }) {
 }
 
 function AlertRow({ alert }: { readonly alert: Alert }) {
-  const { id, severity, kind, zoneId, ruleId, ruleTitle, headline, firedAt } = alert;
+  const { id, severity, kind, zoneId, ruleId, ruleTitle, headline, firedAt, quietSince } = alert;
   const link = usePageLink();
   const title = useZoneTitle();
   const rule = ruleId === null || kind === "sources" ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`;
@@ -76,6 +89,12 @@ function AlertRow({ alert }: { readonly alert: Alert }) {
         <span className="lw-note lw-block">
           {title(zoneId)}
           {rule} {ruleTitle ?? ""}
+          {quietSince === null ? null : (
+            <>
+              {" "}
+              · quiet now, last active <Ago at={quietSince} />
+            </>
+          )}
         </span>
       </div>
       <Ago at={firedAt} />
@@ -88,6 +107,30 @@ function AlertRow({ alert }: { readonly alert: Alert }) {
         >
           Open
         </Button>
+      </div>
+    </li>
+  );
+}
+
+/** How far the copy of a zone's history has come. */
+function CopyRow({ zone }: { readonly zone: Overview["zones"][number] }) {
+  const { copying, hoursToLoss, recentEvents } = zone;
+  const title = zoneTitle(zone);
+  if (copying === null) return null;
+  const { hours, done } = copying;
+  return (
+    <li className={classes["item"]}>
+      <span className="lw-dim">copying</span>
+      <div className={classes["what"]}>
+        {title}: {done} of {hours} hours of the platform's history are copied, {formatCount(recentEvents)}{" "}
+        events.
+        <progress className={classes["copied"]} max={hours} value={done} aria-label={`History of ${title}`} />
+        {hoursToLoss === null ? null : (
+          <span className="lw-note lw-block">
+            The platform deletes the oldest hour that is not sealed in {formatDuration(hoursToLoss * HOUR_MS)}
+            .
+          </span>
+        )}
       </div>
     </li>
   );

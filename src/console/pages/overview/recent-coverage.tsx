@@ -2,7 +2,7 @@ import { Link } from "wouter";
 import { type CoverageDay, useCoverageDays } from "../../api/coverage.ts";
 import { type Overview, useOverview } from "../../api/overview.ts";
 import { Moment } from "../../components/ago.tsx";
-import { CoverageStrip, countStates } from "../../components/coverage-strip.tsx";
+import { CoverageStrip, countStates, StripAxis } from "../../components/coverage-strip.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { QueryView } from "../../components/states.tsx";
 import { formatCount } from "../../look/words.ts";
@@ -57,7 +57,10 @@ function ZoneStrip({ zone, days }: ZoneProps) {
       >
         {name}
       </Link>
-      <CoverageStrip cells={cells} label={name} />
+      <div>
+        <CoverageStrip cells={cells} label={name} />
+        <StripAxis starts={cells.map(({ startsAtMs }) => startsAtMs)} unit="hour" isShort />
+      </div>
       <div className={classes["zoneNote"]}>
         <CoverageStrip cells={days.map(toDayCell)} label={`${name}, by day`} height={8} />
         {countStates(cells)}. {formatCount(days.reduce((sum, { stored }) => sum + stored, 0))} events kept

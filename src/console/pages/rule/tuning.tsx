@@ -1,6 +1,7 @@
 import { Slider, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { formatDuration, formatNumber } from "../../../lib/format.ts";
+import { MINUTE_MS } from "../../../lib/units.ts";
 import { type RuleKey, type RuleReplay, useRuleReplay } from "../../api/rule.ts";
 import { Moment } from "../../components/ago.tsx";
 import { CopyButton } from "../../components/copy-button.tsx";
@@ -204,8 +205,9 @@ function Outcome({ before, after, isChanged }: OutcomeProps) {
         {rows.slice(0, SHOWN).map(({ alert, fate }) => (
           <li key={`${alert.from} ${fate}`} className={classes["replayed"]} data-fate={fate}>
             <span>
-              <Moment at={alert.from} /> · {formatDuration(Date.parse(alert.to) - Date.parse(alert.from))},
-              peak {formatCount(alert.peak)}
+              <Moment at={alert.from} /> · active for{" "}
+              {formatDuration(Date.parse(alert.to) - Date.parse(alert.from) + MINUTE_MS)}, peak{" "}
+              {formatCount(alert.peak)}
             </span>
             <span>
               <Severity severity={alert.severity} />{" "}
@@ -220,7 +222,7 @@ function Outcome({ before, after, isChanged }: OutcomeProps) {
 }
 
 function isSameTime(one: Replayed, other: Replayed): boolean {
-  return one.from < other.to && other.from < one.to;
+  return one.from <= other.to && other.from <= one.to;
 }
 
 function times(count: number): string {

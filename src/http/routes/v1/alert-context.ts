@@ -50,7 +50,7 @@ const Evidence = z.object({
 export const AlertContext = z
   .object({
     during: Evidence.nullable().describe(
-      "Null if the alert is about no single rule, or its events are no longer kept.",
+      "The whole minutes from the beginning of the window that fired to the end of the alert, at most six hours. Null if the alert is about no single rule, or its events are no longer kept.",
     ),
     before: Evidence.nullable().describe("The hour before the alert."),
     risen: z
@@ -104,9 +104,11 @@ export function addAlertContext(app: FastifyInstance, { archive, clock }: ApiDep
       const { zoneId, ruleId } = row;
       const message = parseDetails(row.details).message;
       const start = message?.startedAt ?? row.firedAt.getTime();
-      const fromMs = start - (start % MINUTE_MS);
+      // The alert fired when its window ended.
+      const fromMs = start - (start % MINUTE_MS) - (message?.windowMinutes ?? 0) * MINUTE_MS;
       const ended = Math.min(row.resolvedAt?.getTime() ?? nowMs, fromMs + MAX_DURING_MS);
-      const toMs = Math.max(Math.ceil(ended / MINUTE_MS) * MINUTE_MS, fromMs + MINUTE_MS);
+      // Whole minutes: the counts by minute add up to the same total.
+      const toMs = Math.max(ended - (ended % MINUTE_MS), fromMs + MINUTE_MS);
       const series = zoneId === null || ruleId === null ? null : { zoneId, ruleId };
       const read = async (from: number, to: number) => {
         if (series === null) return null;

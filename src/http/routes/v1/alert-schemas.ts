@@ -28,6 +28,9 @@ export const AlertItem = z
     acknowledgedAt: IsoTime.nullable(),
     acknowledgedBy: z.string().nullable(),
     resolvedAt: IsoTime.nullable(),
+    quietSince: IsoTime.nullable().describe(
+      "Set while an open alert's count is an everyday one again: the end of the last minute that was not quiet.",
+    ),
     fingerprint: z.string(),
     transition: z
       .number()

@@ -1,8 +1,12 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { listAlerts, readAlert, readAlertDeliveries } from "../../../../db/alerting/alert-reports.ts";
-import type { AlertRow } from "../../../../db/alerting/alerts.ts";
+import {
+  listAlerts,
+  type ReportedAlert,
+  readAlert,
+  readAlertDeliveries,
+} from "../../../../db/alerting/alert-reports.ts";
 import { severities } from "../../../model/alert-message.ts";
 import { ALERT_KINDS, ALERT_STATES, AlertDetail, AlertItem } from "./alert-schemas.ts";
 import type { ApiDeps } from "./api-deps.ts";
@@ -65,7 +69,7 @@ export function addAlerts(app: FastifyInstance, { archive, cursors }: ApiDeps): 
         limit: limit + 1,
       });
       const { masked } = known(caller);
-      const toItem = (row: AlertRow) => toAlertItem(row, masked);
+      const toItem = (row: ReportedAlert) => toAlertItem(row, masked);
       return toPage(rows, limit, toItem, ({ id }) => cursors.sign(list, [id]));
     },
   );
@@ -93,7 +97,7 @@ export async function findAlert(
   archive: ApiDeps["archive"],
   caller: Parameters<typeof maySee>[0],
   id: number,
-): Promise<AlertRow> {
+): Promise<ReportedAlert> {
   const row = await readAlert(archive, id);
   if (row === null || !maySee(caller, row.zoneId)) throw notFound(`alert ${id}`);
   return row;

@@ -74,7 +74,11 @@ export const Overview = z
             .number()
             .nullable()
             .describe("From the 28 days before; null if those days were not watched."),
-          sparkline: z.array(z.number()).describe(`Events in ${SPARKLINE_POINTS} equal parts of the span.`),
+          sparkline: z
+            .array(z.number())
+            .describe(
+              `Events in at most ${SPARKLINE_POINTS} parts of the span. The last part may be shorter.`,
+            ),
           openSpikeId: z.number().int().nullable(),
           advice: z
             .object({ askedAt: IsoTime, text: z.string().describe("Text of the platform's AI. Escape it.") })

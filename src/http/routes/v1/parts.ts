@@ -88,13 +88,18 @@ const After = z
   .optional()
   .describe("The `next` of the previous page. All other parameters must be unchanged.");
 
+/** A whole number in a query. */
+export function wholeNumber(least: number, most: number) {
+  return digits
+    .transform(Number)
+    .refine((number) => number >= least && number <= most, `must be a whole number from ${least} to ${most}`)
+    .meta({ wire: { type: "integer", minimum: least, maximum: most } });
+}
+
 /** The members of a query that ask for one page. */
 export function pageQuery({ fallback, most }: { fallback: number; most: number }) {
-  const rule = `must be a whole number from 1 to ${most}`;
   return {
-    limit: digits
-      .transform(Number)
-      .refine((limit) => limit >= 1 && limit <= most, rule)
+    limit: wholeNumber(1, most)
       .default(fallback)
       .meta({ wire: { type: "integer", minimum: 1, maximum: most, default: fallback } })
       .describe("Maximum number of items on the page."),

@@ -8,7 +8,7 @@ import { maskNullable } from "../../../archive/mask/mask-text.ts";
 import { bucketEnd, bucketStart } from "../../../detection/bucket.ts";
 import { sensitivityOf } from "../../../detection/detection-settings.ts";
 import { minutesFrom, REPLAYED_DAYS } from "../../../detection/minutes-kept.ts";
-import { DAY_MS } from "../../../lib/units.ts";
+import { DAY_MS, MINUTE_MS } from "../../../lib/units.ts";
 import { readRuleSeries } from "../../../operations/read-rule-series.ts";
 import { replayStore } from "../../../operations/replay-store.ts";
 import type { ApiDeps } from "./api-deps.ts";
@@ -91,7 +91,9 @@ const Replayed = z.object({
   settings: Sensitivity,
   alerts: z.array(
     z.object({
-      from: IsoTime.describe("The minute that reached the threshold."),
+      from: IsoTime.describe(
+        "The time at which the alert fires, as firedAt of an alert: the end of the minute that reached the threshold.",
+      ),
       to: IsoTime.describe("The end of the last minute that was not quiet."),
       isOpen: z.boolean(),
       severity: z.string(),
@@ -217,8 +219,8 @@ export function addRuleSeries(app: FastifyInstance, { archive, clock, service }:
       );
       const show = (settings: typeof wanted, { alerts }: typeof before): z.infer<typeof Replayed> => {
         const shown = alerts.map(({ fromMinute, toMinute, isOpen, episode }) => ({
-          from: toIso(fromMinute * 60_000),
-          to: toIso(toMinute * 60_000),
+          from: toIso((fromMinute + 1) * MINUTE_MS),
+          to: toIso(toMinute * MINUTE_MS),
           isOpen,
           severity: episode.severity,
           kind: episode.kind,

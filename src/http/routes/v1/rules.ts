@@ -1,15 +1,28 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
+import { readRuleSparklines } from "../../../../db/detection/activity.ts";
 import { RULE_SORTS, type RuleRow, readRules } from "../../../../db/detection/rules.ts";
 import { ruleTitle } from "../../../alerting/message/rule-title.ts";
 import { type BucketWidth, bucketEnd, bucketStart } from "../../../detection/bucket.ts";
 import { DAY_MS, HOUR_MS } from "../../../lib/units.ts";
+import { keyOf } from "../../../model/series-key.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { IsoTime, pageOf, pageQuery, Time, toIso, toPage, visibleZones, ZoneId } from "./parts.ts";
+import {
+  IsoTime,
+  pageOf,
+  pageQuery,
+  Time,
+  toIso,
+  toPage,
+  visibleZones,
+  wholeNumber,
+  ZoneId,
+} from "./parts.ts";
 import { checkSpan } from "./span.ts";
 
 const MAX_DAYS = 400;
+const MAX_POINTS = 100;
 
 const Query = z.strictObject({
   zone: ZoneId.optional(),
@@ -20,6 +33,11 @@ const Query = z.strictObject({
     .default("total")
     .describe(
       "The rule with the highest number comes first. With rule, the order is by zone and rule id, which new events do not change.",
+    ),
+  points: wholeNumber(1, MAX_POINTS)
+    .optional()
+    .describe(
+      "Adds the trend of each rule: its events in at most so many parts of the span. The last part may be shorter.",
     ),
   ...pageQuery({ fallback: 50, most: 500 }),
 });
@@ -44,6 +62,7 @@ export const Rule = z
         "Expected number of events in a span of this length, from the 28 days before; null if those days were not watched.",
       ),
     openSpikeId: z.number().int().nullable(),
+    sparkline: z.array(z.number()).nullable().describe("Oldest part first. Null without points."),
   })
   .meta({ id: "Rule" });
 
@@ -67,7 +86,7 @@ export function addRules(app: FastifyInstance, { archive, clock, cursors }: ApiD
         response: { 200: Answer },
       },
     },
-    async ({ query: { zone, sort, limit, after, ...asked }, caller }) => {
+    async ({ query: { zone, sort, points, limit, after, ...asked }, caller }) => {
       const list = `rules:${JSON.stringify([zone, sort, asked.from, asked.to])}`;
       const position = cursors.readAfter(list, after);
       // Later pages use the time range of the first page, whatever time it is now.
@@ -88,8 +107,11 @@ export function addRules(app: FastifyInstance, { archive, clock, cursors }: ApiD
         const value = sort === "rule" ? null : row[sort];
         return cursors.sign(list, [from, to, value, row.zoneId, row.ruleId]);
       };
+      const trends =
+        points === undefined ? null : await readRuleSparklines(archive, rows, { width, ...span, points });
+      const toItem = (row: RuleRow) => toRule(row, trends?.get(keyOf(row)) ?? null);
       return {
-        ...toPage(rows, limit, toRule, sign),
+        ...toPage(rows, limit, toItem, sign),
         from: toIso(span.fromMs),
         to: toIso(span.toMs),
       };
@@ -109,6 +131,6 @@ function pickWidth(spanMs: number): BucketWidth {
   return spanMs <= 60 * DAY_MS ? 3_600 : 86_400;
 }
 
-function toRule({ usual, lastSeen, ...row }: RuleRow): z.infer<typeof Rule> {
-  return { ...row, title: ruleTitle(row.ruleId), lastSeen: toIso(lastSeen), baseline: usual };
+function toRule({ usual, lastSeen, ...row }: RuleRow, sparkline: number[] | null): z.infer<typeof Rule> {
+  return { ...row, title: ruleTitle(row.ruleId), lastSeen: toIso(lastSeen), baseline: usual, sparkline };
 }

@@ -1,8 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { listAlerts } from "../../../../db/alerting/alert-reports.ts";
-import type { AlertRow } from "../../../../db/alerting/alerts.ts";
+import { listAlerts, type ReportedAlert } from "../../../../db/alerting/alert-reports.ts";
 import { DAY_MS } from "../../../lib/units.ts";
 import { summariseAlert } from "../../../operations/summarise-alert.ts";
 import { wouldMute } from "./alert-context.ts";
@@ -49,7 +48,7 @@ export function addSilencePreview(app: FastifyInstance, { archive, clock }: ApiD
       const asking = known(caller);
       const { zoneIds, masked } = asking;
       const matchers = refuseAddresses(toMatchers(body.matchers), asking);
-      const show = (rows: readonly AlertRow[]) => {
+      const show = (rows: readonly ReportedAlert[]) => {
         const matching = rows.filter((row) => wouldMute(matchers, summariseAlert(row)));
         const items = matching.slice(0, MAX_SHOWN).map((row) => toAlertItem(row, masked));
         return { count: matching.length, items };

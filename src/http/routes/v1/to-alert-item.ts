@@ -1,6 +1,5 @@
 import type { z } from "zod";
-import type { AlertDelivery } from "../../../../db/alerting/alert-reports.ts";
-import type { AlertRow } from "../../../../db/alerting/alerts.ts";
+import type { AlertDelivery, ReportedAlert } from "../../../../db/alerting/alert-reports.ts";
 import { parseDetails } from "../../../alerting/alert-details.ts";
 import { toAlertRecord } from "../../../alerting/alert-record.ts";
 import { ruleTitle } from "../../../alerting/message/rule-title.ts";
@@ -10,7 +9,7 @@ import { maskMessage } from "../../keys/mask-message.ts";
 import type { AlertDetail, AlertItem, DeliveryOfAlert } from "./alert-schemas.ts";
 import { toIso, toIsoOrNull } from "./parts.ts";
 
-export function toAlertItem(row: AlertRow, isMasked: boolean): z.infer<typeof AlertItem> {
+export function toAlertItem(row: ReportedAlert, isMasked: boolean): z.infer<typeof AlertItem> {
   const { firedAt, acknowledgedAt, resolvedAt, traits: _traits, ...rest } = summariseAlert(row);
   const { headline, acknowledgedBy } = rest;
   return {
@@ -21,13 +20,14 @@ export function toAlertItem(row: AlertRow, isMasked: boolean): z.infer<typeof Al
     firedAt: toIso(firedAt),
     acknowledgedAt: toIsoOrNull(acknowledgedAt),
     resolvedAt: toIsoOrNull(resolvedAt),
+    quietSince: row.quietSince?.toISOString() ?? null,
     transition: row.transition,
   };
 }
 
 /** Every field of an alert; addresses are masked for callers that may not see full ones. */
 export function toAlertDetail(
-  row: AlertRow,
+  row: ReportedAlert,
   deliveries: readonly AlertDelivery[],
   isMasked: boolean,
 ): z.infer<typeof AlertDetail> {

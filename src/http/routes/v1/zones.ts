@@ -10,6 +10,7 @@ import { hoursToLoss } from "../../../coverage/hours-to-loss.ts";
 import { DAY_MS, HOUR_MS } from "../../../lib/units.ts";
 import { horizonAt, startOfHour } from "../../../model/horizon.ts";
 import type { Zones } from "../../../model/zones.ts";
+import { copyProgress } from "../../../operations/copy-progress.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, known, pageOf, pageQuery, toIso, toIsoOrNull, toPage } from "./parts.ts";
 
@@ -28,6 +29,12 @@ export const Zone = z
       .number()
       .nullable()
       .describe("Hours until the platform forgets the oldest open hour; null if no hour is open."),
+    copying: z
+      .object({ hours: z.number().int(), done: z.number().int() })
+      .nullable()
+      .describe(
+        "How many hours of the platform's history have been copied. Null if all have been, and while the platform does not answer.",
+      ),
     recentEvents: z.number().int().describe("Number of stored events of the last four days."),
     suspicions: z
       .array(z.object({ route: z.string(), since: IsoTime, reason: z.string() }))
@@ -89,11 +96,11 @@ export async function describeZones(
   { now, names }: { readonly now: number; readonly names: Zones },
 ): Promise<z.infer<typeof Zone>[]> {
   const ids = zones.map(({ zoneId }) => zoneId);
-  const [status, openWork, suspected, toLoss] = await Promise.all([
+  const [status, openWork, suspected, progress] = await Promise.all([
     readServiceStatus(archive, ids, now - RECENT_MS),
     readOpenWork(archive, ids),
     readSuspicions(archive, ids),
-    readHoursToLoss(archive, ids, now),
+    readProgress(archive, ids, now),
   ]);
   const work = new Map(openWork.map(({ zoneId, ...open }) => [zoneId, open]));
   const stored = new Map(status.zones.map((zone) => [zone.zoneId, zone]));
@@ -107,7 +114,8 @@ export async function describeZones(
       firstHour: toIso(firstHour),
       newestEventAt: toIsoOrNull(known?.newestAt ?? null),
       searchedThrough: toIsoOrNull(known?.searchedThrough ?? null),
-      hoursToLoss: toLoss.get(zoneId) ?? null,
+      hoursToLoss: progress.get(zoneId)?.hoursToLoss ?? null,
+      copying: progress.get(zoneId)?.copying ?? null,
       recentEvents: known?.events ?? 0,
       suspicions: (suspicions.get(zoneId) ?? []).map(({ route, since, reason }) => ({
         route,
@@ -121,15 +129,17 @@ export async function describeZones(
 }
 
 /** One zone after another, because one request may be about hundreds of zones and must leave connections for others. */
-async function readHoursToLoss(
+async function readProgress(
   archive: ApiDeps["archive"],
   zoneIds: readonly number[],
   now: number,
-): Promise<ReadonlyMap<number, number | null>> {
+): Promise<ReadonlyMap<number, Pick<z.infer<typeof Zone>, "hoursToLoss" | "copying">>> {
   const range = { fromMs: startOfHour(horizonAt(now)), toMs: now + HOUR_MS };
-  const found = new Map<number, number | null>();
-  for (const zoneId of zoneIds)
-    found.set(zoneId, hoursToLoss(now, await readCoveredHours(archive, zoneId, range)));
+  const found = new Map<number, Pick<z.infer<typeof Zone>, "hoursToLoss" | "copying">>();
+  for (const zoneId of zoneIds) {
+    const hours = await readCoveredHours(archive, zoneId, range);
+    found.set(zoneId, { hoursToLoss: hoursToLoss(now, hours), copying: copyProgress(now, hours) });
+  }
   return found;
 }
 

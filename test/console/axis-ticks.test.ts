@@ -1,0 +1,30 @@
+import { expect, test, vi } from "vitest";
+import { axisTicks } from "../../src/console/components/axis-ticks.ts";
+import { DAY_MS, HOUR_MS } from "../../src/lib/units.ts";
+
+const START = Date.UTC(2026, 10, 21, 21);
+
+function starts(first: number, count: number, widthMs: number): number[] {
+  return Array.from({ length: count }, (_, index) => first + index * widthMs);
+}
+
+test("an axis of hours names each midnight by its day and every sixth hour between", () => {
+  vi.stubEnv("TZ", "UTC");
+  const ticks = axisTicks(starts(START, 74, HOUR_MS), "hour");
+  vi.unstubAllEnvs();
+  expect(ticks.slice(0, 5)).toEqual([
+    { index: 3, label: "11-22", isMinor: false },
+    { index: 9, label: "06:00", isMinor: true },
+    { index: 15, label: "12:00", isMinor: true },
+    { index: 21, label: "18:00", isMinor: true },
+    { index: 27, label: "11-23", isMinor: false },
+  ]);
+});
+
+test("an axis has at most thirteen labels, of days or months, and few of them where there is little room", () => {
+  const days = axisTicks(starts(Date.UTC(2026, 7, 1), 120, DAY_MS), "day");
+  expect(days.length).toBeLessThanOrEqual(13);
+  expect(days[0]).toEqual({ index: 0, label: "08-01", isMinor: false });
+  expect(days.filter(({ isMinor }) => !isMinor).length).toBeLessThanOrEqual(4);
+  expect(axisTicks([Date.UTC(2026, 2, 1)], "month")[0]?.label).toBe("2026-03");
+});
