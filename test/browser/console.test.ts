@@ -37,7 +37,7 @@ describe.skipIf(CHROMIUM === null)(
     async function open(options: Partial<WatchedOptions> = {}): Promise<Page> {
       const one = await openWatchedPage(world.browser, {
         origin: world.origin,
-        cookies: world.cookies,
+        signedIn: world.signedIn,
         ...options,
       });
       watched.push(one);
@@ -46,11 +46,11 @@ describe.skipIf(CHROMIUM === null)(
 
     test("a sign-in link signs in once and leaves no token in the address", async () => {
       const link = await world.makeLink();
-      const page = await open({ cookies: [] });
+      const page = await open({ signedIn: null });
       await page.goto(link);
       await page.getByRole("heading", { name: "Attention" }).waitFor();
       expect(page.url()).not.toContain("#");
-      const other = await open({ cookies: [] });
+      const other = await open({ signedIn: null });
       await other.goto(link);
       await other.getByText("A link works once").waitFor();
       expect(other.url()).not.toContain("#");
@@ -65,7 +65,7 @@ describe.skipIf(CHROMIUM === null)(
         expiresInMs: null,
       };
       const { key, listed } = await issueKey(world.running.database, wanted, "test");
-      const page = await open({ cookies: [] });
+      const page = await open({ signedIn: null });
       await page.goto("/alerts?state=all");
       await page.getByLabel("API key").fill("lw_wrong");
       await page.getByRole("button", { name: "Sign in" }).click();

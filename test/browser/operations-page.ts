@@ -65,7 +65,7 @@ export function testOperationsPage(open: Open, world: () => BrowserWorld): void 
 
   test("a reader sees channels without their buttons, and neither keys, audit trail nor configuration", async () => {
     const { browser, origin, running } = world();
-    const page = await open({ cookies: await signInAs(browser, origin, running.database, "reader") });
+    const page = await open({ signedIn: await signInAs(browser, origin, running.database, "reader") });
     await page.goto("/operations?tab=keys");
     await settle(page);
     const tabs = await page.getByRole("tab").allInnerTexts();
