@@ -54,6 +54,11 @@ export function addPermissions(
     };
     if (access === undefined || request.caller?.scopes.has(access.scope) !== true)
       throw deny("scope.denied", `This key lacks the scope ${access?.scope ?? "admin"}.`);
+    if (access.withKey === true && request.session !== null)
+      throw new Refusal(403, {
+        slug: "key-needed",
+        detail: "A session alone cannot do this. Enter the key again, or send it in the header AccessKey.",
+      });
     const only = findForeignZone(request, request.caller, access);
     if (only !== null) throw deny("zone.denied", only);
   });
