@@ -17,12 +17,13 @@ import { openNotifier } from "../../delivery/channels/open-notifier.ts";
 import { findChannel } from "../../delivery/channels/registry.ts";
 import { describeCircuit } from "../../delivery/circuit.ts";
 import { describePostgresFailure } from "../../embedded/describe-postgres-failure.ts";
-import { findCluster } from "../../embedded/place-cluster.ts";
+import { findCluster, POSTGRES_FOLDERS } from "../../embedded/place-cluster.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { readDiskSpace } from "../../lib/disk-space.ts";
 import { toError, UsageError } from "../../lib/errors.ts";
 import { messageOf } from "../../lib/message-of.ts";
 import { OWN_COMMAND } from "../../lib/own-command.ts";
+import { listLoose } from "../../lib/private-folder.ts";
 import type {
   ChannelFacts,
   DiskFacts,
@@ -71,6 +72,7 @@ export async function gatherFacts(examined: Examined): Promise<DoctorFacts> {
     channels: tryChannels(config, stored.channels, nowMs),
     configFile,
     files: listFiles(examined),
+    loose: gatherLoose(config),
     service: stored.service,
   };
 }
@@ -246,6 +248,14 @@ function listFiles({ config, configFile, env }: Examined): FileFacts[] {
     const found = statSync(file, { throwIfNoEntry: false });
     return found?.isFile() === true ? [{ file: path.resolve(file), mode: found.mode & 0o777, ...rest }] : [];
   });
+}
+
+function gatherLoose({ dataDir }: Config): DoctorFacts["loose"] {
+  try {
+    return { folder: dataDir, entries: [...listLoose(dataDir, POSTGRES_FOLDERS)] };
+  } catch {
+    return null;
+  }
 }
 
 function describe(thrown: unknown): string {

@@ -1,6 +1,6 @@
 import { many } from "../../lib/format.ts";
 import type { ServiceLife } from "../service-life.ts";
-import type { ChannelFacts, DoctorFacts, FileFacts, PlatformFacts } from "./facts.ts";
+import type { ChannelFacts, DoctorFacts, FileFacts, LooseFacts, PlatformFacts } from "./facts.ts";
 import { type Finding, note, ok, problem, warning } from "./finding.ts";
 import {
   judgeBucket,
@@ -24,6 +24,7 @@ export function judge(facts: DoctorFacts): Finding[] {
     ...judgeDatabaseSize(facts),
     ...judgeChannels(facts.channels, facts.configFile),
     ...judgeFiles(facts.files),
+    ...judgeLoose(facts.loose),
     ...judgeService(facts.service, facts.version),
   ];
 }
@@ -134,6 +135,20 @@ function judgeFiles(files: readonly FileFacts[]): Finding[] {
   return files.length === 0
     ? []
     : [ok("files", `Only their owner may read secrets and change settings: ${many(files.length, "file")}.`)];
+}
+
+function judgeLoose(loose: LooseFacts | null): Finding[] {
+  if (loose === null) return [];
+  const [first] = loose.entries;
+  if (first === undefined)
+    return [ok("data folder", `Only its owner may use the data folder ${loose.folder} and what is in it.`)];
+  return [
+    warning(
+      "data folder",
+      `Others may use ${many(loose.entries.length, "entry", "entries")} of the data folder ${loose.folder}, such as ${first.path} (mode ${first.mode.toString(8)}).`,
+      "Restart the service, which corrects it; or run chmod go= on each as its owner.",
+    ),
+  ];
 }
 
 function judgeService(service: ServiceLife | null, version: string): Finding[] {
