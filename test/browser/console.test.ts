@@ -239,6 +239,24 @@ describe.skipIf(CHROMIUM === null)(
         await expect.poll(() => note.innerText(), { timeout: 20_000 }).toContain(part);
     });
 
+    test.each([
+      ["/?span=constructor", "Events by action"],
+      ["/?span=__proto__", "Events by action"],
+      ["/alerts?state=toString&kind=valueOf", "Alerts"],
+      ["/rules/101?rule=942100&width=constructor", "Try other settings"],
+      ["/explorer?by=constructor&is=constructor:x", "events"],
+    ])("the address %s, whose words every object has, shows its page", async (address, heading) => {
+      const page = await open();
+      await page.goto(address);
+      await page.getByRole("heading", { name: heading }).first().waitFor();
+    });
+
+    test("a sign-in link that cannot be decoded shows the sign-in", async () => {
+      const page = await open({ signedIn: null });
+      await page.goto("/sign-in#%E0%A4%A");
+      await page.getByText("A link works once").waitFor();
+    });
+
     test("the keys open the search, the help, the palette and every page", async () => {
       const page = await open();
       await page.goto("/");
