@@ -17,7 +17,7 @@ export type Replace = (ip: string) => string | null;
  * overlapping addresses, the whole stretch gets the replacement of the first that has one.
  */
 export function replaceAddresses(text: string, replace: Replace): string {
-  if (!MAY_HOLD_ADDRESS.test(text)) return text;
+  if (!MAY_HOLD_ADDRESS.test(text) && !NOT_ASCII.test(text)) return text;
   if (isWhole(text)) return replace(text) ?? text;
   let result = "";
   let copied = 0;
@@ -28,8 +28,8 @@ export function replaceAddresses(text: string, replace: Replace): string {
   return result + text.slice(copied);
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: every character that is not ASCII.
-const MAY_HOLD_ADDRESS = /[:.]|%(?:25){0,3}(?:2e|3a)|anon-|dot|\d{8}|0x[0-9a-f]{7}|[^\x00-\x7f]/i;
+const MAY_HOLD_ADDRESS = /[:.]|%(?:25){0,3}(?:2e|3a)|anon-|dot|\d{8}|0x[0-9a-f]{7}/i;
+const NOT_ASCII = /\P{ASCII}/u;
 
 /** Returns whether the whole text is one address, as most texts with addresses are. `::203.0.113.7` holds two. */
 function isWhole(text: string): boolean {
