@@ -33,6 +33,19 @@ export async function listLiveKeyHashes(db: Queryable, limit: number): Promise<B
   return rows.map((row) => row.keyHash);
 }
 
+/** Returns for how long an admin key will be valid: 0 if none is, null for ever. */
+export async function readAdminKeyLeft(db: Queryable): Promise<number | null> {
+  const { expiresAt, roles } = apiKeys;
+  const [row] = await db
+    .select({
+      ms: sql<number>`coalesce(max(extract(epoch from ${expiresAt} - now()) * 1000), 0)::float8`,
+      isForEver: sql<boolean>`coalesce(bool_or(${expiresAt} is null), false)`,
+    })
+    .from(apiKeys)
+    .where(and(isLive, sql`'admin' = any(${roles})`));
+  return row?.isForEver === true ? null : (row?.ms ?? 0);
+}
+
 /** Returns the valid keys in the order in which they were made. */
 export async function pageLiveApiKeys(
   db: Queryable,

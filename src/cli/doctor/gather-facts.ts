@@ -3,6 +3,7 @@ import path from "node:path";
 import type { Database } from "../../../db/client.ts";
 import { listKnownZones } from "../../../db/coverage/coverage-report.ts";
 import { readChannelStatuses } from "../../../db/delivery/channel-states.ts";
+import { readAdminKeyLeft } from "../../../db/keys/api-keys.ts";
 import { readClockOffset } from "../../../db/postgres/clock.ts";
 import { readDayBytes } from "../../../db/service/daily-growth.ts";
 import { readReplicas } from "../../../db/service/replicas.ts";
@@ -45,6 +46,7 @@ interface Stored {
   readonly databaseFolder: string | null;
   readonly service: DoctorFacts["service"];
   readonly channels: Awaited<ReturnType<typeof readChannelStatuses>>;
+  readonly adminKeyLeftMs: DoctorFacts["adminKeyLeftMs"];
   readonly platform: DoctorFacts["platform"];
 }
 
@@ -73,6 +75,7 @@ export async function gatherFacts(examined: Examined): Promise<DoctorFacts> {
     configFile,
     files: listFiles(examined),
     loose: gatherLoose(config),
+    adminKeyLeftMs: stored.adminKeyLeftMs,
     service: stored.service,
   };
 }
@@ -89,6 +92,7 @@ async function gatherStored({ config, nowMs, onStep }: Examined): Promise<Stored
         databaseFolder: config.databaseUrl === null ? null : findLocalFolder(place),
         service: hasTables ? assessService(await readReplicas(database.db)) : null,
         channels: hasTables ? await readChannelStatuses(database.db) : [],
+        adminKeyLeftMs: hasTables ? await readAdminKeyLeft(database.db) : undefined,
         platform: await gatherPlatform(
           await withZones(config, database, hasTables),
           hasTables ? databaseUrl : null,
@@ -103,6 +107,7 @@ async function gatherStored({ config, nowMs, onStep }: Examined): Promise<Stored
       databaseFolder: null,
       service: null,
       channels: [],
+      adminKeyLeftMs: undefined,
       platform,
     };
   }

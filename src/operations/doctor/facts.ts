@@ -90,6 +90,8 @@ export interface DoctorFacts {
   readonly files: readonly FileFacts[];
   /** Null if there is no data folder, or it cannot be read. */
   readonly loose: LooseFacts | null;
+  /** How long an admin key will be valid: 0 if none is, null for ever. Undefined if the database cannot be read. */
+  readonly adminKeyLeftMs: number | null | undefined;
   /** Null if the database cannot be read. */
   readonly service: ServiceLife | null;
 }

@@ -1,5 +1,6 @@
 import { Button, Checkbox, PasswordInput, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
+import { many } from "../../../lib/format.ts";
 import { type Key, useCreateKey, useKeys, useRevokeKey } from "../../api/operations.ts";
 import { toProblem } from "../../api/problem.ts";
 import { Ago, Moment } from "../../components/ago.tsx";
@@ -50,7 +51,7 @@ export function Keys() {
           ) : (
             <ul className="lw-rows">
               {items.map((key) => (
-                <KeyRow key={key.id} item={key} />
+                <KeyRow key={key.id} item={key} ended={countEnded(items, key.id)} />
               ))}
             </ul>
           )
@@ -61,7 +62,13 @@ export function Keys() {
   );
 }
 
-function KeyRow({ item }: { readonly item: Key }) {
+/** How many listed keys are revoked with this one. */
+function countEnded(items: readonly Key[], id: string): number {
+  const children = items.filter((item) => item.isLive && item.endsWith === id);
+  return children.reduce((sum, child) => sum + countEnded(items, child.id), children.length);
+}
+
+function KeyRow({ item, ended }: { readonly item: Key; readonly ended: number }) {
   const { id, name, roles, zones, masked, createdAt, expiresAt, revokedAt, lastUsedAt, isLive, endsWith } =
     item;
   const zoneName = useZoneTitle();
@@ -110,7 +117,9 @@ function KeyRow({ item }: { readonly item: Key }) {
           {isAsking ? (
             <>
               <Button color="red" loading={revoke.isPending} onClick={() => revoke.mutate(id)}>
-                Revoke for ever
+                {ended === 0
+                  ? "Revoke for ever"
+                  : `Revoke for ever, with ${many(ended, "key")} that end with it`}
               </Button>
               <Button variant="default" onClick={() => setAsking(false)}>
                 Keep
@@ -230,7 +239,7 @@ function KeyForm({ isOpen, onToggle }: FormProps) {
           <PasswordInput
             size="xs"
             label="Your admin key again"
-            description="A session alone creates no key."
+            description="A session alone creates no key. Without your key, use keys create in a terminal."
             required
             autoComplete="off"
             value={ownKey}
