@@ -8,8 +8,9 @@ export interface Folded {
 /** Characters that a URL has encoded, also twice (`%252E`): digits, hexadecimal letters, dots, colons, brackets. */
 const ENCODED = /%(?:25){0,3}(2e|3[0-9a]|4[1-6]|6[1-6]|5b|5d)/gi;
 const FOREIGN = /\P{ASCII}/gu;
-/** `[.]`, `(dot)`, `[.` and `.]`, `\.`, ` dot `, and the same with a colon. */
-const SEPARATOR = /\\{1,4}[.:]|[[({<]\s?(?:dot|[.:])\s?[\])}>]|[[({<]\.|\.[\])}>]|(?<=\d)\s?dot\s?(?=\d)/gi;
+/** `[.]`, `(dot)`, `[.` and `.]`, `\.`, ` dot `, `&#46;`, and the same with a colon. */
+const SEPARATOR =
+  /\\{1,4}[.:]|[[({<]\s?(?:dot|[.:])\s?[\])}>]|[[({<]\.|\.[\])}>]|(?<=\d)\s?dot\s?(?=\d)|&(?:#46|#x2e|period);/gi;
 const PLAIN = /^[0-9a-f.:()[\]{}]$/i;
 
 /**

@@ -28,7 +28,7 @@ export function replaceAddresses(text: string, replace: Replace): string {
   return result + text.slice(copied);
 }
 
-const MAY_HOLD_ADDRESS = /[:.]|%(?:25){0,3}(?:2e|3a)|anon-|dot|\d{8}|0x[0-9a-f]{7}/i;
+const MAY_HOLD_ADDRESS = /[:.]|%(?:25){0,3}(?:2e|3a)|anon-|dot|&#|&period|\d{8}|0x[0-9a-f]{7}/i;
 const NOT_ASCII = /\P{ASCII}/u;
 
 /** Returns whether the whole text is one address, as most texts with addresses are. `::203.0.113.7` holds two. */
