@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import path from "node:path";
+import { childEnvironment } from "../../src/lib/child-environment.ts";
 import { makeTouchedFolder } from "../../src/lib/touched-folder.ts";
 import { DuckdbError, toDuckdbError } from "./duckdb-error.ts";
 import type { DuckdbReply, DuckdbRequest, DuckdbStatement, DuckdbValue } from "./duckdb-messages.ts";
@@ -8,8 +9,6 @@ import type { DuckdbReply, DuckdbRequest, DuckdbStatement, DuckdbValue } from ".
 /** How long an interrupted statement may go on before the process is killed. Usual are 1 to 30 ms. */
 const INTERRUPT_MS = 2_000;
 const SPILL_PREFIX = "spill-";
-/** The process gets nothing else of the environment, which holds secrets. */
-const PASSED = ["PATH", "LD_LIBRARY_PATH", "SystemRoot", "TEMP", "TMP", "TMPDIR"];
 const CHILD = path.join(import.meta.dirname, "duckdb-process.ts");
 
 export interface DuckdbOptions {
@@ -86,9 +85,7 @@ export function createDuckdb(options: DuckdbOptions): Duckdb {
     const child = fork(CHILD, [], {
       serialization: "advanced",
       execArgv: [],
-      env: Object.fromEntries(
-        PASSED.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])),
-      ),
+      env: childEnvironment(),
       stdio: ["ignore", "ignore", "ignore", "ipc"],
     });
     const life: Life = { child, pending: new Map(), killed: null };

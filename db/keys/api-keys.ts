@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, getTableColumns, isNull, lt, or, sql } from "drizzle-orm";
+import { and, asc, desc, eq, getTableColumns, inArray, isNull, lt, or, type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { apiKeys } from "../schema/api-keys.ts";
 
@@ -33,6 +33,19 @@ export async function listLiveKeyHashes(db: Queryable, limit: number): Promise<B
   return rows.map((row) => row.keyHash);
 }
 
+/** Returns for how long an admin key will be valid: 0 if none is, null for ever. */
+export async function readAdminKeyLeft(db: Queryable): Promise<number | null> {
+  const { expiresAt, roles } = apiKeys;
+  const [row] = await db
+    .select({
+      ms: sql<number>`coalesce(max(extract(epoch from ${expiresAt} - now()) * 1000), 0)::float8`,
+      isForEver: sql<boolean>`coalesce(bool_or(${expiresAt} is null), false)`,
+    })
+    .from(apiKeys)
+    .where(and(isLive, sql`'admin' = any(${roles})`));
+  return row?.isForEver === true ? null : (row?.ms ?? 0);
+}
+
 /** Returns the valid keys in the order in which they were made. */
 export async function pageLiveApiKeys(
   db: Queryable,
@@ -65,20 +78,29 @@ export function listApiKeys(
     .limit(limit);
 }
 
-export type NewApiKey = Pick<ApiKeyRow, "keyId" | "keyHash" | "name" | "roles" | "zoneIds" | "isMasked"> & {
+export type NewApiKey = Pick<
+  ApiKeyRow,
+  "keyId" | "keyHash" | "name" | "roles" | "zoneIds" | "isMasked" | "parentKeyId"
+> & {
   /** Counted from now, by the database's clock. Null: never expires. */
   readonly expiresInMs: number | null;
 };
 
+/** Inserts a key. A key with a parent expires no later than its parent. A parent that was just revoked makes a revoked key. */
 export async function insertApiKey(tx: Queryable, { expiresInMs, ...key }: NewApiKey): Promise<ListedApiKey> {
-  const expiresAt =
-    expiresInMs === null
-      ? null
-      : sql`now() + make_interval(secs => ${expiresInMs / 1_000}::double precision)`;
+  const [parent] = await tx
+    .select({ expiresAt: apiKeys.expiresAt, revokedAt: apiKeys.revokedAt })
+    .from(apiKeys)
+    .where(eq(apiKeys.keyId, key.parentKeyId ?? ""))
+    // A revocation waits, and then finds the new key.
+    .for("share");
+  const ms = expiresInMs === null ? null : expiresInMs / 1_000;
+  // The smaller one; null is no time.
+  const expiresAt = sql`least(now() + make_interval(secs => ${ms}::double precision), ${parent?.expiresAt ?? null}::timestamptz)`;
   const { keyHash: _, ...columns } = getTableColumns(apiKeys);
   const [row] = await tx
     .insert(apiKeys)
-    .values({ ...key, expiresAt })
+    .values({ ...key, expiresAt, revokedAt: parent?.revokedAt ?? null })
     .returning({ ...columns, isLive });
   if (row === undefined) throw new Error("an insert returned no row");
   return row;
@@ -107,15 +129,29 @@ export async function keepApiKey(tx: Queryable, key: NewApiKey): Promise<"added"
   return "added";
 }
 
-/** Revokes a key. Returns `over` if it was revoked already. Of two concurrent calls one revokes it. */
-export async function revokeApiKey(tx: Queryable, keyId: string): Promise<"revoked" | "over" | "unknown"> {
-  const revoked = await tx
-    .update(apiKeys)
-    .set({ revokedAt: sql`now()` })
-    .where(and(eq(apiKeys.keyId, keyId), isNull(apiKeys.revokedAt)))
-    .returning({ keyId: apiKeys.keyId });
-  if (revoked.length === 1) return "revoked";
-  return (await findApiKey(tx, keyId)) === null ? "unknown" : "over";
+/**
+ * Revokes a key, then the keys that end with it, level by level. Returns the ids of those keys, or `over` if the key was
+ * revoked already. Of two concurrent calls one revokes it.
+ */
+export async function revokeApiKey(
+  tx: Queryable,
+  keyId: string,
+): Promise<readonly string[] | "over" | "unknown"> {
+  const revoke = (which: SQL) =>
+    tx
+      .update(apiKeys)
+      .set({ revokedAt: sql`now()` })
+      .where(and(which, isNull(apiKeys.revokedAt)))
+      .returning({ keyId: apiKeys.keyId });
+  let level = await revoke(eq(apiKeys.keyId, keyId));
+  if (level.length === 0) return (await findApiKey(tx, keyId)) === null ? "unknown" : "over";
+  const others: string[] = [];
+  while (level.length > 0) {
+    const parents = level.map((one) => one.keyId);
+    level = await revoke(inArray(apiKeys.parentKeyId, parents));
+    others.push(...level.map((one) => one.keyId));
+  }
+  return others;
 }
 
 /**

@@ -6,13 +6,18 @@ import { signInTokens } from "../schema/sign-in-tokens.ts";
 import { type FoundApiKey, isLive as isKeyLive, touchApiKey } from "./api-keys.ts";
 
 const IDLE_HOURS = 12;
-const expiresAt =
-  sql<Date>`least(${sessions.lastUsedAt} + make_interval(hours => ${IDLE_HOURS}), ${apiKeys.expiresAt})`.mapWith(
-    sessions.lastUsedAt,
-  );
-const isNotIdle = sql<boolean>`${sessions.lastUsedAt} > now() - make_interval(hours => ${IDLE_HOURS})`;
+const MOST_HOURS = 7 * 24;
+const MOST_ADMIN_HOURS = 24;
+const mostHours = sql`case when 'admin' = any(${apiKeys.roles}) then ${MOST_ADMIN_HOURS}::int else ${MOST_HOURS}::int end`;
+const idleAt = sql`${sessions.lastUsedAt} + make_interval(hours => ${IDLE_HOURS})`;
+const endsAt = sql`${sessions.createdAt} + make_interval(hours => ${mostHours})`;
+const expiresAt = sql<Date>`least(${idleAt}, ${endsAt}, ${apiKeys.expiresAt})`.mapWith(sessions.lastUsedAt);
 /** The session and its key, by the database's clock. */
-const isLive = and(isNull(sessions.endedAt), isNotIdle, isKeyLive) as SQL<boolean>;
+const isLive = and(
+  isNull(sessions.endedAt),
+  sql`least(${idleAt}, ${endsAt}) > now()`,
+  isKeyLive,
+) as SQL<boolean>;
 
 export interface FoundSession {
   readonly id: string;
@@ -20,7 +25,7 @@ export interface FoundSession {
   readonly key: FoundApiKey;
 }
 
-/** Returns the live session with this token, or null. */
+/** Returns the live session with these secrets, or null. */
 export async function findSession(db: Queryable, tokenHash: Buffer): Promise<FoundSession | null> {
   const { keyId, name, keyHash, roles, zoneIds, isMasked } = apiKeys;
   const [row] = await db
@@ -47,7 +52,13 @@ export async function touchSession(db: Queryable, id: string): Promise<void> {
   await db
     .update(sessions)
     .set({ lastUsedAt: sql`now()` })
-    .where(and(eq(sessions.id, id), isNotIdle, sql`${sessions.lastUsedAt} < now() - interval '1 minute'`));
+    .where(
+      and(
+        eq(sessions.id, id),
+        sql`${idleAt} > now()`,
+        sql`${sessions.lastUsedAt} < now() - interval '1 minute'`,
+      ),
+    );
 }
 
 /** Stores that a session's key was used, at most once a minute. */

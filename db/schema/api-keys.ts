@@ -13,6 +13,8 @@ export const apiKeys = pgTable("api_keys", {
   isMasked: boolean().notNull().default(false),
   /** The id in the key's own text, by which the key is found. It is no secret. */
   keyId: text().notNull().unique("api_keys_key_id"),
+  /** The id of the key that made this one and that ends it: this key expires no later, and is revoked with it. */
+  parentKeyId: text(),
   name: text().notNull(),
   /** SHA-256 of the key, which carries at least 128 random bits. */
   keyHash: bytea().notNull().unique("api_keys_key_hash"),

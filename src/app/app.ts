@@ -49,7 +49,7 @@ import { openKeyring } from "./open-keyring.ts";
 import { openKeys } from "./open-keys.ts";
 import { openLifeSign } from "./open-life-sign.ts";
 import { openPlatform, type Platform } from "./open-platform.ts";
-import { checkDataFolder, openPostgres } from "./open-postgres.ts";
+import { checkDataFolder, keepOthersOut, openPostgres } from "./open-postgres.ts";
 import { openQueues } from "./open-queues.ts";
 import { openRequestGate } from "./open-request-gate.ts";
 import { openTracing } from "./open-tracing.ts";
@@ -137,6 +137,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const metrics = createMetrics(() => routing().zones);
   const trace = await openTracing(config, log, stack);
   await checkDataFolder(config);
+  keepOthersOut(config, log);
   if (config.roles.includes("http")) await checkPort(config);
   const alerting = openAlerting({ config, log, metrics, terminal, clock: systemClock });
   routing = () => alerting.current().routing;

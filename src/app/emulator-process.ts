@@ -1,6 +1,7 @@
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
+import { childEnvironment } from "../lib/child-environment.ts";
 import { toError } from "../lib/errors.ts";
 import { createSecret, type Secret } from "../lib/secret.ts";
 
@@ -27,6 +28,7 @@ export async function startEmulatorProcess(
   const main = fileURLToPath(new URL("../main.ts", import.meta.url));
   const child = fork(main, ["emulator", ...flags], {
     detached: true,
+    env: childEnvironment(),
     stdio: ["ignore", "ignore", "inherit", "ipc"],
   });
   const exited = new Promise<void>((resolve) => {

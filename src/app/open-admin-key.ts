@@ -3,7 +3,7 @@ import { insertFirstApiKey, keepApiKey } from "../../db/keys/api-keys.ts";
 import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
 import { toRow } from "../http/keys/issue-key.ts";
-import type { WantedKey } from "../http/keys/wanted-key.ts";
+import { ADMIN_EXPIRES, readExpiry, type WantedKey } from "../http/keys/wanted-key.ts";
 import { UsageError } from "../lib/errors.ts";
 import { createSecret, type Secret } from "../lib/secret.ts";
 import { createAccessKey, hashAccessKey, readKeyId } from "../model/access-key.ts";
@@ -24,7 +24,10 @@ export async function openAdminKey(database: Database, given: Secret | null): Pr
 async function makeFirst(database: Database): Promise<Secret | null> {
   const { keyId, key, hash } = createAccessKey();
   const isFirst = await inTransaction(database, async ({ tx }) => {
-    const made = await insertFirstApiKey(tx, toRow(adminNamed("first admin"), { keyId, hash }));
+    const made = await insertFirstApiKey(
+      tx,
+      toRow(adminNamed("first admin", ADMIN_EXPIRES), { keyId, hash }),
+    );
     if (made) await writeAuditEntry(tx, created(keyId));
     return made;
   });
@@ -35,7 +38,7 @@ async function makeFirst(database: Database): Promise<Secret | null> {
 async function keep(database: Database, key: string): Promise<void> {
   const keyId = readKeyId(key) ?? "";
   const kept = await inTransaction(database, async ({ tx }) => {
-    const row = toRow(adminNamed("admin of the configuration"), { keyId, hash: hashAccessKey(key) });
+    const row = toRow(adminNamed("admin of the configuration", "never"), { keyId, hash: hashAccessKey(key) });
     const result = await keepApiKey(tx, row);
     if (result === "added") await writeAuditEntry(tx, created(keyId));
     return result;
@@ -46,8 +49,9 @@ async function keep(database: Database, key: string): Promise<void> {
     ]);
 }
 
-function adminNamed(name: string): WantedKey {
-  return { name, role: "admin", zoneIds: null, isMasked: false, expiresInMs: null };
+function adminNamed(name: string, expires: string): WantedKey {
+  const expiresInMs = readExpiry(expires, "admin") ?? null;
+  return { name, role: "admin", zoneIds: null, isMasked: false, expiresInMs };
 }
 
 function created(keyId: string) {

@@ -95,6 +95,7 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
     authenticate: keys.authenticate,
     consoleFolder: CONSOLE_FOLDER,
     publicUrl: config.http.publicUrl,
+    ownHosts: [config.http.host],
     sessions: openSessions(keys.database, log),
     knownKeys: await listLiveKeyHashes(keys.database.db, MAX_GOOD_KEYS),
     trustedProxies: config.http.trustedProxies,

@@ -1,7 +1,11 @@
+import { existsSync } from "node:fs";
 import { createDatabase } from "../../db/client.ts";
 import type { Config } from "../config/config.ts";
+import { POSTGRES_FOLDERS } from "../embedded/place-cluster.ts";
 import { superviseEmbeddedPostgres } from "../embedded/supervise-postgres.ts";
 import { UsageError } from "../lib/errors.ts";
+import type { Log } from "../lib/log.ts";
+import { makePrivate } from "../lib/private-folder.ts";
 import { createSecret, type Secret } from "../lib/secret.ts";
 import type { StopStack } from "../lib/stop-stack.ts";
 import type { OutageReports } from "./report-outages.ts";
@@ -20,6 +24,17 @@ export async function checkDataFolder({
       `LONGWATCH_DATA_DIR: ${JSON.stringify(dataDir)}: must not be that of a running service (process ${running.pid}${running.httpUrl === null ? "" : `, ${running.httpUrl}`}): stop it, or set another folder and LONGWATCH_PORT`,
     ]);
   }
+}
+
+/** Takes away what older versions let other users of the machine read. */
+export function keepOthersOut({ dataDir }: Pick<Config, "dataDir">, log: Log): void {
+  if (!existsSync(dataDir)) return;
+  const open = makePrivate(dataDir, POSTGRES_FOLDERS);
+  if (open.length > 0)
+    log.warn(
+      { entries: open.length, first: open[0]?.path, action: "chmod go= as its owner" },
+      "data folder open to others",
+    );
 }
 
 /** Opens the configured database, or starts one here and restarts it whenever it ends by itself. */

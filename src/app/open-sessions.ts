@@ -18,8 +18,12 @@ import type { NewSession, Sessions } from "../http/keys/sessions.ts";
 import { systemClock } from "../lib/clock.ts";
 import { toError } from "../lib/errors.ts";
 import type { Log } from "../lib/log.ts";
-import type { Secret } from "../lib/secret.ts";
-import { createToken, hashToken } from "../model/session-token.ts";
+import {
+  createSessionTokens,
+  hashSessionTokens,
+  hashToken,
+  type SessionTokens,
+} from "../model/session-token.ts";
 
 const MAX_USER_AGENT_CHARS = 200;
 
@@ -34,13 +38,14 @@ export function openSessions(database: Database, log: Log): Sessions {
     onError: (thrown) => log.warn({ err: toError(thrown) }, "last session use not recorded"),
   });
   return {
-    async find(token) {
-      const hash = hashToken(token);
+    async find(tokens) {
+      const hash = hashSessionTokens(tokens);
       const found = hash === null ? null : await findSession(database.db, hash);
-      if (found === null) return null;
-      onUsed(found.id);
-      return { id: found.id, expiresAt: found.expiresAt, caller: toCaller(found.key) };
+      return found === null
+        ? null
+        : { id: found.id, expiresAt: found.expiresAt, caller: toCaller(found.key) };
     },
+    noteUse: ({ id }) => onUsed(id),
     openByKey: (caller, session) =>
       inTransaction(database, async ({ tx }) => await open(tx, { caller, how: "key" }, session)),
     openByLink: (token, session) =>
@@ -68,11 +73,11 @@ async function open(
   tx: Queryable,
   { caller, how }: { caller: Caller; how: "key" | "link" },
   { userAgent, network, before }: NewSession,
-): Promise<Secret> {
-  const oldHash = before === null ? null : hashToken(before);
+): Promise<SessionTokens> {
+  const oldHash = before === null ? null : hashSessionTokens(before);
   const old = oldHash === null ? null : await findSession(tx, oldHash);
   if (old !== null) await endSessions(tx, { id: old.id, keyId: null });
-  const { token, hash } = createToken();
+  const { tokens, hash } = createSessionTokens();
   const id = randomBytes(6).toString("hex");
   await insertSession(tx, {
     id,
@@ -87,5 +92,5 @@ async function open(
     subject: `session ${id}`,
     details,
   });
-  return token;
+  return tokens;
 }

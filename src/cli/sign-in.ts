@@ -14,7 +14,7 @@ import { type StoreIo, storeAction, storeCommand } from "./store/store-command.t
 
 const HELP = `
 The link is valid once and for ten minutes. The session has the rights of a key: of --key, else of the oldest valid admin
-key. It ends after 12 hours without a request, or with its key.
+key. It ends after 12 hours without use, after seven days (admin: 24 hours), or with its key.
 
 Examples:
   npm run -s longwatch -- sign-in

@@ -235,7 +235,7 @@ export const Environment = z.object({
   LONGWATCH_PUBLIC_URL: optional(publicUrl, {
     rule: "an http or https URL without user name, query and fragment",
     description:
-      "the address under which people reach this service; alert messages link to it, and sign-in links begin with it",
+      "the address under which people reach this service; alert messages link to it, and sign-in links begin with it; browsers may use its host name beside addresses, localhost and names without a dot",
   }),
   LONGWATCH_LOG_LEVEL: withDefault(z.enum(LEVELS), "info", {
     rule: `one of ${LEVELS.join(", ")}`,

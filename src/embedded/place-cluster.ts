@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import {
+  chmodSync,
   chownSync,
   cpSync,
   existsSync,
@@ -16,6 +17,9 @@ import { writeWhole } from "./write-whole.ts";
 
 /** Used only if Postgres must run as another user who cannot enter the data folder. This folder survives a reboot. */
 const SHARED_ROOT = "/var/lib/longwatch";
+const LOCAL = "postgres";
+/** What Postgres's user owns in the data folder. Postgres itself keeps it from others. */
+export const POSTGRES_FOLDERS = [LOCAL, `${LOCAL}.new`];
 
 export interface ClusterPlace {
   /** The cluster's own folder; does not exist before the first start. */
@@ -31,16 +35,20 @@ export interface ClusterPlace {
  * clusters whose data folder is gone are removed.
  */
 export function placeCluster(dataDir: string, home: string, user: PostgresUser | null): ClusterPlace {
-  mkdirSync(dataDir, { recursive: true });
-  const local = path.join(dataDir, "postgres");
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const local = path.join(dataDir, LOCAL);
   if (user === null) return { dataFolder: local, home };
   const usableHome = canReach(user, path.join(home, "bin", "postgres")) ? home : copyHome(home);
   const pointer = path.join(dataDir, "postgres-at");
   if (existsSync(pointer)) return { dataFolder: readFileSync(pointer, "utf8").trim(), home: usableHome };
+  // Postgres's user enters the folder, and sees neither its names nor what is in it.
+  chownSync(dataDir, -1, user.gid);
+  chmodSync(dataDir, 0o710);
   if (existsSync(local) || canReach(user, dataDir)) return { dataFolder: local, home: usableHome };
   removeOrphans();
   const folder = path.join(SHARED_ROOT, "clusters", randomUUID());
-  mkdirSync(folder, { recursive: true });
+  makeShared(path.dirname(folder));
+  mkdirSync(folder);
   writeFileSync(path.join(folder, "owner"), pointer);
   writeWhole(pointer, path.join(folder, "data"));
   chownSync(folder, user.uid, user.gid);
@@ -49,14 +57,20 @@ export function placeCluster(dataDir: string, home: string, user: PostgresUser |
 
 /** Whether a service was started in the folder before. Creates nothing. */
 export function hasCluster(dataDir: string): boolean {
-  return existsSync(path.join(dataDir, "postgres")) || existsSync(path.join(dataDir, "postgres-at"));
+  return existsSync(path.join(dataDir, LOCAL)) || existsSync(path.join(dataDir, "postgres-at"));
 }
 
 /** Returns the folder of the cluster of this data folder, or the folder that a first start would normally create. */
 export function findCluster(dataDir: string): string {
   const pointer = path.join(dataDir, "postgres-at");
   const isElsewhere = existsSync(pointer);
-  return isElsewhere ? readFileSync(pointer, "utf8").trim() : path.join(path.resolve(dataDir), "postgres");
+  return isElsewhere ? readFileSync(pointer, "utf8").trim() : path.join(path.resolve(dataDir), LOCAL);
+}
+
+/** Makes a folder below SHARED_ROOT, which Postgres's user can enter. */
+function makeShared(folder: string): void {
+  mkdirSync(folder, { recursive: true });
+  for (const one of [SHARED_ROOT, folder]) chmodSync(one, 0o711);
 }
 
 /** Makes one copy per package version. The complete copy is renamed into place, so that no other start sees half of it. */
@@ -67,8 +81,14 @@ function copyHome(home: string): string {
   const copy = path.join(SHARED_ROOT, `postgres-${manifest.version}`);
   if (existsSync(copy)) return copy;
   const partial = `${copy}.${randomUUID()}`;
+  makeShared(SHARED_ROOT);
   try {
     cpSync(home, partial, { recursive: true, verbatimSymlinks: true });
+    const entries = readdirSync(partial, { recursive: true, withFileTypes: true });
+    const folders = entries.filter((entry) => entry.isDirectory());
+    // The files keep their modes. Those of new folders are the process's.
+    for (const one of [partial, ...folders.map(({ parentPath, name }) => path.join(parentPath, name))])
+      chmodSync(one, 0o755);
     renameSync(partial, copy);
   } catch (thrown) {
     rmSync(partial, { recursive: true, force: true });

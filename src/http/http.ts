@@ -18,6 +18,7 @@ import type { Sessions } from "./keys/sessions.ts";
 import { addConcurrencyLimit, type ConcurrencyLimits } from "./limits/concurrency-limit.ts";
 import { type ConnectionLimits, type Connections, createConnections } from "./limits/limit-connections.ts";
 import { limitAddresses, limitKeys, type RequestLimits } from "./limits/limit-requests.ts";
+import { createRefuseOtherHosts } from "./limits/own-hosts.ts";
 import { refuseConnection } from "./limits/refuse-connection.ts";
 import { refuseDeepBody } from "./limits/refuse-deep-body.ts";
 import { refuseEncodedBody } from "./limits/refuse-encoded-body.ts";
@@ -31,7 +32,7 @@ import { addMetrics } from "./routes/metrics.ts";
 import { addOpenApi, addRedirectToDocs, openDocsRoutes } from "./routes/openapi.ts";
 import { addReadyz } from "./routes/readyz.ts";
 import { addSession } from "./routes/session.ts";
-import { SECURITY_HEADERS } from "./security-headers.ts";
+import { SECURITY_HEADERS, TLS_HEADERS } from "./security-headers.ts";
 
 export interface HttpOptions {
   readonly checks: readonly HealthCheck[];
@@ -48,6 +49,8 @@ export interface HttpOptions {
   readonly consoleFolder?: string;
   /** The address that people use. Default: none is known. */
   readonly publicUrl?: string | null;
+  /** Names of this service beside that of `publicUrl`. Addresses, and names that nobody can register, are known. */
+  readonly ownHosts?: readonly string[];
   /** Each adds its routes, with the access they declare; one without access makes this throw. */
   readonly routes: readonly ((app: FastifyInstance) => void)[];
   readonly limits: RequestLimits & ConcurrencyLimits;
@@ -92,9 +95,17 @@ export async function createHttp(options: HttpOptions): Promise<FastifyInstance>
 
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(serializerCompiler);
+  const publicHost = URL.parse(options.publicUrl ?? "")?.hostname;
+  const refuseOtherHosts = createRefuseOtherHosts([
+    ...(options.ownHosts ?? []),
+    ...(publicHost === undefined ? [] : [publicHost]),
+  ]);
   app.addHook("onRequest", async (request, reply) => {
     void reply.headers(SECURITY_HEADERS).header("x-request-id", request.id);
+    // Of a browser that came through TLS, here: through a trusted proxy.
+    if (request.protocol === "https") void reply.headers(TLS_HEADERS);
     refuseTwoHosts(request.raw);
+    if (request.routeOptions.config?.isProbe !== true) refuseOtherHosts(request);
   });
   app.addHook("onRoute", openDocsRoutes);
   const guarding = protect(app, options, connections);

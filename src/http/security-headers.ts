@@ -6,3 +6,6 @@ export const SECURITY_HEADERS = {
   "cross-origin-resource-policy": "same-origin",
   "cache-control": "no-store",
 } as const;
+
+/** Of answers that went through TLS: for a year the browser asks this host through TLS only. */
+export const TLS_HEADERS = { "strict-transport-security": "max-age=31536000" } as const;

@@ -9,10 +9,33 @@ export interface NewToken {
   readonly hash: Buffer;
 }
 
-/** Returns a token for a session's cookie or for a link that signs in once. Only the hash is stored. */
+/** Returns a token for a link that signs in once. Only the hash is stored. */
 export function createToken(): NewToken {
   const token = randomBytes(32).toString("base64url");
   return { token: createSecret(token), hash: hash(token) };
+}
+
+/** The two secrets of a session. Both are needed. */
+export interface SessionTokens {
+  /** In the cookie, which a browser also sends to every other port of the host. */
+  readonly cookie: Secret;
+  /** Kept by the page, where no other port can read it, and sent in a header. */
+  readonly page: Secret;
+}
+
+export function createSessionTokens(): { readonly tokens: SessionTokens; readonly hash: Buffer } {
+  const tokens = { cookie: createToken().token, page: createToken().token };
+  return { tokens, hash: hash(joinTokens(tokens)) };
+}
+
+/** Returns the hash of both secrets, or null for text that cannot be one of them. */
+export function hashSessionTokens(tokens: SessionTokens): Buffer | null {
+  const isToken = (secret: Secret) => TOKEN.test(secret.reveal());
+  return isToken(tokens.cookie) && isToken(tokens.page) ? hash(joinTokens(tokens)) : null;
+}
+
+function joinTokens({ cookie, page }: SessionTokens): string {
+  return `${cookie.reveal()}.${page.reveal()}`;
 }
 
 /** Returns the hash of a token, or null for text that cannot be one. */

@@ -37,7 +37,9 @@ export function toTraitTest(trait: SourceTrait, patterns: readonly string[]): (v
 
 /** Returns whether a text is an address or a network. */
 export function isAddressPattern(text: string): boolean {
-  return ipaddr.isValid(text) || ipaddr.isValidCIDR(text);
+  // The library also accepts one number, `0x7f.1` and `1.2`. People who look for the address would not find those.
+  const isPlain = text.includes(":") || ipaddr.IPv4.isValidFourPartDecimal(text.split("/", 1)[0] ?? "");
+  return isPlain && (ipaddr.isValid(text) || ipaddr.isValidCIDR(text));
 }
 
 type Matches = (pattern: string, value: string) => boolean;

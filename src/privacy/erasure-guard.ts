@@ -64,7 +64,7 @@ export function createErasureGuard(
 /** Returns whether unreadable bytes contain an address that `covers` accepts. */
 export function containsAddress(raw: Buffer, covers: (ip: string) => boolean): boolean {
   let isHit = false;
-  replaceAddresses(raw.toString("latin1"), (ip) => {
+  replaceAddresses(raw.toString("utf8"), (ip) => {
     isHit ||= covers(ip);
     return null;
   });

@@ -1,5 +1,7 @@
 import { type FoundAddress, findIpv4 } from "./find-ipv4.ts";
 import { findIpv6 } from "./find-ipv6.ts";
+import { findWholeNumbers } from "./find-whole-number.ts";
+import { foldSpelling } from "./fold-spelling.ts";
 import { readAddress, readMasked } from "./ip-address.ts";
 import { isPseudonym } from "./pseudonym.ts";
 
@@ -10,11 +12,12 @@ export type Replace = (ip: string) => string | null;
 
 /**
  * Replaces the addresses, masked addresses and pseudonyms of a text. Every part that masks, erases or refuses
- * addresses in texts uses this function, so that all of them find the same. If text can be read as several
+ * addresses in texts uses this function, so that all of them find the same. An address is also found where its spelling
+ * keeps programs from reading it (`203[.]0[.]113[.]7`, `%2E`, full-width digits, one number). If text can be read as several
  * overlapping addresses, the whole stretch gets the replacement of the first that has one.
  */
 export function replaceAddresses(text: string, replace: Replace): string {
-  if (!MAY_HOLD_ADDRESS.test(text)) return text;
+  if (!MAY_HOLD_ADDRESS.test(text) && !NOT_ASCII.test(text)) return text;
   if (isWhole(text)) return replace(text) ?? text;
   let result = "";
   let copied = 0;
@@ -25,7 +28,8 @@ export function replaceAddresses(text: string, replace: Replace): string {
   return result + text.slice(copied);
 }
 
-const MAY_HOLD_ADDRESS = /[:.]|%3a|anon-/i;
+const MAY_HOLD_ADDRESS = /[:.]|%(?:25){0,3}(?:2e|3a)|anon-|dot|&#|&period|\d{8}|0x[0-9a-f]{7}/i;
+const NOT_ASCII = /\P{ASCII}/u;
 
 /** Returns whether the whole text is one address, as most texts with addresses are. `::203.0.113.7` holds two. */
 function isWhole(text: string): boolean {
@@ -49,13 +53,30 @@ function findReplaced(text: string, replace: Replace): Replaced[] {
     known.set(address, instead);
     return instead;
   };
-  const dotted = findIpv4(text);
-  return [...findPseudonyms(text), ...dotted, ...findIpv6(text, dotted)]
+  return findWritten(text)
     .flatMap(({ start, end, address }) => {
       const instead = replaceOnce(address);
       return instead === null ? [] : [{ start, end, instead }];
     })
     .sort((one, other) => one.start - other.start || other.end - one.end);
+}
+
+/** Returns the addresses of a text as it is written, and as it reads without the spellings that hide them. */
+function findWritten(text: string): FoundAddress[] {
+  const folded = foldSpelling(text);
+  if (folded === null) return findPlain(text);
+  const { at } = folded;
+  const hidden = findPlain(folded.text).map(({ start, end, address }) => ({
+    start: at[start] ?? 0,
+    end: at[end] ?? text.length,
+    address,
+  }));
+  return [...findPlain(text), ...hidden];
+}
+
+function findPlain(text: string): FoundAddress[] {
+  const dotted = findIpv4(text);
+  return [...findPseudonyms(text), ...dotted, ...findIpv6(text, dotted), ...findWholeNumbers(text)];
 }
 
 function findPseudonyms(text: string): FoundAddress[] {
@@ -91,7 +112,8 @@ export function replaceInJson(
   replace: Replace,
   { dropTraits }: { dropTraits: boolean },
 ): unknown {
-  if (typeof value === "string") return replaceAddresses(value, replace);
+  // A member that is nothing but a number is an identifier, such as a rule's.
+  if (typeof value === "string") return /^\d+$/.test(value) ? value : replaceAddresses(value, replace);
   if (Array.isArray(value))
     return keepIfSame(
       value,

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { type EmulatorProcess, startEmulatorProcess } from "../../src/app/emulator-process.ts";
 import { listProcesses } from "../support/list-processes.ts";
@@ -27,6 +28,16 @@ test("it answers once it is started, and is gone once it is stopped, without a w
   await emulator.stop();
   expect(children()).toEqual([]);
   expect(onExit).not.toHaveBeenCalled();
+});
+
+test("S14: the emulator's process gets none of the service's settings", async () => {
+  vi.stubEnv("EDGE_API_KEY", "canary");
+  onTestFinished(() => void vi.unstubAllEnvs());
+  await start(() => undefined);
+  const [pid] = children();
+  const environment = readFileSync(`/proc/${pid}/environ`, "utf8");
+  expect(environment).toContain("PATH=");
+  expect(environment).not.toContain("canary");
 });
 
 test("one that is killed is reported, once, and stopping it afterwards is nothing special", async () => {

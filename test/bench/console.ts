@@ -27,11 +27,11 @@ export async function benchConsole({
 }): Promise<ConsoleBenchResult> {
   const browser = await openBrowser();
   try {
-    const cookies = await signIn(browser, origin, key);
+    const signedIn = await signIn(browser, origin, key);
     const overviewMs: number[] = [];
     let firstLoadBytes = 0;
     for (let turn = 0; turn < repeats; turn += 1) {
-      const { page, context } = await openWatchedPage(browser, { origin, cookies });
+      const { page, context } = await openWatchedPage(browser, { origin, signedIn });
       const session = await context.newCDPSession(page);
       await session.send("Network.enable");
       let bytes = 0;
@@ -43,7 +43,7 @@ export async function benchConsole({
       firstLoadBytes = bytes;
       await context.close();
     }
-    const { page } = await openWatchedPage(browser, { origin, cookies });
+    const { page } = await openWatchedPage(browser, { origin, signedIn });
     await page.goto("/explorer?span=72h");
     await settle(page);
     const { rows, ...frames } = await page.evaluate<Scrolled>(SCROLL);

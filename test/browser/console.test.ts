@@ -37,7 +37,7 @@ describe.skipIf(CHROMIUM === null)(
     async function open(options: Partial<WatchedOptions> = {}): Promise<Page> {
       const one = await openWatchedPage(world.browser, {
         origin: world.origin,
-        cookies: world.cookies,
+        signedIn: world.signedIn,
         ...options,
       });
       watched.push(one);
@@ -46,11 +46,11 @@ describe.skipIf(CHROMIUM === null)(
 
     test("a sign-in link signs in once and leaves no token in the address", async () => {
       const link = await world.makeLink();
-      const page = await open({ cookies: [] });
+      const page = await open({ signedIn: null });
       await page.goto(link);
       await page.getByRole("heading", { name: "Attention" }).waitFor();
       expect(page.url()).not.toContain("#");
-      const other = await open({ cookies: [] });
+      const other = await open({ signedIn: null });
       await other.goto(link);
       await other.getByText("A link works once").waitFor();
       expect(other.url()).not.toContain("#");
@@ -97,7 +97,7 @@ describe.skipIf(CHROMIUM === null)(
         expiresInMs: null,
       };
       const { key, listed } = await issueKey(world.running.database, wanted, "test");
-      const page = await open({ cookies: [] });
+      const page = await open({ signedIn: null });
       await page.goto("/alerts?state=all");
       await page.getByLabel("API key").fill("lw_wrong");
       await page.getByRole("button", { name: "Sign in" }).click();
@@ -291,6 +291,24 @@ describe.skipIf(CHROMIUM === null)(
       await note.waitFor();
       for (const part of ["the span fortnight", "the zone 999", "the filter is=colour:red"])
         await expect.poll(() => note.innerText(), { timeout: 20_000 }).toContain(part);
+    });
+
+    test.each([
+      ["/?span=constructor", "Events by action"],
+      ["/?span=__proto__", "Events by action"],
+      ["/alerts?state=toString&kind=valueOf", "Alerts"],
+      ["/rules/101?rule=942100&width=constructor", "Try other settings"],
+      ["/explorer?by=constructor&is=constructor:x", "events"],
+    ])("the address %s, whose words every object has, shows its page", async (address, heading) => {
+      const page = await open();
+      await page.goto(address);
+      await page.getByRole("heading", { name: heading }).first().waitFor();
+    });
+
+    test("a sign-in link that cannot be decoded shows the sign-in", async () => {
+      const page = await open({ signedIn: null });
+      await page.goto("/sign-in#%E0%A4%A");
+      await page.getByText("A link works once").waitFor();
     });
 
     test("the keys open the search, the help, the palette and every page", async () => {

@@ -167,7 +167,7 @@ export function testCoveragePage(open: Open, world: () => BrowserWorld): void {
 
   test("a reader sees the evidence and no control that its role may not use", async () => {
     const { browser, origin, running } = world();
-    const page = await open({ cookies: await signInAs(browser, origin, running.database, "reader") });
+    const page = await open({ signedIn: await signInAs(browser, origin, running.database, "reader") });
     await page.goto("/coverage?span=72h");
     await settle(page);
     await page.getByRole("group", { name: "zone 101, by hour" }).getByRole("button").last().click();

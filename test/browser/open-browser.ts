@@ -1,5 +1,6 @@
-import { type Browser, type BrowserContext, type Cookie, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { findProgram } from "../support/find-program.ts";
+import type { SignedIn } from "./sign-in.ts";
 
 /** The browser on this machine; null where there is none. The one without windows takes an eighth less time. */
 export const CHROMIUM = findProgram(
@@ -33,7 +34,8 @@ export interface Watched {
 
 export interface WatchedOptions {
   readonly origin: string;
-  readonly cookies?: readonly Cookie[];
+  /** Default: nobody is signed in. */
+  readonly signedIn?: SignedIn | null;
   readonly width?: number;
   readonly theme?: "dark" | "light";
 }
@@ -41,7 +43,7 @@ export interface WatchedOptions {
 /** A page whose every fault is noted. Text of events that runs as a script calls `tripped`. */
 export async function openWatchedPage(
   browser: Browser,
-  { origin, cookies = [], width = 1440, theme = "dark" }: WatchedOptions,
+  { origin, signedIn = null, width = 1440, theme = "dark" }: WatchedOptions,
 ): Promise<Watched> {
   const context = await browser.newContext({
     baseURL: origin,
@@ -49,8 +51,8 @@ export async function openWatchedPage(
     hasTouch: width < 500,
     isMobile: width < 500,
     acceptDownloads: true,
+    ...(signedIn === null ? {} : { storageState: { ...signedIn } }),
   });
-  await context.addCookies([...cookies]);
   const faults: string[] = [];
   await context.exposeFunction("tripped", (what: string) => void faults.push(`script ran: ${what}`));
   await context.exposeFunction("violated", (what: string) => void faults.push(`content policy: ${what}`));

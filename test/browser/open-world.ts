@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import pino from "pino";
-import type { Browser, Cookie } from "playwright-core";
+import type { Browser } from "playwright-core";
 import { createApp, type RunningApp } from "../../src/app/app.ts";
 import { parseServiceConfig } from "../../src/config/config.ts";
 import { createEmulator } from "../../src/emulator/emulator.ts";
@@ -11,7 +11,7 @@ import { createSignInLink } from "../../src/operations/create-sign-in-link.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { archiveOneDay } from "./archive-one-day.ts";
 import { openBrowser } from "./open-browser.ts";
-import { signIn } from "./sign-in.ts";
+import { type SignedIn, signIn } from "./sign-in.ts";
 
 const ROOT = path.join(import.meta.dirname, "..", "..");
 
@@ -23,7 +23,7 @@ export interface BrowserWorld {
   /** The folder of the archive, which has one day of zone 101. */
   readonly archiveFolder: string;
   /** Of a session of the admin key. */
-  readonly cookies: readonly Cookie[];
+  readonly signedIn: SignedIn;
   readonly makeLink: () => Promise<string>;
   readonly close: () => Promise<void>;
 }
@@ -63,14 +63,14 @@ export async function openWorld(): Promise<BrowserWorld> {
   await archiveOneDay(running.database, archiveFolder);
   const origin = running.httpUrl ?? "";
   const browser = await openBrowser();
-  const cookies = await signIn(browser, origin, adminKey);
+  const signedIn = await signIn(browser, origin, adminKey);
   return {
     running,
     origin,
     adminKey,
     archiveFolder,
     browser,
-    cookies,
+    signedIn,
     makeLink: async () => {
       const made = await createSignInLink(running.database, { url: origin, key: null, actor: "test" });
       if (made.kind !== "made") throw new Error(made.kind);

@@ -28,6 +28,10 @@ export function testOperationsPage(open: Open, world: () => BrowserWorld): void 
     await page.getByRole("button", { name: "New key" }).click();
     await page.getByLabel("Name").fill("dashboard");
     await page.getByLabel("Expires").fill("soon");
+    await page.getByLabel("Your admin key again").fill("lw_wrong");
+    await page.getByRole("button", { name: "Create" }).click();
+    await page.getByText("The access key is not valid").waitFor();
+    await page.getByLabel("Your admin key again").fill(world().adminKey);
     await page.getByRole("button", { name: "Create" }).click();
     await page
       .getByText(/must be .*90d|must be/)
@@ -38,6 +42,7 @@ export function testOperationsPage(open: Open, world: () => BrowserWorld): void 
     await page.getByRole("button", { name: "Create" }).click();
     await page.getByText(/^lw_[a-z0-9]+_\w{32,}$/).waitFor();
     await page.getByRole("button", { name: "Done" }).click();
+    await page.getByText("ends with lw_browsertest_").waitFor();
     await page.getByRole("button", { name: "Revoke the key dashboard" }).click();
     await page.getByRole("button", { name: "Revoke for ever" }).click();
     await page.getByRole("button", { name: "Revoke the key dashboard" }).waitFor({ state: "detached" });
@@ -65,7 +70,7 @@ export function testOperationsPage(open: Open, world: () => BrowserWorld): void 
 
   test("a reader sees channels without their buttons, and neither keys, audit trail nor configuration", async () => {
     const { browser, origin, running } = world();
-    const page = await open({ cookies: await signInAs(browser, origin, running.database, "reader") });
+    const page = await open({ signedIn: await signInAs(browser, origin, running.database, "reader") });
     await page.goto("/operations?tab=keys");
     await settle(page);
     const tabs = await page.getByRole("tab").allInnerTexts();

@@ -18,10 +18,10 @@ if (key === undefined)
 mkdirSync(folder, { recursive: true });
 const browser = await openBrowser();
 try {
-  const cookies = await signIn(browser, origin, key);
+  const signedIn = await signIn(browser, origin, key);
   for (const theme of ["dark", "light"] as const)
     for (const width of [1440, 360]) {
-      const { page, context } = await openWatchedPage(browser, { origin, cookies, theme, width });
+      const { page, context } = await openWatchedPage(browser, { origin, signedIn, theme, width });
       for (const shown of PAGES) {
         await show(page, shown);
         await page.screenshot({ path: path.join(folder, `${shown.name}-${width}-${theme}.png`) });

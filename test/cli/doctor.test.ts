@@ -245,6 +245,8 @@ const FACTS: DoctorFacts = {
   channels: [{ name: "ops", kind: "slack", failed: null, circuit: "closed", dead: 0, lastError: null }],
   configFile: "/etc/longwatch.yaml",
   files: [{ file: "/run/key", holds: "EDGE_API_KEY_FILE", mode: 0o600, isSecret: true }],
+  loose: { folder: "/data", entries: [] },
+  adminKeyLeftMs: null,
   service: {
     replicas: [
       {
@@ -349,6 +351,14 @@ test.each<[string, Partial<DoctorFacts>, Finding["level"], string]>([
     "(circuit open): HTTP 500",
   ],
   ["dead notifications", withChannel({ dead: 2 }), "warning", "2 dead notifications"],
+  ["no admin key", { adminKeyLeftMs: 0 }, "warning", "No admin key is valid"],
+  ["an admin key that ends soon", { adminKeyLeftMs: 3 * 86_400_000 }, "warning", "expires in 3 days"],
+  [
+    "an archive that others may read",
+    { loose: { folder: "/data", entries: [{ path: "/data/archive/x.parquet", mode: 0o644 }] } },
+    "warning",
+    "such as /data/archive/x.parquet (mode 644)",
+  ],
   ["a readable secret", { files: [{ ...FACTS.files[0]!, mode: 0o640 }] }, "warning", "mode 640"],
   [
     "a writable configuration",

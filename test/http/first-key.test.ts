@@ -67,3 +67,12 @@ test("S14: a key of the configuration lets in and is printed nowhere", async () 
   expect((await call(url, "/apikey", key)).status).toBe(200);
   expect(service.printed()).not.toContain(key.split("_")[2]);
 });
+
+test("S14: a start whose output is no terminal prints no sign-in link, and says how to get one", async () => {
+  const start = await openServices();
+  const { service, url } = await start({ LONGWATCH_ADMIN_KEY: createAccessKey().key });
+  await expect.poll(() => service.printed(), PATIENCE).toContain("To get a link that signs in once:");
+  expect(service.printed()).toContain(`The console: ${url}`);
+  expect(service.printed()).toMatch(/longwatch (?:-- )?sign-in$/m);
+  expect(service.printed()).not.toMatch(/sign-in#/);
+});

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { openAdminKey } from "../../src/app/open-admin-key.ts";
 import { createAuthenticate } from "../../src/http/keys/authenticate.ts";
+import { issueKey, withdrawKey } from "../../src/http/keys/issue-key.ts";
 import { createLastUsed } from "../../src/http/keys/last-used.ts";
 import { readExpiry } from "../../src/http/keys/wanted-key.ts";
 import { createSecret } from "../../src/lib/secret.ts";
@@ -346,10 +347,112 @@ describe("the first admin key", () => {
   });
 });
 
-test("a key lasts hours or days, ten years at most, and nothing else is a duration", () => {
-  expect(["1h", "12h", "3650d", "87600h"].map(readExpiry)).toEqual(
+test("a key lasts hours or days, ten years at most, or for ever, and nothing else is a duration", () => {
+  expect(["1h", "12h", "3650d", "87600h"].map((text) => readExpiry(text, "reader"))).toEqual(
     [1, 12, 87_600, 87_600].map((hours) => hours * 3_600_000),
   );
+  expect(readExpiry("never", "admin")).toBeNull();
   for (const none of ["0h", "0d", "3651d", "87601h", "-1d", "1.5h", "1m", "1 h", "h", "", "١h"])
-    expect(readExpiry(none)).toBeNull();
+    expect(readExpiry(none, "reader")).toBeUndefined();
+});
+
+test("S1: a key without a wish for its end is good for 90 days with the role admin, else until it is revoked", async () => {
+  const { url } = await startArchive(database.url);
+  const admin = await makeKey(database, "admin");
+  const expiryOf = async (body: object) => {
+    const answer = await call(url, "/api/v1/keys", admin.key, { method: "POST", body: JSON.stringify(body) });
+    const { expiresAt } = (await answer.json()) as { expiresAt: string | null };
+    return expiresAt === null ? null : Math.round((Date.parse(expiresAt) - Date.now()) / 86_400_000);
+  };
+  expect(await expiryOf({ name: "x", role: "admin" })).toBe(90);
+  expect(await expiryOf({ name: "x", role: "operator" })).toBeNull();
+  expect(await expiryOf({ name: "x", role: "admin", expires: "never" })).toBeNull();
+  expect(await expiryOf({ name: "x", role: "admin", expires: null })).toBeNull();
+  await database.pool.query("truncate api_keys");
+  await openAdminKey(database, null);
+  const { rows } = await database.pool.query<{ days: number }>(
+    "select round(extract(epoch from expires_at - now()) / 86400)::int as days from api_keys",
+  );
+  expect(rows).toEqual([{ days: 90 }]);
+});
+
+test("S1: a session alone creates no key, and with the key entered again it does", async () => {
+  const { url } = await startArchive(database.url);
+  const admin = await makeKey(database, "admin");
+  const answer = await call(url, "/session", undefined, {
+    method: "POST",
+    body: JSON.stringify({ key: admin.key }),
+  });
+  const { pageToken } = (await answer.json()) as { pageToken: string };
+  const session = {
+    cookie: (answer.headers.get("set-cookie") ?? "").split(";", 1)[0] ?? "",
+    "x-page-token": pageToken,
+    "sec-fetch-site": "same-origin",
+  };
+  const create = (key?: string) =>
+    call(url, "/api/v1/keys", key, {
+      method: "POST",
+      body: JSON.stringify({ name: "x", role: "reader" }),
+      headers: session,
+    });
+  expect((await call(url, "/api/v1/keys", undefined, { headers: session })).status).toBe(200);
+  const refused = await create();
+  expect([refused.status, await refused.json()]).toMatchObject([
+    403,
+    { type: "urn:longwatch:problem:key-needed" },
+  ]);
+  expect((await create(`${admin.key}x`)).status).toBe(401);
+  expect((await create(admin.key)).status).toBe(201);
+});
+
+test("S1: a key that ends with its parent expires no later, and is revoked with it, also as a grandchild", async () => {
+  const { url } = await startArchive(database.url);
+  const admin = await makeKey(database, "admin");
+  const create = async (key: string, more: object) => {
+    const body = JSON.stringify({ name: "x", role: "admin", expires: "30d", ...more });
+    return (await (await call(url, "/api/v1/keys", key, { method: "POST", body })).json()) as {
+      key: string;
+      id: string;
+      expiresAt: string;
+      endsWith: string | null;
+    };
+  };
+  const parent = await create(admin.key, { expires: "2d" });
+  const child = await create(parent.key, { endsWithParent: true });
+  const grandchild = await create(child.key, { endsWithParent: true, role: "reader", expires: "never" });
+  const confirmed = await create(parent.key, {});
+  expect(child).toMatchObject({ endsWith: parent.id, expiresAt: parent.expiresAt });
+  expect(grandchild).toMatchObject({ endsWith: child.id, expiresAt: parent.expiresAt });
+  expect(confirmed.endsWith).toBeNull();
+
+  expect((await call(url, `/api/v1/keys/${parent.id}`, admin.key, { method: "DELETE" })).status).toBe(204);
+  const statuses = [];
+  for (const { key } of [parent, child, grandchild, confirmed])
+    statuses.push((await call(url, "/api/v1/zones", key)).status);
+  expect(statuses).toEqual([401, 401, 401, 200]);
+  expect((await audit()).filter(({ action }) => action === "key.revoked")).toMatchObject([
+    { subject: `key ${parent.id}`, details: {} },
+    { subject: `key ${child.id}`, details: { endedWith: `key ${parent.id}` } },
+    { subject: `key ${grandchild.id}`, details: { endedWith: `key ${parent.id}` } },
+  ]);
+});
+
+test("a key that is created while its parent is revoked is revoked", async () => {
+  const parent = await makeKey(database, "admin");
+  const wanted = {
+    name: "x",
+    role: "reader",
+    zoneIds: null,
+    isMasked: false,
+    expiresInMs: null,
+    parentKeyId: parent.keyId,
+  } as const;
+  for (let n = 0; n < 5; n++) await issueKey(database, wanted, "test");
+  await Promise.all([
+    withdrawKey(database, parent.keyId, "test"),
+    ...Array.from({ length: 5 }, () => issueKey(database, wanted, "test")),
+  ]);
+  await issueKey(database, wanted, "test");
+  const { rows } = await database.pool.query("select from api_keys where revoked_at is null");
+  expect(rows).toEqual([]);
 });

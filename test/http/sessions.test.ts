@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { createSignInLink } from "../../src/operations/create-sign-in-link.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { call, makeKey, startArchive } from "./start-archive.ts";
@@ -16,15 +16,22 @@ function post(url: string, body: object, headers: Record<string, string> = {}) {
   return call(url, "/session", undefined, { method: "POST", body: JSON.stringify(body), headers });
 }
 
-/** The cookie of a new session of this key, as a browser sends it. */
-async function signIn(url: string, key: string, headers: Record<string, string> = {}): Promise<string> {
-  const answer = await post(url, { key }, headers);
-  expect(answer.status).toBe(204);
-  return (answer.headers.get("set-cookie") ?? "").split(";", 1)[0] ?? "";
+type Signed = Record<"cookie" | "x-page-token", string>;
+
+/** Both secrets of a new session of this key, as the console sends them. */
+async function signIn(url: string, key: string, headers: Record<string, string> = {}): Promise<Signed> {
+  return readSigned(await post(url, { key }, headers));
 }
 
-function get(url: string, path: string, cookie: string, init: RequestInit = {}) {
-  return call(url, path, undefined, { ...init, headers: { cookie, ...(init.headers as object) } });
+async function readSigned(answer: Response): Promise<Signed> {
+  expect(answer.status).toBe(200);
+  const { pageToken } = (await answer.json()) as { pageToken: string };
+  const cookie = (answer.headers.get("set-cookie") ?? "").split(";", 1)[0] ?? "";
+  return { cookie, "x-page-token": pageToken };
+}
+
+function get(url: string, path: string, signed: Partial<Signed>, init: RequestInit = {}) {
+  return call(url, path, undefined, { ...init, headers: { ...signed, ...(init.headers as object) } });
 }
 
 const makeLink = (key: string | null = null) =>
@@ -43,10 +50,8 @@ test("a session has the rights, the zones and the masking of its key, and the co
   const answer = await post(url, { key }, SAME);
   const cookie = answer.headers.get("set-cookie") ?? "";
 
-  expect(cookie).toMatch(
-    /^longwatch_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=2592000$/,
-  );
-  const sent = cookie.split(";", 1)[0] ?? "";
+  expect(cookie).toMatch(/^longwatch_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=604800$/);
+  const sent = await readSigned(answer);
   const info = (await (await get(url, "/session", sent)).json()) as Record<string, unknown>;
   expect(info).toMatchObject({
     keyName: "desk",
@@ -66,12 +71,14 @@ test("behind a trusted proxy with TLS the cookie is bound to the host, and the p
   const { url } = await startArchive(database.url, { trustedProxies: ["127.0.0.1"] });
   const { key } = await makeKey(database, "reader");
   const tls = { "x-forwarded-proto": "https" };
-  const cookie = (await post(url, { key }, tls)).headers.get("set-cookie") ?? "";
+  const answer = await post(url, { key }, tls);
+  const cookie = answer.headers.get("set-cookie") ?? "";
 
   expect(cookie).toMatch(/^__Host-longwatch_session=[\w-]{43}; Path=\/; HttpOnly; .*; Secure$/);
-  const sent = cookie.split(";", 1)[0] ?? "";
+  const sent = await readSigned(answer);
   expect((await get(url, "/session", sent, { headers: tls })).status).toBe(200);
-  expect((await get(url, "/session", sent.replace("__Host-", ""), { headers: tls })).status).toBe(401);
+  const plain = { ...sent, cookie: sent.cookie.replace("__Host-", "") };
+  expect((await get(url, "/session", plain, { headers: tls })).status).toBe(401);
 });
 
 test("a link signs in once: of many at the same moment one succeeds, and an expired one none", async () => {
@@ -81,7 +88,7 @@ test("a link signs in once: of many at the same moment one succeeds, and an expi
   const statuses = await Promise.all(
     Array.from({ length: 5 }, async () => (await post(url, { token }, SAME)).status),
   );
-  expect(statuses.sort((a, b) => a - b)).toEqual([204, 401, 401, 401, 401]);
+  expect(statuses.sort((a, b) => a - b)).toEqual([200, 401, 401, 401, 401]);
   const late = await linkToken(keyId);
   await database.pool.query(
     "update sign_in_tokens set expires_at = now() - interval '1 s' where used_at is null",
@@ -99,17 +106,18 @@ test("a link signs in once: of many at the same moment one succeeds, and an expi
 test("a sign-in never takes over a token that came with it, and ends the session that did", async () => {
   const { url } = await startArchive(database.url);
   const { key } = await makeKey(database, "reader");
-  const planted = `longwatch_session=${"x".repeat(43)}`;
-  const first = await signIn(url, key, { cookie: planted });
-  expect(first).not.toBe(planted);
+  const planted = { cookie: `longwatch_session=${"x".repeat(43)}`, "x-page-token": "x".repeat(43) };
+  const first = await signIn(url, key, planted);
+  expect(first.cookie).not.toBe(planted.cookie);
   expect((await get(url, "/session", planted)).status).toBe(401);
-  const second = await signIn(url, key, { cookie: first });
+  const second = await signIn(url, key, first);
   expect((await get(url, "/session", first)).status).toBe(401);
   expect((await get(url, "/session", second)).status).toBe(200);
 });
 
 test.each([
   ["idle for 12 hours", "update sessions set last_used_at = now() - interval '721 minutes'"],
+  ["of an admin for 24 hours", "update sessions set created_at = now() - interval '24 hours 1 minute'"],
   ["of a revoked key", "update api_keys set revoked_at = now() where name = 'ending'"],
   ["of an expired key", "update api_keys set expires_at = now() where name = 'ending'"],
 ])("a session %s is over on every replica", async (_, sql) => {
@@ -138,6 +146,7 @@ test("with a cookie, what changes something must come from this origin; with a k
   expect(await silence({ origin: "http://127.0.0.1:1" })).toBe(403);
   expect(await silence({ origin: `http://${host}.evil.example` })).toBe(403);
   expect(await silence({ origin: "null" })).toBe(403);
+  expect(await silence({ origin: `https://${host}` })).toBe(403);
   expect(await silence({ origin: url })).toBe(201);
   expect(await silence(SAME)).toBe(201);
   expect((await post(url, { key }, { "sec-fetch-site": "cross-site" })).status).toBe(403);
@@ -145,21 +154,103 @@ test("with a cookie, what changes something must come from this origin; with a k
   expect((await call(url, "/api/v1/silences", key, { method: "POST", body })).status).toBe(201);
 });
 
-test("who guesses waits, whichever way is tried, and a cookie that is over locks nobody out", async () => {
+test("wrong keys and wrong links are counted apart, and a session that is over locks nobody out", async () => {
   const { url } = await startArchive(database.url);
   const { key, keyId } = await makeKey(database, "reader");
-  for (let n = 0; n < 30; n++)
-    expect((await get(url, "/session", `longwatch_session=${"y".repeat(43)}`)).status).toBe(401);
-  const statuses: number[] = [];
-  for (let n = 0; n < 6; n++) {
-    statuses.push((await post(url, { token: "z".repeat(43) })).status);
-    statuses.push((await post(url, { key: `lw_${"0".repeat(12)}_${"0".repeat(48)}` })).status);
-  }
-  expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429, 429]);
+  const over = { cookie: `longwatch_session=${"y".repeat(43)}`, "x-page-token": "y".repeat(43) };
+  for (let n = 0; n < 30; n++) expect((await get(url, "/session", over)).status).toBe(401);
+  const guess = async (body: object) => {
+    const statuses: number[] = [];
+    for (let n = 0; n < 12; n++) statuses.push((await post(url, body)).status);
+    return statuses;
+  };
+  const refused = [...Array.from({ length: 10 }, () => 401), 429, 429];
+
+  expect(await guess({ token: "z".repeat(43) })).toEqual(refused);
   const waiting = await post(url, { token: await linkToken(keyId) });
   expect(waiting.status).toBe(429);
   expect(Number(waiting.headers.get("retry-after"))).toBeGreaterThan(0);
-  expect((await call(url, "/session", key)).status).toBe(429);
+  expect((await post(url, { key })).status).toBe(200);
+  expect(await guess({ key: `lw_${"0".repeat(12)}_${"0".repeat(48)}` })).toEqual(refused);
+  const { key: other } = await makeKey(database, "reader");
+  expect((await call(url, "/session", other)).status).toBe(429);
+});
+
+test("S4: a key opens 30 sessions in ten minutes, and no more audit entries than that", async () => {
+  const now = { ms: Date.now() };
+  const { url } = await startArchive(database.url, { clock: () => now.ms });
+  const [flooding, other] = [await makeKey(database, "reader"), await makeKey(database, "reader")];
+  const statuses: number[] = [];
+  for (let n = 0; n < 40; n++) statuses.push((await post(url, { key: flooding.key })).status);
+  expect(statuses.filter((status) => status === 200).length).toBe(30);
+  expect(new Set(statuses.slice(30))).toEqual(new Set([429]));
+  const { rows } = await database.pool.query(
+    "select from audit_entries where action = 'session.opened' and actor like $1",
+    [`%${flooding.keyId}%`],
+  );
+  expect(rows.length).toBe(30);
+  expect((await post(url, { key: other.key })).status).toBe(200);
+  now.ms += 20_000;
+  expect((await post(url, { key: flooding.key })).status).toBe(200);
+});
+
+test("S11: neither secret of a session opens anything alone, nor with that of another session", async () => {
+  const { url } = await startArchive(database.url);
+  const { key } = await makeKey(database, "admin");
+  const [one, other] = [await signIn(url, key), await signIn(url, key)];
+  const { cookie } = one;
+  const alone = await get(url, "/session", { cookie });
+  expect([alone.status, await alone.json()]).toMatchObject([
+    401,
+    { type: "urn:longwatch:problem:page-token-missing" },
+  ]);
+  expect((await get(url, "/session", { "x-page-token": one["x-page-token"] })).status).toBe(401);
+  expect((await get(url, "/session", { cookie, "x-page-token": other["x-page-token"] })).status).toBe(401);
+  expect((await get(url, "/session", { cookie, "x-page-token": "" })).status).toBe(401);
+  expect((await get(url, "/session", one)).status).toBe(200);
+});
+
+test("a session that is used all the time ends after seven days", async () => {
+  const { url } = await startArchive(database.url);
+  const { key, keyId } = await makeKey(database, "operator");
+  const signed = await signIn(url, key);
+  const age = (days: string) =>
+    database.pool.query("update sessions set created_at = now() - $1::interval where key_id = $2", [
+      days,
+      keyId,
+    ]);
+  await age("6 days 23 hours");
+  const { expiresAt } = (await (await get(url, "/session", signed)).json()) as { expiresAt: string };
+  expect((Date.parse(expiresAt) - Date.now()) / 3_600_000).toBeCloseTo(1, 1);
+  await age("7 days 1 minute");
+  expect((await get(url, "/session", signed)).status).toBe(401);
+  expect(await call(url, "/api/v1/sessions", key).then((answer) => answer.json())).toEqual({ items: [] });
+});
+
+test("a poll and an open stream do not count as use of a session, and a person's request does", async () => {
+  const { url } = await startArchive(database.url, {}, { heartbeatMs: 10 });
+  const { key, keyId } = await makeKey(database, "reader");
+  const signed = await signIn(url, key);
+  await database.pool.query(
+    "update sessions set last_used_at = now() - interval '11 hours' where key_id = $1",
+    [keyId],
+  );
+  const readIdleHours = async () => {
+    const { rows } = await database.pool.query<{ hours: number }>(
+      "select extract(epoch from now() - last_used_at)::float / 3600 as hours from sessions where key_id = $1",
+      [keyId],
+    );
+    return rows[0]?.hours;
+  };
+  const stream = await get(url, "/api/v1/alerts/stream", signed);
+  const reader = stream.body?.getReader();
+  let heard = "";
+  while (!heard.includes("heartbeat")) heard += Buffer.from((await reader?.read())?.value ?? []).toString();
+  await reader?.cancel();
+  await get(url, "/api/v1/alerts", signed);
+  expect(await readIdleHours()).toBeCloseTo(11, 1);
+  await get(url, "/api/v1/alerts", signed, { headers: { "x-user-active": "true" } });
+  await vi.waitFor(async () => expect(await readIdleHours()).toBeCloseTo(0, 1));
 });
 
 test("sessions are listed and ended: an admin's all, anybody else's own, and each act is audited", async () => {
@@ -181,10 +272,10 @@ test("sessions are listed and ended: an admin's all, anybody else's own, and eac
     readonly userAgent: string;
     readonly isCurrent: boolean;
   }
-  const list = async (cookie: string) =>
-    ((await (await get(url, "/api/v1/sessions", cookie)).json()) as { items: Item[] }).items;
-  const end = async (cookie: string, path: string) =>
-    (await get(url, path, cookie, { method: "DELETE", headers: SAME })).status;
+  const list = async (signed: Signed) =>
+    ((await (await get(url, "/api/v1/sessions", signed)).json()) as { items: Item[] }).items;
+  const end = async (signed: Signed, path: string) =>
+    (await get(url, path, signed, { method: "DELETE", headers: SAME })).status;
 
   expect((await list(cookies.admin)).length).toBe(4);
   const own = await list(cookies.mine);

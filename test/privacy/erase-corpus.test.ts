@@ -31,17 +31,26 @@ interface Written extends SpelledAddress {
   readonly text: string;
 }
 
+/** Spellings that programs do not read as an address, and people do. */
+const HIDDEN = ["103[.]100[.]202[.]86", "103%2E100%2e202%252E86", "１０３.１００.２０２．８６", "1734658646"];
+
 /** Addresses of both families in all spellings, each between two characters that Postgres takes. */
-const corpus: readonly Written[] = fc.sample(
-  fc
-    .tuple(fc.oneof(spelledIpv4, spelledIpv6), neighbour, neighbour)
-    .filter(([one, before, after]) => !isAnother(before, one, after))
-    .filter(([{ spelling }]) => !/^[:0.%A]*$/.test(spelling))
-    .map(([one, before, after]) => {
-      const text = before + one.spelling + after;
-      return { ...one, text: text.replaceAll(/[\p{Cc}\p{Cs}]/gu, "~") };
-    }),
-  { numRuns: CORPUS, seed: SEED },
+const corpus: readonly Written[] = HIDDEN.map((spelling) => ({
+  address: "103.100.202.86",
+  spelling,
+  text: `by ${spelling}, again`,
+})).concat(
+  fc.sample(
+    fc
+      .tuple(fc.oneof(spelledIpv4, spelledIpv6), neighbour, neighbour)
+      .filter(([one, before, after]) => !isAnother(before, one, after))
+      .filter(([{ spelling }]) => !/^[:0.%A]*$/.test(spelling))
+      .map(([one, before, after]) => {
+        const text = before + one.spelling + after;
+        return { ...one, text: text.replaceAll(/[\p{Cc}\p{Cs}]/gu, "~") };
+      }),
+    { numRuns: CORPUS, seed: SEED },
+  ),
 );
 
 /** The text in every place that keeps texts of people, of the platform, of channels or of visitors. */
@@ -91,7 +100,7 @@ test("an erased address leaves no byte in any table, file, output or audit entry
 
   const variables = environment(database);
   let printed = "";
-  for (const { address } of corpus) {
+  for (const address of new Set(corpus.map((one) => one.address))) {
     const args = ["--ip", address, "--yes", "--by", "alice"];
     const ran = await runStoreCommand(eraseCommand, variables, args, { now: NOW });
     expect({ address, code: ran.code }).toEqual({ address, code: 0 });

@@ -22,6 +22,20 @@ test.each([
   ["203.000.113.007", "X"],
   ["64:ff9b::203.0.113.7", "X"],
   ["?ip=203.0.113.7&x=1", "?ip=X&x=1"],
+  ["from 203[.]0[.]113[.]7: defanged", "from X: defanged"],
+  ["203(.)0{.}113[dot]7 203 dot 0 dot 113 dot 7 203[.0[.113[.7", "X X X"],
+  [String.raw`rule ^203\.0\.113\.7$`, "rule ^X$"],
+  ["?ip=203%2E0%2e113%252E7 and %32%30%33.0.113.%37", "?ip=X and X"],
+  ["２０３．０．１１３．７ 203。0。113｡7 ٢٠٣.٠.١١٣.٧", "X X X"],
+  ["203.0.\u200b113.\u00ad7", "X"],
+  ["203&#46;0&#x2E;113&period;7", "X"],
+  ["2001[:]db8[:][:]1 ２００１：ｄｂ８：：１", "X X"],
+  ["http://3405803783/ ip 3405803783. 0xCB007107 user@16909060", "http://X/ ip X. X user@X"],
+  [
+    "on 20261124, ticket 12345678, v1.3405803783, a-3405803783, 3405803783000",
+    "on 20261124, ticket 12345678, v1.3405803783, a-3405803783, 3405803783000",
+  ],
+  ["1[.]2 see [.] and 5 dots, naïve café · 12％", "1[.]2 see [.] and 5 dots, naïve café · 12％"],
   ['{"RemoteIp":"203.0.113.7"}', '{"RemoteIp":"X"}'],
 ])("in %j every address is found and nothing else", (text, expected) => {
   expect(replaceAddresses(text, wipe)).toBe(expected);
@@ -74,8 +88,27 @@ test("an address that only begins or ends like an erased one stays", () => {
     expect(replaceAddresses(`from ${other}.`, only)).toBe(`from ${other}.`);
 });
 
+test("a member that is nothing but a number is an identifier and stays", () => {
+  const value = { ruleId: "3405803783", note: "of 3405803783" };
+  expect(replaceInJson(value, wipe, { dropTraits: false })).toEqual({ ruleId: "3405803783", note: "of X" });
+});
+
 test("text made to be slow is read like any other", () => {
-  for (const part of ["1.", ":", "a:", "1.2.3.", "f".repeat(50), "anon-", "1::2:3:4:"]) {
+  for (const part of [
+    "[.]",
+    "%25",
+    "１．",
+    "1 dot ",
+    "\u200b",
+    "\\",
+    "1.",
+    ":",
+    "a:",
+    "1.2.3.",
+    "f".repeat(50),
+    "anon-",
+    "1::2:3:4:",
+  ]) {
     const text = part.repeat(200_000 / part.length);
     expect(replaceAddresses(text, () => null)).toBe(text);
   }

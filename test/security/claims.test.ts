@@ -105,7 +105,6 @@ test("S24: nothing else in the program opens connections than what is known to",
     "src/app/check-port.ts",
     // To this service itself, the console's from the browser.
     "src/app/check-health.ts",
-    "src/console/api/alert-stream.ts",
     "src/console/api/client.ts",
     // To the channels, guarded.
     "src/delivery/channels/email/email.ts",

@@ -3,6 +3,7 @@ import path from "node:path";
 import type { Database } from "../../../db/client.ts";
 import { listKnownZones } from "../../../db/coverage/coverage-report.ts";
 import { readChannelStatuses } from "../../../db/delivery/channel-states.ts";
+import { readAdminKeyLeft } from "../../../db/keys/api-keys.ts";
 import { readClockOffset } from "../../../db/postgres/clock.ts";
 import { readDayBytes } from "../../../db/service/daily-growth.ts";
 import { readReplicas } from "../../../db/service/replicas.ts";
@@ -17,12 +18,13 @@ import { openNotifier } from "../../delivery/channels/open-notifier.ts";
 import { findChannel } from "../../delivery/channels/registry.ts";
 import { describeCircuit } from "../../delivery/circuit.ts";
 import { describePostgresFailure } from "../../embedded/describe-postgres-failure.ts";
-import { findCluster } from "../../embedded/place-cluster.ts";
+import { findCluster, POSTGRES_FOLDERS } from "../../embedded/place-cluster.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { readDiskSpace } from "../../lib/disk-space.ts";
 import { toError, UsageError } from "../../lib/errors.ts";
 import { messageOf } from "../../lib/message-of.ts";
 import { OWN_COMMAND } from "../../lib/own-command.ts";
+import { listLoose } from "../../lib/private-folder.ts";
 import type {
   ChannelFacts,
   DiskFacts,
@@ -44,6 +46,7 @@ interface Stored {
   readonly databaseFolder: string | null;
   readonly service: DoctorFacts["service"];
   readonly channels: Awaited<ReturnType<typeof readChannelStatuses>>;
+  readonly adminKeyLeftMs: DoctorFacts["adminKeyLeftMs"];
   readonly platform: DoctorFacts["platform"];
 }
 
@@ -71,6 +74,8 @@ export async function gatherFacts(examined: Examined): Promise<DoctorFacts> {
     channels: tryChannels(config, stored.channels, nowMs),
     configFile,
     files: listFiles(examined),
+    loose: gatherLoose(config),
+    adminKeyLeftMs: stored.adminKeyLeftMs,
     service: stored.service,
   };
 }
@@ -87,6 +92,7 @@ async function gatherStored({ config, nowMs, onStep }: Examined): Promise<Stored
         databaseFolder: config.databaseUrl === null ? null : findLocalFolder(place),
         service: hasTables ? assessService(await readReplicas(database.db)) : null,
         channels: hasTables ? await readChannelStatuses(database.db) : [],
+        adminKeyLeftMs: hasTables ? await readAdminKeyLeft(database.db) : undefined,
         platform: await gatherPlatform(
           await withZones(config, database, hasTables),
           hasTables ? databaseUrl : null,
@@ -101,6 +107,7 @@ async function gatherStored({ config, nowMs, onStep }: Examined): Promise<Stored
       databaseFolder: null,
       service: null,
       channels: [],
+      adminKeyLeftMs: undefined,
       platform,
     };
   }
@@ -246,6 +253,14 @@ function listFiles({ config, configFile, env }: Examined): FileFacts[] {
     const found = statSync(file, { throwIfNoEntry: false });
     return found?.isFile() === true ? [{ file: path.resolve(file), mode: found.mode & 0o777, ...rest }] : [];
   });
+}
+
+function gatherLoose({ dataDir }: Config): DoctorFacts["loose"] {
+  try {
+    return { folder: dataDir, entries: [...listLoose(dataDir, POSTGRES_FOLDERS)] };
+  } catch {
+    return null;
+  }
 }
 
 function describe(thrown: unknown): string {

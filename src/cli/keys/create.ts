@@ -4,6 +4,7 @@ import { issueKey } from "../../http/keys/issue-key.ts";
 import { toKeyItem } from "../../http/keys/key-item.ts";
 import { isRole, ROLES, type Role } from "../../http/keys/roles.ts";
 import {
+  ADMIN_EXPIRES,
   ADMIN_RULE,
   EXPIRY_RULE,
   isRestrictedAdmin,
@@ -45,7 +46,10 @@ export function createCommand(readConfig: () => Config, io: StoreIo): Command {
     .option("--name <text>", "purpose of the key (required)")
     .option("--role <role>", `${ROLES.join(", ")} (required)`)
     .option("--zones <ids>", "only these shield zones (default: all)", gather)
-    .option("--expires <duration>", "lifetime such as 12h or 90d (default: until it is revoked)")
+    .option(
+      "--expires <duration>",
+      `lifetime such as 12h, 90d or never (default: ${ADMIN_EXPIRES} for an admin, never for the others)`,
+    )
     .option("--masked", "show the key only masked addresses and no records")
     .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
     .option("--json", "print JSON")
@@ -75,8 +79,8 @@ function readWanted(read: FlagReader, flags: Flags): WantedKey {
       : readText(read, "name", flags.name, MAX_NAME_CHARS);
   const role = readRole(read, flags.role);
   const zoneIds = readZones(read, flags.zones, "zones") ?? null;
-  const expiresInMs = flags.expires === undefined ? null : readExpiry(flags.expires);
-  if (flags.expires !== undefined && expiresInMs === null) read.wrong("expires", flags.expires, EXPIRY_RULE);
+  const expiresInMs = readExpiry(flags.expires, role) ?? null;
+  if (readExpiry(flags.expires, role) === undefined) read.wrong("expires", flags.expires, EXPIRY_RULE);
   const wanted = { name: name ?? "", role, zoneIds, isMasked: flags.masked === true, expiresInMs };
   if (isRestrictedAdmin(wanted))
     read.mistakes.push(`--role admin takes no --zones and no --masked: ${ADMIN_RULE}`);

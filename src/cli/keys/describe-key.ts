@@ -11,6 +11,7 @@ export function describeKey(key: ListedApiKey): string {
     zones,
     ...(isMasked ? ["masked"] : []),
     statusOf(key),
+    ...(key.parentKeyId === null ? [] : [`ends with ${key.parentKeyId}`]),
     key.lastUsedAt === null ? "never used" : `last used ${showTime(key.lastUsedAt.getTime())}`,
   ];
   return `${keyId}  ${escapeText(name)}: ${parts.join("; ")}\n`;

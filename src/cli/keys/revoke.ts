@@ -13,7 +13,8 @@ import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 
 const HELP = `
-Every replica refuses the key from the next request on. A revoked key cannot be restored.
+Every replica refuses the key from the next request on. Keys that were made to end with it are revoked too. A revoked key
+cannot be restored.
 
 Examples:
   npm run -s longwatch -- keys revoke 4f1d22c09b7e
@@ -38,9 +39,12 @@ export function revokeCommand(readConfig: () => Config, io: StoreIo): Command {
         const { id, result } = await withStore(readConfig(), (database) =>
           revoke(database, typed ?? "", actor),
         );
-        const said = result === "revoked" ? "is revoked" : "was already revoked; nothing was changed";
-        if (flags.json === true) await writeJson(io.stdout, { id, result });
-        else await writeOut(io.stdout, `key ${id} ${said}.\n`);
+        const ended = typeof result === "string" ? [] : result;
+        const said = typeof result === "string" ? "was already revoked; nothing was changed" : "is revoked";
+        const also = ended.length === 0 ? "" : ` Keys that end with it are revoked too: ${ended.join(", ")}.`;
+        if (flags.json === true)
+          await writeJson(io.stdout, { id, result: typeof result === "string" ? result : "revoked", ended });
+        else await writeOut(io.stdout, `key ${id} ${said}.${also}\n`);
       }),
     );
 }

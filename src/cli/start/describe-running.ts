@@ -25,9 +25,18 @@ export async function readAttack({
   return { zoneId, startsInMs: startsAtMs - Date.now(), alertId: alert?.id ?? null };
 }
 
+export interface SignInPlace {
+  /** Of the console. */
+  readonly url: string;
+  /** Null where the output is no terminal, or there is no valid admin key. */
+  readonly link: string | null;
+}
+
 /** Returns the text that a start prints as soon as the console can be opened. */
-export function describeSignIn(signInUrl: string): string {
-  return `The console. This link signs in once and is valid for ten minutes:\n  ${signInUrl}\n`;
+export function describeSignIn({ url, link }: SignInPlace, command = OWN_COMMAND): string {
+  return link === null
+    ? `The console: ${url}\nTo get a link that signs in once:\n  ${command} sign-in\n`
+    : `The console. This link signs in once and is valid for ten minutes:\n  ${link}\n`;
 }
 
 /** Returns the text that a start prints at its end. Every line without a long address fits 80 columns. */

@@ -13,7 +13,7 @@ import { HOUR_MS, MINUTE_MS } from "../../lib/units.ts";
 import { createSignInLink } from "../../operations/create-sign-in-link.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { addHelp } from "../terminal/shape-help.ts";
-import { describeRunning, describeSignIn, readAttack } from "./describe-running.ts";
+import { describeRunning, describeSignIn, readAttack, type SignInPlace } from "./describe-running.ts";
 import { describeStartFailure } from "./describe-start-failure.ts";
 import { describeBackfill, watchBackfill } from "./watch-backfill.ts";
 
@@ -151,8 +151,8 @@ async function run(config: Config, isJson: boolean): Promise<void> {
     // Printed before the history is copied, because this is the only time that the key is shown.
     if (isJson) await writeJson(process.stdout, toJson(running, config));
     else if (running.adminKey !== null) print(describeAdminKey(running.adminKey));
-    const signInUrl = await makeSignInUrl(running, config).catch(() => null);
-    if (signInUrl !== null) print(describeSignIn(signInUrl));
+    const signIn = await prepareSignIn(running, config, stdout.isTTY).catch(() => null);
+    if (signIn !== null) print(describeSignIn(signIn));
     const logProblem = (problem: string, event: string) => log.error({ problem }, event);
     const stored = await watchBackfill(running, line, logProblem, stopping.signal);
     if (stored !== null) print(`${describeBackfill(stored)}\n${await describe(running, config)}`);
@@ -172,12 +172,20 @@ async function describe(running: RunningApp, config: Config): Promise<string> {
   return describeRunning({ ...running, attack }, { dataDir: databaseUrl === null ? dataDir : null });
 }
 
-/** Null where this process serves no HTTP, or where there is no admin key. It is printed and never logged. */
-async function makeSignInUrl({ database, httpUrl }: RunningApp, { http }: Config): Promise<string | null> {
+/**
+ * Null where this process serves no HTTP. A link is made only for a terminal: other output is collected, and whoever reads
+ * it within ten minutes would be an admin.
+ */
+async function prepareSignIn(
+  { database, httpUrl }: RunningApp,
+  { http }: Config,
+  isTerminal: boolean,
+): Promise<SignInPlace | null> {
   const url = http.publicUrl ?? httpUrl;
   if (httpUrl === null || url === null) return null;
+  if (!isTerminal) return { url, link: null };
   const made = await createSignInLink(database, { url, key: null, actor: "longwatch start" });
-  return made.kind === "made" ? made.link.reveal() : null;
+  return { url, link: made.kind === "made" ? made.link.reveal() : null };
 }
 
 function toJson({ httpUrl, zoneIds, platform, adminKey }: RunningApp, { databaseUrl, dataDir }: Config) {

@@ -3,6 +3,7 @@ import { useEffect } from "react";
 import type { FeedEvent } from "../../http/feed/to-feed-event.ts";
 import { areDesktopNoticesOn } from "../state/desktop-notices.ts";
 import { useLive } from "../state/now.tsx";
+import { followStream } from "./follow-stream.ts";
 
 const TOGETHER_MS = 300;
 /** The queries that an alert's transition makes old. */
@@ -17,7 +18,7 @@ export function useAlertStream(): void {
   const { isLive } = useLive();
   useEffect(() => {
     if (!isLive) return undefined;
-    let source: EventSource | null = null;
+    let following: AbortController | null = null;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const refresh = () => {
       clearTimeout(timer);
@@ -25,30 +26,27 @@ export function useAlertStream(): void {
         for (const name of CONCERNED) void client.invalidateQueries({ queryKey: [name] });
       }, TOGETHER_MS);
     };
-    const onAlert = ({ data }: MessageEvent<string>) => {
+    // The stream has alerts and, after a gap, resets.
+    const onEvent = (name: string, data: string) => {
       refresh();
-      notify(JSON.parse(data) as FeedEvent);
+      if (name === "alert") notify(JSON.parse(data) as FeedEvent);
     };
     const follow = () => {
       const isWanted = document.visibilityState === "visible" || areDesktopNoticesOn();
       if (!isWanted) {
-        source?.close();
-        source = null;
-      } else if (source === null || source.readyState === EventSource.CLOSED) {
-        source = new EventSource("/api/v1/alerts/stream");
-        source.addEventListener("alert", onAlert);
-        source.addEventListener("reset", refresh);
+        following?.abort();
+        following = null;
+      } else if (following === null) {
+        following = new AbortController();
+        void followStream("/api/v1/alerts/stream", { signal: following.signal, onEvent });
       }
     };
     follow();
-    // A refused stream is not opened again by the browser.
-    const retry = setInterval(follow, 30_000);
     document.addEventListener("visibilitychange", follow);
     return () => {
       clearTimeout(timer);
-      clearInterval(retry);
       document.removeEventListener("visibilitychange", follow);
-      source?.close();
+      following?.abort();
     };
   }, [client, isLive]);
 }

@@ -1,3 +1,4 @@
+import { sessionHeaders } from "./page-token.ts";
 import { ApiProblem, readProblem, toProblem } from "./problem.ts";
 
 type QueryValue = string | number | boolean | readonly string[] | null | undefined;
@@ -20,7 +21,7 @@ function toPath(path: string, query: ApiRequest["query"] = {}): string {
   return params.size === 0 ? path : `${path}?${params.toString()}`;
 }
 
-/** Sends a request with the session's cookie. @throws {ApiProblem} for every refusal and failure. */
+/** Sends a request with both secrets of the session. @throws {ApiProblem} for every refusal and failure. */
 export async function send(
   path: string,
   { method = "GET", query, body, headers, signal }: ApiRequest = {},
@@ -31,7 +32,11 @@ export async function send(
       method,
       credentials: "same-origin",
       cache: "no-store",
-      headers: { ...(hasBody ? { "content-type": "application/json" } : {}), ...headers },
+      headers: {
+        ...sessionHeaders(),
+        ...(hasBody ? { "content-type": "application/json" } : {}),
+        ...headers,
+      },
       ...(hasBody ? { body: JSON.stringify(body) } : {}),
       signal: signal ?? null,
     });

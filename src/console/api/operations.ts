@@ -119,12 +119,22 @@ export function useKeys(all: boolean) {
   });
 }
 
+interface WantedKey {
+  readonly body: z.input<typeof CreateBody>;
+  /** The admin's key, entered again: a session alone creates no key. */
+  readonly ownKey: string;
+}
+
 /** Creates a key. Only the answer holds it. */
 export function useCreateKey() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (body: z.input<typeof CreateBody>) =>
-      call<Key & { readonly key: string }>("/api/v1/keys", { method: "POST", body }),
+    mutationFn: ({ body, ownKey }: WantedKey) =>
+      call<Key & { readonly key: string }>("/api/v1/keys", {
+        method: "POST",
+        body,
+        headers: { accesskey: ownKey },
+      }),
     onSuccess: () => client.invalidateQueries({ queryKey: KEYS.keys }),
   });
 }

@@ -1,6 +1,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { Role, Scope } from "../../http/keys/roles.ts";
 import { call, send } from "./client.ts";
+import { pageToken } from "./page-token.ts";
 import { ApiProblem } from "./problem.ts";
 
 /** The reader: the answer of `GET /session`. */
@@ -66,8 +67,11 @@ export function useSignIn() {
   const client = useQueryClient();
   return useMutation({
     mutationFn: (secret: { key: string } | { token: string }) =>
-      send("/session", { method: "POST", body: secret }),
-    onSuccess: () => client.resetQueries(),
+      call<{ readonly pageToken: string }>("/session", { method: "POST", body: secret }),
+    onSuccess: (answer) => {
+      pageToken.store(answer.pageToken);
+      return client.resetQueries();
+    },
   });
 }
 
@@ -77,6 +81,7 @@ export function useSignOut() {
     mutationFn: ({ everywhere }: { everywhere: boolean }) =>
       send("/session", { method: "DELETE", query: { everywhere } }),
     onSettled: () => {
+      pageToken.forget();
       client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== "session" });
       client.setQueryData(KEY, null);
     },

@@ -36,9 +36,9 @@ export default function AlertsPage() {
   const { chosen, zones, only } = useZones();
   const span = useSpan();
   const named = params.get("state") ?? "open";
-  const state: StateName = named in STATES ? (named as StateName) : "open";
+  const state: StateName = Object.hasOwn(STATES, named) ? (named as StateName) : "open";
   const severity = (params.get("severity") ?? "").split(",").filter((one) => SEVERITIES.includes(one));
-  const kind = (params.get("kind") ?? "").split(",").filter((one) => one in KINDS);
+  const kind = (params.get("kind") ?? "").split(",").filter((one) => Object.hasOwn(KINDS, one));
   const rule = params.get("rule");
   const states = STATES[state];
   const isTimed = state === "resolved" || state === "all";

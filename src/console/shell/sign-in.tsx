@@ -13,7 +13,7 @@ function takeToken(): string | null {
   const { hash, pathname, search } = globalThis.location;
   if (pathname !== PATH || hash.length < 2) return null;
   history.replaceState(null, "", `${pathname}${search}`);
-  return decodeURIComponent(hash.slice(1));
+  return hash.slice(1);
 }
 
 /** Signs in with the token of the terminal's link, else with a pasted key. */

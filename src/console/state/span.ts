@@ -28,7 +28,7 @@ function readSpan(params: URLSearchParams, nowMs: number): Span {
   const fixed = { fromMs: readTime(from), toMs: to === null ? nowMs : readTime(to) };
   const isFixed = from !== null && fixed.fromMs < fixed.toMs;
   if (isFixed) return { ...fixed, name: null, ignored: null };
-  const known = name !== null && name in SPANS ? (name as SpanName) : DEFAULT;
+  const known = name !== null && Object.hasOwn(SPANS, name) ? (name as SpanName) : DEFAULT;
   const ignored =
     from !== null || to !== null
       ? `the span from ${from ?? "nowhere"} to ${to ?? "now"}`

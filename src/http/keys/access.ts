@@ -9,7 +9,14 @@ import type { Session } from "./sessions.ts";
  * refused where it names another one or none. A route that finds the zone in its body, or that answers for all of the
  * caller's zones, leaves it out and looks at `caller.zoneIds` itself.
  */
-export type Access = "public" | { readonly scope: Scope; readonly zone?: string };
+export type Access =
+  | "public"
+  | {
+      readonly scope: Scope;
+      readonly zone?: string;
+      /** A session is refused: the person enters the key again. */
+      readonly withKey?: true;
+    };
 
 declare module "fastify" {
   interface FastifyContextConfig {

@@ -4,7 +4,7 @@ import type { SearchPlan } from "../../archive/query/plan-search.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { describeExport } from "../../operations/search/describe-export.ts";
 import { Refusal } from "../errors/refusal.ts";
-import { aboutRequest } from "../limits/limit-requests.ts";
+import { aboutRequest, refuseSpent } from "../limits/limit-requests.ts";
 import { createRateLimiter } from "../limits/rate-limiter.ts";
 import { actorOf } from "./caller.ts";
 
@@ -23,13 +23,7 @@ export function createAuditExport(write: (entry: AuditEntry) => Promise<void>, c
   return async (request, { zoneId, plan }) => {
     const { caller } = request;
     const taken = limiter.take(caller?.keyId ?? "", clock());
-    if (!taken.isAllowed) {
-      const headers = { "retry-after": String(Math.ceil(taken.retryAfterMs / 1_000)) };
-      throw new Refusal(429, {
-        detail: `This key may make at most ${QUOTA.quota} exports a minute.`,
-        headers,
-      });
-    }
+    refuseSpent(taken, `This key may make at most ${QUOTA.quota} exports a minute.`);
     const isMasked = caller?.masked ?? true;
     const { details, ...entry } = describeExport(actorOf(caller), zoneId, { plan, isMasked });
     await write({ ...entry, details: { ...details, ...aboutRequest(request).details } }).catch(

@@ -9,7 +9,7 @@ import { type Authenticate, actorOf, type Caller, maySeeZone } from "./caller.ts
 import type { FailedKeys } from "./failed-keys.ts";
 import { refuseOtherOrigins } from "./same-origin.ts";
 import type { NoteSecurityEvent, SecurityAction } from "./security-events.ts";
-import { readSessionCookie } from "./session-cookie.ts";
+import { PAGE_TOKEN_HEADER, readSessionTokens } from "./session-cookie.ts";
 import type { Sessions } from "./sessions.ts";
 
 /** Longer than any key there is. */
@@ -54,6 +54,11 @@ export function addPermissions(
     };
     if (access === undefined || request.caller?.scopes.has(access.scope) !== true)
       throw deny("scope.denied", `This key lacks the scope ${access?.scope ?? "admin"}.`);
+    if (access.withKey === true && request.session !== null)
+      throw new Refusal(403, {
+        slug: "key-needed",
+        detail: "A session alone cannot do this. Enter the key again, or send it in the header AccessKey.",
+      });
     const only = findForeignZone(request, request.caller, access);
     if (only !== null) throw deny("zone.denied", only);
   });
@@ -62,24 +67,32 @@ export function addPermissions(
 /** The header AccessKey comes before the cookie: whoever sends both means the key. */
 async function identify(request: FastifyRequest, parts: GuardParts): Promise<void> {
   const { sessions, authenticate } = parts;
-  const token = hasKey(request) ? null : readSessionCookie(request);
-  if (sessions === null || token === null) {
+  const tokens = hasKey(request) ? null : readSessionTokens(request);
+  if (sessions === null || tokens === null) {
     const key = readKey(request);
     request.caller = await readCaller(request, key, parts);
     request.readCallerAgain = () => authenticate(key);
     return;
   }
   refuseOtherOrigins(request);
-  // A token has 256 random bits and nobody guesses it. A page whose session is over must not lock its reader out.
-  const session = await ask(sessions.find, token);
+  if (request.headers[PAGE_TOKEN_HEADER] === undefined)
+    throw new Refusal(401, {
+      slug: "page-token-missing",
+      detail:
+        "The request has the cookie of a session, but no header X-Page-Token. Only the page that signed in knows its value. Sign in there, or send the header AccessKey.",
+    });
+  // Its secrets have 256 random bits and nobody guesses them. A page whose session is over must not lock its reader out.
+  const session = await ask(sessions.find, tokens);
   if (session === null)
     throw new Refusal(401, {
       slug: "session-over",
-      detail: "The session is over: it was ended, was idle for 12 hours, or its key is no longer valid.",
+      detail:
+        "The session is over: it was ended, was not used for 12 hours, is seven days old (24 hours for an admin), or its key is no longer valid.",
     });
+  if (request.headers["x-user-active"] === "true") sessions.noteUse(session);
   request.session = session;
   request.caller = session.caller;
-  request.readCallerAgain = async () => (await sessions.find(token))?.caller ?? null;
+  request.readCallerAgain = async () => (await sessions.find(tokens))?.caller ?? null;
 }
 
 async function readCaller(
@@ -126,9 +139,9 @@ function readKey({ headers, routeOptions }: FastifyRequest): string {
   throw unauthorized("The request has neither the header AccessKey nor the header Authorization: Bearer.");
 }
 
-async function ask<T>(find: (key: string) => Promise<T>, key: string): Promise<T> {
+async function ask<T, Given>(find: (given: Given) => Promise<T>, given: Given): Promise<T> {
   try {
-    return await find(key);
+    return await find(given);
   } catch (cause) {
     throw new Refusal(503, {
       detail: "Longwatch cannot check access keys at the moment. Try again later.",

@@ -13,6 +13,7 @@ export const KeyItem = z
     revokedAt: z.string().nullable(),
     lastUsedAt: z.string().nullable().describe("Accurate to the minute."),
     isLive: z.boolean(),
+    endsWith: z.string().nullable().describe("Public part of the key that ends this one; null if none does."),
   })
   .meta({ id: "Key" });
 
@@ -30,5 +31,6 @@ export function toKeyItem(key: ListedApiKey): z.output<typeof KeyItem> {
     revokedAt: toText(key.revokedAt),
     lastUsedAt: toText(key.lastUsedAt),
     isLive: key.isLive,
+    endsWith: key.parentKeyId,
   };
 }

@@ -21,9 +21,13 @@ export function refuseOtherOrigins(request: FastifyRequest): void {
  * Whether the page that sends the request is of this origin; null for a program that names none. Browsers send
  * Sec-Fetch-Site where they trust the origin (TLS or loopback), and Origin with every POST, PUT, PATCH and DELETE.
  */
-export function isSameOrigin({ headers, host }: Pick<FastifyRequest, "headers" | "host">): boolean | null {
+export function isSameOrigin({
+  headers,
+  protocol,
+  host,
+}: Pick<FastifyRequest, "headers" | "protocol" | "host">): boolean | null {
   const site = headers["sec-fetch-site"];
   if (site !== undefined) return site === "same-origin";
   const { origin } = headers;
-  return origin === undefined ? null : URL.parse(origin)?.host === host;
+  return origin === undefined ? null : origin === URL.parse(`${protocol}://${host}`)?.origin;
 }

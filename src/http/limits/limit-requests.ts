@@ -72,10 +72,14 @@ function tell(reply: FastifyReply, policy: string, quota: number, { remaining, r
     .header("ratelimit", `"${policy}";r=${remaining};t=${Math.ceil(resetMs / 1_000)}`);
 }
 
-function refuse(reply: FastifyReply, policy: "key" | "address", quota: number, taken: Taken): never {
+function refuse(reply: FastifyReply, policy: "key" | "address", quota: number, taken: Taken): void {
   tell(reply, policy, quota, taken);
-  throw new Refusal(429, {
-    detail: `This ${policy} may send at most ${quota} requests a minute.`,
-    headers: { "retry-after": String(Math.ceil(taken.retryAfterMs / 1_000)) },
-  });
+  refuseSpent(taken, `This ${policy} may send at most ${quota} requests a minute.`);
+}
+
+/** @throws {Refusal} 429 where the quota is spent */
+export function refuseSpent({ isAllowed, retryAfterMs }: Taken, detail: string): void {
+  if (isAllowed) return;
+  const headers = { "retry-after": String(Math.ceil(retryAfterMs / 1_000)) };
+  throw new Refusal(429, { detail, headers });
 }

@@ -15,6 +15,8 @@ export interface Taken {
   readonly retryAfterMs: number;
 }
 
+export type RateLimiter = ReturnType<typeof createRateLimiter>;
+
 /**
  * Allows `quota` requests per window and key, refilled evenly (GCRA): one number per key, the time at which its quota
  * is full again. A refused request uses no quota, so a client that keeps asking is admitted as soon as any other.

@@ -2,18 +2,19 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import type { Clock } from "../../lib/clock.ts";
-import type { Secret } from "../../lib/secret.ts";
+import type { SessionTokens } from "../../model/session-token.ts";
 import { Refusal } from "../errors/refusal.ts";
 import type { Authenticate } from "../keys/caller.ts";
-import type { FailedKeys } from "../keys/failed-keys.ts";
+import { createFailedKeys, type FailedKeys } from "../keys/failed-keys.ts";
 import { refuseWaiting } from "../keys/guard.ts";
 import { ROLES } from "../keys/roles.ts";
 import { isSameOrigin } from "../keys/same-origin.ts";
 import type { NoteSecurityEvent } from "../keys/security-events.ts";
-import { readSessionCookie, writeSessionCookie } from "../keys/session-cookie.ts";
+import { readSessionTokens, writeSessionCookie } from "../keys/session-cookie.ts";
 import type { NewSession, Sessions } from "../keys/sessions.ts";
 import { networkOf } from "../limits/client-network.ts";
-import { aboutRequest } from "../limits/limit-requests.ts";
+import { aboutRequest, refuseSpent } from "../limits/limit-requests.ts";
+import { createRateLimiter, type RateLimiter } from "../limits/rate-limiter.ts";
 import { known } from "./v1/parts.ts";
 
 const tags = ["Service"];
@@ -34,7 +35,7 @@ const SessionInfo = z
     expiresAt: z
       .string()
       .nullable()
-      .describe("The end of the session if nothing more is asked. Null if the request came with a key."),
+      .describe("The end of the session if it is not used again. Null if the request came with a key."),
     version: z.string(),
     publicUrl: z.string().nullable().describe("The value of LONGWATCH_PUBLIC_URL, if it is set."),
   })
@@ -50,9 +51,18 @@ export interface SessionRoutes {
   readonly publicUrl: string | null;
 }
 
+/** Sessions that one key opens. Each adds an audit entry that is kept for good. */
+const QUOTA = { quota: 30, windowMs: 10 * 60_000, maxKeys: 1_000 };
+
+interface SignInParts extends SessionRoutes {
+  readonly failedLinks: FailedKeys;
+  readonly opened: RateLimiter;
+}
+
 /** `/session`: signs in, says who is signed in, signs out. */
 export function addSession(app: FastifyInstance, parts: SessionRoutes): void {
   const { sessions, version, publicUrl } = parts;
+  const signingIn = { ...parts, failedLinks: createFailedKeys(), opened: createRateLimiter(QUOTA) };
   const typed = app.withTypeProvider<ZodTypeProvider>();
   typed.post(
     "/session",
@@ -62,17 +72,20 @@ export function addSession(app: FastifyInstance, parts: SessionRoutes): void {
         tags,
         summary: "Sign in with a key or with a one-time token",
         description:
-          "The answer sets a cookie that is accepted wherever the header AccessKey is. The session has the rights of the key. It ends after 12 hours without a request, with its key, or when it is revoked.",
+          "The answer sets a cookie, and its body has the session's second secret. Both together are accepted wherever the header AccessKey is: a browser sends the cookie to every port of the host, so the cookie alone opens nothing. A request with the header X-User-Active: true counts as use. The session has the rights of the key. It ends after 12 hours without use, after seven days (24 hours with the role admin), with its key, or when it is revoked. One key can open 30 sessions in ten minutes.",
         body: SignIn,
-        response: { 204: z.void() },
+        response: {
+          200: z.object({ pageToken: z.string().describe("The value of the header X-Page-Token.") }),
+        },
       },
     },
     async (request, reply) => {
       // A program names no origin. A page of another site must not sign its reader in.
       if (isSameOrigin(request) === false)
         throw new Refusal(403, { slug: "other-origin", detail: "A sign-in must come from this origin." });
-      writeSessionCookie(request, reply, await signIn(parts, request, request.body));
-      return reply.code(204).send();
+      const { cookie, page } = await signIn(signingIn, request, request.body);
+      writeSessionCookie(request, reply, cookie);
+      return { pageToken: page.reveal() };
     },
   );
   typed.get(
@@ -121,29 +134,36 @@ export function addSession(app: FastifyInstance, parts: SessionRoutes): void {
   );
 }
 
-/** @throws {Refusal} 401 for a wrong key or token, 429 for whoever sent too many of them. */
+/** @throws {Refusal} 401 for a wrong key or token, 429 for whoever sent too many of them and for a key with too many sessions */
 async function signIn(
-  { sessions, authenticate, failed, clock, note }: SessionRoutes,
+  { sessions, authenticate, failed: failedKeys, failedLinks, opened, clock, note }: SignInParts,
   request: FastifyRequest,
   given: z.output<typeof SignIn>,
-): Promise<Secret> {
+): Promise<SessionTokens> {
   const text = "key" in given ? given.key : given.token;
+  const failed = "key" in given ? failedKeys : failedLinks;
   const network = networkOf(request);
   refuseWaiting(failed.waitMs(network, text, clock()));
   const session: NewSession = {
     userAgent: request.headers["user-agent"] ?? "",
     network,
-    before: readSessionCookie(request),
+    before: readSessionTokens(request),
   };
   const open = async () => {
     if ("token" in given) return await sessions.openByLink(given.token, session);
     const caller = await authenticate(given.key);
-    return caller === null ? null : await sessions.openByKey(caller, session);
+    if (caller === null) return null;
+    refuseSpent(
+      opened.take(caller.keyId, clock()),
+      `This key may open at most ${QUOTA.quota} sessions in ten minutes.`,
+    );
+    return await sessions.openByKey(caller, session);
   };
-  const token = await open().catch((cause: unknown) => {
+  const tokens = await open().catch((cause: unknown) => {
+    if (cause instanceof Refusal) throw cause;
     throw new Refusal(503, { detail: "Nobody can sign in at the moment. Try again later.", cause });
   });
-  if (token === null) {
+  if (tokens === null) {
     failed.noteFailure(network, text, clock());
     note({ action: "sign-in.refused", actor: "nobody", ...aboutRequest(request) }, clock());
     const detail =
@@ -153,5 +173,5 @@ async function signIn(
     throw new Refusal(401, { slug: "key" in given ? "wrong-key" : "link-over", detail });
   }
   if ("key" in given) failed.noteSuccess(given.key);
-  return token;
+  return tokens;
 }

@@ -64,6 +64,12 @@ export interface FileFacts {
   readonly isSecret: boolean;
 }
 
+/** Entries of the data folder that other users of the machine may use. */
+export interface LooseFacts {
+  readonly folder: string;
+  readonly entries: readonly { readonly path: string; readonly mode: number }[];
+}
+
 /** Everything that `longwatch doctor` judges. */
 export interface DoctorFacts {
   /** The version of this program. */
@@ -82,6 +88,10 @@ export interface DoctorFacts {
   /** The configuration file whose channels were read; null if there is none. */
   readonly configFile: string | null;
   readonly files: readonly FileFacts[];
+  /** Null if there is no data folder, or it cannot be read. */
+  readonly loose: LooseFacts | null;
+  /** How long an admin key will be valid: 0 if none is, null for ever. Undefined if the database cannot be read. */
+  readonly adminKeyLeftMs: number | null | undefined;
   /** Null if the database cannot be read. */
   readonly service: ServiceLife | null;
 }

@@ -1,6 +1,7 @@
 import { many } from "../../lib/format.ts";
+import { DAY_MS } from "../../lib/units.ts";
 import type { ServiceLife } from "../service-life.ts";
-import type { ChannelFacts, DoctorFacts, FileFacts, PlatformFacts } from "./facts.ts";
+import type { ChannelFacts, DoctorFacts, FileFacts, LooseFacts, PlatformFacts } from "./facts.ts";
 import { type Finding, note, ok, problem, warning } from "./finding.ts";
 import {
   judgeBucket,
@@ -24,6 +25,8 @@ export function judge(facts: DoctorFacts): Finding[] {
     ...judgeDatabaseSize(facts),
     ...judgeChannels(facts.channels, facts.configFile),
     ...judgeFiles(facts.files),
+    ...judgeLoose(facts.loose),
+    ...judgeAdminKey(facts.adminKeyLeftMs),
     ...judgeService(facts.service, facts.version),
   ];
 }
@@ -134,6 +137,37 @@ function judgeFiles(files: readonly FileFacts[]): Finding[] {
   return files.length === 0
     ? []
     : [ok("files", `Only their owner may read secrets and change settings: ${many(files.length, "file")}.`)];
+}
+
+function judgeLoose(loose: LooseFacts | null): Finding[] {
+  if (loose === null) return [];
+  const [first] = loose.entries;
+  if (first === undefined)
+    return [ok("files", `Only its owner may use the data folder ${loose.folder} and what is in it.`)];
+  return [
+    warning(
+      "files",
+      `Others may use ${many(loose.entries.length, "entry", "entries")} of the data folder ${loose.folder}, such as ${first.path} (mode ${first.mode.toString(8)}).`,
+      "Restart the service, which corrects it; or run chmod go= on each as its owner.",
+    ),
+  ];
+}
+
+const SOON_MS = 14 * DAY_MS;
+
+function judgeAdminKey(leftMs: number | null | undefined): Finding[] {
+  if (leftMs === undefined) return [];
+  if (leftMs !== null && leftMs < SOON_MS)
+    return [
+      warning(
+        "keys",
+        leftMs <= 0
+          ? "No admin key is valid, so nobody can manage keys or use a sign-in link of an admin."
+          : `The last admin key expires in ${many(Math.ceil(leftMs / DAY_MS), "day")}.`,
+        "Make another: npm run -s longwatch -- keys create --name admin --role admin",
+      ),
+    ];
+  return [ok("keys", "An admin key is valid for at least 14 days.")];
 }
 
 function judgeService(service: ServiceLife | null, version: string): Finding[] {

@@ -44,6 +44,12 @@ test("a known source is added, listed and removed over the API, with an audit en
   await remove(own, id, 404);
 
   await post(everywhere, { ...wanted, pattern: "not an address" }, 400);
+  await post(everywhere, { ...wanted, pattern: "3325256711" }, 400);
+  const maskedOperator = await world.key("operator", { isMasked: true });
+  for (const pattern of ["198.51.100.7", "198.51.100.0/24", "2001:db8::1"])
+    await post(maskedOperator, { ...wanted, pattern }, 422);
+  await post(maskedOperator, { ...wanted, kind: "ua", pattern: "scanner 198[.]51[.]100[.]7" }, 422);
+  await post(maskedOperator, { kind: "ua", pattern: "Uptime*", reason: "monitor" });
   await post(everywhere, { ...wanted, until: "2026-01-01T00:00:00Z" }, 422);
   const audit = (await world.database().db.select().from(auditEntries)).filter(
     ({ subject }) => subject === `known source ${id}`,

@@ -1,6 +1,8 @@
-import { Button, Checkbox, Select, TextInput } from "@mantine/core";
+import { Button, Checkbox, PasswordInput, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
+import { many } from "../../../lib/format.ts";
 import { type Key, useCreateKey, useKeys, useRevokeKey } from "../../api/operations.ts";
+import { toProblem } from "../../api/problem.ts";
 import { Ago, Moment } from "../../components/ago.tsx";
 import { CopyButton } from "../../components/copy-button.tsx";
 import { mistakeOf } from "../../components/mistake-of.ts";
@@ -49,7 +51,7 @@ export function Keys() {
           ) : (
             <ul className="lw-rows">
               {items.map((key) => (
-                <KeyRow key={key.id} item={key} />
+                <KeyRow key={key.id} item={key} ended={countEnded(items, key.id)} />
               ))}
             </ul>
           )
@@ -60,8 +62,15 @@ export function Keys() {
   );
 }
 
-function KeyRow({ item }: { readonly item: Key }) {
-  const { id, name, roles, zones, masked, createdAt, expiresAt, revokedAt, lastUsedAt, isLive } = item;
+/** How many listed keys are revoked with this one. */
+function countEnded(items: readonly Key[], id: string): number {
+  const children = items.filter((item) => item.isLive && item.endsWith === id);
+  return children.reduce((sum, child) => sum + countEnded(items, child.id), children.length);
+}
+
+function KeyRow({ item, ended }: { readonly item: Key; readonly ended: number }) {
+  const { id, name, roles, zones, masked, createdAt, expiresAt, revokedAt, lastUsedAt, isLive, endsWith } =
+    item;
   const zoneName = useZoneTitle();
   const revoke = useRevokeKey();
   const [isAsking, setAsking] = useState(false);
@@ -88,6 +97,12 @@ function KeyRow({ item }: { readonly item: Key }) {
               · expires <Ago at={expiresAt} />
             </>
           )}
+          {endsWith === null ? null : (
+            <>
+              {" "}
+              · ends with <span className="lw-mono">lw_{endsWith}_…</span>
+            </>
+          )}
           {revokedAt === null ? null : (
             <>
               {" "}
@@ -102,7 +117,9 @@ function KeyRow({ item }: { readonly item: Key }) {
           {isAsking ? (
             <>
               <Button color="red" loading={revoke.isPending} onClick={() => revoke.mutate(id)}>
-                Revoke for ever
+                {ended === 0
+                  ? "Revoke for ever"
+                  : `Revoke for ever, with ${many(ended, "key")} that end with it`}
               </Button>
               <Button variant="default" onClick={() => setAsking(false)}>
                 Keep
@@ -137,18 +154,26 @@ function KeyForm({ isOpen, onToggle }: FormProps) {
   const [zones, setZones] = useState("");
   const [expires, setExpires] = useState("");
   const [masked, setMasked] = useState(false);
+  const [endsWithParent, setEnds] = useState(true);
+  const [ownKey, setOwnKey] = useState("");
   const { data: made, error } = create;
   const ids = zones.split(/[\s,]+/).filter((text) => text !== "");
   const areZones = ids.every((text) => /^[1-9]\d{0,9}$/.test(text));
-  const hasField = ["name", "role", "zones", "expires"].some((field) => mistakeOf(error, field) !== null);
+  const isOwnKeyWrong = error !== null && toProblem(error).status === 401;
+  const hasField =
+    isOwnKeyWrong || ["name", "role", "zones", "expires"].some((field) => mistakeOf(error, field) !== null);
   const submit = () => {
     if (made !== undefined) return onToggle(false);
     create.mutate({
-      name: name.trim(),
-      role,
-      masked,
-      zones: ids.length === 0 ? null : ids.map(Number),
-      expires: expires.trim() === "" ? null : expires.trim(),
+      ownKey: ownKey.trim(),
+      body: {
+        name: name.trim(),
+        role,
+        masked,
+        endsWithParent,
+        zones: ids.length === 0 ? null : ids.map(Number),
+        ...(expires.trim() === "" ? {} : { expires: expires.trim() }),
+      },
     });
   };
   return (
@@ -193,7 +218,7 @@ function KeyForm({ isOpen, onToggle }: FormProps) {
           <TextInput
             size="xs"
             label="Expires"
-            description="Such as 90d. Empty means never."
+            description={`Such as 90d or never. Empty means ${role === "admin" ? "90d" : "never"}.`}
             value={expires}
             error={mistakeOf(error, "expires")}
             onChange={(event) => setExpires(event.currentTarget.value)}
@@ -204,12 +229,29 @@ function KeyForm({ isOpen, onToggle }: FormProps) {
             checked={masked}
             onChange={(event) => setMasked(event.currentTarget.checked)}
           />
+          <Checkbox
+            size="xs"
+            label="Ends with my key"
+            description="It is revoked with your key, and lasts no longer."
+            checked={endsWithParent}
+            onChange={(event) => setEnds(event.currentTarget.checked)}
+          />
+          <PasswordInput
+            size="xs"
+            label="Your admin key again"
+            description="A session alone creates no key. Without your key, use keys create in a terminal."
+            required
+            autoComplete="off"
+            value={ownKey}
+            error={isOwnKeyWrong ? toProblem(error).detail : null}
+            onChange={(event) => setOwnKey(event.currentTarget.value)}
+          />
           {error === null || hasField ? null : <ProblemBox thrown={error} />}
           <Button
             type="submit"
             size="xs"
             loading={create.isPending}
-            disabled={name.trim() === "" || !areZones}
+            disabled={name.trim() === "" || ownKey.trim() === "" || !areZones}
           >
             Create
           </Button>

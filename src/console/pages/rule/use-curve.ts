@@ -9,7 +9,7 @@ export type WidthName = keyof typeof WIDTHS;
 const LONGEST_MS = { minute: 3 * DAY_MS, hour: 60 * DAY_MS, day: 60 * DAY_MS };
 
 function pickWidth(asked: string | null, spanMs: number): WidthName {
-  const isKnown = asked !== null && asked in WIDTHS;
+  const isKnown = asked !== null && Object.hasOwn(WIDTHS, asked);
   if (isKnown && spanMs <= LONGEST_MS[asked as WidthName]) return asked as WidthName;
   if (spanMs <= DAY_MS) return "minute";
   return spanMs <= 14 * DAY_MS ? "hour" : "day";

@@ -9,6 +9,7 @@ import { issueKey, withdrawKey } from "../../keys/issue-key.ts";
 import { KeyItem, toKeyItem } from "../../keys/key-item.ts";
 import { ROLES } from "../../keys/roles.ts";
 import {
+  ADMIN_EXPIRES,
   ADMIN_RULE,
   EXPIRY_RULE,
   isRestrictedAdmin,
@@ -16,9 +17,11 @@ import {
   readExpiry,
 } from "../../keys/wanted-key.ts";
 import type { PageCursors } from "../../page-cursor.ts";
-import { pageOf, pageQuery, toPage } from "./parts.ts";
+import { known, pageOf, pageQuery, toPage } from "./parts.ts";
 
 const access = { scope: "admin" } as const;
+/** A stolen session must not leave a key behind. */
+const createAccess = { scope: "admin", withKey: true } as const;
 const MAX_ZONE_ID = 2_147_483_647;
 
 const ListQuery = z.strictObject({
@@ -38,9 +41,17 @@ export const CreateBody = z.strictObject({
   masked: z.boolean().default(false),
   expires: z
     .string()
-    .refine((text) => readExpiry(text) !== null, `must be ${EXPIRY_RULE}`)
-    .nullable()
-    .default(null),
+    .refine((text) => readExpiry(text, "reader") !== undefined, `must be ${EXPIRY_RULE}`)
+    .nullish()
+    .describe(
+      `Such as 12h, 90d or never; null is never. Default: ${ADMIN_EXPIRES} for an admin key, never for the others.`,
+    ),
+  endsWithParent: z
+    .boolean()
+    .default(false)
+    .describe(
+      "true: the key is revoked with the key that creates it, and expires no later. The console sends true unless the admin confirms that the key may outlive their own.",
+    ),
 });
 
 export interface KeyRoutes {
@@ -74,20 +85,21 @@ export function addKeys(app: FastifyInstance, { archive, keys, cursors }: KeyRou
   typed.post(
     "/api/v1/keys",
     {
-      config: { access },
+      config: { access: createAccess },
       schema: {
         tags: ["Keys"],
         summary: "Create a key, which only this answer shows",
         description:
-          "Every call creates a new key, even if the name exists already. If an answer is lost, revoke the key that the list shows and create another.",
+          "A session alone cannot create a key: send an admin key in the header AccessKey. Every call creates a new key, even if the name exists already. If an answer is lost, revoke the key that the list shows and create another.",
         body: CreateBody,
         response: { 201: KeyItem.extend({ key: z.string() }) },
       },
     },
     async ({ body, caller }, reply) => {
-      const { name, role, zones, masked, expires } = body;
-      const expiresInMs = expires === null ? null : readExpiry(expires);
-      const wanted = { name, role, zoneIds: zones, isMasked: masked, expiresInMs };
+      const { name, role, zones, masked, expires, endsWithParent } = body;
+      const expiresInMs = readExpiry(expires === null ? "never" : expires, role) ?? null;
+      const parentKeyId = endsWithParent ? known(caller).keyId : null;
+      const wanted = { name, role, zoneIds: zones, isMasked: masked, expiresInMs, parentKeyId };
       if (isRestrictedAdmin(wanted))
         throw new Refusal(400, {
           slug: "invalid-request",
@@ -103,7 +115,7 @@ export function addKeys(app: FastifyInstance, { archive, keys, cursors }: KeyRou
       config: { access },
       schema: {
         tags: ["Keys"],
-        summary: "Revoke a key, which is refused from the next request on",
+        summary: "Revoke a key, and the keys that end with it, from the next request on",
         params: z.strictObject({ id: z.string().regex(/^[a-z0-9]{1,64}$/, "must be the id of a key") }),
         response: { 204: z.void() },
       },

@@ -80,6 +80,7 @@ export function addKnownSources(app: FastifyInstance, deps: ApiDeps): void {
     async ({ body: { kind, pattern, zone, reason, until }, caller }, reply) => {
       const asking = known(caller);
       refuseForeign(asking, zone === undefined ? null : [zone]);
+      refuseAddress(asking, kind, pattern);
       if (until !== undefined && until <= clock())
         throw new Refusal(422, {
           slug: "invalid-known-source",
@@ -142,6 +143,13 @@ function toItem({ one, id, by }: Found, caller: Caller): z.infer<typeof KnownSou
 
 function isSeen(zoneIds: readonly number[] | null, caller: Caller): boolean {
   return zoneIds === null || zoneIds.some((zone) => maySeeZone(caller, zone));
+}
+
+/** A masked key may not ask about whole addresses, and an alert without the source would answer. */
+function refuseAddress({ masked }: Caller, kind: KnownSource["kind"], pattern: string): void {
+  if (!masked || (kind !== "ip" && maskText(pattern) === pattern)) return;
+  const rule = "cannot be an address with a key that sees masked addresses";
+  throw new Refusal(422, { slug: "invalid-known-source", mistakes: [{ field: "pattern", rule }] });
 }
 
 /** A key for some zones names sources of those zones only. */
