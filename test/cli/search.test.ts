@@ -211,7 +211,13 @@ test.each(["csv", "ndjson"])(
 test.each(["csv", "json"] as const)(
   "the progress of a %s export without a filter knows the total",
   async (form) => {
-    const plan = { from: DAY_START + 600_000, to: NOW, clauses: [] } as unknown as SearchPlan;
+    const plan = {
+      from: DAY_START + 600_000,
+      to: NOW,
+      clauses: [],
+      groupBy: [],
+      methodClauses: [],
+    } as unknown as SearchPlan;
     const drawn: string[] = [];
     const counted = await withSearch({}, parseConfig(environment), async (deps, _, signal) => {
       const line = { update: (text: string) => drawn.push(text) };

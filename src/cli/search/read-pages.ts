@@ -4,7 +4,8 @@ import { toSearchRow } from "../../archive/records/to-search-row.ts";
 import { readRecords } from "../../operations/search/read-records.ts";
 import type { SearchDeps } from "../../operations/search/search-deps.ts";
 import { searchGroups } from "../../operations/search/search-groups.ts";
-import { type FoundEvent, searchRows } from "../../operations/search/search-rows.ts";
+import type { FoundEvent } from "../../operations/search/find-rows.ts";
+import { searchRows } from "../../operations/search/search-rows.ts";
 
 const OPENED_BLOCKS_BYTES = 33_554_432;
 

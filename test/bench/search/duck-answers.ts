@@ -47,7 +47,7 @@ export async function askDuck(duck: Duck, zoneId: number, search: Search, form: 
   const { page, pageSize } = search;
   const order = "order by occurred_at desc, log_id desc";
   const limit = `limit ${pageSize} offset ${page * pageSize}`;
-  const columns = `epoch_ms(occurred_at) as at, log_id, ${join(DIMENSIONS.map((name) => COLUMNS[name]))}`;
+  const columns = `epoch_ms(occurred_at) as at, log_id, ${join(DIMENSIONS.map((name) => COLUMNS[name as Dimension]))}`;
   const sorted =
     form.rows === "with-sort"
       ? `${where} ${order} ${limit}`
@@ -70,7 +70,7 @@ function toWhere(zoneId: number, search: Search, form: TextForm): string {
     cidr: toPrefixTest,
   };
   const clauses = search.filters.map(({ field, op, value }) =>
-    value.map((one) => tests[op](COLUMNS[field], one)).join(" or "),
+    value.map((one) => tests[op](COLUMNS[field as Dimension], one)).join(" or "),
   );
   if (search.query !== "")
     clauses.push(FREE_TEXT.map((column) => contains(column, search.query)).join(" or "));
@@ -92,7 +92,7 @@ function toPrefixTest(column: string, network: string): string {
 }
 
 async function askGroups(duck: Duck, search: Search, where: string, form: GroupForm): Promise<Answer> {
-  const keys = search.groupBy.map((name) => COLUMNS[name]);
+  const keys = search.groupBy.map((name) => COLUMNS[name as Dimension]);
   const text = form === "one-pass" ? onePass(search, where, keys) : twoPass(search, where, keys);
   const rows = await duck.query(text);
   const total = Number(rows[0]?.["groups"] ?? 0);
@@ -172,7 +172,7 @@ function toRow(row: DuckRow): AnsweredRow {
   return {
     logId: String(row["log_id"]),
     at: Number(row["at"]),
-    fields: Object.fromEntries(DIMENSIONS.map((name) => [name, String(row[COLUMNS[name]])])),
+    fields: Object.fromEntries(DIMENSIONS.map((name) => [name, String(row[COLUMNS[name as Dimension]])])),
   };
 }
 
