@@ -62,7 +62,10 @@ export async function* exportEvents(
   { form, signal, onReached }: ExportOptions,
 ): AsyncGenerator<Buffer, void, undefined> {
   const wanted = { ...deps, zoneId, plan, form, signal };
-  if (asksMethod(plan)) return yield* exportByMethod(wanted);
+  if (asksMethod(plan)) {
+    yield* exportByMethod(wanted);
+    return;
+  }
   const begin = (rest: Rest | null) => {
     if (rest === null) return null;
     const part = writePart(wanted, rest);
