@@ -161,6 +161,24 @@ describe.skipIf(CHROMIUM === null)(
       await expect.poll(() => page.getByTitle(/^Filter for path /).allTextContents()).not.toContain(path);
     });
 
+    test("a value that no event can have is refused at its field, and the word of the screen is taken", async () => {
+      const page = await open();
+      await page.goto("/explorer?zone=101");
+      await settle(page);
+      await page.getByRole("button", { name: "Filter", exact: true }).click();
+      await page.getByRole("textbox", { name: "Field" }).click();
+      await page.getByRole("option", { name: "action" }).click();
+      await page.getByLabel("Value").fill("stopped");
+      await page.getByRole("button", { name: "Add filter" }).click();
+      await page.getByText(/must be block \(or blocked\)/).waitFor();
+      expect(new URL(page.url()).searchParams.has("is")).toBe(false);
+      await page.getByLabel("Value").fill("blocked");
+      await page.getByRole("button", { name: "Add filter" }).click();
+      await page.getByText("action is blocked").waitFor();
+      await settle(page);
+      expect(await readTotal(page)).toBeGreaterThan(0);
+    });
+
     test("a value of an alert opens the events of the alert: its span, its zone, its rule and the value", async () => {
       const page = await open();
       const [attack] = await listAttackAlerts(world);

@@ -409,8 +409,8 @@ test("a value that no event can have is a mistake that names the option, the val
   ]);
   expect({ code, out }).toEqual({ code: 2, out: "" });
   for (const part of [
-    'The value "stopped" is not valid: --filter must be block (or blocked)',
-    'The value "/a?b=1" is not valid: --filter must be a path such as /login',
+    'The value "stopped" is not valid: --filter for action must be block (or blocked)',
+    'The value "/a?b=1" is not valid: --filter for path must be a path such as /login',
     'The value "regex" is not valid: --filter must be one of eq, in',
     'The value "colour" is not valid: --group-by must be one of rule, action, address',
   ])

@@ -110,7 +110,7 @@ function readFilter(reader: Reader, path: string, value: unknown, form: SearchFo
   if (!isNative) return [{ ...rest, value: texts }];
   for (const text of texts) {
     const rule = refuseValue(name, op, text);
-    if (rule !== null) reader.wrong(`${path}.value`, text, `${rule} (field ${name})`);
+    if (rule !== null) reader.wrong(`${path}.value`, text, `for ${name} ${rule}`);
   }
   return [{ ...rest, value: texts.flatMap((text) => toStoredValues(name, op, text)) }];
 }

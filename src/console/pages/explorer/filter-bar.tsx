@@ -1,6 +1,6 @@
 import { Button, Select, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
-import { FIELD_NAMES, type FieldName } from "../../../model/fields.ts";
+import { FIELD_NAMES, type FieldName, refuseValue } from "../../../model/fields.ts";
 import type { EventScope } from "../../api/search.ts";
 import { useMay } from "../../api/session.ts";
 import { Payload } from "../../components/payload.tsx";
@@ -117,6 +117,7 @@ function AddFilter({ onAdd }: { readonly onAdd: (filter: EventFilter) => void })
   const [field, setField] = useState<FieldName>("rule");
   const [kind, setKind] = useState<FilterKind>("is");
   const [value, setValue] = useState("");
+  const [mistake, setMistake] = useState<string | null>(null);
   const kinds = KIND_NAMES.filter((one) => FILTER_KINDS[one].op !== "cidr" || field === "address");
   const chosen = kinds.includes(kind) ? kind : "is";
   const { op } = FILTER_KINDS[chosen];
@@ -128,6 +129,9 @@ function AddFilter({ onAdd }: { readonly onAdd: (filter: EventFilter) => void })
       isOpen={isOpen}
       onToggle={setOpen}
       onSubmit={() => {
+        const rule = refuseValue(field, op, value.trim());
+        setMistake(rule);
+        if (rule !== null) return;
         onAdd({ field, kind: chosen, value: value.trim() });
         setValue("");
         setOpen(false);
@@ -162,6 +166,7 @@ function AddFilter({ onAdd }: { readonly onAdd: (filter: EventFilter) => void })
               : "Empty means: no value."
         }
         value={value}
+        error={mistake}
         onChange={(event) => setValue(event.currentTarget.value)}
       />
       <Button type="submit">Add filter</Button>

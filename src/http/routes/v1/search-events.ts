@@ -4,7 +4,7 @@ import { z } from "zod";
 import { OPERATORS } from "../../../archive/query/search.ts";
 import { toNativeRow } from "../../../archive/records/to-native-row.ts";
 import { FIELD_NAMES } from "../../../model/fields.ts";
-import { Refusal } from "../../errors/refusal.ts";
+import { type Mistake, Refusal } from "../../errors/refusal.ts";
 import { EXPORTED, LONGEST_EXPORT_MS, sendExport } from "../edge/export-event-logs.ts";
 import { sendJson } from "../edge/platform-answer.ts";
 import type { PlatformDeps } from "../edge/platform-deps.ts";
@@ -135,12 +135,20 @@ async function readRequest(
 ): Promise<SearchRequest> {
   const read = planBody(deps, request, request.body, { kind, form: "native" });
   if ("mistakes" in read) {
-    const mistakes = Object.entries(read.mistakes).flatMap(([field, rules]) =>
-      rules.map((rule) => ({ field, rule })),
+    const mistakes = Object.entries(read.mistakes).flatMap(([field, texts]) =>
+      texts.map((text) => toMistake(field, text)),
     );
     throw new Refusal(400, { slug: "invalid-request", mistakes });
   }
   if (!(await isServedZone(deps, request, zoneId)))
     throw new Refusal(404, { detail: `Longwatch keeps no events of zone ${zoneId}.` });
   return { zoneId, ...read };
+}
+
+/** Splits `The value 5 is not valid: to must be after from.` into the members of a mistake of the native API. */
+function toMistake(field: string, text: string): Mistake {
+  const middle = ` is not valid: ${field} `;
+  const at = text.lastIndexOf(middle);
+  if (at < 0) return { field, rule: text };
+  return { field, value: text.slice("The value ".length, at), rule: text.slice(at + middle.length, -1) };
 }
