@@ -172,7 +172,7 @@ function toRow(row: DuckRow): AnsweredRow {
   return {
     logId: String(row["log_id"]),
     at: Number(row["at"]),
-    fields: Object.fromEntries(DIMENSIONS.map((name) => [name, String(row[COLUMNS[name as Dimension]])])),
+    fields: Object.fromEntries(DIMENSIONS.map((name) => [name, String(row[COLUMNS[name]])])),
   };
 }
 
