@@ -166,7 +166,7 @@ describe.skipIf(CHROMIUM === null)(
       await page.goto("/explorer?zone=101");
       await settle(page);
       await page.getByRole("button", { name: "Filter", exact: true }).click();
-      await page.getByRole("textbox", { name: "Field" }).click();
+      await page.getByRole("combobox", { name: "Field" }).click();
       await page.getByRole("option", { name: "action" }).click();
       await page.getByLabel("Value").fill("stopped");
       await page.getByRole("button", { name: "Add filter" }).click();

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { readSearch } from "../../src/archive/query/read-search.ts";
 import { FIELD_NAMES, FIELDS, toFieldName } from "../../src/model/fields.ts";
@@ -10,6 +11,19 @@ function read(field: string, op: string, value: string) {
 test("every field has one name on all faces, and the platform's name is accepted", () => {
   for (const name of FIELD_NAMES) expect([name, FIELDS[name]].map(toFieldName)).toEqual([name, name]);
   for (const other of ["", "__proto__", "constructor", "status", null]) expect(toFieldName(other)).toBeNull();
+});
+
+test("docs/api.md has every field, with the platform's name if the platform has the field", () => {
+  const text = readFileSync(new URL("../../docs/api.md", import.meta.url), "utf8");
+  const table = text.slice(text.indexOf("| Field | Is |"), text.indexOf("The platform's names are accepted"));
+  const rows = table
+    .split("\n")
+    .slice(2)
+    .map((line) => line.split("|").map((cell) => cell.trim()));
+  const named = rows.flatMap(([, names = "", , key = ""]) =>
+    [...names.matchAll(/`(\w+)`/g)].map(([, name = ""]) => [name, /`(\w+)`/.exec(key)?.[1] ?? name]),
+  );
+  expect(named).toEqual(FIELD_NAMES.map((name) => [name, FIELDS[name]]));
 });
 
 test.each([

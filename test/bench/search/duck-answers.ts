@@ -47,7 +47,7 @@ export async function askDuck(duck: Duck, zoneId: number, search: Search, form: 
   const { page, pageSize } = search;
   const order = "order by occurred_at desc, log_id desc";
   const limit = `limit ${pageSize} offset ${page * pageSize}`;
-  const columns = `epoch_ms(occurred_at) as at, log_id, ${join(DIMENSIONS.map((name) => COLUMNS[name as Dimension]))}`;
+  const columns = `epoch_ms(occurred_at) as at, log_id, ${join(DIMENSIONS.map((name) => COLUMNS[name]))}`;
   const sorted =
     form.rows === "with-sort"
       ? `${where} ${order} ${limit}`
