@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import type { SeriesKey } from "../../src/model/series-key.ts";
+import { toUrlPartSql } from "../../src/model/url-parts.ts";
 import type { Queryable } from "../client.ts";
 import { EVIDENCE_DIMENSIONS, type EvidenceDimension, type SpikeEvidence } from "../schema/spikes.ts";
 import { wafEvents } from "../schema/waf-events.ts";
@@ -69,9 +70,8 @@ function isRule(ruleId: string) {
 }
 
 /**
- * Returns a statement that counts every dimension in one pass over the sample. A path is the URL without scheme,
- * host, query and fragment, because an attack mostly varies the query. The empty grouping set returns the size of the
- * sample and its newest time.
+ * Returns a statement that counts every dimension in one pass over the sample. A path is that of a search, so a filter by
+ * it finds the same events. The empty grouping set returns the size of the sample and its newest time.
  */
 function evidenceStatement({ zoneId, ruleId, fromMs, toMs }: EvidenceScope) {
   const columns = sql.raw(EVIDENCE_DIMENSIONS.join(", "));
@@ -86,18 +86,14 @@ function evidenceStatement({ zoneId, ruleId, fromMs, toMs }: EvidenceScope) {
       select left(ip, ${MAX_CODE_POINTS}) as ip, left(asn, ${MAX_CODE_POINTS}) as asn,
         left(country, ${MAX_CODE_POINTS}) as country, coalesce(left(ua, ${MAX_CODE_POINTS}), '') as ua,
         left(ja4, ${MAX_CODE_POINTS}) as ja4, left(action, ${MAX_CODE_POINTS}) as action,
-        left(regexp_replace(regexp_replace(left(url, 4096), '^[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*', ''),
-          '[?#].*$', ''), ${MAX_CODE_POINTS}) as path,
-        url, occurred_at
+        left(${sql.raw(toUrlPartSql("path", "url"))}, ${MAX_CODE_POINTS}) as path, occurred_at
       from ${wafEvents} where zone_id = ${zoneId} and ${isRule(ruleId)}
         and occurred_at >= to_timestamp(${fromMs / 1_000}) and occurred_at < to_timestamp(${toMs / 1_000})
       order by occurred_at desc limit ${SAMPLE}),
     counted as (
       select grouping(${columns}) as bits, ${columns}, count(*)::integer as count,
         extract(epoch from max(occurred_at))::float8 * 1000 as last
-      from (select ip, asn, country, ua, ja4, action, occurred_at,
-          case when path = '' and url <> '' then '/' else path end as path from sample) s
-      group by grouping sets (${sets}, ())),
+      from sample group by grouping sets (${sets}, ())),
     named as (
       select case bits ${nameOf} end as dimension, case bits ${valueOf} end as value, count, last from counted),
     ranked as (

@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import type pg from "pg";
 import type { EventKey } from "../../src/model/event-key.ts";
+import { toColumnSql } from "../../src/model/search-columns.ts";
 import type { Span } from "../../src/model/span.ts";
 import { copyToFile } from "../postgres/copy-out.ts";
 import { copyQuery } from "../postgres/copy-query.ts";
@@ -29,7 +30,7 @@ export async function copyOpenRows(
   const selected = columns.map((column) =>
     column === "occurred_at"
       ? "(date_part('epoch', e.occurred_at) * 1000)::bigint"
-      : `coalesce(e.${column}, '')`,
+      : `coalesce(${toColumnSql(column, "e.")}, '')`,
   );
   // The window ends with the position's millisecond, because partitions and index ranges are chosen by the window. The
   // rest of the condition only orders events within that millisecond. Written as a row comparison, the planner would

@@ -16,6 +16,7 @@ import type { ApiDeps } from "../http/routes/v1/api-deps.ts";
 import { addKeys } from "../http/routes/v1/keys.ts";
 import { addNativeApi } from "../http/routes/v1/native-api.ts";
 import { addSavedViews } from "../http/routes/v1/saved-views.ts";
+import { addSearchEvents } from "../http/routes/v1/search-events.ts";
 import { addSessions } from "../http/routes/v1/sessions.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { openAdmissionQueue } from "./open-admission-queue.ts";
@@ -58,8 +59,10 @@ export function listRoutes(parts: RouteParts): ((app: FastifyInstance) => void)[
     queue: parts.queue ?? openAdmissionQueue(archive),
     isIngestBusy,
   });
+  const searching = { ...parts, openedBlocks, auditExport, takeTurn };
   return [
-    (app) => addPlatform(app, { ...parts, openedBlocks, auditExport, takeTurn }),
+    (app) => addPlatform(app, searching),
+    (app) => addSearchEvents(app, searching),
     (app) => addListApiKeys(app, { archive: archive.db }),
     (app) => addKeys(app, { archive: archive.db, keys, cursors }),
     (app) => addSessions(app, { keys }),

@@ -21,6 +21,7 @@ declare module "fastify" {
 }
 
 const TAGS = [
+  "Events",
   "Alerts",
   "Silences",
   "Trends",

@@ -1,3 +1,5 @@
+import { toUrlPartSql, URL_PARTS, type UrlPart } from "./url-parts.ts";
+
 /**
  * The columns of events that a search can ask, in Postgres and in the archive's files, by the names of the search
  * language. A rule's name is its message.
@@ -14,5 +16,17 @@ export const SEARCH_COLUMNS = {
   action: "action",
   message: "message",
 } as const;
-export type SearchColumn = keyof typeof SEARCH_COLUMNS;
-export type SearchDimension = Exclude<SearchColumn, "message">;
+export type SearchDimension = Exclude<keyof typeof SEARCH_COLUMNS, "message">;
+/** What a statement can ask of an event: a column, or a part of the URL. */
+export type SearchColumn = keyof typeof SEARCH_COLUMNS | UrlPart;
+
+/** Returns the name of a column in a result; that of a part of the URL, or of the method, is the part's own. */
+export function columnOf(field: string): string {
+  return Object.hasOwn(SEARCH_COLUMNS, field) ? SEARCH_COLUMNS[field as SearchDimension] : field;
+}
+
+/** Returns SQL for a column of `columnOf`, for Postgres and for DuckDB. `prefix` is the table's alias with a dot. */
+export function toColumnSql(column: string, prefix = ""): string {
+  const part = URL_PARTS.find((one) => one === column);
+  return part === undefined ? `${prefix}${column}` : toUrlPartSql(part, `${prefix}url`);
+}

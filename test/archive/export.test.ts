@@ -101,7 +101,7 @@ it("S16: a key that exports all the time fills no table, and others export all t
       method: "POST",
       routeOptions: {},
     };
-    return audit(asked as never, { zoneId: 101, plan: { from: 0, to: 1, clauses: [] } });
+    return audit(asked as never, { zoneId: 101, plan: { from: 0, to: 1, clauses: [], methodClauses: [] } });
   };
   for (let n = 0; n < 300; n += 1) await by("a");
   await expect(by("a")).rejects.toMatchObject({ statusCode: 429 });

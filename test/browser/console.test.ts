@@ -173,7 +173,63 @@ describe.skipIf(CHROMIUM === null)(
       await page.goBack();
       await expect.poll(() => new URL(page.url()).search).toBe("?by=ruleId");
       await page.goForward();
-      await expect.poll(() => new URL(page.url()).searchParams.get("not")).toBe("ruleId:942100");
+      await expect.poll(() => new URL(page.url()).searchParams.get("not")).toBe("rule:942100");
+    });
+
+    test("a group by path has one row for a path, and every kind of filter turns into its opposite", async () => {
+      const page = await open();
+      await page.goto("/explorer?zone=101&by=path&has=path:/");
+      await settle(page);
+      const values = await page.getByTitle(/^Filter for path /).allTextContents();
+      expect(values.length).toBeGreaterThan(2);
+      expect(values.filter((value) => /[?#]|:\/\//.test(value))).toEqual([]);
+      expect(new Set(values).size).toBe(values.length);
+      await page.getByText("path contains /").click();
+      await page.getByText("path does not contain /").waitFor();
+      await page.getByText("No event matches.").first().waitFor();
+      const [path = ""] = values;
+      await page.goto(`/explorer?zone=101&not=${encodeURIComponent(`path:${path}`)}&by=path`);
+      await settle(page);
+      await expect.poll(() => page.getByTitle(/^Filter for path /).allTextContents()).not.toContain(path);
+    });
+
+    test("a value that no event can have is refused at its field, and the word of the screen is taken", async () => {
+      const page = await open();
+      await page.goto("/explorer?zone=101");
+      await settle(page);
+      await page.getByRole("button", { name: "Filter", exact: true }).click();
+      await page.getByRole("combobox", { name: "Field" }).click();
+      await page.getByRole("option", { name: "action" }).click();
+      await page.getByLabel("Value").fill("stopped");
+      await page.getByRole("button", { name: "Add filter" }).click();
+      await page.getByText(/must be block \(or blocked\)/).waitFor();
+      expect(new URL(page.url()).searchParams.has("is")).toBe(false);
+      await page.getByLabel("Value").fill("blocked");
+      await page.getByRole("button", { name: "Add filter" }).click();
+      await page.getByText("action is blocked").waitFor();
+      await settle(page);
+      expect(await readTotal(page)).toBeGreaterThan(0);
+    });
+
+    test("a value of an alert opens the events of the alert: its span, its zone, its rule and the value", async () => {
+      const page = await open();
+      const [attack] = await listAttackAlerts(world);
+      await page.goto(`/alerts/${attack?.id}`);
+      await page.getByText("Who, where, what").waitFor();
+      await page
+        .getByTitle(/^Filter for path /)
+        .first()
+        .click();
+      await page.getByRole("region", { name: "Events" }).waitFor();
+      const { pathname, searchParams } = new URL(page.url());
+      expect(pathname).toBe("/explorer");
+      expect(searchParams.get("zone")).toBe("101");
+      expect(searchParams.getAll("is")).toEqual(["rule:942100", expect.stringMatching(/^path:\/[^?#]*$/)]);
+      expect(Date.parse(searchParams.get("to") ?? "")).toBeGreaterThan(
+        Date.parse(searchParams.get("from") ?? ""),
+      );
+      await settle(page);
+      expect(await readTotal(page)).toBeGreaterThan(0);
     });
 
     test("the table does not say that all events are read while it shows those of the search before", async () => {

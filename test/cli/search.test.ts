@@ -211,7 +211,13 @@ test.each(["csv", "ndjson"])(
 test.each(["csv", "json"] as const)(
   "the progress of a %s export without a filter knows the total",
   async (form) => {
-    const plan = { from: DAY_START + 600_000, to: NOW, clauses: [] } as unknown as SearchPlan;
+    const plan = {
+      from: DAY_START + 600_000,
+      to: NOW,
+      clauses: [],
+      groupBy: [],
+      methodClauses: [],
+    } as unknown as SearchPlan;
     const drawn: string[] = [];
     const counted = await withSearch({}, parseConfig(environment), async (deps, _, signal) => {
       const line = { update: (text: string) => drawn.push(text) };
@@ -368,4 +374,46 @@ test("all mistakes are reported together, and a window outside the retention or 
   );
   const body = await search(["--body", path.join(bodies, "body.json"), "--csv"]);
   expect(body.out.split("\r\n")[1]).toMatch(/^block,30,/);
+});
+
+test("fields have one set of names, groups are headed by the name that was asked for, and not- excludes", async () => {
+  const args = ["--from", "-6d", "--group-by", "rule,path", "--csv"];
+  const all = await search(args);
+  expect(all.out.split("\r\n")[0]).toMatch(/^rule,path,count,/);
+  const rest = await search([
+    ...args,
+    "--filter",
+    "path:not-contains:/A",
+    "--filter",
+    "action:not-eq:logged",
+  ]);
+  expect(rest.out.split("\r\n").slice(1)).toEqual([expect.stringMatching(/^942100,,30,/), ""]);
+  const old = await search(["--from", "-6d", "--group-by", "ruleId", "--csv", "--filter", "ip:eq:"]);
+  expect(old.out).toMatch(/^ruleId,count,/);
+  const blocked = await search(["--from", "-6d", "--filter", "action:eq:blocked", "--limit", "1"]);
+  expect(blocked.out).toContain("1 to 1 of 30 events.");
+});
+
+test("a value that no event can have is a mistake that names the option, the value and the rule", async () => {
+  const { code, out, err } = await search([
+    "--from",
+    "-6d",
+    "--group-by",
+    "colour",
+    "--filter",
+    "action:eq:stopped",
+    "--filter",
+    "path:eq:/a?b=1",
+    "--filter",
+    "url:not-regex:x",
+  ]);
+  expect({ code, out }).toEqual({ code: 2, out: "" });
+  for (const part of [
+    'The value "stopped" is not valid: --filter for action must be block (or blocked)',
+    'The value "/a?b=1" is not valid: --filter for path must be a path such as /login',
+    'The value "regex" is not valid: --filter must be one of eq, in',
+    'The value "colour" is not valid: --group-by must be one of rule, action, address',
+  ])
+    expect(err).toContain(part);
+  expect(err).not.toContain("--from");
 });

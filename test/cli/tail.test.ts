@@ -198,3 +198,30 @@ test("a read that fails halfway through a page costs no event and repeats none",
   expect(got).toHaveLength(50);
   expect(OVERLAP_MS).toBeGreaterThan(25_000);
 });
+
+test("a filter takes the word of the screen, and one that can never match is a mistake instead of a silent wait", async () => {
+  // Before the last minute, which other tests print of all zones.
+  const [zone, at] = [103, NOW - 7_200_000];
+  await store(zone, event("seen", at, { url: "https://h/a?b" }), event("other", at, { action: "log" }));
+  await advanceSearch(database.db, zone, { startsAt: startOfHour(NOW), searchedThrough: NOW });
+  const filters = ["--filter", "action:eq:blocked", "--filter", "path:not-eq:/c"];
+  const tail = startTail(["--zone", String(zone), "--since", "-3h", "--json", ...filters]);
+  await tail.until("out", "seen");
+  const { out } = await tail.stop();
+  expect(out).not.toContain("other");
+  for (const [filter, rule] of [
+    ["action:eq:stopped", "must be block (or blocked)"],
+    ["method:eq:POST", "the method is in the record of an event"],
+  ]) {
+    const refused = await runStoreCommand(
+      tailCommand,
+      { DATABASE_URL: database.url },
+      ["--filter", filter ?? ""],
+      {
+        now: NOW,
+      },
+    );
+    expect(refused).toMatchObject({ code: 2, out: "" });
+    expect(refused.err).toContain(rule);
+  }
+});

@@ -37,7 +37,7 @@ function archiveReading(body: unknown, kind: Kind): Reading {
   const read = readSearch(body, kind);
   if ("mistakes" in read) return { refused: Object.keys(read.mistakes) };
   const outside = checkArchiveWindow(read.search, { nowMs: NOW, retentionDays: RETENTION_DAYS });
-  return outside === null ? read : { refused: Object.keys(outside) };
+  return outside === null ? (read as Reading) : { refused: Object.keys(outside) };
 }
 
 /** The end of the window lies before the platform's 72 hours: the one thing on which the two differ by design. */

@@ -1,7 +1,8 @@
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "../../lib/clean-text.ts";
+import type { Field } from "../../model/fields.ts";
 import { countTests, FEW_TESTS, withoutDuplicates } from "./count-tests.ts";
 import { toNetwork } from "./network.ts";
-import type { Dimension, Filter, Search } from "./search.ts";
+import type { Filter, Search } from "./search.ts";
 import { containsTest, joinTests, type TextTest, wildcardTest } from "./text-test.ts";
 
 /** Columns that free text searches. A rule's name is its message. */
@@ -9,7 +10,7 @@ const QUERY_COLUMNS = ["ip", "ruleId", "url", "ua", "message"] as const;
 
 /** A condition that holds if at least one of the columns passes at least one of the tests. */
 interface Clause {
-  readonly columns: readonly (Dimension | "message")[];
+  readonly columns: readonly (Exclude<Field, "method"> | "message")[];
   readonly tests: readonly TextTest[];
   /** The condition holds if no column passes a test. */
   readonly isNegated?: true;
@@ -19,6 +20,9 @@ interface Clause {
 export interface SearchPlan
   extends Pick<Search, "from" | "to" | "groupBy" | "buckets" | "page" | "pageSize"> {
   readonly clauses: readonly Clause[];
+  /** Tests of the method, which only records have. Every one must hold. */
+  readonly methodClauses: readonly Omit<Clause, "columns">[];
+  readonly groupNames: readonly string[];
   /** Where the first bucket begins. May be before 1970, unlike `from`. */
   readonly bucketsFrom: number;
 }
@@ -28,16 +32,20 @@ export interface SearchPlan
  * free text does not search addresses, because whether `207` is found would reveal the hidden part.
  */
 export function planSearch(search: Search, { isMasked = false } = {}): SearchPlan {
-  const { to, groupBy, buckets, page, pageSize } = search;
+  const { to, groupBy, groupNames = groupBy, buckets, page, pageSize } = search;
   // No event is older than 1970, and Postgres cannot hold a time as early as an int64 can.
   const from = Math.max(search.from, 0);
   const filters = withoutDuplicates(search.filters);
   const isMany = countTests(filters) > FEW_TESTS;
-  const asked: Clause[] = filters.map((filter) => ({
-    columns: [filter.field],
+  const toClause = (filter: Filter) => ({
     tests: isMany ? joinTests(toTests(filter)) : toTests(filter),
-    ...(filter.not === true ? { isNegated: true } : {}),
-  }));
+    ...(filter.not === true ? { isNegated: true as const } : {}),
+  });
+  const asked: Clause[] = [];
+  const methodClauses: SearchPlan["methodClauses"][number][] = [];
+  for (const filter of filters)
+    if (filter.field === "method") methodClauses.push(toClause(filter));
+    else asked.push({ columns: [filter.field], ...toClause(filter) });
   const queried = QUERY_COLUMNS.filter((column) => !isMasked || column !== "ip");
   asked.push({ columns: queried, tests: [containsTest(search.query)] });
   const clauses = asked.filter(
@@ -47,12 +55,22 @@ export function planSearch(search: Search, { isMasked = false } = {}): SearchPla
     from,
     to,
     groupBy,
+    groupNames,
     buckets,
     page,
     pageSize,
     clauses,
+    methodClauses,
     bucketsFrom: search.from,
   };
+}
+
+/** Returns whether the answer needs the records of the events. */
+export function asksMethod({
+  groupBy,
+  methodClauses,
+}: Pick<SearchPlan, "groupBy" | "methodClauses">): boolean {
+  return methodClauses.length > 0 || groupBy.includes("method");
 }
 
 function toTests({ field, op, value }: Filter): readonly TextTest[] {
@@ -72,6 +90,9 @@ function toTests({ field, op, value }: Filter): readonly TextTest[] {
 }
 
 /** Returns the text as it was stored, so that a text that was cut is found by its full length as well. */
-function asKept(field: Dimension, text: string): string {
-  return cleanText(text, field === "url" || field === "ua" ? MAX_TEXT_CHARS : MAX_DIMENSION_CHARS);
+function asKept(field: Field, text: string): string {
+  return cleanText(
+    text,
+    ["url", "ua", "host", "path"].includes(field) ? MAX_TEXT_CHARS : MAX_DIMENSION_CHARS,
+  );
 }

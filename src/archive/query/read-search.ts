@@ -1,7 +1,15 @@
 import { cleanText } from "../../lib/clean-text.ts";
 import { isObject } from "../../lib/is-object.ts";
+import {
+  FIELD_NAMES,
+  FIELDS,
+  type FieldName,
+  refuseValue,
+  toFieldName,
+  toStoredValues,
+} from "../../model/fields.ts";
 import { toNetwork } from "./network.ts";
-import { DIMENSIONS, type Dimension, type Filter, type Mistakes, OPERATORS, type Search } from "./search.ts";
+import { DIMENSIONS, type Filter, type Mistakes, OPERATORS, type Search } from "./search.ts";
 
 const MAX_INT32 = 2_147_483_647;
 /** One more than the largest int64. */
@@ -22,18 +30,21 @@ const MEMBERS = {
   export: ["from", "to", "query", "filters"],
 } as const;
 
+export type SearchForm = "platform" | "native";
+
 type Reader = ReturnType<typeof createReader>;
 
 /**
  * Reads a search or export body (platform API spec 2.3 and 2.6). `pageSize` is clamped to 1..500 (50 when unset),
  * `buckets` to 0..500 and `page` to 0 or more. An empty `groupBy` means flat rows, and a repeated dimension counts
- * once. All mistakes are reported together. The caller checks how far back a window may reach. With `allowsNot` a filter
- * may have the member `not`, which the platform does not know.
+ * once. All mistakes are reported together. The caller checks how far back a window may reach. A body of the form `native`
+ * names fields as every face of Longwatch does, a filter in it may have the member `not`, and a value that no event can have
+ * is a mistake.
  */
 export function readSearch(
   body: unknown,
   kind: "search" | "export",
-  { allowsNot = false }: { readonly allowsNot?: boolean } = {},
+  form: SearchForm = "platform",
 ): { readonly search: Search } | { readonly mistakes: Mistakes } {
   // Fields have the caller's names, and one may be called __proto__.
   const mistakes = Object.create(null) as Mistakes;
@@ -45,13 +56,13 @@ export function readSearch(
   // The order of the calls is the order of the reported mistakes.
   const window = readWindow(reader, body);
   const query = reader.text("query", body["query"]);
-  const filters = readFilters(reader, body["filters"], allowsNot);
+  const filters = readFilters(reader, body["filters"], form);
   const asked = kind === "search" ? body : {};
   const search: Search = {
     ...window,
     query,
     filters,
-    groupBy: readGroupBy(reader, asked["groupBy"]),
+    ...readGroupBy(reader, asked["groupBy"], form),
     buckets: clamp(reader.integer("buckets", asked["buckets"], 0), 0, MAX_BUCKETS),
     page: clamp(reader.integer("page", asked["page"], 0), 0, MAX_INT32),
     pageSize: clamp(reader.integer("pageSize", asked["pageSize"], DEFAULT_PAGE_SIZE), 1, MAX_PAGE_SIZE),
@@ -66,38 +77,42 @@ function readWindow(reader: Reader, body: Record<string, unknown>): Pick<Search,
   return { from, to };
 }
 
-function readFilters(reader: Reader, value: unknown, allowsNot: boolean): Filter[] {
+function readFilters(reader: Reader, value: unknown, form: SearchForm): Filter[] {
   const items = reader.list("filters", value);
   if (items.length > MAX_FILTERS) reader.wrong("filters", items, `must hold at most ${MAX_FILTERS} filters`);
-  const members = allowsNot ? [...FILTER_MEMBERS, "not"] : FILTER_MEMBERS;
   return items
     .slice(0, MAX_FILTERS)
-    .flatMap((item, index) => readFilter(reader, `filters[${index}]`, item, members));
+    .flatMap((item, index) => readFilter(reader, `filters[${index}]`, item, form));
 }
 
 const FILTER_MEMBERS: readonly string[] = ["field", "op", "value"];
 
-function readFilter(reader: Reader, path: string, value: unknown, members: readonly string[]): Filter[] {
+function readFilter(reader: Reader, path: string, value: unknown, form: SearchForm): Filter[] {
   if (!isObject(value)) {
     reader.wrong(path, value, "must be an object with field, op and value");
     return [];
   }
-  reader.refuseOthers(value, members, `${path}.`);
-  const { field } = value;
-  const not = members.includes("not") ? value["not"] : undefined;
+  const isNative = form === "native";
+  reader.refuseOthers(value, isNative ? [...FILTER_MEMBERS, "not"] : FILTER_MEMBERS, `${path}.`);
+  const name = readField(reader, `${path}.field`, value["field"], form);
+  const not = isNative ? value["not"] : undefined;
   const op = OPERATORS.find((known) => known === value["op"]);
-  if (!isDimension(field)) reader.wrong(`${path}.field`, field, `must be one of ${DIMENSIONS.join(", ")}`);
   if (op === undefined) {
     reader.wrong(`${path}.op`, value["op"], `must be one of ${OPERATORS.join(", ")}`);
-  } else if (op === "cidr" && field !== "ip") {
-    reader.wrong(`${path}.op`, op, "cidr applies to the field ip only");
+  } else if (op === "cidr" && name !== "address") {
+    reader.wrong(`${path}.op`, op, `cidr applies to the field ${isNative ? "address" : "ip"} only`);
   }
   if (not !== undefined && typeof not !== "boolean")
     reader.wrong(`${path}.not`, not, "must be true or false");
   const texts = readValues(reader, `${path}.value`, value["value"], op === "cidr");
-  return isDimension(field) && op !== undefined
-    ? [{ field, op, value: texts, ...(not === true ? { not } : {}) }]
-    : [];
+  if (name === null || op === undefined) return [];
+  const rest = { field: FIELDS[name], op, ...(not === true ? { not: true as const } : {}) };
+  if (!isNative) return [{ ...rest, value: texts }];
+  for (const text of texts) {
+    const rule = refuseValue(name, op, text);
+    if (rule !== null) reader.wrong(`${path}.value`, text, `for ${name} ${rule}`);
+  }
+  return [{ ...rest, value: texts.flatMap((text) => toStoredValues(name, op, text)) }];
 }
 
 function readValues(reader: Reader, path: string, value: unknown, areNetworks: boolean): string[] {
@@ -118,23 +133,32 @@ function readValues(reader: Reader, path: string, value: unknown, areNetworks: b
   return texts.map(asStored);
 }
 
-function readGroupBy(reader: Reader, value: unknown): Dimension[] {
-  const items = reader.list("groupBy", value);
-  for (const [index, item] of items.entries()) {
-    if (!isDimension(item)) {
-      reader.wrong(`groupBy[${index}]`, item, `must be one of ${DIMENSIONS.join(", ")}`);
-    }
+function readGroupBy(
+  reader: Reader,
+  value: unknown,
+  form: SearchForm,
+): Pick<Search, "groupBy" | "groupNames"> {
+  const names = new Map<FieldName, string>();
+  for (const [index, item] of reader.list("groupBy", value).entries()) {
+    const name = readField(reader, `groupBy[${index}]`, item, form);
+    if (name !== null && !names.has(name)) names.set(name, String(item));
   }
-  return [...new Set(items.filter(isDimension))];
+  const groupBy = Array.from(names.keys(), (name) => FIELDS[name]);
+  return form === "native" ? { groupBy, groupNames: [...names.values()] } : { groupBy };
+}
+
+/** The platform knows fewer fields, and only by its own names. */
+function readField(reader: Reader, path: string, value: unknown, form: SearchForm): FieldName | null {
+  const isNative = form === "native";
+  const name = isNative || DIMENSIONS.some((one) => one === value) ? toFieldName(value) : null;
+  if (name === null)
+    reader.wrong(path, value, `must be one of ${(isNative ? FIELD_NAMES : DIMENSIONS).join(", ")}`);
+  return name;
 }
 
 /** Returns the text without NUL and lone surrogates, because the stored texts hold none either. */
 function asStored(text: string): string {
   return cleanText(text, Number.POSITIVE_INFINITY);
-}
-
-function isDimension(value: unknown): value is Dimension {
-  return DIMENSIONS.some((dimension) => dimension === value);
 }
 
 function clamp(value: number, least: number, most: number): number {

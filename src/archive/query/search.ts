@@ -1,3 +1,5 @@
+import type { Field } from "../../model/fields.ts";
+
 /** Dimensions of filters and groups, with the platform's names (platform API spec 2.3). */
 export const DIMENSIONS = [
   "feature",
@@ -19,7 +21,8 @@ type Operator = (typeof OPERATORS)[number];
 export interface Filter {
   /** The events that the clause does not match. An extension of the platform's search. */
   readonly not?: true;
-  readonly field: Dimension;
+  /** The host, the path and the method are extensions, too. */
+  readonly field: Field;
   readonly op: Operator;
   readonly value: readonly string[];
 }
@@ -32,7 +35,9 @@ export interface Search {
   readonly query: string;
   readonly filters: readonly Filter[];
   /** Empty for flat rows; no dimension twice. */
-  readonly groupBy: readonly Dimension[];
+  readonly groupBy: readonly Field[];
+  /** The names by which the groups were asked for; the fields themselves in a request of the platform's form. */
+  readonly groupNames?: readonly string[];
   /** 0 for no sparkline. */
   readonly buckets: number;
   readonly page: number;

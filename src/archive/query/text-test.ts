@@ -97,6 +97,38 @@ function listUpperForms(): Map<string, string[]> {
   return forms;
 }
 
+/** Returns whether a text passes a test. No text passes a test of networks. */
+export function passesTest(test: TextTest, text: string): boolean {
+  switch (test.kind) {
+    case "anything":
+      return true;
+    case "equals":
+      return test.texts.includes(text);
+    case "like":
+      return matchesLiterals(test, foldCase(text));
+    case "likeAny":
+      return test.likes.some((like) => matchesLiterals(like, foldCase(text)));
+    case "within":
+    case "withinAny":
+      return false;
+    default:
+      return test satisfies never;
+  }
+}
+
+/** Takes each literal at its first place, so the time is linear in the text. */
+function matchesLiterals({ literals }: LikeTest, text: string): boolean {
+  const [first = "", ...rest] = literals;
+  const last = rest.pop();
+  if (last === undefined) return text === first;
+  let end = text.startsWith(first) ? first.length : -1;
+  for (const literal of rest) {
+    const place = end < 0 ? -1 : text.indexOf(literal, end);
+    end = place < 0 ? -1 : place + literal.length;
+  }
+  return end >= 0 && text.length - last.length >= end && text.endsWith(last);
+}
+
 /** Joins the tests of a column into one per kind, which is one parameter of a statement. */
 export function joinTests(given: readonly TextTest[]): readonly TextTest[] {
   const tests = given.map((test) =>

@@ -1,3 +1,4 @@
+import { cleanText, MAX_DIMENSION_CHARS } from "../../lib/clean-text.ts";
 import { isObject } from "../../lib/is-object.ts";
 
 /** The parsed parts of a record. */
@@ -25,4 +26,10 @@ export function readRecord(record: Buffer): ReadRecord | null {
   const { log, labels } = entry;
   const text = isObject(log) ? JSON.stringify(log) : typeof log === "string" ? log : null;
   return { isRow: isObject(entry["fields"]), log: text, labels: isObject(labels) ? labels : null };
+}
+
+/** Returns the method in an event's record; '' if there is no record, or if the record is a search's row, which has none. */
+export function readMethod(record: Buffer | undefined): string {
+  const method = record === undefined ? undefined : readRecord(record)?.labels?.["method"];
+  return typeof method === "string" ? cleanText(method, MAX_DIMENSION_CHARS) : "";
 }

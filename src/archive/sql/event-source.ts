@@ -1,3 +1,4 @@
+import { toColumnSql } from "../../model/search-columns.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import { duck, join, type Piece, raw } from "./piece.ts";
 import { toClauses, toTimeCondition } from "./to-condition.ts";
@@ -47,9 +48,11 @@ export function selectEvents(
 ): Piece {
   const selects: Piece[] = [];
   if (files.length > 0) {
-    const known = columns.map((column) =>
-      column === "occurred_at" || keepsNulls ? column : `coalesce(${column}, '') as ${column}`,
-    );
+    const known = columns.map((column) => {
+      const text = toColumnSql(column);
+      if (column === "occurred_at" || (keepsNulls && text === column)) return column;
+      return `${keepsNulls ? text : `coalesce(${text}, '')`} as ${column}`;
+    });
     selects.push(
       duck`select ${raw(known.join(", "))} from ${readFiles(files)}
         where ${toTimeCondition(plan)} and ${toClauses(plan)}`,

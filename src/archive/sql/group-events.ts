@@ -1,6 +1,5 @@
-import { SEARCH_COLUMNS } from "../../model/search-columns.ts";
+import { columnOf } from "../../model/search-columns.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
-import type { Dimension } from "../query/search.ts";
 import { inCodeUnits } from "./code-unit-order.ts";
 import { type EventSource, prepareSource, selectEvents } from "./event-source.ts";
 import { duck, type Piece, raw } from "./piece.ts";
@@ -9,7 +8,7 @@ import { duck, type Piece, raw } from "./piece.ts";
 const CONTEXT = ["feature", "rule_id", "asn", "country", "action"];
 
 interface FoundGroup {
-  /** In the order of `groupBy`. */
+  /** In the order of `groupBy`, by the names that were asked for. */
   readonly key: Readonly<Record<string, string>>;
   readonly count: number;
   /** Epoch ms. */
@@ -38,7 +37,7 @@ export interface FoundGroups {
 
 /** Returns the columns that a grouped search reads of each event. */
 export function groupColumns({ groupBy }: Pick<SearchPlan, "groupBy">): string[] {
-  return [...new Set(["occurred_at", ...CONTEXT, ...groupBy.map((name) => SEARCH_COLUMNS[name])])];
+  return [...new Set(["occurred_at", ...CONTEXT, ...groupBy.map(columnOf)])];
 }
 
 /**
@@ -51,7 +50,7 @@ export function groupColumns({ groupBy }: Pick<SearchPlan, "groupBy">): string[]
  */
 export function groupEvents(source: EventSource, plan: SearchPlan): Piece[] {
   const { groupBy, page, pageSize, buckets, clauses } = plan;
-  const keys = groupBy.map((name) => SEARCH_COLUMNS[name]);
+  const keys = groupBy.map(columnOf);
   const names = keys.map((_, index) => `k${index}`);
   const asNames = keys.map((key, index) => `coalesce(${key}, '') as k${index}`).join(", ");
   const context = raw(CONTEXT.map((name) => `e.${name}`).join(", "));
@@ -132,14 +131,14 @@ type GroupRow = [
 ];
 
 /** Reads the rows of the last statement of `groupEvents`, each one a JSON array. */
-export function readGroups(rows: readonly string[], { groupBy, buckets }: SearchPlan): FoundGroups {
+export function readGroups(rows: readonly string[], { groupNames, buckets }: SearchPlan): FoundGroups {
   const read = rows.map((row) => JSON.parse(row) as GroupRow | [total: number]);
   const [[total] = [0]] = read.filter((row): row is [number] => row.length === 1);
   const groups = read.filter((row): row is GroupRow => row.length > 1).sort(([one], [other]) => one - other);
-  return { total, groups: groups.map((row) => toGroup(row, groupBy, buckets)) };
+  return { total, groups: groups.map((row) => toGroup(row, groupNames, buckets)) };
 }
 
-function toGroup(row: GroupRow, groupBy: readonly Dimension[], buckets: number): FoundGroup {
+function toGroup(row: GroupRow, groupNames: readonly string[], buckets: number): FoundGroup {
   const [
     ,
     key,
@@ -158,7 +157,7 @@ function toGroup(row: GroupRow, groupBy: readonly Dimension[], buckets: number):
   const sparkline = Array.from({ length: buckets }, () => 0);
   for (const [bucket, events] of filled ?? []) sparkline[bucket] = events;
   return {
-    key: Object.fromEntries(groupBy.map((name, index) => [name, key[index] ?? ""])),
+    key: Object.fromEntries(groupNames.map((name, index) => [name, key[index] ?? ""])),
     count,
     firstSeen,
     lastSeen,

@@ -1,5 +1,5 @@
 import { clampTime } from "../../lib/units.ts";
-import { SEARCH_COLUMNS } from "../../model/search-columns.ts";
+import { columnOf, toColumnSql } from "../../model/search-columns.ts";
 import type { Span } from "../../model/span.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import type { LikeTest, TextTest } from "../query/text-test.ts";
@@ -23,7 +23,7 @@ export function toClauses({ clauses }: Pick<SearchPlan, "clauses">): Piece {
   return and(
     clauses.map(({ columns, tests, isNegated }) => {
       const passes = or(
-        columns.flatMap((column) => tests.map((test) => toTest(SEARCH_COLUMNS[column], test))),
+        columns.flatMap((column) => tests.map((test) => toTest(toColumnSql(columnOf(column)), test))),
       );
       // A test of an absent text is neither true nor false.
       return isNegated === true ? duck`coalesce(not (${passes}), true)` : passes;

@@ -1,10 +1,11 @@
 import type { Command } from "commander";
+import { EventLogsSearchRequest } from "../../edge/contract/event-logs-search.ts";
 import type { EdgeClient } from "../../edge/edge-client.ts";
 import type { SearchEventLogsParams } from "../../edge/search-event-logs.ts";
 import { searchPages } from "../../edge/search-pages.ts";
 import { addSubcommand, type EdgeSetup, edgeAction } from "./edge-action.ts";
 import { limitItems } from "./limit-items.ts";
-import { addSearchOptions, readSearchFlags, type SearchFlags } from "./read-search.ts";
+import { addSearchOptions, readSearch, readSearchFlags, type SearchFlags } from "./read-search.ts";
 import { untilStalled } from "./until-stalled.ts";
 import { writeJoinedPages, writeJson } from "./write-json.ts";
 
@@ -22,7 +23,8 @@ export function addEventsSearch(group: Command, setup: EdgeSetup): void {
     edgeAction<SearchFlags>(setup, async (flags, run) => {
       const { io } = run;
       const shieldZoneId = run.read.id("zone", flags.zone, "a shield zone's number");
-      const { request, limit, pageAll } = await readSearchFlags(flags, run);
+      const { window, more, limit, pageAll } = readSearchFlags(flags, run.read);
+      const request = await readSearch(EventLogsSearchRequest, window, more, run);
       await run.call(async (client) => {
         if (shieldZoneId === undefined || request === undefined) return;
         const params = { shieldZoneId, request };

@@ -1,6 +1,8 @@
 import type { Command } from "commander";
 import type { z } from "zod";
-import { DIMENSIONS, EventLogsSearchRequest, OPERATORS } from "../../edge/contract/event-logs-search.ts";
+import { DIMENSIONS, OPERATORS } from "../../edge/contract/event-logs-search.ts";
+import { isObject } from "../../lib/is-object.ts";
+import { FIELD_NAMES } from "../../model/fields.ts";
 import type { EdgeIo } from "./edge-io.ts";
 import type { FlagReader } from "./flag-reader.ts";
 import { readBodyFile } from "./read-body-file.ts";
@@ -36,7 +38,11 @@ function collect(value: string, previous: readonly string[] = []): readonly stri
   return [...previous, value];
 }
 
-export function addWindowOptions(command: Command): Command {
+/** Says how a filter on the events that Longwatch keeps is written. */
+export const FILTER_HELP = `field:op:value[,value], op one of ${OPERATORS.join(", ")}, or one of them after not-; repeatable, all must match`;
+
+/** `isOwn` for a search of the events that Longwatch keeps, which knows more fields than the platform. */
+export function addWindowOptions(command: Command, isOwn = false): Command {
   return command
     .option("--zone <id>", "shield zone (required)")
     .option("--from <time>", "window start: epoch ms, ISO-8601 or relative such as -2h (required)")
@@ -44,16 +50,19 @@ export function addWindowOptions(command: Command): Command {
     .option("--query <text>", "free text across IP, rule, URL, User-Agent and rule name")
     .option(
       "--filter <field:op:value>",
-      `field:op:value[,value], op one of ${OPERATORS.join(", ")}; repeatable, all must match`,
+      isOwn
+        ? FILTER_HELP
+        : `field:op:value[,value], op one of ${OPERATORS.join(", ")}; repeatable, all must match`,
       collect,
     )
     .option("--body <file>", "the whole request as JSON instead of flags; - for standard input");
 }
 
 /** Adds the options of a search: of the platform's events and of the kept events. */
-export function addSearchOptions(command: Command): Command {
-  return addWindowOptions(command)
-    .option("--group-by <dimensions>", `group by these, separated by commas: ${DIMENSIONS.join(", ")}`)
+export function addSearchOptions(command: Command, isOwn = false): Command {
+  const names = isOwn ? FIELD_NAMES : DIMENSIONS;
+  return addWindowOptions(command, isOwn)
+    .option("--group-by <dimensions>", `group by these, separated by commas: ${names.join(", ")}`)
     .option("--buckets <number>", "time buckets of each group's sparkline; clamped to 500")
     .option("--page <index>", "page, from 0")
     .option("--page-size <number>", "rows or groups per page; clamped to 1..500 (50 when unset)")
@@ -61,12 +70,11 @@ export function addSearchOptions(command: Command): Command {
     .option("--limit <number>", "at most this many rows or groups, from as many pages as they need");
 }
 
-/** Reads the options of a search. `request` is undefined after a mistake. */
-export async function readSearchFlags(
+/** Reads the options that only a search has. `more` are members of its request. */
+export function readSearchFlags(
   { groupBy, buckets, page, pageSize, pageAll, limit: most, ...window }: SearchFlags,
-  reading: Reading,
+  read: FlagReader,
 ) {
-  const { read } = reading;
   const limit = read.integer("limit", most, LIMIT_RULE);
   if (limit !== undefined && limit < 1) read.wrong("limit", most, LIMIT_RULE);
   const more = {
@@ -76,37 +84,47 @@ export async function readSearchFlags(
     pageSize: read.integer("page-size", pageSize, "a whole number"),
   };
   const given = Object.fromEntries(Object.entries(more).filter(([, value]) => value !== undefined));
-  const request = await readSearch(EventLogsSearchRequest, window, given, reading);
-  return { request, limit, pageAll: pageAll === true };
+  return { window, more: given, limit, pageAll: pageAll === true };
 }
 
-/** Builds a search or export request from flags or from `--body`. `more` holds members that only one of the two has. */
+/** Builds a search or export request of the platform. `more` holds members that only one of the two has. */
 export async function readSearch<Schema extends z.ZodType>(
   schema: Schema,
   flags: WindowFlags,
   more: Record<string, unknown>,
-  { read, io }: Reading,
+  reading: Reading,
 ): Promise<z.output<Schema> | undefined> {
+  const request = await readRequest(flags, more, reading);
+  return request === undefined ? undefined : reading.read.check(schema, request, listUnread(flags, request));
+}
+
+/** Returns the members of a request whose flags could not be read, which is reported already. */
+export function listUnread({ body }: WindowFlags, request: unknown): string[] {
+  if (body !== undefined || !isObject(request)) return [];
+  return ["from", "to"].filter((name) => request[name] === undefined);
+}
+
+/** Returns a request as it was given in flags or in `--body`; its members are not checked. Undefined without a body. */
+export async function readRequest(
+  flags: WindowFlags,
+  more: Record<string, unknown>,
+  { read, io }: Reading,
+): Promise<unknown> {
   if (flags.body !== undefined) {
     const { zone: _zone, body, ...others } = flags;
     if (Object.keys(others).length > 0 || Object.keys(more).length > 0) {
       read.wrong("body", body, "given without the flags of the request");
     }
-    const given = await readBodyFile(read, flags.body, io.stdin);
-    return given === undefined ? undefined : read.check(schema, given);
+    return readBodyFile(read, flags.body, io.stdin);
   }
   const from = read.time("from", flags.from);
   const to = read.time("to", flags.to ?? "now");
   const filters = read.filters(flags.filter ?? []);
-  const request = {
+  return {
     from,
     to,
     ...(flags.query === undefined ? {} : { query: flags.query }),
     ...(filters.length === 0 ? {} : { filters }),
     ...more,
   };
-  return read.check(schema, request, [
-    ...(from === undefined ? ["from"] : []),
-    ...(to === undefined ? ["to"] : []),
-  ]);
 }

@@ -15,14 +15,14 @@ import type { StoreIo } from "../store/store-command.ts";
 /** Notes what keeps files from being copied: a span that cuts days, and filters. */
 export function checkWholeDays(
   read: FlagReader,
-  { from, to, clauses }: SearchPlan,
+  { from, to, clauses, methodClauses }: SearchPlan,
   given: { readonly from?: string; readonly to?: string },
 ): void {
   const rule =
     "the start of a UTC day, because whole files are copied; for other spans write .csv or .ndjson";
   if (from % DAY_MS !== 0) read.wrong("from", given.from, rule);
   if (to % DAY_MS !== 0) read.wrong("to", given.to ?? "now", rule);
-  if (clauses.length > 0)
+  if (clauses.length + methodClauses.length > 0)
     read.wrong("format", "parquet", "csv or ndjson beside filters, because whole files are copied");
 }
 

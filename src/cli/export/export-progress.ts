@@ -42,7 +42,7 @@ export function createExportProgress({ zoneId, plan, form, line, clock }: Export
     },
     /** Looks up the total while the export runs. Without it, the export goes on. */
     async findTotal(deps: SearchDeps, signal: AbortSignal): Promise<void> {
-      if (line === null || plan.clauses.length > 0) return;
+      if (line === null || plan.clauses.length + plan.methodClauses.length > 0) return;
       total = await countUnfiltered(deps, zoneId, plan, signal).catch(() => null);
       draw();
     },

@@ -8,7 +8,6 @@ import type { Command } from "commander";
 import { writeAuditEntry } from "../../../db/keys/audit-entries.ts";
 import { EXPORT_HEADER, mapExportLines, toNdjsonLine } from "../../archive/csv/export-lines.ts";
 import type { Config } from "../../config/config.ts";
-import { EventLogsExportRequest } from "../../edge/contract/event-logs-export.ts";
 import { formatBytes } from "../../lib/disk-space.ts";
 import { escapeText } from "../../lib/escape-text.ts";
 import { many } from "../../lib/format.ts";
@@ -18,7 +17,7 @@ import { describeExport } from "../../operations/search/describe-export.ts";
 import { exportEvents } from "../../operations/search/export-events.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
-import { addWindowOptions, readSearch, type WindowFlags } from "../edge/read-search.ts";
+import { addWindowOptions, readRequest, type WindowFlags } from "../edge/read-search.ts";
 import { readActor } from "../options/read-actor.ts";
 import { requireZones } from "../options/require-known.ts";
 import { planAsked, requireKept } from "../search/plan-asked.ts";
@@ -67,7 +66,7 @@ interface Target {
 
 /** `longwatch export`: writes all kept events that match, as CSV or NDJSON, or copies the files of whole archive days. */
 export function exportCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return addWindowOptions(storeCommand("export", "Write kept events to a file or a pipe.", HELP, io))
+  return addWindowOptions(storeCommand("export", "Write kept events to a file or a pipe.", HELP, io), true)
     .option("--out <file>", "write this file (default: standard output)")
     .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
     .option("--json", "write NDJSON: one JSON object per line")
@@ -75,8 +74,8 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
     .action(
       storeAction<Flags>(io, async ({ out, by, json, format, ...flags }, read) => {
         const zoneId = read.id("zone", flags.zone, "a shield zone's number") ?? 0;
-        const request = await readSearch(EventLogsExportRequest, flags, {}, { read, io });
-        const plan = planAsked(read, request, "export");
+        const request = await readRequest(flags, {}, { read, io });
+        const plan = planAsked(read, request, { kind: "export", flags });
         const isParquet = format === "parquet";
         const form = json === true ? "ndjson" : format;
         if (json === true && format !== undefined) read.wrong("format", format, "left out beside --json");

@@ -1,10 +1,11 @@
 import type { SearchPlan } from "../../archive/query/plan-search.ts";
 import { createOpenedBlocks } from "../../archive/records/opened-blocks.ts";
 import { toSearchRow } from "../../archive/records/to-search-row.ts";
+import type { FoundEvent } from "../../operations/search/find-rows.ts";
 import { readRecords } from "../../operations/search/read-records.ts";
 import type { SearchDeps } from "../../operations/search/search-deps.ts";
 import { searchGroups } from "../../operations/search/search-groups.ts";
-import { type FoundEvent, searchRows } from "../../operations/search/search-rows.ts";
+import { searchRows } from "../../operations/search/search-rows.ts";
 
 const OPENED_BLOCKS_BYTES = 33_554_432;
 

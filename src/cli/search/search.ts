@@ -6,7 +6,7 @@ import { DIMENSIONS } from "../../archive/query/search.ts";
 import type { Config } from "../../config/config.ts";
 import { formatWhole } from "../../lib/format.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
-import { addSearchOptions, readSearchFlags, type SearchFlags } from "../edge/read-search.ts";
+import { addSearchOptions, readRequest, readSearchFlags, type SearchFlags } from "../edge/read-search.ts";
 import { writeJoinedPages, writeJson } from "../edge/write-json.ts";
 import { requireZones } from "../options/require-known.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
@@ -19,14 +19,17 @@ import { type FoundPage, readPages, toAnswers } from "./read-pages.ts";
 import { withSearch } from "./with-search.ts";
 
 const HELP = `
-The command searches everything that is kept: the database and the files of the archive. The options and the JSON are those
-of edge events search, which asks the platform about the last 72 hours. Events come newest first, groups largest first.
+The command searches everything that is kept: the database and the files of the archive. Events come newest first, groups
+largest first. The path is the URL without host and query, the host is without port; url is the whole URL. The platform's names
+of the fields (ruleId, ip, asn, ua) are accepted. The method is in the records of events only, and one search reads 10,000
+records at most. The JSON is that of edge events search, which asks the platform about the last 72 hours.
 Times are UTC. On a terminal a line is cut to its width. Control characters in payloads are spelled out. In CSV, a cell that
 a spreadsheet would run as a formula begins with an apostrophe. To get many events, use export.
 
 Examples:
-  npm run -s longwatch -- search --zone 101 --from -30d --filter ip:eq:203.0.113.7
-  npm run -s longwatch -- search --zone 101 --from -90d --group-by ruleId --buckets 24 --limit 20
+  npm run -s longwatch -- search --zone 101 --from -30d --filter address:eq:203.0.113.7
+  npm run -s longwatch -- search --zone 101 --from -90d --group-by rule --buckets 24 --limit 20
+  npm run -s longwatch -- search --zone 101 --from -7d --group-by path --filter path:not-contains:/admin
   npm run -s longwatch -- search --zone 101 --from 2026-11-01 --to 2026-11-08 --query /wp-login --json
   npm run -s longwatch -- search --zone 101 --from -7d --group-by country,action --csv > countries.csv`;
 
@@ -42,14 +45,15 @@ interface Asked {
 
 /** `longwatch search`: searches and groups all kept events. */
 export function searchCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return addSearchOptions(storeCommand("search", "Search and group everything that is kept.", HELP, io))
+  return addSearchOptions(storeCommand("search", "Search and group everything that is kept.", HELP, io), true)
     .option("--json", "print JSON as edge events search does")
     .option("--csv", "print CSV")
     .action(
       storeAction<Flags>(io, async ({ json, csv, ...flags }, read) => {
         const zoneId = read.id("zone", flags.zone, "a shield zone's number") ?? 0;
-        const { request, limit, pageAll } = await readSearchFlags(flags, { read, io });
-        const plan = planAsked(read, request, "search");
+        const { window, more, limit, pageAll } = readSearchFlags(flags, read);
+        const request = await readRequest(window, more, { read, io });
+        const plan = planAsked(read, request, { kind: "search", flags: window });
         if (json === true && csv === true) read.mistakes.push("--csv and --json exclude each other");
         read.finish();
         if (plan === undefined) return;
@@ -83,17 +87,17 @@ async function printJson(
 
 async function printCsv(
   { stdout }: StoreIo,
-  { plan: { groupBy, buckets } }: Asked,
+  { plan: { groupNames, buckets } }: Asked,
   pages: AsyncIterable<FoundPage>,
 ): Promise<void> {
-  const head = groupBy.length === 0 ? EXPORT_HEADER : toCsvLine(groupHeader(groupBy, buckets > 0));
+  const head = groupNames.length === 0 ? EXPORT_HEADER : toCsvLine(groupHeader(groupNames, buckets > 0));
   let isFirst = true;
   for await (const { rows, groups } of pages) {
     const lines = [
       ...rows.map(({ occurredAt, logId, fields }) =>
         toCsvLine([String(occurredAt), logId, ...DIMENSIONS.map((name) => fields[name])]),
       ),
-      ...groups.map((group) => toCsvLine(toGroupCells(group, groupBy))),
+      ...groups.map((group) => toCsvLine(toGroupCells(group, groupNames))),
     ];
     await writeOut(stdout, `${isFirst ? head : ""}${lines.join("")}`);
     isFirst = false;
@@ -116,7 +120,7 @@ async function printText(
     groups.push(...page.groups);
     await writeOut(io.stdout, page.rows.map((event) => print(zoneId, event)).join(""));
   }
-  if (groups.length > 0) await writeOut(io.stdout, fit(io, drawGroups(groups, plan.groupBy, paint)));
+  if (groups.length > 0) await writeOut(io.stdout, fit(io, drawGroups(groups, plan.groupNames, paint)));
   await writeOut(io.stdout, describeShown(plan, { shown, total, isJoined }));
 }
 

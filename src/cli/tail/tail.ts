@@ -4,17 +4,17 @@ import type { Queryable } from "../../../db/client.ts";
 import { listKnownZones } from "../../../db/coverage/coverage-report.ts";
 import type { FoundEvent } from "../../../db/search/search-found.ts";
 import { searchOnward } from "../../../db/search/search-onward.ts";
-import { planSearch, type SearchPlan } from "../../archive/query/plan-search.ts";
-import { readSearch } from "../../archive/query/read-search.ts";
-import { OPERATORS } from "../../archive/query/search.ts";
+import type { SearchPlan } from "../../archive/query/plan-search.ts";
 import type { Config } from "../../config/config.ts";
 import { escapeText } from "../../lib/escape-text.ts";
 import { LAST_MS } from "../../lib/units.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
+import { FILTER_HELP } from "../edge/read-search.ts";
 import { writeJsonLine } from "../edge/write-json.ts";
 import { gather, readZones } from "../options/read-list.ts";
 import { requireZones } from "../options/require-known.ts";
+import { planAsked } from "../search/plan-asked.ts";
 import { followStore } from "../store/follow-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { createEventPrinter } from "../terminal/event-printer.ts";
@@ -31,12 +31,12 @@ The command prints the events of the last minute, or since --since, and then eac
 until Ctrl-C. An event that the platform shows up to two minutes late is printed when it is stored, below later ones. Times
 are UTC. On a terminal a line is cut to its width; in a pipe texts are cut at 300 characters. Control characters in
 payloads are spelled out. The command waits for a database or a service that restarts, and says so on stderr.
---json prints one event per line (NDJSON), uncut. Filters are those of edge events search.
+--json prints one event per line (NDJSON), uncut. Filters are those of search, except method, which comes with the record of an event.
 
 Examples:
   npm run -s longwatch -- tail
   npm run -s longwatch -- tail --zone 101 --since -10m
-  npm run -s longwatch -- tail --filter action:eq:block --filter ip:cidr:203.0.113.0/24
+  npm run -s longwatch -- tail --filter action:eq:blocked --filter address:cidr:203.0.113.0/24
   npm run -s longwatch -- tail --query /wp-login --json | jq .fields.ip`;
 
 interface Flags {
@@ -53,11 +53,7 @@ export function tailCommand(readConfig: () => Config, io: StoreIo = createProces
     .option("--zone <ids>", "only these shield zones (default: all)", gather)
     .option("--since <time>", "begin here: epoch ms, ISO-8601 or relative such as -10m (default: -1m)")
     .option("--query <text>", "free text across IP, rule, URL, User-Agent and rule name")
-    .option(
-      "--filter <field:op:value>",
-      `field:op:value[,value], op one of ${OPERATORS.join(", ")}; repeatable, all must match`,
-      gather,
-    )
+    .option("--filter <field:op:value>", FILTER_HELP, gather)
     .option("--json", "print one JSON document per line")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
@@ -76,10 +72,14 @@ function readPlan(read: FlagReader, flags: Flags, now: number): SearchPlan | und
   if (from > now) read.wrong("since", flags.since, "a time in the past");
   const filters = read.filters(flags.filter ?? []);
   const asked = { from, to: Math.max(from, now) + 1, query: flags.query ?? "", filters };
-  const result = readSearch(asked, "export");
-  if ("search" in result) return planSearch(result.search);
-  read.mistakes.push(...Object.values(result.mistakes).flat());
-  return undefined;
+  const plan = planAsked(read, asked, { kind: "export", flags: {} });
+  if (plan !== undefined && plan.methodClauses.length > 0)
+    read.wrong(
+      "filter",
+      "method",
+      "another field: the method is in the record of an event, which is stored after the event",
+    );
+  return plan;
 }
 
 type Write = (zoneId: number, event: FoundEvent) => Promise<void>;

@@ -1,7 +1,8 @@
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { classifyAction } from "../../model/action-class.ts";
-import type { ActionName, Dimension } from "../look/words.ts";
-import { type EventFilter, type FilterKind, isSameFilter } from "../state/filters.ts";
+import type { FieldName } from "../../model/fields.ts";
+import type { ActionName } from "../look/words.ts";
+import { type EventFilter, FILTER_KINDS, isSameFilter } from "../state/filters.ts";
 import { bucketWidth } from "../state/span.ts";
 import { call } from "./client.ts";
 import { askZones, type OfZones } from "./of-zones.ts";
@@ -22,7 +23,7 @@ export interface EventRow {
   readonly timestamp: number;
   /** The record as the platform sent it; null if it has not come yet or the reader may not see it. */
   readonly log: Record<string, unknown> | null;
-  readonly fields: Readonly<Record<Dimension, string>>;
+  readonly fields: Readonly<Record<FieldName, string>>;
 }
 
 interface EventGroup {
@@ -33,36 +34,25 @@ interface EventGroup {
 }
 
 interface SearchAnswer {
-  readonly rows: readonly Omit<EventRow, "zoneId">[] | null;
-  readonly groups:
-    | readonly {
-        key: Partial<Record<Dimension, string>>;
-        count: number;
-        lastSeen: number;
-        sparkline?: readonly number[];
-      }[]
-    | null;
+  readonly rows: readonly Omit<EventRow, "zoneId">[];
+  readonly groups: readonly {
+    key: Partial<Record<FieldName, string>>;
+    count: number;
+    lastSeen: number;
+    sparkline?: readonly number[];
+  }[];
   readonly total: number;
 }
 
-const OPERATORS: Readonly<Record<FilterKind, string>> = {
-  is: "eq",
-  not: "eq",
-  has: "contains",
-  like: "wildcard",
-  net: "cidr",
-};
-
-/** The body of a search or an export. Values of one dimension are alternatives; exclusions are not. */
+/** The body of a search or an export. Values of one field are alternatives; exclusions are not. */
 export function toBody({ fromMs, toMs, query, filters }: Omit<EventScope, "zones">): Record<string, unknown> {
   const clauses: { field: string; op: string; value: string[]; not?: true }[] = [];
   for (const { kind, field, value } of filters) {
-    const isNot = kind === "not";
+    const { op, isNot } = FILTER_KINDS[kind];
     const same = clauses.find(
-      (clause) => clause.field === field && clause.op === OPERATORS[kind] && (clause.not === true) === isNot,
+      (clause) => clause.field === field && clause.op === op && (clause.not === true) === isNot,
     );
-    if (same === undefined)
-      clauses.push({ field, op: OPERATORS[kind], value: [value], ...(isNot ? { not: true } : {}) });
+    if (same === undefined) clauses.push({ field, op, value: [value], ...(isNot ? { not: true } : {}) });
     else same.value.push(value);
   }
   for (const clause of clauses) if (clause.op === "eq" && clause.value.length > 1) clause.op = "in";
@@ -96,8 +86,12 @@ async function takeTurn<Answer>(signal: AbortSignal, work: () => Promise<Answer>
   }
 }
 
+export function eventsPath(zoneId: number): string {
+  return `/api/v1/zones/${zoneId}/events`;
+}
+
 function search({ id }: Zone, body: object, signal: AbortSignal): Promise<SearchAnswer> {
-  return takeTurn(signal, () => call(`/shield/event-logs/${id}/search`, { method: "POST", body, signal }));
+  return takeTurn(signal, () => call(`${eventsPath(id)}/search`, { method: "POST", body, signal }));
 }
 
 function keyOf({ zones, ...scope }: EventScope) {
@@ -130,7 +124,7 @@ export function useHistogram(scope: EventScope) {
       const counts = { blocked: zeros(), challenged: zeros(), logged: zeros(), other: zeros() };
       let total = 0;
       for (const { answer } of found.answers)
-        for (const { key, count, sparkline = [] } of answer.groups ?? []) {
+        for (const { key, count, sparkline = [] } of answer.groups) {
           total += count;
           const column = counts[classifyAction(key.action ?? "")];
           for (const [index, value] of sparkline.entries()) column[index] = (column[index] ?? 0) + value;
@@ -154,8 +148,8 @@ interface TopList {
   readonly events: number;
 }
 
-/** The most frequent values of one dimension. */
-export function useTopList(scope: EventScope, field: Dimension, isWanted = true) {
+/** The most frequent values of one field. */
+export function useTopList(scope: EventScope, field: FieldName, isWanted = true) {
   return useQuery({
     queryKey: ["search", "top", field, ...keyOf(scope)],
     queryFn: async ({ signal }) => {
@@ -166,7 +160,7 @@ export function useTopList(scope: EventScope, field: Dimension, isWanted = true)
         { value: string; count: number; sparkline: number[]; lastSeen: number }
       >();
       for (const { answer } of found.answers)
-        for (const { key, count, sparkline = [], lastSeen } of answer.groups ?? []) {
+        for (const { key, count, sparkline = [], lastSeen } of answer.groups) {
           const value = key[field] ?? "";
           const group = groups.get(value) ?? { value, count: 0, sparkline: [], lastSeen: 0 };
           group.count += count;
@@ -231,12 +225,10 @@ export function useEventRows(scope: EventScope) {
 
 /** Keeps the rows that no zone can have left out: those after the last row of every zone that has more. */
 function cutPage({ answers, failed }: OfZones<SearchAnswer>, pageSize: number): RowPage {
-  const rows = answers.flatMap(({ zone, answer }) =>
-    (answer.rows ?? []).map((row) => ({ ...row, zoneId: zone.id })),
-  );
+  const rows = answers.flatMap(({ zone, answer }) => answer.rows.map((row) => ({ ...row, zoneId: zone.id })));
   const ends = answers.flatMap(({ answer }) => {
-    const last = answer.rows?.at(-1);
-    return last !== undefined && (answer.rows?.length ?? 0) >= pageSize ? [last.timestamp] : [];
+    const last = answer.rows.at(-1);
+    return last !== undefined && answer.rows.length >= pageSize ? [last.timestamp] : [];
   });
   const end = ends.length === 0 ? null : Math.max(...ends);
   const kept = end === null ? rows : rows.filter(({ timestamp }) => timestamp > end);

@@ -1,21 +1,25 @@
 import { formatShare } from "../../lib/format.ts";
+import type { FieldName } from "../../model/fields.ts";
 import type { AlertContext } from "../api/alert.ts";
-import { type Dimension, formatCount } from "../look/words.ts";
+import { formatCount } from "../look/words.ts";
 import classes from "./compared.module.css";
 import { FilterValue } from "./filter-value.tsx";
 import { Panel } from "./panel.tsx";
 
 type Lists = NonNullable<AlertContext["during"]>["top"];
-const SHOWN: readonly (readonly [keyof Lists, Dimension, string])[] = [
-  ["ips", "ip", "addresses"],
-  ["paths", "url", "paths"],
+const SHOWN: readonly (readonly [keyof Lists, FieldName, string])[] = [
+  ["ips", "address", "addresses"],
+  ["paths", "path", "paths"],
   ["countries", "country", "countries"],
-  ["asns", "asn", "networks"],
+  ["asns", "network", "networks"],
   ["ja4s", "ja4", "TLS fingerprints"],
   ["actions", "action", "actions"],
   // Last, over the whole width: these values are long.
-  ["userAgents", "ua", "user agents"],
+  ["userAgents", "agent", "user agents"],
 ];
+
+/** The lists hold only the beginning of a longer value. */
+const CUT_CHARS = 300;
 
 interface Props {
   readonly context: Pick<AlertContext, "during" | "before"> | undefined;
@@ -47,8 +51,11 @@ export function Compared({ context, evidence = null, what }: Props) {
                 const was = before?.[name].find((one) => one.value === value)?.share ?? 0;
                 return (
                   <div key={value} className={classes["share"]}>
-                    {/* A path has no host, and the dimension is the whole address of the page. */}
-                    <FilterValue field={field} value={value} contains={name === "paths"} />
+                    <FilterValue
+                      field={field}
+                      value={value}
+                      contains={Array.from(value).length >= CUT_CHARS}
+                    />
                     <b>{share > 0 && share < 0.005 ? "<1 %" : formatShare(share)}</b>
                     <span className="lw-dim">{before === undefined ? "" : wordChange(share - was, was)}</span>
                   </div>

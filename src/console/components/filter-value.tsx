@@ -1,17 +1,21 @@
-import type { MouseEvent, ReactNode } from "react";
-import { DIMENSIONS, type Dimension, NO_VALUE } from "../look/words.ts";
-import { type FilterKind, filterEvents } from "../state/filters.ts";
+import { createContext, type MouseEvent, type ReactNode, useContext } from "react";
+import type { FieldName } from "../../model/fields.ts";
+import { NO_VALUE, wordField } from "../look/words.ts";
+import { FILTER_KINDS, type FilterKind, filterEvents, kindFor, type PageEvents } from "../state/filters.ts";
 import classes from "./filter-value.module.css";
 import { Payload } from "./payload.tsx";
 
+/** Set by a page that is about some events only, such as those of an alert. */
+export const PageEventsContext = createContext<PageEvents | undefined>(undefined);
+
 interface Props {
-  readonly field: Dimension;
+  readonly field: FieldName;
   readonly value: string;
   /** Shown instead of the value itself. */
   readonly children?: ReactNode;
   /** In dense rows: the buttons are shown to a mouse and the keyboard only. */
   readonly dense?: boolean;
-  /** The value is a part of the dimension: its filter is "contains", and it cannot be filtered out. */
+  /** The value is a part of the field's: its filter is "contains". */
   readonly contains?: boolean;
   readonly className?: string | undefined;
 }
@@ -28,12 +32,14 @@ export function FilterValue({
   contains = false,
   className = "",
 }: Props) {
-  const name = `${DIMENSIONS[field]} ${value === "" ? NO_VALUE : value}`;
-  const include = contains ? "has" : "is";
+  const name = `${wordField(field)} ${value === "" ? NO_VALUE : value}`;
+  const include = contains ? "has" : kindFor(field, value);
+  const exclude = FILTER_KINDS[include].opposite;
+  const about = useContext(PageEventsContext);
   const filter = (event: MouseEvent, kind: FilterKind) => {
     event.stopPropagation();
     event.preventDefault();
-    filterEvents(field, value, kind);
+    filterEvents({ kind, field, value }, about);
   };
   return (
     <span className={`${classes["value"]} ${className}`} data-dense={dense || undefined}>
@@ -41,10 +47,10 @@ export function FilterValue({
         type="button"
         className={classes["text"]}
         title={`Filter for ${name.slice(0, 300)} (Alt: filter out)`}
-        onClick={(event) => filter(event, event.altKey && !contains ? "not" : include)}
+        onClick={(event) => filter(event, event.altKey ? exclude : include)}
       >
         {children ?? (
-          <Payload text={field === "asn" && /^\d+$/.test(value) ? `AS${value}` : value} none={NO_VALUE} />
+          <Payload text={field === "network" && /^\d+$/.test(value) ? `AS${value}` : value} none={NO_VALUE} />
         )}
       </button>
       <span className={classes["buttons"]}>
@@ -55,15 +61,13 @@ export function FilterValue({
           title="Filter for"
           onClick={(event) => filter(event, include)}
         />
-        {contains ? null : (
-          <button
-            type="button"
-            className={classes["out"]}
-            aria-label={`Filter out ${name}`}
-            title="Filter out"
-            onClick={(event) => filter(event, "not")}
-          />
-        )}
+        <button
+          type="button"
+          className={classes["out"]}
+          aria-label={`Filter out ${name}`}
+          title="Filter out"
+          onClick={(event) => filter(event, exclude)}
+        />
       </span>
     </span>
   );

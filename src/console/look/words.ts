@@ -1,20 +1,16 @@
 import { formatDuration, formatNumber } from "../../lib/format.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../lib/units.ts";
+import type { FieldName } from "../../model/fields.ts";
 
-/** The nine dimensions of an event, with the words of the page. */
-export const DIMENSIONS = {
-  ruleId: "rule",
-  action: "action",
-  ip: "address",
-  country: "country",
-  asn: "network",
-  url: "path",
-  ua: "user agent",
+/** The words of the page for the fields of an event that are not called by their name. */
+const OTHER_WORDS: Partial<Record<FieldName, string>> = {
+  url: "whole URL",
+  agent: "user agent",
   ja4: "TLS fingerprint",
-  feature: "feature",
-} as const;
-export type Dimension = keyof typeof DIMENSIONS;
-export const DIMENSION_NAMES = Object.keys(DIMENSIONS) as Dimension[];
+};
+export function wordField(field: FieldName): string {
+  return OTHER_WORDS[field] ?? field;
+}
 
 export const NO_VALUE = "(none)";
 

@@ -2,10 +2,12 @@ import { useParams } from "wouter";
 import { type AlertDetail, useAlert, useAlertContext } from "../api/alert.ts";
 import { AdviceText } from "../components/advice-text.tsx";
 import { Compared } from "../components/compared.tsx";
+import { PageEventsContext } from "../components/filter-value.tsx";
 import { Panel } from "../components/panel.tsx";
 import { ProblemBox, QueryView } from "../components/states.tsx";
 import classes from "./alert/alert.module.css";
 import { AlertCurve } from "./alert/alert-curve.tsx";
+import { toAlertEvents } from "./alert/event-filter.ts";
 import { Headline } from "./alert/headline.tsx";
 import { Episodes, Risen, Silences } from "./alert/history.tsx";
 import { Samples } from "./alert/samples.tsx";
@@ -27,29 +29,31 @@ export default function AlertPage() {
 function Story({ alert, id }: { readonly alert: AlertDetail; readonly id: string }) {
   const context = useAlertContext(id);
   return (
-    <div className={classes["story"]}>
-      <Headline alert={alert} context={context.data} />
-      {/* The counts by rule have no row for the sources of a zone. */}
-      {alert.kind === "sources" ? null : <AlertCurve alert={alert} during={context.data?.during ?? null} />}
-      <Compared
-        context={alert.kind === "sources" ? undefined : context.data}
-        evidence={alert.evidence}
-        what="the alert"
-      />
-      <Samples alert={alert} />
-      {context.error === null ? null : (
-        <ProblemBox thrown={context.error} onRetry={() => void context.refetch()} />
-      )}
-      <Advice advice={alert.advice} />
-      <Timeline alert={alert} />
-      {context.data === undefined ? null : (
-        <div className="lw-columns">
-          <Risen risen={context.data.risen} />
-          <Episodes episodes={context.data.episodes} />
-          <Silences silences={context.data.silences} />
-        </div>
-      )}
-    </div>
+    <PageEventsContext value={toAlertEvents(alert)}>
+      <div className={classes["story"]}>
+        <Headline alert={alert} context={context.data} />
+        {/* The counts by rule have no row for the sources of a zone. */}
+        {alert.kind === "sources" ? null : <AlertCurve alert={alert} during={context.data?.during ?? null} />}
+        <Compared
+          context={alert.kind === "sources" ? undefined : context.data}
+          evidence={alert.evidence}
+          what="the alert"
+        />
+        <Samples alert={alert} />
+        {context.error === null ? null : (
+          <ProblemBox thrown={context.error} onRetry={() => void context.refetch()} />
+        )}
+        <Advice advice={alert.advice} />
+        <Timeline alert={alert} />
+        {context.data === undefined ? null : (
+          <div className="lw-columns">
+            <Risen risen={context.data.risen} />
+            <Episodes episodes={context.data.episodes} />
+            <Silences silences={context.data.silences} />
+          </div>
+        )}
+      </div>
+    </PageEventsContext>
   );
 }
 

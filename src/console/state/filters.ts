@@ -1,21 +1,28 @@
 import { navigate } from "wouter/use-browser-location";
-import { DIMENSIONS, type Dimension } from "../look/words.ts";
-import { toAddress, toPageLink, withParams } from "./url-state.ts";
+import { type FieldName, refuseValue, toFieldName } from "../../model/fields.ts";
+import { NO_VALUE, wordField } from "../look/words.ts";
+import { type Params, toAddress, toPageLink, withParams } from "./url-state.ts";
 
-/** The kinds of filter, each a parameter of the address: `is=country:DE&not=ruleId:942100&has=url:login`. */
-const FILTER_KINDS = ["is", "not", "has", "like", "net"] as const;
-export type FilterKind = (typeof FILTER_KINDS)[number];
-export const KIND_WORDS: Readonly<Record<FilterKind, string>> = {
-  is: "is",
-  not: "is not",
-  has: "contains",
-  like: "matches",
-  net: "is in",
-};
+/**
+ * The kinds of filter, each a parameter of the address: `is=country:DE&not=rule:942100&has=path:login`, with their words,
+ * their operators in the search, and their opposites.
+ */
+export const FILTER_KINDS = {
+  is: { word: "is", op: "eq", isNot: false, opposite: "not" },
+  not: { word: "is not", op: "eq", isNot: true, opposite: "is" },
+  has: { word: "contains", op: "contains", isNot: false, opposite: "hasnot" },
+  hasnot: { word: "does not contain", op: "contains", isNot: true, opposite: "has" },
+  like: { word: "matches", op: "wildcard", isNot: false, opposite: "unlike" },
+  unlike: { word: "does not match", op: "wildcard", isNot: true, opposite: "like" },
+  net: { word: "is in", op: "cidr", isNot: false, opposite: "notnet" },
+  notnet: { word: "is not in", op: "cidr", isNot: true, opposite: "net" },
+} as const;
+export type FilterKind = keyof typeof FILTER_KINDS;
+export const KIND_NAMES = Object.keys(FILTER_KINDS) as FilterKind[];
 
 export interface EventFilter {
   readonly kind: FilterKind;
-  readonly field: Dimension;
+  readonly field: FieldName;
   readonly value: string;
 }
 
@@ -29,12 +36,12 @@ export interface Filters {
 export function readFilters(params: URLSearchParams): Filters {
   const filters: EventFilter[] = [];
   const ignored: string[] = [];
-  for (const kind of FILTER_KINDS)
+  for (const kind of KIND_NAMES)
     for (const text of params.getAll(kind)) {
       const colon = text.indexOf(":");
-      const field = text.slice(0, Math.max(colon, 0));
-      if (colon < 0 || !Object.hasOwn(DIMENSIONS, field)) ignored.push(`the filter ${kind}=${text}`);
-      else filters.push({ kind, field: field as Dimension, value: text.slice(colon + 1) });
+      const field = toFieldName(text.slice(0, Math.max(colon, 0)));
+      if (field === null) ignored.push(`the filter ${kind}=${text}`);
+      else filters.push({ kind, field, value: text.slice(colon + 1) });
     }
   return { filters, query: params.get("q") ?? "", ignored };
 }
@@ -43,7 +50,12 @@ export function readFilters(params: URLSearchParams): Filters {
 export function toFilterParams(filters: readonly EventFilter[]): Record<FilterKind, string[]> {
   const of = (kind: FilterKind) =>
     filters.filter((filter) => filter.kind === kind).map(({ field, value }) => `${field}:${value}`);
-  return { is: of("is"), not: of("not"), has: of("has"), like: of("like"), net: of("net") };
+  return Object.fromEntries(KIND_NAMES.map((kind) => [kind, of(kind)])) as Record<FilterKind, string[]>;
+}
+
+/** `path does not contain /admin` */
+export function wordFilter({ kind, field, value }: EventFilter): string {
+  return `${wordField(field)} ${FILTER_KINDS[kind].word} ${value === "" ? NO_VALUE : value}`;
 }
 
 export function isSameFilter(one: EventFilter, other: EventFilter): boolean {
@@ -59,27 +71,40 @@ export function addFilter(filters: readonly EventFilter[], added: EventFilter): 
 
 const EXPLORER = "/explorer";
 
-/** The word of the platform's search for each action of a chart. */
-const ACTION_VALUE = { blocked: "block", challenged: "challenge", logged: "log" } as const;
-
 /** Filters for the action of a series of a chart, or filters it out. The series of all other actions has no value. */
-export function filterAction(series: string, kind: FilterKind): void {
-  const value = ACTION_VALUE[series as keyof typeof ACTION_VALUE];
-  if (value !== undefined) filterEvents("action", value, kind);
+export function filterAction(series: string, kind: "is" | "not"): void {
+  if (series !== "other") filterEvents({ kind, field: "action", value: series });
+}
+
+/** The events that a page is about: what a value's filter is added to on the explorer. */
+export interface PageEvents {
+  readonly filters: readonly EventFilter[];
+  /** Zone and span. */
+  readonly params: Params;
+}
+
+/** Returns the parameters of an explorer that shows these events. */
+export function toExplorerParams({ filters, params }: PageEvents): Params {
+  return { ...params, ...toFilterParams(filters) };
+}
+
+/** The kind of filter that finds a value. What the platform may have sent and no rule allows is matched, not compared. */
+export function kindFor(field: FieldName, value: string): FilterKind {
+  return refuseValue(field, "eq", value) === null ? "is" : "like";
 }
 
 /**
- * Filters for a value or filters it out: in place on the explorer, else by opening the explorer. It reads the address when
+ * Adds a filter: in place on the explorer, else to the events that the page is about, on the explorer. It reads the address when
  * it is called, so that the hundreds of values of a table do not follow the address.
  */
-export function filterEvents(field: Dimension, value: string, kind: FilterKind): void {
+export function filterEvents(added: EventFilter, about: PageEvents = { filters: [], params: {} }): void {
   const { pathname, search } = globalThis.location;
   const isHere = pathname === EXPLORER;
-  const before = isHere ? readFilters(new URLSearchParams(search)).filters : [];
-  const filters = toFilterParams(addFilter(before, { kind, field, value }));
+  const before = isHere ? readFilters(new URLSearchParams(search)).filters : about.filters;
+  const filters = addFilter(before, added);
   navigate(
     isHere
-      ? toAddress(EXPLORER, withParams(search, { ...filters, event: null, zoneOf: null }))
-      : toPageLink(search, EXPLORER, filters),
+      ? toAddress(EXPLORER, withParams(search, { ...toFilterParams(filters), event: null, zoneOf: null }))
+      : toPageLink(search, EXPLORER, toExplorerParams({ ...about, filters })),
   );
 }

@@ -1,4 +1,5 @@
 import type { FastifyReply } from "fastify";
+import { UsageError } from "../../lib/errors.ts";
 import { readSqlState } from "../../lib/sql-state.ts";
 import { SECURITY_HEADERS } from "../security-headers.ts";
 import { wordError } from "./error-form.ts";
@@ -66,6 +67,8 @@ export interface AnyError {
 /** What is told to the client: a statement that Postgres stopped is the query's fault, and waiting for one the others'. */
 export function toTold(error: AnyError): AnyError {
   if (error instanceof Refusal) return error;
+  if (error instanceof UsageError)
+    return new Refusal(400, { slug: "invalid-request", detail: error.message });
   const state = readSqlState(error);
   if (state === QUERY_CANCELED) return QUERY_TOO_SLOW;
   if (state === BAD_CHARACTER) return NUL_CHARACTER;

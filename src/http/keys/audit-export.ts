@@ -1,8 +1,7 @@
 import type { FastifyRequest } from "fastify";
 import type { AuditEntry } from "../../../db/keys/audit-entries.ts";
-import type { SearchPlan } from "../../archive/query/plan-search.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { describeExport } from "../../operations/search/describe-export.ts";
+import { describeExport, type ExportPlan } from "../../operations/search/describe-export.ts";
 import { Refusal } from "../errors/refusal.ts";
 import { aboutRequest, refuseSpent } from "../limits/limit-requests.ts";
 import { createRateLimiter } from "../limits/rate-limiter.ts";
@@ -14,7 +13,7 @@ const QUOTA = { quota: 300, windowMs: 60_000, maxKeys: 1_000 };
 /** @throws {Refusal} 429 for too many exports of one key, 503 while the audit trail cannot be written */
 export type AuditExport = (
   request: FastifyRequest,
-  exported: { readonly zoneId: number; readonly plan: Pick<SearchPlan, "from" | "to" | "clauses"> },
+  exported: { readonly zoneId: number; readonly plan: ExportPlan },
 ) => Promise<void>;
 
 /** Writes the audit entry of an export before the first event is sent. */

@@ -3,8 +3,8 @@ import { runCancellable } from "../../../db/postgres/cancellable.ts";
 import { countEvents } from "../../../db/search/count-open-events.ts";
 import { inSearchTransaction } from "../../../db/search/search-transaction.ts";
 import type { Span } from "../../model/span.ts";
+import { countDays } from "./find-rows.ts";
 import type { SearchDeps } from "./search-deps.ts";
-import { countDays } from "./search-rows.ts";
 
 /** Returns how many events of a zone a span has. Reads counts, and the events of cut hours and days only. */
 export function countUnfiltered(

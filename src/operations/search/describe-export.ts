@@ -1,7 +1,10 @@
 import type { SearchPlan } from "../../archive/query/plan-search.ts";
 
+/** The parts of a plan that an audit entry is about. */
+export type ExportPlan = Pick<SearchPlan, "from" | "to" | "clauses" | "methodClauses">;
+
 interface Exported {
-  readonly plan: Pick<SearchPlan, "from" | "to" | "clauses">;
+  readonly plan: ExportPlan;
   readonly isMasked: boolean;
 }
 
@@ -13,7 +16,10 @@ export function describeExport(actor: string, zoneId: number, { plan, isMasked }
   const details = {
     from: new Date(plan.from).toISOString(),
     to: new Date(plan.to).toISOString(),
-    filteredBy: [...new Set(plan.clauses.flatMap(({ columns }) => columns))],
+    filteredBy: [
+      ...new Set(plan.clauses.flatMap(({ columns }) => columns)),
+      ...(plan.methodClauses.length > 0 ? ["method"] : []),
+    ],
     isMasked,
   };
   return { actor, action: "events.exported", subject: `zone ${zoneId}`, details };

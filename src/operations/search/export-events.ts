@@ -4,7 +4,7 @@ import { type ArchivedDay, readArchivedDays } from "../../../db/archive/archived
 import { runCancellable } from "../../../db/postgres/cancellable.ts";
 import { copyOpenRows } from "../../../db/search/copy-open-rows.ts";
 import { inSearchTransaction } from "../../../db/search/search-transaction.ts";
-import type { SearchPlan } from "../../archive/query/plan-search.ts";
+import { asksMethod, type SearchPlan } from "../../archive/query/plan-search.ts";
 import {
   EXPORT_COLUMNS,
   type ExportForm,
@@ -12,6 +12,7 @@ import {
 } from "../../archive/sql/export-events.ts";
 import { countBefore } from "../../archive/sql/find-rows.ts";
 import type { EventKey } from "../../model/event-key.ts";
+import { findByMethod, writeFound } from "./find-by-method.ts";
 import type { SearchDeps } from "./search-deps.ts";
 
 /** So many open rows are copied and written in some tens of milliseconds. */
@@ -61,6 +62,10 @@ export async function* exportEvents(
   { form, signal, onReached }: ExportOptions,
 ): AsyncGenerator<Buffer, void, undefined> {
   const wanted = { ...deps, zoneId, plan, form, signal };
+  if (asksMethod(plan)) {
+    yield* exportByMethod(wanted);
+    return;
+  }
   const begin = (rest: Rest | null) => {
     if (rest === null) return null;
     const part = writePart(wanted, rest);
@@ -78,6 +83,20 @@ export async function* exportEvents(
     }
   } finally {
     await next?.then(({ lines }) => lines?.remove()).catch(() => undefined);
+  }
+}
+
+/** The events are few, so one part holds all of them. */
+async function* exportByMethod(wanted: Export): AsyncGenerator<Buffer, void, undefined> {
+  const { files, zoneId, plan, signal } = wanted;
+  const { events } = await findByMethod(wanted, zoneId, plan, signal);
+  const [found, lines] = [files.scratchFile(), files.scratchFile()];
+  try {
+    await writeFound(events, { path: found.path, columns: EXPORT_COLUMNS });
+    await writeOpen(wanted, { from: plan.from, rows: events.length }, found.path, lines);
+    if (events.length > 0) yield* readAndRemove(lines);
+  } finally {
+    await Promise.all([found.remove(), lines.remove()]);
   }
 }
 

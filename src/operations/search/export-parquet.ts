@@ -4,8 +4,9 @@ import { cutOut, readArchivedDays } from "../../../db/archive/archived-days.ts";
 import { runCancellable } from "../../../db/postgres/cancellable.ts";
 import { copyOpenRows } from "../../../db/search/copy-open-rows.ts";
 import { inSearchTransaction } from "../../../db/search/search-transaction.ts";
-import type { SearchPlan } from "../../archive/query/plan-search.ts";
+import { asksMethod, type SearchPlan } from "../../archive/query/plan-search.ts";
 import { PARQUET_COLUMNS, exportParquet as toStatements } from "../../archive/sql/export-parquet.ts";
+import { findByMethod, writeFound } from "./find-by-method.ts";
 import type { SearchDeps } from "./search-deps.ts";
 
 /**
@@ -13,13 +14,20 @@ import type { SearchDeps } from "./search-deps.ts";
  * the caller removes. The time limit of searches applies, because the file can only be sent when it is complete.
  */
 export async function exportParquet(
-  { archive, files: reader }: SearchDeps,
+  deps: SearchDeps,
   zoneId: number,
   plan: SearchPlan,
   signal: AbortSignal,
 ): Promise<ScratchFile> {
+  const { archive, files: reader } = deps;
   const [open, exported] = [reader.scratchFile(), reader.scratchFile()];
   try {
+    if (asksMethod(plan)) {
+      const { events } = await findByMethod(deps, zoneId, plan, signal);
+      const openRows = await writeFound(events, { path: open.path, columns: PARQUET_COLUMNS });
+      await reader.read([], toStatements({ files: [], openRows }, plan, exported.path), signal);
+      return exported;
+    }
     const days = await runCancellable(archive, signal, (database) =>
       inSearchTransaction(database, async (tx, client) => {
         const archived = await readArchivedDays(tx, zoneId, plan);

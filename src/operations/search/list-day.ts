@@ -4,8 +4,8 @@ import { searchOnward } from "../../../db/search/search-onward.ts";
 import { inSearchTransaction } from "../../../db/search/search-transaction.ts";
 import { countUpTo } from "../../archive/sql/find-rows.ts";
 import { DAY_MS } from "../../lib/units.ts";
+import { type FoundEvent, readArchivedRows } from "./find-rows.ts";
 import type { SearchDeps } from "./search-deps.ts";
-import { type FoundEvent, readArchivedRows } from "./search-rows.ts";
 
 interface DayPage {
   /** Start of the UTC day, epoch ms. */

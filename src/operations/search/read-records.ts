@@ -12,8 +12,8 @@ import { DAY_MS } from "../../lib/units.ts";
 import type { EventKey } from "../../model/event-key.ts";
 import { startOfDay } from "../../model/horizon.ts";
 import { hashEventKey } from "../../model/log-id-hash.ts";
+import type { FoundEvent } from "./find-rows.ts";
 import type { SearchDeps } from "./search-deps.ts";
-import type { FoundEvent } from "./search-rows.ts";
 
 export interface RecordDeps extends SearchDeps {
   readonly openedBlocks: OpenedBlocks;

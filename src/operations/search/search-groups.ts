@@ -2,8 +2,9 @@ import { cutOut, readArchivedDays } from "../../../db/archive/archived-days.ts";
 import { runCancellable } from "../../../db/postgres/cancellable.ts";
 import { copyOpenRows } from "../../../db/search/copy-open-rows.ts";
 import { inSearchTransaction } from "../../../db/search/search-transaction.ts";
-import type { SearchPlan } from "../../archive/query/plan-search.ts";
+import { asksMethod, type SearchPlan } from "../../archive/query/plan-search.ts";
 import { type FoundGroups, groupColumns, groupEvents, readGroups } from "../../archive/sql/group-events.ts";
+import { findByMethod, writeFound } from "./find-by-method.ts";
 import type { SearchDeps } from "./search-deps.ts";
 
 interface AnsweredGroups extends FoundGroups {
@@ -14,16 +15,27 @@ interface AnsweredGroups extends FoundGroups {
 /**
  * Returns one page of groups. Events that are not in files are copied out of Postgres as far as they pass the search, and
  * one statement of DuckDB reads both. The manifest and the copied events are of one view of the data.
+ * @throws {UsageError} if a search about the method would have to read too many records
  */
 export async function searchGroups(
-  { archive, files: reader }: SearchDeps,
+  deps: SearchDeps,
   zoneId: number,
   plan: SearchPlan,
   signal: AbortSignal,
 ): Promise<AnsweredGroups> {
+  const { archive, files: reader } = deps;
   const columns = groupColumns(plan);
   const { path, remove } = reader.scratchFile();
   try {
+    if (asksMethod(plan)) {
+      const { events, source } = await findByMethod(deps, zoneId, plan, signal);
+      if (events.length === 0) return { groups: [], total: 0, source };
+      const statements = groupEvents(
+        { files: [], openRows: await writeFound(events, { path, columns }) },
+        plan,
+      );
+      return { ...readGroups(await reader.read([], statements, signal), plan), source };
+    }
     const { days, copied } = await runCancellable(archive, signal, (database) =>
       inSearchTransaction(database, async (tx, client) => {
         const days = await readArchivedDays(tx, zoneId, plan);

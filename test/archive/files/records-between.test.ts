@@ -9,8 +9,8 @@ import { createOpenedBlocks } from "../../../src/archive/records/opened-blocks.t
 import { hashEventKey } from "../../../src/model/log-id-hash.ts";
 import { packRawBlocks } from "../../../src/model/raw-block.ts";
 import type { WafEvent } from "../../../src/model/waf-event.ts";
+import type { FoundEvent } from "../../../src/operations/search/find-rows.ts";
 import { readRecords } from "../../../src/operations/search/read-records.ts";
-import type { FoundEvent } from "../../../src/operations/search/search-rows.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
 import {
   type ArchiveWorld,

@@ -70,7 +70,7 @@ function toWhere(zoneId: number, search: Search, form: TextForm): string {
     cidr: toPrefixTest,
   };
   const clauses = search.filters.map(({ field, op, value }) =>
-    value.map((one) => tests[op](COLUMNS[field], one)).join(" or "),
+    value.map((one) => tests[op](COLUMNS[field as Dimension], one)).join(" or "),
   );
   if (search.query !== "")
     clauses.push(FREE_TEXT.map((column) => contains(column, search.query)).join(" or "));
@@ -92,7 +92,7 @@ function toPrefixTest(column: string, network: string): string {
 }
 
 async function askGroups(duck: Duck, search: Search, where: string, form: GroupForm): Promise<Answer> {
-  const keys = search.groupBy.map((name) => COLUMNS[name]);
+  const keys = search.groupBy.map((name) => COLUMNS[name as Dimension]);
   const text = form === "one-pass" ? onePass(search, where, keys) : twoPass(search, where, keys);
   const rows = await duck.query(text);
   const total = Number(rows[0]?.["groups"] ?? 0);

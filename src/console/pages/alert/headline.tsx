@@ -2,7 +2,6 @@ import { Button, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { Link } from "wouter";
 import { formatDuration, formatNumber } from "../../../lib/format.ts";
-import { MINUTE_MS } from "../../../lib/units.ts";
 import { type AlertContext, type AlertDetail, useAlertAct } from "../../api/alert.ts";
 import { useMay } from "../../api/session.ts";
 import { ActionWord } from "../../components/action-word.tsx";
@@ -12,12 +11,12 @@ import { PopoverForm } from "../../components/popover-form.tsx";
 import { Severity } from "../../components/severity.tsx";
 import { ProblemBox } from "../../components/states.tsx";
 import { formatCount } from "../../look/words.ts";
+import { toExplorerParams } from "../../state/filters.ts";
 import { useRuleLink } from "../../state/rule-link.ts";
-import { toUrlTime } from "../../state/span.ts";
 import { usePageLink } from "../../state/url-state.ts";
 import { useZoneTitle } from "../../state/zones.ts";
 import classes from "./alert.module.css";
-import { toEventFilter } from "./event-filter.ts";
+import { toAlertEvents } from "./event-filter.ts";
 import { Mark } from "./mark.tsx";
 import { SilenceDialog } from "./silence-dialog.tsx";
 
@@ -50,15 +49,7 @@ export function Headline({ alert, context }: Props) {
   const ruleLink = useRuleLink();
   const mayAct = useMay("act");
   const [isSilencing, setSilencing] = useState(false);
-  const filter = toEventFilter(alert);
-  const endMs = resolvedAt === null ? Date.now() : Date.parse(resolvedAt);
-  const around = {
-    from: toUrlTime(Date.parse(firedAt) - 15 * MINUTE_MS),
-    to: toUrlTime(endMs + 5 * MINUTE_MS),
-    span: null,
-    ...(zoneId === null ? {} : { zone: String(zoneId) }),
-    ...(filter === null ? {} : { is: `${filter.field}:${filter.value}` }),
-  };
+  const events = toAlertEvents(alert);
   const isSources = alert.kind === "sources";
   const lastSilence = (context?.silences ?? [])
     .filter((silence) => silence.state === "active")
@@ -135,8 +126,13 @@ export function Headline({ alert, context }: Props) {
         ) : null}
         {mayAct && state !== "resolved" ? <Act id={id} act="resolve" word="Resolve" /> : null}
         {mayAct && alert.spikeId !== null ? <Mark alert={alert} /> : null}
-        {filter === null ? null : (
-          <Button size="xs" variant="subtle" component={Link} href={link("/explorer", around)}>
+        {events.filters.length === 0 ? null : (
+          <Button
+            size="xs"
+            variant="subtle"
+            component={Link}
+            href={link("/explorer", toExplorerParams(events))}
+          >
             See its events
           </Button>
         )}

@@ -21,7 +21,7 @@ const AFTER_MS = MINUTE_MS;
 /** A few requests of the alert's first minutes, from its most frequent addresses, with the matched text marked. */
 export function Samples({ alert }: { readonly alert: AlertDetail }) {
   const { zoneId, firedAt } = alert;
-  const { field, value } = toEventFilter(alert) ?? { field: "ruleId", value: null };
+  const { field, value } = toEventFilter(alert) ?? { field: "rule" as const, value: null };
   const { all } = useZones();
   const [nowMs] = useState(Date.now);
   const firedMs = Date.parse(firedAt);
@@ -58,7 +58,7 @@ export function Samples({ alert }: { readonly alert: AlertDetail }) {
 
 /** One request of each address, the most frequent address first; then further requests. */
 function pickOfTopAddresses(rows: readonly EventRow[]): EventRow[] {
-  const byAddress = Map.groupBy(rows, ({ fields }) => fields.ip);
+  const byAddress = Map.groupBy(rows, ({ fields }) => fields.address);
   const sorted = [...byAddress.values()].sort((one, other) => other.length - one.length);
   return [...new Set([...sorted.flatMap((of) => of.slice(0, 1)), ...rows])].slice(0, SHOWN);
 }
@@ -70,8 +70,11 @@ function Sample({ row: { timestamp, fields, log } }: { readonly row: EventRow })
       <div className={classes["line"]}>
         <time title={formatUtc(timestamp)}>{formatClock(timestamp, { millis: true })}</time>
         <ActionWord action={fields.action} />
-        <FilterValue field="ip" value={fields.ip} />
+        <FilterValue field="address" value={fields.address} />
         <FilterValue field="country" value={fields.country} />
+        {fields.method === "" ? null : <FilterValue field="method" value={fields.method} />}
+        <FilterValue field="host" value={fields.host} />
+        <FilterValue field="path" value={fields.path} />
       </div>
       <Payload text={decodeUrl(fields.url)} mark={matched} />
       {body === "" ? null : (

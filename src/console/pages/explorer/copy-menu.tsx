@@ -1,6 +1,6 @@
 import { Button, Menu } from "@mantine/core";
 import { useState } from "react";
-import { type EventScope, toBody } from "../../api/search.ts";
+import { type EventScope, eventsPath, toBody } from "../../api/search.ts";
 import { useSession } from "../../api/session.ts";
 import { Icon } from "../../look/icons.tsx";
 import { copyText, quoteForShell } from "../../state/copy-text.ts";
@@ -41,7 +41,7 @@ export function toCurl(scope: EventScope, origin: string): string {
   return scope.zones
     .map(
       ({ id }) =>
-        `curl -sS ${quoteForShell(`${origin}/shield/event-logs/${id}/search`)} -H "AccessKey: $KEY" -H 'content-type: application/json' -d ${body}`,
+        `curl -sS ${quoteForShell(`${origin}${eventsPath(id)}/search`)} -H "AccessKey: $KEY" -H 'content-type: application/json' -d ${body}`,
     )
     .join("\n");
 }

@@ -1,6 +1,7 @@
 import { Button, Drawer } from "@mantine/core";
 import { Link } from "wouter";
 import { MINUTE_MS } from "../../../lib/units.ts";
+import { FIELD_NAMES } from "../../../model/fields.ts";
 import { decodeUrl, readRecord } from "../../api/record.ts";
 import { type EventRow, type EventScope } from "../../api/search.ts";
 import { useSession } from "../../api/session.ts";
@@ -8,7 +9,7 @@ import { ActionWord } from "../../components/action-word.tsx";
 import { CopyButton } from "../../components/copy-button.tsx";
 import { FilterValue } from "../../components/filter-value.tsx";
 import { Payload } from "../../components/payload.tsx";
-import { DIMENSION_NAMES, DIMENSIONS, formatMoment, formatUtc } from "../../look/words.ts";
+import { formatMoment, formatUtc, wordField } from "../../look/words.ts";
 import { useRuleLink } from "../../state/rule-link.ts";
 import { shareLink } from "../../state/share-link.ts";
 import { useSpan } from "../../state/span.ts";
@@ -24,7 +25,7 @@ interface Props {
   readonly onClose: () => void;
 }
 
-/** One event: its dimensions, its decoded request, and its record as the platform sent it. */
+/** One event: its fields, its decoded request, and its record as the platform sent it. */
 export function EventDrawer({ event, scope, onClose }: Props) {
   return (
     <Drawer
@@ -86,7 +87,7 @@ function Content({
         >
           Around this event (± 5 min)
         </Button>
-        <Button variant="default" component={Link} href={ruleLink(zoneId, fields.ruleId)}>
+        <Button variant="default" component={Link} href={ruleLink(zoneId, fields.rule)}>
           Its rule
         </Button>
       </div>
@@ -124,11 +125,11 @@ function Content({
         </section>
       )}
       <section>
-        <h3>Dimensions</h3>
+        <h3>Fields</h3>
         <dl className={classes["fields"]}>
-          {DIMENSION_NAMES.map((name) => (
-            <Pair key={name} name={DIMENSIONS[name]}>
-              <FilterValue field={name} value={fields[name] ?? ""} />
+          {FIELD_NAMES.map((name) => (
+            <Pair key={name} name={wordField(name)}>
+              <FilterValue field={name} value={fields[name]} />
             </Pair>
           ))}
         </dl>

@@ -203,9 +203,9 @@ const Row = memo(({ row, index, top, height, mark, hasDay, isChosen, onOpen }: R
       <FilterValue dense field="action" value={fields.action}>
         <ActionWord action={fields.action} />
       </FilterValue>
-      <FilterValue dense field="ruleId" value={fields.ruleId} />
-      <FilterValue dense field="ip" value={fields.ip} className={classes["from"]}>
-        <Payload text={fields.ip} mark={mark} none="(none)" />
+      <FilterValue dense field="rule" value={fields.rule} />
+      <FilterValue dense field="address" value={fields.address} className={classes["from"]}>
+        <Payload text={fields.address} mark={mark} none="(none)" />
       </FilterValue>
       <FilterValue dense field="country" value={fields.country} className={classes["country"]} />
       <span className={`${classes["country"]} lw-dim`} title={message}>

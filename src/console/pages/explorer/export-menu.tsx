@@ -2,7 +2,7 @@ import { Button, Menu } from "@mantine/core";
 import { useState } from "react";
 import { send } from "../../api/client.ts";
 import { toProblem } from "../../api/problem.ts";
-import { type EventScope, toBody } from "../../api/search.ts";
+import { type EventScope, eventsPath, toBody } from "../../api/search.ts";
 import { Icon } from "../../look/icons.tsx";
 import { formatBytes } from "../../look/words.ts";
 
@@ -43,7 +43,7 @@ export function ExportMenu({ scope }: { readonly scope: EventScope }) {
 }
 
 async function save(zoneId: number, format: Format, scope: EventScope): Promise<number> {
-  const response = await send(`/shield/event-logs/${zoneId}/export`, {
+  const response = await send(`${eventsPath(zoneId)}/export`, {
     method: "POST",
     body: toBody(scope),
     headers: { accept: FORMATS[format] },

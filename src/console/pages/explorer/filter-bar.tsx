@@ -1,18 +1,21 @@
-import { Button, SegmentedControl, Select, TextInput } from "@mantine/core";
+import { Button, Select, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
+import { FIELD_NAMES, type FieldName, refuseValue } from "../../../model/fields.ts";
 import type { EventScope } from "../../api/search.ts";
 import { useMay } from "../../api/session.ts";
 import { Payload } from "../../components/payload.tsx";
 import { PopoverForm } from "../../components/popover-form.tsx";
 import { Icon } from "../../look/icons.tsx";
-import { DIMENSION_NAMES, DIMENSIONS, type Dimension, NO_VALUE } from "../../look/words.ts";
+import { NO_VALUE, wordField } from "../../look/words.ts";
 import {
   addFilter,
   type EventFilter,
+  FILTER_KINDS,
   type FilterKind,
   isSameFilter,
-  KIND_WORDS,
+  KIND_NAMES,
   toFilterParams,
+  wordFilter,
 } from "../../state/filters.ts";
 import { useUrlState } from "../../state/url-state.ts";
 import { CopyMenu } from "./copy-menu.tsx";
@@ -36,7 +39,7 @@ export function FilterBar({ scope }: { readonly scope: EventScope }) {
           onTurn={() =>
             set(
               filters.map((one) =>
-                isSameFilter(one, filter) ? { ...one, kind: one.kind === "not" ? "is" : "not" } : one,
+                isSameFilter(one, filter) ? { ...one, kind: FILTER_KINDS[one.kind].opposite } : one,
               ),
             )
           }
@@ -76,8 +79,8 @@ function TextSearch({
     >
       <TextInput
         size="xs"
-        aria-label="Text in address, rule, path, user agent or message"
-        placeholder="Text in address, path, user agent, message"
+        aria-label="Text in address, rule, URL, user agent or message"
+        placeholder="Text in address, URL, user agent, message"
         value={text}
         leftSection={<Icon name="explorer" size={14} />}
         onChange={(event) => setText(event.currentTarget.value)}
@@ -92,26 +95,17 @@ interface ChipProps {
   readonly onRemove: () => void;
 }
 
-function Chip({ filter: { kind, field, value }, onTurn, onRemove }: ChipProps) {
-  const canTurn = kind === "is" || kind === "not";
-  const name = `${DIMENSIONS[field]} ${KIND_WORDS[kind]} ${value === "" ? NO_VALUE : value}`;
-  const text = (
-    <>
-      {DIMENSIONS[field]} <b>{KIND_WORDS[kind]}</b> <Payload text={value} none={NO_VALUE} />
-    </>
-  );
+function Chip({ filter, onTurn, onRemove }: ChipProps) {
+  const { kind, field, value } = filter;
+  const { word, isNot } = FILTER_KINDS[kind];
   return (
-    <span className={classes["chip"]} data-kind={kind}>
-      <button
-        type="button"
-        className={classes["turn"]}
-        disabled={!canTurn}
-        title={canTurn ? "Turn into the opposite" : name}
-        onClick={onTurn}
-      >
-        <span>{text}</span>
+    <span className={classes["chip"]} data-not={isNot || undefined}>
+      <button type="button" className={classes["turn"]} title="Turn into the opposite" onClick={onTurn}>
+        <span>
+          {wordField(field)} <b>{word}</b> <Payload text={value} none={NO_VALUE} />
+        </span>
       </button>
-      <button type="button" aria-label={`Remove the filter ${name}`} onClick={onRemove}>
+      <button type="button" aria-label={`Remove the filter ${wordFilter(filter)}`} onClick={onRemove}>
         <Icon name="close" size={12} />
       </button>
     </span>
@@ -120,10 +114,13 @@ function Chip({ filter: { kind, field, value }, onTurn, onRemove }: ChipProps) {
 
 function AddFilter({ onAdd }: { readonly onAdd: (filter: EventFilter) => void }) {
   const [isOpen, setOpen] = useState(false);
-  const [field, setField] = useState<Dimension>("ruleId");
+  const [field, setField] = useState<FieldName>("rule");
   const [kind, setKind] = useState<FilterKind>("is");
   const [value, setValue] = useState("");
-  const kinds = (Object.keys(KIND_WORDS) as FilterKind[]).filter((one) => one !== "net" || field === "ip");
+  const [mistake, setMistake] = useState<string | null>(null);
+  const kinds = KIND_NAMES.filter((one) => FILTER_KINDS[one].op !== "cidr" || field === "address");
+  const chosen = kinds.includes(kind) ? kind : "is";
+  const { op } = FILTER_KINDS[chosen];
   return (
     <PopoverForm
       word="Filter"
@@ -132,39 +129,44 @@ function AddFilter({ onAdd }: { readonly onAdd: (filter: EventFilter) => void })
       isOpen={isOpen}
       onToggle={setOpen}
       onSubmit={() => {
-        onAdd({ field, kind: kinds.includes(kind) ? kind : "is", value: value.trim() });
+        const rule = refuseValue(field, op, value.trim());
+        setMistake(rule);
+        if (rule !== null) return;
+        onAdd({ field, kind: chosen, value: value.trim() });
         setValue("");
         setOpen(false);
       }}
     >
       <Select
         size="xs"
-        label="Dimension"
+        label="Field"
         allowDeselect={false}
         comboboxProps={{ withinPortal: false }}
-        data={DIMENSION_NAMES.map((name) => ({ value: name, label: DIMENSIONS[name] }))}
+        data={FIELD_NAMES.map((name) => ({ value: name, label: wordField(name) }))}
         value={field}
-        onChange={(name) => setField(name ?? "ruleId")}
+        onChange={(name) => setField(name ?? "rule")}
       />
-      <SegmentedControl
+      <Select
         size="xs"
-        fullWidth
         aria-label="Kind of filter"
-        data={kinds.map((one) => ({ value: one, label: KIND_WORDS[one] }))}
-        value={kinds.includes(kind) ? kind : "is"}
-        onChange={(one) => setKind(one)}
+        allowDeselect={false}
+        comboboxProps={{ withinPortal: false }}
+        data={kinds.map((one) => ({ value: one, label: FILTER_KINDS[one].word }))}
+        value={chosen}
+        onChange={(one) => setKind(one ?? "is")}
       />
       <TextInput
         size="xs"
         label="Value"
         description={
-          kind === "like"
+          op === "wildcard"
             ? "* stands for any text."
-            : kind === "net"
+            : op === "cidr"
               ? "For example 203.0.113.0/24."
               : "Empty means: no value."
         }
         value={value}
+        error={mistake}
         onChange={(event) => setValue(event.currentTarget.value)}
       />
       <Button type="submit">Add filter</Button>

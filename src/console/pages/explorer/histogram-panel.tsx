@@ -6,16 +6,8 @@ import { Completeness } from "../../components/completeness.tsx";
 import { TimeSeries } from "../../components/lazy-time-series.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Empty, Partial, QueryView } from "../../components/states.tsx";
-import {
-  ACTION_COLOURS,
-  ACTIONS,
-  DIMENSIONS,
-  formatCount,
-  formatLength,
-  formatMoment,
-  NO_VALUE,
-} from "../../look/words.ts";
-import { filterAction, KIND_WORDS, toFilterParams } from "../../state/filters.ts";
+import { ACTION_COLOURS, ACTIONS, formatCount, formatLength, formatMoment } from "../../look/words.ts";
+import { filterAction, toFilterParams, wordFilter } from "../../state/filters.ts";
 import { useSpan } from "../../state/span.ts";
 import { useUrlState } from "../../state/url-state.ts";
 import { zoneTitle } from "../../state/zones.ts";
@@ -99,7 +91,7 @@ function NoEvents({ scope }: { readonly scope: EventScope }) {
           : "No event has this text in this span."}
       </Empty>
     );
-  const name = `${DIMENSIONS[last.field]} ${KIND_WORDS[last.kind]} ${last.value === "" ? NO_VALUE : last.value.slice(0, 80)}`;
+  const name = wordFilter({ ...last, value: last.value.slice(0, 80) });
   return (
     <Empty
       action={

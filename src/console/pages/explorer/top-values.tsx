@@ -1,42 +1,39 @@
 import { formatShare, many } from "../../../lib/format.ts";
+import { FIELD_NAMES, toFieldName } from "../../../model/fields.ts";
 import { type EventScope, useHistogram, useTopList } from "../../api/search.ts";
 import { ActionWord } from "../../components/action-word.tsx";
 import { FilterValue } from "../../components/filter-value.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Sparkline } from "../../components/sparkline.tsx";
 import { Empty, QueryView } from "../../components/states.tsx";
-import { DIMENSION_NAMES, DIMENSIONS, type Dimension, formatCount } from "../../look/words.ts";
+import { formatCount, wordField } from "../../look/words.ts";
 import { useUrlState } from "../../state/url-state.ts";
 import classes from "./explorer.module.css";
 
 const SHOWN = 25;
 
-function readDimension(text: string | null): Dimension {
-  return DIMENSION_NAMES.find((name) => name === text) ?? "ip";
-}
-
-/** The most frequent values of one of the nine dimensions, each to filter for and to filter out. */
+/** The most frequent values of one field, each to filter for and to filter out. */
 export function TopValues({ scope }: { readonly scope: EventScope }) {
   const { params, change } = useUrlState();
-  const field = readDimension(params.get("by"));
+  const field = toFieldName(params.get("by")) ?? "address";
   const top = useTopList(scope, field);
   const total = useHistogram(scope).data?.total ?? 0;
   return (
     <Panel title="Group by" about={top.data === undefined ? null : many(top.data.values, "value")} flush>
-      <div className={classes["dimensions"]} role="group" aria-label="Dimension">
-        {DIMENSION_NAMES.map((name) => (
+      <div className={classes["dimensions"]} role="group" aria-label="Field">
+        {FIELD_NAMES.map((name) => (
           <button
             key={name}
             type="button"
             className={classes["dimension"]}
             aria-pressed={name === field}
-            onClick={() => change({ by: name === "ip" ? null : name }, { replace: true })}
+            onClick={() => change({ by: name === "address" ? null : name }, { replace: true })}
           >
-            {DIMENSIONS[name]}
+            {wordField(name)}
           </button>
         ))}
       </div>
-      <QueryView query={top} rows={10} asking={`the values of ${DIMENSIONS[field]}`}>
+      <QueryView query={top} rows={10} asking={`the values of ${wordField(field)}`}>
         {({ groups, values }) => {
           const shown = groups.slice(0, SHOWN);
           const rest = total - shown.reduce((sum, { count }) => sum + count, 0);

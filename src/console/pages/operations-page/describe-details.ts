@@ -1,5 +1,6 @@
 import { formatDuration } from "../../../lib/format.ts";
-import { DIMENSIONS, formatCount } from "../../look/words.ts";
+import { FIELD_NAMES, FIELDS } from "../../../model/fields.ts";
+import { formatCount, wordField } from "../../look/words.ts";
 
 /** One line of an audit entry's details: a label with a value, or with the lines of a nested value. */
 export interface DetailLine {
@@ -19,7 +20,7 @@ const MAX_CHARS = 2_000;
 
 const LABELS: ReadonlyMap<string, string> = new Map(
   Object.entries({
-    ...DIMENSIONS,
+    ...Object.fromEntries(FIELD_NAMES.map((name) => [FIELDS[name], wordField(name)])),
     zoneId: "zone",
     zoneIds: "zones",
     isMasked: "addresses masked",

@@ -77,7 +77,7 @@ function RuleRow({ rule, hasZone }: { readonly rule: Rule; readonly hasZone: boo
   return (
     <tr>
       <td>
-        <FilterValue field="ruleId" value={ruleId}>
+        <FilterValue field="rule" value={ruleId}>
           <b>
             <Payload prose text={ruleId} />
           </b>

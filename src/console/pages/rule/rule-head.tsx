@@ -35,7 +35,7 @@ export function RuleHead({ zone, rule }: RuleKey) {
           size="xs"
           variant="default"
           component={Link}
-          href={link("/explorer", { zone: String(zone), is: `ruleId:${rule}` })}
+          href={link("/explorer", { zone: String(zone), is: `rule:${rule}` })}
         >
           See its events
         </Button>

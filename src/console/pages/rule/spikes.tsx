@@ -4,12 +4,14 @@ import { useAlertContext } from "../../api/alert.ts";
 import type { RuleKey, RuleSeries } from "../../api/rule.ts";
 import { Moment } from "../../components/ago.tsx";
 import { Compared } from "../../components/compared.tsx";
+import { PageEventsContext } from "../../components/filter-value.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Severity } from "../../components/severity.tsx";
 import { Empty, QueryView } from "../../components/states.tsx";
 import { formatCount } from "../../look/words.ts";
 import { useNow } from "../../state/now.tsx";
 import { usePageLink, useUrlState } from "../../state/url-state.ts";
+import { toSpanParams } from "../alert/event-filter.ts";
 import classes from "./rule.module.css";
 import { useCurve } from "./use-curve.ts";
 
@@ -38,7 +40,9 @@ export function Spikes(key: RuleKey) {
           <p className={classes["hint"]}>{spikes.length - SHOWN} more: narrow the span to see them.</p>
         ) : null}
       </Panel>
-      {chosen === undefined || chosen.alertId === null ? null : <During alertId={chosen.alertId} />}
+      {chosen === undefined || chosen.alertId === null ? null : (
+        <During alertId={chosen.alertId} spike={chosen} of={key} />
+      )}
     </>
   );
 }
@@ -73,11 +77,27 @@ function SpikeRow({ spike, isChosen }: { readonly spike: Spike; readonly isChose
   );
 }
 
-function During({ alertId }: { readonly alertId: number }) {
+interface DuringProps {
+  readonly alertId: number;
+  readonly spike: Pick<Spike, "openedAt" | "closedAt">;
+  readonly of: RuleKey;
+}
+
+function During({ alertId, spike: { openedAt, closedAt }, of: { zone, rule } }: DuringProps) {
   const context = useAlertContext(String(alertId));
+  const nowMs = useNow();
+  const span = toSpanParams(Date.parse(openedAt), closedAt === null ? nowMs : Date.parse(closedAt));
+  const events = {
+    filters: [{ kind: "is" as const, field: "rule" as const, value: rule }],
+    params: { ...span, zone: String(zone) },
+  };
   return (
     <QueryView query={context} rows={4} asking="the events of the spike">
-      {(found) => <Compared context={found} what="the spike" />}
+      {(found) => (
+        <PageEventsContext value={events}>
+          <Compared context={found} what="the spike" />
+        </PageEventsContext>
+      )}
     </QueryView>
   );
 }

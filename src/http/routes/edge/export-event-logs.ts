@@ -1,6 +1,6 @@
 import { createReadStream } from "node:fs";
 import { Readable } from "node:stream";
-import type { FastifyInstance, FastifyReply } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import type { ScratchFile } from "../../../../db/archive/archive-reader.ts";
 import { toCsvLine } from "../../../archive/csv/csv-line.ts";
@@ -23,12 +23,20 @@ import { endWhenRefused } from "./end-when-refused.ts";
 import { sendJson } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
 import { PLATFORM_TAGS, SEARCH_LIMITS, SEARCH_SPAN, searchRefusals, ZONE_PARAM } from "./platform-schemas.ts";
-import { readSearchRequest } from "./read-search-request.ts";
+import { readSearchRequest, type SearchRequest } from "./read-search-request.ts";
 import { unknownZoneBlock } from "./read-zone.ts";
 
 /** A reader that takes longer is cut off; one that takes nothing is long before. */
-const LONGEST_EXPORT_MS = 3_600_000;
+export const LONGEST_EXPORT_MS = 3_600_000;
 const IP_COLUMN = EXPORT_NAMES.indexOf("ip");
+
+export const EXPORTED = {
+  content: {
+    "text/csv": { schema: z.string() },
+    "application/x-ndjson": { schema: z.string() },
+    [PARQUET_TYPE]: { schema: z.string() },
+  },
+};
 
 const schema = {
   tags: PLATFORM_TAGS,
@@ -39,13 +47,7 @@ const schema = {
     examples: [{ ...SEARCH_SPAN, filters: [{ field: "ruleId", op: "eq", value: ["942100"] }] }],
   }),
   response: {
-    200: {
-      content: {
-        "text/csv": { schema: z.string() },
-        "application/x-ndjson": { schema: z.string() },
-        [PARQUET_TYPE]: { schema: z.string() },
-      },
-    },
+    200: EXPORTED,
     ...searchRefusals(GenericRequestResponse),
   },
 };
@@ -62,41 +64,51 @@ export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
     const wanted = await readSearchRequest(deps, request, reply, "export");
     if (wanted === null) return reply;
     if (wanted === "unknown zone") return sendJson(reply, 202, unknownZoneBlock());
-    const { zoneId, plan, isMasked } = wanted;
-    const form = preferredForm(request.headers.accept);
-    if (form === "parquet" && isMasked) {
-      const rule = `must not be ${PARQUET_TYPE}, because this key sees masked addresses; use text/csv`;
-      const value = request.headers.accept ?? "";
-      throw new Refusal(406, { slug: "not-acceptable", mistakes: [{ field: "accept", value, rule }] });
-    }
-    await deps.auditExport(request, wanted);
-    const gone = clientGone(reply);
-    const isAllowed = async () => {
-      const now = await request.readCallerAgain();
-      const isSame = now !== null && now.scopes.has("export") && maySeeZone(now, zoneId);
-      return isSame && (isMasked || !now.masked);
-    };
-    endWhenRefused(reply.raw, isAllowed, deps.checkKeyEveryMs);
-    const name = `event-logs-${zoneId}`;
-    if (form === "parquet") {
-      const file = await exportParquet(deps, zoneId, plan, gone);
-      return sendFile(reply, removeAfter(file), `${name}.parquet`, PARQUET_TYPE);
-    }
-    const isNdjson = form === "ndjson";
-    const read = (form: "csv" | "json") => exportEvents(deps, zoneId, plan, { form, signal: gone });
-    // DuckDB writes the lines of which nothing is hidden, several times as fast.
-    const toText = isNdjson ? toNdjsonLine : toCsvLine;
-    const all: AsyncGenerator<string | Buffer, void, undefined> =
-      isNdjson || isMasked
-        ? mapExportLines(read("json"), (row) => toText(isMasked ? mask(row) : row))
-        : read("csv");
-    const header = isNdjson ? "" : EXPORT_HEADER;
-    // What fails before anything was sent is answered as any failure.
-    const first = await all.next();
-    const body = Readable.from(join(header, first, all), { objectMode: false });
-    const [ending, type] = isNdjson ? ["ndjson", "application/x-ndjson"] : ["csv", "text/csv"];
-    return sendFile(reply, body, `${name}.${ending}`, `${type}; charset=utf-8`);
+    return sendExport(deps, request, reply, wanted);
   });
+}
+
+/** Sends the events in the form that `Accept` names, after an entry in the audit trail. */
+export async function sendExport(
+  deps: PlatformDeps,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  wanted: SearchRequest,
+): Promise<FastifyReply> {
+  const { zoneId, plan, isMasked } = wanted;
+  const form = preferredForm(request.headers.accept);
+  if (form === "parquet" && isMasked) {
+    const rule = `must not be ${PARQUET_TYPE}, because this key sees masked addresses; use text/csv`;
+    const value = request.headers.accept ?? "";
+    throw new Refusal(406, { slug: "not-acceptable", mistakes: [{ field: "accept", value, rule }] });
+  }
+  await deps.auditExport(request, wanted);
+  const gone = clientGone(reply);
+  const isAllowed = async () => {
+    const now = await request.readCallerAgain();
+    const isSame = now !== null && now.scopes.has("export") && maySeeZone(now, zoneId);
+    return isSame && (isMasked || !now.masked);
+  };
+  endWhenRefused(reply.raw, isAllowed, deps.checkKeyEveryMs);
+  const name = `event-logs-${zoneId}`;
+  if (form === "parquet") {
+    const file = await exportParquet(deps, zoneId, plan, gone);
+    return sendFile(reply, removeAfter(file), `${name}.parquet`, PARQUET_TYPE);
+  }
+  const isNdjson = form === "ndjson";
+  const read = (form: "csv" | "json") => exportEvents(deps, zoneId, plan, { form, signal: gone });
+  // DuckDB writes the lines of which nothing is hidden, several times as fast.
+  const toText = isNdjson ? toNdjsonLine : toCsvLine;
+  const all: AsyncGenerator<string | Buffer, void, undefined> =
+    isNdjson || isMasked
+      ? mapExportLines(read("json"), (row) => toText(isMasked ? mask(row) : row))
+      : read("csv");
+  const header = isNdjson ? "" : EXPORT_HEADER;
+  // What fails before anything was sent is answered as any failure.
+  const first = await all.next();
+  const body = Readable.from(join(header, first, all), { objectMode: false });
+  const [ending, type] = isNdjson ? ["ndjson", "application/x-ndjson"] : ["csv", "text/csv"];
+  return sendFile(reply, body, `${name}.${ending}`, `${type}; charset=utf-8`);
 }
 
 function sendFile(reply: FastifyReply, body: Readable, name: string, type: string): FastifyReply {

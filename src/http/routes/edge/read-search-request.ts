@@ -6,7 +6,8 @@ import { refuseHidden } from "../../../archive/mask/refuse-hidden.ts";
 import { countTests, refuseManyTests } from "../../../archive/query/count-tests.ts";
 import { estimateCost, readsPageOnly } from "../../../archive/query/estimate-cost.ts";
 import { planSearch, type SearchPlan } from "../../../archive/query/plan-search.ts";
-import { readSearch } from "../../../archive/query/read-search.ts";
+import { readSearch, type SearchForm } from "../../../archive/query/read-search.ts";
+import type { Mistakes } from "../../../archive/query/search.ts";
 import { sendMistakes } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
 import { readJsonBody } from "./read-json-body.ts";
@@ -34,26 +35,31 @@ export async function readSearchRequest(
   if (body === null) return null;
   const zoneId = readZoneId(request, reply);
   if (zoneId === null) return null;
-  const tooMany = refuseManyTests(body.value);
-  if (tooMany !== null) {
-    sendMistakes(reply, tooMany);
+  const read = planBody(deps, request, body.value, { kind, form: "platform" });
+  if ("mistakes" in read) {
+    sendMistakes(reply, read.mistakes);
     return null;
   }
-  // The platform refuses other members of a filter, and so does this service, except for its console.
-  const read = readSearch(body.value, kind, { allowsNot: request.session !== null });
-  const isMasked = request.caller?.masked ?? true;
+  return (await isServedZone(deps, request, zoneId)) ? { zoneId, ...read } : "unknown zone";
+}
+
+/** Returns the plan of a body, or everything that is wrong with it. */
+export function planBody(
+  { clock, retentionDays }: Pick<PlatformDeps, "clock" | "retentionDays">,
+  { caller }: FastifyRequest,
+  body: unknown,
+  { kind, form }: { readonly kind: "search" | "export"; readonly form: SearchForm },
+): Omit<SearchRequest, "zoneId"> | { readonly mistakes: Mistakes } {
+  const tooMany = refuseManyTests(body);
+  if (tooMany !== null) return { mistakes: tooMany };
+  const read = readSearch(body, kind, form);
+  if ("mistakes" in read) return read;
+  const { search } = read;
+  const isMasked = caller?.masked ?? true;
   const mistakes =
-    "mistakes" in read
-      ? read.mistakes
-      : (checkWindow(read.search, { nowMs: deps.clock(), retentionDays: deps.retentionDays }) ??
-        (isMasked ? refuseHidden(read.search) : null));
-  if ("mistakes" in read || mistakes !== null) {
-    sendMistakes(reply, mistakes ?? {});
-    return null;
-  }
-  if (!(await isServedZone(deps, request, zoneId))) return "unknown zone";
-  const tests = countTests(read.search.filters);
-  return { zoneId, plan: planSearch(read.search, { isMasked }), isMasked, tests };
+    checkWindow(search, { nowMs: clock(), retentionDays }) ?? (isMasked ? refuseHidden(search) : null);
+  if (mistakes !== null) return { mistakes };
+  return { plan: planSearch(search, { isMasked }), isMasked, tests: countTests(search.filters) };
 }
 
 /** About how many events an answer has to read. @throws when they are more than a question may. */

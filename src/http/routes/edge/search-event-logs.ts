@@ -1,4 +1,4 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { toSearchRow } from "../../../archive/records/to-search-row.ts";
 import { EventLogsSearchRequest, EventLogsSearchResponse } from "../../../edge/contract/event-logs-search.ts";
@@ -24,9 +24,9 @@ const schema = {
 const FAILED = { rows: null, groups: null, total: 0, totalPages: 0, page: 0 };
 
 interface Answer {
-  /** The JSON of the side that was asked for. */
-  readonly rows: string;
-  readonly groups: string;
+  /** The JSON of the side that was asked for; null for the other side. */
+  readonly rows: string | null;
+  readonly groups: string | null;
   readonly total: number;
   readonly source: "archive" | "events";
 }
@@ -39,32 +39,42 @@ export function addSearchEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
     if (wanted === null) return reply;
     if (wanted === "unknown zone")
       return sendJson(reply, 202, { ...FAILED, errorResponse: unknownZoneBlock() });
-    const gone = clientGone(reply);
-    const { archive, leave } = await deps.takeTurn(request, await refuseLarge(deps, wanted), gone);
-    const answered = await answer({ ...deps, archive }, gone, wanted).finally(leave);
-    const { rows, groups, total, source } = answered;
+    const { rows, groups, total, source } = await answerSearch(deps, request, reply, wanted);
     const { page, pageSize } = wanted.plan;
     const rest = { total, totalPages: Math.ceil(total / pageSize), page, errorResponse: null };
     void reply.header("x-longwatch-source", source);
-    return sendJson(reply, 200, `{"rows":${rows},"groups":${groups},${JSON.stringify(rest).slice(1)}`);
+    const sides = `"rows":${rows ?? "null"},"groups":${groups ?? "null"}`;
+    return sendJson(reply, 200, `{${sides},${JSON.stringify(rest).slice(1)}`);
   });
 }
 
-function answer(deps: PlatformDeps, signal: AbortSignal, wanted: SearchRequest): Promise<Answer> {
-  return wanted.plan.groupBy.length === 0
-    ? answerRows(deps, signal, wanted)
-    : answerGroups(deps, signal, wanted);
+/** Answers a search once it is its turn. `toRow` writes one event. */
+export async function answerSearch(
+  deps: PlatformDeps,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  wanted: SearchRequest,
+  toRow = toSearchRow,
+): Promise<Answer> {
+  const gone = clientGone(reply);
+  const { archive, leave } = await deps.takeTurn(request, await refuseLarge(deps, wanted), gone);
+  const answer =
+    wanted.plan.groupBy.length === 0
+      ? answerRows({ ...deps, archive }, gone, wanted, toRow)
+      : answerGroups({ ...deps, archive }, gone, wanted);
+  return answer.finally(leave);
 }
 
 async function answerRows(
   deps: PlatformDeps,
   signal: AbortSignal,
   { zoneId, plan, isMasked }: SearchRequest,
+  toRow: typeof toSearchRow,
 ): Promise<Answer> {
   const found = await searchRows(deps, zoneId, plan, signal);
   const records = isMasked ? [] : await readRecords(deps, zoneId, found.rows, signal);
-  const rows = found.rows.map((event, index) => toSearchRow(event, records[index], isMasked));
-  return { rows: `[${rows.join(",")}]`, groups: "null", total: found.total, source: found.source };
+  const rows = found.rows.map((event, index) => toRow(event, records[index], isMasked));
+  return { rows: `[${rows.join(",")}]`, groups: null, total: found.total, source: found.source };
 }
 
 async function answerGroups(
@@ -76,5 +86,5 @@ async function answerGroups(
   const groups = found.groups.map(({ sparkline, ...group }) =>
     sparkline === null ? group : { ...group, sparkline },
   );
-  return { rows: "null", groups: JSON.stringify(groups), total: found.total, source: found.source };
+  return { rows: null, groups: JSON.stringify(groups), total: found.total, source: found.source };
 }

@@ -1,0 +1,85 @@
+/**
+ * The fields of an event that a search can ask, by their names on every face of Longwatch, and their keys in its code and in
+ * the platform's API. A key is accepted as a name too.
+ */
+export const FIELDS = {
+  rule: "ruleId",
+  action: "action",
+  address: "ip",
+  country: "country",
+  network: "asn",
+  host: "host",
+  path: "path",
+  method: "method",
+  url: "url",
+  agent: "ua",
+  ja4: "ja4",
+  feature: "feature",
+} as const;
+export type FieldName = keyof typeof FIELDS;
+export type Field = (typeof FIELDS)[FieldName];
+export const FIELD_NAMES = Object.keys(FIELDS) as FieldName[];
+
+/** Returns the field that a name or a key of the platform means; null for any other text. */
+export function toFieldName(name: unknown): FieldName | null {
+  return FIELD_NAMES.find((one) => one === name || FIELDS[one] === name) ?? null;
+}
+
+/** The words that events store as their action, and the words that people read. */
+const ACTIONS: Readonly<Record<string, string>> = {
+  blocked: "block",
+  challenged: "challenge",
+  logged: "log",
+  allowed: "allow",
+  bypassed: "bypass",
+};
+const ACTION_RULE = `must be ${Object.entries(ACTIONS)
+  .map(([shown, stored]) => `${stored} (or ${shown})`)
+  .join(", ")}; contains finds any other word of the platform`;
+
+/** The values that a field cannot have, and the rule. */
+const IMPOSSIBLE: Readonly<Partial<Record<FieldName, readonly [RegExp, string]>>> = {
+  rule: [/\*/, "must be the id of a rule; wildcard finds a family such as 942*"],
+  address: [/\//, "must be an address such as 203.0.113.7; cidr finds a network such as 203.0.113.0/24"],
+  country: [/^(?!..$)/s, "must be a country's two letters, such as DE"],
+  network: [/^(?!(?:AS)?\d+$)/i, "must be the number of a network, such as AS64500 or 64500"],
+  host: [/[/?#@]/, "must be a host name such as shop.example.com, without scheme and path"],
+  path: [/[?#]|^[^/]+:\/\//, "must be a path such as /login, without host and query; url is the whole URL"],
+  method: [/[^\w!#$%&'*+.^`|~-]/, "must be a method such as POST"],
+};
+/** What no part of a field's value can be. */
+const IMPOSSIBLE_PART: Readonly<Partial<Record<FieldName, readonly [RegExp, string]>>> = {
+  host: [/[/?#]/, "must be a part of a host name, without path; url is the whole URL"],
+  path: [/[?#]/, "must be a part of a path, without query; url is the whole URL"],
+};
+
+/** Returns the rule that a value breaks because no event can have it in this field; null if an event can. */
+export function refuseValue(field: FieldName, op: string, value: string): string | null {
+  if (value === "" || op === "cidr") return null;
+  const isWhole = op === "eq" || op === "in";
+  if (isWhole && field === "action" && !Object.entries(ACTIONS).flat().includes(value.toLowerCase()))
+    return ACTION_RULE;
+  const [pattern, rule] = (isWhole ? IMPOSSIBLE : IMPOSSIBLE_PART)[field] ?? [];
+  return pattern?.test(value) === true ? (rule ?? null) : null;
+}
+
+/**
+ * Returns the texts that mean a value: itself, and the form in which events store what people read or write. `blocked` is
+ * stored as `block`, AS64500 as 64500, de as DE.
+ */
+export function toStoredValues(field: FieldName, op: string, value: string): readonly string[] {
+  const stored =
+    op === "eq" || op === "in" || (op === "contains" && field === "action") ? toStored(field, value) : value;
+  return stored === value ? [value] : [value, stored];
+}
+
+function toStored(field: FieldName, value: string): string {
+  if (field === "action") {
+    const word = value.toLowerCase();
+    return Object.hasOwn(ACTIONS, word) ? (ACTIONS[word] ?? value) : word;
+  }
+  if (field === "network") return value.replace(/^AS(?=\d)/i, "");
+  if (field === "country" || field === "method") return value.toUpperCase();
+  if (field === "host") return value.toLowerCase();
+  return field === "path" && /^[^/*]/.test(value) ? `/${value}` : value;
+}
