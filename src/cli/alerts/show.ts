@@ -8,14 +8,17 @@ import { type Transition, toAlertRecord } from "../../alerting/alert-record.ts";
 import type { Config } from "../../config/config.ts";
 import { renderTerminal } from "../../delivery/channels/terminal/render-terminal.ts";
 import { paintColour, paintPlain } from "../../delivery/channels/terminal/terminal-style.ts";
-import { ADVICE_HEADING } from "../../delivery/message/describe-alert.ts";
+import {
+  ADVICE_HEADING,
+  describeAdvice,
+  describeMissingAdvice,
+} from "../../delivery/message/describe-alert.ts";
 import { sensitivityOf } from "../../detection/detection-settings.ts";
 import { toAlertDetail } from "../../http/routes/v1/to-alert-item.ts";
 import { many } from "../../lib/format.ts";
 import { OWN_COMMAND } from "../../lib/own-command.ts";
 import { toLine, toLines } from "../../lib/plain-text.ts";
 import { showTime } from "../../lib/show-time.ts";
-import { stripMarkdown } from "../../lib/strip-markdown.ts";
 import type { AlertMessage } from "../../model/alert-message.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
@@ -91,7 +94,7 @@ function describe({ row, marks, deliveries }: Found, { alerting }: Config, io: S
   const { transitions } = toAlertRecord(row);
   const parts = [
     message === null ? "The alert's message cannot be read.\n" : draw(message, io),
-    message === null ? "" : describeAdvice(message),
+    message === null ? "" : showAdvice(message),
     row.spikeId === null ? "" : section("Feedback", describeMarks(marks, series)),
     section("Transitions", transitions.map(describeTransition)),
     section("Deliveries", deliveries.map(describeDelivery)),
@@ -112,10 +115,11 @@ function draw(message: AlertMessage, { stdout }: StoreIo): string {
   return `${renderTerminal({ ...message, reason: "first" }, options)}${ending}`;
 }
 
-function describeAdvice({ advice }: AlertMessage): string {
-  if (advice.text === null) return "";
-  const lines = toLines(stripMarkdown(advice.text), WHOLE_ADVICE);
-  const isFramed = advice.text.length <= FRAMED_ADVICE_CHARS && lines.length <= FRAMED_ADVICE_LINES;
+function showAdvice(message: AlertMessage): string {
+  if (describeMissingAdvice(message) !== null) return "";
+  const text = describeAdvice(message);
+  const lines = toLines(text, WHOLE_ADVICE);
+  const isFramed = text.length <= FRAMED_ADVICE_CHARS && lines.length <= FRAMED_ADVICE_LINES;
   return isFramed ? "" : section(ADVICE_HEADING, lines);
 }
 

@@ -2,6 +2,7 @@ import { escapeUnits } from "../../../lib/escape-units.ts";
 import { cutText } from "../../../lib/plain-text.ts";
 import { stripMarkdown } from "../../../lib/strip-markdown.ts";
 import type { AlertMessage } from "../../../model/alert-message.ts";
+import { isAdvised } from "../../message/describe-alert.ts";
 import { showsMembers } from "../../message/group-members.ts";
 import { toSafeLinks } from "../../message/safe-link.ts";
 import { takeFitting } from "../../message/take-fitting.ts";
@@ -79,8 +80,11 @@ function trim(message: AlertMessage, caps: Caps): AlertMessage {
       ja4s: cutRows(top.ja4s),
     },
     advice: {
-      state: advice.state,
-      text: advice.text === null ? null : cutText(stripMarkdown(advice.text), caps.adviceChars),
+      state: isAdvised(message) ? advice.state : "unavailable",
+      text:
+        advice.text === null || !isAdvised(message)
+          ? null
+          : cutText(stripMarkdown(advice.text), caps.adviceChars),
       reason: cut(advice.reason),
     },
   };

@@ -97,7 +97,10 @@ export const AlertDetail = AlertItem.extend({
         .literal("platform AI")
         .describe("The advice is not verified, and Longwatch has not applied it."),
     })
-    .nullable(),
+    .nullable()
+    .describe(
+      "What the platform said about the alert's rule in all of its zone. Null if the alert is not about rules.",
+    ),
   members: z
     .array(z.object({ zoneId: z.number().int(), ruleId: z.string(), severity: z.string(), count }))
     .describe("The rules of a group; empty for other alerts."),

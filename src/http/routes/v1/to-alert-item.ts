@@ -5,6 +5,7 @@ import { parseDetails } from "../../../alerting/alert-details.ts";
 import { toAlertRecord } from "../../../alerting/alert-record.ts";
 import { ruleTitle } from "../../../alerting/message/rule-title.ts";
 import { maskNullable } from "../../../archive/mask/mask-text.ts";
+import { isAdvised } from "../../../delivery/message/describe-alert.ts";
 import { summariseAlert } from "../../../operations/summarise-alert.ts";
 import { maskMessage } from "../../keys/mask-message.ts";
 import type { AlertDetail, AlertItem, DeliveryOfAlert } from "./alert-schemas.ts";
@@ -37,7 +38,7 @@ export function toAlertDetail(
     ...toAlertItem(row, isMasked),
     facts: message,
     evidence: message?.top ?? null,
-    advice: message === null ? null : { ...message.advice, source: "platform AI" },
+    advice: message === null || !isAdvised(message) ? null : { ...message.advice, source: "platform AI" },
     members: message?.members ?? [],
     spikeId: row.spikeId,
     howToSilence: message?.howToSilence ?? null,
