@@ -1,6 +1,5 @@
 import type { Command } from "commander";
-import { type AlertDelivery, readAlert, readAlertDeliveries } from "../../../db/alerting/alert-reports.ts";
-import type { AlertRow } from "../../../db/alerting/alerts.ts";
+import { type AlertDelivery, readAlert } from "../../../db/alerting/alert-reports.ts";
 import { type AlertMarks, readMarks } from "../../../db/alerting/marks.ts";
 import { isNeedless } from "../../../db/service/last-errors.ts";
 import { parseDetails } from "../../alerting/alert-details.ts";
@@ -14,12 +13,13 @@ import {
   describeMissingAdvice,
 } from "../../delivery/message/describe-alert.ts";
 import { sensitivityOf } from "../../detection/detection-settings.ts";
-import { toAlertDetail } from "../../http/routes/v1/to-alert-item.ts";
+import { type AlertDetails, readAlertDetails, toAlertDetail } from "../../http/routes/v1/to-alert-item.ts";
 import { many } from "../../lib/format.ts";
 import { OWN_COMMAND } from "../../lib/own-command.ts";
 import { toLine, toLines } from "../../lib/plain-text.ts";
 import { showTime } from "../../lib/show-time.ts";
 import type { AlertMessage } from "../../model/alert-message.ts";
+import { listSilenced, type Silenced } from "../../operations/list-silenced.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { NotFoundError } from "../options/not-found-error.ts";
@@ -63,8 +63,9 @@ export function showCommand(readConfig: () => Config, io: StoreIo): Command {
           const row = await readAlert(db, alertId);
           if (row === null) return null;
           const clock = await readServiceClock(database, io.clock);
-          const marks = await readMarks(db, row, clock() - MARKS_SINCE_MS);
-          return { row, marks, deliveries: await readAlertDeliveries(db, alertId) };
+          const nowMs = clock();
+          const marks = await readMarks(db, row, nowMs - MARKS_SINCE_MS);
+          return { ...(await readAlertDetails(db, row, nowMs)), marks, nowMs };
         });
         if (found === null) throw new NotFoundError(`there is no alert ${alertId}`);
         if (flags.json === true) await writeJson(io.stdout, toJson(found));
@@ -73,18 +74,21 @@ export function showCommand(readConfig: () => Config, io: StoreIo): Command {
     );
 }
 
-interface Found {
-  readonly row: AlertRow;
+interface Found extends AlertDetails {
   readonly marks: AlertMarks;
-  readonly deliveries: readonly AlertDelivery[];
+  readonly nowMs: number;
 }
 
-function toJson({ row, marks, deliveries }: Found) {
+function toJson({ marks, nowMs, ...found }: Found) {
   const markedAt = marks.markedAt?.toISOString() ?? null;
-  return { ...toAlertDetail(row, deliveries, false), mark: marks.mark, markedAt };
+  return { ...toAlertDetail(found, false, nowMs), mark: marks.mark, markedAt };
 }
 
-function describe({ row, marks, deliveries }: Found, { alerting }: Config, io: StoreIo): string {
+function describe(
+  { row, marks, deliveries, silences, nowMs }: Found,
+  { alerting }: Config,
+  io: StoreIo,
+): string {
   const { zoneId, ruleId } = row;
   const series =
     zoneId === null || ruleId === null
@@ -92,11 +96,13 @@ function describe({ row, marks, deliveries }: Found, { alerting }: Config, io: S
       : { zoneId, ruleId, ...sensitivityOf(alerting.detection, zoneId, ruleId) };
   const message = parseDetails(row.details).message;
   const { transitions } = toAlertRecord(row);
+  const silenced = listSilenced(row, silences, nowMs);
   const parts = [
     message === null ? "The alert's message cannot be read.\n" : draw(message, io),
     message === null ? "" : showAdvice(message),
     row.spikeId === null ? "" : section("Feedback", describeMarks(marks, series)),
     section("Transitions", transitions.map(describeTransition)),
+    silenced.length === 0 ? "" : section("Silenced", silenced.map(describeSilenced)),
     section("Deliveries", deliveries.map(describeDelivery)),
   ];
   return `alert #${row.id}   ${row.state}\n${parts.filter((part) => part !== "").join("\n")}`;
@@ -143,6 +149,12 @@ function describeTransition({
   return [`${transition}`.padStart(3), `${showTime(at)} UTC`, toLine(reason, 20).padEnd(12), ...facts]
     .filter((part) => part !== "")
     .join("  ");
+}
+
+function describeSilenced({ silence, fromMs, toMs }: Silenced): string {
+  const end = toMs === null ? `${showTime(silence.expiresAtMs)} UTC, in force now` : `${showTime(toMs)} UTC`;
+  const { id, createdBy, reason } = silence;
+  return `${showTime(fromMs)} to ${end}  by silence #${id} of ${toLine(createdBy, 100)}  "${toLine(reason, 500)}"`;
 }
 
 function describeDelivery(delivery: AlertDelivery): string {

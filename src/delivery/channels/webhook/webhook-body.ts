@@ -63,6 +63,8 @@ function trim(message: AlertMessage, caps: Caps): AlertMessage {
   return {
     // The keys stay whole at any price: a cut key would be another one.
     ...message,
+    traits: undefined,
+    silenceBy: undefined,
     ...(message.members === undefined ? {} : { members: message.members.slice(0, caps.members) }),
     ruleId: cut(message.ruleId),
     ruleTitle: cut(message.ruleTitle),

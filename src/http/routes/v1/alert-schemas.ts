@@ -1,11 +1,22 @@
 import { z } from "zod";
+import { SILENCE_SCOPES } from "../../../alerting/message/silence-choices.ts";
 import { severities } from "../../../model/alert-message.ts";
 import { IsoTime } from "./parts.ts";
+import { StoredMatchers } from "./silence-schemas.ts";
 
 export const ALERT_STATES = ["firing", "acknowledged", "resolved"] as const;
-export const ALERT_KINDS = ["spike", "new-rule", "group", "self"] as const;
+export const ALERT_KINDS = ["spike", "new-rule", "sources", "group", "self"] as const;
 
 const count = z.number();
+
+/** Who muted an alert, until when and why. */
+const MutedBy = z.object({
+  id: z.number().int(),
+  expiresAt: IsoTime,
+  createdBy: z.string(),
+  reason: z.string(),
+});
+
 const Top = z.array(z.object({ value: z.string(), count, share: z.number() }));
 
 export const AlertItem = z
@@ -29,6 +40,9 @@ export const AlertItem = z
     acknowledgedBy: z.string().nullable(),
     resolvedAt: IsoTime.nullable(),
     fingerprint: z.string(),
+    silence: MutedBy.nullable().describe(
+      "The silence that mutes the alert now, the one that ends last. Null for a resolved alert.",
+    ),
     transition: z
       .number()
       .int()
@@ -106,6 +120,12 @@ export const AlertDetail = AlertItem.extend({
     .describe("The rules of a group; empty for other alerts."),
   spikeId: z.number().int().nullable(),
   howToSilence: z.string().nullable(),
+  silenceChoices: z
+    .array(z.object({ scope: z.enum(SILENCE_SCOPES), matchers: StoredMatchers, command: z.string() }))
+    .describe("Silences that can be made from the alert, the narrowest first."),
+  silenced: z
+    .array(MutedBy.extend({ from: IsoTime, to: IsoTime.nullable().describe("Null while it lasts.") }))
+    .describe("When silences that match the alert were in force while the alert was open, oldest first."),
   transitions: z.array(AlertTransition),
   deliveries: z.array(DeliveryOfAlert),
 }).meta({ id: "AlertDetail" });
