@@ -28,7 +28,7 @@ export function listSilenced(row: AlertRow, silences: readonly SignedSilence[], 
       const isOver = expiresAtMs <= nowMs || resolvedAtMs !== null;
       return {
         silence,
-        fromMs: Math.max(startsAtMs, Math.min(createdAtMs, expiresAtMs), firedAtMs),
+        fromMs: Math.max(startsAtMs, createdAtMs <= nowMs ? createdAtMs : startsAtMs, firedAtMs),
         toMs: isOver ? toMs : null,
       };
     })
