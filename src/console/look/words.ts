@@ -16,6 +16,14 @@ export const DIMENSIONS = {
 export type Dimension = keyof typeof DIMENSIONS;
 export const DIMENSION_NAMES = Object.keys(DIMENSIONS) as Dimension[];
 
+/** The members of a silence's matchers, with the words of the page. */
+export const MATCHERS: Readonly<Record<string, string>> = {
+  ip: DIMENSIONS.ip,
+  asn: DIMENSIONS.asn,
+  ja4: DIMENSIONS.ja4,
+  url: DIMENSIONS.url,
+};
+
 export const NO_VALUE = "(none)";
 
 const count = new Intl.NumberFormat("en-US");

@@ -29,7 +29,7 @@ function Story({ alert, id }: { readonly alert: AlertDetail; readonly id: string
   const context = useAlertContext(id);
   return (
     <div className={classes["story"]}>
-      <Headline alert={alert} silences={context.data?.silences ?? []} />
+      <Headline alert={alert} />
       {/* The counts by rule have no row for the sources of a zone. */}
       {alert.kind === "sources" ? null : <AlertCurve alert={alert} />}
       <Compared

@@ -3,12 +3,13 @@ import { useEffect, useState } from "react";
 import { Link } from "wouter";
 import { formatDuration, formatNumber } from "../../../lib/format.ts";
 import { MINUTE_MS } from "../../../lib/units.ts";
-import { type AlertContext, type AlertDetail, useAlertAct } from "../../api/alert.ts";
+import { type AlertDetail, useAlertAct } from "../../api/alert.ts";
 import { useMay } from "../../api/session.ts";
 import { Ago, Moment } from "../../components/ago.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { PopoverForm } from "../../components/popover-form.tsx";
 import { Severity } from "../../components/severity.tsx";
+import { SilencedBy } from "../../components/silenced-by.tsx";
 import { ProblemBox } from "../../components/states.tsx";
 import { formatCount } from "../../look/words.ts";
 import { useRuleLink } from "../../state/rule-link.ts";
@@ -20,12 +21,8 @@ import { toEventFilter } from "./event-filter.ts";
 import { Mark } from "./mark.tsx";
 import { SilenceDialog } from "./silence-dialog.tsx";
 
-interface Props extends Pick<AlertContext, "silences"> {
-  readonly alert: AlertDetail;
-}
-
 /** The headline, the state with its time, the silence in force, and the buttons. */
-export function Headline({ alert, silences }: Props) {
+export function Headline({ alert }: { readonly alert: AlertDetail }) {
   const {
     id,
     state,
@@ -37,6 +34,7 @@ export function Headline({ alert, silences }: Props) {
     firedAt,
     resolvedAt,
     acknowledgedBy,
+    silence,
     facts,
   } = alert;
   const zoneName = useZoneTitle();
@@ -54,9 +52,6 @@ export function Headline({ alert, silences }: Props) {
     ...(filter === null ? {} : { is: `${filter.field}:${filter.value}` }),
   };
   const isSources = alert.kind === "sources";
-  const lastSilence = silences
-    .filter((silence) => silence.state === "active")
-    .sort((one, other) => Date.parse(other.expiresAt) - Date.parse(one.expiresAt))[0];
   useKeys(mayAct, () => setSilencing(true));
   return (
     <section className="lw-head" data-firing={state === "firing" || undefined}>
@@ -92,12 +87,9 @@ export function Headline({ alert, silences }: Props) {
             </b>
           </span>
         )}
-        {lastSilence === undefined ? null : (
+        {silence === null ? null : (
           <span role="status">
-            silenced until{" "}
-            <b>
-              <Moment at={lastSilence.expiresAt} />
-            </b>
+            <SilencedBy silence={silence} />
           </span>
         )}
         {facts === null ? null : (

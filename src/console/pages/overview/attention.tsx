@@ -6,6 +6,7 @@ import { Ago } from "../../components/ago.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { Severity } from "../../components/severity.tsx";
+import { SilencedBy } from "../../components/silenced-by.tsx";
 import { QueryView } from "../../components/states.tsx";
 import { Icon } from "../../look/icons.tsx";
 import { type Params, usePageLink } from "../../state/url-state.ts";
@@ -13,12 +14,11 @@ import { useZones, useZoneTitle } from "../../state/zones.ts";
 import classes from "./overview.module.css";
 
 const SHOWN = 6;
-const RANK = ["critical", "error", "warning", "info"];
 
 /** Everything that needs a person, the worst first, each with its link. */
 export function Attention() {
   const { zones, chosen } = useZones();
-  const alerts = useAlerts({ state: ["firing", "acknowledged"], limit: 200 }, "open");
+  const alerts = useAlerts({ state: ["firing", "acknowledged"], sort: "worst", limit: 200 }, "open");
   const overview = useOverview();
   const ids = new Set(zones.map(({ id }) => id));
   const isShown = ({ zoneId }: Alert) => chosen === "" || (zoneId !== null && ids.has(zoneId));
@@ -27,7 +27,7 @@ export function Attention() {
       <QueryView query={alerts} rows={2} asking="alerts">
         {({ items, next }) => {
           const open = items.filter(isShown);
-          const firing = open.filter(({ state }) => state === "firing").sort(byUrgency);
+          const firing = open.filter(({ state }) => state === "firing");
           const concerns = overview.data?.attention ?? [];
           const taken = open.length - firing.length;
           return (
@@ -50,10 +50,6 @@ export function Attention() {
   );
 }
 
-function byUrgency(one: Alert, other: Alert): number {
-  return RANK.indexOf(one.severity) - RANK.indexOf(other.severity) || other.id - one.id;
-}
-
 function Quiet({ taken }: { readonly taken: number }) {
   return (
     <div className={classes["quiet"]}>
@@ -64,7 +60,7 @@ function Quiet({ taken }: { readonly taken: number }) {
 }
 
 function AlertRow({ alert }: { readonly alert: Alert }) {
-  const { id, severity, kind, zoneId, ruleId, ruleTitle, headline, firedAt } = alert;
+  const { id, severity, kind, zoneId, ruleId, ruleTitle, headline, firedAt, silence } = alert;
   const link = usePageLink();
   const title = useZoneTitle();
   const rule = ruleId === null || kind === "sources" ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`;
@@ -77,6 +73,11 @@ function AlertRow({ alert }: { readonly alert: Alert }) {
           {title(zoneId)}
           {rule} {ruleTitle ?? ""}
         </span>
+        {silence === null ? null : (
+          <span className="lw-note lw-block">
+            <SilencedBy silence={silence} />
+          </span>
+        )}
       </div>
       <Ago at={firedAt} />
       <div className={classes["open"]}>

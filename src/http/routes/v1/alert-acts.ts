@@ -48,7 +48,7 @@ export function addAlertActs(app: FastifyInstance, deps: ApiDeps): void {
 
 const MOST_IDS = 200;
 
-const ManyBody = z
+export const ManyBody = z
   .strictObject({
     act: z.enum(["ack", "resolve", "silence"]),
     ids: z.array(z.int().min(1).max(MAX_ROW_ID)).min(1).max(MOST_IDS),
@@ -63,7 +63,7 @@ const ManyBody = z
   })
   .meta({ examples: [{ act: "ack", ids: [17, 18], note: "on it" }] });
 
-const ManyAnswer = z.object({
+export const ManyAnswer = z.object({
   items: z.array(
     z.object({
       id: z.number().int(),
