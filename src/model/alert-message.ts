@@ -88,7 +88,7 @@ export const alertMessage = z.object({
   }),
   /** The operator's links, which are the only addresses that may be live links. */
   links: z.array(z.object({ title: z.string(), url: z.string() })),
-  /** For a group: every member, largest first. The counts above are then sums. */
+  /** For a group: every member, the gravest first and then the largest. The counts above are then sums. */
   members: z
     .array(
       z.object({

@@ -64,7 +64,7 @@ test("a message of sources says who, what, against what, and what grew most", ()
   expect(message.details).toEqual([
     "187 events of this source in 15 min, mostly rules 941100",
     "3 of them are usual for 2001:db8:1:2::/64 and are not counted",
-    "grew most in 15 min against yesterday: network AS64500 (0 to 187 events), rule 942100 (11 to 96 events)",
+    "grew most in all of the zone, 15 min against yesterday: network AS64500 (0 to 187 events), rule 942100 (11 to 96 events)",
     "some addresses are masked; each masked address counts as one",
   ]);
   expect(JSON.stringify(message)).not.toMatch(/botnet/i);
