@@ -43,7 +43,7 @@ export interface AlertFilter {
 
 /** `worst`: firing alerts first, then acknowledged ones, each by severity, and the newest of one severity first. */
 export const ALERT_SORTS = ["worst", "newest"] as const;
-export type AlertSort = (typeof ALERT_SORTS)[number];
+type AlertSort = (typeof ALERT_SORTS)[number];
 
 /** A place in a list. The urgency is that of the alert when it was read, so that a change of it skips no other alert. */
 export interface AlertPosition {

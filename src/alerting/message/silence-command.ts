@@ -16,7 +16,7 @@ export function silenceCommand(alertId: number, [choice]: readonly SilenceChoice
 }
 
 /** Returns the matchers as options of `silences add`; null if a value cannot be shown unchanged. */
-export function toOptions(matchers: Matchers): string | null {
+function toOptions(matchers: Matchers): string | null {
   const options: string[] = [];
   for (const [name, values = []] of Object.entries(matchers))
     for (const value of values.map(String)) {

@@ -30,7 +30,7 @@ export interface MutedFiring {
 }
 
 /** Returns whether the silence has kept from every channel that the alert is critical. */
-export function isHiddenCritical({ record }: MutedFiring, { id }: Pick<SignedSilence, "id">): boolean {
+function isHiddenCritical({ record }: MutedFiring, { id }: Pick<SignedSilence, "id">): boolean {
   const isMuted = record.transitions.some(
     ({ silencedBy, severity }) => silencedBy === id && severity === "critical",
   );
