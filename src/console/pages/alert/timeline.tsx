@@ -1,3 +1,4 @@
+import { many } from "../../../lib/format.ts";
 import type { AlertDetail } from "../../api/alert.ts";
 import { Moment } from "../../components/ago.tsx";
 import { Panel } from "../../components/panel.tsx";
@@ -40,7 +41,7 @@ export function Timeline({ alert: { transitions, silenced, deliveries } }: { rea
     ]),
   ].sort((one, other) => Date.parse(one.at) - Date.parse(other.at));
   return (
-    <Panel title="Timeline" about={`${transitions.length} transitions`} flush>
+    <Panel title="Timeline" about={many(transitions.length, "transition")} flush>
       {entries.map((entry) => (
         <div
           key={"silence" in entry ? `${entry.silence.id} ${entry.isEnd}` : entry.transition.transition}

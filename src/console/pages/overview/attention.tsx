@@ -148,7 +148,9 @@ function More({
   const link = usePageLink();
   if (hidden <= 0 && taken === 0) return null;
   const parts = [
-    ...(hidden > 0 ? [`${hidden}${isCut ? " or more" : ""} others fire`] : []),
+    ...(hidden > 0
+      ? [hidden === 1 && !isCut ? "1 other fires" : `${hidden}${isCut ? " or more" : ""} others fire`]
+      : []),
     ...(taken > 0 ? [`${taken} acknowledged`] : []),
   ];
   return (
