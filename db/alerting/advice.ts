@@ -1,5 +1,4 @@
-import { and, eq, getTableColumns, gt, gte, isNull, sql } from "drizzle-orm";
-import { advisedRuleOf } from "../../src/model/stored-sources.ts";
+import { and, eq, getTableColumns, gt, gte, isNull, ne, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { advice } from "../schema/advice.ts";
 import { spikes } from "../schema/spikes.ts";
@@ -24,7 +23,10 @@ export async function lockAdvice(tx: Queryable): Promise<void> {
   await tx.execute(sql`lock table ${advice} in share row exclusive mode`);
 }
 
-/** Returns every open spike with the columns that the decision to ask for advice needs. */
+/**
+ * Returns every open spike of a rule with the columns that the decision to ask for advice needs. The platform advises on
+ * rules, so nothing is asked about the sources of a zone.
+ */
 export async function readSpikesToAdvise(db: Queryable) {
   const rows = await db
     .select({
@@ -33,14 +35,10 @@ export async function readSpikesToAdvise(db: Queryable) {
       ruleId: spikes.ruleId,
       severity: spikes.severity,
       openedAt: spikes.openedAt,
-      sources: spikes.sources,
     })
     .from(spikes)
-    .where(and(isNull(spikes.closedAt), eq(spikes.isShadow, false)));
-  return rows.flatMap(({ openedAt, sources, ...spike }) => {
-    const ruleId = advisedRuleOf({ ruleId: spike.ruleId, sources });
-    return ruleId === null ? [] : [{ ...spike, ruleId, openedAtMs: openedAt.getTime() }];
-  });
+    .where(and(isNull(spikes.closedAt), eq(spikes.isShadow, false), ne(spikes.kind, "sources")));
+  return rows.map(({ openedAt, ...spike }) => ({ ...spike, openedAtMs: openedAt.getTime() }));
 }
 
 /**

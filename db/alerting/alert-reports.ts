@@ -1,4 +1,18 @@
-import { and, asc, desc, eq, getTableColumns, gte, inArray, lt, ne, type SQL, sql } from "drizzle-orm";
+import {
+  and,
+  asc,
+  desc,
+  eq,
+  getTableColumns,
+  gt,
+  gte,
+  inArray,
+  lt,
+  ne,
+  or,
+  type SQL,
+  sql,
+} from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { alerts } from "../schema/alerts.ts";
 import { notifications } from "../schema/notifications.ts";
@@ -21,8 +35,10 @@ export interface AlertFilter {
   readonly untilMs?: number | undefined;
   readonly severities?: readonly string[] | undefined;
   readonly kinds?: readonly string[] | undefined;
-  /** Id of the last alert of the previous page. */
-  readonly beforeId?: number | undefined;
+  /** Default: newest. */
+  readonly sort?: AlertSort | undefined;
+  /** The last alert of the previous page. */
+  readonly after?: AlertPosition | undefined;
   readonly limit: number;
 }
 
@@ -43,15 +59,29 @@ const REPORTED = {
   ),
 };
 
+/** `worst`: firing alerts first, then acknowledged ones, each by severity, and the newest of one severity first. */
+export const ALERT_SORTS = ["worst", "newest"] as const;
+type AlertSort = (typeof ALERT_SORTS)[number];
+
+/** A place in a list. The urgency is that of the alert when it was read, so that a change of it skips no other alert. */
+export interface AlertPosition {
+  readonly id: number;
+  /** Only for `worst`. */
+  readonly urgency: number;
+}
+
 /** The severity in the alert's latest message. */
 const SEVERITY = sql<string>`${alerts.details} #>> '{message,severity}'`;
+/** Smaller is more urgent. An alert whose message cannot be read counts as critical. */
+const URGENCY = sql<number>`(case ${alerts.state} when 'firing' then 0 when 'acknowledged' then 10 else 20 end
+  + case ${SEVERITY} when 'info' then 3 when 'warning' then 2 when 'error' then 1 else 0 end)`;
 
-/** Returns the matching alerts, newest first. */
-export function listAlerts(db: Queryable, filter: AlertFilter): Promise<ReportedAlert[]> {
-  const { states, zoneId, zoneIds, rule, groupId, sinceMs, untilMs, severities, kinds, beforeId, limit } =
-    filter;
-  return db
-    .select(REPORTED)
+/** Returns the matching alerts in the order of `sort`. */
+export async function listAlerts(db: Queryable, filter: AlertFilter): Promise<RankedAlert[]> {
+  const { states, zoneId, zoneIds, rule, groupId, sinceMs, untilMs, severities, kinds, limit } = filter;
+  const { sort = "newest", after } = filter;
+  const rows = await db
+    .select({ row: REPORTED, urgency: URGENCY })
     .from(alerts)
     .where(
       and(
@@ -64,11 +94,20 @@ export function listAlerts(db: Queryable, filter: AlertFilter): Promise<Reported
         untilMs === undefined ? undefined : lt(alerts.firedAt, new Date(untilMs)),
         severities === undefined ? undefined : inArray(SEVERITY, [...severities]),
         kinds === undefined ? undefined : inArray(alerts.kind, [...kinds]),
-        beforeId === undefined ? undefined : lt(alerts.id, beforeId),
+        after === undefined ? undefined : isAfter(sort, after),
       ),
     )
-    .orderBy(desc(alerts.id))
+    .orderBy(...(sort === "worst" ? [asc(URGENCY)] : []), desc(alerts.id))
     .limit(limit);
+  return rows.map(({ row, urgency }) => ({ ...row, urgency }));
+}
+
+/** An alert with its urgency, which a page of the list ends with. */
+export type RankedAlert = ReportedAlert & AlertPosition;
+
+function isAfter(sort: AlertSort, { id, urgency }: AlertPosition): SQL | undefined {
+  const isOlder = lt(alerts.id, id);
+  return sort === "newest" ? isOlder : or(gt(URGENCY, urgency), and(eq(URGENCY, urgency), isOlder));
 }
 
 /**

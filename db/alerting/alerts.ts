@@ -1,8 +1,7 @@
-import { and, desc, eq, gt, inArray, isNull, lte, or, sql } from "drizzle-orm";
+import { and, desc, eq, gt, inArray, isNull, or, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { alerts } from "../schema/alerts.ts";
 import { notifications } from "../schema/notifications.ts";
-import { silences } from "../schema/silences.ts";
 import { spikes } from "../schema/spikes.ts";
 
 export type SpikeRow = typeof spikes.$inferSelect;
@@ -109,13 +108,4 @@ export type NewNotification = Pick<
 /** Inserts the outbox rows of one transition, due at once. */
 export async function insertNotifications(tx: Queryable, rows: readonly NewNotification[]): Promise<void> {
   if (rows.length > 0) await tx.insert(notifications).values([...rows]);
-}
-
-/** Returns the silences in force, with their matchers as they were stored. */
-export function readSilences(db: Queryable, nowMs: number) {
-  const now = new Date(nowMs);
-  return db
-    .select()
-    .from(silences)
-    .where(and(lte(silences.startsAt, now), gt(silences.expiresAt, now)));
 }

@@ -1,4 +1,4 @@
-import { and, desc, eq, gt, inArray, lt, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, inArray, lt, lte, sql } from "drizzle-orm";
 import type { SilenceStatus } from "../../src/model/silence-status.ts";
 import type { Queryable } from "../client.ts";
 import { silences } from "../schema/silences.ts";
@@ -19,6 +19,18 @@ export async function insertSilence(
 export async function readSilence(db: Queryable, id: number): Promise<SilenceRow | null> {
   const [row] = await db.select().from(silences).where(eq(silences.id, id));
   return row ?? null;
+}
+
+/** Returns the silences that were in force at some time from `fromMs` through `toMs`, oldest first. */
+export function readSilences(
+  db: Queryable,
+  { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
+): Promise<SilenceRow[]> {
+  return db
+    .select()
+    .from(silences)
+    .where(and(lte(silences.startsAt, new Date(toMs)), gt(silences.expiresAt, new Date(fromMs))))
+    .orderBy(asc(silences.id));
 }
 
 export interface SilencePageQuery {
@@ -88,4 +100,22 @@ export async function expireSilence(
   if (ended.length === 1) return "expired";
   const known = await tx.select({ id: silences.id }).from(silences).where(eq(silences.id, id));
   return known.length === 1 ? "over" : "unknown";
+}
+
+/**
+ * Moves the end of a silence that is not over to a later time. Returns the silence, `over` if it had ended, `earlier` if
+ * it ends at that time or later already, and `unknown` if there is no such silence.
+ */
+export async function extendSilence(
+  tx: Queryable,
+  id: number,
+  { expiresAtMs, nowMs }: { readonly expiresAtMs: number; readonly nowMs: number },
+): Promise<SilenceRow | "over" | "earlier" | "unknown"> {
+  const [row] = await tx.select().from(silences).where(eq(silences.id, id)).for("update");
+  if (row === undefined) return "unknown";
+  if (row.expiresAt.getTime() <= nowMs) return "over";
+  if (row.expiresAt.getTime() >= expiresAtMs) return "earlier";
+  const expiresAt = new Date(expiresAtMs);
+  await tx.update(silences).set({ expiresAt }).where(eq(silences.id, id));
+  return { ...row, expiresAt };
 }

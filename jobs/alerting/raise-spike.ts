@@ -13,7 +13,6 @@ import { buildMessage } from "../../src/alerting/message/build-message.ts";
 import { toSituation } from "../../src/alerting/mute.ts";
 import type { AlertMessage } from "../../src/model/alert-message.ts";
 import { fingerprintOf } from "../../src/model/fingerprint.ts";
-import { advisedRuleOf } from "../../src/model/stored-sources.ts";
 import { persistTransition } from "./persist-transition.ts";
 
 export interface SpikeToRaise {
@@ -136,9 +135,6 @@ async function readAdvice(
   { spike, advice: { state, reason, askedAtMs } }: Assessment,
 ): Promise<AlertMessage["advice"]> {
   const { zoneId, ruleId } = spike;
-  const text =
-    askedAtMs === null
-      ? null
-      : await readAdviceText(tx, { zoneId, ruleId: advisedRuleOf(spike) ?? ruleId, askedAtMs });
+  const text = askedAtMs === null ? null : await readAdviceText(tx, { zoneId, ruleId, askedAtMs });
   return { state, text, reason };
 }

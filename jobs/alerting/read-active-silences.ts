@@ -1,6 +1,6 @@
-import { readSilences } from "../../db/alerting/alerts.ts";
+import { readSilences } from "../../db/alerting/silences.ts";
 import type { Queryable } from "../../db/client.ts";
-import { Matchers, type Silence } from "../../src/alerting/silence.ts";
+import { type SignedSilence, toSilences } from "../../src/alerting/silence.ts";
 import type { Log } from "../../src/lib/log.ts";
 
 /**
@@ -11,14 +11,10 @@ export async function readActiveSilences(
   db: Queryable,
   log: Pick<Log, "warn">,
   nowMs: number,
-): Promise<readonly Silence[]> {
-  const rows = await readSilences(db, nowMs);
-  return rows.flatMap(({ id, startsAt, expiresAt, matchers }) => {
-    const { data } = Matchers.safeParse(matchers);
-    if (data === undefined) {
-      log.warn({ silenceId: id }, "unreadable silence ignored");
-      return [];
-    }
-    return [{ id, startsAtMs: startsAt.getTime(), expiresAtMs: expiresAt.getTime(), matchers: data }];
-  });
+): Promise<readonly SignedSilence[]> {
+  const rows = await readSilences(db, { fromMs: nowMs, toMs: nowMs });
+  const silences = toSilences(rows);
+  const readable = new Set(silences.map(({ id }) => id));
+  for (const { id } of rows) if (!readable.has(id)) log.warn({ silenceId: id }, "unreadable silence ignored");
+  return silences;
 }

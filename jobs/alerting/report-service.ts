@@ -26,6 +26,7 @@ import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 import { endUnwatched } from "./end-unwatched.ts";
 import { raiseSelfAlert, type SelfAlertDeps } from "./raise-self-alert.ts";
 import { readActiveSilences } from "./read-active-silences.ts";
+import { reportSilences } from "./report-silences.ts";
 
 /** The sizes of tables change slowly, and reading them needs disk access. */
 const GROWTH_EVERY_MS = 15 * 60_000;
@@ -57,7 +58,7 @@ export interface ReportServiceDeps {
 /**
  * Raises, updates and resolves the alerts of Longwatch about its own operation: the platform refuses the access key,
  * a zone was not polled, a process lacks the pseudonym key, a file of the archive is damaged, or the disk of the embedded
- * Postgres is filling up. Also ends the alerts of zones that no process watches any more.
+ * Postgres is filling up, or a silence is about to end or hides a critical alert. Also ends the alerts of zones that no process watches any more.
  * Everything but the disk is read from rows, so any replica can run it, and several at once.
  */
 export function createReportServiceJob(deps: ReportServiceDeps): AnyJob {
@@ -120,6 +121,7 @@ async function reportService(deps: ReportServiceDeps, readGrowth: () => Promise<
     const news = assessDisk(nowMs, disk.alert, space, await readGrowth());
     written += Number(await raiseSelfAlert(alerting, { about, ...disk, zoneId: null, news }));
   }
+  written += await reportSilences(alerting, nowMs);
   written += await endUnwatched(deps, nowMs);
   if (written > 0) await deps.afterAlerts();
 }

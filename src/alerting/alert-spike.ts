@@ -39,6 +39,8 @@ export interface AlertSpike extends Omit<StoredSpike, "severity" | "openedAt" | 
   readonly openedAtMs: number;
   readonly closedAtMs: number | null;
   readonly traits?: SourceTraits;
+  /** The traits that a silence of its alert names, the best first: those that fire, then the address, then the network. */
+  readonly silenceBy?: readonly SourceTrait[];
 }
 
 /** Whether the count that it was found by is an everyday one again; the detector waits for a longer quiet before it closes. */
@@ -58,7 +60,7 @@ export function toAlertSpike(spike: StoredSpike, zones?: Zones): AlertSpike {
     severity: rest.kind === "new-rule" ? "info" : severity,
     openedAtMs: openedAt.getTime(),
     closedAtMs: closedAt?.getTime() ?? null,
-    traits: traitsOf(spike),
+    ...describeTraits(spike),
   };
 }
 
@@ -70,14 +72,21 @@ const TRAIT_OF = {
   ips_per_asn: "asn",
 } as const;
 
-function traitsOf({ evidence: { top }, sources }: StoredSpike): SourceTraits {
-  const fired = (trait: SourceTrait) =>
-    (sources?.findings ?? []).filter(({ kind }) => TRAIT_OF[kind] === trait).map(({ key }) => key);
-  return {
+function describeTraits({
+  evidence: { top },
+  sources,
+}: StoredSpike): Required<Pick<AlertSpike, "traits" | "silenceBy">> {
+  const findings = (sources?.findings ?? [])
+    .toSorted((a, b) => b.score - a.score)
+    .flatMap(({ kind, key }) => (TRAIT_OF[kind] === null ? [] : [{ trait: TRAIT_OF[kind], key }]));
+  const fired = (trait: SourceTrait) => findings.filter((one) => one.trait === trait).map(({ key }) => key);
+  const traits = {
     ip: [...fired("ip"), ...sharedValues(top.ip)],
     asn: [...fired("asn"), ...sharedValues(top.asn)],
     country: sharedValues(top.country),
     ja4: [...fired("ja4"), ...sharedValues(top.ja4)],
     url: [...fired("url"), ...sharedValues(top.path)],
   };
+  const named = new Set([...findings.map(({ trait }) => trait), "ip" as const, "asn" as const]);
+  return { traits, silenceBy: [...named].filter((trait) => traits[trait].length > 0) };
 }

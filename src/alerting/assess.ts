@@ -1,9 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import type { AdviceRow } from "../model/advice-row.ts";
 import type { LaterMessage } from "../model/later-message.ts";
-import { advisedRuleOf } from "../model/stored-sources.ts";
 import type { Subject } from "../model/subject.ts";
-import { type AdviceStatus, adviceStatus } from "./advice/advice-status.ts";
+import { type AdviceStatus, adviceStatus, NO_ADVICE } from "./advice/advice-status.ts";
 import type { AlertSpike } from "./alert-spike.ts";
 import { groupKeyOf } from "./group.ts";
 import { findInhibition } from "./routing/find-inhibition.ts";
@@ -52,7 +51,7 @@ function assess(spike: AlertSpike, { asks, silences, nowMs, routing, firing }: C
   const route = planRoute(routing, spike, nowMs);
   return {
     spike,
-    advice: adviceStatus({ ...spike, ruleId: advisedRuleOf(spike) ?? spike.ruleId }, asks, nowMs),
+    advice: spike.kind === "sources" ? NO_ADVICE : adviceStatus(spike, asks, nowMs),
     silencedBy: findSilence(silences, spike, nowMs)?.id ?? null,
     isInhibited: spike.closedAtMs === null && findInhibition(routing.inhibitions, spike, firing) !== null,
     route,

@@ -3,6 +3,7 @@ import { severities } from "../model/alert-message.ts";
 import type { AlertSubject } from "../model/fingerprint.ts";
 import type { Severity } from "../model/severity.ts";
 import { matchesSources, type SourceTraits } from "../model/source-traits.ts";
+import { SOURCES_RULE } from "../model/stored-sources.ts";
 
 /**
  * Which alerts a silence holds back: every member named must match, one of its values is enough. A rule may end in `*`
@@ -32,6 +33,37 @@ export interface Silence {
   readonly matchers: Matchers;
 }
 
+/** A silence with who made it and why: hostile text. */
+export interface SignedSilence extends Silence {
+  readonly createdAtMs: number;
+  readonly createdBy: string;
+  readonly reason: string;
+}
+
+/** Returns the stored silences whose matchers can be read; one that cannot be read mutes nothing. */
+export function toSilences(
+  rows: readonly {
+    readonly id: number;
+    readonly startsAt: Date;
+    readonly expiresAt: Date;
+    readonly createdAt: Date;
+    readonly createdBy: string;
+    readonly reason: string;
+    readonly matchers: unknown;
+  }[],
+): SignedSilence[] {
+  return rows.flatMap(({ id, startsAt, expiresAt, createdAt, createdBy, reason, ...row }) => {
+    const matchers = Matchers.safeParse(row.matchers).data;
+    if (matchers === undefined) return [];
+    const times = {
+      startsAtMs: startsAt.getTime(),
+      expiresAtMs: expiresAt.getTime(),
+      createdAtMs: createdAt.getTime(),
+    };
+    return [{ id, ...times, createdBy, reason, matchers }];
+  });
+}
+
 /** The properties of an alert that a silence is compared with. */
 interface SilencedSubject extends AlertSubject {
   readonly severity: Severity;
@@ -39,18 +71,47 @@ interface SilencedSubject extends AlertSubject {
 }
 
 /** The silence in force for this alert, the one that lasts longest; null when there is none. */
-export function findSilence(
-  silences: readonly Silence[],
+export function findSilence<One extends Silence>(
+  silences: readonly One[],
   subject: SilencedSubject,
   nowMs: number,
-): Silence | null {
+): One | null {
   return silences
     .filter(({ startsAtMs, expiresAtMs }) => startsAtMs <= nowMs && nowMs < expiresAtMs)
     .filter(({ matchers }) => matches(matchers, subject))
-    .reduce<Silence | null>(
+    .reduce<One | null>(
       (longest, next) => (longest === null || next.expiresAtMs > longest.expiresAtMs ? next : longest),
       null,
     );
+}
+
+/** An alert as lists show it. A group has its members. */
+export interface SilencedAlert extends SilencedSubject {
+  readonly members?: readonly (Pick<SilencedSubject, "severity"> & {
+    readonly zoneId: number;
+    readonly ruleId: string;
+  })[];
+}
+
+/** The same for an alert of a list. A group is muted if each of its members is. */
+export function findAlertSilence<One extends Silence>(
+  silences: readonly One[],
+  { members = [], ...alert }: SilencedAlert,
+  nowMs: number,
+): One | null {
+  if (members.length === 0) return findSilence(silences, alert, nowMs);
+  let found: One | null = null;
+  for (const { zoneId, ruleId, severity } of members) {
+    const kind = ruleId === SOURCES_RULE ? "sources" : "spike";
+    found = findSilence(silences, { ...alert, kind, zoneId, ruleId, severity }, nowMs);
+    if (found === null) return null;
+  }
+  return found;
+}
+
+/** Returns whether a silence with these matchers mutes the alert while it is in force. */
+export function wouldMute(matchers: Matchers, alert: SilencedAlert): boolean {
+  return findAlertSilence([{ id: 0, startsAtMs: 0, expiresAtMs: 1, matchers }], alert, 0) !== null;
 }
 
 function matches(matchers: Matchers, subject: SilencedSubject): boolean {

@@ -11,8 +11,9 @@ import type { ApiActs, ApiDeps } from "../http/routes/v1/api-deps.ts";
 import type { Log } from "../lib/log.ts";
 import type { Zones } from "../model/zones.ts";
 import { acknowledgeByHand, resolveAlert } from "../operations/act-on-alert.ts";
+import { actOnAlerts } from "../operations/act-on-alerts.ts";
 import { addKnownSource, removeKnownSource } from "../operations/act-on-known-source.ts";
-import { addSilence, endSilence, planSilence } from "../operations/act-on-silence.ts";
+import { addSilence, endSilence, extendSilenceByHand, planSilence } from "../operations/act-on-silence.ts";
 import { markAlert } from "../operations/mark-alert.ts";
 import { requestRun } from "../operations/request-run.ts";
 
@@ -58,6 +59,8 @@ function createActs(database: Database, enqueue: ApiParts["enqueue"]): ApiActs {
     resolve: (act) => resolveAlert(database, act),
     planSilence: (wanted) => planSilence(database.db, wanted),
     addSilence: (wanted) => addSilence(database, wanted),
+    actOnAlerts: (act) => actOnAlerts(database, act),
+    extendSilence: (extension) => extendSilenceByHand(database, extension),
     endSilence: (ended) => endSilence(database, ended),
     addKnownSource: (wanted, actor) => addKnownSource(database, wanted, actor),
     removeKnownSource: (id, actor) => removeKnownSource(database, id, actor),

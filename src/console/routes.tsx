@@ -38,6 +38,12 @@ export const ROUTES: readonly PageRoute[] = [
     page: lazy(() => import("./pages/alerts.tsx")),
   },
   {
+    path: "/silences",
+    title: "Silences",
+    nav: { icon: "silences", key: "s" },
+    page: lazy(() => import("./pages/silences.tsx")),
+  },
+  {
     path: "/rules",
     title: "Rules",
     nav: { icon: "rules", key: "r" },

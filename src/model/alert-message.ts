@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { SOURCE_TRAITS } from "./source-traits.ts";
 
 /**
  * The most frequent values among the alert's events, in descending order. `share` is relative to the alert's count,
@@ -73,6 +74,10 @@ export const alertMessage = z.object({
     userAgents: topList,
     ja4s: topList,
   }),
+  /** The sources by which routes and silences match the alert: those that fire, and those that most events share. */
+  traits: z.partialRecord(z.enum(SOURCE_TRAITS), z.array(z.string())).optional(),
+  /** Those of `traits` that a silence of this alert names, the best first. */
+  silenceBy: z.array(z.enum(SOURCE_TRAITS)).optional(),
   /** Counts of equal spans, oldest first. */
   sparkline: z.array(z.number().nonnegative()),
   advice: z.object({
@@ -83,7 +88,7 @@ export const alertMessage = z.object({
   }),
   /** The operator's links, which are the only addresses that may be live links. */
   links: z.array(z.object({ title: z.string(), url: z.string() })),
-  /** For a group: every member, largest first. The counts above are then sums. */
+  /** For a group: every member, the gravest first and then the largest. The counts above are then sums. */
   members: z
     .array(
       z.object({

@@ -57,17 +57,3 @@ export const storedSources = z.object({
 });
 export type StoredSources = z.output<typeof storedSources>;
 export type GrownValue = z.output<typeof grown>;
-
-/** Returns the rule about which the platform is asked for a spike: of sources, the rule that grew most. */
-export function advisedRuleOf({
-  ruleId,
-  sources,
-}: {
-  readonly ruleId: string;
-  readonly sources?: StoredSources | null;
-}): string | null {
-  if (sources == null) return ruleId;
-  return (
-    sources.grown.find(({ dimension }) => dimension === "rule")?.value ?? sources.rules[0]?.value ?? null
-  );
-}

@@ -1,16 +1,22 @@
 import { GROUP_KIND } from "../../db/alerting/alert-groups.ts";
 import { listAlerts, readAlert } from "../../db/alerting/alert-reports.ts";
-import { expireSilence, insertSilence, pageSilences } from "../../db/alerting/silences.ts";
+import { expireSilence, extendSilence, insertSilence, pageSilences } from "../../db/alerting/silences.ts";
 import type { Database, Queryable } from "../../db/client.ts";
 import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
-import { findSilence, type Matchers } from "../alerting/silence.ts";
+import { parseDetails } from "../alerting/alert-details.ts";
+import {
+  type SilenceChoice,
+  type SilenceScope,
+  silenceChoices,
+} from "../alerting/message/silence-choices.ts";
+import { type Matchers, wouldMute } from "../alerting/silence.ts";
+import { toSilencedAlert } from "../alerting/to-silenced-alert.ts";
 import { maskAddress } from "../archive/mask/mask.ts";
 import { maskText } from "../archive/mask/mask-text.ts";
 import { isObject } from "../lib/is-object.ts";
 import { MINUTE_MS, SECOND_MS } from "../lib/units.ts";
 import { replaceInJson } from "../privacy/replace-addresses.ts";
-import { summariseAlert } from "./summarise-alert.ts";
 
 /** The most alerts that are read to find those that a silence mutes now. */
 const MAX_ALERTS = 10_000;
@@ -49,22 +55,37 @@ export interface AddedSilence extends PlannedSilence {
 export function addSilence(database: Database, wanted: WantedSilence): Promise<AddedSilence> {
   return inTransaction(database, async ({ tx }) => {
     const planned = await planSilence(tx, wanted);
-    const { startsAt, expiresAt, createdBy, reason, matchers } = planned;
-    const span = { startsAt: new Date(startsAt), expiresAt: new Date(expiresAt) };
-    const id = await insertSilence(tx, { ...span, createdBy, reason, matchers });
-    await writeAuditEntry(tx, {
-      actor: maskText(wanted.actor ?? createdBy),
-      action: "silence.added",
-      subject: `silence ${id}`,
-      // Masked, because an erasure does not change audit entries. It does change the silence itself.
-      details: {
-        matchers: maskMatchers(matchers),
-        reason: maskText(reason),
-        expiresAt: span.expiresAt.toISOString(),
-      },
-    });
-    return { id, ...planned };
+    return { id: await storeSilence(tx, wanted), ...planned };
   });
+}
+
+/** Stores a silence and its audit entry. Returns its number. */
+export async function storeSilence(tx: Queryable, wanted: WantedSilence): Promise<number> {
+  const { matchers, reason, by, actor = by } = wanted;
+  const { startsAt, expiresAt } = spanOf(wanted);
+  const span = { startsAt: new Date(startsAt), expiresAt: new Date(expiresAt) };
+  const id = await insertSilence(tx, { ...span, createdBy: by, reason, matchers });
+  await writeAuditEntry(tx, {
+    actor: maskText(actor),
+    action: "silence.added",
+    subject: `silence ${id}`,
+    // Masked, because an erasure does not change audit entries. It does change the silence itself.
+    details: {
+      matchers: maskMatchers(matchers),
+      reason: maskText(reason),
+      expiresAt: span.expiresAt.toISOString(),
+    },
+  });
+  return id;
+}
+
+function spanOf({ nowMs, durationMs }: WantedSilence): { startsAt: number; expiresAt: number } {
+  return {
+    // Starts before now, so that it is active for a replica whose clock is slightly late.
+    startsAt: Math.floor(nowMs / MINUTE_MS) * MINUTE_MS,
+    // Whole seconds, because lists print whole seconds.
+    expiresAt: Math.round((nowMs + durationMs) / SECOND_MS) * SECOND_MS,
+  };
 }
 
 /** Masks addresses in the matchers: a rule in a matcher is text that a person typed. */
@@ -74,19 +95,11 @@ function maskMatchers(matchers: Matchers): unknown {
 
 /** Returns the silence that would be added and the alerts that it would mute. Writes nothing. */
 export async function planSilence(db: Queryable, wanted: WantedSilence): Promise<PlannedSilence> {
-  const { matchers, durationMs, reason, by, nowMs } = wanted;
-  // Starts before now, so that it is active for a replica whose clock is slightly late.
-  const startsAt = Math.floor(nowMs / MINUTE_MS) * MINUTE_MS;
-  // Whole seconds, because lists print whole seconds.
-  const expiresAt = Math.round((nowMs + durationMs) / SECOND_MS) * SECOND_MS;
-  const silence = { id: 0, startsAtMs: startsAt, expiresAtMs: expiresAt, matchers };
+  const { matchers, reason, by, nowMs } = wanted;
   const unresolved = await listAlerts(db, { states: ["firing", "acknowledged"], limit: MAX_ALERTS });
-  const alertIds = unresolved
-    .map(summariseAlert)
-    .filter((alert) => findSilence([silence], alert, nowMs) !== null)
-    .map(({ id }) => id);
+  const alertIds = unresolved.filter((row) => wouldMute(matchers, toSilencedAlert(row))).map(({ id }) => id);
   const equalIds = await findEqual(db, matchers, nowMs);
-  return { startsAt, expiresAt, matchers, reason, createdBy: by, alertIds, equalIds };
+  return { ...spanOf(wanted), matchers, reason, createdBy: by, alertIds, equalIds };
 }
 
 async function findEqual(db: Queryable, matchers: Matchers, nowMs: number): Promise<number[]> {
@@ -108,17 +121,54 @@ function toComparable(matchers: unknown): string {
 }
 
 /** The reasons why no silence can be made from an alert. */
-export type UnsilenceableAlert = "unknown" | "about-longwatch" | "many-zones" | "family";
+export type UnsilenceableAlert = "unknown" | "about-longwatch" | "many-zones" | "no-such-scope";
 
-/** Returns matchers for the zone and the rule of an alert, or for the zone of a group alert. */
-export async function matchAlert(db: Queryable, alertId: number): Promise<Matchers | UnsilenceableAlert> {
+/**
+ * Returns matchers for an alert's address, network or other source, for its rule, or for its zone. Without a scope, the
+ * narrowest: an alert is widened to its zone only if it is about many rules. `hasAddresses`: whether the matchers may name
+ * an address.
+ */
+export async function matchAlert(
+  db: Queryable,
+  alertId: number,
+  { scope, hasAddresses = true }: { readonly scope?: SilenceScope; readonly hasAddresses?: boolean } = {},
+): Promise<Matchers | UnsilenceableAlert> {
   const row = await readAlert(db, alertId);
   if (row === null) return "unknown";
-  const { kind, zoneId, ruleId } = row;
-  if (kind === GROUP_KIND) return zoneId === null ? "many-zones" : { zone: [zoneId] };
-  if (zoneId === null || ruleId === null) return "about-longwatch";
-  // As a matcher, the id would match every rule that begins with it.
-  return ruleId.endsWith("*") ? "family" : { zone: [zoneId], rule: [ruleId] };
+  const { kind, zoneId, details } = row;
+  const { message } = parseDetails(details);
+  if (kind === "self" || message === null) return "about-longwatch";
+  if (zoneId === null) return "many-zones";
+  const choices = silenceChoices(message).filter((one) => hasAddresses || one.matchers.ip === undefined);
+  const isWanted = (one: SilenceChoice) =>
+    scope === undefined ? one.scope !== "zone" || kind === GROUP_KIND : one.scope === scope;
+  return choices.find(isWanted)?.matchers ?? "no-such-scope";
+}
+
+export interface SilenceExtension {
+  readonly id: number;
+  readonly expiresAtMs: number;
+  readonly by: string;
+  readonly actor?: string;
+  readonly nowMs: number;
+}
+
+/** Moves the end of a silence to a later time and writes an audit entry. */
+export function extendSilenceByHand(
+  database: Database,
+  { id, by, actor = by, ...times }: SilenceExtension,
+): ReturnType<typeof extendSilence> {
+  return inTransaction(database, async ({ tx }) => {
+    const extended = await extendSilence(tx, id, times);
+    if (typeof extended === "object")
+      await writeAuditEntry(tx, {
+        actor: maskText(actor),
+        action: "silence.extended",
+        subject: `silence ${id}`,
+        details: { expiresAt: extended.expiresAt.toISOString() },
+      });
+    return extended;
+  });
 }
 
 /** Ends a silence now and writes an audit entry. If two callers end it at once, one succeeds. */

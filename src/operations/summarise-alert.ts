@@ -4,7 +4,6 @@ import { gravestSeverity } from "../alerting/alert-history.ts";
 import { toAlertRecord } from "../alerting/alert-record.ts";
 import { toSafeLinks } from "../delivery/message/safe-link.ts";
 import type { AlertMessage } from "../model/alert-message.ts";
-import { type SourceTraits, sharedValues } from "../model/source-traits.ts";
 
 /** A short form of an alert; times in epoch ms. Texts come from events: untrusted. */
 export interface AlertSummary {
@@ -25,8 +24,6 @@ export interface AlertSummary {
   readonly headline: string | null;
   /** The links of the configuration file. */
   readonly links: AlertMessage["links"];
-  /** The values that most of its events share, for matchers. Without those of a series of sources that few events share. */
-  readonly traits: SourceTraits;
 }
 
 export function summariseAlert(row: AlertRow): AlertSummary {
@@ -46,17 +43,6 @@ export function summariseAlert(row: AlertRow): AlertSummary {
     resolvedAt: row.resolvedAt?.getTime() ?? null,
     fingerprint,
     headline: message?.headline ?? null,
-    traits: message === null ? {} : traitsOf(message.top),
     links: toSafeLinks(message?.links ?? []).map(({ title, href }) => ({ title, url: href })),
-  };
-}
-
-function traitsOf({ ips, asns, countries, ja4s, paths }: AlertMessage["top"]): SourceTraits {
-  return {
-    ip: sharedValues(ips),
-    asn: sharedValues(asns),
-    country: sharedValues(countries),
-    ja4: sharedValues(ja4s),
-    url: sharedValues(paths),
   };
 }

@@ -100,7 +100,7 @@ function joinOverlapping(replaced: readonly Replaced[]): Replaced[] {
 /** Members with the sources of events, in evidence and in messages. */
 const ADDRESSES = ["ip", "ips"];
 /** Sibling members with other values of the same events. */
-const TRAITS = ["path", "paths", "ua", "userAgents", "ja4", "ja4s"];
+const TRAITS = ["path", "paths", "ua", "userAgents", "ja4", "ja4s", "url"];
 
 /**
  * Replaces addresses in every string of a JSON value. Returns the value itself if there was none. With `dropTraits`

@@ -102,6 +102,26 @@ test("an alert that still fires has no end, though its spike is over", () => {
   expect(buildMessage({ ...facts, alert })).toMatchObject({ state: "firing", endedAt: null });
 });
 
+test("the only critical member of a group is named first, however small it is", () => {
+  const spikes = [1, 2, 3, 4].map((id) => alertSpike({ id, ruleId: `93000${id}`, windowCount: 900 }));
+  const critical = alertSpike({ id: 9, ruleId: "942100", severity: "critical", windowCount: 12 });
+  const alerts: AlertRecord[] = [];
+  play(alerts, { spike: critical, nowMs: NOW });
+  const alert = alerts.at(-1);
+  if (alert === undefined) throw new Error("nothing fired");
+  const { headline, members } = buildGroupMessage({
+    alertId: 7,
+    fingerprint: "f",
+    alert,
+    reason: "first",
+    spikes: [...spikes, critical],
+  });
+  expect(headline).toBe(
+    "Flood: 5 rules in zone 101 are spiking at once: 942100 (12), 930001 (900), 930002 (900) and 2 more",
+  );
+  expect(members?.map(({ ruleId }) => ruleId)[0]).toBe("942100");
+});
+
 test("a group's message adds up what its members saw: the commonest values of all, and their minutes from the end", () => {
   const alerts: AlertRecord[] = [];
   play(alerts, { spike: alertSpike(), nowMs: NOW });
@@ -134,6 +154,6 @@ test("a group's message adds up what its members saw: the commonest values of al
     windowMinutes: 60,
     score: 9,
   });
-  expect(message.members?.map(({ ruleId }) => ruleId)).toEqual(["2", "1", "3"]);
+  expect(message.members?.map(({ ruleId }) => ruleId)).toEqual(["3", "2", "1"]);
   expect(message.top.asns).toEqual([row("64500", 150, 1)]);
 });

@@ -154,7 +154,7 @@ test("a flood of several zones is silenced by their names alone", async () => {
     await runStoreCommand(silencesCommand, { DATABASE_URL: database.url }, args, { now: NOW }),
   ).toMatchObject({
     code: 2,
-    err: expect.stringContaining("is about rules in several zones; use --zone"),
+    err: expect.stringContaining("is about rules in several zones. Name the zones"),
   });
 });
 

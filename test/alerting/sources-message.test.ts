@@ -1,10 +1,12 @@
 import { expect, test } from "vitest";
 import type { AlertRecord } from "../../src/alerting/alert-record.ts";
 import { toAlertSpike } from "../../src/alerting/alert-spike.ts";
+import { createAssessor } from "../../src/alerting/assess.ts";
 import { buildMessage } from "../../src/alerting/message/build-message.ts";
+import { routeToAll } from "../../src/alerting/routing/routing.ts";
 import { findSilence } from "../../src/alerting/silence.ts";
 import { fingerprintOf } from "../../src/model/fingerprint.ts";
-import { advisedRuleOf, SOURCES_RULE, type StoredSources } from "../../src/model/stored-sources.ts";
+import { SOURCES_RULE, type StoredSources } from "../../src/model/stored-sources.ts";
 import { matchesSubject } from "../../src/model/subject.ts";
 import { alertSpike, EVIDENCE, NOW, play } from "./support.ts";
 
@@ -62,7 +64,7 @@ test("a message of sources says who, what, against what, and what grew most", ()
   expect(message.details).toEqual([
     "187 events of this source in 15 min, mostly rules 941100",
     "3 of them are usual for 2001:db8:1:2::/64 and are not counted",
-    "grew most in 15 min against yesterday: network AS64500 (0 to 187 events), rule 942100 (11 to 96 events)",
+    "grew most in all of the zone, 15 min against yesterday: network AS64500 (0 to 187 events), rule 942100 (11 to 96 events)",
     "some addresses are masked; each masked address counts as one",
   ]);
   expect(JSON.stringify(message)).not.toMatch(/botnet/i);
@@ -97,8 +99,12 @@ test.each([
   expect(findSilence([silence], spike, NOW)?.id).toBe(isMatch ? 1 : undefined);
 });
 
-test("the platform is asked about the rule that grew most", () => {
-  expect(advisedRuleOf(stored)).toBe("942100");
-  expect(advisedRuleOf({ ruleId: SOURCES_RULE, sources: { ...SOURCES, grown: [] } })).toBe("941100");
-  expect(advisedRuleOf({ ruleId: "1" })).toBe("1");
+test("an alert about sources has no advice, whatever the platform said about a rule of the zone", () => {
+  const ask = { zoneId: 101, askedAtMs: NOW, success: true, errorKey: null };
+  const asks = ["942100", "941100", SOURCES_RULE].map((ruleId) => ({ ...ask, ruleId }));
+  const routing = routeToAll(["chat"]);
+  const context = { nowMs: NOW, routing, asks, silences: [], firing: [] };
+  const assess = createAssessor(context);
+  expect(assess(spike).advice).toMatchObject({ state: "unavailable", askedAtMs: null, isDue: false });
+  expect(assess(alertSpike({ ruleId: "942100" })).advice.state).toBe("present");
 });

@@ -3,6 +3,7 @@ import { createRequire } from "node:module";
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { issueKey, withdrawKey } from "../../src/http/keys/issue-key.ts";
+import { testAlertsPage } from "./alerts-page.ts";
 import { testCoveragePage } from "./coverage-page.ts";
 import { makeHostile } from "./hostile.ts";
 import { CHROMIUM, openWatchedPage, settle, type Watched, type WatchedOptions } from "./open-browser.ts";
@@ -390,6 +391,7 @@ describe.skipIf(CHROMIUM === null)(
       await expect.poll(() => new URL(page.url()).pathname).toBe("/");
     });
 
+    testAlertsPage(open, () => world);
     testRulePage(open);
     testCoveragePage(open, () => world);
     testOperationsPage(open, () => world);

@@ -27,12 +27,19 @@ export const PAGES: readonly ShownPage[] = [
   { name: "alert", path: "/alerts/1" },
   {
     name: "silence",
-    path: "/alerts/1",
+    path: "/alerts?rule=942100&state=all",
     act: async (page) => {
+      await page
+        .getByRole("link", { name: /rule 942100/ })
+        .first()
+        .click();
+      await page.waitForURL(/\/alerts\/\d+/);
+      await page.getByRole("button", { name: "Silence", exact: true }).waitFor();
       await page.keyboard.press("s");
       await page.getByText("In the last week it would have").waitFor();
     },
   },
+  { name: "silences", path: "/silences" },
   { name: "rules", path: "/rules" },
   { name: "rule", path: "/rules/101?rule=942100&span=6h&z=8" },
   {

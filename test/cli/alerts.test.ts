@@ -2,6 +2,7 @@ import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { alerts } from "../../db/schema/alerts.ts";
 import { notifications } from "../../db/schema/notifications.ts";
+import { silences } from "../../db/schema/silences.ts";
 import { NOT_SHOWN } from "../../db/service/last-errors.ts";
 import { alertsCommand } from "../../src/cli/alerts/alerts.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
@@ -31,7 +32,7 @@ function run(...args: string[]) {
   return runStoreCommand(alertsCommand, { DATABASE_URL: database.url }, args, { now: NOW + MINUTE_MS });
 }
 
-test("a list holds the unresolved alerts, newest first, one line each and harmless to a terminal", async () => {
+test("a list holds the unresolved alerts, the worst first, one line each and harmless to a terminal", async () => {
   const first = await rows.fire();
   const second = await rows.fire({ ruleId: "942\u001b[2J\u202e", zoneId: 102, severity: "critical" });
   const { code, out, err } = await run("list");
@@ -58,20 +59,22 @@ test("a list is narrowed by state, zone, rule family and time, and says when the
     return (JSON.parse(out) as { items: { id: number }[] }).items.map(({ id }) => id);
   };
   expect(await ids()).toEqual([sql]);
-  expect(await ids("--state", "all")).toEqual([other, sql]);
-  expect(await ids("--state", "resolved", "--state", "firing")).toEqual([other, sql]);
+  expect(await ids("--state", "all")).toEqual([sql, other]);
+  expect(await ids("--state", "all", "--sort", "newest")).toEqual([other, sql]);
+  expect(await ids("--state", "resolved", "--state", "firing")).toEqual([sql, other]);
   expect(await ids("--state", "all", "--zone", "102")).toEqual([other]);
   expect(await ids("--state", "all", "--rule", "942*")).toEqual([sql]);
   expect(await ids("--state", "all", "--rule", "942")).toEqual([]);
-  expect(await ids("--state", "all", "--since", "-1h")).toEqual([other, sql]);
+  expect(await ids("--state", "all", "--since", "-1h")).toEqual([sql, other]);
   expect(await ids("--state", "all", "--since", "now")).toEqual([]);
   expect((await run("list", "--state", "all", "--limit", "1")).out).toContain(
-    `There are more: --after ${other} shows the next page`,
+    `There are more: --after 2.${sql} shows the next page`,
   );
-  expect(await ids("--state", "all", "--limit", "1", "--after", String(other))).toEqual([sql]);
+  expect(await ids("--state", "all", "--limit", "1", "--after", `2.${sql}`)).toEqual([other]);
+  expect((await run("list", "--after", String(sql))).err).toContain("the `next` of the previous page");
   expect(await ids("--state", "all", "--severity", "critical,error")).toEqual([]);
   expect(await ids("--state", "all", "--kind", "self")).toEqual([]);
-  expect(await ids("--state", "all", "--kind", "spike", "--until", "now")).toEqual([other, sql]);
+  expect(await ids("--state", "all", "--kind", "spike", "--until", "now")).toEqual([sql, other]);
 });
 
 test("an alert is shown with its message, history, deliveries and the whole advice", async () => {
@@ -98,7 +101,8 @@ test("an alert is shown with its message, history, deliveries and the whole advi
     `alert #${id}   acknowledged`,
     " WARNING  acknowledged · zone 101 · rule 942100 SQL injection",
     "203.0.113.7",
-    "\nSilence:\nnpm run -s longwatch -- silences add --zone 101 --rule=942100 --for 2h --reason 'why'\n",
+    "\nSilence:\nnpm run -s longwatch -- silences add --zone 101 --ip=203.0.113.7 --for 2h --reason 'why'\n",
+    "About rule 942100 in all of zone 101:",
     "advice line 29",
     "1  2026-11-20 15:30 UTC  first         warning  to chat, pager",
     'acknowledged  by alice  "on it"',
@@ -129,6 +133,66 @@ test("a message that a channel need not be sent is not shown as one that was los
   const { out } = await run("show", String(id));
   expect(out).toMatch(new RegExp(`chat .* not needed  ${NOT_SHOWN}\n`));
   expect(out).toMatch(/pager .* given up, 3 attempts {2}ENDPOINT_REJECTED/);
+});
+
+test("the only critical alert is first, however many others are newer, and pages lose none", async () => {
+  const critical = await rows.fire({ severity: "critical", ruleId: "941100" });
+  const acked = await rows.fire({ severity: "critical", ruleId: "941101" });
+  await run("ack", String(acked));
+  const warnings: number[] = [];
+  for (let n = 0; n < 4; n++) warnings.unshift(await rows.fire({ ruleId: `94211${n}` }));
+  const read = async (after: string | null, found: number[] = []): Promise<number[]> => {
+    const args = ["list", "--json", "--limit", "2", ...(after === null ? [] : ["--after", after])];
+    const page = JSON.parse((await run(...args)).out) as { items: { id: number }[]; next: string | null };
+    const ids = [...found, ...page.items.map(({ id }) => id)];
+    return page.next === null ? ids : read(page.next, ids);
+  };
+  expect(await read(null)).toEqual([critical, ...warnings, acked]);
+});
+
+test("a muted alert is marked in the list, and its history says when, by whom and why", async () => {
+  const id = await rows.fire();
+  await rows.silence({ rule: ["942100"] }, 120);
+  await rows.silence({ rule: ["1"] }, 600);
+  const [made] = await database.db.select().from(silences).orderBy(silences.id);
+  await database.db.update(silences).set({ createdAt: at(0.5) });
+  expect((await run("list")).out).toMatch(
+    new RegExp(`#${id} +warning +firing, silenced until 2026-11-20 17:30 `),
+  );
+  expect((await run("show", String(id))).out).toContain(
+    `Silenced\n  2026-11-20 15:30:30 to 2026-11-20 17:30 UTC, in force now  by silence #${made?.id} of test  "test"\n`,
+  );
+  const { silence, silenced } = JSON.parse((await run("show", String(id), "--json")).out);
+  expect(silence).toMatchObject({ id: made?.id, createdBy: "test", reason: "test" });
+  expect(silenced).toMatchObject([{ id: made?.id, from: "2026-11-20T15:30:30.000Z", to: null }]);
+});
+
+test("several alerts are acknowledged or resolved at once, by number or by filter, each with its audit entry", async () => {
+  const ids = [await rows.fire(), await rows.fire({ ruleId: "931130" }), await rows.fire({ zoneId: 102 })];
+  const [one, two, three] = ids;
+  const acked = await run("ack", `${one},#${two}`, "999999", "--by", "alice");
+  expect(acked).toMatchObject({ code: 1, err: "" });
+  expect(acked.out).toBe(
+    `alert #${one} is acknowledged by alice.\nalert #${two} is acknowledged by alice.\nthere is no alert 999999; nothing was changed.\n`,
+  );
+  const resolved = await run("resolve", "--rule", "94*", "--by", "bob", "--json");
+  expect(JSON.parse(resolved.out)).toMatchObject({
+    items: [
+      { id: three, state: "resolved", result: "done" },
+      { id: one, state: "resolved", result: "done" },
+    ],
+  });
+  expect((await rows.audit()).map(({ actor, action, subject }) => [actor, action, subject])).toEqual([
+    ["alice", "alert.acknowledged", `alert ${one}`],
+    ["alice", "alert.acknowledged", `alert ${two}`],
+    ["bob", "alert.resolved", `alert ${three}`],
+    ["bob", "alert.resolved", `alert ${one}`],
+  ]);
+  expect((await run("ack", "--severity", "info")).out).toBe("No alert matches; nothing was changed.\n");
+  expect((await run("ack", String(two), "--rule", "94*")).err).toContain(
+    "without options that select alerts",
+  );
+  expect((await run("ack")).err).toContain("the number is missing");
 });
 
 test("an acknowledged alert is not repeated, still gets worse, and both are on record", async () => {

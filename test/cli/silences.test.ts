@@ -2,11 +2,14 @@ import { execFileSync } from "node:child_process";
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { silences } from "../../db/schema/silences.ts";
+import type { SpikeEvidence } from "../../db/schema/spikes.ts";
 import { beatReplica } from "../../db/service/replicas.ts";
+import type { SilenceChoice } from "../../src/alerting/message/silence-choices.ts";
 import { silenceCommand } from "../../src/alerting/message/silence-command.ts";
 import { silencesCommand } from "../../src/cli/silences/silences.ts";
 import { toLine } from "../../src/lib/plain-text.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
+import { EVIDENCE } from "../alerting/support.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { openAlertRows } from "./alert-rows.ts";
 import { clearAudit } from "./clear-audit.ts";
@@ -87,7 +90,26 @@ test("it says which alerts a silence holds back now", async () => {
   expect((await run(["add", "--zone", "101", ...WHY])).out).toContain(`It mutes 1 current alert: #${id}.`);
 });
 
-test("the command in an alert's message silences that alert's rule, whatever the rule id is", async () => {
+/** Evidence without an address or network that most events share. */
+const MIXED: SpikeEvidence = {
+  ...EVIDENCE,
+  from: "",
+  to: "",
+  total: 50,
+  sampled: 50,
+  firstEventAt: null,
+  lastEventAt: null,
+  top: { ...EVIDENCE.top, ip: [], asn: [] },
+};
+
+test("the command in an alert's message silences the address that most of its events share", async () => {
+  const alertId = await rows.fire();
+  const command = (await rows.messages())[0]?.message.howToSilence ?? "";
+  expect(command).toBe("longwatch silences add --zone 101 --ip=203.0.113.7 --for 2h --reason 'why'");
+  expect((await run(wordsOf(command).slice(1))).out).toContain(`It mutes 1 current alert: #${alertId}.`);
+});
+
+test("without such an address the command silences that alert's rule, whatever the rule id is", async () => {
   for (const ruleId of [
     "942100",
     "o'neil; touch /tmp/x #",
@@ -99,7 +121,7 @@ test("the command in an alert's message silences that alert's rule, whatever the
     "942*x",
   ]) {
     await rows.clear();
-    const alertId = await rows.fire({ ruleId });
+    const alertId = await rows.fire({ ruleId, evidence: MIXED });
     const [message] = await rows.messages();
     const command = message?.message.howToSilence ?? "";
     // People copy the command that a channel prints.
@@ -115,12 +137,12 @@ test("the command in an alert's message silences that alert's rule, whatever the
 });
 
 test("a rule that reads as a family is not silenced by accident", async () => {
-  const alertId = await rows.fire({ ruleId: "94*" });
+  const alertId = await rows.fire({ ruleId: "94*", evidence: MIXED });
   const command = (await rows.messages())[0]?.message.howToSilence ?? "";
-  expect(command).toContain(`--alert ${alertId}`);
-  const { code, err } = await run(wordsOf(command).slice(1));
+  expect(command).toContain("--zone 101 --for 30m");
+  const { code, err } = await run(["add", "--alert", String(alertId), ...WHY]);
   expect(code).toBe(2);
-  expect(err).toContain("which would mean a family");
+  expect(err).toContain(`Alert ${alertId} is about no rule that a silence can name. Silence its zone.`);
   expect(await database.db.select().from(silences)).toEqual([]);
 });
 
@@ -128,16 +150,75 @@ test("for any rule the shell reads the command as the same words", () => {
   const text = fc.oneof(fc.string({ maxLength: 30 }), fc.string({ unit: "binary", maxLength: 30 }));
   fc.assert(
     fc.property(text, (ruleId) => {
-      const words = wordsOf(silenceCommand({ alertId: 7, zoneId: 101, ruleId }));
+      const choice: SilenceChoice = { scope: "rule", matchers: { zone: [101], rule: [ruleId] } };
+      const words = wordsOf(silenceCommand(7, [choice]) ?? "");
       const subject = words.slice(2, -4);
       expect([
         ["--zone", "101", `--rule=${ruleId}`],
-        ["--alert", "7"],
+        ["--alert", "7", "--scope", "rule"],
       ]).toContainEqual(subject);
       expect(words.slice(-4)).toEqual(["--for", "2h", "--reason", "why"]);
     }),
     { numRuns: 60 },
   );
+});
+
+test("a silence of several alerts names what each is about, and the scope widens it", async () => {
+  const one = await rows.fire();
+  const same = await rows.fire({ ruleId: "931130" });
+  const other = await rows.fire({ ruleId: "941100", evidence: MIXED });
+  const add = (...args: string[]) =>
+    run(["add", "--alert", `${one},${same}`, "--alert", String(other), ...args]);
+  const { code, err } = await add(...WHY);
+  expect({ code, err }).toEqual({ code: 0, err: "" });
+  const stored = async () => {
+    const found = await database.db.select().from(silences).orderBy(silences.id);
+    return found.map(({ matchers }) => matchers);
+  };
+  expect(await stored()).toEqual([
+    { zone: [101], ip: ["203.0.113.7"] },
+    { zone: [101], rule: ["941100"] },
+  ]);
+  expect(await rows.audit()).toMatchObject([{ action: "silence.added" }, { action: "silence.added" }]);
+  await add("--scope", "rule", ...WHY);
+  await add("--scope", "zone", ...WHY);
+  expect((await stored()).slice(2)).toEqual([
+    { zone: [101], rule: ["942100"] },
+    { zone: [101], rule: ["931130"] },
+    { zone: [101], rule: ["941100"] },
+    { zone: [101] },
+  ]);
+  expect((await add("--scope", "everything", ...WHY)).err).toContain("one of source, rule, zone");
+});
+
+test("a silence is extended from its end, at most 90 days from now, and not after its end", async () => {
+  const added = await run(["add", "--zone", "101", ...WHY]);
+  const id = /^silence #(\d+)/.exec(added.out)?.[1] ?? "";
+  expect((await run(["extend", id, "--for", "1h", "--by", "bob"])).out).toBe(
+    `silence #${id} ends 2026-11-20 18:30:20 UTC.\n`,
+  );
+  expect((await rows.audit()).slice(1)).toMatchObject([
+    {
+      actor: "bob",
+      action: "silence.extended",
+      subject: `silence ${id}`,
+      details: { expiresAt: "2026-11-20T18:30:20.000Z" },
+    },
+  ]);
+  expect((await run(["extend", id, "--for", "90d"])).err).toContain("must end within 90 days from now");
+  expect(await run(["extend", "999999", "--for", "1h"])).toMatchObject({ code: 1 });
+  const late = await run(["extend", id, "--for", "1d"], NOW + 4 * 3_600_000);
+  expect(late).toMatchObject({ code: 2 });
+  expect(late.err).toContain(`silence ${id} has ended`);
+});
+
+test("the list says how many alerts a silence mutes and how severe the worst is", async () => {
+  await rows.fire({ severity: "critical" });
+  await rows.fire({ ruleId: "931130" });
+  await run(["add", "--zone", "101", ...WHY]);
+  expect((await run(["list"])).out).toMatch(/ 2, critical +zone 101 /);
+  const { items } = JSON.parse((await run(["list", "--json"])).out);
+  expect(items).toMatchObject([{ mutes: { count: 2, alerts: [{ severity: "critical" }, {}] } }]);
 });
 
 test("a list shows what is in force, what is over and what cannot be read, harmless to a terminal", async () => {
@@ -146,9 +227,9 @@ test("a list shows what is in force, what is over and what cannot be read, harml
   await run(["add", "--kind", "new-rule", "--for", "7d", "--reason", "new rules", "--by", "bob"]);
   await rows.silence({ nonsense: "\u001b[2J" }, 600);
   const lines = (await run(["list"])).out.split("\n");
-  expect(lines[0]).toMatch(/^SILENCE +STATE +ENDS IN +FROM \(UTC\) +TO \(UTC\) +ALERTS +BY +REASON$/);
+  expect(lines[0]).toMatch(/^SILENCE +STATE +ENDS IN +FROM \(UTC\) +TO \(UTC\) +MUTES +ALERTS +BY +REASON$/);
   expect(lines[3]).toMatch(
-    /^#\d+ +active +\d+ min +2026-11-20 15:30 +2026-11-20 16:00:20 +zone 101 or 102 +bob +short$/,
+    /^#\d+ +active +\d+ min +2026-11-20 15:30 +2026-11-20 16:00:20 +0 +zone 101 or 102 +bob +short$/,
   );
   expect(lines[1]).toContain("(mutes nothing: its matchers cannot be read)");
   expect(lines[2]).toContain("kind new-rule");

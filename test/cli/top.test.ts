@@ -80,6 +80,17 @@ test("in a pipe it prints once, without colour and within 80 columns", async () 
   expect(Math.max(...tables.split("\n").map((line) => line.length))).toBeLessThanOrEqual(80);
 });
 
+test("the only critical alert is shown, however many newer ones fire, and a muted one says so", async () => {
+  const rows = openAlertRows(database);
+  const critical = await rows.fire({ ruleId: "930100", severity: "critical" });
+  // Fewer at once than are grouped.
+  for (let n = 0; n < 10; n++) await rows.fire({ ruleId: `9320${n + 10}` });
+  await rows.silence({ rule: ["930100"] }, 60 * 24 * 365);
+  const { out } = await run([]);
+  expect(out).toMatch(/\d+ more: npm run -s longwatch -- alerts list/);
+  expect(out).toMatch(new RegExp(`FIRING .*\\n#${critical} +critical, silenced +`));
+});
+
 test("as JSON it answers as GET /api/v1/overview does", async () => {
   const answer = JSON.parse((await run(["--json", "--zone", "101"])).out) as object;
   const { key } = await makeKey(database, "reader");

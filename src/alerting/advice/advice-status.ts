@@ -18,6 +18,9 @@ export interface AdviceStatus {
   readonly isDue: boolean;
 }
 
+/** The status for the sources of a zone: the platform advises on rules only. */
+export const NO_ADVICE: AdviceStatus = unavailable("the platform advises on rules only", false);
+
 interface Ask extends AdviceRow {
   readonly outcome: AdviceOutcome;
 }

@@ -1,3 +1,4 @@
+import { showTime } from "../../lib/show-time.ts";
 import { classifyAction } from "../../model/action-class.ts";
 import { type AlertMessage, alertMessage } from "../../model/alert-message.ts";
 import { episodeKeyOf } from "../../model/dedupe-key.ts";
@@ -6,6 +7,7 @@ import type { AlertSpike } from "../alert-spike.ts";
 import { describeSources } from "./describe-sources.ts";
 import { headlineOf } from "./headline.ts";
 import { ruleTitle } from "./rule-title.ts";
+import { silenceChoices } from "./silence-choices.ts";
 import { silenceCommand } from "./silence-command.ts";
 
 export interface MessageFacts {
@@ -38,7 +40,7 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
     ruleId: spike.ruleId,
     ruleTitle: ruleTitle(spike.ruleId),
     headline: headlineOf(spike, alert.state),
-    ...describeFurther(spike),
+    ...describeFurther(spike, describeMute(alert)),
     startedAt: alert.firedAtMs,
     endedAt: alert.state === "resolved" ? (spike.closedAtMs ?? alert.resolvedAtMs) : null,
     windowMinutes,
@@ -60,26 +62,37 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
     sparkline,
     advice,
     links: [],
-    howToSilence: silenceCommand({ alertId, zoneId: spike.zoneId, ruleId: spike.ruleId }),
+    traits: spike.traits,
+    silenceBy: spike.silenceBy,
+    howToSilence: silenceCommand(alertId, silenceChoices(spike)),
   });
 }
 
-/** The sentence on the severity of a rule's spike, or on what the sources of a zone have in common. */
-function describeFurther({
-  sources,
-  gradedBy,
-  addresses,
-}: AlertSpike): Pick<AlertMessage, "unit" | "details"> {
+/** The sentence on the severity of a rule's spike, or on what the sources of a zone have in common; and the mute before. */
+function describeFurther(
+  { sources, gradedBy, addresses }: AlertSpike,
+  muted: readonly string[],
+): Pick<AlertMessage, "unit" | "details"> {
   if (sources != null)
     return {
       unit: describeSources(sources).unit,
-      details: [...describeSources(sources).details],
+      details: [...muted, ...describeSources(sources).details],
     };
-  if (gradedBy === "addresses")
-    return { details: [`severity: few addresses (${addresses ?? 0}) send these events`] };
-  if (gradedBy === "both" && addresses != null)
-    return { details: [`severity: ${addresses} addresses send these events, far above the usual`] };
-  return {};
+  const graded =
+    gradedBy === "addresses"
+      ? [`severity: few addresses (${addresses ?? 0}) send these events`]
+      : gradedBy === "both" && addresses != null
+        ? [`severity: ${addresses} addresses send these events, far above the usual`]
+        : [];
+  const details = [...muted, ...graded];
+  return details.length === 0 ? {} : { details };
+}
+
+/** Says which silence kept the alert's latest news from the channels. */
+function describeMute({ transitions }: AlertRecord): string[] {
+  const before = transitions.slice(0, -1).findLast(({ reason }) => reason !== "acknowledged");
+  if (before?.silencedBy == null) return [];
+  return [`silence ${before.silencedBy} muted this alert from ${showTime(before.at)} UTC until now`];
 }
 
 function countActions(actions: readonly { value: string; count: number }[]): AlertMessage["actions"] {

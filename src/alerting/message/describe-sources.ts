@@ -46,7 +46,9 @@ export function describeSources({
     details.push(`first seen in the last 24 hours: ${showTime(firstSeen * MINUTE_MS)} UTC`);
   const [most, ...more] = grown;
   if (most !== undefined)
-    details.push(`grew most in 15 min against yesterday: ${[most, ...more].map(describeGrown).join(", ")}`);
+    details.push(
+      `grew most in all of the zone, 15 min against yesterday: ${[most, ...more].map(describeGrown).join(", ")}`,
+    );
   if (isMasked) details.push("some addresses are masked; each masked address counts as one");
   if (known > 0) details.push(`${many(known, "event")} of known sources in the last hour are not counted`);
   const unit = first.kind === "rules_per_ip" ? "rules" : "addresses";

@@ -24,11 +24,12 @@ export interface GroupFacts {
 
 /** One message for many rules, each of which is in its `members`. Texts of the evidence stay hostile. */
 export function buildGroupMessage({ alertId, fingerprint, alert, reason, spikes }: GroupFacts): AlertMessage {
+  // The gravest first, because the headline and the lists of the channels name the first ones only.
   const members = spikes.toSorted(
     (a, b) =>
+      Number(isGraver(b.severity, a.severity)) - Number(isGraver(a.severity, b.severity)) ||
       Number(b.sources != null) - Number(a.sources != null) ||
       b.windowCount - a.windowCount ||
-      Number(isGraver(b.severity, a.severity)) - Number(isGraver(a.severity, b.severity)) ||
       b.score - a.score,
   );
   const zones = new Set(members.map(({ zoneId }) => zoneId));

@@ -1,34 +1,41 @@
+import type { Matchers } from "../silence.ts";
+import type { SilenceChoice } from "./silence-choices.ts";
+
 /** The program's name is fixed, because a message is read on any machine; the terminal prints how to call it there. */
 export const LONGWATCH = "longwatch";
-const MAX_RULE_CHARS = 100;
+const MAX_VALUE_CHARS = 100;
 
 /**
- * Returns the command that silences exactly this alert's rule, to be copied into a shell. The rule's id is hostile text
- * from an event, so it is quoted. If a channel would have to change the id to show it, or if the id reads as a family
- * of rules (`942*`), the command names the alert instead.
+ * Returns the command that makes the first of the choices, to be copied into a shell. Values of events are hostile text,
+ * so they are quoted. If a channel would have to change a value to show it, the command names the alert instead.
  */
-export function silenceCommand(alert: {
-  readonly alertId: number;
-  readonly zoneId: number;
-  readonly ruleId: string;
-}): string {
-  const { alertId, zoneId, ruleId } = alert;
-  const subject = canBeTyped(ruleId)
-    ? `--zone ${zoneId} --rule=${quoteForShell(ruleId)}`
-    : `--alert ${alertId}`;
-  return `${LONGWATCH} silences add ${subject} --for 2h --reason 'why'`;
+export function silenceCommand(alertId: number, [choice]: readonly SilenceChoice[]): string | null {
+  if (choice === undefined) return null;
+  const subject = toOptions(choice.matchers) ?? `--alert ${alertId} --scope ${choice.scope}`;
+  return `${LONGWATCH} silences add ${subject} --for ${choice.scope === "zone" ? "30m" : "2h"} --reason 'why'`;
+}
+
+/** Returns the matchers as options of `silences add`; null if a value cannot be shown unchanged. */
+function toOptions(matchers: Matchers): string | null {
+  const options: string[] = [];
+  for (const [name, values = []] of Object.entries(matchers))
+    for (const value of values.map(String)) {
+      if (!canBeTyped(value)) return null;
+      options.push(`--${name}${name === "zone" || name === "kind" ? " " : "="}${quoteForShell(value)}`);
+    }
+  return options.join(" ");
 }
 
 /** Printable ASCII that no channel collapses, defuses or cuts. */
-function canBeTyped(ruleId: string): boolean {
+function canBeTyped(value: string): boolean {
   return (
-    ruleId.length <= MAX_RULE_CHARS &&
-    /^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/.test(ruleId) &&
-    !/:\/\/|www\.|mailto:|[`*<>&]/i.test(ruleId)
+    value.length <= MAX_VALUE_CHARS &&
+    /^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/.test(value) &&
+    !/:\/\/|www\.|mailto:|[`*<>&]/i.test(value)
   );
 }
 
 /** Returns the text as one word of a POSIX shell. Inside single quotes only the quote itself has a meaning. */
 function quoteForShell(text: string): string {
-  return /^[\w.,:@%+=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+  return /^[\w.,:@%+=/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -1,10 +1,5 @@
 import type { Command } from "commander";
-import {
-  type AlertDelivery,
-  type ReportedAlert,
-  readAlert,
-  readAlertDeliveries,
-} from "../../../db/alerting/alert-reports.ts";
+import { type AlertDelivery, readAlert } from "../../../db/alerting/alert-reports.ts";
 import { type AlertMarks, readMarks } from "../../../db/alerting/marks.ts";
 import { isNeedless } from "../../../db/service/last-errors.ts";
 import { parseDetails } from "../../alerting/alert-details.ts";
@@ -12,15 +7,19 @@ import { type Transition, toAlertRecord } from "../../alerting/alert-record.ts";
 import type { Config } from "../../config/config.ts";
 import { renderTerminal } from "../../delivery/channels/terminal/render-terminal.ts";
 import { paintColour, paintPlain } from "../../delivery/channels/terminal/terminal-style.ts";
-import { ADVICE_HEADING } from "../../delivery/message/describe-alert.ts";
+import {
+  ADVICE_HEADING,
+  describeAdvice,
+  describeMissingAdvice,
+} from "../../delivery/message/describe-alert.ts";
 import { sensitivityOf } from "../../detection/detection-settings.ts";
-import { toAlertDetail } from "../../http/routes/v1/to-alert-item.ts";
+import { type AlertDetails, readAlertDetails, toAlertDetail } from "../../http/routes/v1/to-alert-item.ts";
 import { many } from "../../lib/format.ts";
 import { OWN_COMMAND } from "../../lib/own-command.ts";
 import { toLine, toLines } from "../../lib/plain-text.ts";
 import { showTime } from "../../lib/show-time.ts";
-import { stripMarkdown } from "../../lib/strip-markdown.ts";
 import type { AlertMessage } from "../../model/alert-message.ts";
+import { listSilenced, type Silenced } from "../../operations/list-silenced.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { NotFoundError } from "../options/not-found-error.ts";
@@ -64,8 +63,9 @@ export function showCommand(readConfig: () => Config, io: StoreIo): Command {
           const row = await readAlert(db, alertId);
           if (row === null) return null;
           const clock = await readServiceClock(database, io.clock);
-          const marks = await readMarks(db, row, clock() - MARKS_SINCE_MS);
-          return { row, marks, deliveries: await readAlertDeliveries(db, alertId) };
+          const nowMs = clock();
+          const marks = await readMarks(db, row, nowMs - MARKS_SINCE_MS);
+          return { ...(await readAlertDetails(db, row, nowMs)), marks, nowMs };
         });
         if (found === null) throw new NotFoundError(`there is no alert ${alertId}`);
         if (flags.json === true) await writeJson(io.stdout, toJson(found));
@@ -74,18 +74,21 @@ export function showCommand(readConfig: () => Config, io: StoreIo): Command {
     );
 }
 
-interface Found {
-  readonly row: ReportedAlert;
+interface Found extends AlertDetails {
   readonly marks: AlertMarks;
-  readonly deliveries: readonly AlertDelivery[];
+  readonly nowMs: number;
 }
 
-function toJson({ row, marks, deliveries }: Found) {
+function toJson({ marks, nowMs, ...found }: Found) {
   const markedAt = marks.markedAt?.toISOString() ?? null;
-  return { ...toAlertDetail(row, deliveries, false), mark: marks.mark, markedAt };
+  return { ...toAlertDetail(found, false, nowMs), mark: marks.mark, markedAt };
 }
 
-function describe({ row, marks, deliveries }: Found, { alerting }: Config, io: StoreIo): string {
+function describe(
+  { row, marks, deliveries, silences, nowMs }: Found,
+  { alerting }: Config,
+  io: StoreIo,
+): string {
   const { zoneId, ruleId } = row;
   const series =
     zoneId === null || ruleId === null
@@ -93,11 +96,13 @@ function describe({ row, marks, deliveries }: Found, { alerting }: Config, io: S
       : { zoneId, ruleId, ...sensitivityOf(alerting.detection, zoneId, ruleId) };
   const message = parseDetails(row.details).message;
   const { transitions } = toAlertRecord(row);
+  const silenced = listSilenced(row, silences, nowMs);
   const parts = [
     message === null ? "The alert's message cannot be read.\n" : draw(message, io),
-    message === null ? "" : describeAdvice(message),
+    message === null ? "" : showAdvice(message),
     row.spikeId === null ? "" : section("Feedback", describeMarks(marks, series)),
     section("Transitions", transitions.map(describeTransition)),
+    silenced.length === 0 ? "" : section("Silenced", silenced.map(describeSilenced)),
     section("Deliveries", deliveries.map(describeDelivery)),
   ];
   const quiet = row.quietSince === null ? "" : `, quiet since ${showTime(row.quietSince.getTime())} UTC`;
@@ -117,10 +122,11 @@ function draw(message: AlertMessage, { stdout }: StoreIo): string {
   return `${renderTerminal({ ...message, reason: "first" }, options)}${ending}`;
 }
 
-function describeAdvice({ advice }: AlertMessage): string {
-  if (advice.text === null) return "";
-  const lines = toLines(stripMarkdown(advice.text), WHOLE_ADVICE);
-  const isFramed = advice.text.length <= FRAMED_ADVICE_CHARS && lines.length <= FRAMED_ADVICE_LINES;
+function showAdvice(message: AlertMessage): string {
+  if (describeMissingAdvice(message) !== null) return "";
+  const text = describeAdvice(message);
+  const lines = toLines(text, WHOLE_ADVICE);
+  const isFramed = text.length <= FRAMED_ADVICE_CHARS && lines.length <= FRAMED_ADVICE_LINES;
   return isFramed ? "" : section(ADVICE_HEADING, lines);
 }
 
@@ -144,6 +150,12 @@ function describeTransition({
   return [`${transition}`.padStart(3), `${showTime(at)} UTC`, toLine(reason, 20).padEnd(12), ...facts]
     .filter((part) => part !== "")
     .join("  ");
+}
+
+function describeSilenced({ silence, fromMs, toMs }: Silenced): string {
+  const end = toMs === null ? `${showTime(silence.expiresAtMs)} UTC, in force now` : `${showTime(toMs)} UTC`;
+  const { id, createdBy, reason } = silence;
+  return `${showTime(fromMs)} to ${end}  by silence #${id} of ${toLine(createdBy, 100)}  "${toLine(reason, 500)}"`;
 }
 
 function describeDelivery(delivery: AlertDelivery): string {

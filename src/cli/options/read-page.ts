@@ -33,15 +33,16 @@ export function oneMore({ limit, beforeId }: AskedPage): AskedPage {
   return { limit: limit + 1, beforeId };
 }
 
-/** Returns `items` and `next` as the API does; `next` is the last id shown. */
+/** Returns `items` and `next` as the API does; `next` is the last id shown, or what `toNext` makes of the last row. */
 export function toListPage<Row extends { readonly id: number }, Item>(
   rows: readonly Row[],
-  { limit }: AskedPage,
+  { limit }: Pick<AskedPage, "limit">,
   toItem: (row: Row) => Item,
+  toNext = ({ id }: Row) => String(id),
 ): { items: Item[]; next: string | null } {
   const shown = rows.slice(0, limit);
   const last = shown.at(-1);
-  const next = rows.length > limit && last !== undefined ? String(last.id) : null;
+  const next = rows.length > limit && last !== undefined ? toNext(last) : null;
   return { items: shown.map(toItem), next };
 }
 

@@ -13,3 +13,14 @@ export function readRowId(
   read.mistakes.push(`${given} must be the number of ${what === "alert" ? "an" : "a"} ${what}`);
   return 0;
 }
+
+/** Reads several numbers, separated by commas or given one by one. */
+export function readRowIds(
+  read: FlagReader,
+  texts: readonly string[],
+  what: Parameters<typeof readRowId>[2],
+): number[] {
+  if (texts.length === 0) return [readRowId(read, undefined, what)];
+  const parts = texts.flatMap((text) => text.split(",")).map((text) => text.trim());
+  return [...new Set(parts.map((text) => readRowId(read, text, what)))];
+}

@@ -1,12 +1,14 @@
 import type { Command } from "commander";
 import type { Database, Queryable } from "../../../db/client.ts";
-import { type Matchers } from "../../alerting/silence.ts";
+import { SILENCE_SCOPES, type SilenceScope } from "../../alerting/message/silence-choices.ts";
+import type { Matchers } from "../../alerting/silence.ts";
 import type { Config } from "../../config/config.ts";
 import { toPlanned } from "../../http/routes/v1/silences.ts";
 import { UsageError } from "../../lib/errors.ts";
 import { many } from "../../lib/format.ts";
 import { asCalled } from "../../lib/own-command.ts";
 import { showTime } from "../../lib/show-time.ts";
+import { whyUnsilenceable } from "../../operations/act-on-alerts.ts";
 import { type AddedSilence, addSilence, matchAlert } from "../../operations/act-on-silence.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
@@ -28,7 +30,8 @@ silence ends, Longwatch notifies the channels of alerts that still fire and were
 Examples:
   npm run -s longwatch -- silences add --zone 101 --rule 942100 --for 2h --reason "load test"
   npm run -s longwatch -- silences add --rule '942*' --severity info,warning --for 1d --reason "new rule set"
-  npm run -s longwatch -- silences add --alert 17 --for 30m --reason "known" --by alice`;
+  npm run -s longwatch -- silences add --alert 17 --for 30m --reason "known" --by alice
+  npm run -s longwatch -- silences add --alert 17,18 --scope rule --for 30m --reason "known"`;
 
 type Flags = SilenceFlags & { readonly by?: string; readonly json?: true };
 
@@ -43,7 +46,11 @@ export function addCommand(readConfig: () => Config, io: StoreIo): Command {
     .option("--country <codes>", "mute alerts about these countries", gather)
     .option("--ja4 <fingerprints>", "mute alerts about these fingerprints", gather)
     .option("--url <paths>", "mute alerts about these paths; a path may end in *", gather)
-    .option("--alert <id>", "mute the zone and rule of this alert; for a flood of rules, its zone")
+    .option("--alert <ids>", "mute what these alerts are about: see --scope", gather)
+    .option(
+      "--scope <what>",
+      `with --alert: ${SILENCE_SCOPES.join(", ")} (default: the address or network that most events share, else the rule; for a flood of rules, the zone)`,
+    )
     .option("--for <duration>", "duration from now, such as 30m, 2h or 7d (required)")
     .option("--reason <text>", "reason (required)")
     .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
@@ -59,40 +66,41 @@ export function addCommand(readConfig: () => Config, io: StoreIo): Command {
           const nowMs = (await readServiceClock(database, io.clock))();
           return add(database, wanted, by, nowMs);
         });
-        if (flags.json === true) await writeJson(io.stdout, toPlanned(added.id, added, null));
-        else await writeOut(io.stdout, describe(added));
+        const shown = added.map((one) => toPlanned(one.id, one, null));
+        if (flags.json === true) await writeJson(io.stdout, shown.length === 1 ? shown[0] : { items: shown });
+        else await writeOut(io.stdout, added.map(describe).join(""));
       }),
     );
 }
 
 async function add(
   database: Database,
-  { alertId, ...wanted }: ReadSilence,
+  { alertIds, scope, ...wanted }: ReadSilence,
   by: string,
   nowMs: number,
-): Promise<AddedSilence> {
-  const matchers = alertId === null ? wanted.matchers : await readSubject(database.db, alertId);
-  return addSilence(database, { ...wanted, matchers, by, nowMs });
+): Promise<AddedSilence[]> {
+  const { db } = database;
+  const all =
+    alertIds === null
+      ? [wanted.matchers]
+      : await Promise.all(alertIds.map((id) => readSubject(db, id, scope)));
+  const distinct = new Map(all.map((matchers) => [JSON.stringify(matchers), matchers]));
+  const added: AddedSilence[] = [];
+  for (const matchers of distinct.values())
+    added.push(await addSilence(database, { ...wanted, matchers, by, nowMs }));
+  return added;
 }
 
-async function readSubject(db: Queryable, alertId: number): Promise<Matchers> {
-  const matchers = await matchAlert(db, alertId);
-  switch (matchers) {
-    case "unknown":
-      throw new NotFoundError(`there is no alert ${alertId}`);
-    case "about-longwatch":
-      throw new UsageError([
-        `--alert ${alertId} is an alert of Longwatch about itself; only --kind self mutes such alerts`,
-      ]);
-    case "many-zones":
-      throw new UsageError([`--alert ${alertId} is about rules in several zones; use --zone`]);
-    case "family":
-      throw new UsageError([
-        `--alert ${alertId} is about a rule whose id ends in *, which would mean a family; use --zone`,
-      ]);
-    default:
-      return matchers;
-  }
+async function readSubject(
+  db: Queryable,
+  alertId: number,
+  scope: SilenceScope | undefined,
+): Promise<Matchers> {
+  const matchers = await matchAlert(db, alertId, scope === undefined ? {} : { scope });
+  if (matchers === "unknown") throw new NotFoundError(`there is no alert ${alertId}`);
+  if (typeof matchers === "string")
+    throw new UsageError([`--alert ${alertId}: ${whyUnsilenceable(alertId, matchers, scope)}`]);
+  return matchers;
 }
 
 function describe({ id, expiresAt, matchers, alertIds, equalIds }: AddedSilence): string {

@@ -3,7 +3,7 @@ import { pageSilences } from "../../../db/alerting/silences.ts";
 import type { Config } from "../../config/config.ts";
 import type { Paint, Style } from "../../delivery/channels/terminal/terminal-style.ts";
 import { SILENCE_STATES, STANDING_OF } from "../../http/routes/v1/silence-schemas.ts";
-import { toSilence } from "../../http/routes/v1/silences.ts";
+import { readSilenceView, toSilence } from "../../http/routes/v1/silences.ts";
 import { toLine } from "../../lib/plain-text.ts";
 import { showTime } from "../../lib/show-time.ts";
 import { writeOut } from "../edge/edge-io.ts";
@@ -30,7 +30,7 @@ const DEFAULT_LIMIT = 1_000;
 const EVERYTHING = { zoneIds: null, masked: false } as const;
 
 const HELP = `
-The newest silence comes first. Without --state, expired silences are left out. --json prints the answer of
+The newest silence comes first. MUTES is the number of unresolved alerts that it mutes now, and their worst severity. Without --state, expired silences are left out. --json prints the answer of
 GET /api/v1/silences.
 
 Examples:
@@ -57,22 +57,23 @@ export function listCommand(readConfig: () => Config, io: StoreIo): Command {
         const states = flags.all === true ? SILENCE_STATES : named;
         const asked = readPage(read, flags, DEFAULT_LIMIT);
         read.finish();
-        const { rows, nowMs } = await withStore(readConfig(), async (database) => {
+        const { rows, view } = await withStore(readConfig(), async (database) => {
           const nowMs = (await readServiceClock(database, io.clock))();
           const statuses = states.map((state) => STANDING_OF[state]);
           const query = { zoneIds: null, statuses, nowMs, ...oneMore(asked) };
-          return { rows: await pageSilences(database.db, query), nowMs };
+          const rows = await pageSilences(database.db, query);
+          return { rows, view: await readSilenceView(database.db, EVERYTHING, rows, nowMs) };
         });
-        const page = toListPage(rows, asked, (row) => toSilence(row, EVERYTHING, nowMs));
+        const page = toListPage(rows, asked, (row) => toSilence(row, view));
         if (flags.json === true) await writeJson(io.stdout, page);
-        else await writeOut(io.stdout, describe(page, nowMs, pickPaint(io)));
+        else await writeOut(io.stdout, describe(page, view.nowMs, pickPaint(io)));
       }),
     );
 }
 
 type Item = ReturnType<typeof toSilence>;
 
-const HEAD = ["SILENCE", "STATE", "ENDS IN", "FROM (UTC)", "TO (UTC)", "ALERTS", "BY", "REASON"];
+const HEAD = ["SILENCE", "STATE", "ENDS IN", "FROM (UTC)", "TO (UTC)", "MUTES", "ALERTS", "BY", "REASON"];
 const STYLES: Readonly<Record<Item["state"], Style>> = { active: "green", pending: "yellow", expired: "dim" };
 
 function describe(
@@ -89,7 +90,10 @@ function describe(
 }
 
 /** Reason, name and rules are untrusted text. */
-function toRow({ id, state, startsAt, expiresAt, createdBy, reason, matchers }: Item, nowMs: number): Cell[] {
+function toRow(
+  { id, state, startsAt, expiresAt, createdBy, reason, matchers, mutes }: Item,
+  nowMs: number,
+): Cell[] {
   const endsAt = Date.parse(expiresAt);
   return [
     `#${id}`,
@@ -97,8 +101,16 @@ function toRow({ id, state, startsAt, expiresAt, createdBy, reason, matchers }: 
     state === "expired" ? "-" : showAge(endsAt - nowMs),
     showTime(Date.parse(startsAt)),
     showTime(endsAt),
+    mutes === null ? "-" : describeMuted(mutes),
     describeMatchers(matchers),
     toLine(createdBy, 100),
     toLine(reason, 200),
   ];
+}
+
+/** `3, critical`: how many alerts, and the worst severity of them. */
+function describeMuted({ count, alerts: [worst] }: NonNullable<Item["mutes"]>): Cell {
+  if (worst === undefined) return "0";
+  const text = `${count}, ${worst.severity}`;
+  return worst.severity === "critical" ? { text, style: "red" } : text;
 }

@@ -1,20 +1,22 @@
+import { SILENCE_SCOPES, type SilenceScope } from "../../alerting/message/silence-choices.ts";
 import { Matchers } from "../../alerting/silence.ts";
 import { severities } from "../../model/alert-message.ts";
 import { isAddressPattern, SOURCE_TRAITS, type SourceTrait } from "../../model/source-traits.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { readText } from "../options/read-actor.ts";
 import { readRulePattern, readWords, readZones } from "../options/read-list.ts";
-import { readRowId } from "../options/read-row-id.ts";
+import { readRowIds } from "../options/read-row-id.ts";
 
 /** The kinds of alerts. Only a matcher for the kind `self` mutes Longwatch's own alerts. */
 const KINDS = ["spike", "new-rule", "sources", "self"] as const;
 const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
-const MAX_MS = 90 * UNIT_MS.d;
+export const MAX_MS = 90 * UNIT_MS.d;
 const FOR_RULE = "a duration such as 30m, 2h or 7d, at most 90d";
 const MAX_REASON_CHARS = 500;
 
 export interface SilenceFlags {
-  readonly alert?: string;
+  readonly alert?: readonly string[];
+  readonly scope?: string;
   readonly zone?: readonly string[];
   readonly rule?: readonly string[];
   readonly severity?: readonly string[];
@@ -29,8 +31,9 @@ export interface SilenceFlags {
 }
 
 export interface ReadSilence {
-  /** The alert whose zone and rule are muted, or null if matchers are given. */
-  readonly alertId: number | null;
+  /** The alerts that are muted, or null if matchers are given. */
+  readonly alertIds: readonly number[] | null;
+  readonly scope: SilenceScope | undefined;
   readonly matchers: Matchers;
   readonly durationMs: number;
   readonly reason: string;
@@ -38,20 +41,26 @@ export interface ReadSilence {
 
 /** Reads the flags. The result may be used only after `read.finish()`. */
 export function readSilence(read: FlagReader, flags: SilenceFlags): ReadSilence {
-  const alertId = flags.alert === undefined ? null : readRowId(read, flags.alert, "alert");
+  const alertIds = flags.alert === undefined ? null : readRowIds(read, flags.alert, "alert");
+  const scope = readScope(read, flags);
   const matchers = readMatchers(read, flags);
-  if (alertId !== null && Object.keys(matchers).length > 0)
+  if (alertIds !== null && Object.keys(matchers).length > 0)
     read.mistakes.push(
-      "--alert must be given without --zone, --rule, --severity, --kind and sources: it already names zone and rule",
+      "--alert must be given without --zone, --rule, --severity, --kind and sources: it already says what is muted",
     );
-  if (alertId === null && Object.keys(matchers).length === 0)
+  if (alertIds === null && Object.keys(matchers).length === 0)
     read.mistakes.push(
       "--zone, --rule, --severity, --kind, a source (--ip, --asn, --country, --ja4, --url) or --alert must be given: a silence for every alert is refused",
     );
   const durationMs = readDuration(read, flags.for);
   if (flags.reason === undefined) read.wrong("reason", undefined, "the reason why the alerts are muted");
   const reason = readText(read, "reason", flags.reason, MAX_REASON_CHARS) ?? "";
-  return { alertId, matchers, durationMs, reason };
+  return { alertIds, scope, matchers, durationMs, reason };
+}
+
+function readScope(read: FlagReader, { scope, alert }: SilenceFlags): SilenceScope | undefined {
+  if (scope !== undefined && alert === undefined) read.mistakes.push("--scope must be given with --alert");
+  return readWords(read, "scope", scope === undefined ? undefined : [scope], SILENCE_SCOPES)?.[0];
 }
 
 function readMatchers(read: FlagReader, flags: SilenceFlags): Matchers {
@@ -72,7 +81,7 @@ function readMatchers(read: FlagReader, flags: SilenceFlags): Matchers {
   };
 }
 
-function readDuration(read: FlagReader, text: string | undefined): number {
+export function readDuration(read: FlagReader, text: string | undefined): number {
   const [, amount = "0", unit = "m"] = /^(\d{1,6})([mhd])$/.exec(text ?? "") ?? [];
   const durationMs = Number(amount) * UNIT_MS[unit as keyof typeof UNIT_MS];
   if (durationMs < UNIT_MS.m || durationMs > MAX_MS) read.wrong("for", text, FOR_RULE);

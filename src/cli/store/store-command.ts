@@ -68,13 +68,23 @@ export function storeAction<Flags extends object>(
   // Commander passes one value for each declared argument, then the options, then the command.
   return async (...given: readonly (string | undefined | Flags | Command)[]): Promise<void> => {
     const command = given.at(-1) as Command;
-    const declared = command.registeredArguments.length;
+    const { registeredArguments: declared, args } = command;
+    // An unknown option is among the arguments.
+    const isOperand = declared.some(({ variadic }) => variadic)
+      ? (arg: string) => !arg.startsWith("-")
+      : (_: string, index: number) => index < declared.length;
+    const operands = args.filter(isOperand);
     const read = createFlagReader(io.clock());
-    read.mistakes.push(...describeUnknown(command, command.args.slice(declared)));
+    read.mistakes.push(
+      ...describeUnknown(
+        command,
+        args.filter((arg, index) => !isOperand(arg, index)),
+      ),
+    );
     // The failing write reports a closed pipe. Without this listener, the error event would end the process.
     io.stdout.on("error", () => {});
     try {
-      await run(command.opts<Flags>(), read, command.args.slice(0, declared));
+      await run(command.opts<Flags>(), read, operands);
     } catch (thrown) {
       report(io, fullName(command), thrown);
     }

@@ -75,9 +75,13 @@ function drawAlerts({ now, alerts }: OverviewAnswer, paint: Paint): string {
   if (firing.length === 0) return `\nNo alert fires.\n`;
   const rows = firing
     .slice(0, MAX_ALERTS)
-    .map(({ id, severity, firedAt, headline }): Cell[] => [
+    .map(({ id, severity, firedAt, headline, silence }): Cell[] => [
       `#${id}`,
-      warn(severity, severity === "critical" || severity === "error", "red"),
+      warn(
+        silence === null ? severity : `${severity}, silenced`,
+        severity === "critical" || severity === "error",
+        "red",
+      ),
       showAge(Date.parse(now) - Date.parse(firedAt)),
       headline === null ? "(the stored message cannot be read)" : toLine(headline, 200),
     ]);

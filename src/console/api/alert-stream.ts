@@ -7,7 +7,7 @@ import { followStream } from "./follow-stream.ts";
 
 const TOGETHER_MS = 300;
 /** The queries that an alert's transition makes old. */
-const CONCERNED = ["status", "alerts", "alert", "overview"];
+const CONCERNED = ["status", "alerts", "alert", "overview", "silences"];
 
 /**
  * Follows the alerts while the tab is visible and live is on. A transition makes the pages read the alerts again, so

@@ -1,14 +1,29 @@
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import {
+  keepPreviousData,
+  useInfiniteQuery,
+  useMutation,
+  useQuery,
+  useQueryClient,
+} from "@tanstack/react-query";
 import type { z } from "zod";
+import type { ManyAnswer, ManyBody } from "../../http/routes/v1/alert-acts.ts";
 import type { AlertContext as AlertContextSchema } from "../../http/routes/v1/alert-context.ts";
 import type { AlertDetail as AlertDetailSchema } from "../../http/routes/v1/alert-schemas.ts";
 import type { SilencePreview as SilencePreviewSchema } from "../../http/routes/v1/silence-preview.ts";
-import type { PlannedSilence, SilenceBody } from "../../http/routes/v1/silence-schemas.ts";
+import type {
+  PlannedSilence,
+  SilenceBody,
+  Silence as SilenceSchema,
+} from "../../http/routes/v1/silence-schemas.ts";
 import { call } from "./client.ts";
+import type { Page } from "./page.ts";
 
 export type AlertDetail = z.infer<typeof AlertDetailSchema>;
 export type AlertContext = z.infer<typeof AlertContextSchema>;
 export type SilencePreview = z.infer<typeof SilencePreviewSchema>;
+export type Silence = z.infer<typeof SilenceSchema>;
+export type ManyActs = z.input<typeof ManyBody>;
+export type ManyActed = z.infer<typeof ManyAnswer>;
 export type NewSilence = z.input<typeof SilenceBody>;
 
 export function useAlert(id: string) {
@@ -73,6 +88,38 @@ export function useAddSilence() {
   });
 }
 
+/** Silences page after page, newest first. */
+export function useSilences(state: readonly Silence["state"][]) {
+  return useInfiniteQuery({
+    queryKey: ["silences", state],
+    queryFn: ({ pageParam, signal }) =>
+      call<Page<Silence>>("/api/v1/silences", { query: { state, limit: 50, after: pageParam }, signal }),
+    initialPageParam: null as string | null,
+    getNextPageParam: ({ next }) => next,
+    placeholderData: keepPreviousData,
+    refetchInterval: 60_000,
+  });
+}
+
+/** Moves the end of a silence to a later time. */
+export function useExtendSilence() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ id, expiresAt }: Pick<Silence, "id" | "expiresAt">) =>
+      call<Silence>(`/api/v1/silences/${id}`, { method: "PATCH", body: { expiresAt } }),
+    onSuccess: () => refreshAlerts(client),
+  });
+}
+
+/** Acknowledges, resolves or silences many alerts. */
+export function useActOnAlerts() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (body: ManyActs) => call<ManyActed>("/api/v1/alerts/act", { method: "POST", body }),
+    onSettled: () => refreshAlerts(client),
+  });
+}
+
 export function useEndSilence() {
   const client = useQueryClient();
   return useMutation({
@@ -82,6 +129,6 @@ export function useEndSilence() {
 }
 
 async function refreshAlerts(client: ReturnType<typeof useQueryClient>): Promise<void> {
-  const names = ["alert", "alerts", "status"];
+  const names = ["alert", "alerts", "overview", "silences", "status"];
   await Promise.all(names.map((name) => client.invalidateQueries({ queryKey: [name] })));
 }

@@ -15,6 +15,7 @@ export interface AlertQuery {
   readonly zone?: number;
   readonly since?: number;
   readonly until?: number;
+  readonly sort?: "worst" | "newest";
   readonly limit?: number;
 }
 

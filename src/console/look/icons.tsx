@@ -4,6 +4,7 @@ const PATHS = {
   overview: "M3 13h5v8H3zM10 3h5v18h-5zM17 9h4v12h-4z",
   explorer: "M10.5 3a7.5 7.5 0 1 0 0 15 7.5 7.5 0 0 0 0-15M16 16l5 5",
   alerts: "M12 3a6 6 0 0 0-6 6c0 6-3 7-3 7h18s-3-1-3-7a6 6 0 0 0-6-6M10 20a2 2 0 0 0 4 0",
+  silences: "M12 3a6 6 0 0 0-6 6c0 6-3 7-3 7h18s-3-1-3-7a6 6 0 0 0-6-6M10 20a2 2 0 0 0 4 0M3 3l18 18",
   rules: "M4 6h16M4 12h10M4 18h6",
   coverage:
     "M4 4h4v4H4zM10 4h4v4h-4zM16 4h4v4h-4zM4 10h4v4H4zM10 10h4v4h-4zM16 10h4v4h-4zM4 16h4v4H4zM10 16h4v4h-4z",

@@ -12,6 +12,14 @@ export function wordField(field: FieldName): string {
   return OTHER_WORDS[field] ?? field;
 }
 
+/** The members of a silence's matchers, with the words of the page. */
+export const MATCHERS: Readonly<Record<string, string>> = {
+  ip: "address",
+  asn: "network",
+  ja4: "TLS fingerprint",
+  url: "path",
+};
+
 export const NO_VALUE = "(none)";
 
 const count = new Intl.NumberFormat("en-US");

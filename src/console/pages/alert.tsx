@@ -5,6 +5,7 @@ import { Compared } from "../components/compared.tsx";
 import { PageEventsContext } from "../components/filter-value.tsx";
 import { Panel } from "../components/panel.tsx";
 import { ProblemBox, QueryView } from "../components/states.tsx";
+import { useZoneTitle } from "../state/zones.ts";
 import classes from "./alert/alert.module.css";
 import { AlertCurve } from "./alert/alert-curve.tsx";
 import { toAlertEvents } from "./alert/event-filter.ts";
@@ -43,7 +44,7 @@ function Story({ alert, id }: { readonly alert: AlertDetail; readonly id: string
         {context.error === null ? null : (
           <ProblemBox thrown={context.error} onRetry={() => void context.refetch()} />
         )}
-        <Advice advice={alert.advice} />
+        <Advice alert={alert} />
         <Timeline alert={alert} />
         {context.data === undefined ? null : (
           <div className="lw-columns">
@@ -57,11 +58,15 @@ function Story({ alert, id }: { readonly alert: AlertDetail; readonly id: string
   );
 }
 
-function Advice({ advice }: { readonly advice: AlertDetail["advice"] }) {
+/** The text may name sources that have nothing to do with the alert, because the platform answers about a rule. */
+function Advice({ alert: { advice, ruleId, zoneId } }: { readonly alert: AlertDetail }) {
+  const zoneName = useZoneTitle();
   if (advice === null) return null;
+  const about =
+    ruleId === null ? "" : `about rule ${ruleId === "" ? "(none)" : ruleId} in all of ${zoneName(zoneId)}; `;
   const { state, text, reason } = advice;
   return (
-    <Panel title="Advice of the platform's AI" about="not verified, not applied">
+    <Panel title="Advice of the platform's AI" about={`${about}not verified, not applied`}>
       {state === "pending" ? (
         <span className="lw-dim">Asked, not received yet.</span>
       ) : (

@@ -1,12 +1,15 @@
-import { Button, SegmentedControl } from "@mantine/core";
+import { Button, Checkbox, SegmentedControl } from "@mantine/core";
+import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import { formatDuration } from "../../lib/format.ts";
 import { type Alert, type AlertQuery, useAlertPages } from "../api/alerts.ts";
+import { useMay } from "../api/session.ts";
 import { Ago, Moment } from "../components/ago.tsx";
 import { OlderEntries } from "../components/older-entries.tsx";
 import { Panel } from "../components/panel.tsx";
 import { Payload } from "../components/payload.tsx";
 import { Severity } from "../components/severity.tsx";
+import { SilencedBy } from "../components/silenced-by.tsx";
 import { Empty, QueryView } from "../components/states.tsx";
 import { formatLength } from "../look/words.ts";
 import { useRowKeys } from "../state/row-keys.ts";
@@ -14,6 +17,7 @@ import { useSpan } from "../state/span.ts";
 import { usePageLink, useUrlState } from "../state/url-state.ts";
 import { useZones, useZoneTitle } from "../state/zones.ts";
 import classes from "./alerts/alerts.module.css";
+import { ManyActs } from "./alerts/many-acts.tsx";
 
 const STATES = {
   open: ["firing", "acknowledged"],
@@ -23,9 +27,11 @@ const STATES = {
 } as const;
 type StateName = keyof typeof STATES;
 const SEVERITIES = ["critical", "error", "warning", "info"];
+const SORTS = ["worst", "newest"] as const;
 const KINDS: Readonly<Record<string, string>> = {
   spike: "spike",
   "new-rule": "new rule",
+  sources: "sources",
   group: "group",
   self: "about Longwatch",
 };
@@ -42,8 +48,10 @@ export default function AlertsPage() {
   const rule = params.get("rule");
   const states = STATES[state];
   const isTimed = state === "resolved" || state === "all";
+  const sort = params.get("sort") === "newest" ? "newest" : "worst";
   const query: AlertQuery = {
     limit: 100,
+    sort,
     ...(states === null ? {} : { state: states }),
     ...(severity.length === 0 ? {} : { severity }),
     ...(kind.length === 0 ? {} : { kind }),
@@ -94,10 +102,19 @@ export default function AlertsPage() {
       </div>
       <Panel
         title="Alerts"
-        about={
+        about={`${
           isTimed
-            ? `that fired in ${span.name === null ? "the chosen span" : `the last ${length}`}, newest first`
-            : `${state === "open" ? "firing or acknowledged" : "firing, and not acknowledged"}, newest first, whenever they fired`
+            ? `that fired in ${span.name === null ? "the chosen span" : `the last ${length}`}`
+            : `${state === "open" ? "firing or acknowledged" : "firing, and not acknowledged"}, whenever they fired`
+        }, ${sort === "worst" ? "firing first, the worst first" : "newest first"}`}
+        actions={
+          <SegmentedControl
+            size="xs"
+            aria-label="Order"
+            data={[...SORTS]}
+            value={sort}
+            onChange={(value) => change({ sort: value === "worst" ? null : value })}
+          />
         }
         flush
       >
@@ -188,29 +205,53 @@ function Nothing({
 function AlertTable({ alerts }: { readonly alerts: readonly Alert[] }) {
   const link = usePageLink();
   const [, navigate] = useLocation();
+  const mayAct = useMay("act");
+  const [marked, mark] = useState<ReadonlySet<number>>(new Set());
+  const open = alerts.filter(({ state }) => state !== "resolved");
+  // An alert that has left the list is not acted on.
+  const selected = open.filter(({ id }) => marked.has(id));
   const [chosen] = useRowKeys({
     count: alerts.length,
     onOpen: (index) => navigate(link(`/alerts/${alerts[index]?.id}`)),
     onMove: (index) => document.querySelector(`[data-row="${index}"]`)?.scrollIntoView({ block: "nearest" }),
   });
+  const toggle = (id: number) =>
+    mark(new Set(marked.has(id) ? [...marked].filter((one) => one !== id) : [...marked, id]));
   return (
-    <ul className={classes["list"]}>
-      {alerts.map((alert, index) => (
-        <Row key={alert.id} alert={alert} index={index} isChosen={index === chosen} />
-      ))}
-    </ul>
+    <>
+      {mayAct && open.length > 0 ? (
+        <ManyActs
+          selected={selected}
+          shown={open}
+          onSelect={(some) => mark(new Set(some.map(({ id }) => id)))}
+        />
+      ) : null}
+      <ul className={classes["list"]}>
+        {alerts.map((alert, index) => (
+          <Row
+            key={alert.id}
+            alert={alert}
+            index={index}
+            isChosen={index === chosen}
+            isSelected={marked.has(alert.id)}
+            onSelect={mayAct && alert.state !== "resolved" ? () => toggle(alert.id) : null}
+          />
+        ))}
+      </ul>
+    </>
   );
 }
 
-function Row({
-  alert,
-  index,
-  isChosen,
-}: {
+interface RowProps {
   readonly alert: Alert;
   readonly index: number;
   readonly isChosen: boolean;
-}) {
+  readonly isSelected: boolean;
+  /** Null if nothing can be done with the alert. */
+  readonly onSelect: (() => void) | null;
+}
+
+function Row({ alert, index, isChosen, isSelected, onSelect }: RowProps) {
   const {
     id,
     severity,
@@ -224,6 +265,7 @@ function Row({
     resolvedAt,
     quietSince,
     acknowledgedBy,
+    silence,
   } = alert;
   const link = usePageLink();
   const [, navigate] = useLocation();
@@ -234,9 +276,15 @@ function Row({
       className={classes["row"]}
       data-row={index}
       data-state={state}
+      data-silenced={silence !== null || undefined}
       data-chosen={isChosen || undefined}
       onClick={() => navigate(path)}
     >
+      <div className={classes["pick"]} onClick={(event) => event.stopPropagation()}>
+        {onSelect === null ? null : (
+          <Checkbox size="xs" aria-label={`Select alert ${id}`} checked={isSelected} onChange={onSelect} />
+        )}
+      </div>
       <Severity severity={severity} state={state} />
       <div className={classes["what"]}>
         <Link href={path} className={classes["headline"] ?? ""} onClick={(event) => event.stopPropagation()}>
@@ -259,6 +307,11 @@ function Row({
             </>
           )}
         </div>
+        {silence === null ? null : (
+          <div className={classes["silenced"]}>
+            <SilencedBy silence={silence} />
+          </div>
+        )}
       </div>
       <div className={classes["when"]}>
         <Ago at={firedAt} />

@@ -21,7 +21,8 @@ export function ShellKeys() {
   const [shown, show] = useState<"palette" | "help" | null>(null);
   const [, navigate] = useLocation();
   const link = usePageLink();
-  const goneAt = useRef(0);
+  // Not 0: a key within a second after the page was loaded would be the second one.
+  const goneAt = useRef(Number.NEGATIVE_INFINITY);
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
       if ((event.ctrlKey || event.metaKey) && event.key === "k") {
@@ -31,7 +32,7 @@ export function ShellKeys() {
       }
       if (event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target)) return;
       const isSecond = event.timeStamp - goneAt.current < SECOND_KEY_MS;
-      goneAt.current = event.key === "g" ? event.timeStamp : 0;
+      goneAt.current = event.key === "g" ? event.timeStamp : Number.NEGATIVE_INFINITY;
       const page = isSecond ? ROUTES.find(({ nav }) => nav?.key === event.key) : undefined;
       if (page !== undefined) navigate(link(page.path));
       else if (event.key === "?") show("help");

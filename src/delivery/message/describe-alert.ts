@@ -1,5 +1,6 @@
 import { formatDecimal, formatDuration, formatNumber } from "../../lib/format.ts";
 import { toLine } from "../../lib/plain-text.ts";
+import { stripMarkdown } from "../../lib/strip-markdown.ts";
 import type { AlertMessage } from "../../model/alert-message.ts";
 import { nameZone } from "../../model/zones.ts";
 
@@ -115,8 +116,25 @@ export function describeEnd(message: AlertMessage): string {
 /** Who is speaking, said wherever the platform's recommendation is shown: its text is an attacker's to influence. */
 export const ADVICE_HEADING = "Advice from the platform's AI (not verified, nothing was applied)";
 
+/** Returns whether the platform advises on the alert's subject: on a rule, and not on sources or on Longwatch itself. */
+export function isAdvised({ kind }: Pick<AlertMessage, "kind">): boolean {
+  return kind === "spike" || kind === "new-rule";
+}
+
+/**
+ * Returns the recommendation behind a line with its subject. The platform answers about a rule in all of a zone, so the
+ * text may name sources that have nothing to do with the alert. Still hostile.
+ */
+export function describeAdvice({ ruleId, zoneId, zoneName, advice }: AlertMessage): string {
+  const text = stripMarkdown(advice.text ?? "");
+  if (ruleId === null || zoneId === null) return text;
+  const rule = ruleId === "" ? "events without a rule" : `rule ${toLine(ruleId, 100)}`;
+  return `About ${rule} in all of ${nameZone(zoneId, zoneName)}:\n${text}`;
+}
+
 /** Where there is no advice, the reason; null where there is. Still hostile. */
-export function describeMissingAdvice({ advice }: AlertMessage): string | null {
+export function describeMissingAdvice({ kind, advice }: AlertMessage): string | null {
+  if (!isAdvised({ kind })) return "none: the platform advises on rules only";
   if (advice.state === "present" && advice.text !== null && advice.text.trim() !== "") return null;
   if (advice.state === "pending") return "requested, not received yet";
   return advice.reason === null || advice.reason === "" ? "none available" : `none: ${advice.reason}`;

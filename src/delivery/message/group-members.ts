@@ -22,9 +22,9 @@ export interface MemberRoom {
 
 type Measure = (text: string) => number;
 
-/** The rules that a message speaks for, the largest first. Every text is one harmless line, to be escaped. */
+/** The rules that a message speaks for, the worst first. Every text is one harmless line, to be escaped. */
 export interface MembersOutline {
-  /** `5,000 rules, largest first`. */
+  /** `5,000 rules, worst first`. */
   readonly heading: string;
   /** `942100: 847 in 5 min, usually 12 · critical`. */
   readonly rows: readonly string[];
@@ -78,7 +78,7 @@ export function outlineMembers(
   const count = members.length;
   const word = members.some(({ finding }) => finding !== undefined) ? "alert" : "rule";
   return {
-    heading: `${formatNumber(count)} ${word}${count > 1 ? "s, largest first" : ""}`,
+    heading: `${formatNumber(count)} ${word}${count > 1 ? "s, worst first" : ""}`,
     rows: shown.map((member) => cutText(describeMember(member, isOneZone), room.rowChars)),
     others: packed ?? [],
     more: rest.length === 0 ? null : describeMore(rest.length, message.howToList, room.elsewhere),

@@ -1,10 +1,10 @@
 import { formatNumber, formatShare } from "../../lib/format.ts";
 import { toLine, toLines } from "../../lib/plain-text.ts";
-import { stripMarkdown } from "../../lib/strip-markdown.ts";
 import type { AlertMessage } from "../../model/alert-message.ts";
 import {
   ADVICE_HEADING,
   describeActions,
+  describeAdvice,
   describeCount,
   describeCourse,
   describeEnd,
@@ -12,6 +12,7 @@ import {
   describeReason,
   describeSince,
   describeSubject,
+  isAdvised,
   TOP_KEYS,
   TOP_LABELS,
 } from "./describe-alert.ts";
@@ -107,10 +108,10 @@ function outlineTop({ top }: AlertMessage, caps: OutlineCaps): OutlineTop[] {
 }
 
 function outlineAdvice(message: AlertMessage, caps: OutlineCaps): Outline["advice"] {
-  if (message.kind === "self") return null;
+  if (!isAdvised(message)) return null;
   const missing = describeMissingAdvice(message);
   if (missing === null) {
-    return { heading: ADVICE_HEADING, lines: toLines(stripMarkdown(message.advice.text ?? ""), caps.advice) };
+    return { heading: ADVICE_HEADING, lines: toLines(describeAdvice(message), caps.advice) };
   }
   return { heading: "Advice from the platform's AI", lines: [toLine(missing, 300)] };
 }

@@ -22,6 +22,8 @@ export interface FeedEvent {
   readonly headline: string | null;
   readonly by: string | null;
   readonly note: string | null;
+  /** The silence that kept the transition from the channels. */
+  readonly silencedBy: number | null;
 }
 
 /** With `isMasked`, addresses in the texts are masked. */
@@ -47,5 +49,6 @@ export function toFeedEvent(row: FeedRow, isMasked: boolean): FeedEvent {
     headline: isMasked ? maskNullable(headline) : headline,
     by: isMasked ? maskNullable(by) : by,
     note: isMasked ? maskNullable(note) : note,
+    silencedBy: entry?.silencedBy ?? null,
   };
 }

@@ -1,5 +1,5 @@
 import { maskAddress } from "../../archive/mask/mask.ts";
-import { maskText } from "../../archive/mask/mask-text.ts";
+import { maskNullable, maskText } from "../../archive/mask/mask-text.ts";
 import type { AlertMessage } from "../../model/alert-message.ts";
 
 interface CountedValue {
@@ -21,12 +21,14 @@ export function maskRows(rows: readonly CountedValue[]): CountedValue[] {
 
 /** User agents and paths stay as they are: a version such as `121.0.0.0` is no address. */
 export function maskMessage(message: AlertMessage): AlertMessage {
-  const { advice, headline, top, details, members } = message;
+  const { advice, headline, top, details, members, traits, howToSilence } = message;
   return {
     ...message,
     headline: maskText(headline),
     ...(details === undefined ? {} : { details: details.map(maskText) }),
     ...(members === undefined ? {} : { members: members.map(maskMember) }),
+    ...(traits?.ip === undefined ? {} : { traits: { ...traits, ip: traits.ip.map(maskText) } }),
+    howToSilence: maskNullable(howToSilence),
     top: { ...top, ips: maskRows(top.ips) },
     advice: { ...advice, text: advice.text === null ? null : maskText(advice.text) },
   };

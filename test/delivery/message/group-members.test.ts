@@ -77,7 +77,7 @@ describe("the outline", () => {
   test("the largest members are shown with their counts, all others by name", () => {
     const members = outlineMembers(floodOf(4), room);
     expect(members).toMatchObject({
-      heading: "4 rules, largest first",
+      heading: "4 rules, worst first",
       rows: ["100000: 8 in 5 min, usually 12 · error", "100001: 7 in 5 min, usually 12 · error"],
       others: ["zone 101: 100002, 100003"],
       more: null,

@@ -39,6 +39,17 @@ export function describeFormat(
     await expect(json).toMatchFileSnapshot(`golden/${name}.golden.json`);
   });
 
+  test("advice names the rule and the zone that it is about, and sources have none", () => {
+    const said = (message: AlertMessage) => stringsOf(check(message)).join("\n");
+    const text = "block 103.36.170.252";
+    const advice = { state: "present", text, reason: null } as const;
+    const ofRule = said(messageOf({ advice, ruleId: "2097153", ruleTitle: null }));
+    const ofSources = said(sourcesMessage({ advice }));
+    expect(ofSources).not.toContain(text);
+    expect(ofSources).not.toMatch(/advice/i);
+    if (ofRule.includes(text)) expect(ofRule).toContain("About rule 2097153 in all of zone 101");
+  });
+
   describe.each(REASONS)("as %s", (reason) => {
     test.each(Object.entries(HOSTILE))("%s links nothing and hides nothing (F71)", (_name, text) => {
       const shown = stringsOf(check(messageSaying(text, stateOf(reason))))

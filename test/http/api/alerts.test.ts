@@ -4,6 +4,7 @@ import { readFeed } from "../../../db/alerting/feed-transitions.ts";
 import { auditEntries } from "../../../db/schema/audit-entries.ts";
 import { spikes } from "../../../db/schema/spikes.ts";
 import { toFeedEvent } from "../../../src/http/feed/to-feed-event.ts";
+import { NOW } from "../../alerting/support.ts";
 import { call } from "../start-archive.ts";
 import { ask, askAll, openApiWorld } from "./api-world.ts";
 
@@ -126,8 +127,8 @@ test("S3: a note that names an address has it masked in the trail, which outlive
       await ask(url, `/api/v1/alerts/${alert?.id}`, who),
       await ask(url, "/api/v1/silences", who),
     ]);
-  expect((await seenBy(key)).split(note)).toHaveLength(3);
-  expect((await seenBy(masked)).split(hidden)).toHaveLength(3);
+  expect((await seenBy(key)).split(note)).toHaveLength(5);
+  expect((await seenBy(masked)).split(hidden)).toHaveLength(5);
   expect(await seenBy(masked)).not.toContain(note);
   const feed = await readFeed(world.database().db, { after: 0, limit: 100, zoneIds: null });
   const noted = feed.map((row) => [toFeedEvent(row, false).note, toFeedEvent(row, true).note]);
@@ -254,4 +255,112 @@ test("a cursor of one question is none of another", async () => {
 
   await ask(url, `/api/v1/alerts?limit=1&zone=101&after=${next}`, key, { status: 400 });
   await ask(url, `/api/v1/spikes?limit=1&after=${next}`, key, { status: 400 });
+});
+
+test("the worst alert is first, and a change of severity between pages loses no other alert", async () => {
+  const alerts = world.alerts();
+  for (const [ruleId, severity] of [
+    ["942101", "critical"],
+    ["942102", "error"],
+    ["942103", "warning"],
+    ["942104", "error"],
+  ] as const)
+    await alerts.openSpike(0, { ruleId, severity });
+  await alerts.runAt(0);
+  const { url } = await world.start();
+  const key = await world.key("operator");
+  const rules = (items: readonly Item[]) => items.map(({ ruleId }) => ruleId);
+  const read = (between?: () => Promise<void>) =>
+    askAll<Item>(url, "/api/v1/alerts?sort=worst", key, 2, async (page) =>
+      page === 0 ? between?.() : undefined,
+    );
+  const all = await read();
+  expect(rules(all)).toEqual(["942101", "942104", "942102", "942103"]);
+  const critical = all[0]?.id;
+  const during = await read(async () => {
+    await ask(url, `/api/v1/alerts/${critical}/ack`, key, { method: "POST" });
+  });
+  expect([...new Set(rules(during))]).toEqual(rules(all));
+  expect(rules(await read())).toEqual(["942104", "942102", "942103", "942101"]);
+  expect(rules(await askAll<Item>(url, "/api/v1/alerts", key, 2))).toEqual([
+    "942104",
+    "942103",
+    "942102",
+    "942101",
+  ]);
+});
+
+test("many alerts are acknowledged, silenced or resolved by one request, each with its audit entry", async () => {
+  await fire(2);
+  await fire(1, 7, 102);
+  const { url } = await world.start();
+  const key = await world.key("operator", { name: "bob", zoneIds: [101] });
+  const all = await askAll<Item>(url, "/api/v1/alerts", await world.key("reader"), 10);
+  const own = all.filter(({ zoneId }) => zoneId === 101).map(({ id }) => id);
+  const foreign = all.find(({ zoneId }) => zoneId === 102)?.id;
+  const act = (body: object, status = 200) =>
+    ask<{ items: object[] }>(url, "/api/v1/alerts/act", key, {
+      method: "POST",
+      body: JSON.stringify(body),
+      status,
+    });
+
+  const { items } = await act({ act: "ack", ids: [...own, foreign, own[0]], note: "on it" });
+  expect(items).toMatchObject([
+    ...own.map((id) => ({ id, result: "done", state: "acknowledged" })),
+    { id: foreign, result: "refused", detail: `There is no alert ${foreign}, or this key may not see it.` },
+  ]);
+  const silenced = await act({ act: "silence", ids: own, note: "test", durationMinutes: 60 });
+  const [first] = silenced.items as { silenceId: number }[];
+  expect(silenced.items).toMatchObject(
+    own.map((id) => ({ id, result: "done", silenceId: first?.silenceId })),
+  );
+  await act({ act: "silence", ids: own, scope: "rule", note: "test", durationMinutes: 60 });
+  expect((await act({ act: "resolve", ids: own })).items).toMatchObject([
+    { result: "done" },
+    { result: "done" },
+  ]);
+  const again = await act({ act: "ack", ids: own });
+  expect(again.items).toMatchObject([{ result: "refused" }, { result: "refused" }]);
+  const trail = await world.database().db.select().from(auditEntries).orderBy(auditEntries.id);
+  const acts = trail.slice(-7).map(({ action }) => action);
+  expect(acts).toEqual([
+    "alert.acknowledged",
+    "alert.acknowledged",
+    "silence.added",
+    "silence.added",
+    "silence.added",
+    "alert.resolved",
+    "alert.resolved",
+  ]);
+  const refused = await act({ act: "silence", ids: own }, 422);
+  expect(refused).toMatchObject({ mistakes: [{ field: "note" }, { field: "durationMinutes" }] });
+  await act({ act: "ack", ids: [] }, 400);
+});
+
+test("an alert is marked while a silence mutes it, and offers its address first, but not to a masked key", async () => {
+  await fire(1);
+  const { url } = await world.start({ clock: () => NOW + 60_000 });
+  const operator = await world.key("operator", { name: "bob" });
+  const masked = await world.key("operator", { isMasked: true });
+  const [alert] = await askAll<Item & { silence: unknown }>(url, "/api/v1/alerts", operator, 10);
+  expect(alert?.silence).toBeNull();
+  const body = JSON.stringify({ act: "silence", ids: [alert?.id], note: "pentest", durationMinutes: 60 });
+  await ask(url, "/api/v1/alerts/act", operator, { method: "POST", body });
+  const silence = { createdBy: "bob", reason: "pentest", expiresAt: "2026-11-20T16:31:00.000Z" };
+  const show = (key: string) => ask(url, `/api/v1/alerts/${alert?.id}`, key);
+  expect(await show(operator)).toMatchObject({
+    silence,
+    silenced: [{ ...silence, to: null }],
+    silenceChoices: [
+      { scope: "source", matchers: { zone: [101], ip: ["203.0.113.7"] } },
+      { scope: "source", matchers: { zone: [101], asn: ["AS64500"] } },
+      { scope: "rule", matchers: { zone: [101], rule: ["942110"] } },
+      { scope: "zone", matchers: { zone: [101] } },
+    ],
+  });
+  expect(await askAll(url, "/api/v1/alerts", masked, 10)).toMatchObject([{ silence }]);
+  const seen = await show(masked);
+  expect(JSON.stringify(seen)).not.toContain("203.0.113.7");
+  expect(seen).toMatchObject({ howToSilence: expect.stringContaining("--asn=AS64500 ") });
 });

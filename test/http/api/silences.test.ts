@@ -58,6 +58,7 @@ test("a silence is made, listed, ended and audited under the key's name", async 
       createdBy: "bob",
       reason: "load test",
       matchers,
+      mutes: { count: 0, alerts: [] },
     },
   ]);
   expect(await end()).toMatchObject({ result: "expired" });
@@ -115,4 +116,42 @@ test.each([
     mistakes: expect.arrayContaining([expect.objectContaining({ field })]),
   });
   expect(await world.database().db.$count(silences)).toBe(0);
+});
+
+test("a silence lists what it mutes now, and its end is moved later, never earlier and not after it", async () => {
+  let now = NOW + 60_000;
+  await world.alerts().openSpike(0, { severity: "critical" });
+  await world.alerts().openSpike(0, { ruleId: "942200" });
+  await world.alerts().openSpike(0, { ruleId: "930100" });
+  await world.alerts().runAt(0);
+  const { url } = await world.start({ clock: () => now });
+  const key = await world.key("operator", { name: "bob" });
+  const made = await post(url, key, WANTED);
+  const path = `/api/v1/silences/${String(made["id"])}`;
+  const extend = (body: object, status = 200, who = key) =>
+    ask(url, path, who, { method: "PATCH", body: JSON.stringify(body), status });
+
+  expect(await ask(url, path, key)).toMatchObject({
+    mutes: { count: 2, alerts: [{ severity: "critical", state: "firing" }, { severity: "warning" }] },
+  });
+  expect(await extend({ expiresAt: "2026-11-20T18:31:00Z" })).toMatchObject({
+    expiresAt: "2026-11-20T18:31:00.000Z",
+    mutes: { count: 2 },
+  });
+  expect(await extend({ durationMinutes: 5 }, 422)).toMatchObject({
+    mistakes: [{ field: "expiresAt", rule: "must be later than the end that the silence has" }],
+  });
+  await extend({}, 422);
+  await extend({ durationMinutes: 600 }, 403, await world.key("reader"));
+  await extend({ durationMinutes: 600 }, 404, await world.key("operator", { zoneIds: [102] }));
+  now = Date.parse("2026-11-20T18:31:00Z");
+  expect(await extend({ durationMinutes: 600 }, 409)).toMatchObject({
+    detail: `Silence ${String(made["id"])} has ended. Add a new one.`,
+  });
+  expect(await ask(url, path, key)).toMatchObject({ state: "expired", mutes: null });
+  const audit = await world.database().db.select().from(auditEntries).orderBy(auditEntries.id);
+  expect(audit.filter(({ action }) => action.startsWith("silence.")).slice(-2)).toMatchObject([
+    { action: "silence.added" },
+    { action: "silence.extended", details: { expiresAt: "2026-11-20T18:31:00.000Z" } },
+  ]);
 });

@@ -9,6 +9,7 @@ import { Ago, Moment } from "../../components/ago.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { PopoverForm } from "../../components/popover-form.tsx";
 import { Severity } from "../../components/severity.tsx";
+import { SilencedBy } from "../../components/silenced-by.tsx";
 import { ProblemBox } from "../../components/states.tsx";
 import { formatCount } from "../../look/words.ts";
 import { toExplorerParams } from "../../state/filters.ts";
@@ -23,7 +24,7 @@ import { SilenceDialog } from "./silence-dialog.tsx";
 interface Props {
   readonly alert: AlertDetail;
   /** Not there until it was read. */
-  readonly context: Pick<AlertContext, "silences" | "during"> | undefined;
+  readonly context: Pick<AlertContext, "during"> | undefined;
 }
 
 type Evidence = NonNullable<AlertContext["during"]>;
@@ -42,6 +43,7 @@ export function Headline({ alert, context }: Props) {
     resolvedAt,
     quietSince,
     acknowledgedBy,
+    silence,
     facts,
   } = alert;
   const zoneName = useZoneTitle();
@@ -51,9 +53,6 @@ export function Headline({ alert, context }: Props) {
   const [isSilencing, setSilencing] = useState(false);
   const events = toAlertEvents(alert);
   const isSources = alert.kind === "sources";
-  const lastSilence = (context?.silences ?? [])
-    .filter((silence) => silence.state === "active")
-    .sort((one, other) => Date.parse(other.expiresAt) - Date.parse(one.expiresAt))[0];
   useKeys(mayAct, () => setSilencing(true));
   return (
     <section className="lw-head" data-firing={state === "firing" || undefined}>
@@ -94,12 +93,9 @@ export function Headline({ alert, context }: Props) {
             </b>
           </span>
         )}
-        {lastSilence === undefined ? null : (
+        {silence === null ? null : (
           <span role="status">
-            silenced until{" "}
-            <b>
-              <Moment at={lastSilence.expiresAt} />
-            </b>
+            <SilencedBy silence={silence} />
           </span>
         )}
         {facts === null ? null : (

@@ -1,12 +1,11 @@
-import { Button } from "@mantine/core";
 import { Link } from "wouter";
 import { formatDuration } from "../../../lib/format.ts";
-import { type AlertContext, useEndSilence } from "../../api/alert.ts";
-import { useMay } from "../../api/session.ts";
-import { Ago, Moment } from "../../components/ago.tsx";
+import type { AlertContext } from "../../api/alert.ts";
+import { Moment } from "../../components/ago.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
-import { Empty, ProblemBox } from "../../components/states.tsx";
+import { SilenceRow } from "../../components/silence-row.tsx";
+import { Empty } from "../../components/states.tsx";
 import { formatCount } from "../../look/words.ts";
 import { useRuleLink } from "../../state/rule-link.ts";
 import { usePageLink } from "../../state/url-state.ts";
@@ -62,30 +61,15 @@ export function Episodes({ episodes }: Pick<AlertContext, "episodes">) {
 
 /** Silences that match the alert: those in force first, with their end, then those that are over. */
 export function Silences({ silences }: Pick<AlertContext, "silences">) {
-  const mayAct = useMay("act");
-  const end = useEndSilence();
   const sorted = [...silences].sort(
     (one, other) => Number(one.state === "expired") - Number(other.state === "expired"),
   );
   return (
     <Panel title="Silences that match" about="now and before" flush>
-      {end.error === null ? null : <ProblemBox thrown={end.error} />}
       {sorted.length === 0 ? <Empty>No silence has ever matched this alert.</Empty> : null}
       <ul className="lw-rows">
-        {sorted.map(({ id, state, expiresAt, createdBy, reason }) => (
-          <li key={id}>
-            <div>
-              <b>{state}</b>, {state === "expired" ? "ended" : "ends"} <Ago at={expiresAt} />
-              <div className="lw-note">
-                <Payload prose text={reason} /> (by <Payload prose text={createdBy} />)
-              </div>
-            </div>
-            {mayAct && state !== "expired" ? (
-              <Button variant="default" loading={end.isPending} onClick={() => end.mutate(id)}>
-                End now
-              </Button>
-            ) : null}
-          </li>
+        {sorted.map((silence) => (
+          <SilenceRow key={silence.id} silence={silence} />
         ))}
       </ul>
     </Panel>

@@ -1,11 +1,51 @@
 import { Button, Modal, SegmentedControl, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
-import { type AlertDetail, useAddSilence, useSilencePreview } from "../../api/alert.ts";
+import { type AlertDetail, type NewSilence, useAddSilence, useSilencePreview } from "../../api/alert.ts";
 import { Payload } from "../../components/payload.tsx";
 import { ProblemBox, QueryView } from "../../components/states.tsx";
+import { MATCHERS } from "../../look/words.ts";
 import { quoteForShell } from "../../state/copy-text.ts";
+import { useZoneTitle } from "../../state/zones.ts";
 
-const DURATIONS = { "30 min": 30, "1 h": 60, "2 h": 120, "8 h": 480, "1 d": 1_440, "7 d": 10_080 } as const;
+export const DURATIONS = {
+  "30 min": 30,
+  "1 h": 60,
+  "2 h": 120,
+  "8 h": 480,
+  "1 d": 1_440,
+  "7 d": 10_080,
+} as const;
+export type DurationName = keyof typeof DURATIONS;
+
+export function DurationChoice({
+  value,
+  onChange,
+}: {
+  readonly value: DurationName;
+  readonly onChange: (value: DurationName) => void;
+}) {
+  return (
+    <SegmentedControl
+      size="xs"
+      aria-label="For how long"
+      data={Object.keys(DURATIONS)}
+      value={value}
+      onChange={(chosen) => onChange(chosen as DurationName)}
+    />
+  );
+}
+
+/** `address 203.0.113.7`, `rule 942100`, `everything in the zone`. The values are text of requests. */
+function nameChoice({ scope, matchers }: AlertDetail["silenceChoices"][number]) {
+  if (scope === "zone") return "everything in the zone";
+  if (matchers.kind !== undefined) return "every alert about sources in the zone";
+  const [name, values] = Object.entries(matchers).find(([one]) => one !== "zone") ?? [];
+  return (
+    <span className="lw-wrap">
+      {MATCHERS[name ?? ""] ?? name} <Payload prose text={String(values?.[0] ?? "")} />
+    </span>
+  );
+}
 
 /** A silence, with the number of alerts that it mutes now and would have muted in the last week, before it is made. */
 export function SilenceDialog({
@@ -15,27 +55,33 @@ export function SilenceDialog({
   readonly alert: AlertDetail;
   readonly onClose: () => void;
 }) {
-  const { zoneId, ruleId } = alert;
-  const [scope, setScope] = useState<"rule" | "zone">("rule");
-  const [duration, setDuration] = useState<keyof typeof DURATIONS>("2 h");
+  const zoneName = useZoneTitle();
+  const { silenceChoices: choices } = alert;
+  const [chosen, choose] = useState("0");
+  const [duration, setDuration] = useState<DurationName>("2 h");
   const [reason, setReason] = useState("");
   const add = useAddSilence();
-  const matchers = {
-    ...(zoneId === null ? {} : { zone: [zoneId] }),
-    ...(scope === "rule" && ruleId !== null && ruleId !== "" ? { rule: [ruleId] } : {}),
-  };
+  const choice = choices[Number(chosen)];
+  const matchers = (choice?.matchers ?? {}) as NewSilence["matchers"];
   const preview = useSilencePreview(matchers);
-  const command = [
-    "longwatch silences add",
-    ...(zoneId === null ? [] : [`--zone ${zoneId}`]),
-    ...("rule" in matchers ? [`--rule=${quoteForShell(ruleId ?? "")}`] : []),
-    `--for ${DURATIONS[duration]}m --reason ${quoteForShell(reason.trim() === "" ? "why" : reason.trim())}`,
-  ].join(" ");
+  const why = reason.trim();
+  const command = (choice?.command ?? "").replace(
+    /--for .*/,
+    () => `--for ${DURATIONS[duration]}m --reason ${quoteForShell(why === "" ? "why" : why)}`,
+  );
+  if (choice === undefined)
+    return (
+      <Modal opened onClose={onClose} title="Silence" size="lg" transitionProps={{ duration: 0 }}>
+        {alert.kind === "self"
+          ? "This alert is about Longwatch itself. Only a silence for the kind self mutes it: longwatch silences add --kind self"
+          : "This alert is about several zones. Silence the alerts of its rules, or each zone."}
+      </Modal>
+    );
   return (
     <Modal
       opened
       onClose={onClose}
-      title={`Silence in zone ${zoneId ?? ""}`}
+      title={`Silence in ${zoneName(alert.zoneId)}`}
       size="lg"
       transitionProps={{ duration: 0 }}
     >
@@ -52,20 +98,12 @@ export function SilenceDialog({
           <SegmentedControl
             size="xs"
             aria-label="What is silenced"
-            data={[
-              { value: "rule", label: `rule ${ruleId ?? ""}` },
-              { value: "zone", label: `all of zone ${zoneId ?? ""}` },
-            ]}
-            value={scope}
-            onChange={(value) => setScope(value)}
+            orientation="vertical"
+            data={choices.map((one, index) => ({ value: String(index), label: nameChoice(one) }))}
+            value={chosen}
+            onChange={choose}
           />
-          <SegmentedControl
-            size="xs"
-            aria-label="For how long"
-            data={Object.keys(DURATIONS)}
-            value={duration}
-            onChange={(value) => setDuration(value as keyof typeof DURATIONS)}
-          />
+          <DurationChoice value={duration} onChange={setDuration} />
           <TextInput
             size="xs"
             label="Reason"

@@ -8,6 +8,7 @@ import { Ago } from "../../components/ago.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { Severity } from "../../components/severity.tsx";
+import { SilencedBy } from "../../components/silenced-by.tsx";
 import { QueryView } from "../../components/states.tsx";
 import { Icon } from "../../look/icons.tsx";
 import { formatCount } from "../../look/words.ts";
@@ -16,12 +17,11 @@ import { useZones, useZoneTitle, zoneTitle } from "../../state/zones.ts";
 import classes from "./overview.module.css";
 
 const SHOWN = 6;
-const RANK = ["critical", "error", "warning", "info"];
 
 /** Everything that needs a person, the worst first, each with its link. */
 export function Attention() {
   const { zones, chosen } = useZones();
-  const alerts = useAlerts({ state: ["firing", "acknowledged"], limit: 200 }, "open");
+  const alerts = useAlerts({ state: ["firing", "acknowledged"], sort: "worst", limit: 200 }, "open");
   const overview = useOverview();
   const ids = new Set(zones.map(({ id }) => id));
   const isShown = ({ zoneId }: Alert) => chosen === "" || (zoneId !== null && ids.has(zoneId));
@@ -30,7 +30,7 @@ export function Attention() {
       <QueryView query={alerts} rows={2} asking="alerts">
         {({ items, next }) => {
           const open = items.filter(isShown);
-          const firing = open.filter(({ state }) => state === "firing").sort(byUrgency);
+          const firing = open.filter(({ state }) => state === "firing");
           const copying = (overview.data?.zones ?? []).filter((zone) => zone.copying !== null);
           // The oldest hours are near their end until the copy reaches them, which its progress says.
           const concerns = (overview.data?.attention ?? []).filter(
@@ -62,10 +62,6 @@ export function Attention() {
   );
 }
 
-function byUrgency(one: Alert, other: Alert): number {
-  return RANK.indexOf(one.severity) - RANK.indexOf(other.severity) || other.id - one.id;
-}
-
 function Quiet({ taken, isRead }: { readonly taken: number; readonly isRead: boolean }) {
   if (!isRead) return <div className={classes["quiet"]}>No zone has been read yet.</div>;
   return (
@@ -77,7 +73,7 @@ function Quiet({ taken, isRead }: { readonly taken: number; readonly isRead: boo
 }
 
 function AlertRow({ alert }: { readonly alert: Alert }) {
-  const { id, severity, kind, zoneId, ruleId, ruleTitle, headline, firedAt, quietSince } = alert;
+  const { id, severity, kind, zoneId, ruleId, ruleTitle, headline, firedAt, quietSince, silence } = alert;
   const link = usePageLink();
   const title = useZoneTitle();
   const rule = ruleId === null || kind === "sources" ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`;
@@ -96,6 +92,11 @@ function AlertRow({ alert }: { readonly alert: Alert }) {
             </>
           )}
         </span>
+        {silence === null ? null : (
+          <span className="lw-note lw-block">
+            <SilencedBy silence={silence} />
+          </span>
+        )}
       </div>
       <Ago at={firedAt} />
       <div className={classes["open"]}>
@@ -191,7 +192,9 @@ function More({
   const link = usePageLink();
   if (hidden <= 0 && taken === 0) return null;
   const parts = [
-    ...(hidden > 0 ? [`${hidden}${isCut ? " or more" : ""} others fire`] : []),
+    ...(hidden > 0
+      ? [hidden === 1 && !isCut ? "1 other fires" : `${hidden}${isCut ? " or more" : ""} others fire`]
+      : []),
     ...(taken > 0 ? [`${taken} acknowledged`] : []),
   ];
   return (

@@ -1,10 +1,10 @@
 import { formatNumber, formatShare } from "../../../lib/format.ts";
 import { toLine } from "../../../lib/plain-text.ts";
-import { stripMarkdown } from "../../../lib/strip-markdown.ts";
 import type { AlertMessage } from "../../../model/alert-message.ts";
 import {
   ADVICE_HEADING,
   describeActions,
+  describeAdvice,
   describeBriefly,
   describeCount,
   describeCourse,
@@ -13,6 +13,7 @@ import {
   describeReason,
   describeSince,
   describeSubject,
+  isAdvised,
   TOP_KEYS,
   TOP_LABELS,
 } from "../../message/describe-alert.ts";
@@ -78,7 +79,7 @@ function renderTop({ top }: AlertMessage): SlackBlock[] {
 function renderAdvice(message: AlertMessage): SlackBlock {
   const missing = describeMissingAdvice(message);
   if (missing !== null) return section(`*Advice from the platform's AI*: ${toMrkdwn(missing, 300)}`);
-  const quote = toMrkdwnQuote(stripMarkdown(message.advice.text ?? ""), {
+  const quote = toMrkdwnQuote(describeAdvice(message), {
     maxLines: 30,
     maxChars: ADVICE_CHARS,
   });
@@ -193,7 +194,7 @@ export function toSlackMessage(
       ...renderMembers(message, elsewhere),
       ...renderDigest(message),
       ...renderTop(message),
-      ...(message.kind === "self" ? [] : [renderAdvice(message)]),
+      ...(isAdvised(message) ? [renderAdvice(message)] : []),
       ...renderHelp(message),
     ],
   };
@@ -218,7 +219,7 @@ export function toWholeSlackMessage(message: AlertMessage): SlackMessage {
       ...renderMembers(message, "in the thread"),
       ...renderDigest(message),
       ...renderTop(message),
-      ...(message.kind === "self" ? [] : [renderAdvice(message)]),
+      ...(isAdvised(message) ? [renderAdvice(message)] : []),
       ...renderHelp({ ...message, howToSilence: null }),
     ],
   };

@@ -1,10 +1,10 @@
 import { formatNumber, formatShare } from "../../../lib/format.ts";
 import { toLine, toLines } from "../../../lib/plain-text.ts";
-import { stripMarkdown } from "../../../lib/strip-markdown.ts";
 import type { AlertMessage } from "../../../model/alert-message.ts";
 import {
   ADVICE_HEADING,
   describeActions,
+  describeAdvice,
   describeBriefly,
   describeCount,
   describeCourse,
@@ -13,6 +13,7 @@ import {
   describeReason,
   describeSince,
   describeSubject,
+  isAdvised,
   TOP_KEYS,
   TOP_LABELS,
 } from "../../message/describe-alert.ts";
@@ -77,7 +78,7 @@ function renderTop(message: AlertMessage, { paint, columns }: Page): string[] {
 function renderAdvice(message: AlertMessage, { paint, columns }: Page): string[] {
   const missing = describeMissingAdvice(message);
   if (missing !== null) return wrapText(toLine(`${ADVICE_HEADING.split(" (")[0]}: ${missing}`, 300), columns);
-  const lines = toLines(stripMarkdown(message.advice.text ?? ""), ADVICE_LIMITS);
+  const lines = toLines(describeAdvice(message), ADVICE_LIMITS);
   const text = lines.flatMap((line) => wrapText(line, columns - 2)).map((line) => `  ${line}`);
   return [paint("bold", cutToWidth(ADVICE_HEADING, columns)), ...text];
 }
@@ -187,7 +188,7 @@ export function renderTerminal(given: AlertMessage, options: TerminalOptions): s
   const head = `${message.severity.toUpperCase()} ${describeReason(message)} · ${subject}`;
   const headline = wrapText(toLine(message.headline, 400), columns).map((line) => page.paint("bold", line));
   const facts = [...headline, ...renderCounts(message, page)];
-  const advice = message.kind === "self" ? [] : renderAdvice(message, page);
+  const advice = isAdvised(message) ? renderAdvice(message, page) : [];
   const parts = [
     facts,
     renderMembers(message, page),

@@ -2,6 +2,7 @@ import { escapeUnits } from "../../../lib/escape-units.ts";
 import { cutText } from "../../../lib/plain-text.ts";
 import { stripMarkdown } from "../../../lib/strip-markdown.ts";
 import type { AlertMessage } from "../../../model/alert-message.ts";
+import { isAdvised } from "../../message/describe-alert.ts";
 import { showsMembers } from "../../message/group-members.ts";
 import { toSafeLinks } from "../../message/safe-link.ts";
 import { takeFitting } from "../../message/take-fitting.ts";
@@ -62,6 +63,8 @@ function trim(message: AlertMessage, caps: Caps): AlertMessage {
   return {
     // The keys stay whole at any price: a cut key would be another one.
     ...message,
+    traits: undefined,
+    silenceBy: undefined,
     ...(message.members === undefined ? {} : { members: message.members.slice(0, caps.members) }),
     ruleId: cut(message.ruleId),
     ruleTitle: cut(message.ruleTitle),
@@ -79,8 +82,11 @@ function trim(message: AlertMessage, caps: Caps): AlertMessage {
       ja4s: cutRows(top.ja4s),
     },
     advice: {
-      state: advice.state,
-      text: advice.text === null ? null : cutText(stripMarkdown(advice.text), caps.adviceChars),
+      state: isAdvised(message) ? advice.state : "unavailable",
+      text:
+        advice.text === null || !isAdvised(message)
+          ? null
+          : cutText(stripMarkdown(advice.text), caps.adviceChars),
       reason: cut(advice.reason),
     },
   };

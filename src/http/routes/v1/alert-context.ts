@@ -8,15 +8,15 @@ import { collectEvidence } from "../../../../db/detection/spike-evidence.ts";
 import type { SpikeEvidence } from "../../../../db/schema/spikes.ts";
 import { parseDetails } from "../../../alerting/alert-details.ts";
 import { ruleTitle } from "../../../alerting/message/rule-title.ts";
-import { findSilence, Matchers } from "../../../alerting/silence.ts";
+import { toSilences, wouldMute } from "../../../alerting/silence.ts";
+import { toSilencedAlert } from "../../../alerting/to-silenced-alert.ts";
 import { HOUR_MS, MINUTE_MS } from "../../../lib/units.ts";
-import { summariseAlert } from "../../../operations/summarise-alert.ts";
 import { maskRows } from "../../keys/mask-message.ts";
 import { findAlert } from "./alerts.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, known, RowId, toIso, toIsoOrNull } from "./parts.ts";
 import { SILENCE_STATES, Silence, STANDING_OF } from "./silence-schemas.ts";
-import { toSilence } from "./silences.ts";
+import { readSilenceView, toSilence } from "./silences.ts";
 
 /** An alert can last for days; what it was about shows in its first hours. */
 const MAX_DURING_MS = 6 * HOUR_MS;
@@ -128,7 +128,13 @@ export function addAlertContext(app: FastifyInstance, { archive, clock }: ApiDep
         beforeId: undefined,
         limit: MAX_SILENCES,
       });
-      const alert = summariseAlert(row);
+      const alert = toSilencedAlert(row);
+      const view = await readSilenceView(archive, asking, silences, nowMs);
+      const matching = new Set(
+        toSilences(silences)
+          .filter(({ matchers }) => wouldMute(matchers, alert))
+          .map(({ id }) => id),
+      );
       return {
         mark: await readMark(archive, row),
         during: await read(fromMs, toMs),
@@ -139,18 +145,10 @@ export function addAlertContext(app: FastifyInstance, { archive, clock }: ApiDep
           firedAt: toIso(one.firedAt),
           resolvedAt: toIsoOrNull(one.resolvedAt),
         })),
-        silences: silences
-          .filter(({ matchers }) => wouldMute(Matchers.safeParse(matchers).data, alert))
-          .map((one) => toSilence(one, asking, nowMs)),
+        silences: silences.filter(({ id }) => matching.has(id)).map((one) => toSilence(one, view)),
       };
     },
   );
-}
-
-/** Whether a silence with these matchers mutes the alert while it is in force. */
-export function wouldMute(matchers: Matchers | undefined, alert: Parameters<typeof findSilence>[1]): boolean {
-  if (matchers === undefined) return false;
-  return findSilence([{ id: 0, startsAtMs: 0, expiresAtMs: 1, matchers }], alert, 0) !== null;
 }
 
 function toEvidence(

@@ -1,11 +1,22 @@
 import { z } from "zod";
+import { SILENCE_SCOPES } from "../../../alerting/message/silence-choices.ts";
 import { severities } from "../../../model/alert-message.ts";
 import { IsoTime } from "./parts.ts";
+import { StoredMatchers } from "./silence-schemas.ts";
 
 export const ALERT_STATES = ["firing", "acknowledged", "resolved"] as const;
-export const ALERT_KINDS = ["spike", "new-rule", "group", "self"] as const;
+export const ALERT_KINDS = ["spike", "new-rule", "sources", "group", "self"] as const;
 
 const count = z.number();
+
+/** Who muted an alert, until when and why. */
+const MutedBy = z.object({
+  id: z.number().int(),
+  expiresAt: IsoTime,
+  createdBy: z.string(),
+  reason: z.string(),
+});
+
 const Top = z.array(z.object({ value: z.string(), count, share: z.number() }));
 
 export const AlertItem = z
@@ -32,6 +43,9 @@ export const AlertItem = z
       "Set while an open alert's count is an everyday one again: the end of the last minute that was not quiet.",
     ),
     fingerprint: z.string(),
+    silence: MutedBy.nullable().describe(
+      "The silence that mutes the alert now, the one that ends last. Null for a resolved alert.",
+    ),
     transition: z
       .number()
       .int()
@@ -100,12 +114,21 @@ export const AlertDetail = AlertItem.extend({
         .literal("platform AI")
         .describe("The advice is not verified, and Longwatch has not applied it."),
     })
-    .nullable(),
+    .nullable()
+    .describe(
+      "What the platform said about the alert's rule in all of its zone. Null if the alert is not about rules.",
+    ),
   members: z
     .array(z.object({ zoneId: z.number().int(), ruleId: z.string(), severity: z.string(), count }))
     .describe("The rules of a group; empty for other alerts."),
   spikeId: z.number().int().nullable(),
   howToSilence: z.string().nullable(),
+  silenceChoices: z
+    .array(z.object({ scope: z.enum(SILENCE_SCOPES), matchers: StoredMatchers, command: z.string() }))
+    .describe("Silences that can be made from the alert, the narrowest first."),
+  silenced: z
+    .array(MutedBy.extend({ from: IsoTime, to: IsoTime.nullable().describe("Null while it lasts.") }))
+    .describe("When silences that match the alert were in force while the alert was open, oldest first."),
   transitions: z.array(AlertTransition),
   deliveries: z.array(DeliveryOfAlert),
 }).meta({ id: "AlertDetail" });

@@ -2,10 +2,10 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import {
+  ALERT_SORTS,
   listAlerts,
-  type ReportedAlert,
+  type RankedAlert,
   readAlert,
-  readAlertDeliveries,
 } from "../../../../db/alerting/alert-reports.ts";
 import { severities } from "../../../model/alert-message.ts";
 import { ALERT_KINDS, ALERT_STATES, AlertDetail, AlertItem } from "./alert-schemas.ts";
@@ -25,7 +25,7 @@ import {
   ZoneId,
 } from "./parts.ts";
 import { checkOrder } from "./span.ts";
-import { toAlertDetail, toAlertItem } from "./to-alert-item.ts";
+import { readAlertDetails, readAlertView, toAlertDetail, toAlertItem } from "./to-alert-item.ts";
 
 const Query = z.strictObject({
   state: oneOrMore(ALERT_STATES).optional(),
@@ -35,11 +35,17 @@ const Query = z.strictObject({
   kind: oneOrMore(ALERT_KINDS).optional(),
   since: Time.optional().describe("Alerts that fired at this time or later."),
   until: Time.optional().describe("Alerts that fired before this time."),
+  sort: z
+    .enum(ALERT_SORTS)
+    .default("newest")
+    .describe(
+      "worst: firing alerts first, then acknowledged ones, each by severity, and the newest of one severity first. newest: the order does not change while you read pages.",
+    ),
   ...pageQuery({ fallback: 50, most: 200 }),
 });
 
 /** `GET /api/v1/alerts` and `GET /api/v1/alerts/{id}`. */
-export function addAlerts(app: FastifyInstance, { archive, cursors }: ApiDeps): void {
+export function addAlerts(app: FastifyInstance, { archive, clock, cursors }: ApiDeps): void {
   const typed = app.withTypeProvider<ZodTypeProvider>();
   typed.get(
     "/api/v1/alerts",
@@ -47,16 +53,16 @@ export function addAlerts(app: FastifyInstance, { archive, cursors }: ApiDeps): 
       config: { access: { scope: "read" }, refuses: [422] },
       schema: {
         tags: ["Alerts"],
-        summary: "List alerts, newest first",
+        summary: "List alerts, newest or worst first",
         querystring: Query,
         response: { 200: pageOf(AlertItem) },
       },
     },
     async ({ query, caller }) => {
-      const { state, zone, rule, severity, kind, since, until, limit, after } = query;
-      const list = `alerts:${JSON.stringify([state, zone, rule, severity, kind, since, until])}`;
+      const { state, zone, rule, severity, kind, since, until, sort, limit, after } = query;
+      const list = `alerts:${JSON.stringify([state, zone, rule, severity, kind, since, until, sort])}`;
       checkOrder({ name: "since", ms: since }, { name: "until", ms: until });
-      const [beforeId] = cursors.readAfter(list, after) ?? [];
+      const last = cursors.readAfter(list, after);
       const rows = await listAlerts(archive, {
         states: state,
         zoneIds: visibleZones(caller, zone),
@@ -65,12 +71,13 @@ export function addAlerts(app: FastifyInstance, { archive, cursors }: ApiDeps): 
         kinds: kind,
         sinceMs: since,
         untilMs: until,
-        beforeId: beforeId === undefined ? undefined : Number(beforeId),
+        sort,
+        after: last === null ? undefined : { id: Number(last[0]), urgency: Number(last[1]) },
         limit: limit + 1,
       });
-      const { masked } = known(caller);
-      const toItem = (row: ReportedAlert) => toAlertItem(row, masked);
-      return toPage(rows, limit, toItem, ({ id }) => cursors.sign(list, [id]));
+      const view = await readAlertView(archive, known(caller).masked, clock());
+      const toItem = (row: RankedAlert) => toAlertItem(row, view);
+      return toPage(rows, limit, toItem, ({ id, urgency }) => cursors.sign(list, [id, urgency]));
     },
   );
 
@@ -87,7 +94,8 @@ export function addAlerts(app: FastifyInstance, { archive, cursors }: ApiDeps): 
     },
     async ({ params, caller }) => {
       const row = await findAlert(archive, caller, params.id);
-      return toAlertDetail(row, await readAlertDeliveries(archive, row.id), known(caller).masked);
+      const nowMs = clock();
+      return toAlertDetail(await readAlertDetails(archive, row, nowMs), known(caller).masked, nowMs);
     },
   );
 }

@@ -1,4 +1,5 @@
 import type { FeedRow } from "../../../../db/alerting/feed-transitions.ts";
+import type { SilenceRow } from "../../../../db/alerting/silences.ts";
 import type { Queryable } from "../../../../db/client.ts";
 import type { Replayed } from "../../../../db/delivery/deliveries.ts";
 import type { KnownSourceRow, NewKnownSource } from "../../../../db/detection/known-sources.ts";
@@ -8,6 +9,7 @@ import type { Matchers } from "../../../alerting/silence.ts";
 import type { Clock } from "../../../lib/clock.ts";
 import type { Log } from "../../../lib/log.ts";
 import type { Zones } from "../../../model/zones.ts";
+import type { ActedAlert, ActOnAlerts } from "../../../operations/act-on-alerts.ts";
 import type { MarkResult } from "../../../operations/mark-alert.ts";
 import type { RunRequest } from "../../../operations/request-run.ts";
 import type { RowHub } from "../../feed/row-hub.ts";
@@ -58,6 +60,10 @@ export interface ApiActs {
   readonly resolve: ActOnAlert;
   readonly planSilence: (wanted: WantedSilence) => Promise<ApiSilence>;
   readonly addSilence: (wanted: WantedSilence) => Promise<ApiSilence & { readonly id: number }>;
+  readonly actOnAlerts: (act: ActOnAlerts & Act) => Promise<ActedAlert[]>;
+  readonly extendSilence: (
+    extension: Act & { readonly id: number; readonly expiresAtMs: number; readonly nowMs: number },
+  ) => Promise<SilenceRow | "over" | "earlier" | "unknown">;
   readonly endSilence: (
     ended: Act & { readonly id: number; readonly nowMs: number },
   ) => Promise<"expired" | "over" | "unknown">;

@@ -22,7 +22,7 @@ import { AlertItem } from "./alert-schemas.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, known, Time, toIso, visibleZones, ZoneId } from "./parts.ts";
 import { checkSpan, HOUR_STATES } from "./span.ts";
-import { toAlertItem } from "./to-alert-item.ts";
+import { readAlertView, toAlertItem } from "./to-alert-item.ts";
 import { describeZones, readVisibleZones, Zone } from "./zones.ts";
 
 const MAX_DAYS = 400;
@@ -61,7 +61,9 @@ export const Overview = z
       .describe(`The first ${MAX_ZONES} zones.`),
     alerts: z
       .array(AlertItem)
-      .describe("Unresolved alerts and those that fired in the span, newest first, at most 200."),
+      .describe(
+        "Unresolved alerts and those that fired in the span, at most 200: firing alerts first, each state by severity, and the newest of one severity first.",
+      ),
     rules: z
       .array(
         z.object({
@@ -178,7 +180,7 @@ export async function readOverview(
   const span = { width, fromMs: bucketStart(from, width), toMs: bucketEnd(to - 1, width) };
   const seen = (await readVisibleZones(archive, zoneIds)).slice(0, MAX_ZONES);
   const recent = { from: startOfHour(horizonAt(now)), to: now + HOUR_MS, hasEvidence: false };
-  const [activity, coverage, budget, around, unpolled, described, alerts, rules] = await Promise.all([
+  const [activity, coverage, budget, around, unpolled, described, alerts, rules, view] = await Promise.all([
     readActivity(archive, { zoneIds, stepMs, ...span }),
     Promise.all(seen.map(({ zoneId }) => readZones(archive, now, { zoneId, ...recent }))),
     isWhole ? readBudget(archive, requestBudget) : null,
@@ -187,6 +189,7 @@ export async function readOverview(
     describeZones(archive, seen, { now, names }),
     readAlerts(archive, zoneIds, span),
     readTopRules(archive, zoneIds, span, isMasked),
+    readAlertView(archive, isMasked, now),
   ]);
   const points = Map.groupBy(activity, (one) => one.zoneId);
   const zones = coverage.flat();
@@ -209,7 +212,7 @@ export async function readOverview(
         stored: storedCount,
       })),
     })),
-    alerts: alerts.map((row) => toAlertItem(row, isMasked)),
+    alerts: alerts.map((row) => toAlertItem(row, view)),
     rules,
     attention: attention
       .filter(({ kind }) => isWhole || kind !== "not-running")
@@ -243,11 +246,16 @@ async function readAlerts(
   { fromMs, toMs }: CountedSpan,
 ) {
   const [unresolved, fired] = await Promise.all([
-    listAlerts(archive, { states: ["firing", "acknowledged"], zoneIds, limit: MAX_ALERTS }),
+    listAlerts(archive, {
+      states: ["firing", "acknowledged"],
+      zoneIds,
+      sort: "worst",
+      limit: MAX_ALERTS,
+    }),
     listAlerts(archive, { zoneIds, sinceMs: fromMs, untilMs: toMs, limit: MAX_ALERTS }),
   ]);
   const rows = new Map([...fired, ...unresolved].map((row) => [row.id, row]));
-  return [...rows.values()].sort((a, b) => b.id - a.id).slice(0, MAX_ALERTS);
+  return [...rows.values()].sort((a, b) => a.urgency - b.urgency || b.id - a.id).slice(0, MAX_ALERTS);
 }
 
 async function readTopRules(

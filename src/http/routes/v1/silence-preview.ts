@@ -2,15 +2,15 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listAlerts, type ReportedAlert } from "../../../../db/alerting/alert-reports.ts";
+import { wouldMute } from "../../../alerting/silence.ts";
+import { toSilencedAlert } from "../../../alerting/to-silenced-alert.ts";
 import { DAY_MS } from "../../../lib/units.ts";
-import { summariseAlert } from "../../../operations/summarise-alert.ts";
-import { wouldMute } from "./alert-context.ts";
 import { AlertItem } from "./alert-schemas.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { known } from "./parts.ts";
 import { SilenceBody } from "./silence-schemas.ts";
 import { refuseAddresses, toMatchers } from "./silences.ts";
-import { toAlertItem } from "./to-alert-item.ts";
+import { readAlertView, toAlertItem } from "./to-alert-item.ts";
 
 const MAX_ALERTS = 10_000;
 const MAX_SHOWN = 100;
@@ -48,9 +48,10 @@ export function addSilencePreview(app: FastifyInstance, { archive, clock }: ApiD
       const asking = known(caller);
       const { zoneIds, masked } = asking;
       const matchers = refuseAddresses(toMatchers(body.matchers), asking);
+      const view = await readAlertView(archive, masked, clock());
       const show = (rows: readonly ReportedAlert[]) => {
-        const matching = rows.filter((row) => wouldMute(matchers, summariseAlert(row)));
-        const items = matching.slice(0, MAX_SHOWN).map((row) => toAlertItem(row, masked));
+        const matching = rows.filter((row) => wouldMute(matchers, toSilencedAlert(row)));
+        const items = matching.slice(0, MAX_SHOWN).map((row) => toAlertItem(row, view));
         return { count: matching.length, items };
       };
       const states = ["firing", "acknowledged"] as const;

@@ -54,7 +54,7 @@ export const SilenceBody = z
     examples: [{ matchers: { zone: [101], rule: ["942*"] }, reason: "load test", durationMinutes: 120 }],
   });
 
-const StoredMatchers = z.object({
+export const StoredMatchers = z.object({
   zone: z.array(z.int()).optional(),
   rule: z.array(z.string()).optional(),
   severity: z.array(z.string()).optional(),
@@ -65,6 +65,9 @@ const StoredMatchers = z.object({
   ja4: z.array(z.string()).optional(),
   url: z.array(z.string()).optional(),
 });
+
+/** The muted alerts that are named with a silence. */
+export const MUTED_SHOWN = 10;
 
 export const Silence = z
   .object({
@@ -78,6 +81,22 @@ export const Silence = z
     matchers: StoredMatchers.nullable().describe(
       "Null if the stored matchers cannot be read. Such a silence has no effect.",
     ),
+    mutes: z
+      .object({
+        count: z.number().int(),
+        alerts: z
+          .array(
+            z.object({
+              id: z.number().int(),
+              severity: z.enum(severities),
+              state: z.string(),
+              headline: z.string().nullable(),
+            }),
+          )
+          .describe(`The ${MUTED_SHOWN} worst. The headlines may contain text from event logs. Escape them.`),
+      })
+      .nullable()
+      .describe("The unresolved alerts that the silence mutes now; null if it is not active."),
   })
   .meta({ id: "Silence" });
 

@@ -1,16 +1,22 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
+import { listAlerts } from "../../../../db/alerting/alert-reports.ts";
+import type { AlertRow } from "../../../../db/alerting/alerts.ts";
 import { pageSilences, readSilence, type SilenceRow } from "../../../../db/alerting/silences.ts";
-import { Matchers } from "../../../alerting/silence.ts";
-import { maskText } from "../../../archive/mask/mask-text.ts";
+import type { Queryable } from "../../../../db/client.ts";
+import { Matchers, type SilencedAlert, wouldMute } from "../../../alerting/silence.ts";
+import { toSilencedAlert } from "../../../alerting/to-silenced-alert.ts";
+import { maskNullable, maskText } from "../../../archive/mask/mask-text.ts";
 import { MINUTE_MS } from "../../../lib/units.ts";
 import { silenceStatus } from "../../../model/silence-status.ts";
+import { summariseAlert } from "../../../operations/summarise-alert.ts";
 import { Refusal } from "../../errors/refusal.ts";
 import type { Caller } from "../../keys/caller.ts";
 import type { ApiDeps, ApiSilence } from "./api-deps.ts";
 import { actOf, known, notFound, oneOrMore, pageOf, pageQuery, RowId, toIso, toPage } from "./parts.ts";
 import {
+  MUTED_SHOWN,
   PlannedSilence,
   SILENCE_STATES,
   Silence,
@@ -20,15 +26,18 @@ import {
   type WantedMatchers,
 } from "./silence-schemas.ts";
 
+/** The most alerts that silences are compared with. */
+const MAX_ALERTS = 5_000;
 const MAX_MS = 90 * 24 * 60 * MINUTE_MS;
 const END_RULE =
   "must be set as either durationMinutes or expiresAt, and lie between 1 minute and 90 days from now";
 
-/** `/api/v1/silences`: list, add (or try with `?dryRun=true`) and end. */
+/** `/api/v1/silences`: list, add (or try with `?dryRun=true`), extend and end. */
 export function addSilences(app: FastifyInstance, deps: ApiDeps): void {
   addList(app, deps);
   addShow(app, deps);
   addPost(app, deps);
+  addPatch(app, deps);
   addDelete(app, deps);
 }
 
@@ -62,7 +71,8 @@ function addList(app: FastifyInstance, { archive, clock, cursors }: ApiDeps): vo
         beforeId: beforeId === undefined ? undefined : Number(beforeId),
         limit: limit + 1,
       });
-      const toItem = (row: SilenceRow) => toSilence(row, asking, nowMs);
+      const view = await readSilenceView(archive, asking, rows, nowMs);
+      const toItem = (row: SilenceRow) => toSilence(row, view);
       return toPage(rows, limit, toItem, ({ id }) => cursors.sign(list, [id]));
     },
   );
@@ -83,7 +93,7 @@ function addShow(app: FastifyInstance, { archive, clock }: ApiDeps): void {
     async ({ params: { id }, caller }) => {
       const asking = known(caller);
       const { row } = await findSilence(archive, asking.zoneIds, id);
-      return toSilence(row, asking, clock());
+      return toSilence(row, await readSilenceView(archive, asking, [row], clock()));
     },
   );
 }
@@ -133,6 +143,48 @@ function addPost(app: FastifyInstance, { acts, clock }: ApiDeps): void {
         .code(201)
         .header("location", `/api/v1/silences/${id}`)
         .send(toPlanned(id, added, zoneIds));
+    },
+  );
+}
+
+function addPatch(app: FastifyInstance, { archive, acts, clock }: ApiDeps): void {
+  app.withTypeProvider<ZodTypeProvider>().patch(
+    "/api/v1/silences/:id",
+    {
+      config: { access: { scope: "act" }, refuses: [409, 422] },
+      schema: {
+        tags: ["Silences"],
+        summary: "Move the end of a silence to a later time",
+        params: z.object({ id: RowId }),
+        body: z
+          .strictObject({
+            durationMinutes: SilenceBody.shape.durationMinutes,
+            expiresAt: SilenceBody.shape.expiresAt,
+          })
+          .meta({ examples: [{ expiresAt: "2026-11-21T18:00:00Z" }, { durationMinutes: 120 }] }),
+        response: { 200: Silence },
+      },
+    },
+    async ({ params: { id }, body, caller }) => {
+      const asking = known(caller);
+      const { by, actor } = actOf(caller);
+      const { zones } = await findSilence(archive, asking.zoneIds, id);
+      refuseForeign(asking.zoneIds, zones);
+      const nowMs = clock();
+      const expiresAtMs = nowMs + readDuration(body, nowMs);
+      const extended = await acts.extendSilence({ id, by, actor, expiresAtMs, nowMs });
+      if (extended === "unknown") throw notFound(`silence ${id}`);
+      if (extended === "over")
+        throw new Refusal(409, {
+          slug: "silence-over",
+          detail: `Silence ${id} has ended. Add a new one.`,
+        });
+      if (extended === "earlier") {
+        const rule = "must be later than the end that the silence has";
+        const value = new Date(expiresAtMs).toISOString();
+        throw new Refusal(422, { slug: "invalid-silence", mistakes: [{ field: "expiresAt", value, rule }] });
+      }
+      return toSilence(extended, await readSilenceView(archive, asking, [extended], nowMs));
     },
   );
 }
@@ -191,22 +243,49 @@ export function toMatchers(matchers: z.infer<typeof WantedMatchers>): Matchers {
   return Object.fromEntries(set.map(([name, values]) => [name, [...new Set<unknown>(values)]])) as Matchers;
 }
 
-export function toSilence(
-  row: SilenceRow,
+/** What the items of a list depend on besides their rows. */
+export interface SilenceView extends Pick<Caller, "zoneIds" | "masked"> {
+  readonly nowMs: number;
+  /** The unresolved alerts that the caller may see, the worst first. */
+  readonly unresolved: readonly { readonly row: AlertRow; readonly alert: SilencedAlert }[];
+}
+
+export async function readSilenceView(
+  db: Queryable,
   { zoneIds, masked }: Pick<Caller, "zoneIds" | "masked">,
+  silences: readonly SilenceRow[],
   nowMs: number,
-): z.infer<typeof Silence> {
+): Promise<SilenceView> {
+  const isAny = silences.some((row) => silenceStatus(row, nowMs) === "in force");
+  const states = ["firing", "acknowledged"] as const;
+  const rows = isAny ? await listAlerts(db, { states, zoneIds, sort: "worst", limit: MAX_ALERTS }) : [];
+  return { zoneIds, masked, nowMs, unresolved: rows.map((row) => ({ row, alert: toSilencedAlert(row) })) };
+}
+
+function listMuted(matchers: Matchers, { unresolved, masked }: SilenceView) {
+  const muted = unresolved.filter(({ alert }) => wouldMute(matchers, alert));
+  const alerts = muted.slice(0, MUTED_SHOWN).map(({ row }) => {
+    const { id, severity, state, headline } = summariseAlert(row);
+    return { id, severity, state, headline: masked ? maskNullable(headline) : headline };
+  });
+  return { count: muted.length, alerts };
+}
+
+export function toSilence(row: SilenceRow, view: SilenceView): z.infer<typeof Silence> {
+  const { zoneIds, masked, nowMs } = view;
   const { id, createdBy, reason, startsAt, expiresAt, createdAt } = row;
   const matchers = Matchers.safeParse(row.matchers).data ?? null;
+  const state = STATE_OF[silenceStatus(row, nowMs)];
   return {
     id,
-    state: STATE_OF[silenceStatus(row, nowMs)],
+    state,
     startsAt: startsAt.toISOString(),
     expiresAt: expiresAt.toISOString(),
     createdAt: createdAt.toISOString(),
     createdBy: masked ? maskText(createdBy) : createdBy,
     reason: masked ? maskText(reason) : reason,
     matchers: matchers === null ? null : hideAddresses(hideForeign(matchers, zoneIds), masked),
+    mutes: matchers === null || state !== "active" ? null : listMuted(matchers, view),
   };
 }
 

@@ -1,0 +1,153 @@
+import { Button, Checkbox, SegmentedControl, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { type ManyActed, type ManyActs as ManyBody, useActOnAlerts } from "../../api/alert.ts";
+import type { Alert } from "../../api/alerts.ts";
+import { PopoverForm } from "../../components/popover-form.tsx";
+import { ProblemBox } from "../../components/states.tsx";
+import { DURATIONS, DurationChoice, type DurationName } from "../alert/silence-dialog.tsx";
+import classes from "./alerts.module.css";
+
+/** The most alerts of one request. */
+const MOST = 200;
+
+interface Props {
+  readonly selected: readonly Alert[];
+  /** The unresolved alerts that are shown. */
+  readonly shown: readonly Alert[];
+  readonly onSelect: (some: readonly Alert[]) => void;
+}
+
+/** Selects the alerts that are shown, and acknowledges, resolves or silences those that are selected. */
+export function ManyActs({ selected, shown, onSelect }: Props) {
+  const send = useActOnAlerts();
+  const selectable = shown.slice(0, MOST);
+  const isAll = selected.length > 0 && selected.length >= selectable.length;
+  const act = (body: Omit<ManyBody, "ids">) =>
+    send.mutateAsync({ ...body, ids: selected.map(({ id }) => id) }).then(() => onSelect([]));
+  return (
+    <div className={classes["many"]}>
+      <Checkbox
+        size="xs"
+        label={selected.length === 0 ? `Select all ${selectable.length}` : `${selected.length} selected`}
+        checked={isAll}
+        indeterminate={selected.length > 0 && !isAll}
+        onChange={() => onSelect(isAll ? [] : selectable)}
+      />
+      {selected.length === 0 ? null : (
+        <>
+          <NoteForm word="Acknowledge" act="ack" onSend={act} isPending={send.isPending} />
+          <SilenceForm onSend={act} isPending={send.isPending} />
+          <NoteForm word="Resolve" act="resolve" onSend={act} isPending={send.isPending} />
+        </>
+      )}
+      {send.error === null ? null : <ProblemBox thrown={send.error} />}
+      {send.data === undefined || selected.length > 0 ? null : <Outcome acted={send.data} />}
+    </div>
+  );
+}
+
+interface FormProps {
+  readonly isPending: boolean;
+  readonly onSend: (body: Omit<ManyBody, "ids">) => Promise<unknown>;
+}
+
+function NoteForm({
+  word,
+  act,
+  isPending,
+  onSend,
+}: FormProps & { readonly word: string; readonly act: "ack" | "resolve" }) {
+  const [isOpen, setOpen] = useState(false);
+  const [note, setNote] = useState("");
+  const text = note.trim();
+  return (
+    <PopoverForm
+      word={word}
+      isOpen={isOpen}
+      onToggle={setOpen}
+      onSubmit={() => void onSend({ act, ...(text === "" ? {} : { note: text }) }).catch(() => undefined)}
+    >
+      <TextInput
+        size="xs"
+        label="Note for the others (may stay empty)"
+        maxLength={500}
+        value={note}
+        onChange={(event) => setNote(event.currentTarget.value)}
+      />
+      <Button type="submit" size="xs" loading={isPending}>
+        {word} the selected alerts
+      </Button>
+    </PopoverForm>
+  );
+}
+
+const SCOPES = [
+  { value: "source", label: "address or network" },
+  { value: "rule", label: "rule" },
+  { value: "zone", label: "zone" },
+] as const;
+const ABOUT = {
+  source:
+    "One silence for the address or network of each alert, or for its rule if no address has most of its events.",
+  rule: "One silence for the rule of each alert, in its zone.",
+  zone: "One silence for the whole zone of each alert.",
+} as const;
+type Scope = keyof typeof ABOUT;
+
+function SilenceForm({ isPending, onSend }: FormProps) {
+  const [isOpen, setOpen] = useState(false);
+  const [scope, setScope] = useState<Scope>("source");
+  const [duration, setDuration] = useState<DurationName>("2 h");
+  const [reason, setReason] = useState("");
+  const body = {
+    act: "silence",
+    note: reason.trim(),
+    durationMinutes: DURATIONS[duration],
+    // Without a scope the service falls back to the rule.
+    ...(scope === "source" ? {} : { scope }),
+  } as const;
+  return (
+    <PopoverForm
+      word="Silence"
+      width={340}
+      isOpen={isOpen}
+      onToggle={setOpen}
+      onSubmit={() => void onSend(body).catch(() => undefined)}
+    >
+      <SegmentedControl
+        size="xs"
+        aria-label="What is silenced"
+        data={[...SCOPES]}
+        value={scope}
+        onChange={setScope}
+      />
+      <div className="lw-note">{ABOUT[scope]}</div>
+      <DurationChoice value={duration} onChange={setDuration} />
+      <TextInput
+        size="xs"
+        label="Reason"
+        required
+        maxLength={500}
+        value={reason}
+        onChange={(event) => setReason(event.currentTarget.value)}
+      />
+      <Button type="submit" size="xs" loading={isPending} disabled={reason.trim() === ""}>
+        Silence for {duration}
+      </Button>
+    </PopoverForm>
+  );
+}
+
+/** What became of the alerts; each one that was refused says why. */
+function Outcome({ acted: { items } }: { readonly acted: ManyActed }) {
+  const done = items.filter(({ result }) => result === "done" || result === "noted").length;
+  const refused = items.filter(({ detail }) => detail !== null);
+  return (
+    <div role="status" className="lw-note">
+      {done} of {items.length} done.
+      {refused.map(({ id, detail }) => (
+        <div key={id}>{detail}</div>
+      ))}
+    </div>
+  );
+}

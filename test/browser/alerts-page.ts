@@ -1,0 +1,73 @@
+import type { Page } from "playwright-core";
+import { expect, test } from "vitest";
+import { insertSpike } from "../alerting/insert-spike.ts";
+import { settle } from "./open-browser.ts";
+import type { BrowserWorld } from "./open-world.ts";
+
+/** The tests of the alerts page and of the page of silences. */
+export function testAlertsPage(open: () => Promise<Page>, openWorld: () => BrowserWorld): void {
+  test("alerts that are selected are silenced together; the silence is seen, extended and ended", async () => {
+    const { db } = openWorld().running.database;
+    const at = new Date();
+    for (const ruleId of ["944100", "944110"])
+      await insertSpike(db, {
+        zoneId: 102,
+        ruleId,
+        severity: "critical",
+        openedAt: at,
+        lastActiveAt: at,
+        judgedThrough: at,
+      });
+    const page = await open();
+    await page.goto("/alerts?rule=944*");
+    await settle(page);
+    const rows = page.getByRole("listitem").filter({ hasText: "rule 9441" });
+    await expect.poll(() => rows.count()).toBe(2);
+    for (const row of await rows.all()) await row.getByRole("checkbox").check();
+    await page.getByText("2 selected").waitFor();
+    await page.getByRole("button", { name: "Silence", exact: true }).click();
+    await page.getByLabel("Reason").fill("planned test");
+    await page.getByRole("button", { name: "Silence for 2 h" }).click();
+    await page.getByText("2 of 2 done.").waitFor();
+    await expect.poll(() => rows.filter({ hasText: "planned test" }).count()).toBe(2);
+
+    await page.getByRole("link", { name: "silenced", exact: true }).first().click();
+    await page.waitForURL(/\/silences/);
+    const silence = page.getByRole("listitem").filter({ hasText: "planned test" });
+    await silence.getByText("address 203.0.113.7").waitFor();
+    await silence.getByText("It mutes 2 unresolved alerts now").waitFor();
+    await silence.getByRole("button", { name: /^Extend silence/ }).click();
+    await page.getByRole("menuitem", { name: "by 8 hours" }).click();
+    await silence.getByText(/in 9 h 5\d min|in 10 h/).waitFor();
+
+    await silence.getByRole("link").first().click();
+    await page.waitForURL(/\/alerts\/\d+/);
+    await page.getByRole("status").filter({ hasText: "planned test" }).waitFor();
+    await page.getByText(/^Silenced by silence \d+ of/).waitFor();
+    await page.getByRole("button", { name: /^End silence/ }).click();
+    await page.getByText(/^Silence \d+ no longer muted the alert/).waitFor();
+  });
+
+  test("the dialog offers the alert's address or network first, then its rule, then its zone", async () => {
+    const page = await open();
+    await page.goto("/alerts?rule=944*");
+    await settle(page);
+    await page
+      .getByRole("link", { name: /rule 9441/ })
+      .first()
+      .click();
+    await page.waitForURL(/\/alerts\/\d+/);
+    await settle(page);
+    await page.keyboard.press("s");
+    const choices = page.getByRole("radiogroup", { name: "What is silenced" });
+    await expect
+      .poll(() => choices.locator("label").allInnerTexts())
+      .toEqual([
+        "address 203.0.113.7",
+        "network AS64500",
+        expect.stringMatching(/^rule 9441/),
+        "everything in the zone",
+      ]);
+    await page.getByText(/longwatch silences add --zone 102 --ip=203\.0\.113\.7 --for 120m/).waitFor();
+  });
+}
