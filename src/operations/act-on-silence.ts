@@ -1,4 +1,3 @@
-import { GROUP_KIND } from "../../db/alerting/alert-groups.ts";
 import { listAlerts, readAlert } from "../../db/alerting/alert-reports.ts";
 import { expireSilence, insertSilence, pageSilences } from "../../db/alerting/silences.ts";
 import type { Database, Queryable } from "../../db/client.ts";
@@ -9,6 +8,7 @@ import { maskAddress } from "../archive/mask/mask.ts";
 import { maskText } from "../archive/mask/mask-text.ts";
 import { isObject } from "../lib/is-object.ts";
 import { MINUTE_MS, SECOND_MS } from "../lib/units.ts";
+import { GROUP_KIND } from "../model/kinds.ts";
 import { replaceInJson } from "../privacy/replace-addresses.ts";
 import { summariseAlert } from "./summarise-alert.ts";
 

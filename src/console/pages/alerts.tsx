@@ -1,6 +1,7 @@
 import { Button, SegmentedControl } from "@mantine/core";
 import { Link, useLocation } from "wouter";
 import { formatDuration } from "../../lib/format.ts";
+import type { AlertKind } from "../../model/kinds.ts";
 import { type Alert, type AlertQuery, useAlertPages } from "../api/alerts.ts";
 import { Ago, Moment } from "../components/ago.tsx";
 import { OlderEntries } from "../components/older-entries.tsx";
@@ -23,9 +24,10 @@ const STATES = {
 } as const;
 type StateName = keyof typeof STATES;
 const SEVERITIES = ["critical", "error", "warning", "info"];
-const KINDS: Readonly<Record<string, string>> = {
+const KINDS: Readonly<Record<AlertKind, string>> = {
   spike: "spike",
   "new-rule": "new rule",
+  sources: "sources",
   group: "group",
   self: "about Longwatch",
 };
@@ -244,7 +246,7 @@ function Row({
         <div className={classes["where"]}>
           {zoneName(zoneId)}
           {ruleId === null ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`} {ruleTitle ?? ""} ·{" "}
-          {KINDS[kind] ?? kind} · alert {id}
+          {KINDS[kind as AlertKind] ?? kind} · alert {id}
           {acknowledgedBy === null ? null : (
             <>
               {" "}

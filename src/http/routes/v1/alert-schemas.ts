@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { severities } from "../../../model/alert-message.ts";
+import { ALERT_KINDS } from "../../../model/kinds.ts";
 import { IsoTime } from "./parts.ts";
 
 export const ALERT_STATES = ["firing", "acknowledged", "resolved"] as const;
-export const ALERT_KINDS = ["spike", "new-rule", "group", "self"] as const;
 
 const count = z.number();
 const Top = z.array(z.object({ value: z.string(), count, share: z.number() }));

@@ -4,7 +4,8 @@ import { z } from "zod";
 import { listAlerts, readAlert, readAlertDeliveries } from "../../../../db/alerting/alert-reports.ts";
 import type { AlertRow } from "../../../../db/alerting/alerts.ts";
 import { severities } from "../../../model/alert-message.ts";
-import { ALERT_KINDS, ALERT_STATES, AlertDetail, AlertItem } from "./alert-schemas.ts";
+import { ALERT_KINDS } from "../../../model/kinds.ts";
+import { ALERT_STATES, AlertDetail, AlertItem } from "./alert-schemas.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import {
   known,
