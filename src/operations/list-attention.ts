@@ -1,5 +1,5 @@
 import type { HeldCounts } from "../../db/ingest/held-pages.ts";
-import { many } from "../lib/format.ts";
+import { formatHours, many } from "../lib/format.ts";
 import { showTime } from "../lib/show-time.ts";
 import { HOUR_MS } from "../lib/units.ts";
 import type { ZoneCoverage } from "./read-zones.ts";
@@ -146,5 +146,5 @@ function describeHeld({ events, blocks, entries }: HeldCounts): string {
 
 function describeNear(zoneId: number, next: { startsAt: number; hoursToLoss: number }): string {
   const hour = `${showTime(next.startsAt)} to ${showTime(next.startsAt + HOUR_MS).slice(11)} UTC`;
-  return `zone ${zoneId}: the platform deletes ${hour} in ${next.hoursToLoss.toFixed(1)} hours, and it is not sealed yet`;
+  return `zone ${zoneId}: the platform deletes ${hour} in ${formatHours(next.hoursToLoss)}, and it is not sealed yet`;
 }

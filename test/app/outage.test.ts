@@ -86,7 +86,7 @@ test("after kill -9 of its Postgres the service polls on by itself, logs the out
   // The oldest hour of so young a copy is not sealed and near its loss. Nothing else needs attention.
   expect(attention.filter((line) => line !== expired)).toEqual([
     expect.stringMatching(
-      /^ {2}zone 101: the platform deletes .* UTC in \d+\.\d hours, and it is not sealed yet: .* coverage --zone 101$/,
+      /^ {2}zone 101: the platform deletes .* UTC in (?:\d+ minutes?|[\d.]+ hours?), and it is not sealed yet: .* coverage --zone 101$/,
     ),
     expect.stringMatching(/^The embedded Postgres was down from .* UTC \(signal 9\); it was restarted\.$/),
   ]);

@@ -44,7 +44,7 @@ describe("all usage mistakes are reported at once, with flag, value and rule", (
         '--from "12" must be',
         '--to "later" must be',
         '--filter "a:b" must be',
-        'groupBy[0] "colour"',
+        '--group-by "colour" must be one or more of feature, ruleId',
         '--page-size "big" must be',
       ],
     },

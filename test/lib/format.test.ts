@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { formatWhole, many } from "../../src/lib/format.ts";
+import { formatHours, formatShare, formatWhole, many } from "../../src/lib/format.ts";
 
 test("counts are grouped alike everywhere", () => {
   expect([0, 999, 1_000, 1_234_567.6].map(formatWhole)).toEqual(["0", "999", "1,000", "1,234,568"]);
@@ -8,4 +8,26 @@ test("counts are grouped alike everywhere", () => {
 test("only one is singular, and a plural without s is given", () => {
   expect([0, 1, 1_000].map((number) => many(number, "hour"))).toEqual(["0 hours", "1 hour", "1,000 hours"]);
   expect([1, 2].map((number) => many(number, "entry", "entries"))).toEqual(["1 entry", "2 entries"]);
+});
+
+test("a share that would round to nothing is <1 %, and none is 0 %", () => {
+  expect([0, 0.0001, 0.0049, 0.005, 0.4, 1].map(formatShare)).toEqual([
+    "0 %",
+    "<1 %",
+    "<1 %",
+    "1 %",
+    "40 %",
+    "100 %",
+  ]);
+});
+
+test("less than an hour is named in minutes", () => {
+  expect([0, 0.4, 0.99, 1, 1.05, 23.96].map(formatHours)).toEqual([
+    "0 minutes",
+    "24 minutes",
+    "59 minutes",
+    "1 hour",
+    "1 hour",
+    "23.9 hours",
+  ]);
 });

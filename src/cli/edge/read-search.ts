@@ -70,7 +70,7 @@ export async function readSearchFlags(
   const limit = read.integer("limit", most, LIMIT_RULE);
   if (limit !== undefined && limit < 1) read.wrong("limit", most, LIMIT_RULE);
   const more = {
-    groupBy: groupBy?.split(","),
+    groupBy: groupBy === undefined ? undefined : readDimensions(read, groupBy),
     buckets: read.integer("buckets", buckets, "a whole number"),
     page: read.integer("page", page, "a whole number from 0"),
     pageSize: read.integer("page-size", pageSize, "a whole number"),
@@ -78,6 +78,13 @@ export async function readSearchFlags(
   const given = Object.fromEntries(Object.entries(more).filter(([, value]) => value !== undefined));
   const request = await readSearch(EventLogsSearchRequest, window, given, reading);
   return { request, limit, pageAll: pageAll === true };
+}
+
+function readDimensions(read: FlagReader, text: string): readonly string[] {
+  const names = text.split(",");
+  const wrong = names.filter((name) => !DIMENSIONS.some((one) => one === name));
+  for (const name of wrong) read.wrong("group-by", name, `one or more of ${DIMENSIONS.join(", ")}`);
+  return names.filter((name) => !wrong.includes(name));
 }
 
 /** Builds a search or export request from flags or from `--body`. `more` holds members that only one of the two has. */

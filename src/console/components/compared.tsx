@@ -49,7 +49,7 @@ export function Compared({ context, evidence = null, what }: Props) {
                   <div key={value} className={classes["share"]}>
                     {/* A path has no host, and the dimension is the whole address of the page. */}
                     <FilterValue field={field} value={value} contains={name === "paths"} />
-                    <b>{share > 0 && share < 0.005 ? "<1 %" : formatShare(share)}</b>
+                    <b>{formatShare(share)}</b>
                     <span className="lw-dim">{before === undefined ? "" : wordChange(share - was, was)}</span>
                   </div>
                 );
