@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { gt, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { platformHealth } from "../schema/platform-health.ts";
 
@@ -80,6 +80,16 @@ export async function readZoneHealth(db: Queryable, zoneIds: readonly number[]):
     from unnest(${sql.param([...zoneIds])}::integer[]) with ordinality as z(zone_id, place)
     left join platform_health h on h.zone_id = z.zone_id order by z.place`);
   return rows;
+}
+
+/** Returns since when, epoch ms, each zone is watched whose watch began after `sinceMs`. */
+export async function readNewlyWatched(db: Queryable, sinceMs: number): Promise<ReadonlyMap<number, number>> {
+  const { zoneId, watchedSince } = platformHealth;
+  const rows = await db
+    .select({ zoneId, watchedSince })
+    .from(platformHealth)
+    .where(gt(watchedSince, new Date(sinceMs)));
+  return new Map(rows.map((row) => [row.zoneId, row.watchedSince.getTime()]));
 }
 
 /** Returns SQL for epoch ms, because raw SQL returns times as text. */

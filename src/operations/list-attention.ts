@@ -21,6 +21,8 @@ export interface Looked {
   readonly keyProblem: string | null;
   /** The events that are held back until the key is present. */
   readonly held: readonly HeldCounts[];
+  /** Since when, epoch ms, each zone is watched whose watch has only begun. */
+  readonly newlyWatched: ReadonlyMap<number, number>;
   /** Unresolved alerts of Longwatch about itself. */
   readonly selfAlerts: number;
 }
@@ -51,7 +53,7 @@ export interface Attention {
  * because it gets no more messages. Null means that the configured channels are not known.
  */
 export function listAttention(
-  { service, channels, zones, keyProblem, held, givenUp, selfAlerts }: Looked,
+  { service, channels, zones, keyProblem, held, givenUp, selfAlerts, newlyWatched }: Looked,
   configured: ReadonlySet<string> | null,
 ): Attention[] {
   const down = (channels ?? []).filter(
@@ -108,7 +110,9 @@ export function listAttention(
           ),
         ]),
     ...zones.flatMap(({ zoneId, nextToExpire, hours }) => [
-      ...(nextToExpire !== null && nextToExpire.hoursToLoss < NEAR_HOURS
+      ...(nextToExpire !== null &&
+      nextToExpire.hoursToLoss < NEAR_HOURS &&
+      !isFirstCopy(newlyWatched.get(zoneId), hours)
         ? [note("near-loss", describeNear(zoneId, nextToExpire), `coverage --zone ${zoneId}`, zoneId)]
         : []),
       ...(hours.some(({ status }) => status === "gap")
@@ -142,6 +146,15 @@ function describeHeld({ events, blocks, entries }: HeldCounts): string {
     ...(entries > 0 ? [many(entries, "unreadable entry", "unreadable entries")] : []),
   ];
   return parts.join(" and ");
+}
+
+/**
+ * The oldest hours of a first copy expire soon, whatever Longwatch does. After a break, hours of before it are sealed. The
+ * first hours may be sealed a little before the zone's watch is recorded.
+ */
+function isFirstCopy(watchedSince: number | undefined, hours: ZoneCoverage["hours"]): boolean {
+  if (watchedSince === undefined) return false;
+  return hours.every(({ sealedAt }) => sealedAt === null || sealedAt >= watchedSince - HOUR_MS);
 }
 
 function describeNear(zoneId: number, next: { startsAt: number; hoursToLoss: number }): string {

@@ -31,7 +31,7 @@ test("package.json and every document that names the oldest Node name the same v
   const oldest = engines.node.replace(">=", "");
   for (const file of ["README.md", "CONTRIBUTING.md", "docs/deploy.md"]) {
     const named = [...read(file).matchAll(/Node ([\d.]+)\s+or\s+newer/g)].map(([, version]) => version);
-    expect(named, file).toEqual([oldest]);
+    expect([file, ...named]).toEqual([file, oldest]);
   }
   expect(read(".github/workflows/gate.yml")).toContain(`node: [${oldest},`);
 });

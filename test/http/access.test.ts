@@ -52,9 +52,9 @@ test.each([
       (await ask(`${url}/asked`, key)).status,
     ]),
   );
-  for (const [key, status] of answers)
-    if (status === 403)
-      expect(JSON.parse((await ask(`${url}/asked`, String(key))).text)).toMatchObject({ detail: least });
+  const refused = answers.filter(([, status]) => status === 403).map(([key]) => String(key));
+  for (const key of refused)
+    expect(JSON.parse((await ask(`${url}/asked`, key)).text)).toMatchObject({ detail: least });
 
   expect(answers.filter(([, status]) => status === 200).map(([key]) => key)).toEqual(allowed);
   expect(answers.filter(([, status]) => status !== 200).every(([, status]) => status === 403)).toBe(true);

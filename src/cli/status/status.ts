@@ -134,6 +134,7 @@ function neverStarted(now: number): Seen {
     zones: [],
     keyProblem: null,
     held: [],
+    newlyWatched: new Map(),
     givenUp: 0,
     selfAlerts: 0,
   };

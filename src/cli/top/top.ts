@@ -29,6 +29,7 @@ const CLOSE_SCREEN = "\u001b[?25h\u001b[?1049l";
 const HOME = "\u001b[H";
 const CLEAR_LINE = "\u001b[K";
 const CLEAR_BELOW = "\u001b[J";
+const CTRL_C = "\u0003";
 
 const HELP = `
 The first table shows each zone: events per minute over the last five minutes, events of the last hour, how far the search
@@ -140,8 +141,8 @@ async function refresh(
 function watchQuit(input: StoreIo["stdin"], onQuit: () => void): () => void {
   const stdin = input as StoreIo["stdin"] & Partial<Pick<ReadStream, "isTTY" | "setRawMode">>;
   if (stdin.isTTY !== true) return () => undefined;
-  const onKey = (keys: Buffer) => {
-    if (/[qQ\u0003]/.test(keys.toString())) onQuit();
+  const onKey = (keys: Buffer | string) => {
+    if (["q", "Q", CTRL_C].some((key) => keys.includes(key))) onQuit();
   };
   stdin.setRawMode?.(true);
   stdin.on("data", onKey);
