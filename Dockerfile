@@ -4,14 +4,13 @@ ARG NODE_IMAGE=node:24.21.0-bookworm-slim
 FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
-# Not `npm ci`: it refuses a lock file that lacks other platforms' optional binaries, which not every registry holds.
-# The versions are the lock file's all the same. No package needs its install script here.
-RUN npm install --omit=dev --no-save --ignore-scripts --no-audit --no-fund && npm cache clean --force
+# No package needs its install script here.
+RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund && npm cache clean --force
 
 FROM ${NODE_IMAGE} AS console
 WORKDIR /app
 COPY package.json package-lock.json ./
-RUN npm install --no-save --ignore-scripts --no-audit --no-fund
+RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY src ./src
 RUN node src/build-console.mjs
 

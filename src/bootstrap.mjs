@@ -193,13 +193,11 @@ function spawnMain(args, stdio) {
 if (!isInstalled()) {
   // A program may read the output of a command, so the progress goes to stderr.
   const output = process.argv[2] === "longwatch" ? process.stderr : process.stdout;
-  output.write("Installing dependencies ...\n");
-  // Not `npm ci`: it refuses a lock file that lacks other platforms' optional binaries, which not every registry holds.
-  run(
-    "npm",
-    ["install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error"],
-    ["inherit", output.fd, "inherit"],
+  output.write("Installing the locked packages, Node 24 and Postgres into node_modules ...\n");
+  output.write(
+    "This needs 0.8 GB of disk and a minute or more, once and after each update of the packages.\n",
   );
+  run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], ["inherit", output.fd, "inherit"]);
   writeFileSync(stampFile, digest());
 }
 switch (process.argv[2]) {

@@ -1,11 +1,10 @@
 import { and, asc, eq, inArray, sql } from "drizzle-orm";
+import { GROUP_KIND } from "../../src/model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { alerts } from "../schema/alerts.ts";
 import { spikes } from "../schema/spikes.ts";
 import type { AlertRow, SpikeRow } from "./alerts.ts";
 
-/** Kind of the alerts of groups. */
-export const GROUP_KIND = "group";
 const CHUNK = 500;
 
 export function readOpenGroups(db: Queryable): Promise<AlertRow[]> {

@@ -12,6 +12,7 @@ import {
   timestamp,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
+import { SPIKE_KINDS } from "../../src/model/kinds.ts";
 import type { StoredSources } from "../../src/model/stored-sources.ts";
 
 export const EVIDENCE_DIMENSIONS = ["ip", "asn", "country", "path", "ua", "ja4", "action"] as const;
@@ -76,7 +77,7 @@ export const spikes = pgTable(
      * `new-rule`: the rule was first seen within a day and its burst is small. It is less severe. `sources`: the source
      * series of a zone, under the rule id of `SOURCES_RULE`.
      */
-    kind: text({ enum: ["spike", "new-rule", "sources"] }).notNull(),
+    kind: text({ enum: SPIKE_KINDS }).notNull(),
     /** Different addresses in the window, up to a limit; null while nothing depends on them. */
     addresses: integer(),
     /** The facts that decided the severity. */

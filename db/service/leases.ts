@@ -79,20 +79,24 @@ export interface Period {
  * Returns the names of those periods that this caller has claimed. Each period is claimed by exactly one caller over
  * all replicas. Periods are aligned to the epoch, plus their offset, on Postgres's clock. Call more often than once per
  * period: a replica whose clock is ahead calls too early and claims nothing. A claimed period is spent even if its work
- * then fails. A missed period is skipped.
+ * then fails. A missed period is skipped. After a setting has shortened a period, the due time of the longer period is void.
  */
 export async function claimDue(db: Queryable, periods: readonly Period[]): Promise<ReadonlySet<string>> {
   const names = periods.map(({ name }) => name);
   const seconds = periods.map(({ periodMs }) => periodMs / 1_000);
   const offsets = periods.map(({ offsetMs = 0 }) => offsetMs / 1_000);
-  // Sorted by name, so that two replicas that claim the same periods lock them in the same order.
+  // Sorted by name, so that two replicas that claim the same periods lock them in the same order. A due time of the same
+  // period is at most one period later than this caller's, whose now() may lie before a boundary that another has passed.
   const claimed = await db.execute<{ name: string }>(sql`
+    with asked as (
+      select * from unnest(${sql.param(names)}::text[], ${sql.param(seconds)}::numeric[], ${sql.param(offsets)}::numeric[])
+        as periods(name, seconds, shift))
     insert into leases as held (name, due_at)
     select name, to_timestamp((floor((extract(epoch from now()) - shift) / seconds) + 1) * seconds + shift)
-    from unnest(${sql.param(names)}::text[], ${sql.param(seconds)}::numeric[], ${sql.param(offsets)}::numeric[])
-      as asked(name, seconds, shift) order by name
+    from asked order by name
     on conflict (name) do update set due_at = excluded.due_at
-    where held.due_at is null or held.due_at <= now()
+    where held.due_at is null or held.due_at <= now() or held.due_at > excluded.due_at
+      + (select seconds from asked where asked.name = held.name) * interval '1 second'
     returning name`);
   return new Set(claimed.rows.map(({ name }) => name));
 }

@@ -93,6 +93,16 @@ export async function readZoneHealth(db: Queryable, zoneIds: readonly number[]):
   return rows;
 }
 
+/** Returns since when, epoch ms, each zone is watched whose watch began after `sinceMs`. */
+export async function readNewlyWatched(db: Queryable, sinceMs: number): Promise<ReadonlyMap<number, number>> {
+  const { zoneId, watchedSince } = platformHealth;
+  const rows = await db
+    .select({ zoneId, watchedSince })
+    .from(platformHealth)
+    .where(gt(watchedSince, new Date(sinceMs)));
+  return new Map(rows.map((row) => [row.zoneId, row.watchedSince.getTime()]));
+}
+
 /** Returns SQL for epoch ms, because raw SQL returns times as text. */
 function toMs(expression: string) {
   return sql.raw(`(extract(epoch from ${expression}) * 1000)::float8`);

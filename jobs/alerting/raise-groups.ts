@@ -1,4 +1,4 @@
-import { GROUP_KIND, insertAlerts, lockSpikes } from "../../db/alerting/alert-groups.ts";
+import { insertAlerts, lockSpikes } from "../../db/alerting/alert-groups.ts";
 import { type AlertRow, readNewestAlerts } from "../../db/alerting/alerts.ts";
 import type { Database, Queryable } from "../../db/client.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
@@ -20,6 +20,7 @@ import { addLinks } from "../../src/alerting/message/add-links.ts";
 import { buildGroupMessage } from "../../src/alerting/message/group-message.ts";
 import type { AlertMessage } from "../../src/model/alert-message.ts";
 import { fingerprintOf } from "../../src/model/fingerprint.ts";
+import { GROUP_KIND } from "../../src/model/kinds.ts";
 import { persistTransition } from "./persist-transition.ts";
 
 export interface GroupsSeen {

@@ -1,3 +1,4 @@
+import { SPIKE_KINDS } from "../model/kinds.ts";
 import type { Severity } from "../model/severity.ts";
 import { type SourceTrait, type SourceTraits, sharedValues } from "../model/source-traits.ts";
 import type { StoredSources } from "../model/stored-sources.ts";
@@ -10,7 +11,7 @@ export interface StoredSpike {
   readonly id: number;
   readonly zoneId: number;
   readonly ruleId: string;
-  readonly kind: "spike" | "new-rule" | "sources";
+  readonly kind: (typeof SPIKE_KINDS)[number];
   readonly severity: Exclude<Severity, "info">;
   readonly openedAt: Date;
   readonly closedAt: Date | null;

@@ -1,5 +1,6 @@
 import { MINUTE_MS } from "../lib/units.ts";
 import { severities } from "../model/alert-message.ts";
+import { SPIKE_KINDS } from "../model/kinds.ts";
 import type { Severity } from "../model/severity.ts";
 import type { Subject, SubjectMatchers } from "../model/subject.ts";
 import { matchesSubject } from "../model/subject.ts";
@@ -177,7 +178,7 @@ function toSpike(
     id: 1,
     zoneId: zoneId ?? 0,
     ruleId: ruleId ?? "",
-    kind: kind === "new-rule" || kind === "sources" ? kind : "spike",
+    kind: SPIKE_KINDS.find((one) => one === kind) ?? "spike",
     severity,
     openedAtMs: nowMs - groupWaitMs,
     closedAtMs: null,

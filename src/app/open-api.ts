@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { readFeed, readFeedEnd } from "../../db/alerting/feed-transitions.ts";
 import type { Database } from "../../db/client.ts";
-import { type Replayed, replayDeliveries } from "../../db/delivery/deliveries.ts";
 import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
 import { inTransaction } from "../../db/postgres/transaction.ts";
 import { readServerSecret } from "../../db/service/server-secrets.ts";
@@ -15,6 +14,7 @@ import { actOnAlerts } from "../operations/act-on-alerts.ts";
 import { addKnownSource, removeKnownSource } from "../operations/act-on-known-source.ts";
 import { addSilence, endSilence, extendSilenceByHand, planSilence } from "../operations/act-on-silence.ts";
 import { markAlert } from "../operations/mark-alert.ts";
+import { replayDeliveries } from "../operations/replay-deliveries.ts";
 import { requestRun } from "../operations/request-run.ts";
 
 /** How late a stream may say what has happened. */
@@ -64,8 +64,8 @@ function createActs(database: Database, enqueue: ApiParts["enqueue"]): ApiActs {
     endSilence: (ended) => endSilence(database, ended),
     addKnownSource: (wanted, actor) => addKnownSource(database, wanted, actor),
     removeKnownSource: (id, actor) => removeKnownSource(database, id, actor),
-    replayDelivery: ({ id, actor }) => replay(database, { id }, actor),
-    replayChannel: ({ channel, actor }) => replay(database, { channel }, actor),
+    replayDelivery: ({ id, actor }) => replayDeliveries(database, { id }, actor),
+    replayChannel: ({ channel, actor }) => replayDeliveries(database, { channel }, actor),
     mark: (act) => markAlert(database, { ...act, by: act.actor }),
     requestRun: async (wanted) => {
       const requested = await inTransaction(database, ({ tx }) => requestRun(tx, wanted));
@@ -76,18 +76,4 @@ function createActs(database: Database, enqueue: ApiParts["enqueue"]): ApiActs {
     },
     audit: (entry) => writeAuditEntry(database.db, entry),
   };
-}
-
-function replay(
-  database: Database,
-  which: Parameters<typeof replayDeliveries>[1],
-  actor: string,
-): Promise<Replayed> {
-  return inTransaction(database, async ({ tx }) => {
-    const replayed = await replayDeliveries(tx, which);
-    const subject = "id" in which ? `delivery ${which.id}` : `channel ${which.channel}`;
-    const entry = { actor, action: "delivery.replayed", subject, details: { ...replayed } };
-    if (replayed.replayed > 0) await writeAuditEntry(tx, entry);
-    return replayed;
-  });
 }

@@ -5,7 +5,6 @@ import {
   type Delivery,
   type DeliveryState,
   listDeliveries,
-  replayDeliveries,
 } from "../../db/delivery/deliveries.ts";
 import type { Config } from "../config/config.ts";
 import type { Paint, Style } from "../delivery/channels/terminal/terminal-style.ts";
@@ -15,9 +14,11 @@ import { UsageError } from "../lib/errors.ts";
 import { shortenText } from "../lib/escape-text.ts";
 import { showTime } from "../lib/show-time.ts";
 import { readChannels } from "../operations/read-channels.ts";
+import { replayDeliveries } from "../operations/replay-deliveries.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import type { FlagReader } from "./edge/flag-reader.ts";
 import { writeJson } from "./edge/write-json.ts";
+import { readActor } from "./options/read-actor.ts";
 import {
   AFTER_OPTION,
   describeNext,
@@ -52,7 +53,7 @@ Examples:
 
 const REPLAY_HELP = `
 A replayed delivery keeps its key, so a receiver that already has the message drops it. A delivery stays dead if its
-channel was sent a later message of the same alert. Exit code 0; 2 if there is no such delivery or channel, or if the
+channel was sent a later message of the same alert. audit list shows who replayed what. Exit code 0; 2 if there is no such delivery or channel, or if the
 delivery is not dead.
 
 Examples:
@@ -127,6 +128,7 @@ function listCommand(readConfig: () => Config, io: StoreIo): Command {
 
 interface ReplayFlags {
   readonly channel?: string;
+  readonly by?: string;
   readonly json?: true;
 }
 
@@ -134,16 +136,18 @@ function replayCommand(readConfig: () => Config, io: StoreIo): Command {
   return storeCommand("replay", "Replay dead deliveries.", REPLAY_HELP, io)
     .argument("[id]", "the delivery's number")
     .option("--channel <name>", "all dead deliveries of this channel")
+    .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
     .option("--json", "print JSON")
     .action((id: string | undefined, given: ReplayFlags, command: Command) =>
-      storeAction<ReplayFlags>(io, async ({ channel, json }, read) => {
+      storeAction<ReplayFlags>(io, async ({ channel, by, json }, read) => {
         const which = readWhich(read, id, channel);
+        const actor = readActor(read, by);
         read.finish();
         if (which === undefined) return;
         const config = readConfig();
-        const { replayed, outdated, notDead } = await withStore(config, async ({ db }) => {
-          if ("channel" in which) await requireChannel(db, config, which.channel);
-          return replayDeliveries(db, which);
+        const { replayed, outdated, notDead } = await withStore(config, async (database) => {
+          if ("channel" in which) await requireChannel(database.db, config, which.channel);
+          return replayDeliveries(database, which, actor);
         });
         if ("id" in which && replayed === 0) throw new UsageError([explain(which.id, outdated, notDead)]);
         if (json === true) return writeJson(io.stdout, { ...which, replayed, outdated });

@@ -85,8 +85,10 @@ export function matchRoute(method: string, path: string): Match {
   for (const route of ROUTES) {
     const params = matchPath(route.segments, path);
     if (params === undefined) continue;
-    if (route.method === method) return { kind: "found", route, params };
-    allowed.push(route.method);
+    // As in every HTTP server, a HEAD is a GET whose answer has no body. Node leaves the body out.
+    const methods = route.method === "GET" ? ["GET", "HEAD"] : [route.method];
+    if (methods.includes(method)) return { kind: "found", route, params };
+    allowed.push(...methods);
   }
   return allowed.length > 0 ? { kind: "wrong-method", allowed } : { kind: "unknown" };
 }

@@ -50,7 +50,7 @@ export function createEmulatorServer(
     const entry = admin.requests.add({
       at: context.now(),
       operation: route.operation,
-      method: route.method,
+      method: request.method ?? "",
       path: url.pathname + url.search,
       status: 0,
       faults: faults.map((fault) => fault.kind),

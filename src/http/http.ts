@@ -118,9 +118,15 @@ export async function createHttp(options: HttpOptions): Promise<FastifyInstance>
   readNativeJson(app);
   let answerPage: AnswerPage = () => null;
   answerUnknown(app, (request, reply) => answerPage(request, reply));
+  let isClosing = false;
+  app.addHook("preClose", async () => {
+    isClosing = true;
+  });
   app.setErrorHandler<FastifyError>((error, request, reply) => {
     const told = toTold(error);
-    if ((told.statusCode ?? 500) >= 500) {
+    // A stop cuts the requests that outlast its grace period. Their next query finds a closed pool.
+    const isCut = isClosing && request.raw.socket.destroyed;
+    if ((told.statusCode ?? 500) >= 500 && !isCut) {
       const route = request.routeOptions.url;
       options.log.error({ error, route, method: request.method, requestId: request.id }, "request failed");
     }

@@ -36,8 +36,16 @@ export function many(number: number, one: string, more = `${one}s`): string {
   return `${formatWhole(number)} ${number === 1 ? one : more}`;
 }
 
+/** Formats a share from 0 to 1: 40 %, and `<1 %` for what is there and would round to nothing. */
 export function formatShare(share: number): string {
-  return `${formatWhole(share * 100)} %`;
+  return share > 0 && share < 0.005 ? "<1 %" : `${formatWhole(share * 100)} %`;
+}
+
+/** Formats a number of hours in a sentence: `24 minutes`, `1 hour`, `9.5 hours`. Rounds down, because it is a time left. */
+export function formatHours(hours: number): string {
+  if (hours < 1) return many(Math.floor(Math.max(hours, 0) * 60), "minute");
+  const rest = Math.floor(hours * 10) / 10;
+  return `${formatDecimal(rest)} ${rest === 1 ? "hour" : "hours"}`;
 }
 
 /** Formats a time as ISO 8601 in UTC with a year of four digits. A time outside 1970 to 9999 becomes the nearer end. */

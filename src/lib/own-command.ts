@@ -30,7 +30,7 @@ function isProgram(folder: string): boolean {
 export const OWN_COMMAND = findOwnCommand(process.env);
 
 /** Returns whether the service was installed as a program rather than checked out. */
-function isInstalled(command = OWN_COMMAND): boolean {
+export function isInstalled(command = OWN_COMMAND): boolean {
   return command === ON_PATH;
 }
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { SUBJECT_KINDS } from "./kinds.ts";
 import { SOURCE_TRAITS } from "./source-traits.ts";
 
 /**
@@ -38,7 +39,7 @@ export const alertMessage = z.object({
   isQuiet: z.boolean().optional(),
   state: z.enum(["firing", "acknowledged", "resolved"]),
   severity: z.enum(severities),
-  kind: z.enum(["spike", "new-rule", "sources", "self"]),
+  kind: z.enum(SUBJECT_KINDS),
   /** Null if the alert is about Longwatch itself. */
   zoneId: z.number().int().nullable(),
   /** The operator's name for the zone, from the configuration file. */

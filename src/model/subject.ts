@@ -3,7 +3,7 @@ import { matchesSources, type SourceMatchers, type SourceTraits } from "./source
 
 /** The facts that routes, inhibitions and quiet hours match. */
 export interface Subject {
-  /** `spike`, `new-rule`, `sources` or `self`. */
+  /** One of `SUBJECT_KINDS`. */
   readonly kind: string;
   /** Null if the alert is about Longwatch itself and no single zone. */
   readonly zoneId: number | null;

@@ -1,4 +1,3 @@
-import { GROUP_KIND } from "../../db/alerting/alert-groups.ts";
 import { listAlerts, readAlert } from "../../db/alerting/alert-reports.ts";
 import { expireSilence, extendSilence, insertSilence, pageSilences } from "../../db/alerting/silences.ts";
 import type { Database, Queryable } from "../../db/client.ts";
@@ -16,6 +15,7 @@ import { maskAddress } from "../archive/mask/mask.ts";
 import { maskText } from "../archive/mask/mask-text.ts";
 import { isObject } from "../lib/is-object.ts";
 import { MINUTE_MS, SECOND_MS } from "../lib/units.ts";
+import { GROUP_KIND } from "../model/kinds.ts";
 import { replaceInJson } from "../privacy/replace-addresses.ts";
 
 /** The most alerts that are read to find those that a silence mutes now. */

@@ -1,5 +1,5 @@
 import type { HeldCounts } from "../../db/ingest/held-pages.ts";
-import { many } from "../lib/format.ts";
+import { formatHours, many } from "../lib/format.ts";
 import { showTime } from "../lib/show-time.ts";
 import { HOUR_MS } from "../lib/units.ts";
 import type { UnpolledZone } from "./read-unpolled.ts";
@@ -24,6 +24,8 @@ export interface Looked {
   readonly keyProblem: string | null;
   /** The events that are held back until the key is present. */
   readonly held: readonly HeldCounts[];
+  /** Since when, epoch ms, each zone is watched whose watch has only begun. */
+  readonly newlyWatched: ReadonlyMap<number, number>;
   /** Unresolved alerts of Longwatch about itself. */
   readonly selfAlerts: number;
 }
@@ -55,7 +57,7 @@ export interface Attention {
  * because it gets no more messages. Null means that the configured channels are not known.
  */
 export function listAttention(
-  { service, channels, zones, unpolled, keyProblem, held, givenUp, selfAlerts }: Looked,
+  { service, channels, zones, unpolled, keyProblem, held, givenUp, selfAlerts, newlyWatched }: Looked,
   configured: ReadonlySet<string> | null,
 ): Attention[] {
   const down = (channels ?? []).filter(
@@ -121,7 +123,9 @@ export function listAttention(
           ),
         ]),
     ...zones.flatMap(({ zoneId, nextToExpire, hours }) => [
-      ...(nextToExpire !== null && nextToExpire.hoursToLoss < NEAR_HOURS
+      ...(nextToExpire !== null &&
+      nextToExpire.hoursToLoss < NEAR_HOURS &&
+      !isFirstCopy(newlyWatched.get(zoneId), hours)
         ? [note("near-loss", describeNear(zoneId, nextToExpire), `coverage --zone ${zoneId}`, zoneId)]
         : []),
       ...(hours.some(({ status }) => status === "gap")
@@ -157,7 +161,16 @@ function describeHeld({ events, blocks, entries }: HeldCounts): string {
   return parts.join(" and ");
 }
 
+/**
+ * The oldest hours of a first copy expire soon, whatever Longwatch does. After a break, hours of before it are sealed. The
+ * first hours may be sealed a little before the zone's watch is recorded.
+ */
+function isFirstCopy(watchedSince: number | undefined, hours: ZoneCoverage["hours"]): boolean {
+  if (watchedSince === undefined) return false;
+  return hours.every(({ sealedAt }) => sealedAt === null || sealedAt >= watchedSince - HOUR_MS);
+}
+
 function describeNear(zoneId: number, next: { startsAt: number; hoursToLoss: number }): string {
   const hour = `${showTime(next.startsAt)} to ${showTime(next.startsAt + HOUR_MS).slice(11)} UTC`;
-  return `zone ${zoneId}: the platform deletes ${hour} in ${next.hoursToLoss.toFixed(1)} hours, and it is not sealed yet`;
+  return `zone ${zoneId}: the platform deletes ${hour} in ${formatHours(next.hoursToLoss)}, and it is not sealed yet`;
 }

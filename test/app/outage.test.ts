@@ -76,20 +76,19 @@ test("after kill -9 of its Postgres the service polls on by itself, logs the out
   await expect.poll(() => lastPoll(dataDir).catch(() => 0), LOOK).toBeGreaterThan(killedAt);
   expect(service.printed()).toMatch(/"reason":"signal 9".*"msg":"embedded Postgres ended"/);
   const status = startServiceProcess({ LONGWATCH_DATA_DIR: dataDir }, "status");
-  expect(await status.exited).toBe(1);
+  // The oldest hours of so young a copy are near their loss, which needs no attention.
+  expect([0, 3]).toContain(await status.exited);
   const lines = status.printed().trimEnd().split("\n");
-  const [title, ...attention] = lines.slice(lines.indexOf("Needs attention:"));
-  expect(title).toBe("Needs attention:");
-  // The service may not have decided the hour yet that expired when it started.
+  expect(lines.at(-1)).toMatch(
+    /^The embedded Postgres was down from .* UTC \(signal 9\); it was restarted\.$/,
+  );
+  // The service may not have decided the hour yet that expired when it started. Nothing else needs attention.
   const expired =
     "  zone 101: at least one of the last 72 hours is lost: npm run -s longwatch -- gaps --zone 101";
-  // The oldest hour of so young a copy is not sealed and near its loss. Nothing else needs attention.
-  expect(attention.filter((line) => line !== expired)).toEqual([
-    expect.stringMatching(
-      /^ {2}zone 101: the platform deletes .* UTC in \d+\.\d hours, and it is not sealed yet: .* coverage --zone 101$/,
-    ),
-    expect.stringMatching(/^The embedded Postgres was down from .* UTC \(signal 9\); it was restarted\.$/),
-  ]);
+  const attention = lines.includes("Needs attention:")
+    ? lines.slice(lines.indexOf("Needs attention:") + 1, -1)
+    : [];
+  expect(attention.filter((line) => line !== expired)).toEqual([]);
 });
 
 test("a full disk that ends its Postgres is alerted without the database, named by `status`, and over when it is enlarged", async (context) => {

@@ -18,7 +18,7 @@ async function openEmpty() {
   onTestFinished(() => database.drop());
   const emulator = await createEmulator({ clock: () => NOW, eventsPerSecond: 0.01, historyHours: 4 });
   onTestFinished(() => emulator.close());
-  return serve(database, emulator);
+  return { database, ...(await serve(database, emulator)) };
 }
 
 function sent(body: string | Buffer<ArrayBuffer>, contentType: string): RequestInit {
@@ -248,5 +248,50 @@ test.each([SEARCH, EXPORT])(
     expect(JSON.parse(answer.text)).toMatchObject({ errors: { filters: [rule] } });
     const same = await ask(path, post({ ...WINDOW, filters: Array(40).fill(filters[0]) }));
     expect(same.status).toBe(200);
+  },
+);
+
+const methodsOf = (allow: string) => [...new Set(allow.split(", "))].sort();
+
+test("a HEAD answers like the GET without its body, and another method is refused with the same list", async () => {
+  const { ask, platform } = await openEmpty();
+  const answers = async (client: typeof ask, path: string, method: string) => {
+    const { status, text, headers } = await client(path, { method });
+    return { status, text, allow: headers.get("allow") };
+  };
+  for (const path of [`/shield/event-logs/${ZONE}/11-20-2026`, `/shield/event-logs/${ZONE}/bad-day`]) {
+    const got = await ask(path);
+    expect(await answers(ask, path, "HEAD")).toEqual({ status: got.status, text: "", allow: null });
+    expect(await answers(platform, path, "HEAD")).toEqual(await answers(ask, path, "HEAD"));
+  }
+  for (const [path, method] of [
+    [`/shield/event-logs/${ZONE}/11-20-2026`, "PUT"],
+    [SEARCH, "PUT"],
+    [`${ADVICE}/942100`, "POST"],
+  ] as const) {
+    const [ours, theirs] = [await answers(ask, path, method), await answers(platform, path, method)];
+    expect([ours.status, theirs.status]).toEqual([405, 405]);
+    // OPTIONS is Longwatch's own.
+    expect([path, ...methodsOf(`${theirs.allow}, OPTIONS`)]).toEqual([path, ...methodsOf(ours.allow ?? "")]);
+  }
+});
+
+test.each([
+  ["page=1&page=2", "page", "1,2"],
+  ["perPage=5&perPage=5", "perPage", "5,5"],
+  ["page=1&perPage=x", "perPage", "x"],
+])(
+  "the key list refuses ?%s with the field and the values, as the emulator does",
+  async (query, field, value) => {
+    const { http, platform, database } = await openEmpty();
+    const { key } = await makeKey(database, "admin");
+    const ours = await createClient(http.url, key)(`/apikey?${query}`);
+    const theirs = await platform(`/apikey?${query}`);
+    expect([ours.status, theirs.status]).toEqual([400, 400]);
+    expect(JSON.parse(ours.text)).toMatchObject({
+      Field: field,
+      Message: expect.stringContaining(`'${value}'`),
+    });
+    expect(JSON.parse(theirs.text)).toEqual(JSON.parse(ours.text));
   },
 );

@@ -7,6 +7,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   rmSync,
   symlinkSync,
   utimesSync,
@@ -19,6 +20,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 
 const root = path.join(import.meta.dirname, "..", "..");
 const LOCK = "{}";
+const read = (file: string) => readFileSync(file, "utf8");
 
 /** A checkout with an installed Node, a stand-in for the service, and an npm that leaves a mark instead of installing. */
 function makeCheckout() {
@@ -37,9 +39,9 @@ function makeCheckout() {
   );
   symlinkSync(process.execPath, at("node_modules", ".bin", "node"));
   writeFileSync(at("node_modules", ".package-lock.json"), "{}");
-  writeFileSync(at("bin", "npm"), `#!/bin/sh\ntouch '${at("npm-ran")}'\n`);
+  writeFileSync(at("bin", "npm"), `#!/bin/sh\necho "$1" > '${at("npm-ran")}'\n`);
   chmodSync(at("bin", "npm"), 0o755);
-  return { at, hasInstalled: () => existsSync(at("npm-ran")) };
+  return { at, hasInstalled: () => existsSync(at("npm-ran")), npmCommand: () => read(at("npm-ran")) };
 }
 
 function run(
@@ -150,11 +152,14 @@ test("a current installation is not installed again, also when a checkout made t
   expect(checkout.hasInstalled()).toBe(false);
 });
 
-test("a stale installation is brought up to date once", async () => {
+test("a stale installation is brought up to date once, by npm ci, and the size and the time are printed first", async () => {
   const checkout = makeCheckout();
   utimesSync(checkout.at("package-lock.json"), new Date(), new Date(Date.now() + 60_000));
-  expect(await run(checkout, ["--end"]).exited).toBe(0);
-  expect(checkout.hasInstalled()).toBe(true);
+  const { exited, ended, printed } = run(checkout, ["--end"]);
+  expect(await exited).toBe(0);
+  await ended;
+  expect(checkout.npmCommand()).toBe("ci\n");
+  expect(printed()).toMatch(/^Installing .*\nThis needs \S+ GB of disk and a minute or more.*\nready /);
 
   rmSync(checkout.at("npm-ran"));
   expect(await run(checkout, ["--end"]).exited).toBe(0);

@@ -75,6 +75,8 @@ test("a list is narrowed by state, zone, rule family and time, and says when the
   expect(await ids("--state", "all", "--severity", "critical,error")).toEqual([]);
   expect(await ids("--state", "all", "--kind", "self")).toEqual([]);
   expect(await ids("--state", "all", "--kind", "spike", "--until", "now")).toEqual([sql, other]);
+  await database.db.update(alerts).set({ kind: "sources" }).where(eq(alerts.id, sql));
+  expect(await ids("--kind", "sources")).toEqual([sql]);
 });
 
 test("an alert is shown with its message, history, deliveries and the whole advice", async () => {

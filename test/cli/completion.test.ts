@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { toBashScript } from "../../src/cli/completion/bash-script.ts";
+import { defineCommand } from "../../src/cli/completion/completion.ts";
 import { toFishScript } from "../../src/cli/completion/fish-script.ts";
 import { listNodes } from "../../src/cli/completion/list-nodes.ts";
 import { toZshScript } from "../../src/cli/completion/zsh-script.ts";
@@ -48,6 +49,20 @@ test.skipIf(bash === null)(
       [],
       ["status"],
     ]);
+  },
+);
+
+test.skipIf(bash === null)(
+  `in a checkout the script defines the command, which passes arguments on${bash === null ? " (skipped: bash is not on PATH)" : ""}`,
+  async () => {
+    const folder = "/it's a folder";
+    const npm = "npm() { printf '<%s>' \"$@\"; }";
+    const script = [npm, defineCommand("bash", folder), "longwatch alerts show '1 2'"].join("\n");
+    const { stdout } = await promisify(execFile)(bash ?? "", ["--norc", "-eu", "-c", script]);
+    expect(stdout).toBe(`<--silent><--prefix><${folder}><run><longwatch><--><alerts><show><1 2>`);
+    const known = ["longwatch() { echo known; }", defineCommand("bash", folder), "longwatch"].join("\n");
+    const { stdout: kept } = await promisify(execFile)(bash ?? "", ["--norc", "-eu", "-c", known]);
+    expect(kept).toBe("known\n");
   },
 );
 

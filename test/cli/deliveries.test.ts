@@ -3,6 +3,7 @@ import { deliveriesCommand } from "../../src/cli/deliveries.ts";
 import { MINUTE_MS } from "../../src/lib/units.ts";
 import { type MigratedDatabase } from "../db/migrated-database.ts";
 import { type DeliverWorld, openDeliverWorld, type Receiver } from "../delivery/deliver-world.ts";
+import { clearAudit } from "./clear-audit.ts";
 import { runStoreCommand } from "./run-store-command.ts";
 
 let database: MigratedDatabase;
@@ -15,7 +16,17 @@ beforeAll(async () => {
   return opened.close;
 });
 
-beforeEach(() => world.clear());
+beforeEach(async () => {
+  await world.clear();
+  await clearAudit(database);
+});
+
+async function audited() {
+  const { rows } = await database.pool.query<{ subject: string }>(
+    "select actor, action, subject, details from audit_entries order by id",
+  );
+  return rows;
+}
 
 function run(...args: string[]) {
   return runStoreCommand(deliveriesCommand, { DATABASE_URL: database.url }, args, { now: Date.now() });
@@ -109,8 +120,16 @@ describe("deliveries replay", () => {
   test("sends one dead delivery again, under its own key, and the resolve that was dropped for it", async () => {
     await refused("first", "resolved");
     const [dead] = (await list("--state", "dead")).items;
-    const ran = await run("replay", String(dead?.id));
+    const ran = await run("replay", String(dead?.id), "--by", "alice");
     expect(ran).toEqual({ code: 0, err: "", out: "replayed: 2.\n" });
+    expect(await audited()).toEqual([
+      {
+        actor: "alice",
+        action: "delivery.replayed",
+        subject: `delivery ${dead?.id}`,
+        details: { replayed: 2, outdated: 0, notDead: 0 },
+      },
+    ]);
     await world.run();
 
     expect(receiver.heard()).toEqual(["chat first", "chat first", "chat resolved"]);
@@ -135,6 +154,7 @@ describe("deliveries replay", () => {
       "chat first",
     ]);
     expect((await run("replay", "--channel", "chat")).out).toBe("replayed: 0.\n");
+    expect((await audited()).map(({ subject }) => subject)).toEqual(["channel chat"]);
   });
 
   test("has three new days, however old the delivery is", async () => {

@@ -157,6 +157,12 @@ test("--csv of rows equals the export, cell by cell, and groups have a line each
   ]);
 });
 
+test("--out - writes the export to the standard output, and --buckets 24 draws 24 columns", async () => {
+  expect(await exportTo(["--out", "-"])).toEqual(await exportTo([]));
+  const { out: table } = await search(["--from", "-6d", "--group-by", "ruleId", "--buckets", "24"]);
+  expect(/ ([▁-█]+) /.exec(table)?.[1]).toHaveLength(24);
+});
+
 test("an export to a file is compressed by its name, complete, private, and entered into the audit trail", async () => {
   const plain = (await exportTo(["--json"])).out;
   expect(

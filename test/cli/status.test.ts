@@ -389,3 +389,27 @@ test("an unresolved alert of Longwatch about itself is exit code 1", async () =>
     "1 unresolved alert of Longwatch about itself: npm run -s longwatch -- alerts list --kind self",
   );
 });
+
+test("an hour near its loss needs attention, but not during the first copy of its zone", async () => {
+  await putReplica(1);
+  const { pool, url } = database;
+  const oldest = startOfHour(horizonAt(NOW)) + HOUR_MS;
+  const minutesAgo = (minutes: number) => new Date(NOW - minutes * 60_000);
+  await pool.query("insert into coverage_windows (zone_id, starts_at) values (101, $1)", [new Date(oldest)]);
+  const near = "zone 101: the platform deletes 2026-11-17 16:00 to 17:00 UTC in";
+  const seen = async () => {
+    const { code, out } = await ran({ DATABASE_URL: url });
+    return { code, isNear: out.includes(near) };
+  };
+  expect(await seen()).toEqual({ code: 1, isNear: true });
+
+  await pool.query("insert into platform_health (zone_id, watched_since) values (101, $1)", [minutesAgo(10)]);
+  expect(await seen()).toEqual({ code: 0, isNear: false });
+
+  // After a break the watch begins again, and an hour of before it is sealed.
+  await pool.query(
+    "insert into coverage_windows (zone_id, starts_at, state, sealed_at, evidence) values (101, $1, 'sealed', $2, '{}')",
+    [new Date(oldest + HOUR_MS), minutesAgo(90)],
+  );
+  expect(await seen()).toEqual({ code: 1, isNear: true });
+});

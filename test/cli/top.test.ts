@@ -129,6 +129,12 @@ test("on a terminal it refreshes in place until Ctrl-C, and then gives the scree
   expect(frames[0]?.split("\r\n").length).toBeLessThanOrEqual(10);
 });
 
+test("on a terminal the key q ends it as Ctrl-C does", async () => {
+  const environment = { DATABASE_URL: database.url };
+  const ran = await runStoreCommand(topCommand, environment, [], { now: NOW, isTTY: true, typed: "q" });
+  expect(ran).toMatchObject({ code: 0, err: "" });
+});
+
 test("mistakes are exit code 2, and a missing service is exit code 1 with how to start it", async () => {
   const mistaken = await run(["--every", "0", "--zone", "x"]);
   expect(mistaken).toMatchObject({ code: 2, out: "" });

@@ -67,7 +67,7 @@ test("what the image copies is let into the build, and nothing else is", () => {
 
 test("the image has the repository's Node, runs unprivileged, and leaves out development dependencies", () => {
   expect(dockerfile).toContain(`ARG NODE_IMAGE=node:${read(".nvmrc").trim()}.`);
-  expect(dockerfile).toContain("npm install --omit=dev");
+  expect(dockerfile).toContain("npm ci --omit=dev");
   const last = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));
   expect(last).toMatch(/^USER node$/m);
   expect(last).toMatch(/^STOPSIGNAL SIGTERM$/m);

@@ -182,7 +182,7 @@ test("hours that expired and that nobody decides about are told of after a while
   now += MINUTE_MS;
   await teller.raise();
   await teller.raise();
-  expect(await teller.told()).toEqual([expect.stringMatching(/^1 first error Zone 101: in 0 hours/)]);
+  expect(await teller.told()).toEqual([expect.stringMatching(/^1 first error Zone 101: in 0 minutes/)]);
 });
 
 test("a zone that stays suspect is reported once, after 15 minutes, and resolves when the looks agree again", async () => {

@@ -155,3 +155,24 @@ test("an offset moves the next tick, and is claimed once like every other", asyn
   expect(due.rows).toEqual([{ shift: "12.000000", ahead: true, near: true }]);
   expect(await claimDue(database.db, [period])).toEqual(new Set());
 });
+
+test("a shortened period is due at once, among ten callers once, and then on its own boundaries", async () => {
+  await claimDue(database.db, [{ name: "archive-days", periodMs: 86_400_000_000 }]);
+  const shortened = [{ name: "archive-days", periodMs: 60_000 }];
+  const claims = await Promise.all(Array.from({ length: 10 }, () => claimDue(database.db, shortened)));
+
+  expect(claims.flatMap((names) => [...names])).toEqual(["archive-days"]);
+  const due = await database.db.execute(
+    sql`select due_at <= now() + interval '1 minute' as near from leases`,
+  );
+  expect(due.rows).toEqual([{ near: true }]);
+});
+
+test("a caller whose now() lies before a boundary does not claim the period that another claimed after it", async () => {
+  const period = { name: "half-minutely", periodMs: 30_000 };
+  await inTransaction(database, async ({ tx }) => {
+    await claimDue(tx, [period]);
+    await tx.update(leases).set({ dueAt: sql`${leases.dueAt} + interval '30 seconds'` });
+    expect(await claimDue(tx, [period])).toEqual(new Set());
+  });
+});

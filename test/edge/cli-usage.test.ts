@@ -1,5 +1,7 @@
-import { describe, expect } from "vitest";
-import { listPage, NOW, test } from "./support/edge-test.ts";
+import { describe, expect, onTestFinished } from "vitest";
+import { createEmulator } from "../../src/emulator/emulator.ts";
+import { ACCESS_KEY, listPage, NOW, test } from "./support/edge-test.ts";
+import { app, container } from "./support/requests.ts";
 import { runCli } from "./support/run-cli.ts";
 
 const SUBCOMMANDS = [
@@ -42,7 +44,7 @@ describe("all usage mistakes are reported at once, with flag, value and rule", (
         '--from "12" must be',
         '--to "later" must be',
         '--filter "a:b" must be',
-        'groupBy[0] "colour"',
+        '--group-by "colour" must be one or more of feature, ruleId',
         '--page-size "big" must be',
       ],
     },
@@ -178,6 +180,72 @@ describe("requests from flags", () => {
       out: JSON.parse(out) as unknown,
       sent: JSON.parse(platform.requests[0]?.body ?? "") as unknown,
     }).toEqual({ code: 0, out: { id: "a" }, sent: request });
+  });
+
+  test.for<{ name: string; args: string; body: object; notes: string[] }>([
+    {
+      name: "a hostname without a key type",
+      args: "hostname set-key-type --pull-zone 5",
+      body: { Hostname: "a.test" },
+      notes: ["KeyType is missing: must be 0 (ECDSA) or 1 (RSA)"],
+    },
+    {
+      name: "a template with members and values that the platform's API does not show",
+      args: "containers add --app a",
+      body: {
+        ...container,
+        imageDigest: "",
+        schedule: "nightly",
+        probes: { startup: { httpGet: { response: { expectedStatusCode: 204, body: "ok" } } } },
+        endpoints: [
+          { displayName: "two", cdn: { portMappings: [{ containerPort: 80 }, { containerPort: 81 }] } },
+          { displayName: "web", cdn: { portMappings: [{ containerPort: 80, protocols: ["TCP"] }] } },
+        ],
+      },
+      notes: [
+        "probes.startup.httpGet.response.expectedStatusCode 204: ",
+        "probes.startup.httpGet.response: body: not a member of this body",
+        "endpoints[0].cdn.portMappings [",
+        'endpoints[1].cdn.portMappings[0].protocols[0] "TCP": ',
+        "schedule: not a member of this body",
+      ],
+    },
+    {
+      name: "an application without its required members",
+      args: "apps update --app a",
+      body: { name: "shop", regionSettings: { nodeSelectors: { disk: ["ssd"] } } },
+      notes: ["autoScaling is missing: ", 'regionSettings.nodeSelectors.disk ["ssd"]: '],
+    },
+  ])("$name is sent as it was written, with a note for each member", async (one, { platform }) => {
+    platform.reply(200, { id: "a" });
+    const { code, err } = await runCli(platform.url, [...one.args.split(" "), "--body", "-"], {
+      stdin: JSON.stringify(one.body),
+    });
+    expect(code).toBe(0);
+    expect(JSON.parse(platform.requests[0]?.body ?? "")).toEqual(one.body);
+    for (const note of one.notes) expect(err).toContain(`  - ${note}`);
+    expect(err.match(/^ {2}- /gm)).toHaveLength(one.notes.length);
+  });
+
+  test("a template that the platform returned is sent back unchanged", async () => {
+    const emulator = await createEmulator({ historyHours: 0.5, accessKey: ACCESS_KEY });
+    onTestFinished(() => emulator.close());
+    const described = (await (await fetch(`${emulator.url}/_emulator`)).json()) as {
+      apps: { id: string }[];
+    };
+    const id = described.apps[0]?.id ?? "";
+    const send = (args: readonly string[], body: object) =>
+      runCli(emulator.url, [...args, "--app", id, "--body", "-"], { stdin: JSON.stringify(body) });
+    const added = await send(["containers", "add"], { ...container, name: "copied", imageDigest: "" });
+    expect(added).toMatchObject({ code: 0, err: "" });
+    const template: unknown = JSON.parse(added.out);
+    const { code, err } = await send(["apps", "update"], {
+      ...app,
+      volumes: [],
+      containerTemplates: [template],
+    });
+    expect(err).toContain("  - containerTemplates[0]: packageId: not a member of this body\n");
+    expect(code).toBe(0);
   });
 
   test("a body that is no JSON is a mistake", async ({ platform }) => {

@@ -284,11 +284,14 @@ test("paths that are none are a 404, known paths with another method a 405", asy
   const emulator = await open();
   expect((await call(emulator, "/apikeys")).status).toBe(404);
   const wrong = await call(emulator, "/apikey", { method: "POST" });
-  expect([wrong.status, wrong.headers.get("allow")]).toEqual([405, "GET"]);
+  expect([wrong.status, wrong.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
 });
 
-test.each(["application/xml", "text/plain", "text/json", "application/vnd.a+json", ""])(
-  "a body sent as %j is refused by the pull zone, DNS zone and container operations with 415 in their shapes",
+/** The container operations take the three media types of the official description, the legacy operations one. */
+const JSON_TYPES = ["text/json", "application/*+json", "application/vnd.a+json; charset=utf-8"];
+
+test.each(["application/xml", "text/plain", "", ...JSON_TYPES])(
+  "a body sent as %j is refused with 415 by the operations that do not take it, in their shapes",
   async (type) => {
     const emulator = await open();
     const app = await appOf(emulator);
@@ -312,7 +315,9 @@ test.each(["application/xml", "text/plain", "text/json", "application/vnd.a+json
       ["PUT", `/mc/apps/${app.id}`, application, extended],
     ] as const) {
       const response = await call(emulator, path, { method, body: JSON.stringify(body), headers });
-      expect([path, response.status]).toEqual([path, 415]);
+      const isTaken = refusal === extended && JSON_TYPES.includes(type);
+      expect([path, isTaken ? response.ok : response.status]).toEqual([path, isTaken || 415]);
+      if (isTaken) continue;
       expect(await response.json()).toMatchObject(refusal);
       const right = { "content-type": "application/json; charset=utf-8" };
       const taken = await call(emulator, path, { method, body: JSON.stringify(body), headers: right });

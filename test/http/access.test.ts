@@ -45,12 +45,16 @@ test.each([
   { scope: "admin", allowed: ["admin"] },
 ] as const)("S3: the scope $scope is that of $allowed", async ({ scope, allowed }) => {
   const { url } = await startWith({ scope });
+  const least = `This key lacks the scope ${scope}. Use a key with the role ${allowed[0]} or higher.`;
   const answers = await Promise.all(
     ["reader", "exporter", "operator", "admin"].map(async (key) => [
       key,
       (await ask(`${url}/asked`, key)).status,
     ]),
   );
+  const refused = answers.filter(([, status]) => status === 403).map(([key]) => String(key));
+  for (const key of refused)
+    expect(JSON.parse((await ask(`${url}/asked`, key)).text)).toMatchObject({ detail: least });
 
   expect(answers.filter(([, status]) => status === 200).map(([key]) => key)).toEqual(allowed);
   expect(answers.filter(([, status]) => status !== 200).every(([, status]) => status === 403)).toBe(true);

@@ -4,6 +4,7 @@ import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { closeHttp } from "../../src/app/close-http.ts";
 import type { Access } from "../../src/http/keys/access.ts";
 import { startHttp } from "./start-http.ts";
 
@@ -84,6 +85,35 @@ test("F70: an error shows no stack, no SQL and no address; the log has all of it
       error: expect.objectContaining({ code: "42P01", message: "select * from canary at 10.0.0.1" }),
     }),
   );
+});
+
+test("a request that a stop cuts off is not logged as failed, and every other failure is", async () => {
+  const [entered, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const handled = Promise.withResolvers<void>();
+  const { app, url, lines } = await startHttp({}, (routes) => {
+    routes.addHook("onError", async ({ url: path }) => {
+      if (path === "/slow") setImmediate(() => handled.resolve());
+    });
+    routes.get("/slow", OPEN, async () => {
+      entered.resolve();
+      await released.promise;
+      throw new Error("Cannot use a pool after calling end on the pool");
+    });
+    routes.get("/fails", OPEN, async () => {
+      throw new Error("broken");
+    });
+  });
+  await fetch(`${url}/fails`);
+  const asked = fetch(`${url}/slow`).catch(() => "cut off");
+  await entered.promise;
+  await closeHttp(app, 0);
+  expect(await asked).toBe("cut off");
+  released.resolve();
+  await handled.promise;
+
+  const failed = lines.filter((line) => line.includes("request failed"));
+  expect(failed).toHaveLength(1);
+  expect(failed[0]).toContain("/fails");
 });
 
 test("an error with a client's status still shows only its title", async () => {

@@ -1,5 +1,12 @@
 import { expect, test } from "vitest";
-import { formatDecimal, formatNumber, formatWhole, many } from "../../src/lib/format.ts";
+import {
+  formatDecimal,
+  formatHours,
+  formatNumber,
+  formatShare,
+  formatWhole,
+  many,
+} from "../../src/lib/format.ts";
 
 test("counts are grouped alike everywhere", () => {
   expect([0, 999, 1_000, 1_234_567.6].map(formatWhole)).toEqual(["0", "999", "1,000", "1,234,568"]);
@@ -15,4 +22,26 @@ test("a number above zero is never shown as zero", () => {
   const numbers = [0, 0.000_4, 0.004_6, 0.034_7, 0.5, 9.42];
   expect(numbers.map(formatDecimal)).toEqual(shown);
   expect(numbers.map(formatNumber)).toEqual(shown);
+});
+
+test("a share that would round to nothing is <1 %, and none is 0 %", () => {
+  expect([0, 0.0001, 0.0049, 0.005, 0.4, 1].map(formatShare)).toEqual([
+    "0 %",
+    "<1 %",
+    "<1 %",
+    "1 %",
+    "40 %",
+    "100 %",
+  ]);
+});
+
+test("less than an hour is named in minutes", () => {
+  expect([0, 0.4, 0.99, 1, 1.05, 23.96].map(formatHours)).toEqual([
+    "0 minutes",
+    "24 minutes",
+    "59 minutes",
+    "1 hour",
+    "1 hour",
+    "23.9 hours",
+  ]);
 });

@@ -29,6 +29,8 @@ test("nothing is being copied once every hour was read, also while the newest en
 });
 
 test("nothing is being copied while the platform does not answer", () => {
-  expect(copyProgress(NOW, [...all.slice(0, 4), { ...live, searchedThrough: NOW - 6 * MINUTE_MS }])).toBeNull();
+  expect(
+    copyProgress(NOW, [...all.slice(0, 4), { ...live, searchedThrough: NOW - 6 * MINUTE_MS }]),
+  ).toBeNull();
   expect(copyProgress(NOW, [])).toBeNull();
 });

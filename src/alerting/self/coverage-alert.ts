@@ -1,4 +1,4 @@
-import { many } from "../../lib/format.ts";
+import { formatHours, many } from "../../lib/format.ts";
 import { HOUR_MS } from "../../lib/units.ts";
 import { digest } from "../../model/fingerprint.ts";
 import { isGraver, type Severity } from "../../model/severity.ts";
@@ -103,8 +103,7 @@ export function assessLoss(
     const headline = `Zone ${zoneId}: no hour is about to be lost any more`;
     return isOpen ? { reason: "resolved", severity: "warning", headline, openedAtMs } : null;
   }
-  const rest = Math.floor(hoursLeft * 10) / 10;
-  const headline = `Zone ${zoneId}: in ${rest} hours the platform begins to forget an hour that is not proven complete`;
+  const headline = `Zone ${zoneId}: in ${formatHours(hoursLeft)} the platform begins to forget an hour that is not proven complete`;
   if (isOpen) {
     const reason = isGraver(severity, gravestSeverity(alert)) ? "worse" : "none";
     return { reason, severity, headline, openedAtMs };

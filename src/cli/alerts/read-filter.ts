@@ -1,7 +1,8 @@
 import type { Command } from "commander";
 import type { AlertFilter } from "../../../db/alerting/alert-reports.ts";
-import { ALERT_KINDS, ALERT_STATES } from "../../http/routes/v1/alert-schemas.ts";
+import { ALERT_STATES } from "../../http/routes/v1/alert-schemas.ts";
 import { severities } from "../../model/alert-message.ts";
+import { ALERT_KINDS } from "../../model/kinds.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { gather, readRulePattern, readWords } from "../options/read-list.ts";
 import { readRowId } from "../options/read-row-id.ts";

@@ -4,6 +4,7 @@ import type { Routing } from "../../alerting/routing/routing.ts";
 import type { Config } from "../../config/config.ts";
 import type { Log } from "../../lib/log.ts";
 import { severities } from "../../model/alert-message.ts";
+import { SUBJECT_KINDS } from "../../model/kinds.ts";
 import type { Subject } from "../../model/subject.ts";
 import { explainRouting, readLiveState } from "../../operations/explain-routing.ts";
 import { writeOut } from "../edge/edge-io.ts";
@@ -13,7 +14,6 @@ import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { describeExplained } from "./describe-explained.ts";
 
-const KINDS = ["spike", "new-rule", "sources", "self"] as const;
 const MAX_RULE_CHARS = 255;
 
 const HELP = `
@@ -45,7 +45,7 @@ export function testRoutesCommand(readConfig: () => Config, io: StoreIo): Comman
     .option("--zone <zone>", "the shield zone, by number or by name (required, except with --kind self)")
     .option("--rule <id>", "the rule (required, except with --kind self)")
     .option("--severity <name>", "info, warning, error or critical (required)")
-    .option("--kind <name>", "spike, new-rule, sources or self (default: spike)")
+    .option("--kind <name>", `one of ${SUBJECT_KINDS.join(", ")} (default: spike)`)
     .option("--at <time>", "when: ISO-8601, epoch ms, relative such as +8h (default: now)")
     .option("--live", "also apply the silences and the spikes in the database")
     .option("--json", "print JSON")
@@ -80,7 +80,8 @@ function reachesChannel({ transitions: [first] }: ExplainedAlert): boolean {
 
 function readSubject(read: FlagReader, flags: Flags, { zones = {} }: Routing): Subject {
   const kind =
-    KINDS.find((one) => one === (flags.kind ?? "spike")) ?? read.wrong("kind", flags.kind, KINDS.join(", "));
+    SUBJECT_KINDS.find((one) => one === (flags.kind ?? "spike")) ??
+    read.wrong("kind", flags.kind, SUBJECT_KINDS.join(", "));
   const severity =
     severities.find((one) => one === flags.severity) ??
     read.wrong("severity", flags.severity, `one of ${severities.join(", ")}`);

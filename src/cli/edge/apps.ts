@@ -50,7 +50,8 @@ export function addApps(edge: Command, setup: EdgeSetup): void {
           read.wrong("body", body, "given without the flags of the configuration");
         }
         const given = body === undefined ? typed : await readBodyFile(read, body, io.stdin);
-        const request = given === undefined ? undefined : read.check(ApplicationUpdateRequest, given);
+        const check = body === undefined ? read.check : read.checkBody;
+        const request = given === undefined ? undefined : check(ApplicationUpdateRequest, given);
         await call(async (client) => {
           if (appId === undefined || request === undefined) return;
           await writeJson(io.stdout, await client.updateApplication({ appId, request }));

@@ -64,7 +64,8 @@ export function addContainers(edge: Command, setup: EdgeSetup): void {
         if (body !== undefined && hasFlags)
           read.wrong("body", body, "given without the flags of the container");
         const given = body === undefined ? typed : await readBodyFile(read, body, io.stdin);
-        const request = given === undefined ? undefined : read.check(ContainerTemplateRequest, given);
+        const check = body === undefined ? read.check : read.checkBody;
+        const request = given === undefined ? undefined : check(ContainerTemplateRequest, given);
         await call(async (client) => {
           if (appId === undefined || request === undefined) return;
           await writeJson(io.stdout, await client.addContainer({ appId, request }));

@@ -41,6 +41,14 @@ function listMistakes(io: EdgeIo, mistakes: readonly string[]): void {
   io.setExitCode(2);
 }
 
+function listNotes(io: EdgeIo, notes: readonly string[]): void {
+  if (notes.length === 0) return;
+  const lines = notes.map((note) => `  - ${note}\n`).join("");
+  io.stderr.write(
+    `longwatch edge: the body is sent as it was written. ${many(notes.length, "member")} outside the platform's official description:\n${lines}`,
+  );
+}
+
 function hint(error: EdgeError): string {
   const wait = error.waitMs === undefined ? "" : `\n  try again in ${Math.ceil(error.waitMs / 1_000)} s`;
   const remedy = findRemedy(error, { typed: true });
@@ -85,6 +93,7 @@ export function edgeAction<Flags extends object>(
         isJson: json === true,
         async call(work) {
           read.finish();
+          listNotes(io, read.notes);
           const transport = createEdgeTransport({ ...getConnection(), timeoutMs: timeoutSeconds * 1_000 });
           try {
             await work(createEdgeClient(transport));

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { sortIssues } from "../../edge/contract/as-written.ts";
 import { parseLogDay, toLogDay } from "../../edge/log-day.ts";
 import { describeIssue } from "../../edge/transport/describe-issue.ts";
 import { UsageError } from "../../lib/errors.ts";
@@ -14,6 +15,7 @@ export type FlagReader = ReturnType<typeof createFlagReader>;
  */
 export function createFlagReader(nowMs: number) {
   const mistakes: string[] = [];
+  const notes: string[] = [];
 
   function wrong(flag: string, value: string | undefined, rule: string): undefined {
     const shown = value === undefined ? "is missing; it" : `"${escapeText(value)}"`;
@@ -67,9 +69,20 @@ export function createFlagReader(nowMs: number) {
     return undefined;
   }
 
+  /**
+   * Checks a body that a person wrote. It is sent as it is unless a member has another type than the platform's API shows;
+   * everything else that the official description rules out becomes a note.
+   */
+  function checkBody<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> | undefined {
+    const { wrong: broken, unshown } = sortIssues(schema, body);
+    mistakes.push(...broken.map((issue) => describeIssue(issue, body)));
+    notes.push(...unshown.map((issue) => describeIssue(issue, body)));
+    return broken.length > 0 ? undefined : (body as z.output<Schema>);
+  }
+
   function finish(): void {
     if (mistakes.length > 0) throw new UsageError(mistakes);
   }
 
-  return { mistakes, wrong, required, integer, id, time, day, filters, check, finish };
+  return { mistakes, notes, wrong, required, integer, id, time, day, filters, check, checkBody, finish };
 }

@@ -47,7 +47,7 @@ export function addHostname(edge: Command, setup: EdgeSetup): void {
           if (hostname !== undefined) read.wrong("hostname", hostname, "left out if --body is given");
           if (keyType !== undefined) read.wrong("key-type", keyType, "left out if --body is given");
           const given = await readBodyFile(read, body, io.stdin);
-          return given === undefined ? undefined : read.check(HostnameKeyTypeRequest, given);
+          return given === undefined ? undefined : read.checkBody(HostnameKeyTypeRequest, given);
         }
       }),
     );

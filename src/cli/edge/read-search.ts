@@ -78,7 +78,7 @@ export function readSearchFlags(
   const limit = read.integer("limit", most, LIMIT_RULE);
   if (limit !== undefined && limit < 1) read.wrong("limit", most, LIMIT_RULE);
   const more = {
-    groupBy: groupBy?.split(","),
+    groupBy: groupBy === undefined ? undefined : readDimensions(read, groupBy),
     buckets: read.integer("buckets", buckets, "a whole number"),
     page: read.integer("page", page, "a whole number from 0"),
     pageSize: read.integer("page-size", pageSize, "a whole number"),
@@ -87,7 +87,14 @@ export function readSearchFlags(
   return { window, more: given, limit, pageAll: pageAll === true };
 }
 
-/** Builds a search or export request of the platform. `more` holds members that only one of the two has. */
+function readDimensions(read: FlagReader, text: string): readonly string[] {
+  const names = text.split(",");
+  const wrong = names.filter((name) => !DIMENSIONS.some((one) => one === name));
+  for (const name of wrong) read.wrong("group-by", name, `one or more of ${DIMENSIONS.join(", ")}`);
+  return names.filter((name) => !wrong.includes(name));
+}
+
+/** Builds a search or export request. `more` holds members that only one of the two has. */
 export async function readSearch<Schema extends z.ZodType>(
   schema: Schema,
   flags: WindowFlags,

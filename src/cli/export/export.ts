@@ -67,7 +67,7 @@ interface Target {
 /** `longwatch export`: writes all kept events that match, as CSV or NDJSON, or copies the files of whole archive days. */
 export function exportCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
   return addWindowOptions(storeCommand("export", "Write kept events to a file or a pipe.", HELP, io), true)
-    .option("--out <file>", "write this file (default: standard output)")
+    .option("--out <file>", "write this file; - for standard output (default)")
     .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
     .option("--json", "write NDJSON: one JSON object per line")
     .option("--format <format>", "csv, ndjson or parquet (default: what --out ends in)")
@@ -131,7 +131,7 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
 }
 
 function readFolder(read: FlagReader, out: string | undefined): string | null {
-  if (out === undefined || existsSync(out)) {
+  if (out === undefined || out === "-" || existsSync(out)) {
     read.wrong("out", out, "a folder that does not exist yet");
     return null;
   }
@@ -139,7 +139,7 @@ function readFolder(read: FlagReader, out: string | undefined): string | null {
 }
 
 function readTarget(read: FlagReader, out: string | undefined, wanted: string | undefined): Target | null {
-  if (out === undefined) return null;
+  if (out === undefined || out === "-") return null;
   const file = path.resolve(out);
   const compression = Object.keys(COMPRESSORS).find((ending) => file.endsWith(ending)) as
     | keyof typeof COMPRESSORS

@@ -7,6 +7,8 @@ import { type Cell, drawTable } from "../terminal/draw-table.ts";
 import type { FoundPage } from "./read-pages.ts";
 
 const TREND_COLUMNS = 20;
+/** So many buckets have a column each: the hours of a day. */
+const DRAWN_SINGLY = 24;
 /** Longest value in every column but the last. */
 const MAX_KEY_CHARS = 24;
 /** Longest value in the last column. */
@@ -21,13 +23,17 @@ export function drawGroups(groups: Groups, groupBy: readonly string[], paint: Pa
   const rows = groups.map(({ key, count: events, context, lastSeen, sparkline }): Cell[] => [
     formatWhole(events),
     context.blocked === 0 ? "-" : { text: formatWhole(context.blocked), style: "red" },
-    ...(hasTrend ? [drawSparkline(sparkline ?? [], TREND_COLUMNS)] : []),
+    ...(hasTrend ? [drawTrend(sparkline ?? [])] : []),
     showTime(lastSeen - (lastSeen % 60_000)),
     ...groupBy.map((name, column) =>
       shortenText(key[name] ?? "", column === groupBy.length - 1 ? MAX_LAST_CHARS : MAX_KEY_CHARS),
     ),
   ]);
   return drawTable(head, rows, paint);
+}
+
+function drawTrend(counts: readonly number[]): string {
+  return drawSparkline(counts, counts.length <= DRAWN_SINGLY ? DRAWN_SINGLY : TREND_COLUMNS);
 }
 
 /** Returns a dimension as the head of its column: `ruleId` as `RULE ID`. */

@@ -8,6 +8,7 @@ import { UsageError } from "../../lib/errors.ts";
 import { many } from "../../lib/format.ts";
 import { asCalled } from "../../lib/own-command.ts";
 import { showTime } from "../../lib/show-time.ts";
+import { SUBJECT_KINDS } from "../../model/kinds.ts";
 import { whyUnsilenceable } from "../../operations/act-on-alerts.ts";
 import { type AddedSilence, addSilence, matchAlert } from "../../operations/act-on-silence.ts";
 import { writeOut } from "../edge/edge-io.ts";
@@ -40,7 +41,7 @@ export function addCommand(readConfig: () => Config, io: StoreIo): Command {
     .option("--zone <ids>", "mute alerts of these shield zones", gather)
     .option("--rule <id>", "mute alerts of this rule or family (942*); repeatable", gather)
     .option("--severity <names>", "mute alerts of these severities: info, warning, error, critical", gather)
-    .option("--kind <names>", "mute alerts of these kinds: spike, new-rule, sources, self", gather)
+    .option("--kind <names>", `mute alerts of these kinds: ${SUBJECT_KINDS.join(", ")}`, gather)
     .option("--ip <addresses>", "mute alerts about these addresses or networks", gather)
     .option("--asn <numbers>", "mute alerts about these networks (AS64500)", gather)
     .option("--country <codes>", "mute alerts about these countries", gather)

@@ -1,14 +1,13 @@
 import { SILENCE_SCOPES, type SilenceScope } from "../../alerting/message/silence-choices.ts";
 import { Matchers } from "../../alerting/silence.ts";
 import { severities } from "../../model/alert-message.ts";
+import { SUBJECT_KINDS } from "../../model/kinds.ts";
 import { isAddressPattern, SOURCE_TRAITS, type SourceTrait } from "../../model/source-traits.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { readText } from "../options/read-actor.ts";
 import { readRulePattern, readWords, readZones } from "../options/read-list.ts";
 import { readRowIds } from "../options/read-row-id.ts";
 
-/** The kinds of alerts. Only a matcher for the kind `self` mutes Longwatch's own alerts. */
-const KINDS = ["spike", "new-rule", "sources", "self"] as const;
 const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 export const MAX_MS = 90 * UNIT_MS.d;
 const FOR_RULE = "a duration such as 30m, 2h or 7d, at most 90d";
@@ -66,7 +65,7 @@ function readScope(read: FlagReader, { scope, alert }: SilenceFlags): SilenceSco
 function readMatchers(read: FlagReader, flags: SilenceFlags): Matchers {
   const zone = readZones(read, flags.zone);
   const severity = readWords(read, "severity", flags.severity, severities);
-  const kind = readWords(read, "kind", flags.kind, KINDS);
+  const kind = readWords(read, "kind", flags.kind, SUBJECT_KINDS);
   for (const rule of flags.rule ?? []) readRulePattern(read, rule);
   if (flags.rule !== undefined && kind?.every((one) => one === "self") === true)
     read.mistakes.push(

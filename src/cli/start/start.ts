@@ -120,6 +120,7 @@ async function run(config: Config, isJson: boolean): Promise<void> {
     print(`\nStopping: ${reason}. Repeat it to stop at once.`);
     const force = setTimeout(() => {
       log.error({ afterMs: STOP_DEADLINE_MS }, "not everything stopped in time: ended by force");
+      print("Stopped by force.");
       process.exit(1);
     }, STOP_DEADLINE_MS);
     await app.stop();
@@ -128,7 +129,10 @@ async function run(config: Config, isJson: boolean): Promise<void> {
     process.exit(0);
   };
   const onSignal = (reason: string) => {
-    if (stopping.signal.aborted) process.exit(1);
+    if (stopping.signal.aborted) {
+      print("Stopped at once.");
+      process.exit(1);
+    }
     void stop(reason);
   };
   process.on("SIGINT", () => onSignal("Ctrl-C"));

@@ -136,6 +136,7 @@ function neverStarted(now: number): Seen {
     unpolled: [],
     keyProblem: null,
     held: [],
+    newlyWatched: new Map(),
     givenUp: 0,
     selfAlerts: 0,
   };

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { ReadStream } from "node:tty";
 import type { Command } from "commander";
 import type { Queryable } from "../../../db/client.ts";
 import { toRequestBudget } from "../../app/open-request-gate.ts";
@@ -28,12 +29,13 @@ const CLOSE_SCREEN = "\u001b[?25h\u001b[?1049l";
 const HOME = "\u001b[H";
 const CLEAR_LINE = "\u001b[K";
 const CLEAR_BELOW = "\u001b[J";
+const CTRL_C = "\u0003";
 
 const HELP = `
 The first table shows each zone: events per minute over the last five minutes, events of the last hour, how far the search
 lags behind, the hours until the platform forgets an hour that is not proven, and firing alerts. Then follow the firing
 alerts, and the rules whose count is furthest above the usual one of the 28 days before. A red rule has an open spike.
-On a terminal the screen is refreshed until Ctrl-C, also over a restart of the service. In a pipe, and with --once or --json,
+On a terminal the screen is refreshed until q or Ctrl-C, also over a restart of the service. In a pipe, and with --once or --json,
 the command prints once. --json prints the answer of GET /api/v1/overview for the last hour.
 
 Examples:
@@ -115,9 +117,13 @@ async function refresh(
     await writeOut(io.stdout, `${isOpen ? "" : OPEN_SCREEN}${HOME}${drawn}${CLEAR_BELOW}`);
     isOpen = true;
   };
+  const quit = new AbortController();
+  const release = watchQuit(io.stdin, () => quit.abort());
+  const interrupted =
+    io.interrupted === undefined ? quit.signal : AbortSignal.any([quit.signal, io.interrupted]);
   const onLost = (reason: string) => show(`${paint("red", `${reason}. Trying again ...`)}\n${last}`);
   try {
-    await followStore(io, readConfig, { onLost, onBack: () => undefined }, async (followed) => {
+    await followStore({ interrupted }, readConfig, { onLost, onBack: () => undefined }, async (followed) => {
       const { database, signal, onAnswer } = followed;
       while (!signal.aborted) {
         last = describeOverview(await look(database.db), paint);
@@ -127,6 +133,22 @@ async function refresh(
       }
     });
   } finally {
+    release();
     if (isOpen && !io.stdout.destroyed) io.stdout.write(CLOSE_SCREEN);
   }
+}
+
+/** Calls `onQuit` for the key q or Ctrl-C, which no signal follows in raw mode. Returns how to give the keyboard back. */
+function watchQuit(input: StoreIo["stdin"], onQuit: () => void): () => void {
+  const stdin = input as StoreIo["stdin"] & Partial<Pick<ReadStream, "isTTY" | "setRawMode">>;
+  if (stdin.isTTY !== true) return () => undefined;
+  const onKey = (keys: Buffer | string) => {
+    if (["q", "Q", CTRL_C].some((key) => keys.includes(key))) onQuit();
+  };
+  stdin.setRawMode?.(true);
+  stdin.on("data", onKey);
+  return () => {
+    stdin.off("data", onKey).pause();
+    stdin.setRawMode?.(false);
+  };
 }

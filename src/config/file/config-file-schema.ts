@@ -2,6 +2,7 @@ import { z } from "zod";
 import { findTemplateMistake, PLACEHOLDERS } from "../../alerting/message/link-template.ts";
 import { WEEKDAYS } from "../../alerting/routing/routing.ts";
 import { severities } from "../../model/alert-message.ts";
+import { SUBJECT_KINDS } from "../../model/kinds.ts";
 import { isAddressPattern } from "../../model/source-traits.ts";
 import { channelEntry } from "./channel-entry.ts";
 
@@ -80,10 +81,7 @@ const matchers = z
     zone_labels: zoneLabels,
     rule: rules.optional(),
     severity: z.array(z.enum(severities)).min(1).optional(),
-    kind: z
-      .array(z.enum(["spike", "new-rule", "sources", "self"]))
-      .min(1)
-      .optional(),
+    kind: z.array(z.enum(SUBJECT_KINDS)).min(1).optional(),
     ip: z
       .array(z.string().refine(isAddressPattern, "must be an address or a network (198.51.100.0/24)"))
       .min(1)

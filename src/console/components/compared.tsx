@@ -56,7 +56,7 @@ export function Compared({ context, evidence = null, what }: Props) {
                       value={value}
                       contains={Array.from(value).length >= CUT_CHARS}
                     />
-                    <b>{share > 0 && share < 0.005 ? "<1 %" : formatShare(share)}</b>
+                    <b>{formatShare(share)}</b>
                     <span className="lw-dim">{before === undefined ? "" : wordChange(share - was, was)}</span>
                   </div>
                 );

@@ -2,6 +2,7 @@ import { Button, Checkbox, SegmentedControl } from "@mantine/core";
 import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import { formatDuration } from "../../lib/format.ts";
+import type { AlertKind } from "../../model/kinds.ts";
 import { type Alert, type AlertQuery, useAlertPages } from "../api/alerts.ts";
 import { useMay } from "../api/session.ts";
 import { Ago, Moment } from "../components/ago.tsx";
@@ -28,7 +29,7 @@ const STATES = {
 type StateName = keyof typeof STATES;
 const SEVERITIES = ["critical", "error", "warning", "info"];
 const SORTS = ["worst", "newest"] as const;
-const KINDS: Readonly<Record<string, string>> = {
+const KINDS: Readonly<Record<AlertKind, string>> = {
   spike: "spike",
   "new-rule": "new rule",
   sources: "sources",
@@ -293,7 +294,7 @@ function Row({ alert, index, isChosen, isSelected, onSelect }: RowProps) {
         <div className={classes["where"]}>
           {zoneName(zoneId)}
           {ruleId === null || kind === "sources" ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`}{" "}
-          {ruleTitle ?? ""} · {KINDS[kind] ?? kind} · alert {id}
+          {ruleTitle ?? ""} · {KINDS[kind as AlertKind] ?? kind} · alert {id}
           {quietSince === null ? null : (
             <>
               {" "}

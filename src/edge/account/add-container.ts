@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { asWritten } from "../contract/as-written.ts";
 import { ContainerTemplateRequest, ContainerTemplateResponse } from "../contract/container-template.ts";
 import { checkRequest } from "../transport/check-request.ts";
 import type { EdgeCall } from "../transport/edge-call.ts";
@@ -6,7 +7,7 @@ import { PathText, toSegment } from "../transport/path-segment.ts";
 import { readAnswer } from "../transport/read-answer.ts";
 import type { EdgeTransport } from "../transport/transport.ts";
 
-const Params = z.strictObject({ appId: PathText, request: ContainerTemplateRequest });
+const Params = z.strictObject({ appId: PathText, request: asWritten(ContainerTemplateRequest) });
 
 /**
  * Adds a container template to an application; platform API spec 4.4. Only a 429 is retried, because a second copy

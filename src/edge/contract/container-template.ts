@@ -22,7 +22,7 @@ export const ContainerTemplateRequest = z.strictObject({
   imageTag: ImageTag,
   imageDigest: z
     .string()
-    .regex(/^sha256:[a-z0-9]{64}$/)
+    .regex(/^(?:sha256:[a-z0-9]{64})?$/)
     .nullish(),
   imageRegistryId: z.string().min(1),
   imagePullPolicy: z.enum(["always", "ifNotPresent"]).optional(),

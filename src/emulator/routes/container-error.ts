@@ -2,7 +2,7 @@ import type { z } from "zod";
 import type { Call, EmulatorContext } from "../emulator-context.ts";
 import { BODY_MISTAKES, readJson } from "../read-json.ts";
 import { json, type Reply, titleOf } from "../reply.ts";
-import { JSON_ONLY } from "./json-only.ts";
+import { ANY_JSON } from "./media-types.ts";
 
 export interface FieldError {
   readonly field: string;
@@ -63,9 +63,9 @@ export function readContainerBody<T extends z.ZodType>(
   schema: T,
 ): { value: z.infer<T> } | { refusal: Reply } {
   const appId = call.params["appId"] ?? "";
-  const read = readJson(call, JSON_ONLY);
+  const read = readJson(call, ANY_JSON);
   if (!("value" in read)) {
-    const detail = "The request body must be sent as application/json.";
+    const detail = "The request body must be sent as application/json, text/json or application/*+json.";
     if (read.mistake === "media type")
       return { refusal: containerError(context, { status: 415, detail, appId }) };
     const message = BODY_MISTAKES[read.mistake];

@@ -1,7 +1,7 @@
 import type { Call } from "../emulator-context.ts";
 import { BODY_MISTAKES, readJson } from "../read-json.ts";
 import { legacyError, type Reply } from "../reply.ts";
-import { JSON_ONLY } from "./json-only.ts";
+import { JSON_ONLY } from "./media-types.ts";
 
 /** Returns the JSON object of a pull zone or DNS zone request, or the legacy error for any other body. */
 export function readLegacyBody(call: Call): { value: Record<string, unknown> } | { refusal: Reply } {

@@ -2,6 +2,7 @@ import type { Call, EmulatorContext } from "../emulator-context.ts";
 import { BODY_MISTAKES, readJson } from "../read-json.ts";
 import { failureBlock, problem, type Reply, validationProblem } from "../reply.ts";
 import type { ZoneStore } from "../zone-store.ts";
+import { ANY_JSON } from "./media-types.ts";
 
 const MAX_INT32 = 2_147_483_647;
 
@@ -43,12 +44,9 @@ export function successBlock(
   return { [name]: isNull ? null : { statusCode: 0, success: false, message: null, errorKey: null } };
 }
 
-/** `application/*+json` is accepted literally too, because a published client sends it. */
-const MEDIA_TYPES = /^(application\/json|text\/json|application\/[\w.*-]+\+json)\s*(;|$)/i;
-
 /** Returns the JSON of a body with one of the three accepted media types, or the platform's refusal. */
 export function readJsonBody(call: Call): { value: unknown } | { refusal: Reply } {
-  const read = readJson(call, MEDIA_TYPES);
+  const read = readJson(call, ANY_JSON);
   if ("value" in read) return read;
   if (read.mistake === "media type") return { refusal: problem(415) };
   return { refusal: validationProblem({ $: [BODY_MISTAKES[read.mistake]] }) };

@@ -7,6 +7,7 @@ import { aboutRequest } from "../limits/limit-requests.ts";
 import type { Access } from "./access.ts";
 import { type Authenticate, actorOf, type Caller, maySeeZone } from "./caller.ts";
 import type { FailedKeys } from "./failed-keys.ts";
+import { describeLack } from "./roles.ts";
 import { refuseOtherOrigins } from "./same-origin.ts";
 import type { NoteSecurityEvent, SecurityAction } from "./security-events.ts";
 import { PAGE_TOKEN_HEADER, readSessionTokens } from "./session-cookie.ts";
@@ -53,7 +54,7 @@ export function addPermissions(
       return new Refusal(403, { detail });
     };
     if (access === undefined || request.caller?.scopes.has(access.scope) !== true)
-      throw deny("scope.denied", `This key lacks the scope ${access?.scope ?? "admin"}.`);
+      throw deny("scope.denied", describeLack(access?.scope ?? "admin"));
     if (access.withKey === true && request.session !== null)
       throw new Refusal(403, {
         slug: "key-needed",

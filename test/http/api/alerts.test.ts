@@ -106,6 +106,9 @@ test("every filter takes what it names and nothing else", async () => {
   expect(await count("state=acknowledged,firing")).toBe(3);
   expect(await count("severity=critical")).toBe(0);
   expect(await count("severity=warning&severity=error&kind=spike")).toBe(3);
+  await world.database().pool.query("update alerts set kind = 'sources' where rule_id = '942160'");
+  expect(await count("kind=sources")).toBe(1);
+  expect(await count("kind=sources,spike")).toBe(3);
   expect(await count("since=2026-11-20T15:30:00Z&until=2026-11-20T15:30:01Z")).toBe(3);
   expect(await count("until=2026-11-20T15:30:00Z")).toBe(0);
 });

@@ -392,6 +392,7 @@ test("the routing test says who would be notified, with the silences of the mome
     );
   expect((await explain(ZONE)).transitions[0]?.notified).toEqual(["chat"]);
   expect((await explain(102)).silencedBy).toEqual(expect.any(Number));
+  await ask(url, `/api/v1/routing/test?zone=${ZONE}&rule=${RULE}&severity=error&kind=sources`, key);
   await ask(url, `/api/v1/routing/test?zone=${ZONE}&rule=${RULE}&severity=loud`, key, { status: 400 });
   await ask(
     url,

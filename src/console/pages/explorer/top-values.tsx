@@ -51,9 +51,7 @@ export function TopValues({ scope }: { readonly scope: EventScope }) {
                       {field === "action" ? <ActionWord action={value} /> : undefined}
                     </FilterValue>
                     <b>{formatCount(count)}</b>
-                    <span className="lw-dim lw-number">
-                      {total === 0 ? "" : count / total < 0.01 ? "<1 %" : formatShare(count / total)}
-                    </span>
+                    <span className="lw-dim lw-number">{total === 0 ? "" : formatShare(count / total)}</span>
                     <Sparkline values={sparkline} width={72} label={`${value.slice(0, 80)} over the span`} />
                   </li>
                 ))}

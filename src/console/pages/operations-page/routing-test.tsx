@@ -1,6 +1,7 @@
 import { Button, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { formatDuration } from "../../../lib/format.ts";
+import { SPIKE_KINDS } from "../../../model/kinds.ts";
 import { type ExplainedRouting, type RoutingQuestion, useRoutingTest } from "../../api/operations.ts";
 import { Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
@@ -10,10 +11,7 @@ import { useZones, zoneTitle } from "../../state/zones.ts";
 import classes from "./operations.module.css";
 
 const SEVERITIES = ["critical", "error", "warning", "info"];
-const KINDS = [
-  { value: "spike", label: "spike" },
-  { value: "new-rule", label: "new rule" },
-];
+const KINDS = SPIKE_KINDS.map((kind) => ({ value: kind, label: kind.replace("-", " ") }));
 
 /** "Who would be notified of this alert now?", answered step by step. The question is in the address. */
 export function RoutingTest() {
@@ -91,7 +89,7 @@ function readQuestion(params: URLSearchParams): RoutingQuestion | null {
     zone: Number(zone),
     rule,
     severity: SEVERITIES.find((one) => one === severity) ?? "critical",
-    kind: kind === "new-rule" ? kind : "spike",
+    kind: SPIKE_KINDS.find((one) => one === kind) ?? "spike",
   };
 }
 

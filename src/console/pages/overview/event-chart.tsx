@@ -1,4 +1,5 @@
 import { useMemo } from "react";
+import { GROUP_KIND, SPIKE_KINDS } from "../../../model/kinds.ts";
 import { useAlerts } from "../../api/alerts.ts";
 import { markIncomplete, useCompleteness } from "../../api/completeness.ts";
 import { type Overview, useOverview } from "../../api/overview.ts";
@@ -21,7 +22,7 @@ export function EventChart() {
     {
       since: Math.floor(span.fromMs),
       until: Math.ceil(span.toMs),
-      kind: ["spike", "new-rule", "group"],
+      kind: [...SPIKE_KINDS, GROUP_KIND],
       limit: 200,
       ...(only === null ? {} : { zone: only.id }),
     },

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { SILENCE_SCOPES } from "../../../alerting/message/silence-choices.ts";
 import { severities } from "../../../model/alert-message.ts";
+import { ALERT_KINDS } from "../../../model/kinds.ts";
 import { IsoTime } from "./parts.ts";
 import { StoredMatchers } from "./silence-schemas.ts";
 
 export const ALERT_STATES = ["firing", "acknowledged", "resolved"] as const;
-export const ALERT_KINDS = ["spike", "new-rule", "sources", "group", "self"] as const;
 
 const count = z.number();
 

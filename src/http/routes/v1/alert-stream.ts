@@ -25,7 +25,9 @@ export function addAlertStream(app: FastifyInstance, deps: ApiDeps): void {
   const streams = new Map<string, number>();
   const open = new Set<AlertStream>();
   // A server that closes waits for its answers, and these have no end of their own.
+  let isClosing = false;
   app.addHook("preClose", async () => {
+    isClosing = true;
     for (const stream of open) stream.end();
   });
   app.withTypeProvider<ZodTypeProvider>().get(
@@ -65,6 +67,8 @@ export function addAlertStream(app: FastifyInstance, deps: ApiDeps): void {
         lastId,
       });
       if (reply.raw.destroyed) return reply;
+      // The client came again, on a connection that was still open.
+      if (isClosing) stream.end();
       open.add(stream);
       reply.raw.once("close", () => open.delete(stream));
       return reply;

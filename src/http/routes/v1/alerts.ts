@@ -5,10 +5,12 @@ import {
   ALERT_SORTS,
   listAlerts,
   type RankedAlert,
+  type ReportedAlert,
   readAlert,
 } from "../../../../db/alerting/alert-reports.ts";
 import { severities } from "../../../model/alert-message.ts";
-import { ALERT_KINDS, ALERT_STATES, AlertDetail, AlertItem } from "./alert-schemas.ts";
+import { ALERT_KINDS } from "../../../model/kinds.ts";
+import { ALERT_STATES, AlertDetail, AlertItem } from "./alert-schemas.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import {
   known,

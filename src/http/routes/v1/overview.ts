@@ -14,7 +14,7 @@ import { horizonAt, startOfHour } from "../../../model/horizon.ts";
 import { keyOf } from "../../../model/series-key.ts";
 import type { Zones } from "../../../model/zones.ts";
 import { ATTENTION_KINDS, listAttention } from "../../../operations/list-attention.ts";
-import { lookAround } from "../../../operations/look-around.ts";
+import { listFirstCopies, lookAround } from "../../../operations/look-around.ts";
 import { readUnpolled } from "../../../operations/read-unpolled.ts";
 import { readZones } from "../../../operations/read-zones.ts";
 import { assessService } from "../../../operations/service-life.ts";
@@ -184,7 +184,9 @@ export async function readOverview(
     readActivity(archive, { zoneIds, stepMs, ...span }),
     Promise.all(seen.map(({ zoneId }) => readZones(archive, now, { zoneId, ...recent }))),
     isWhole ? readBudget(archive, requestBudget) : null,
-    isWhole ? lookAround(archive, now) : NOTHING_ELSE,
+    isWhole
+      ? lookAround(archive, now)
+      : listFirstCopies(archive, now).then((newlyWatched) => ({ ...NOTHING_ELSE, newlyWatched })),
     readUnpolled(archive, now, { zoneIds, pollEveryMs }),
     describeZones(archive, seen, { now, names }),
     readAlerts(archive, zoneIds, span),

@@ -2,6 +2,7 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { severities } from "../../../model/alert-message.ts";
+import { SPIKE_KINDS } from "../../../model/kinds.ts";
 import { explainRouting, readLiveState } from "../../../operations/explain-routing.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { IsoTime, RuleId, requireEveryZone, Time, toIso, ZoneId } from "./parts.ts";
@@ -58,7 +59,7 @@ export function addRoutingTest(app: FastifyInstance, { archive, clock, log, serv
           zone: ZoneId,
           rule: RuleId,
           severity: z.enum(severities),
-          kind: z.enum(["spike", "new-rule"]).default("spike"),
+          kind: z.enum(SPIKE_KINDS).default("spike"),
           at: Time.optional().describe("Default: now."),
         }),
         response: { 200: ExplainedRouting },

@@ -12,6 +12,7 @@ import {
 import { maskText } from "../../../archive/mask/mask-text.ts";
 import { Refusal } from "../../errors/refusal.ts";
 import type { Caller } from "../../keys/caller.ts";
+import { describeLack } from "../../keys/roles.ts";
 import type { PageCursors } from "../../page-cursor.ts";
 import { known, lineOf, notFound, pageOf, pageQuery, RowId, toPage } from "./parts.ts";
 
@@ -145,7 +146,7 @@ export function addSavedViews(
 function mayShare(caller: Caller | null, isShared: boolean): Caller {
   const asking = known(caller);
   if (isShared && !asking.scopes.has("act"))
-    throw new Refusal(403, { detail: "This key lacks the scope act, which sharing a view needs." });
+    throw new Refusal(403, { detail: `${describeLack("act")} Sharing a view needs it.` });
   return asking;
 }
 

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { severities } from "../../../model/alert-message.ts";
+import { SPIKE_KINDS } from "../../../model/kinds.ts";
 import { isAddressPattern } from "../../../model/source-traits.ts";
 import { IsoTime, lineOf } from "./parts.ts";
 
@@ -25,10 +26,7 @@ export const WantedMatchers = z.strictObject({
     .optional()
     .describe("Rule ids (942100), or families of rules (942*)."),
   severity: z.array(z.enum(severities)).min(1).optional(),
-  kind: z
-    .array(z.enum(["spike", "new-rule", "sources"]))
-    .min(1)
-    .optional(),
+  kind: z.array(z.enum(SPIKE_KINDS)).min(1).optional(),
   ip: z
     .array(z.string().refine(isAddressPattern, "must be an address or a network"))
     .min(1)

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { listSpikes, readSpike } from "../../../../db/detection/feed-spikes.ts";
 import type { SpikeRow } from "../../../../db/detection/spikes.ts";
 import { ruleTitle } from "../../../alerting/message/rule-title.ts";
+import { SPIKE_KINDS } from "../../../model/kinds.ts";
 import { maskRows } from "../../keys/mask-message.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import {
@@ -43,7 +44,7 @@ const Spike = z
     zoneId: z.number().int(),
     ruleId: z.string(),
     ruleTitle: z.string().nullable(),
-    kind: z.enum(["spike", "new-rule", "sources"]),
+    kind: z.enum(SPIKE_KINDS),
     severity: z.enum(SEVERITIES),
     openedAt: IsoTime,
     closedAt: IsoTime.nullable(),
