@@ -1,164 +1,207 @@
-import { spawnSync } from "node:child_process";
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import path from "node:path";
 import pg from "pg";
-import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase } from "../../db/client.ts";
-import { migrate } from "../../db/migrate.ts";
-import { archiveCommand } from "../../src/cli/archive/archive.ts";
-import { searchCommand } from "../../src/cli/search/search.ts";
-import { hostileEvents, NOW, openArchiveWorld, ZONE } from "../archive/files/archive-world.ts";
-import { runStoreCommand } from "../cli/run-store-command.ts";
+import { openBackup } from "../../src/operations/backup/open-backup.ts";
+import { NOW, ZONE } from "../archive/files/archive-world.ts";
 import { storeEvents } from "../db/new-events.ts";
 import { makeEvent } from "../detection/trend-support.ts";
-import { findDumpServer, startDumpServer } from "../support/postgres-of-dump.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { findOlderServer, startOlderServer } from "../support/older-postgres.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
+import { createIn, freshFile, openBackupWorld, run, type Settings, search } from "./backup-world.ts";
 
-const FOLDER = path.join(import.meta.dirname, "../../deploy/backup");
-const found = findDumpServer();
-const why = typeof found === "string" ? ` (skipped: ${found})` : "";
-let server: Awaited<ReturnType<typeof startDumpServer>> | null = null;
+const older = findOlderServer();
+let server: Awaited<ReturnType<typeof startOlderServer>> | null = null;
+const world = await openBackupWorld();
 
 beforeAll(async () => {
-  if (typeof found !== "string") server = await startDumpServer(found);
+  if (typeof older !== "string") server = await startOlderServer(older);
 }, 60_000);
 
 afterAll(() => server?.stop());
 
-function run(script: string, args: readonly string[], env: Record<string, string>) {
-  const { PATH = "" } = process.env;
-  const options = { env: { PATH, ...env }, encoding: "utf8" } as const;
-  const { status, stdout, stderr } = spawnSync(path.join(FOLDER, script), args, options);
-  return { status, text: `${stdout}${stderr}` };
-}
-
-async function createEmpty(name: string): Promise<string> {
-  const client = new pg.Client({ connectionString: server?.url("postgres") });
+async function query(url: string, statement: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: url });
   await client.connect();
-  await client.query(`create database ${name}`);
-  await client.end();
-  return server?.url(name) ?? "";
+  try {
+    return (await client.query<Record<string, unknown>>(statement)).rows;
+  } finally {
+    await client.end();
+  }
 }
 
-test.skipIf(typeof found === "string")(
-  `a backup is restored into an empty place: the same events, a whole archive, and new events are stored${why}`,
-  async () => {
-    const url = await createEmpty("old");
-    await migrate({ url });
-    const database = createDatabase({
-      url,
-      max: 4,
-      applicationName: "longwatch test",
-      onError: () => undefined,
-    });
-    const world = await openArchiveWorld({ ...database, url, errors: [], drop: () => database.close() });
-    await world.store(hostileEvents());
-    const data = makeTemporaryFolder("backup-data");
-    writeFileSync(path.join(data, "pseudonym.key"), "secret", { mode: 0o600 });
-    const old = { DATABASE_URL: url, LONGWATCH_ARCHIVE_DIR: world.folder, LONGWATCH_DATA_DIR: data };
-    const write = await runStoreCommand(archiveCommand, old, ["write"], { now: NOW });
-    expect(write).toMatchObject({ code: 0 });
-    const newest = makeEvent({ logId: "open", occurredAt: NOW - 60_000 });
-    await world.store([newest], { isSealed: false });
-    const search = async (env: Record<string, string>) => {
-      const args = ["--zone", String(ZONE), "--from", "-10d", "--json", "--page-all"];
-      return runStoreCommand(searchCommand, env, args, { now: NOW });
-    };
-    const before = await search(old);
-    expect(before).toMatchObject({ code: 0, err: "" });
-
-    const backups = makeTemporaryFolder("backups");
-    const target = path.join(backups, "one");
-    const keys = path.join(backups, "keys");
-    expect(run("backup.sh", [target, keys], old)).toMatchObject({ status: 0 });
-    expect(statSync(target).mode & 0o077).toBe(0);
-    expect(readFileSync(path.join(keys, "pseudonym.key"), "utf8")).toBe("secret");
-    expect(readdirSync(target).sort()).toEqual(["SHA256SUMS", "archive", "longwatch.dump"]);
-    expect(run("backup.sh", [target], old)).toMatchObject({
-      status: 1,
-      text: expect.stringContaining("exists already"),
-    });
-
-    const elsewhere = { ...old, LONGWATCH_ARCHIVE_DIR: data };
-    const files = readdirSync(world.folder, { recursive: true, encoding: "utf8" });
-    const file = path.join(world.folder, files.find((name) => name.endsWith(".parquet")) ?? "");
-    const aside = path.join(data, "aside");
-    const withoutArchive = run("backup.sh", [path.join(backups, "two")], elsewhere);
-    renameSync(file, aside);
-    const withoutFile = run("backup.sh", [path.join(backups, "two")], old);
-    renameSync(aside, file);
-    for (const ran of [withoutArchive, withoutFile])
-      expect(ran).toMatchObject({
-        status: 1,
-        text: expect.stringMatching(/the database names the file \S+\.parquet, which is not in/),
-      });
-    expect(existsSync(path.join(backups, "two"))).toBe(false);
-    expect(run("backup.sh", [path.join(backups, "two")], old)).toMatchObject({ status: 0 });
-
-    const place = makeTemporaryFolder("restored");
-    const fresh = { DATABASE_URL: await createEmpty("fresh"), LONGWATCH_DATA_DIR: place };
-    const occupied = run("restore.sh", [target], { ...fresh, DATABASE_URL: url });
-    expect(occupied).toMatchObject({
-      status: 1,
-      text: expect.stringMatching(/the database has \d+ tables: name an empty/),
-    });
-    expect(run("restore.sh", [target], fresh)).toMatchObject({
-      status: 0,
-      text: expect.stringContaining("pseudonym.key back"),
-    });
-    const restored = { ...fresh, LONGWATCH_ARCHIVE_DIR: path.join(place, "archive") };
-    expect(await search(restored)).toEqual(before);
-    const verified = await runStoreCommand(archiveCommand, restored, ["verify"], { now: NOW });
-    expect(verified).toMatchObject({ code: 0, out: expect.stringContaining("nothing differs") });
-    await migrate({ url: fresh.DATABASE_URL });
-    const next = createDatabase({
-      url: fresh.DATABASE_URL,
-      max: 2,
-      applicationName: "longwatch test",
-      onError: () => undefined,
-    });
-    const event = makeEvent({ logId: "after", occurredAt: NOW - 30_000 });
-    expect(await storeEvents(next, ZONE, [event], { expectNew: true })).toMatchObject({ inserted: 1 });
-    await next.close();
-
-    writeFileSync(path.join(target, "longwatch.dump"), "x", { flag: "a" });
-    const damaged = run("restore.sh", [target], { ...fresh, DATABASE_URL: await createEmpty("third") });
-    expect(damaged).toMatchObject({
-      status: 1,
-      text: expect.stringContaining("is damaged: use another backup"),
-    });
-  },
-  120_000,
-);
-
-test("what is missing is named with what to do, and a failed backup leaves no folder that looks whole", () => {
-  const place = makeTemporaryFolder("nothing");
-  const target = path.join(place, "backup");
-  const none = { LONGWATCH_DATA_DIR: path.join(place, "none") };
-  const text = (ran: ReturnType<typeof run>) => `${ran.status} ${ran.text}`;
-  expect(text(run("backup.sh", [target], none))).toMatch(
-    /^1 backup\.sh: (DATABASE_URL is not set and no service runs|pg_dump is missing)/,
+/** Hashes of the rows of every table that no backup or restore changes. */
+async function hashTables(file: string): Promise<Record<string, string>> {
+  const { manifest } = await openBackup(file, {
+    onProgress: () => undefined,
+    signal: new AbortController().signal,
+  });
+  const changed = /^tables\/(?:audit_entries|leases|channel_states)\./;
+  return Object.fromEntries(
+    manifest.members.flatMap(({ name, sha256 }) => (changed.test(name) ? [] : [[name, sha256]])),
   );
-  expect(text(run("backup.sh", [target], { ...none, PATH: place }))).toContain(
-    "pg_dump is missing: install the Postgres client",
+}
+
+function restored(url: string | null): Settings {
+  const data = makeTemporaryFolder("restored");
+  const place = { LONGWATCH_DATA_DIR: data, LONGWATCH_ARCHIVE_DIR: path.join(data, "archive") };
+  return url === null ? place : { ...place, DATABASE_URL: url };
+}
+
+const why = typeof older === "string" ? ` (skipped: ${older})` : "";
+
+test(`a backup moves from the embedded Postgres to an older server and back, and every row, file and search answer is the same${why}`, async () => {
+  const before = await search(world.settings);
+  expect(before).toMatchObject({ code: 0, err: "" });
+  expect(before.out.split("\n").length).toBeGreaterThan(40);
+  const first = freshFile();
+  const made = await run(world.settings, ["backup", "--out", first]);
+  expect(made).toMatchObject({ code: 0, err: "" });
+  expect(made.out).toMatch(/^Wrote \S+: \d+ rows as of .* UTC, 2 files of the archive, \d+ kB\.\n/);
+  expect(made.out).toContain(`the pseudonym key. Keep the file ${path.join(world.data, "pseudonym.key")}`);
+  expect(statSync(first).mode & 0o777).toBe(0o600);
+
+  if (server !== null) await createIn(server.url("postgres"), "moved");
+  const moved = restored(server?.url("moved") ?? (await createTestDatabase()).url);
+  const move = await run(moved, ["restore", first, "--json"]);
+  expect(move).toMatchObject({ code: 0, err: "" });
+  expect(JSON.parse(move.out)).toMatchObject({
+    archiveFiles: 2,
+    missingFiles: [],
+    unknownTables: [],
+    validKeys: expect.arrayContaining([expect.objectContaining({ name: "grafana" })]),
+    keyProblem: expect.stringContaining("pseudonym.key does not exist"),
+  });
+  expect(await search(moved)).toEqual(before);
+  const second = freshFile();
+  expect(await run(moved, ["backup", "--out", second])).toMatchObject({ code: 0 });
+  const verified = await run(moved, ["archive", "verify"]);
+  expect(verified).toMatchObject({ code: 0, out: expect.stringContaining("nothing differs") });
+  const back = restored(null);
+  expect(await run(back, ["restore", second])).toMatchObject({ code: 0, err: "" });
+  expect(await search(back)).toEqual(before);
+  const third = freshFile();
+  expect(await run(back, ["backup", "--out", third])).toMatchObject({ code: 0 });
+  const hashes = await hashTables(first);
+  expect(Object.keys(hashes).length).toBeGreaterThan(40);
+  expect(await hashTables(second)).toEqual(hashes);
+  expect(await hashTables(third)).toEqual(hashes);
+}, 120_000);
+
+test("a restored database takes new events, numbers new rows onwards and has nobody's lease, process or session", async () => {
+  const { url } = await createTestDatabase();
+  await query(
+    world.database.url,
+    `insert into leases (name, holder, expires_at, fence) values ('x', 'somebody', now() + interval '1 hour', 7);
+     insert into replicas (pid, id, host, version, roles, zone_ids) values (1, 'r', 'h', 'v', '{}', '{}');
+     insert into sessions (id, key_id, user_agent, token_hash) values ('s', 'k', '', 'x');
+     insert into sign_in_tokens (expires_at, key_id, token_hash) values (now() + interval '1 hour', 'k', 'x')`,
   );
-  expect(text(run("restore.sh", [place], { ...none, DATABASE_URL: "x" }))).toMatch(
-    /no SHA256SUMS|is missing: install/,
+  const file = freshFile();
+  expect(await run(world.settings, ["backup", "--out", file])).toMatchObject({ code: 0 });
+  expect(await run(restored(url), ["restore", file])).toMatchObject({ code: 0 });
+  expect(
+    await query(url, "select name from leases where holder is not null or expires_at is not null"),
+  ).toEqual([]);
+  expect(await query(url, "select fence::integer from leases where name = 'x'")).toEqual([{ fence: 7 }]);
+  for (const table of ["replicas", "sessions", "sign_in_tokens"])
+    expect(await query(url, `select from ${table}`)).toEqual([]);
+  const [last] = await query(world.database.url, "select last_value::integer as id from alerts_id_seq");
+  const countTransitions = async () => (await query(url, "select from alert_transitions")).length;
+  const transitions = await countTransitions();
+  const insert = `insert into alerts (fired_at, kind, fingerprint, transitions) values (now(), 'spike', 'g', '[{}]')
+    returning id::integer`;
+  expect(await query(url, insert)).toEqual([{ id: Number(last?.["id"]) + 1 }]);
+  // The triggers work again.
+  expect(await countTransitions()).toBe(transitions + 1);
+  await expect(query(url, "delete from audit_entries")).rejects.toThrow(/audit/);
+  const onError = () => undefined;
+  const database = createDatabase({ url, max: 2, applicationName: "longwatch test", onError });
+  const event = makeEvent({ logId: "after", occurredAt: NOW - 30_000 });
+  expect(await storeEvents(database, ZONE, [event], { expectNew: true })).toMatchObject({ inserted: 1 });
+  await database.close();
+});
+
+test("a backup holds one moment: what is stored while it is made is not in it, and no table can vanish", async () => {
+  const { pool } = world.database;
+  const keeper = await pool.connect();
+  const file = freshFile();
+  try {
+    // The backup waits for the archive's lease behind its snapshot.
+    await keeper.query(
+      "insert into leases (name, holder, expires_at) values ('archive', 'a test', now() + interval '1 hour') on conflict (name) do update set holder = excluded.holder, expires_at = excluded.expires_at",
+    );
+    const running = run(world.settings, ["backup", "--out", file]);
+    await expect
+      .poll(() =>
+        query(
+          world.database.url,
+          "select from pg_stat_activity where state = 'idle in transaction' and datname = current_database()",
+        ),
+      )
+      .not.toEqual([]);
+    await keeper.query(
+      "insert into alerts (fired_at, kind, fingerprint, transitions) values (now(), 'spike', 'late', '[{}]')",
+    );
+    await keeper.query("set lock_timeout = '50ms'");
+    await expect(keeper.query("drop table waf_events_20261118")).rejects.toMatchObject({ code: "55P03" });
+    await keeper.query("reset lock_timeout");
+    await keeper.query("update leases set holder = null, expires_at = null where name = 'archive'");
+    expect(await running).toMatchObject({ code: 0 });
+  } finally {
+    keeper.release();
+  }
+  const { url } = await createTestDatabase();
+  expect(await run(restored(url), ["restore", file])).toMatchObject({ code: 0 });
+  expect(await query(url, "select from alerts where fingerprint = 'late'")).toEqual([]);
+  await pool.query("delete from alerts where fingerprint = 'late'");
+});
+
+test("restore names the keys that were revoked and the erasures that were made since the backup", async () => {
+  const file = freshFile();
+  await run(world.settings, ["keys", "create", "--name", "siem", "--role", "exporter"]);
+  expect(await run(world.settings, ["backup", "--out", file])).toMatchObject({ code: 0 });
+  const [key] = await query(world.database.url, "select key_id from api_keys where name = 'siem'");
+  const keyId = String(key?.["key_id"]);
+  await run(world.settings, ["keys", "revoke", keyId]);
+  await query(
+    world.database.url,
+    `insert into erasures (requested_at, until_at, zone_id, family, prefix, include_masked, key_id, hash, counts)
+       values ('2026-11-20 10:00Z', '2026-11-20 10:00Z', 101, 4, 32, false, 'k', 'h', '{}');
+     insert into audit_entries (actor, action, subject, details) values ('alice', 'erasure.requested', 'x',
+       jsonb_build_object('erasure', (select max(id) from erasures), 'reason', 'ticket 7'))`,
   );
-  if (typeof found === "string") return;
-  // The tests' server is newer than some machines' pg_dump. Either way a server that is not there fails.
-  mkdirSync(path.join(place, "data"));
-  const runtime = JSON.stringify({ pid: 1, databaseUrl: `${inject("postgresUrl")}_none`, httpUrl: null });
-  writeFileSync(path.join(place, "data", "runtime.json"), runtime);
-  const failed = run("backup.sh", [target], { LONGWATCH_DATA_DIR: path.join(place, "data") });
-  expect(text(failed)).toMatch(/pg_dump failed\. If it names a version mismatch: install the client/);
-  expect(existsSync(target)).toBe(false);
+  const [one, two] = [await createTestDatabase(), await createTestDatabase()];
+  const known = await run(restored(one.url), ["restore", file, "--old-database", world.database.url]);
+  expect(known).toMatchObject({ code: 0, err: "" });
+  expect(known.out).toMatch(
+    /1 key was revoked after the backup and is valid again\. Revoke:\n.*keys revoke \w+ {3}# siem, revoked/,
+  );
+  expect(known.out).toContain(keyId);
+  expect(known.out).toMatch(/1 erasure was made after the backup\. Repeat it before .* erase --ip/);
+  expect(known.out).toContain("2026-11-20 10:00 UTC: an IPv4 address, zone 101, by alice: ticket 7");
+  const unknown = await run(restored(two.url), ["restore", file]);
+  expect(unknown.out).toMatch(
+    /2 keys of the backup are valid\. Revoke again what was revoked after .* UTC:\n(?:.*\n)?.*grafana/,
+  );
+  expect(unknown.out).toMatch(/Repeat the erasures that were made after .* UTC/);
+});
+
+test("with --without-archive the backup names the files, and restore says which are missing", async () => {
+  const file = freshFile();
+  const made = await run(world.settings, ["backup", "--out", file, "--without-archive", "--json"]);
+  expect(JSON.parse(made.out)).toMatchObject({ archiveFiles: 0, archiveFilesOutside: 2 });
+  const { url } = await createTestDatabase();
+  const { out } = await run(restored(url), ["restore", file]);
+  expect(out).toMatch(
+    /2 files of the archive are neither in the backup nor in the archive, the first is events\/zone=101/,
+  );
+  const again = await createTestDatabase();
+  const settings = { ...world.settings, DATABASE_URL: again.url };
+  expect(JSON.parse((await run(settings, ["restore", file, "--json"])).out)).toMatchObject({
+    missingFiles: [],
+  });
+  expect(existsSync(path.join(world.folder, "archive.json"))).toBe(true);
 });
