@@ -2,13 +2,13 @@ import { isNotNull, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { apiKeys } from "../schema/api-keys.ts";
 
-export interface RevokedKey {
+interface RevokedKey {
   readonly keyId: string;
   readonly name: string;
   readonly revokedAt: Date;
 }
 
-export interface KnownErasure {
+interface KnownErasure {
   /** Epoch ms. */
   readonly requestedAt: number;
   readonly zoneId: number | null;

@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 
 /** A table, or the partition of one UTC day of it. */
-export interface StoredPart {
+interface StoredPart {
   readonly relation: string;
   /** `yyyy-mm-dd`; null for a table without partitions. */
   readonly day: string | null;

@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { sql } from "drizzle-orm";
-import pg from "pg";
+import { PgDialect } from "drizzle-orm/pg-core";
 import { from as copyFrom } from "pg-copy-streams";
 import type { Database, Queryable } from "../client.ts";
 import { applyMigrations } from "../migrate.ts";
@@ -60,8 +60,12 @@ export async function loadStore<T>(
       (name) => made.has(name),
       async ({ name, columns }, day, content) => {
         if (day !== null) await addPartitions(tx, [day]);
-        const names = columns.map((column) => pg.escapeIdentifier(column)).join(", ");
-        const stream = client.query(copyFrom(`copy ${pg.escapeIdentifier(name)} (${names}) from stdin`));
+        const names = sql.join(
+          columns.map((column) => sql.identifier(column)),
+          sql`, `,
+        );
+        const copy = sql`copy ${sql.identifier(name)} (${names}) from stdin`;
+        const stream = client.query(copyFrom(new PgDialect().sqlToQuery(copy).sql));
         await pipeline(Readable.from(content), stream);
         return stream.rowCount;
       },
