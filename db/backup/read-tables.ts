@@ -19,6 +19,7 @@ export async function inSnapshot<T>(
     async (transaction) => {
       const { tx } = transaction;
       await setUnlimited(transaction);
+      await setPortable(transaction);
       // The snapshot is taken by the first statement behind this one, so no table of it can be missing.
       const names = sql.join(
         tables.map(({ name }) => sql.identifier(name)),
@@ -35,6 +36,18 @@ export async function inSnapshot<T>(
 export async function setUnlimited({ tx }: Transaction): Promise<void> {
   await tx.execute(sql`set local statement_timeout = 0`);
   await tx.execute(sql`set local idle_in_transaction_session_timeout = 0`);
+}
+
+/**
+ * Makes the text of a value independent of the settings of role and database, and keeps the order of the rows: parallel
+ * workers mix it, and a scan that joins another one begins in the middle of the table.
+ */
+async function setPortable({ tx }: Transaction): Promise<void> {
+  await tx.execute(sql`set local datestyle = 'ISO, YMD'`);
+  await tx.execute(sql`set local bytea_output = 'hex'`);
+  await tx.execute(sql`set local extra_float_digits = 1`);
+  await tx.execute(sql`set local synchronize_seqscans = off`);
+  await tx.execute(sql`set local max_parallel_workers_per_gather = 0`);
 }
 
 /** Yields the rows of a table or partition in COPY's text format. `counted` gets their number. */

@@ -124,6 +124,19 @@ test("a restored database takes new events, numbers new rows onwards and has nob
   await database.close();
 });
 
+test("the settings of the role and the database change no value in a backup", async () => {
+  const [plain, odd] = [freshFile(), freshFile()];
+  expect(await run(world.settings, ["backup", "--out", plain])).toMatchObject({ code: 0 });
+  const [row] = await query(world.database.url, "select current_database() as name");
+  const name = String(row?.["name"]);
+  const settings = ["datestyle = 'German'", "bytea_output = 'escape'", "extra_float_digits = -9"];
+  for (const setting of settings) await query(world.database.url, `alter database ${name} set ${setting}`);
+  const made = await run(world.settings, ["backup", "--out", odd]);
+  await query(world.database.url, `alter database ${name} reset all`);
+  expect(made).toMatchObject({ code: 0 });
+  expect(await hashTables(odd)).toEqual(await hashTables(plain));
+});
+
 test("a backup holds one moment: what is stored while it is made is not in it, and no table can vanish", async () => {
   const { pool } = world.database;
   const keeper = await pool.connect();
