@@ -70,10 +70,8 @@ async function listMembers(file: string): Promise<TarMember[]> {
     return await listTar(handle);
   } catch (thrown) {
     if (thrown instanceof TarError)
-      throw new BackupError(`${file} is not a complete backup: ${thrown.message}. ${ANOTHER}`, {
-        cause: thrown,
-      });
-    throw new BackupError(`${file} cannot be read: ${messageOf(toError(thrown))}`, { cause: thrown });
+      throw new BackupError(`${file} is not a complete backup: ${thrown.message}. ${ANOTHER}`);
+    throw new BackupError(`${file} cannot be read: ${messageOf(toError(thrown))}`);
   } finally {
     await handle?.close();
   }

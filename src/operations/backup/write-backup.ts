@@ -78,9 +78,7 @@ export async function writeBackup(
     if ((thrown as NodeJS.ErrnoException).code !== "ENOSPC") throw thrown;
     const space = readDiskSpace(path.dirname(options.file));
     const disk = space === null ? `the disk of ${options.file} is full` : describeDisk(space);
-    throw new BackupError(`the backup does not fit: ${disk}. Free space, or write to another disk`, {
-      cause: thrown,
-    });
+    throw new BackupError(`the backup does not fit: ${disk}. Free space, or write to another disk`);
   }
 }
 
