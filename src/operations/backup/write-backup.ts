@@ -74,9 +74,9 @@ export async function writeBackup(
     return { manifest, bytes };
   } catch (thrown) {
     await handle.close().catch(() => undefined);
+    const space = readDiskSpace(path.dirname(options.file));
     await rm(temporary, { force: true });
     if ((thrown as NodeJS.ErrnoException).code !== "ENOSPC") throw thrown;
-    const space = readDiskSpace(path.dirname(options.file));
     const disk = space === null ? `the disk of ${options.file} is full` : describeDisk(space);
     throw new BackupError(`the backup does not fit: ${disk}. Free space, or write to another disk`);
   }
