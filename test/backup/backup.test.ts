@@ -3,6 +3,7 @@ import path from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase } from "../../db/client.ts";
+import { applyMigrations, listMigrations } from "../../db/migrate.ts";
 import { openBackup } from "../../src/operations/backup/open-backup.ts";
 import { NOW, ZONE } from "../archive/files/archive-world.ts";
 import { storeEvents } from "../db/new-events.ts";
@@ -135,6 +136,26 @@ test("the settings of the role and the database change no value in a backup", as
   await query(world.database.url, `alter database ${name} reset all`);
   expect(made).toMatchObject({ code: 0 });
   expect(await hashTables(odd)).toEqual(await hashTables(plain));
+});
+
+test("a backup of older tables is restored and brought to this version", async () => {
+  const migrations = listMigrations();
+  const [from, into] = [await createTestDatabase(), await createTestDatabase()];
+  const client = new pg.Client({ connectionString: from.url });
+  await client.connect();
+  await applyMigrations(client, { after: 0, to: migrations.at(-2) ?? 0 });
+  await client.end();
+  await query(
+    from.url,
+    "insert into silences (starts_at, expires_at, matchers, created_by, reason) values (now(), now() + interval '1 hour', '{}', 'alice', 'old')",
+  );
+  const file = freshFile();
+  expect(await run(restored(from.url), ["backup", "--out", file])).toMatchObject({ code: 0 });
+  expect(await run(restored(into.url), ["restore", file])).toMatchObject({ code: 0 });
+  const ledger =
+    "select max(created_at)::float8 as latest, count(*)::integer from drizzle.__drizzle_migrations";
+  expect(await query(into.url, ledger)).toEqual([{ latest: migrations.at(-1), count: migrations.length }]);
+  expect(await query(into.url, "select reason from silences")).toEqual([{ reason: "old" }]);
 });
 
 test("a backup holds one moment: what is stored while it is made is not in it, and no table can vanish", async () => {
