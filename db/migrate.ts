@@ -1,7 +1,5 @@
 import { fileURLToPath } from "node:url";
 import { readMigrationFiles } from "drizzle-orm/migrator";
-import { drizzle } from "drizzle-orm/node-postgres";
-import { migrate as applyMigrations } from "drizzle-orm/node-postgres/migrator";
 import pg from "pg";
 import { ADVISORY_LOCKS } from "./postgres/advisory-locks.ts";
 
@@ -50,10 +48,34 @@ export async function migrate(options: MigrateOptions): Promise<void> {
     await client.query("select pg_advisory_lock($1)", [ADVISORY_LOCKS.migrate]);
     await setLockTimeout(client, options.lockTimeoutMs ?? 10_000);
     if (await isCurrent(client)) return;
-    await applyMigrations(drizzle(client), { migrationsFolder: MIGRATIONS_FOLDER });
+    await client.query("begin");
+    await applyMigrations(client, { after: await readLatest(client) });
+    await client.query("commit");
   } finally {
     // Ends the session, and with it the lock.
     await client.end();
+  }
+}
+
+/**
+ * Applies the migrations of this version that were made after `after` and up to `to`, both epoch ms. Keeps drizzle's
+ * ledger. The connection must be in a transaction: a failure must undo all of them.
+ */
+export async function applyMigrations(
+  client: Pick<pg.ClientBase, "query">,
+  { after, to = Number.POSITIVE_INFINITY }: { after: number; to?: number },
+): Promise<void> {
+  await client.query("create schema if not exists drizzle");
+  await client.query(
+    "create table if not exists drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint)",
+  );
+  for (const { sql, hash, folderMillis } of readMigrationFiles({ migrationsFolder: MIGRATIONS_FOLDER })) {
+    if (folderMillis <= after || folderMillis > to) continue;
+    for (const statement of sql) await client.query(statement);
+    await client.query("insert into drizzle.__drizzle_migrations (hash, created_at) values ($1, $2)", [
+      hash,
+      folderMillis,
+    ]);
   }
 }
 
@@ -81,6 +103,10 @@ async function readLatest(client: pg.Client): Promise<number> {
 }
 
 function latestKnown(): number {
-  const known = readMigrationFiles({ migrationsFolder: MIGRATIONS_FOLDER });
-  return Math.max(...known.map(({ folderMillis }) => folderMillis));
+  return Math.max(...listMigrations());
+}
+
+/** Returns the creation time of each migration of this version, epoch ms. */
+export function listMigrations(): number[] {
+  return readMigrationFiles({ migrationsFolder: MIGRATIONS_FOLDER }).map(({ folderMillis }) => folderMillis);
 }

@@ -14,18 +14,25 @@ export type PartitionedTable = (typeof PARTITIONED_TABLES)[number];
  * @throws {RangeError} for a day that is not in the calendar.
  */
 export async function ensurePartitions(database: Database, days: readonly string[]): Promise<string[]> {
-  const wanted = [...new Set(days)].sort().flatMap((day) => {
-    const nextDay = addDay(day);
-    return PARTITIONED_TABLES.map((table) => ({ table, day, nextDay, name: partitionName(table, day) }));
-  });
+  const wanted = toPartitions(days);
   const existing = new Set(await listPartitions(database.db));
   if (wanted.every(({ name }) => existing.has(name))) return [];
-  return inTransaction(database, async ({ tx }) => {
-    await tx.execute(sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.partitions})`);
-    const present = new Set(await listPartitions(tx));
-    const missing = wanted.filter(({ name }) => !present.has(name));
-    for (const { table, day, nextDay, name } of missing) await addPartition(tx, table, name, day, nextDay);
-    return missing.map(({ name }) => name);
+  return inTransaction(database, ({ tx }) => addPartitions(tx, days));
+}
+
+/** The same in a transaction of the caller. */
+export async function addPartitions(tx: Queryable, days: readonly string[]): Promise<string[]> {
+  await tx.execute(sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.partitions})`);
+  const present = new Set(await listPartitions(tx));
+  const missing = toPartitions(days).filter(({ name }) => !present.has(name));
+  for (const { table, day, nextDay, name } of missing) await addPartition(tx, table, name, day, nextDay);
+  return missing.map(({ name }) => name);
+}
+
+function toPartitions(days: readonly string[]) {
+  return [...new Set(days)].sort().flatMap((day) => {
+    const nextDay = addDay(day);
+    return PARTITIONED_TABLES.map((table) => ({ table, day, nextDay, name: partitionName(table, day) }));
   });
 }
 

@@ -27,7 +27,7 @@ export async function inTransaction<T>(
 ): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await runOnce(database, fn);
+      return await runTransaction(database, fn);
     } catch (thrown) {
       if (attempt === ATTEMPTS || !RETRIED.has(readSqlState(thrown) ?? "")) throw thrown;
       await delay(BACK_OFF_MS * 2 ** attempt * Math.random());
@@ -35,21 +35,26 @@ export async function inTransaction<T>(
   }
 }
 
-async function runOnce<T>(database: Database, fn: (transaction: Transaction) => Promise<T>): Promise<T> {
+/** Runs `fn` in one transaction, once, and commits. */
+export async function runTransaction<T>(
+  database: Database,
+  fn: (transaction: Transaction) => Promise<T>,
+  config?: PgTransactionConfig,
+): Promise<T> {
   const client = await database.pool.connect();
   let isUsable = true;
   const onUnusable = () => {
     isUsable = false;
   };
   try {
-    return await transact(client, (tx) => fn({ tx, client }), { onUnusable });
+    return await transact(client, (tx) => fn({ tx, client }), { config, onUnusable });
   } finally {
     client.release(!isUsable);
   }
 }
 
 interface TransactOptions {
-  readonly config?: PgTransactionConfig;
+  readonly config?: PgTransactionConfig | undefined;
   /** Called if begin, commit or rollback failed. */
   readonly onUnusable?: () => void;
 }

@@ -17,10 +17,14 @@ class ArchiveStorageError extends ServiceError {
 
 /**
  * Makes sure that the storage is the archive of this database. An empty one becomes it, unless the manifest already names
- * files, which must then be somewhere else.
+ * files, which must then be somewhere else. `isRestored`: the caller is about to put these files there.
  * @throws {ArchiveStorageError}
  */
-export async function claimStorage(db: Queryable, storage: ArchiveStorage): Promise<void> {
+export async function claimStorage(
+  db: Queryable,
+  storage: ArchiveStorage,
+  { isRestored = false } = {},
+): Promise<void> {
   const { place } = storage;
   const variable = storage.isBucket ? "LONGWATCH_ARCHIVE_URL" : "LONGWATCH_ARCHIVE_DIR";
   const id = (await readServerSecret(db, "archive folder", randomBytes(16))).toString("hex");
@@ -31,7 +35,7 @@ export async function claimStorage(db: Queryable, storage: ArchiveStorage): Prom
         `the archive ${place} holds files but no ${MARKER}; copy the whole archive, or set ${variable} to an empty place`,
       );
     const files = await countValidFiles(db, storage.isBucket ? "uploaded" : "all");
-    if (files > 0)
+    if (files > 0 && !isRestored)
       throw new ArchiveStorageError(
         `the archive ${place} is empty, but the manifest names ${files} files; set ${variable} to the place that holds them, or copy them back`,
       );

@@ -47,6 +47,8 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
         list: () => listSettings(process.env),
         running: () => readRuntimeFile(parseConfig(process.env).dataDir),
       }),
+    backup: async () => (await import("./backup.ts")).backupCommand(readConfig),
+    restore: async () => (await import("./restore.ts")).restoreCommand(readConfig),
     migrate: async () => (await import("./migrate.ts")).migrateCommand(readConfig),
     completion: async () => (await import("./completion/completion.ts")).completionCommand(),
   },

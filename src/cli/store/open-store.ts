@@ -13,15 +13,16 @@ import { describeOutage } from "../start/describe-outage.ts";
 
 /**
  * Runs `fn` on the service's database: the configured database, the database of the running service, or the embedded
- * database of a stopped service, which is started while `fn` runs. Never creates a database.
+ * database of a stopped service, which is started while `fn` runs. Creates an embedded database only if `mayCreate` is set.
  * @throws {Error} when there is no database.
  */
 export async function withStore<T>(
   config: Config,
   fn: (database: Database, databaseUrl: Secret) => Promise<T>,
+  { mayCreate = false } = {},
 ): Promise<T> {
   const known = findStoreUrl(config);
-  if (known === undefined && !hasCluster(config.dataDir))
+  if (known === undefined && !mayCreate && !hasCluster(config.dataDir))
     throw new Error(
       `there is no database in ${config.dataDir}: ${startHint()} first, or set DATABASE_URL or LONGWATCH_DATA_DIR to the values of the service`,
     );

@@ -1,0 +1,45 @@
+import { isNotNull, sql } from "drizzle-orm";
+import type { Queryable } from "../client.ts";
+import { apiKeys } from "../schema/api-keys.ts";
+
+interface RevokedKey {
+  readonly keyId: string;
+  readonly name: string;
+  readonly revokedAt: Date;
+}
+
+interface KnownErasure {
+  /** Epoch ms. */
+  readonly requestedAt: number;
+  readonly zoneId: number | null;
+  readonly family: number;
+  readonly prefix: number;
+  /** Who asked for it, as in the audit trail. */
+  readonly actor: string | null;
+  readonly reason: string | null;
+}
+
+/** What a restored backup must not undo. */
+export interface Withdrawals {
+  readonly revoked: readonly RevokedKey[];
+  readonly erasures: readonly KnownErasure[];
+}
+
+/** Returns every revoked key and every erasure of a database. */
+export async function readWithdrawals(db: Queryable): Promise<Withdrawals> {
+  const { keyId, name } = apiKeys;
+  const revoked = await db
+    .select({ keyId, name, revokedAt: sql<Date>`${apiKeys.revokedAt}`.mapWith(apiKeys.revokedAt) })
+    .from(apiKeys)
+    .where(isNotNull(apiKeys.revokedAt))
+    .orderBy(apiKeys.revokedAt);
+  const { rows } = await db.execute<{ [Key in keyof KnownErasure]: KnownErasure[Key] }>(sql`
+    select (extract(epoch from e.requested_at) * 1000)::float8 as "requestedAt", e.zone_id as "zoneId", e.family,
+      e.prefix, a.actor, a.details ->> 'reason' as reason
+    from erasures e left join lateral (
+      select actor, details from audit_entries
+      where action = 'erasure.requested' and details ->> 'erasure' = e.id::text
+      order by id desc limit 1) a on true
+    order by e.requested_at`);
+  return { revoked, erasures: rows };
+}

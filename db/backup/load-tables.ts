@@ -1,0 +1,90 @@
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { sql } from "drizzle-orm";
+import { PgDialect } from "drizzle-orm/pg-core";
+import { from as copyFrom } from "pg-copy-streams";
+import type { Database, Queryable } from "../client.ts";
+import { applyMigrations } from "../migrate.ts";
+import { ADVISORY_LOCKS } from "../postgres/advisory-locks.ts";
+import { addPartitions } from "../postgres/partitions.ts";
+import { runTransaction } from "../postgres/transaction.ts";
+import { leases } from "../schema/leases.ts";
+import type { StoredSequence, StoredTable } from "./describe-store.ts";
+import { setUnlimited } from "./read-tables.ts";
+
+/** Returns the number of tables that Longwatch or its queue could have made. Extensions' tables are not counted. */
+export async function countTables(db: Queryable): Promise<number> {
+  const { rows } = await db.execute<{ count: number }>(sql`
+    select count(*)::integer as count from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname in ('public', 'drizzle', 'bullmq') and c.relkind in ('r', 'p')
+      and not exists (select from pg_depend d where d.objid = c.oid and d.deptype = 'e')`);
+  return rows[0]?.count ?? 0;
+}
+
+export interface LoadedStore {
+  /** Creation time of the last migration of the tables, epoch ms. */
+  readonly migration: number;
+  readonly tables: readonly Pick<StoredTable, "name" | "columns">[];
+  readonly sequences: readonly StoredSequence[];
+}
+
+type Table = LoadedStore["tables"][number];
+
+/** Loads rows in COPY's text format, of one UTC day if the table is partitioned. Returns their number. */
+export type LoadRows = (table: Table, day: string | null, rows: AsyncIterable<Buffer>) => Promise<number>;
+
+/**
+ * Creates the tables as they were when the backup was made, loads them with `fill`, and brings them to this version. Then
+ * runs `finish` and commits: a database is restored completely, or it stays empty. A start of the service waits meanwhile.
+ * `fill` gets the tables that this version makes.
+ */
+export async function loadStore<T>(
+  database: Database,
+  { migration, tables, sequences }: LoadedStore,
+  fill: (isKnown: (name: string) => boolean, load: LoadRows) => Promise<void>,
+  finish: (tx: Queryable) => Promise<T>,
+): Promise<T> {
+  return runTransaction(database, async (transaction) => {
+    const { tx, client } = transaction;
+    await setUnlimited(transaction);
+    await tx.execute(sql`select pg_advisory_xact_lock(${ADVISORY_LOCKS.migrate})`);
+    await applyMigrations(client, { after: 0, to: migration });
+    const { rows } = await tx.execute<{ name: string }>(
+      sql`select relname::text as name from pg_class where relnamespace = 'public'::regnamespace`,
+    );
+    const made = new Set(rows.map(({ name }) => name));
+    const known = tables.filter(({ name }) => made.has(name));
+    // A trigger would write the rows of another table a second time.
+    for (const { name } of known) await switchTriggers(tx, name, "disable");
+    await fill(
+      (name) => made.has(name),
+      async ({ name, columns }, day, content) => {
+        if (day !== null) await addPartitions(tx, [day]);
+        const names = sql.join(
+          columns.map((column) => sql.identifier(column)),
+          sql`, `,
+        );
+        const copy = sql`copy ${sql.identifier(name)} (${names}) from stdin`;
+        const stream = client.query(copyFrom(new PgDialect().sqlToQuery(copy).sql));
+        await pipeline(Readable.from(content), stream);
+        return stream.rowCount;
+      },
+    );
+    for (const { name } of known) await switchTriggers(tx, name, "enable");
+    for (const { table, column, last, isCalled } of sequences)
+      if (made.has(table))
+        await tx.execute(
+          sql`select setval(pg_get_serial_sequence(quote_ident(${table}), ${column}), ${last}::bigint, ${isCalled})`,
+        );
+    await applyMigrations(client, { after: migration });
+    // No process of the new database holds a lease. The fences go on.
+    await tx.update(leases).set({ holder: null, expiresAt: null });
+    // The planner has no statistics yet, and the first searches would be slow.
+    for (const { name } of known) await tx.execute(sql`analyze ${sql.identifier(name)}`);
+    return finish(tx);
+  });
+}
+
+async function switchTriggers(tx: Queryable, table: string, state: "enable" | "disable"): Promise<void> {
+  await tx.execute(sql`alter table ${sql.identifier(table)} ${sql.raw(state)} trigger user`);
+}

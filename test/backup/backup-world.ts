@@ -1,0 +1,77 @@
+import path from "node:path";
+import { createDatabase } from "../../db/client.ts";
+import { createPseudonymKeyring } from "../../src/app/pseudonym-keyring.ts";
+import { archiveCommand } from "../../src/cli/archive/archive.ts";
+import { backupCommand } from "../../src/cli/backup.ts";
+import { keysCommand } from "../../src/cli/keys/keys.ts";
+import { restoreCommand } from "../../src/cli/restore.ts";
+import { searchCommand } from "../../src/cli/search/search.ts";
+import { hostileEvents, NOW, openArchiveWorld, ZONE } from "../archive/files/archive-world.ts";
+import { runStoreCommand } from "../cli/run-store-command.ts";
+import { makeEvent } from "../detection/trend-support.ts";
+import { makeTemporaryFolder } from "../support/temporary-folder.ts";
+
+export type Settings = Record<string, string>;
+
+const COMMANDS = {
+  archive: archiveCommand,
+  backup: backupCommand,
+  keys: keysCommand,
+  restore: restoreCommand,
+  search: searchCommand,
+};
+
+/** Runs a command of the program as it is typed. */
+export function run(settings: Settings, line: readonly [keyof typeof COMMANDS, ...string[]]) {
+  const [name, ...args] = line;
+  return runStoreCommand(COMMANDS[name], settings, args, { now: NOW });
+}
+
+/** Prints every event of the zone with its record. */
+export function search(settings: Settings) {
+  return run(settings, ["search", "--zone", String(ZONE), "--from", "-10d", "--json", "--page-all"]);
+}
+
+/**
+ * A database with an archived day, an open day, an alert, a key and the pseudonym key. `settings` are those of a command on
+ * it.
+ */
+export async function openBackupWorld() {
+  const world = await openArchiveWorld();
+  const { database } = world;
+  await world.store(hostileEvents());
+  const data = makeTemporaryFolder("backup-data");
+  const settings: Settings = {
+    DATABASE_URL: database.url,
+    LONGWATCH_ARCHIVE_DIR: world.folder,
+    LONGWATCH_DATA_DIR: data,
+  };
+  await createPseudonymKeyring({ pseudonymKey: null, keyDir: data }, database).open();
+  await run(settings, ["archive", "write"]);
+  await world.store([makeEvent({ logId: "open", occurredAt: NOW - 60_000 })], { isSealed: false });
+  await run(settings, ["keys", "create", "--name", "grafana", "--role", "reader"]);
+  // Its trigger writes a row of alert_transitions.
+  await database.pool.query(
+    "insert into alerts (fired_at, kind, fingerprint, transitions) values (now(), 'spike', 'f', '[{}]')",
+  );
+  // Has a generated column.
+  await database.pool.query(
+    "insert into quarantined_entries (zone_id, route, reason, raw) values (1, 'list', 'r', 'x')",
+  );
+  return { ...world, settings, data };
+}
+
+export async function createIn(serverUrl: string, name: string): Promise<void> {
+  const administrator = createDatabase({
+    url: serverUrl,
+    max: 1,
+    applicationName: "longwatch test",
+    onError: () => undefined,
+  });
+  await administrator.pool.query(`create database ${name}`);
+  await administrator.close();
+}
+
+export function freshFile(name = "backup.tar"): string {
+  return path.join(makeTemporaryFolder("backups"), name);
+}
