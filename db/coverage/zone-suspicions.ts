@@ -2,7 +2,7 @@ import { and, eq, inArray, isNull, lt, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { zoneSuspicions } from "../schema/zone-suspicions.ts";
 
-export type SuspectRoute = (typeof zoneSuspicions.$inferSelect)["route"];
+type SuspectRoute = (typeof zoneSuspicions.$inferSelect)["route"];
 
 /** A route of a zone that is suspect; times in epoch ms. */
 export interface Suspicion {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Database, Queryable } from "../../db/client.ts";
-import { enterHours, lockOpenHours, readCoveredHours } from "../../db/coverage/covered-hours.ts";
+import { enterHours, lockOpenHours } from "../../db/coverage/covered-hours.ts";
 import { readHorizon } from "../../db/coverage/horizons.ts";
 import { readHourContents } from "../../db/coverage/hour-contents.ts";
 import { decideHours, type HourVerdict } from "../../db/coverage/seal-windows.ts";

@@ -6,8 +6,6 @@ import { ALERT_STATES } from "../../http/routes/v1/alert-schemas.ts";
 import { readAlertView, toAlertItem } from "../../http/routes/v1/to-alert-item.ts";
 import { toLine } from "../../lib/plain-text.ts";
 import { showTime } from "../../lib/show-time.ts";
-import { severities } from "../../model/alert-message.ts";
-import { ALERT_KINDS } from "../../model/kinds.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { writeJson } from "../edge/write-json.ts";

@@ -20,7 +20,7 @@ export function backfillBySearch(
       const span = `${new Date(hour.from).toISOString()} to ${new Date(hour.to).toISOString()}`;
       throw new BackfillError(
         "BACKFILL_SHORT",
-        `the search of ${span} ended early (${contradiction}); run the same command again`,
+        `the search of ${span} ended early (${contradiction.reason}); run the same command again`,
       );
     },
     signal,
