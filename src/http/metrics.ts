@@ -42,7 +42,7 @@ export interface Backlog {
     readonly ingestLagSeconds: number | null;
     /** Until the platform forgets the oldest hour that is not sealed; null when all are. */
     readonly hoursToLoss: number | null;
-    /** A route of the platform shows less than before, so no hour of the zone is sealed. */
+    /** The platform's answers for the zone are held back. */
     readonly isSuspect: boolean;
     /** Hours whose seal was withdrawn and that are not sealed again. */
     readonly hoursReopened: number;
