@@ -33,7 +33,7 @@ export interface MetricsVerdict {
 
 /**
  * Compares the platform's daily metrics with the stored events of the days that had been read completely. A count
- * above ours reopens the hours of its day, which are then proven with new looks. If no route shows the difference, the
+ * above ours reopens the hours of its day, which are then proven with looks that begin at least ten minutes later. If no route shows the difference, the
  * hours are sealed again, and their evidence names the count. Metrics that were above before their day had settled are
  * fetched again after that.
  */
@@ -70,7 +70,8 @@ export async function judgeZoneMetrics(
     const reopened = await inTransaction(database, async ({ tx }) => {
       const given = ofDay.map((startsAt) => ({ startsAt, reason }));
       const withdrawn = await reopenHours(tx, zoneId, given, now);
-      await proveAnew(tx, zoneId, ofDay, now);
+      // Looks that began at once could share the fault that hid the difference.
+      await proveAnew(tx, zoneId, ofDay, now + AGREE_MS);
       await askRulesAgain(tx, zoneId, rulesOf(counts), now + AGREE_MS);
       const kept = Object.fromEntries(Object.entries(proven).filter(([other]) => days.includes(other)));
       await writeProvenDays(tx, zoneId, { ...kept, [day]: noted }, now);

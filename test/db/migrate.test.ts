@@ -20,6 +20,7 @@ const TABLES = [
   "dirty_buckets",
   "erasures",
   "event_aliases",
+  "event_revisions",
   "held_blocks",
   "held_events",
   "ingest_cursors",

@@ -345,6 +345,6 @@ test("a request of a session is a use of its key", async () => {
   };
   expect(await isUsed()).toBe(false);
 
-  await get(url, "/session", { ...signed, "x-active": "1" } as never);
+  await get(url, "/session", signed, { headers: { "x-user-active": "true" } });
   await expect.poll(isUsed).toBe(true);
 });

@@ -110,7 +110,6 @@ test.each<[string, CoveredHour]>([
   ["that gained an event since the list showed it", hourOf(look(), { lastNewAt: SETTLED + 1 })],
   ["that is known to lack an event", hourOf(look(), { missingCells: 1 })],
   ["of which the list showed another number of events", hourOf(look({ count: 2 }))],
-  ["that has to be proven anew", hourOf(look(), { proofFrom: SETTLED + 1 })],
 ])("a day with an hour %s is passed again, when that is due", (_which, hour) => {
   const before = state({ fullPassStartedAt: SETTLED, quietPassStartedAt: SETTLED });
   const day = { dayStart: DAY, hours: [hour] };
@@ -135,6 +134,13 @@ test.each<[string, CoveredHour[], ReturnType<typeof planPass>]>([
     expect(planPass(NOON + POLICY.idleFullEveryMs, day, before, POLICY)).toBe("full");
   },
 );
+
+test("a day with an hour that has to be proven anew is passed again in a third of the time", () => {
+  const before = state({ fullPassStartedAt: SETTLED, quietPassStartedAt: SETTLED });
+  const day = { dayStart: DAY, hours: [hourOf(look(), { proofFrom: SETTLED + 1 })] };
+  expect(planPass(SETTLED + POLICY.fullEveryMs / 3, day, before, POLICY)).toBe("full");
+  expect(planPass(SETTLED + POLICY.fullEveryMs / 3 - 1, day, before, POLICY)).toBeNull();
+});
 
 test("a day with an hour without events is passed a second time an hour after the first", () => {
   const before = state({ fullPassStartedAt: SETTLED, quietPassStartedAt: SETTLED });

@@ -70,15 +70,16 @@ export function addSearchOptions(command: Command, isOwn = false): Command {
     .option("--limit <number>", "at most this many rows or groups, from as many pages as they need");
 }
 
-/** Reads the options that only a search has. `more` are members of its request. */
+/** Reads the options that only a search has. `more` are members of its request. `isOwn` as in `addSearchOptions`. */
 export function readSearchFlags(
   { groupBy, buckets, page, pageSize, pageAll, limit: most, ...window }: SearchFlags,
   read: FlagReader,
+  isOwn = false,
 ) {
   const limit = read.integer("limit", most, LIMIT_RULE);
   if (limit !== undefined && limit < 1) read.wrong("limit", most, LIMIT_RULE);
   const more = {
-    groupBy: groupBy === undefined ? undefined : readDimensions(read, groupBy),
+    groupBy: groupBy === undefined || isOwn ? groupBy?.split(",") : readDimensions(read, groupBy),
     buckets: read.integer("buckets", buckets, "a whole number"),
     page: read.integer("page", page, "a whole number from 0"),
     pageSize: read.integer("page-size", pageSize, "a whole number"),

@@ -51,7 +51,7 @@ export function searchCommand(readConfig: () => Config, io: StoreIo = createProc
     .action(
       storeAction<Flags>(io, async ({ json, csv, ...flags }, read) => {
         const zoneId = read.id("zone", flags.zone, "a shield zone's number") ?? 0;
-        const { window, more, limit, pageAll } = readSearchFlags(flags, read);
+        const { window, more, limit, pageAll } = readSearchFlags(flags, read, true);
         const request = await readRequest(window, more, { read, io });
         const plan = planAsked(read, request, { kind: "search", flags: window });
         if (json === true && csv === true) read.mistakes.push("--csv and --json exclude each other");

@@ -128,13 +128,14 @@ test("the platform's own search refuses what the platform does not know, also fr
     headers: { origin: url },
   });
   const cookie = (signIn.headers.get("set-cookie") ?? "").split(";", 1)[0] ?? "";
+  const { pageToken } = (await signIn.json()) as { pageToken: string };
   const bodies = [
     { groupBy: ["path"] },
     { groupBy: ["rule"] },
     { filters: [{ field: "ip", op: "eq", value: ["x"], not: true }] },
   ];
   for (const body of bodies)
-    for (const headers of [{ AccessKey: key }, { cookie, origin: url }]) {
+    for (const headers of [{ AccessKey: key }, { cookie, origin: url, "x-page-token": pageToken }]) {
       const { status } = await call(url, "/shield/event-logs/101/search", undefined, {
         ...post(body),
         headers,
