@@ -17,12 +17,13 @@ export interface OpenRows {
   readonly columns: readonly string[];
 }
 
+/** Types in the CSV file of open rows; of all other columns VARCHAR. */
+const TYPES: Readonly<Record<string, string>> = { occurred_at: "BIGINT", zone_id: "INTEGER" };
+
 /** Returns the statements that must run before those that read from `selectEvents`. */
 export function prepareSource({ openRows }: EventSource): Piece[] {
   if (openRows === null) return [];
-  const types = openRows.columns.map(
-    (column) => `'${column}': '${column === "occurred_at" ? "BIGINT" : "VARCHAR"}'`,
-  );
+  const types = openRows.columns.map((column) => `'${column}': '${TYPES[column] ?? "VARCHAR"}'`);
   const columns = openRows.columns.map((column) =>
     column === "occurred_at" ? "to_timestamp(occurred_at / 1000.0) as occurred_at" : column,
   );
@@ -48,7 +49,7 @@ export function selectEvents(
   const selects: Piece[] = [];
   if (files.length > 0) {
     const known = columns.map((column) =>
-      column === "occurred_at" || keepsNulls ? column : `coalesce(${column}, '') as ${column}`,
+      column in TYPES || keepsNulls ? column : `coalesce(${column}, '') as ${column}`,
     );
     selects.push(
       duck`select ${raw(known.join(", "))} from ${readFiles(files)}
