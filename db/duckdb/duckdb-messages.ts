@@ -45,5 +45,10 @@ export type DuckdbRequest =
 
 export type DuckdbReply =
   | { readonly kind: "memory"; readonly residentBytes: number }
-  | { readonly kind: "done"; readonly id: number; readonly results: readonly (readonly DuckdbValue[])[][] }
-  | { readonly kind: "failed"; readonly id: number; readonly message: string };
+  | {
+      readonly kind: "done";
+      readonly id: number;
+      readonly results: readonly (readonly DuckdbValue[])[][];
+      readonly cpuMs: number;
+    }
+  | { readonly kind: "failed"; readonly id: number; readonly message: string; readonly cpuMs: number };

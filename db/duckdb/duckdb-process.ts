@@ -22,8 +22,9 @@ const REPEAT_MS = 10;
 
 const running = new Map<number, DuckDBConnection>();
 const interrupted = new Set<number>();
-/** Requests that were not answered yet. */
-const unanswered = new Set<number>();
+/** CPU time of each request that was not answered yet. */
+const unanswered = new Map<number, number>();
+let cpuAt = 0;
 let opening: Promise<DuckDBInstance> | undefined;
 
 setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
@@ -67,7 +68,8 @@ async function open({ folders, spillFolder, memoryBytes, threads }: DuckdbSettin
 }
 
 async function answer({ id, statements, maxRows }: Extract<DuckdbRequest, { kind: "run" }>): Promise<void> {
-  unanswered.add(id);
+  divideCpu();
+  unanswered.set(id, 0);
   const timer = setInterval(reportMemory, REPORT_MS);
   try {
     const connection = await (await opening)?.connect();
@@ -79,18 +81,31 @@ async function answer({ id, statements, maxRows }: Extract<DuckdbRequest, { kind
         if (interrupted.has(id)) throw new Error("INTERRUPT Error: Interrupted!");
         results.push(await run(connection, statement, maxRows));
       }
-      reply({ kind: "done", id, results });
+      reply({ kind: "done", id, results, cpuMs: divideCpu(id) });
     } finally {
       connection.closeSync();
     }
   } catch (thrown) {
-    reply({ kind: "failed", id, message: messageOf(toError(thrown)) });
+    reply({ kind: "failed", id, message: messageOf(toError(thrown)), cpuMs: divideCpu(id) });
   } finally {
     clearInterval(timer);
     running.delete(id);
+    divideCpu();
     unanswered.delete(id);
     interrupted.delete(id);
   }
+}
+
+/**
+ * Divides the CPU time since the last call among the requests that run, because the threads are shared. Returns what a
+ * request has used.
+ */
+function divideCpu(id?: number): number {
+  const { user, system } = process.cpuUsage();
+  const share = (user + system - cpuAt) / 1_000 / Math.max(1, unanswered.size);
+  cpuAt = user + system;
+  for (const [one, cpuMs] of unanswered) unanswered.set(one, cpuMs + share);
+  return id === undefined ? 0 : (unanswered.get(id) ?? 0);
 }
 
 async function run(

@@ -33,6 +33,11 @@ export interface RunOptions {
   readonly timeoutMs?: number;
   /** Most rows that a statement may return. Default 10,000. */
   readonly maxRows?: number;
+  /**
+   * Called with their CPU time once no statement of the call runs any more, which may be later than the call rejects. Of a
+   * process that has died it is the time since the call.
+   */
+  readonly onEnd?: ((cpuMs: number) => void) | undefined;
 }
 
 /** The rows of each statement, as arrays in the order of the columns. */
@@ -52,8 +57,8 @@ export interface Duckdb {
 }
 
 interface Pending {
-  readonly resolve: (results: DuckdbResults) => void;
-  readonly reject: (error: unknown) => void;
+  readonly resolve: (results: DuckdbResults, cpuMs: number) => void;
+  readonly reject: (error: unknown, cpuMs?: number) => void;
 }
 
 /** One process from its start to its end. */
@@ -121,8 +126,8 @@ export function createDuckdb(options: DuckdbOptions): Duckdb {
       return;
     }
     const asked = life.pending.get(reply.id);
-    if (reply.kind === "done") asked?.resolve(reply.results);
-    else asked?.reject(toDuckdbError(reply.message));
+    if (reply.kind === "done") asked?.resolve(reply.results, reply.cpuMs);
+    else asked?.reject(toDuckdbError(reply.message), reply.cpuMs);
   }
 
   function kill(life: Life, error: DuckdbError): void {
@@ -141,7 +146,7 @@ export function createDuckdb(options: DuckdbOptions): Duckdb {
   async function exchange(
     life: Life,
     statements: readonly DuckdbStatement[],
-    { signal, timeoutMs, maxRows = 10_000 }: RunOptions,
+    { signal, timeoutMs, maxRows = 10_000, onEnd }: RunOptions,
   ): Promise<DuckdbResults> {
     const id = nextId++;
     const caller = Promise.withResolvers<DuckdbResults>();
@@ -168,12 +173,14 @@ export function createDuckdb(options: DuckdbOptions): Duckdb {
             () => interrupt(new DuckdbError("DUCKDB_TIMEOUT", `took longer than ${timeoutMs} ms`)),
             timeoutMs,
           );
+    const sentAt = performance.now();
     const settle =
       <T>(finish: (value: T) => void) =>
-      (value: T) => {
+      (value: T, cpuMs = performance.now() - sentAt) => {
         life.pending.delete(id);
         clearTimeout(overdue);
         finish(value);
+        onEnd?.(cpuMs);
         if (life === current && life.pending.size === 0) rest(life);
       };
     life.pending.set(id, { resolve: settle(caller.resolve), reject: settle(caller.reject) });
@@ -203,13 +210,19 @@ export function createDuckdb(options: DuckdbOptions): Duckdb {
 
   return {
     async run(statements, runOptions = {}) {
-      runOptions.signal?.throwIfAborted();
-      if (isClosed) throw new DuckdbError("DUCKDB_DIED", "DuckDB was closed");
-      const life = await start();
+      let life: Life;
+      try {
+        runOptions.signal?.throwIfAborted();
+        if (isClosed) throw new DuckdbError("DUCKDB_DIED", "DuckDB was closed");
+        life = await start();
+        runOptions.signal?.throwIfAborted();
+      } catch (thrown) {
+        runOptions.onEnd?.(0);
+        throw thrown;
+      }
       clearTimeout(idle);
       life.child.ref();
       life.child.channel?.ref();
-      runOptions.signal?.throwIfAborted();
       return exchange(life, statements, runOptions);
     },
     pid: () => current?.child.pid ?? null,

@@ -37,9 +37,10 @@ export async function openArchiveFiles(
   await sweep();
   const sweeping = setInterval(() => void sweep().catch(() => undefined), HOUR_MS).unref();
   const duckdb = createSearchDuckdb(storage.folder, scratch);
+  const quickDuckdb = createSearchDuckdb(storage.folder, scratch);
   stack.defer("archive files", async () => {
     clearInterval(sweeping);
-    await duckdb.close();
+    await Promise.all([duckdb.close(), quickDuckdb.close()]);
     await made.remove();
   });
   const note = (file: ArchiveFile, damage: string | null) => {
@@ -49,6 +50,7 @@ export async function openArchiveFiles(
   };
   return createArchiveReader({
     duckdb,
+    quickDuckdb,
     storage,
     scratch,
     timeoutMs: config.http.queryTimeoutMs,
