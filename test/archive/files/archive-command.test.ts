@@ -1,4 +1,14 @@
-import { cpSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import {
+  cpSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { listRetired, listValidFiles } from "../../../db/archive/archive-files.ts";
@@ -120,6 +130,34 @@ test("archive verify names files that are not part of the archive, and a manifes
   expect(gone.out).toContain(`${events?.path} is missing`);
   expect((await run("verify")).out).toContain("nothing differs");
 });
+
+test.each(["a pipe", "a symbolic link to the file", "a symbolic link to itself", "a folder"])(
+  "archive verify --offline names %s in the place of a file or a statement, and checks everything else",
+  async (what) => {
+    const copy = path.join(makeTemporaryFolder("copy"), "archive");
+    cpSync(world.folder, copy, { recursive: true });
+    const events =
+      listFiles(copy).find((file) => file.startsWith("events/") && file.endsWith(".parquet")) ?? "";
+    const away = makeTemporaryFolder("away");
+    const place = (name: string) => {
+      const at = path.join(copy, name);
+      renameSync(at, path.join(away, path.basename(name)));
+      if (what === "a pipe") execFileSync("mkfifo", [at]);
+      else if (what === "a folder") mkdirSync(at);
+      else symlinkSync(what.endsWith("itself") ? at : path.join(away, path.basename(name)), at);
+    };
+    place(events);
+    const before = await run(`verify --offline ${copy}`);
+    expect(before.out).toContain(`${events} is not a regular file`);
+    expect(before.out).toMatch(/: 1 problem:/);
+    expect(before.code).toBe(1);
+
+    place(`events/zone=${ZONE}/day=${DAY}/_statement.json`);
+    const { out, code } = await run(`verify --offline ${copy}`);
+    expect(out).toMatch(/_statement\.json is not a statement of this version|is named by no statement/);
+    expect(code).toBe(1);
+  },
+);
 
 test("archive verify finds an archive day that is not what the roll-up counted", async () => {
   const { pool } = world.database;
