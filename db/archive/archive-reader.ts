@@ -26,8 +26,12 @@ export interface ReaderPlace {
 
 export interface ArchiveReaderOptions {
   readonly duckdb: Duckdb;
-  /** Runs what is quick, so that nothing long can take its threads or end its process. Default: `duckdb`. */
-  readonly quickDuckdb?: Duckdb;
+  /**
+   * For statements in places. Quick ones have processes of their own, so that nothing long can take their threads. One
+   * statement that takes too much memory ends its process, so long ones do not share a process while another is idle.
+   * Default: `duckdb`.
+   */
+  readonly inPlaces?: Readonly<Record<ReaderPlace["kind"], readonly Duckdb[]>>;
   readonly storage: ArchiveStorage;
   /** Absolute folder, which exists, for files that one search needs. DuckDB may read and write there. */
   readonly scratch: string;
@@ -71,7 +75,9 @@ interface Statement {
 
 /** Reads the archive's files through DuckDB. */
 export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReader {
-  const { duckdb, quickDuckdb = duckdb, storage, scratch, timeoutMs } = options;
+  const { duckdb, inPlaces, storage, scratch, timeoutMs } = options;
+  /** Statements that run in each process. */
+  const running = new Map<Duckdb, number>();
   /** What `touch` returned before a file was found to be right, by path and hash. */
   // A limit on sizes of 1, because with `max` lru-cache allocates room for all of them at once.
   const checked = new LRUCache<string, string>({ maxSize: MOST_CHECKED, sizeCalculation: () => 1 });
@@ -144,13 +150,25 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
     }
   }
 
+  function pickProcess(place: ReaderPlace | null): Duckdb {
+    const processes = place === null ? [] : (inPlaces?.[place.kind] ?? []);
+    const byLoad = processes.toSorted((one, other) => (running.get(one) ?? 0) - (running.get(other) ?? 0));
+    return byLoad[0] ?? duckdb;
+  }
+
   async function run(
     statements: readonly DuckdbStatement[],
     runOptions: RunOptions,
     place: ReaderPlace | null,
   ): Promise<string[]> {
-    const runner = place?.kind === "quick" ? quickDuckdb : duckdb;
-    const attempt = () => runner.run(statements, { ...runOptions, onEnd: place?.begin() });
+    const attempt = () => {
+      const runner = pickProcess(place);
+      const count = (change: number) => running.set(runner, (running.get(runner) ?? 0) + change);
+      const end = place?.begin();
+      count(1);
+      const onEnd = (cpuMs: number) => [count(-1), end?.(cpuMs)];
+      return runner.run(statements, { ...runOptions, onEnd });
+    };
     // Nothing was sent yet, so a search that lost its process runs once more.
     const results = await attempt().catch((thrown: unknown) => {
       if (thrown instanceof DuckdbError && thrown.code === "DUCKDB_DIED") return attempt();

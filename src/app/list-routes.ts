@@ -7,7 +7,7 @@ import { createOpenedBlocks } from "../archive/records/opened-blocks.ts";
 import { createAuditExport } from "../http/keys/audit-export.ts";
 import type { AdmissionQueue } from "../http/limits/admission-queue.ts";
 import type { RefuseCostly } from "../http/limits/refuse-costly.ts";
-import { createTakeTurn } from "../http/limits/take-turn.ts";
+import { createRunInPlace } from "../http/limits/run-in-place.ts";
 import type { PageCursors } from "../http/page-cursor.ts";
 import { addPlatform } from "../http/routes/edge/add-platform.ts";
 import { addListApiKeys } from "../http/routes/edge/list-api-keys.ts";
@@ -53,13 +53,10 @@ export function listRoutes(parts: RouteParts): ((app: FastifyInstance) => void)[
   const openedBlocks = createOpenedBlocks(OPENED_BLOCKS_BYTES);
   const auditExport = createAuditExport((entry) => writeAuditEntry(keys.db, entry), systemClock);
   const isIngestBusy = parts.isIngestBusy ?? (() => areWritersAtWork(archive.db));
-  const takeTurn = createTakeTurn({
-    archive,
-    queue: parts.queue ?? openAdmissionQueue(archive),
-    isIngestBusy,
-  });
+  const queue = parts.queue ?? openAdmissionQueue(archive);
+  const runInPlace = createRunInPlace({ archive, files: parts.files, queue, isIngestBusy });
   return [
-    (app) => addPlatform(app, { ...parts, openedBlocks, auditExport, takeTurn }),
+    (app) => addPlatform(app, { ...parts, openedBlocks, auditExport, runInPlace }),
     (app) => addListApiKeys(app, { archive: archive.db }),
     (app) => addKeys(app, { archive: archive.db, keys, cursors }),
     (app) => addSessions(app, { keys }),

@@ -220,7 +220,9 @@ test.each(["csv", "json"] as const)(
       const progress = createExportProgress({ zoneId: 101, plan, form, line, clock });
       await progress.findTotal(deps, signal);
       const { onReached } = progress;
-      for await (const chunk of progress.watch(exportEvents(deps, 101, plan, { form, signal, onReached })))
+      for await (const chunk of progress.watch(
+        exportEvents((_, work) => work(deps), 101, plan, { form, signal, onReached }),
+      ))
         expect(chunk.length).toBeGreaterThan(0);
       return progress.events();
     });

@@ -109,7 +109,7 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
           const total = progress.findTotal(deps, AbortSignal.any([signal, counting.signal]));
           const { onReached } = progress;
           const lines = progress.watch(
-            exportEvents(deps, zoneId, plan, { form: lineForm, signal, onReached }),
+            exportEvents((_, work) => work(deps), zoneId, plan, { form: lineForm, signal, onReached }),
           );
           const text = isCsv ? withHeader(lines) : mapExportLines(lines, toNdjsonLine);
           try {

@@ -35,6 +35,9 @@ interface Part {
   readonly rest: Rest | null;
 }
 
+/** Runs the work of one part. All parts but the first belong to an answer that has begun. */
+export type RunPart = <T>(isFirst: boolean, work: (deps: SearchDeps) => Promise<T>) => Promise<T>;
+
 interface Export extends SearchDeps {
   readonly zoneId: number;
   readonly plan: SearchPlan;
@@ -55,20 +58,19 @@ interface ExportOptions {
  * the archive meanwhile. The next part is written while one is sent. The export may include events that arrive meanwhile.
  */
 export async function* exportEvents(
-  deps: SearchDeps,
+  runPart: RunPart,
   zoneId: number,
   plan: SearchPlan,
   { form, signal, onReached }: ExportOptions,
 ): AsyncGenerator<Buffer, void, undefined> {
-  const wanted = { ...deps, zoneId, plan, form, signal };
-  const begin = (rest: Rest | null) => {
+  const begin = (rest: Rest | null, isFirst = false) => {
     if (rest === null) return null;
-    const part = writePart(wanted, rest);
+    const part = runPart(isFirst, (deps) => writePart({ ...deps, zoneId, plan, form, signal }, rest));
     // The part may fail while the one before is still being sent, before anything awaits it.
     part.catch(() => undefined);
     return part;
   };
-  let next = begin({ to: plan.to, after: null, endRow: null });
+  let next = begin({ to: plan.to, after: null, endRow: null }, true);
   try {
     while (next !== null) {
       const { lines, rest }: Part = await next;

@@ -43,7 +43,8 @@ export async function expectSame(
     ]);
     const read = async (form: "csv" | "json") => {
       const chunks: Buffer[] = [];
-      for await (const chunk of exportEvents(deps, ZONE, plan, { form, signal })) chunks.push(chunk);
+      for await (const chunk of exportEvents((_, work) => work(deps), ZONE, plan, { form, signal }))
+        chunks.push(chunk);
       return Buffer.concat(chunks).toString();
     };
     const csv = await read("csv");

@@ -14,7 +14,7 @@ import { PARQUET_TYPE, preferredForm } from "../../../archive/csv/preferred-form
 import { maskAddress } from "../../../archive/mask/mask.ts";
 import { EventLogsExportRequest } from "../../../edge/contract/event-logs-export.ts";
 import { GenericRequestResponse } from "../../../edge/contract/generic-request-response.ts";
-import { exportEvents } from "../../../operations/search/export-events.ts";
+import { exportEvents, type RunPart } from "../../../operations/search/export-events.ts";
 import { exportParquet } from "../../../operations/search/export-parquet.ts";
 import { Refusal } from "../../errors/refusal.ts";
 import { maySeeZone } from "../../keys/caller.ts";
@@ -78,12 +78,15 @@ export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
     };
     endWhenRefused(reply.raw, isAllowed, deps.checkKeyEveryMs);
     const name = `event-logs-${zoneId}`;
+    const work = { kind: "long", signal: gone } as const;
     if (form === "parquet") {
-      const file = await exportParquet(deps, zoneId, plan, gone);
+      const file = await deps.runInPlace(request, work, (parts) => exportParquet(parts, zoneId, plan, gone));
       return sendFile(reply, removeAfter(file), `${name}.parquet`, PARQUET_TYPE);
     }
     const isNdjson = form === "ndjson";
-    const read = (form: "csv" | "json") => exportEvents(deps, zoneId, plan, { form, signal: gone });
+    const runPart: RunPart = (isFirst, run) =>
+      deps.runInPlace(request, { ...work, isPatient: !isFirst }, run);
+    const read = (form: "csv" | "json") => exportEvents(runPart, zoneId, plan, { form, signal: gone });
     // DuckDB writes the lines of which nothing is hidden, several times as fast.
     const toText = isNdjson ? toNdjsonLine : toCsvLine;
     const all: AsyncGenerator<string | Buffer, void, undefined> =

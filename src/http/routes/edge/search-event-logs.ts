@@ -2,14 +2,14 @@ import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import { toSearchRow } from "../../../archive/records/to-search-row.ts";
 import { EventLogsSearchRequest, EventLogsSearchResponse } from "../../../edge/contract/event-logs-search.ts";
-import { readRecords } from "../../../operations/search/read-records.ts";
+import { type RecordDeps, readRecords } from "../../../operations/search/read-records.ts";
 import { searchGroups } from "../../../operations/search/search-groups.ts";
 import { searchRows } from "../../../operations/search/search-rows.ts";
 import { clientGone } from "./client-gone.ts";
 import { sendJson } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
 import { PLATFORM_TAGS, SEARCH_LIMITS, SEARCH_SPAN, searchRefusals, ZONE_PARAM } from "./platform-schemas.ts";
-import { readSearchRequest, refuseLarge, type SearchRequest } from "./read-search-request.ts";
+import { priceSearch, readSearchRequest, type SearchRequest } from "./read-search-request.ts";
 import { unknownZoneBlock } from "./read-zone.ts";
 
 const schema = {
@@ -33,16 +33,17 @@ interface Answer {
 
 /** Flat rows or groups over everything that is kept (platform API spec 4.7); `x-longwatch-source` says what answered. */
 export function addSearchEventLogs(app: FastifyInstance, deps: PlatformDeps): void {
-  const config = { access: { scope: "read" }, errorForm: "bare", heavy: "search" } as const;
+  const config = { access: { scope: "read" }, errorForm: "bare" } as const;
   app.post("/shield/event-logs/:shieldZoneId/search", { config, schema }, async (request, reply) => {
     const wanted = await readSearchRequest(deps, request, reply, "search");
     if (wanted === null) return reply;
     if (wanted === "unknown zone")
       return sendJson(reply, 202, { ...FAILED, errorResponse: unknownZoneBlock() });
     const gone = clientGone(reply);
-    const { archive, leave } = await deps.takeTurn(request, await refuseLarge(deps, wanted), gone);
-    const answered = await answer({ ...deps, archive }, gone, wanted).finally(leave);
-    const { rows, groups, total, source } = answered;
+    const work = { ...(await priceSearch(deps, wanted)), signal: gone };
+    const { rows, groups, total, source } = await deps.runInPlace(request, work, (found) =>
+      answer({ ...found, openedBlocks: deps.openedBlocks }, gone, wanted),
+    );
     const { page, pageSize } = wanted.plan;
     const rest = { total, totalPages: Math.ceil(total / pageSize), page, errorResponse: null };
     void reply.header("x-longwatch-source", source);
@@ -50,14 +51,14 @@ export function addSearchEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
   });
 }
 
-function answer(deps: PlatformDeps, signal: AbortSignal, wanted: SearchRequest): Promise<Answer> {
+function answer(deps: RecordDeps, signal: AbortSignal, wanted: SearchRequest): Promise<Answer> {
   return wanted.plan.groupBy.length === 0
     ? answerRows(deps, signal, wanted)
     : answerGroups(deps, signal, wanted);
 }
 
 async function answerRows(
-  deps: PlatformDeps,
+  deps: RecordDeps,
   signal: AbortSignal,
   { zoneId, plan, isMasked }: SearchRequest,
 ): Promise<Answer> {
@@ -68,7 +69,7 @@ async function answerRows(
 }
 
 async function answerGroups(
-  deps: PlatformDeps,
+  deps: RecordDeps,
   signal: AbortSignal,
   { zoneId, plan }: SearchRequest,
 ): Promise<Answer> {
