@@ -288,12 +288,12 @@ test.each([
   [
     "days that are not archived",
     ["--from", DAY, "--to", "2026-11-18"],
-    /2 days of 2026-11-16 to 2026-11-17 are not in the archive: choose --from 2026-11-15 --to 2026-11-16, or write \.csv/,
+    /2 days of 2026-11-16 to 2026-11-17 are not in the archive, .*: choose --from 2026-11-15 --to 2026-11-16, or leave out --format and write --out events\.csv/,
   ],
   [
     "no archived day at all",
     ["--from", "2026-11-16", "--to", "2026-11-17"],
-    /2026-11-16 is not in the archive: write \.csv/,
+    /2026-11-16 is not in the archive, .*: leave out --format and write --out events\.csv/,
   ],
 ])("--format parquet refuses %s, says what to do, and writes nothing", async (_, args, said) => {
   const target = path.join(days, "refused");

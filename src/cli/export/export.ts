@@ -146,7 +146,9 @@ function readTarget(read: FlagReader, out: string | undefined, wanted: string | 
     | keyof typeof COMPRESSORS
     | undefined;
   const form = FORMS[path.extname(compression === undefined ? file : file.slice(0, -compression.length))];
-  if (form === undefined || existsSync(file)) read.wrong("out", out, OUT_RULE);
+  if (file.endsWith(".parquet"))
+    read.wrong("out", out, `${OUT_RULE}; for Parquet give --format parquet, and --out with a new folder`);
+  else if (form === undefined || existsSync(file)) read.wrong("out", out, OUT_RULE);
   else if (wanted !== undefined && wanted !== form) read.wrong("out", out, `a file that ends in .${wanted}`);
   return { file, form: form ?? "csv", compression: compression ?? null };
 }

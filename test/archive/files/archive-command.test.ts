@@ -10,11 +10,12 @@ import {
   writeFileSync,
 } from "node:fs";
 import path from "node:path";
-import { beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { listRetired, listValidFiles } from "../../../db/archive/archive-files.ts";
 import { archiveCommand } from "../../../src/cli/archive/archive.ts";
 import { eraseCommand } from "../../../src/cli/erase/erase.ts";
 import { runStoreCommand } from "../../cli/run-store-command.ts";
+import { createMigratedDatabase } from "../../db/migrated-database.ts";
 import { environment } from "../../privacy/erasure-world.ts";
 import { personalEvent } from "../../privacy/some-events.ts";
 import { makeTemporaryFolder } from "../../support/temporary-folder.ts";
@@ -80,6 +81,38 @@ test("archive status shows what is archived and how large it is", async () => {
     eventBytes: await bytesOf("events"),
     recordBytes: await bytesOf("records"),
   });
+});
+
+test("archive status says when the next day can be archived, or why no day is archived", async () => {
+  const [event] = EVENTS;
+  if (event === undefined) throw new Error("no event");
+  await world.store([{ ...event, occurredAt: NOW - 86_400_000 }], { zoneId: 777 });
+  const shown = await run("status");
+  const json = JSON.parse((await run("status --json")).out);
+  const off = await runStoreCommand(archiveCommand, environment(world.database), ["status"], { now: NOW });
+  const empty = await createMigratedDatabase();
+  onTestFinished(() => empty.drop());
+  const folder = { ...environment(empty), LONGWATCH_ARCHIVE_DIR: world.folder };
+  const before = await runStoreCommand(archiveCommand, folder, ["status"], { now: NOW });
+
+  expect(shown.out).toMatch(
+    /\n\d{4}-\d\d-\d\d can be archived from [-\d]+ 01:00 UTC on, 73 hours after its end: /,
+  );
+  const day = Date.parse(json.nextDay.day);
+  expect(day).toBeGreaterThan(NOW - 5 * 86_400_000);
+  expect(Date.parse(json.nextDay.settledAt) - day).toBe(97 * 3_600_000);
+  expect(off.out).toContain("no day is archived: set LONGWATCH_ARCHIVE_DIR");
+  expect(before.out).toContain("no event is stored yet, so there is no day to archive");
+});
+
+test("the SQL of docs/archive.md computes the sum of a statement", async () => {
+  const doc = readFileSync(new URL("../../../docs/archive.md", import.meta.url), "utf8");
+  const [, sql = ""] = /-- The sum of an events file, in DuckDB\n([^;]*);/.exec(doc) ?? [];
+  const [events] = (await files()).filter(({ kind }) => kind === "events");
+  const name = path.join(world.folder, events?.path ?? "");
+  const [rows] = await world.duckdb.run([{ sql: sql.replace(/'archive[^']*'/, `'${name}'`) }]);
+
+  expect(String(rows?.[0]?.[0])).toBe(events?.sum);
 });
 
 test("archive verify finds nothing in an intact archive, with and without the database", async () => {
