@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { ArchiveReader } from "../../db/archive/archive-reader.ts";
@@ -15,6 +14,7 @@ import { createRefuseCostly } from "../../src/http/limits/refuse-costly.ts";
 import { createRunInPlace } from "../../src/http/limits/run-in-place.ts";
 import { archiveDay, openTestFolder } from "../archive/archive-folder.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { makePipe } from "../support/make-pipe.ts";
 import { call, makeKey, startArchive } from "./start-archive.ts";
 
 const ZONE = 101;
@@ -133,7 +133,7 @@ describe("expensive searches take turns", () => {
     const { files, folder } = await openTestFolder();
     const { ask, call, queue } = await openArchive({ files });
     const pipe = path.join(folder, "scratch", "pipe");
-    execFileSync("mkfifo", [pipe]);
+    makePipe(pipe);
     const runInPlace = createRunInPlace({ archive: database, files, queue, isIngestBusy: async () => false });
     const leaving = new AbortController();
     onTestFinished(() => leaving.abort());

@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import {
   cpSync,
   mkdirSync,
@@ -18,6 +17,7 @@ import { runStoreCommand } from "../../cli/run-store-command.ts";
 import { createMigratedDatabase } from "../../db/migrated-database.ts";
 import { environment } from "../../privacy/erasure-world.ts";
 import { personalEvent } from "../../privacy/some-events.ts";
+import { makePipe } from "../../support/make-pipe.ts";
 import { makeTemporaryFolder } from "../../support/temporary-folder.ts";
 import {
   type ArchiveWorld,
@@ -175,7 +175,7 @@ test.each(["a pipe", "a symbolic link to the file", "a symbolic link to itself",
     const place = (name: string) => {
       const at = path.join(copy, name);
       renameSync(at, path.join(away, path.basename(name)));
-      if (what === "a pipe") execFileSync("mkfifo", [at]);
+      if (what === "a pipe") makePipe(at);
       else if (what === "a folder") mkdirSync(at);
       else symlinkSync(what.endsWith("itself") ? at : path.join(away, path.basename(name)), at);
     };
