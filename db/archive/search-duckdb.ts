@@ -6,8 +6,9 @@ const MEMORY_BYTES = 256_000_000;
 const RESIDENT_BYTES = 700_000_000;
 
 /** Returns a DuckDB for searches in an archive folder. Its process starts with the first search. */
-export function createSearchDuckdb(folder: string, scratch: string): Duckdb {
+export function createSearchDuckdb(folder: string, scratch: string, { isUrgent = false } = {}): Duckdb {
   return createDuckdb({
+    isUrgent,
     folders: [folder, scratch],
     spillInto: scratch,
     memoryBytes: MEMORY_BYTES,

@@ -31,6 +31,8 @@ export interface DuckdbSettings {
   /** DuckDB's own limit. Some aggregates exceed it, so `residentBytes` is the bound that holds. */
   readonly memoryBytes: number;
   readonly threads: number;
+  /** Whether the process has the service's own priority instead of a lower one. */
+  readonly isUrgent: boolean;
 }
 
 export type DuckdbRequest =

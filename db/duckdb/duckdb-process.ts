@@ -1,4 +1,4 @@
-import { constants, setPriority } from "node:os";
+import { constants, getPriority, setPriority } from "node:os";
 import { type DuckDBConnection, DuckDBInstance, LIST, listValue, VARCHAR } from "@duckdb/node-api";
 import { toError } from "../../src/lib/errors.ts";
 import { messageOf } from "../../src/lib/message-of.ts";
@@ -19,6 +19,8 @@ import type {
 /** How often the process reports its memory while statements run. */
 const REPORT_MS = 100;
 const REPEAT_MS = 10;
+const LOWER_BY = constants.priority.PRIORITY_BELOW_NORMAL;
+const LOWEST_PRIORITY = constants.priority.PRIORITY_LOW;
 
 const running = new Map<number, DuckDBConnection>();
 const interrupted = new Set<number>();
@@ -27,12 +29,12 @@ const unanswered = new Map<number, number>();
 let cpuAt = 0;
 let opening: Promise<DuckDBInstance> | undefined;
 
-setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
 // Ctrl-C reaches the whole group of processes. The service decides when this one ends.
 process.on("SIGINT", () => undefined);
 process.on("disconnect", () => process.exit(0));
 process.on("message", (request: DuckdbRequest) => {
   if (request.kind === "open") {
+    if (!request.settings.isUrgent) setPriority(Math.min(getPriority() + LOWER_BY, LOWEST_PRIORITY));
     opening = open(request.settings);
     // The requests report it.
     opening.catch(() => undefined);

@@ -22,6 +22,8 @@ export interface DuckdbOptions {
   readonly residentBytes: number;
   /** Default 1. */
   readonly threads?: number;
+  /** For short statements: the process has the priority of the service. Default: a lower one. */
+  readonly isUrgent?: boolean;
   /** The process ends when it was not used for this long. Default 60 s. */
   readonly idleMs?: number;
 }
@@ -108,8 +110,9 @@ export function createDuckdb(options: DuckdbOptions): Duckdb {
     child.once("exit", (code, signal) => onEnd(signal ?? `exit code ${code}`));
     child.once("error", (error) => onEnd(error.message));
     current = life;
-    const { folders, memoryBytes, threads = 1 } = options;
-    send(life, { kind: "open", settings: { folders, spillFolder: spill.folder, memoryBytes, threads } });
+    const { folders, memoryBytes, threads = 1, isUrgent = false } = options;
+    const settings = { folders, spillFolder: spill.folder, memoryBytes, threads, isUrgent };
+    send(life, { kind: "open", settings });
     // An idle process must not keep the service running.
     child.unref();
     child.channel?.unref();

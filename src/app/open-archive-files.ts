@@ -39,9 +39,9 @@ export async function openArchiveFiles(
   const sweep = () => removeOld(parent, Date.now() - UNTOUCHED_MS, [path.basename(scratch)]);
   await sweep();
   const sweeping = setInterval(() => void sweep().catch(() => undefined), HOUR_MS).unref();
-  const create = () => createSearchDuckdb(storage.folder, scratch);
+  const create = (isUrgent = false) => createSearchDuckdb(storage.folder, scratch, { isUrgent });
   const duckdb = create();
-  const inPlaces = { quick: [create()], long: [duckdb, create()] };
+  const inPlaces = { quick: [create(true)], long: [duckdb, create()] };
   stack.defer("archive files", async () => {
     clearInterval(sweeping);
     await Promise.all([...inPlaces.quick, ...inPlaces.long].map((one) => one.close()));
