@@ -160,10 +160,21 @@ export async function markChecked(db: Queryable, paths: readonly string[]): Prom
     where path = any(${sql.param(paths)}::text[])`);
 }
 
-/** Returns the valid files that were last checked at least `ms` ago, the longest ago first, `limit` at most. */
-export async function listUnchecked(db: Queryable, ms: number, limit: number): Promise<ManifestRow[]> {
+/** Returns the size of all valid files together. */
+export async function sumValidBytes(db: Queryable): Promise<number> {
+  const { rows } = await db.execute<{ bytes: number }>(
+    sql`select coalesce(sum(bytes), 0)::float8 as bytes from archive_files where retired_at is null`,
+  );
+  return rows[0]?.bytes ?? 0;
+}
+
+/**
+ * Returns the valid files that were last checked at least `ms` ago, the longest ago first. Files that are known to be
+ * damaged come last: many of them must not keep the others from being checked.
+ */
+export async function listUnchecked(db: Queryable, ms: number): Promise<NamedFile[]> {
   return db
-    .select()
+    .select({ path: archiveFiles.path, sha256: archiveFiles.sha256, bytes: archiveFiles.bytes })
     .from(archiveFiles)
     .where(
       and(
@@ -171,8 +182,7 @@ export async function listUnchecked(db: Queryable, ms: number, limit: number): P
         sql`checked_at <= now() - ${ms}::float8 * interval '1 millisecond'`,
       ),
     )
-    .orderBy(archiveFiles.checkedAt, archiveFiles.path)
-    .limit(limit);
+    .orderBy(isNotNull(archiveFiles.damagedAt), archiveFiles.checkedAt, archiveFiles.path);
 }
 
 /** The paths among these that a manifest row names, valid or retired. */

@@ -17,8 +17,21 @@ const MOST_FETCHES = 6;
 /** Files whose hash was found to be right in this process. */
 const MOST_CHECKED = 100_000;
 
+/** What a statement runs in: a place of the service's admission queue. */
+export interface ReaderPlace {
+  readonly kind: "quick" | "long";
+  /** Notes a statement, and returns a function to be called with its CPU time when it no longer runs. */
+  readonly begin: () => (cpuMs: number) => void;
+}
+
 export interface ArchiveReaderOptions {
   readonly duckdb: Duckdb;
+  /**
+   * For statements in places. Quick ones have processes of their own, so that nothing long can take their threads. One
+   * statement that takes too much memory ends its process, so long ones do not share a process while another is idle.
+   * Default: `duckdb`.
+   */
+  readonly inPlaces?: Readonly<Record<ReaderPlace["kind"], readonly Duckdb[]>>;
   readonly storage: ArchiveStorage;
   /** Absolute folder, which exists, for files that one search needs. DuckDB may read and write there. */
   readonly scratch: string;
@@ -45,6 +58,8 @@ export interface ArchiveReader {
   ): Promise<string[]>;
   /** Returns a name for a file that one search needs and removes. */
   scratchFile(): ScratchFile;
+  /** Returns a reader whose statements run in this place. */
+  inPlace(place: ReaderPlace): ArchiveReader;
 }
 
 /** A file that DuckDB may read and write. It does not exist yet. */
@@ -60,8 +75,10 @@ interface Statement {
 
 /** Reads the archive's files through DuckDB. */
 export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReader {
-  const { duckdb, storage, scratch, timeoutMs } = options;
-  /** Hash by path: a file of the same name with other content is another file. */
+  const { duckdb, inPlaces, storage, scratch, timeoutMs } = options;
+  /** Statements that run in each process. */
+  const running = new Map<Duckdb, number>();
+  /** What `touch` returned before a file was found to be right, by path and hash. */
   // A limit on sizes of 1, because with `max` lru-cache allocates room for all of them at once.
   const checked = new LRUCache<string, string>({ maxSize: MOST_CHECKED, sizeCalculation: () => 1 });
   const damaged = new Set<string>();
@@ -69,18 +86,24 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
 
   const checking = new Map<string, Promise<void>>();
 
-  /** Searches that need the same file wait for one check of it. */
+  const keyOf = ({ path: name, sha256 }: ArchiveFile) => `${name} ${sha256}`;
+
+  /**
+   * Compares a file with its hash unless it is as it was at the last comparison. Searches that need the same file wait for
+   * one comparison.
+   */
   async function check(file: ArchiveFile): Promise<void> {
-    if (checked.get(file.path) === file.sha256 && (await storage.touch(file))) return;
-    const key = `${file.path} ${file.sha256}`;
+    const stamp = await storage.touch(file);
+    const key = keyOf(file);
+    if (stamp !== null && checked.get(key) === stamp && file.isReported !== true) return;
     const known = checking.get(key);
     if (known !== undefined) return known;
-    const check = compare(file).finally(() => checking.delete(key));
+    const check = compare(file, stamp).finally(() => checking.delete(key));
     checking.set(key, check);
     return check;
   }
 
-  async function compare(file: ArchiveFile): Promise<void> {
+  async function compare(file: ArchiveFile, stamp: string | null): Promise<void> {
     await bringFile(storage, file).catch((thrown: unknown) => {
       if (thrown instanceof ArchiveDamagedError) {
         damaged.add(file.path);
@@ -88,8 +111,10 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
       }
       throw thrown;
     });
-    checked.set(file.path, file.sha256);
-    if (damaged.delete(file.path)) options.onWhole?.(file);
+    // The stamp is from before the comparison, so that a change meanwhile is noticed.
+    const known = stamp ?? (await storage.touch(file));
+    if (known !== null) checked.set(keyOf(file), known);
+    if (damaged.delete(file.path) || file.isReported === true) options.onWhole?.(file);
   }
 
   /** Files of a bucket are fetched several at a time. The fetching goes on without a caller that has gone. */
@@ -117,7 +142,7 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
       await checkAll(files, AbortSignal.any(signals));
     } catch (thrown) {
       if (limit === undefined || thrown !== limit.reason) throw thrown;
-      const day = files.find((file) => checked.get(file.path) !== file.sha256)?.day ?? null;
+      const day = files.find((file) => !checked.has(keyOf(file)))?.day ?? null;
       throw new StorageError(
         `fetching the files took longer than ${timeoutMs} ms; the cache keeps what was fetched`,
         { day },
@@ -125,8 +150,25 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
     }
   }
 
-  async function run(statements: readonly DuckdbStatement[], runOptions: RunOptions): Promise<string[]> {
-    const attempt = () => duckdb.run(statements, runOptions);
+  function pickProcess(place: ReaderPlace | null): Duckdb {
+    const processes = place === null ? [] : (inPlaces?.[place.kind] ?? []);
+    const byLoad = processes.toSorted((one, other) => (running.get(one) ?? 0) - (running.get(other) ?? 0));
+    return byLoad[0] ?? duckdb;
+  }
+
+  async function run(
+    statements: readonly DuckdbStatement[],
+    runOptions: RunOptions,
+    place: ReaderPlace | null,
+  ): Promise<string[]> {
+    const attempt = () => {
+      const runner = pickProcess(place);
+      const count = (change: number) => running.set(runner, (running.get(runner) ?? 0) + change);
+      const end = place?.begin();
+      count(1);
+      const onEnd = (cpuMs: number) => [count(-1), end?.(cpuMs)];
+      return runner.run(statements, { ...runOptions, onEnd });
+    };
     // Nothing was sent yet, so a search that lost its process runs once more.
     const results = await attempt().catch((thrown: unknown) => {
       if (thrown instanceof DuckdbError && thrown.code === "DUCKDB_DIED") return attempt();
@@ -135,13 +177,14 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
     return (results.at(-1) ?? []).map(([text]) => (typeof text === "string" ? text : ""));
   }
 
-  return {
+  const openReader = (place: ReaderPlace | null): ArchiveReader => ({
     pathOf,
+    inPlace: openReader,
     async read(files, statements, signal) {
       const release = storage.hold(files);
       const attempt = async () => {
         await fetchAll(files, signal);
-        return run(statements, { signal, ...(timeoutMs === undefined ? {} : { timeoutMs }) });
+        return run(statements, { signal, ...(timeoutMs === undefined ? {} : { timeoutMs }) }, place);
       };
       try {
         return await attempt();
@@ -149,7 +192,7 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
         if (!(thrown instanceof DuckdbError) || thrown.code !== "DUCKDB_FILE") throw thrown;
         // A file has changed since it was checked: its hash says which one. A cached file may only have been removed by
         // another process.
-        for (const file of files) checked.delete(file.path);
+        for (const file of files) checked.delete(keyOf(file));
         return await attempt();
       } finally {
         release();
@@ -159,5 +202,6 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
       const file = path.join(scratch, randomUUID());
       return { path: file, remove: () => rm(file, { force: true }) };
     },
-  };
+  });
+  return openReader(null);
 }

@@ -9,6 +9,8 @@ import type { Queryable } from "../client.ts";
 export interface ArchiveFile extends NamedFile {
   /** UTC, `yyyy-mm-dd`. */
   readonly day: string;
+  /** Whether it was reported to be missing or damaged, and nobody has found it whole since. */
+  readonly isReported?: boolean;
 }
 
 /** A day of a zone that its file answers for, whether or not Postgres still has its events. */
@@ -31,11 +33,13 @@ export async function readArchivedDays(
     path: string;
     sha256: string;
     bytes: number;
+    isReported: boolean;
     rows: number;
-    records: NamedFile | null;
+    records: Omit<ArchiveFile, "day"> | null;
   }>(sql`
-    select e.day::text, e.path, e.sha256, e.bytes::float8, e.rows, case when r.path is not null
-      then jsonb_build_object('path', r.path, 'sha256', r.sha256, 'bytes', r.bytes) end as records
+    select e.day::text, e.path, e.sha256, e.bytes::float8, e.damaged_at is not null as "isReported", e.rows,
+      case when r.path is not null then jsonb_build_object('path', r.path, 'sha256', r.sha256, 'bytes', r.bytes,
+        'isReported', r.damaged_at is not null) end as records
     from archive_files e
       left join archive_files r on r.zone_id = e.zone_id and r.day = e.day and r.kind = 'records' and r.retired_at is null
     where e.zone_id = ${zoneId}::integer and e.day between ${first}::date and ${end}::date and e.kind = 'events'

@@ -31,6 +31,8 @@ export interface DuckdbSettings {
   /** DuckDB's own limit. Some aggregates exceed it, so `residentBytes` is the bound that holds. */
   readonly memoryBytes: number;
   readonly threads: number;
+  /** Whether the process has the service's own priority instead of a lower one. */
+  readonly isUrgent: boolean;
 }
 
 export type DuckdbRequest =
@@ -45,5 +47,10 @@ export type DuckdbRequest =
 
 export type DuckdbReply =
   | { readonly kind: "memory"; readonly residentBytes: number }
-  | { readonly kind: "done"; readonly id: number; readonly results: readonly (readonly DuckdbValue[])[][] }
-  | { readonly kind: "failed"; readonly id: number; readonly message: string };
+  | {
+      readonly kind: "done";
+      readonly id: number;
+      readonly results: readonly (readonly DuckdbValue[])[][];
+      readonly cpuMs: number;
+    }
+  | { readonly kind: "failed"; readonly id: number; readonly message: string; readonly cpuMs: number };

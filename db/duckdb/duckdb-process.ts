@@ -1,4 +1,4 @@
-import { constants, setPriority } from "node:os";
+import { constants, getPriority, setPriority } from "node:os";
 import { type DuckDBConnection, DuckDBInstance, LIST, listValue, VARCHAR } from "@duckdb/node-api";
 import { toError } from "../../src/lib/errors.ts";
 import { messageOf } from "../../src/lib/message-of.ts";
@@ -19,19 +19,22 @@ import type {
 /** How often the process reports its memory while statements run. */
 const REPORT_MS = 100;
 const REPEAT_MS = 10;
+const LOWER_BY = constants.priority.PRIORITY_BELOW_NORMAL;
+const LOWEST_PRIORITY = constants.priority.PRIORITY_LOW;
 
 const running = new Map<number, DuckDBConnection>();
 const interrupted = new Set<number>();
-/** Requests that were not answered yet. */
-const unanswered = new Set<number>();
+/** CPU time of each request that was not answered yet. */
+const unanswered = new Map<number, number>();
+let cpuAt = 0;
 let opening: Promise<DuckDBInstance> | undefined;
 
-setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
 // Ctrl-C reaches the whole group of processes. The service decides when this one ends.
 process.on("SIGINT", () => undefined);
 process.on("disconnect", () => process.exit(0));
 process.on("message", (request: DuckdbRequest) => {
   if (request.kind === "open") {
+    if (!request.settings.isUrgent) setPriority(Math.min(getPriority() + LOWER_BY, LOWEST_PRIORITY));
     opening = open(request.settings);
     // The requests report it.
     opening.catch(() => undefined);
@@ -67,7 +70,8 @@ async function open({ folders, spillFolder, memoryBytes, threads }: DuckdbSettin
 }
 
 async function answer({ id, statements, maxRows }: Extract<DuckdbRequest, { kind: "run" }>): Promise<void> {
-  unanswered.add(id);
+  divideCpu();
+  unanswered.set(id, 0);
   const timer = setInterval(reportMemory, REPORT_MS);
   try {
     const connection = await (await opening)?.connect();
@@ -79,18 +83,31 @@ async function answer({ id, statements, maxRows }: Extract<DuckdbRequest, { kind
         if (interrupted.has(id)) throw new Error("INTERRUPT Error: Interrupted!");
         results.push(await run(connection, statement, maxRows));
       }
-      reply({ kind: "done", id, results });
+      reply({ kind: "done", id, results, cpuMs: divideCpu(id) });
     } finally {
       connection.closeSync();
     }
   } catch (thrown) {
-    reply({ kind: "failed", id, message: messageOf(toError(thrown)) });
+    reply({ kind: "failed", id, message: messageOf(toError(thrown)), cpuMs: divideCpu(id) });
   } finally {
     clearInterval(timer);
     running.delete(id);
+    divideCpu();
     unanswered.delete(id);
     interrupted.delete(id);
   }
+}
+
+/**
+ * Divides the CPU time since the last call among the requests that run, because the threads are shared. Returns what a
+ * request has used.
+ */
+function divideCpu(id?: number): number {
+  const { user, system } = process.cpuUsage();
+  const share = (user + system - cpuAt) / 1_000 / Math.max(1, unanswered.size);
+  cpuAt = user + system;
+  for (const [one, cpuMs] of unanswered) unanswered.set(one, cpuMs + share);
+  return id === undefined ? 0 : (unanswered.get(id) ?? 0);
 }
 
 async function run(

@@ -21,6 +21,8 @@ export interface DuckdbOptions {
   readonly residentBytes: number;
   /** Default 1. */
   readonly threads?: number;
+  /** For short statements: the process has the priority of the service. Default: a lower one. */
+  readonly isUrgent?: boolean;
   /** The process ends when it was not used for this long. Default 60 s. */
   readonly idleMs?: number;
 }
@@ -32,6 +34,11 @@ export interface RunOptions {
   readonly timeoutMs?: number;
   /** Most rows that a statement may return. Default 10,000. */
   readonly maxRows?: number;
+  /**
+   * Called with their CPU time once no statement of the call runs any more, which may be later than the call rejects. Of a
+   * process that has died it is the time since the call.
+   */
+  readonly onEnd?: ((cpuMs: number) => void) | undefined;
 }
 
 /** The rows of each statement, as arrays in the order of the columns. */
@@ -51,8 +58,8 @@ export interface Duckdb {
 }
 
 interface Pending {
-  readonly resolve: (results: DuckdbResults) => void;
-  readonly reject: (error: unknown) => void;
+  readonly resolve: (results: DuckdbResults, cpuMs: number) => void;
+  readonly reject: (error: unknown, cpuMs?: number) => void;
 }
 
 /** One process from its start to its end. */
@@ -100,8 +107,9 @@ export function createDuckdb(options: DuckdbOptions): Duckdb {
     child.once("exit", (code, signal) => onEnd(signal ?? `exit code ${code}`));
     child.once("error", (error) => onEnd(error.message));
     current = life;
-    const { folders, memoryBytes, threads = 1 } = options;
-    send(life, { kind: "open", settings: { folders, spillFolder: spill.folder, memoryBytes, threads } });
+    const { folders, memoryBytes, threads = 1, isUrgent = false } = options;
+    const settings = { folders, spillFolder: spill.folder, memoryBytes, threads, isUrgent };
+    send(life, { kind: "open", settings });
     // An idle process must not keep the service running.
     child.unref();
     child.channel?.unref();
@@ -118,8 +126,8 @@ export function createDuckdb(options: DuckdbOptions): Duckdb {
       return;
     }
     const asked = life.pending.get(reply.id);
-    if (reply.kind === "done") asked?.resolve(reply.results);
-    else asked?.reject(toDuckdbError(reply.message));
+    if (reply.kind === "done") asked?.resolve(reply.results, reply.cpuMs);
+    else asked?.reject(toDuckdbError(reply.message), reply.cpuMs);
   }
 
   function kill(life: Life, error: DuckdbError): void {
@@ -138,7 +146,7 @@ export function createDuckdb(options: DuckdbOptions): Duckdb {
   async function exchange(
     life: Life,
     statements: readonly DuckdbStatement[],
-    { signal, timeoutMs, maxRows = 10_000 }: RunOptions,
+    { signal, timeoutMs, maxRows = 10_000, onEnd }: RunOptions,
   ): Promise<DuckdbResults> {
     const id = nextId++;
     const caller = Promise.withResolvers<DuckdbResults>();
@@ -165,12 +173,14 @@ export function createDuckdb(options: DuckdbOptions): Duckdb {
             () => interrupt(new DuckdbError("DUCKDB_TIMEOUT", `took longer than ${timeoutMs} ms`)),
             timeoutMs,
           );
+    const sentAt = performance.now();
     const settle =
       <T>(finish: (value: T) => void) =>
-      (value: T) => {
+      (value: T, cpuMs = performance.now() - sentAt) => {
         life.pending.delete(id);
         clearTimeout(overdue);
         finish(value);
+        onEnd?.(cpuMs);
         if (life === current && life.pending.size === 0) rest(life);
       };
     life.pending.set(id, { resolve: settle(caller.resolve), reject: settle(caller.reject) });
@@ -200,13 +210,19 @@ export function createDuckdb(options: DuckdbOptions): Duckdb {
 
   return {
     async run(statements, runOptions = {}) {
-      runOptions.signal?.throwIfAborted();
-      if (isClosed) throw new DuckdbError("DUCKDB_DIED", "DuckDB was closed");
-      const life = await start();
+      let life: Life;
+      try {
+        runOptions.signal?.throwIfAborted();
+        if (isClosed) throw new DuckdbError("DUCKDB_DIED", "DuckDB was closed");
+        life = await start();
+        runOptions.signal?.throwIfAborted();
+      } catch (thrown) {
+        runOptions.onEnd?.(0);
+        throw thrown;
+      }
       clearTimeout(idle);
       life.child.ref();
       life.child.channel?.ref();
-      runOptions.signal?.throwIfAborted();
       return exchange(life, statements, runOptions);
     },
     pid: () => current?.child.pid ?? null,

@@ -27,11 +27,10 @@ export async function copyOpenRows(
   { spans, columns, path, part }: OpenPart,
 ): Promise<number> {
   if (spans.length === 0) return 0;
-  const selected = columns.map((column) =>
-    column === "occurred_at"
-      ? "(date_part('epoch', e.occurred_at) * 1000)::bigint"
-      : `coalesce(${toColumnSql(column, "e.")}, '')`,
-  );
+  const selected = columns.map((column) => {
+    if (column === "occurred_at") return "(date_part('epoch', e.occurred_at) * 1000)::bigint";
+    return column === "zone_id" ? "e.zone_id" : `coalesce(${toColumnSql(column, "e.")}, '')`;
+  });
   // The window ends with the position's millisecond, because partitions and index ranges are chosen by the window. The
   // rest of the condition only orders events within that millisecond. Written as a row comparison, the planner would
   // take it for rare and sort the rest of the day.

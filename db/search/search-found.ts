@@ -5,6 +5,7 @@ export interface FoundEvent {
   readonly logId: string;
   /** Epoch ms. */
   readonly occurredAt: number;
+  readonly route: string;
   readonly fields: Readonly<Record<SearchDimension, string>>;
   readonly message: string;
 }
@@ -13,19 +14,21 @@ export interface FoundEvent {
 export interface FoundColumns extends Record<SearchDimension, string>, Record<string, unknown> {
   readonly at: number;
   readonly log_id: string;
+  readonly route: string;
   readonly message: string;
 }
 
-export const FOUND_COLUMNS = `(date_part('epoch', e.occurred_at) * 1000)::bigint::float8 as at, e.log_id,
+export const FOUND_COLUMNS = `(date_part('epoch', e.occurred_at) * 1000)::bigint::float8 as at, e.log_id, e.route,
   coalesce(e.feature, '') as feature, coalesce(e.rule_id, '') as "ruleId", coalesce(e.ip, '') as ip,
   coalesce(e.ja4, '') as ja4, coalesce(e.ua, '') as ua, coalesce(e.url, '') as url, coalesce(e.asn, '') as asn,
   coalesce(e.country, '') as country, coalesce(e.action, '') as action, coalesce(e.message, '') as message`;
 
 export function toFoundEvent(row: FoundColumns): FoundEvent {
-  const { at, log_id: logId, message, feature, ruleId, ip, ja4, ua, url, asn, country, action } = row;
+  const { at, log_id: logId, route, message, feature, ruleId, ip, ja4, ua, url, asn, country, action } = row;
   return {
     logId,
     occurredAt: at,
+    route,
     fields: { feature, ruleId, ip, ja4, ua, url, asn, country, action },
     message,
   };

@@ -9,7 +9,7 @@ import { type HeldLease, holdLease } from "../../db/postgres/hold-lease.ts";
 import { assertFence } from "../../db/service/leases.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { toError } from "../../src/lib/errors.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { DAY_MS, HOUR_MS } from "../../src/lib/units.ts";
 import type { ArchiveStorage } from "../../src/model/archive-storage.ts";
 import { KEPT_MS, toDay } from "../../src/model/horizon.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
@@ -39,6 +39,11 @@ export interface ArchiveDaysDeps {
   /** How long after its end a day can still change. Null or left out: the platform's 72 hours and one more. */
   readonly settledAfterMs?: number | null;
   readonly onStep?: (step: WriteStep) => unknown;
+}
+
+/** Returns from when on a UTC day can no longer change; epoch ms. */
+export function settledAt(day: string): number {
+  return Date.parse(day) + DAY_MS + KEPT_MS + REST_MS;
 }
 
 /** Returns the first UTC day (`yyyy-mm-dd`) that can still change. */

@@ -7,6 +7,7 @@ import {
   listValidFiles,
   markChecked,
   retireExpired,
+  sumValidBytes,
 } from "../../db/archive/archive-files.ts";
 import { noteDamage } from "../../db/archive/damaged-files.ts";
 import { dropArchivedDay, listHotDays } from "../../db/archive/hot-days.ts";
@@ -17,7 +18,7 @@ import { readStatement, statementPath, writeStatement } from "../../src/archive/
 import type { Log } from "../../src/lib/log.ts";
 import { removeOld } from "../../src/lib/remove-old.ts";
 import { UNTOUCHED_MS } from "../../src/lib/touched-folder.ts";
-import { DAY_MS } from "../../src/lib/units.ts";
+import { DAY_MS, HOUR_MS } from "../../src/lib/units.ts";
 import { type ArchiveStorage, SPILL_FOLDER } from "../../src/model/archive-storage.ts";
 import { toDay } from "../../src/model/horizon.ts";
 import { keptFrom, type Retention } from "../../src/privacy/retention.ts";
@@ -30,11 +31,12 @@ const STILL_READ_MS = 60 * 60_000;
 /** An unnamed file this old is not being written any more. */
 const LEFT_BEHIND_MS = DAY_MS;
 
-/** How long a check counts. */
-const CHECKED_FOR_MS = 7 * DAY_MS;
-/** In each run, which is every hour. A damaged file is read again each time, until it is restored. */
-const MOST_SCRUBBED = 1_000;
-const MOST_SCRUBBED_BYTES = 2e9;
+/** How long a check counts. Together with the hours of the runs that follow it is less than a day. */
+const CHECKED_FOR_MS = 12 * HOUR_MS;
+/** A run, which is every hour, checks so much of the archive: the whole within ten hours, even if it is new. */
+const SCRUBBED_SHARE = 0.1;
+/** A small archive is checked in one run. This many bytes take about four seconds. */
+const LEAST_SCRUBBED_BYTES = 2e9;
 
 export interface CleanArchiveDeps {
   readonly database: Database;
@@ -47,8 +49,8 @@ export interface CleanArchiveDeps {
 
 /**
  * Drops archive days from Postgres once they are old enough, deletes the files past retention and those that were
- * replaced, removes what killed writers left, and checks files that nobody has checked for a week. Does nothing while a
- * day is being written.
+ * replaced, removes what killed writers left, and checks files, each of them within a day. Does nothing while a day is
+ * being written.
  */
 export async function cleanArchive(deps: CleanArchiveDeps, now: number): Promise<void> {
   const { database, archive } = deps;
@@ -64,10 +66,15 @@ export async function cleanArchive(deps: CleanArchiveDeps, now: number): Promise
   });
 }
 
-/** Reads the files that nobody has checked for a week, so that damage is known before a search needs the file. */
+/**
+ * Reads the files whose last check no longer counts, so that damage is known before a search needs the file. A damaged file
+ * is read again each time there is room, until it is restored.
+ */
 async function scrubFiles({ database, archive, log }: CleanArchiveDeps): Promise<void> {
+  const share = (await sumValidBytes(database.db)) * SCRUBBED_SHARE;
+  const most = Math.max(LEAST_SCRUBBED_BYTES, share);
   let bytes = 0;
-  for (const file of await listUnchecked(database.db, CHECKED_FOR_MS, MOST_SCRUBBED)) {
+  for (const file of await listUnchecked(database.db, CHECKED_FOR_MS)) {
     const wrong = await archive.storage.check(file);
     if (wrong === null) await markChecked(database.db, [file.path]);
     else {
@@ -75,7 +82,7 @@ async function scrubFiles({ database, archive, log }: CleanArchiveDeps): Promise
       await noteDamage(database.db, file, wrong);
     }
     bytes += file.bytes;
-    if (bytes > MOST_SCRUBBED_BYTES) return;
+    if (bytes > most) return;
   }
 }
 

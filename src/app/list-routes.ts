@@ -7,7 +7,7 @@ import { createOpenedBlocks } from "../archive/records/opened-blocks.ts";
 import { createAuditExport } from "../http/keys/audit-export.ts";
 import type { AdmissionQueue } from "../http/limits/admission-queue.ts";
 import type { RefuseCostly } from "../http/limits/refuse-costly.ts";
-import { createTakeTurn } from "../http/limits/take-turn.ts";
+import { createRunInPlace } from "../http/limits/run-in-place.ts";
 import type { PageCursors } from "../http/page-cursor.ts";
 import { addPlatform } from "../http/routes/edge/add-platform.ts";
 import { addListApiKeys } from "../http/routes/edge/list-api-keys.ts";
@@ -54,12 +54,9 @@ export function listRoutes(parts: RouteParts): ((app: FastifyInstance) => void)[
   const openedBlocks = createOpenedBlocks(OPENED_BLOCKS_BYTES);
   const auditExport = createAuditExport((entry) => writeAuditEntry(keys.db, entry), systemClock);
   const isIngestBusy = parts.isIngestBusy ?? (() => areWritersAtWork(archive.db));
-  const takeTurn = createTakeTurn({
-    archive,
-    queue: parts.queue ?? openAdmissionQueue(archive),
-    isIngestBusy,
-  });
-  const searching = { ...parts, openedBlocks, auditExport, takeTurn };
+  const queue = parts.queue ?? openAdmissionQueue(archive);
+  const runInPlace = createRunInPlace({ archive, files: parts.files, queue, isIngestBusy });
+  const searching = { ...parts, openedBlocks, auditExport, runInPlace };
   return [
     (app) => addPlatform(app, searching),
     (app) => addSearchEvents(app, searching),

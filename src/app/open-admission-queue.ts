@@ -3,17 +3,22 @@ import { type AdmissionQueue, createAdmissionQueue } from "../http/limits/admiss
 
 /** Time limit of the wait. Together with the search's own time limit it is about as long as clients wait. */
 const MAX_WAIT_MS = 15_000;
+/** A quarter of a machine with two cores. */
+const CPU_MS_PER_MINUTE = 30_000;
 
-/** Opens the queue with a third of the connections, so that cheap searches, lists and exports always find one. */
+/**
+ * Opens the queue with half of the connections for what is quick, so that one key can ask two things at a time, and a
+ * third for what is long.
+ */
 export function openAdmissionQueue(
   { pool: { options } }: Pick<Database, "pool">,
-  maxWaitMs = MAX_WAIT_MS,
+  { maxWaitMs = MAX_WAIT_MS, cpuMsPerMinute = CPU_MS_PER_MINUTE } = {},
 ): AdmissionQueue {
   const { max } = options;
   return createAdmissionQueue({
-    places: Math.max(1, Math.floor(max / 3)),
-    perKey: Math.max(1, max - 2),
-    waiting: max * 2,
+    places: { quick: Math.max(3, Math.floor(max / 2)), long: Math.max(2, Math.floor(max / 3)) },
+    perKey: { quick: max * 2, long: Math.max(2, max - 2) },
     maxWaitMs,
+    cpuMsPerMinute,
   });
 }

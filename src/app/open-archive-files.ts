@@ -23,7 +23,10 @@ export interface ArchiveFilesParts {
   readonly log: Log;
 }
 
-/** Opens the files of archive days for searches. DuckDB's process starts with the first search. */
+/**
+ * Opens the files of archive days for searches. There are as many processes for long searches as run at once by default. A
+ * process starts when it is needed, and ends when it is idle.
+ */
 export async function openArchiveFiles(
   { config, storage, log, database }: ArchiveFilesParts,
   stack: StopStack,
@@ -36,10 +39,12 @@ export async function openArchiveFiles(
   const sweep = () => removeOld(parent, Date.now() - UNTOUCHED_MS, [path.basename(scratch)]);
   await sweep();
   const sweeping = setInterval(() => void sweep().catch(() => undefined), HOUR_MS).unref();
-  const duckdb = createSearchDuckdb(storage.folder, scratch);
+  const create = (isUrgent = false) => createSearchDuckdb(storage.folder, scratch, { isUrgent });
+  const duckdb = create();
+  const inPlaces = { quick: [create(true)], long: [duckdb, create()] };
   stack.defer("archive files", async () => {
     clearInterval(sweeping);
-    await duckdb.close();
+    await Promise.all([...inPlaces.quick, ...inPlaces.long].map((one) => one.close()));
     await made.remove();
   });
   const note = (file: ArchiveFile, damage: string | null) => {
@@ -49,6 +54,7 @@ export async function openArchiveFiles(
   };
   return createArchiveReader({
     duckdb,
+    inPlaces,
     storage,
     scratch,
     timeoutMs: config.http.queryTimeoutMs,

@@ -30,6 +30,7 @@ import type { Zones } from "../model/zones.ts";
 import { explainListenFailure } from "./check-port.ts";
 import { closeHttp } from "./close-http.ts";
 import { listRoutes } from "./list-routes.ts";
+import { openAdmissionQueue } from "./open-admission-queue.ts";
 import type { OpenAlerting } from "./open-alerting.ts";
 import { openApi } from "./open-api.ts";
 import type { OpenKeys } from "./open-keys.ts";
@@ -104,6 +105,7 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
     routes: listRoutes({
       archive,
       files: parts.files,
+      queue: openAdmissionQueue(archive, { cpuMsPerMinute: config.http.keyCpuMsPerMinute }),
       keys: keys.database,
       cursors,
       api: await openApi({
@@ -139,13 +141,11 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
   }
 }
 
-/** Half of the connections at most are taken up by exports, which hold theirs for minutes. */
 function toLimits({ keyRequestsPerMinute, addressRequestsPerMinute, queryConnections }: Config["http"]) {
   return {
     perKeyAndMinute: keyRequestsPerMinute,
     perAddressAndMinute: addressRequestsPerMinute,
-    perKey: { search: Math.max(1, queryConnections - 2), export: 2 },
-    total: { search: queryConnections * 2, export: Math.max(1, Math.floor(queryConnections / 2)) },
+    perKey: { read: Math.max(1, queryConnections - 2), export: 2 },
   };
 }
 

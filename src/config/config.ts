@@ -64,6 +64,7 @@ export interface Config {
     readonly queryConnections: number;
     readonly queryMaxRows: number;
     readonly keyRequestsPerMinute: number;
+    readonly keyCpuMsPerMinute: number;
     readonly addressRequestsPerMinute: number;
     readonly trustedProxies: readonly string[];
     /** Null means that the first start makes a key. */
@@ -396,6 +397,7 @@ function toConfig(
       queryConnections: value.LONGWATCH_QUERY_CONNECTIONS,
       queryMaxRows: value.LONGWATCH_QUERY_MAX_ROWS,
       keyRequestsPerMinute: value.LONGWATCH_KEY_REQUESTS_PER_MINUTE,
+      keyCpuMsPerMinute: value.LONGWATCH_KEY_CPU_SECONDS * 1_000,
       addressRequestsPerMinute: value.LONGWATCH_ADDRESS_REQUESTS_PER_MINUTE,
       trustedProxies: value.LONGWATCH_TRUST_PROXY ?? [],
       adminKey: secret(value.LONGWATCH_ADMIN_KEY),

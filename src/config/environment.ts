@@ -200,7 +200,7 @@ export const Environment = z.object({
   LONGWATCH_QUERY_CONNECTIONS: withDefault(numberBetween(1, 100), "6", {
     rule: "a whole number from 1 to 100",
     description:
-      "the most archive queries that run in the database at once, per process; a third of them are for expensive searches",
+      "the most archive queries that run in the database at once, per process; a third of so many long searches and parts of exports run at once, and half of so many quick requests",
   }),
   LONGWATCH_QUERY_MAX_ROWS: withDefault(numberBetween(1_000, 1e12), "50000000", {
     rule: "a whole number from 1000 to 1000000000000",
@@ -209,6 +209,11 @@ export const Environment = z.object({
   LONGWATCH_KEY_REQUESTS_PER_MINUTE: withDefault(numberBetween(1, 1_000_000), "600", {
     rule: "a whole number from 1 to 1000000",
     description: "the most requests of one key in a minute, per process",
+  }),
+  LONGWATCH_KEY_CPU_SECONDS: withDefault(numberBetween(1, 6_000), "30", {
+    rule: "a whole number of seconds from 1 to 6000",
+    description:
+      "the CPU time that the searches, lists and exports of one key may use in a minute, per process; then the key must wait",
   }),
   LONGWATCH_ADDRESS_REQUESTS_PER_MINUTE: withDefault(numberBetween(1, 1_000_000), "1800", {
     rule: "a whole number from 1 to 1000000",

@@ -39,8 +39,11 @@ export interface ArchiveStorage {
   check(file: NamedFile, signal?: AbortSignal): Promise<string | null>;
   /** Makes the file readable in the folder, compared with its hash. Returns what is wrong with it, or null. */
   bring(file: NamedFile, signal?: AbortSignal): Promise<string | null>;
-  /** Returns whether a file that was brought is still in the folder, and notes that it is in use. */
-  touch(file: NamedFile): Promise<boolean>;
+  /**
+   * Notes that a file is in use, and returns a text that changes with the file in the folder: its size and its times. Null
+   * if the file is not there.
+   */
+  touch(file: NamedFile): Promise<string | null>;
   /**
    * Keeps files in the folder until the returned function is called.
    * @throws {StorageError} if the folder may not have so many bytes.

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from "node:crypto";
-import { rm, utimes } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import path from "node:path";
 import type { Readable } from "node:stream";
 import { formatBytes } from "../lib/disk-space.ts";
@@ -14,6 +14,7 @@ import { DAY_MS, HOUR_MS } from "../lib/units.ts";
 import { ARCHIVE_KINDS } from "../model/archive-layout.ts";
 import {
   type ArchiveStorage,
+  type ListedFile,
   type NamedFile,
   SPILL_FOLDER,
   TEMPORARY_FOLDER,
@@ -45,6 +46,8 @@ export function createBucketStorage(options: BucketStorageOptions): ArchiveStora
   const downloads = new Map<string, Promise<string | null>>();
   /** Bytes in the folder at the last look, and those that were added since; null before the first look. */
   let cachedBytes: number | null = null;
+  /** When a file in the folder was last used; epoch ms. Not its own time, which tells whether it has changed. */
+  const usedAt = new Map<string, number>();
   /** How many readers hold a file. */
   const held = new Map<string, number>();
 
@@ -81,13 +84,15 @@ export function createBucketStorage(options: BucketStorageOptions): ArchiveStora
   /** After a file was added: removes those that were used longest ago until the rest fits. */
   async function makeRoom(addedBytes: number): Promise<void> {
     if (cachedBytes !== null && (cachedBytes += addedBytes) <= cacheBytes) return;
-    const files = (await listCached()).sort((one, other) => one.modifiedAt - other.modifiedAt);
+    const lastUse = (file: ListedFile) => Math.max(file.modifiedAt, usedAt.get(file.path) ?? 0);
+    const files = (await listCached()).sort((one, other) => lastUse(one) - lastUse(other));
     let bytes = files.reduce((sum, file) => sum + file.bytes, 0);
     const kept = bytes > cacheBytes ? await options.listNotUploaded() : new Set();
     for (const file of files) {
       if (bytes <= cacheBytes) break;
       if (held.has(file.path) || kept.has(file.path)) continue;
       await cache.remove(file.path);
+      usedAt.delete(file.path);
       bytes -= file.bytes;
     }
     cachedBytes = bytes;
@@ -134,12 +139,10 @@ export function createBucketStorage(options: BucketStorageOptions): ArchiveStora
       if (wrong === null) await makeRoom(file.bytes);
       return wrong;
     },
-    async touch({ path: name }) {
-      const now = new Date();
-      return utimes(locate(name), now, now).then(
-        () => true,
-        () => false,
-      );
+    async touch(file) {
+      const stamp = await cache.touch(file);
+      if (stamp !== null) usedAt.set(file.path, Date.now());
+      return stamp;
     },
     hold(files) {
       const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
@@ -183,7 +186,10 @@ export function createBucketStorage(options: BucketStorageOptions): ArchiveStora
       const old = (await listCached()).filter(({ modifiedAt }) => Date.now() - modifiedAt > HOUR_MS);
       const named = await listNamed(old.map((file) => file.path));
       for (const file of old)
-        if (!named.has(file.path) && !held.has(file.path)) await cache.remove(file.path);
+        if (!named.has(file.path) && !held.has(file.path)) {
+          await cache.remove(file.path);
+          usedAt.delete(file.path);
+        }
     },
   };
 }

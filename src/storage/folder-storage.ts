@@ -1,5 +1,5 @@
 import { createReadStream, existsSync } from "node:fs";
-import { readdir, readFile, rm, stat } from "node:fs/promises";
+import { lstat, readdir, readFile, rm } from "node:fs/promises";
 import path from "node:path";
 import { type FileHash, hashFile } from "../lib/hash-file.ts";
 import { publishFile, replaceFile } from "../lib/publish-file.ts";
@@ -15,6 +15,7 @@ export function createFolderStorage(folder: string): ArchiveStorage {
   /** Reads a whole file with `read`. Returns what is wrong with it, or null. */
   async function compare(file: NamedFile, read: (local: string) => Promise<FileHash>, signal?: AbortSignal) {
     try {
+      if (!(await lstat(locate(file.path))).isFile()) return "is not a regular file";
       return describeDifference(file, await read(locate(file.path)));
     } catch (thrown) {
       signal?.throwIfAborted();
@@ -33,11 +34,18 @@ export function createFolderStorage(folder: string): ArchiveStorage {
     put: (local, name) => publishFile(local, locate(name)),
     check,
     bring: check,
-    touch: async () => true,
+    async touch({ path: name }) {
+      const found = await lstat(locate(name)).catch(() => null);
+      return found === null ? null : [found.size, found.mtimeMs, found.ctimeMs, found.ino].join(" ");
+    },
     hold: () => () => undefined,
     copy: (file, target, signal) =>
       compare(file, (local) => writeHashed(createReadStream(local, { signal }), target), signal),
-    readText: (name) => readFile(locate(name), "utf8").catch(nothing),
+    async readText(name) {
+      // Reading a pipe would wait for a writer.
+      const isFile = (await lstat(locate(name)).catch(nothing))?.isFile() === true;
+      return isFile ? readFile(locate(name), "utf8").catch(nothing) : null;
+    },
     writeText: (name, text) => replaceFile(locate(name), text),
     async createText(name, text) {
       if (existsSync(locate(name))) return false;
@@ -52,7 +60,7 @@ export function createFolderStorage(folder: string): ArchiveStorage {
           if (entry.isDirectory()) continue;
           const local = path.join(entry.parentPath, entry.name);
           // It may have been removed meanwhile.
-          const found = await stat(local).catch(() => null);
+          const found = await lstat(local).catch(() => null);
           if (found === null) continue;
           const name = path.relative(folder, local).split(path.sep).join("/");
           files.push({ path: name, bytes: found.size, modifiedAt: found.mtimeMs });

@@ -26,7 +26,6 @@ const app = await createHttp({
     (scope) =>
       addPlatform(scope, {
         archive,
-        files: folder.files,
         cursors: createPageCursors(randomBytes(32)),
         refuseCostly: () => undefined,
         clock: () => NOW,
@@ -35,15 +34,14 @@ const app = await createHttp({
         openedBlocks: createOpenedBlocks(1_000_000),
         auditExport: async () => undefined,
         askAdvice: null,
-        takeTurn: async () => ({ archive, leave: () => undefined }),
+        runInPlace: (_request, _work, run) => run({ archive, files: folder.files }),
       }),
   ],
   areMetricsPublic: true,
   limits: {
     perKeyAndMinute: 1_000,
     perAddressAndMinute: 1_000,
-    perKey: { search: 9, export: 9 },
-    total: { search: 9, export: 9 },
+    perKey: { read: 9, export: 9 },
   },
   trustedProxies: [],
   writeSecurityEvent: async () => undefined,

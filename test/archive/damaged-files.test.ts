@@ -1,7 +1,10 @@
-import { readdir, readFile, rename, writeFile } from "node:fs/promises";
+import { readdir, readFile, rename, stat, utimes, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { expect, it } from "vitest";
+import { listValidFiles } from "../../db/archive/archive-files.ts";
+import { noteDamage } from "../../db/archive/damaged-files.ts";
 import { HOUR_MS } from "../../src/lib/units.ts";
+import { createFolderStorage } from "../../src/storage/folder-storage.ts";
 import { type ArchiveFolder, archiveDay, openTestFolder } from "./archive-folder.ts";
 import { type Ask, NOW, openArchive, post } from "./support.ts";
 
@@ -52,7 +55,50 @@ it("answers 503 with the day while a file is missing or damaged, and answers aga
   const answer = await ask(SEARCH, post(wanted));
   expect(answer.status).toBe(200);
 
-  // The file was found whole before: DuckDB notices that it is gone.
+  // The file was found whole before.
   await rename(file, `${file}.away`);
   await expectDamaged(ask);
 });
+
+it("answers 503 for a file that changes after it was found whole, also if its size and time stay", async () => {
+  const folder = await openTestFolder();
+  const { ask, database } = await openArchive({ parts: { files: folder.files } });
+  await archiveDay(database, folder, "2026-11-19");
+  const file = await findEventsFile(folder);
+  expect((await ask(SEARCH, post({ ...WINDOW, groupBy: ["country"] }))).status).toBe(200);
+  const { mtime } = await stat(file);
+  await flipBit(file);
+  await utimes(file, mtime, mtime);
+
+  await expectDamaged(ask);
+});
+
+it("does not read a file that was reported as damaged elsewhere until it is found whole", async () => {
+  // A disk that returns other bytes changes neither size nor time.
+  const withoutSigns = (folder: string) => ({
+    ...createFolderStorage(folder),
+    touch: async () => "as before",
+  });
+  const folder = await openTestFolder(withoutSigns);
+  const { ask, database } = await openArchive({ parts: { files: folder.files } });
+  await archiveDay(database, folder, "2026-11-19");
+  const file = await findEventsFile(folder);
+  const whole = await readFile(file);
+  const wanted = post({ ...WINDOW, groupBy: ["country"] });
+  expect((await ask(SEARCH, wanted)).status).toBe(200);
+  await flipBit(file);
+  const [manifest] = await listValidFiles(database.db, { day: "2026-11-19", kind: "events" });
+  if (manifest === undefined) throw new Error("no file");
+  await noteDamage(database.db, manifest, "has another SHA-256");
+
+  await expectDamaged(ask);
+
+  await writeFile(file, whole);
+  expect((await ask(SEARCH, wanted)).status).toBe(200);
+});
+
+async function flipBit(file: string): Promise<void> {
+  const bytes = await readFile(file);
+  bytes[1_000] = (bytes[1_000] ?? 0) ^ 1;
+  await writeFile(file, bytes);
+}

@@ -1,9 +1,10 @@
 import { readdir } from "node:fs/promises";
 import path from "node:path";
-import { parquetReadObjects } from "hyparquet";
+import { parquetMetadata, parquetReadObjects } from "hyparquet";
 import { compressors } from "hyparquet-compressors";
 import { expect, it } from "vitest";
 import { HOUR_MS } from "../../src/lib/units.ts";
+import { EVENT_FILE_COLUMNS } from "../../src/model/archive-layout.ts";
 import { makeKey } from "../http/start-archive.ts";
 import { archiveDay, openTestFolder } from "./archive-folder.ts";
 import { NOW, openArchive, post } from "./support.ts";
@@ -22,7 +23,12 @@ it("exports archived and open events as one Parquet file with the rows of the ot
       headers: { AccessKey: key, "content-type": "application/json", ...PARQUET },
     });
     expect([response.status, response.headers.get("content-type")]).toEqual([200, PARQUET.accept]);
-    return parquetReadObjects({ file: await response.arrayBuffer(), compressors });
+    const file = await response.arrayBuffer();
+    const names = parquetMetadata(file)
+      .schema.slice(1)
+      .map(({ name }) => name);
+    expect(names).toEqual(EVENT_FILE_COLUMNS.map(({ name }) => name));
+    return parquetReadObjects({ file, compressors });
   };
   const readLines = async (body: object) =>
     (await ask(PATH, post(body, { accept: "application/x-ndjson" }))).text
@@ -35,12 +41,10 @@ it("exports archived and open events as one Parquet file with the rows of the ot
   for (const more of [{}, { query: "php" }, nowhere, ...parts]) {
     const body = { ...WINDOW, ...more };
     const rows = (await readRows(body)).map(
-      ({ occurred_at, log_id, rule_id, message: _message, ...row }) => ({
-        ...row,
-        timestamp: (occurred_at as Date).getTime(),
-        logId: log_id,
-        ruleId: rule_id,
-      }),
+      ({ occurred_at, zone_id, log_id, route, rule_id, message: _message, ...row }) => {
+        expect([zone_id, route]).toEqual([101, expect.stringMatching(/^(?:list|search)$/)]);
+        return { ...row, timestamp: (occurred_at as Date).getTime(), logId: log_id, ruleId: rule_id };
+      },
     );
     const lines = await readLines(body);
     const byId = (one: Record<string, unknown>) => String(one["logId"]);

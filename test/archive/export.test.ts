@@ -133,7 +133,7 @@ it("exports an archive day that takes several parts as it is in Postgres", { tim
     const hash = createHash("sha256");
     const options = { form: "csv", signal: new AbortController().signal } as const;
     const deps = { archive: database, files: folder.files };
-    for await (const chunk of exportEvents(deps, 101, plan, options)) hash.update(chunk);
+    for await (const chunk of exportEvents((_, work) => work(deps), 101, plan, options)) hash.update(chunk);
     return hash.digest("hex");
   }
   const open = await exportDay();

@@ -232,7 +232,9 @@ test.each(["csv", "json"] as const)(
       const progress = createExportProgress({ zoneId: 101, plan, form, line, clock });
       await progress.findTotal(deps, signal);
       const { onReached } = progress;
-      for await (const chunk of progress.watch(exportEvents(deps, 101, plan, { form, signal, onReached })))
+      for await (const chunk of progress.watch(
+        exportEvents((_, work) => work(deps), 101, plan, { form, signal, onReached }),
+      ))
         expect(chunk.length).toBeGreaterThan(0);
       return progress.events();
     });
@@ -298,12 +300,12 @@ test.each([
   [
     "days that are not archived",
     ["--from", DAY, "--to", "2026-11-18"],
-    /2 days of 2026-11-16 to 2026-11-17 are not in the archive: choose --from 2026-11-15 --to 2026-11-16, or write \.csv/,
+    /2 days of 2026-11-16 to 2026-11-17 are not in the archive, .*: choose --from 2026-11-15 --to 2026-11-16, or leave out --format and write --out events\.csv/,
   ],
   [
     "no archived day at all",
     ["--from", "2026-11-16", "--to", "2026-11-17"],
-    /2026-11-16 is not in the archive: write \.csv/,
+    /2026-11-16 is not in the archive, .*: leave out --format and write --out events\.csv/,
   ],
 ])("--format parquet refuses %s, says what to do, and writes nothing", async (_, args, said) => {
   const target = path.join(days, "refused");

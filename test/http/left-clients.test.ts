@@ -48,8 +48,8 @@ async function startSlow(addRoutes: (app: FastifyInstance) => void) {
 
 test("S4: a client that leaves while its key is looked up keeps no place of those who are worked on", async () => {
   const { url, leaveEarly } = await startSlow((app) => {
-    addConcurrencyLimit(app, { perKey: { search: 1, export: 1 }, total: { search: 1, export: 1 } });
-    app.post("/s", { config: { heavy: "search" } }, async () => "ok");
+    addConcurrencyLimit(app, { perKey: { read: 1, export: 1 } });
+    app.post("/s", { config: { heavy: "read" } }, async () => "ok");
   });
   await leaveEarly("POST /s");
   expect((await fetch(new URL("/s", url), { method: "POST" })).status).toBe(200);

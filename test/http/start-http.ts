@@ -6,8 +6,7 @@ import { createLog } from "../../src/lib/log.ts";
 export const LIMITS = {
   perKeyAndMinute: 10_000,
   perAddressAndMinute: 10_000,
-  perKey: { search: 4, export: 2 },
-  total: { search: 6, export: 3 },
+  perKey: { read: 4, export: 2 },
 };
 
 /** A listening server, what it logged, and a way in for routes of the test. */

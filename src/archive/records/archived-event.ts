@@ -5,6 +5,8 @@ export interface ArchivedEvent {
   readonly logId: string;
   /** Epoch ms. */
   readonly occurredAt: number;
+  /** Whether it was copied from the list or from a search. */
+  readonly route: string;
   readonly fields: Readonly<Record<Dimension, string>>;
   readonly message: string;
 }

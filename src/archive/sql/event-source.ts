@@ -18,12 +18,13 @@ export interface OpenRows {
   readonly columns: readonly string[];
 }
 
+/** Types in the CSV file of open rows; of all other columns VARCHAR. */
+const TYPES: Readonly<Record<string, string>> = { occurred_at: "BIGINT", zone_id: "INTEGER" };
+
 /** Returns the statements that must run before those that read from `selectEvents`. */
 export function prepareSource({ openRows }: EventSource): Piece[] {
   if (openRows === null) return [];
-  const types = openRows.columns.map(
-    (column) => `'${column}': '${column === "occurred_at" ? "BIGINT" : "VARCHAR"}'`,
-  );
+  const types = openRows.columns.map((column) => `'${column}': '${TYPES[column] ?? "VARCHAR"}'`);
   const columns = openRows.columns.map((column) =>
     column === "occurred_at" ? "to_timestamp(occurred_at / 1000.0) as occurred_at" : column,
   );
@@ -50,7 +51,7 @@ export function selectEvents(
   if (files.length > 0) {
     const known = columns.map((column) => {
       const text = toColumnSql(column);
-      if (column === "occurred_at" || (keepsNulls && text === column)) return column;
+      if (column in TYPES || (keepsNulls && text === column)) return column;
       return `${keepsNulls ? text : `coalesce(${text}, '')`} as ${column}`;
     });
     selects.push(

@@ -1,10 +1,10 @@
+import { EVENT_FILE_COLUMNS } from "../../model/archive-layout.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import { type EventSource, prepareSource, quote, selectEvents } from "./event-source.ts";
-import { EXPORT_COLUMNS } from "./export-events.ts";
 import { duck, type Piece, raw } from "./piece.ts";
 
-/** The columns of an exported file, named as in the files of the archive. */
-export const PARQUET_COLUMNS = [...EXPORT_COLUMNS, "message"];
+/** The columns of an exported file: those of the archive's event files. */
+export const PARQUET_COLUMNS = EVENT_FILE_COLUMNS.map(({ name }) => name);
 
 /** Returns the statements that write all events that a search finds into a Parquet file, unsorted. No value is null. */
 export function exportParquet(

@@ -67,7 +67,7 @@ export interface PlacedEvent extends ArchivedEvent {
   readonly row: number;
 }
 
-const EVENT_COLUMNS = ["log_id", ...Object.values(SEARCH_COLUMNS)]
+const EVENT_COLUMNS = ["log_id", "route", ...Object.values(SEARCH_COLUMNS)]
   .map((column) => `coalesce(${column}, '')`)
   .join(", ");
 
@@ -79,10 +79,25 @@ export function fetchRows(wanted: readonly FileRows[]): Piece {
 /** Returns the events in the order of their places. */
 export function readRows(rows: readonly string[]): PlacedEvent[] {
   const events = rows.map((text) => {
-    const [file, row, occurredAt, logId, feature, ruleId, ip, ja4, ua, url, asn, country, action, message] =
-      JSON.parse(text) as [number, number, number, ...string[]];
+    const [
+      file,
+      row,
+      occurredAt,
+      logId,
+      route,
+      feature,
+      ruleId,
+      ip,
+      ja4,
+      ua,
+      url,
+      asn,
+      country,
+      action,
+      message,
+    ] = JSON.parse(text) as [number, number, number, ...string[]];
     const known = { feature, ruleId, ip, ja4, ua, url, asn, country, action } as ArchivedEvent["fields"];
-    return { file, row, occurredAt, logId, fields: known, message } as PlacedEvent;
+    return { file, row, occurredAt, logId, route, fields: known, message } as PlacedEvent;
   });
   return events.sort((one, other) => one.file - other.file || one.row - other.row);
 }

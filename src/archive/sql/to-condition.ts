@@ -3,7 +3,7 @@ import { columnOf, toColumnSql } from "../../model/search-columns.ts";
 import type { Span } from "../../model/span.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import type { LikeTest, TextTest } from "../query/text-test.ts";
-import { isWithin } from "./is-within.ts";
+import { isWithinAny } from "./is-within.ts";
 import { and, bound, duck, join, or, type Piece, raw } from "./piece.ts";
 
 /** DuckDB's `lower` makes these an ASCII `k` and `i`. `foldCase` leaves them as they are. */
@@ -39,7 +39,7 @@ function toTest(column: string, test: TextTest): Piece {
       return toEquals(column, test.texts);
     case "within":
     case "withinAny":
-      return or(test.networks.map((network) => isWithin(column, network)));
+      return isWithinAny(column, test.networks);
     case "like":
       return toLike(column, test);
     case "likeAny":

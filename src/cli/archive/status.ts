@@ -2,12 +2,14 @@ import type { Command } from "commander";
 import { listNotUploaded } from "../../../db/archive/archive-files.ts";
 import { readZoneArchives, type ZoneArchive } from "../../../db/archive/archive-report.ts";
 import { type DayToArchive, listDaysToArchive } from "../../../db/archive/days-to-archive.ts";
-import { firstMovingDay } from "../../../jobs/archive/archive-days.ts";
+import { firstMovingDay, settledAt } from "../../../jobs/archive/archive-days.ts";
 import type { Config } from "../../config/config.ts";
 import { toIso } from "../../http/routes/v1/parts.ts";
 import { formatBytes } from "../../lib/disk-space.ts";
 import { formatWhole, many } from "../../lib/format.ts";
 import { showTime } from "../../lib/show-time.ts";
+import { DAY_MS } from "../../lib/units.ts";
+import { toDay } from "../../model/horizon.ts";
 import { describeBucket } from "../../storage/describe-bucket.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
@@ -21,8 +23,8 @@ import { knownZones } from "./with-archive.ts";
 const MOST_WAITING = 20;
 
 const HELP = `
-Shows what each zone has in the archive, and the days that will be written next or what they wait for. The command reads
-only the database; archive verify reads the files.
+Shows what each zone has in the archive, the days that will be written next or what they wait for, and when the next day can be
+written. The command reads only the database; archive verify reads the files.
 
 Examples:
   npm run -s longwatch -- archive status
@@ -36,23 +38,33 @@ export function statusCommand(readConfig: () => Config, io: StoreIo): Command {
       storeAction<{ readonly json?: true }>(io, async (flags, read) => {
         read.finish();
         const config = readConfig();
-        const { zones, waiting, notUploaded } = await withStore(config, async (database) => {
+        const { zones, days, moving, notUploaded } = await withStore(config, async (database) => {
           const clock = await readServiceClock(database, io.clock);
           return {
             zones: await readZoneArchives(database.db),
             notUploaded: config.archive.bucket === null ? 0 : (await listNotUploaded(database.db)).length,
-            waiting: await listDaysToArchive(database.db, firstMovingDay(clock()), knownZones(config)),
+            days: await listDaysToArchive(database.db, toDay(clock() + DAY_MS), knownZones(config)),
+            moving: firstMovingDay(clock()),
           };
         });
-        const { folder, hotDays, bucket } = config.archive;
-        const place = bucket === null ? null : describeBucket(bucket);
+        const waiting = days.filter(({ day }) => day < moving);
+        const next = days.find(({ day }) => day >= moving)?.day ?? null;
+        const { folder, hotDays, bucket, isWritten } = config.archive;
+        const bucketPlace = bucket === null ? null : describeBucket(bucket);
         if (flags.json === true) {
           const dated = zones.map((zone) => ({ ...zone, checkedAt: toIso(zone.checkedAt) }));
-          await writeJson(io.stdout, { folder, bucket: place, hotDays, zones: dated, notUploaded, waiting });
+          const nextDay = next === null ? null : { day: next, settledAt: toIso(settledAt(next)) };
+          const place = { folder, bucket: bucketPlace, isWritten, hotDays };
+          await writeJson(io.stdout, { ...place, zones: dated, notUploaded, waiting, nextDay });
         } else
           await writeOut(
             io.stdout,
-            `${describeZones(zones, io)}${describeWaiting(waiting)}${describePlace({ folder, place, notUploaded })}`,
+            [
+              describeZones(zones, io),
+              describeWaiting(waiting),
+              describeNext(next, isWritten, zones.length === 0),
+              describePlace({ folder, place: bucketPlace, notUploaded }),
+            ].join(""),
           );
       }),
     );
@@ -82,6 +94,13 @@ function describePlace({ folder, place, notUploaded }: Place): string {
   if (place === null) return `folder: ${folder}\n`;
   const waiting = notUploaded === 0 ? "" : `; ${many(notUploaded, "file")} not in it yet`;
   return `bucket: ${place}${waiting}\ncache: ${folder}\n`;
+}
+
+function describeNext(next: string | null, isWritten: boolean, isEmpty: boolean): string {
+  if (!isWritten)
+    return "no day is archived: set LONGWATCH_ARCHIVE_DIR to a folder that lasts, or LONGWATCH_ARCHIVE_URL to a bucket\n";
+  if (next === null) return isEmpty ? "no event is stored yet, so there is no day to archive\n" : "";
+  return `${next} can be archived from ${showTime(settledAt(next))} UTC on, 73 hours after its end: until then it can change\n`;
 }
 
 interface Place {

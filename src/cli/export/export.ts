@@ -108,7 +108,7 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
           const total = progress.findTotal(deps, AbortSignal.any([signal, counting.signal]));
           const { onReached } = progress;
           const lines = progress.watch(
-            exportEvents(deps, zoneId, plan, { form: lineForm, signal, onReached }),
+            exportEvents((_, work) => work(deps), zoneId, plan, { form: lineForm, signal, onReached }),
           );
           const text = isCsv ? withHeader(lines) : mapExportLines(lines, toNdjsonLine);
           try {
@@ -145,7 +145,9 @@ function readTarget(read: FlagReader, out: string | undefined, wanted: string | 
     | keyof typeof COMPRESSORS
     | undefined;
   const form = FORMS[path.extname(compression === undefined ? file : file.slice(0, -compression.length))];
-  if (form === undefined || existsSync(file)) read.wrong("out", out, OUT_RULE);
+  if (file.endsWith(".parquet"))
+    read.wrong("out", out, `${OUT_RULE}; for Parquet give --format parquet, and --out with a new folder`);
+  else if (form === undefined || existsSync(file)) read.wrong("out", out, OUT_RULE);
   else if (wanted !== undefined && wanted !== form) read.wrong("out", out, `a file that ends in .${wanted}`);
   return { file, form: form ?? "csv", compression: compression ?? null };
 }

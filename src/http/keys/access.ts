@@ -23,7 +23,7 @@ declare module "fastify" {
     access?: Access;
     /** The form of the platform's errors on the platform's routes; left out on Longwatch's own routes. */
     errorForm?: ErrorForm;
-    /** Of such routes only so many requests are worked on at once. */
+    /** Of such routes one key may have only so many requests in progress. */
     heavy?: HeavyWork;
     /** Asked by balancers and supervisors, as often as they like. */
     isProbe?: true;
@@ -35,7 +35,5 @@ declare module "fastify" {
     session: Session | null;
     /** For answers that last: a revoked key or session gets no more of them. Not set on public routes. */
     readCallerAgain: () => Promise<Caller | null>;
-    /** Gives back the place of a heavy request before its end; null where it has none. */
-    leavePlace: (() => void) | null;
   }
 }

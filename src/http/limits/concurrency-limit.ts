@@ -1,53 +1,32 @@
 import type { FastifyInstance } from "fastify";
 import { Refusal } from "../errors/refusal.ts";
 
-export type HeavyWork = "search" | "export";
+export type HeavyWork = "read" | "export";
 
 export interface ConcurrencyLimits {
-  /** Requests of one key that are worked on at once, by kind. */
+  /** Requests of one key in progress, by kind. There is no limit for all keys: a few keys could use it up. */
   readonly perKey: Readonly<Record<HeavyWork, number>>;
-  /** Requests of all keys together, in this process, by kind: exports must leave connections to searches. */
-  readonly total: Readonly<Record<HeavyWork, number>>;
 }
 
-/**
- * Holds routes that declare `heavy` to so many at once. A place is given back when the answer is sent or cut off, or
- * before that by `request.leavePlace`.
- */
-export function addConcurrencyLimit(app: FastifyInstance, { perKey, total }: ConcurrencyLimits): void {
+/** Holds each key to so many requests in progress on routes that declare `heavy`, until the answer is sent or cut off. */
+export function addConcurrencyLimit(app: FastifyInstance, { perKey }: ConcurrencyLimits): void {
   const running = new Map<string, number>();
-  const count = (place: string) => running.get(place) ?? 0;
   const add = (place: string, change: number) => {
-    const now = count(place) + change;
+    const now = (running.get(place) ?? 0) + change;
     if (now === 0) running.delete(place);
     else running.set(place, now);
   };
-  app.decorateRequest("leavePlace", null);
   app.addHook("onRequest", async (request, reply) => {
     const { routeOptions, caller } = request;
     const { heavy } = routeOptions.config;
     // A client that left while the key was looked up emits no second close event.
     if (heavy === undefined || caller === null || reply.raw.destroyed) return;
-    const own = `${heavy} ${caller.keyId}`;
-    if (count(own) >= perKey[heavy])
-      throw busy(`This key already has ${perKey[heavy]} ${heavy} request(s) in progress`);
-    if (count(heavy) >= total[heavy])
-      throw busy(`All keys together already have ${total[heavy]} ${heavy} request(s) in progress`);
-    for (const place of [own, heavy]) add(place, 1);
-    const leave = () => {
-      if (request.leavePlace === null) return;
-      request.leavePlace = null;
-      for (const place of [own, heavy]) add(place, -1);
-    };
-    request.leavePlace = leave;
-    reply.raw.once("close", leave);
-  });
-}
-
-function busy(what: string): Refusal {
-  return new Refusal(429, {
-    slug: "too-many-at-once",
-    detail: `${what}. Wait until one of them ends.`,
-    headers: { "retry-after": "1" },
+    const place = `${heavy} ${caller.keyId}`;
+    if ((running.get(place) ?? 0) >= perKey[heavy]) {
+      const detail = `This key already has ${perKey[heavy]} ${heavy} request(s) in progress. Wait until one of them ends.`;
+      throw new Refusal(429, { slug: "too-many-at-once", detail, headers: { "retry-after": "1" } });
+    }
+    add(place, 1);
+    reply.raw.once("close", () => add(place, -1));
   });
 }

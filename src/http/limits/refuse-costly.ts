@@ -2,7 +2,7 @@ import { formatWhole } from "../../lib/format.ts";
 import { Refusal } from "../errors/refusal.ts";
 
 interface CostEstimate {
-  /** Rows that the search would read, before any limit of the page. */
+  /** The cost of the search, as a number of events to read. */
   readonly rows: number;
 }
 
@@ -13,7 +13,7 @@ export type RefuseCostly = (estimate: CostEstimate) => void;
 export function createRefuseCostly(maxRows: number): RefuseCostly {
   return ({ rows }) => {
     if (rows <= maxRows) return;
-    const detail = `The search would read about ${round(rows)} events; at most ${round(maxRows)} are allowed. Choose a shorter time range, or filter by rule or address.`;
+    const detail = `The search would cost as much as reading ${round(rows)} events; at most ${round(maxRows)} are allowed. Choose a shorter time range, or filter by rule or address.`;
     throw new Refusal(400, { slug: "too-costly", detail });
   };
 }

@@ -104,7 +104,7 @@ function explainMissing(wanted: readonly string[], missing: readonly string[]): 
   const isOneRun =
     from !== undefined && until !== undefined && listDaysOf(spanOf(from, until)).length === kept.length;
   const other = isOneRun ? `choose --from ${from} --to ${toDay(Date.parse(until) + DAY_MS)}, or ` : "";
-  return `${which} not in the archive: ${other}write .csv or .ndjson, which also read Postgres. longwatch archive status says what days wait for`;
+  return `${which} not in the archive, and --format parquet copies files of the archive: ${other}leave out --format and write --out events.csv or --out events.ndjson, which also read Postgres. longwatch archive status says when a day is archived`;
 }
 
 function spanOf(first: string, last: string): Span {

@@ -11,6 +11,7 @@ import { measureEventsFile, sumEventsFile, sumRecordsFile } from "../../../db/ar
 import type { EventSum } from "../../../db/archive/row-sum.ts";
 import type { Queryable } from "../../../db/client.ts";
 import type { Duckdb } from "../../../db/duckdb/duckdb.ts";
+import { DuckdbError } from "../../../db/duckdb/duckdb-error.ts";
 import type { ArchiveStore } from "../../../jobs/archive/archive-days.ts";
 import { compareSums } from "../../archive/files/compare-sums.ts";
 import {
@@ -196,7 +197,7 @@ async function verifyDays(
         const found =
           (await storage.check(file, signal)) ??
           (storage.isBucket ? await storage.bring(file, signal) : null) ??
-          (await checkContent(duckdb, locateFile(storage, file), day, file, compare));
+          (await checkContent(duckdb, locateFile(storage, file), day, file, compare).catch(toProblemText));
         for (const problem of typeof found === "string" ? [found] : found)
           problems.push({ ...keyOf(day), path: file.path, problem });
       }
@@ -211,6 +212,13 @@ async function verifyDays(
     bytes,
     problems,
   };
+}
+
+/** A file that DuckDB cannot read is one problem, and the other files are still checked. */
+function toProblemText(thrown: unknown): string {
+  if (thrown instanceof DuckdbError && thrown.code !== "DUCKDB_DIED")
+    return `cannot be read: ${thrown.message}`;
+  throw thrown;
 }
 
 async function checkContent(

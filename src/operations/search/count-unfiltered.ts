@@ -7,21 +7,19 @@ import { countDays } from "./find-rows.ts";
 import type { SearchDeps } from "./search-deps.ts";
 
 /** Returns how many events of a zone a span has. Reads counts, and the events of cut hours and days only. */
-export function countUnfiltered(
+export async function countUnfiltered(
   { archive, files }: SearchDeps,
   zoneId: number,
   { from, to }: Span,
   signal: AbortSignal,
 ): Promise<number> {
   const span = { from, to };
-  return runCancellable(archive, signal, (database) =>
+  const { days, open } = await runCancellable(archive, signal, (database) =>
     inSearchTransaction(database, async (tx) => {
       const days = await readArchivedDays(tx, zoneId, span);
-      const counts = [
-        ...(await countEvents(tx, zoneId, cutOut(span, days))),
-        ...(await countDays(files, days, span, signal)),
-      ];
-      return counts.reduce((sum, { total }) => sum + total, 0);
+      return { days, open: await countEvents(tx, zoneId, cutOut(span, days)) };
     }),
   );
+  const counts = [...open, ...(await countDays(files, days, span, signal))];
+  return counts.reduce((sum, { total }) => sum + total, 0);
 }

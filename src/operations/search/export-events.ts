@@ -36,6 +36,9 @@ interface Part {
   readonly rest: Rest | null;
 }
 
+/** Runs the work of one part. All parts but the first belong to an answer that has begun. */
+export type RunPart = <T>(isFirst: boolean, work: (deps: SearchDeps) => Promise<T>) => Promise<T>;
+
 interface Export extends SearchDeps {
   readonly zoneId: number;
   readonly plan: SearchPlan;
@@ -56,24 +59,19 @@ interface ExportOptions {
  * the archive meanwhile. The next part is written while one is sent. The export may include events that arrive meanwhile.
  */
 export async function* exportEvents(
-  deps: SearchDeps,
+  runPart: RunPart,
   zoneId: number,
   plan: SearchPlan,
   { form, signal, onReached }: ExportOptions,
 ): AsyncGenerator<Buffer, void, undefined> {
-  const wanted = { ...deps, zoneId, plan, form, signal };
-  if (asksMethod(plan)) {
-    yield* exportByMethod(wanted);
-    return;
-  }
-  const begin = (rest: Rest | null) => {
+  const begin = (rest: Rest | null, isFirst = false) => {
     if (rest === null) return null;
-    const part = writePart(wanted, rest);
+    const part = runPart(isFirst, (deps) => writePart({ ...deps, zoneId, plan, form, signal }, rest));
     // The part may fail while the one before is still being sent, before anything awaits it.
     part.catch(() => undefined);
     return part;
   };
-  let next = begin({ to: plan.to, after: null, endRow: null });
+  let next = begin({ to: plan.to, after: null, endRow: null }, true);
   try {
     while (next !== null) {
       const { lines, rest }: Part = await next;
@@ -83,20 +81,6 @@ export async function* exportEvents(
     }
   } finally {
     await next?.then(({ lines }) => lines?.remove()).catch(() => undefined);
-  }
-}
-
-/** The events are few, so one part holds all of them. */
-async function* exportByMethod(wanted: Export): AsyncGenerator<Buffer, void, undefined> {
-  const { files, zoneId, plan, signal } = wanted;
-  const { events } = await findByMethod(wanted, zoneId, plan, signal);
-  const [found, lines] = [files.scratchFile(), files.scratchFile()];
-  try {
-    await writeFound(events, { path: found.path, columns: EXPORT_COLUMNS });
-    await writeOpen(wanted, { from: plan.from, rows: events.length }, found.path, lines);
-    if (events.length > 0) yield* readAndRemove(lines);
-  } finally {
-    await Promise.all([found.remove(), lines.remove()]);
   }
 }
 
@@ -134,10 +118,12 @@ interface OpenPart {
 
 /** Copies the newest open rows of the rest, unless an archive day is newer. */
 function copyNext(
-  { archive, zoneId, plan, signal }: Export,
+  wanted: Export,
   { to, after, endRow }: Rest,
   path: string,
 ): Promise<OpenPart | { readonly day: ArchivedDay }> {
+  const { archive, zoneId, plan, signal } = wanted;
+  if (asksMethod(plan)) return copyByMethod(wanted, path);
   return runCancellable(archive, signal, (database) =>
     inSearchTransaction(database, async (tx, client) => {
       const day = (await readArchivedDays(tx, zoneId, { from: plan.from, to })).at(-1);
@@ -152,6 +138,14 @@ function copyNext(
       };
     }),
   );
+}
+
+/** The events are few, so one part holds all of them. */
+async function copyByMethod(wanted: Export, path: string): Promise<OpenPart> {
+  const { zoneId, plan, signal } = wanted;
+  const { events } = await findByMethod(wanted, zoneId, plan, signal);
+  await writeFound(zoneId, events, { path, columns: EXPORT_COLUMNS });
+  return { from: plan.from, rows: events.length };
 }
 
 async function writeOpen(

@@ -24,7 +24,7 @@ export async function exportParquet(
   try {
     if (asksMethod(plan)) {
       const { events } = await findByMethod(deps, zoneId, plan, signal);
-      const openRows = await writeFound(events, { path: open.path, columns: PARQUET_COLUMNS });
+      const openRows = await writeFound(zoneId, events, { path: open.path, columns: PARQUET_COLUMNS });
       await reader.read([], toStatements({ files: [], openRows }, plan, exported.path), signal);
       return exported;
     }

@@ -63,6 +63,7 @@ export async function findByMethod(
 
 /** Writes columns of found events as `copyOpenRows` writes those of Postgres, so that the same statements read both. */
 export async function writeFound(
+  zoneId: number,
   events: readonly MethodEvent[],
   { path, columns }: OpenRows,
 ): Promise<OpenRows> {
@@ -73,8 +74,9 @@ export async function writeFound(
     ]),
   );
   const textOf = ({ event, method }: MethodEvent, column: string): string => {
+    if (column === "zone_id") return String(zoneId);
     if (column === "log_id") return event.logId;
-    if (column === "message") return event.message;
+    if (column === "route" || column === "message") return event[column];
     if (column === "method") return method;
     if (column === "host" || column === "path") return toUrlPart(column, event.fields.url);
     return event.fields[fields[column] as keyof FoundEvent["fields"]];

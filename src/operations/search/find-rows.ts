@@ -54,35 +54,72 @@ interface Page {
 
 /**
  * Returns one page of events, newest first; those of the same millisecond by log id, byte by byte, the greatest first.
- * Days are counted first, so that only the events of the page are read. All is of one view of the data.
+ * Days are counted first, so that only the events of the page are read.
+ *
+ * No transaction is open while DuckDB works. The manifest, the counts of open days and the events that are newer than every
+ * archive day are of one view of the data. Events of an open day before an archive day are read later, because their place
+ * on the page depends on the counts of the files. Such a day is days old. If it has moved into the archive meanwhile, the
+ * search starts again.
  */
-export function findRows(
-  { archive, files }: SearchDeps,
+export async function findRows(
+  deps: SearchDeps,
   zoneId: number,
   plan: SearchPlan,
   signal: AbortSignal,
 ): Promise<FoundPage> {
   const page = { offset: plan.page * plan.pageSize, limit: plan.pageSize };
+  const isFlat = plan.clauses.length === 0;
+  const search = { ...deps, zoneId, plan, signal };
+  for (;;) {
+    const { days, open, newest } = await runCancellable(deps.archive, signal, (database) =>
+      inSearchTransaction(database, async (tx) => {
+        const days = await readArchivedDays(tx, zoneId, plan);
+        const spans = cutOut(plan, days);
+        const open = isFlat
+          ? await countEvents(tx, zoneId, spans)
+          : await countMatches(tx, zoneId, plan, spans);
+        const lastDayEnd = days.at(-1)?.to ?? -Infinity;
+        const newer = open
+          .filter(({ from }) => from >= lastDayEnd)
+          .map((count) => ({ ...count, file: null }));
+        return { days, open, newest: await readOpen(tx, search, cutPage(newer, page)) };
+      }),
+    );
+    const archived = isFlat
+      ? await countDays(deps.files, days, plan, signal)
+      : await matchDays(deps.files, days, plan, { page, open, signal });
+    const segments = [...open.map((count) => ({ ...count, file: null })), ...archived];
+    const parts = cutPage(segments, page);
+    const older = parts.filter(
+      ({ segment }) => segment.file === null && segment.from < (days.at(-1)?.from ?? 0),
+    );
+    const late = await readLater(search, days, older);
+    if (late === null) continue;
+    const total = segments.reduce((sum, segment) => sum + segment.total, 0);
+    const rows = [...newest, ...(await readFiles(search, parts)), ...late];
+    // Days do not overlap, and within a day the order is right already.
+    rows.sort((one, other) => other.occurredAt - one.occurredAt);
+    return { rows, total, source: days.length > 0 ? "archive" : "events" };
+  }
+}
+
+/** Events of open days before an archive day; null if the manifest has changed. */
+async function readLater(
+  search: Reading,
+  days: readonly ArchivedDay[],
+  parts: readonly PagePart[],
+): Promise<FoundEvent[] | null> {
+  if (parts.length === 0) return [];
+  const { archive, zoneId, plan, signal } = search;
   return runCancellable(archive, signal, (database) =>
     inSearchTransaction(database, async (tx) => {
-      const days = await readArchivedDays(tx, zoneId, plan);
-      const spans = cutOut(plan, days);
-      const isFlat = plan.clauses.length === 0;
-      const open = isFlat
-        ? await countEvents(tx, zoneId, spans)
-        : await countMatches(tx, zoneId, plan, spans);
-      const archived = isFlat
-        ? await countDays(files, days, plan, signal)
-        : await matchDays(files, days, plan, { page, open, signal });
-      const segments = [...open.map((count) => ({ ...count, file: null })), ...archived].sort(
-        (one, other) => other.from - one.from,
-      );
-      const total = segments.reduce((sum, segment) => sum + segment.total, 0);
-      const rows = await readPage({ tx, files, zoneId, plan, signal }, segments, page);
-      return { rows, total, source: days.length > 0 ? "archive" : "events" };
+      const now = await readArchivedDays(tx, zoneId, plan);
+      return listFiles(now) === listFiles(days) ? readOpen(tx, search, parts) : null;
     }),
   );
 }
+
+const listFiles = (days: readonly ArchivedDay[]) => days.map(({ events }) => events.path).join();
 
 /** The manifest counts whole days. Of days that the window cuts the first row and the number of rows are looked up. */
 export async function countDays(
@@ -130,54 +167,64 @@ async function matchDays(
   });
 }
 
-interface Reading extends Pick<SearchDeps, "files"> {
-  readonly tx: Queryable;
+interface Reading extends SearchDeps {
   readonly zoneId: number;
   readonly plan: SearchPlan;
   readonly signal: AbortSignal;
 }
 
-async function readPage(
-  { tx, files, zoneId, plan, signal }: Reading,
-  segments: readonly Segment[],
-  page: Page,
-): Promise<FoundEvent[]> {
-  const isFlat = plan.clauses.length === 0;
-  const open: OpenCount[] = [];
-  const place = { skip: 0, limit: 0 };
-  const wanted: { day: ArchivedDay; rows: FileRows["rows"] }[] = [];
+/** The events of a segment that are on the page: `taken` after the newest `skip`. */
+interface PagePart {
+  readonly segment: Segment;
+  readonly skip: number;
+  readonly taken: number;
+}
+
+/** Returns what of each segment is on the page, the newest first. */
+function cutPage(segments: readonly Segment[], page: Page): PagePart[] {
   let before = 0;
-  for (const segment of segments) {
-    const skip = Math.max(0, page.offset - before);
-    const taken = Math.min(segment.total - skip, page.offset + page.limit - before - skip);
-    before += segment.total;
-    if (taken <= 0) continue;
-    if (segment.file === null) {
-      if (open.length === 0) place.skip = skip;
-      place.limit += taken;
-      open.push(segment);
-    } else {
-      const { day, rows, firstRow } = segment.file;
-      const first = firstRow + segment.total - skip - taken;
-      wanted.push({ day, rows: isFlat ? { first, count: taken } : rows });
-    }
-  }
-  const found: FoundEvent[] = [];
-  if (place.limit > 0) {
-    const spans = open.map(({ from, to }) => ({
-      from: Math.max(from, plan.from),
-      to: Math.min(to, plan.to),
-    }));
-    const matching = open.reduce((sum, { total }) => sum + total, 0);
-    const present = isFlat
+  return segments
+    .toSorted((one, other) => other.from - one.from)
+    .flatMap((segment) => {
+      const skip = Math.max(0, page.offset - before);
+      const taken = Math.min(segment.total - skip, page.offset + page.limit - before - skip);
+      before += segment.total;
+      return taken > 0 ? [{ segment, skip, taken }] : [];
+    });
+}
+
+/** Returns the events of parts of open days. */
+async function readOpen(
+  tx: Queryable,
+  { zoneId, plan }: Reading,
+  parts: readonly PagePart[],
+): Promise<FoundEvent[]> {
+  const [first] = parts;
+  if (first === undefined) return [];
+  const spans = parts.map(({ segment }) => ({
+    from: Math.max(segment.from, plan.from),
+    to: Math.min(segment.to, plan.to),
+  }));
+  const matching = parts.reduce((sum, { segment }) => sum + segment.total, 0);
+  const present =
+    plan.clauses.length === 0
       ? matching
       : (await countEvents(tx, zoneId, spans)).reduce((sum, { total }) => sum + total, 0);
-    const rows = await readOpenRows(tx, zoneId, plan, spans, { ...place, matching, present });
-    found.push(...rows.map((event) => ({ ...event, archived: null })));
-  }
-  if (wanted.length > 0) found.push(...(await readArchivedRows(files, wanted, signal)).reverse());
-  // Days do not overlap, and within a day the order is right already.
-  return found.sort((one, other) => other.occurredAt - one.occurredAt);
+  const limit = parts.reduce((sum, { taken }) => sum + taken, 0);
+  const rows = await readOpenRows(tx, zoneId, plan, spans, { skip: first.skip, limit, matching, present });
+  return rows.map((event) => ({ ...event, archived: null }));
+}
+
+async function readFiles(
+  { files, plan, signal }: Reading,
+  parts: readonly PagePart[],
+): Promise<FoundEvent[]> {
+  const wanted = parts.flatMap(({ segment: { file, total }, skip, taken }) => {
+    if (file === null) return [];
+    const first = file.firstRow + total - skip - taken;
+    return { day: file.day, rows: plan.clauses.length === 0 ? { first, count: taken } : file.rows };
+  });
+  return wanted.length === 0 ? [] : (await readArchivedRows(files, wanted, signal)).reverse();
 }
 
 /** Returns the rows of archive days, the days in the given order, each day's rows oldest first. */

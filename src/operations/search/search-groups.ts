@@ -31,7 +31,7 @@ export async function searchGroups(
       const { events, source } = await findByMethod(deps, zoneId, plan, signal);
       if (events.length === 0) return { groups: [], total: 0, source };
       const statements = groupEvents(
-        { files: [], openRows: await writeFound(events, { path, columns }) },
+        { files: [], openRows: await writeFound(zoneId, events, { path, columns }) },
         plan,
       );
       return { ...readGroups(await reader.read([], statements, signal), plan), source };

@@ -1,12 +1,23 @@
-import { cpSync, readFileSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import path from "node:path";
-import { beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { listRetired, listValidFiles } from "../../../db/archive/archive-files.ts";
 import { archiveCommand } from "../../../src/cli/archive/archive.ts";
 import { eraseCommand } from "../../../src/cli/erase/erase.ts";
 import { runStoreCommand } from "../../cli/run-store-command.ts";
+import { createMigratedDatabase } from "../../db/migrated-database.ts";
 import { environment } from "../../privacy/erasure-world.ts";
 import { personalEvent } from "../../privacy/some-events.ts";
+import { makePipe } from "../../support/make-pipe.ts";
 import { makeTemporaryFolder } from "../../support/temporary-folder.ts";
 import {
   type ArchiveWorld,
@@ -28,6 +39,13 @@ let world: ArchiveWorld;
 beforeAll(async () => {
   world = await openArchiveWorld();
   await world.store(EVENTS);
+  // Of another zone, and of a day that can still change. No test erases its address.
+  const young = EVENTS.slice(0, 1).map((event) => ({
+    ...event,
+    occurredAt: NOW - 86_400_000,
+    ip: "192.0.2.250",
+  }));
+  await world.store(young, { zoneId: 777 });
   await run("write");
 });
 
@@ -70,6 +88,35 @@ test("archive status shows what is archived and how large it is", async () => {
     eventBytes: await bytesOf("events"),
     recordBytes: await bytesOf("records"),
   });
+});
+
+test("archive status says when the next day can be archived, or why no day is archived", async () => {
+  const shown = await run("status");
+  const json = JSON.parse((await run("status --json")).out);
+  const off = await runStoreCommand(archiveCommand, environment(world.database), ["status"], { now: NOW });
+  const empty = await createMigratedDatabase();
+  onTestFinished(() => empty.drop());
+  const folder = { ...environment(empty), LONGWATCH_ARCHIVE_DIR: world.folder };
+  const before = await runStoreCommand(archiveCommand, folder, ["status"], { now: NOW });
+
+  expect(shown.out).toMatch(
+    /\n\d{4}-\d\d-\d\d can be archived from [-\d]+ 01:00 UTC on, 73 hours after its end: /,
+  );
+  const day = Date.parse(json.nextDay.day);
+  expect(day).toBeGreaterThan(NOW - 5 * 86_400_000);
+  expect(Date.parse(json.nextDay.settledAt) - day).toBe(97 * 3_600_000);
+  expect(off.out).toContain("no day is archived: set LONGWATCH_ARCHIVE_DIR");
+  expect(before.out).toContain("no event is stored yet, so there is no day to archive");
+});
+
+test("the SQL of docs/archive.md computes the sum of a statement", async () => {
+  const doc = readFileSync(new URL("../../../docs/archive.md", import.meta.url), "utf8");
+  const [, sql = ""] = /-- The sum of an events file, in DuckDB\n([^;]*);/.exec(doc) ?? [];
+  const [events] = (await files()).filter(({ kind }) => kind === "events");
+  const name = path.join(world.folder, events?.path ?? "");
+  const [rows] = await world.duckdb.run([{ sql: sql.replace(/'archive[^']*'/, `'${name}'`) }]);
+
+  expect(rows?.[0]).toEqual([BigInt(events?.sum ?? 0)]);
 });
 
 test("archive verify finds nothing in an intact archive, with and without the database", async () => {
@@ -120,6 +167,34 @@ test("archive verify names files that are not part of the archive, and a manifes
   expect(gone.out).toContain(`${events?.path} is missing`);
   expect((await run("verify")).out).toContain("nothing differs");
 });
+
+test.each(["a pipe", "a symbolic link to the file", "a symbolic link to itself", "a folder"])(
+  "archive verify --offline names %s in the place of a file or a statement, and checks everything else",
+  async (what) => {
+    const copy = path.join(makeTemporaryFolder("copy"), "archive");
+    cpSync(world.folder, copy, { recursive: true });
+    const events =
+      listFiles(copy).find((file) => file.startsWith("events/") && file.endsWith(".parquet")) ?? "";
+    const away = makeTemporaryFolder("away");
+    const place = (name: string) => {
+      const at = path.join(copy, name);
+      renameSync(at, path.join(away, path.basename(name)));
+      if (what === "a pipe") makePipe(at);
+      else if (what === "a folder") mkdirSync(at);
+      else symlinkSync(what.endsWith("itself") ? at : path.join(away, path.basename(name)), at);
+    };
+    place(events);
+    const before = await run(`verify --offline ${copy}`);
+    expect(before.out).toContain(`${events} is not a regular file`);
+    expect(before.out).toMatch(/: 1 problem:/);
+    expect(before.code).toBe(1);
+
+    place(`events/zone=${ZONE}/day=${DAY}/_statement.json`);
+    const { out, code } = await run(`verify --offline ${copy}`);
+    expect(out).toMatch(/_statement\.json is not a statement of this version|is named by no statement/);
+    expect(code).toBe(1);
+  },
+);
 
 test("archive verify finds an archive day that is not what the roll-up counted", async () => {
   const { pool } = world.database;

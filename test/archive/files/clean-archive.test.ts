@@ -320,10 +320,10 @@ test("a file that becomes valid again keeps its row and is not deleted", async (
   expect(await listValidFiles(world.database.db, { zoneId: ZONE, day })).toHaveLength(2);
 });
 
-test("a file is checked again after a week, and damage is noted before a search needs the file", async () => {
+test("a file is checked again within a day, and damage is noted before a search needs the file", async () => {
   const [whole, broken] = [await archiveDay(), await archiveDay()];
   writeFileSync(await fileOf(broken.day, "events"), "not Parquet");
-  await world.database.pool.query("update archive_files set checked_at = now() - interval '8 days'");
+  await world.database.pool.query("update archive_files set checked_at = now() - interval '13 hours'");
 
   await clean();
 

@@ -31,8 +31,9 @@ beforeAll(async () => {
 
 /** As a search finds them while their day is in Postgres. */
 const found = (events: readonly WafEvent[]): FoundEvent[] =>
-  events.map(({ logId, occurredAt }) => ({
+  events.map(({ logId, route, occurredAt }) => ({
     logId,
+    route,
     occurredAt,
     fields: {} as FoundEvent["fields"],
     message: "",

@@ -131,7 +131,7 @@ async function expectAnswers(): Promise<void> {
     }
   const chunks: Buffer[] = [];
   const exported = plan({ filters: [{ field: "method", op: "eq", value: ["post"] }] });
-  for await (const chunk of exportEvents(deps(), ZONE, exported, { form: "json", signal }))
+  for await (const chunk of exportEvents((_, work) => work(deps()), ZONE, exported, { form: "json", signal }))
     chunks.push(chunk);
   const lines = Buffer.concat(chunks).toString().trimEnd().split("\n");
   expect(lines.map((line) => (JSON.parse(line) as string[])[1])).toEqual(

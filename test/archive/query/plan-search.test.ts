@@ -6,7 +6,7 @@ import { readSearch } from "../../../src/archive/query/read-search.ts";
 import { containsTest, foldCase, wildcardTest } from "../../../src/archive/query/text-test.ts";
 
 function plan(body: object) {
-  const read = readSearch({ from: 0, to: 1_000, ...body }, "search");
+  const read = readSearch({ from: 0, to: 1_000, ...body }, "search", "native");
   if ("mistakes" in read) throw new Error(JSON.stringify(read.mistakes));
   return planSearch(read.search);
 }
@@ -60,9 +60,37 @@ test("a text longer than its column is found by its whole", () => {
   expect(asked?.kind === "equals" && asked.texts[0]?.length).toBe(8_192);
 });
 
-test("a search costs the events it reads, and an archived one a tenth of another", () => {
+test("a search costs the events it reads, and an archived one less than another", () => {
   const window = { events: 10_000_000, archivedEvents: 9_900_000 };
   expect(estimateCost(plan({ page: 10_000 }), window)).toBeLessThan(1_000);
-  expect(estimateCost(plan({ groupBy: ["country"] }), window)).toBe(1_090_000);
-  expect(estimateCost(plan({ query: "a" }), { events: 10, archivedEvents: 1_000 })).toBe(1);
+  expect(estimateCost(plan({ groupBy: ["country"] }), window)).toBe(100_000 + 0.15 * 9_900_000);
+  // Free text is looked for in five columns.
+  expect(estimateCost(plan({ query: "a" }), { events: 10, archivedEvents: 1_000 })).toBeCloseTo(1.5 * 2.5);
 });
+
+test.each([
+  { name: "200 values of eq", more: { filters: [filter("ip", "in", 200)] }, factor: 1 + 0.3 * 4 },
+  { name: "100 texts", more: { filters: [filter("url", "contains", 100)] }, factor: 1 + 0.3 * 100 },
+  { name: "100 IPv4 networks", more: { filters: [networks("10.0.#.0/24", 100)] }, factor: 1 + 0.3 * 100 },
+  { name: "one IPv6 network", more: { filters: [networks("2001:db8:#::/48", 1)] }, factor: 1 + 0.3 * 31 },
+  { name: "100 IPv6 networks", more: { filters: [networks("2001:db8:#::/48", 100)] }, factor: 1 + 0.3 * 130 },
+  { name: "groups by address", more: { groupBy: ["ip"] as const }, factor: 1 + 0.3 * 10 },
+  { name: "a path", more: { filters: [filter("path", "contains", 1)] }, factor: 1 + 0.3 * 41 },
+  {
+    name: "20 texts of hosts",
+    more: { filters: [filter("host", "contains", 20)] },
+    factor: 1 + 0.3 * 20 * 81,
+  },
+])("a search with $name costs more than one that only reads", ({ more, factor }) => {
+  const window = { events: 88_000, archivedEvents: 88_000 };
+  expect(estimateCost(plan({ groupBy: ["country"], ...more }), window)).toBeCloseTo(0.15 * 88_000 * factor);
+});
+
+function filter(field: "ip" | "url" | "path" | "host", op: "in" | "contains", count: number) {
+  return { field, op, value: Array.from({ length: count }, (_, index) => `text${index}`) };
+}
+
+function networks(pattern: string, count: number) {
+  const value = Array.from({ length: count }, (_, index) => pattern.replace("#", String(index)));
+  return { field: "ip", op: "cidr", value } as const;
+}

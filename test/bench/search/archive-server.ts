@@ -55,8 +55,7 @@ const app = await createHttp({
   limits: {
     perKeyAndMinute: NO_LIMIT,
     perAddressAndMinute: NO_LIMIT,
-    perKey: { search: 4, export: 4 },
-    total: { search: 12, export: 4 },
+    perKey: { read: 4, export: 4 },
   },
   trustedProxies: [],
   writeSecurityEvent: async () => undefined,

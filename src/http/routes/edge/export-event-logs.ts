@@ -12,9 +12,10 @@ import {
 } from "../../../archive/csv/export-lines.ts";
 import { PARQUET_TYPE, preferredForm } from "../../../archive/csv/preferred-form.ts";
 import { maskAddress } from "../../../archive/mask/mask.ts";
+import { asksMethod } from "../../../archive/query/plan-search.ts";
 import { EventLogsExportRequest } from "../../../edge/contract/event-logs-export.ts";
 import { GenericRequestResponse } from "../../../edge/contract/generic-request-response.ts";
-import { exportEvents } from "../../../operations/search/export-events.ts";
+import { exportEvents, type RunPart } from "../../../operations/search/export-events.ts";
 import { exportParquet } from "../../../operations/search/export-parquet.ts";
 import { Refusal } from "../../errors/refusal.ts";
 import { maySeeZone } from "../../keys/caller.ts";
@@ -23,7 +24,7 @@ import { endWhenRefused } from "./end-when-refused.ts";
 import { sendJson } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
 import { PLATFORM_TAGS, SEARCH_LIMITS, SEARCH_SPAN, searchRefusals, ZONE_PARAM } from "./platform-schemas.ts";
-import { readSearchRequest, type SearchRequest } from "./read-search-request.ts";
+import { priceSearch, readSearchRequest, type SearchRequest } from "./read-search-request.ts";
 import { unknownZoneBlock } from "./read-zone.ts";
 
 /** A reader that takes longer is cut off; one that takes nothing is long before. */
@@ -82,6 +83,8 @@ export async function sendExport(
     const value = request.headers.accept ?? "";
     throw new Refusal(406, { slug: "not-acceptable", mistakes: [{ field: "accept", value, rule }] });
   }
+  // An export by method reads all events at once, as a search does.
+  const price = asksMethod(plan) ? await priceSearch(deps, wanted) : ({ kind: "long" } as const);
   await deps.auditExport(request, wanted);
   const gone = clientGone(reply);
   const isAllowed = async () => {
@@ -91,12 +94,14 @@ export async function sendExport(
   };
   endWhenRefused(reply.raw, isAllowed, deps.checkKeyEveryMs);
   const name = `event-logs-${zoneId}`;
+  const work = { ...price, signal: gone };
   if (form === "parquet") {
-    const file = await exportParquet(deps, zoneId, plan, gone);
+    const file = await deps.runInPlace(request, work, (parts) => exportParquet(parts, zoneId, plan, gone));
     return sendFile(reply, removeAfter(file), `${name}.parquet`, PARQUET_TYPE);
   }
   const isNdjson = form === "ndjson";
-  const read = (form: "csv" | "json") => exportEvents(deps, zoneId, plan, { form, signal: gone });
+  const runPart: RunPart = (isFirst, run) => deps.runInPlace(request, { ...work, isPatient: !isFirst }, run);
+  const read = (form: "csv" | "json") => exportEvents(runPart, zoneId, plan, { form, signal: gone });
   // DuckDB writes the lines of which nothing is hidden, several times as fast.
   const toText = isNdjson ? toNdjsonLine : toCsvLine;
   const all: AsyncGenerator<string | Buffer, void, undefined> =

@@ -123,9 +123,14 @@ async function readPage(
   { zoneId, from, list, after, gone }: Page,
 ) {
   const isMasked = request.caller?.masked ?? true;
-  const found = await listDay(deps, zoneId, { from, after, limit: PAGE_SIZE + 1 }, gone);
+  const { openedBlocks } = deps;
+  const work = { kind: "quick", signal: gone } as const;
+  const { found, records } = await deps.runInPlace(request, work, async (parts) => {
+    const found = await listDay(parts, zoneId, { from, after, limit: PAGE_SIZE + 1 }, gone);
+    const shown = found.slice(0, PAGE_SIZE);
+    return { found, records: await readRecords({ ...parts, openedBlocks }, zoneId, shown, gone) };
+  });
   const shownEvents = found.slice(0, PAGE_SIZE);
-  const records = await readRecords(deps, zoneId, shownEvents, gone);
   const logs = shownEvents.map((event, index) => toListEntry(event, records[index], isMasked));
   const last = found.length > PAGE_SIZE ? shownEvents.at(-1) : undefined;
   const rest = JSON.stringify({

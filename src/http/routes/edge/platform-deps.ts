@@ -1,9 +1,8 @@
-import type { ArchiveReader } from "../../../../db/archive/archive-reader.ts";
 import type { Database } from "../../../../db/client.ts";
 import type { OpenedBlocks } from "../../../archive/records/opened-blocks.ts";
 import type { Clock } from "../../../lib/clock.ts";
 import type { AuditExport } from "../../keys/audit-export.ts";
-import type { TakeTurn } from "../../limits/take-turn.ts";
+import type { RunInPlace } from "../../limits/run-in-place.ts";
 import type { PageCursors } from "../../page-cursor.ts";
 
 /** What an ask of the platform came to, or why nobody asked. */
@@ -17,10 +16,8 @@ export type AskedAdvice =
 export type AskAdvice = (rule: { zoneId: number; ruleId: string }) => Promise<AskedAdvice>;
 
 export interface PlatformDeps {
-  /** What questions of clients are answered from. */
+  /** For counts and keys. Events are read in a place of the admission queue only. */
   readonly archive: Database;
-  /** The files of archive days. */
-  readonly files: ArchiveReader;
   readonly cursors: PageCursors;
   readonly clock: Clock;
   /** The zones that are copied. */
@@ -29,7 +26,7 @@ export interface PlatformDeps {
   readonly openedBlocks: OpenedBlocks;
   /** @throws when a question would read more rows than one may. */
   readonly refuseCostly: (estimate: { rows: number }) => void;
-  readonly takeTurn: TakeTurn;
+  readonly runInPlace: RunInPlace;
   readonly auditExport: AuditExport;
   /** How often an export asks whether its key is still good. Default 10 s. */
   readonly checkKeyEveryMs?: number;

@@ -3,11 +3,12 @@ import { countStoredEvents } from "../../../../db/archive/archive-zones.ts";
 import { countArchived } from "../../../../db/archive/archived-days.ts";
 import { checkWindow } from "../../../archive/check-window.ts";
 import { refuseHidden } from "../../../archive/mask/refuse-hidden.ts";
-import { countTests, refuseManyTests } from "../../../archive/query/count-tests.ts";
+import { refuseManyTests } from "../../../archive/query/count-tests.ts";
 import { estimateCost, readsPageOnly } from "../../../archive/query/estimate-cost.ts";
 import { planSearch, type SearchPlan } from "../../../archive/query/plan-search.ts";
 import { readSearch, type SearchForm } from "../../../archive/query/read-search.ts";
 import type { Mistakes } from "../../../archive/query/search.ts";
+import type { Work } from "../../limits/admission-queue.ts";
 import { sendMistakes } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
 import { readJsonBody } from "./read-json-body.ts";
@@ -17,12 +18,10 @@ export interface SearchRequest {
   readonly zoneId: number;
   readonly plan: SearchPlan;
   readonly isMasked: boolean;
-  /** As `countTests` counts them. */
-  readonly tests: number;
 }
 
-/** An event that has to pass so many tests costs as much as reading it. */
-const TESTS_PER_READ = 100;
+/** A search of this cost takes some ten milliseconds. */
+const QUICK_COST = 20_000;
 
 /** The search or export a request asks for, checked in the platform's order; null when it was refused and answered. */
 export async function readSearchRequest(
@@ -59,20 +58,23 @@ export function planBody(
   const mistakes =
     checkWindow(search, { nowMs: clock(), retentionDays }) ?? (isMasked ? refuseHidden(search) : null);
   if (mistakes !== null) return { mistakes };
-  return { plan: planSearch(search, { isMasked }), isMasked, tests: countTests(search.filters) };
+  return { plan: planSearch(search, { isMasked }), isMasked };
 }
 
-/** About how many events an answer has to read. @throws when they are more than a question may. */
-export async function refuseLarge(
+/**
+ * Returns which places of the admission queue a search needs, and its CPU time in Postgres. @throws if it costs more than
+ * a question may.
+ */
+export async function priceSearch(
   deps: PlatformDeps,
-  { zoneId, plan, tests }: SearchRequest,
-): Promise<number> {
-  // A page is less than any cap: to count first would take longer than the answer.
-  if (readsPageOnly(plan)) return 0;
+  { zoneId, plan }: SearchRequest,
+): Promise<Pick<Work, "kind" | "postgresMs">> {
+  // To count first would take longer than the answer.
+  if (readsPageOnly(plan)) return { kind: "quick" };
   const events = await countStoredEvents(deps.archive.db, zoneId, plan);
   const archivedEvents = await countArchived(deps.archive.db, zoneId, plan);
-  const weight = Math.max(1, tests / TESTS_PER_READ);
-  const rows = Math.round(weight * estimateCost(plan, { events, archivedEvents }));
+  const rows = Math.round(estimateCost(plan, { events, archivedEvents }));
   deps.refuseCostly({ rows });
-  return rows;
+  const inPostgres = estimateCost(plan, { events: Math.max(0, events - archivedEvents), archivedEvents: 0 });
+  return { kind: rows <= QUICK_COST ? "quick" : "long", postgresMs: inPostgres / 1_000 };
 }

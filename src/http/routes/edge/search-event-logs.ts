@@ -2,14 +2,15 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { toSearchRow } from "../../../archive/records/to-search-row.ts";
 import { EventLogsSearchRequest, EventLogsSearchResponse } from "../../../edge/contract/event-logs-search.ts";
-import { readRecords } from "../../../operations/search/read-records.ts";
+import { type RecordDeps, readRecords } from "../../../operations/search/read-records.ts";
+import type { SearchDeps } from "../../../operations/search/search-deps.ts";
 import { searchGroups } from "../../../operations/search/search-groups.ts";
 import { searchRows } from "../../../operations/search/search-rows.ts";
 import { clientGone } from "./client-gone.ts";
 import { sendJson } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
 import { PLATFORM_TAGS, SEARCH_LIMITS, SEARCH_SPAN, searchRefusals, ZONE_PARAM } from "./platform-schemas.ts";
-import { readSearchRequest, refuseLarge, type SearchRequest } from "./read-search-request.ts";
+import { priceSearch, readSearchRequest, type SearchRequest } from "./read-search-request.ts";
 import { unknownZoneBlock } from "./read-zone.ts";
 
 const schema = {
@@ -33,7 +34,7 @@ interface Answer {
 
 /** Flat rows or groups over everything that is kept (platform API spec 4.7); `x-longwatch-source` says what answered. */
 export function addSearchEventLogs(app: FastifyInstance, deps: PlatformDeps): void {
-  const config = { access: { scope: "read" }, errorForm: "bare", heavy: "search" } as const;
+  const config = { access: { scope: "read" }, errorForm: "bare" } as const;
   app.post("/shield/event-logs/:shieldZoneId/search", { config, schema }, async (request, reply) => {
     const wanted = await readSearchRequest(deps, request, reply, "search");
     if (wanted === null) return reply;
@@ -48,7 +49,7 @@ export function addSearchEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
   });
 }
 
-/** Answers a search once it is its turn. `toRow` writes one event. */
+/** Answers a search in a place of the queue. `toRow` writes one event. */
 export async function answerSearch(
   deps: PlatformDeps,
   request: FastifyRequest,
@@ -57,16 +58,16 @@ export async function answerSearch(
   toRow = toSearchRow,
 ): Promise<Answer> {
   const gone = clientGone(reply);
-  const { archive, leave } = await deps.takeTurn(request, await refuseLarge(deps, wanted), gone);
-  const answer =
+  const work = { ...(await priceSearch(deps, wanted)), signal: gone };
+  return deps.runInPlace(request, work, (found) =>
     wanted.plan.groupBy.length === 0
-      ? answerRows({ ...deps, archive }, gone, wanted, toRow)
-      : answerGroups({ ...deps, archive }, gone, wanted);
-  return answer.finally(leave);
+      ? answerRows({ ...found, openedBlocks: deps.openedBlocks }, gone, wanted, toRow)
+      : answerGroups(found, gone, wanted),
+  );
 }
 
 async function answerRows(
-  deps: PlatformDeps,
+  deps: RecordDeps,
   signal: AbortSignal,
   { zoneId, plan, isMasked }: SearchRequest,
   toRow: typeof toSearchRow,
@@ -78,7 +79,7 @@ async function answerRows(
 }
 
 async function answerGroups(
-  deps: PlatformDeps,
+  deps: SearchDeps,
   signal: AbortSignal,
   { zoneId, plan }: SearchRequest,
 ): Promise<Answer> {

@@ -89,7 +89,7 @@ export function addAlertContext(app: FastifyInstance, { archive, clock }: ApiDep
   app.withTypeProvider<ZodTypeProvider>().get(
     "/api/v1/alerts/:id/context",
     {
-      config: { access: { scope: "read" }, heavy: "search" },
+      config: { access: { scope: "read" }, heavy: "read" },
       schema: {
         tags: ["Alerts"],
         summary: "Show what changed with an alert, what else rose, and what came before",

@@ -39,7 +39,7 @@ export function addGaps(app: FastifyInstance, { archive, clock, cursors }: ApiDe
   app.withTypeProvider<ZodTypeProvider>().get(
     "/api/v1/gaps",
     {
-      config: { access: { scope: "read" }, refuses: [422], heavy: "search" },
+      config: { access: { scope: "read" }, refuses: [422], heavy: "read" },
       schema: {
         tags: ["Coverage"],
         summary: "List gaps by zone and time, with their reasons",

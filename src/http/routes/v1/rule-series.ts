@@ -147,7 +147,7 @@ export function addRuleSeries(app: FastifyInstance, { archive, clock, service }:
   typed.get(
     "/api/v1/rules/series",
     {
-      config: { access, refuses: [422], heavy: "search" },
+      config: { access, refuses: [422], heavy: "read" },
       schema: {
         tags: ["Trends"],
         summary: "Show a rule's counts with the detector's expectation and threshold",
@@ -196,7 +196,7 @@ export function addRuleSeries(app: FastifyInstance, { archive, clock, service }:
   typed.get(
     "/api/v1/rules/replay",
     {
-      config: { access, heavy: "search" },
+      config: { access, heavy: "read" },
       schema: {
         tags: ["Trends"],
         summary: "Show which alerts other settings would have raised for a rule",

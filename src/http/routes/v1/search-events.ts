@@ -86,7 +86,7 @@ export function addSearchEvents(app: FastifyInstance, deps: PlatformDeps): void 
   typed.post(
     "/api/v1/zones/:zone/events/search",
     {
-      config: { access: { scope: "read", zone: "zone" }, heavy: "search", refuses },
+      config: { access: { scope: "read", zone: "zone" }, refuses },
       schema: {
         tags,
         summary: "Search and group events",
