@@ -24,12 +24,27 @@ export async function countHours(db: Queryable, zoneId: number, span: Span): Pro
   return rows;
 }
 
-/** Returns the log ids of a span's events. */
-export async function readLogIds(db: Queryable, zoneId: number, span: Span): Promise<string[]> {
-  const { rows } = await db.execute<{ log_id: string }>(
-    sql`select log_id from ${wafEvents} where ${isWithin(zoneId, span)}`,
-  );
-  return rows.map(({ log_id }) => log_id);
+/** A stored event with the values that `verify` compares. */
+export interface StoredValues {
+  readonly logId: string;
+  /** Null if the search has not shown the event, or if its person was erased. */
+  readonly values: Readonly<Record<ComparedField, string | null>> | null;
+  /** Whether every route has withdrawn the event. */
+  readonly isWithdrawn: boolean;
+}
+
+export const COMPARED = ["ruleId", "ip", "url", "ua", "country", "asn", "action"] as const;
+export type ComparedField = (typeof COMPARED)[number];
+
+/** Returns a span's events. */
+export async function readStoredValues(db: Queryable, zoneId: number, span: Span): Promise<StoredValues[]> {
+  const { rows } = await db.execute<{ [Key in keyof StoredValues]: StoredValues[Key] }>(sql`
+    select log_id as "logId", case when feature is not null and ip is distinct from 'erased' then jsonb_build_object(
+        'ruleId', rule_id, 'ip', ip, 'url', url, 'ua', ua, 'country', country, 'asn', asn, 'action', action) end as values,
+      exists (select from event_revisions r where r.zone_id = waf_events.zone_id and r.occurred_at = waf_events.occurred_at
+        and r.log_id = waf_events.log_id and r.field = 'withdrawn' and r.accepted_at is not null) as "isWithdrawn"
+    from ${wafEvents} where ${isWithin(zoneId, span)}`);
+  return rows;
 }
 
 /** Returns the keys of the events that the list showed first; times in epoch ms. */

@@ -116,6 +116,35 @@ test("every kind of difference is reported with its numbers, with exit code 1", 
   expect(out.split("\n").at(-2)).toBe(`To copy these hours again: ${copied}`);
 });
 
+test("events with another value are named by field and need no backfill, and withdrawn events are a note", async () => {
+  const emulator = await openKept();
+  const { rows } = await database.pool.query<{ log_id: string }>(
+    "select log_id from waf_events where occurred_at < '2026-11-20 11:00Z' order by occurred_at limit 4",
+  );
+  const [first, second, erased, masked] = rows.map(({ log_id }) => log_id);
+  const change = (values: string, id: string | undefined) =>
+    database.pool.query(`update waf_events set ${values} where log_id = $1`, [id]);
+  await change("url = '/false', country = ''", first);
+  await change("ip = '192.0.2.66'", second);
+  await change("ip = 'erased', url = '', ua = 'another'", erased);
+  await change("ip = '203.0.113.*'", masked);
+  await database.pool.query(
+    `with gone as (
+       insert into waf_events (zone_id, occurred_at, log_id, route, feature, rule_id)
+       select zone_id, occurred_at, 'gone', route, feature, rule_id from waf_events where log_id = $1 returning *)
+     insert into event_revisions (zone_id, occurred_at, log_id, field, seen_at, accepted_at)
+     select zone_id, occurred_at, log_id, 'withdrawn', now(), now() from gone`,
+    [first],
+  );
+  const { code, out } = await run(emulator, `${SPAN} --ids`);
+  expect(code).toBe(1);
+  const ids = out.slice(out.indexOf("  event ids "), out.indexOf("  daily counts "));
+  expect(ids).toMatch(/ids: 1 difference\n/);
+  expect(ids).toContain(`(another address of ${second}; another URL of ${first})`);
+  expect(ids).toContain("    2026-11-20 10:00: withdrawn by the platform: gone\n");
+  expect(out).toContain("Other values need no command: the service searches the last 72 hours again");
+});
+
 test("a sealed hour whose events changed is named, with the command that copies it again", async () => {
   await openKept();
   await database.pool.query(

@@ -58,10 +58,15 @@ function describeDifference({ sides }: Check, { at, ruleId, expected, found, det
 /** Checks whose differences a backfill can repair. */
 const COPIED_AGAIN = new Set(["platform counts", "event ids", "seals"]);
 
+const VALUES = `Other values need no command: the service searches the last 72 hours again, also sealed ones, and stores a value
+that two searches, at least ten minutes apart, have shown.
+`;
+
 /** Returns the command that repairs the hours that the platform still has, and the number of hours that it has forgotten. */
 function adviseRepair(zoneId: number, now: number, checks: readonly Check[]): string[] {
   const ofEvents = checks.filter(({ name }) => COPIED_AGAIN.has(name));
-  const hours = ofEvents.flatMap(({ differences }) => differences.map(({ at }) => at));
+  const all = ofEvents.flatMap(({ differences }) => differences);
+  const hours = all.flatMap(({ at, correctsItself }) => (correctsItself === true ? [] : [at]));
   const askable = hours.filter((at) => at >= horizonAt(now));
   const forgotten = new Set(hours.filter((at) => at < horizonAt(now)));
   return [
@@ -73,6 +78,7 @@ function adviseRepair(zoneId: number, now: number, checks: readonly Check[]): st
     ...(forgotten.size === 0
       ? []
       : [`${many(forgotten.size, "hour")} cannot be copied again: the platform has forgotten them.\n`]),
+    ...(all.some(({ correctsItself }) => correctsItself === true) ? [VALUES] : []),
   ];
 }
 

@@ -22,7 +22,7 @@ import { describeChecks, isAlike } from "./describe-checks.ts";
 const HELP = `
 Runs these checks and changes nothing:
   platform counts   events per rule and hour: the platform against the stored events, for hours the platform still has
-  event ids         with --ids: every event of three hours of the span, id by id
+  event ids         with --ids: every event of three hours of the span, id by id, with its values
   daily counts      the platform's last daily counts against the stored events; a higher count there is only a note
   hour counts       the count of each hour against its events
   seals             each sealed hour against its seal: the same events, each once, with every dimension

@@ -1,11 +1,20 @@
-import { readLogIds } from "../../../db/coverage/verify.ts";
+import {
+  COMPARED,
+  type ComparedField,
+  readStoredValues,
+  type StoredValues,
+} from "../../../db/coverage/verify.ts";
 import { splitSpan } from "../../coverage/split-span.ts";
 import { EventRow } from "../../edge/contract/event-logs-search.ts";
 import type { EdgeClient } from "../../edge/edge-client.ts";
 import { searchPages } from "../../edge/search-pages.ts";
+import { toSearchEvent } from "../../ingest/to-search-event.ts";
 import { many } from "../../lib/format.ts";
+import { showTime } from "../../lib/show-time.ts";
 import { HOUR_MS } from "../../lib/units.ts";
 import type { Span } from "../../model/span.ts";
+import type { WafEvent } from "../../model/waf-event.ts";
+import { isFullAddress } from "../../privacy/pseudonym.ts";
 import { findAskable } from "./askable-hours.ts";
 import type { Check, Checked, Difference } from "./check.ts";
 import { showIds } from "./show-ids.ts";
@@ -13,29 +22,35 @@ import { showIds } from "./show-ids.ts";
 const SAMPLED_HOURS = 3;
 const PAGE_SIZE = 500;
 
-/** Compares the events of a few hours, spread over the span, with the platform, id by id. */
+/**
+ * Compares the events of a few hours, spread over the span, with the platform, id by id and value by value. Events that
+ * every route has withdrawn are notes.
+ */
 export async function checkIds(
   { db, zoneId, now, onStep, ...span }: Checked,
   edge: Pick<EdgeClient, "searchEventLogs">,
 ): Promise<Check> {
-  const { askable, notes } = findAskable(now, span);
+  const { askable, notes: leftOut } = findAskable(now, span);
+  const notes = [...leftOut];
   const hours = askable === null ? [] : sampleHours(askable);
   const differences: Difference[] = [];
   let compared = 0;
   for (const [index, from] of hours.entries()) {
     onStep("event ids", index / hours.length);
     const hour = { from, to: from + HOUR_MS };
-    const shown = await searchIds(edge, zoneId, hour);
-    const stored = new Set(await readLogIds(db, zoneId, hour));
+    const shown = await searchEvents(edge, zoneId, hour);
+    const stored = new Map((await readStoredValues(db, zoneId, hour)).map((event) => [event.logId, event]));
     compared += shown.size;
-    const missing = [...shown].filter((id) => !stored.has(id));
-    const extra = [...stored].filter((id) => !shown.has(id));
-    if (missing.length + extra.length === 0) continue;
-    const detail = [showIds("missing", missing), showIds("not on the platform", extra)].filter(
-      (part) => part !== null,
-    );
-    const sizes = { expected: shown.size, found: stored.size };
-    differences.push({ at: from, ruleId: null, ...sizes, detail: detail.join("; ") });
+    const missing = [...shown.keys()].filter((id) => !stored.has(id));
+    const extra = [...stored.values()].filter(({ logId }) => !shown.has(logId));
+    const withdrawn = showIds("withdrawn by the platform:", pickIds(extra, true));
+    if (withdrawn !== null) notes.push(`${showTime(from)}: ${withdrawn}`);
+    const sizes = { at: from, ruleId: null, expected: shown.size, found: stored.size };
+    const parts = [showIds("missing", missing), showIds("not on the platform", pickIds(extra, false))];
+    const detail = joinParts(parts);
+    if (detail !== null) differences.push({ ...sizes, detail });
+    const values = joinParts(describeValues(shown, stored));
+    if (values !== null) differences.push({ ...sizes, detail: values, correctsItself: true });
   }
   return {
     name: "event ids",
@@ -57,24 +72,58 @@ function sampleHours({ from, to }: Span): number[] {
   );
 }
 
-async function searchIds(
+function pickIds(events: readonly StoredValues[], isWithdrawn: boolean): string[] {
+  return events.flatMap((event) => (event.isWithdrawn === isWithdrawn ? [event.logId] : []));
+}
+
+function joinParts(parts: readonly (string | null)[]): string | null {
+  return parts.filter((part) => part !== null).join("; ") || null;
+}
+
+const WORDS: Readonly<Record<ComparedField, string>> = {
+  ruleId: "rule",
+  ip: "address",
+  url: "URL",
+  ua: "user agent",
+  country: "country",
+  asn: "network",
+  action: "action",
+};
+
+/** Names the events of which both sides have a value, and not the same one, by field. */
+function describeValues(
+  shown: ReadonlyMap<string, WafEvent>,
+  stored: ReadonlyMap<string, StoredValues>,
+): (string | null)[] {
+  return COMPARED.map((field) => {
+    const isUsable = (value: string | null | undefined) =>
+      value != null && value !== "" && (field !== "ip" || isFullAddress(value));
+    const differing = [...shown].flatMap(([id, event]) => {
+      const known = stored.get(id)?.values?.[field];
+      return isUsable(known) && isUsable(event[field]) && known !== event[field] ? [id] : [];
+    });
+    return showIds(`another ${WORDS[field]} of`, differing);
+  });
+}
+
+async function searchEvents(
   edge: Pick<EdgeClient, "searchEventLogs">,
   shieldZoneId: number,
   { from, to }: Span,
   isWhole = true,
-): Promise<Set<string>> {
-  const ids = new Set<string>();
+): Promise<Map<string, WafEvent>> {
+  const events = new Map<string, WafEvent>();
   const request = { from, to, pageSize: PAGE_SIZE };
   for await (const { page } of searchPages(edge.searchEventLogs, { shieldZoneId, request })) {
     const parts = isWhole ? splitSpan(from, to, page.total) : null;
     for (const part of parts ?? [])
-      for (const id of await searchIds(edge, shieldZoneId, part, false)) ids.add(id);
-    if (parts !== null) return ids;
+      for (const [id, event] of await searchEvents(edge, shieldZoneId, part, false)) events.set(id, event);
+    if (parts !== null) return events;
     for (const row of page.rows) {
       const read = EventRow.safeParse(row);
       // Ingest also puts a row without an id or a time into quarantine.
-      if (read.success) ids.add(read.data.logId);
+      if (read.success) events.set(read.data.logId, toSearchEvent(read.data));
     }
   }
-  return ids;
+  return events;
 }

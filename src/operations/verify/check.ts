@@ -11,6 +11,8 @@ export interface Difference {
   readonly found: number;
   /** Further facts, such as ids; untrusted text. */
   readonly detail: string | null;
+  /** True if the service corrects it without a command. */
+  readonly correctsItself?: true;
 }
 
 /** The result of one check. */
