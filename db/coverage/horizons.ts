@@ -1,5 +1,5 @@
 import { eq, sql } from "drizzle-orm";
-import { type KnownHorizon, WHOLE_HORIZON } from "../../src/model/horizon.ts";
+import { type KnownHorizon, keptFor, WHOLE_HORIZON } from "../../src/model/horizon.ts";
 import type { ProvenDay } from "../../src/model/proven-day.ts";
 import type { Queryable } from "../client.ts";
 import { platformHealth } from "../schema/platform-health.ts";
@@ -14,6 +14,16 @@ export async function readHorizon(db: Queryable, zoneId: number): Promise<KnownH
     .where(eq(platformHealth.zoneId, zoneId));
   if (row === undefined) return WHOLE_HORIZON;
   return { keptMs: row.keptMs, since: row.keptSince?.getTime() ?? null, beforeMs: row.beforeMs };
+}
+
+/** Returns how long the platform keeps the zone's events, as `keptFor` does; ms. */
+export async function readKeptMs(
+  db: Queryable,
+  zoneId: number,
+  now: number,
+  forMs?: number,
+): Promise<number> {
+  return keptFor(await readHorizon(db, zoneId), now, forMs);
 }
 
 export async function writeHorizon(

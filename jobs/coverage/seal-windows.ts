@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Database, Queryable } from "../../db/client.ts";
 import { enterHours, lockOpenHours } from "../../db/coverage/covered-hours.ts";
-import { readHorizon } from "../../db/coverage/horizons.ts";
+import { readKeptMs } from "../../db/coverage/horizons.ts";
 import { readHourContents } from "../../db/coverage/hour-contents.ts";
 import { decideHours, type HourVerdict } from "../../db/coverage/seal-windows.ts";
 import { readSuspicions } from "../../db/coverage/zone-suspicions.ts";
@@ -17,7 +17,7 @@ import type { Clock } from "../../src/lib/clock.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { HOUR_MS } from "../../src/lib/units.ts";
 import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import { horizonAt, keptFor, startOfHour } from "../../src/model/horizon.ts";
+import { horizonAt, startOfHour } from "../../src/model/horizon.ts";
 import { recordEraser } from "../../src/privacy/erasure-guard.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 import { judgeZoneMetrics } from "./judge-metrics.ts";
@@ -77,7 +77,7 @@ async function assessZone(deps: SealWindowsDeps, zoneId: number, now: number): P
   const { db } = database;
   const { confirmedDays, above } = await judgeZoneMetrics(deps, zoneId, now);
   const [suspicion] = await readSuspicions(db, [zoneId]);
-  const keptMs = keptFor(await readHorizon(db, zoneId), now, GIVE_UP_MS);
+  const keptMs = await readKeptMs(db, zoneId, now, GIVE_UP_MS);
   await dropQuarantined(db, zoneId, { reason: HELD_BACK, beforeMs: now - DROP_AFTER_MS });
   return { settleMs, keptMs, confirmedDays, metricsAbove: above, suspicion: suspicion?.reason ?? null };
 }

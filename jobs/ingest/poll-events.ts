@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
-import { readHorizon } from "../../db/coverage/horizons.ts";
+import { readKeptMs } from "../../db/coverage/horizons.ts";
 import { readKnownSince } from "../../db/coverage/hour-contents.ts";
 import { advanceSearch } from "../../db/coverage/searched-hours.ts";
 import { readContested } from "../../db/ingest/revise-events.ts";
@@ -12,7 +12,7 @@ import { EdgeError } from "../../src/edge/edge-error.ts";
 import type { Log } from "../../src/lib/log.ts";
 import { HOUR_MS } from "../../src/lib/units.ts";
 import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import { horizonAt, keptFor, startOfHour } from "../../src/model/horizon.ts";
+import { horizonAt, startOfHour } from "../../src/model/horizon.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 import { judgeRoute } from "../coverage/judge-route.ts";
 import { createSearchWatch } from "../coverage/watch-search.ts";
@@ -83,7 +83,7 @@ async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortS
   // period. Half a period, the age at which a run begins, would be more requests than the backfills of many zones leave
   // for each other.
   let freshMs = deps.freshMs;
-  const keptMs = keptFor(await readHorizon(database.db, zoneId), clock());
+  const keptMs = await readKeptMs(database.db, zoneId, clock());
   const readHours = (now: number) =>
     readCoveredHours(database.db, zoneId, { fromMs: startOfHour(horizonAt(now, keptMs)), toMs: now });
   let hours = await readHours(clock());

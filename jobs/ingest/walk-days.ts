@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { readArchivedDays } from "../../db/archive/archived-days.ts";
 import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
-import { readHorizon } from "../../db/coverage/horizons.ts";
+import { readKeptMs } from "../../db/coverage/horizons.ts";
 import { readListPass } from "../../db/ingest/list-passes.ts";
 import { type HeldLease, holdLease } from "../../db/postgres/hold-lease.ts";
 import { isLeaseHeld } from "../../db/service/leases.ts";
@@ -10,7 +10,7 @@ import { EdgeError } from "../../src/edge/edge-error.ts";
 import { planPass } from "../../src/ingest/plan-pass.ts";
 import { DAY_MS } from "../../src/lib/units.ts";
 import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import { firstListedDay, horizonAt, keptFor, startOfDay, toDay } from "../../src/model/horizon.ts";
+import { firstListedDay, horizonAt, startOfDay, toDay } from "../../src/model/horizon.ts";
 import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
 import { pollLeaseName } from "./poll-events.ts";
 import { type WalkDayDeps, walkDay, walkLeaseName } from "./walk-day.ts";
@@ -50,7 +50,7 @@ export function createWalkDaysJob(deps: WalkDaysDeps): AnyJob {
 async function walkDays(deps: WalkDaysDeps, zoneId: number, signal: AbortSignal): Promise<void> {
   const { database } = deps;
   const now = deps.clock();
-  const keptMs = keptFor(await readHorizon(database.db, zoneId), now);
+  const keptMs = await readKeptMs(database.db, zoneId, now);
   const listed = { fromMs: firstListedDay(now), toMs: startOfDay(now) + DAY_MS };
   let hours: readonly CoveredHour[] | null = null;
   const failures: unknown[] = [];

@@ -4,6 +4,7 @@ import type { ArchiveReader } from "../../db/archive/archive-reader.ts";
 import { readZoneArchives } from "../../db/archive/archive-report.ts";
 import type { Database } from "../../db/client.ts";
 import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
+import { readKeptMs } from "../../db/coverage/horizons.ts";
 import { readSuspicions } from "../../db/coverage/zone-suspicions.ts";
 import { readChannelStatuses } from "../../db/delivery/channel-states.ts";
 import { listLiveKeyHashes } from "../../db/keys/api-keys.ts";
@@ -165,7 +166,7 @@ async function readBacklog(parts: HttpParts): Promise<Backlog> {
       zoneId,
       gapHours: gaps.get(zoneId) ?? 0,
       ingestLagSeconds: newestAt === null ? null : Math.max(0, (now - newestAt) / 1_000),
-      hoursToLoss: hoursToLoss(now, hours),
+      hoursToLoss: hoursToLoss(now, hours, await readKeptMs(database.db, zoneId, now)),
       isSuspect: suspicions.some((one) => one.zoneId === zoneId),
       hoursReopened: hours.filter(({ state, reopenedAt }) => state === "open" && reopenedAt !== null).length,
     };

@@ -1,6 +1,6 @@
 import { HOUR_MS } from "../lib/units.ts";
 import type { CoverageHour } from "../model/covered-hour.ts";
-import { horizonAt, KEPT_MS, startOfHour } from "../model/horizon.ts";
+import { horizonAt, startOfHour } from "../model/horizon.ts";
 import { explainOpen, foreseeVerdict, UNPREVENTABLE } from "./judge-hour.ts";
 import { SETTLE_MS } from "./settle.ts";
 
@@ -28,7 +28,7 @@ interface AssessedSpan {
   /** Why a route of the zone is suspect; null while none is. */
   readonly suspicion: string | null;
   /** How long the platform keeps events, as far as a gap is concerned. */
-  readonly keptMs?: number;
+  readonly keptMs: number;
 }
 
 /**
@@ -38,7 +38,7 @@ interface AssessedSpan {
 export function assessHours(
   now: number,
   rows: readonly CoverageHour[],
-  { from, to, firstHour, suspicion, keptMs = KEPT_MS }: AssessedSpan,
+  { from, to, firstHour, suspicion, keptMs }: AssessedSpan,
 ): AssessedHour[] {
   const known = new Map(rows.map((row) => [row.startsAt, row]));
   const hours: AssessedHour[] = [];
@@ -103,10 +103,17 @@ export interface NextToExpire {
 }
 
 /** Returns the oldest ended hour that the platform still has whole and that is not proven complete, or null. */
-export function findNextToExpire(now: number, hours: readonly AssessedHour[]): NextToExpire | null {
+export function findNextToExpire(
+  now: number,
+  hours: readonly AssessedHour[],
+  keptMs: number,
+): NextToExpire | null {
   const next = hours.find(
     ({ startsAt, status }) => (status === "searched" || status === "open") && startsAt + HOUR_MS <= now,
   );
   if (next === undefined) return null;
-  return { startsAt: next.startsAt, hoursToLoss: Math.max(0, next.startsAt - horizonAt(now)) / HOUR_MS };
+  return {
+    startsAt: next.startsAt,
+    hoursToLoss: Math.max(0, next.startsAt - horizonAt(now, keptMs)) / HOUR_MS,
+  };
 }

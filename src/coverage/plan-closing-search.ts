@@ -88,12 +88,15 @@ function nextSearchAt(
 }
 
 /**
- * A search that lacks events is repeated after ten minutes, and then after as long as it has agreed, up to an hour: a
- * short failure of the platform ends soon after the platform recovers, and a lasting one costs a search per hour.
+ * A search that lacks events is repeated after ten minutes, and then after as long as it has agreed, up to an hour. A
+ * short failure of the platform ends soon after the platform recovers, and a lasting one costs a search per hour. No
+ * repetition is later than the moment at which the looks have agreed for an hour, because that may seal the hour.
  */
 function repeatAt(search: Look): number {
   if (search.lacks === undefined) return search.at + REPEAT_MS;
-  return search.at + Math.min(Math.max(agreedFor(search), AGREE_MS), AGREE_LONG_MS);
+  const agreed = agreedFor(search);
+  const pause = Math.min(Math.max(agreed, AGREE_MS), AGREE_LONG_MS);
+  return search.at + (agreed < AGREE_LONG_MS ? Math.min(pause, AGREE_LONG_MS - agreed) : pause);
 }
 
 /** Returns whether a search of [from, to), begun at `startedAt`, is the closing search of the hour. */

@@ -19,6 +19,7 @@ export interface CopyProgress {
 export function copyProgress(
   now: number,
   known: readonly Pick<CoveredHour, "startsAt" | "state" | "searchedThrough">[],
+  keptMs?: number,
 ): CopyProgress | null {
   const newest = Math.max(0, ...known.map(({ searchedThrough }) => searchedThrough ?? 0));
   if (now - newest > FRESH_MS) return null;
@@ -31,7 +32,7 @@ export function copyProgress(
       .map(({ startsAt }) => startsAt),
   );
   let [hours, done] = [0, 0];
-  for (let hour = startOfHour(horizonAt(now)); hour < startOfHour(now) - HOUR_MS; hour += HOUR_MS) {
+  for (let hour = startOfHour(horizonAt(now, keptMs)); hour < startOfHour(now) - HOUR_MS; hour += HOUR_MS) {
     hours += 1;
     if (read.has(hour)) done += 1;
   }

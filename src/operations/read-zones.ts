@@ -1,5 +1,6 @@
 import type { Queryable } from "../../db/client.ts";
-import { listKnownZones, readCoverageHours } from "../../db/coverage/coverage-report.ts";
+import { type KnownZone, listKnownZones, readCoverageHours } from "../../db/coverage/coverage-report.ts";
+import { readHorizon } from "../../db/coverage/horizons.ts";
 import { readSuspicions, type Suspicion } from "../../db/coverage/zone-suspicions.ts";
 import {
   type AssessedHour,
@@ -7,8 +8,9 @@ import {
   findNextToExpire,
   type NextToExpire,
 } from "../coverage/hour-status.ts";
+import { GIVE_UP_MS } from "../coverage/learn-horizon.ts";
 import { DAY_MS } from "../lib/units.ts";
-import { horizonAt, startOfDay, startOfHour } from "../model/horizon.ts";
+import { horizonAt, type KnownHorizon, keptFor, startOfDay, startOfHour } from "../model/horizon.ts";
 
 export interface ZoneCoverage {
   readonly zoneId: number;
@@ -19,6 +21,8 @@ export interface ZoneCoverage {
   readonly hours: readonly AssessedHour[];
   /** Routes that show fewer events than before. While there is one, no hour is sealed. */
   readonly suspicions: readonly Suspicion[];
+  /** How long the platform keeps the events of the zone. */
+  readonly horizon: KnownHorizon;
 }
 
 /** Reads the hours of one or all zones that begin in [from, to), epoch ms, between the first known hour and the end of today. */
@@ -34,19 +38,28 @@ export async function readZones(
 ): Promise<ZoneCoverage[]> {
   const zones: ZoneCoverage[] = [];
   for (const zone of await listKnownZones(db, zoneId)) {
-    const { firstHour } = zone;
+    const { suspicions, horizon, ...known } = await readZoneFacts(db, zone, now);
+    const { firstHour } = known;
     // Hours after today have no state.
     const end = Math.min(to, startOfDay(now) + DAY_MS);
     const span = { from: startOfHour(Math.max(from, firstHour)), to: end, hasEvidence };
-    const kept = { from: startOfHour(horizonAt(now)), to: now, hasEvidence };
-    const suspicions = await readSuspicions(db, [zone.zoneId]);
-    const known = { firstHour, suspicion: suspicions[0]?.reason ?? null };
+    const keptMs = keptFor(horizon, now);
+    const kept = { from: startOfHour(horizonAt(now, keptMs)), to: now, hasEvidence };
     const hours = assessHours(now, await readCoverageHours(db, zone.zoneId, span), { ...span, ...known });
     const recent =
       from <= kept.from && end >= now
         ? hours.filter(({ startsAt }) => startsAt >= kept.from && startsAt < kept.to)
         : assessHours(now, await readCoverageHours(db, zone.zoneId, kept), { ...kept, ...known });
-    zones.push({ ...zone, hours, suspicions, nextToExpire: findNextToExpire(now, recent) });
+    const nextToExpire = findNextToExpire(now, recent, keptMs);
+    zones.push({ ...zone, hours, suspicions, horizon, nextToExpire });
   }
   return zones;
+}
+
+/** Reads the facts about a zone that decide the status of its hours. */
+export async function readZoneFacts(db: Queryable, { zoneId, firstHour }: KnownZone, now: number) {
+  const suspicions = await readSuspicions(db, [zoneId]);
+  const horizon = await readHorizon(db, zoneId);
+  const keptMs = keptFor(horizon, now, GIVE_UP_MS);
+  return { firstHour, suspicions, suspicion: suspicions[0]?.reason ?? null, horizon, keptMs };
 }

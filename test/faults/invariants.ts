@@ -106,7 +106,8 @@ export async function findBreaches(
   return breaches;
 }
 
-async function readStored(pool: pg.Pool, zoneId: number): Promise<Map<string, number>> {
+/** Returns the time of every stored event of the zone by log id. */
+export async function readStored(pool: pg.Pool, zoneId: number): Promise<Map<string, number>> {
   const { rows } = await pool.query<{ id: string; at: number }>(
     `select log_id as id, (extract(epoch from occurred_at) * 1000)::float8 as at from waf_events where zone_id = $1`,
     [zoneId],

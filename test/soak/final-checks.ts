@@ -1,7 +1,8 @@
 import { createDatabase, type Database } from "../../db/client.ts";
 import { readCoverageHours } from "../../db/coverage/coverage-report.ts";
 import { HOUR_MS } from "../../src/lib/units.ts";
-import { findBreaches, findMissing, readShown, type ShownEvent } from "../faults/invariants.ts";
+import { startOfHour } from "../../src/model/horizon.ts";
+import { findBreaches, findMissing, readShown, readStored, type ShownEvent } from "../faults/invariants.ts";
 import { reckonHours, type SoakHour } from "./reckon-hours.ts";
 import { type SoakWorld, ZONES } from "./soak-world.ts";
 
@@ -47,7 +48,9 @@ export async function runFinalChecks(
       {
         name: "stored set = oracle set",
         detail:
-          missing.length === 0 ? `${total} events` : `${missing.length} of ${total} missing: ${missing[0]}`,
+          missing.length === 0
+            ? `${total} events, ${await countRevisions(world)}`
+            : `${missing.length} of ${total} missing: ${missing[0]}`,
         isMet: missing.length === 0,
       },
       {
@@ -55,7 +58,7 @@ export async function runFinalChecks(
         detail: breaches.length === 0 ? "all hold" : breaches.join("; ").slice(0, 600),
         isMet: breaches.length === 0,
       },
-      await checkHours(database),
+      ...(await checkHours(database, await readShownEvents(world))),
       await checkOutbox(world),
       await checkAlerts(world),
     ];
@@ -70,24 +73,55 @@ export function checkEnds({ unaskedEnds }: SoakWorld): FinalCheck {
   return { name: "no replica ended by itself", detail, isMet: unaskedEnds.length === 0 };
 }
 
-async function checkHours(database: Database): Promise<FinalCheck> {
+async function countRevisions({ postgres }: SoakWorld): Promise<string> {
+  const [row] = await postgres.query<{ withdrawn: number; revised: number }>(
+    `select count(*) filter (where field = 'withdrawn')::int as withdrawn,
+       count(*) filter (where field <> 'withdrawn')::int as revised
+     from event_revisions where accepted_at is not null`,
+  );
+  return `${row?.withdrawn} withdrawn, ${row?.revised} values revised`;
+}
+
+/** Checks the hours and the events of every zone by what the platform ever showed. */
+async function checkHours(
+  database: Database,
+  shown: ReadonlyMap<number, readonly ShownEvent[]>,
+): Promise<FinalCheck[]> {
   const now = Date.now();
   const hours: SoakHour[] = [];
+  const foreign: string[] = [];
   for (const zoneId of ZONES) {
+    const stored = await readStored(database.pool, zoneId);
+    const own = shown.get(zoneId) ?? [];
+    const lacking = own.filter(({ logId }) => !stored.has(logId));
+    const incomplete = new Set(lacking.map(({ timestamp }) => startOfHour(timestamp)));
+    const others = [...shown].flatMap(([other, events]) => (other === zoneId ? [] : events));
+    const isForeign = ({ logId }: ShownEvent) => stored.has(logId);
+    foreign.push(...others.filter(isForeign).map(({ logId }) => `zone ${zoneId}: ${logId}`));
     const known = await readCoverageHours(database.db, zoneId, { from: 0, to: now - HOUR_MS });
-    hours.push(...known.map((hour) => ({ ...hour, zoneId })));
+    hours.push(...known.map((hour) => ({ ...hour, zoneId, isComplete: !incomplete.has(hour.startsAt) })));
   }
-  const { sealed, gaps, waiting, waitingUntil, failures } = reckonHours(now, hours);
+  const { sealed, gaps, reasons, falseGaps, waiting, waitingUntil, failures } = reckonHours(now, hours);
   const parts = [
     `${sealed} sealed`,
     `${gaps} gaps`,
+    ...[...reasons].map(([reason, count]) => `${count} gaps: ${reason}`),
     ...(waitingUntil === null
       ? []
       : [`${waiting} not yet due (the last at ${new Date(waitingUntil).toISOString().slice(11, 16)} UTC)`]),
     ...(failures.length === 0 ? [] : [`${failures.length} failed: ${failures[0]}`]),
   ];
   const isMet = hours.length > 0 && failures.length === 0;
-  return { name: "every due hour sealed or a gap", detail: parts.join(", "), isMet };
+  return [
+    { name: "every due hour sealed or a gap", detail: parts.join(", "), isMet },
+    checkNone("no false gap", falseGaps),
+    checkNone("no event of another zone stored", foreign),
+  ];
+}
+
+function checkNone(name: string, found: readonly string[]): FinalCheck {
+  const detail = found.length === 0 ? "none" : `${found.length}: ${found[0]}`;
+  return { name, detail, isMet: found.length === 0 };
 }
 
 async function checkOutbox({ postgres }: SoakWorld): Promise<FinalCheck> {

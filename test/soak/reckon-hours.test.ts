@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { FIRST_WATCHED } from "../../src/coverage/judge-hour.ts";
 import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
 import type { HourLooks, Look } from "../../src/model/look.ts";
 import { openHour } from "../coverage/some-hours.ts";
@@ -19,7 +20,7 @@ function looks(each: Look, over: HourLooks = {}): HourLooks {
 
 function hour(over: Partial<SoakHour> = {}): SoakHour {
   const searched = { searchedThrough: OLD + HOUR_MS, closingSearchAt: NOW, reconciledAt: NOW };
-  return { ...openHour(OLD, searched), zoneId: 101, gapReason: null, ...over };
+  return { ...openHour(OLD, searched), zoneId: 101, gapReason: null, isComplete: false, ...over };
 }
 
 test("sealed hours and gaps with a reason pass, and a gap without a reason fails", () => {
@@ -27,6 +28,8 @@ test("sealed hours and gaps with a reason pass, and a gap without a reason fails
   expect(reckonHours(NOW, [hour({ state: "sealed" }), gap])).toEqual({
     sealed: 1,
     gaps: 1,
+    reasons: new Map([["The platform's counts were never read.", 1]]),
+    falseGaps: [],
     waiting: 0,
     waitingUntil: null,
     failures: [],
@@ -34,6 +37,14 @@ test("sealed hours and gaps with a reason pass, and a gap without a reason fails
   expect(reckonHours(NOW, [hour({ state: "gap", gapReason: "" })]).failures).toEqual([
     "zone 101 2026-11-20T10:00:00.000Z is a gap without a reason",
   ]);
+});
+
+test("a gap is false if every event is stored and it could have been prevented", () => {
+  const gap = { state: "gap", isComplete: true } as const;
+  const never = "The platform's counts were never read.";
+  const hours = [hour({ ...gap, gapReason: never }), hour({ ...gap, gapReason: FIRST_WATCHED })];
+  expect(reckonHours(NOW, hours).falseGaps).toEqual([`zone 101 2026-11-20T10:00:00.000Z: ${never}`]);
+  expect(reckonHours(NOW, [hour({ ...gap, gapReason: never, isComplete: false })]).falseGaps).toEqual([]);
 });
 
 test("an undecided hour with events fails once it has settled, and is not yet due before", () => {
@@ -53,6 +64,8 @@ test("an hour without events is not yet due before its second look, and fails wh
   expect(reckonHours(NOW, [empty])).toEqual({
     sealed: 0,
     gaps: 0,
+    reasons: new Map(),
+    falseGaps: [],
     waiting: 1,
     waitingUntil: since + HOUR_MS + 10 * MINUTE_MS,
     failures: [],

@@ -1,5 +1,5 @@
 import { AGREE_LONG_MS, LACKING, settledAt } from "../../src/coverage/hour-proof.ts";
-import { explainOpen } from "../../src/coverage/judge-hour.ts";
+import { explainOpen, UNPREVENTABLE } from "../../src/coverage/judge-hour.ts";
 import { SETTLE_MS } from "../../src/coverage/settle.ts";
 import type { CoveredHour } from "../../src/model/covered-hour.ts";
 import type { Look } from "../../src/model/look.ts";
@@ -10,11 +10,17 @@ const PROOF_MS = 10 * 60_000;
 export interface SoakHour extends CoveredHour {
   readonly zoneId: number;
   readonly gapReason: string | null;
+  /** Every event of the hour that the platform ever showed is stored. */
+  readonly isComplete: boolean;
 }
 
 interface HourReckoning {
   readonly sealed: number;
   readonly gaps: number;
+  /** Number of gaps by reason. */
+  readonly reasons: ReadonlyMap<string, number>;
+  /** The gaps that could have been prevented and that lack no event. */
+  readonly falseGaps: readonly string[];
   /** Undecided hours that have to wait for longer than the soak, and when the last of them is due. */
   readonly waiting: number;
   readonly waitingUntil: number | null;
@@ -29,12 +35,18 @@ interface HourReckoning {
 export function reckonHours(now: number, hours: readonly SoakHour[]): HourReckoning {
   const failures: string[] = [];
   const dueTimes: number[] = [];
+  const reasons = new Map<string, number>();
+  const falseGaps: string[] = [];
   const counts = { sealed: 0, gap: 0 };
   for (const hour of hours) {
     const name = `zone ${hour.zoneId} ${new Date(hour.startsAt).toISOString()}`;
     if (hour.state !== "open") {
       counts[hour.state]++;
-      if (hour.state === "gap" && !hour.gapReason) failures.push(`${name} is a gap without a reason`);
+      if (hour.state !== "gap") continue;
+      const reason = hour.gapReason ?? "";
+      reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
+      if (reason === "") failures.push(`${name} is a gap without a reason`);
+      if (hour.isComplete && !UNPREVENTABLE.includes(reason)) falseGaps.push(`${name}: ${reason}`);
       continue;
     }
     const dueAt = dueAtOf(now, hour);
@@ -43,7 +55,8 @@ export function reckonHours(now: number, hours: readonly SoakHour[]): HourReckon
     else failures.push(`${name} is not decided: ${why}`);
   }
   const waitingUntil = dueTimes.length === 0 ? null : Math.max(...dueTimes);
-  return { sealed: counts.sealed, gaps: counts.gap, waiting: dueTimes.length, waitingUntil, failures };
+  const { sealed, gap: gaps } = counts;
+  return { sealed, gaps, reasons, falseGaps, waiting: dueTimes.length, waitingUntil, failures };
 }
 
 /** Returns when an undecided hour is due by its own looks; epoch ms. */

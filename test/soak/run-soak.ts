@@ -183,8 +183,6 @@ async function pullTimesForward(
     update notifications set next_attempt_at = now() where state = 'pending' and next_attempt_at > now();
     update ingest_cursors set ${["started_at", "full_pass_started_at", "quiet_pass_started_at"].map(earlier).join(", ")}
       where pass_result is not null and started_at < now() - interval '${passStandsMs} milliseconds';
-    update zone_suspicions set ${earlier("agreed_since")}
-      where cleared_at is null and agreed_since is not null;
     update coverage_windows set looks = (
       select jsonb_object_agg(route, case when (look->>'since')::float8 < ${calmSince} then look
         else jsonb_set(look, '{since}', to_jsonb((look->>'since')::float8 - 3600000)) end)

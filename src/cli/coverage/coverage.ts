@@ -2,9 +2,9 @@ import type { Command } from "commander";
 import type { Config } from "../../config/config.ts";
 import type { HourStatus } from "../../coverage/hour-status.ts";
 import type { Paint } from "../../delivery/channels/terminal/terminal-style.ts";
-import { toHour } from "../../http/routes/v1/coverage.ts";
+import { toHorizons, toHour } from "../../http/routes/v1/coverage.ts";
 import { toIso } from "../../http/routes/v1/parts.ts";
-import { formatWhole, many } from "../../lib/format.ts";
+import { formatDuration, formatWhole, many } from "../../lib/format.ts";
 import { asCalled } from "../../lib/own-command.ts";
 import { showTime } from "../../lib/show-time.ts";
 import { DAY_MS } from "../../lib/units.ts";
@@ -99,11 +99,14 @@ function describeCounts({ hours }: ZoneCoverage): string {
   return `${sealed} sealed, ${searched} searched, ${open} open, ${gaps}; ${formatWhole(stored)} events`;
 }
 
-/** Lists the reasons why hours of the zone are not sealed, and the hours that were reopened. */
-function describeDoubts({ hours, suspicions }: ZoneCoverage): string[] {
+/** Lists how long the platform keeps events if that is not 72 hours, the reasons why hours of the zone are not sealed, and the hours that were reopened. */
+function describeDoubts({ hours, suspicions, horizon: { keptMs, since } }: ZoneCoverage): string[] {
   const waiting = hours.flatMap(({ notSealedBecause }) => notSealedBecause ?? []);
   const reopened = hours.filter(({ state, reopenedAt }) => state === "open" && reopenedAt !== null);
   return [
+    ...(keptMs === null || since === null
+      ? []
+      : [`The platform has kept events for only ${formatDuration(keptMs)} since ${showTime(since)} UTC.`]),
     ...suspicions.map(
       ({ since, reason }) =>
         `The platform has given incomplete answers since ${showTime(since)} UTC: ${reason}`,
@@ -142,6 +145,7 @@ function toJson(zones: readonly ZoneCoverage[], span: { now: number; from: numbe
   return {
     items: zones.flatMap(({ zoneId, hours }) => hours.map((hour) => toHour({ ...hour, zoneId }))),
     next: null,
+    horizons: zones.flatMap(({ zoneId, horizon }) => toHorizons(zoneId, horizon)),
     now: toIso(span.now),
     from: toIso(span.from),
     to: toIso(span.to),

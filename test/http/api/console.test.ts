@@ -1,5 +1,6 @@
 import { and, eq } from "drizzle-orm";
 import { beforeAll, expect, test } from "vitest";
+import { writeHorizon } from "../../../db/coverage/horizons.ts";
 import { advice } from "../../../db/schema/advice.ts";
 import { alerts } from "../../../db/schema/alerts.ts";
 import { channelStates } from "../../../db/schema/channel-states.ts";
@@ -346,6 +347,27 @@ test("the counts of an hour show the rules that differ first, with the platform'
   ]);
   const other = await world.key("reader", { zoneIds: [102] });
   await ask(url, `/api/v1/coverage/rules?zone=${ZONE}&hour=${NOW}`, other, { status: 403 });
+});
+
+test("coverage and zones follow a platform that keeps the zone's events for 48 hours", async () => {
+  const { url } = await start();
+  const key = await world.key("reader", { zoneIds: [ZONE] });
+  const { db } = world.database();
+  const hour = { zoneId: ZONE, startsAt: new Date(NOW - 30 * MINUTE - 40 * HOUR) };
+  const isHour = and(eq(coverageWindows.zoneId, ZONE), eq(coverageWindows.startsAt, hour.startsAt));
+  const reopen = (state: "open" | "sealed") => db.update(coverageWindows).set({ state }).where(isHour);
+  const readAll = async () => [
+    (await ask<{ horizons: object[] }>(url, `/api/v1/coverage?from=${NOW - HOUR}`, key)).horizons,
+    (await ask<{ items: { hoursToLoss: number }[] }>(url, "/api/v1/zones", key)).items[0]?.hoursToLoss,
+  ];
+  await reopen("open");
+  expect(await readAll()).toEqual([[], expect.closeTo(31.5, 1)]);
+  const since = NOW - HOUR;
+  await writeHorizon(db, ZONE, { keptMs: 48 * HOUR, since, beforeMs: 72 * HOUR }, since);
+  const horizon = { zoneId: ZONE, keptHours: 48, since: new Date(since).toISOString() };
+  expect(await readAll()).toEqual([[horizon], expect.closeTo(7.5, 1)]);
+  await writeHorizon(db, ZONE, { keptMs: null, since: null, beforeMs: null }, since);
+  await reopen("sealed");
 });
 
 test("coverage by day counts the hours of each state", async () => {

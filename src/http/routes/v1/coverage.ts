@@ -2,10 +2,10 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listKnownZones, readCoverageHours } from "../../../../db/coverage/coverage-report.ts";
-import { readSuspicions } from "../../../../db/coverage/zone-suspicions.ts";
 import { type AssessedHour, assessHours } from "../../../coverage/hour-status.ts";
 import { DAY_MS, HOUR_MS } from "../../../lib/units.ts";
-import { startOfDay, startOfHour } from "../../../model/horizon.ts";
+import { type KnownHorizon, startOfDay, startOfHour } from "../../../model/horizon.ts";
+import { readZoneFacts } from "../../../operations/read-zones.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import {
   IsoTime,
@@ -61,6 +61,20 @@ export const CoverageHour = z
   })
   .meta({ id: "CoverageHour" });
 
+const Horizon = z
+  .object({
+    zoneId: z.number().int(),
+    keptHours: z.number().describe("How many hours the platform keeps the events of the zone."),
+    since: IsoTime.describe("When Longwatch first saw that."),
+  })
+  .meta({ id: "Horizon" });
+
+const Answer = pageOf(CoverageHour).extend({
+  horizons: z
+    .array(Horizon)
+    .describe("The zones of this page for which the platform keeps events for less than 72 hours."),
+});
+
 type ZoneHour = AssessedHour & { readonly zoneId: number };
 
 /** `GET /api/v1/coverage`: where every hour of every zone stands. */
@@ -73,7 +87,7 @@ export function addCoverage(app: FastifyInstance, { archive, clock, cursors }: A
         tags: ["Coverage"],
         summary: "List hours by zone and time, and whether each hour is complete",
         querystring: Query,
-        response: { 200: pageOf(CoverageHour) },
+        response: { 200: Answer },
       },
     },
     async ({ query: { zone, limit, after, ...asked }, caller }) => {
@@ -87,9 +101,9 @@ export function addCoverage(app: FastifyInstance, { archive, clock, cursors }: A
       const from = position === null ? first : Number(position[0]);
       checkSpan(from, to, { max: MAX_DAYS, widthMs: DAY_MS, what: "days" });
       const page = { from: startOfHour(from), to, now, limit: limit + 1, position };
-      const hours = await readHours(archive, visibleZones(caller, zone), page);
+      const { hours, horizons } = await readHours(archive, visibleZones(caller, zone), page);
       const sign = ({ zoneId, startsAt }: ZoneHour) => cursors.sign(list, [from, to, zoneId, startsAt]);
-      return toPage(hours, limit, toHour, sign);
+      return { ...toPage(hours, limit, toHour, sign), horizons };
     },
   );
 }
@@ -107,13 +121,15 @@ async function readHours(
   archive: ApiDeps["archive"],
   zoneIds: readonly number[] | null,
   { from, to, now, limit, position }: HoursPage,
-): Promise<ZoneHour[]> {
+): Promise<{ hours: ZoneHour[]; horizons: z.infer<typeof Horizon>[] }> {
   const [lastZone, lastHour] = (position?.slice(2) ?? [0, 0]).map(Number) as [number, number];
   const zones = (await listKnownZones(archive)).filter(
     ({ zoneId }) => zoneId >= lastZone && (zoneIds === null || zoneIds.includes(zoneId)),
   );
   const hours: ZoneHour[] = [];
-  for (const { zoneId, firstHour } of zones) {
+  const horizons: z.infer<typeof Horizon>[] = [];
+  for (const zone of zones) {
+    const { zoneId, firstHour } = zone;
     const begin = Math.max(
       from,
       firstHour,
@@ -123,12 +139,19 @@ async function readHours(
     const end = Math.min(to, startOfDay(now) + DAY_MS, begin + left * HOUR_MS);
     if (left <= 0 || begin >= end) continue;
     const span = { from: begin, to: end };
-    const [suspicion] = await readSuspicions(archive, [zoneId]);
-    const known = { ...span, firstHour, suspicion: suspicion?.reason ?? null };
-    const found = assessHours(now, await readCoverageHours(archive, zoneId, span), known);
-    hours.push(...found.map((hour) => ({ ...hour, zoneId })));
+    const facts = await readZoneFacts(archive, zone, now);
+    const rows = await readCoverageHours(archive, zoneId, span);
+    hours.push(...assessHours(now, rows, { ...span, ...facts }).map((hour) => ({ ...hour, zoneId })));
+    horizons.push(...toHorizons(zoneId, facts.horizon));
   }
-  return hours;
+  return { hours, horizons };
+}
+
+/** Returns nothing while the platform keeps the events of the zone for 72 hours. */
+export function toHorizons(zoneId: number, { keptMs, since }: KnownHorizon): z.infer<typeof Horizon>[] {
+  return keptMs === null || since === null
+    ? []
+    : [{ zoneId, keptHours: Math.round((keptMs / HOUR_MS) * 100) / 100, since: toIso(since) }];
 }
 
 export function toHour(hour: ZoneHour): z.infer<typeof CoverageHour> {

@@ -3,6 +3,7 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listKnownZones } from "../../../../db/coverage/coverage-report.ts";
 import { readCoveredHours } from "../../../../db/coverage/covered-hours.ts";
+import { readKeptMs } from "../../../../db/coverage/horizons.ts";
 import { readSuspicions } from "../../../../db/coverage/zone-suspicions.ts";
 import { type OpenWork, readOpenWork } from "../../../../db/service/open-work.ts";
 import { readServiceStatus } from "../../../../db/service/service-status.ts";
@@ -138,7 +139,11 @@ async function readProgress(
   const found = new Map<number, Pick<z.infer<typeof Zone>, "hoursToLoss" | "copying">>();
   for (const zoneId of zoneIds) {
     const hours = await readCoveredHours(archive, zoneId, range);
-    found.set(zoneId, { hoursToLoss: hoursToLoss(now, hours), copying: copyProgress(now, hours) });
+    const keptMs = await readKeptMs(archive, zoneId, now);
+    found.set(zoneId, {
+      hoursToLoss: hoursToLoss(now, hours, keptMs),
+      copying: copyProgress(now, hours, keptMs),
+    });
   }
   return found;
 }
