@@ -48,7 +48,10 @@ export function assessHours(
       ? foresee(now, { ...row, firstHour }, { suspicion, keptMs })
       : null;
     const { status, gapReason } = expiredAs ?? { status: statusOf(now, row), gapReason: row.gapReason };
-    hours.push({ ...row, status, gapReason, notSealedBecause: explainOpen(now, row, SETTLE_MS) });
+    // No look can prove an hour that the platform has begun to forget.
+    const isLeaving = startsAt < horizonAt(now, keptMs);
+    const notSealedBecause = isLeaving ? null : explainOpen(now, row, SETTLE_MS);
+    hours.push({ ...row, status, gapReason, notSealedBecause });
   }
   return hours;
 }
@@ -108,12 +111,12 @@ export function findNextToExpire(
   hours: readonly AssessedHour[],
   keptMs: number,
 ): NextToExpire | null {
+  const horizon = horizonAt(now, keptMs);
   const next = hours.find(
-    ({ startsAt, status }) => (status === "searched" || status === "open") && startsAt + HOUR_MS <= now,
+    ({ startsAt, status }) =>
+      (status === "searched" || status === "open") && startsAt >= horizon && startsAt + HOUR_MS <= now,
   );
-  if (next === undefined) return null;
-  return {
-    startsAt: next.startsAt,
-    hoursToLoss: Math.max(0, next.startsAt - horizonAt(now, keptMs)) / HOUR_MS,
-  };
+  return next === undefined
+    ? null
+    : { startsAt: next.startsAt, hoursToLoss: (next.startsAt - horizon) / HOUR_MS };
 }

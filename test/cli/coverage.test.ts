@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { writeHorizon } from "../../db/coverage/horizons.ts";
 import { coverageCommand } from "../../src/cli/coverage/coverage.ts";
 import { HOUR_MS } from "../../src/lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
@@ -51,9 +52,22 @@ test("an hour that expired while no service ran is lost, recorded or not", async
     zones: { counts: object }[];
     items: { gapReason: string }[];
   };
-  // 79 to 73 hours ago. The platform still shows a part of the next one.
+  // 79 to 73 hours ago: the seven that the platform has forgotten whole.
   expect(zones[0]?.counts).toEqual({ sealed: 2, searched: 0, open: 73, gap: 7, unwatched: 0, "not yet": 0 });
   expect(items[2]?.gapReason).toContain("Longwatch has not recorded this gap yet");
+});
+
+test("coverage reports a platform that keeps 48 hours, and counts the hours to loss from that", async () => {
+  await insertStory(database);
+  const since = Date.UTC(2026, 10, 20, 2);
+  const horizon = { keptMs: 48 * HOUR_MS, since, beforeMs: 72 * HOUR_MS };
+  await writeHorizon(database.db, 101, horizon, since);
+  const { out } = await run([]);
+  expect(out).toContain("next to expire: 2026-11-20 08:00 UTC, 40.8 hours to loss\n");
+  expect(out).toContain("The platform has kept events for only 2 d since 2026-11-20 02:00 UTC.\n");
+  expect(JSON.parse((await run(["--json"])).out)).toMatchObject({
+    horizons: [{ zoneId: 101, keptHours: 48, since: "2026-11-20T02:00:00.000Z" }],
+  });
 });
 
 test("colours are for terminals that want them", async () => {

@@ -166,7 +166,10 @@ export async function readVerdicts({ pool }: Database): Promise<Map<string, stri
   return new Map(rows.map(({ key, verdict }) => [key, verdict]));
 }
 
-/** Returns the events that the platform showed and that are not stored. Hours that are a gap are excepted. */
+/**
+ * Returns the events that the platform showed and that are not stored. Excepted are hours that are a gap, and the
+ * undecided hour that the platform has begun to forget.
+ */
 export async function findMissing(
   { pool }: Database,
   zoneId: number,
@@ -174,8 +177,8 @@ export async function findMissing(
 ): Promise<string[]> {
   const { rows } = await pool.query<{ at: number }>(
     `select (extract(epoch from starts_at) * 1000)::float8 as at from coverage_windows
-     where zone_id = $1 and state = 'gap'`,
-    [zoneId],
+     where zone_id = $1 and (state = 'gap' or state = 'open' and starts_at < $2)`,
+    [zoneId, new Date((shown.at(-1)?.timestamp ?? 0) - 72 * HOUR_MS)],
   );
   const gaps = new Set(rows.map(({ at }) => at));
   const stored = await readStored(pool, zoneId);
