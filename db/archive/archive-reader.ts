@@ -17,7 +17,7 @@ const MOST_FETCHES = 6;
 /** Files whose hash was found to be right in this process. */
 const MOST_CHECKED = 100_000;
 
-/** What a statement runs in: a place of the service's admission queue. */
+/** The place of the service's admission queue in which a statement runs. */
 export interface ReaderPlace {
   readonly kind: "quick" | "long";
   /** Notes a statement, and returns a function to be called with its CPU time when it no longer runs. */
@@ -78,7 +78,7 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
   const { duckdb, inPlaces, storage, scratch, timeoutMs } = options;
   /** Statements that run in each process. */
   const running = new Map<Duckdb, number>();
-  /** What `touch` returned before a file was found to be right, by path and hash. */
+  /** The result of `touch` before a file was found to be right, by path and hash. */
   // A limit on sizes of 1, because with `max` lru-cache allocates room for all of them at once.
   const checked = new LRUCache<string, string>({ maxSize: MOST_CHECKED, sizeCalculation: () => 1 });
   const damaged = new Set<string>();

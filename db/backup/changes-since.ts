@@ -14,12 +14,12 @@ interface KnownErasure {
   readonly zoneId: number | null;
   readonly family: number;
   readonly prefix: number;
-  /** Who asked for it, as in the audit trail. */
+  /** The actor, as in the audit trail. */
   readonly actor: string | null;
   readonly reason: string | null;
 }
 
-/** What a restored backup must not undo. */
+/** Changes that a restored backup must not undo. */
 export interface Withdrawals {
   readonly revoked: readonly RevokedKey[];
   readonly erasures: readonly KnownErasure[];

@@ -27,7 +27,8 @@ export async function readHourContents(
   const { rows } = await db.execute<{ [Key in keyof HourContents]: HourContents[Key] }>(sql`
     select count(*)::integer as count, lpad(to_hex(coalesce(bit_xor(hashed), 0)), 16, '0') as ids,
       coalesce(sum(unresolved), 0)::integer as unresolved, (coalesce(sum(rows), 0) - count(*))::integer as doubled,
-      (select extract(epoch from max(seen_at) filter (where accepted_at is null)) * 1000 from (${revisionsIn(zoneId, startsAt)}) r)::float8
+      (select extract(epoch from max(seen_at) filter (where accepted_at is null)) * 1000
+        from (${revisionsIn(zoneId, startsAt)}) r)::float8
         as "contestedAt",
       (select count(accepted_at) from (${revisionsIn(zoneId, startsAt)}) r)::integer as revised
     from (select ${ID_HASH} as hashed,

@@ -17,8 +17,9 @@ export interface MergedDouble {
 /**
  * Merges the rows of each log id that is stored both in this hour (epoch ms of its start) and under another time. The
  * other time may be an hour away, or a day if only the list has shown the event in this hour or the latest search does
- * not show it there. The time that the search shows is kept. The other time is stored as an alias, so that the list does not store the event again. If only the list has
- * shown the event, no time is known to be right and nothing is merged. Counts and stale minutes are updated.
+ * not show it there. The time that the search shows is kept. The other time is stored as an alias, so that the list does
+ * not store the event again. If only the list has shown the event, no time is known to be right and nothing is merged.
+ * Counts and stale minutes are updated.
  */
 export async function mergeDoubles(
   tx: Queryable,

@@ -33,9 +33,9 @@ export interface MetricsVerdict {
 
 /**
  * Compares the platform's daily metrics with the stored events of the days that had been read completely. A count
- * above ours reopens the hours of its day, which are then proven with looks that begin at least ten minutes later. If no route shows the difference, the
- * hours are sealed again, and their evidence names the count. Metrics that were above before their day had settled are
- * fetched again after that.
+ * above ours reopens the hours of its day, which are then proven with looks that begin at least ten minutes later. If no
+ * route shows the difference, the hours are sealed again, and their evidence names the count. Metrics that were above
+ * before their day had settled are fetched again after that.
  */
 export async function judgeZoneMetrics(
   { database, log, settleMs }: JudgeMetricsDeps,

@@ -18,7 +18,7 @@ import { writeWhole } from "./write-whole.ts";
 /** Used only if Postgres must run as another user who cannot enter the data folder. This folder survives a reboot. */
 const SHARED_ROOT = "/var/lib/longwatch";
 const LOCAL = "postgres";
-/** What Postgres's user owns in the data folder. Postgres itself keeps it from others. */
+/** The part of the data folder that Postgres's user owns. Postgres itself keeps it from others. */
 export const POSTGRES_FOLDERS = [LOCAL, `${LOCAL}.new`];
 
 export interface ClusterPlace {

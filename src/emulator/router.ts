@@ -85,7 +85,7 @@ export function matchRoute(method: string, path: string): Match {
   for (const route of ROUTES) {
     const params = matchPath(route.segments, path);
     if (params === undefined) continue;
-    // As in every HTTP server, a HEAD is a GET whose answer has no body. Node leaves the body out.
+    // A HEAD is a GET whose answer has no body, as in every HTTP server. Node leaves the body out.
     const methods = route.method === "GET" ? ["GET", "HEAD"] : [route.method];
     if (methods.includes(method)) return { kind: "found", route, params };
     allowed.push(...methods);

@@ -102,7 +102,7 @@ export async function createHttp(options: HttpOptions): Promise<FastifyInstance>
   ]);
   app.addHook("onRequest", async (request, reply) => {
     void reply.headers(SECURITY_HEADERS).header("x-request-id", request.id);
-    // Of a browser that came through TLS, here: through a trusted proxy.
+    // The browser came through TLS, by a trusted proxy.
     if (request.protocol === "https") void reply.headers(TLS_HEADERS);
     refuseTwoHosts(request.raw);
     if (request.routeOptions.config?.isProbe !== true) refuseOtherHosts(request);

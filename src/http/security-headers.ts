@@ -7,5 +7,5 @@ export const SECURITY_HEADERS = {
   "cache-control": "no-store",
 } as const;
 
-/** Of answers that went through TLS: for a year the browser asks this host through TLS only. */
+/** A header of answers that went through TLS: for a year the browser asks this host through TLS only. */
 export const TLS_HEADERS = { "strict-transport-security": "max-age=31536000" } as const;

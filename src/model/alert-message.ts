@@ -77,7 +77,7 @@ export const alertMessage = z.object({
   }),
   /** The sources by which routes and silences match the alert: those that fire, and those that most events share. */
   traits: z.partialRecord(z.enum(SOURCE_TRAITS), z.array(z.string())).optional(),
-  /** Those of `traits` that a silence of this alert names, the best first. */
+  /** The `traits` that a silence of this alert names, the best first. */
   silenceBy: z.array(z.enum(SOURCE_TRAITS)).optional(),
   /** Counts of equal spans, oldest first. */
   sparkline: z.array(z.number().nonnegative()),

@@ -47,7 +47,7 @@ const IMPOSSIBLE: Readonly<Partial<Record<FieldName, readonly [RegExp, string]>>
   path: [/[?#]|^[^/]+:\/\//, "must be a path such as /login, without host and query; url is the whole URL"],
   method: [/[^\w!#$%&'*+.^`|~-]/, "must be a method such as POST"],
 };
-/** What no part of a field's value can be. */
+/** Characters that no value of a field can have, and the rule. */
 const IMPOSSIBLE_PART: Readonly<Partial<Record<FieldName, readonly [RegExp, string]>>> = {
   host: [/[/?#]/, "must be a part of a host name, without path; url is the whole URL"],
   path: [/[?#]/, "must be a part of a path, without query; url is the whole URL"],

@@ -1,7 +1,7 @@
-/** What the detector opens: `new-rule` for a rule that was first seen within a day, `sources` for the source series. */
+/** The kinds that the detector opens: `new-rule` for a rule that was first seen within a day, `sources` for the source series. */
 export const SPIKE_KINDS = ["spike", "new-rule", "sources"] as const;
 
-/** What routes, silences and messages match. `self`: an alert of Longwatch about itself. */
+/** The kinds that routes, silences and messages match. `self`: an alert of Longwatch about itself. */
 export const SUBJECT_KINDS = [...SPIKE_KINDS, "self"] as const;
 
 /** A group alert notifies for several spikes. */

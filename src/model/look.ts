@@ -28,9 +28,9 @@ export interface Look {
   /** Digest of the log ids that were shown, or for counts of the cells. */
   readonly ids: string;
   readonly lacks?: LookLacks;
-  /** Of the list only. */
+  /** Only a look at the list has it. */
   readonly unlisted?: LookUnlisted;
-  /** Of the list only: entries of the whole day that could not be read, and so are in no hour. They are quarantined. */
+  /** Entries of the list's whole day that could not be read, and so are in no hour. They are quarantined. */
   readonly unreadable?: number;
 }
 

@@ -17,7 +17,7 @@ export const SEARCH_COLUMNS = {
   message: "message",
 } as const;
 export type SearchDimension = Exclude<keyof typeof SEARCH_COLUMNS, "message">;
-/** What a statement can ask of an event: a column, or a part of the URL. */
+/** A value that a statement can ask of an event: a column, or a part of the URL. */
 export type SearchColumn = keyof typeof SEARCH_COLUMNS | UrlPart;
 
 /** Returns the name of a column in a result; that of a part of the URL, or of the method, is the part's own. */

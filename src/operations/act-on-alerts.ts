@@ -22,7 +22,7 @@ export interface ActOnAlerts {
   };
 }
 
-/** What became of one alert. `refused`: nothing was changed, and `detail` says why. */
+/** The result for one alert. `refused`: nothing was changed, and `detail` says why. */
 export interface ActedAlert {
   readonly id: number;
   readonly result: "done" | "noted" | "unchanged" | "refused";

@@ -8,7 +8,7 @@ const FRESH_MS = 5 * MINUTE_MS;
 export interface CopyProgress {
   /** Ended hours that the platform still shows, without the one that has just ended. */
   readonly hours: number;
-  /** Those that were read to their end. */
+  /** Hours that were read to their end. */
   readonly done: number;
 }
 

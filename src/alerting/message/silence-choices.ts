@@ -3,7 +3,7 @@ import { isAddressPattern, type SourceTrait, type SourceTraits } from "../../mod
 import type { Matchers } from "../silence.ts";
 
 export const SILENCE_SCOPES = ["source", "rule", "zone"] as const;
-/** What a silence made from an alert mutes: the alert's address or network, its rule, or its zone. */
+/** The scope of a silence made from an alert: the alert's address or network, its rule, or its zone. */
 export type SilenceScope = (typeof SILENCE_SCOPES)[number];
 
 export interface SilenceChoice {
@@ -40,7 +40,7 @@ export function silenceChoices({
   return [...sources, ...ofRule(zone, kind, ruleId), { scope: "zone", matchers: { zone } }];
 }
 
-/** As a matcher, an id that ends in `*` would match every rule that begins with it. */
+/** An id that ends in `*` would, as a matcher, match every rule that begins with it. */
 function ofRule(zone: number[], kind: AlertMessage["kind"], ruleId: string | null): SilenceChoice[] {
   if (kind === "sources") return [{ scope: "rule", matchers: { zone, kind: ["sources"] } }];
   if (ruleId === null || ruleId === "" || ruleId.endsWith("*")) return [];

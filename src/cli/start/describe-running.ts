@@ -26,7 +26,7 @@ export async function readAttack({
 }
 
 export interface SignInPlace {
-  /** Of the console. */
+  /** The console's URL. */
   readonly url: string;
   /** Null where the output is no terminal, or there is no valid admin key. */
   readonly link: string | null;

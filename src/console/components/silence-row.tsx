@@ -49,7 +49,7 @@ export function SilenceRow({ silence }: { readonly silence: Silence }) {
   );
 }
 
-/** What a silence matches, in words. The values may be text of requests. */
+/** The matchers of a silence, in words. The values may be text of requests. */
 function MatcherText({ matchers }: Pick<Silence, "matchers">) {
   const zoneName = useZoneTitle();
   if (matchers === null) return <>its matchers cannot be read, so it mutes nothing</>;

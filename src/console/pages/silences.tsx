@@ -5,7 +5,7 @@ import { SilenceRow } from "../components/silence-row.tsx";
 import { Empty, QueryView } from "../components/states.tsx";
 import { useZones } from "../state/zones.ts";
 
-/** What is muted, until when, by whom and why; and what was. */
+/** Lists the silences: what each mutes, until when, by whom and why. */
 export default function SilencesPage() {
   return (
     <div className="lw-page">

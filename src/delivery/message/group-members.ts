@@ -22,7 +22,7 @@ export interface MemberRoom {
 
 type Measure = (text: string) => number;
 
-/** The rules that a message speaks for, the worst first. Every text is one harmless line, to be escaped. */
+/** The rules that a message is about, the worst first. Every text is one harmless line, to be escaped. */
 export interface MembersOutline {
   /** `5,000 rules, worst first`. */
   readonly heading: string;

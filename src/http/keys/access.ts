@@ -23,7 +23,7 @@ declare module "fastify" {
     access?: Access;
     /** The form of the platform's errors on the platform's routes; left out on Longwatch's own routes. */
     errorForm?: ErrorForm;
-    /** Of such routes one key may have only so many requests in progress. */
+    /** One key may have only so many requests of such routes in progress. */
     heavy?: HeavyWork;
     /** Asked by balancers and supervisors, as often as they like. */
     isProbe?: true;

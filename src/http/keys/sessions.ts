@@ -12,7 +12,7 @@ export interface NewSession {
   readonly userAgent: string;
   /** For the audit trail. */
   readonly network: string;
-  /** What came with the request: its session ends, and its secrets are never used again. */
+  /** The secrets of the request. Their session ends, and they are never used again. */
   readonly before: SessionTokens | null;
 }
 

@@ -27,14 +27,14 @@ const ArchiveFile = z.object({
   sha256: hash,
 });
 
-/** What a backup says about itself. It is the last member but one: a backup without it is not complete. */
+/** The description of a backup. It is the last member but one: a backup without it is not complete. */
 export const BackupManifest = z.object({
   format: z.literal(BACKUP_FORMAT),
-  /** Of the Longwatch that made the backup. */
+  /** The version of Longwatch that made the backup. */
   version: z.string(),
   /** When the snapshot was taken, by the clock of the database. */
   takenAt: z.iso.datetime(),
-  /** Of the server. */
+  /** The server's version. */
   postgres: z.string(),
   /** Creation time of the last migration of the tables, epoch ms. */
   migration: whole,

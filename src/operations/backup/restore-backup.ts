@@ -22,7 +22,7 @@ export interface RestoreOptions {
   /** The archive's folder. A file that is in no bucket yet belongs there. */
   readonly folder: ArchiveStorage;
   readonly actor: string;
-  /** What the database that the backup was made of says now; null if it cannot be asked. */
+  /** The changes in the database that the backup was made of; null if it cannot be asked. */
   readonly since: Withdrawals | null;
   /** Called with a share from 0 to 1 and with what is being copied. */
   readonly onProgress: (share: number, label: string) => void;
@@ -38,7 +38,7 @@ export interface RestoredBackup {
   readonly unknownTables: readonly string[];
   /** The keys that are valid in the restored database. */
   readonly validKeys: readonly ListedApiKey[];
-  /** What happened after the backup and must be done again; null if nobody knows. */
+  /** The changes after the backup that must be made again; null if they are not known. */
   readonly since: Withdrawals | null;
 }
 

@@ -138,7 +138,7 @@ function SilenceForm({ isPending, onSend }: FormProps) {
   );
 }
 
-/** What became of the alerts; each one that was refused says why. */
+/** The result for each alert; each one that was refused says why. */
 function Outcome({ acted: { items } }: { readonly acted: ManyActed }) {
   const done = items.filter(({ result }) => result === "done" || result === "noted").length;
   const refused = items.filter(({ detail }) => detail !== null);

@@ -109,7 +109,7 @@ export async function sendExport(
       ? mapExportLines(read("json"), (row) => toText(isMasked ? mask(row) : row))
       : read("csv");
   const header = isNdjson ? "" : EXPORT_HEADER;
-  // What fails before anything was sent is answered as any failure.
+  // A failure before anything was sent is answered as any failure.
   const first = await all.next();
   const body = Readable.from(join(header, first, all), { objectMode: false });
   const [ending, type] = isNdjson ? ["ndjson", "application/x-ndjson"] : ["csv", "text/csv"];

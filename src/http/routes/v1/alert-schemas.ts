@@ -9,7 +9,7 @@ export const ALERT_STATES = ["firing", "acknowledged", "resolved"] as const;
 
 const count = z.number();
 
-/** Who muted an alert, until when and why. */
+/** The silence that mutes an alert: by whom, until when and why. */
 const MutedBy = z.object({
   id: z.number().int(),
   expiresAt: IsoTime,

@@ -243,7 +243,7 @@ export function toMatchers(matchers: z.infer<typeof WantedMatchers>): Matchers {
   return Object.fromEntries(set.map(([name, values]) => [name, [...new Set<unknown>(values)]])) as Matchers;
 }
 
-/** What the items of a list depend on besides their rows. */
+/** The inputs of a list's items besides their rows. */
 export interface SilenceView extends Pick<Caller, "zoneIds" | "masked"> {
   readonly nowMs: number;
   /** The unresolved alerts that the caller may see, the worst first. */

@@ -22,7 +22,7 @@ import { maskMessage } from "../../keys/mask-message.ts";
 import type { AlertDetail, AlertItem, DeliveryOfAlert } from "./alert-schemas.ts";
 import { toIso, toIsoOrNull } from "./parts.ts";
 
-/** What the items of a list depend on besides their rows. */
+/** The inputs of a list's items besides their rows. */
 export interface AlertView {
   readonly isMasked: boolean;
   readonly nowMs: number;
