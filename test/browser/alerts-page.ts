@@ -1,12 +1,12 @@
 import type { Page } from "playwright-core";
-import { expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { settle } from "./open-browser.ts";
 import type { BrowserWorld } from "./open-world.ts";
 
 /** The tests of the alerts page and of the page of silences. */
 export function testAlertsPage(open: () => Promise<Page>, openWorld: () => BrowserWorld): void {
-  test("alerts that are selected are silenced together; the silence is seen, extended and ended", async () => {
+  beforeAll(async () => {
     const { db } = openWorld().running.database;
     const at = new Date();
     for (const ruleId of ["944100", "944110"])
@@ -18,6 +18,9 @@ export function testAlertsPage(open: () => Promise<Page>, openWorld: () => Brows
         lastActiveAt: at,
         judgedThrough: at,
       });
+  });
+
+  test("alerts that are selected are silenced together; the silence is seen, extended and ended", async () => {
     const page = await open();
     await page.goto("/alerts?rule=944*");
     await settle(page);
