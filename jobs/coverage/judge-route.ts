@@ -42,7 +42,15 @@ export async function judgeRoute({ database, log }: JudgeRouteDeps, look: RouteL
   return atMs - since < AGREE_LONG_MS;
 }
 
-/** Returns whether a route of the zone shows nothing of what is known, so that other answers are believed only if they do. */
-export async function isZoneSuspect(db: Queryable, zoneId: number): Promise<boolean> {
-  return (await readSuspicions(db, [zoneId])).some(({ isWhole }) => isWhole);
+/**
+ * Returns whether one of these routes shows nothing of what is known, so that an answer is believed only if it shows an
+ * event that is known. Every poll asks the search anew, so its suspicion is never old. That of the list may be.
+ */
+export async function isZoneSuspect(
+  db: Queryable,
+  zoneId: number,
+  routes: readonly LookRoute[],
+): Promise<boolean> {
+  const suspicions = await readSuspicions(db, [zoneId]);
+  return suspicions.some(({ isWhole, route }) => isWhole && routes.includes(route));
 }

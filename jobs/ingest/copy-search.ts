@@ -71,7 +71,7 @@ export async function copySearch(
   signal: AbortSignal,
 ): Promise<CopiedPages> {
   const { zoneId, from, to, filters } = search;
-  const isSuspect = await isZoneSuspect(deps.database.db, zoneId);
+  const isSuspect = await isZoneSuspect(deps.database.db, zoneId, ["search"]);
   const request = {
     from,
     to,

@@ -71,7 +71,7 @@ async function* makeReady(
   { zoneId, dayStart }: DayList,
   pages: AsyncIterable<ListPage>,
 ): AsyncGenerator<ReadyListPage, void, undefined> {
-  const isSuspect = await isZoneSuspect(db, zoneId);
+  const isSuspect = await isZoneSuspect(db, zoneId, ["search", "list"]);
   // The previous page may not be stored yet, so its records are not in the database.
   let before: readonly string[] = [];
   const shownBefore = createShownIds();

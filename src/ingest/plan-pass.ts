@@ -12,7 +12,10 @@ const SECOND_PASS_MS = 6 * HOUR_MS;
  */
 const LAST_PASS_MS = 6 * HOUR_MS;
 
-/** The share of the interval between full passes after which the hours of a day may be proven anew. */
+/**
+ * The share of the interval between full passes after which a day is passed again if its hours are proven anew, or if its
+ * pass was held back.
+ */
 const AGAIN_SHARE = 1 / 3;
 
 export interface PassState {
@@ -54,8 +57,8 @@ export interface PassedDay {
  * `short` one over the newest pages, or none. Short passes are rarer while the search is current and the list brings
  * nothing new. A day is done when a quiet full pass began after the day had settled, and no hour of it needs the list
  * once more. Two more full passes, one six hours after the day and one shortly before the day leaves the list, find
- * entries that appeared late. A pass whose token was refused begins again at once. One that looped or was held back waits
- * for its next time, because it would end in the same way.
+ * entries that appeared late. A pass whose token was refused begins again at once. One that looped waits for its next
+ * time, because it would loop again. One that was held back waits for a third of that.
  */
 export function planPass(
   now: number,
@@ -73,7 +76,8 @@ export function planPass(
     const isDue = onceMoreAt.some((at) => at <= now && (fullPassStartedAt ?? 0) < at);
     return isDue && now - startedAt >= fullEveryMs ? "full" : null;
   }
-  if (passResult === "looped" || passResult === "held") return now - startedAt >= fullEveryMs ? "full" : null;
+  if (passResult === "held") return now - startedAt >= fullEveryMs * AGAIN_SHARE ? "full" : null;
+  if (passResult === "looped") return now - startedAt >= fullEveryMs ? "full" : null;
   if (passResult === "token_rejected" || fullPassStartedAt === null) return "full";
   const isWaitedFor = hours.some(
     (hour) => settledAt(hour, settleMs) <= now && needsList(now, hour, settleMs),
