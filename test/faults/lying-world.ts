@@ -120,7 +120,7 @@ export async function openLyingWorld(options: EmulatorOptions = {}): Promise<Lyi
     const beganAt = emulator.now();
     for (const job of replica.jobNames.filter(isConcerned)) {
       // A job that fails because of a lie has proven nothing.
-      await replica.run(job).catch((e) => (process.env["DEBUG_JOBS"] ? console.log(job, e) : undefined));
+      await replica.run(job).catch(() => undefined);
       await expectHonestSeals(job);
       emulator.advance(SECOND_MS);
     }
