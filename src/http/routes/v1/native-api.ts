@@ -14,6 +14,7 @@ import { addCoverageRules } from "./coverage-rules.ts";
 import { addCoverageRuns } from "./coverage-runs.ts";
 import { addDeliveries } from "./deliveries.ts";
 import { addEtag } from "./etag.ts";
+import { addEventRevisions } from "./event-revisions.ts";
 import { addGaps } from "./gaps.ts";
 import { addJobs } from "./jobs.ts";
 import { addKnownSources } from "./known-sources.ts";
@@ -48,6 +49,7 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addCoverageDays,
   addCoverageRules,
   addCoverageRuns,
+  addEventRevisions,
   addAlertContext,
   addSilencePreview,
   addKnownSources,
