@@ -27,7 +27,7 @@ export async function listEventRevisions(
       (extract(epoch from accepted_at) * 1000)::float8 as "acceptedAt"
     from event_revisions
     where zone_id = ${zoneId} and ${isNear(occurredAt, occurredAt)} and log_id = ${logId}
-      and (field <> 'withdrawn' or occurred_at = ${new Date(occurredAt)})
+      and field <> 'removed' and (field <> 'withdrawn' or occurred_at = ${new Date(occurredAt)})
     order by field <> 'withdrawn', seen_at desc limit ${limit}`);
   return rows;
 }
@@ -40,7 +40,7 @@ export async function forgetValues(
 ): Promise<void> {
   await tx.execute(sql`
     delete from event_revisions
-    where zone_id = ${zoneId} and log_id = any(${sql.param(logIds)}::text[]) and field <> 'withdrawn'
+    where zone_id = ${zoneId} and log_id = any(${sql.param(logIds)}::text[]) and field not in ('withdrawn', 'removed')
       and ${isNear(firstAt, lastAt)}`);
 }
 
@@ -52,7 +52,7 @@ export async function listRevisedIds(
 ): Promise<string[]> {
   const { rows } = await db.execute<{ logId: string }>(sql`
     select distinct log_id as "logId" from event_revisions
-    where zone_id = ${zoneId} and field <> 'withdrawn' and ${isNear(firstAt, lastAt)}`);
+    where zone_id = ${zoneId} and field not in ('withdrawn', 'removed') and ${isNear(firstAt, lastAt)}`);
   return rows.map(({ logId }) => logId);
 }
 

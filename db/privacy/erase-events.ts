@@ -112,8 +112,13 @@ export async function eraseMergedRecords(
   await eraseRecords(tx, zoneId, keys, eraser);
 }
 
-/** Has the source series count the hours of these events again, without the person. */
-async function markSourceHours(tx: Queryable, zoneId: number, first: number, last: number): Promise<void> {
+/** Has the source series count the hours from `first` to `last` (epoch ms) again. */
+export async function markSourceHours(
+  tx: Queryable,
+  zoneId: number,
+  first: number,
+  last: number,
+): Promise<void> {
   await tx.execute(sql`
     update source_hours set marks = marks + 1, is_stale = true
     where zone_id = ${zoneId} and starts_at > ${new Date(first - HOUR_MS)} and starts_at <= ${new Date(last + HOUR_MS)}`);

@@ -284,6 +284,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
           ...(await openStores()),
           alerting: inUse,
           askAdvice,
+          edge: watchedPatientEdge,
           openKey,
           zones: () => inUse.current().routing.zones ?? {},
         },

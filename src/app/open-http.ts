@@ -28,6 +28,7 @@ import type { StopStack } from "../lib/stop-stack.ts";
 import { DAY_MS, HOUR_MS } from "../lib/units.ts";
 import { horizonAt, startOfHour } from "../model/horizon.ts";
 import type { Zones } from "../model/zones.ts";
+import type { WithdrawDeps } from "../operations/withdraw-events.ts";
 import { explainListenFailure } from "./check-port.ts";
 import { closeHttp } from "./close-http.ts";
 import { listRoutes } from "./list-routes.ts";
@@ -59,6 +60,7 @@ export interface HttpParts {
   readonly zoneIds: readonly number[];
   readonly requestsPerSecond: number;
   readonly askAdvice: AskAdvice | null;
+  readonly edge: NonNullable<WithdrawDeps["edge"]>;
 }
 
 /** Where `npm run build:console` builds to. */
@@ -116,6 +118,7 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
         cursors,
         zones: parts.zones,
         log,
+        edge: parts.edge,
         enqueue: (job, payload) => queues.enqueuer.enqueue(job, payload),
         service: {
           alerting: parts.alerting.current,

@@ -9,7 +9,7 @@ import { FIELDS, type FieldName, toFieldName } from "../model/fields.ts";
 const MOST = 100;
 
 /** Another value that the search showed; times in epoch ms. */
-export interface RevisedValue {
+interface RevisedValue {
   readonly field: FieldName | "message";
   readonly before: string | null;
   readonly after: string | null;

@@ -4,10 +4,8 @@ import {
   readStoredValues,
   type StoredValues,
 } from "../../../db/coverage/verify.ts";
-import { splitSpan } from "../../coverage/split-span.ts";
 import { EventRow } from "../../edge/contract/event-logs-search.ts";
 import type { EdgeClient } from "../../edge/edge-client.ts";
-import { searchPages } from "../../edge/search-pages.ts";
 import { toSearchEvent } from "../../ingest/to-search-event.ts";
 import { many } from "../../lib/format.ts";
 import { showTime } from "../../lib/show-time.ts";
@@ -17,10 +15,10 @@ import type { WafEvent } from "../../model/waf-event.ts";
 import { isFullAddress } from "../../privacy/pseudonym.ts";
 import { findAskable } from "./askable-hours.ts";
 import type { Check, Checked, Difference } from "./check.ts";
+import { searchRows } from "./search-rows.ts";
 import { showIds } from "./show-ids.ts";
 
 const SAMPLED_HOURS = 3;
-const PAGE_SIZE = 500;
 
 /**
  * Compares the events of a few hours, spread over the span, with the platform, id by id and value by value. Events that
@@ -48,7 +46,8 @@ export async function checkIds(
     const sizes = { at: from, ruleId: null, expected: shown.size, found: stored.size };
     const parts = [showIds("missing", missing), showIds("not on the platform", pickIds(extra, false))];
     const detail = joinParts(parts);
-    if (detail !== null) differences.push({ ...sizes, detail });
+    const isUnshown = missing.length === 0 ? ({ isUnshown: true } as const) : {};
+    if (detail !== null) differences.push({ ...sizes, detail, ...isUnshown });
     const values = joinParts(describeValues(shown, stored));
     if (values !== null) differences.push({ ...sizes, detail: values, correctsItself: true });
   }
@@ -108,22 +107,14 @@ function describeValues(
 
 async function searchEvents(
   edge: Pick<EdgeClient, "searchEventLogs">,
-  shieldZoneId: number,
-  { from, to }: Span,
-  isWhole = true,
+  zoneId: number,
+  span: Span,
 ): Promise<Map<string, WafEvent>> {
   const events = new Map<string, WafEvent>();
-  const request = { from, to, pageSize: PAGE_SIZE };
-  for await (const { page } of searchPages(edge.searchEventLogs, { shieldZoneId, request })) {
-    const parts = isWhole ? splitSpan(from, to, page.total) : null;
-    for (const part of parts ?? [])
-      for (const [id, event] of await searchEvents(edge, shieldZoneId, part, false)) events.set(id, event);
-    if (parts !== null) return events;
-    for (const row of page.rows) {
-      const read = EventRow.safeParse(row);
-      // Ingest also puts a row without an id or a time into quarantine.
-      if (read.success) events.set(read.data.logId, toSearchEvent(read.data));
-    }
+  for await (const row of searchRows(edge, zoneId, span)) {
+    const read = EventRow.safeParse(row);
+    // Ingest also puts a row without an id or a time into quarantine.
+    if (read.success) events.set(read.data.logId, toSearchEvent(read.data));
   }
   return events;
 }

@@ -12,6 +12,7 @@ import type { Zones } from "../../../model/zones.ts";
 import type { ActedAlert, ActOnAlerts } from "../../../operations/act-on-alerts.ts";
 import type { MarkResult } from "../../../operations/mark-alert.ts";
 import type { RunRequest } from "../../../operations/request-run.ts";
+import type { AskedWithdrawal, Withdrawal } from "../../../operations/withdraw-events.ts";
 import type { RowHub } from "../../feed/row-hub.ts";
 import type { PageCursors } from "../../page-cursor.ts";
 import type { ServiceView } from "./service-view.ts";
@@ -82,6 +83,12 @@ export interface ApiActs {
   readonly requestRun: (
     wanted: RunRequest,
   ) => Promise<{ readonly run: RequestedRun; readonly isNew: boolean } | null>;
+  /** Without `by`, nothing is removed. */
+  readonly withdrawEvents: (
+    asked: AskedWithdrawal,
+    by: { readonly actor: string; readonly reason: string } | null,
+    signal: AbortSignal,
+  ) => Promise<Withdrawal>;
   /** For acts that change no row. */
   readonly audit: (entry: AuditEntry) => Promise<void>;
   readonly replayDelivery: (replay: Act & { readonly id: number }) => Promise<Replayed>;

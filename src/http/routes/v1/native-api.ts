@@ -12,6 +12,7 @@ import { addCoverage } from "./coverage.ts";
 import { addCoverageDays } from "./coverage-days.ts";
 import { addCoverageRules } from "./coverage-rules.ts";
 import { addCoverageRuns } from "./coverage-runs.ts";
+import { addCoverageWithdrawals } from "./coverage-withdrawals.ts";
 import { addDeliveries } from "./deliveries.ts";
 import { addEtag } from "./etag.ts";
 import { addEventRevisions } from "./event-revisions.ts";
@@ -49,6 +50,7 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addCoverageDays,
   addCoverageRules,
   addCoverageRuns,
+  addCoverageWithdrawals,
   addEventRevisions,
   addAlertContext,
   addSilencePreview,
