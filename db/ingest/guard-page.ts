@@ -1,5 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
-import type { EventKey } from "../../src/model/event-key.ts";
+import type { EventKey } from "#model/event-key.ts";
 import type { Queryable } from "../client.ts";
 import { ERASED_IP, eraseEvents } from "../privacy/erase-events.ts";
 import type { RecordEraser } from "../privacy/erase-records.ts";

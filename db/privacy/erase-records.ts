@@ -1,6 +1,6 @@
 import { and, eq, sql } from "drizzle-orm";
-import type { EventKey } from "../../src/model/event-key.ts";
-import { toDay } from "../../src/model/horizon.ts";
+import type { EventKey } from "#model/event-key.ts";
+import { toDay } from "#model/horizon.ts";
 import type { Queryable } from "../client.ts";
 import { rawBlocks } from "../schema/raw-blocks.ts";
 

@@ -1,10 +1,10 @@
 import path from "node:path";
 import type { z } from "zod";
-import type { ChannelConfig } from "../delivery/channels/channel-config.ts";
-import { closestName } from "../lib/closest-name.ts";
-import { UsageError } from "../lib/errors.ts";
-import { createSecret, type Secret } from "../lib/secret.ts";
-import { type Retention, settleRetention } from "../privacy/retention.ts";
+import { closestName } from "#lib/closest-name.ts";
+import { UsageError } from "#lib/errors.ts";
+import { createSecret, type Secret } from "#lib/secret.ts";
+import type { ChannelConfig } from "#stages/delivery/channels/channel-config.ts";
+import { type Retention, settleRetention } from "#stages/privacy/retention.ts";
 import { aboutVariable, Environment, type ROLES, SECRETS, VARIABLES } from "./environment.ts";
 import { checkAddress } from "./file/check-opening.ts";
 import { type Alerting, defaultAlerting, readConfigFile } from "./file/config-file.ts";

@@ -1,6 +1,6 @@
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
-import { readKeyId } from "../model/access-key.ts";
+import { readKeyId } from "#model/access-key.ts";
 import { readCertificates } from "./read-certificates.ts";
 
 /** Rule and description of a variable. The list of mistakes and the table of docs/configuration.md use the same words. */

@@ -1,13 +1,13 @@
-import type { Database } from "../../db/client.ts";
+import type { Database } from "#db/client.ts";
 import {
   deleteKnownSource,
   insertKnownSource,
   type KnownSourceRow,
   type NewKnownSource,
-} from "../../db/detection/known-sources.ts";
-import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { maskText } from "../archive/mask/mask-text.ts";
+} from "#db/detection/known-sources.ts";
+import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { maskText } from "#stages/archive/mask/mask-text.ts";
 
 /** Adds known sources, each with its audit entry. The detector leaves their events out from its next tick on. */
 export function addKnownSources(

@@ -13,7 +13,7 @@ import {
 import { open } from "node:fs/promises";
 import path from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { createTarWriter, listTar } from "../../src/lib/tar.ts";
+import { createTarWriter, listTar } from "#lib/tar.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 import { freshFile, openBackupWorld, run, type Settings } from "./backup-world.ts";

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { expect, test } from "vitest";
-import { loadProgram } from "../../src/cli/program.ts";
+import { loadProgram } from "#faces/cli/program.ts";
 
 interface Named {
   /** As it is typed: `alerts list`. */

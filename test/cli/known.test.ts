@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { auditEntries } from "../../db/schema/audit-entries.ts";
-import { knownCommand } from "../../src/cli/known/known.ts";
+import { auditEntries } from "#db/schema/audit-entries.ts";
+import { knownCommand } from "#faces/cli/known/known.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { runStoreCommand } from "./run-store-command.ts";
 

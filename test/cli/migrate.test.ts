@@ -1,6 +1,6 @@
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
-import { migrateCommand } from "../../src/cli/migrate.ts";
+import { migrateCommand } from "#faces/cli/migrate.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { runStoreCommand } from "./run-store-command.ts";
 

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { createDatabase } from "../../db/client.ts";
-import { migrate } from "../../db/migrate.ts";
-import { createRollUpTrendsJob } from "../../jobs/detection/roll-up-trends.ts";
-import { verifyCommand } from "../../src/cli/verify/verify.ts";
-import { ownCommand } from "../../src/lib/own-command.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { createDatabase } from "#db/client.ts";
+import { migrate } from "#db/migrate.ts";
+import { verifyCommand } from "#faces/cli/verify/verify.ts";
+import { createRollUpTrendsJob } from "#jobs/detection/roll-up-trends.ts";
+import { ownCommand } from "#lib/own-command.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { NOW, openEmulator, oracle } from "../emulator/support.ts";
 import { openIngest, silent, ZONE } from "../ingest/ingest-support.ts";
