@@ -7,7 +7,6 @@ import { createAuditExport } from "#faces/http/keys/audit-export.ts";
 import type { AdmissionQueue } from "#faces/http/limits/admission-queue.ts";
 import type { RefuseCostly } from "#faces/http/limits/refuse-costly.ts";
 import { createRunInPlace } from "#faces/http/limits/run-in-place.ts";
-import type { PageCursors } from "#faces/http/page-cursor.ts";
 import { addPlatform } from "#faces/http/routes/edge/add-platform.ts";
 import { addListApiKeys } from "#faces/http/routes/edge/list-api-keys.ts";
 import type { AskAdvice } from "#faces/http/routes/edge/platform-deps.ts";
@@ -18,6 +17,7 @@ import { addSavedViews } from "#faces/http/routes/v1/saved-views.ts";
 import { addSearchEvents } from "#faces/http/routes/v1/search-events.ts";
 import { addSessions } from "#faces/http/routes/v1/sessions.ts";
 import { type Clock, systemClock } from "#lib/clock.ts";
+import type { PageCursors } from "#operations/page-cursor.ts";
 import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import { openAdmissionQueue } from "./open-admission-queue.ts";
 

@@ -11,7 +11,6 @@ import type { Log } from "#lib/log.ts";
 import type { Zones } from "#model/zones.ts";
 import { acknowledgeByHand, resolveAlert } from "#operations/act-on-alert.ts";
 import { actOnAlerts } from "#operations/act-on-alerts.ts";
-import { addKnownSource, removeKnownSource } from "#operations/act-on-known-source.ts";
 import { addSilence, endSilence, extendSilenceByHand, planSilence } from "#operations/act-on-silence.ts";
 import { markAlert } from "#operations/mark-alert.ts";
 import { replayDeliveries } from "#operations/replay-deliveries.ts";
@@ -42,6 +41,8 @@ export async function openApi(parts: ApiParts): Promise<ApiDeps> {
     log,
     zones,
     archive: db,
+    database,
+    enqueue: enqueue ?? (async () => false),
     acts: createActs(database, enqueue),
     instanceId: instance.toString("hex"),
     hub: createRowHub({
@@ -62,8 +63,6 @@ function createActs(database: Database, enqueue: ApiParts["enqueue"]): ApiActs {
     actOnAlerts: (act) => actOnAlerts(database, act),
     extendSilence: (extension) => extendSilenceByHand(database, extension),
     endSilence: (ended) => endSilence(database, ended),
-    addKnownSource: (wanted, actor) => addKnownSource(database, wanted, actor),
-    removeKnownSource: (id, actor) => removeKnownSource(database, id, actor),
     replayDelivery: ({ id, actor }) => replayDeliveries(database, { id }, actor),
     replayChannel: ({ channel, actor }) => replayDeliveries(database, { channel }, actor),
     mark: (act) => markAlert(database, { ...act, by: act.actor }),

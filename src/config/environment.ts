@@ -237,6 +237,15 @@ export const Environment = z.object({
     description:
       "answers /metrics without a key; otherwise /metrics needs a key for every zone with the role reader",
   }),
+  LONGWATCH_URL: optional(publicUrl, {
+    rule: "an http or https URL without user name, query and fragment",
+    description: "commands: the address of a service elsewhere that answers instead of the database",
+  }),
+  LONGWATCH_KEY: optional(z.string().min(1).max(512), {
+    rule: "1 to 512 characters",
+    description: "commands: the key for the service at LONGWATCH_URL",
+    isSecret: true,
+  }),
   LONGWATCH_PUBLIC_URL: optional(publicUrl, {
     rule: "an http or https URL without user name, query and fragment",
     description:

@@ -1,13 +1,13 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { toHorizons, toHour } from "#faces/http/routes/v1/coverage.ts";
-import { toIso } from "#faces/http/routes/v1/parts.ts";
 import { formatDuration, formatWhole, many } from "#lib/format.ts";
 import { asCalled } from "#lib/own-command.ts";
 import { showTime } from "#lib/show-time.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { startOfDay } from "#model/horizon.ts";
 import { nameZone, type Zones } from "#model/zones.ts";
+import { toIso } from "#operations/fields.ts";
 import { readZones, type ZoneCoverage } from "#operations/read-zones.ts";
 import type { HourStatus } from "#stages/coverage/hour-status.ts";
 import type { Paint } from "#stages/delivery/channels/terminal/terminal-style.ts";

@@ -2,7 +2,6 @@ import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { issueKey } from "#faces/http/keys/issue-key.ts";
 import { toKeyItem } from "#faces/http/keys/key-item.ts";
-import { isRole, ROLES, type Role } from "#faces/http/keys/roles.ts";
 import {
   ADMIN_EXPIRES,
   ADMIN_RULE,
@@ -12,6 +11,7 @@ import {
   readExpiry,
   type WantedKey,
 } from "#faces/http/keys/wanted-key.ts";
+import { isRole, ROLES, type Role } from "#operations/roles.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { writeJson } from "../edge/write-json.ts";

@@ -2,9 +2,9 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listAudit } from "#db/keys/audit-trail.ts";
+import { IsoTime, pageOf, pageQuery, Time, toIso, toPage } from "#operations/fields.ts";
+import { checkOrder } from "#operations/span.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { IsoTime, pageOf, pageQuery, Time, toIso, toPage } from "./parts.ts";
-import { checkOrder } from "./span.ts";
 
 export const AuditItem = z
   .object({

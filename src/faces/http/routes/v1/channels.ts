@@ -2,11 +2,11 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { readChannelStatuses } from "#db/delivery/channel-states.ts";
+import { actOf, known, notFound, requireEveryZone } from "#operations/fields.ts";
 import { testChannel } from "#operations/test-channel.ts";
 import { maskNullable, maskText } from "#stages/archive/mask/mask-text.ts";
 import { describeCircuit } from "#stages/delivery/circuit.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { actOf, known, notFound, requireEveryZone } from "./parts.ts";
 
 export const ChannelItem = z
   .object({

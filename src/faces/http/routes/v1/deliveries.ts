@@ -2,9 +2,6 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { DELIVERY_STATES, type Delivery, listDeliveries, readDeliveryZone } from "#db/delivery/deliveries.ts";
-import { maskNullable } from "#stages/archive/mask/mask-text.ts";
-import { Refusal } from "../../errors/refusal.ts";
-import type { ApiDeps } from "./api-deps.ts";
 import {
   actOf,
   IsoTime,
@@ -19,7 +16,10 @@ import {
   toPage,
   visibleZones,
   ZoneId,
-} from "./parts.ts";
+} from "#operations/fields.ts";
+import { Refusal } from "#operations/refusal.ts";
+import { maskNullable } from "#stages/archive/mask/mask-text.ts";
+import type { ApiDeps } from "./api-deps.ts";
 
 const Query = z.strictObject({
   state: z

@@ -2,8 +2,8 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listTickTimes } from "#db/service/leases.ts";
+import { IsoTime, requireEveryZone, toIso, toIsoOrNull } from "#operations/fields.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { IsoTime, requireEveryZone, toIso, toIsoOrNull } from "./parts.ts";
 
 export const JobItem = z
   .object({

@@ -3,11 +3,13 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import type { Database, Queryable } from "#db/client.ts";
 import { listApiKeys } from "#db/keys/api-keys.ts";
-import { Refusal } from "../../errors/refusal.ts";
-import { actorOf } from "../../keys/caller.ts";
+import { actorOf } from "#operations/caller.ts";
+import { known, pageOf, pageQuery, toPage } from "#operations/fields.ts";
+import type { PageCursors } from "#operations/page-cursor.ts";
+import { Refusal } from "#operations/refusal.ts";
+import { ROLES } from "#operations/roles.ts";
 import { issueKey, withdrawKey } from "../../keys/issue-key.ts";
 import { KeyItem, toKeyItem } from "../../keys/key-item.ts";
-import { ROLES } from "../../keys/roles.ts";
 import {
   ADMIN_EXPIRES,
   ADMIN_RULE,
@@ -16,8 +18,6 @@ import {
   MAX_NAME_CHARS,
   readExpiry,
 } from "../../keys/wanted-key.ts";
-import type { PageCursors } from "../../page-cursor.ts";
-import { known, pageOf, pageQuery, toPage } from "./parts.ts";
 
 const access = { scope: "admin" } as const;
 /** A stolen session must not leave a key behind. */

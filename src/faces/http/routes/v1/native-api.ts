@@ -1,4 +1,6 @@
 import type { FastifyInstance } from "fastify";
+import { OPERATIONS } from "#operations/index.ts";
+import { addOperations } from "../../operations.ts";
 import { addAlertActs } from "./alert-acts.ts";
 import { addAlertContext } from "./alert-context.ts";
 import { addAlertStream } from "./alert-stream.ts";
@@ -16,7 +18,6 @@ import { addDeliveries } from "./deliveries.ts";
 import { addEtag } from "./etag.ts";
 import { addGaps } from "./gaps.ts";
 import { addJobs } from "./jobs.ts";
-import { addKnownSources } from "./known-sources.ts";
 import { addOverview } from "./overview.ts";
 import { addRoutingTest } from "./routing-test.ts";
 import { addRuleSeries } from "./rule-series.ts";
@@ -27,7 +28,6 @@ import { addSilences } from "./silences.ts";
 import { addSpikes } from "./spikes.ts";
 import { addStatus } from "./status.ts";
 import { addTrends } from "./trends.ts";
-import { addZones } from "./zones.ts";
 
 const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addAlerts,
@@ -41,7 +41,6 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addCoverage,
   addGaps,
   addDeliveries,
-  addZones,
   addStatus,
   addOverview,
   addArchiveDays,
@@ -50,7 +49,6 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addCoverageRuns,
   addAlertContext,
   addSilencePreview,
-  addKnownSources,
   addRuleSeries,
   addChannels,
   addRoutingTest,
@@ -64,5 +62,7 @@ export function addNativeApi(app: FastifyInstance, deps: ApiDeps): void {
   app.addHook("onSend", async (request, reply, payload) =>
     request.routeOptions.url?.startsWith("/api/v1/") === true ? addEtag(request, reply, payload) : payload,
   );
+  const { archive: db, ...parts } = deps;
+  addOperations(app, OPERATIONS, { ...parts, db });
   for (const addRoutes of ROUTES) addRoutes(app, deps);
 }

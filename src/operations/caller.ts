@@ -1,9 +1,9 @@
 import { maskText } from "#stages/archive/mask/mask-text.ts";
-import type { Role, Scope } from "./roles.ts";
+import { type Role, type Scope, scopesOf } from "./roles.ts";
 
 /** The holder of a valid key, and the key's rights. */
 export interface Caller {
-  /** The public part of the key. */
+  /** The public part of the key; `LOCAL` for a person at the command line of the service's machine. */
   readonly keyId: string;
   readonly name: string;
   readonly roles: readonly Role[];
@@ -24,7 +24,16 @@ export function maySeeZone({ zoneIds }: Pick<Caller, "zoneIds">, zoneId: number)
   return zoneIds === null || zoneIds.includes(zoneId);
 }
 
+/** No key has this id: those of keys are hexadecimal. */
+const LOCAL = "local";
+
+/** Returns the caller of the command line, who reads the database directly and so may do everything. */
+export function localCaller(name: string): Caller {
+  return { keyId: LOCAL, name, roles: ["admin"], scopes: scopesOf(["admin"]), zoneIds: null, masked: false };
+}
+
 /** Returns the actor of an audit entry. An entry outlives every erasure, so an address in the name is masked. */
 export function actorOf(caller: Caller | null): string {
-  return caller === null ? "nobody" : `key ${caller.keyId} (${maskText(caller.name)})`;
+  if (caller === null) return "nobody";
+  return caller.keyId === LOCAL ? maskText(caller.name) : `key ${caller.keyId} (${maskText(caller.name)})`;
 }

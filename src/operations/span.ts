@@ -1,7 +1,7 @@
 import { DAY_MS } from "#lib/units.ts";
 import { startOfDay } from "#model/horizon.ts";
-import { Refusal } from "../../errors/refusal.ts";
-import { Time, ZoneId } from "./parts.ts";
+import { Time, ZoneId } from "./fields.ts";
+import { Refusal } from "./refusal.ts";
 
 /** Coverage states of an hour; `not yet` has not begun. */
 export const HOUR_STATES = ["sealed", "searched", "open", "gap", "unwatched", "not yet"] as const;

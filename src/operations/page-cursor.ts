@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { Refusal } from "./errors/refusal.ts";
+import { Refusal } from "./refusal.ts";
 
 const VERSION = "c1";
 const TAG_BYTES = 16;

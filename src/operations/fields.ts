@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { Refusal } from "../../errors/refusal.ts";
-import { actorOf, type Caller, maySeeZone } from "../../keys/caller.ts";
+import { actorOf, type Caller, maySeeZone } from "./caller.ts";
+import { Refusal } from "./refusal.ts";
 
 /** The largest that a JSON number and a bigint column share, less what could overflow on the way. */
 export const MAX_ROW_ID = 999_999_999_999_999;
@@ -27,6 +27,7 @@ export const RuleId = z
   .max(255)
   // Postgres keeps no NUL.
   .refine((id) => !id.includes("\0"), "must be the id of a rule")
+  .meta({ masked: "open" })
   .describe("Id of the WAF rule; an empty text means events without a rule.");
 
 const TIME_RULE = "must be an ISO 8601 time with a UTC offset (2026-11-21T14:00:00Z) or epoch milliseconds";
@@ -41,7 +42,7 @@ export const Time = z
     context.addIssue({ code: "custom", message: TIME_RULE });
     return z.NEVER;
   })
-  .meta({ wire: { type: ["string", "integer"] } })
+  .meta({ wire: { type: ["string", "integer"] }, time: true })
   .describe("An ISO 8601 time with a UTC offset, or epoch milliseconds.");
 
 /** NaN for anything else. A plus that was not percent-encoded arrives as a blank, which stands nowhere else. */
@@ -55,8 +56,14 @@ function readIso(given: string): number {
 
 const ISO = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)$/;
 
+/** A text of people or of events in an answer. A masked key sees its addresses shortened. */
+export const Text = z.string().meta({ masked: "text" });
+
+/** A name or a word in an answer that holds no address. */
+export const Name = z.string().meta({ masked: "open" });
+
 /** A moment in an answer. */
-export const IsoTime = z.string().describe("An ISO 8601 time in UTC.");
+export const IsoTime = z.string().meta({ masked: "open" }).describe("An ISO 8601 time in UTC.");
 
 export function toIso(at: number): string {
   return new Date(at).toISOString();
@@ -114,6 +121,7 @@ export function pageOf<Item extends z.ZodType>(item: Item) {
     next: z
       .string()
       .nullable()
+      .meta({ masked: "open" })
       .describe("Send this value as `after` to get the following page. Null on the last page."),
   });
 }

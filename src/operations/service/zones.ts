@@ -1,5 +1,3 @@
-import type { FastifyInstance } from "fastify";
-import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listKnownZones } from "#db/coverage/coverage-report.ts";
 import { readCoveredHours } from "#db/coverage/covered-hours.ts";
@@ -7,13 +5,16 @@ import { readKeptMs } from "#db/coverage/horizons.ts";
 import { readSuspicions } from "#db/coverage/zone-suspicions.ts";
 import { type OpenWork, readOpenWork } from "#db/service/open-work.ts";
 import { readServiceStatus } from "#db/service/service-status.ts";
+import { formatWhole } from "#lib/format.ts";
+import { toLine } from "#lib/plain-text.ts";
+import { showTime } from "#lib/show-time.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import type { Zones } from "#model/zones.ts";
-import { copyProgress } from "#operations/copy-progress.ts";
 import { hoursToLoss } from "#stages/coverage/hours-to-loss.ts";
-import type { ApiDeps } from "./api-deps.ts";
-import { IsoTime, known, pageOf, pageQuery, toIso, toIsoOrNull, toPage } from "./parts.ts";
+import { copyProgress } from "../copy-progress.ts";
+import { IsoTime, Name, pageOf, pageQuery, toIso, toIsoOrNull, toPage } from "../fields.ts";
+import { type Asked, defineQuery } from "../operation.ts";
 
 /** Time range for the newest event and the recent count. */
 const RECENT_MS = 4 * DAY_MS;
@@ -21,8 +22,8 @@ const RECENT_MS = 4 * DAY_MS;
 export const Zone = z
   .object({
     id: z.number().int(),
-    name: z.string().nullable().describe("Name of the zone in the configuration file."),
-    labels: z.record(z.string(), z.string()),
+    name: Name.nullable().describe("Name of the zone in the configuration file."),
+    labels: z.record(z.string(), Name),
     firstHour: IsoTime.describe("Start of the first hour that Longwatch has watched."),
     newestEventAt: IsoTime.nullable().describe("Null if no event of the last four days is stored."),
     searchedThrough: IsoTime.nullable(),
@@ -38,7 +39,7 @@ export const Zone = z
       ),
     recentEvents: z.number().int().describe("Number of stored events of the last four days."),
     suspicions: z
-      .array(z.object({ route: z.string(), since: IsoTime, reason: z.string() }))
+      .array(z.object({ route: Name, since: IsoTime, reason: Name }))
       .describe(
         "Routes of the platform that show fewer events than before. While the list is not empty, no hour is sealed.",
       ),
@@ -50,33 +51,48 @@ export const Zone = z
   })
   .meta({ id: "Zone" });
 
-/** `GET /api/v1/zones`: the stored events and the current state of each zone. */
-export function addZones(app: FastifyInstance, { archive, clock, cursors, zones: readNames }: ApiDeps): void {
-  app.withTypeProvider<ZodTypeProvider>().get(
-    "/api/v1/zones",
-    {
-      config: { access: { scope: "read" } },
-      schema: {
-        tags: ["Service"],
-        summary: "List zones",
-        querystring: z.strictObject(pageQuery({ fallback: 100, most: 500 })),
-        response: { 200: pageOf(Zone) },
+export const listZones = defineQuery({
+  name: "zones.list",
+  summary: "List zones",
+  description: "The stored events and the current state of each zone.",
+  http: ["GET", "/api/v1/zones"],
+  tag: "Service",
+  scope: "read",
+  input: z.strictObject(pageQuery({ fallback: 100, most: 500 })),
+  output: pageOf(Zone),
+  command: {
+    examples: ["zones list", "zones list --json"],
+    help: "EVENTS are those of the last four days. TO LOSS is the time until the platform forgets the oldest hour that is not proven.",
+    columns: [
+      { head: "ZONE", get: ({ id }) => String(id) },
+      { head: "NAME", get: ({ name }) => (name === null ? "-" : toLine(name, 60)) },
+      { head: "EVENTS", get: ({ recentEvents }) => formatWhole(recentEvents) },
+      {
+        head: "NEWEST (UTC)",
+        get: ({ newestEventAt: at }) => (at === null ? "-" : showTime(Date.parse(at))),
       },
-    },
-    async ({ query: { limit, after }, caller }) => {
-      const [lastZone] = cursors.readAfter("zones", after) ?? [];
-      const zones = await readVisibleZones(archive, known(caller).zoneIds);
-      const left = zones.filter(({ zoneId }) => zoneId > Number(lastZone ?? 0)).slice(0, limit + 1);
-      const shown = await describeZones(archive, left, { now: clock(), names: readNames() });
-      return toPage(
-        shown,
-        limit,
-        (zone) => zone,
-        ({ id }) => cursors.sign("zones", [id]),
-      );
-    },
-  );
-}
+      { head: "TO LOSS", get: ({ hoursToLoss: hours }) => (hours === null ? "-" : `${Math.floor(hours)} h`) },
+      {
+        head: "ALERTS",
+        get: ({ alertsFiring, alertsAcknowledged }) => String(alertsFiring + alertsAcknowledged),
+      },
+      { head: "QUARANTINED", get: ({ quarantined }) => formatWhole(quarantined) },
+    ],
+    empty: "No zones.",
+  },
+  run: async ({ db, now, cursors, caller, zones: readNames }, { limit, after }) => {
+    const [lastZone] = cursors.readAfter("zones", after) ?? [];
+    const zones = await readVisibleZones(db, caller.zoneIds);
+    const left = zones.filter(({ zoneId }) => zoneId > Number(lastZone ?? 0)).slice(0, limit + 1);
+    const shown = await describeZones(db, left, { now, names: readNames() });
+    return toPage(
+      shown,
+      limit,
+      (zone) => zone,
+      ({ id }) => cursors.sign("zones", [id]),
+    );
+  },
+});
 
 interface SeenZone {
   readonly zoneId: number;
@@ -84,7 +100,7 @@ interface SeenZone {
 }
 
 export async function readVisibleZones(
-  archive: ApiDeps["archive"],
+  archive: Asked["db"],
   zoneIds: readonly number[] | null,
 ): Promise<SeenZone[]> {
   const zones = await listKnownZones(archive);
@@ -92,7 +108,7 @@ export async function readVisibleZones(
 }
 
 export async function describeZones(
-  archive: ApiDeps["archive"],
+  archive: Asked["db"],
   zones: readonly SeenZone[],
   { now, names }: { readonly now: number; readonly names: Zones },
 ): Promise<z.infer<typeof Zone>[]> {
@@ -131,7 +147,7 @@ export async function describeZones(
 
 /** One zone after another, because one request may be about hundreds of zones and must leave connections for others. */
 async function readProgress(
-  archive: ApiDeps["archive"],
+  archive: Asked["db"],
   zoneIds: readonly number[],
   now: number,
 ): Promise<ReadonlyMap<number, Pick<z.infer<typeof Zone>, "hoursToLoss" | "copying">>> {
