@@ -5,7 +5,7 @@
 const STAGES = ["coverage", "ingest", "detection", "alerting", "delivery", "archive", "privacy"].map(
   (stage) => `stages/${stage}`,
 );
-const FACES = ["faces/http", "faces/cli", "faces/console"];
+const FACES = ["faces/http", "faces/cli", "faces/console", "faces/mcp"];
 const ADAPTERS = ["adapters/edge", "adapters/queue", "adapters/embedded", "adapters/storage"];
 /** Every room of `src`; those of `stages`, `faces` and `adapters` one by one. */
 const ROOMS = ["app", "config", "operations", "emulator", "model", "lib", ...FACES, ...ADAPTERS, ...STAGES];
@@ -59,6 +59,10 @@ const BORDERS: Readonly<Record<string, Border>> = {
     may: [...STAGES, "adapters/edge", "config", "model", "lib", "db", "operations"],
     because: "http calls operations, stages and db; app starts it.",
   },
+  "faces/mcp": {
+    may: ["config", "model", "lib", "operations"],
+    because: "mcp offers operations to assistants; cli starts it.",
+  },
   "faces/console": {
     may: ["model", "lib"],
     because: "console runs in a browser: it imports types of http, and otherwise only model and lib.",
@@ -87,6 +91,7 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   "prom-client": ["faces/http"],
   pino: ["lib"],
   commander: [],
+  "@modelcontextprotocol/*": ["faces/mcp"],
   yaml: ["config"],
   react: ["faces/console"],
   "react-dom/*": ["faces/console"],

@@ -66,6 +66,7 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
         parseServiceConfig(adoptServiceFile(process.env).env),
       ),
     deliveries: async () => (await import("./deliveries.ts")).deliveriesCommand(readConfig),
+    mcp: async () => (await import("./mcp.ts")).mcpCommand(readConfig),
     backtest: async () => (await import("./backtest/backtest.ts")).backtestCommand(readConfig),
   },
   "Is anything missing?": {

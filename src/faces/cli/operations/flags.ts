@@ -1,6 +1,5 @@
-import { z } from "zod";
-import { isObject } from "#lib/is-object.ts";
 import { SECOND_MS } from "#lib/units.ts";
+import { describeInput, type Member } from "#operations/input-schema.ts";
 import type { Operation } from "#operations/operation.ts";
 import { parseTime } from "../edge/parse-time.ts";
 
@@ -16,36 +15,10 @@ export interface Flag {
   readonly member: Member;
 }
 
-/** JSON Schema of a member, with what `GlobalMeta` adds. */
-interface Member {
-  readonly type?: string | readonly string[];
-  readonly description?: string;
-  readonly default?: unknown;
-  readonly enum?: readonly unknown[];
-  readonly items?: Member;
-  readonly properties?: Readonly<Record<string, Member>>;
-  readonly required?: readonly string[];
-  readonly flag?: string | null;
-  readonly unit?: "minutes" | "ms";
-  readonly time?: true;
-  /** The schema reads texts. */
-  readonly isText?: true;
-}
-
 /** Returns the flags of an operation. The members of an object become flags of their own. */
-export function listFlags({ input, http: [, path] }: Operation): Flag[] {
-  const schema = z.toJSONSchema(input, { io: "input", unrepresentable: "any", override: useWire });
-  const inPath = new Set(path.match(/(?<=:)\w+/g));
-  return listMembers(schema as Member, [], inPath);
-}
-
-/** Puts what a client sends in the place of what the schema reads it with. */
-function useWire({ jsonSchema }: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }): void {
-  const { wire, ...rest } = jsonSchema as Record<string, unknown>;
-  if (!isObject(wire)) return;
-  const { description, flag, unit, time } = rest;
-  for (const name of Object.keys(jsonSchema)) delete jsonSchema[name];
-  Object.assign(jsonSchema, { ...wire, isText: true, description, flag, unit, time });
+export function listFlags(operation: Operation): Flag[] {
+  const inPath = new Set(operation.http[1].match(/(?<=:)\w+/g));
+  return listMembers(describeInput(operation), [], inPath);
 }
 
 function listMembers(
