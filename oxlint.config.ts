@@ -1,31 +1,18 @@
 /**
- * The linter's rules. The borders between folders are one table, from which a rule per folder is made. The test
- * `test/lint/borders.test.ts` plants one import per border.
+ * The linter's rules. The borders between rooms are one table, from which a rule per room is made. An import from
+ * another room names it (`#db/...`). The tests of `test/lint` plant one import per border and refuse a path that leaves its room.
  */
-const STAGES = ["coverage", "ingest", "detection", "alerting", "delivery", "archive", "privacy"];
-/** Every folder of `src`. */
-const FOLDERS = [
-  ...[
-    "app",
-    "cli",
-    "config",
-    "http",
-    "console",
-    "operations",
-    "edge",
-    "queue",
-    "embedded",
-    "storage",
-    "emulator",
-    "model",
-    "lib",
-  ],
-  ...STAGES,
-];
+const STAGES = ["coverage", "ingest", "detection", "alerting", "delivery", "archive", "privacy"].map(
+  (stage) => `stages/${stage}`,
+);
+const FACES = ["faces/http", "faces/cli", "faces/console", "faces/mcp"];
+const ADAPTERS = ["adapters/edge", "adapters/queue", "adapters/embedded", "adapters/storage"];
+/** Every room of `src`; those of `stages`, `faces` and `adapters` one by one. */
+const ROOMS = ["app", "config", "operations", "emulator", "model", "lib", ...FACES, ...ADAPTERS, ...STAGES];
 const STAGE = "A stage imports no storage, no queue, no clock and no stage that comes later.";
 
 interface Border {
-  /** The folders that may be imported; `jobs` and `db` lie beside `src`, all others in it. */
+  /** The rooms that may be imported; `jobs` and `db` lie beside `src`, all others in it. */
   readonly may: readonly string[];
   readonly because: string;
 }
@@ -33,76 +20,85 @@ interface Border {
 const BORDERS: Readonly<Record<string, Border>> = {
   lib: { may: [], because: "lib knows nothing of Longwatch." },
   model: { may: ["lib"], because: "model holds shared types; it imports only lib." },
-  edge: { may: ["lib"], because: "edge knows the platform's API and nothing else of Longwatch." },
-  embedded: { may: ["lib"], because: "embedded starts Postgres and knows nothing of what is stored in it." },
-  storage: {
+  "adapters/edge": { may: ["lib"], because: "edge knows the platform's API and nothing else of Longwatch." },
+  "adapters/embedded": {
+    may: ["lib"],
+    because: "embedded starts Postgres and knows nothing of what is stored in it.",
+  },
+  "adapters/storage": {
     may: ["model", "lib"],
     because: "storage keeps files; app and cli hand it to whoever reads or writes the archive.",
   },
-  queue: { may: ["lib"], because: "queue is handed its jobs by app." },
+  "adapters/queue": { may: ["lib"], because: "queue is handed its jobs by app." },
   emulator: {
-    may: ["lib", "edge"],
-    because: "The emulator is the tests' independent oracle: it shares only the wire contract in src/edge.",
+    may: ["lib", "adapters/edge"],
+    because:
+      "The emulator is the tests' independent oracle: it shares only the wire contract in adapters/edge.",
   },
-  coverage: { may: ["model", "lib", "edge"], because: STAGE },
-  detection: { may: ["model", "lib", "edge"], because: STAGE },
-  alerting: { may: ["model", "lib"], because: STAGE },
-  delivery: { may: ["model", "lib"], because: STAGE },
-  privacy: { may: ["model", "lib"], because: STAGE },
-  ingest: { may: ["coverage", "model", "lib", "edge"], because: STAGE },
-  archive: { may: ["privacy", "model", "lib"], because: STAGE },
+  "stages/coverage": { may: ["model", "lib", "adapters/edge"], because: STAGE },
+  "stages/detection": { may: ["model", "lib", "adapters/edge"], because: STAGE },
+  "stages/alerting": { may: ["model", "lib"], because: STAGE },
+  "stages/delivery": { may: ["model", "lib"], because: STAGE },
+  "stages/privacy": { may: ["model", "lib"], because: STAGE },
+  "stages/ingest": { may: ["stages/coverage", "model", "lib", "adapters/edge"], because: STAGE },
+  "stages/archive": { may: ["stages/privacy", "model", "lib"], because: STAGE },
   config: {
-    may: ["alerting", "delivery", "detection", "privacy", "model", "lib"],
+    may: ["stages/alerting", "stages/delivery", "stages/detection", "stages/privacy", "model", "lib"],
     because: "config reads settings; it starts nothing and stores nothing.",
   },
   db: { may: ["model", "lib"], because: "db imports only model and lib." },
   jobs: {
-    may: [...STAGES, "edge", "queue", "model", "lib", "db"],
+    may: [...STAGES, "adapters/edge", "adapters/queue", "model", "lib", "db"],
     because: "jobs call stages and db; app hands them everything else.",
   },
   operations: {
-    may: [...STAGES, "edge", "config", "model", "lib", "db", "jobs"],
+    may: [...STAGES, "adapters/edge", "config", "model", "lib", "db", "jobs"],
     because: "operations call jobs, stages and db; http, cli and app call operations.",
   },
-  http: {
-    may: [...STAGES, "edge", "config", "model", "lib", "db", "operations"],
+  "faces/http": {
+    may: [...STAGES, "adapters/edge", "config", "model", "lib", "db", "operations"],
     because: "http calls operations, stages and db; app starts it.",
   },
-  console: {
+  "faces/mcp": {
+    may: ["config", "model", "lib", "operations"],
+    because: "mcp offers operations to assistants; cli starts it.",
+  },
+  "faces/console": {
     may: ["model", "lib"],
     because: "console runs in a browser: it imports types of http, and otherwise only model and lib.",
   },
   app: {
-    may: [...FOLDERS.filter((folder) => folder !== "cli"), "db", "jobs"],
+    may: [...ROOMS.filter((room) => room !== "faces/cli"), "db", "jobs"],
     because: "app is called by cli and main only.",
   },
 };
 
-/** Libraries, and the folders that may import them. `src/cli` and `src/main.ts` have no border. */
+/** Libraries, and the folders that may import them. `src/faces/cli` and `src/main.ts` have no border. */
 const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
-  bullmq: ["queue"],
-  ioredis: ["queue"],
-  "node-cron": ["queue"],
-  pg: ["db", "embedded"],
+  bullmq: ["adapters/queue"],
+  ioredis: ["adapters/queue"],
+  "node-cron": ["adapters/queue"],
+  pg: ["db", "adapters/embedded"],
   "pg-copy-streams": ["db"],
   "drizzle-orm": ["db"],
   "drizzle-orm/*": ["db"],
   "@duckdb/node-api": ["db"],
-  undici: ["edge", "delivery", "storage"],
-  aws4fetch: ["storage"],
-  nodemailer: ["delivery"],
-  fastify: ["http", "app"],
-  "fastify/*": ["http", "app"],
-  "prom-client": ["http"],
+  undici: ["adapters/edge", "stages/delivery", "adapters/storage"],
+  aws4fetch: ["adapters/storage"],
+  nodemailer: ["stages/delivery"],
+  fastify: ["faces/http", "app"],
+  "fastify/*": ["faces/http", "app"],
+  "prom-client": ["faces/http"],
   pino: ["lib"],
   commander: [],
+  "@modelcontextprotocol/*": ["faces/mcp"],
   yaml: ["config"],
-  react: ["console"],
-  "react-dom/*": ["console"],
-  "@mantine/*": ["console"],
-  "@tanstack/*": ["console"],
-  uplot: ["console"],
-  wouter: ["console"],
+  react: ["faces/console"],
+  "react-dom/*": ["faces/console"],
+  "@mantine/*": ["faces/console"],
+  "@tanstack/*": ["faces/console"],
+  uplot: ["faces/console"],
+  wouter: ["faces/console"],
   "@opentelemetry/*": ["app"],
 };
 
@@ -117,21 +113,20 @@ interface Pattern {
   readonly allowTypeImports?: boolean;
 }
 
-const isBesideSrc = (folder: string) => folder === "jobs" || folder === "db";
+const isBesideSrc = (room: string) => room === "jobs" || room === "db";
 
-/** The imports that a folder may not have. */
-function forbid(folder: string, { may, because }: Border): Pattern {
-  const folders = [...FOLDERS, "jobs", "db"].filter((other) => other !== folder && !may.includes(other));
-  // From beside src an import names src; within src it does not.
-  const toGlob = (other: string) =>
-    isBesideSrc(folder) && !isBesideSrc(other) ? `**/src/${other}/**` : `**/${other}/**`;
-  const libraries = Object.keys(LIBRARIES).filter((library) => !LIBRARIES[library]?.includes(folder));
+/** The imports that a room may not have. */
+function forbid(room: string, { may, because }: Border): Pattern {
+  const rooms = [...ROOMS, "jobs", "db"].filter((other) => other !== room && !may.includes(other));
+  const libraries = Object.keys(LIBRARIES).filter((library) => !LIBRARIES[library]?.includes(room));
   // A channel measures how long a receiver takes, so delivery may have a clock.
-  const clock = STAGES.includes(folder) && folder !== "delivery" ? ["**/lib/clock.ts"] : [];
-  const client = folder === "emulator" ? ["**/edge/*.ts", "**/edge/transport/**", "**/edge/account/**"] : [];
+  const clock = STAGES.includes(room) && room !== "stages/delivery" ? ["#lib/clock.ts"] : [];
+  const edge = "#adapters/edge";
+  const client = room === "emulator" ? [`${edge}/*.ts`, `${edge}/transport/**`, `${edge}/account/**`] : [];
   // Types are gone when the page is built.
-  const types = folder === "console" ? { allowTypeImports: true } : {};
-  return { group: [...folders.map(toGlob), ...client, ...libraries, ...clock], message: because, ...types };
+  const types = room === "faces/console" ? { allowTypeImports: true } : {};
+  const group = [...rooms.map((other) => `#${other}/**`), ...client, ...libraries, ...clock];
+  return { group, message: because, ...types };
 }
 
 function override(files: string, ...patterns: readonly Pattern[]) {
@@ -139,17 +134,17 @@ function override(files: string, ...patterns: readonly Pattern[]) {
 }
 
 // Of several overrides of a file the last one counts alone, so those within delivery repeat its border.
-const DELIVERY = forbid("delivery", BORDERS["delivery"] as Border);
+const DELIVERY = forbid("stages/delivery", BORDERS["stages/delivery"] as Border);
 const borders = [
-  ...Object.entries(BORDERS).map(([folder, border]) =>
-    override(isBesideSrc(folder) ? `${folder}/**` : `src/${folder}/**`, forbid(folder, border)),
+  ...Object.entries(BORDERS).map(([room, border]) =>
+    override(isBesideSrc(room) ? `${room}/**` : `src/${room}/**`, forbid(room, border)),
   ),
-  override("src/delivery/message/**", DELIVERY, {
+  override("src/stages/delivery/message/**", DELIVERY, {
     group: ["**/channels/**"],
     message: "message knows no channel.",
   }),
   ...CHANNELS.map((channel) =>
-    override(`src/delivery/channels/${channel}/**`, DELIVERY, {
+    override(`src/stages/delivery/channels/${channel}/**`, DELIVERY, {
       group: CHANNELS.filter(
         (other) => other !== channel && !(channel === "slack-bot" && other === "slack"),
       ).map((other) => `**/${other}/**`),
@@ -182,7 +177,7 @@ export default {
   overrides: [
     ...borders,
     {
-      files: ["test/**", "src/cli/**", "src/main.ts"],
+      files: ["test/**", "src/faces/cli/**", "src/main.ts"],
       rules: {
         "no-empty-pattern": "off",
         "no-console": "off",

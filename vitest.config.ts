@@ -2,7 +2,7 @@ import { availableParallelism } from "node:os";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import { defineConfig } from "vitest/config";
-import { LongFilesFirst } from "./test/support/long-files-first.ts";
+import { LongFilesFirst } from "#test/support/long-files-first.ts";
 
 const quickImports = pathToFileURL(path.join(import.meta.dirname, "src", "app", "quick-imports.ts"));
 

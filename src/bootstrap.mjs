@@ -33,7 +33,7 @@ const complain = (text) => process.stderr.write(`${text}\n`);
 /** Checks of the gate that run at the same time, each on one core. */
 const CHECKS = [
   ["tsc", "--noEmit", "--singleThreaded"],
-  ["tsc", "--noEmit", "--singleThreaded", "--project", "src/console"],
+  ["tsc", "--noEmit", "--singleThreaded", "--project", "src/faces/console"],
   ["oxlint", "--type-aware", "--deny-warnings", "src", "db", "jobs", "test"],
   ["biome", "check"],
   ["knip"],
@@ -105,7 +105,7 @@ function runCheck([tool, ...args]) {
   });
 }
 
-const consoleSources = path.join(root, "src", "console");
+const consoleSources = path.join(root, "src", "faces", "console");
 const builtConsole = path.join(root, "dist", "console");
 /** The hash of the sources that the built console was made of. */
 const builtStamp = path.join(builtConsole, ".sources");

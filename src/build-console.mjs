@@ -1,5 +1,5 @@
 /**
- * Builds `src/console` into `dist/console`, and beside every file a copy in Brotli and one in gzip, which the server sends as
+ * Builds `src/faces/console` into `dist/console`, and beside every file a copy in Brotli and one in gzip, which the server sends as
  * they are. `npm run build:console` and `npm start` run it on the pinned Node; the Dockerfile runs it alone.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -14,7 +14,7 @@ const LEAST_BYTES = 1_024;
 
 // Tests set another value, and would test React's development build.
 process.env.NODE_ENV = "production";
-await build({ configFile: path.join(root, "src", "console", "vite.config.ts") });
+await build({ configFile: path.join(root, "src", "faces", "console", "vite.config.ts") });
 const assets = path.join(root, "dist", "console", "assets");
 for (const name of readdirSync(assets)) {
   if (!/\.(?:js|css|svg|json|map)$/.test(name)) continue;

@@ -1,5 +1,5 @@
-import "./app/quick-imports.ts";
-import { readVersion } from "./config/read-version.ts";
+import "#app/quick-imports.ts";
+import { readVersion } from "#config/read-version.ts";
 
 // Whatever is written may hold addresses and texts of requests: only its owner reads it.
 process.umask(0o077);
@@ -10,6 +10,6 @@ const [first, ...more] = process.argv.slice(2);
 if (more.length === 0 && (first === "--version" || first === "-V"))
   process.stdout.write(`${readVersion()}\n`);
 else {
-  const { runProgram } = await import("./cli/program.ts");
+  const { runProgram } = await import("#faces/cli/program.ts");
   await runProgram();
 }

@@ -1,5 +1,5 @@
 import { and, asc, eq, inArray, sql } from "drizzle-orm";
-import { GROUP_KIND } from "../../src/model/kinds.ts";
+import { GROUP_KIND } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { alerts } from "../schema/alerts.ts";
 import { spikes } from "../schema/spikes.ts";

@@ -1,5 +1,5 @@
 import { and, asc, desc, eq, gt, inArray, lt, lte, sql } from "drizzle-orm";
-import type { SilenceStatus } from "../../src/model/silence-status.ts";
+import type { SilenceStatus } from "#model/silence-status.ts";
 import type { Queryable } from "../client.ts";
 import { silences } from "../schema/silences.ts";
 

@@ -1,4 +1,4 @@
-import { ServiceError } from "../../src/lib/errors.ts";
+import { ServiceError } from "#lib/errors.ts";
 import type { ArchiveFile } from "./archived-days.ts";
 
 /** Thrown when a file of the archive is missing or is not what the manifest says. */

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import type { EventKey } from "../../src/model/event-key.ts";
+import type { EventKey } from "#model/event-key.ts";
 import type { Queryable } from "../client.ts";
 
 /** A span within one UTC day (`yyyy-mm-dd`), epoch ms, both ends included. */

@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
-import { clampTime, DAY_MS } from "../../src/lib/units.ts";
-import type { NamedFile } from "../../src/model/archive-storage.ts";
-import { toDay } from "../../src/model/horizon.ts";
-import type { Span } from "../../src/model/span.ts";
+import { clampTime, DAY_MS } from "#lib/units.ts";
+import type { NamedFile } from "#model/archive-storage.ts";
+import { toDay } from "#model/horizon.ts";
+import type { Span } from "#model/span.ts";
 import type { Queryable } from "../client.ts";
 
 /** A valid file of the manifest. */

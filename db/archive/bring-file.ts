@@ -1,6 +1,6 @@
 import path from "node:path";
-import type { ArchiveStorage } from "../../src/model/archive-storage.ts";
-import { StorageError } from "../../src/model/storage-error.ts";
+import type { ArchiveStorage } from "#model/archive-storage.ts";
+import { StorageError } from "#model/storage-error.ts";
 import { ArchiveDamagedError } from "./archive-damaged-error.ts";
 import type { ArchiveFile } from "./archived-days.ts";
 

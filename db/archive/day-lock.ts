@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import type pg from "pg";
-import { DAY_MS } from "../../src/lib/units.ts";
-import { toDay } from "../../src/model/horizon.ts";
+import { DAY_MS } from "#lib/units.ts";
+import { toDay } from "#model/horizon.ts";
 import type { Queryable } from "../client.ts";
 import { inOneTrip } from "../postgres/one-trip.ts";
 

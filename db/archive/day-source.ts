@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import type pg from "pg";
 import { to as copyTo } from "pg-copy-streams";
-import { EVENT_FILE_COLUMNS } from "../../src/model/archive-layout.ts";
+import { EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
 import type { Queryable } from "../client.ts";
 import { copyToFile, readCopy } from "../postgres/copy-out.ts";
 import { partitionName } from "../postgres/partitions.ts";

@@ -2,8 +2,8 @@ import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
 import type pg from "pg";
 import { from as copyFrom } from "pg-copy-streams";
-import { EVENT_FILE_COLUMNS } from "../../src/model/archive-layout.ts";
-import type { EventKey } from "../../src/model/event-key.ts";
+import { EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
+import type { EventKey } from "#model/event-key.ts";
 import type { Duckdb } from "../duckdb/duckdb.ts";
 import { quote, readFile } from "./day-files.ts";
 

@@ -1,4 +1,4 @@
-import { EVENT_FILE_COLUMNS } from "../../src/model/archive-layout.ts";
+import { EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
 import type { Duckdb } from "../duckdb/duckdb.ts";
 import type { DuckdbStatement } from "../duckdb/duckdb-messages.ts";
 import {

@@ -1,4 +1,4 @@
-import { EVENT_FILE_COLUMNS } from "../../src/model/archive-layout.ts";
+import { EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
 
 /** Number and sum of the events of one rule in one hour. Two sets of events with equal sums are the same events. */
 export interface EventSum {

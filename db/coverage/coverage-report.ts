@@ -1,5 +1,5 @@
 import { and, eq, getTableColumns, gte, lt, sql } from "drizzle-orm";
-import type { CoverageHour } from "../../src/model/covered-hour.ts";
+import type { CoverageHour } from "#model/covered-hour.ts";
 import type { Queryable } from "../client.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
 

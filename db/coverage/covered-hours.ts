@@ -1,5 +1,5 @@
 import { and, asc, eq, getTableColumns, gte, inArray, lt, sql } from "drizzle-orm";
-import type { CoveredHour } from "../../src/model/covered-hour.ts";
+import type { CoveredHour } from "#model/covered-hour.ts";
 import type { Queryable } from "../client.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
 

@@ -1,6 +1,6 @@
 import { eq, sql } from "drizzle-orm";
-import { type KnownHorizon, keptFor, WHOLE_HORIZON } from "../../src/model/horizon.ts";
-import type { ProvenDay } from "../../src/model/proven-day.ts";
+import { type KnownHorizon, keptFor, WHOLE_HORIZON } from "#model/horizon.ts";
+import type { ProvenDay } from "#model/proven-day.ts";
 import type { Queryable } from "../client.ts";
 import { platformHealth } from "../schema/platform-health.ts";
 import { wafEvents } from "../schema/waf-events.ts";

@@ -1,5 +1,5 @@
 import { and, asc, eq, inArray, sql } from "drizzle-orm";
-import type { HourLooks } from "../../src/model/look.ts";
+import type { HourLooks } from "#model/look.ts";
 import type { Queryable } from "../client.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
 

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import type { Span } from "../../src/model/span.ts";
+import type { Span } from "#model/span.ts";
 import type { Queryable } from "../client.ts";
 
 /** Hours per statement, so that no statement for a large zone exceeds its time limit. */

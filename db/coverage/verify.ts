@@ -1,5 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
-import type { Span } from "../../src/model/span.ts";
+import type { Span } from "#model/span.ts";
 import type { Queryable } from "../client.ts";
 import { wafEvents } from "../schema/waf-events.ts";
 

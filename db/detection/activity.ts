@@ -1,5 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
-import { keyOf, type SeriesKey } from "../../src/model/series-key.ts";
+import { keyOf, type SeriesKey } from "#model/series-key.ts";
 import type { Queryable } from "../client.ts";
 import { askedSeries } from "./asked-series.ts";
 

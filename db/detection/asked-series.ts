@@ -1,5 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
-import type { SeriesKey } from "../../src/model/series-key.ts";
+import type { SeriesKey } from "#model/series-key.ts";
 
 /** Returns a table `asked(zone_id, rule_id)` of these series, for the `from` of a statement. */
 export function askedSeries(series: readonly SeriesKey[]): SQL {

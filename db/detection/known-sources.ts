@@ -1,5 +1,5 @@
 import { asc, eq } from "drizzle-orm";
-import type { KnownSource } from "../../src/model/known-source.ts";
+import type { KnownSource } from "#model/known-source.ts";
 import type { Queryable } from "../client.ts";
 import { knownSources } from "../schema/known-sources.ts";
 

@@ -1,5 +1,5 @@
 import { and, eq, gt, ne } from "drizzle-orm";
-import type { TracedSpike } from "../../src/model/spike-trace.ts";
+import type { TracedSpike } from "#model/spike-trace.ts";
 import type { Queryable } from "../client.ts";
 import { alerts } from "../schema/alerts.ts";
 import { spikes } from "../schema/spikes.ts";

@@ -1,5 +1,5 @@
 import { and, asc, eq, gte, lt, or, sql } from "drizzle-orm";
-import type { SeriesKey } from "../../src/model/series-key.ts";
+import type { SeriesKey } from "#model/series-key.ts";
 import type { Queryable } from "../client.ts";
 import { ruleBuckets } from "../schema/rule-buckets.ts";
 

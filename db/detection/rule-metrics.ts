@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
-import { DAY_MS } from "../../src/lib/units.ts";
-import { toDay } from "../../src/model/horizon.ts";
-import type { SeriesKey } from "../../src/model/series-key.ts";
+import { DAY_MS } from "#lib/units.ts";
+import { toDay } from "#model/horizon.ts";
+import type { SeriesKey } from "#model/series-key.ts";
 import type { Queryable } from "../client.ts";
 import { ruleMetrics } from "../schema/rule-metrics.ts";
 import { ruleSnapshots } from "../schema/rule-snapshots.ts";

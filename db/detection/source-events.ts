@@ -1,5 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
-import type { StoredSources } from "../../src/model/stored-sources.ts";
+import type { StoredSources } from "#model/stored-sources.ts";
 import type { Database, Queryable } from "../client.ts";
 import { runPrepared, toPrepared } from "../postgres/prepared.ts";
 import { wafEvents } from "../schema/waf-events.ts";

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { toDay } from "../../src/model/horizon.ts";
+import { toDay } from "#model/horizon.ts";
 import type { Queryable } from "../client.ts";
 
 export interface SourceHour {

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { HOUR_MS } from "#lib/units.ts";
 import type { Database } from "../client.ts";
 import { runPrepared, toPrepared } from "../postgres/prepared.ts";
 

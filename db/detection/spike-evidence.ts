@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
-import type { SeriesKey } from "../../src/model/series-key.ts";
-import { toUrlPartSql } from "../../src/model/url-parts.ts";
+import type { SeriesKey } from "#model/series-key.ts";
+import { toUrlPartSql } from "#model/url-parts.ts";
 import type { Queryable } from "../client.ts";
 import { EVIDENCE_DIMENSIONS, type EvidenceDimension, type SpikeEvidence } from "../schema/spikes.ts";
 import { wafEvents } from "../schema/waf-events.ts";

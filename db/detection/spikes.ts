@@ -1,5 +1,5 @@
 import { and, asc, eq, gt, gte, isNull, lte, ne, sql } from "drizzle-orm";
-import type { SeriesKey } from "../../src/model/series-key.ts";
+import type { SeriesKey } from "#model/series-key.ts";
 import type { Queryable } from "../client.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
 import { spikes } from "../schema/spikes.ts";

@@ -1,4 +1,4 @@
-import { type Disposition, ServiceError } from "../../src/lib/errors.ts";
+import { type Disposition, ServiceError } from "#lib/errors.ts";
 
 /**
  * `DUCKDB_DIED`: the process ended, also when it was killed because it grew or hung. `DUCKDB_MEMORY`: a statement needs

@@ -1,7 +1,7 @@
 import { constants, getPriority, setPriority } from "node:os";
 import { type DuckDBConnection, DuckDBInstance, LIST, listValue, VARCHAR } from "@duckdb/node-api";
-import { toError } from "../../src/lib/errors.ts";
-import { messageOf } from "../../src/lib/message-of.ts";
+import { toError } from "#lib/errors.ts";
+import { messageOf } from "#lib/message-of.ts";
 import type {
   DuckdbParameter,
   DuckdbReply,

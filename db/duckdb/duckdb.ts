@@ -1,8 +1,8 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import path from "node:path";
-import { childEnvironment } from "../../src/lib/child-environment.ts";
-import { makeTouchedFolder } from "../../src/lib/touched-folder.ts";
+import { childEnvironment } from "#lib/child-environment.ts";
+import { makeTouchedFolder } from "#lib/touched-folder.ts";
 import { DuckdbError, toDuckdbError } from "./duckdb-error.ts";
 import type { DuckdbReply, DuckdbRequest, DuckdbStatement, DuckdbValue } from "./duckdb-messages.ts";
 

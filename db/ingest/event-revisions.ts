@@ -1,5 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
-import type { EventKey } from "../../src/model/event-key.ts";
+import type { EventKey } from "#model/event-key.ts";
 import type { Queryable } from "../client.ts";
 
 /** Two times of one event that were merged are at most this far apart. */

@@ -1,4 +1,4 @@
-import type { WafEvent } from "../../src/model/waf-event.ts";
+import type { WafEvent } from "#model/waf-event.ts";
 import { createTimeWriter, toCopyField } from "../postgres/copy-text.ts";
 
 /** The columns of `toEventRows`, in the same order. */

@@ -1,6 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
-import type { EventKey } from "../../src/model/event-key.ts";
-import { findPositions } from "../../src/model/log-id-hash.ts";
+import type { EventKey } from "#model/event-key.ts";
+import { findPositions } from "#model/log-id-hash.ts";
 import type { Queryable } from "../client.ts";
 import { ERASED_IP, eraseEvents } from "../privacy/erase-events.ts";
 import type { RecordEraser } from "../privacy/erase-records.ts";

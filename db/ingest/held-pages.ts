@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import type { WafEvent } from "../../src/model/waf-event.ts";
+import type { WafEvent } from "#model/waf-event.ts";
 import { holdDays } from "../archive/day-lock.ts";
 import type { Database, Queryable } from "../client.ts";
 import { inTransaction } from "../postgres/transaction.ts";

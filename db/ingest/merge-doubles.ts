@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { HOUR_MS } from "#lib/units.ts";
 import type { Queryable } from "../client.ts";
 
 /** Two times of one event that are this close together are merged. */

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
-import type { EventKey } from "../../src/model/event-key.ts";
-import { toDay } from "../../src/model/horizon.ts";
-import type { Span } from "../../src/model/span.ts";
+import type { EventKey } from "#model/event-key.ts";
+import { toDay } from "#model/horizon.ts";
+import type { Span } from "#model/span.ts";
 import type { Queryable } from "../client.ts";
 import { proveAnew } from "../coverage/covered-hours.ts";
 import { readHourContents } from "../coverage/hour-contents.ts";

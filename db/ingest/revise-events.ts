@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { HOUR_MS } from "#lib/units.ts";
 import type { Queryable } from "../client.ts";
 
 /** The columns of an event that a look shows. Only a null of one of them, without the address, is filled. */

@@ -1,4 +1,4 @@
-import { openRawBlock } from "../../src/model/raw-block.ts";
+import { openRawBlock } from "#model/raw-block.ts";
 import type { NewQuarantinedEntry } from "./quarantine.ts";
 import type { NewRawBlock } from "./raw-blocks.ts";
 import type { NewEvents } from "./store-events.ts";

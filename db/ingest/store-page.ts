@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
-import { readSqlState } from "../../src/lib/sql-state.ts";
-import { startOfDay } from "../../src/model/horizon.ts";
+import { readSqlState } from "#lib/sql-state.ts";
+import { startOfDay } from "#model/horizon.ts";
 import { holdDays } from "../archive/day-lock.ts";
 import type { Database, Queryable } from "../client.ts";
 import { inOneTrip } from "../postgres/one-trip.ts";

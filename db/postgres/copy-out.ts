@@ -2,7 +2,7 @@ import { createWriteStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
 import type pg from "pg";
 import type { CopyToStreamQuery } from "pg-copy-streams";
-import { readSqlState } from "../../src/lib/sql-state.ts";
+import { readSqlState } from "#lib/sql-state.ts";
 
 /**
  * Writes a COPY's output into a file, and returns the number of rows. If the file cannot be written, the connection is

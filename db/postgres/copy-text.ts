@@ -1,4 +1,4 @@
-import { MINUTE_MS } from "../../src/lib/units.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 
 /** A value of a row to be copied. Times go through `createTimeWriter`. */
 export type CopyValue = string | number | null;

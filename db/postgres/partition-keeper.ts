@@ -1,4 +1,4 @@
-import { readSqlState } from "../../src/lib/sql-state.ts";
+import { readSqlState } from "#lib/sql-state.ts";
 import type { Database } from "../client.ts";
 import { ensurePartitions } from "./partitions.ts";
 

@@ -1,5 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
-import { DAY_MS } from "../../src/lib/units.ts";
+import { DAY_MS } from "#lib/units.ts";
 import type { Database, Queryable } from "../client.ts";
 import { ADVISORY_LOCKS } from "./advisory-locks.ts";
 import { inTransaction } from "./transaction.ts";

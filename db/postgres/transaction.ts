@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { drizzle } from "drizzle-orm/node-postgres";
 import type { PgTransactionConfig } from "drizzle-orm/pg-core";
 import type pg from "pg";
-import { readSqlState } from "../../src/lib/sql-state.ts";
+import { readSqlState } from "#lib/sql-state.ts";
 import type { Database, Queryable } from "../client.ts";
 
 /** Deadlock, serialization failure, lock timeout. Postgres has undone everything, so running again is safe. */

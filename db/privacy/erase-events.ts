@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
-import { HOUR_MS } from "../../src/lib/units.ts";
-import type { EventKey } from "../../src/model/event-key.ts";
-import type { Span } from "../../src/model/span.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import type { EventKey } from "#model/event-key.ts";
+import type { Span } from "#model/span.ts";
 import type { Queryable } from "../client.ts";
 import { forgetValues } from "../ingest/event-revisions.ts";
 import { eraseRecords, type RecordEraser } from "./erase-records.ts";

@@ -1,8 +1,8 @@
 import { and, eq, sql } from "drizzle-orm";
-import type { EventKey } from "../../src/model/event-key.ts";
-import { toDay } from "../../src/model/horizon.ts";
-import { findPositions } from "../../src/model/log-id-hash.ts";
-import { cutRawBlock } from "../../src/model/raw-block.ts";
+import type { EventKey } from "#model/event-key.ts";
+import { toDay } from "#model/horizon.ts";
+import { findPositions } from "#model/log-id-hash.ts";
+import { cutRawBlock } from "#model/raw-block.ts";
 import type { Queryable } from "../client.ts";
 import { rawBlocks } from "../schema/raw-blocks.ts";
 

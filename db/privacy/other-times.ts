@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import type { EventKey } from "../../src/model/event-key.ts";
+import type { EventKey } from "#model/event-key.ts";
 import { readOtherTimes } from "../archive/archive-records.ts";
 import type { Queryable } from "../client.ts";
 

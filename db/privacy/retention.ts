@@ -1,5 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
-import { startOfDay, toDay } from "../../src/model/horizon.ts";
+import { startOfDay, toDay } from "#model/horizon.ts";
 import type { Queryable } from "../client.ts";
 import { type PartitionedTable, partitionDays } from "../postgres/partitions.ts";
 
@@ -156,6 +156,6 @@ function earliest(...times: readonly (number | null)[]): number | null {
   return known.length === 0 ? null : Math.min(...known);
 }
 
-/** The condition of `isFullAddress` in src/privacy, in SQL. */
+/** The condition of `isFullAddress` in src/stages/privacy, in SQL. */
 const IS_FULL_ADDRESS = sql`ip not in ('', 'erased') and ip not like '%*%'
   and ip !~ '^anon-[a-z2-7]{13}-[a-z2-7]{13}$'`;

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { check, integer, jsonb, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
-import type { HourLooks } from "../../src/model/look.ts";
+import type { HourLooks } from "#model/look.ts";
 
 /**
  * One hour of one zone and what is known about its completeness. Written by poll-events, walk-days,

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import { bigint, check, integer, pgTable, text, timestamp } from "drizzle-orm/pg-core";
-import { KNOWN_KINDS } from "../../src/model/known-source.ts";
+import { KNOWN_KINDS } from "#model/known-source.ts";
 
 /**
  * Sources that a person has named as expected, beside those of the configuration file. Written by `longwatch known` and

@@ -1,6 +1,6 @@
 import { integer, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 
-import type { ProvenDay } from "../../src/model/proven-day.ts";
+import type { ProvenDay } from "#model/proven-day.ts";
 
 /**
  * How the platform answers for a zone, over all replicas. Written by the jobs' calls, reconcile-counts and

@@ -12,8 +12,8 @@ import {
   timestamp,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
-import { SPIKE_KINDS } from "../../src/model/kinds.ts";
-import type { StoredSources } from "../../src/model/stored-sources.ts";
+import { SPIKE_KINDS } from "#model/kinds.ts";
+import type { StoredSources } from "#model/stored-sources.ts";
 
 export const EVIDENCE_DIMENSIONS = ["ip", "asn", "country", "path", "ua", "ja4", "action"] as const;
 export type EvidenceDimension = (typeof EVIDENCE_DIMENSIONS)[number];

@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
 import type pg from "pg";
-import type { EventKey } from "../../src/model/event-key.ts";
-import { toColumnSql } from "../../src/model/search-columns.ts";
-import type { Span } from "../../src/model/span.ts";
+import type { EventKey } from "#model/event-key.ts";
+import { toColumnSql } from "#model/search-columns.ts";
+import type { Span } from "#model/span.ts";
 import { copyToFile } from "../postgres/copy-out.ts";
 import { copyQuery } from "../postgres/copy-query.ts";
 import { toCondition, toMoment } from "./search-condition.ts";

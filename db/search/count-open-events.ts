@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
-import { DAY_MS, HOUR_MS, LAST_MS } from "../../src/lib/units.ts";
-import type { Span } from "../../src/model/span.ts";
+import { DAY_MS, HOUR_MS, LAST_MS } from "#lib/units.ts";
+import type { Span } from "#model/span.ts";
 import type { Queryable } from "../client.ts";
 import { toCondition } from "./search-condition.ts";
 import type { EventQuery } from "./search-query.ts";

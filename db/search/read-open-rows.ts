@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import type { Span } from "../../src/model/span.ts";
+import type { Span } from "#model/span.ts";
 import type { Queryable } from "../client.ts";
 import { toCondition } from "./search-condition.ts";
 import { FOUND_COLUMNS, type FoundColumns, type FoundEvent, toFoundEvent } from "./search-found.ts";

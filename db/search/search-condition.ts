@@ -1,7 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
-import { formatIso } from "../../src/lib/format.ts";
-import { columnOf, type SearchColumn, toColumnSql } from "../../src/model/search-columns.ts";
-import type { Span } from "../../src/model/span.ts";
+import { formatIso } from "#lib/format.ts";
+import { columnOf, type SearchColumn, toColumnSql } from "#model/search-columns.ts";
+import type { Span } from "#model/span.ts";
 import type { EventQuery, SearchClause, SearchTest } from "./search-query.ts";
 
 /** Returns a moment as a parameter. A time outside 1970 to 9999, when nothing is stored, becomes the nearer end. */

@@ -1,4 +1,4 @@
-import type { SearchDimension } from "../../src/model/search-columns.ts";
+import type { SearchDimension } from "#model/search-columns.ts";
 
 /** An event as searches show it; what is not known is ''. */
 export interface FoundEvent {

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import type { EventKey } from "../../src/model/event-key.ts";
+import type { EventKey } from "#model/event-key.ts";
 import type { Queryable } from "../client.ts";
 import { and, toCondition, toMoment } from "./search-condition.ts";
 import { FOUND_COLUMNS, type FoundColumns, type FoundEvent, toFoundEvent } from "./search-found.ts";

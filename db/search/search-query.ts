@@ -1,4 +1,4 @@
-import type { SearchColumn } from "../../src/model/search-columns.ts";
+import type { SearchColumn } from "#model/search-columns.ts";
 
 /** What one text is asked; the stage `search` says how each form comes about. A null counts as ''. */
 export type SearchTest =

@@ -1,6 +1,6 @@
 import { sql } from "drizzle-orm";
 import type pg from "pg";
-import { readSqlState } from "../../src/lib/sql-state.ts";
+import { readSqlState } from "#lib/sql-state.ts";
 import { type Database, onConnection, type Queryable } from "../client.ts";
 import { transact } from "../postgres/transaction.ts";
 

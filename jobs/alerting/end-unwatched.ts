@@ -1,13 +1,13 @@
-import { lockAlert } from "../../db/alerting/alert-acts.ts";
-import { changeAlert, describeAlert, insertNotifications } from "../../db/alerting/alerts.ts";
-import { closeSpike, closeUnwatchedSpikes, listUnwatchedAlerts } from "../../db/alerting/unwatched-zones.ts";
-import type { Database } from "../../db/client.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { resolveUnwatched, toUnwatchedMessage } from "../../src/alerting/act-on-alert.ts";
-import { parseDetails } from "../../src/alerting/alert-details.ts";
-import { toAlertRecord } from "../../src/alerting/alert-record.ts";
-import { toNotifications } from "../../src/alerting/to-notifications.ts";
-import type { Log } from "../../src/lib/log.ts";
+import { lockAlert } from "#db/alerting/alert-acts.ts";
+import { changeAlert, describeAlert, insertNotifications } from "#db/alerting/alerts.ts";
+import { closeSpike, closeUnwatchedSpikes, listUnwatchedAlerts } from "#db/alerting/unwatched-zones.ts";
+import type { Database } from "#db/client.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import type { Log } from "#lib/log.ts";
+import { resolveUnwatched, toUnwatchedMessage } from "#stages/alerting/act-on-alert.ts";
+import { parseDetails } from "#stages/alerting/alert-details.ts";
+import { toAlertRecord } from "#stages/alerting/alert-record.ts";
+import { toNotifications } from "#stages/alerting/to-notifications.ts";
 
 /** The next run takes the rest. */
 const MOST_ALERTS = 500;

@@ -1,13 +1,13 @@
 import { z } from "zod";
-import { lockAdvice, readAsks, readSpikesToAdvise } from "../../db/alerting/advice.ts";
-import type { Database, Queryable } from "../../db/client.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { planAsks } from "../../src/alerting/advice/plan-asks.ts";
-import type { EdgeClient } from "../../src/edge/edge-client.ts";
-import type { Clock } from "../../src/lib/clock.ts";
-import type { Log } from "../../src/lib/log.ts";
-import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "../../src/model/advice-row.ts";
-import { defineJob } from "../../src/queue/define-job.ts";
+import type { EdgeClient } from "#adapters/edge/edge-client.ts";
+import { defineJob } from "#adapters/queue/define-job.ts";
+import { lockAdvice, readAsks, readSpikesToAdvise } from "#db/alerting/advice.ts";
+import type { Database, Queryable } from "#db/client.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import type { Clock } from "#lib/clock.ts";
+import type { Log } from "#lib/log.ts";
+import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "#model/advice-row.ts";
+import { planAsks } from "#stages/alerting/advice/plan-asks.ts";
 import { type AdviceClaim, askPlatform, claimAsk } from "../ingest/ask-platform.ts";
 
 /**

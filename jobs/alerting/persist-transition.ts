@@ -4,11 +4,11 @@ import {
   describeAlert,
   insertAlert,
   insertNotifications,
-} from "../../db/alerting/alerts.ts";
-import type { Queryable } from "../../db/client.ts";
-import type { AlertRecord, NotifyReason, Recipients } from "../../src/alerting/alert-record.ts";
-import { toNotifications } from "../../src/alerting/to-notifications.ts";
-import type { AlertMessage } from "../../src/model/alert-message.ts";
+} from "#db/alerting/alerts.ts";
+import type { Queryable } from "#db/client.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import type { AlertRecord, NotifyReason, Recipients } from "#stages/alerting/alert-record.ts";
+import { toNotifications } from "#stages/alerting/to-notifications.ts";
 
 export interface NewTransition {
   /** The alert as it was read; null if there was none. */

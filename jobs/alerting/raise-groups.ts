@@ -1,11 +1,14 @@
-import { insertAlerts, lockSpikes } from "../../db/alerting/alert-groups.ts";
-import { type AlertRow, readNewestAlerts } from "../../db/alerting/alerts.ts";
-import type { Database, Queryable } from "../../db/client.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { parseDetails } from "../../src/alerting/alert-details.ts";
-import { type NotifyReason, Transitions, toAlertRecord } from "../../src/alerting/alert-record.ts";
-import { type AlertSpike, toAlertSpike } from "../../src/alerting/alert-spike.ts";
-import type { Assess, Context } from "../../src/alerting/assess.ts";
+import { insertAlerts, lockSpikes } from "#db/alerting/alert-groups.ts";
+import { type AlertRow, readNewestAlerts } from "#db/alerting/alerts.ts";
+import type { Database, Queryable } from "#db/client.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { fingerprintOf } from "#model/fingerprint.ts";
+import { GROUP_KIND } from "#model/kinds.ts";
+import { parseDetails } from "#stages/alerting/alert-details.ts";
+import { type NotifyReason, Transitions, toAlertRecord } from "#stages/alerting/alert-record.ts";
+import { type AlertSpike, toAlertSpike } from "#stages/alerting/alert-spike.ts";
+import type { Assess, Context } from "#stages/alerting/assess.ts";
 import {
   type Candidate,
   decideGroup,
@@ -14,13 +17,10 @@ import {
   isNamed,
   toCandidate,
   toMutedAlert,
-} from "../../src/alerting/decide-group.ts";
-import { findGroups, listMembers } from "../../src/alerting/group.ts";
-import { addLinks } from "../../src/alerting/message/add-links.ts";
-import { buildGroupMessage } from "../../src/alerting/message/group-message.ts";
-import type { AlertMessage } from "../../src/model/alert-message.ts";
-import { fingerprintOf } from "../../src/model/fingerprint.ts";
-import { GROUP_KIND } from "../../src/model/kinds.ts";
+} from "#stages/alerting/decide-group.ts";
+import { findGroups, listMembers } from "#stages/alerting/group.ts";
+import { addLinks } from "#stages/alerting/message/add-links.ts";
+import { buildGroupMessage } from "#stages/alerting/message/group-message.ts";
 import { persistTransition } from "./persist-transition.ts";
 
 export interface GroupsSeen {

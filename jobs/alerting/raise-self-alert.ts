@@ -1,15 +1,15 @@
-import { type AlertRow, describeAlert, readNewestAlerts } from "../../db/alerting/alerts.ts";
-import type { Database, Queryable } from "../../db/client.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { parseDetails } from "../../src/alerting/alert-details.ts";
-import { notifiedChannels } from "../../src/alerting/alert-history.ts";
-import { NOBODY, nextAlert, toAlertRecord } from "../../src/alerting/alert-record.ts";
-import { addLinks } from "../../src/alerting/message/add-links.ts";
-import { buildSelfMessage, type SelfMessageFacts } from "../../src/alerting/message/self-message.ts";
-import type { SelfChange } from "../../src/alerting/self/coverage-alert.ts";
-import { reasonOf, type SelfRoute, type SelfSubject } from "../../src/alerting/self-alert.ts";
-import type { Log } from "../../src/lib/log.ts";
-import type { ZoneFacts } from "../../src/model/zones.ts";
+import { type AlertRow, describeAlert, readNewestAlerts } from "#db/alerting/alerts.ts";
+import type { Database, Queryable } from "#db/client.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import type { Log } from "#lib/log.ts";
+import type { ZoneFacts } from "#model/zones.ts";
+import { parseDetails } from "#stages/alerting/alert-details.ts";
+import { notifiedChannels } from "#stages/alerting/alert-history.ts";
+import { NOBODY, nextAlert, toAlertRecord } from "#stages/alerting/alert-record.ts";
+import { addLinks } from "#stages/alerting/message/add-links.ts";
+import { buildSelfMessage, type SelfMessageFacts } from "#stages/alerting/message/self-message.ts";
+import type { SelfChange } from "#stages/alerting/self/coverage-alert.ts";
+import { reasonOf, type SelfRoute, type SelfSubject } from "#stages/alerting/self-alert.ts";
 import { persistTransition } from "./persist-transition.ts";
 
 export interface SelfAlertDeps {

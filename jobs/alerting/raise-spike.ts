@@ -1,18 +1,18 @@
-import { readAdviceText } from "../../db/alerting/advice.ts";
-import { type AlertRow, describeAlert, lockSpike, readNewestAlerts } from "../../db/alerting/alerts.ts";
-import type { Database, Queryable } from "../../db/client.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { parseDetails } from "../../src/alerting/alert-details.ts";
-import { notifiedChannels } from "../../src/alerting/alert-history.ts";
-import { type AlertRecord, type NotifyReason, toAlertRecord } from "../../src/alerting/alert-record.ts";
-import { toAlertSpike } from "../../src/alerting/alert-spike.ts";
-import type { Assess, Assessment, Context } from "../../src/alerting/assess.ts";
-import { decide } from "../../src/alerting/decide.ts";
-import { addLinks } from "../../src/alerting/message/add-links.ts";
-import { buildMessage } from "../../src/alerting/message/build-message.ts";
-import { toSituation } from "../../src/alerting/mute.ts";
-import type { AlertMessage } from "../../src/model/alert-message.ts";
-import { fingerprintOf } from "../../src/model/fingerprint.ts";
+import { readAdviceText } from "#db/alerting/advice.ts";
+import { type AlertRow, describeAlert, lockSpike, readNewestAlerts } from "#db/alerting/alerts.ts";
+import type { Database, Queryable } from "#db/client.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { fingerprintOf } from "#model/fingerprint.ts";
+import { parseDetails } from "#stages/alerting/alert-details.ts";
+import { notifiedChannels } from "#stages/alerting/alert-history.ts";
+import { type AlertRecord, type NotifyReason, toAlertRecord } from "#stages/alerting/alert-record.ts";
+import { toAlertSpike } from "#stages/alerting/alert-spike.ts";
+import type { Assess, Assessment, Context } from "#stages/alerting/assess.ts";
+import { decide } from "#stages/alerting/decide.ts";
+import { addLinks } from "#stages/alerting/message/add-links.ts";
+import { buildMessage } from "#stages/alerting/message/build-message.ts";
+import { toSituation } from "#stages/alerting/mute.ts";
 import { persistTransition } from "./persist-transition.ts";
 
 export interface SpikeToRaise {

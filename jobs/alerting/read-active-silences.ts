@@ -1,7 +1,7 @@
-import { readSilences } from "../../db/alerting/silences.ts";
-import type { Queryable } from "../../db/client.ts";
-import { type SignedSilence, toSilences } from "../../src/alerting/silence.ts";
-import type { Log } from "../../src/lib/log.ts";
+import { readSilences } from "#db/alerting/silences.ts";
+import type { Queryable } from "#db/client.ts";
+import type { Log } from "#lib/log.ts";
+import { type SignedSilence, toSilences } from "#stages/alerting/silence.ts";
 
 /**
  * Returns the silences in force. A silence that cannot be read is ignored: an unwanted notification is better than a

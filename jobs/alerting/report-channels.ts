@@ -1,12 +1,12 @@
-import { type AlertRow, readNewestAlerts } from "../../db/alerting/alerts.ts";
-import type { Database } from "../../db/client.ts";
-import { type FailingChannel, readFailingChannels } from "../../db/delivery/channel-health.ts";
-import { readChannelStatuses } from "../../db/delivery/channel-states.ts";
-import { parseDetails } from "../../src/alerting/alert-details.ts";
-import { channelFingerprint, describeTrouble } from "../../src/alerting/message/channel-alert.ts";
-import type { Routing } from "../../src/alerting/routing/routing.ts";
-import { avoidFailing, routeSelf } from "../../src/alerting/self-alert.ts";
-import type { Log } from "../../src/lib/log.ts";
+import { type AlertRow, readNewestAlerts } from "#db/alerting/alerts.ts";
+import type { Database } from "#db/client.ts";
+import { type FailingChannel, readFailingChannels } from "#db/delivery/channel-health.ts";
+import { readChannelStatuses } from "#db/delivery/channel-states.ts";
+import type { Log } from "#lib/log.ts";
+import { parseDetails } from "#stages/alerting/alert-details.ts";
+import { channelFingerprint, describeTrouble } from "#stages/alerting/message/channel-alert.ts";
+import type { Routing } from "#stages/alerting/routing/routing.ts";
+import { avoidFailing, routeSelf } from "#stages/alerting/self-alert.ts";
 import { raiseSelfAlert, type SelfAlertDeps } from "./raise-self-alert.ts";
 import { readActiveSilences } from "./read-active-silences.ts";
 

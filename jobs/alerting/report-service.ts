@@ -1,28 +1,28 @@
 import { z } from "zod";
-import { readNewestAlerts } from "../../db/alerting/alerts.ts";
-import { readDamagedFiles } from "../../db/archive/damaged-files.ts";
-import type { Database } from "../../db/client.ts";
-import { readHeldCounts } from "../../db/ingest/held-pages.ts";
-import { readKeyProblem } from "../../db/privacy/pseudonym-keys.ts";
-import { type DailyGrowth, readDailyGrowth } from "../../db/service/daily-growth.ts";
-import { readZoneHealth, watchZones } from "../../db/service/platform-health.ts";
-import { toAlertRecord } from "../../src/alerting/alert-record.ts";
-import type { Routing } from "../../src/alerting/routing/routing.ts";
-import { archiveFingerprint, assessArchive } from "../../src/alerting/self/archive-alert.ts";
-import { assessDisk, diskFingerprint } from "../../src/alerting/self/disk-alert.ts";
-import { assessKey, keyFingerprint } from "../../src/alerting/self/key-alert.ts";
+import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
+import { readNewestAlerts } from "#db/alerting/alerts.ts";
+import { readDamagedFiles } from "#db/archive/damaged-files.ts";
+import type { Database } from "#db/client.ts";
+import { readHeldCounts } from "#db/ingest/held-pages.ts";
+import { readKeyProblem } from "#db/privacy/pseudonym-keys.ts";
+import { type DailyGrowth, readDailyGrowth } from "#db/service/daily-growth.ts";
+import { readZoneHealth, watchZones } from "#db/service/platform-health.ts";
+import type { Clock } from "#lib/clock.ts";
+import type { DiskSpace } from "#lib/disk-space.ts";
+import type { Log } from "#lib/log.ts";
+import { toAlertRecord } from "#stages/alerting/alert-record.ts";
+import type { Routing } from "#stages/alerting/routing/routing.ts";
+import { archiveFingerprint, assessArchive } from "#stages/alerting/self/archive-alert.ts";
+import { assessDisk, diskFingerprint } from "#stages/alerting/self/disk-alert.ts";
+import { assessKey, keyFingerprint } from "#stages/alerting/self/key-alert.ts";
 import {
   assessCredentials,
   assessQuiet,
   credentialsFingerprint,
   quietFingerprint,
   quietLimit,
-} from "../../src/alerting/self/service-alert.ts";
-import { routeSelf } from "../../src/alerting/self-alert.ts";
-import type { Clock } from "../../src/lib/clock.ts";
-import type { DiskSpace } from "../../src/lib/disk-space.ts";
-import type { Log } from "../../src/lib/log.ts";
-import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+} from "#stages/alerting/self/service-alert.ts";
+import { routeSelf } from "#stages/alerting/self-alert.ts";
 import { endUnwatched } from "./end-unwatched.ts";
 import { raiseSelfAlert, type SelfAlertDeps } from "./raise-self-alert.ts";
 import { readActiveSilences } from "./read-active-silences.ts";

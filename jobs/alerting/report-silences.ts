@@ -1,18 +1,18 @@
-import { listAlerts } from "../../db/alerting/alert-reports.ts";
-import { readNewestAlerts } from "../../db/alerting/alerts.ts";
-import { readSilences } from "../../db/alerting/silences.ts";
-import type { Database } from "../../db/client.ts";
-import { parseDetails } from "../../src/alerting/alert-details.ts";
-import { toAlertRecord } from "../../src/alerting/alert-record.ts";
+import { listAlerts } from "#db/alerting/alert-reports.ts";
+import { readNewestAlerts } from "#db/alerting/alerts.ts";
+import { readSilences } from "#db/alerting/silences.ts";
+import type { Database } from "#db/client.ts";
+import { parseDetails } from "#stages/alerting/alert-details.ts";
+import { toAlertRecord } from "#stages/alerting/alert-record.ts";
 import {
   assessHidden,
   assessSilenceEnd,
   hiddenFingerprint,
   type MutedFiring,
   silenceEndFingerprint,
-} from "../../src/alerting/self/silence-alert.ts";
-import { type SignedSilence, type SilencedAlert, toSilences, wouldMute } from "../../src/alerting/silence.ts";
-import { toSilencedAlert } from "../../src/alerting/to-silenced-alert.ts";
+} from "#stages/alerting/self/silence-alert.ts";
+import { type SignedSilence, type SilencedAlert, toSilences, wouldMute } from "#stages/alerting/silence.ts";
+import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
 import { raiseSelfAlert, type SelfAlertDeps } from "./raise-self-alert.ts";
 
 /** The most firing alerts that are compared with silences, the worst first. */

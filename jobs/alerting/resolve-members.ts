@@ -1,12 +1,12 @@
-import { type QuietResolve, resolveQuietly } from "../../db/alerting/alert-groups.ts";
-import { readNewestAlerts } from "../../db/alerting/alerts.ts";
-import type { Queryable } from "../../db/client.ts";
-import { type PersonsAct, resolveByHand, toResolvedMessage } from "../../src/alerting/act-on-alert.ts";
-import { parseDetails } from "../../src/alerting/alert-details.ts";
-import { notifiedChannels } from "../../src/alerting/alert-history.ts";
-import { Transitions, toAlertRecord } from "../../src/alerting/alert-record.ts";
-import type { AlertMessage } from "../../src/model/alert-message.ts";
-import { fingerprintOf } from "../../src/model/fingerprint.ts";
+import { type QuietResolve, resolveQuietly } from "#db/alerting/alert-groups.ts";
+import { readNewestAlerts } from "#db/alerting/alerts.ts";
+import type { Queryable } from "#db/client.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { fingerprintOf } from "#model/fingerprint.ts";
+import { type PersonsAct, resolveByHand, toResolvedMessage } from "#stages/alerting/act-on-alert.ts";
+import { parseDetails } from "#stages/alerting/alert-details.ts";
+import { notifiedChannels } from "#stages/alerting/alert-history.ts";
+import { Transitions, toAlertRecord } from "#stages/alerting/alert-record.ts";
 
 /**
  * Resolves the members' alerts that no channel was notified of when a person resolves their group, because each would

@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { countValidFiles } from "../../db/archive/archive-files.ts";
-import type { Queryable } from "../../db/client.ts";
-import { readServerSecret } from "../../db/service/server-secrets.ts";
-import { type Disposition, ServiceError } from "../../src/lib/errors.ts";
-import type { ArchiveStorage } from "../../src/model/archive-storage.ts";
+import { countValidFiles } from "#db/archive/archive-files.ts";
+import type { Queryable } from "#db/client.ts";
+import { readServerSecret } from "#db/service/server-secrets.ts";
+import { type Disposition, ServiceError } from "#lib/errors.ts";
+import type { ArchiveStorage } from "#model/archive-storage.ts";
 
 /** Names the database that the files belong to, so that no database writes or deletes among the files of another one. */
 const MARKER = "archive.json";

@@ -8,20 +8,20 @@ import {
   markChecked,
   retireExpired,
   sumValidBytes,
-} from "../../db/archive/archive-files.ts";
-import { noteDamage } from "../../db/archive/damaged-files.ts";
-import { dropArchivedDay, listHotDays } from "../../db/archive/hot-days.ts";
-import type { Database } from "../../db/client.ts";
-import { holdLease } from "../../db/postgres/hold-lease.ts";
-import { listDays } from "../../db/privacy/retention.ts";
-import { readStatement, statementPath, writeStatement } from "../../src/archive/files/day-statement.ts";
-import type { Log } from "../../src/lib/log.ts";
-import { removeOld } from "../../src/lib/remove-old.ts";
-import { UNTOUCHED_MS } from "../../src/lib/touched-folder.ts";
-import { DAY_MS, HOUR_MS } from "../../src/lib/units.ts";
-import { type ArchiveStorage, SPILL_FOLDER } from "../../src/model/archive-storage.ts";
-import { toDay } from "../../src/model/horizon.ts";
-import { keptFrom, type Retention } from "../../src/privacy/retention.ts";
+} from "#db/archive/archive-files.ts";
+import { noteDamage } from "#db/archive/damaged-files.ts";
+import { dropArchivedDay, listHotDays } from "#db/archive/hot-days.ts";
+import type { Database } from "#db/client.ts";
+import { holdLease } from "#db/postgres/hold-lease.ts";
+import { listDays } from "#db/privacy/retention.ts";
+import type { Log } from "#lib/log.ts";
+import { removeOld } from "#lib/remove-old.ts";
+import { UNTOUCHED_MS } from "#lib/touched-folder.ts";
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import { type ArchiveStorage, SPILL_FOLDER } from "#model/archive-storage.ts";
+import { toDay } from "#model/horizon.ts";
+import { readStatement, statementPath, writeStatement } from "#stages/archive/files/day-statement.ts";
+import { keptFrom, type Retention } from "#stages/privacy/retention.ts";
 import { ARCHIVE_LEASE, type ArchiveStore } from "./archive-days.ts";
 import { claimStorage } from "./claim-storage.ts";
 import { temporaryFolder } from "./work-folder.ts";

@@ -1,14 +1,9 @@
-import type { RecordSum, RecordsCsv } from "../../db/archive/day-files.ts";
-import {
-  readDayBlocks,
-  readEventHashes,
-  readOtherHashes,
-  type ZoneDay,
-} from "../../db/archive/day-source.ts";
-import type { Transaction } from "../../db/postgres/transaction.ts";
-import { hashRecord } from "../../src/archive/files/hash-record.ts";
-import { createRecordRows, NO_EVENT } from "../../src/archive/files/record-rows.ts";
-import { openRawBlock } from "../../src/model/raw-block.ts";
+import type { RecordSum, RecordsCsv } from "#db/archive/day-files.ts";
+import { readDayBlocks, readEventHashes, readOtherHashes, type ZoneDay } from "#db/archive/day-source.ts";
+import type { Transaction } from "#db/postgres/transaction.ts";
+import { openRawBlock } from "#model/raw-block.ts";
+import { hashRecord } from "#stages/archive/files/hash-record.ts";
+import { createRecordRows, NO_EVENT } from "#stages/archive/files/record-rows.ts";
 import { type PlacedRecord, writeRecordsCsv } from "./write-records-csv.ts";
 
 export interface CopiedRecords extends RecordSum, RecordsCsv {

@@ -1,8 +1,8 @@
-import type { Database } from "../../db/client.ts";
-import { listOpenZones, lockOpenHours } from "../../db/coverage/covered-hours.ts";
-import { decideHours } from "../../db/coverage/seal-windows.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { giveUpHour } from "../../src/coverage/judge-hour.ts";
+import type { Database } from "#db/client.ts";
+import { listOpenZones, lockOpenHours } from "#db/coverage/covered-hours.ts";
+import { decideHours } from "#db/coverage/seal-windows.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { giveUpHour } from "#stages/coverage/judge-hour.ts";
 
 /**
  * Makes gaps of the undecided hours before `beforeMs` of zones that are no longer configured. No job judges these hours

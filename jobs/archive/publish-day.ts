@@ -1,16 +1,13 @@
-import type { NewArchiveFile } from "../../db/archive/archive-files.ts";
-import { readDayEvidence } from "../../db/archive/day-evidence.ts";
-import {
-  measureEventsFile,
-  type RecordSum,
-  sumEventsFile,
-  sumRecordsFile,
-} from "../../db/archive/day-files.ts";
-import type { ZoneDay } from "../../db/archive/day-source.ts";
-import type { EventSum } from "../../db/archive/row-sum.ts";
-import type { Queryable } from "../../db/client.ts";
-import type { Duckdb } from "../../db/duckdb/duckdb.ts";
-import { ArchiveMismatchError } from "../../src/archive/files/archive-mismatch-error.ts";
+import type { NewArchiveFile } from "#db/archive/archive-files.ts";
+import { readDayEvidence } from "#db/archive/day-evidence.ts";
+import { measureEventsFile, type RecordSum, sumEventsFile, sumRecordsFile } from "#db/archive/day-files.ts";
+import type { ZoneDay } from "#db/archive/day-source.ts";
+import type { EventSum } from "#db/archive/row-sum.ts";
+import type { Queryable } from "#db/client.ts";
+import type { Duckdb } from "#db/duckdb/duckdb.ts";
+import { hashFile } from "#lib/hash-file.ts";
+import { ARCHIVE_FORMAT, type ArchiveKind, archivePath } from "#model/archive-layout.ts";
+import { ArchiveMismatchError } from "#stages/archive/files/archive-mismatch-error.ts";
 import {
   addSums,
   countHours,
@@ -18,9 +15,7 @@ import {
   statementPath,
   toStatedFile,
   writeStatement,
-} from "../../src/archive/files/day-statement.ts";
-import { hashFile } from "../../src/lib/hash-file.ts";
-import { ARCHIVE_FORMAT, type ArchiveKind, archivePath } from "../../src/model/archive-layout.ts";
+} from "#stages/archive/files/day-statement.ts";
 import type { ArchiveStore } from "./archive-days.ts";
 
 export interface VerifiedDay extends ZoneDay {

@@ -1,8 +1,8 @@
 import path from "node:path";
-import { enterFiles, listValidFiles, type ManifestRow } from "../../db/archive/archive-files.ts";
-import { bringFile } from "../../db/archive/bring-file.ts";
-import { lockArchiveDay } from "../../db/archive/day-lock.ts";
-import type { ZoneDay } from "../../db/archive/day-source.ts";
+import { enterFiles, listValidFiles, type ManifestRow } from "#db/archive/archive-files.ts";
+import { bringFile } from "#db/archive/bring-file.ts";
+import { lockArchiveDay } from "#db/archive/day-lock.ts";
+import type { ZoneDay } from "#db/archive/day-source.ts";
 import {
   countFileAddresses,
   findChangedIds,
@@ -10,17 +10,17 @@ import {
   readChangedRecords,
   rewriteEvents,
   rewriteRecords,
-} from "../../db/archive/rewrite-files.ts";
-import type { Database, Queryable } from "../../db/client.ts";
-import { forgetValues, listRevisedIds } from "../../db/ingest/event-revisions.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { ArchiveMismatchError } from "../../src/archive/files/archive-mismatch-error.ts";
-import { compareSums } from "../../src/archive/files/compare-sums.ts";
-import { readStatement, statementPath } from "../../src/archive/files/day-statement.ts";
-import { DAY_MS } from "../../src/lib/units.ts";
-import type { ArchiveKind } from "../../src/model/archive-layout.ts";
-import type { ArchiveStorage } from "../../src/model/archive-storage.ts";
-import { eraseRecord } from "../../src/privacy/erase-record.ts";
+} from "#db/archive/rewrite-files.ts";
+import type { Database, Queryable } from "#db/client.ts";
+import { forgetValues, listRevisedIds } from "#db/ingest/event-revisions.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { DAY_MS } from "#lib/units.ts";
+import type { ArchiveKind } from "#model/archive-layout.ts";
+import type { ArchiveStorage } from "#model/archive-storage.ts";
+import { ArchiveMismatchError } from "#stages/archive/files/archive-mismatch-error.ts";
+import { compareSums } from "#stages/archive/files/compare-sums.ts";
+import { readStatement, statementPath } from "#stages/archive/files/day-statement.ts";
+import { eraseRecord } from "#stages/privacy/erase-record.ts";
 import type { ArchiveStore } from "./archive-days.ts";
 import { publishDay, sumFiles } from "./publish-day.ts";
 import { inWorkFolder } from "./work-folder.ts";

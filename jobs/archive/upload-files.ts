@@ -1,11 +1,11 @@
 import { readFile } from "node:fs/promises";
-import { ArchiveDamagedError } from "../../db/archive/archive-damaged-error.ts";
-import { listNotUploaded, markUploaded } from "../../db/archive/archive-files.ts";
-import { bringFile, locateFile } from "../../db/archive/bring-file.ts";
-import type { Queryable } from "../../db/client.ts";
-import { statementPath } from "../../src/archive/files/day-statement.ts";
-import { toError } from "../../src/lib/errors.ts";
-import type { ArchiveStorage } from "../../src/model/archive-storage.ts";
+import { ArchiveDamagedError } from "#db/archive/archive-damaged-error.ts";
+import { listNotUploaded, markUploaded } from "#db/archive/archive-files.ts";
+import { bringFile, locateFile } from "#db/archive/bring-file.ts";
+import type { Queryable } from "#db/client.ts";
+import { toError } from "#lib/errors.ts";
+import type { ArchiveStorage } from "#model/archive-storage.ts";
+import { statementPath } from "#stages/archive/files/day-statement.ts";
 
 export interface UploadFilesDeps {
   readonly db: Queryable;

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import path from "node:path";
-import type { ZoneDay } from "../../db/archive/day-source.ts";
-import { type ArchiveStorage, TEMPORARY_FOLDER } from "../../src/model/archive-storage.ts";
+import type { ZoneDay } from "#db/archive/day-source.ts";
+import { type ArchiveStorage, TEMPORARY_FOLDER } from "#model/archive-storage.ts";
 
 /** Returns the folder for files that are being written. Everything in it may be deleted when nothing writes. */
 export function temporaryFolder(folder: string): string {

@@ -1,21 +1,16 @@
 import { rm } from "node:fs/promises";
 import path from "node:path";
-import { enterFiles, listValidFiles, type NewArchiveFile } from "../../db/archive/archive-files.ts";
-import { readHourCounts, recountHours } from "../../db/archive/day-evidence.ts";
-import {
-  sumEventsFile,
-  sumRecordsFile,
-  writeEventsFile,
-  writeRecordsFile,
-} from "../../db/archive/day-files.ts";
-import { copyEvents, lockDay, sumEvents, type ZoneDay } from "../../db/archive/day-source.ts";
-import { hasOpenErasure } from "../../db/archive/days-to-archive.ts";
-import type { EventSum } from "../../db/archive/row-sum.ts";
-import type { Database, Queryable } from "../../db/client.ts";
-import type { Duckdb } from "../../db/duckdb/duckdb.ts";
-import { inTransaction, type Transaction } from "../../db/postgres/transaction.ts";
-import { ArchiveMismatchError } from "../../src/archive/files/archive-mismatch-error.ts";
-import { compareSums, type DifferingSum } from "../../src/archive/files/compare-sums.ts";
+import { enterFiles, listValidFiles, type NewArchiveFile } from "#db/archive/archive-files.ts";
+import { readHourCounts, recountHours } from "#db/archive/day-evidence.ts";
+import { sumEventsFile, sumRecordsFile, writeEventsFile, writeRecordsFile } from "#db/archive/day-files.ts";
+import { copyEvents, lockDay, sumEvents, type ZoneDay } from "#db/archive/day-source.ts";
+import { hasOpenErasure } from "#db/archive/days-to-archive.ts";
+import type { EventSum } from "#db/archive/row-sum.ts";
+import type { Database, Queryable } from "#db/client.ts";
+import type { Duckdb } from "#db/duckdb/duckdb.ts";
+import { inTransaction, type Transaction } from "#db/postgres/transaction.ts";
+import { ArchiveMismatchError } from "#stages/archive/files/archive-mismatch-error.ts";
+import { compareSums, type DifferingSum } from "#stages/archive/files/compare-sums.ts";
 import type { ArchiveStore } from "./archive-days.ts";
 import { type CopiedRecords, copyRecords } from "./copy-records.ts";
 import { publishDay } from "./publish-day.ts";

@@ -1,6 +1,6 @@
 import { appendFile } from "node:fs/promises";
 import path from "node:path";
-import { partOf, type RecordsCsv } from "../../db/archive/day-files.ts";
+import { partOf, type RecordsCsv } from "#db/archive/day-files.ts";
 
 /** A record and the row of its event. */
 export interface PlacedRecord {

@@ -1,21 +1,21 @@
-import type { Database } from "../../db/client.ts";
-import { proveAnew, readCoveredHours } from "../../db/coverage/covered-hours.ts";
-import { readProvenDays, writeProvenDays } from "../../db/coverage/horizons.ts";
-import { reopenHours } from "../../db/coverage/reopen-hours.ts";
-import { askRulesAgain, readDaysOfRules } from "../../db/detection/rule-metrics.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { AGREE_MS } from "../../src/coverage/hour-proof.ts";
+import type { Database } from "#db/client.ts";
+import { proveAnew, readCoveredHours } from "#db/coverage/covered-hours.ts";
+import { readProvenDays, writeProvenDays } from "#db/coverage/horizons.ts";
+import { reopenHours } from "#db/coverage/reopen-hours.ts";
+import { askRulesAgain, readDaysOfRules } from "#db/detection/rule-metrics.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import type { Log } from "#lib/log.ts";
+import { DAY_MS } from "#lib/units.ts";
+import { horizonAt, startOfDay, toDay } from "#model/horizon.ts";
+import type { ProvenDay } from "#model/proven-day.ts";
+import { AGREE_MS } from "#stages/coverage/hour-proof.ts";
 import {
   finalFrom,
   isReadCompletely,
   judgeMetrics,
   type MetricAbove,
   mustProveAnew,
-} from "../../src/coverage/judge-metrics.ts";
-import type { Log } from "../../src/lib/log.ts";
-import { DAY_MS } from "../../src/lib/units.ts";
-import { horizonAt, startOfDay, toDay } from "../../src/model/horizon.ts";
-import type { ProvenDay } from "../../src/model/proven-day.ts";
+} from "#stages/coverage/judge-metrics.ts";
 
 export interface JudgeMetricsDeps {
   readonly database: Database;

@@ -1,8 +1,8 @@
-import type { Database, Queryable } from "../../db/client.ts";
-import { clearSuspicion, noteSuspicion, readSuspicions } from "../../db/coverage/zone-suspicions.ts";
-import { AGREE_LONG_MS } from "../../src/coverage/hour-proof.ts";
-import type { Log } from "../../src/lib/log.ts";
-import type { LookRoute } from "../../src/model/look.ts";
+import type { Database, Queryable } from "#db/client.ts";
+import { clearSuspicion, noteSuspicion, readSuspicions } from "#db/coverage/zone-suspicions.ts";
+import type { Log } from "#lib/log.ts";
+import type { LookRoute } from "#model/look.ts";
+import { AGREE_LONG_MS } from "#stages/coverage/hour-proof.ts";
 
 export interface JudgeRouteDeps {
   readonly database: Database;

@@ -1,9 +1,9 @@
-import { addGroups, type CountsRead } from "../../src/coverage/add-groups.ts";
-import { CountsUnreadableError } from "../../src/coverage/counts-unreadable-error.ts";
-import type { Comparison } from "../../src/coverage/plan-comparison.ts";
-import type { EdgeClient } from "../../src/edge/edge-client.ts";
-import { searchPages } from "../../src/edge/search-pages.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import type { EdgeClient } from "#adapters/edge/edge-client.ts";
+import { searchPages } from "#adapters/edge/search-pages.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { addGroups, type CountsRead } from "#stages/coverage/add-groups.ts";
+import { CountsUnreadableError } from "#stages/coverage/counts-unreadable-error.ts";
+import type { Comparison } from "#stages/coverage/plan-comparison.ts";
 
 /** Maximum page size of the platform; platform API spec 2.3. */
 const PAGE_SIZE = 500;

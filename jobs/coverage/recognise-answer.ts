@@ -1,6 +1,6 @@
-import type { Queryable } from "../../db/client.ts";
-import { readKnownIds } from "../../db/coverage/hour-contents.ts";
-import { KNOWN_EVENTS } from "../../src/coverage/whole-change.ts";
+import type { Queryable } from "#db/client.ts";
+import { readKnownIds } from "#db/coverage/hour-contents.ts";
+import { KNOWN_EVENTS } from "#stages/coverage/whole-change.ts";
 
 /** Most answers show one of the first events of their time, so that no more have to be read. */
 const SAMPLE = 50;

@@ -1,33 +1,40 @@
 import { z } from "zod";
-import type { Database, Queryable } from "../../db/client.ts";
-import { readCoverageHours } from "../../db/coverage/coverage-report.ts";
-import { lockHours, proveAnew, readCoveredHours } from "../../db/coverage/covered-hours.ts";
-import { readGone, readHorizon, writeHorizon } from "../../db/coverage/horizons.ts";
-import { readHourContents } from "../../db/coverage/hour-contents.ts";
-import { writeLooks } from "../../db/coverage/hour-looks.ts";
+import type { EdgeClient } from "#adapters/edge/edge-client.ts";
+import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
+import type { Database, Queryable } from "#db/client.ts";
+import { readCoverageHours } from "#db/coverage/coverage-report.ts";
+import { lockHours, proveAnew, readCoveredHours } from "#db/coverage/covered-hours.ts";
+import { readGone, readHorizon, writeHorizon } from "#db/coverage/horizons.ts";
+import { readHourContents } from "#db/coverage/hour-contents.ts";
+import { writeLooks } from "#db/coverage/hour-looks.ts";
 import {
   type HourComparison,
   readEndCells,
   readRolledCells,
   readStoredCells,
   recordComparison,
-} from "../../db/coverage/reconcile.ts";
-import { reopenHours } from "../../db/coverage/reopen-hours.ts";
-import { recordLastProof } from "../../db/coverage/seal-windows.ts";
-import { mergeDoubles } from "../../db/ingest/merge-doubles.ts";
-import { type HeldLease, holdLease } from "../../db/postgres/hold-lease.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { eraseMergedRecords } from "../../db/privacy/erase-events.ts";
-import { assertFence } from "../../db/service/leases.ts";
+} from "#db/coverage/reconcile.ts";
+import { reopenHours } from "#db/coverage/reopen-hours.ts";
+import { recordLastProof } from "#db/coverage/seal-windows.ts";
+import { mergeDoubles } from "#db/ingest/merge-doubles.ts";
+import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { eraseMergedRecords } from "#db/privacy/erase-events.ts";
+import { assertFence } from "#db/service/leases.ts";
+import type { Clock } from "#lib/clock.ts";
+import type { Log } from "#lib/log.ts";
+import type { CoveredHour } from "#model/covered-hour.ts";
+import { horizonAt, KEPT_MS, startOfHour } from "#model/horizon.ts";
+import { nextLook } from "#model/look.ts";
 import {
   type CellCounts,
   type ComparedHour,
   compareCounts,
   ignoreEnds,
   isMissing,
-} from "../../src/coverage/compare-counts.ts";
-import { CountsUnreadableError } from "../../src/coverage/counts-unreadable-error.ts";
-import { findSealFaults } from "../../src/coverage/find-seal-faults.ts";
+} from "#stages/coverage/compare-counts.ts";
+import { CountsUnreadableError } from "#stages/coverage/counts-unreadable-error.ts";
+import { findSealFaults } from "#stages/coverage/find-seal-faults.ts";
 import {
   countDeficits,
   explainReopening,
@@ -35,19 +42,12 @@ import {
   isAboveSeal,
   isAsSealed,
   toCountsLook,
-} from "../../src/coverage/judge-counts.ts";
-import { CLOCK_SKEW_MS, learnHorizon } from "../../src/coverage/learn-horizon.ts";
-import { isSearchedAndSettled } from "../../src/coverage/plan-closing-search.ts";
-import { planComparison } from "../../src/coverage/plan-comparison.ts";
-import { isWholeCountsChange } from "../../src/coverage/whole-change.ts";
-import type { EdgeClient } from "../../src/edge/edge-client.ts";
-import type { Clock } from "../../src/lib/clock.ts";
-import type { Log } from "../../src/lib/log.ts";
-import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import { horizonAt, KEPT_MS, startOfHour } from "../../src/model/horizon.ts";
-import { nextLook } from "../../src/model/look.ts";
-import { recordEraser } from "../../src/privacy/erasure-guard.ts";
-import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+} from "#stages/coverage/judge-counts.ts";
+import { CLOCK_SKEW_MS, learnHorizon } from "#stages/coverage/learn-horizon.ts";
+import { isSearchedAndSettled } from "#stages/coverage/plan-closing-search.ts";
+import { planComparison } from "#stages/coverage/plan-comparison.ts";
+import { isWholeCountsChange } from "#stages/coverage/whole-change.ts";
+import { recordEraser } from "#stages/privacy/erasure-guard.ts";
 import { judgeRoute } from "./judge-route.ts";
 import { readRuleCounts } from "./read-rule-counts.ts";
 

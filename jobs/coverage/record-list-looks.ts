@@ -1,18 +1,18 @@
-import type { Database } from "../../db/client.ts";
-import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
-import { readFeatureIds } from "../../db/coverage/hour-contents.ts";
-import { lockLooks, writeLooks } from "../../db/coverage/hour-looks.ts";
-import { type ListPass, readPassHours } from "../../db/ingest/list-passes.ts";
-import { readMovedIds } from "../../db/ingest/merge-doubles.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { assertFence } from "../../db/service/leases.ts";
-import { findUnlisted } from "../../src/coverage/find-unlisted.ts";
-import { NO_IDS } from "../../src/coverage/id-digest.ts";
-import { moveIds } from "../../src/coverage/move-ids.ts";
-import { joinPageHours } from "../../src/ingest/sum-page-hours.ts";
-import { DAY_MS, HOUR_MS } from "../../src/lib/units.ts";
-import { horizonAt, toDay } from "../../src/model/horizon.ts";
-import { type HourLooks, nextLook } from "../../src/model/look.ts";
+import type { Database } from "#db/client.ts";
+import { readCoveredHours } from "#db/coverage/covered-hours.ts";
+import { readFeatureIds } from "#db/coverage/hour-contents.ts";
+import { lockLooks, writeLooks } from "#db/coverage/hour-looks.ts";
+import { type ListPass, readPassHours } from "#db/ingest/list-passes.ts";
+import { readMovedIds } from "#db/ingest/merge-doubles.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { assertFence } from "#db/service/leases.ts";
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import { horizonAt, toDay } from "#model/horizon.ts";
+import { type HourLooks, nextLook } from "#model/look.ts";
+import { findUnlisted } from "#stages/coverage/find-unlisted.ts";
+import { NO_IDS } from "#stages/coverage/id-digest.ts";
+import { moveIds } from "#stages/coverage/move-ids.ts";
+import { joinPageHours } from "#stages/ingest/sum-page-hours.ts";
 
 interface PassedDay {
   readonly zoneId: number;

@@ -1,12 +1,12 @@
 import { z } from "zod";
-import { claimRepair, readDueCells } from "../../db/coverage/differing-cells.ts";
-import { type HeldLease, holdLease } from "../../db/postgres/hold-lease.ts";
-import { planRepairs, type Repair } from "../../src/coverage/plan-repair.ts";
-import { EdgeError } from "../../src/edge/edge-error.ts";
-import type { Log } from "../../src/lib/log.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
-import { horizonAt } from "../../src/model/horizon.ts";
-import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import { EdgeError } from "#adapters/edge/edge-error.ts";
+import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
+import { claimRepair, readDueCells } from "#db/coverage/differing-cells.ts";
+import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
+import type { Log } from "#lib/log.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { horizonAt } from "#model/horizon.ts";
+import { planRepairs, type Repair } from "#stages/coverage/plan-repair.ts";
 import { type CopiedPages, type CopySearchDeps, copySearch } from "../ingest/copy-search.ts";
 
 const LEASE_TTL_MS = 15_000;

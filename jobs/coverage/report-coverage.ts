@@ -1,17 +1,21 @@
-import { type AlertRow, readNewestAlerts } from "../../db/alerting/alerts.ts";
-import type { Database } from "../../db/client.ts";
-import { type CoverageTrouble, readCoverageTrouble } from "../../db/coverage/coverage-trouble.ts";
-import { readHorizon } from "../../db/coverage/horizons.ts";
-import { readReopenedHours } from "../../db/coverage/reopen-hours.ts";
-import { readSuspicions } from "../../db/coverage/zone-suspicions.ts";
-import { type AlertRecord, toAlertRecord } from "../../src/alerting/alert-record.ts";
+import { type AlertRow, readNewestAlerts } from "#db/alerting/alerts.ts";
+import type { Database } from "#db/client.ts";
+import { type CoverageTrouble, readCoverageTrouble } from "#db/coverage/coverage-trouble.ts";
+import { readHorizon } from "#db/coverage/horizons.ts";
+import { readReopenedHours } from "#db/coverage/reopen-hours.ts";
+import { readSuspicions } from "#db/coverage/zone-suspicions.ts";
+import type { Clock } from "#lib/clock.ts";
+import type { Log } from "#lib/log.ts";
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import { horizonAt, type KnownHorizon, keptFor } from "#model/horizon.ts";
+import { type AlertRecord, toAlertRecord } from "#stages/alerting/alert-record.ts";
 import {
   assessGaps,
   assessLoss,
   gapFingerprint,
   lossFingerprint,
   type SelfChange,
-} from "../../src/alerting/self/coverage-alert.ts";
+} from "#stages/alerting/self/coverage-alert.ts";
 import {
   assessHorizon,
   assessReopened,
@@ -21,12 +25,8 @@ import {
   reopenedFingerprint,
   type SuspectRoute,
   suspicionFingerprint,
-} from "../../src/alerting/self/evidence-alert.ts";
-import { UNPREVENTABLE } from "../../src/coverage/judge-hour.ts";
-import type { Clock } from "../../src/lib/clock.ts";
-import type { Log } from "../../src/lib/log.ts";
-import { DAY_MS, HOUR_MS } from "../../src/lib/units.ts";
-import { horizonAt, type KnownHorizon, keptFor } from "../../src/model/horizon.ts";
+} from "#stages/alerting/self/evidence-alert.ts";
+import { UNPREVENTABLE } from "#stages/coverage/judge-hour.ts";
 import { raiseSelfAlert, type SelfAlertDeps } from "../alerting/raise-self-alert.ts";
 
 /**

@@ -1,12 +1,12 @@
-import type { Queryable } from "../../db/client.ts";
-import { readHourContents, readHourIds } from "../../db/coverage/hour-contents.ts";
-import { writeLooks } from "../../db/coverage/hour-looks.ts";
-import { reopenHours } from "../../db/coverage/reopen-hours.ts";
-import { noteLacking, readMovedFrom } from "../../db/ingest/revise-events.ts";
-import { digestIds } from "../../src/coverage/id-digest.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
-import { type HourLooks, type LookLacks, nextLook } from "../../src/model/look.ts";
-import type { WafEvent } from "../../src/model/waf-event.ts";
+import type { Queryable } from "#db/client.ts";
+import { readHourContents, readHourIds } from "#db/coverage/hour-contents.ts";
+import { writeLooks } from "#db/coverage/hour-looks.ts";
+import { reopenHours } from "#db/coverage/reopen-hours.ts";
+import { noteLacking, readMovedFrom } from "#db/ingest/revise-events.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { type HourLooks, type LookLacks, nextLook } from "#model/look.ts";
+import type { WafEvent } from "#model/waf-event.ts";
+import { digestIds } from "#stages/coverage/id-digest.ts";
 
 /** Maximum number of log ids that a look names. */
 const MAX_NAMED = 20;

@@ -1,10 +1,6 @@
-import type { Database, Queryable } from "../../db/client.ts";
-import {
-  lockChannelState,
-  type StoredChannelState,
-  saveChannelState,
-} from "../../db/delivery/channel-states.ts";
-import { dropAcknowledgements } from "../../db/delivery/drop-notifications.ts";
+import type { Database, Queryable } from "#db/client.ts";
+import { lockChannelState, type StoredChannelState, saveChannelState } from "#db/delivery/channel-states.ts";
+import { dropAcknowledgements } from "#db/delivery/drop-notifications.ts";
 import {
   type ClaimedNotification,
   claimBegunDigest,
@@ -12,13 +8,13 @@ import {
   claimDueNotifications,
   lockDigestCandidates,
   releaseFromDigest,
-} from "../../db/delivery/notifications.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import type { ChannelCapabilities } from "../../src/delivery/channel-capabilities.ts";
-import type { ChannelRate, DigestRoom } from "../../src/delivery/channel-rate.ts";
-import { countFitting, digestKeyOf, toMember } from "../../src/delivery/digest-message.ts";
-import { planClaim, spend } from "../../src/delivery/plan-claim.ts";
-import { alertMessage } from "../../src/model/alert-message.ts";
+} from "#db/delivery/notifications.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { alertMessage } from "#model/alert-message.ts";
+import type { ChannelCapabilities } from "#stages/delivery/channel-capabilities.ts";
+import type { ChannelRate, DigestRoom } from "#stages/delivery/channel-rate.ts";
+import { countFitting, digestKeyOf, toMember } from "#stages/delivery/digest-message.ts";
+import { planClaim, spend } from "#stages/delivery/plan-claim.ts";
 
 /** Number of messages sent at once on one channel, each of another alert. */
 const BATCH = 4;

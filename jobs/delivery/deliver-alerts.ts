@@ -1,21 +1,21 @@
 import { z } from "zod";
-import type { Database } from "../../db/client.ts";
-import { enableChannels } from "../../db/delivery/channel-states.ts";
+import { defineJob } from "#adapters/queue/define-job.ts";
+import type { Database } from "#db/client.ts";
+import { enableChannels } from "#db/delivery/channel-states.ts";
 import {
   markDelivered,
   markRetry,
   markUndeliverable,
   type RetryPlan,
-} from "../../db/delivery/delivery-outcomes.ts";
-import { hastenMisdated, readDueChannels } from "../../db/delivery/notifications.ts";
-import { renewNotifications } from "../../db/delivery/renew-notifications.ts";
-import { type Routing, routeToAll } from "../../src/alerting/routing/routing.ts";
-import { planDelivery } from "../../src/delivery/delivery-backoff.ts";
-import { describeFailure } from "../../src/delivery/describe-failure.ts";
-import type { Notifier, SendResult } from "../../src/delivery/notifier.ts";
-import type { Log } from "../../src/lib/log.ts";
-import type { Trace } from "../../src/model/spike-trace.ts";
-import { defineJob } from "../../src/queue/define-job.ts";
+} from "#db/delivery/delivery-outcomes.ts";
+import { hastenMisdated, readDueChannels } from "#db/delivery/notifications.ts";
+import { renewNotifications } from "#db/delivery/renew-notifications.ts";
+import type { Log } from "#lib/log.ts";
+import type { Trace } from "#model/spike-trace.ts";
+import { type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
+import { planDelivery } from "#stages/delivery/delivery-backoff.ts";
+import { describeFailure } from "#stages/delivery/describe-failure.ts";
+import type { Notifier, SendResult } from "#stages/delivery/notifier.ts";
 import { reportChannels } from "../alerting/report-channels.ts";
 import {
   type ClaimedDeliveries,

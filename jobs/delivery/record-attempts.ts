@@ -1,16 +1,16 @@
-import type { Database } from "../../db/client.ts";
+import type { Database } from "#db/client.ts";
 import {
   boundWaiting,
   hastenWaiting,
   lockChannelState,
   type StoredChannelState,
   saveChannelState,
-} from "../../db/delivery/channel-states.ts";
-import { giveUpAged } from "../../db/delivery/delivery-outcomes.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { type AttemptsEnded, afterAttempts } from "../../src/delivery/circuit.ts";
-import { MAX_AGE_MS } from "../../src/delivery/delivery-backoff.ts";
-import type { Log } from "../../src/lib/log.ts";
+} from "#db/delivery/channel-states.ts";
+import { giveUpAged } from "#db/delivery/delivery-outcomes.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import type { Log } from "#lib/log.ts";
+import { type AttemptsEnded, afterAttempts } from "#stages/delivery/circuit.ts";
+import { MAX_AGE_MS } from "#stages/delivery/delivery-backoff.ts";
 
 /**
  * Updates a channel's circuit after attempts; `seen` is its state when they were claimed. If the channel has

@@ -1,6 +1,6 @@
-import { buildDigest } from "../../src/delivery/digest-message.ts";
-import type { Notifier, SendOptions, SendResult } from "../../src/delivery/notifier.ts";
-import { type AlertMessage, alertMessage } from "../../src/model/alert-message.ts";
+import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
+import { buildDigest } from "#stages/delivery/digest-message.ts";
+import type { Notifier, SendOptions, SendResult } from "#stages/delivery/notifier.ts";
 import type { Delivery } from "./claim-delivery.ts";
 
 /**

@@ -1,7 +1,7 @@
-import type { Queryable } from "../../db/client.ts";
-import { readAlertSpike } from "../../db/detection/opened-spikes.ts";
-import type { AlertMessage } from "../../src/model/alert-message.ts";
-import { type Trace, traceNotification } from "../../src/model/spike-trace.ts";
+import type { Queryable } from "#db/client.ts";
+import { readAlertSpike } from "#db/detection/opened-spikes.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { type Trace, traceNotification } from "#model/spike-trace.ts";
 import type { Delivery } from "./claim-delivery.ts";
 import { attemptOf } from "./send-delivery.ts";
 

@@ -1,5 +1,5 @@
-import type { Clock } from "../../src/lib/clock.ts";
-import { MINUTE_MS } from "../../src/lib/units.ts";
+import type { Clock } from "#lib/clock.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 
 /** How soon the detector is enqueued. */
 export interface DetectorNudges {

@@ -1,5 +1,5 @@
-import type { Database, Queryable } from "../../db/client.ts";
-import { readFirstEventMinutes, readSourceEvents } from "../../db/detection/source-events.ts";
+import type { Database, Queryable } from "#db/client.ts";
+import { readFirstEventMinutes, readSourceEvents } from "#db/detection/source-events.ts";
 import {
   type AddressDays,
   addSourceHours,
@@ -7,13 +7,13 @@ import {
   readSourceUsual,
   type SourceHour,
   storeSourceHours,
-} from "../../db/detection/source-hours.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { countHour } from "../../src/detection/sources/count-hour.ts";
-import { createUsualRules, USUAL_DAYS, type UsualRules } from "../../src/detection/sources/usual-rules.ts";
-import { HISTORY_HOURS } from "../../src/detection/thresholds/thresholds.ts";
-import { LONGEST_WINDOW, WINDOW_COUNT } from "../../src/detection/thresholds/windows.ts";
-import type { KnownSources } from "../../src/model/known-source.ts";
+} from "#db/detection/source-hours.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import type { KnownSources } from "#model/known-source.ts";
+import { countHour } from "#stages/detection/sources/count-hour.ts";
+import { createUsualRules, USUAL_DAYS, type UsualRules } from "#stages/detection/sources/usual-rules.ts";
+import { HISTORY_HOURS } from "#stages/detection/thresholds/thresholds.ts";
+import { LONGEST_WINDOW, WINDOW_COUNT } from "#stages/detection/thresholds/windows.ts";
 
 /** Hours of one zone that are counted in one tick: while a backfill runs, they are marked again all the time. */
 const HOURS_PER_TICK = 24;

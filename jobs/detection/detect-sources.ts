@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { closeSources } from "../../db/detection/spikes.ts";
-import { inLanes } from "../../src/lib/in-lanes.ts";
-import { MINUTE_MS } from "../../src/lib/units.ts";
-import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
+import { closeSources } from "#db/detection/spikes.ts";
+import { inLanes } from "#lib/in-lanes.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import { countSourceHours, hasHoursLeft } from "./count-source-hours.ts";
 import { judgeZones } from "./judge-source-zones.ts";
 import { applyPolicy, createKeptWatch, hasLateEvents, type KeptWatch } from "./kept-watch.ts";

@@ -1,7 +1,9 @@
 import { z } from "zod";
-import type { Database, Queryable } from "../../db/client.ts";
-import { readAddressesOfRules } from "../../db/detection/source-events.ts";
-import { collectEvidence, type EvidenceScope, noEvidence } from "../../db/detection/spike-evidence.ts";
+import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
+import { oneAtATime } from "#adapters/queue/one-at-a-time.ts";
+import type { Database, Queryable } from "#db/client.ts";
+import { readAddressesOfRules } from "#db/detection/source-events.ts";
+import { collectEvidence, type EvidenceScope, noEvidence } from "#db/detection/spike-evidence.ts";
 import {
   openSpike,
   type RuleSpikeRow,
@@ -13,10 +15,15 @@ import {
   readStaleSeries,
   type SpikeChange,
   updateSpikes,
-} from "../../db/detection/spikes.ts";
-import { assessSeries, type SeriesOutcome } from "../../src/detection/assess-series.ts";
-import type { Episode } from "../../src/detection/episode.ts";
-import { type GradedBy, gradeSpike, isGradedByAddresses } from "../../src/detection/grade-spike.ts";
+} from "#db/detection/spikes.ts";
+import type { Clock } from "#lib/clock.ts";
+import type { Log } from "#lib/log.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import type { SeriesKey } from "#model/series-key.ts";
+import { type Trace, type TraceSpan, traceSpike } from "#model/spike-trace.ts";
+import { assessSeries, type SeriesOutcome } from "#stages/detection/assess-series.ts";
+import type { Episode } from "#stages/detection/episode.ts";
+import { type GradedBy, gradeSpike, isGradedByAddresses } from "#stages/detection/grade-spike.ts";
 import {
   type Candidate,
   planTick,
@@ -24,10 +31,10 @@ import {
   spanOfTick,
   type TickInput,
   type TickSpan,
-} from "../../src/detection/plan-tick.ts";
-import { DEFAULT_Z, FLOOR } from "../../src/detection/policy.ts";
-import { createRiseCounter } from "../../src/detection/raise-severity.ts";
-import { toSourceAddress } from "../../src/detection/sources/source-event.ts";
+} from "#stages/detection/plan-tick.ts";
+import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
+import { createRiseCounter } from "#stages/detection/raise-severity.ts";
+import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
 import {
   isNews,
   isSameEpisode,
@@ -35,16 +42,9 @@ import {
   toEpisode,
   toMinute,
   toStoredEpisode,
-} from "../../src/detection/stored-episode.ts";
-import { createThresholdCache, type ThresholdCache } from "../../src/detection/thresholds/threshold-cache.ts";
-import { LONGEST_WINDOW } from "../../src/detection/thresholds/windows.ts";
-import type { Clock } from "../../src/lib/clock.ts";
-import type { Log } from "../../src/lib/log.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
-import type { SeriesKey } from "../../src/model/series-key.ts";
-import { type Trace, type TraceSpan, traceSpike } from "../../src/model/spike-trace.ts";
-import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
-import { oneAtATime } from "../../src/queue/one-at-a-time.ts";
+} from "#stages/detection/stored-episode.ts";
+import { createThresholdCache, type ThresholdCache } from "#stages/detection/thresholds/threshold-cache.ts";
+import { LONGEST_WINDOW } from "#stages/detection/thresholds/windows.ts";
 import { fillThresholds, thresholdsKey } from "./fill-thresholds.ts";
 
 /** Maximum number of spikes whose evidence is collected in one tick. The next ticks collect the rest. */

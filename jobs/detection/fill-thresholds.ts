@@ -1,23 +1,23 @@
-import type { Queryable } from "../../db/client.ts";
-import { readDaysBefore } from "../../db/detection/rule-metrics.ts";
-import { type HourCounts, readHourCounts } from "../../db/detection/spikes.ts";
-import type { Candidate, TickSpan } from "../../src/detection/plan-tick.ts";
+import type { Queryable } from "#db/client.ts";
+import { readDaysBefore } from "#db/detection/rule-metrics.ts";
+import { type HourCounts, readHourCounts } from "#db/detection/spikes.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { keyOf, type SeriesKey } from "#model/series-key.ts";
+import type { Candidate, TickSpan } from "#stages/detection/plan-tick.ts";
 import {
   createHourHistory,
   type HourHistory,
   putHour,
   resetHours,
-} from "../../src/detection/thresholds/hour-history.ts";
-import { type RulePrior, toRulePrior } from "../../src/detection/thresholds/rule-prior.ts";
-import type { ThresholdCache, ThresholdsKey } from "../../src/detection/thresholds/threshold-cache.ts";
+} from "#stages/detection/thresholds/hour-history.ts";
+import { type RulePrior, toRulePrior } from "#stages/detection/thresholds/rule-prior.ts";
+import type { ThresholdCache, ThresholdsKey } from "#stages/detection/thresholds/threshold-cache.ts";
 import {
   computeThresholds,
   countHistory,
   ENOUGH_HOURS,
   HISTORY_HOURS,
-} from "../../src/detection/thresholds/thresholds.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
-import { keyOf, type SeriesKey } from "../../src/model/series-key.ts";
+} from "#stages/detection/thresholds/thresholds.ts";
 
 type Watched = Candidate<SeriesKey>;
 

@@ -3,12 +3,12 @@ import {
   readSourceEvents,
   SLICE_EVENTS,
   type StoredSourceEvent,
-} from "../../db/detection/source-events.ts";
-import { readSourceUsual } from "../../db/detection/source-hours.ts";
-import type { PastSourceEpisode } from "../../src/detection/sources/source-watch.ts";
-import { toSourceEpisode } from "../../src/detection/sources/stored-sources.ts";
-import { ENOUGH_DAYS, USUAL_DAYS } from "../../src/detection/sources/usual-rules.ts";
-import { MINUTES_PER_DAY } from "../../src/lib/units.ts";
+} from "#db/detection/source-events.ts";
+import { readSourceUsual } from "#db/detection/source-hours.ts";
+import { MINUTES_PER_DAY } from "#lib/units.ts";
+import type { PastSourceEpisode } from "#stages/detection/sources/source-watch.ts";
+import { toSourceEpisode } from "#stages/detection/sources/stored-sources.ts";
+import { ENOUGH_DAYS, USUAL_DAYS } from "#stages/detection/sources/usual-rules.ts";
 import { toUsualRules } from "./count-source-hours.ts";
 import { closeUntil, type KeptWatch, takeEvents } from "./kept-watch.ts";
 import { attempt, type Pass } from "./source-pass.ts";

@@ -1,20 +1,20 @@
-import type { StoredSourceEvent } from "../../db/detection/source-events.ts";
-import type { AddressPeaks, CountedSourceHour } from "../../db/detection/source-hours.ts";
-import { SOURCE_KINDS, type SourceKind } from "../../src/detection/sources/source-kinds.ts";
+import type { StoredSourceEvent } from "#db/detection/source-events.ts";
+import type { AddressPeaks, CountedSourceHour } from "#db/detection/source-hours.ts";
+import type { KnownSources } from "#model/known-source.ts";
+import { SOURCE_KINDS, type SourceKind } from "#stages/detection/sources/source-kinds.ts";
 import {
   createSourceWatch,
   type PastSourceEpisode,
   type SourceWatch,
-} from "../../src/detection/sources/source-watch.ts";
-import { createUsualRules, type UsualRules } from "../../src/detection/sources/usual-rules.ts";
+} from "#stages/detection/sources/source-watch.ts";
+import { createUsualRules, type UsualRules } from "#stages/detection/sources/usual-rules.ts";
 import {
   createHourHistory,
   type HourHistory,
   putHour,
   slotOf,
-} from "../../src/detection/thresholds/hour-history.ts";
-import { WINDOW_COUNT } from "../../src/detection/thresholds/windows.ts";
-import type { KnownSources } from "../../src/model/known-source.ts";
+} from "#stages/detection/thresholds/hour-history.ts";
+import { WINDOW_COUNT } from "#stages/detection/thresholds/windows.ts";
 import { type CountedHours, type HourPolicy } from "./count-source-hours.ts";
 
 /** Minutes of which the numbers of taken events are kept: an hour and the windows that reach into it. */

@@ -1,4 +1,4 @@
-import { readHourVersions } from "../../db/detection/source-hours.ts";
+import { readHourVersions } from "#db/detection/source-hours.ts";
 import { countSourceHours, firstHourOf } from "./count-source-hours.ts";
 import { isLacking, type KeptWatch, learnHours } from "./kept-watch.ts";
 import { attempt, type Pass, toBatches, ZONES_PER_WARMING } from "./source-pass.ts";

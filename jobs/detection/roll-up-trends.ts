@@ -1,10 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
-import type { Database } from "../../db/client.ts";
-import { hasStaleMinutes, listDirtyZones, rollUpBatch } from "../../db/detection/roll-up.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import type { Log } from "../../src/lib/log.ts";
-import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
+import type { Database } from "#db/client.ts";
+import { hasStaleMinutes, listDirtyZones, rollUpBatch } from "#db/detection/roll-up.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import type { Log } from "#lib/log.ts";
 
 /** Stale minutes recounted per transaction. It takes a fraction of a second, so that replicas take turns quickly. */
 const BATCH = 5_000;

@@ -1,5 +1,5 @@
-import { toError } from "../../src/lib/errors.ts";
-import type { Log } from "../../src/lib/log.ts";
+import { toError } from "#lib/errors.ts";
+import type { Log } from "#lib/log.ts";
 import type { CountBudget } from "./count-source-hours.ts";
 import type { KeptWatch } from "./kept-watch.ts";
 import type { DueZone, ReadTickDeps, SourceTick } from "./source-tick.ts";

@@ -1,27 +1,22 @@
-import type { Database } from "../../db/client.ts";
-import { listKnownSources, toKnownSource } from "../../db/detection/known-sources.ts";
+import type { Database } from "#db/client.ts";
+import { listKnownSources, toKnownSource } from "#db/detection/known-sources.ts";
 import {
   readSourceState,
   toMinuteTotals,
   toOldHours,
   toRecentHours,
   type ZoneState,
-} from "../../db/detection/source-state.ts";
-import {
-  readAttacks,
-  readOpenSources,
-  readRecentClosings,
-  type SpikeRow,
-} from "../../db/detection/spikes.ts";
-import { toAttackHours } from "../../src/detection/backtest/attack-hours.ts";
-import type { SourceMode } from "../../src/detection/detection-settings.ts";
-import { spanOfTick, type TickSpan } from "../../src/detection/plan-tick.ts";
-import { LONGEST_WINDOW } from "../../src/detection/thresholds/windows.ts";
-import { viewZone, type ZoneHour, type ZoneView } from "../../src/detection/zone-view.ts";
-import type { Clock } from "../../src/lib/clock.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
-import { createKnownSources, type KnownSource, type KnownSources } from "../../src/model/known-source.ts";
-import { SOURCES_RULE } from "../../src/model/stored-sources.ts";
+} from "#db/detection/source-state.ts";
+import { readAttacks, readOpenSources, readRecentClosings, type SpikeRow } from "#db/detection/spikes.ts";
+import type { Clock } from "#lib/clock.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { createKnownSources, type KnownSource, type KnownSources } from "#model/known-source.ts";
+import { SOURCES_RULE } from "#model/stored-sources.ts";
+import { toAttackHours } from "#stages/detection/backtest/attack-hours.ts";
+import type { SourceMode } from "#stages/detection/detection-settings.ts";
+import { spanOfTick, type TickSpan } from "#stages/detection/plan-tick.ts";
+import { LONGEST_WINDOW } from "#stages/detection/thresholds/windows.ts";
+import { viewZone, type ZoneHour, type ZoneView } from "#stages/detection/zone-view.ts";
 import { firstHourOf, type HourPolicy } from "./count-source-hours.ts";
 
 /** Hours whose coverage may change from tick to tick. Older ones are read again only when they have changed. */

@@ -1,6 +1,6 @@
-import type { Database } from "../../db/client.ts";
-import { addSourceHours, readStoredCounts, storeSourceHours } from "../../db/detection/source-hours.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
+import type { Database } from "#db/client.ts";
+import { addSourceHours, readStoredCounts, storeSourceHours } from "#db/detection/source-hours.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
 import { type KeptWatch, takeEndedHours } from "./kept-watch.ts";
 
 /**

@@ -1,19 +1,19 @@
-import type { Database } from "../../db/client.ts";
-import { readFirstSeen, readSourceEvents, type StoredSourceEvent } from "../../db/detection/source-events.ts";
-import { openSpike, type SpikeRow, updateSpike } from "../../db/detection/spikes.ts";
+import type { Database } from "#db/client.ts";
+import { readFirstSeen, readSourceEvents, type StoredSourceEvent } from "#db/detection/source-events.ts";
+import { openSpike, type SpikeRow, updateSpike } from "#db/detection/spikes.ts";
+import { MINUTE_MS, MINUTES_PER_DAY } from "#lib/units.ts";
+import type { KnownSources } from "#model/known-source.ts";
 import {
   type SourceEpisode,
   type SourceFinding,
   strongestOf,
-} from "../../src/detection/sources/source-episode.ts";
-import { toSourceAddress } from "../../src/detection/sources/source-event.ts";
-import { COMPARED_MINUTES, collectSourceEvidence } from "../../src/detection/sources/source-evidence.ts";
-import type { PastSourceEpisode } from "../../src/detection/sources/source-watch.ts";
-import { toSourceEpisode, toSourceRow } from "../../src/detection/sources/stored-sources.ts";
-import { isNews } from "../../src/detection/stored-episode.ts";
-import { LONGEST_WINDOW } from "../../src/detection/thresholds/windows.ts";
-import { MINUTE_MS, MINUTES_PER_DAY } from "../../src/lib/units.ts";
-import type { KnownSources } from "../../src/model/known-source.ts";
+} from "#stages/detection/sources/source-episode.ts";
+import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
+import { COMPARED_MINUTES, collectSourceEvidence } from "#stages/detection/sources/source-evidence.ts";
+import type { PastSourceEpisode } from "#stages/detection/sources/source-watch.ts";
+import { toSourceEpisode, toSourceRow } from "#stages/detection/sources/stored-sources.ts";
+import { isNews } from "#stages/detection/stored-episode.ts";
+import { LONGEST_WINDOW } from "#stages/detection/thresholds/windows.ts";
 
 interface JudgedEpisodes {
   readonly isShadow: boolean;

@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { type AdviceKey, reserveAsk, storeAdvice } from "../../db/alerting/advice.ts";
-import type { Database, Queryable } from "../../db/client.ts";
-import { acquireLease, releaseLease } from "../../db/service/leases.ts";
-import { type AdviceResult, readRecommendation } from "../../src/alerting/advice/read-recommendation.ts";
-import { toFailedAdvice } from "../../src/alerting/advice/to-failed-advice.ts";
-import type { EdgeClient } from "../../src/edge/edge-client.ts";
-import { EdgeError } from "../../src/edge/edge-error.ts";
-import { ASKING, CLAIM_MS } from "../../src/model/advice-row.ts";
+import type { EdgeClient } from "#adapters/edge/edge-client.ts";
+import { EdgeError } from "#adapters/edge/edge-error.ts";
+import { type AdviceKey, reserveAsk, storeAdvice } from "#db/alerting/advice.ts";
+import type { Database, Queryable } from "#db/client.ts";
+import { acquireLease, releaseLease } from "#db/service/leases.ts";
+import { ASKING, CLAIM_MS } from "#model/advice-row.ts";
+import { type AdviceResult, readRecommendation } from "#stages/alerting/advice/read-recommendation.ts";
+import { toFailedAdvice } from "#stages/alerting/advice/to-failed-advice.ts";
 
 export interface AskPlatformDeps {
   readonly database: Database;

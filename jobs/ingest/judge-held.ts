@@ -1,7 +1,8 @@
 import { z } from "zod";
-import type { Database } from "../../db/client.ts";
-import { toEventRows } from "../../db/ingest/event-rows.ts";
-import type { ErasureGuard } from "../../db/ingest/guard-page.ts";
+import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
+import type { Database } from "#db/client.ts";
+import { toEventRows } from "#db/ingest/event-rows.ts";
+import type { ErasureGuard } from "#db/ingest/guard-page.ts";
 import {
   deleteHeldEvents,
   readHeldBlock,
@@ -9,15 +10,14 @@ import {
   readHeldEvents,
   releaseHeldBlock,
   releaseHeldEntries,
-} from "../../db/ingest/held-pages.ts";
-import { storePage } from "../../db/ingest/store-page.ts";
-import { type HeldLease, holdLease } from "../../db/postgres/hold-lease.ts";
-import type { PartitionKeeper } from "../../db/postgres/partition-keeper.ts";
-import { countEvents } from "../../src/ingest/count-events.ts";
-import { listDays } from "../../src/ingest/digest-list-page.ts";
-import type { Clock } from "../../src/lib/clock.ts";
-import type { Log } from "../../src/lib/log.ts";
-import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+} from "#db/ingest/held-pages.ts";
+import { storePage } from "#db/ingest/store-page.ts";
+import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
+import type { PartitionKeeper } from "#db/postgres/partition-keeper.ts";
+import type { Clock } from "#lib/clock.ts";
+import type { Log } from "#lib/log.ts";
+import { countEvents } from "#stages/ingest/count-events.ts";
+import { listDays } from "#stages/ingest/digest-list-page.ts";
 
 const LEASE = { name: "judge-held", ttlMs: 15_000 };
 const EVENTS_PER_TRANSACTION = 2_000;

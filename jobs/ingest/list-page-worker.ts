@@ -3,9 +3,9 @@
  * digest, or with the error if digesting fails.
  */
 import { parentPort } from "node:worker_threads";
-import { toEventRows } from "../../db/ingest/event-rows.ts";
-import { digestListPage, type ListPageSource } from "../../src/ingest/digest-list-page.ts";
-import { ownMemory, toBuffer } from "../../src/lib/own-memory.ts";
+import { toEventRows } from "#db/ingest/event-rows.ts";
+import { ownMemory, toBuffer } from "#lib/own-memory.ts";
+import { digestListPage, type ListPageSource } from "#stages/ingest/digest-list-page.ts";
 
 export interface PageTask {
   readonly id: number;

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { Worker } from "node:worker_threads";
-import type { ListPageSource } from "../../src/ingest/digest-list-page.ts";
-import { findList } from "../../src/ingest/open-page.ts";
-import { ownMemory, toBuffer } from "../../src/lib/own-memory.ts";
+import { ownMemory, toBuffer } from "#lib/own-memory.ts";
+import type { ListPageSource } from "#stages/ingest/digest-list-page.ts";
+import { findList } from "#stages/ingest/open-page.ts";
 import type { PageAnswer, PageTask, SentDigest } from "./list-page-worker.ts";
 
 /** A page of the list as it is stored, with its other facts. */

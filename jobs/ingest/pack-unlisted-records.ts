@@ -1,10 +1,10 @@
-import type { Queryable } from "../../db/client.ts";
-import { readLogIdHashes } from "../../db/ingest/raw-blocks.ts";
-import { listDays } from "../../src/ingest/digest-list-page.ts";
-import type { PreparedPage } from "../../src/ingest/prepare-page.ts";
-import { firstListedDay } from "../../src/model/horizon.ts";
-import { hashEventKey, unpackLogIdHashes } from "../../src/model/log-id-hash.ts";
-import { packRawBlocks, type RawBlock } from "../../src/model/raw-block.ts";
+import type { Queryable } from "#db/client.ts";
+import { readLogIdHashes } from "#db/ingest/raw-blocks.ts";
+import { firstListedDay } from "#model/horizon.ts";
+import { hashEventKey, unpackLogIdHashes } from "#model/log-id-hash.ts";
+import { packRawBlocks, type RawBlock } from "#model/raw-block.ts";
+import { listDays } from "#stages/ingest/digest-list-page.ts";
+import type { PreparedPage } from "#stages/ingest/prepare-page.ts";
 
 /**
  * Packs the rows of a search whose day the list no longer shows, as records: `log` holds the same record as the list

@@ -1,8 +1,8 @@
-import { clearUnresolved, readUnresolved } from "../../db/ingest/unresolved-events.ts";
-import type { HeldLease } from "../../db/postgres/hold-lease.ts";
-import { planResolution } from "../../src/coverage/plan-resolution.ts";
-import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import { horizonAt } from "../../src/model/horizon.ts";
+import { clearUnresolved, readUnresolved } from "#db/ingest/unresolved-events.ts";
+import type { HeldLease } from "#db/postgres/hold-lease.ts";
+import type { CoveredHour } from "#model/covered-hour.ts";
+import { horizonAt } from "#model/horizon.ts";
+import { planResolution } from "#stages/coverage/plan-resolution.ts";
 import { type CopySearchDeps, copySearch } from "./copy-search.ts";
 
 /** The search usually shows an event within seconds of the list, so every poll searches for it during this time. */

@@ -1,18 +1,18 @@
-import type { Database, Queryable } from "../../db/client.ts";
-import { toEventRows } from "../../db/ingest/event-rows.ts";
-import type { ErasureGuard } from "../../db/ingest/guard-page.ts";
-import { type StoredPage, storePage } from "../../db/ingest/store-page.ts";
-import type { PartitionKeeper } from "../../db/postgres/partition-keeper.ts";
-import { acceptedAt } from "../../src/ingest/accepted-times.ts";
-import { countEvents } from "../../src/ingest/count-events.ts";
-import { listDays } from "../../src/ingest/digest-list-page.ts";
-import { toHeldBack } from "../../src/ingest/held-back.ts";
-import type { IngestObserver } from "../../src/ingest/ingest-observer.ts";
-import type { OpenedPage } from "../../src/ingest/open-page.ts";
-import { preparePage } from "../../src/ingest/prepare-page.ts";
-import type { EntryReader } from "../../src/ingest/read-entries.ts";
-import type { Clock } from "../../src/lib/clock.ts";
-import type { WafEvent } from "../../src/model/waf-event.ts";
+import type { Database, Queryable } from "#db/client.ts";
+import { toEventRows } from "#db/ingest/event-rows.ts";
+import type { ErasureGuard } from "#db/ingest/guard-page.ts";
+import { type StoredPage, storePage } from "#db/ingest/store-page.ts";
+import type { PartitionKeeper } from "#db/postgres/partition-keeper.ts";
+import type { Clock } from "#lib/clock.ts";
+import type { WafEvent } from "#model/waf-event.ts";
+import { acceptedAt } from "#stages/ingest/accepted-times.ts";
+import { countEvents } from "#stages/ingest/count-events.ts";
+import { listDays } from "#stages/ingest/digest-list-page.ts";
+import { toHeldBack } from "#stages/ingest/held-back.ts";
+import type { IngestObserver } from "#stages/ingest/ingest-observer.ts";
+import type { OpenedPage } from "#stages/ingest/open-page.ts";
+import { preparePage } from "#stages/ingest/prepare-page.ts";
+import type { EntryReader } from "#stages/ingest/read-entries.ts";
 import { packUnlistedRecords } from "./pack-unlisted-records.ts";
 
 export interface StoreEntriesDeps {

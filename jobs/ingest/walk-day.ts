@@ -1,6 +1,8 @@
 import { hash } from "node:crypto";
-import type { Database, Queryable } from "../../db/client.ts";
-import type { ErasureGuard } from "../../db/ingest/guard-page.ts";
+import type { EdgeClient } from "#adapters/edge/edge-client.ts";
+import { EdgeError } from "#adapters/edge/edge-error.ts";
+import type { Database, Queryable } from "#db/client.ts";
+import type { ErasureGuard } from "#db/ingest/guard-page.ts";
 import {
   beginListPass,
   breakListPass,
@@ -8,21 +10,19 @@ import {
   type PassResult,
   readListPass,
   recordListPage,
-} from "../../db/ingest/list-passes.ts";
-import { noteWrongTimes } from "../../db/ingest/merge-doubles.ts";
-import { wasQuarantined } from "../../db/ingest/quarantine.ts";
-import { type StoredPage, storePage } from "../../db/ingest/store-page.ts";
-import type { PartitionKeeper } from "../../db/postgres/partition-keeper.ts";
-import type { EdgeClient } from "../../src/edge/edge-client.ts";
-import { EdgeError } from "../../src/edge/edge-error.ts";
-import { BELIEVE_AFTER_MS, HELD_BACK, toHeldBack } from "../../src/ingest/held-back.ts";
-import type { IngestObserver } from "../../src/ingest/ingest-observer.ts";
-import { watchPageOrder } from "../../src/ingest/page-order.ts";
-import { isPassedNews } from "../../src/ingest/plan-pass.ts";
-import type { Clock } from "../../src/lib/clock.ts";
-import type { Log } from "../../src/lib/log.ts";
-import { releaseMemory } from "../../src/lib/own-memory.ts";
-import { toDay } from "../../src/model/horizon.ts";
+} from "#db/ingest/list-passes.ts";
+import { noteWrongTimes } from "#db/ingest/merge-doubles.ts";
+import { wasQuarantined } from "#db/ingest/quarantine.ts";
+import { type StoredPage, storePage } from "#db/ingest/store-page.ts";
+import type { PartitionKeeper } from "#db/postgres/partition-keeper.ts";
+import type { Clock } from "#lib/clock.ts";
+import type { Log } from "#lib/log.ts";
+import { releaseMemory } from "#lib/own-memory.ts";
+import { toDay } from "#model/horizon.ts";
+import { BELIEVE_AFTER_MS, HELD_BACK, toHeldBack } from "#stages/ingest/held-back.ts";
+import type { IngestObserver } from "#stages/ingest/ingest-observer.ts";
+import { watchPageOrder } from "#stages/ingest/page-order.ts";
+import { isPassedNews } from "#stages/ingest/plan-pass.ts";
 import { judgeRoute } from "../coverage/judge-route.ts";
 import { recordListLooks } from "../coverage/record-list-looks.ts";
 import type { DigestListPage } from "./list-page-workers.ts";

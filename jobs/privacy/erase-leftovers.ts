@@ -1,15 +1,15 @@
 import { z } from "zod";
-import type { Database } from "../../db/client.ts";
-import type { ErasureGuard } from "../../db/ingest/guard-page.ts";
-import { eraseSourceUsual } from "../../db/privacy/erase-source-usual.ts";
-import { rewriteDerived } from "../../db/privacy/rewrite-derived.ts";
-import { readTombstones } from "../../db/privacy/tombstones.ts";
-import type { Clock } from "../../src/lib/clock.ts";
-import { DAY_MS, HOUR_MS } from "../../src/lib/units.ts";
-import { readSender } from "../../src/privacy/erasure-target.ts";
-import { ERASED, NETWORK_PREFIX } from "../../src/privacy/pseudonym.ts";
-import { replaceAddresses, replaceInJson } from "../../src/privacy/replace-addresses.ts";
-import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
+import type { Database } from "#db/client.ts";
+import type { ErasureGuard } from "#db/ingest/guard-page.ts";
+import { eraseSourceUsual } from "#db/privacy/erase-source-usual.ts";
+import { rewriteDerived } from "#db/privacy/rewrite-derived.ts";
+import { readTombstones } from "#db/privacy/tombstones.ts";
+import type { Clock } from "#lib/clock.ts";
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import { readSender } from "#stages/privacy/erasure-target.ts";
+import { ERASED, NETWORK_PREFIX } from "#stages/privacy/pseudonym.ts";
+import { replaceAddresses, replaceInJson } from "#stages/privacy/replace-addresses.ts";
 
 /** A job writes what it derived from events within this time of reading them. */
 const WRITING_MS = HOUR_MS / 4;

@@ -1,8 +1,9 @@
 import { z } from "zod";
-import { listValidFiles } from "../../db/archive/archive-files.ts";
-import type { Database } from "../../db/client.ts";
-import { holdLease } from "../../db/postgres/hold-lease.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
+import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
+import { listValidFiles } from "#db/archive/archive-files.ts";
+import type { Database } from "#db/client.ts";
+import { holdLease } from "#db/postgres/hold-lease.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
 import {
   type EventSpan,
   findBatchEnd,
@@ -12,19 +13,18 @@ import {
   markDayDone,
   readDoneDays,
   replaceAddressesOf,
-} from "../../db/privacy/pseudonymise.ts";
-import { listDays } from "../../db/privacy/retention.ts";
-import { type DerivedScope, readFirstOver, rewriteDerived } from "../../db/privacy/rewrite-derived.ts";
-import type { Clock } from "../../src/lib/clock.ts";
-import type { Log } from "../../src/lib/log.ts";
-import { DAY_MS } from "../../src/lib/units.ts";
-import { toDay } from "../../src/model/horizon.ts";
-import { readAddress } from "../../src/privacy/ip-address.ts";
-import { isFullAddress, toPseudonym } from "../../src/privacy/pseudonym.ts";
-import type { PseudonymKey } from "../../src/privacy/pseudonym-key.ts";
-import { replaceAddresses, replaceInJson } from "../../src/privacy/replace-addresses.ts";
-import { INGEST_DAYS, keptFrom } from "../../src/privacy/retention.ts";
-import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+} from "#db/privacy/pseudonymise.ts";
+import { listDays } from "#db/privacy/retention.ts";
+import { type DerivedScope, readFirstOver, rewriteDerived } from "#db/privacy/rewrite-derived.ts";
+import type { Clock } from "#lib/clock.ts";
+import type { Log } from "#lib/log.ts";
+import { DAY_MS } from "#lib/units.ts";
+import { toDay } from "#model/horizon.ts";
+import { readAddress } from "#stages/privacy/ip-address.ts";
+import { isFullAddress, toPseudonym } from "#stages/privacy/pseudonym.ts";
+import type { PseudonymKey } from "#stages/privacy/pseudonym-key.ts";
+import { replaceAddresses, replaceInJson } from "#stages/privacy/replace-addresses.ts";
+import { INGEST_DAYS, keptFrom } from "#stages/privacy/retention.ts";
 import type { ArchiveStore } from "../archive/archive-days.ts";
 import { rewriteDay } from "../archive/rewrite-day.ts";
 

@@ -1,10 +1,10 @@
 import { z } from "zod";
-import type { Database } from "../../db/client.ts";
-import { readZoneHealth } from "../../db/service/platform-health.ts";
-import { isPolled, quietLimit } from "../../src/alerting/self/service-alert.ts";
-import type { Clock } from "../../src/lib/clock.ts";
-import type { Log } from "../../src/lib/log.ts";
-import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
+import type { Database } from "#db/client.ts";
+import { readZoneHealth } from "#db/service/platform-health.ts";
+import type { Clock } from "#lib/clock.ts";
+import type { Log } from "#lib/log.ts";
+import { isPolled, quietLimit } from "#stages/alerting/self/service-alert.ts";
 
 /** Sends one heartbeat. Throws DeliveryError, or the signal's reason. */
 export type Heartbeat = (signal: AbortSignal) => Promise<void>;

@@ -1,11 +1,11 @@
 import { z } from "zod";
-import type { Database } from "../../db/client.ts";
-import { listRepairableZones } from "../../db/coverage/differing-cells.ts";
-import { listDueRuns } from "../../db/service/requested-runs.ts";
-import { readUnfinishedWork } from "../../db/service/unfinished-work.ts";
-import type { Clock } from "../../src/lib/clock.ts";
-import { horizonAt } from "../../src/model/horizon.ts";
-import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
+import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
+import type { Database } from "#db/client.ts";
+import { listRepairableZones } from "#db/coverage/differing-cells.ts";
+import { listDueRuns } from "#db/service/requested-runs.ts";
+import { readUnfinishedWork } from "#db/service/unfinished-work.ts";
+import type { Clock } from "#lib/clock.ts";
+import { horizonAt } from "#model/horizon.ts";
 import { jobOfRun } from "./run-requested.ts";
 
 export interface SweepDeps {

@@ -1,11 +1,11 @@
 import { hash } from "node:crypto";
-import type { Database } from "../../db/client.ts";
-import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
-import { readLatestAct } from "../../db/keys/audit-trail.ts";
-import type { Config } from "../config/config.ts";
-import type { Alerting } from "../config/file/config-file.ts";
-import { isObject } from "../lib/is-object.ts";
-import { whoRuns } from "../lib/who-runs.ts";
+import type { Config } from "#config/config.ts";
+import type { Alerting } from "#config/file/config-file.ts";
+import type { Database } from "#db/client.ts";
+import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import { readLatestAct } from "#db/keys/audit-trail.ts";
+import { isObject } from "#lib/is-object.ts";
+import { whoRuns } from "#lib/who-runs.ts";
 
 const ACTION = "config.changed";
 

@@ -1,4 +1,4 @@
-import { parseConfig } from "../config/config.ts";
+import { parseConfig } from "#config/config.ts";
 import { readRuntimeFile } from "./runtime-file.ts";
 
 /**

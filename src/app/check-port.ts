@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
-import type { Config } from "../config/config.ts";
-import { UsageError } from "../lib/errors.ts";
+import type { Config } from "#config/config.ts";
+import { UsageError } from "#lib/errors.ts";
 import { readRuntimeFile } from "./runtime-file.ts";
 
 type Place = Pick<Config, "dataDir"> & { readonly http: Pick<Config["http"], "host" | "port"> };

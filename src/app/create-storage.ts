@@ -1,10 +1,10 @@
-import { listNotUploaded } from "../../db/archive/archive-files.ts";
-import type { Queryable } from "../../db/client.ts";
-import type { Config } from "../config/config.ts";
-import type { ArchiveStorage } from "../model/archive-storage.ts";
-import { openBucket } from "../storage/bucket.ts";
-import { createBucketStorage } from "../storage/bucket-storage.ts";
-import { createFolderStorage } from "../storage/folder-storage.ts";
+import { openBucket } from "#adapters/storage/bucket.ts";
+import { createBucketStorage } from "#adapters/storage/bucket-storage.ts";
+import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
+import type { Config } from "#config/config.ts";
+import { listNotUploaded } from "#db/archive/archive-files.ts";
+import type { Queryable } from "#db/client.ts";
+import type { ArchiveStorage } from "#model/archive-storage.ts";
 
 /** Returns the archive's folder, or its bucket with the folder as cache. Connects to nothing. */
 export function createStorage({ folder, bucket }: Config["archive"], db: Queryable): ArchiveStorage {

@@ -1,9 +1,9 @@
 import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { childEnvironment } from "../lib/child-environment.ts";
-import { toError } from "../lib/errors.ts";
-import { createSecret, type Secret } from "../lib/secret.ts";
+import { childEnvironment } from "#lib/child-environment.ts";
+import { toError } from "#lib/errors.ts";
+import { createSecret, type Secret } from "#lib/secret.ts";
 
 const Ready = z.object({ type: z.literal("ready"), url: z.string(), accessKey: z.string() });
 const STOP_GRACE_MS = 2_000;

@@ -1,5 +1,5 @@
-import type { Metrics } from "../http/metrics.ts";
-import type { IngestObserver } from "../ingest/ingest-observer.ts";
+import type { Metrics } from "#faces/http/metrics.ts";
+import type { IngestObserver } from "#stages/ingest/ingest-observer.ts";
 
 /** Counts what ingest stores. */
 export function measureIngest(metrics: Metrics): IngestObserver {

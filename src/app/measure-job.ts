@@ -1,7 +1,7 @@
-import type { Metrics } from "../http/metrics.ts";
-import type { Clock } from "../lib/clock.ts";
-import type { AnyJob } from "../queue/define-job.ts";
-import { readDisposition } from "../queue/run-attempt.ts";
+import type { AnyJob } from "#adapters/queue/define-job.ts";
+import { readDisposition } from "#adapters/queue/run-attempt.ts";
+import type { Metrics } from "#faces/http/metrics.ts";
+import type { Clock } from "#lib/clock.ts";
 
 /** Returns the same job with its attempts counted and timed. */
 export function measureJob(job: AnyJob, metrics: Metrics, clock: Clock): AnyJob {

@@ -1,6 +1,6 @@
-import { DeliveryError } from "../delivery/delivery-error.ts";
-import type { Notifier } from "../delivery/notifier.ts";
-import type { Metrics } from "../http/metrics.ts";
+import type { Metrics } from "#faces/http/metrics.ts";
+import { DeliveryError } from "#stages/delivery/delivery-error.ts";
+import type { Notifier } from "#stages/delivery/notifier.ts";
 
 /** Returns the channel with its attempts timed and counted by outcome: delivered, the error's code, or aborted. */
 export function measureNotifier(notifier: Notifier, metrics: Metrics): Notifier {

@@ -1,10 +1,10 @@
-import { findCluster } from "../embedded/place-cluster.ts";
-import type { Clock } from "../lib/clock.ts";
-import { readDiskSpace } from "../lib/disk-space.ts";
-import { toError } from "../lib/errors.ts";
-import { describeDisk, isFullDisk } from "../lib/full-disk.ts";
-import type { Log } from "../lib/log.ts";
-import type { AnyJob } from "../queue/define-job.ts";
+import { findCluster } from "#adapters/embedded/place-cluster.ts";
+import type { AnyJob } from "#adapters/queue/define-job.ts";
+import type { Clock } from "#lib/clock.ts";
+import { readDiskSpace } from "#lib/disk-space.ts";
+import { toError } from "#lib/errors.ts";
+import { describeDisk, isFullDisk } from "#lib/full-disk.ts";
+import type { Log } from "#lib/log.ts";
 import { createRateLimitedReport } from "./rate-limited-report.ts";
 import type { DatabaseWatch } from "./watch-database.ts";
 

@@ -1,5 +1,5 @@
-import type { Database } from "../../db/client.ts";
-import { type AdmissionQueue, createAdmissionQueue } from "../http/limits/admission-queue.ts";
+import type { Database } from "#db/client.ts";
+import { type AdmissionQueue, createAdmissionQueue } from "#faces/http/limits/admission-queue.ts";
 
 /** Time limit of the wait. Together with the search's own time limit it is about as long as clients wait. */
 const MAX_WAIT_MS = 15_000;

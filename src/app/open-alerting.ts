@@ -1,13 +1,13 @@
-import type { Config } from "../config/config.ts";
-import type { Alerting } from "../config/file/config-file.ts";
-import { openNotifier } from "../delivery/channels/open-notifier.ts";
-import type { TerminalStream } from "../delivery/channels/terminal/terminal.ts";
-import type { Notifier } from "../delivery/notifier.ts";
-import { lowestFloor, sensitivityOf } from "../detection/detection-settings.ts";
-import type { Metrics } from "../http/metrics.ts";
-import type { Clock } from "../lib/clock.ts";
-import { UsageError } from "../lib/errors.ts";
-import type { Log } from "../lib/log.ts";
+import type { Config } from "#config/config.ts";
+import type { Alerting } from "#config/file/config-file.ts";
+import type { Metrics } from "#faces/http/metrics.ts";
+import type { Clock } from "#lib/clock.ts";
+import { UsageError } from "#lib/errors.ts";
+import type { Log } from "#lib/log.ts";
+import { openNotifier } from "#stages/delivery/channels/open-notifier.ts";
+import type { TerminalStream } from "#stages/delivery/channels/terminal/terminal.ts";
+import type { Notifier } from "#stages/delivery/notifier.ts";
+import { lowestFloor, sensitivityOf } from "#stages/detection/detection-settings.ts";
 import { measureNotifier } from "./measure-notifier.ts";
 
 export interface AlertingParts {

@@ -1,22 +1,21 @@
 import { randomBytes } from "node:crypto";
-import { readFeed, readFeedEnd } from "../../db/alerting/feed-transitions.ts";
-import type { Database } from "../../db/client.ts";
-import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { readServerSecret } from "../../db/service/server-secrets.ts";
-import { jobOfRun } from "../../jobs/service/run-requested.ts";
-import { createRowHub } from "../http/feed/row-hub.ts";
-import type { ApiActs, ApiDeps } from "../http/routes/v1/api-deps.ts";
-import type { Log } from "../lib/log.ts";
-import type { Zones } from "../model/zones.ts";
-import { acknowledgeByHand, resolveAlert } from "../operations/act-on-alert.ts";
-import { actOnAlerts } from "../operations/act-on-alerts.ts";
-import { addKnownSource, removeKnownSource } from "../operations/act-on-known-source.ts";
-import { addSilence, endSilence, extendSilenceByHand, planSilence } from "../operations/act-on-silence.ts";
-import { markAlert } from "../operations/mark-alert.ts";
-import { replayDeliveries } from "../operations/replay-deliveries.ts";
-import { requestRun } from "../operations/request-run.ts";
-import { type WithdrawDeps, withdrawEvents } from "../operations/withdraw-events.ts";
+import { readFeed, readFeedEnd } from "#db/alerting/feed-transitions.ts";
+import type { Database } from "#db/client.ts";
+import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { readServerSecret } from "#db/service/server-secrets.ts";
+import { createRowHub } from "#faces/http/feed/row-hub.ts";
+import type { ApiActs, ApiDeps } from "#faces/http/routes/v1/api-deps.ts";
+import { jobOfRun } from "#jobs/service/run-requested.ts";
+import type { Log } from "#lib/log.ts";
+import type { Zones } from "#model/zones.ts";
+import { acknowledgeByHand, resolveAlert } from "#operations/act-on-alert.ts";
+import { actOnAlerts } from "#operations/act-on-alerts.ts";
+import { addSilence, endSilence, extendSilenceByHand, planSilence } from "#operations/act-on-silence.ts";
+import { markAlert } from "#operations/mark-alert.ts";
+import { replayDeliveries } from "#operations/replay-deliveries.ts";
+import { requestRun } from "#operations/request-run.ts";
+import { type WithdrawDeps, withdrawEvents } from "#operations/withdraw-events.ts";
 
 /** How late a stream may say what has happened. */
 const FEED_POLL_MS = 1_000;
@@ -45,6 +44,8 @@ export async function openApi(parts: ApiParts): Promise<ApiDeps> {
     log,
     zones,
     archive: db,
+    database,
+    enqueue: enqueue ?? (async () => false),
     acts: createActs({ database, edge, clock: given.clock }, enqueue),
     instanceId: instance.toString("hex"),
     hub: createRowHub({
@@ -66,8 +67,6 @@ function createActs(deps: WithdrawDeps, enqueue: ApiParts["enqueue"]): ApiActs {
     actOnAlerts: (act) => actOnAlerts(database, act),
     extendSilence: (extension) => extendSilenceByHand(database, extension),
     endSilence: (ended) => endSilence(database, ended),
-    addKnownSource: (wanted, actor) => addKnownSource(database, wanted, actor),
-    removeKnownSource: (id, actor) => removeKnownSource(database, id, actor),
     replayDelivery: ({ id, actor }) => replayDeliveries(database, { id }, actor),
     replayChannel: ({ channel, actor }) => replayDeliveries(database, { channel }, actor),
     mark: (act) => markAlert(database, { ...act, by: act.actor }),

@@ -1,19 +1,19 @@
 import { mkdir } from "node:fs/promises";
 import path from "node:path";
-import { type ArchiveReader, createArchiveReader } from "../../db/archive/archive-reader.ts";
-import type { ArchiveFile } from "../../db/archive/archived-days.ts";
-import { noteDamage } from "../../db/archive/damaged-files.ts";
-import { createSearchDuckdb } from "../../db/archive/search-duckdb.ts";
-import type { Database } from "../../db/client.ts";
-import type { Config } from "../config/config.ts";
-import { toError, UsageError } from "../lib/errors.ts";
-import type { Log } from "../lib/log.ts";
-import { messageOf } from "../lib/message-of.ts";
-import { removeOld } from "../lib/remove-old.ts";
-import type { StopStack } from "../lib/stop-stack.ts";
-import { makeTouchedFolder, UNTOUCHED_MS } from "../lib/touched-folder.ts";
-import { HOUR_MS } from "../lib/units.ts";
-import type { ArchiveStorage } from "../model/archive-storage.ts";
+import type { Config } from "#config/config.ts";
+import { type ArchiveReader, createArchiveReader } from "#db/archive/archive-reader.ts";
+import type { ArchiveFile } from "#db/archive/archived-days.ts";
+import { noteDamage } from "#db/archive/damaged-files.ts";
+import { createSearchDuckdb } from "#db/archive/search-duckdb.ts";
+import type { Database } from "#db/client.ts";
+import { toError, UsageError } from "#lib/errors.ts";
+import type { Log } from "#lib/log.ts";
+import { messageOf } from "#lib/message-of.ts";
+import { removeOld } from "#lib/remove-old.ts";
+import type { StopStack } from "#lib/stop-stack.ts";
+import { makeTouchedFolder, UNTOUCHED_MS } from "#lib/touched-folder.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import type { ArchiveStorage } from "#model/archive-storage.ts";
 
 export interface ArchiveFilesParts {
   /** Where damaged files are noted, for the alert. */

@@ -1,9 +1,9 @@
 import path from "node:path";
-import { createDuckdb } from "../../db/duckdb/duckdb.ts";
-import type { ArchiveStore } from "../../jobs/archive/archive-days.ts";
-import { temporaryFolder } from "../../jobs/archive/work-folder.ts";
-import type { StopStack } from "../lib/stop-stack.ts";
-import { type ArchiveStorage, SPILL_FOLDER } from "../model/archive-storage.ts";
+import { createDuckdb } from "#db/duckdb/duckdb.ts";
+import type { ArchiveStore } from "#jobs/archive/archive-days.ts";
+import { temporaryFolder } from "#jobs/archive/work-folder.ts";
+import type { StopStack } from "#lib/stop-stack.ts";
+import { type ArchiveStorage, SPILL_FOLDER } from "#model/archive-storage.ts";
 
 /** Writing takes more than DuckDB's own limit: the buffers of compression and of the CSV file are not counted. */
 const MEMORY_BYTES = 160_000_000;

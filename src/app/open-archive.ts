@@ -1,8 +1,8 @@
-import { createDatabase, type Database } from "../../db/client.ts";
-import type { Config } from "../config/config.ts";
-import type { Log } from "../lib/log.ts";
-import type { Secret } from "../lib/secret.ts";
-import type { StopStack } from "../lib/stop-stack.ts";
+import type { Config } from "#config/config.ts";
+import { createDatabase, type Database } from "#db/client.ts";
+import type { Log } from "#lib/log.ts";
+import type { Secret } from "#lib/secret.ts";
+import type { StopStack } from "#lib/stop-stack.ts";
 
 export interface ArchiveParts {
   readonly config: Pick<Config, "http">;

@@ -1,10 +1,10 @@
-import { listNamed } from "../../db/archive/archive-files.ts";
-import type { Database } from "../../db/client.ts";
-import { claimStorage } from "../../jobs/archive/claim-storage.ts";
-import type { Log } from "../lib/log.ts";
-import type { StopStack } from "../lib/stop-stack.ts";
-import { HOUR_MS } from "../lib/units.ts";
-import type { ArchiveStorage } from "../model/archive-storage.ts";
+import { listNamed } from "#db/archive/archive-files.ts";
+import type { Database } from "#db/client.ts";
+import { claimStorage } from "#jobs/archive/claim-storage.ts";
+import type { Log } from "#lib/log.ts";
+import type { StopStack } from "#lib/stop-stack.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import type { ArchiveStorage } from "#model/archive-storage.ts";
 
 export interface BucketParts {
   readonly database: Database;

@@ -1,8 +1,8 @@
-import type { Database } from "../../db/client.ts";
-import { readClockOffset } from "../../db/postgres/clock.ts";
-import type { Clock } from "../lib/clock.ts";
-import type { Log } from "../lib/log.ts";
-import type { StopStack } from "../lib/stop-stack.ts";
+import type { Database } from "#db/client.ts";
+import { readClockOffset } from "#db/postgres/clock.ts";
+import type { Clock } from "#lib/clock.ts";
+import type { Log } from "#lib/log.ts";
+import type { StopStack } from "#lib/stop-stack.ts";
 
 const MEASURE_EVERY_MS = 60_000;
 

@@ -1,8 +1,8 @@
-import { buildDatabaseMessage } from "../alerting/self/database-alert.ts";
-import type { Config } from "../config/config.ts";
-import type { Clock } from "../lib/clock.ts";
-import type { Log } from "../lib/log.ts";
-import type { StopStack } from "../lib/stop-stack.ts";
+import type { Config } from "#config/config.ts";
+import type { Clock } from "#lib/clock.ts";
+import type { Log } from "#lib/log.ts";
+import type { StopStack } from "#lib/stop-stack.ts";
+import { buildDatabaseMessage } from "#stages/alerting/self/database-alert.ts";
 import type { OpenAlerting } from "./open-alerting.ts";
 import { createDirectSender } from "./send-directly.ts";
 import { createDatabaseWatch, type DatabaseWatch } from "./watch-database.ts";

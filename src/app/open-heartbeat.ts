@@ -1,7 +1,7 @@
-import type { Config } from "../config/config.ts";
-import { openEndpoint } from "../delivery/endpoint.ts";
-import { POST_TIMEOUT_MS, post } from "../delivery/post.ts";
-import type { Clock } from "../lib/clock.ts";
+import type { Config } from "#config/config.ts";
+import type { Clock } from "#lib/clock.ts";
+import { openEndpoint } from "#stages/delivery/endpoint.ts";
+import { POST_TIMEOUT_MS, post } from "#stages/delivery/post.ts";
 
 /**
  * Opens the heartbeat to the external monitor; null if none is configured. Posts to public addresses only, like a

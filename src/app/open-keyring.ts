@@ -1,9 +1,9 @@
-import type { Database } from "../../db/client.ts";
-import type { Config } from "../config/config.ts";
-import { UsageError } from "../lib/errors.ts";
-import type { Log } from "../lib/log.ts";
-import type { StopStack } from "../lib/stop-stack.ts";
-import { PseudonymKeyError } from "../privacy/erasure-guard.ts";
+import type { Config } from "#config/config.ts";
+import type { Database } from "#db/client.ts";
+import { UsageError } from "#lib/errors.ts";
+import type { Log } from "#lib/log.ts";
+import type { StopStack } from "#lib/stop-stack.ts";
+import { PseudonymKeyError } from "#stages/privacy/erasure-guard.ts";
 import { createPseudonymKeyring, type PseudonymKeyring } from "./pseudonym-keyring.ts";
 import { watchKey } from "./watch-key.ts";
 

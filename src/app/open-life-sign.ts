@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
-import type { Database } from "../../db/client.ts";
-import { beatReplica, endReplica } from "../../db/service/replicas.ts";
-import type { Config } from "../config/config.ts";
-import { toError } from "../lib/errors.ts";
-import type { Log } from "../lib/log.ts";
-import type { StopStack } from "../lib/stop-stack.ts";
-import { LIFE_SIGN_EVERY_MS } from "../operations/service-life.ts";
+import type { Config } from "#config/config.ts";
+import type { Database } from "#db/client.ts";
+import { beatReplica, endReplica } from "#db/service/replicas.ts";
+import { toError } from "#lib/errors.ts";
+import type { Log } from "#lib/log.ts";
+import type { StopStack } from "#lib/stop-stack.ts";
+import { LIFE_SIGN_EVERY_MS } from "#operations/service-life.ts";
 
 export interface LifeSignParts {
   readonly config: Pick<Config, "roles">;

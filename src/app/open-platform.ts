@@ -1,8 +1,8 @@
 import path from "node:path";
-import type { Config } from "../config/config.ts";
-import type { Log } from "../lib/log.ts";
-import type { Secret } from "../lib/secret.ts";
-import type { StopStack } from "../lib/stop-stack.ts";
+import type { Config } from "#config/config.ts";
+import type { Log } from "#lib/log.ts";
+import type { Secret } from "#lib/secret.ts";
+import type { StopStack } from "#lib/stop-stack.ts";
 import { startEmulatorProcess } from "./emulator-process.ts";
 
 const EMULATED_ZONES = [101, 102] as const;

@@ -1,13 +1,13 @@
 import { existsSync } from "node:fs";
-import { createDatabase } from "../../db/client.ts";
-import type { Config } from "../config/config.ts";
-import { POSTGRES_FOLDERS } from "../embedded/place-cluster.ts";
-import { superviseEmbeddedPostgres } from "../embedded/supervise-postgres.ts";
-import { UsageError } from "../lib/errors.ts";
-import type { Log } from "../lib/log.ts";
-import { makePrivate } from "../lib/private-folder.ts";
-import { createSecret, type Secret } from "../lib/secret.ts";
-import type { StopStack } from "../lib/stop-stack.ts";
+import { POSTGRES_FOLDERS } from "#adapters/embedded/place-cluster.ts";
+import { superviseEmbeddedPostgres } from "#adapters/embedded/supervise-postgres.ts";
+import type { Config } from "#config/config.ts";
+import { createDatabase } from "#db/client.ts";
+import { UsageError } from "#lib/errors.ts";
+import type { Log } from "#lib/log.ts";
+import { makePrivate } from "#lib/private-folder.ts";
+import { createSecret, type Secret } from "#lib/secret.ts";
+import type { StopStack } from "#lib/stop-stack.ts";
 import type { OutageReports } from "./report-outages.ts";
 import { readRuntimeFile } from "./runtime-file.ts";
 

@@ -1,14 +1,14 @@
-import type { Config } from "../config/config.ts";
-import type { Metrics } from "../http/metrics.ts";
-import type { Health } from "../http/readiness.ts";
-import { systemClock } from "../lib/clock.ts";
-import type { Log } from "../lib/log.ts";
-import type { Secret } from "../lib/secret.ts";
-import { explainTlsFailure } from "../lib/tls-failure-error.ts";
-import { createQueueBackend } from "../queue/backend.ts";
-import type { AnyJob, QueueName } from "../queue/define-job.ts";
-import { createEnqueuer, type Enqueuer } from "../queue/enqueuer.ts";
-import { createJobQueue } from "../queue/job-queue.ts";
+import { createQueueBackend } from "#adapters/queue/backend.ts";
+import type { AnyJob, QueueName } from "#adapters/queue/define-job.ts";
+import { createEnqueuer, type Enqueuer } from "#adapters/queue/enqueuer.ts";
+import { createJobQueue } from "#adapters/queue/job-queue.ts";
+import type { Config } from "#config/config.ts";
+import type { Metrics } from "#faces/http/metrics.ts";
+import type { Health } from "#faces/http/readiness.ts";
+import { systemClock } from "#lib/clock.ts";
+import type { Log } from "#lib/log.ts";
+import type { Secret } from "#lib/secret.ts";
+import { explainTlsFailure } from "#lib/tls-failure-error.ts";
 import { createRateLimitedReport } from "./rate-limited-report.ts";
 
 const ENQUEUE_TIMEOUT_MS = 2_000;

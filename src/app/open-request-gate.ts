@@ -1,4 +1,5 @@
-import { createDatabase } from "../../db/client.ts";
+import type { RequestGate, RequestPriority } from "#adapters/edge/transport/request-gate.ts";
+import { createDatabase } from "#db/client.ts";
 import {
   endRefusal,
   MAX_PAUSE_MS,
@@ -6,9 +7,8 @@ import {
   pauseZone,
   type RequestBudget,
   takeTokens,
-} from "../../db/service/request-budgets.ts";
-import type { RequestGate, RequestPriority } from "../edge/transport/request-gate.ts";
-import type { Secret } from "../lib/secret.ts";
+} from "#db/service/request-budgets.ts";
+import type { Secret } from "#lib/secret.ts";
 import { createSharedGate } from "./shared-gate.ts";
 
 const STATEMENT_TIMEOUT_MS = 2_000;

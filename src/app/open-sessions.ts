@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
-import type { Database, Queryable } from "../../db/client.ts";
-import { findApiKey } from "../../db/keys/api-keys.ts";
-import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
+import type { Database, Queryable } from "#db/client.ts";
+import { findApiKey } from "#db/keys/api-keys.ts";
+import { writeAuditEntry } from "#db/keys/audit-entries.ts";
 import {
   endSessions,
   findSession,
@@ -9,21 +9,21 @@ import {
   touchKeyOf,
   touchSession,
   useSignInToken,
-} from "../../db/keys/sessions.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { toCaller } from "../http/keys/authenticate.ts";
-import { actorOf, type Caller } from "../http/keys/caller.ts";
-import { createLastUsed } from "../http/keys/last-used.ts";
-import type { NewSession, Sessions } from "../http/keys/sessions.ts";
-import { systemClock } from "../lib/clock.ts";
-import { toError } from "../lib/errors.ts";
-import type { Log } from "../lib/log.ts";
+} from "#db/keys/sessions.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { toCaller } from "#faces/http/keys/authenticate.ts";
+import { createLastUsed } from "#faces/http/keys/last-used.ts";
+import type { NewSession, Sessions } from "#faces/http/keys/sessions.ts";
+import { systemClock } from "#lib/clock.ts";
+import { toError } from "#lib/errors.ts";
+import type { Log } from "#lib/log.ts";
 import {
   createSessionTokens,
   hashSessionTokens,
   hashToken,
   type SessionTokens,
-} from "../model/session-token.ts";
+} from "#model/session-token.ts";
+import { actorOf, type Caller } from "#operations/caller.ts";
 
 const MAX_USER_AGENT_CHARS = 200;
 

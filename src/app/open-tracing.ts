@@ -1,10 +1,10 @@
 import type { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
-import type { Config } from "../config/config.ts";
-import { readVersion } from "../config/read-version.ts";
-import { toError, UsageError } from "../lib/errors.ts";
-import type { Log } from "../lib/log.ts";
-import type { StopStack } from "../lib/stop-stack.ts";
-import type { Trace, TraceSpan } from "../model/spike-trace.ts";
+import type { Config } from "#config/config.ts";
+import { readVersion } from "#config/read-version.ts";
+import { toError, UsageError } from "#lib/errors.ts";
+import type { Log } from "#lib/log.ts";
+import type { StopStack } from "#lib/stop-stack.ts";
+import type { Trace, TraceSpan } from "#model/spike-trace.ts";
 
 const PACKAGE = "@opentelemetry/exporter-trace-otlp-http";
 /** A stop of the service waits for it. */

@@ -1,14 +1,14 @@
 import { randomBytes } from "node:crypto";
 import { existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import type { Database } from "../../db/client.ts";
-import { readKeyId, registerKeyId } from "../../db/privacy/pseudonym-keys.ts";
-import type { Config } from "../config/config.ts";
-import { toError } from "../lib/errors.ts";
-import { ownCommand, startHint } from "../lib/own-command.ts";
-import { createSecret } from "../lib/secret.ts";
-import { PseudonymKeyError } from "../privacy/erasure-guard.ts";
-import { createPseudonymKey, type PseudonymKey } from "../privacy/pseudonym-key.ts";
+import type { Config } from "#config/config.ts";
+import type { Database } from "#db/client.ts";
+import { readKeyId, registerKeyId } from "#db/privacy/pseudonym-keys.ts";
+import { toError } from "#lib/errors.ts";
+import { ownCommand, startHint } from "#lib/own-command.ts";
+import { createSecret } from "#lib/secret.ts";
+import { PseudonymKeyError } from "#stages/privacy/erasure-guard.ts";
+import { createPseudonymKey, type PseudonymKey } from "#stages/privacy/pseudonym-key.ts";
 
 const FILE = "pseudonym.key";
 const KEY_BYTES = 32;

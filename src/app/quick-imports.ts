@@ -2,7 +2,7 @@
  * Loaded before everything else, because it makes every command start three times as fast. For each file of a package
  * Node 24 parses the whole package.json again, and drizzle-orm's has 180 kB for its hundred files. An import inside
  * drizzle-orm needs none of it, and an import from outside resolves to the same file each time. An import of a file of
- * our own names the file in full, so nothing has to be looked up for it.
+ * our own names the file in full, by its place or by its room (`imports` of package.json), so nothing is looked up for it.
  */
 import { type ResolveFnOutput, registerHooks } from "node:module";
 
@@ -17,11 +17,18 @@ registerHooks({
       known.set(specifier, found);
       return found;
     }
-    const format = specifier.startsWith(".") ? formatOf(specifier, context.parentURL) : null;
+    const isOurs = specifier.startsWith("#") && specifier.endsWith(".ts");
+    const format = specifier.startsWith(".") || isOurs ? formatOf(specifier, context.parentURL) : null;
     if (format === null) return next(specifier, context);
-    return { url: new URL(specifier, context.parentURL).href, format, shortCircuit: true };
+    const url = isOurs ? toRoom(specifier.slice(1)) : new URL(specifier, context.parentURL);
+    return { url: url.href, format, shortCircuit: true };
   },
 });
+
+/** Returns the file of an import by room. The rooms beside src are named as such, all others lie in it. */
+function toRoom(path: string): URL {
+  return new URL(/^(db|jobs|test)\//.test(path) ? `../../${path}` : `../${path}`, import.meta.url);
+}
 
 /** Returns the format of a relative import that names a file in full; null where that is not known. */
 function formatOf(specifier: string, parentUrl = ""): "module" | "module-typescript" | null {

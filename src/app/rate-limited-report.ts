@@ -1,5 +1,5 @@
-import { createRateLimiter } from "../http/limits/rate-limiter.ts";
-import type { Clock } from "../lib/clock.ts";
+import { createRateLimiter } from "#faces/http/limits/rate-limiter.ts";
+import type { Clock } from "#lib/clock.ts";
 
 const EVERY_MS = 60_000;
 const MAX_KEYS = 100;

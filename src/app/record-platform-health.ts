@@ -1,7 +1,7 @@
-import type { Database } from "../../db/client.ts";
-import { recordAnswer, recordRefusal } from "../../db/service/platform-health.ts";
-import type { Clock } from "../lib/clock.ts";
-import type { Log } from "../lib/log.ts";
+import type { Database } from "#db/client.ts";
+import { recordAnswer, recordRefusal } from "#db/service/platform-health.ts";
+import type { Clock } from "#lib/clock.ts";
+import type { Log } from "#lib/log.ts";
 import type { EdgeObserver } from "./watch-edge.ts";
 
 /** How often an unchanged state is written, because answers arrive many times per second. */

@@ -1,9 +1,9 @@
-import type { Database } from "../../db/client.ts";
-import { type RoleRights, readRoleRights } from "../../db/service/role-rights.ts";
-import type { Config } from "../config/config.ts";
-import { trustsAnyServer } from "../config/read-database-url.ts";
-import { toError } from "../lib/errors.ts";
-import type { Log } from "../lib/log.ts";
+import type { Config } from "#config/config.ts";
+import { trustsAnyServer } from "#config/read-database-url.ts";
+import type { Database } from "#db/client.ts";
+import { type RoleRights, readRoleRights } from "#db/service/role-rights.ts";
+import { toError } from "#lib/errors.ts";
+import type { Log } from "#lib/log.ts";
 
 type RightsConfig = Pick<Config, "databaseUrl" | "redisUrl" | "roles">;
 

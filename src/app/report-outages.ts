@@ -1,11 +1,11 @@
-import { openOutageFile } from "../embedded/outage-file.ts";
-import { findCluster } from "../embedded/place-cluster.ts";
-import type { PostgresOutage } from "../embedded/supervise-postgres.ts";
-import type { Clock } from "../lib/clock.ts";
-import { formatBytes, readDiskSpace } from "../lib/disk-space.ts";
-import { toError } from "../lib/errors.ts";
-import { describeDisk } from "../lib/full-disk.ts";
-import type { Log } from "../lib/log.ts";
+import { openOutageFile } from "#adapters/embedded/outage-file.ts";
+import { findCluster } from "#adapters/embedded/place-cluster.ts";
+import type { PostgresOutage } from "#adapters/embedded/supervise-postgres.ts";
+import type { Clock } from "#lib/clock.ts";
+import { formatBytes, readDiskSpace } from "#lib/disk-space.ts";
+import { toError } from "#lib/errors.ts";
+import { describeDisk } from "#lib/full-disk.ts";
+import type { Log } from "#lib/log.ts";
 import type { DatabaseWatch } from "./watch-database.ts";
 
 export interface OutageReports {

@@ -1,5 +1,5 @@
-import type { Config } from "../config/config.ts";
-import type { Log } from "../lib/log.ts";
+import type { Config } from "#config/config.ts";
+import type { Log } from "#lib/log.ts";
 import type { EdgeObserver } from "./watch-edge.ts";
 
 /** Returns a function that reads the file of the access key again, and logs a change. */

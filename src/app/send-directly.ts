@@ -1,12 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Routing } from "../alerting/routing/routing.ts";
-import { routeSelf } from "../alerting/self-alert.ts";
-import { describeFailure } from "../delivery/describe-failure.ts";
-import type { Notifier, SendOptions } from "../delivery/notifier.ts";
-import type { Clock } from "../lib/clock.ts";
-import type { Log } from "../lib/log.ts";
-import type { AlertMessage } from "../model/alert-message.ts";
-import { notificationKeyOf } from "../model/dedupe-key.ts";
+import type { Clock } from "#lib/clock.ts";
+import type { Log } from "#lib/log.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { notificationKeyOf } from "#model/dedupe-key.ts";
+import type { Routing } from "#stages/alerting/routing/routing.ts";
+import { routeSelf } from "#stages/alerting/self-alert.ts";
+import { describeFailure } from "#stages/delivery/describe-failure.ts";
+import type { Notifier, SendOptions } from "#stages/delivery/notifier.ts";
 
 /** Longer than any channel's own limit. */
 const TIMEOUT_MS = 40_000;

@@ -1,6 +1,10 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { TakenTokens } from "../../db/service/request-budgets.ts";
-import { type RequestGate, type RequestPriority, ZonePausedError } from "../edge/transport/request-gate.ts";
+import {
+  type RequestGate,
+  type RequestPriority,
+  ZonePausedError,
+} from "#adapters/edge/transport/request-gate.ts";
+import type { TakenTokens } from "#db/service/request-budgets.ts";
 import { createLocalBucket } from "./local-bucket.ts";
 import { createWaitingLine } from "./waiting-line.ts";
 

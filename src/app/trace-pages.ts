@@ -1,11 +1,11 @@
-import type { Database } from "../../db/client.ts";
-import { readOpenedSpikes } from "../../db/detection/opened-spikes.ts";
-import type { IngestObserver } from "../ingest/ingest-observer.ts";
-import type { Clock } from "../lib/clock.ts";
-import type { Log } from "../lib/log.ts";
-import type { StopStack } from "../lib/stop-stack.ts";
-import { MINUTE_MS } from "../lib/units.ts";
-import { type Trace, type TracedPage, tracePage } from "../model/spike-trace.ts";
+import type { Database } from "#db/client.ts";
+import { readOpenedSpikes } from "#db/detection/opened-spikes.ts";
+import type { Clock } from "#lib/clock.ts";
+import type { Log } from "#lib/log.ts";
+import type { StopStack } from "#lib/stop-stack.ts";
+import { MINUTE_MS } from "#lib/units.ts";
+import { type Trace, type TracedPage, tracePage } from "#model/spike-trace.ts";
+import type { IngestObserver } from "#stages/ingest/ingest-observer.ts";
 
 const LOOK_EVERY_MS = 10_000;
 /** The longest window of a spike, and time for its detection. */

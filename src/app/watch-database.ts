@@ -1,5 +1,5 @@
-import type { DatabaseTrouble } from "../alerting/self/database-alert.ts";
-import type { Clock } from "../lib/clock.ts";
+import type { Clock } from "#lib/clock.ts";
+import type { DatabaseTrouble } from "#stages/alerting/self/database-alert.ts";
 
 /** A restart or a failover needs no alert; a longer outage hides attacks. */
 const GRACE_MS = 2 * 60_000;

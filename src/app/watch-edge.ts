@@ -1,5 +1,5 @@
-import { type EdgeClient } from "../edge/edge-client.ts";
-import { EdgeError } from "../edge/edge-error.ts";
+import { type EdgeClient } from "#adapters/edge/edge-client.ts";
+import { EdgeError } from "#adapters/edge/edge-error.ts";
 
 /** Receives how the platform answered for a zone. */
 export interface EdgeObserver {

@@ -1,7 +1,7 @@
-import type { Database } from "../../db/client.ts";
-import { recordMissingKey } from "../../db/privacy/pseudonym-keys.ts";
-import type { Log } from "../lib/log.ts";
-import type { StopStack } from "../lib/stop-stack.ts";
+import type { Database } from "#db/client.ts";
+import { recordMissingKey } from "#db/privacy/pseudonym-keys.ts";
+import type { Log } from "#lib/log.ts";
+import type { StopStack } from "#lib/stop-stack.ts";
 import type { PseudonymKeyring } from "./pseudonym-keyring.ts";
 
 const CHECK_EVERY_MS = 60_000;

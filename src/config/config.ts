@@ -1,10 +1,10 @@
 import path from "node:path";
 import type { z } from "zod";
-import type { ChannelConfig } from "../delivery/channels/channel-config.ts";
-import { closestName } from "../lib/closest-name.ts";
-import { UsageError } from "../lib/errors.ts";
-import { createSecret, type Secret } from "../lib/secret.ts";
-import { type Retention, settleRetention } from "../privacy/retention.ts";
+import { closestName } from "#lib/closest-name.ts";
+import { UsageError } from "#lib/errors.ts";
+import { createSecret, type Secret } from "#lib/secret.ts";
+import type { ChannelConfig } from "#stages/delivery/channels/channel-config.ts";
+import { type Retention, settleRetention } from "#stages/privacy/retention.ts";
 import { aboutVariable, Environment, type ROLES, SECRETS, VARIABLES } from "./environment.ts";
 import { checkAddress } from "./file/check-opening.ts";
 import { type Alerting, defaultAlerting, readConfigFile } from "./file/config-file.ts";
@@ -14,6 +14,11 @@ import { readSecretFiles } from "./read-secret-files.ts";
 import { openSecretFile, type Reread } from "./secret-file.ts";
 
 type Role = (typeof ROLES)[number];
+
+export interface RemoteService {
+  readonly url: string;
+  readonly key: Secret;
+}
 
 export interface Config {
   readonly edge: {
@@ -73,6 +78,8 @@ export interface Config {
     /** The address that people use, without a slash at its end. Null means that none is known. */
     readonly publicUrl: string | null;
   };
+  /** The service elsewhere that commands ask instead of the database. */
+  readonly remote: RemoteService | null;
   readonly logLevel: "debug" | "info" | "warn" | "error";
   readonly pollEveryMs: number;
   /** The age of a sealed hour at which its last comparison is written into its evidence. */
@@ -189,6 +196,8 @@ function read(env: NodeJS.ProcessEnv, findMore: (given: Given) => string[]): Con
     const { rule, isSecret } = aboutVariable(name);
     mistakes.push(`${name}: ${isSecret === true ? "[secret]" : show(given[name])}: must be ${rule}`);
   }
+  if ((given["LONGWATCH_URL"] === undefined) !== (given["LONGWATCH_KEY"] === undefined))
+    mistakes.push("LONGWATCH_URL and LONGWATCH_KEY (or LONGWATCH_KEY_FILE) must be set together");
   mistakes.push(...findMore(given));
   const { data } = parsed;
   const named = wrong.has("LONGWATCH_FALLBACK_CHANNEL") ? undefined : given["LONGWATCH_FALLBACK_CHANNEL"];
@@ -251,6 +260,10 @@ function createAlertingReader(
 /** Without a slash at its end: paths are added to it. */
 function toPublicUrl(given: string | undefined): string | null {
   return given?.replace(/\/+$/, "") ?? null;
+}
+
+function toRemote(url: string | undefined, key: Secret | null): RemoteService | null {
+  return url === undefined || key === null ? null : { url, key };
 }
 
 function allowsPrivate({ LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: allows }: Given): boolean {
@@ -404,6 +417,7 @@ function toConfig(
       areMetricsPublic: value.LONGWATCH_METRICS_PUBLIC,
       publicUrl: toPublicUrl(value.LONGWATCH_PUBLIC_URL),
     },
+    remote: toRemote(value.LONGWATCH_URL, secret(value.LONGWATCH_KEY)),
     logLevel: value.LONGWATCH_LOG_LEVEL,
     pollEveryMs: value.LONGWATCH_POLL_SECONDS * 1_000,
     lastProofMs: value.LONGWATCH_LAST_PROOF_HOURS * 3_600_000,

@@ -1,6 +1,6 @@
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
-import { readKeyId } from "../model/access-key.ts";
+import { readKeyId } from "#model/access-key.ts";
 import { readCertificates } from "./read-certificates.ts";
 
 /** Rule and description of a variable. The list of mistakes and the table of docs/configuration.md use the same words. */
@@ -236,6 +236,15 @@ export const Environment = z.object({
     rule: "true or false",
     description:
       "answers /metrics without a key; otherwise /metrics needs a key for every zone with the role reader",
+  }),
+  LONGWATCH_URL: optional(publicUrl, {
+    rule: "an http or https URL without user name, query and fragment",
+    description: "commands: the address of a service elsewhere that answers instead of the database",
+  }),
+  LONGWATCH_KEY: optional(z.string().min(1).max(512), {
+    rule: "1 to 512 characters",
+    description: "commands: the key for the service at LONGWATCH_URL",
+    isSecret: true,
   }),
   LONGWATCH_PUBLIC_URL: optional(publicUrl, {
     rule: "an http or https URL without user name, query and fragment",

@@ -1,4 +1,4 @@
-import { toError } from "../lib/errors.ts";
+import { toError } from "#lib/errors.ts";
 import { SECRETS } from "./environment.ts";
 import { readSecretText } from "./secret-file.ts";
 

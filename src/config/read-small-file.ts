@@ -1,5 +1,5 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
-import { toError } from "../lib/errors.ts";
+import { toError } from "#lib/errors.ts";
 
 /** Larger than any configuration file or secret. */
 const MAX_BYTES = 1_048_576;

@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
-import { toError } from "../lib/errors.ts";
-import { createSecret, type Secret } from "../lib/secret.ts";
+import { toError } from "#lib/errors.ts";
+import { createSecret, type Secret } from "#lib/secret.ts";
 import { readSmallFile } from "./read-small-file.ts";
 
 /** Whether the file has another secret than before, or why it cannot be read. */

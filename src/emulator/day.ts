@@ -1,4 +1,4 @@
-import { DAY_MS } from "../lib/units.ts";
+import { DAY_MS } from "#lib/units.ts";
 
 /** Number of served UTC days: today and the two before it. */
 const SERVED_DAYS = 3;

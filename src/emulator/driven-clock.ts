@@ -1,4 +1,4 @@
-import type { Clock } from "../lib/clock.ts";
+import type { Clock } from "#lib/clock.ts";
 
 /** Returns a clock that tests can stop, set and move. It follows its base until they do. */
 export function createDrivenClock(base: Clock) {

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
-import { type Clock, systemClock } from "../lib/clock.ts";
-import { UsageError } from "../lib/errors.ts";
+import { type Clock, systemClock } from "#lib/clock.ts";
+import { UsageError } from "#lib/errors.ts";
 import { createDrivenClock } from "./driven-clock.ts";
 import type { EmulatorContext } from "./emulator-context.ts";
 import { createFaults, Fault, type FaultInput } from "./faults.ts";

@@ -1,5 +1,5 @@
 import { setImmediate as yieldToOthers } from "node:timers/promises";
-import { MINUTE_MS } from "../lib/units.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import type { Draft } from "./traffic/draft.ts";
 import type { Traffic, ZonePlan } from "./traffic/traffic.ts";
 import { HORIZON_MS, type ZoneStore } from "./zone-store.ts";

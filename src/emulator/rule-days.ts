@@ -1,5 +1,5 @@
 import { setImmediate as yieldToOthers } from "node:timers/promises";
-import { DAY_MS, MINUTE_MS } from "../lib/units.ts";
+import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
 import { createRandom, hashText } from "./traffic/random.ts";
 import { type Action, RULES } from "./traffic/rules.ts";
 import type { Traffic } from "./traffic/traffic.ts";

@@ -1,8 +1,8 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { z } from "zod";
-import { toError, UsageError } from "../lib/errors.ts";
-import { MINUTE_MS } from "../lib/units.ts";
+import { toError, UsageError } from "#lib/errors.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import { Attack } from "./traffic/attack.ts";
 import type { ZonePlan } from "./traffic/traffic.ts";
 import { HORIZON_MS } from "./zone-store.ts";

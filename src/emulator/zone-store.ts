@@ -1,4 +1,4 @@
-import { MINUTE_MS } from "../lib/units.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import { type Columns, createColumns } from "./columns.ts";
 import { compareDrafts, type Draft, type EventKey } from "./traffic/draft.ts";
 import type { Traffic, ZonePlan } from "./traffic/traffic.ts";

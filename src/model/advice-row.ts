@@ -1,4 +1,4 @@
-import { HOUR_MS, MINUTE_MS } from "../lib/units.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 
 /** One ask of the platform without its text. */
 export interface AdviceRow {

@@ -1,4 +1,4 @@
-import type { FileHash } from "../lib/hash-file.ts";
+import type { FileHash } from "#lib/hash-file.ts";
 
 /** A file of the archive as the manifest or a statement names it. */
 export interface NamedFile {

@@ -1,4 +1,4 @@
-import { DAY_MS, HOUR_MS } from "../lib/units.ts";
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 
 /** How long the platform keeps events, as long as it has not shown that it keeps those of a zone for less. */
 export const KEPT_MS = 72 * HOUR_MS;

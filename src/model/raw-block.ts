@@ -1,6 +1,6 @@
 import { promisify } from "node:util";
 import zlib from "node:zlib";
-import { DAY_MS } from "../lib/units.ts";
+import { DAY_MS } from "#lib/units.ts";
 import { toDay } from "./horizon.ts";
 import { packLogIdHashes, unpackLogIdHashes } from "./log-id-hash.ts";
 import { sliceArray } from "./slice-entries.ts";

@@ -1,4 +1,4 @@
-import { DAY_MS, MINUTE_MS } from "../lib/units.ts";
+import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
 import { firstListedDay, horizonAt, KEPT_MS } from "./horizon.ts";
 import type { Span } from "./span.ts";
 

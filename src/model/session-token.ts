@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import { createSecret, type Secret } from "../lib/secret.ts";
+import { createSecret, type Secret } from "#lib/secret.ts";
 
 /** 256 random bits in base64url. */
 const TOKEN = /^[A-Za-z0-9_-]{43}$/;

@@ -1,4 +1,4 @@
-import { type Disposition, ServiceError } from "../lib/errors.ts";
+import { type Disposition, ServiceError } from "#lib/errors.ts";
 
 /** `ARCHIVE_UNREACHABLE`: the bucket cannot be used now. `ARCHIVE_TOO_LARGE`: the cache has no room for the wanted files. */
 type StorageErrorCode = "ARCHIVE_UNREACHABLE" | "ARCHIVE_TOO_LARGE";

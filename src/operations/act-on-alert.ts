@@ -1,21 +1,21 @@
-import { acknowledgeAlert, lockAlert } from "../../db/alerting/alert-acts.ts";
-import { type AlertRow, changeAlert, describeAlert, insertNotifications } from "../../db/alerting/alerts.ts";
-import type { Database, Queryable } from "../../db/client.ts";
-import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { resolveMembers } from "../../jobs/alerting/resolve-members.ts";
+import { acknowledgeAlert, lockAlert } from "#db/alerting/alert-acts.ts";
+import { type AlertRow, changeAlert, describeAlert, insertNotifications } from "#db/alerting/alerts.ts";
+import type { Database, Queryable } from "#db/client.ts";
+import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { resolveMembers } from "#jobs/alerting/resolve-members.ts";
 import {
   acknowledge,
   type PersonsAct,
   resolveByHand,
   toAcknowledgedMessage,
   toResolvedMessage,
-} from "../alerting/act-on-alert.ts";
-import { parseDetails } from "../alerting/alert-details.ts";
-import { notifiedChannels } from "../alerting/alert-history.ts";
-import { toAlertRecord } from "../alerting/alert-record.ts";
-import { toNotifications } from "../alerting/to-notifications.ts";
-import { maskText } from "../archive/mask/mask-text.ts";
+} from "#stages/alerting/act-on-alert.ts";
+import { parseDetails } from "#stages/alerting/alert-details.ts";
+import { notifiedChannels } from "#stages/alerting/alert-history.ts";
+import { toAlertRecord } from "#stages/alerting/alert-record.ts";
+import { toNotifications } from "#stages/alerting/to-notifications.ts";
+import { maskText } from "#stages/archive/mask/mask-text.ts";
 
 export interface AlertAct extends PersonsAct {
   readonly alertId: number;

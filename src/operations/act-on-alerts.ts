@@ -1,7 +1,7 @@
-import type { AlertRow } from "../../db/alerting/alerts.ts";
-import type { Database } from "../../db/client.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import type { SilenceScope } from "../alerting/message/silence-choices.ts";
+import type { AlertRow } from "#db/alerting/alerts.ts";
+import type { Database } from "#db/client.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import type { SilenceScope } from "#stages/alerting/message/silence-choices.ts";
 import { acknowledgeByHand, resolveAlert } from "./act-on-alert.ts";
 import { matchAlert, storeSilence, type UnsilenceableAlert } from "./act-on-silence.ts";
 

@@ -1,22 +1,22 @@
-import { listAlerts, readAlert } from "../../db/alerting/alert-reports.ts";
-import { expireSilence, extendSilence, insertSilence, pageSilences } from "../../db/alerting/silences.ts";
-import type { Database, Queryable } from "../../db/client.ts";
-import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { parseDetails } from "../alerting/alert-details.ts";
+import { listAlerts, readAlert } from "#db/alerting/alert-reports.ts";
+import { expireSilence, extendSilence, insertSilence, pageSilences } from "#db/alerting/silences.ts";
+import type { Database, Queryable } from "#db/client.ts";
+import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { isObject } from "#lib/is-object.ts";
+import { MINUTE_MS, SECOND_MS } from "#lib/units.ts";
+import { GROUP_KIND } from "#model/kinds.ts";
+import { parseDetails } from "#stages/alerting/alert-details.ts";
 import {
   type SilenceChoice,
   type SilenceScope,
   silenceChoices,
-} from "../alerting/message/silence-choices.ts";
-import { type Matchers, wouldMute } from "../alerting/silence.ts";
-import { toSilencedAlert } from "../alerting/to-silenced-alert.ts";
-import { maskAddress } from "../archive/mask/mask.ts";
-import { maskText } from "../archive/mask/mask-text.ts";
-import { isObject } from "../lib/is-object.ts";
-import { MINUTE_MS, SECOND_MS } from "../lib/units.ts";
-import { GROUP_KIND } from "../model/kinds.ts";
-import { replaceInJson } from "../privacy/replace-addresses.ts";
+} from "#stages/alerting/message/silence-choices.ts";
+import { type Matchers, wouldMute } from "#stages/alerting/silence.ts";
+import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
+import { maskAddress } from "#stages/archive/mask/mask.ts";
+import { maskText } from "#stages/archive/mask/mask-text.ts";
+import { replaceInJson } from "#stages/privacy/replace-addresses.ts";
 
 /** The most alerts that are read to find those that a silence mutes now. */
 const MAX_ALERTS = 10_000;

@@ -1,6 +1,6 @@
-import { HOUR_MS, MINUTE_MS } from "../lib/units.ts";
-import type { CoveredHour } from "../model/covered-hour.ts";
-import { horizonAt, startOfHour } from "../model/horizon.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import type { CoveredHour } from "#model/covered-hour.ts";
+import { horizonAt, startOfHour } from "#model/horizon.ts";
 
 /** While the platform answers, the newest minutes are searched at least this often, however much history is left. */
 const FRESH_MS = 5 * MINUTE_MS;

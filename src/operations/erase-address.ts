@@ -1,32 +1,27 @@
-import { listValidFiles } from "../../db/archive/archive-files.ts";
-import { bringFile } from "../../db/archive/bring-file.ts";
-import { isDayStored } from "../../db/archive/hot-days.ts";
-import { countFileAddresses } from "../../db/archive/rewrite-files.ts";
-import type { Database } from "../../db/client.ts";
-import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import {
-  countAddresses,
-  eraseEvents,
-  lockEventsOf,
-  type ZonedEventKey,
-} from "../../db/privacy/erase-events.ts";
-import { rewriteQuarantine } from "../../db/privacy/erase-quarantine.ts";
-import { eraseSourceUsual } from "../../db/privacy/erase-source-usual.ts";
-import { addErased, endErasure, openErasure } from "../../db/privacy/erasures.ts";
-import { listDays } from "../../db/privacy/retention.ts";
-import { rewriteDerived } from "../../db/privacy/rewrite-derived.ts";
-import { waitForIngest } from "../../db/privacy/tombstones.ts";
-import type { ErasedCounts } from "../../db/schema/erasures.ts";
-import type { ArchiveStore } from "../../jobs/archive/archive-days.ts";
-import { rewriteDay } from "../../jobs/archive/rewrite-day.ts";
-import type { Clock } from "../lib/clock.ts";
-import { DAY_MS } from "../lib/units.ts";
-import { containsAddress, eraseUnreadable, recordEraser } from "../privacy/erasure-guard.ts";
-import { createErasureTarget, type ErasureTarget, type Network } from "../privacy/erasure-target.ts";
-import { ERASED } from "../privacy/pseudonym.ts";
-import type { PseudonymKey } from "../privacy/pseudonym-key.ts";
-import { replaceAddresses, replaceInJson } from "../privacy/replace-addresses.ts";
+import { listValidFiles } from "#db/archive/archive-files.ts";
+import { bringFile } from "#db/archive/bring-file.ts";
+import { isDayStored } from "#db/archive/hot-days.ts";
+import { countFileAddresses } from "#db/archive/rewrite-files.ts";
+import type { Database } from "#db/client.ts";
+import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { countAddresses, eraseEvents, lockEventsOf, type ZonedEventKey } from "#db/privacy/erase-events.ts";
+import { rewriteQuarantine } from "#db/privacy/erase-quarantine.ts";
+import { eraseSourceUsual } from "#db/privacy/erase-source-usual.ts";
+import { addErased, endErasure, openErasure } from "#db/privacy/erasures.ts";
+import { listDays } from "#db/privacy/retention.ts";
+import { rewriteDerived } from "#db/privacy/rewrite-derived.ts";
+import { waitForIngest } from "#db/privacy/tombstones.ts";
+import type { ErasedCounts } from "#db/schema/erasures.ts";
+import type { ArchiveStore } from "#jobs/archive/archive-days.ts";
+import { rewriteDay } from "#jobs/archive/rewrite-day.ts";
+import type { Clock } from "#lib/clock.ts";
+import { DAY_MS } from "#lib/units.ts";
+import { containsAddress, eraseUnreadable, recordEraser } from "#stages/privacy/erasure-guard.ts";
+import { createErasureTarget, type ErasureTarget, type Network } from "#stages/privacy/erasure-target.ts";
+import { ERASED } from "#stages/privacy/pseudonym.ts";
+import type { PseudonymKey } from "#stages/privacy/pseudonym-key.ts";
+import { replaceAddresses, replaceInJson } from "#stages/privacy/replace-addresses.ts";
 
 const EVENTS_PER_TRANSACTION = 1_000;
 

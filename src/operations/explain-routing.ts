@@ -1,13 +1,13 @@
-import { readRaisableSpikes } from "../../db/alerting/alerts.ts";
-import type { Queryable } from "../../db/client.ts";
-import { readActiveSilences } from "../../jobs/alerting/read-active-silences.ts";
-import { toAlertSpike } from "../alerting/alert-spike.ts";
-import type { Context } from "../alerting/assess.ts";
-import { type ExplainedAlert, explainAlert } from "../alerting/explain-alert.ts";
-import type { Routing } from "../alerting/routing/routing.ts";
-import { findChannel } from "../delivery/channels/registry.ts";
-import type { Log } from "../lib/log.ts";
-import type { Subject } from "../model/subject.ts";
+import { readRaisableSpikes } from "#db/alerting/alerts.ts";
+import type { Queryable } from "#db/client.ts";
+import { readActiveSilences } from "#jobs/alerting/read-active-silences.ts";
+import type { Log } from "#lib/log.ts";
+import type { Subject } from "#model/subject.ts";
+import { toAlertSpike } from "#stages/alerting/alert-spike.ts";
+import type { Context } from "#stages/alerting/assess.ts";
+import { type ExplainedAlert, explainAlert } from "#stages/alerting/explain-alert.ts";
+import type { Routing } from "#stages/alerting/routing/routing.ts";
+import { findChannel } from "#stages/delivery/channels/registry.ts";
 
 export interface RoutingToExplain {
   readonly routing: Routing;

@@ -1,7 +1,7 @@
-import type { HeldCounts } from "../../db/ingest/held-pages.ts";
-import { formatHours, many } from "../lib/format.ts";
-import { showTime } from "../lib/show-time.ts";
-import { HOUR_MS } from "../lib/units.ts";
+import type { HeldCounts } from "#db/ingest/held-pages.ts";
+import { formatHours, many } from "#lib/format.ts";
+import { showTime } from "#lib/show-time.ts";
+import { HOUR_MS } from "#lib/units.ts";
 import type { UnpolledZone } from "./read-unpolled.ts";
 import type { ZoneCoverage } from "./read-zones.ts";
 import type { ServiceLife } from "./service-life.ts";

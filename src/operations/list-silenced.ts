@@ -1,7 +1,7 @@
-import type { AlertRow } from "../../db/alerting/alerts.ts";
-import { toAlertRecord } from "../alerting/alert-record.ts";
-import { type SignedSilence, wouldMute } from "../alerting/silence.ts";
-import { toSilencedAlert } from "../alerting/to-silenced-alert.ts";
+import type { AlertRow } from "#db/alerting/alerts.ts";
+import { toAlertRecord } from "#stages/alerting/alert-record.ts";
+import { type SignedSilence, wouldMute } from "#stages/alerting/silence.ts";
+import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
 
 /** A time in which a silence was in force for an alert. Epoch ms. */
 export interface Silenced {

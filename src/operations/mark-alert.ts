@@ -1,12 +1,12 @@
-import { lockAlert } from "../../db/alerting/alert-acts.ts";
-import { readAlert } from "../../db/alerting/alert-reports.ts";
-import { lockSpikesOf, type Mark, markSpike } from "../../db/alerting/marks.ts";
-import type { Database, Queryable } from "../../db/client.ts";
-import { forgetSourceDays } from "../../db/detection/source-hours.ts";
-import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import type { PersonsAct } from "../alerting/act-on-alert.ts";
-import { maskText } from "../archive/mask/mask-text.ts";
+import { lockAlert } from "#db/alerting/alert-acts.ts";
+import { readAlert } from "#db/alerting/alert-reports.ts";
+import { lockSpikesOf, type Mark, markSpike } from "#db/alerting/marks.ts";
+import type { Database, Queryable } from "#db/client.ts";
+import { forgetSourceDays } from "#db/detection/source-hours.ts";
+import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import type { PersonsAct } from "#stages/alerting/act-on-alert.ts";
+import { maskText } from "#stages/archive/mask/mask-text.ts";
 
 /** `not-a-spike`: an alert of Longwatch about itself, or one whose spike is no longer kept. */
 export type MarkResult =

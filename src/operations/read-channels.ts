@@ -1,6 +1,6 @@
-import type { Queryable } from "../../db/client.ts";
-import { readChannelStatuses } from "../../db/delivery/channel-states.ts";
-import { describeCircuit } from "../delivery/circuit.ts";
+import type { Queryable } from "#db/client.ts";
+import { readChannelStatuses } from "#db/delivery/channel-states.ts";
+import { describeCircuit } from "#stages/delivery/circuit.ts";
 
 export interface ChannelStatus {
   readonly name: string;

@@ -1,9 +1,9 @@
-import type { Queryable } from "../../db/client.ts";
-import { listEventRevisions } from "../../db/ingest/event-revisions.ts";
-import { maskAddress } from "../archive/mask/mask.ts";
-import { maskNullable } from "../archive/mask/mask-text.ts";
-import type { EventKey } from "../model/event-key.ts";
-import { FIELDS, type FieldName, toFieldName } from "../model/fields.ts";
+import type { Queryable } from "#db/client.ts";
+import { listEventRevisions } from "#db/ingest/event-revisions.ts";
+import type { EventKey } from "#model/event-key.ts";
+import { FIELDS, type FieldName, toFieldName } from "#model/fields.ts";
+import { maskAddress } from "#stages/archive/mask/mask.ts";
+import { maskNullable } from "#stages/archive/mask/mask-text.ts";
 
 /** More than an event has, unless a route changes its answer with every look. */
 const MOST = 100;

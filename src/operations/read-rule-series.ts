@@ -1,11 +1,11 @@
-import type { Queryable } from "../../db/client.ts";
-import { readReplayCounts } from "../../db/detection/replay-counts.ts";
-import { readTrend, type TrendQuery } from "../../db/detection/trends.ts";
-import { scanHistory } from "../detection/backtest/scan-history.ts";
-import { bucketStarts } from "../detection/bucket.ts";
-import type { Sensitivity } from "../detection/detection-settings.ts";
-import { isSpiking } from "../detection/judge-minute.ts";
-import { MINUTE_MS } from "../lib/units.ts";
+import type { Queryable } from "#db/client.ts";
+import { readReplayCounts } from "#db/detection/replay-counts.ts";
+import { readTrend, type TrendQuery } from "#db/detection/trends.ts";
+import { MINUTE_MS } from "#lib/units.ts";
+import { scanHistory } from "#stages/detection/backtest/scan-history.ts";
+import { bucketStarts } from "#stages/detection/bucket.ts";
+import type { Sensitivity } from "#stages/detection/detection-settings.ts";
+import { isSpiking } from "#stages/detection/judge-minute.ts";
 import { HISTORY_MS, readSeriesPolicies } from "./replay-store.ts";
 
 export interface RuleSeriesQuery extends Sensitivity {

@@ -1,8 +1,8 @@
-import type { Queryable } from "../../db/client.ts";
-import { listWatchedZones, readZoneHealth, type ZoneHealth } from "../../db/service/platform-health.ts";
-import { type Pause, readPauses } from "../../db/service/request-budgets.ts";
-import { showTime } from "../lib/show-time.ts";
-import { MINUTE_MS } from "../lib/units.ts";
+import type { Queryable } from "#db/client.ts";
+import { listWatchedZones, readZoneHealth, type ZoneHealth } from "#db/service/platform-health.ts";
+import { type Pause, readPauses } from "#db/service/request-budgets.ts";
+import { showTime } from "#lib/show-time.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 
 /** A zone without a successful poll for so long needs attention. The alert about it comes later. */
 const UNPOLLED_MS = 5 * MINUTE_MS;

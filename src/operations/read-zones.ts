@@ -1,16 +1,16 @@
-import type { Queryable } from "../../db/client.ts";
-import { type KnownZone, listKnownZones, readCoverageHours } from "../../db/coverage/coverage-report.ts";
-import { readHorizon } from "../../db/coverage/horizons.ts";
-import { readSuspicions, type Suspicion } from "../../db/coverage/zone-suspicions.ts";
+import type { Queryable } from "#db/client.ts";
+import { type KnownZone, listKnownZones, readCoverageHours } from "#db/coverage/coverage-report.ts";
+import { readHorizon } from "#db/coverage/horizons.ts";
+import { readSuspicions, type Suspicion } from "#db/coverage/zone-suspicions.ts";
+import { DAY_MS } from "#lib/units.ts";
+import { horizonAt, type KnownHorizon, keptFor, startOfDay, startOfHour } from "#model/horizon.ts";
 import {
   type AssessedHour,
   assessHours,
   findNextToExpire,
   type NextToExpire,
-} from "../coverage/hour-status.ts";
-import { GIVE_UP_MS } from "../coverage/learn-horizon.ts";
-import { DAY_MS } from "../lib/units.ts";
-import { horizonAt, type KnownHorizon, keptFor, startOfDay, startOfHour } from "../model/horizon.ts";
+} from "#stages/coverage/hour-status.ts";
+import { GIVE_UP_MS } from "#stages/coverage/learn-horizon.ts";
 
 export interface ZoneCoverage {
   readonly zoneId: number;

@@ -1,7 +1,7 @@
-import type { Database } from "../../db/client.ts";
-import { type Replayed, replayDeliveries as replay } from "../../db/delivery/deliveries.ts";
-import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
+import type { Database } from "#db/client.ts";
+import { type Replayed, replayDeliveries as replay } from "#db/delivery/deliveries.ts";
+import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
 
 /** Replays dead deliveries and, if there were any, enters that into the audit trail in the same transaction. */
 export function replayDeliveries(

@@ -1,12 +1,12 @@
-import type { Queryable } from "../../db/client.ts";
-import { readSourceEvents } from "../../db/detection/source-events.ts";
-import { type ReplayedAlert, toSourceAlert } from "../detection/backtest/replay-zone.ts";
-import { createSourceWatch } from "../detection/sources/source-watch.ts";
-import { HISTORY_HOURS } from "../detection/thresholds/thresholds.ts";
-import { HOUR_MS, MINUTE_MS } from "../lib/units.ts";
-import { createKnownSources, type KnownSource } from "../model/known-source.ts";
-import type { Span } from "../model/span.ts";
-import { SOURCES_RULE } from "../model/stored-sources.ts";
+import type { Queryable } from "#db/client.ts";
+import { readSourceEvents } from "#db/detection/source-events.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { createKnownSources, type KnownSource } from "#model/known-source.ts";
+import type { Span } from "#model/span.ts";
+import { SOURCES_RULE } from "#model/stored-sources.ts";
+import { type ReplayedAlert, toSourceAlert } from "#stages/detection/backtest/replay-zone.ts";
+import { createSourceWatch } from "#stages/detection/sources/source-watch.ts";
+import { HISTORY_HOURS } from "#stages/detection/thresholds/thresholds.ts";
 import { readSeriesPolicies } from "./replay-store.ts";
 
 /**

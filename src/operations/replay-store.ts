@@ -1,17 +1,17 @@
-import type { Queryable } from "../../db/client.ts";
-import { readMinutesFrom } from "../../db/detection/kept-minutes.ts";
-import { readActiveRules, readReplayCounts } from "../../db/detection/replay-counts.ts";
-import { readDaysBefore } from "../../db/detection/rule-metrics.ts";
-import { readAttacks, readSearchedThrough } from "../../db/detection/spikes.ts";
-import { toAttackHours } from "../detection/backtest/attack-hours.ts";
-import { type BacktestReport, createBacktest } from "../detection/backtest/backtest.ts";
-import { minutesFrom, REPLAYED_DAYS } from "../detection/minutes-kept.ts";
-import type { SpikePolicy } from "../detection/policy.ts";
-import { toRulePrior } from "../detection/thresholds/rule-prior.ts";
-import { HISTORY_HOURS } from "../detection/thresholds/thresholds.ts";
-import { viewZone } from "../detection/zone-view.ts";
-import { HOUR_MS, MINUTE_MS } from "../lib/units.ts";
-import { toDay } from "../model/horizon.ts";
+import type { Queryable } from "#db/client.ts";
+import { readMinutesFrom } from "#db/detection/kept-minutes.ts";
+import { readActiveRules, readReplayCounts } from "#db/detection/replay-counts.ts";
+import { readDaysBefore } from "#db/detection/rule-metrics.ts";
+import { readAttacks, readSearchedThrough } from "#db/detection/spikes.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { toDay } from "#model/horizon.ts";
+import { toAttackHours } from "#stages/detection/backtest/attack-hours.ts";
+import { type BacktestReport, createBacktest } from "#stages/detection/backtest/backtest.ts";
+import { minutesFrom, REPLAYED_DAYS } from "#stages/detection/minutes-kept.ts";
+import type { SpikePolicy } from "#stages/detection/policy.ts";
+import { toRulePrior } from "#stages/detection/thresholds/rule-prior.ts";
+import { HISTORY_HOURS } from "#stages/detection/thresholds/thresholds.ts";
+import { viewZone } from "#stages/detection/zone-view.ts";
 
 /** The counts that come before a span because its thresholds depend on them. */
 export const HISTORY_MS = (HISTORY_HOURS + 2) * HOUR_MS;

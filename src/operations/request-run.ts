@@ -1,11 +1,7 @@
-import type { Queryable } from "../../db/client.ts";
-import { writeAuditEntry } from "../../db/keys/audit-entries.ts";
-import {
-  requestRun as insertRun,
-  type RequestedRun,
-  type WantedRun,
-} from "../../db/service/requested-runs.ts";
-import { maskText } from "../archive/mask/mask-text.ts";
+import type { Queryable } from "#db/client.ts";
+import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import { requestRun as insertRun, type RequestedRun, type WantedRun } from "#db/service/requested-runs.ts";
+import { maskText } from "#stages/archive/mask/mask-text.ts";
 
 export interface RunRequest extends WantedRun {
   /** Shown to people. */

@@ -1,4 +1,4 @@
-import type { SeenReplica } from "../../db/service/replicas.ts";
+import type { SeenReplica } from "#db/service/replicas.ts";
 
 /** How often a process writes that it is alive. */
 export const LIFE_SIGN_EVERY_MS = 15_000;

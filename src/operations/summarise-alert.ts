@@ -1,9 +1,9 @@
-import type { AlertRow } from "../../db/alerting/alerts.ts";
-import { parseDetails } from "../alerting/alert-details.ts";
-import { gravestSeverity } from "../alerting/alert-history.ts";
-import { toAlertRecord } from "../alerting/alert-record.ts";
-import { toSafeLinks } from "../delivery/message/safe-link.ts";
-import type { AlertMessage } from "../model/alert-message.ts";
+import type { AlertRow } from "#db/alerting/alerts.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { parseDetails } from "#stages/alerting/alert-details.ts";
+import { gravestSeverity } from "#stages/alerting/alert-history.ts";
+import { toAlertRecord } from "#stages/alerting/alert-record.ts";
+import { toSafeLinks } from "#stages/delivery/message/safe-link.ts";
 
 /** A short form of an alert; times in epoch ms. Texts come from events: untrusted. */
 export interface AlertSummary {

@@ -1,8 +1,8 @@
-import { buildTestMessage } from "../alerting/message/test-message.ts";
-import { describeFailure } from "../delivery/describe-failure.ts";
-import type { Notifier } from "../delivery/notifier.ts";
-import type { AlertMessage } from "../model/alert-message.ts";
-import { notificationKeyOf } from "../model/dedupe-key.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { notificationKeyOf } from "#model/dedupe-key.ts";
+import { buildTestMessage } from "#stages/alerting/message/test-message.ts";
+import { describeFailure } from "#stages/delivery/describe-failure.ts";
+import type { Notifier } from "#stages/delivery/notifier.ts";
 
 /** Longer than any channel's own limit. */
 const TIMEOUT_MS = 40_000;

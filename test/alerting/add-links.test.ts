@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { addLinks, sampleLinks } from "../../src/alerting/message/add-links.ts";
-import { buildTestMessage } from "../../src/alerting/message/test-message.ts";
-import type { LinkRule } from "../../src/alerting/routing/routing.ts";
-import { type AlertMessage, alertMessage } from "../../src/model/alert-message.ts";
-import type { SubjectMatchers } from "../../src/model/subject.ts";
+import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
+import type { SubjectMatchers } from "#model/subject.ts";
+import { addLinks, sampleLinks } from "#stages/alerting/message/add-links.ts";
+import { buildTestMessage } from "#stages/alerting/message/test-message.ts";
+import type { LinkRule } from "#stages/alerting/routing/routing.ts";
 import { floodOf, messageOf } from "../delivery/support/messages.ts";
 
 const STARTED_AT = messageOf().startedAt;

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { ALERT_KINDS, SPIKE_KINDS, SUBJECT_KINDS } from "../../src/model/kinds.ts";
+import { ALERT_KINDS, SPIKE_KINDS, SUBJECT_KINDS } from "#model/kinds.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 
 const root = path.join(import.meta.dirname, "..", "..");
@@ -15,7 +15,7 @@ const HAND_WRITTEN: Readonly<Record<string, string>> = {
   // The constraint is SQL text of a migration. The test below compares it.
   "db/schema/spikes.ts": "in ('spike', 'new-rule', 'sources')",
   // A rule's own episode: the source series have another detector.
-  "src/detection/episode.ts": '"spike" | "new-rule"',
+  "src/stages/detection/episode.ts": '"spike" | "new-rule"',
 };
 
 test("no file of the source lists alert kinds by hand, except those named here", () => {

@@ -1,15 +1,15 @@
 import { eq } from "drizzle-orm";
 import { pino } from "pino";
-import type { Database } from "../../db/client.ts";
-import { advice } from "../../db/schema/advice.ts";
-import { alerts } from "../../db/schema/alerts.ts";
-import { notifications } from "../../db/schema/notifications.ts";
-import { silences } from "../../db/schema/silences.ts";
-import { spikes } from "../../db/schema/spikes.ts";
-import { createRaiseAlertsJob, type RaiseAlertsDeps } from "../../jobs/alerting/raise-alerts.ts";
-import { routeToAll } from "../../src/alerting/routing/routing.ts";
-import { MINUTE_MS } from "../../src/lib/units.ts";
-import { alertMessage } from "../../src/model/alert-message.ts";
+import type { Database } from "#db/client.ts";
+import { advice } from "#db/schema/advice.ts";
+import { alerts } from "#db/schema/alerts.ts";
+import { notifications } from "#db/schema/notifications.ts";
+import { silences } from "#db/schema/silences.ts";
+import { spikes } from "#db/schema/spikes.ts";
+import { createRaiseAlertsJob, type RaiseAlertsDeps } from "#jobs/alerting/raise-alerts.ts";
+import { MINUTE_MS } from "#lib/units.ts";
+import { alertMessage } from "#model/alert-message.ts";
+import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { insertSpike } from "./insert-spike.ts";
 import { NOW } from "./support.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { createAssessor } from "../../src/alerting/assess.ts";
-import { routeToAll } from "../../src/alerting/routing/routing.ts";
+import { createAssessor } from "#stages/alerting/assess.ts";
+import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { alertSpike, NOW } from "./support.ts";
 
 const context = { nowMs: NOW, routing: routeToAll(["chat"]), asks: [], silences: [], firing: [] };

@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { AlertRecord } from "../../src/alerting/alert-record.ts";
-import type { AlertSpike } from "../../src/alerting/alert-spike.ts";
-import { toAlertSpike } from "../../src/alerting/alert-spike.ts";
-import { buildMessage } from "../../src/alerting/message/build-message.ts";
-import { buildGroupMessage } from "../../src/alerting/message/group-message.ts";
-import { MINUTE_MS } from "../../src/lib/units.ts";
-import { alertMessage } from "../../src/model/alert-message.ts";
+import { MINUTE_MS } from "#lib/units.ts";
+import { alertMessage } from "#model/alert-message.ts";
+import type { AlertRecord } from "#stages/alerting/alert-record.ts";
+import type { AlertSpike } from "#stages/alerting/alert-spike.ts";
+import { toAlertSpike } from "#stages/alerting/alert-spike.ts";
+import { buildMessage } from "#stages/alerting/message/build-message.ts";
+import { buildGroupMessage } from "#stages/alerting/message/group-message.ts";
 import { alertSpike, EVIDENCE, NOW, play } from "./support.ts";
 
 const pending = { state: "pending", text: null, reason: null } as const;

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import type { AlertRecord, NotifyReason } from "../../src/alerting/alert-record.ts";
-import { decide, type Situation } from "../../src/alerting/decide.ts";
-import { DEFAULT_TIMING } from "../../src/alerting/routing/routing.ts";
-import { MINUTE_MS } from "../../src/lib/units.ts";
-import type { LaterMessage } from "../../src/model/later-message.ts";
+import { MINUTE_MS } from "#lib/units.ts";
+import type { LaterMessage } from "#model/later-message.ts";
+import type { AlertRecord, NotifyReason } from "#stages/alerting/alert-record.ts";
+import { decide, type Situation } from "#stages/alerting/decide.ts";
+import { DEFAULT_TIMING } from "#stages/alerting/routing/routing.ts";
 import { alertSpike, NOW } from "./support.ts";
 
 const LATER: Readonly<Record<string, LaterMessage>> = {

@@ -1,10 +1,10 @@
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { readNewestAlerts } from "../../db/alerting/alerts.ts";
-import { silences } from "../../db/schema/silences.ts";
-import { spikes } from "../../db/schema/spikes.ts";
-import { DEFAULT_TIMING, type Routing, routeToAll } from "../../src/alerting/routing/routing.ts";
-import { acknowledgeByHand, resolveAlert } from "../../src/operations/act-on-alert.ts";
+import { readNewestAlerts } from "#db/alerting/alerts.ts";
+import { silences } from "#db/schema/silences.ts";
+import { spikes } from "#db/schema/spikes.ts";
+import { acknowledgeByHand, resolveAlert } from "#operations/act-on-alert.ts";
+import { DEFAULT_TIMING, type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { at, createAlertWorld } from "./alert-world.ts";
 import { insertSpike } from "./insert-spike.ts";

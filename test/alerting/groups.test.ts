@@ -1,20 +1,20 @@
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
-import { alerts } from "../../db/schema/alerts.ts";
-import { silences } from "../../db/schema/silences.ts";
-import { spikes } from "../../db/schema/spikes.ts";
+import { alerts } from "#db/schema/alerts.ts";
+import { silences } from "#db/schema/silences.ts";
+import { spikes } from "#db/schema/spikes.ts";
+import { alertsCommand } from "#faces/cli/alerts/alerts.ts";
+import { silencesCommand } from "#faces/cli/silences/silences.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { resolveAlert } from "#operations/act-on-alert.ts";
 import {
   DEFAULT_TIMING,
   type Label,
   type Routing,
   routeToAll,
   WEEKDAYS,
-} from "../../src/alerting/routing/routing.ts";
-import { alertsCommand } from "../../src/cli/alerts/alerts.ts";
-import { silencesCommand } from "../../src/cli/silences/silences.ts";
-import { describeSubject } from "../../src/delivery/message/describe-alert.ts";
-import type { AlertMessage } from "../../src/model/alert-message.ts";
-import { resolveAlert } from "../../src/operations/act-on-alert.ts";
+} from "#stages/alerting/routing/routing.ts";
+import { describeSubject } from "#stages/delivery/message/describe-alert.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { at, createAlertWorld } from "./alert-world.ts";

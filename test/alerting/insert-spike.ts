@@ -1,5 +1,5 @@
-import type { Queryable } from "../../db/client.ts";
-import { type SpikeEvidence, spikes } from "../../db/schema/spikes.ts";
+import type { Queryable } from "#db/client.ts";
+import { type SpikeEvidence, spikes } from "#db/schema/spikes.ts";
 import { EVIDENCE } from "./support.ts";
 
 /** Stores a spike as detect-spikes would; returns its id. */

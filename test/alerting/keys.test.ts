@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { groupKeyOf } from "../../src/alerting/group.ts";
-import { ruleTitle } from "../../src/alerting/message/rule-title.ts";
-import { DEFAULT_TIMING, type Label } from "../../src/alerting/routing/routing.ts";
-import { episodeKeyOf, notificationKeyOf } from "../../src/model/dedupe-key.ts";
-import { fingerprintOf } from "../../src/model/fingerprint.ts";
+import { episodeKeyOf, notificationKeyOf } from "#model/dedupe-key.ts";
+import { fingerprintOf } from "#model/fingerprint.ts";
+import { groupKeyOf } from "#stages/alerting/group.ts";
+import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
+import { DEFAULT_TIMING, type Label } from "#stages/alerting/routing/routing.ts";
 
 const subject = { kind: "spike", zoneId: 101, ruleId: "942100" };
 

@@ -1,10 +1,10 @@
 import fc from "fast-check";
-import type { AlertSpike } from "../../src/alerting/alert-spike.ts";
-import type { Context } from "../../src/alerting/assess.ts";
-import { DEFAULT_TIMING, type Routing } from "../../src/alerting/routing/routing.ts";
-import { findSilence, type Silence } from "../../src/alerting/silence.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
-import { type AdviceRow, ANSWER_KEEPS_MS } from "../../src/model/advice-row.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { type AdviceRow, ANSWER_KEEPS_MS } from "#model/advice-row.ts";
+import type { AlertSpike } from "#stages/alerting/alert-spike.ts";
+import type { Context } from "#stages/alerting/assess.ts";
+import { DEFAULT_TIMING, type Routing } from "#stages/alerting/routing/routing.ts";
+import { findSilence, type Silence } from "#stages/alerting/silence.ts";
 import { createPureService } from "./pure-service.ts";
 import { alertSpike, NOW } from "./support.ts";
 

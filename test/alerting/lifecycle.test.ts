@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { AlertRecord } from "../../src/alerting/alert-record.ts";
-import { type AlertSpike } from "../../src/alerting/alert-spike.ts";
-import { MINUTE_MS } from "../../src/lib/units.ts";
+import { MINUTE_MS } from "#lib/units.ts";
+import type { AlertRecord } from "#stages/alerting/alert-record.ts";
+import { type AlertSpike } from "#stages/alerting/alert-spike.ts";
 import { alertSpike, NOW, play } from "./support.ts";
 
 const severities = ["info", "warning", "error", "critical"] as const;

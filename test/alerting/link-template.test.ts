@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { MAX_URL_CHARS } from "#model/alert-message.ts";
 import {
   fillTemplate,
   findTemplateMistake,
   type LinkValues,
   MAX_TEMPLATE_CHARS,
-} from "../../src/alerting/message/link-template.ts";
-import { MAX_URL_CHARS } from "../../src/model/alert-message.ts";
+} from "#stages/alerting/message/link-template.ts";
 import { HOSTILE } from "../delivery/support/hostile.ts";
 
 const VALUES: LinkValues = {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { lastSent, notifiedChannels } from "../../src/alerting/alert-history.ts";
-import { type AlertRecord, NOBODY, nextAlert } from "../../src/alerting/alert-record.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { lastSent, notifiedChannels } from "#stages/alerting/alert-history.ts";
+import { type AlertRecord, NOBODY, nextAlert } from "#stages/alerting/alert-record.ts";
 import { alertSpike, NOW, play } from "./support.ts";
 
 const minutes = (count: number) => NOW + count * MINUTE_MS;

@@ -1,10 +1,10 @@
 import { eq } from "drizzle-orm";
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { channelStates } from "../../db/schema/channel-states.ts";
-import { spikes } from "../../db/schema/spikes.ts";
-import { createDeliverAlertsJob } from "../../jobs/delivery/deliver-alerts.ts";
-import type { Notifier } from "../../src/delivery/notifier.ts";
+import { channelStates } from "#db/schema/channel-states.ts";
+import { spikes } from "#db/schema/spikes.ts";
+import { createDeliverAlertsJob } from "#jobs/delivery/deliver-alerts.ts";
+import type { Notifier } from "#stages/delivery/notifier.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { POSTING } from "../delivery/support/receiver.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";

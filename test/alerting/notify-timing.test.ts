@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { AlertRecord, Transition } from "../../src/alerting/alert-record.ts";
-import { isCalm } from "../../src/alerting/alert-spike.ts";
-import { MINUTE_MS, SECOND_MS } from "../../src/lib/units.ts";
-import type { LaterMessage } from "../../src/model/later-message.ts";
+import { MINUTE_MS, SECOND_MS } from "#lib/units.ts";
+import type { LaterMessage } from "#model/later-message.ts";
+import type { AlertRecord, Transition } from "#stages/alerting/alert-record.ts";
+import { isCalm } from "#stages/alerting/alert-spike.ts";
 import { alertSpike, NOW, play, type Receivers } from "./support.ts";
 
 const LATER: Readonly<Record<string, LaterMessage>> = {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { toAcknowledgedMessage, toResolvedMessage } from "../../src/alerting/act-on-alert.ts";
-import type { AlertRecord } from "../../src/alerting/alert-record.ts";
+import { toAcknowledgedMessage, toResolvedMessage } from "#stages/alerting/act-on-alert.ts";
+import type { AlertRecord } from "#stages/alerting/alert-record.ts";
 import { floodOf, messageOf } from "../delivery/support/messages.ts";
 
 const act = { by: "alice", note: "on it", atMs: Date.UTC(2026, 10, 21, 15) };

@@ -1,28 +1,28 @@
+import type { AlertMessage } from "#model/alert-message.ts";
+import { fingerprintOf } from "#model/fingerprint.ts";
 import {
   acknowledge,
   resolveByHand,
   toAcknowledgedMessage,
   toResolvedMessage,
-} from "../../src/alerting/act-on-alert.ts";
-import { notifiedChannels } from "../../src/alerting/alert-history.ts";
-import type { AlertRecord } from "../../src/alerting/alert-record.ts";
-import type { AlertSpike } from "../../src/alerting/alert-spike.ts";
-import { type Context, createAssessor } from "../../src/alerting/assess.ts";
-import { decide } from "../../src/alerting/decide.ts";
+} from "#stages/alerting/act-on-alert.ts";
+import { notifiedChannels } from "#stages/alerting/alert-history.ts";
+import type { AlertRecord } from "#stages/alerting/alert-record.ts";
+import type { AlertSpike } from "#stages/alerting/alert-spike.ts";
+import { type Context, createAssessor } from "#stages/alerting/assess.ts";
+import { decide } from "#stages/alerting/decide.ts";
 import {
   type Candidate,
   decideGroup,
   groupCandidates,
   toCandidate,
   toMutedAlert,
-} from "../../src/alerting/decide-group.ts";
-import { findGroups } from "../../src/alerting/group.ts";
-import { buildMessage } from "../../src/alerting/message/build-message.ts";
-import { buildGroupMessage } from "../../src/alerting/message/group-message.ts";
-import { toSituation } from "../../src/alerting/mute.ts";
-import { toNotifications } from "../../src/alerting/to-notifications.ts";
-import type { AlertMessage } from "../../src/model/alert-message.ts";
-import { fingerprintOf } from "../../src/model/fingerprint.ts";
+} from "#stages/alerting/decide-group.ts";
+import { findGroups } from "#stages/alerting/group.ts";
+import { buildMessage } from "#stages/alerting/message/build-message.ts";
+import { buildGroupMessage } from "#stages/alerting/message/group-message.ts";
+import { toSituation } from "#stages/alerting/mute.ts";
+import { toNotifications } from "#stages/alerting/to-notifications.ts";
 
 export interface HeldAlert {
   readonly id: number;

@@ -1,10 +1,10 @@
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { createDatabase } from "../../db/client.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { alerts } from "../../db/schema/alerts.ts";
-import { notifications } from "../../db/schema/notifications.ts";
-import { spikes } from "../../db/schema/spikes.ts";
+import { createDatabase } from "#db/client.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { alerts } from "#db/schema/alerts.ts";
+import { notifications } from "#db/schema/notifications.ts";
+import { spikes } from "#db/schema/spikes.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { at, createAlertWorld } from "./alert-world.ts";
 import { NOW } from "./support.ts";

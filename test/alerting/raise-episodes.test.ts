@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { alerts } from "../../db/schema/alerts.ts";
-import { spikes } from "../../db/schema/spikes.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { alerts } from "#db/schema/alerts.ts";
+import { spikes } from "#db/schema/spikes.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { at, createAlertWorld } from "./alert-world.ts";
 import { NOW } from "./support.ts";

@@ -1,8 +1,9 @@
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { alerts } from "../../db/schema/alerts.ts";
-import { notifications } from "../../db/schema/notifications.ts";
-import { spikes } from "../../db/schema/spikes.ts";
+import { alerts } from "#db/schema/alerts.ts";
+import { notifications } from "#db/schema/notifications.ts";
+import { spikes } from "#db/schema/spikes.ts";
+import { alertMessage } from "#model/alert-message.ts";
 import {
   DEFAULT_TIMING,
   type Route,
@@ -10,8 +11,7 @@ import {
   routeToAll,
   type Timing,
   WEEKDAYS,
-} from "../../src/alerting/routing/routing.ts";
-import { alertMessage } from "../../src/model/alert-message.ts";
+} from "#stages/alerting/routing/routing.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { at, createAlertWorld } from "./alert-world.ts";
 import { insertSpike } from "./insert-spike.ts";

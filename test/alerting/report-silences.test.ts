@@ -1,11 +1,11 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { silences } from "../../db/schema/silences.ts";
-import { reportSilences } from "../../jobs/alerting/report-silences.ts";
-import { routeToAll } from "../../src/alerting/routing/routing.ts";
-import { routeSelf } from "../../src/alerting/self-alert.ts";
-import { MINUTE_MS } from "../../src/lib/units.ts";
-import { endSilence, extendSilenceByHand } from "../../src/operations/act-on-silence.ts";
+import { silences } from "#db/schema/silences.ts";
+import { reportSilences } from "#jobs/alerting/report-silences.ts";
+import { MINUTE_MS } from "#lib/units.ts";
+import { endSilence, extendSilenceByHand } from "#operations/act-on-silence.ts";
+import { routeToAll } from "#stages/alerting/routing/routing.ts";
+import { routeSelf } from "#stages/alerting/self-alert.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { at, createAlertWorld } from "./alert-world.ts";
 import { NOW } from "./support.ts";

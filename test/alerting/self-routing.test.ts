@@ -1,17 +1,17 @@
 import { pino } from "pino";
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import { silences } from "../../db/schema/silences.ts";
-import { type AlertRecord, NOBODY, nextAlert } from "../../src/alerting/alert-record.ts";
+import { silences } from "#db/schema/silences.ts";
+import { MINUTE_MS } from "#lib/units.ts";
+import { type AlertRecord, NOBODY, nextAlert } from "#stages/alerting/alert-record.ts";
 import {
   DEFAULT_TIMING,
   type Route,
   type Routing,
   routeToAll,
   WEEKDAYS,
-} from "../../src/alerting/routing/routing.ts";
-import { assessLoss } from "../../src/alerting/self/coverage-alert.ts";
-import { avoidFailing, reasonOf, routeSelf } from "../../src/alerting/self-alert.ts";
-import { MINUTE_MS } from "../../src/lib/units.ts";
+} from "#stages/alerting/routing/routing.ts";
+import { assessLoss } from "#stages/alerting/self/coverage-alert.ts";
+import { avoidFailing, reasonOf, routeSelf } from "#stages/alerting/self-alert.ts";
 import { type MigratedDatabase } from "../db/migrated-database.ts";
 import { type DeliverWorld, openDeliverWorld, type Receiver } from "../delivery/deliver-world.ts";
 

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { toAlertSpike } from "../../src/alerting/alert-spike.ts";
-import { silenceChoices } from "../../src/alerting/message/silence-choices.ts";
-import { silenceCommand } from "../../src/alerting/message/silence-command.ts";
-import { findAlertSilence, wouldMute } from "../../src/alerting/silence.ts";
-import { SOURCES_RULE, type StoredSources } from "../../src/model/stored-sources.ts";
+import { SOURCES_RULE, type StoredSources } from "#model/stored-sources.ts";
+import { toAlertSpike } from "#stages/alerting/alert-spike.ts";
+import { silenceChoices } from "#stages/alerting/message/silence-choices.ts";
+import { silenceCommand } from "#stages/alerting/message/silence-command.ts";
+import { findAlertSilence, wouldMute } from "#stages/alerting/silence.ts";
 import { alertSpike, EVIDENCE, NOW } from "./support.ts";
 
 const finding = {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { findSilence, Matchers } from "../../src/alerting/silence.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { findSilence, Matchers } from "#stages/alerting/silence.ts";
 import { alertSpike, NOW } from "./support.ts";
 
 const spike = alertSpike({ zoneId: 101, ruleId: "942100", severity: "error" });

@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
-import type { AlertRecord } from "../../src/alerting/alert-record.ts";
-import { toAlertSpike } from "../../src/alerting/alert-spike.ts";
-import { createAssessor } from "../../src/alerting/assess.ts";
-import { buildMessage } from "../../src/alerting/message/build-message.ts";
-import { routeToAll } from "../../src/alerting/routing/routing.ts";
-import { findSilence } from "../../src/alerting/silence.ts";
-import { fingerprintOf } from "../../src/model/fingerprint.ts";
-import { SOURCES_RULE, type StoredSources } from "../../src/model/stored-sources.ts";
-import { matchesSubject } from "../../src/model/subject.ts";
+import { fingerprintOf } from "#model/fingerprint.ts";
+import { SOURCES_RULE, type StoredSources } from "#model/stored-sources.ts";
+import { matchesSubject } from "#model/subject.ts";
+import type { AlertRecord } from "#stages/alerting/alert-record.ts";
+import { toAlertSpike } from "#stages/alerting/alert-spike.ts";
+import { createAssessor } from "#stages/alerting/assess.ts";
+import { buildMessage } from "#stages/alerting/message/build-message.ts";
+import { routeToAll } from "#stages/alerting/routing/routing.ts";
+import { findSilence } from "#stages/alerting/silence.ts";
 import { alertSpike, EVIDENCE, NOW, play } from "./support.ts";
 
 const SOURCES: StoredSources = {

@@ -1,8 +1,8 @@
-import type { AlertRecord, NotifyReason } from "../../src/alerting/alert-record.ts";
-import { type AlertSpike, isCalm } from "../../src/alerting/alert-spike.ts";
-import { decide } from "../../src/alerting/decide.ts";
-import { DEFAULT_TIMING } from "../../src/alerting/routing/routing.ts";
-import type { LaterMessage } from "../../src/model/later-message.ts";
+import type { LaterMessage } from "#model/later-message.ts";
+import type { AlertRecord, NotifyReason } from "#stages/alerting/alert-record.ts";
+import { type AlertSpike, isCalm } from "#stages/alerting/alert-spike.ts";
+import { decide } from "#stages/alerting/decide.ts";
+import { DEFAULT_TIMING } from "#stages/alerting/routing/routing.ts";
 
 export const NOW = Date.UTC(2026, 10, 20, 15, 30);
 

@@ -1,11 +1,11 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { spikes } from "../../db/schema/spikes.ts";
-import { raiseSelfAlert } from "../../jobs/alerting/raise-self-alert.ts";
-import { explainAlert } from "../../src/alerting/explain-alert.ts";
-import { routeToAll, WEEKDAYS } from "../../src/alerting/routing/routing.ts";
-import { routeSelf, type SelfSubject } from "../../src/alerting/self-alert.ts";
-import { acknowledgeByHand, resolveAlert } from "../../src/operations/act-on-alert.ts";
+import { spikes } from "#db/schema/spikes.ts";
+import { raiseSelfAlert } from "#jobs/alerting/raise-self-alert.ts";
+import { acknowledgeByHand, resolveAlert } from "#operations/act-on-alert.ts";
+import { explainAlert } from "#stages/alerting/explain-alert.ts";
+import { routeToAll, WEEKDAYS } from "#stages/alerting/routing/routing.ts";
+import { routeSelf, type SelfSubject } from "#stages/alerting/self-alert.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { at, createAlertWorld } from "./alert-world.ts";
 

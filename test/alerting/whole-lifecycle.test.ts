@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { AlertSpike } from "../../src/alerting/alert-spike.ts";
-import { fingerprintOf } from "../../src/model/fingerprint.ts";
+import { fingerprintOf } from "#model/fingerprint.ts";
+import type { AlertSpike } from "#stages/alerting/alert-spike.ts";
 import { createLifecycleWorld, type LifecycleWorld, step, TIMING } from "./lifecycle-world.ts";
 import type { HeldAlert, PureService, Said } from "./pure-service.ts";
 

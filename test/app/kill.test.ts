@@ -5,11 +5,11 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import pg from "pg";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { createDatabase } from "../../db/client.ts";
-import { compareBuckets } from "../../db/detection/compare-buckets.ts";
-import { readRuntimeFile } from "../../src/app/runtime-file.ts";
-import { EMULATOR_DEFAULTS } from "../../src/emulator/emulator.ts";
-import { saveState } from "../../src/emulator/state.ts";
+import { readRuntimeFile } from "#app/runtime-file.ts";
+import { createDatabase } from "#db/client.ts";
+import { compareBuckets } from "#db/detection/compare-buckets.ts";
+import { EMULATOR_DEFAULTS } from "#emulator/emulator.ts";
+import { saveState } from "#emulator/state.ts";
 import { readShown } from "../faults/invariants.ts";
 
 const root = path.join(import.meta.dirname, "..", "..");

@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { readReplicas } from "../../db/service/replicas.ts";
-import { openLifeSign } from "../../src/app/open-life-sign.ts";
-import { createLog } from "../../src/lib/log.ts";
-import { createStopStack } from "../../src/lib/stop-stack.ts";
-import { assessService } from "../../src/operations/service-life.ts";
+import { openLifeSign } from "#app/open-life-sign.ts";
+import { readReplicas } from "#db/service/replicas.ts";
+import { createLog } from "#lib/log.ts";
+import { createStopStack } from "#lib/stop-stack.ts";
+import { assessService } from "#operations/service-life.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { startServiceProcess } from "../faults/service-process.ts";
 

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readReplicas } from "../../db/service/replicas.ts";
-import { createManagePartitionsJob } from "../../jobs/service/manage-partitions.ts";
-import { createSweepJob } from "../../jobs/service/sweep.ts";
-import { DAY_MS } from "../../src/lib/units.ts";
+import { readReplicas } from "#db/service/replicas.ts";
+import { createManagePartitionsJob } from "#jobs/service/manage-partitions.ts";
+import { createSweepJob } from "#jobs/service/sweep.ts";
+import { DAY_MS } from "#lib/units.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { storeEvents } from "../db/new-events.ts";

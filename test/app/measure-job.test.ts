@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { measureJob } from "../../src/app/measure-job.ts";
-import { createMetrics } from "../../src/http/metrics.ts";
-import { UsageError } from "../../src/lib/errors.ts";
-import { defineJob } from "../../src/queue/define-job.ts";
+import { defineJob } from "#adapters/queue/define-job.ts";
+import { measureJob } from "#app/measure-job.ts";
+import { createMetrics } from "#faces/http/metrics.ts";
+import { UsageError } from "#lib/errors.ts";
 
 const NOW = Date.UTC(2026, 10, 20);
 

@@ -1,9 +1,9 @@
 import { pino } from "pino";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { createFullDiskNotice } from "../../src/app/notice-full-disk.ts";
-import { systemClock } from "../../src/lib/clock.ts";
-import { defineJob } from "../../src/queue/define-job.ts";
+import { defineJob } from "#adapters/queue/define-job.ts";
+import { createFullDiskNotice } from "#app/notice-full-disk.ts";
+import { systemClock } from "#lib/clock.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 
 const signal = new AbortController().signal;

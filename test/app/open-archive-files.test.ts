@@ -1,10 +1,10 @@
 import { mkdirSync, readdirSync, statSync, utimesSync } from "node:fs";
 import path from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
-import { openArchiveFiles } from "../../src/app/open-archive-files.ts";
-import { createStopStack } from "../../src/lib/stop-stack.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
-import { createFolderStorage } from "../../src/storage/folder-storage.ts";
+import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
+import { openArchiveFiles } from "#app/open-archive-files.ts";
+import { createStopStack } from "#lib/stop-stack.ts";
+import { HOUR_MS } from "#lib/units.ts";
 import { silent } from "../ingest/ingest-support.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { readRuntimeFile } from "../../src/app/runtime-file.ts";
+import { readRuntimeFile } from "#app/runtime-file.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { startServiceProcess } from "../faults/service-process.ts";
 import { ask } from "../http/api/api-world.ts";

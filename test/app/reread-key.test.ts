@@ -2,11 +2,11 @@ import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
-import { createKeyReader, rereadWhenRefused } from "../../src/app/reread-key.ts";
-import { watchEdge } from "../../src/app/watch-edge.ts";
-import { parseConfig, requireEdge } from "../../src/config/config.ts";
-import { createEdgeClient } from "../../src/edge/edge-client.ts";
-import { createEdgeTransport } from "../../src/edge/transport/transport.ts";
+import { createEdgeClient } from "#adapters/edge/edge-client.ts";
+import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
+import { createKeyReader, rereadWhenRefused } from "#app/reread-key.ts";
+import { watchEdge } from "#app/watch-edge.ts";
+import { parseConfig, requireEdge } from "#config/config.ts";
 import { startReplyQueue } from "../edge/support/reply-queue.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { readRuntimeFile, removeRuntimeFile, writeRuntimeFile } from "../../src/app/runtime-file.ts";
+import { readRuntimeFile, removeRuntimeFile, writeRuntimeFile } from "#app/runtime-file.ts";
 
 function makeFolder() {
   const folder = mkdtempSync(path.join(tmpdir(), "longwatch-runtime-"));

@@ -1,10 +1,10 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
-import { type Routing, routeToAll } from "../../src/alerting/routing/routing.ts";
-import { buildDatabaseMessage } from "../../src/alerting/self/database-alert.ts";
-import { createDirectSender } from "../../src/app/send-directly.ts";
-import { email } from "../../src/delivery/channels/email/email.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { createDirectSender } from "#app/send-directly.ts";
+import { systemClock } from "#lib/clock.ts";
+import { type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
+import { buildDatabaseMessage } from "#stages/alerting/self/database-alert.ts";
+import { email } from "#stages/delivery/channels/email/email.ts";
 import { type Receiver, startReceiver, webhooksOf } from "../delivery/deliver-world.ts";
 import { startMailServer } from "../delivery/support/mail-server.ts";
 

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import pg from "pg";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { readRuntimeFile } from "../../src/app/runtime-file.ts";
+import { readRuntimeFile } from "#app/runtime-file.ts";
 
 const root = path.join(import.meta.dirname, "..", "..");
 const LOOK = { timeout: 90_000, interval: 100 };

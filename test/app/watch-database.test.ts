@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import { createDatabaseWatch, type TroubleSource } from "../../src/app/watch-database.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { createDatabaseWatch, type TroubleSource } from "#app/watch-database.ts";
+import { systemClock } from "#lib/clock.ts";
 
 const LOOK = { timeout: 5_000, interval: 5 };
 const STOPPED = { headline: "down", isDiskFull: false };

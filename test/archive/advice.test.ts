@@ -1,10 +1,10 @@
 import { expect, it, onTestFinished } from "vitest";
-import { createAskAdvice } from "../../jobs/alerting/ask-advice.ts";
-import { createEdgeClient } from "../../src/edge/edge-client.ts";
-import { createEdgeTransport } from "../../src/edge/transport/transport.ts";
-import type { Emulator } from "../../src/emulator/emulator.ts";
-import { createSecret } from "../../src/lib/secret.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { createEdgeClient } from "#adapters/edge/edge-client.ts";
+import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
+import type { Emulator } from "#emulator/emulator.ts";
+import { createAskAdvice } from "#jobs/alerting/ask-advice.ts";
+import { createSecret } from "#lib/secret.ts";
+import { HOUR_MS } from "#lib/units.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { makeKey } from "../http/start-archive.ts";
 import { createClient, openArchive, serve } from "./support.ts";

@@ -2,16 +2,16 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { onTestFinished } from "vitest";
-import type { ArchiveDamagedError } from "../../db/archive/archive-damaged-error.ts";
-import { type ArchiveReader, createArchiveReader } from "../../db/archive/archive-reader.ts";
-import type { Database } from "../../db/client.ts";
-import { rollUpBatch } from "../../db/detection/roll-up.ts";
-import { createDuckdb, type Duckdb } from "../../db/duckdb/duckdb.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { writeDay } from "../../jobs/archive/write-day.ts";
-import { DAY_MS } from "../../src/lib/units.ts";
-import type { ArchiveStorage } from "../../src/model/archive-storage.ts";
-import { createFolderStorage } from "../../src/storage/folder-storage.ts";
+import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
+import type { ArchiveDamagedError } from "#db/archive/archive-damaged-error.ts";
+import { type ArchiveReader, createArchiveReader } from "#db/archive/archive-reader.ts";
+import type { Database } from "#db/client.ts";
+import { rollUpBatch } from "#db/detection/roll-up.ts";
+import { createDuckdb, type Duckdb } from "#db/duckdb/duckdb.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { writeDay } from "#jobs/archive/write-day.ts";
+import { DAY_MS } from "#lib/units.ts";
+import type { ArchiveStorage } from "#model/archive-storage.ts";
 
 export interface ArchiveFolder {
   readonly folder: string;

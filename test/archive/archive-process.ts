@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { createDatabase } from "../../db/client.ts";
-import { createOpenedBlocks } from "../../src/archive/records/opened-blocks.ts";
-import { createHttp } from "../../src/http/http.ts";
-import { createMetrics } from "../../src/http/metrics.ts";
-import { createPageCursors } from "../../src/http/page-cursor.ts";
-import { addPlatform } from "../../src/http/routes/edge/add-platform.ts";
-import { createLog } from "../../src/lib/log.ts";
+import { createDatabase } from "#db/client.ts";
+import { createHttp } from "#faces/http/http.ts";
+import { createMetrics } from "#faces/http/metrics.ts";
+import { addPlatform } from "#faces/http/routes/edge/add-platform.ts";
+import { createLog } from "#lib/log.ts";
+import { createPageCursors } from "#operations/page-cursor.ts";
+import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import { openFolder } from "./archive-folder.ts";
 import { NOW } from "./now.ts";
 

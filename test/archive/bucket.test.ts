@@ -1,8 +1,8 @@
 import { existsSync, rmSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { listValidFiles } from "../../db/archive/archive-files.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { listValidFiles } from "#db/archive/archive-files.ts";
+import { HOUR_MS } from "#lib/units.ts";
 import { shareS3Server } from "../support/s3-server.ts";
 import { archiveDay, openTestFolder } from "./archive-folder.ts";
 import { openStorage } from "./files/archive-world.ts";

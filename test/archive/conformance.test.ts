@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import type { Emulator } from "../../src/emulator/emulator.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import type { Emulator } from "#emulator/emulator.ts";
+import { HOUR_MS } from "#lib/units.ts";
 import { archiveDay, openTestFolder } from "./archive-folder.ts";
 import { comparable, difference, readBack } from "./comparable.ts";
 import { REQUESTS } from "./request-matrix.ts";

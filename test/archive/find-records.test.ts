@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { type DaySpan, planSpans } from "../../src/archive/plan-spans.ts";
-import { findRecords } from "../../src/archive/records/find-records.ts";
-import { createOpenedBlocks } from "../../src/archive/records/opened-blocks.ts";
-import { MINUTE_MS } from "../../src/lib/units.ts";
-import { hashEventKey } from "../../src/model/log-id-hash.ts";
-import { packRawBlocks } from "../../src/model/raw-block.ts";
+import { MINUTE_MS } from "#lib/units.ts";
+import { hashEventKey } from "#model/log-id-hash.ts";
+import { packRawBlocks } from "#model/raw-block.ts";
+import { type DaySpan, planSpans } from "#stages/archive/plan-spans.ts";
+import { findRecords } from "#stages/archive/records/find-records.ts";
+import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 
 const DAY = Date.UTC(2026, 10, 20);
 

@@ -1,8 +1,8 @@
 import { connect } from "node:net";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { DIMENSIONS, OPERATORS } from "../../src/archive/query/search.ts";
-import { HOSTILE } from "../../src/emulator/traffic/payloads.ts";
+import { HOSTILE } from "#emulator/traffic/payloads.ts";
+import { DIMENSIONS, OPERATORS } from "#stages/archive/query/search.ts";
 import { type Ask, NOW, openArchive, post } from "./support.ts";
 
 /** Words of our database and code that no answer may contain. */

@@ -1,11 +1,11 @@
 import { expect, it } from "vitest";
-import { EventLog, EventLogEntry } from "../../src/edge/contract/event-log-list.ts";
-import { createSecret } from "../../src/lib/secret.ts";
-import { MINUTE_MS } from "../../src/lib/units.ts";
-import { hashEventKey } from "../../src/model/log-id-hash.ts";
-import { eraseAddress } from "../../src/operations/erase-address.ts";
-import { singleAddress } from "../../src/privacy/erasure-target.ts";
-import { createPseudonymKey } from "../../src/privacy/pseudonym-key.ts";
+import { EventLog, EventLogEntry } from "#adapters/edge/contract/event-log-list.ts";
+import { createSecret } from "#lib/secret.ts";
+import { MINUTE_MS } from "#lib/units.ts";
+import { hashEventKey } from "#model/log-id-hash.ts";
+import { eraseAddress } from "#operations/erase-address.ts";
+import { singleAddress } from "#stages/privacy/erasure-target.ts";
+import { createPseudonymKey } from "#stages/privacy/pseudonym-key.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { makeKey } from "../http/start-archive.ts";
 import { type Ask, createClient, openArchive, post } from "./support.ts";

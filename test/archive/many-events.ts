@@ -1,4 +1,4 @@
-import { ensurePartitions } from "../../db/postgres/partitions.ts";
+import { ensurePartitions } from "#db/postgres/partitions.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 
 export const MANY_DAY = Date.UTC(2026, 10, 18);

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import { toCsvLine } from "../../src/archive/csv/csv-line.ts";
-import { maskAddress, maskRecord } from "../../src/archive/mask/mask.ts";
-import { toListEntry } from "../../src/archive/records/to-list-entry.ts";
-import { toSearchRow } from "../../src/archive/records/to-search-row.ts";
+import { toCsvLine } from "#stages/archive/csv/csv-line.ts";
+import { maskAddress, maskRecord } from "#stages/archive/mask/mask.ts";
+import { toListEntry } from "#stages/archive/records/to-list-entry.ts";
+import { toSearchRow } from "#stages/archive/records/to-search-row.ts";
 
 const FIELDS = {
   feature: "waf",

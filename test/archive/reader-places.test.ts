@@ -2,10 +2,10 @@ import { writeFile } from "node:fs/promises";
 import { getPriority } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { createArchiveReader, type ReaderPlace } from "../../db/archive/archive-reader.ts";
-import { createSearchDuckdb } from "../../db/archive/search-duckdb.ts";
-import type { Duckdb } from "../../db/duckdb/duckdb.ts";
-import { createFolderStorage } from "../../src/storage/folder-storage.ts";
+import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
+import { createArchiveReader, type ReaderPlace } from "#db/archive/archive-reader.ts";
+import { createSearchDuckdb } from "#db/archive/search-duckdb.ts";
+import type { Duckdb } from "#db/duckdb/duckdb.ts";
 import { makePipe } from "../support/make-pipe.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 

@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
-import { DIMENSIONS } from "../../src/archive/query/search.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { DIMENSIONS } from "#stages/archive/query/search.ts";
 import { NOW, post } from "./support.ts";
 
 /** One request of the matrix: what it is about, and how it is sent. */

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { expect, onTestFinished, test } from "vitest";
-import { createEmulator } from "../../src/emulator/emulator.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { createEmulator } from "#emulator/emulator.ts";
+import { HOUR_MS } from "#lib/units.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { makeKey, startArchive } from "../http/start-archive.ts";
 import { ZONE } from "../ingest/ingest-support.ts";

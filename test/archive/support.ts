@@ -1,8 +1,8 @@
 import { onTestFinished } from "vitest";
-import { rollUpBatch } from "../../db/detection/roll-up.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import type { RouteParts } from "../../src/app/list-routes.ts";
-import { createEmulator, type Emulator, type EmulatorOptions } from "../../src/emulator/emulator.ts";
+import type { RouteParts } from "#app/list-routes.ts";
+import { rollUpBatch } from "#db/detection/roll-up.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { createEmulator, type Emulator, type EmulatorOptions } from "#emulator/emulator.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { makeKey, startArchive } from "../http/start-archive.ts";
 import { openIngest, ZONE } from "../ingest/ingest-support.ts";

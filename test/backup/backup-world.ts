@@ -1,11 +1,11 @@
 import path from "node:path";
-import { createDatabase } from "../../db/client.ts";
-import { createPseudonymKeyring } from "../../src/app/pseudonym-keyring.ts";
-import { archiveCommand } from "../../src/cli/archive/archive.ts";
-import { backupCommand } from "../../src/cli/backup.ts";
-import { keysCommand } from "../../src/cli/keys/keys.ts";
-import { restoreCommand } from "../../src/cli/restore.ts";
-import { searchCommand } from "../../src/cli/search/search.ts";
+import { createPseudonymKeyring } from "#app/pseudonym-keyring.ts";
+import { createDatabase } from "#db/client.ts";
+import { archiveCommand } from "#faces/cli/archive/archive.ts";
+import { backupCommand } from "#faces/cli/backup.ts";
+import { keysCommand } from "#faces/cli/keys/keys.ts";
+import { restoreCommand } from "#faces/cli/restore.ts";
+import { searchCommand } from "#faces/cli/search/search.ts";
 import { hostileEvents, NOW, openArchiveWorld, ZONE } from "../archive/files/archive-world.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { makeEvent } from "../detection/trend-support.ts";

@@ -13,7 +13,7 @@ import {
 import { open } from "node:fs/promises";
 import path from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { createTarWriter, listTar } from "../../src/lib/tar.ts";
+import { createTarWriter, listTar } from "#lib/tar.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 import { freshFile, openBackupWorld, run, type Settings } from "./backup-world.ts";
@@ -160,6 +160,16 @@ test.each([
     code: 1,
     err: expect.stringMatching(
       /was made by Longwatch 99\.0\.0, which is newer than this one \([\d.]+\): restore it with that version/,
+    ),
+  });
+});
+
+test("a backup of tables before the baseline is refused, and the version that restores it is named", async () => {
+  const file = await rewrite((manifest) => ({ ...manifest, migration: 1_795_385_238_219, version: "0.2.0" }));
+  expect(await check(file)).toMatchObject({
+    code: 1,
+    err: expect.stringContaining(
+      "does not have: restore it with Longwatch 0.2.0 of the commit 4b14ecc7, and then start this version on that database",
     ),
   });
 });

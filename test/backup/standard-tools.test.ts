@@ -3,7 +3,7 @@ import { open, readFile } from "node:fs/promises";
 import path from "node:path";
 import { zstdDecompressSync } from "node:zlib";
 import { expect, test } from "vitest";
-import { listTar, toTarHeader } from "../../src/lib/tar.ts";
+import { listTar, toTarHeader } from "#lib/tar.ts";
 import { findProgram } from "../support/find-program.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 import { freshFile, openBackupWorld, run } from "./backup-world.ts";

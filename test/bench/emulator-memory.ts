@@ -3,8 +3,8 @@
  * over one of its two zones takes. Run with `node test/bench/emulator-memory.ts [events per second]`.
  */
 
-import { createEmulator } from "../../src/emulator/emulator.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { createEmulator } from "#emulator/emulator.ts";
+import { HOUR_MS } from "#lib/units.ts";
 
 const eventsPerSecond = Number(process.argv[2] ?? 8);
 const rssMb = () => Math.round(process.memoryUsage.rss() / 1e6);

@@ -1,4 +1,4 @@
-import { MINUTE_MS } from "../../src/lib/units.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import { nextMessage, startChild, stopChild } from "./child.ts";
 import { type Cluster, startCluster } from "./ingest/cluster.ts";
 import { runCopyPeer, writeCopyFiles } from "./ingest/copy-peer.ts";

@@ -1,5 +1,5 @@
 import path from "node:path";
-import launch from "../../src/app/launch.json" with { type: "json" };
+import launch from "#app/launch.json" with { type: "json" };
 
 /** As `npm start` runs the service; more options of Node from the environment, to profile it. */
 export const LAUNCH = {

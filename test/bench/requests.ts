@@ -1,11 +1,11 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { migrate } from "../../db/migrate.ts";
-import { listTicks } from "../../jobs/index.ts";
-import { startEmbeddedPostgres } from "../../src/embedded/postgres.ts";
-import { createEmulator, type Emulator } from "../../src/emulator/emulator.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { startEmbeddedPostgres } from "#adapters/embedded/postgres.ts";
+import { migrate } from "#db/migrate.ts";
+import { createEmulator, type Emulator } from "#emulator/emulator.ts";
+import { listTicks } from "#jobs/index.ts";
+import { HOUR_MS } from "#lib/units.ts";
 import { isConcerned } from "../faults/concerned-jobs.ts";
 import { createReplica, REPLICA_SETTINGS, type Replica, ZONE } from "../faults/replica.ts";
 import { ROUTES, type Route } from "../support/liar/lie.ts";

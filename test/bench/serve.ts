@@ -1,5 +1,5 @@
 import path from "node:path";
-import { migrate } from "../../db/migrate.ts";
+import { migrate } from "#db/migrate.ts";
 import { nextMessage, startChild, stopChild } from "./child.ts";
 import { BENCH_NOW } from "./ingest/history.ts";
 import type { ServedPages } from "./ingest/page-server.ts";

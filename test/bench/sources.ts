@@ -5,8 +5,8 @@
  */
 import { createWriteStream } from "node:fs";
 import { parseArgs } from "node:util";
-import { createZoneReplay, type ReplayedAlert } from "../../src/detection/backtest/replay-zone.ts";
-import { DEFAULT_Z, FLOOR } from "../../src/detection/policy.ts";
+import { createZoneReplay, type ReplayedAlert } from "#stages/detection/backtest/replay-zone.ts";
+import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
 import { ATTACK_KINDS, type DrawnZone, drawZone } from "./sources/draw-zone.ts";
 import { createSourceScore, type SourceScore } from "./sources/score.ts";
 

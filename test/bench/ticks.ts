@@ -1,8 +1,8 @@
-import { createDatabase } from "../../db/client.ts";
-import { WORK_SESSIONS } from "../../db/postgres/session-names.ts";
-import { createDetectSourcesJob } from "../../jobs/detection/detect-sources.ts";
-import { createLog } from "../../src/lib/log.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { createDatabase } from "#db/client.ts";
+import { WORK_SESSIONS } from "#db/postgres/session-names.ts";
+import { createDetectSourcesJob } from "#jobs/detection/detect-sources.ts";
+import { createLog } from "#lib/log.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { startCluster } from "./ingest/cluster.ts";
 import { listTree, readCpuMs } from "./process-tree.ts";
 import { alignColumns } from "./tables.ts";

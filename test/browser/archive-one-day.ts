@@ -1,9 +1,9 @@
 import path from "node:path";
-import type { Database } from "../../db/client.ts";
-import { createDuckdb } from "../../db/duckdb/duckdb.ts";
-import { ensurePartitions } from "../../db/postgres/partitions.ts";
-import { writeDay } from "../../jobs/archive/write-day.ts";
-import { createFolderStorage } from "../../src/storage/folder-storage.ts";
+import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
+import type { Database } from "#db/client.ts";
+import { createDuckdb } from "#db/duckdb/duckdb.ts";
+import { ensurePartitions } from "#db/postgres/partitions.ts";
+import { writeDay } from "#jobs/archive/write-day.ts";
 import { storeEvents } from "../db/new-events.ts";
 import { createRollUp, makeEvent } from "../detection/trend-support.ts";
 

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import path from "node:path";
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { alerts } from "../../db/schema/alerts.ts";
+import { alerts } from "#db/schema/alerts.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { call, makeKey, startArchive } from "../http/start-archive.ts";
 import { CHROMIUM, openBrowser, settle } from "./open-browser.ts";

@@ -1,7 +1,7 @@
 import type { Browser, BrowserContext } from "playwright-core";
-import type { Database } from "../../db/client.ts";
-import { issueKey } from "../../src/http/keys/issue-key.ts";
-import type { Role } from "../../src/http/keys/roles.ts";
+import type { Database } from "#db/client.ts";
+import { issueKey } from "#faces/http/keys/issue-key.ts";
+import type { Role } from "#operations/roles.ts";
 
 /** What a browser keeps of a session: the cookie, and the page's secret. */
 export interface SignedIn {

@@ -1,11 +1,11 @@
 import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { alerts } from "../../db/schema/alerts.ts";
-import { notifications } from "../../db/schema/notifications.ts";
-import { silences } from "../../db/schema/silences.ts";
-import { NOT_SHOWN } from "../../db/service/last-errors.ts";
-import { alertsCommand } from "../../src/cli/alerts/alerts.ts";
-import { MINUTE_MS } from "../../src/lib/units.ts";
+import { alerts } from "#db/schema/alerts.ts";
+import { notifications } from "#db/schema/notifications.ts";
+import { silences } from "#db/schema/silences.ts";
+import { NOT_SHOWN } from "#db/service/last-errors.ts";
+import { alertsCommand } from "#faces/cli/alerts/alerts.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import { at } from "../alerting/alert-world.ts";
 import { NOW } from "../alerting/support.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";

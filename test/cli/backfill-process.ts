@@ -1,5 +1,5 @@
 import { flushCompileCache } from "node:module";
-import { backfillCommand } from "../../src/cli/backfill/backfill.ts";
+import { backfillCommand } from "#faces/cli/backfill/backfill.ts";
 import { runStoreCommand } from "./run-store-command.ts";
 
 /**

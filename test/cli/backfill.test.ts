@@ -2,11 +2,11 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { readSearchedHours } from "../../db/coverage/searched-hours.ts";
-import { backfillCommand } from "../../src/cli/backfill/backfill.ts";
-import { isBackfilled } from "../../src/coverage/plan-search.ts";
-import type { Emulator } from "../../src/emulator/emulator.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { readSearchedHours } from "#db/coverage/searched-hours.ts";
+import type { Emulator } from "#emulator/emulator.ts";
+import { backfillCommand } from "#faces/cli/backfill/backfill.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { isBackfilled } from "#stages/coverage/plan-search.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { NOW, openEmulator, oracle } from "../emulator/support.ts";
 import {

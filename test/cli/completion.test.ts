@@ -1,12 +1,12 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { toBashScript } from "../../src/cli/completion/bash-script.ts";
-import { defineCommand } from "../../src/cli/completion/completion.ts";
-import { toFishScript } from "../../src/cli/completion/fish-script.ts";
-import { listNodes } from "../../src/cli/completion/list-nodes.ts";
-import { toZshScript } from "../../src/cli/completion/zsh-script.ts";
-import { loadProgram } from "../../src/cli/program.ts";
+import { toBashScript } from "#faces/cli/completion/bash-script.ts";
+import { defineCommand } from "#faces/cli/completion/completion.ts";
+import { toFishScript } from "#faces/cli/completion/fish-script.ts";
+import { listNodes } from "#faces/cli/completion/list-nodes.ts";
+import { toZshScript } from "#faces/cli/completion/zsh-script.ts";
+import { loadProgram } from "#faces/cli/program.ts";
 import { findProgram } from "../support/find-program.ts";
 
 const NODES = listNodes(await loadProgram());

@@ -1,6 +1,6 @@
-import { coverageWindows } from "../../db/schema/coverage-windows.ts";
-import { FIRST_WATCHED } from "../../src/coverage/judge-hour.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { coverageWindows } from "#db/schema/coverage-windows.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { FIRST_WATCHED } from "#stages/coverage/judge-hour.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 
 export const NOW = Date.UTC(2026, 10, 20, 15, 10);

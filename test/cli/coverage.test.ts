@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { writeHorizon } from "../../db/coverage/horizons.ts";
-import { coverageCommand } from "../../src/cli/coverage/coverage.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { writeHorizon } from "#db/coverage/horizons.ts";
+import { coverageCommand } from "#faces/cli/coverage/coverage.ts";
+import { HOUR_MS } from "#lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { insertHours, insertStory, NOW, SEALED } from "./coverage-world.ts";

@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { deliveriesCommand } from "../../src/cli/deliveries.ts";
-import { MINUTE_MS } from "../../src/lib/units.ts";
+import { deliveriesCommand } from "#faces/cli/deliveries.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import { type MigratedDatabase } from "../db/migrated-database.ts";
 import { type DeliverWorld, openDeliverWorld, type Receiver } from "../delivery/deliver-world.ts";
 import { clearAudit } from "./clear-audit.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { describeRunning } from "../../src/cli/start/describe-running.ts";
-import { createSecret } from "../../src/lib/secret.ts";
+import { describeRunning } from "#faces/cli/start/describe-running.ts";
+import { createSecret } from "#lib/secret.ts";
 
 const platform = {
   url: "http://127.0.0.1:34807",

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { drawHours } from "../../src/cli/terminal/draw-hours.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
-import { horizonAt, startOfHour } from "../../src/model/horizon.ts";
+import { drawHours } from "#faces/cli/terminal/draw-hours.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { horizonAt, startOfHour } from "#model/horizon.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 15, 30);
 const OLDEST = startOfHour(horizonAt(NOW));

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { expect, test } from "vitest";
-import { loadProgram } from "../../src/cli/program.ts";
+import { loadProgram } from "#faces/cli/program.ts";
 
 interface Named {
   /** As it is typed: `alerts list`. */
@@ -50,6 +50,7 @@ test("every list command can be limited or has an end, and names its columns", (
     "deliveries list",
     "keys list",
     "silences list",
+    "zones list",
   ]);
   for (const { command } of paged)
     expect(command.options.map(({ long }) => long)).toEqual(expect.arrayContaining(["--limit", "--json"]));

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { gapsCommand } from "../../src/cli/gaps.ts";
+import { gapsCommand } from "#faces/cli/gaps.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { insertHours, insertStory, NOW, SEALED } from "./coverage-world.ts";
 import { runStoreCommand } from "./run-store-command.ts";

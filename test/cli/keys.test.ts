@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { keysCommand } from "../../src/cli/keys/keys.ts";
+import { keysCommand } from "#faces/cli/keys/keys.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { call, startArchive } from "../http/start-archive.ts";
 import { clearAudit } from "./clear-audit.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createProgressLine, renderProgress } from "../../src/lib/progress-bar.ts";
+import { createProgressLine, renderProgress } from "#lib/progress-bar.ts";
 
 function recorder(form: { isTTY?: boolean; columns?: number } = {}) {
   let text = "";

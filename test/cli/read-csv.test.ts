@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { readCsv } from "../../src/operations/backfill/read-csv.ts";
+import { readCsv } from "#operations/backfill/read-csv.ts";
 
 async function read(chunks: readonly Buffer[]): Promise<string[][]> {
   const records: string[][] = [];

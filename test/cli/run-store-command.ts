@@ -1,7 +1,7 @@
 import { Readable, Writable } from "node:stream";
 import { Command } from "commander";
-import { type StoreIo } from "../../src/cli/store/store-command.ts";
-import { type Config, parseConfig } from "../../src/config/config.ts";
+import { type Config, parseConfig } from "#config/config.ts";
+import { type StoreIo } from "#faces/cli/store/store-command.ts";
 
 class Ended extends Error {}
 

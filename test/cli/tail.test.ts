@@ -1,12 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { advanceSearch } from "../../db/coverage/searched-hours.ts";
-import { ensurePartitions } from "../../db/postgres/partitions.ts";
-import { createFollower, OVERLAP_MS } from "../../src/cli/tail/follow-events.ts";
-import { tailCommand } from "../../src/cli/tail/tail.ts";
-import { startOfHour, toDay } from "../../src/model/horizon.ts";
-import type { WafEvent } from "../../src/model/waf-event.ts";
+import { advanceSearch } from "#db/coverage/searched-hours.ts";
+import { ensurePartitions } from "#db/postgres/partitions.ts";
+import { createFollower, OVERLAP_MS } from "#faces/cli/tail/follow-events.ts";
+import { tailCommand } from "#faces/cli/tail/tail.ts";
+import { startOfHour, toDay } from "#model/horizon.ts";
+import type { WafEvent } from "#model/waf-event.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { storeEvents } from "../db/new-events.ts";
 import { runStoreCommand } from "./run-store-command.ts";

@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { silences } from "../../db/schema/silences.ts";
-import { configCommand } from "../../src/cli/config/config.ts";
+import { silences } from "#db/schema/silences.ts";
+import { configCommand } from "#faces/cli/config/config.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { channelStates } from "../../db/schema/channel-states.ts";
-import { coverageWindows } from "../../db/schema/coverage-windows.ts";
-import { requestBudgets } from "../../db/schema/request-budgets.ts";
-import { ruleBuckets } from "../../db/schema/rule-buckets.ts";
-import { topCommand } from "../../src/cli/top/top.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { channelStates } from "#db/schema/channel-states.ts";
+import { coverageWindows } from "#db/schema/coverage-windows.ts";
+import { requestBudgets } from "#db/schema/request-budgets.ts";
+import { ruleBuckets } from "#db/schema/rule-buckets.ts";
+import { topCommand } from "#faces/cli/top/top.ts";
+import { HOUR_MS } from "#lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { ask } from "../http/api/api-world.ts";
 import { makeKey, startArchive } from "../http/start-archive.ts";

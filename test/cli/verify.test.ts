@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createRollUpTrendsJob } from "../../jobs/detection/roll-up-trends.ts";
-import { verifyCommand } from "../../src/cli/verify/verify.ts";
-import type { Emulator } from "../../src/emulator/emulator.ts";
-import { ownCommand } from "../../src/lib/own-command.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import type { Emulator } from "#emulator/emulator.ts";
+import { verifyCommand } from "#faces/cli/verify/verify.ts";
+import { createRollUpTrendsJob } from "#jobs/detection/roll-up-trends.ts";
+import { ownCommand } from "#lib/own-command.ts";
+import { HOUR_MS } from "#lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { NOW, openEmulator, oracle } from "../emulator/support.ts";
 import { openChangingPlatform, openIngest, silent } from "../ingest/ingest-support.ts";

@@ -1,11 +1,11 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { advanceSearch } from "../../db/coverage/searched-hours.ts";
-import { describeBackfill, watchBackfill } from "../../src/cli/start/watch-backfill.ts";
-import type { EdgeClient } from "../../src/edge/edge-client.ts";
-import { EdgeError } from "../../src/edge/edge-error.ts";
-import { createProgressLine } from "../../src/lib/progress-bar.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
-import { horizonAt, startOfHour } from "../../src/model/horizon.ts";
+import type { EdgeClient } from "#adapters/edge/edge-client.ts";
+import { EdgeError } from "#adapters/edge/edge-error.ts";
+import { advanceSearch } from "#db/coverage/searched-hours.ts";
+import { describeBackfill, watchBackfill } from "#faces/cli/start/watch-backfill.ts";
+import { createProgressLine } from "#lib/progress-bar.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { horizonAt, startOfHour } from "#model/horizon.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 15, 10);

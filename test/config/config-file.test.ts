@@ -3,12 +3,12 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
-import { PLACEHOLDERS } from "../../src/alerting/message/link-template.ts";
-import { routeToAll } from "../../src/alerting/routing/routing.ts";
-import { parseConfig, parseServiceConfig } from "../../src/config/config.ts";
-import { toJsonSchema } from "../../src/config/file/config-file-schema.ts";
-import { lowestFloor, sensitivityOf } from "../../src/detection/detection-settings.ts";
-import { UsageError } from "../../src/lib/errors.ts";
+import { parseConfig, parseServiceConfig } from "#config/config.ts";
+import { toJsonSchema } from "#config/file/config-file-schema.ts";
+import { UsageError } from "#lib/errors.ts";
+import { PLACEHOLDERS } from "#stages/alerting/message/link-template.ts";
+import { routeToAll } from "#stages/alerting/routing/routing.ts";
+import { lowestFloor, sensitivityOf } from "#stages/detection/detection-settings.ts";
 import { findProgram } from "../support/find-program.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 

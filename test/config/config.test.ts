@@ -2,18 +2,18 @@ import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
-import { readRuntimeFile, writeRuntimeFile } from "../../src/app/runtime-file.ts";
-import { adoptServiceFile } from "../../src/cli/config/adopt-service-file.ts";
-import { configCommand } from "../../src/cli/config/config.ts";
-import { configTable, withConfigTable } from "../../src/cli/config/config-table.ts";
+import { readRuntimeFile, writeRuntimeFile } from "#app/runtime-file.ts";
 import {
   describeConfig,
   listSettings,
   parseConfig,
   parseServiceConfig,
   requireEdge,
-} from "../../src/config/config.ts";
-import { UsageError } from "../../src/lib/errors.ts";
+} from "#config/config.ts";
+import { adoptServiceFile } from "#faces/cli/config/adopt-service-file.ts";
+import { configCommand } from "#faces/cli/config/config.ts";
+import { configTable, withConfigTable } from "#faces/cli/config/config-table.ts";
+import { UsageError } from "#lib/errors.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 

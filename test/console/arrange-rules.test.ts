@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { arrangeRules, nextOrder, readOrder } from "../../src/console/pages/rule/arrange-rules.ts";
+import { arrangeRules, nextOrder, readOrder } from "#faces/console/pages/rule/arrange-rules.ts";
 
 const COUNTS = { blocked: 0, challenged: 0, logged: 0 };
 const RULES = [

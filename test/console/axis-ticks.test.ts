@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
-import { axisTicks } from "../../src/console/components/axis-ticks.ts";
-import { DAY_MS, HOUR_MS } from "../../src/lib/units.ts";
+import { axisTicks } from "#faces/console/components/axis-ticks.ts";
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 
 const START = Date.UTC(2026, 10, 21, 21);
 

@@ -1,8 +1,5 @@
 import { expect, test } from "vitest";
-import {
-  type DetailLine,
-  describeDetails,
-} from "../../src/console/pages/operations-page/describe-details.ts";
+import { type DetailLine, describeDetails } from "#faces/console/pages/operations-page/describe-details.ts";
 
 /** The lines as a person reads them. */
 function read(details: unknown): string[] {

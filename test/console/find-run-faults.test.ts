@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { findRunFaults } from "../../src/console/pages/coverage-page/find-run-faults.ts";
+import { findRunFaults } from "#faces/console/pages/coverage-page/find-run-faults.ts";
 
 const KNOWN = {
   nowMs: Date.parse("2026-11-20T15:30:00Z"),

@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import path from "node:path";
 import { expect, test } from "vitest";
 
-const folder = path.join(import.meta.dirname, "../../src/console");
+const folder = path.join(import.meta.dirname, "../../src/faces/console");
 const styles = path.join(
   path.dirname(createRequire(import.meta.url).resolve("@mantine/core/styles.css")),
   "styles",

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { writeRuntimeFile } from "../../src/app/runtime-file.ts";
+import { writeRuntimeFile } from "#app/runtime-file.ts";
 
 const PROGRAM = path.join(import.meta.dirname, "../../src/app/check-health.ts");
 

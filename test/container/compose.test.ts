@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { describeConfig, parseServiceConfig } from "../../src/config/config.ts";
+import { describeConfig, parseServiceConfig } from "#config/config.ts";
 
 const root = path.join(import.meta.dirname, "..", "..");
 const read = (file: string) => readFileSync(path.join(root, file), "utf8");
@@ -118,7 +118,7 @@ test("only the service is reached from outside, and only from this machine", () 
 
 test("the service has as long to stop as it gives itself, and a little more", () => {
   const deadlineMs = Number(
-    /STOP_DEADLINE_MS = ([\d_]+);/.exec(read("src/cli/start/start.ts"))?.[1]?.replaceAll("_", ""),
+    /STOP_DEADLINE_MS = ([\d_]+);/.exec(read("src/faces/cli/start/start.ts"))?.[1]?.replaceAll("_", ""),
   );
   const graceSeconds = Number(/stop_grace_period: (\d+)s/.exec(entry("longwatch"))?.[1]);
   expect(deadlineMs).toBeGreaterThan(0);

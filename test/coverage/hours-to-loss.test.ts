@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { hoursToLoss } from "../../src/coverage/hours-to-loss.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { hoursToLoss } from "#stages/coverage/hours-to-loss.ts";
 
 const NOW = Date.parse("2026-11-20T15:30:00Z");
 /** The platform's 72 hours, less the two minutes that are never requested. */

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { compareCounts } from "../../src/coverage/compare-counts.ts";
-import { isAboveSeal, isAsSealed, toCountsLook } from "../../src/coverage/judge-counts.ts";
-import { nextLook } from "../../src/model/look.ts";
+import { nextLook } from "#model/look.ts";
+import { compareCounts } from "#stages/coverage/compare-counts.ts";
+import { isAboveSeal, isAsSealed, toCountsLook } from "#stages/coverage/judge-counts.ts";
 import { NOW, openHour } from "./some-hours.ts";
 
 type Cells = Readonly<Record<string, number>>;

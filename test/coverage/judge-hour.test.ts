@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type HourContents, LACKING } from "../../src/coverage/hour-proof.ts";
-import { explainOpen, FIRST_WATCHED, type JudgedHour, judgeHour } from "../../src/coverage/judge-hour.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
-import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import { firstListedDay, horizonAt, startOfDay } from "../../src/model/horizon.ts";
-import type { Look } from "../../src/model/look.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import type { CoveredHour } from "#model/covered-hour.ts";
+import { firstListedDay, horizonAt, startOfDay } from "#model/horizon.ts";
+import type { Look } from "#model/look.ts";
+import { type HourContents, LACKING } from "#stages/coverage/hour-proof.ts";
+import { explainOpen, FIRST_WATCHED, type JudgedHour, judgeHour } from "#stages/coverage/judge-hour.ts";
 import { anHour, JUDGED_ZONE, NOW, openHour, SETTLE_MS } from "./some-hours.ts";
 
 const START = Date.UTC(2026, 10, 20, 10);

@@ -1,9 +1,9 @@
 import { beforeAll, expect, test } from "vitest";
-import { readProvenDays } from "../../db/coverage/horizons.ts";
-import { storeSnapshot } from "../../db/detection/rule-metrics.ts";
-import { judgeZoneMetrics } from "../../jobs/coverage/judge-metrics.ts";
-import { judgeMetrics } from "../../src/coverage/judge-metrics.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { readProvenDays } from "#db/coverage/horizons.ts";
+import { storeSnapshot } from "#db/detection/rule-metrics.ts";
+import { judgeZoneMetrics } from "#jobs/coverage/judge-metrics.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { judgeMetrics } from "#stages/coverage/judge-metrics.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { silent } from "../ingest/ingest-support.ts";
 import { POLICY, SETTLE_MS } from "./some-hours.ts";

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { isClosingSearch, planClosingSearch } from "../../src/coverage/plan-closing-search.ts";
-import { DAY_MS, HOUR_MS } from "../../src/lib/units.ts";
-import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import { horizonAt } from "../../src/model/horizon.ts";
-import type { Look } from "../../src/model/look.ts";
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import type { CoveredHour } from "#model/covered-hour.ts";
+import { horizonAt } from "#model/horizon.ts";
+import type { Look } from "#model/look.ts";
+import { isClosingSearch, planClosingSearch } from "#stages/coverage/plan-closing-search.ts";
 import { anHour, NOW, openHour, POLICY, SETTLE_MS } from "./some-hours.ts";
 
 const START = Date.UTC(2026, 10, 20, 10);

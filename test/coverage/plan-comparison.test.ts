@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { planComparison } from "../../src/coverage/plan-comparison.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
-import { horizonAt } from "../../src/model/horizon.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { horizonAt } from "#model/horizon.ts";
+import { planComparison } from "#stages/coverage/plan-comparison.ts";
 import { anHour, NOW, openHour, POLICY, SETTLE_MS } from "./some-hours.ts";
 
 const hour = (back: number) => Date.UTC(2026, 10, 20, 15) - back * HOUR_MS;

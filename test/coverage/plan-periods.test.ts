@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { planPeriods } from "../../src/coverage/plan-periods.ts";
+import { planPeriods } from "#stages/coverage/plan-periods.ts";
 
 test("few zones are polled as configured", () => {
   expect(planPeriods({ zones: 90, requestsPerSecond: 10, pollEveryMs: 30_000 })).toEqual({

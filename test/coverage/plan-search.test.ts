@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { isBackfilled, planSearch, type SearchedHour } from "../../src/coverage/plan-search.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
-import { horizonAt, startOfHour } from "../../src/model/horizon.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { horizonAt, startOfHour } from "#model/horizon.ts";
+import { isBackfilled, planSearch, type SearchedHour } from "#stages/coverage/plan-search.ts";
 
 const KEPT_MS = 72 * HOUR_MS;
 const OPTIONS = { freshMs: 15_000, overlapMs: 3 * MINUTE_MS };

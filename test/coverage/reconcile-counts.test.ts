@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Emulator } from "../../src/emulator/emulator.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import type { Emulator } from "#emulator/emulator.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { NOW, openEmulator, oracle, type SearchBody } from "../emulator/support.ts";
 import { type IngestTest, openChangingPlatform, openIngest, ZONE } from "../ingest/ingest-support.ts";
 import { cellsOf, countStates, hoursOf, prove, sealedIds } from "./coverage-support.ts";

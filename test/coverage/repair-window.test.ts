@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { createSweepJob } from "../../jobs/service/sweep.ts";
-import type { Emulator } from "../../src/emulator/emulator.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import type { Emulator } from "#emulator/emulator.ts";
+import { createSweepJob } from "#jobs/service/sweep.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { NOW, openEmulator, oracle } from "../emulator/support.ts";
 import {
   type IngestTest,

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { coverageWindows } from "../../db/schema/coverage-windows.ts";
-import { listDueRuns, readRun } from "../../db/service/requested-runs.ts";
-import { createEmulator, type Emulator } from "../../src/emulator/emulator.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { coverageWindows } from "#db/schema/coverage-windows.ts";
+import { listDueRuns, readRun } from "#db/service/requested-runs.ts";
+import { createEmulator, type Emulator } from "#emulator/emulator.ts";
+import { HOUR_MS } from "#lib/units.ts";
 import { NOW, oracle } from "../emulator/support.ts";
 import { ask, openApiWorld } from "../http/api/api-world.ts";
 import { expectedRows, openChangingPlatform, storedRows, withoutRoute } from "../ingest/ingest-support.ts";

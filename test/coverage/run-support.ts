@@ -1,15 +1,15 @@
 import pino from "pino";
 import { onTestFinished } from "vitest";
-import { createPartitionKeeper } from "../../db/postgres/partition-keeper.ts";
-import type { ArchiveStore } from "../../jobs/archive/archive-days.ts";
-import { createRunJobs, type ExecuteRun } from "../../jobs/service/run-requested.ts";
-import { createEdgeClient } from "../../src/edge/edge-client.ts";
-import { createEdgeTransport } from "../../src/edge/transport/transport.ts";
-import type { Clock } from "../../src/lib/clock.ts";
-import { createSecret } from "../../src/lib/secret.ts";
-import { createExecuteRun } from "../../src/operations/execute-run.ts";
-import { createErasureGuard } from "../../src/privacy/erasure-guard.ts";
-import { createPseudonymKey } from "../../src/privacy/pseudonym-key.ts";
+import { createEdgeClient } from "#adapters/edge/edge-client.ts";
+import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
+import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
+import type { ArchiveStore } from "#jobs/archive/archive-days.ts";
+import { createRunJobs, type ExecuteRun } from "#jobs/service/run-requested.ts";
+import type { Clock } from "#lib/clock.ts";
+import { createSecret } from "#lib/secret.ts";
+import { createExecuteRun } from "#operations/execute-run.ts";
+import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
+import { createPseudonymKey } from "#stages/privacy/pseudonym-key.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { digestListPage } from "../ingest/shared-list-page-workers.ts";
 

@@ -1,9 +1,9 @@
 import fc from "fast-check";
-import type { JudgedZone } from "../../src/coverage/judge-hour.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
-import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import { KEPT_MS, startOfHour } from "../../src/model/horizon.ts";
-import type { HourLooks, Look } from "../../src/model/look.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import type { CoveredHour } from "#model/covered-hour.ts";
+import { KEPT_MS, startOfHour } from "#model/horizon.ts";
+import type { HourLooks, Look } from "#model/look.ts";
+import type { JudgedZone } from "#stages/coverage/judge-hour.ts";
 
 export const NOW = Date.UTC(2026, 10, 20, 15, 30);
 export const SETTLE_MS = 15 * 60_000;

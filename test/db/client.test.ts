@@ -1,8 +1,8 @@
 import { sql } from "drizzle-orm";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { createDatabase } from "../../db/client.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { readSqlState } from "../../src/lib/sql-state.ts";
+import { createDatabase } from "#db/client.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { readSqlState } from "#lib/sql-state.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 
 let database: MigratedDatabase;

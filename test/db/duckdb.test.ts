@@ -1,8 +1,8 @@
 import { readdirSync } from "node:fs";
 import path from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
-import { createDuckdb } from "../../db/duckdb/duckdb.ts";
-import { DuckdbError, type DuckdbErrorCode } from "../../db/duckdb/duckdb-error.ts";
+import { createDuckdb } from "#db/duckdb/duckdb.ts";
+import { DuckdbError, type DuckdbErrorCode } from "#db/duckdb/duckdb-error.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
 const root = makeTemporaryFolder("duckdb");

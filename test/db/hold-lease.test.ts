@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
-import { createDatabase } from "../../db/client.ts";
-import { type HeldLease, holdLease } from "../../db/postgres/hold-lease.ts";
-import { acquireLease } from "../../db/service/leases.ts";
+import { createDatabase } from "#db/client.ts";
+import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
+import { acquireLease } from "#db/service/leases.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 
 const name = "walk-days.7.2026-11-20";

@@ -2,10 +2,10 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { holdLease } from "../../db/postgres/hold-lease.ts";
-import { hasEnded, nameHolder } from "../../db/postgres/lease-holder.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { acquireLease, assertFence, readHolder } from "../../db/service/leases.ts";
+import { holdLease } from "#db/postgres/hold-lease.ts";
+import { hasEnded, nameHolder } from "#db/postgres/lease-holder.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { acquireLease, assertFence, readHolder } from "#db/service/leases.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 
 const name = "walk-days.7.2026-11-20";

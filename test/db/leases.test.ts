@@ -1,9 +1,9 @@
 import { eq, sql } from "drizzle-orm";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { leases } from "../../db/schema/leases.ts";
-import { ruleMetrics } from "../../db/schema/rule-metrics.ts";
-import { acquireLease, assertFence, claimDue, releaseLease, renewLease } from "../../db/service/leases.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { leases } from "#db/schema/leases.ts";
+import { ruleMetrics } from "#db/schema/rule-metrics.ts";
+import { acquireLease, assertFence, claimDue, releaseLease, renewLease } from "#db/service/leases.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 
 const name = "walk-days:7";

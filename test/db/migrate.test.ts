@@ -1,7 +1,7 @@
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import pg from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { migrate } from "../../db/migrate.ts";
+import { migrate } from "#db/migrate.ts";
 import { createTestDatabase } from "../support/database.ts";
 
 const MIGRATIONS = readMigrationFiles({ migrationsFolder: "migrations" }).length;

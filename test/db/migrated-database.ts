@@ -1,5 +1,5 @@
 import { inject } from "vitest";
-import { createDatabase, type Database } from "../../db/client.ts";
+import { createDatabase, type Database } from "#db/client.ts";
 import { createTestDatabase } from "../support/database.ts";
 
 export interface MigratedDatabase extends Database {

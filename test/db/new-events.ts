@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
-import type { Database } from "../../db/client.ts";
-import { toEventRows } from "../../db/ingest/event-rows.ts";
-import type { NewEvents, StoredEvents } from "../../db/ingest/store-events.ts";
-import { storePage } from "../../db/ingest/store-page.ts";
-import { acquireLease } from "../../db/service/leases.ts";
-import { countEvents } from "../../src/ingest/count-events.ts";
-import type { WafEvent } from "../../src/model/waf-event.ts";
+import type { Database } from "#db/client.ts";
+import { toEventRows } from "#db/ingest/event-rows.ts";
+import type { NewEvents, StoredEvents } from "#db/ingest/store-events.ts";
+import { storePage } from "#db/ingest/store-page.ts";
+import { acquireLease } from "#db/service/leases.ts";
+import type { WafEvent } from "#model/waf-event.ts";
+import { countEvents } from "#stages/ingest/count-events.ts";
 
 function toNewEvents(zoneId: number, events: readonly WafEvent[]): NewEvents {
   const times = events.map(({ occurredAt }) => occurredAt);

@@ -1,12 +1,12 @@
 import { sql } from "drizzle-orm";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { listDaysToArchive } from "../../db/archive/days-to-archive.ts";
-import { listHotDays } from "../../db/archive/hot-days.ts";
-import { createDatabase } from "../../db/client.ts";
-import { dropPartitionsBefore, ensurePartitions } from "../../db/postgres/partitions.ts";
-import { listDays } from "../../db/privacy/retention.ts";
-import { wafEvents } from "../../db/schema/waf-events.ts";
-import { readSqlState } from "../../src/lib/sql-state.ts";
+import { listDaysToArchive } from "#db/archive/days-to-archive.ts";
+import { listHotDays } from "#db/archive/hot-days.ts";
+import { createDatabase } from "#db/client.ts";
+import { dropPartitionsBefore, ensurePartitions } from "#db/postgres/partitions.ts";
+import { listDays } from "#db/privacy/retention.ts";
+import { wafEvents } from "#db/schema/waf-events.ts";
+import { readSqlState } from "#lib/sql-state.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 
 let database: MigratedDatabase;

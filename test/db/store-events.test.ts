@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { quarantineEntries } from "../../db/ingest/quarantine.ts";
-import { ensurePartitions } from "../../db/postgres/partitions.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { cleanText } from "../../src/lib/clean-text.ts";
-import type { WafEvent } from "../../src/model/waf-event.ts";
+import { quarantineEntries } from "#db/ingest/quarantine.ts";
+import { ensurePartitions } from "#db/postgres/partitions.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { cleanText } from "#lib/clean-text.ts";
+import type { WafEvent } from "#model/waf-event.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 import { storeEvents } from "./new-events.ts";
 

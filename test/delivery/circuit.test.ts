@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { ChannelKind } from "../../src/delivery/channels/registry.ts";
-import { afterAttempts, type Circuit, closeCircuit, describeCircuit } from "../../src/delivery/circuit.ts";
+import type { ChannelKind } from "#stages/delivery/channels/registry.ts";
+import { afterAttempts, type Circuit, closeCircuit, describeCircuit } from "#stages/delivery/circuit.ts";
 import { capabilitiesOf } from "./support/capabilities.ts";
 
 const longestPauseOf = (kind: ChannelKind) => capabilitiesOf(kind).longestPauseMs;

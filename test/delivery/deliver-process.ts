@@ -1,6 +1,6 @@
 import { pino } from "pino";
-import { createDatabase } from "../../db/client.ts";
-import { createDeliverAlertsJob } from "../../jobs/delivery/deliver-alerts.ts";
+import { createDatabase } from "#db/client.ts";
+import { createDeliverAlertsJob } from "#jobs/delivery/deliver-alerts.ts";
 import { webhooksOf } from "./deliver-world.ts";
 
 /** One run of deliver-alerts in a process of its own, for tests that kill it: `<database url> <receiver url> <channel>`. */

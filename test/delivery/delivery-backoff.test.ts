@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { planDelivery } from "../../src/delivery/delivery-backoff.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { planDelivery } from "#stages/delivery/delivery-backoff.ts";
 
 const failed = { disposition: "retry", waitMs: undefined, attempt: 1, ageMs: 0, random: 0.999_999 } as const;
 

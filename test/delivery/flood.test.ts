@@ -4,12 +4,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { pino } from "pino";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { spikes } from "../../db/schema/spikes.ts";
-import { createDeliverAlertsJob } from "../../jobs/delivery/deliver-alerts.ts";
-import { routeToAll } from "../../src/alerting/routing/routing.ts";
-import { email } from "../../src/delivery/channels/email/email.ts";
-import { terminal } from "../../src/delivery/channels/terminal/terminal.ts";
-import type { Notifier } from "../../src/delivery/notifier.ts";
+import { spikes } from "#db/schema/spikes.ts";
+import { createDeliverAlertsJob } from "#jobs/delivery/deliver-alerts.ts";
+import { routeToAll } from "#stages/alerting/routing/routing.ts";
+import { email } from "#stages/delivery/channels/email/email.ts";
+import { terminal } from "#stages/delivery/channels/terminal/terminal.ts";
+import type { Notifier } from "#stages/delivery/notifier.ts";
 import { at, createAlertWorld } from "../alerting/alert-world.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";

@@ -9,11 +9,11 @@ import {
 } from "node:net";
 import { Agent, buildConnector } from "undici";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { openEndpoint } from "../../src/delivery/endpoint.ts";
-import { guardConnector, guardLookup } from "../../src/delivery/guarded-dispatcher.ts";
-import type { NetworkPolicy } from "../../src/delivery/network-policy.ts";
-import { post } from "../../src/delivery/post.ts";
-import { createSecret } from "../../src/lib/secret.ts";
+import { createSecret } from "#lib/secret.ts";
+import { openEndpoint } from "#stages/delivery/endpoint.ts";
+import { guardConnector, guardLookup } from "#stages/delivery/guarded-dispatcher.ts";
+import type { NetworkPolicy } from "#stages/delivery/network-policy.ts";
+import { post } from "#stages/delivery/post.ts";
 import { CANARY, failureOf, scriptedLookup } from "./support/receiver.ts";
 import { createSelfSigned } from "./support/self-signed.ts";
 

@@ -3,8 +3,8 @@ import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { inspect } from "node:util";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { terminal } from "../../src/delivery/channels/terminal/terminal.ts";
-import { ServiceError } from "../../src/lib/errors.ts";
+import { ServiceError } from "#lib/errors.ts";
+import { terminal } from "#stages/delivery/channels/terminal/terminal.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
 import { messageOf } from "./support/messages.ts";
 import {

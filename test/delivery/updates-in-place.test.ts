@@ -1,10 +1,10 @@
 import { sql } from "drizzle-orm";
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import { lockChannelState, saveChannelState } from "../../db/delivery/channel-states.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { claimDeliveries } from "../../jobs/delivery/claim-delivery.ts";
-import type { DeliverAlertsDeps } from "../../jobs/delivery/deliver-alerts.ts";
-import { MINUTE_MS } from "../../src/lib/units.ts";
+import { lockChannelState, saveChannelState } from "#db/delivery/channel-states.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { claimDeliveries } from "#jobs/delivery/claim-delivery.ts";
+import type { DeliverAlertsDeps } from "#jobs/delivery/deliver-alerts.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import { type MigratedDatabase } from "../db/migrated-database.ts";
 import { type DeliverWorld, openDeliverWorld, type Receiver } from "./deliver-world.ts";
 import { asKind, capabilitiesOf } from "./support/capabilities.ts";

@@ -7,8 +7,8 @@ import { PodDisruptionBudget } from "kubernetes-models/policy/v1";
 import { Service } from "kubernetes-models/v1";
 import { expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
-import { describeConfig } from "../../src/config/config.ts";
-import { configFile } from "../../src/config/file/config-file-schema.ts";
+import { describeConfig } from "#config/config.ts";
+import { configFile } from "#config/file/config-file-schema.ts";
 
 const FOLDER = path.join(import.meta.dirname, "../../deploy/kubernetes");
 const KINDS = { Deployment, Job, NetworkPolicy, PodDisruptionBudget, Service };

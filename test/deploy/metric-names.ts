@@ -1,4 +1,4 @@
-import { createMetrics } from "../../src/http/metrics.ts";
+import { createMetrics } from "#faces/http/metrics.ts";
 
 /** Returns the names of all series that a scrape of the service can contain, those of histograms included. */
 export async function ownMetrics(): Promise<string[]> {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createAfterRollUp } from "../../jobs/detection/after-roll-up.ts";
+import { createAfterRollUp } from "#jobs/detection/after-roll-up.ts";
 
 const MINUTE = 60_000;
 const NOON = Date.UTC(2026, 10, 20, 12);

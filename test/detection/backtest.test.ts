@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { type BacktestOptions, createBacktest } from "../../src/detection/backtest/backtest.ts";
-import { findEpisodes } from "../../src/detection/backtest/scan-history.ts";
+import { type BacktestOptions, createBacktest } from "#stages/detection/backtest/backtest.ts";
+import { findEpisodes } from "#stages/detection/backtest/scan-history.ts";
 import { drawCounts } from "./support/histories.ts";
 
 const FIRST = 20_000 * 1_440;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { openSpike, readMinuteCounts } from "../../db/detection/spikes.ts";
-import { EVIDENCE_DIMENSIONS, spikes } from "../../db/schema/spikes.ts";
-import { MINUTE_MS } from "../../src/lib/units.ts";
+import { openSpike, readMinuteCounts } from "#db/detection/spikes.ts";
+import { EVIDENCE_DIMENSIONS, spikes } from "#db/schema/spikes.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import { END, eventsOf, minuteOf, openDetectWorld, START } from "./detect-support.ts";
 
 const { database, world } = await openDetectWorld();

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { findEpisodes, type PastEpisode } from "../../src/detection/backtest/scan-history.ts";
-import { parseAttack } from "../../src/emulator/traffic/attack.ts";
-import { createTraffic } from "../../src/emulator/traffic/traffic.ts";
+import { parseAttack } from "#emulator/traffic/attack.ts";
+import { createTraffic } from "#emulator/traffic/traffic.ts";
+import { findEpisodes, type PastEpisode } from "#stages/detection/backtest/scan-history.ts";
 
 const START = Date.UTC(2026, 10, 20, 15, 30, 20);
 const HISTORY_MINUTES = 72 * 60;

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { assessSeries } from "../../src/detection/assess-series.ts";
-import { findEpisodes } from "../../src/detection/backtest/scan-history.ts";
-import { gradeSeverity } from "../../src/detection/episode.ts";
-import { createThresholds, type Thresholds } from "../../src/detection/thresholds/thresholds.ts";
+import { assessSeries } from "#stages/detection/assess-series.ts";
+import { findEpisodes } from "#stages/detection/backtest/scan-history.ts";
+import { gradeSeverity } from "#stages/detection/episode.ts";
+import { createThresholds, type Thresholds } from "#stages/detection/thresholds/thresholds.ts";
 import { createFractions, drawPoisson } from "./support/histories.ts";
 
 const FIRST = 20_000_040;

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { toAttackHours } from "../../src/detection/backtest/attack-hours.ts";
-import { findEpisodes } from "../../src/detection/backtest/scan-history.ts";
-import { suggestZ } from "../../src/detection/backtest/suggest-z.ts";
-import { createSeriesWatch, passMinutes, takeMinute } from "../../src/detection/series-watch.ts";
+import { toAttackHours } from "#stages/detection/backtest/attack-hours.ts";
+import { findEpisodes } from "#stages/detection/backtest/scan-history.ts";
+import { suggestZ } from "#stages/detection/backtest/suggest-z.ts";
+import { createSeriesWatch, passMinutes, takeMinute } from "#stages/detection/series-watch.ts";
 import { drawCounts, shapes } from "./support/histories.ts";
 import { naiveSum } from "./support/log-peak-guard.ts";
 

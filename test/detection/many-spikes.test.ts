@@ -1,10 +1,10 @@
 import { eq } from "drizzle-orm";
 import { expect, test } from "vitest";
-import { readAddressesOfRules } from "../../db/detection/source-events.ts";
-import { updateSpikes } from "../../db/detection/spikes.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { spikes } from "../../db/schema/spikes.ts";
-import { MINUTE_MS } from "../../src/lib/units.ts";
+import { readAddressesOfRules } from "#db/detection/source-events.ts";
+import { updateSpikes } from "#db/detection/spikes.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { spikes } from "#db/schema/spikes.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import { eventsOf, openDetectWorld, START } from "./detect-support.ts";
 import { connectAs, waitingBackend, ZONE } from "./trend-support.ts";
 

@@ -1,6 +1,6 @@
-import { BUCKET_WIDTHS, bucketStart } from "../../src/detection/bucket.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
-import { classifyAction } from "../../src/model/action-class.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { classifyAction } from "#model/action-class.ts";
+import { BUCKET_WIDTHS, bucketStart } from "#stages/detection/bucket.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 
 /** `zone rule width start` (start in epoch ms) -> counts. */

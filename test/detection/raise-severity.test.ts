@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createRiseCounter, raiseSeverity } from "../../src/detection/raise-severity.ts";
+import { createRiseCounter, raiseSeverity } from "#stages/detection/raise-severity.ts";
 
 test("other rules that rise raise the severity by one step, however many, and never beyond critical", () => {
   expect((["warning", "error", "critical"] as const).map((one) => raiseSeverity(one, 1))).toEqual([

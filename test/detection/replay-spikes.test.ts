@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { findEpisodes } from "../../src/detection/backtest/scan-history.ts";
-import { gradeSpike } from "../../src/detection/grade-spike.ts";
+import { findEpisodes } from "#stages/detection/backtest/scan-history.ts";
+import { gradeSpike } from "#stages/detection/grade-spike.ts";
 import { END, eventsOf, minuteOf, openDetectWorld, START, WATCHED_MINUTES } from "./detect-support.ts";
 import { createFractions, drawCounts, shapes } from "./support/histories.ts";
 import { ZONE } from "./trend-support.ts";

@@ -1,11 +1,11 @@
 import { expect, onTestFinished, test } from "vitest";
-import type { Database } from "../../db/client.ts";
-import { compareBuckets } from "../../db/detection/compare-buckets.ts";
-import { rollUpBatch } from "../../db/detection/roll-up.ts";
-import { inTransaction } from "../../db/postgres/transaction.ts";
-import { readSqlState } from "../../src/lib/sql-state.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
-import type { WafEvent } from "../../src/model/waf-event.ts";
+import type { Database } from "#db/client.ts";
+import { compareBuckets } from "#db/detection/compare-buckets.ts";
+import { rollUpBatch } from "#db/detection/roll-up.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { readSqlState } from "#lib/sql-state.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import type { WafEvent } from "#model/waf-event.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { naiveBuckets, naivePeaks, storedBuckets, storedPeaks } from "./naive-trends.ts";
 import { createFractions } from "./support/histories.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { findEpisodes, type PastEpisode } from "../../src/detection/backtest/scan-history.ts";
-import { createSeriesWatch, passMinutes, takeMinute } from "../../src/detection/series-watch.ts";
+import { findEpisodes, type PastEpisode } from "#stages/detection/backtest/scan-history.ts";
+import { createSeriesWatch, passMinutes, takeMinute } from "#stages/detection/series-watch.ts";
 import { drawCounts, shapes } from "./support/histories.ts";
 
 /** Only minutes with events, as counts are stored; the detector adds the zeros. */

@@ -1,21 +1,21 @@
 import { sql } from "drizzle-orm";
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
-import { createDatabase } from "../../db/client.ts";
-import { readDaysBefore } from "../../db/detection/rule-metrics.ts";
-import { leases } from "../../db/schema/leases.ts";
-import { ruleMetrics } from "../../db/schema/rule-metrics.ts";
-import { ruleSnapshots } from "../../db/schema/rule-snapshots.ts";
+import { createEdgeClient } from "#adapters/edge/edge-client.ts";
+import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
+import { createDatabase } from "#db/client.ts";
+import { readDaysBefore } from "#db/detection/rule-metrics.ts";
+import { leases } from "#db/schema/leases.ts";
+import { ruleMetrics } from "#db/schema/rule-metrics.ts";
+import { ruleSnapshots } from "#db/schema/rule-snapshots.ts";
+import type { EmulatorOptions } from "#emulator/emulator.ts";
+import type { FaultInput } from "#emulator/faults.ts";
 import {
   createSnapshotRuleMetricsJob,
   type SnapshotRuleMetricsDeps,
-} from "../../jobs/detection/snapshot-rule-metrics.ts";
-import { createEdgeClient } from "../../src/edge/edge-client.ts";
-import { createEdgeTransport } from "../../src/edge/transport/transport.ts";
-import type { EmulatorOptions } from "../../src/emulator/emulator.ts";
-import type { FaultInput } from "../../src/emulator/faults.ts";
-import { createSecret } from "../../src/lib/secret.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+} from "#jobs/detection/snapshot-rule-metrics.ts";
+import { createSecret } from "#lib/secret.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { bodyOf, call, NOW, openEmulator } from "../emulator/support.ts";
 import { startLyingPlatform } from "../support/liar/lying-platform.ts";

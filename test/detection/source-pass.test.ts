@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { attempt, type Pass } from "../../jobs/detection/source-pass.ts";
-import type { DueZone } from "../../jobs/detection/source-tick.ts";
-import type { Log } from "../../src/lib/log.ts";
+import { attempt, type Pass } from "#jobs/detection/source-pass.ts";
+import type { DueZone } from "#jobs/detection/source-tick.ts";
+import type { Log } from "#lib/log.ts";
 
 const ZONES = [101, 102, 103].map((zoneId) => ({ zoneId }) as DueZone);
 

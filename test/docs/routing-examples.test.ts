@@ -2,8 +2,8 @@ import { globSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { parse, stringify } from "yaml";
-import { configCommand } from "../../src/cli/config/config.ts";
-import { parseServiceConfig } from "../../src/config/config.ts";
+import { parseServiceConfig } from "#config/config.ts";
+import { configCommand } from "#faces/cli/config/config.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 

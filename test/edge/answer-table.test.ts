@@ -1,6 +1,6 @@
 import { expect } from "vitest";
-import type { EdgeClient } from "../../src/edge/edge-client.ts";
-import { EdgeError } from "../../src/edge/edge-error.ts";
+import type { EdgeClient } from "#adapters/edge/edge-client.ts";
+import { EdgeError } from "#adapters/edge/edge-error.ts";
 import { collect } from "./support/collect.ts";
 import { lastHour, test, today, ZONE } from "./support/edge-test.ts";
 import { block } from "./support/status-block.ts";

@@ -1,8 +1,8 @@
 import { execFile } from "node:child_process";
 import { PassThrough, Readable } from "node:stream";
 import { describe, expect } from "vitest";
-import { edgeCommand } from "../../src/cli/edge/edge.ts";
-import { createSecret } from "../../src/lib/secret.ts";
+import { edgeCommand } from "#faces/cli/edge/edge.ts";
+import { createSecret } from "#lib/secret.ts";
 import { ACCESS_KEY, listPage, NOW, test } from "./support/edge-test.ts";
 import { collector, type Ran, runCli } from "./support/run-cli.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished } from "vitest";
-import { createEmulator } from "../../src/emulator/emulator.ts";
+import { createEmulator } from "#emulator/emulator.ts";
 import { ACCESS_KEY, listPage, NOW, test } from "./support/edge-test.ts";
 import { app, container } from "./support/requests.ts";
 import { runCli } from "./support/run-cli.ts";

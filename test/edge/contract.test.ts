@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { EventLog, EventLogEntry, EventLogListResponse } from "../../src/edge/contract/event-log-list.ts";
-import { EventGroup, EventLogsSearchResponse, EventRow } from "../../src/edge/contract/event-logs-search.ts";
-import { parseLogDay, toLogDay } from "../../src/edge/log-day.ts";
-import { parseMetricsDay } from "../../src/edge/metrics-day.ts";
+import { EventLog, EventLogEntry, EventLogListResponse } from "#adapters/edge/contract/event-log-list.ts";
+import { EventGroup, EventLogsSearchResponse, EventRow } from "#adapters/edge/contract/event-logs-search.ts";
+import { parseLogDay, toLogDay } from "#adapters/edge/log-day.ts";
+import { parseMetricsDay } from "#adapters/edge/metrics-day.ts";
 
 const good = {
   logId: "7c1e5a0e",

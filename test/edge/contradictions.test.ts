@@ -1,8 +1,8 @@
 import { describe, expect } from "vitest";
-import { isOutsideDay, isOutsideWindow } from "../../src/edge/entry-outside.ts";
-import { eventLogPages } from "../../src/edge/event-log-pages.ts";
-import { searchPages } from "../../src/edge/search-pages.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { isOutsideDay, isOutsideWindow } from "#adapters/edge/entry-outside.ts";
+import { eventLogPages } from "#adapters/edge/event-log-pages.ts";
+import { searchPages } from "#adapters/edge/search-pages.ts";
+import { HOUR_MS } from "#lib/units.ts";
 import { collect } from "./support/collect.ts";
 import { failure, lastHour, listPage, NOW, test, today } from "./support/edge-test.ts";
 

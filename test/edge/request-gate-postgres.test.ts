@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { requestBudgets } from "../../db/schema/request-budgets.ts";
+import { ZonePausedError } from "#adapters/edge/transport/request-gate.ts";
+import { openRequestGate, type RequestGateParts, toRequestBudget } from "#app/open-request-gate.ts";
+import { createSharedGate } from "#app/shared-gate.ts";
+import { requestBudgets } from "#db/schema/request-budgets.ts";
 import {
   MAX_PAUSE_MS,
   pauseBudget,
   readBudget,
   readPauses,
   takeTokens,
-} from "../../db/service/request-budgets.ts";
-import { openRequestGate, type RequestGateParts, toRequestBudget } from "../../src/app/open-request-gate.ts";
-import { createSharedGate } from "../../src/app/shared-gate.ts";
-import { ZonePausedError } from "../../src/edge/transport/request-gate.ts";
-import { createSecret } from "../../src/lib/secret.ts";
+} from "#db/service/request-budgets.ts";
+import { createSecret } from "#lib/secret.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { startCutProxy } from "./support/cut-proxy.ts";
 

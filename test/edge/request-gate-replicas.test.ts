@@ -4,8 +4,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { takeTokens } from "../../db/service/request-budgets.ts";
-import { toRequestBudget } from "../../src/app/open-request-gate.ts";
+import { toRequestBudget } from "#app/open-request-gate.ts";
+import { takeTokens } from "#db/service/request-budgets.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { listPage } from "./support/edge-test.ts";
 

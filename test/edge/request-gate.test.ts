@@ -1,11 +1,11 @@
 import { expect, onTestFinished, vi } from "vitest";
-import { createEdgeClient } from "../../src/edge/edge-client.ts";
+import { createEdgeClient } from "#adapters/edge/edge-client.ts";
 import {
   type RequestGate,
   type RequestPriority,
   ZonePausedError,
-} from "../../src/edge/transport/request-gate.ts";
-import { startDeadline } from "../../src/lib/deadline.ts";
+} from "#adapters/edge/transport/request-gate.ts";
+import { startDeadline } from "#lib/deadline.ts";
 import { collect } from "./support/collect.ts";
 import { failure, lastHour, listPage, NOW, test, today } from "./support/edge-test.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect } from "vitest";
-import type { EdgeClient } from "../../src/edge/edge-client.ts";
+import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import { ACCESS_KEY, failure, lastHour, listPage, NOW, test, today, ZONE } from "./support/edge-test.ts";
 
 const container = {

@@ -1,8 +1,8 @@
 import { inspect } from "node:util";
 import { describe, expect } from "vitest";
-import { createEdgeTransport } from "../../src/edge/transport/transport.ts";
-import { UsageError } from "../../src/lib/errors.ts";
-import { createSecret } from "../../src/lib/secret.ts";
+import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
+import { UsageError } from "#lib/errors.ts";
+import { createSecret } from "#lib/secret.ts";
 import { ACCESS_KEY, failure, listPage, test, today } from "./support/edge-test.ts";
 
 /** Everything a logger could get hold of. */

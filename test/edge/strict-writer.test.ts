@@ -1,5 +1,5 @@
 import { describe, expect } from "vitest";
-import type { EdgeClient } from "../../src/edge/edge-client.ts";
+import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import { failure, lastHour, NOW, test, today, ZONE } from "./support/edge-test.ts";
 import { app, container } from "./support/requests.ts";
 

@@ -1,4 +1,4 @@
-import { startEmbeddedPostgres } from "../../src/embedded/postgres.ts";
+import { startEmbeddedPostgres } from "#adapters/embedded/postgres.ts";
 
 /** Starts the database in the given folder, prints its address and stays until it is killed. */
 const postgres = await startEmbeddedPostgres({ dataDir: process.argv[2] ?? "" });

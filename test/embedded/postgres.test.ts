@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import pg from "pg";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { startEmbeddedPostgres } from "../../src/embedded/postgres.ts";
+import { startEmbeddedPostgres } from "#adapters/embedded/postgres.ts";
 
 const HOLDER = path.join(import.meta.dirname, "hold-postgres.ts");
 

@@ -5,11 +5,11 @@ import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { openOutageFile, readOutageFile } from "../../src/embedded/outage-file.ts";
-import { findCluster } from "../../src/embedded/place-cluster.ts";
-import { startEmbeddedPostgres } from "../../src/embedded/postgres.ts";
-import { type PostgresOutage, superviseEmbeddedPostgres } from "../../src/embedded/supervise-postgres.ts";
-import { systemClock } from "../../src/lib/clock.ts";
+import { openOutageFile, readOutageFile } from "#adapters/embedded/outage-file.ts";
+import { findCluster } from "#adapters/embedded/place-cluster.ts";
+import { startEmbeddedPostgres } from "#adapters/embedded/postgres.ts";
+import { type PostgresOutage, superviseEmbeddedPostgres } from "#adapters/embedded/supervise-postgres.ts";
+import { systemClock } from "#lib/clock.ts";
 import { mountSmallDisk, type SmallDisk } from "../support/small-disk.ts";
 
 const LOOK = { timeout: 60_000, interval: 100 };

@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
-import type { Emulator } from "../../src/emulator/emulator.ts";
+import type { Emulator } from "#emulator/emulator.ts";
 import { bodyOf, call, openEmulator, send } from "./support.ts";
 
 interface Described {

@@ -2,7 +2,7 @@ import { request } from "node:http";
 import { connect } from "node:net";
 import { text } from "node:stream/consumers";
 import { expect, test } from "vitest";
-import type { Emulator } from "../../src/emulator/emulator.ts";
+import type { Emulator } from "#emulator/emulator.ts";
 import { openEmulator, TODAY } from "./support.ts";
 
 /** A request with headers that fetch does not let anybody set; resolves with its status. */

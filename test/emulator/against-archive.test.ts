@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { checkWindow as checkArchiveWindow } from "../../src/archive/check-window.ts";
-import { readSearch } from "../../src/archive/query/read-search.ts";
-import { readSearch as readNaively, type Search } from "../../src/emulator/query/request.ts";
-import { checkWindow } from "../../src/emulator/query/window.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { readSearch as readNaively, type Search } from "#emulator/query/request.ts";
+import { checkWindow } from "#emulator/query/window.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { checkWindow as checkArchiveWindow } from "#stages/archive/check-window.ts";
+import { readSearch } from "#stages/archive/query/read-search.ts";
 import { comparable, difference, readBack } from "../archive/comparable.ts";
 import { openArchive, post } from "../archive/support.ts";
 import { requestTexts } from "./draw-requests.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { EventLogEntry, EventLogListResponse } from "../../src/edge/contract/event-log-list.ts";
-import { EventGroup, EventLogsSearchResponse, EventRow } from "../../src/edge/contract/event-logs-search.ts";
+import { EventLogEntry, EventLogListResponse } from "#adapters/edge/contract/event-log-list.ts";
+import { EventGroup, EventLogsSearchResponse, EventRow } from "#adapters/edge/contract/event-logs-search.ts";
 import { bodyOf, call, listPath, openEmulator, search, TODAY } from "./support.ts";
 
 test("the contract reads every entry that the emulator lists and finds", async () => {

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { HOUR_MS } from "#lib/units.ts";
 import { NOW } from "./support.ts";
 
 /** The dimensions that a request may name. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { createEmulator, type Emulator } from "../../src/emulator/emulator.ts";
-import type { FaultInput } from "../../src/emulator/faults.ts";
+import { createEmulator, type Emulator } from "#emulator/emulator.ts";
+import type { FaultInput } from "#emulator/faults.ts";
 import {
   bodyOf,
   call,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import {
   bodyOf,
   call,

@@ -2,8 +2,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { createEmulator } from "../../src/emulator/emulator.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { createEmulator } from "#emulator/emulator.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { bodyOf, call, NOW, openEmulator, oracle, search, send } from "./support.ts";
 
 function folder(): string {

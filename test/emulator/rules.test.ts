@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { type Emulator } from "../../src/emulator/emulator.ts";
-import { MINUTE_MS } from "../../src/lib/units.ts";
+import { type Emulator } from "#emulator/emulator.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import { bodyOf, call, NOW, openEmulator, oracle } from "./support.ts";
 
 interface Counters {

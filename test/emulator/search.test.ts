@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Emulator } from "../../src/emulator/emulator.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import type { Emulator } from "#emulator/emulator.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { bodyOf, call, NOW, type OracleEvent, openEmulator, oracle, search, send } from "./support.ts";
 
 const SEARCH = "/shield/event-logs/101/search";

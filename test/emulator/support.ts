@@ -1,6 +1,6 @@
 import { onTestFinished } from "vitest";
-import { createEmulator, type Emulator, type EmulatorOptions } from "../../src/emulator/emulator.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { createEmulator, type Emulator, type EmulatorOptions } from "#emulator/emulator.ts";
+import { HOUR_MS } from "#lib/units.ts";
 
 /** A Friday afternoon; the time of every test's clock until the test changes it. */
 export const NOW = Date.UTC(2026, 10, 20, 15, 30);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { gapFingerprint, lossFingerprint } from "../../src/alerting/self/coverage-alert.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { gapFingerprint, lossFingerprint } from "#stages/alerting/self/coverage-alert.ts";
 import { openChangingPlatform } from "../ingest/ingest-support.ts";
 import { isConcerned } from "./concerned-jobs.ts";
 import { type FaultyWorld, openFaultyWorld } from "./faulty-world.ts";

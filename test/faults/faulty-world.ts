@@ -1,5 +1,5 @@
 import { onTestFinished } from "vitest";
-import type { Emulator, EmulatorOptions } from "../../src/emulator/emulator.ts";
+import type { Emulator, EmulatorOptions } from "#emulator/emulator.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { openEmulator } from "../emulator/support.ts";
 import { findBreaches, findMissing, readShown } from "./invariants.ts";

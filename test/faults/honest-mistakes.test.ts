@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { NOW } from "../emulator/support.ts";
 import { ROUTES } from "../support/liar/lie.ts";
 import { CALM_MS, type LyingWorld, openLyingWorld, ROUND_MS } from "./lying-world.ts";

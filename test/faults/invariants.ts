@@ -1,7 +1,7 @@
 import type pg from "pg";
-import type { Database } from "../../db/client.ts";
-import { compareBuckets } from "../../db/detection/compare-buckets.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import type { Database } from "#db/client.ts";
+import { compareBuckets } from "#db/detection/compare-buckets.ts";
+import { HOUR_MS } from "#lib/units.ts";
 
 /** An event that the platform ever showed, as `GET /_emulator/events/<zone>/ids` returns it. */
 export interface ShownEvent {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { NOW, oracle } from "../emulator/support.ts";
 import { ROUTES, ROW_ROUTES } from "../support/liar/lie.ts";
 import { readShown } from "./invariants.ts";

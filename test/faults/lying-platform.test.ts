@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
-import { EventLogEntry, EventLogListResponse } from "../../src/edge/contract/event-log-list.ts";
-import { EventGroup, EventLogsSearchResponse, EventRow } from "../../src/edge/contract/event-logs-search.ts";
-import { WafRuleMetricsResponse } from "../../src/edge/contract/waf-rule-metrics.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { EventLogEntry, EventLogListResponse } from "#adapters/edge/contract/event-log-list.ts";
+import { EventGroup, EventLogsSearchResponse, EventRow } from "#adapters/edge/contract/event-logs-search.ts";
+import { WafRuleMetricsResponse } from "#adapters/edge/contract/waf-rule-metrics.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { NOW, openEmulator, oracle, type SearchBody, TODAY } from "../emulator/support.ts";
 import { KINDS, type Lie, type LieKind, ROUTES, type Route } from "../support/liar/lie.ts";
 import { startLyingPlatform } from "../support/liar/lying-platform.ts";

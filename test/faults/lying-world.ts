@@ -1,10 +1,10 @@
 import { onTestFinished } from "vitest";
-import { readCoveredHours } from "../../db/coverage/covered-hours.ts";
-import { type CoverageState, coverageState, TRANSITIONS } from "../../src/coverage/coverage-state.ts";
-import { DIMENSIONS } from "../../src/edge/contract/event-logs-search.ts";
-import type { EmulatorOptions } from "../../src/emulator/emulator.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../src/lib/units.ts";
-import { startOfDay } from "../../src/model/horizon.ts";
+import { DIMENSIONS } from "#adapters/edge/contract/event-logs-search.ts";
+import { readCoveredHours } from "#db/coverage/covered-hours.ts";
+import type { EmulatorOptions } from "#emulator/emulator.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "#lib/units.ts";
+import { startOfDay } from "#model/horizon.ts";
+import { type CoverageState, coverageState, TRANSITIONS } from "#stages/coverage/coverage-state.ts";
 import { oracle } from "../emulator/support.ts";
 import type { Dimension } from "../support/liar/lie.ts";
 import { type LyingPlatform, startLyingPlatform } from "../support/liar/lying-platform.ts";

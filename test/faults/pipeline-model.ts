@@ -1,6 +1,6 @@
 import fc from "fast-check";
-import type { FaultInput } from "../../src/emulator/faults.ts";
-import { MINUTE_MS } from "../../src/lib/units.ts";
+import type { FaultInput } from "#emulator/faults.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import { type CutWorld, openFaultyWorld, proxyPostgres } from "./faulty-world.ts";
 import { readVerdicts } from "./invariants.ts";
 import type { Replica } from "./replica.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { openRawBlock } from "../../src/model/raw-block.ts";
+import { openRawBlock } from "#model/raw-block.ts";
 import { openChangingPlatform } from "../ingest/ingest-support.ts";
 import { openFaultyWorld, runUntilQuiet } from "./faulty-world.ts";
 import { findBreaches, readShown } from "./invariants.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { NOW } from "../emulator/support.ts";
 import { KINDS, type Lie, type LieKind, ROUTES } from "../support/liar/lie.ts";
 import { openLyingWorld } from "./lying-world.ts";

@@ -1,16 +1,16 @@
 import pino from "pino";
-import { createDatabase, type Database } from "../../db/client.ts";
-import { createPartitionKeeper } from "../../db/postgres/partition-keeper.ts";
-import { createJobs, type JobSettings, type JobsDeps } from "../../jobs/index.ts";
-import { routeToAll } from "../../src/alerting/routing/routing.ts";
-import type { Notifier } from "../../src/delivery/notifier.ts";
-import { createEdgeClient, type EdgeClient } from "../../src/edge/edge-client.ts";
-import { createEdgeTransport } from "../../src/edge/transport/transport.ts";
-import type { Clock } from "../../src/lib/clock.ts";
-import { createSecret } from "../../src/lib/secret.ts";
-import type { AlertMessage } from "../../src/model/alert-message.ts";
-import { createErasureGuard } from "../../src/privacy/erasure-guard.ts";
-import { createPseudonymKey } from "../../src/privacy/pseudonym-key.ts";
+import { createEdgeClient, type EdgeClient } from "#adapters/edge/edge-client.ts";
+import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
+import { createDatabase, type Database } from "#db/client.ts";
+import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
+import { createJobs, type JobSettings, type JobsDeps } from "#jobs/index.ts";
+import type { Clock } from "#lib/clock.ts";
+import { createSecret } from "#lib/secret.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { routeToAll } from "#stages/alerting/routing/routing.ts";
+import type { Notifier } from "#stages/delivery/notifier.ts";
+import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
+import { createPseudonymKey } from "#stages/privacy/pseudonym-key.ts";
 import { capabilitiesOf } from "../delivery/support/capabilities.ts";
 import { digestListPage } from "../ingest/shared-list-page-workers.ts";
 

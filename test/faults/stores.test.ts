@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { migrate } from "../../db/migrate.ts";
+import { migrate } from "#db/migrate.ts";
 import { openEmulator } from "../emulator/support.ts";
 import { createBackend } from "../queue/support/backend.ts";
 import { recorder } from "../queue/support/recorder.ts";

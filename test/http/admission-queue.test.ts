@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createAdmissionQueue, type Place, type Work } from "../../src/http/limits/admission-queue.ts";
+import { createAdmissionQueue, type Place, type Work } from "#faces/http/limits/admission-queue.ts";
 
 const { signal: never } = new AbortController();
 const OPTIONS = {

@@ -1,5 +1,5 @@
-import { defaultAlerting } from "../../src/config/file/config-file.ts";
-import type { ServiceView } from "../../src/http/routes/v1/service-view.ts";
+import { defaultAlerting } from "#config/file/config-file.ts";
+import type { ServiceView } from "#operations/service-view.ts";
 
 /** A service with the default settings and no channel. */
 export const SERVICE: ServiceView = {

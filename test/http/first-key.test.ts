@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { createAccessKey } from "../../src/model/access-key.ts";
+import { createAccessKey } from "#model/access-key.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { type ServiceProcess, startServiceProcess } from "../faults/service-process.ts";
 import { call } from "./start-archive.ts";

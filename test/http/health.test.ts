@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Health, HealthCheck } from "../../src/http/readiness.ts";
+import type { Health, HealthCheck } from "#faces/http/readiness.ts";
 import { startHttp } from "./start-http.ts";
 
 function check(name: string, health: Health | Error, isRequired = true): HealthCheck {

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { openAdminKey } from "../../src/app/open-admin-key.ts";
-import { createAuthenticate } from "../../src/http/keys/authenticate.ts";
-import { issueKey, withdrawKey } from "../../src/http/keys/issue-key.ts";
-import { createLastUsed } from "../../src/http/keys/last-used.ts";
-import { readExpiry } from "../../src/http/keys/wanted-key.ts";
-import { createSecret } from "../../src/lib/secret.ts";
-import { createAccessKey, hashAccessKey, isSameKey } from "../../src/model/access-key.ts";
+import { openAdminKey } from "#app/open-admin-key.ts";
+import { createAuthenticate } from "#faces/http/keys/authenticate.ts";
+import { issueKey, withdrawKey } from "#faces/http/keys/issue-key.ts";
+import { createLastUsed } from "#faces/http/keys/last-used.ts";
+import { readExpiry } from "#faces/http/keys/wanted-key.ts";
+import { createSecret } from "#lib/secret.ts";
+import { createAccessKey, hashAccessKey, isSameKey } from "#model/access-key.ts";
 import { clearAudit } from "../cli/clear-audit.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { call, makeKey, startArchive } from "./start-archive.ts";

@@ -3,9 +3,9 @@ import net from "node:net";
 import Fastify, { type FastifyInstance } from "fastify";
 import { serializerCompiler } from "fastify-type-provider-zod";
 import { expect, onTestFinished, test } from "vitest";
-import { validatorCompiler } from "../../src/http/errors/validate.ts";
-import { addConcurrencyLimit } from "../../src/http/limits/concurrency-limit.ts";
-import { addAlertStream } from "../../src/http/routes/v1/alert-stream.ts";
+import { validatorCompiler } from "#faces/http/errors/validate.ts";
+import { addConcurrencyLimit } from "#faces/http/limits/concurrency-limit.ts";
+import { addAlertStream } from "#faces/http/routes/v1/alert-stream.ts";
 
 /** A server in which the first key takes as long to look up as its client takes to leave. */
 async function startSlow(addRoutes: (app: FastifyInstance) => void) {

@@ -2,9 +2,9 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test, vi } from "vitest";
-import type { HttpOptions } from "../../src/http/http.ts";
-import { scopesOf } from "../../src/http/keys/roles.ts";
-import type { ConnectionLimits } from "../../src/http/limits/limit-connections.ts";
+import type { HttpOptions } from "#faces/http/http.ts";
+import type { ConnectionLimits } from "#faces/http/limits/limit-connections.ts";
+import { scopesOf } from "#operations/roles.ts";
 import { startHttp } from "./start-http.ts";
 
 const LIMITS: ConnectionLimits = {

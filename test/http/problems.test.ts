@@ -4,8 +4,8 @@ import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { closeHttp } from "../../src/app/close-http.ts";
-import type { Access } from "../../src/http/keys/access.ts";
+import { closeHttp } from "#app/close-http.ts";
+import type { Access } from "#faces/http/keys/access.ts";
 import { startHttp } from "./start-http.ts";
 
 const OPEN: { config: { access: Access } } = { config: { access: "public" } };

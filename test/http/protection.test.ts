@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { createDatabase } from "../../db/client.ts";
-import { listLiveKeyHashes } from "../../db/keys/api-keys.ts";
-import { networkOf } from "../../src/http/limits/client-network.ts";
-import { createRateLimiter } from "../../src/http/limits/rate-limiter.ts";
-import { createRefuseCostly } from "../../src/http/limits/refuse-costly.ts";
+import { createDatabase } from "#db/client.ts";
+import { listLiveKeyHashes } from "#db/keys/api-keys.ts";
+import { networkOf } from "#faces/http/limits/client-network.ts";
+import { createRateLimiter } from "#faces/http/limits/rate-limiter.ts";
+import { createRefuseCostly } from "#faces/http/limits/refuse-costly.ts";
 import { clearAudit } from "../cli/clear-audit.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { call, makeKey, startArchive } from "./start-archive.ts";

@@ -1,7 +1,7 @@
 import { onTestFinished } from "vitest";
-import { createHttp, type HttpOptions } from "../../src/http/http.ts";
-import { createMetrics } from "../../src/http/metrics.ts";
-import { createLog } from "../../src/lib/log.ts";
+import { createHttp, type HttpOptions } from "#faces/http/http.ts";
+import { createMetrics } from "#faces/http/metrics.ts";
+import { createLog } from "#lib/log.ts";
 
 export const LIMITS = {
   perKeyAndMinute: 10_000,

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { countEvents } from "../../src/ingest/count-events.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { countEvents } from "#stages/ingest/count-events.ts";
 
 const event = fc.record({
   ruleId: fc.option(fc.constantFrom("", "1", "1 2", "942100", "\uFFFD")),

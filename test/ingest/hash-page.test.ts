@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { entryBytes } from "../../src/ingest/entry-bytes.ts";
-import { hashPage } from "../../src/ingest/hash-page.ts";
-import { sliceEntries } from "../../src/model/slice-entries.ts";
+import { sliceEntries } from "#model/slice-entries.ts";
+import { entryBytes } from "#stages/ingest/entry-bytes.ts";
+import { hashPage } from "#stages/ingest/hash-page.ts";
 
 const texts = fc.array(
   fc.jsonValue().map((value) => JSON.stringify(value)),

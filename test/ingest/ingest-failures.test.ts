@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createDatabase } from "../../db/client.ts";
-import { createPartitionKeeper } from "../../db/postgres/partition-keeper.ts";
-import { createPollEventsJob } from "../../jobs/ingest/poll-events.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
-import { openRawBlock } from "../../src/model/raw-block.ts";
+import { createDatabase } from "#db/client.ts";
+import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
+import { createPollEventsJob } from "#jobs/ingest/poll-events.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { openRawBlock } from "#model/raw-block.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { NOW, openEmulator, oracle, TODAY, walkDay, YESTERDAY } from "../emulator/support.ts";
 import {

@@ -1,5 +1,5 @@
 import { flushCompileCache } from "node:module";
-import { createDatabase } from "../../db/client.ts";
+import { createDatabase } from "#db/client.ts";
 import { createIngestJobs } from "./ingest-jobs.ts";
 
 /**

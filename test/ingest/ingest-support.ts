@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
-import type { ErasureGuard } from "../../db/ingest/guard-page.ts";
-import type { Emulator } from "../../src/emulator/emulator.ts";
-import type { StoredPageFacts } from "../../src/ingest/ingest-observer.ts";
-import type { Clock } from "../../src/lib/clock.ts";
+import type { ErasureGuard } from "#db/ingest/guard-page.ts";
+import type { Emulator } from "#emulator/emulator.ts";
+import type { Clock } from "#lib/clock.ts";
+import type { StoredPageFacts } from "#stages/ingest/ingest-observer.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import type { OracleEvent } from "../emulator/support.ts";
 import { createIngestJobs, ZONE } from "./ingest-jobs.ts";

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { findRecordBlocks, readRecordBlocks } from "../../db/archive/archive-records.ts";
-import { isKnownPage } from "../../db/ingest/list-passes.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
-import { openRawBlock } from "../../src/model/raw-block.ts";
+import { findRecordBlocks, readRecordBlocks } from "#db/archive/archive-records.ts";
+import { isKnownPage } from "#db/ingest/list-passes.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { openRawBlock } from "#model/raw-block.ts";
 import { NOW, openEmulator, oracle, walkDay, YESTERDAY } from "../emulator/support.ts";
 import {
   expectedRows,

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createListPageWorkers } from "../../jobs/ingest/list-page-workers.ts";
+import { createListPageWorkers } from "#jobs/ingest/list-page-workers.ts";
 
 const SOURCE = { zoneId: 101, day: "1970-01-01", accepted: { from: 0, to: 10_000 } };
 

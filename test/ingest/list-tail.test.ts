@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Emulator, EmulatorOptions } from "../../src/emulator/emulator.ts";
-import { MINUTE_MS } from "../../src/lib/units.ts";
+import type { Emulator, EmulatorOptions } from "#emulator/emulator.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import { NOW, openEmulator, oracle } from "../emulator/support.ts";
 import {
   expectedRows,

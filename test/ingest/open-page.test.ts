@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { cutPage, findList, openPage } from "../../src/ingest/open-page.ts";
+import { cutPage, findList, openPage } from "#stages/ingest/open-page.ts";
 
 const envelope = { hasMoreData: true, continuationToken: "a/b=", startToken: null };
 const page = (entries: readonly string[], rest: object = envelope) =>

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { isPassedNews, type PassState, planPass } from "../../src/ingest/plan-pass.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
-import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import type { Look } from "../../src/model/look.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import type { CoveredHour } from "#model/covered-hour.ts";
+import type { Look } from "#model/look.ts";
+import { isPassedNews, type PassState, planPass } from "#stages/ingest/plan-pass.ts";
 import { openHour } from "../coverage/some-hours.ts";
 
 const DAY = Date.UTC(2026, 10, 20);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { DAY_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
 import { NOW, openEmulator, oracle } from "../emulator/support.ts";
 import { expectedRows, openChangingPlatform, openIngest, storedRows, ZONE } from "./ingest-support.ts";
 

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { acceptedAt } from "../../src/ingest/accepted-times.ts";
-import { openPage } from "../../src/ingest/open-page.ts";
-import { preparePage } from "../../src/ingest/prepare-page.ts";
-import type { WafEvent } from "../../src/model/waf-event.ts";
+import type { WafEvent } from "#model/waf-event.ts";
+import { acceptedAt } from "#stages/ingest/accepted-times.ts";
+import { openPage } from "#stages/ingest/open-page.ts";
+import { preparePage } from "#stages/ingest/prepare-page.ts";
 
 test("each event keeps its own record, and each refused entry its reason and bytes", () => {
   const now = Date.UTC(2026, 10, 20, 12);

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { MINUTE_MS } from "../../src/lib/units.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import { NOW, openEmulator } from "../emulator/support.ts";
 import type { Lie } from "../support/liar/lie.ts";
 import { startLyingPlatform } from "../support/liar/lying-platform.ts";

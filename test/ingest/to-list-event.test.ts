@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { EventLogEntry } from "../../src/edge/contract/event-log-list.ts";
-import { toListEvent } from "../../src/ingest/to-list-event.ts";
-import { MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "../../src/lib/clean-text.ts";
+import { EventLogEntry } from "#adapters/edge/contract/event-log-list.ts";
+import { MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
+import { toListEvent } from "#stages/ingest/to-list-event.ts";
 
 const AT = 1_793_275_200_123;
 const RECORD = {

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { EventLogEntry } from "../../src/edge/contract/event-log-list.ts";
-import { toListEvent } from "../../src/ingest/to-list-event.ts";
-import { toPlainListEvent } from "../../src/ingest/to-plain-list-event.ts";
+import { EventLogEntry } from "#adapters/edge/contract/event-log-list.ts";
+import { toListEvent } from "#stages/ingest/to-list-event.ts";
+import { toPlainListEvent } from "#stages/ingest/to-plain-list-event.ts";
 
 const text = fc.string({ unit: "binary", maxLength: 12 });
 const odd = fc.oneof(fc.constantFrom("", null, 0, 7, true, "2024"), fc.jsonValue({ maxDepth: 1 }));

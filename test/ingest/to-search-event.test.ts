@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { DIMENSIONS, EventRow } from "../../src/edge/contract/event-logs-search.ts";
-import { toSearchEvent } from "../../src/ingest/to-search-event.ts";
+import { DIMENSIONS, EventRow } from "#adapters/edge/contract/event-logs-search.ts";
+import { toSearchEvent } from "#stages/ingest/to-search-event.ts";
 
 const AT = 1_793_275_200_123;
 const FIELDS = {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { HOUR_MS } from "../../src/lib/units.ts";
+import { HOUR_MS } from "#lib/units.ts";
 import { NOW, openEmulator } from "../emulator/support.ts";
 import { openChangingPlatform, openIngest, storedRows } from "./ingest-support.ts";
 

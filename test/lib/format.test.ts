@@ -1,12 +1,5 @@
 import { expect, test } from "vitest";
-import {
-  formatDecimal,
-  formatHours,
-  formatNumber,
-  formatShare,
-  formatWhole,
-  many,
-} from "../../src/lib/format.ts";
+import { formatDecimal, formatHours, formatNumber, formatShare, formatWhole, many } from "#lib/format.ts";
 
 test("counts are grouped alike everywhere", () => {
   expect([0, 999, 1_000, 1_234_567.6].map(formatWhole)).toEqual(["0", "999", "1,000", "1,234,568"]);

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { ServiceError } from "../../src/lib/errors.ts";
-import { createLog, type LogOptions } from "../../src/lib/log.ts";
-import { prettyLine } from "../../src/lib/pretty-line.ts";
-import { createSecret } from "../../src/lib/secret.ts";
+import { ServiceError } from "#lib/errors.ts";
+import { createLog, type LogOptions } from "#lib/log.ts";
+import { prettyLine } from "#lib/pretty-line.ts";
+import { createSecret } from "#lib/secret.ts";
 
 function capture(options: Partial<LogOptions> = {}) {
   const lines: string[] = [];

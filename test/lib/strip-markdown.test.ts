@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { stripMarkdown } from "../../src/lib/strip-markdown.ts";
+import { stripMarkdown } from "#lib/strip-markdown.ts";
 
 test.each([
   ["## Assessment ##", "Assessment"],

@@ -1,68 +1,89 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, writeFileSync } from "node:fs";
+import { cpSync, globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
 const ROOT = path.join(import.meta.dirname, "..", "..");
 const STAGES = ["coverage", "ingest", "detection", "alerting", "delivery", "archive", "privacy"].map(
-  (stage) => `src/${stage}`,
+  (stage) => `src/stages/${stage}`,
 );
 
 /** Every folder, and the folders that it may import. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "src/lib": [],
   "src/model": ["src/lib"],
-  "src/edge": ["src/lib"],
-  "src/queue": ["src/lib"],
-  "src/embedded": ["src/lib"],
-  "src/storage": ["src/model", "src/lib"],
+  "src/adapters/edge": ["src/lib"],
+  "src/adapters/queue": ["src/lib"],
+  "src/adapters/embedded": ["src/lib"],
+  "src/adapters/storage": ["src/model", "src/lib"],
   "src/emulator": ["src/lib"],
   db: ["src/model", "src/lib"],
-  "src/coverage": ["src/edge", "src/model", "src/lib"],
-  "src/detection": ["src/edge", "src/model", "src/lib"],
-  "src/privacy": ["src/model", "src/lib"],
-  "src/alerting": ["src/model", "src/lib"],
-  "src/delivery": ["src/model", "src/lib"],
-  "src/ingest": ["src/coverage", "src/edge", "src/model", "src/lib"],
-  "src/archive": ["src/privacy", "src/model", "src/lib"],
-  "src/config": ["src/alerting", "src/delivery", "src/detection", "src/privacy", "src/model", "src/lib"],
-  jobs: [...STAGES, "db", "src/edge", "src/queue", "src/model", "src/lib"],
-  "src/operations": [...STAGES, "jobs", "db", "src/config", "src/edge", "src/model", "src/lib"],
-  "src/http": [...STAGES, "src/operations", "db", "src/config", "src/edge", "src/model", "src/lib"],
-  "src/console": ["src/model", "src/lib"],
+  "src/stages/coverage": ["src/adapters/edge", "src/model", "src/lib"],
+  "src/stages/detection": ["src/adapters/edge", "src/model", "src/lib"],
+  "src/stages/privacy": ["src/model", "src/lib"],
+  "src/stages/alerting": ["src/model", "src/lib"],
+  "src/stages/delivery": ["src/model", "src/lib"],
+  "src/stages/ingest": ["src/stages/coverage", "src/adapters/edge", "src/model", "src/lib"],
+  "src/stages/archive": ["src/stages/privacy", "src/model", "src/lib"],
+  "src/config": [
+    "src/stages/alerting",
+    "src/stages/delivery",
+    "src/stages/detection",
+    "src/stages/privacy",
+    "src/model",
+    "src/lib",
+  ],
+  jobs: [...STAGES, "db", "src/adapters/edge", "src/adapters/queue", "src/model", "src/lib"],
+  "src/operations": [...STAGES, "jobs", "db", "src/config", "src/adapters/edge", "src/model", "src/lib"],
+  "src/faces/http": [
+    ...STAGES,
+    "src/operations",
+    "db",
+    "src/config",
+    "src/adapters/edge",
+    "src/model",
+    "src/lib",
+  ],
+  "src/faces/mcp": ["src/config", "src/model", "src/lib", "src/operations"],
+  "src/faces/console": ["src/model", "src/lib"],
 };
-const FOLDERS = [...Object.keys(MAY_IMPORT), "src/app", "src/cli"];
+const FOLDERS = [...Object.keys(MAY_IMPORT), "src/app", "src/faces/cli"];
 
 /** Libraries, and the folders that may import them. */
 const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
-  bullmq: ["src/queue"],
-  ioredis: ["src/queue"],
-  "node-cron": ["src/queue"],
-  pg: ["db", "src/embedded"],
+  bullmq: ["src/adapters/queue"],
+  ioredis: ["src/adapters/queue"],
+  "node-cron": ["src/adapters/queue"],
+  pg: ["db", "src/adapters/embedded"],
   "pg-copy-streams": ["db"],
   "drizzle-orm": ["db"],
   "@duckdb/node-api": ["db"],
-  undici: ["src/edge", "src/delivery", "src/storage"],
-  aws4fetch: ["src/storage"],
-  nodemailer: ["src/delivery"],
-  fastify: ["src/http", "src/app"],
-  "prom-client": ["src/http"],
+  undici: ["src/adapters/edge", "src/stages/delivery", "src/adapters/storage"],
+  aws4fetch: ["src/adapters/storage"],
+  nodemailer: ["src/stages/delivery"],
+  fastify: ["src/faces/http", "src/app"],
+  "prom-client": ["src/faces/http"],
   pino: ["src/lib"],
-  commander: ["src/cli"],
+  commander: ["src/faces/cli"],
+  "@modelcontextprotocol/sdk": ["src/faces/mcp"],
   yaml: ["src/config"],
-  react: ["src/console"],
-  "@mantine/core": ["src/console"],
-  "@tanstack/react-query": ["src/console"],
-  uplot: ["src/console"],
-  wouter: ["src/console"],
+  react: ["src/faces/console"],
+  "@mantine/core": ["src/faces/console"],
+  "@tanstack/react-query": ["src/faces/console"],
+  uplot: ["src/faces/console"],
+  wouter: ["src/faces/console"],
 };
 
 /** Everything that `folder` might import: other folders, libraries, and for the emulator the parts of the client. */
 const importsOf = (folder: string) => [
-  ...FOLDERS.filter((other) => other !== folder && !(folder === "src/emulator" && other === "src/edge")),
+  ...FOLDERS.filter(
+    (other) => other !== folder && !(folder === "src/emulator" && other === "src/adapters/edge"),
+  ),
   ...Object.keys(LIBRARIES),
-  ...(folder === "src/emulator" ? ["src/edge/contract", "src/edge/transport", "src/edge/account"] : []),
+  ...(folder === "src/emulator"
+    ? ["src/adapters/edge/contract", "src/adapters/edge/transport", "src/adapters/edge/account"]
+    : []),
   ...(STAGES.includes(folder) ? ["src/lib/clock.ts"] : []),
 ];
 
@@ -70,10 +91,10 @@ function isAllowed(folder: string, imported: string): boolean {
   const folders = LIBRARIES[imported];
   if (folders !== undefined) return folders.includes(folder);
   // A channel measures how long a receiver takes.
-  if (imported === "src/lib/clock.ts") return folder === "src/delivery";
-  if (imported === "src/edge/contract") return true;
+  if (imported === "src/lib/clock.ts") return folder === "src/stages/delivery";
+  if (imported === "src/adapters/edge/contract") return true;
   // src/app builds every part; only the command line stands above it.
-  return MAY_IMPORT[folder]?.includes(imported) ?? imported !== "src/cli";
+  return MAY_IMPORT[folder]?.includes(imported) ?? imported !== "src/faces/cli";
 }
 
 /** Plants one file per import in a copy of the tree's folders, and returns the files that the linter refuses. */
@@ -99,13 +120,48 @@ function lintPlanted(plants: readonly { readonly file: string; readonly specifie
   );
 }
 
+/** Returns the room of a file: `db`, `jobs`, `test`, or a folder of `src`, where stages, faces and adapters have one each. */
+function roomOf(file: string): string {
+  const [top = "", room = "", inner = ""] = file.split("/");
+  if (top !== "src") return top;
+  return ["stages", "faces", "adapters"].includes(room) ? `src/${room}/${inner}` : `src/${room}`;
+}
+
+/** Returns the relative imports of a file that leave its room or climb three folders. */
+function findClimbs(file: string, text: string): string[] {
+  const specifiers = [...text.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*"(\.[^"]*)"/g)].map(
+    ([, specifier = ""]) => specifier,
+  );
+  return specifiers.filter((specifier) => {
+    const target = path.posix.join(path.posix.dirname(file), specifier);
+    // Files of no room, such as src/main.ts, have no name to be imported by.
+    const hasRoom = target.split("/").length > (target.startsWith("src/") ? 2 : 1);
+    return specifier.startsWith("../../../") || (hasRoom && roomOf(target) !== roomOf(file));
+  });
+}
+
+test("no import leaves its room by a relative path", () => {
+  const climbs = (file: string, specifier: string) => findClimbs(file, `import { a } from "${specifier}";`);
+  expect(climbs("src/app/planted.ts", "../model/a.ts")).toEqual(["../model/a.ts"]);
+  expect(climbs("db/ingest/planted.ts", "../../src/lib/a.ts")).toHaveLength(1);
+  expect(climbs("test/a/b/c/planted.ts", "../../../support/a.ts")).toHaveLength(1);
+  expect(climbs("src/stages/archive/query/a.ts", "../plan.ts")).toEqual([]);
+  const files = ["src", "db", "jobs", "test"].flatMap((top) =>
+    globSync(`${top}/**/*.{ts,tsx}`, { cwd: ROOT }),
+  );
+  expect(files.length).toBeGreaterThan(1000);
+  const found = files.flatMap((file) =>
+    findClimbs(file, readFileSync(path.join(ROOT, file), "utf8")).map((specifier) => `${file}: ${specifier}`),
+  );
+  expect(found).toEqual([]);
+});
+
 test("the linter refuses exactly the imports that cross a border", () => {
-  const plants = FOLDERS.filter((folder) => folder !== "src/cli").flatMap((folder) =>
+  const plants = FOLDERS.filter((folder) => folder !== "src/faces/cli").flatMap((folder) =>
     importsOf(folder).map((imported, index) => {
       const file = `${folder}/planted-${index}.ts`;
       const target = imported.endsWith(".ts") ? imported : `${imported}/thing.ts`;
-      const relative = path.posix.relative(folder, target);
-      const specifier = imported in LIBRARIES ? imported : relative;
+      const specifier = imported in LIBRARIES ? imported : `#${target.replace(/^src\//, "")}`;
       return { file, specifier, border: `${folder} -> ${imported}`, isAllowed: isAllowed(folder, imported) };
     }),
   );

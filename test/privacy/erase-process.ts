@@ -1,4 +1,4 @@
-import { eraseCommand } from "../../src/cli/erase/erase.ts";
+import { eraseCommand } from "#faces/cli/erase/erase.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 
 /** `longwatch erase` in a process of its own: node erase-process.ts <environment as JSON> <now> <argument>.... */

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { ensurePartitions } from "../../db/postgres/partitions.ts";
-import { createPseudonymKeyring } from "../../src/app/pseudonym-keyring.ts";
-import type { Emulator } from "../../src/emulator/emulator.ts";
-import { createSecret } from "../../src/lib/secret.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
-import { SOURCES_RULE } from "../../src/model/stored-sources.ts";
-import { createErasureGuard } from "../../src/privacy/erasure-guard.ts";
+import { createPseudonymKeyring } from "#app/pseudonym-keyring.ts";
+import { ensurePartitions } from "#db/postgres/partitions.ts";
+import type { Emulator } from "#emulator/emulator.ts";
+import { createSecret } from "#lib/secret.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { SOURCES_RULE } from "#model/stored-sources.ts";
+import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { EVIDENCE } from "../alerting/support.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";

@@ -1,18 +1,18 @@
 import fc from "fast-check";
 import ipaddr from "ipaddr.js";
 import { expect, test } from "vitest";
-import { createSecret } from "../../src/lib/secret.ts";
+import { createSecret } from "#lib/secret.ts";
 import {
   createErasureTarget,
   type Network,
   readNetwork,
   singleAddress,
-} from "../../src/privacy/erasure-target.ts";
-import { readAddress } from "../../src/privacy/ip-address.ts";
-import { matchTombstones } from "../../src/privacy/match-tombstones.ts";
-import { toPseudonym } from "../../src/privacy/pseudonym.ts";
-import { createPseudonymKey } from "../../src/privacy/pseudonym-key.ts";
-import { replaceInJson } from "../../src/privacy/replace-addresses.ts";
+} from "#stages/privacy/erasure-target.ts";
+import { readAddress } from "#stages/privacy/ip-address.ts";
+import { matchTombstones } from "#stages/privacy/match-tombstones.ts";
+import { toPseudonym } from "#stages/privacy/pseudonym.ts";
+import { createPseudonymKey } from "#stages/privacy/pseudonym-key.ts";
+import { replaceInJson } from "#stages/privacy/replace-addresses.ts";
 
 const KEY = createPseudonymKey(createSecret("a key of thirty-two characters!!"));
 

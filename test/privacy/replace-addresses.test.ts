@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { maskText } from "../../src/archive/mask/mask-text.ts";
-import { eraseRecord } from "../../src/privacy/erase-record.ts";
-import { readAddress } from "../../src/privacy/ip-address.ts";
-import { replaceAddresses, replaceInJson } from "../../src/privacy/replace-addresses.ts";
+import { maskText } from "#stages/archive/mask/mask-text.ts";
+import { eraseRecord } from "#stages/privacy/erase-record.ts";
+import { readAddress } from "#stages/privacy/ip-address.ts";
+import { replaceAddresses, replaceInJson } from "#stages/privacy/replace-addresses.ts";
 import { isAnother, neighbour, spelledIpv4, spelledIpv6 } from "./spelled-address.ts";
 
 const wipe = (ip: string) => (readAddress(ip) === null ? null : "X");

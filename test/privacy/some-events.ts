@@ -1,4 +1,4 @@
-import type { WafEvent } from "../../src/model/waf-event.ts";
+import type { WafEvent } from "#model/waf-event.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 
 /** An event of the search, full of a person. */

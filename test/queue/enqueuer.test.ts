@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { type AnyJob, defineJob } from "../../src/queue/define-job.ts";
-import { createEnqueuer } from "../../src/queue/enqueuer.ts";
-import type { JobQueue } from "../../src/queue/job-queue.ts";
+import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
+import { createEnqueuer } from "#adapters/queue/enqueuer.ts";
+import type { JobQueue } from "#adapters/queue/job-queue.ts";
 
 const LOOK = { timeout: 20_000 };
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { FenceLostError } from "../../db/postgres/fence-lost-error.ts";
-import { ServiceError } from "../../src/lib/errors.ts";
-import type { AnyJob } from "../../src/queue/define-job.ts";
+import type { AnyJob } from "#adapters/queue/define-job.ts";
+import { FenceLostError } from "#db/postgres/fence-lost-error.ts";
+import { ServiceError } from "#lib/errors.ts";
 import { createBackend } from "./support/backend.ts";
 import { recorder } from "./support/recorder.ts";
 import { createStore, KINDS, openJobQueue, type Store } from "./support/store.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { openLasting, type Part } from "../../src/queue/lasting.ts";
+import { openLasting, type Part } from "#adapters/queue/lasting.ts";
 
 const LOOK = { timeout: 20_000 };
 

@@ -1,6 +1,6 @@
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { createEnqueuer } from "../../src/queue/enqueuer.ts";
+import { createEnqueuer } from "#adapters/queue/enqueuer.ts";
 import { createBackend } from "./support/backend.ts";
 import { recorder } from "./support/recorder.ts";
 import { createStore, KINDS, openJobQueue, type Store } from "./support/store.ts";

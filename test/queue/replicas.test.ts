@@ -1,9 +1,9 @@
 import { sql } from "drizzle-orm";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { leases } from "../../db/schema/leases.ts";
-import { claimDue } from "../../db/service/leases.ts";
-import { DAY_MS } from "../../src/lib/units.ts";
-import { createSchedule } from "../../src/queue/schedule.ts";
+import { createSchedule } from "#adapters/queue/schedule.ts";
+import { leases } from "#db/schema/leases.ts";
+import { claimDue } from "#db/service/leases.ts";
+import { DAY_MS } from "#lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 
 const LOOK = { timeout: 20_000 };

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { createSchedule, type ScheduleEntry } from "../../src/queue/schedule.ts";
+import { createSchedule, type ScheduleEntry } from "#adapters/queue/schedule.ts";
 
 const MIDNIGHT = Date.UTC(2026, 10, 21);
 const never = () => new Promise<never>(() => {});

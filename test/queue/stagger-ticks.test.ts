@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { staggerTicks } from "../../src/queue/stagger-ticks.ts";
+import { staggerTicks } from "#adapters/queue/stagger-ticks.ts";
 
 function offsets(count: number, everyMs: number): number[] {
   return Array.from({ length: count }, (_, index) => staggerTicks(index, count, everyMs));

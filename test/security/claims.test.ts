@@ -105,36 +105,38 @@ test("S24: nothing else in the program opens connections than what is known to",
     "src/app/check-port.ts",
     // To this service itself, the console's from the browser.
     "src/app/check-health.ts",
-    "src/console/api/client.ts",
+    "src/faces/console/api/client.ts",
+    // To the service that a person names, with a key.
+    "src/faces/cli/operations/ask-remotely.ts",
     // To the channels, guarded.
-    "src/delivery/channels/email/email.ts",
-    "src/delivery/guarded-dispatcher.ts",
+    "src/stages/delivery/channels/email/email.ts",
+    "src/stages/delivery/guarded-dispatcher.ts",
     // To the platform.
-    "src/cli/doctor/gather-platform.ts",
-    "src/edge/transport/transport.ts",
+    "src/faces/cli/doctor/gather-platform.ts",
+    "src/adapters/edge/transport/transport.ts",
     // The embedded Postgres, and the emulator, which only listens.
-    "src/embedded/postgres.ts",
+    "src/adapters/embedded/postgres.ts",
     // What kind of address a network is.
     "src/emulator/query/request.ts",
     "src/emulator/server.ts",
     // Texts of attacks.
     "src/emulator/traffic/payloads.ts",
     // Only listens, and has the kinds of addresses of those that connect.
-    "src/http/limits/limit-connections.ts",
+    "src/faces/http/limits/limit-connections.ts",
     // Names of status codes.
-    "src/http/errors/problem.ts",
-    "src/http/routes/edge/platform-answer.ts",
+    "src/faces/http/errors/problem.ts",
+    "src/faces/http/routes/edge/platform-answer.ts",
     // The queues, in Redis or Postgres.
-    "src/queue/backend.ts",
-    "src/queue/read-redis-info.ts",
-    "src/queue/guarded-postgres.ts",
+    "src/adapters/queue/backend.ts",
+    "src/adapters/queue/read-redis-info.ts",
+    "src/adapters/queue/guarded-postgres.ts",
     // What kind of address a host is.
-    "src/queue/redis-connection.ts",
-    "src/queue/run-attempt.ts",
+    "src/adapters/queue/redis-connection.ts",
+    "src/adapters/queue/run-attempt.ts",
     // To the archive's bucket.
-    "src/storage/bucket.ts",
+    "src/adapters/storage/bucket.ts",
     // What kind of address a network is.
-    "src/archive/query/network.ts",
+    "src/stages/archive/query/network.ts",
   ];
   expect(new Set(SOURCES.filter((file) => connects.test(read(file))))).toEqual(new Set(known));
 });

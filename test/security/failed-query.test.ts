@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { sql } from "drizzle-orm";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { createLog } from "../../src/lib/log.ts";
+import { createLog } from "#lib/log.ts";
 import { post } from "../archive/support.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { startServiceProcess } from "../faults/service-process.ts";

@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { createDatabase } from "../../db/client.ts";
-import { parseConfig } from "../../src/config/config.ts";
-import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/embedded/postgres.ts";
-import { pickPostgresUser } from "../../src/embedded/postgres-user.ts";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "#adapters/embedded/postgres.ts";
+import { pickPostgresUser } from "#adapters/embedded/postgres-user.ts";
+import { parseConfig } from "#config/config.ts";
+import { createDatabase } from "#db/client.ts";
 import { createSelfSigned } from "../delivery/support/self-signed.ts";
 import { startServiceProcess } from "../faults/service-process.ts";
 

@@ -1,7 +1,7 @@
-import { createDatabase, type Database } from "../../db/client.ts";
-import { readCoverageHours } from "../../db/coverage/coverage-report.ts";
-import { HOUR_MS } from "../../src/lib/units.ts";
-import { startOfHour } from "../../src/model/horizon.ts";
+import { createDatabase, type Database } from "#db/client.ts";
+import { readCoverageHours } from "#db/coverage/coverage-report.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { startOfHour } from "#model/horizon.ts";
 import { findBreaches, findMissing, readShown, readStored, type ShownEvent } from "../faults/invariants.ts";
 import { reckonHours, type SoakHour } from "./reckon-hours.ts";
 import { type SoakWorld, ZONES } from "./soak-world.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { FIRST_WATCHED } from "../../src/coverage/judge-hour.ts";
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
-import type { HourLooks, Look } from "../../src/model/look.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import type { HourLooks, Look } from "#model/look.ts";
+import { FIRST_WATCHED } from "#stages/coverage/judge-hour.ts";
 import { openHour } from "../coverage/some-hours.ts";
 import { reckonHours, type SoakHour } from "./reckon-hours.ts";
 

@@ -1,8 +1,8 @@
-import { AGREE_LONG_MS, LACKING, settledAt } from "../../src/coverage/hour-proof.ts";
-import { explainOpen, UNPREVENTABLE } from "../../src/coverage/judge-hour.ts";
-import { SETTLE_MS } from "../../src/coverage/settle.ts";
-import type { CoveredHour } from "../../src/model/covered-hour.ts";
-import type { Look } from "../../src/model/look.ts";
+import type { CoveredHour } from "#model/covered-hour.ts";
+import type { Look } from "#model/look.ts";
+import { AGREE_LONG_MS, LACKING, settledAt } from "#stages/coverage/hour-proof.ts";
+import { explainOpen, UNPREVENTABLE } from "#stages/coverage/judge-hour.ts";
+import { SETTLE_MS } from "#stages/coverage/settle.ts";
 
 /** The proof of an hour is due this long after the last moment that it has to wait for. */
 const PROOF_MS = 10 * 60_000;

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { FaultInput } from "../../src/emulator/faults.ts";
+import type { FaultInput } from "#emulator/faults.ts";
 import type { Dice } from "./dice.ts";
 import { SOAK_LIES } from "./soak-lies.ts";
 import type { SoakWorld } from "./soak-world.ts";

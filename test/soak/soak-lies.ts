@@ -1,4 +1,4 @@
-import { HOUR_MS, MINUTE_MS } from "../../src/lib/units.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { COUNT_ROUTES, type Lie, ROUTES, ROW_ROUTES } from "../support/liar/lie.ts";
 import type { LieTally } from "../support/liar/lying-platform.ts";
 

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { Redis } from "ioredis";
-import { createEmulator, type Emulator } from "../../src/emulator/emulator.ts";
+import { createEmulator, type Emulator } from "#emulator/emulator.ts";
 import { type ServiceProcess, startServiceProcess } from "../faults/service-process.ts";
 import { startTcpProxy, type TcpProxy } from "../faults/tcp-proxy.ts";
 import { startWebhookReceiver, type WebhookReceiver } from "../faults/webhook-receiver.ts";

@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import type { NamedFile } from "../../src/model/archive-storage.ts";
-import { createBucketStorage } from "../../src/storage/bucket-storage.ts";
+import { createBucketStorage } from "#adapters/storage/bucket-storage.ts";
+import type { NamedFile } from "#model/archive-storage.ts";
 import { shareS3Server } from "../support/s3-server.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 

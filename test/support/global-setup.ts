@@ -2,8 +2,8 @@ import { rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import pg from "pg";
 import type { TestProject } from "vitest/node";
-import { migrate } from "../../db/migrate.ts";
-import { startEmbeddedPostgres } from "../../src/embedded/postgres.ts";
+import { startEmbeddedPostgres } from "#adapters/embedded/postgres.ts";
+import { migrate } from "#db/migrate.ts";
 import { createRunFolder } from "./run-folder.ts";
 
 declare module "vitest" {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { CHANNELS } from "../../delivery/channels/registry.ts";
+import { CHANNELS } from "#stages/delivery/channels/registry.ts";
 
 /** A field of a channel: its name in code and its key in the file. */
 export interface ChannelField {

@@ -1,9 +1,9 @@
-import type { ChannelConfig } from "../../delivery/channels/channel-config.ts";
-import { openNotifier } from "../../delivery/channels/open-notifier.ts";
-import { findUrlMistakes } from "../../delivery/endpoint.ts";
-import { refuseLocalName } from "../../delivery/refuse-address.ts";
-import { UsageError } from "../../lib/errors.ts";
-import type { Secret } from "../../lib/secret.ts";
+import { UsageError } from "#lib/errors.ts";
+import type { Secret } from "#lib/secret.ts";
+import type { ChannelConfig } from "#stages/delivery/channels/channel-config.ts";
+import { openNotifier } from "#stages/delivery/channels/open-notifier.ts";
+import { findUrlMistakes } from "#stages/delivery/endpoint.ts";
+import { refuseLocalName } from "#stages/delivery/refuse-address.ts";
 
 /** Returns every mistake in the addresses and secrets of a channel that would prevent sending. Connects to nothing. */
 export function checkOpening(config: ChannelConfig, allowPrivateNetworks: boolean): readonly string[] {

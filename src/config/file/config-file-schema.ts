@@ -1,9 +1,9 @@
 import { z } from "zod";
-import { findTemplateMistake, PLACEHOLDERS } from "../../alerting/message/link-template.ts";
-import { WEEKDAYS } from "../../alerting/routing/routing.ts";
-import { severities } from "../../model/alert-message.ts";
-import { SUBJECT_KINDS } from "../../model/kinds.ts";
-import { isAddressPattern } from "../../model/source-traits.ts";
+import { severities } from "#model/alert-message.ts";
+import { SUBJECT_KINDS } from "#model/kinds.ts";
+import { isAddressPattern } from "#model/source-traits.ts";
+import { findTemplateMistake, PLACEHOLDERS } from "#stages/alerting/message/link-template.ts";
+import { WEEKDAYS } from "#stages/alerting/routing/routing.ts";
 import { channelEntry } from "./channel-entry.ts";
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };

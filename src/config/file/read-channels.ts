@@ -1,8 +1,8 @@
 import path from "node:path";
 import { z } from "zod";
-import { type ChannelConfig, channelConfig } from "../../delivery/channels/channel-config.ts";
-import { findChannel } from "../../delivery/channels/registry.ts";
-import { isObject } from "../../lib/is-object.ts";
+import { isObject } from "#lib/is-object.ts";
+import { type ChannelConfig, channelConfig } from "#stages/delivery/channels/channel-config.ts";
+import { findChannel } from "#stages/delivery/channels/registry.ts";
 import { readSmallFile } from "../read-small-file.ts";
 import {
   type ChannelField,

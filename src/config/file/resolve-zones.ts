@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { closestName } from "../../lib/closest-name.ts";
-import { isObject } from "../../lib/is-object.ts";
-import type { Zones } from "../../model/zones.ts";
+import { closestName } from "#lib/closest-name.ts";
+import { isObject } from "#lib/is-object.ts";
+import type { Zones } from "#model/zones.ts";
 import type { ConfigFile } from "./config-file-schema.ts";
 
 interface NamedZones {

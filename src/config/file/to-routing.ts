@@ -1,4 +1,6 @@
 import { z } from "zod";
+import { closestName } from "#lib/closest-name.ts";
+import type { SubjectMatchers } from "#model/subject.ts";
 import {
   DEFAULT_TIMING,
   type Route,
@@ -6,9 +8,7 @@ import {
   routeToAll,
   type Timing,
   WEEKDAYS,
-} from "../../alerting/routing/routing.ts";
-import { closestName } from "../../lib/closest-name.ts";
-import type { SubjectMatchers } from "../../model/subject.ts";
+} from "#stages/alerting/routing/routing.ts";
 import type { ConfigFile, RouteEntry } from "./config-file-schema.ts";
 import { type LooseRoute, looseFile } from "./loose-file.ts";
 import { findZoneMistakes, resolveZone, toZones } from "./resolve-zones.ts";

@@ -1,4 +1,4 @@
-import { DAY_MS } from "../../lib/units.ts";
+import { DAY_MS } from "#lib/units.ts";
 import { isServedDay, parseDay } from "../day.ts";
 import type { Call, EmulatorContext } from "../emulator-context.ts";
 import { type ListPage, listPage } from "../list-page.ts";

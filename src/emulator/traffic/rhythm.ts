@@ -1,4 +1,4 @@
-import { MINUTES_PER_DAY } from "../../lib/units.ts";
+import { MINUTES_PER_DAY } from "#lib/units.ts";
 import { createRandom } from "./random.ts";
 import type { Rule } from "./rules.ts";
 

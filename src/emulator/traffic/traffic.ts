@@ -1,4 +1,4 @@
-import { MINUTE_MS } from "../../lib/units.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import { createCast } from "./actors.ts";
 import { type Attack, attackName, eventsOfAttack } from "./attack.ts";
 import { type Band, chooseBand, profileOf } from "./attack-kinds.ts";

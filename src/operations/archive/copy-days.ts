@@ -1,15 +1,15 @@
 import { rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
-import { ArchiveDamagedError } from "../../../db/archive/archive-damaged-error.ts";
-import { listValidFiles } from "../../../db/archive/archive-files.ts";
-import type { Queryable } from "../../../db/client.ts";
-import { readStatement, statementPath, writeStatement } from "../../archive/files/day-statement.ts";
-import { UsageError } from "../../lib/errors.ts";
-import { many } from "../../lib/format.ts";
-import { DAY_MS } from "../../lib/units.ts";
-import type { ArchiveStorage } from "../../model/archive-storage.ts";
-import { toDay } from "../../model/horizon.ts";
-import type { Span } from "../../model/span.ts";
+import { ArchiveDamagedError } from "#db/archive/archive-damaged-error.ts";
+import { listValidFiles } from "#db/archive/archive-files.ts";
+import type { Queryable } from "#db/client.ts";
+import { UsageError } from "#lib/errors.ts";
+import { many } from "#lib/format.ts";
+import { DAY_MS } from "#lib/units.ts";
+import type { ArchiveStorage } from "#model/archive-storage.ts";
+import { toDay } from "#model/horizon.ts";
+import type { Span } from "#model/span.ts";
+import { readStatement, statementPath, writeStatement } from "#stages/archive/files/day-statement.ts";
 
 export interface CopiedDays {
   readonly days: number;

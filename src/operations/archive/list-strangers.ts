@@ -1,5 +1,5 @@
-import { STATEMENT_NAME } from "../../archive/files/day-statement.ts";
-import type { ArchiveStorage, ListedFile } from "../../model/archive-storage.ts";
+import type { ArchiveStorage, ListedFile } from "#model/archive-storage.ts";
+import { STATEMENT_NAME } from "#stages/archive/files/day-statement.ts";
 
 export interface Strangers {
   /** Archive files that nothing names. */

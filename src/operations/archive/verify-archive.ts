@@ -1,19 +1,16 @@
-import {
-  listNamed,
-  listValidFiles,
-  type ManifestRow,
-  markChecked,
-} from "../../../db/archive/archive-files.ts";
-import { locateFile } from "../../../db/archive/bring-file.ts";
-import { noteDamage } from "../../../db/archive/damaged-files.ts";
-import { readDayEvidence, readHourCounts } from "../../../db/archive/day-evidence.ts";
-import { measureEventsFile, sumEventsFile, sumRecordsFile } from "../../../db/archive/day-files.ts";
-import type { EventSum } from "../../../db/archive/row-sum.ts";
-import type { Queryable } from "../../../db/client.ts";
-import type { Duckdb } from "../../../db/duckdb/duckdb.ts";
-import { DuckdbError } from "../../../db/duckdb/duckdb-error.ts";
-import type { ArchiveStore } from "../../../jobs/archive/archive-days.ts";
-import { compareSums } from "../../archive/files/compare-sums.ts";
+import { listNamed, listValidFiles, type ManifestRow, markChecked } from "#db/archive/archive-files.ts";
+import { locateFile } from "#db/archive/bring-file.ts";
+import { noteDamage } from "#db/archive/damaged-files.ts";
+import { readDayEvidence, readHourCounts } from "#db/archive/day-evidence.ts";
+import { measureEventsFile, sumEventsFile, sumRecordsFile } from "#db/archive/day-files.ts";
+import type { EventSum } from "#db/archive/row-sum.ts";
+import type { Queryable } from "#db/client.ts";
+import type { Duckdb } from "#db/duckdb/duckdb.ts";
+import { DuckdbError } from "#db/duckdb/duckdb-error.ts";
+import type { ArchiveStore } from "#jobs/archive/archive-days.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import type { ArchiveStorage } from "#model/archive-storage.ts";
+import { compareSums } from "#stages/archive/files/compare-sums.ts";
 import {
   addSums,
   countHours,
@@ -24,9 +21,7 @@ import {
   type StatedFile,
   statementPath,
   toStatedFile,
-} from "../../archive/files/day-statement.ts";
-import { HOUR_MS } from "../../lib/units.ts";
-import type { ArchiveStorage } from "../../model/archive-storage.ts";
+} from "#stages/archive/files/day-statement.ts";
 import { listStrangers, type Strangers } from "./list-strangers.ts";
 
 /** Something that is wrong with an archive day. */

@@ -1,5 +1,5 @@
-import { storeEntries } from "../../../jobs/ingest/store-entries.ts";
-import { EventRow } from "../../edge/contract/event-logs-search.ts";
+import { EventRow } from "#adapters/edge/contract/event-logs-search.ts";
+import { storeEntries } from "#jobs/ingest/store-entries.ts";
 import type { BackfillDeps, Expired, RunningBackfill } from "./backfill-deps.ts";
 import { BackfillError } from "./backfill-error.ts";
 import { backfillHours, type HourToRead } from "./backfill-hours.ts";

@@ -1,8 +1,8 @@
-import { advanceBackfill } from "../../../db/ingest/backfills.ts";
-import { readListPass } from "../../../db/ingest/list-passes.ts";
-import { walkDay, walkLeaseName } from "../../../jobs/ingest/walk-day.ts";
-import { DAY_MS } from "../../lib/units.ts";
-import { startOfDay, toDay } from "../../model/horizon.ts";
+import { advanceBackfill } from "#db/ingest/backfills.ts";
+import { readListPass } from "#db/ingest/list-passes.ts";
+import { walkDay, walkLeaseName } from "#jobs/ingest/walk-day.ts";
+import { DAY_MS } from "#lib/units.ts";
+import { startOfDay, toDay } from "#model/horizon.ts";
 import type { BackfillDeps, Expired, RunningBackfill } from "./backfill-deps.ts";
 import { BackfillError } from "./backfill-error.ts";
 import { holdPatiently } from "./hold-patiently.ts";

@@ -1,4 +1,4 @@
-import { copySearch } from "../../../jobs/ingest/copy-search.ts";
+import { copySearch } from "#jobs/ingest/copy-search.ts";
 import type { BackfillDeps, Expired, RunningBackfill } from "./backfill-deps.ts";
 import { BackfillError } from "./backfill-error.ts";
 import { backfillHours } from "./backfill-hours.ts";

@@ -1,7 +1,7 @@
-import type { Backfill } from "../../../db/ingest/backfills.ts";
-import type { CopySearchDeps } from "../../../jobs/ingest/copy-search.ts";
-import type { WalkDayDeps } from "../../../jobs/ingest/walk-day.ts";
-import type { EdgeClient } from "../../edge/edge-client.ts";
+import type { EdgeClient } from "#adapters/edge/edge-client.ts";
+import type { Backfill } from "#db/ingest/backfills.ts";
+import type { CopySearchDeps } from "#jobs/ingest/copy-search.ts";
+import type { WalkDayDeps } from "#jobs/ingest/walk-day.ts";
 
 /** The dependencies of a backfill by any route. */
 export interface BackfillDeps extends CopySearchDeps, WalkDayDeps {

@@ -1,4 +1,4 @@
-import { type Disposition, ServiceError } from "../../lib/errors.ts";
+import { type Disposition, ServiceError } from "#lib/errors.ts";
 
 /**
  * HELD: another process holds the lease. HEADER: the export lacks a column that identifies events. SHORT: the export or

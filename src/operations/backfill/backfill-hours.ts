@@ -1,11 +1,11 @@
-import type { Queryable } from "../../../db/client.ts";
-import { readCoverageHours } from "../../../db/coverage/coverage-report.ts";
-import { advanceSearch } from "../../../db/coverage/searched-hours.ts";
-import { advanceBackfill } from "../../../db/ingest/backfills.ts";
-import { isClosingSearch } from "../../coverage/plan-closing-search.ts";
-import { SETTLE_MS } from "../../coverage/settle.ts";
-import { HOUR_MS } from "../../lib/units.ts";
-import { horizonAt, startOfHour } from "../../model/horizon.ts";
+import type { Queryable } from "#db/client.ts";
+import { readCoverageHours } from "#db/coverage/coverage-report.ts";
+import { advanceSearch } from "#db/coverage/searched-hours.ts";
+import { advanceBackfill } from "#db/ingest/backfills.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { horizonAt, startOfHour } from "#model/horizon.ts";
+import { isClosingSearch } from "#stages/coverage/plan-closing-search.ts";
+import { SETTLE_MS } from "#stages/coverage/settle.ts";
 import type { BackfillDeps, Expired, RunningBackfill } from "./backfill-deps.ts";
 
 /** A part of one hour, epoch ms, and the callbacks for its transactions. */

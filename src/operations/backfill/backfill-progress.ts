@@ -1,5 +1,5 @@
-import type { IngestObserver } from "../../ingest/ingest-observer.ts";
-import { createProgressLine, renderProgress } from "../../lib/progress-bar.ts";
+import { createProgressLine, renderProgress } from "#lib/progress-bar.ts";
+import type { IngestObserver } from "#stages/ingest/ingest-observer.ts";
 
 const DRAW_EVERY_MS = 100;
 /** The rate is measured over the last few seconds. */

@@ -1,7 +1,7 @@
-import { DIMENSIONS, type EventRow } from "../../edge/contract/event-logs-search.ts";
-import { toSearchEvent } from "../../ingest/to-search-event.ts";
-import { shortenText } from "../../lib/escape-text.ts";
-import type { WafEvent } from "../../model/waf-event.ts";
+import { DIMENSIONS, type EventRow } from "#adapters/edge/contract/event-logs-search.ts";
+import { shortenText } from "#lib/escape-text.ts";
+import type { WafEvent } from "#model/waf-event.ts";
+import { toSearchEvent } from "#stages/ingest/to-search-event.ts";
 import { BackfillError } from "./backfill-error.ts";
 
 /** The columns that identify an event. The platform documents only the first column of an export (API spec 4.8). */

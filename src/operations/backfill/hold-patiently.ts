@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Database } from "../../../db/client.ts";
-import { type HeldLease, holdLease } from "../../../db/postgres/hold-lease.ts";
+import type { Database } from "#db/client.ts";
+import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
 import { BackfillError } from "./backfill-error.ts";
 
 /** Short, because the next command must wait for the lease of a killed command. */

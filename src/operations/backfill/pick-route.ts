@@ -1,8 +1,8 @@
-import type { BackfillRoute } from "../../../db/ingest/backfills.ts";
-import { isBackfilled, type SearchedHour } from "../../coverage/plan-search.ts";
-import { DAY_MS } from "../../lib/units.ts";
-import { firstListedDay } from "../../model/horizon.ts";
-import type { Span } from "../../model/span.ts";
+import type { BackfillRoute } from "#db/ingest/backfills.ts";
+import { DAY_MS } from "#lib/units.ts";
+import { firstListedDay } from "#model/horizon.ts";
+import type { Span } from "#model/span.ts";
+import { isBackfilled, type SearchedHour } from "#stages/coverage/plan-search.ts";
 
 /**
  * Returns the fastest route that leaves nothing unknown. A search has every dimension of an event. The list has larger

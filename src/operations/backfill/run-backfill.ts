@@ -4,8 +4,8 @@ import {
   type BackfillRoute,
   endBackfill,
   openBackfill,
-} from "../../../db/ingest/backfills.ts";
-import { inTransaction } from "../../../db/postgres/transaction.ts";
+} from "#db/ingest/backfills.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
 import { backfillByExport } from "./backfill-by-export.ts";
 import { backfillByList } from "./backfill-by-list.ts";
 import { backfillBySearch } from "./backfill-by-search.ts";

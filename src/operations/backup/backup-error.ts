@@ -1,4 +1,4 @@
-import { type Disposition, ServiceError } from "../../lib/errors.ts";
+import { type Disposition, ServiceError } from "#lib/errors.ts";
 
 /** Thrown for a backup that cannot be made or restored. Its message is written for the operator. */
 export class BackupError extends ServiceError {

@@ -1,4 +1,4 @@
-import type { ServerFacts } from "../../../db/service/server-facts.ts";
+import type { ServerFacts } from "#db/service/server-facts.ts";
 import type { ServiceLife } from "../service-life.ts";
 
 /** A fact, or why it could not be gathered: one line for a person. */

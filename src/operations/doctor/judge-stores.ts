@@ -1,5 +1,5 @@
-import { formatBytes } from "../../lib/disk-space.ts";
-import { formatDecimal, formatNumber } from "../../lib/format.ts";
+import { formatBytes } from "#lib/disk-space.ts";
+import { formatDecimal, formatNumber } from "#lib/format.ts";
 import type { DiskFacts, DoctorFacts, Fact, PostgresFacts, RedisFacts } from "./facts.ts";
 import { type Finding, note, ok, problem, warning } from "./finding.ts";
 

@@ -1,5 +1,5 @@
-import { many } from "../../lib/format.ts";
-import { DAY_MS } from "../../lib/units.ts";
+import { many } from "#lib/format.ts";
+import { DAY_MS } from "#lib/units.ts";
 import type { ServiceLife } from "../service-life.ts";
 import type { ChannelFacts, DoctorFacts, FileFacts, LooseFacts, PlatformFacts } from "./facts.ts";
 import { type Finding, note, ok, problem, warning } from "./finding.ts";

@@ -1,4 +1,4 @@
-import type { SearchPlan } from "../../archive/query/plan-search.ts";
+import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
 
 /** The parts of a plan that an audit entry is about. */
 export type ExportPlan = Pick<SearchPlan, "from" | "to" | "clauses" | "methodClauses">;

@@ -1,17 +1,17 @@
 import { createReadStream } from "node:fs";
-import type { ScratchFile } from "../../../db/archive/archive-reader.ts";
-import { type ArchivedDay, readArchivedDays } from "../../../db/archive/archived-days.ts";
-import { runCancellable } from "../../../db/postgres/cancellable.ts";
-import { copyOpenRows } from "../../../db/search/copy-open-rows.ts";
-import { inSearchTransaction } from "../../../db/search/search-transaction.ts";
-import { asksMethod, type SearchPlan } from "../../archive/query/plan-search.ts";
+import type { ScratchFile } from "#db/archive/archive-reader.ts";
+import { type ArchivedDay, readArchivedDays } from "#db/archive/archived-days.ts";
+import { runCancellable } from "#db/postgres/cancellable.ts";
+import { copyOpenRows } from "#db/search/copy-open-rows.ts";
+import { inSearchTransaction } from "#db/search/search-transaction.ts";
+import type { EventKey } from "#model/event-key.ts";
+import { asksMethod, type SearchPlan } from "#stages/archive/query/plan-search.ts";
 import {
   EXPORT_COLUMNS,
   type ExportForm,
   exportEvents as toStatements,
-} from "../../archive/sql/export-events.ts";
-import { countBefore } from "../../archive/sql/find-rows.ts";
-import type { EventKey } from "../../model/event-key.ts";
+} from "#stages/archive/sql/export-events.ts";
+import { countBefore } from "#stages/archive/sql/find-rows.ts";
 import { findByMethod, writeFound } from "./find-by-method.ts";
 import type { SearchDeps } from "./search-deps.ts";
 

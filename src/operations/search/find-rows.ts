@@ -1,16 +1,12 @@
-import {
-  type ArchivedDay,
-  type ArchiveFile,
-  cutOut,
-  readArchivedDays,
-} from "../../../db/archive/archived-days.ts";
-import type { Queryable } from "../../../db/client.ts";
-import { runCancellable } from "../../../db/postgres/cancellable.ts";
-import { countEvents, countMatches, type OpenCount } from "../../../db/search/count-open-events.ts";
-import { readOpenRows } from "../../../db/search/read-open-rows.ts";
-import { inSearchTransaction } from "../../../db/search/search-transaction.ts";
-import type { SearchPlan } from "../../archive/query/plan-search.ts";
-import type { ArchivedEvent } from "../../archive/records/archived-event.ts";
+import { type ArchivedDay, type ArchiveFile, cutOut, readArchivedDays } from "#db/archive/archived-days.ts";
+import type { Queryable } from "#db/client.ts";
+import { runCancellable } from "#db/postgres/cancellable.ts";
+import { countEvents, countMatches, type OpenCount } from "#db/search/count-open-events.ts";
+import { readOpenRows } from "#db/search/read-open-rows.ts";
+import { inSearchTransaction } from "#db/search/search-transaction.ts";
+import type { Span } from "#model/span.ts";
+import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
+import type { ArchivedEvent } from "#stages/archive/records/archived-event.ts";
 import {
   countInSpan,
   type FileRows,
@@ -18,8 +14,7 @@ import {
   findMatches,
   readMatches,
   readRows,
-} from "../../archive/sql/find-rows.ts";
-import type { Span } from "../../model/span.ts";
+} from "#stages/archive/sql/find-rows.ts";
 import type { SearchDeps } from "./search-deps.ts";
 
 /** An event, and where its record is if its day is archived. */

@@ -1,9 +1,9 @@
-import { readArchivedDays } from "../../../db/archive/archived-days.ts";
-import { runCancellable } from "../../../db/postgres/cancellable.ts";
-import { searchOnward } from "../../../db/search/search-onward.ts";
-import { inSearchTransaction } from "../../../db/search/search-transaction.ts";
-import { countUpTo } from "../../archive/sql/find-rows.ts";
-import { DAY_MS } from "../../lib/units.ts";
+import { readArchivedDays } from "#db/archive/archived-days.ts";
+import { runCancellable } from "#db/postgres/cancellable.ts";
+import { searchOnward } from "#db/search/search-onward.ts";
+import { inSearchTransaction } from "#db/search/search-transaction.ts";
+import { DAY_MS } from "#lib/units.ts";
+import { countUpTo } from "#stages/archive/sql/find-rows.ts";
 import { type FoundEvent, readArchivedRows } from "./find-rows.ts";
 import type { SearchDeps } from "./search-deps.ts";
 

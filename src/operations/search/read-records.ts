@@ -1,17 +1,17 @@
-import { findRecordBlocks, readOtherTimes, readRecordBlocks } from "../../../db/archive/archive-records.ts";
-import { type ArchiveFile, readArchivedDays } from "../../../db/archive/archived-days.ts";
-import { findRecords } from "../../archive/records/find-records.ts";
-import type { OpenedBlocks } from "../../archive/records/opened-blocks.ts";
+import { findRecordBlocks, readOtherTimes, readRecordBlocks } from "#db/archive/archive-records.ts";
+import { type ArchiveFile, readArchivedDays } from "#db/archive/archived-days.ts";
+import { DAY_MS } from "#lib/units.ts";
+import type { EventKey } from "#model/event-key.ts";
+import { startOfDay } from "#model/horizon.ts";
+import { hashEventKey } from "#model/log-id-hash.ts";
+import { findRecords } from "#stages/archive/records/find-records.ts";
+import type { OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import {
   fetchRecords,
   findRowsAt,
   readFoundRows,
   readRecords as readPlaced,
-} from "../../archive/sql/find-rows.ts";
-import { DAY_MS } from "../../lib/units.ts";
-import type { EventKey } from "../../model/event-key.ts";
-import { startOfDay } from "../../model/horizon.ts";
-import { hashEventKey } from "../../model/log-id-hash.ts";
+} from "#stages/archive/sql/find-rows.ts";
 import type { FoundEvent } from "./find-rows.ts";
 import type { SearchDeps } from "./search-deps.ts";
 

@@ -1,9 +1,9 @@
-import { cutOut, readArchivedDays } from "../../../db/archive/archived-days.ts";
-import { runCancellable } from "../../../db/postgres/cancellable.ts";
-import { copyOpenRows } from "../../../db/search/copy-open-rows.ts";
-import { inSearchTransaction } from "../../../db/search/search-transaction.ts";
-import { asksMethod, type SearchPlan } from "../../archive/query/plan-search.ts";
-import { type FoundGroups, groupColumns, groupEvents, readGroups } from "../../archive/sql/group-events.ts";
+import { cutOut, readArchivedDays } from "#db/archive/archived-days.ts";
+import { runCancellable } from "#db/postgres/cancellable.ts";
+import { copyOpenRows } from "#db/search/copy-open-rows.ts";
+import { inSearchTransaction } from "#db/search/search-transaction.ts";
+import { asksMethod, type SearchPlan } from "#stages/archive/query/plan-search.ts";
+import { type FoundGroups, groupColumns, groupEvents, readGroups } from "#stages/archive/sql/group-events.ts";
 import { findByMethod, writeFound } from "./find-by-method.ts";
 import type { SearchDeps } from "./search-deps.ts";
 

@@ -1,4 +1,4 @@
-import { asksMethod, type SearchPlan } from "../../archive/query/plan-search.ts";
+import { asksMethod, type SearchPlan } from "#stages/archive/query/plan-search.ts";
 import { findByMethod } from "./find-by-method.ts";
 import { type FoundPage, findRows } from "./find-rows.ts";
 import type { SearchDeps } from "./search-deps.ts";

@@ -1,8 +1,8 @@
-import { SETTLE_MS } from "../../coverage/settle.ts";
-import { showTime } from "../../lib/show-time.ts";
-import { HOUR_MS } from "../../lib/units.ts";
-import { horizonAt } from "../../model/horizon.ts";
-import type { Span } from "../../model/span.ts";
+import { showTime } from "#lib/show-time.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { horizonAt } from "#model/horizon.ts";
+import type { Span } from "#model/span.ts";
+import { SETTLE_MS } from "#stages/coverage/settle.ts";
 
 /**
  * Returns the whole hours of a span that the platform still has and that get no more events, or null. `notes` names the

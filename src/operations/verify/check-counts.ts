@@ -1,10 +1,10 @@
-import { readStoredCells, readWithdrawnCells } from "../../../db/coverage/reconcile.ts";
-import { readRuleCounts } from "../../../jobs/coverage/read-rule-counts.ts";
-import { compareCounts } from "../../coverage/compare-counts.ts";
-import type { EdgeClient } from "../../edge/edge-client.ts";
-import { many } from "../../lib/format.ts";
-import { showTime } from "../../lib/show-time.ts";
-import { DAY_MS, HOUR_MS } from "../../lib/units.ts";
+import type { EdgeClient } from "#adapters/edge/edge-client.ts";
+import { readStoredCells, readWithdrawnCells } from "#db/coverage/reconcile.ts";
+import { readRuleCounts } from "#jobs/coverage/read-rule-counts.ts";
+import { many } from "#lib/format.ts";
+import { showTime } from "#lib/show-time.ts";
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import { compareCounts } from "#stages/coverage/compare-counts.ts";
 import { findAskable } from "./askable-hours.ts";
 import { type Check, type Checked, type Difference, eachPart } from "./check.ts";
 

@@ -1,6 +1,6 @@
-import { countHours } from "../../../db/coverage/verify.ts";
-import { many } from "../../lib/format.ts";
-import { DAY_MS } from "../../lib/units.ts";
+import { countHours } from "#db/coverage/verify.ts";
+import { many } from "#lib/format.ts";
+import { DAY_MS } from "#lib/units.ts";
 import { type Check, type Checked, type Difference, eachPart } from "./check.ts";
 
 /** Compares the stored count of each hour with its events. */

@@ -1,18 +1,13 @@
-import {
-  COMPARED,
-  type ComparedField,
-  readStoredValues,
-  type StoredValues,
-} from "../../../db/coverage/verify.ts";
-import { EventRow } from "../../edge/contract/event-logs-search.ts";
-import type { EdgeClient } from "../../edge/edge-client.ts";
-import { toSearchEvent } from "../../ingest/to-search-event.ts";
-import { many } from "../../lib/format.ts";
-import { showTime } from "../../lib/show-time.ts";
-import { HOUR_MS } from "../../lib/units.ts";
-import type { Span } from "../../model/span.ts";
-import type { WafEvent } from "../../model/waf-event.ts";
-import { isFullAddress } from "../../privacy/pseudonym.ts";
+import { EventRow } from "#adapters/edge/contract/event-logs-search.ts";
+import type { EdgeClient } from "#adapters/edge/edge-client.ts";
+import { COMPARED, type ComparedField, readStoredValues, type StoredValues } from "#db/coverage/verify.ts";
+import { many } from "#lib/format.ts";
+import { showTime } from "#lib/show-time.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import type { Span } from "#model/span.ts";
+import type { WafEvent } from "#model/waf-event.ts";
+import { toSearchEvent } from "#stages/ingest/to-search-event.ts";
+import { isFullAddress } from "#stages/privacy/pseudonym.ts";
 import { findAskable } from "./askable-hours.ts";
 import type { Check, Checked, Difference } from "./check.ts";
 import { searchRows } from "./search-rows.ts";

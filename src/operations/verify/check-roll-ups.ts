@@ -1,6 +1,6 @@
-import { compareBuckets } from "../../../db/detection/compare-buckets.ts";
-import { many } from "../../lib/format.ts";
-import { DAY_MS } from "../../lib/units.ts";
+import { compareBuckets } from "#db/detection/compare-buckets.ts";
+import { many } from "#lib/format.ts";
+import { DAY_MS } from "#lib/units.ts";
 import { type Check, type Checked, type Difference, eachPart } from "./check.ts";
 
 const NAMES: Record<number, string> = { 60: "minute", 3600: "hour", 86400: "day" };

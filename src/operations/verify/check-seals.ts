@@ -1,8 +1,8 @@
-import { readCoverageHours } from "../../../db/coverage/coverage-report.ts";
-import { readDoubledIds, readHourContents } from "../../../db/coverage/hour-contents.ts";
-import { findSealFaults } from "../../coverage/find-seal-faults.ts";
-import { many } from "../../lib/format.ts";
-import { HOUR_MS } from "../../lib/units.ts";
+import { readCoverageHours } from "#db/coverage/coverage-report.ts";
+import { readDoubledIds, readHourContents } from "#db/coverage/hour-contents.ts";
+import { many } from "#lib/format.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { findSealFaults } from "#stages/coverage/find-seal-faults.ts";
 import type { Check, Checked, Difference } from "./check.ts";
 import { showIds } from "./show-ids.ts";
 

@@ -1,7 +1,7 @@
-import { listKnownSources, toKnownSource } from "../../../db/detection/known-sources.ts";
-import { compareSourceHours } from "../../../jobs/detection/count-source-hours.ts";
-import { HOUR_MS } from "../../lib/units.ts";
-import { createKnownSources, type KnownSource } from "../../model/known-source.ts";
+import { listKnownSources, toKnownSource } from "#db/detection/known-sources.ts";
+import { compareSourceHours } from "#jobs/detection/count-source-hours.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { createKnownSources, type KnownSource } from "#model/known-source.ts";
 import type { Check, Checked } from "./check.ts";
 
 /** The source series are kept for eight days. */

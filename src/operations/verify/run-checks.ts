@@ -1,7 +1,7 @@
-import { CountsUnreadableError } from "../../coverage/counts-unreadable-error.ts";
-import type { EdgeClient } from "../../edge/edge-client.ts";
-import { EdgeError } from "../../edge/edge-error.ts";
-import type { KnownSource } from "../../model/known-source.ts";
+import type { EdgeClient } from "#adapters/edge/edge-client.ts";
+import { EdgeError } from "#adapters/edge/edge-error.ts";
+import type { KnownSource } from "#model/known-source.ts";
+import { CountsUnreadableError } from "#stages/coverage/counts-unreadable-error.ts";
 import type { Check, Checked } from "./check.ts";
 import { checkCounts } from "./check-counts.ts";
 import { checkDays } from "./check-days.ts";

@@ -1,7 +1,7 @@
-import { splitSpan } from "../../coverage/split-span.ts";
-import type { EdgeClient } from "../../edge/edge-client.ts";
-import { searchPages } from "../../edge/search-pages.ts";
-import type { Span } from "../../model/span.ts";
+import type { EdgeClient } from "#adapters/edge/edge-client.ts";
+import { searchPages } from "#adapters/edge/search-pages.ts";
+import type { Span } from "#model/span.ts";
+import { splitSpan } from "#stages/coverage/split-span.ts";
 
 const PAGE_SIZE = 500;
 

@@ -1,9 +1,9 @@
-import { readColdEnd } from "../../../db/archive/hot-days.ts";
-import type { Queryable } from "../../../db/client.ts";
-import { listKnownZones } from "../../../db/coverage/coverage-report.ts";
-import { HOUR_MS } from "../../lib/units.ts";
-import { startOfHour } from "../../model/horizon.ts";
-import type { Span } from "../../model/span.ts";
+import { readColdEnd } from "#db/archive/hot-days.ts";
+import type { Queryable } from "#db/client.ts";
+import { listKnownZones } from "#db/coverage/coverage-report.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { startOfHour } from "#model/horizon.ts";
+import type { Span } from "#model/span.ts";
 
 /** `archived`: the span ends before `coldEnd`, and these days are only in the archive. `empty`: nothing of it is stored. */
 export type WidenedSpan =

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { adviceStatus } from "../../../src/alerting/advice/advice-status.ts";
-import { HOUR_MS, MINUTE_MS } from "../../../src/lib/units.ts";
-import type { AdviceRow } from "../../../src/model/advice-row.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import type { AdviceRow } from "#model/advice-row.ts";
+import { adviceStatus } from "#stages/alerting/advice/advice-status.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 15, 30);
 const spike = { zoneId: 101, ruleId: "942100", openedAtMs: NOW - 10 * MINUTE_MS };

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { classifyAdvice } from "../../../src/alerting/advice/classify-advice.ts";
-import { HOUR_MS } from "../../../src/lib/units.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { classifyAdvice } from "#stages/alerting/advice/classify-advice.ts";
 
 test.each([
   ["limit_reached.ai_recommendation", { kind: "refused", scope: "zone", keepsMs: 12 * HOUR_MS }],

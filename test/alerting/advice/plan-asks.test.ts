@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { planAsks } from "../../../src/alerting/advice/plan-asks.ts";
-import { MINUTE_MS } from "../../../src/lib/units.ts";
-import type { AdviceRow } from "../../../src/model/advice-row.ts";
+import { MINUTE_MS } from "#lib/units.ts";
+import type { AdviceRow } from "#model/advice-row.ts";
+import { planAsks } from "#stages/alerting/advice/plan-asks.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 15, 30);
 const spike = (id: number, severity: string, minutesAgo: number) => ({

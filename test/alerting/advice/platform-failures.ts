@@ -1,6 +1,6 @@
-import type { EmulatorOptions } from "../../../src/emulator/emulator.ts";
-import type { FaultInput } from "../../../src/emulator/faults.ts";
-import { HOUR_MS, MINUTE_MS } from "../../../src/lib/units.ts";
+import type { EmulatorOptions } from "#emulator/emulator.ts";
+import type { FaultInput } from "#emulator/faults.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 
 /** One way in which an ask fails, and how long the platform is not asked again. */
 export interface Failure {

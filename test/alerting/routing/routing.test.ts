@@ -1,19 +1,19 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { findInhibition } from "../../../src/alerting/routing/find-inhibition.ts";
-import { pickRoutes } from "../../../src/alerting/routing/pick-routes.ts";
-import { planRoute } from "../../../src/alerting/routing/plan-route.ts";
-import { isQuiet } from "../../../src/alerting/routing/quiet-hours.ts";
+import { severities } from "#model/alert-message.ts";
+import type { Subject, SubjectMatchers } from "#model/subject.ts";
+import { matchesSubject } from "#model/subject.ts";
+import { findInhibition } from "#stages/alerting/routing/find-inhibition.ts";
+import { pickRoutes } from "#stages/alerting/routing/pick-routes.ts";
+import { planRoute } from "#stages/alerting/routing/plan-route.ts";
+import { isQuiet } from "#stages/alerting/routing/quiet-hours.ts";
 import {
   DEFAULT_TIMING,
   type QuietHours,
   type Route,
   routeToAll,
   WEEKDAYS,
-} from "../../../src/alerting/routing/routing.ts";
-import { severities } from "../../../src/model/alert-message.ts";
-import type { Subject, SubjectMatchers } from "../../../src/model/subject.ts";
-import { matchesSubject } from "../../../src/model/subject.ts";
+} from "#stages/alerting/routing/routing.ts";
 
 const subjects: fc.Arbitrary<Subject> = fc.record({
   kind: fc.constantFrom("spike", "new-rule", "self"),

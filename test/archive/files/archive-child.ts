@@ -1,8 +1,8 @@
 import path from "node:path";
-import { createDatabase } from "../../../db/client.ts";
-import { createDuckdb } from "../../../db/duckdb/duckdb.ts";
-import { createStorage } from "../../../src/app/create-storage.ts";
-import { parseConfig } from "../../../src/config/config.ts";
+import { createStorage } from "#app/create-storage.ts";
+import { parseConfig } from "#config/config.ts";
+import { createDatabase } from "#db/client.ts";
+import { createDuckdb } from "#db/duckdb/duckdb.ts";
 import { type ArchiveWork, doArchiveWork } from "./archive-work.ts";
 
 /**

@@ -10,9 +10,9 @@ import {
 } from "node:fs";
 import path from "node:path";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
-import { listRetired, listValidFiles } from "../../../db/archive/archive-files.ts";
-import { archiveCommand } from "../../../src/cli/archive/archive.ts";
-import { eraseCommand } from "../../../src/cli/erase/erase.ts";
+import { listRetired, listValidFiles } from "#db/archive/archive-files.ts";
+import { archiveCommand } from "#faces/cli/archive/archive.ts";
+import { eraseCommand } from "#faces/cli/erase/erase.ts";
 import { runStoreCommand } from "../../cli/run-store-command.ts";
 import { createMigratedDatabase } from "../../db/migrated-database.ts";
 import { environment } from "../../privacy/erasure-world.ts";

@@ -1,7 +1,7 @@
-import type { Database } from "../../../db/client.ts";
-import { type ArchiveStore, createArchiveDaysJob } from "../../../jobs/archive/archive-days.ts";
-import { rewriteDay } from "../../../jobs/archive/rewrite-day.ts";
-import { restoreDay } from "../../../src/operations/archive/restore-day.ts";
+import type { Database } from "#db/client.ts";
+import { type ArchiveStore, createArchiveDaysJob } from "#jobs/archive/archive-days.ts";
+import { rewriteDay } from "#jobs/archive/rewrite-day.ts";
+import { restoreDay } from "#operations/archive/restore-day.ts";
 import { silent } from "../../ingest/ingest-jobs.ts";
 import { DAY, DAY_START, NOW } from "./tested-day.ts";
 

@@ -1,16 +1,16 @@
 import path from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { listValidFiles } from "../../../db/archive/archive-files.ts";
-import { createArchiveReader } from "../../../db/archive/archive-reader.ts";
-import { dropArchivedDay } from "../../../db/archive/hot-days.ts";
-import { insertRawBlocks } from "../../../db/ingest/raw-blocks.ts";
-import { writeDay } from "../../../jobs/archive/write-day.ts";
-import { createOpenedBlocks } from "../../../src/archive/records/opened-blocks.ts";
-import { hashEventKey } from "../../../src/model/log-id-hash.ts";
-import { packRawBlocks } from "../../../src/model/raw-block.ts";
-import type { WafEvent } from "../../../src/model/waf-event.ts";
-import type { FoundEvent } from "../../../src/operations/search/find-rows.ts";
-import { readRecords } from "../../../src/operations/search/read-records.ts";
+import { listValidFiles } from "#db/archive/archive-files.ts";
+import { createArchiveReader } from "#db/archive/archive-reader.ts";
+import { dropArchivedDay } from "#db/archive/hot-days.ts";
+import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
+import { writeDay } from "#jobs/archive/write-day.ts";
+import { hashEventKey } from "#model/log-id-hash.ts";
+import { packRawBlocks } from "#model/raw-block.ts";
+import type { WafEvent } from "#model/waf-event.ts";
+import type { FoundEvent } from "#operations/search/find-rows.ts";
+import { readRecords } from "#operations/search/read-records.ts";
+import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
 import {
   type ArchiveWorld,

@@ -3,9 +3,9 @@ import path from "node:path";
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects, parquetSchema } from "hyparquet";
 import { compressors } from "hyparquet-compressors";
 import { beforeAll, expect, test } from "vitest";
-import { listValidFiles } from "../../../db/archive/archive-files.ts";
-import { type WrittenDay, writeDay } from "../../../jobs/archive/write-day.ts";
-import { hashFile } from "../../../src/lib/hash-file.ts";
+import { listValidFiles } from "#db/archive/archive-files.ts";
+import { type WrittenDay, writeDay } from "#jobs/archive/write-day.ts";
+import { hashFile } from "#lib/hash-file.ts";
 import {
   type ArchiveWorld,
   DAY,

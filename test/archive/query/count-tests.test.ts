@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { countTests, refuseManyTests } from "../../../src/archive/query/count-tests.ts";
-import { planSearch } from "../../../src/archive/query/plan-search.ts";
-import { DAY_MS } from "../../../src/lib/units.ts";
+import { DAY_MS } from "#lib/units.ts";
+import { countTests, refuseManyTests } from "#stages/archive/query/count-tests.ts";
+import { planSearch } from "#stages/archive/query/plan-search.ts";
 import { mustRead } from "./world.ts";
 
 const texts = (count: number, from = 0) => Array.from({ length: count }, (_, index) => `v${from + index}`);

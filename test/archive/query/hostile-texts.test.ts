@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { ensurePartitions } from "../../../db/postgres/partitions.ts";
-import { planSearch } from "../../../src/archive/query/plan-search.ts";
-import { DIMENSIONS } from "../../../src/archive/query/search.ts";
-import { DAY_MS } from "../../../src/lib/units.ts";
-import { searchRows } from "../../../src/operations/search/search-rows.ts";
+import { ensurePartitions } from "#db/postgres/partitions.ts";
+import { DAY_MS } from "#lib/units.ts";
+import { searchRows } from "#operations/search/search-rows.ts";
+import { planSearch } from "#stages/archive/query/plan-search.ts";
+import { DIMENSIONS } from "#stages/archive/query/search.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { ensurePartitions } from "../../../db/postgres/partitions.ts";
+import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";

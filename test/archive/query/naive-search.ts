@@ -1,10 +1,10 @@
-import { createColumns } from "../../../src/emulator/columns.ts";
-import { createMatcher } from "../../../src/emulator/query/filter.ts";
-import { groupRows } from "../../../src/emulator/query/groups.ts";
-import type { Search } from "../../../src/emulator/query/request.ts";
-import { pageOfRows } from "../../../src/emulator/query/rows.ts";
-import type { Draft } from "../../../src/emulator/traffic/draft.ts";
-import type { WafEvent } from "../../../src/model/waf-event.ts";
+import { createColumns } from "#emulator/columns.ts";
+import { createMatcher } from "#emulator/query/filter.ts";
+import { groupRows } from "#emulator/query/groups.ts";
+import type { Search } from "#emulator/query/request.ts";
+import { pageOfRows } from "#emulator/query/rows.ts";
+import type { Draft } from "#emulator/traffic/draft.ts";
+import type { WafEvent } from "#model/waf-event.ts";
 import { isWithin } from "./naive-network.ts";
 
 /**

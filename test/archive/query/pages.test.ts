@@ -1,9 +1,9 @@
 import { expect, onTestFinished, test } from "vitest";
-import { ensurePartitions } from "../../../db/postgres/partitions.ts";
-import { planSearch } from "../../../src/archive/query/plan-search.ts";
-import { DAY_MS, HOUR_MS } from "../../../src/lib/units.ts";
-import type { WafEvent } from "../../../src/model/waf-event.ts";
-import { searchRows } from "../../../src/operations/search/search-rows.ts";
+import { ensurePartitions } from "#db/postgres/partitions.ts";
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import type { WafEvent } from "#model/waf-event.ts";
+import { searchRows } from "#operations/search/search-rows.ts";
+import { planSearch } from "#stages/archive/query/plan-search.ts";
 import { createMigratedDatabase } from "../../db/migrated-database.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";

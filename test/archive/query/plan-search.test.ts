@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { estimateCost } from "../../../src/archive/query/estimate-cost.ts";
-import { toNetwork } from "../../../src/archive/query/network.ts";
-import { planSearch } from "../../../src/archive/query/plan-search.ts";
-import { readSearch } from "../../../src/archive/query/read-search.ts";
-import { containsTest, foldCase, wildcardTest } from "../../../src/archive/query/text-test.ts";
+import { estimateCost } from "#stages/archive/query/estimate-cost.ts";
+import { toNetwork } from "#stages/archive/query/network.ts";
+import { planSearch } from "#stages/archive/query/plan-search.ts";
+import { readSearch } from "#stages/archive/query/read-search.ts";
+import { containsTest, foldCase, wildcardTest } from "#stages/archive/query/text-test.ts";
 
 function plan(body: object) {
   const read = readSearch({ from: 0, to: 1_000, ...body }, "search", "native");

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { ensurePartitions } from "../../../db/postgres/partitions.ts";
-import type { WafEvent } from "../../../src/model/waf-event.ts";
+import { ensurePartitions } from "#db/postgres/partitions.ts";
+import type { WafEvent } from "#model/waf-event.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { createFractions } from "../../detection/support/histories.ts";

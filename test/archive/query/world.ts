@@ -1,13 +1,13 @@
 import { expect } from "vitest";
-import { toCsvLine } from "../../../src/archive/csv/csv-line.ts";
-import { planSearch } from "../../../src/archive/query/plan-search.ts";
-import { readSearch } from "../../../src/archive/query/read-search.ts";
-import { DIMENSIONS } from "../../../src/archive/query/search.ts";
-import { readSearch as readNaively } from "../../../src/emulator/query/request.ts";
-import { exportEvents } from "../../../src/operations/search/export-events.ts";
-import type { SearchDeps } from "../../../src/operations/search/search-deps.ts";
-import { searchGroups } from "../../../src/operations/search/search-groups.ts";
-import { searchRows } from "../../../src/operations/search/search-rows.ts";
+import { readSearch as readNaively } from "#emulator/query/request.ts";
+import { exportEvents } from "#operations/search/export-events.ts";
+import type { SearchDeps } from "#operations/search/search-deps.ts";
+import { searchGroups } from "#operations/search/search-groups.ts";
+import { searchRows } from "#operations/search/search-rows.ts";
+import { toCsvLine } from "#stages/archive/csv/csv-line.ts";
+import { planSearch } from "#stages/archive/query/plan-search.ts";
+import { readSearch } from "#stages/archive/query/read-search.ts";
+import { DIMENSIONS } from "#stages/archive/query/search.ts";
 import type { createNaiveSearch } from "./naive-search.ts";
 
 export const ZONE = 101;

@@ -1,7 +1,7 @@
 import { writeFile } from "node:fs/promises";
-import type { Duckdb } from "../../../db/duckdb/duckdb.ts";
-import { EVENT_FILE_COLUMNS } from "../../../src/model/archive-layout.ts";
-import type { WafEvent } from "../../../src/model/waf-event.ts";
+import type { Duckdb } from "#db/duckdb/duckdb.ts";
+import { EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
+import type { WafEvent } from "#model/waf-event.ts";
 
 /** Writes events as an events file of the archive. */
 export async function writeEventsFile(

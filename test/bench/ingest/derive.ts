@@ -1,9 +1,9 @@
-import { createDatabase, type Database } from "../../../db/client.ts";
-import { WORK_SESSIONS } from "../../../db/postgres/session-names.ts";
-import { createDetectSourcesJob } from "../../../jobs/detection/detect-sources.ts";
-import { createRollUpTrendsJob } from "../../../jobs/detection/roll-up-trends.ts";
-import { createLog } from "../../../src/lib/log.ts";
-import { HOUR_MS, MINUTE_MS } from "../../../src/lib/units.ts";
+import { createDatabase, type Database } from "#db/client.ts";
+import { WORK_SESSIONS } from "#db/postgres/session-names.ts";
+import { createDetectSourcesJob } from "#jobs/detection/detect-sources.ts";
+import { createRollUpTrendsJob } from "#jobs/detection/roll-up-trends.ts";
+import { createLog } from "#lib/log.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { listTree, readCpuMs } from "../process-tree.ts";
 
 /** The last hours, whose minutes are judged as they are live. The service runs for months, so the first half warms up. */

@@ -1,7 +1,7 @@
 import { gzipSync } from "node:zlib";
-import { toListEntry } from "../../../src/emulator/traffic/render-event.ts";
-import { createTraffic } from "../../../src/emulator/traffic/traffic.ts";
-import { DAY_MS, MINUTE_MS } from "../../../src/lib/units.ts";
+import { toListEntry } from "#emulator/traffic/render-event.ts";
+import { createTraffic } from "#emulator/traffic/traffic.ts";
+import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
 
 const DAYS = 3;
 const PAGE_SIZE = 1_000;

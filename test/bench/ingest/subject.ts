@@ -4,16 +4,16 @@
  * their events.
  */
 
-import { createDatabase } from "../../../db/client.ts";
-import { createPartitionKeeper } from "../../../db/postgres/partition-keeper.ts";
-import { WORK_SESSIONS } from "../../../db/postgres/session-names.ts";
-import { createListPageWorkers } from "../../../jobs/ingest/list-page-workers.ts";
-import { createWalkDaysJob } from "../../../jobs/ingest/walk-days.ts";
-import { createEdgeClient } from "../../../src/edge/edge-client.ts";
-import { createEdgeTransport } from "../../../src/edge/transport/transport.ts";
-import { createLog } from "../../../src/lib/log.ts";
-import { createSecret } from "../../../src/lib/secret.ts";
-import { MINUTE_MS } from "../../../src/lib/units.ts";
+import { createEdgeClient } from "#adapters/edge/edge-client.ts";
+import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
+import { createDatabase } from "#db/client.ts";
+import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
+import { WORK_SESSIONS } from "#db/postgres/session-names.ts";
+import { createListPageWorkers } from "#jobs/ingest/list-page-workers.ts";
+import { createWalkDaysJob } from "#jobs/ingest/walk-days.ts";
+import { createLog } from "#lib/log.ts";
+import { createSecret } from "#lib/secret.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import { derive, type SpentCpu, spend } from "./derive.ts";
 
 /** As many threads as the service has. */

@@ -1,10 +1,10 @@
-import type { Database } from "../../../db/client.ts";
-import { insertRawBlocks } from "../../../db/ingest/raw-blocks.ts";
-import { toListEntry } from "../../../src/emulator/traffic/render-event.ts";
-import { createTraffic } from "../../../src/emulator/traffic/traffic.ts";
-import { MINUTE_MS } from "../../../src/lib/units.ts";
-import { hashEventKey } from "../../../src/model/log-id-hash.ts";
-import { packRawBlocks } from "../../../src/model/raw-block.ts";
+import type { Database } from "#db/client.ts";
+import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
+import { toListEntry } from "#emulator/traffic/render-event.ts";
+import { createTraffic } from "#emulator/traffic/traffic.ts";
+import { MINUTE_MS } from "#lib/units.ts";
+import { hashEventKey } from "#model/log-id-hash.ts";
+import { packRawBlocks } from "#model/raw-block.ts";
 
 const PER_PACK = 20_000;
 

@@ -1,15 +1,15 @@
 import { mkdirSync } from "node:fs";
 import path from "node:path";
-import { type ArchiveReader, createArchiveReader } from "../../../db/archive/archive-reader.ts";
-import { createSearchDuckdb } from "../../../db/archive/search-duckdb.ts";
-import type { Database } from "../../../db/client.ts";
-import { type Duckdb } from "../../../db/duckdb/duckdb.ts";
-import { dropPartitionsBefore } from "../../../db/postgres/partitions.ts";
-import { writeDay } from "../../../jobs/archive/write-day.ts";
-import { DAY_MS } from "../../../src/lib/units.ts";
-import type { ArchiveStorage } from "../../../src/model/archive-storage.ts";
-import { toDay } from "../../../src/model/horizon.ts";
-import { createFolderStorage } from "../../../src/storage/folder-storage.ts";
+import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
+import { type ArchiveReader, createArchiveReader } from "#db/archive/archive-reader.ts";
+import { createSearchDuckdb } from "#db/archive/search-duckdb.ts";
+import type { Database } from "#db/client.ts";
+import { type Duckdb } from "#db/duckdb/duckdb.ts";
+import { dropPartitionsBefore } from "#db/postgres/partitions.ts";
+import { writeDay } from "#jobs/archive/write-day.ts";
+import { DAY_MS } from "#lib/units.ts";
+import type { ArchiveStorage } from "#model/archive-storage.ts";
+import { toDay } from "#model/horizon.ts";
 
 /** Days of the platform and one more are not archived yet, as in the service. */
 const OPEN_DAYS = 3;

@@ -3,13 +3,13 @@
  * time it is asked. Every request may do everything; a key would only add the look-up of a key.
  */
 import { randomBytes } from "node:crypto";
-import { createDatabase } from "../../../db/client.ts";
-import { listRoutes } from "../../../src/app/list-routes.ts";
-import { openApi } from "../../../src/app/open-api.ts";
-import { createHttp } from "../../../src/http/http.ts";
-import { createMetrics } from "../../../src/http/metrics.ts";
-import { createPageCursors } from "../../../src/http/page-cursor.ts";
-import { createLog } from "../../../src/lib/log.ts";
+import { listRoutes } from "#app/list-routes.ts";
+import { openApi } from "#app/open-api.ts";
+import { createDatabase } from "#db/client.ts";
+import { createHttp } from "#faces/http/http.ts";
+import { createMetrics } from "#faces/http/metrics.ts";
+import { createLog } from "#lib/log.ts";
+import { createPageCursors } from "#operations/page-cursor.ts";
 import { SERVICE } from "../../http/default-service.ts";
 import { openFiles } from "./archive-days.ts";
 

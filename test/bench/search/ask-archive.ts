@@ -1,8 +1,8 @@
-import { planSearch } from "../../../src/archive/query/plan-search.ts";
-import type { Search } from "../../../src/archive/query/search.ts";
-import type { SearchDeps } from "../../../src/operations/search/search-deps.ts";
-import { searchGroups } from "../../../src/operations/search/search-groups.ts";
-import { searchRows } from "../../../src/operations/search/search-rows.ts";
+import type { SearchDeps } from "#operations/search/search-deps.ts";
+import { searchGroups } from "#operations/search/search-groups.ts";
+import { searchRows } from "#operations/search/search-rows.ts";
+import { planSearch } from "#stages/archive/query/plan-search.ts";
+import type { Search } from "#stages/archive/query/search.ts";
 import type { Answer } from "./answer.ts";
 
 /** The archive's answer, as its routes get it. */

@@ -1,7 +1,7 @@
-import { PATHS, PAYLOADS } from "../../../src/emulator/traffic/payloads.ts";
-import { createRandom, hashText, type Random } from "../../../src/emulator/traffic/random.ts";
-import { createUrlBook } from "../../../src/emulator/traffic/urls.ts";
-import { DAY_MS, MINUTE_MS } from "../../../src/lib/units.ts";
+import { PATHS, PAYLOADS } from "#emulator/traffic/payloads.ts";
+import { createRandom, hashText, type Random } from "#emulator/traffic/random.ts";
+import { createUrlBook } from "#emulator/traffic/urls.ts";
+import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
 import { type Actor, drawRule, skewed, type World } from "./world.ts";
 
 /** Zones with their shares of the traffic. The questions ask about the first. */

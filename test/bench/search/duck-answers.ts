@@ -1,4 +1,4 @@
-import type { Dimension, Filter, Search } from "../../../src/archive/query/search.ts";
+import type { Dimension, Filter, Search } from "#stages/archive/query/search.ts";
 import type { Answer, AnsweredGroup, AnsweredRow } from "./answer.ts";
 import type { Duck, DuckRow } from "./duck.ts";
 

@@ -1,7 +1,7 @@
 import { Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { to as copyTo } from "pg-copy-streams";
-import { DAY_MS } from "../../../src/lib/units.ts";
+import { DAY_MS } from "#lib/units.ts";
 import { nextMessage, startChild, stopChild } from "../child.ts";
 import { LAUNCH } from "../launch-options.ts";
 import type { ServedArchive, ServerMemory } from "./archive-server.ts";

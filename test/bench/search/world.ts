@@ -1,5 +1,5 @@
-import { createRandom, hashText, type Random } from "../../../src/emulator/traffic/random.ts";
-import { RULES, type Rule } from "../../../src/emulator/traffic/rules.ts";
+import { createRandom, hashText, type Random } from "#emulator/traffic/random.ts";
+import { RULES, type Rule } from "#emulator/traffic/rules.ts";
 
 export interface Actor {
   readonly ip: string;

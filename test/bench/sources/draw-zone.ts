@@ -1,4 +1,4 @@
-import type { SourceEvent } from "../../../src/detection/sources/source-event.ts";
+import type { SourceEvent } from "#stages/detection/sources/source-event.ts";
 import { createDraw, type Draw } from "./draw.ts";
 
 /** The first day of a zone is history. */

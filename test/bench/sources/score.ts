@@ -1,4 +1,4 @@
-import type { ReplayedAlert } from "../../../src/detection/backtest/replay-zone.ts";
+import type { ReplayedAlert } from "#stages/detection/backtest/replay-zone.ts";
 import { toSpread } from "../spread.ts";
 import { ATTACK_KINDS, type AttackKind, DAYS, type DrawnAttack, type Nuisance } from "./draw-zone.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { channelConfig } from "../../../src/delivery/channels/channel-config.ts";
-import { secretsOf } from "../../../src/delivery/channels/channel-secrets.ts";
+import { channelConfig } from "#stages/delivery/channels/channel-config.ts";
+import { secretsOf } from "#stages/delivery/channels/channel-secrets.ts";
 
 test("every credential of a channel is found, also in lists and nested settings", () => {
   const channels = [

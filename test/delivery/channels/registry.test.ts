@@ -2,16 +2,16 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import { configFile } from "../../../src/config/file/config-file-schema.ts";
-import type { ChannelCapabilities } from "../../../src/delivery/channel-capabilities.ts";
-import { CHANNELS, findChannel } from "../../../src/delivery/channels/registry.ts";
-import { slack } from "../../../src/delivery/channels/slack/slack.ts";
+import { configFile } from "#config/file/config-file-schema.ts";
+import type { ChannelCapabilities } from "#stages/delivery/channel-capabilities.ts";
+import { CHANNELS, findChannel } from "#stages/delivery/channels/registry.ts";
+import { slack } from "#stages/delivery/channels/slack/slack.ts";
 import { stringsOf } from "../support/characters.ts";
 import { floodOf, hostileMessage } from "../support/messages.ts";
 import { NOW, POSTING } from "../support/receiver.ts";
 
 const ROOT = path.join(import.meta.dirname, "..", "..", "..");
-const SOURCES = path.join(ROOT, "src", "delivery", "channels");
+const SOURCES = path.join(ROOT, "src", "stages", "delivery", "channels");
 const DOCUMENT = readFileSync(path.join(ROOT, "docs", "channels.md"), "utf8");
 /** These send without a POST request; their own tests hold the contract of a notifier. */
 const WITHOUT_POST = ["terminal", "email"];

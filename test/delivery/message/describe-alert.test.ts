@@ -5,7 +5,7 @@ import {
   describeCourse,
   describeEnd,
   describeSubject,
-} from "../../../src/delivery/message/describe-alert.ts";
+} from "#stages/delivery/message/describe-alert.ts";
 import { floodOf, messageOf } from "../support/messages.ts";
 
 test("the action states its number of events if it differs from the count", () => {

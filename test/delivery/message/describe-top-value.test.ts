@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { toDiscordMessage } from "../../../src/delivery/channels/discord/discord-message.ts";
-import { toSlackMessage } from "../../../src/delivery/channels/slack/slack-blocks.ts";
-import { renderTerminal } from "../../../src/delivery/channels/terminal/render-terminal.ts";
-import { paintPlain } from "../../../src/delivery/channels/terminal/terminal-style.ts";
-import { describeTopValue } from "../../../src/delivery/message/describe-top-value.ts";
+import { toDiscordMessage } from "#stages/delivery/channels/discord/discord-message.ts";
+import { toSlackMessage } from "#stages/delivery/channels/slack/slack-blocks.ts";
+import { renderTerminal } from "#stages/delivery/channels/terminal/render-terminal.ts";
+import { paintPlain } from "#stages/delivery/channels/terminal/terminal-style.ts";
+import { describeTopValue } from "#stages/delivery/message/describe-top-value.ts";
 import { messageOf } from "../support/messages.ts";
 
 const BROWSER = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/";

@@ -4,7 +4,7 @@ import {
   partMembers,
   showsMembers,
   toMembersFile,
-} from "../../../src/delivery/message/group-members.ts";
+} from "#stages/delivery/message/group-members.ts";
 import { stringsOf } from "../support/characters.ts";
 import { FORMS } from "../support/forms.ts";
 import { HOSTILE } from "../support/hostile.ts";

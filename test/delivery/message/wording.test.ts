@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { DeliveryError } from "../../../src/delivery/delivery-error.ts";
-import { describeFailure } from "../../../src/delivery/describe-failure.ts";
-import { drawSparkline } from "../../../src/delivery/message/draw-sparkline.ts";
-import { toSafeLinks } from "../../../src/delivery/message/safe-link.ts";
-import { cutToWidth, measureWidth, wrapText } from "../../../src/delivery/message/text-width.ts";
-import { formatDuration, formatNumber } from "../../../src/lib/format.ts";
-import { cutText, toLine, toLines } from "../../../src/lib/plain-text.ts";
-import { alertMessage } from "../../../src/model/alert-message.ts";
+import { formatDuration, formatNumber } from "#lib/format.ts";
+import { cutText, toLine, toLines } from "#lib/plain-text.ts";
+import { alertMessage } from "#model/alert-message.ts";
+import { DeliveryError } from "#stages/delivery/delivery-error.ts";
+import { describeFailure } from "#stages/delivery/describe-failure.ts";
+import { drawSparkline } from "#stages/delivery/message/draw-sparkline.ts";
+import { toSafeLinks } from "#stages/delivery/message/safe-link.ts";
+import { cutToWidth, measureWidth, wrapText } from "#stages/delivery/message/text-width.ts";
 import { messageOf } from "../support/messages.ts";
 import { CANARY } from "../support/receiver.ts";
 

@@ -1,23 +1,23 @@
 import { expect, test } from "vitest";
-import type { AlertSpike } from "../../../src/alerting/alert-spike.ts";
-import { buildGroupMessage } from "../../../src/alerting/message/group-message.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import type { AlertSpike } from "#stages/alerting/alert-spike.ts";
+import { buildGroupMessage } from "#stages/alerting/message/group-message.ts";
 import {
   readPostedLabels,
   readPostedSeverity,
   toAlertmanagerAlerts,
   toPostedReference,
-} from "../../../src/delivery/channels/alertmanager/alertmanager-alerts.ts";
-import { toDiscordMessage } from "../../../src/delivery/channels/discord/discord-message.ts";
-import { toEmailMessage } from "../../../src/delivery/channels/email/email-message.ts";
-import { toOpsgenieRequests } from "../../../src/delivery/channels/opsgenie/opsgenie-requests.ts";
-import { toPagerDutyEvent } from "../../../src/delivery/channels/pagerduty/pagerduty-event.ts";
-import { toSlackMessage } from "../../../src/delivery/channels/slack/slack-blocks.ts";
-import { toTeamsMessage } from "../../../src/delivery/channels/teams/teams-card.ts";
-import { renderTerminal } from "../../../src/delivery/channels/terminal/render-terminal.ts";
-import { paintPlain } from "../../../src/delivery/channels/terminal/terminal-style.ts";
-import { toWebhookBodies } from "../../../src/delivery/channels/webhook/webhook-body.ts";
-import { buildDigest } from "../../../src/delivery/digest-message.ts";
-import type { AlertMessage } from "../../../src/model/alert-message.ts";
+} from "#stages/delivery/channels/alertmanager/alertmanager-alerts.ts";
+import { toDiscordMessage } from "#stages/delivery/channels/discord/discord-message.ts";
+import { toEmailMessage } from "#stages/delivery/channels/email/email-message.ts";
+import { toOpsgenieRequests } from "#stages/delivery/channels/opsgenie/opsgenie-requests.ts";
+import { toPagerDutyEvent } from "#stages/delivery/channels/pagerduty/pagerduty-event.ts";
+import { toSlackMessage } from "#stages/delivery/channels/slack/slack-blocks.ts";
+import { toTeamsMessage } from "#stages/delivery/channels/teams/teams-card.ts";
+import { renderTerminal } from "#stages/delivery/channels/terminal/render-terminal.ts";
+import { paintPlain } from "#stages/delivery/channels/terminal/terminal-style.ts";
+import { toWebhookBodies } from "#stages/delivery/channels/webhook/webhook-body.ts";
+import { buildDigest } from "#stages/delivery/digest-message.ts";
 import { capabilitiesOf } from "../support/capabilities.ts";
 import { floodOf, messageOf } from "../support/messages.ts";
 import { NOW } from "../support/receiver.ts";

@@ -1,6 +1,6 @@
-import type { ChannelCapabilities } from "../../../src/delivery/channel-capabilities.ts";
-import { type ChannelKind, findChannel } from "../../../src/delivery/channels/registry.ts";
-import type { Notifier } from "../../../src/delivery/notifier.ts";
+import type { ChannelCapabilities } from "#stages/delivery/channel-capabilities.ts";
+import { type ChannelKind, findChannel } from "#stages/delivery/channels/registry.ts";
+import type { Notifier } from "#stages/delivery/notifier.ts";
 
 export function capabilitiesOf(kind: ChannelKind): ChannelCapabilities {
   const definition = findChannel(kind);

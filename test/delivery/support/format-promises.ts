@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { z } from "zod";
-import type { AlertMessage } from "../../../src/model/alert-message.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
 import { stringsOf } from "./characters.ts";
 import { HOSTILE } from "./hostile.ts";
 import { CONSOLE, hostileMessage, messageOf, messageSaying, sourcesMessage } from "./messages.ts";

@@ -1,10 +1,10 @@
 import { expect } from "vitest";
 import type { z } from "zod";
-import { MAX_BODY_BYTES as POST_BYTES } from "../../../src/delivery/channels/alertmanager/alertmanager-alerts.ts";
-import { CHANNELS, type ChannelKind } from "../../../src/delivery/channels/registry.ts";
-import { SLACK_LIMITS } from "../../../src/delivery/channels/slack/slack-block.ts";
-import { MAX_BODY_BYTES } from "../../../src/delivery/channels/webhook/webhook-body.ts";
-import type { AlertMessage } from "../../../src/model/alert-message.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { MAX_BODY_BYTES as POST_BYTES } from "#stages/delivery/channels/alertmanager/alertmanager-alerts.ts";
+import { CHANNELS, type ChannelKind } from "#stages/delivery/channels/registry.ts";
+import { SLACK_LIMITS } from "#stages/delivery/channels/slack/slack-block.ts";
+import { MAX_BODY_BYTES } from "#stages/delivery/channels/webhook/webhook-body.ts";
 import { alertmanagerRequest } from "../channels/alertmanager/schema.ts";
 import { discordRequest } from "../channels/discord/schema.ts";
 import { emailMessage } from "../channels/email/schema.ts";

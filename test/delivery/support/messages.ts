@@ -1,6 +1,6 @@
-import { describeSources } from "../../../src/alerting/message/describe-sources.ts";
-import type { AlertMessage } from "../../../src/model/alert-message.ts";
-import { SOURCES_RULE, type StoredSources } from "../../../src/model/stored-sources.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { SOURCES_RULE, type StoredSources } from "#model/stored-sources.ts";
+import { describeSources } from "#stages/alerting/message/describe-sources.ts";
 import { HOSTILE } from "./hostile.ts";
 
 const STARTED_AT = Date.UTC(2026, 10, 21, 14, 3);

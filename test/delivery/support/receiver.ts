@@ -1,14 +1,14 @@
 import type { LookupFunction } from "node:net";
-import { alertmanager } from "../../../src/delivery/channels/alertmanager/alertmanager.ts";
-import { discord } from "../../../src/delivery/channels/discord/discord.ts";
-import { opsgenie } from "../../../src/delivery/channels/opsgenie/opsgenie.ts";
-import { pagerduty } from "../../../src/delivery/channels/pagerduty/pagerduty.ts";
-import { slack } from "../../../src/delivery/channels/slack/slack.ts";
-import { slackBot } from "../../../src/delivery/channels/slack-bot/slack-bot.ts";
-import { teams } from "../../../src/delivery/channels/teams/teams.ts";
-import { webhook } from "../../../src/delivery/channels/webhook/webhook.ts";
-import type { Notifier, SendOptions } from "../../../src/delivery/notifier.ts";
-import { createSecret } from "../../../src/lib/secret.ts";
+import { createSecret } from "#lib/secret.ts";
+import { alertmanager } from "#stages/delivery/channels/alertmanager/alertmanager.ts";
+import { discord } from "#stages/delivery/channels/discord/discord.ts";
+import { opsgenie } from "#stages/delivery/channels/opsgenie/opsgenie.ts";
+import { pagerduty } from "#stages/delivery/channels/pagerduty/pagerduty.ts";
+import { slack } from "#stages/delivery/channels/slack/slack.ts";
+import { slackBot } from "#stages/delivery/channels/slack-bot/slack-bot.ts";
+import { teams } from "#stages/delivery/channels/teams/teams.ts";
+import { webhook } from "#stages/delivery/channels/webhook/webhook.ts";
+import type { Notifier, SendOptions } from "#stages/delivery/notifier.ts";
 
 /** Must show up in no error, log line or row. */
 export const CANARY = "xoxcanary-Zm9vYmFy";

@@ -1,6 +1,6 @@
 import { Command } from "commander";
-import { edgeCommand } from "../../../src/cli/edge/edge.ts";
-import { createSecret } from "../../../src/lib/secret.ts";
+import { edgeCommand } from "#faces/cli/edge/edge.ts";
+import { createSecret } from "#lib/secret.ts";
 
 // The edge command as a process of its own: base address and key are the first two arguments.
 const [baseUrl = "", accessKey = "", ...rest] = process.argv.slice(2);

@@ -1,13 +1,13 @@
 import { test as base } from "vitest";
-import { createEdgeClient } from "../../../src/edge/edge-client.ts";
-import { EdgeError } from "../../../src/edge/edge-error.ts";
-import type { AttemptReport } from "../../../src/edge/transport/run-attempts.ts";
+import { createEdgeClient } from "#adapters/edge/edge-client.ts";
+import { EdgeError } from "#adapters/edge/edge-error.ts";
+import type { AttemptReport } from "#adapters/edge/transport/run-attempts.ts";
 import {
   createEdgeTransport,
   type EdgeTransport,
   type EdgeTransportOptions,
-} from "../../../src/edge/transport/transport.ts";
-import { createSecret } from "../../../src/lib/secret.ts";
+} from "#adapters/edge/transport/transport.ts";
+import { createSecret } from "#lib/secret.ts";
 import { type ReplyQueue, startReplyQueue } from "./reply-queue.ts";
 
 export const ACCESS_KEY = "0f5a1c1e-key-of-the-tests-9d20";

@@ -1,7 +1,7 @@
-import { openRequestGate } from "../../../src/app/open-request-gate.ts";
-import { createEdgeClient } from "../../../src/edge/edge-client.ts";
-import { createEdgeTransport } from "../../../src/edge/transport/transport.ts";
-import { createSecret } from "../../../src/lib/secret.ts";
+import { createEdgeClient } from "#adapters/edge/edge-client.ts";
+import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
+import { openRequestGate } from "#app/open-request-gate.ts";
+import { createSecret } from "#lib/secret.ts";
 
 /**
  * One replica that asks for page after page, four at a time, until its parent ends it:

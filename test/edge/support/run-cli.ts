@@ -1,7 +1,7 @@
 import { Readable, Writable } from "node:stream";
 import { Command } from "commander";
-import { edgeCommand } from "../../../src/cli/edge/edge.ts";
-import { createSecret } from "../../../src/lib/secret.ts";
+import { edgeCommand } from "#faces/cli/edge/edge.ts";
+import { createSecret } from "#lib/secret.ts";
 import { ACCESS_KEY, NOW } from "./edge-test.ts";
 
 class Ended extends Error {}

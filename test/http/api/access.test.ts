@@ -1,9 +1,9 @@
 import { beforeAll, expect, test } from "vitest";
-import { alerts } from "../../../db/schema/alerts.ts";
-import { coverageWindows } from "../../../db/schema/coverage-windows.ts";
-import { notifications } from "../../../db/schema/notifications.ts";
-import { ruleBuckets } from "../../../db/schema/rule-buckets.ts";
-import { silences } from "../../../db/schema/silences.ts";
+import { alerts } from "#db/schema/alerts.ts";
+import { coverageWindows } from "#db/schema/coverage-windows.ts";
+import { notifications } from "#db/schema/notifications.ts";
+import { ruleBuckets } from "#db/schema/rule-buckets.ts";
+import { silences } from "#db/schema/silences.ts";
 import { insertSpike } from "../../alerting/insert-spike.ts";
 import { call } from "../start-archive.ts";
 import { ask, openApiWorld } from "./api-world.ts";

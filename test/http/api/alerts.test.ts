@@ -1,9 +1,9 @@
 import { eq } from "drizzle-orm";
 import { beforeEach, expect, test } from "vitest";
-import { readFeed } from "../../../db/alerting/feed-transitions.ts";
-import { auditEntries } from "../../../db/schema/audit-entries.ts";
-import { spikes } from "../../../db/schema/spikes.ts";
-import { toFeedEvent } from "../../../src/http/feed/to-feed-event.ts";
+import { readFeed } from "#db/alerting/feed-transitions.ts";
+import { auditEntries } from "#db/schema/audit-entries.ts";
+import { spikes } from "#db/schema/spikes.ts";
+import { toFeedEvent } from "#faces/http/feed/to-feed-event.ts";
 import { NOW } from "../../alerting/support.ts";
 import { call } from "../start-archive.ts";
 import { ask, askAll, openApiWorld } from "./api-world.ts";

@@ -1,9 +1,9 @@
 import { beforeAll, expect, onTestFinished, test } from "vitest";
-import { ensurePartitions } from "../../../db/postgres/partitions.ts";
-import { createEdgeClient } from "../../../src/edge/edge-client.ts";
-import { createEdgeTransport } from "../../../src/edge/transport/transport.ts";
-import { createSecret } from "../../../src/lib/secret.ts";
-import { HOUR_MS } from "../../../src/lib/units.ts";
+import { createEdgeClient } from "#adapters/edge/edge-client.ts";
+import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
+import { ensurePartitions } from "#db/postgres/partitions.ts";
+import { createSecret } from "#lib/secret.ts";
+import { HOUR_MS } from "#lib/units.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
 import { openEmulator, oracle } from "../../emulator/support.ts";

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from "vitest";
-import { ensurePartitions } from "../../../db/postgres/partitions.ts";
+import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
 import { ask, openApiWorld } from "./api-world.ts";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { DEFAULT_TIMING, routeToAll } from "../../../src/alerting/routing/routing.ts";
-import { DeliveryError } from "../../../src/delivery/delivery-error.ts";
-import type { Notifier } from "../../../src/delivery/notifier.ts";
+import { DEFAULT_TIMING, routeToAll } from "#stages/alerting/routing/routing.ts";
+import { DeliveryError } from "#stages/delivery/delivery-error.ts";
+import type { Notifier } from "#stages/delivery/notifier.ts";
 import { SERVICE } from "../default-service.ts";
 import { call } from "../start-archive.ts";
 import { ask, openApiWorld } from "./api-world.ts";

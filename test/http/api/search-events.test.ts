@@ -1,9 +1,9 @@
 import { beforeAll, expect, test } from "vitest";
-import { insertRawBlocks } from "../../../db/ingest/raw-blocks.ts";
-import { ensurePartitions } from "../../../db/postgres/partitions.ts";
-import { HOUR_MS } from "../../../src/lib/units.ts";
-import { hashEventKey } from "../../../src/model/log-id-hash.ts";
-import { packRawBlocks } from "../../../src/model/raw-block.ts";
+import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
+import { ensurePartitions } from "#db/postgres/partitions.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { hashEventKey } from "#model/log-id-hash.ts";
+import { packRawBlocks } from "#model/raw-block.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
 import { call } from "../start-archive.ts";

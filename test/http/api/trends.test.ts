@@ -1,10 +1,10 @@
 import { eq, gte } from "drizzle-orm";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
-import { deleteExpired } from "../../../db/privacy/retention.ts";
-import { coverageWindows } from "../../../db/schema/coverage-windows.ts";
-import { ruleBuckets } from "../../../db/schema/rule-buckets.ts";
-import { minutesFrom } from "../../../src/detection/minutes-kept.ts";
-import { HOUR_MS } from "../../../src/lib/units.ts";
+import { deleteExpired } from "#db/privacy/retention.ts";
+import { coverageWindows } from "#db/schema/coverage-windows.ts";
+import { ruleBuckets } from "#db/schema/rule-buckets.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { minutesFrom } from "#stages/detection/minutes-kept.ts";
 import { ask, askAll, openApiWorld } from "./api-world.ts";
 
 /** A whole hour. */

@@ -1,5 +1,5 @@
-import { createSecret } from "../../../src/lib/secret.ts";
-import { createQueueBackend, type QueueBackend } from "../../../src/queue/backend.ts";
+import { createQueueBackend, type QueueBackend } from "#adapters/queue/backend.ts";
+import { createSecret } from "#lib/secret.ts";
 
 export type Kind = "postgres" | "redis";
 const NOWHERE = createSecret("postgres://127.0.0.1:1/none");

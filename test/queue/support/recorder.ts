@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type AnyJob, defineJob } from "../../../src/queue/define-job.ts";
+import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 
 /** A job that notes every run and then does what the test says. */
 export function recorder(

@@ -1,9 +1,9 @@
 import { Redis } from "ioredis";
 import pg from "pg";
 import { onTestFinished } from "vitest";
-import type { QueueBackend } from "../../../src/queue/backend.ts";
-import type { AnyJob } from "../../../src/queue/define-job.ts";
-import { createJobQueue, type JobQueue, type JobQueueOptions } from "../../../src/queue/job-queue.ts";
+import type { QueueBackend } from "#adapters/queue/backend.ts";
+import type { AnyJob } from "#adapters/queue/define-job.ts";
+import { createJobQueue, type JobQueue, type JobQueueOptions } from "#adapters/queue/job-queue.ts";
 import { createTestDatabase } from "../../support/database.ts";
 import { findRedisServer, startTestRedis } from "../../support/redis.ts";
 import type { Kind } from "./backend.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { defineJob } from "../../../src/queue/define-job.ts";
-import { createJobQueue } from "../../../src/queue/job-queue.ts";
+import { defineJob } from "#adapters/queue/define-job.ts";
+import { createJobQueue } from "#adapters/queue/job-queue.ts";
 import { createBackend, type Kind } from "./backend.ts";
 
 /**

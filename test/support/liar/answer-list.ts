@@ -1,4 +1,4 @@
-import { DAY_MS } from "../../../src/lib/units.ts";
+import { DAY_MS } from "#lib/units.ts";
 import { testify } from "./answer-search.ts";
 import type { Asked } from "./asked.ts";
 import { bendEntries, isChosen, type Told } from "./bend-entries.ts";

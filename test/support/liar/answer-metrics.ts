@@ -1,4 +1,4 @@
-import { DAY_MS } from "../../../src/lib/units.ts";
+import { DAY_MS } from "#lib/units.ts";
 import type { Asked } from "./asked.ts";
 import { bendEntries } from "./bend-entries.ts";
 import { matchesFilters, splitFilters } from "./false-filters.ts";

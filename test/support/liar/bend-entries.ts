@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { DAY_MS, HOUR_MS } from "../../../src/lib/units.ts";
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { falsifyEntry } from "./falsify-entry.ts";
 import type { ActiveLie, Dimension, LieKind } from "./lie.ts";
 

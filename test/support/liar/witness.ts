@@ -1,4 +1,4 @@
-import { HOUR_MS } from "../../../src/lib/units.ts";
+import { HOUR_MS } from "#lib/units.ts";
 import type { Dimension } from "./lie.ts";
 
 /** How long the platform keeps events. */

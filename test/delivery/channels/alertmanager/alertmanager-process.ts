@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { findProgram } from "../../../support/find-program.ts";
-import { findFreePort } from "../../../support/free-port.ts";
+import { findProgram } from "#test/support/find-program.ts";
+import { findFreePort } from "#test/support/free-port.ts";
 
 /** The Alertmanager that is installed, under Debian's name or its own; null where there is none. */
 export function findAlertmanager(): string | null {

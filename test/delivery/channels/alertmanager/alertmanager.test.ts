@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { alertmanager } from "../../../../src/delivery/channels/alertmanager/alertmanager.ts";
-import { toAlertmanagerAlerts } from "../../../../src/delivery/channels/alertmanager/alertmanager-alerts.ts";
-import { createSecret } from "../../../../src/lib/secret.ts";
-import { DAY_MS } from "../../../../src/lib/units.ts";
-import type { AlertMessage } from "../../../../src/model/alert-message.ts";
+import { createSecret } from "#lib/secret.ts";
+import { DAY_MS } from "#lib/units.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { alertmanager } from "#stages/delivery/channels/alertmanager/alertmanager.ts";
+import { toAlertmanagerAlerts } from "#stages/delivery/channels/alertmanager/alertmanager-alerts.ts";
 import { stringsOf } from "../../support/characters.ts";
 import { describeFormat, ENDED } from "../../support/format-promises.ts";
 import { HOSTILE } from "../../support/hostile.ts";

@@ -1,16 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { AlertMessage } from "#model/alert-message.ts";
 import {
   DISCORD_LIMITS,
   toDiscordMessage,
   toDiscordNote,
-} from "../../../../src/delivery/channels/discord/discord-message.ts";
-import {
-  toDiscord,
-  toDiscordCode,
-  toDiscordQuote,
-} from "../../../../src/delivery/channels/discord/discord-text.ts";
-import type { AlertMessage } from "../../../../src/model/alert-message.ts";
-import { type ReplyQueue, startReplyQueue } from "../../../edge/support/reply-queue.ts";
+} from "#stages/delivery/channels/discord/discord-message.ts";
+import { toDiscord, toDiscordCode, toDiscordQuote } from "#stages/delivery/channels/discord/discord-text.ts";
+import { type ReplyQueue, startReplyQueue } from "#test/edge/support/reply-queue.ts";
 import { stringsOf } from "../../support/characters.ts";
 import { describeFormat, ENDED } from "../../support/format-promises.ts";
 import { HOSTILE } from "../../support/hostile.ts";

@@ -1,10 +1,7 @@
 import { describe, expect, test } from "vitest";
-import {
-  OPSGENIE_LIMITS,
-  toOpsgenieRequests,
-} from "../../../../src/delivery/channels/opsgenie/opsgenie-requests.ts";
-import type { AlertMessage } from "../../../../src/model/alert-message.ts";
-import { startReplyQueue } from "../../../edge/support/reply-queue.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { OPSGENIE_LIMITS, toOpsgenieRequests } from "#stages/delivery/channels/opsgenie/opsgenie-requests.ts";
+import { startReplyQueue } from "#test/edge/support/reply-queue.ts";
 import { stringsOf } from "../../support/characters.ts";
 import { describeFormat, ENDED } from "../../support/format-promises.ts";
 import { HOSTILE } from "../../support/hostile.ts";

@@ -1,12 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { pagerduty } from "../../../../src/delivery/channels/pagerduty/pagerduty.ts";
-import {
-  PAGERDUTY_LIMITS,
-  toPagerDutyEvent,
-} from "../../../../src/delivery/channels/pagerduty/pagerduty-event.ts";
-import { createSecret } from "../../../../src/lib/secret.ts";
-import type { AlertMessage } from "../../../../src/model/alert-message.ts";
-import { startReplyQueue } from "../../../edge/support/reply-queue.ts";
+import { createSecret } from "#lib/secret.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { pagerduty } from "#stages/delivery/channels/pagerduty/pagerduty.ts";
+import { PAGERDUTY_LIMITS, toPagerDutyEvent } from "#stages/delivery/channels/pagerduty/pagerduty-event.ts";
+import { startReplyQueue } from "#test/edge/support/reply-queue.ts";
 import { stringsOf } from "../../support/characters.ts";
 import { describeFormat, ENDED } from "../../support/format-promises.ts";
 import { HOSTILE } from "../../support/hostile.ts";

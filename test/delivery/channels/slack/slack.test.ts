@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { SLACK_LIMITS } from "../../../../src/delivery/channels/slack/slack-block.ts";
-import { toSlackMessage } from "../../../../src/delivery/channels/slack/slack-blocks.ts";
-import { toMrkdwn, toMrkdwnCode, toMrkdwnQuote } from "../../../../src/delivery/channels/slack/slack-text.ts";
-import type { AlertMessage } from "../../../../src/model/alert-message.ts";
-import { type ReplyQueue, startReplyQueue } from "../../../edge/support/reply-queue.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { SLACK_LIMITS } from "#stages/delivery/channels/slack/slack-block.ts";
+import { toSlackMessage } from "#stages/delivery/channels/slack/slack-blocks.ts";
+import { toMrkdwn, toMrkdwnCode, toMrkdwnQuote } from "#stages/delivery/channels/slack/slack-text.ts";
+import { type ReplyQueue, startReplyQueue } from "#test/edge/support/reply-queue.ts";
 import { HOSTILE } from "../../support/hostile.ts";
 import { CONSOLE, hostileMessage, messageOf, messageSaying, sourcesMessage } from "../../support/messages.ts";
 import { POSTING, sendOptions } from "../../support/receiver.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { TEAMS_MAX_BYTES, toTeamsMessage } from "../../../../src/delivery/channels/teams/teams-card.ts";
-import type { AlertMessage } from "../../../../src/model/alert-message.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { TEAMS_MAX_BYTES, toTeamsMessage } from "#stages/delivery/channels/teams/teams-card.ts";
 import { stringsOf } from "../../support/characters.ts";
 import { describeFormat } from "../../support/format-promises.ts";
 import { messageOf, messageSaying } from "../../support/messages.ts";

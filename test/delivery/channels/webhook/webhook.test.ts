@@ -1,11 +1,11 @@
 import { Webhook } from "standardwebhooks";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { webhook } from "../../../../src/delivery/channels/webhook/webhook.ts";
-import { MAX_BODY_BYTES, toWebhookBodies } from "../../../../src/delivery/channels/webhook/webhook-body.ts";
-import type { SendOptions } from "../../../../src/delivery/notifier.ts";
-import { createSecret } from "../../../../src/lib/secret.ts";
-import { type AlertMessage, alertMessage } from "../../../../src/model/alert-message.ts";
-import { type ReplyQueue, startReplyQueue } from "../../../edge/support/reply-queue.ts";
+import { createSecret } from "#lib/secret.ts";
+import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
+import { webhook } from "#stages/delivery/channels/webhook/webhook.ts";
+import { MAX_BODY_BYTES, toWebhookBodies } from "#stages/delivery/channels/webhook/webhook-body.ts";
+import type { SendOptions } from "#stages/delivery/notifier.ts";
+import { type ReplyQueue, startReplyQueue } from "#test/edge/support/reply-queue.ts";
 import { HOSTILE } from "../../support/hostile.ts";
 import { hostileMessage, messageOf, messageSaying, sourcesMessage } from "../../support/messages.ts";
 import { NOW, SIGNING_SECRET, sendOptions } from "../../support/receiver.ts";

@@ -1,0 +1,68 @@
+import { randomUUID } from "node:crypto";
+import { toError } from "#lib/errors.ts";
+import { within } from "#lib/within.ts";
+import type { AnyJob } from "./define-job.ts";
+import type { JobQueue } from "./job-queue.ts";
+
+export interface EnqueuerOptions {
+  readonly jobQueue: JobQueue;
+  /** The jobs that this process may run itself. */
+  readonly jobs: readonly AnyJob[];
+  readonly onError: (job: string, error: Error) => void;
+}
+
+export interface Enqueuer {
+  /** Enqueues a job. If the queue's store is unreachable, runs the job here. Returns true if either has happened. */
+  enqueue(job: string, payload?: Record<string, unknown>): Promise<boolean>;
+  /** Aborts the jobs that run here. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/**
+ * Returns an enqueuer that does not depend on Redis: the rows say which work is due, so a process that cannot enqueue
+ * a job runs it itself.
+ */
+export function createEnqueuer({ jobQueue, jobs, onError }: EnqueuerOptions): Enqueuer {
+  const byName = new Map(jobs.map((job) => [job.name, job]));
+  const running = new Map<string, Promise<void>>();
+  const requestedAgain = new Set<string>();
+  const stopping = new AbortController();
+
+  async function runHere(job: AnyJob, payload: Record<string, unknown>): Promise<void> {
+    const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(job.timeoutMs)]);
+    try {
+      await job.run(job.payload.parse(payload), signal);
+    } catch (thrown) {
+      if (!stopping.signal.aborted) onError(job.name, toError(thrown));
+    }
+  }
+
+  /**
+   * Runs a job once at a time. If it is enqueued meanwhile, it runs once more, because its rows may have been written
+   * after the first run read them.
+   */
+  async function runUntilQuiet(key: string, job: AnyJob, payload: Record<string, unknown>): Promise<void> {
+    do {
+      requestedAgain.delete(key);
+      await runHere(job, payload);
+    } while (requestedAgain.has(key) && !stopping.signal.aborted);
+    running.delete(key);
+  }
+
+  return {
+    async enqueue(name, payload = {}) {
+      if (stopping.signal.aborted) return false;
+      if (await jobQueue.enqueue(name, payload, randomUUID())) return true;
+      const job = byName.get(name);
+      if (job === undefined || stopping.signal.aborted) return false;
+      const key = `${name} ${JSON.stringify(payload)}`;
+      if (running.has(key)) requestedAgain.add(key);
+      else running.set(key, runUntilQuiet(key, job, payload));
+      return true;
+    },
+    async stop(graceMs) {
+      stopping.abort(new Error("the service is stopping"));
+      await within(Promise.all(running.values()), graceMs);
+    },
+  };
+}

@@ -1,0 +1,200 @@
+import { type Clock, systemClock } from "#lib/clock.ts";
+import { toError } from "#lib/errors.ts";
+import { within } from "#lib/within.ts";
+import type { QueueBackend, QueuedJob } from "./backend.ts";
+import { createBatch } from "./batch.ts";
+import { type AnyJob, QUEUES, type QueueName } from "./define-job.ts";
+import { type Lasting, openLasting, type Part } from "./lasting.ts";
+import { runAttempt } from "./run-attempt.ts";
+import { createWorkerWatch } from "./watch-worker.ts";
+
+/** Payloads name rows by ids. A larger payload holds content, which dashboards must not show. */
+const MAX_PAYLOAD_BYTES = 1_000;
+const LOCK_MS = 30_000;
+/** On Postgres, adding several jobs at once makes two temporary tables: the work of adding more than eight jobs singly. */
+const MOST_SINGLE = 8;
+const STORE_CHECK_MS = 5 * 60_000;
+/** How much the clocks of two replicas may differ. */
+const CLOCK_SKEW_MS = 5_000;
+
+export interface JobQueueOptions {
+  readonly backend: QueueBackend;
+  readonly jobs: readonly AnyJob[];
+  /** Maximum number of jobs of one queue that run at once in this process. */
+  readonly concurrency: number;
+  /** How long an enqueue may wait for the queue's store before the store counts as down. */
+  readonly enqueueTimeoutMs: number;
+  /**
+   * Lifetime of a job's lock. A job whose worker has not renewed the lock for this long goes to another worker; a
+   * running job renews it, however long it runs. Stopped workers and failed connections are checked at the same
+   * interval. Default 30 s.
+   */
+  readonly lockMs?: number;
+  readonly onError: (where: string, error: Error) => void;
+  readonly clock?: Clock;
+}
+
+export interface JobQueue {
+  /**
+   * Enqueues a job. The id is never reused, does not protect against duplicates, holds no colon and is not a number.
+   * Returns false when the queue's store does not answer in time. The caller's rows stay due, so the work is late,
+   * not lost.
+   */
+  enqueue(job: string, payload: Record<string, unknown>, id: string): Promise<boolean>;
+  /** Starts the workers of these queues; of all by default. */
+  startWorkers(names?: readonly QueueName[]): void;
+  /**
+   * Stops claiming jobs, aborts those that still run after the grace, and returns even when a job never ends.
+   * Idempotent.
+   */
+  close(graceMs: number): Promise<void>;
+}
+
+/** @throws {Error} when two jobs share a name, at start rather than at the first enqueue. */
+export function createJobQueue(options: JobQueueOptions): JobQueue {
+  const { backend, onError, lockMs = LOCK_MS, clock = systemClock } = options;
+  const byName = new Map(options.jobs.map((job) => [job.name, job]));
+  if (byName.size !== options.jobs.length) throw new Error("two jobs share a name");
+  /** Closes every part. A part whose store is unreachable is reported to `onError` and skipped. */
+  const closeAll = (parts: Iterable<Lasting<Part>>) =>
+    Promise.all(
+      [...parts].map((part) => part.close().catch((thrown: unknown) => onError("close", toError(thrown)))),
+    );
+  const lasting = <P extends Part>(where: string, open: () => P) =>
+    openLasting(open, (error) => onError(where, error), Math.min(lockMs, 5_000));
+  const openQueue = (name: QueueName) => lasting(`queue ${name}`, () => backend.openQueue(name));
+  const queues = new Map(QUEUES.map((name) => [name, openQueue(name)]));
+  /**
+   * Ticks of many zones are due at the same time, so jobs that are added to a queue at the same moment share one
+   * round trip.
+   */
+  const batches = new Map(
+    QUEUES.map((name) => [
+      name,
+      createBatch(async (jobs: QueuedJob[]) => {
+        const queue = await queues.get(name)?.ready();
+        if (queue === undefined) return;
+        if (jobs.length > MOST_SINGLE) await queue.addBulk(jobs);
+        else await Promise.all(jobs.map(({ name, data, opts }) => queue.add(name, data, opts)));
+      }),
+    ]),
+  );
+  /** Queues whose store has not answered an enqueue yet. */
+  const unanswered = new Set<QueueName>();
+  /** When the last successful run of each job and payload in this process began. */
+  const beganAt = new Map<string, number>();
+  const workers: Lasting<Part>[] = [];
+  const timers: NodeJS.Timeout[] = [];
+  const stopping = new AbortController();
+  let closing: Promise<void> | undefined;
+
+  function every(ms: number, where: string, look: () => Promise<void>) {
+    let isLooking = false;
+    const lookOnce = async () => {
+      if (isLooking) return;
+      isLooking = true;
+      try {
+        await look();
+      } catch (thrown) {
+        onError(where, toError(thrown));
+      } finally {
+        isLooking = false;
+      }
+    };
+    timers.push(setInterval(() => void lookOnce(), ms).unref());
+  }
+
+  function startWorker(name: QueueName) {
+    let begun = 0;
+    let running = 0;
+    const open = () =>
+      backend.openWorker(
+        name,
+        async (job, token) => {
+          const definition = byName.get(job.name);
+          if (definition === undefined) throw new Error(`no job is called ${job.name}`);
+          begun += 1;
+          const key = `${job.name} ${JSON.stringify(job.data)}`;
+          const now = clock();
+          // A run that began after this job was enqueued has found its rows. Under overload, ticks of one zone would
+          // else wait in the queue by the thousand, each with nothing left to do.
+          if (job.attemptsMade === 0 && (beganAt.get(key) ?? 0) > job.timestamp + CLOCK_SKEW_MS) return;
+          running += 1;
+          try {
+            await runAttempt(definition, job, token, stopping.signal);
+            beganAt.set(key, now);
+          } finally {
+            running -= 1;
+          }
+        },
+        // Deploys kill workers. A stall is not a failure of the job, and the default limit of one stall would drop
+        // it.
+        {
+          concurrency: options.concurrency,
+          maxStalledCount: 20,
+          lockDuration: lockMs,
+          stalledInterval: lockMs,
+        },
+      );
+    const worker = lasting(`worker ${name}`, open);
+    workers.push(worker);
+    const watch = createWorkerWatch({
+      read: () => ({ begun, running }),
+      countWaiting: async () => (await queues.get(name)?.ready())?.getWaitingCount() ?? 0,
+      onStopped() {
+        onError(`worker ${name}`, new Error("it has stopped taking jobs, another takes its place"));
+        worker.replace();
+      },
+    });
+    every(lockMs, `worker ${name}`, watch);
+  }
+
+  async function add(definition: AnyJob, payload: Record<string, unknown>, id: string): Promise<unknown> {
+    const bytes = Buffer.byteLength(JSON.stringify(payload));
+    if (bytes > MAX_PAYLOAD_BYTES) throw new Error(`a payload of ${bytes} bytes: it may hold ids only`);
+    const opts = { jobId: id, attempts: definition.attempts };
+    return batches.get(definition.queue)?.({ name: definition.name, data: payload, opts });
+  }
+
+  async function checkStore(): Promise<void> {
+    // A store that does not answer is reported by the code that uses it.
+    const mistake = await backend.findMistake().catch(() => null);
+    if (mistake !== null) onError("store", new Error(mistake));
+  }
+
+  async function close(graceMs: number): Promise<void> {
+    for (const timer of timers) clearInterval(timer);
+    // A graceful close has no deadline of its own, and it makes a later forced one wait for it as well.
+    const drained = closeAll(workers);
+    if ((await within(drained, graceMs)) === "late") {
+      stopping.abort(new Error("the service is stopping"));
+      await within(drained, graceMs);
+    }
+    await within(closeAll(queues.values()), graceMs);
+  }
+
+  return {
+    async enqueue(job, payload, id) {
+      const definition = byName.get(job);
+      if (definition === undefined) throw new Error(`no job is called ${job}`);
+      const { queue } = definition;
+      // One unanswered enqueue is enough. Further ones would all be processed at once when the store answers again.
+      if (unanswered.has(queue)) return false;
+      const added = add(definition, payload, id);
+      try {
+        if ((await within(added, options.enqueueTimeoutMs)) === "done") return true;
+        unanswered.add(queue);
+        added.catch(() => undefined).finally(() => unanswered.delete(queue));
+      } catch (thrown) {
+        onError(`enqueue ${job}`, toError(thrown));
+      }
+      return false;
+    },
+    startWorkers(names = QUEUES) {
+      names.forEach(startWorker);
+      void checkStore();
+      every(STORE_CHECK_MS, "store", checkStore);
+    },
+    close: (graceMs) => (closing ??= close(graceMs)),
+  };
+}

@@ -1,0 +1,79 @@
+import { createReadStream, existsSync } from "node:fs";
+import { lstat, readdir, readFile, rm } from "node:fs/promises";
+import path from "node:path";
+import { type FileHash, hashFile } from "#lib/hash-file.ts";
+import { publishFile, replaceFile } from "#lib/publish-file.ts";
+import { ARCHIVE_KINDS } from "#model/archive-layout.ts";
+import type { ArchiveStorage, ListedFile, NamedFile } from "#model/archive-storage.ts";
+import { describeDifference } from "./describe-difference.ts";
+import { writeHashed } from "./write-hashed.ts";
+
+/** Keeps the archive in a folder on a disk. Files are read where they are. */
+export function createFolderStorage(folder: string): ArchiveStorage {
+  const locate = (name: string) => path.join(folder, ...name.split("/"));
+
+  /** Reads a whole file with `read`. Returns what is wrong with it, or null. */
+  async function compare(file: NamedFile, read: (local: string) => Promise<FileHash>, signal?: AbortSignal) {
+    try {
+      if (!(await lstat(locate(file.path))).isFile()) return "is not a regular file";
+      return describeDifference(file, await read(locate(file.path)));
+    } catch (thrown) {
+      signal?.throwIfAborted();
+      const { code, path: at, syscall } = thrown as NodeJS.ErrnoException;
+      if (at !== locate(file.path) && syscall !== "read") throw thrown;
+      return code === "ENOENT" ? "is missing" : `cannot be read: ${code}`;
+    }
+  }
+  const check = (file: NamedFile, signal?: AbortSignal) =>
+    compare(file, (local) => hashFile(local, signal), signal);
+
+  return {
+    place: `folder ${folder}`,
+    folder,
+    isBucket: false,
+    put: (local, name) => publishFile(local, locate(name)),
+    check,
+    bring: check,
+    async touch({ path: name }) {
+      const found = await lstat(locate(name)).catch(() => null);
+      return found === null ? null : [found.size, found.mtimeMs, found.ctimeMs, found.ino].join(" ");
+    },
+    hold: () => () => undefined,
+    copy: (file, target, signal) =>
+      compare(file, (local) => writeHashed(createReadStream(local, { signal }), target), signal),
+    async readText(name) {
+      // Reading a pipe would wait for a writer.
+      const isFile = (await lstat(locate(name)).catch(nothing))?.isFile() === true;
+      return isFile ? readFile(locate(name), "utf8").catch(nothing) : null;
+    },
+    writeText: (name, text) => replaceFile(locate(name), text),
+    async createText(name, text) {
+      if (existsSync(locate(name))) return false;
+      await replaceFile(locate(name), text);
+      return true;
+    },
+    async list() {
+      const files: ListedFile[] = [];
+      for (const kind of ARCHIVE_KINDS) {
+        const entries = await readdir(locate(kind), { recursive: true, withFileTypes: true }).catch(() => []);
+        for (const entry of entries) {
+          if (entry.isDirectory()) continue;
+          const local = path.join(entry.parentPath, entry.name);
+          // It may have been removed meanwhile.
+          const found = await lstat(local).catch(() => null);
+          if (found === null) continue;
+          const name = path.relative(folder, local).split(path.sep).join("/");
+          files.push({ path: name, bytes: found.size, modifiedAt: found.mtimeMs });
+        }
+      }
+      return files;
+    },
+    remove: (name) => rm(locate(name), { force: true }),
+    forget: async () => undefined,
+  };
+}
+
+function nothing(thrown: NodeJS.ErrnoException): null {
+  if (thrown.code === "ENOENT" || thrown.code === "ENOTDIR") return null;
+  throw thrown;
+}

@@ -1,0 +1,132 @@
+import type { Command } from "commander";
+import type { Config } from "#config/config.ts";
+import { listKnownZones } from "#db/coverage/coverage-report.ts";
+import { listKnownSources, toKnownSource } from "#db/detection/known-sources.ts";
+import { DAY_MS } from "#lib/units.ts";
+import type { Span } from "#model/span.ts";
+import { replaySources } from "#operations/replay-sources.ts";
+import { replayStore, type StoredReplay } from "#operations/replay-store.ts";
+import type { BacktestReport } from "#stages/detection/backtest/backtest.ts";
+import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
+import { createProcessIo, writeOut } from "../edge/edge-io.ts";
+import { writeJson } from "../edge/write-json.ts";
+import { requireRule, requireZones } from "../options/require-known.ts";
+import { withStore } from "../store/open-store.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { describeEvents, toEventsJson } from "./describe-events.ts";
+import { describeReport, toReportJson } from "./describe-report.ts";
+import { type BacktestFlags, readBacktestFlags } from "./read-backtest-flags.ts";
+import { type EventsReport, replayEvents } from "./replay-events.ts";
+import { replayFile } from "./replay-file.ts";
+import { writeAlertMinutes } from "./write-alert-minutes.ts";
+import { writeEpisodes } from "./write-episodes.ts";
+
+const HELP = `
+The file has the header series,timestamp,count and one row per series and minute with events. The timestamp is the epoch
+second at which the minute starts. Minutes without events need no row. If the rows of a series are not in ascending
+order, the command sorts them in memory. Counts before --start are history. An alert lasts from the minute that reached
+its threshold to the last minute that was not quiet. The 15 quiet minutes that close an alert are not counted.
+
+With --events the file has one row per event and the header zone,timestamp,rule_id,ip,asn,country,ja4,ua,url,action. The
+timestamps are epoch seconds, ascending within a zone. A file whose name ends in .gz is decompressed. Rules and sources
+are judged minute by minute, as the service does; a zone's first day is history. --alerts then gets one row per alert:
+zone,kind,key,severity,start,end.
+
+With --sources the stored events of a zone, or of all, go through the source series: the alerts that would have been sent
+since --from, with the known sources of now. The week before is history. Only events of days that are in Postgres are
+read (LONGWATCH_HOT_DAYS); the first of these days raises nothing.
+
+Examples:
+  npm run -s longwatch -- backtest --counts counts.csv --alerts alerts.csv
+  npm run -s longwatch -- backtest --counts counts.csv --z 4.5 --start 2026-11-08 --json
+  npm run -s longwatch -- backtest --events events.csv.gz --alerts alerts.csv
+  npm run -s longwatch -- backtest --sources --from -7d
+  npm run -s longwatch -- backtest --zone 101 --rule 942100 --days 14 --z 3`;
+
+/** `longwatch backtest`: shows the alerts that the detector would have raised, at any z, for a file of counts or the stored history. */
+export function backtestCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return storeCommand("backtest", "Show which alerts the spike detector would have raised.", HELP, io)
+    .option("--counts <file>", "CSV file of counts per series and minute")
+    .option("--events <file>", "CSV file of events; .gz is decompressed")
+    .option("--sources", "replay the stored events through the source series")
+    .option("--from <time>", "with --sources: the start, such as -7d (default: -7d)")
+    .option("--start <time>", "start of the replay: epoch seconds or ISO-8601 (default: the first count)")
+    .option("--end <time>", "end of the replay, exclusive (default: the last count)")
+    .option("--zone <id>", "replay the stored counts of this shield zone")
+    .option("--rule <id>", "only this rule of the zone (default: all)")
+    .option("--days <count>", "replay this many days up to now (default: 7)")
+    .option("--z <number>", `deviations above a rule's usual peaks (default: ${DEFAULT_Z})`)
+    .option("--floor <count>", `the fewest events that a spike needs (default: ${FLOOR})`)
+    .option("--alerts <file>", "write every minute in alert, or with --events every alert, to this file")
+    .option("--json", "print the summary and the alerts as JSON")
+    .action(
+      storeAction<BacktestFlags>(io, async (flags, read) => {
+        const now = io.clock();
+        const asked = readBacktestFlags(read, flags, now);
+        if (asked === undefined) return;
+        const { source, ...policy } = asked;
+        if (source.kind === "events") {
+          const replayed = await replayEvents(source.path, policy, io.stderr);
+          await show(replayed, flags, policy, io);
+          return;
+        }
+        if (source.kind === "sources") {
+          await show(await replayStored(readConfig(), source), flags, policy, io);
+          return;
+        }
+        const report =
+          source.kind === "file"
+            ? await replayFile(source.path, { ...policy, ...source }, io.stderr)
+            : await replay(readConfig(), { ...source, nowMs: now }, policy);
+        if (flags.alerts !== undefined) await writeAlertMinutes(flags.alerts, report.alerts);
+        if (flags.json === true) await writeJson(io.stdout, toReportJson(report, policy));
+        else await writeOut(io.stdout, describeReport(report, policy));
+      }),
+    );
+}
+
+async function show(
+  replayed: EventsReport,
+  { alerts, json }: BacktestFlags,
+  policy: { z: number; floor: number },
+  io: StoreIo,
+): Promise<void> {
+  if (alerts !== undefined) await writeEpisodes(alerts, replayed);
+  if (json === true) await writeJson(io.stdout, toEventsJson(replayed, policy));
+  else await writeOut(io.stdout, describeEvents(replayed));
+}
+
+function replayStored(
+  config: Config,
+  { zoneId, span }: { zoneId: number | undefined; span: Span },
+): Promise<EventsReport> {
+  return withStore(config, async ({ db }) => {
+    if (zoneId !== undefined) await requireZones(db, config, [zoneId]);
+    const zones = await listKnownZones(db, zoneId);
+    const known = [
+      ...config.alerting.detection.knownSources,
+      ...(await listKnownSources(db)).map(toKnownSource),
+    ];
+    const alerts: EventsReport["alerts"][number][] = [];
+    let rows = 0;
+    for (const one of zones) {
+      const replayed = await replaySources(db, one.zoneId, span, known);
+      rows += replayed.events;
+      alerts.push(...replayed.alerts.map((alert) => ({ zone: String(one.zoneId), ...alert })));
+    }
+    return { zones: zones.length, rows, zoneDays: (zones.length * (span.to - span.from)) / DAY_MS, alerts };
+  });
+}
+
+function replay(
+  config: Config,
+  asked: StoredReplay,
+  policy: { z: number; floor: number },
+): Promise<BacktestReport> {
+  return withStore(config, async ({ db }) => {
+    await requireZones(db, config, [asked.zoneId]);
+    if (asked.ruleId !== undefined) await requireRule(db, asked.zoneId, asked.ruleId);
+    const [report] = await replayStore(db, asked, [policy]);
+    return report;
+  });
+}

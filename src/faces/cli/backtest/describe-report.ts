@@ -1,0 +1,74 @@
+import { shortenText } from "#lib/escape-text.ts";
+import { formatDecimal, formatWhole, many } from "#lib/format.ts";
+import { showTime } from "#lib/show-time.ts";
+import { MINUTE_MS } from "#lib/units.ts";
+import type { BacktestAlert, BacktestReport } from "#stages/detection/backtest/backtest.ts";
+import { FLOOR } from "#stages/detection/policy.ts";
+
+const SHOWN = 20;
+const MAX_SERIES_CHARS = 48;
+
+interface Judged {
+  readonly z: number;
+  readonly floor: number;
+}
+
+/** Returns the summary and the strongest alerts as text. */
+export function describeReport(report: BacktestReport, { z, floor }: Judged): string {
+  const { series, seriesDays, rows, events, alerts, alertMinutes, alertsPerSeriesDay, bySeverity } = report;
+  const span = `${showTime(report.fromMinute * MINUTE_MS)} to ${showTime(report.toMinute * MINUTE_MS)} UTC`;
+  const facts: [string, string][] = [
+    ["span", span],
+    ["series", `${formatWhole(series)}, ${formatWhole(seriesDays)} series-days`],
+    ["counts", `${many(events, "event")} in ${many(rows, "minute")}`],
+    [
+      "alerts",
+      `${formatWhole(alerts.length)} at z ${z}${floor === FLOOR ? "" : `, floor ${floor}`}, ${alertsPerSeriesDay.toFixed(4)} per series-day`,
+    ],
+    ["", `${bySeverity.critical} critical, ${bySeverity.error} error, ${bySeverity.warning} warning`],
+    ["", `${report.newRules} for new rules`],
+    ["in alert", many(alertMinutes, "minute")],
+  ];
+  const summary = facts.map(([name, fact]) => `${name.padEnd(10)}${fact}\n`).join("");
+  const strongest = alerts.toSorted((a, b) => b.episode.score - a.episode.score).slice(0, SHOWN);
+  if (strongest.length === 0) return summary;
+  const more = alerts.length > SHOWN ? `the ${SHOWN} strongest` : "alerts, the strongest first";
+  return `${summary}\n${more}:\n${strongest.map((alert) => `  ${describeAlert(alert)}\n`).join("")}`;
+}
+
+function describeAlert({ series, fromMinute, toMinute, isOpen, episode }: BacktestAlert): string {
+  const lasted = `${many(toMinute - fromMinute, "minute")}${isOpen ? ", still open" : ""}`;
+  const severity = episode.kind === "new-rule" ? "new rule" : episode.severity;
+  const compared = `${formatWhole(episode.peak)} in ${episode.windowMinutes} minutes against usual ${formatDecimal(episode.usual)}`;
+  // An alert fires at the end of the minute that reached the threshold.
+  return `${showTime((fromMinute + 1) * MINUTE_MS)}  ${severity.padEnd(8)}  ${shortenText(series, MAX_SERIES_CHARS)}  ${compared}, ${lasted}`;
+}
+
+/** Returns the report as JSON. */
+export function toReportJson(report: BacktestReport, { z, floor }: Judged) {
+  const { fromMinute, toMinute, alerts, ...facts } = report;
+  return {
+    z,
+    floor,
+    from: isoOf(fromMinute),
+    to: isoOf(toMinute),
+    ...facts,
+    alerts: alerts.map(({ series, fromMinute: from, toMinute: to, isOpen, episode }) => ({
+      series,
+      from: isoOf(from),
+      to: isoOf(to),
+      isOpen,
+      severity: episode.severity,
+      kind: episode.kind,
+      windowMinutes: episode.windowMinutes,
+      peak: episode.peak,
+      usual: episode.usual,
+      threshold: episode.threshold,
+      score: episode.score,
+    })),
+  };
+}
+
+function isoOf(minute: number): string {
+  return new Date(minute * MINUTE_MS).toISOString();
+}

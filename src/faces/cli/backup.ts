@@ -1,0 +1,117 @@
+import { existsSync } from "node:fs";
+import path from "node:path";
+import type { Command } from "commander";
+import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
+import type { Config } from "#config/config.ts";
+import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import { formatBytes } from "#lib/disk-space.ts";
+import { escapeText } from "#lib/escape-text.ts";
+import { many } from "#lib/format.ts";
+import { asCalled } from "#lib/own-command.ts";
+import { showTime } from "#lib/show-time.ts";
+import { type BackupManifest, countArchiveFiles, countRows } from "#operations/backup/manifest.ts";
+import { writeBackup } from "#operations/backup/write-backup.ts";
+import { withArchive } from "./archive/with-archive.ts";
+import { createProcessIo, writeOut } from "./edge/edge-io.ts";
+import type { FlagReader } from "./edge/flag-reader.ts";
+import { writeJson } from "./edge/write-json.ts";
+import { readActor } from "./options/read-actor.ts";
+import { type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
+
+const HELP = `
+Writes one snapshot of the database and the files of the archive into one tar file. The service may run. No other program is
+needed. longwatch restore puts the file into an empty database of Postgres 15 or newer, embedded or not. The file gets its
+name when it is complete; an existing file is never replaced. Only its user may read it: it holds visitors' addresses and
+hashes of keys. It does not hold the pseudonym key, which must be kept in another place, nor sign-ins, nor the job queue.
+Files of the archive that are in a bucket stay there; the backup names them.
+
+Examples:
+  npm run -s longwatch -- backup --out /backups/2026-11-22.tar
+  npm run -s longwatch -- backup --out /backups/2026-11-22.tar --without-archive
+  npm run -s longwatch -- backup --out /backups/2026-11-22.tar --json`;
+
+interface Flags {
+  readonly out?: string;
+  readonly withoutArchive?: true;
+  readonly by?: string;
+  readonly json?: true;
+}
+
+/** `longwatch backup`: writes the database and the archive into one file. */
+export function backupCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return storeCommand("backup", "Write the database and the archive into one file.", HELP, io)
+    .option("--out <file>", "write this new file (required)")
+    .option("--without-archive", "only name the files of the archive, which are backed up another way")
+    .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
+    .option("--json", "print JSON")
+    .action(
+      storeAction<Flags>(io, async (flags, read) => {
+        const file = readTarget(read, flags.out);
+        const actor = readActor(read, flags.by);
+        read.finish();
+        const config = readConfig();
+        const withFiles = flags.withoutArchive !== true;
+        const { manifest, bytes } = await withArchive(
+          io,
+          config,
+          async ({ database, onProgress, signal }) => {
+            const details = { file: path.basename(file), archive: withFiles };
+            await writeAuditEntry(database.db, {
+              actor,
+              action: "backup.made",
+              subject: "database",
+              details,
+            });
+            const folder = createFolderStorage(config.archive.folder);
+            return writeBackup({ database, folder, withArchive: withFiles, file, onProgress, signal });
+          },
+        );
+        const facts = { file, bytes, ...summarise(manifest) };
+        if (flags.json === true) await writeJson(io.stdout, facts);
+        else await writeOut(io.stdout, describe(facts, config));
+      }),
+    );
+}
+
+function readTarget(read: FlagReader, out: string | undefined): string {
+  const file = path.resolve(out ?? "");
+  if (out === undefined || existsSync(file) || !existsSync(path.dirname(file)))
+    read.wrong("out", out, "a new file in a folder that exists");
+  return file;
+}
+
+/** Returns what a person wants to know of a backup. */
+export function summarise(manifest: BackupManifest) {
+  const { version, takenAt, postgres, tables, archive, pseudonymKeyId } = manifest;
+  return {
+    version,
+    takenAt,
+    postgres,
+    tables: tables.length,
+    rows: countRows(manifest),
+    archiveFiles: countArchiveFiles(manifest),
+    archiveFilesOutside: archive.outside.length,
+    pseudonymKeyId,
+  };
+}
+
+function describe(
+  facts: ReturnType<typeof summarise> & { readonly file: string; readonly bytes: number },
+  { pseudonymKey, keyDir }: Config,
+): string {
+  const { file, bytes, takenAt, rows, archiveFiles, archiveFilesOutside, pseudonymKeyId } = facts;
+  const at = `${showTime(Date.parse(takenAt))} UTC`;
+  const key =
+    pseudonymKey === null ? `the file ${path.join(keyDir, "pseudonym.key")}` : "LONGWATCH_PSEUDONYM_KEY";
+  const lines = [
+    `Wrote ${escapeText(file)}: ${many(rows, "row")} as of ${at}, ${many(archiveFiles, "file")} of the archive, ${formatBytes(bytes)}.`,
+    ...(archiveFilesOutside === 0
+      ? []
+      : [
+          `Not in it: ${many(archiveFilesOutside, "file")} of the archive. Keep the bucket, or the folder of the archive.`,
+        ]),
+    ...(pseudonymKeyId === null ? [] : [`Not in it: the pseudonym key. Keep ${key} in another place.`]),
+    asCalled(`To restore it: npm run -s longwatch -- restore ${escapeText(file)}`),
+  ];
+  return `${lines.join("\n")}\n`;
+}

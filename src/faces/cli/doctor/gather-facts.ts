@@ -1,0 +1,269 @@
+import { existsSync, statSync } from "node:fs";
+import path from "node:path";
+import { describePostgresFailure } from "#adapters/embedded/describe-postgres-failure.ts";
+import { findCluster, POSTGRES_FOLDERS } from "#adapters/embedded/place-cluster.ts";
+import { readRedisInfo } from "#adapters/queue/read-redis-info.ts";
+import { openBucket } from "#adapters/storage/bucket.ts";
+import { listExcess } from "#app/report-excess-rights.ts";
+import type { Config } from "#config/config.ts";
+import { readVersion } from "#config/read-version.ts";
+import type { Database } from "#db/client.ts";
+import { listKnownZones } from "#db/coverage/coverage-report.ts";
+import { readChannelStatuses } from "#db/delivery/channel-states.ts";
+import { readAdminKeyLeft } from "#db/keys/api-keys.ts";
+import { readClockOffset } from "#db/postgres/clock.ts";
+import { readDayBytes } from "#db/service/daily-growth.ts";
+import { readReplicas } from "#db/service/replicas.ts";
+import { readRoleRights } from "#db/service/role-rights.ts";
+import { readServerFacts } from "#db/service/server-facts.ts";
+import { readServerPlace, type ServerPlace } from "#db/service/server-place.ts";
+import { systemClock } from "#lib/clock.ts";
+import { readDiskSpace } from "#lib/disk-space.ts";
+import { toError, UsageError } from "#lib/errors.ts";
+import { messageOf } from "#lib/message-of.ts";
+import { OWN_COMMAND } from "#lib/own-command.ts";
+import { listLoose } from "#lib/private-folder.ts";
+import type {
+  ChannelFacts,
+  DiskFacts,
+  DoctorFacts,
+  FileFacts,
+  PostgresFacts,
+} from "#operations/doctor/facts.ts";
+import { assessService } from "#operations/service-life.ts";
+import { buildTestMessage } from "#stages/alerting/message/test-message.ts";
+import { openNotifier } from "#stages/delivery/channels/open-notifier.ts";
+import { findChannel } from "#stages/delivery/channels/registry.ts";
+import { describeCircuit } from "#stages/delivery/circuit.ts";
+import { withStore } from "../store/open-store.ts";
+import { findLocalFolder } from "./find-local-folder.ts";
+import { gatherPlatform } from "./gather-platform.ts";
+
+/** Facts from the tables. */
+interface Stored {
+  readonly postgres: DoctorFacts["postgres"];
+  /** The folder of a server that the service did not start, if it is on this machine. */
+  readonly databaseFolder: string | null;
+  readonly service: DoctorFacts["service"];
+  readonly channels: Awaited<ReturnType<typeof readChannelStatuses>>;
+  readonly adminKeyLeftMs: DoctorFacts["adminKeyLeftMs"];
+  readonly platform: DoctorFacts["platform"];
+}
+
+export interface Examined {
+  readonly config: Config;
+  readonly configFile: string | null;
+  readonly env: NodeJS.ProcessEnv;
+  readonly nowMs: number;
+  /** Called with what takes time: the platform's answers wait for the request budget. */
+  readonly onStep: (step: string) => void;
+}
+
+/** Gathers the facts. A part that fails becomes a fact as well; nothing is changed and no message is sent. */
+export async function gatherFacts(examined: Examined): Promise<DoctorFacts> {
+  const { config, configFile, nowMs } = examined;
+  const stored = await gatherStored(examined);
+  return {
+    version: readVersion(),
+    platform: stored.platform,
+    postgres: stored.postgres,
+    redis: await gatherRedis(config),
+    bucket: await gatherBucket(config),
+    disks: listDisks(config, stored.databaseFolder),
+    kept: readKept(config),
+    channels: tryChannels(config, stored.channels, nowMs),
+    configFile,
+    files: listFiles(examined),
+    loose: gatherLoose(config),
+    adminKeyLeftMs: stored.adminKeyLeftMs,
+    service: stored.service,
+  };
+}
+
+async function gatherStored({ config, nowMs, onStep }: Examined): Promise<Stored> {
+  const asking = { nowMs, onStep };
+  try {
+    return await withStore(config, async (database, databaseUrl) => {
+      const place = await readServerPlace(database.db);
+      const postgres = await gatherPostgres(database, config, { nowMs, place });
+      const { hasTables } = postgres;
+      return {
+        postgres: { value: postgres },
+        databaseFolder: config.databaseUrl === null ? null : findLocalFolder(place),
+        service: hasTables ? assessService(await readReplicas(database.db)) : null,
+        channels: hasTables ? await readChannelStatuses(database.db) : [],
+        adminKeyLeftMs: hasTables ? await readAdminKeyLeft(database.db) : undefined,
+        platform: await gatherPlatform(
+          await withZones(config, database, hasTables),
+          hasTables ? databaseUrl : null,
+          asking,
+        ),
+      };
+    });
+  } catch (thrown) {
+    const platform = await gatherPlatform(config, null, asking);
+    return {
+      postgres: { failed: describe(thrown) },
+      databaseFolder: null,
+      service: null,
+      channels: [],
+      adminKeyLeftMs: undefined,
+      platform,
+    };
+  }
+}
+
+/** A command's environment may lack the zones that the service copies. */
+async function withZones(config: Config, { db }: Database, hasTables: boolean): Promise<Config> {
+  if (config.edge.zones.length > 0 || !hasTables) return config;
+  const zones = (await listKnownZones(db)).map(({ zoneId }) => zoneId);
+  return { ...config, edge: { ...config.edge, zones } };
+}
+
+async function gatherPostgres(
+  { db }: Database,
+  config: Config,
+  { nowMs, place }: { readonly nowMs: number; readonly place: ServerPlace },
+): Promise<PostgresFacts> {
+  const server = await readServerFacts(db);
+  // The embedded server has one role, which is its owner.
+  const excess = config.databaseUrl === null ? [] : listExcess(await readRoleRights(db), config);
+  return {
+    ...server,
+    excess,
+    offsetMs: await readClockOffset(db),
+    dayBytes: server.hasTables ? await readDayBytes(db, nowMs) : null,
+    databaseBytes: place.databaseBytes,
+  };
+}
+
+async function gatherRedis({ redisUrl, redisCa }: Config): Promise<DoctorFacts["redis"]> {
+  if (redisUrl === null) return null;
+  try {
+    const info = await readRedisInfo({ url: redisUrl, ca: redisCa });
+    const read = (name: string) => info.get(name) ?? "";
+    return {
+      value: {
+        version: read("valkey_version") || read("redis_version"),
+        policy: read("maxmemory_policy"),
+        maxBytes: Number(read("maxmemory")),
+        usedBytes: Number(read("used_memory")),
+        hasAppendOnlyFile: read("aof_enabled") === "1",
+        isWriteFailing: ["rdb_last_bgsave_status", "aof_last_write_status", "aof_last_bgrewrite_status"].some(
+          (name) => read(name) === "err",
+        ),
+      },
+    };
+  } catch (thrown) {
+    return { failed: describe(thrown) };
+  }
+}
+
+/** Reads what the service reads first. Whether the key may write and delete, the service's log says. */
+async function gatherBucket({ archive: { bucket } }: Config): Promise<DoctorFacts["bucket"]> {
+  if (bucket === null) return null;
+  try {
+    const opened = openBucket(bucket);
+    (await opened.get("archive.json"))?.destroy();
+    await opened.list("events");
+    return { value: opened.place };
+  } catch (thrown) {
+    return { failed: messageOf(toError(thrown)) };
+  }
+}
+
+function listDisks({ databaseUrl, dataDir, archive }: Config, localFolder: string | null): DiskFacts[] {
+  const database = databaseUrl === null ? findCluster(dataDir) : localFolder;
+  const disks = [
+    ...(database === null ? [] : [{ holds: "the database", folder: database, holdsDatabase: true }]),
+    ...(archive.isWritten ? [{ holds: "the archive", folder: archive.folder, holdsDatabase: false }] : []),
+  ];
+  return disks.flatMap((disk) => {
+    const space = existsSync(disk.folder) ? readDiskSpace(disk.folder) : null;
+    return space === null ? [] : [{ ...disk, freeBytes: space.freeBytes, totalBytes: space.totalBytes }];
+  });
+}
+
+function readKept({
+  archive: { isWritten, hotDays },
+  retention: { eventDays },
+}: Config): DoctorFacts["kept"] {
+  return isWritten && hotDays !== null && hotDays < eventDays
+    ? { days: hotDays, setting: "LONGWATCH_HOT_DAYS" }
+    : { days: eventDays, setting: "LONGWATCH_RETENTION_DAYS" };
+}
+
+/** Opens each channel and renders the test message. Nothing is sent, and nothing is connected to. */
+function tryChannels(
+  { alerting, channels: { allowPrivate } }: Config,
+  statuses: Stored["channels"],
+  nowMs: number,
+): ChannelFacts[] {
+  const terminal = {
+    write: (_text: string, done: () => void) => {
+      done();
+      return true;
+    },
+    isTTY: false,
+    hasColors: () => false,
+    command: OWN_COMMAND,
+  };
+  const surroundings = { terminal, clock: systemClock, network: { allowPrivateNetworks: allowPrivate } };
+  return alerting.channels.map((channel) => {
+    const { name, kind } = channel;
+    const status = statuses.find((one) => one.channel === name);
+    let failed: string | null = null;
+    try {
+      openNotifier(channel, surroundings);
+      findChannel(kind)?.render(buildTestMessage(name, nowMs, "first"), nowMs);
+    } catch (thrown) {
+      failed = thrown instanceof UsageError ? thrown.mistakes.join("; ") : describe(thrown);
+    }
+    return {
+      name,
+      kind,
+      failed,
+      circuit: status === undefined ? "closed" : describeCircuit(status, status.nowMs),
+      dead: status?.dead ?? 0,
+      lastError: status?.lastError ?? null,
+    };
+  });
+}
+
+/** Files with secrets, and files that decide what the service does. */
+function listFiles({ config, configFile, env }: Examined): FileFacts[] {
+  const secrets = Object.entries(env).flatMap(([name, file]) =>
+    /^(?:LONGWATCH|EDGE)_.*_FILE$|^(?:DATABASE|REDIS)_URL_FILE$/.test(name) &&
+    file !== undefined &&
+    file !== ""
+      ? [{ file, holds: name, isSecret: true }]
+      : [],
+  );
+  const named = [
+    ...secrets,
+    { file: path.join(config.keyDir, "pseudonym.key"), holds: "the pseudonym key", isSecret: true },
+    {
+      file: path.join(config.dataDir, "runtime.json"),
+      holds: "the address of the running service",
+      isSecret: true,
+    },
+    ...(configFile === null ? [] : [{ file: configFile, holds: "the configuration", isSecret: false }]),
+  ];
+  return named.flatMap(({ file, ...rest }) => {
+    const found = statSync(file, { throwIfNoEntry: false });
+    return found?.isFile() === true ? [{ file: path.resolve(file), mode: found.mode & 0o777, ...rest }] : [];
+  });
+}
+
+function gatherLoose({ dataDir }: Config): DoctorFacts["loose"] {
+  try {
+    return { folder: dataDir, entries: [...listLoose(dataDir, POSTGRES_FOLDERS)] };
+  } catch {
+    return null;
+  }
+}
+
+function describe(thrown: unknown): string {
+  const error = toError(thrown);
+  return (describePostgresFailure(thrown) ?? messageOf(error)).split("\n").join(" ").replace(/\.$/, "");
+}

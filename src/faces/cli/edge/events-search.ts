@@ -1,0 +1,39 @@
+import type { Command } from "commander";
+import { EventLogsSearchRequest } from "#adapters/edge/contract/event-logs-search.ts";
+import type { EdgeClient } from "#adapters/edge/edge-client.ts";
+import type { SearchEventLogsParams } from "#adapters/edge/search-event-logs.ts";
+import { searchPages } from "#adapters/edge/search-pages.ts";
+import { addSubcommand, type EdgeSetup, edgeAction } from "./edge-action.ts";
+import { limitItems } from "./limit-items.ts";
+import { addSearchOptions, readSearch, readSearchFlags, type SearchFlags } from "./read-search.ts";
+import { untilStalled } from "./until-stalled.ts";
+import { writeJoinedPages, writeJson } from "./write-json.ts";
+
+async function* followPages(client: EdgeClient, params: SearchEventLogsParams) {
+  for await (const { page } of searchPages(client.searchEventLogs, params)) yield page;
+}
+
+export function addEventsSearch(group: Command, setup: EdgeSetup): void {
+  const command = addSubcommand(group, "search", "Search, filter and group events.", [
+    "events search --zone 101 --from -2h --limit 10",
+    "events search --zone 101 --from -24h --filter ip:cidr:203.0.113.0/24 --filter action:in:block,challenge",
+    "events search --zone 101 --from -72h --group-by ruleId --buckets 72 --page-all",
+  ]);
+  addSearchOptions(command).action(
+    edgeAction<SearchFlags>(setup, async (flags, run) => {
+      const { io } = run;
+      const shieldZoneId = run.read.id("zone", flags.zone, "a shield zone's number");
+      const { window, more, limit, pageAll } = readSearchFlags(flags, run.read);
+      const request = await readSearch(EventLogsSearchRequest, window, more, run);
+      await run.call(async (client) => {
+        if (shieldZoneId === undefined || request === undefined) return;
+        const params = { shieldZoneId, request };
+        const member = (request.groupBy ?? []).length > 0 ? "groups" : "rows";
+        const pages = untilStalled(followPages(client, params), member);
+        if (limit !== undefined) await writeJoinedPages(io.stdout, member, limitItems(pages, member, limit));
+        else if (pageAll) await writeJoinedPages(io.stdout, member, pages);
+        else await writeJson(io.stdout, (await client.searchEventLogs(params)).page);
+      });
+    }),
+  );
+}

@@ -1,0 +1,138 @@
+import type { Command } from "commander";
+import type { z } from "zod";
+import { DIMENSIONS, OPERATORS } from "#adapters/edge/contract/event-logs-search.ts";
+import { isObject } from "#lib/is-object.ts";
+import { FIELD_NAMES } from "#model/fields.ts";
+import type { EdgeIo } from "./edge-io.ts";
+import type { FlagReader } from "./flag-reader.ts";
+import { readBodyFile } from "./read-body-file.ts";
+
+/** Flags that search and export share. */
+export interface WindowFlags {
+  readonly zone?: string;
+  readonly from?: string;
+  readonly to?: string;
+  readonly query?: string;
+  readonly filter?: readonly string[];
+  readonly body?: string;
+}
+
+/** Flags that only a search has. */
+export interface SearchFlags extends WindowFlags {
+  readonly groupBy?: string;
+  readonly buckets?: string;
+  readonly page?: string;
+  readonly pageSize?: string;
+  readonly pageAll?: true;
+  readonly limit?: string;
+}
+
+interface Reading {
+  readonly read: FlagReader;
+  readonly io: Pick<EdgeIo, "stdin">;
+}
+
+const LIMIT_RULE = "a whole number from 1";
+
+function collect(value: string, previous: readonly string[] = []): readonly string[] {
+  return [...previous, value];
+}
+
+/** Says how a filter on the events that Longwatch keeps is written. */
+export const FILTER_HELP = `field:op:value[,value], op one of ${OPERATORS.join(", ")}, or one of them after not-; repeatable, all must match`;
+
+/** `isOwn` for a search of the events that Longwatch keeps, which knows more fields than the platform. */
+export function addWindowOptions(command: Command, isOwn = false): Command {
+  return command
+    .option("--zone <id>", "shield zone (required)")
+    .option("--from <time>", "window start: epoch ms, ISO-8601 or relative such as -2h (required)")
+    .option("--to <time>", "window end (default: now)")
+    .option("--query <text>", "free text across IP, rule, URL, User-Agent and rule name")
+    .option(
+      "--filter <field:op:value>",
+      isOwn
+        ? FILTER_HELP
+        : `field:op:value[,value], op one of ${OPERATORS.join(", ")}; repeatable, all must match`,
+      collect,
+    )
+    .option("--body <file>", "the whole request as JSON instead of flags; - for standard input");
+}
+
+/** Adds the options of a search: of the platform's events and of the kept events. */
+export function addSearchOptions(command: Command, isOwn = false): Command {
+  const names = isOwn ? FIELD_NAMES : DIMENSIONS;
+  return addWindowOptions(command, isOwn)
+    .option("--group-by <dimensions>", `group by these, separated by commas: ${names.join(", ")}`)
+    .option("--buckets <number>", "time buckets of each group's sparkline; clamped to 500")
+    .option("--page <index>", "page, from 0")
+    .option("--page-size <number>", "rows or groups per page; clamped to 1..500 (50 when unset)")
+    .option("--page-all", "follow all pages and join them")
+    .option("--limit <number>", "at most this many rows or groups, from as many pages as they need");
+}
+
+/** Reads the options that only a search has. `more` are members of its request. `isOwn` as in `addSearchOptions`. */
+export function readSearchFlags(
+  { groupBy, buckets, page, pageSize, pageAll, limit: most, ...window }: SearchFlags,
+  read: FlagReader,
+  isOwn = false,
+) {
+  const limit = read.integer("limit", most, LIMIT_RULE);
+  if (limit !== undefined && limit < 1) read.wrong("limit", most, LIMIT_RULE);
+  const more = {
+    groupBy: groupBy === undefined || isOwn ? groupBy?.split(",") : readDimensions(read, groupBy),
+    buckets: read.integer("buckets", buckets, "a whole number"),
+    page: read.integer("page", page, "a whole number from 0"),
+    pageSize: read.integer("page-size", pageSize, "a whole number"),
+  };
+  const given = Object.fromEntries(Object.entries(more).filter(([, value]) => value !== undefined));
+  return { window, more: given, limit, pageAll: pageAll === true };
+}
+
+function readDimensions(read: FlagReader, text: string): readonly string[] {
+  const names = text.split(",");
+  const wrong = names.filter((name) => !DIMENSIONS.some((one) => one === name));
+  for (const name of wrong) read.wrong("group-by", name, `one or more of ${DIMENSIONS.join(", ")}`);
+  return names.filter((name) => !wrong.includes(name));
+}
+
+/** Builds a search or export request. `more` holds members that only one of the two has. */
+export async function readSearch<Schema extends z.ZodType>(
+  schema: Schema,
+  flags: WindowFlags,
+  more: Record<string, unknown>,
+  reading: Reading,
+): Promise<z.output<Schema> | undefined> {
+  const request = await readRequest(flags, more, reading);
+  return request === undefined ? undefined : reading.read.check(schema, request, listUnread(flags, request));
+}
+
+/** Returns the members of a request whose flags could not be read, which is reported already. */
+export function listUnread({ body }: WindowFlags, request: unknown): string[] {
+  if (body !== undefined || !isObject(request)) return [];
+  return ["from", "to"].filter((name) => request[name] === undefined);
+}
+
+/** Returns a request as it was given in flags or in `--body`; its members are not checked. Undefined without a body. */
+export async function readRequest(
+  flags: WindowFlags,
+  more: Record<string, unknown>,
+  { read, io }: Reading,
+): Promise<unknown> {
+  if (flags.body !== undefined) {
+    const { zone: _zone, body, ...others } = flags;
+    if (Object.keys(others).length > 0 || Object.keys(more).length > 0) {
+      read.wrong("body", body, "given without the flags of the request");
+    }
+    return readBodyFile(read, flags.body, io.stdin);
+  }
+  const from = read.time("from", flags.from);
+  const to = read.time("to", flags.to ?? "now");
+  const filters = read.filters(flags.filter ?? []);
+  return {
+    from,
+    to,
+    ...(flags.query === undefined ? {} : { query: flags.query }),
+    ...(filters.length === 0 ? {} : { filters }),
+    ...more,
+  };
+}

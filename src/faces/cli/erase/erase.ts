@@ -1,0 +1,184 @@
+import { createInterface } from "node:readline";
+import type { Command } from "commander";
+import { createStorage } from "#app/create-storage.ts";
+import { createArchiveStore } from "#app/open-archive-store.ts";
+import { createPseudonymKeyring } from "#app/pseudonym-keyring.ts";
+import type { Config } from "#config/config.ts";
+import type { Database } from "#db/client.ts";
+import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
+import { judgeHeld } from "#jobs/ingest/judge-held.ts";
+import type { Clock } from "#lib/clock.ts";
+import { formatWhole, many } from "#lib/format.ts";
+import { createProgressLine, drawBar } from "#lib/progress-bar.ts";
+import { showTime } from "#lib/show-time.ts";
+import {
+  type AddressToErase,
+  countErasable,
+  type ErasableCounts,
+  type EraseAddressDeps,
+  type Erased,
+  eraseAddress,
+} from "#operations/erase-address.ts";
+import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
+import type { PseudonymKey } from "#stages/privacy/pseudonym-key.ts";
+import { createProcessIo, writeOut } from "../edge/edge-io.ts";
+import { writeJson } from "../edge/write-json.ts";
+import { requireZones } from "../options/require-known.ts";
+import { withStore } from "../store/open-store.ts";
+import { readServiceClock } from "../store/service-clock.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { type EraseFlags, readEraseFlags } from "./read-erase-flags.ts";
+
+const HELP = `
+The time, rule, action and country of each event stay, so that every count stays correct. The command removes address,
+URL, user agent, fingerprint, message and record of each event, and the same data from spikes, alerts, messages,
+recommendations and unreadable entries. A tombstone (a keyed hash) prevents that Longwatch stores this data again for
+events up to now. Later events of the address are new data. The command first counts, then asks. If the command is
+interrupted, the same command continues. Exit code 0; 1 if the erasure was not confirmed or failed.
+
+Examples:
+  npm run -s longwatch -- erase --ip 203.0.113.7 --dry-run
+  npm run -s longwatch -- erase --ip 203.0.113.7 --reason "request 4711" --by alice
+  npm run -s longwatch -- erase --cidr 2001:db8:1:2::/64 --zone 101 --yes --json`;
+
+/** `longwatch erase`: removes the data of an address or a network from everything that is stored. */
+export function eraseCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return storeCommand("erase", "Erase the data of an IP address or a network.", HELP, io)
+    .option("--ip <address>", "one address")
+    .option("--cidr <network>", "a network, such as 203.0.113.0/24")
+    .option("--zone <id>", "only events of this shield zone (default: all)")
+    .option(
+      "--include-masked",
+      "also events whose masked address (203.0.113.*) may be this address or a neighbour",
+    )
+    .option("--until <time>", "events up to this time, which may be in the future (default: now)")
+    .option("--reason <text>", "reason, written to the audit trail")
+    .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
+    .option("--dry-run", "only count; change nothing")
+    .option("--yes", "do not ask for confirmation")
+    .option("--json", "print JSON")
+    .action(
+      storeAction<EraseFlags>(io, async (flags, read) => {
+        const asked = readEraseFlags(read, flags, io.stdin);
+        read.finish();
+        const config = readConfig();
+        await withStore(config, async (database) => {
+          await requireZones(database.db, config, asked.zoneId === null ? [] : [asked.zoneId]);
+          await run({ io, config, database }, flags, asked);
+        });
+      }),
+    );
+}
+
+interface Surroundings {
+  readonly io: StoreIo;
+  readonly config: Config;
+  readonly database: Database;
+}
+
+async function run(
+  { io, config, database }: Surroundings,
+  flags: EraseFlags,
+  { network, zoneId, actor, reason, ...asked }: ReturnType<typeof readEraseFlags>,
+): Promise<void> {
+  const clock = await readServiceClock(database, io.clock);
+  const key = await createPseudonymKeyring(config, database, { mayCreate: false }).open();
+  if (network === undefined) return;
+  const wanted = {
+    network,
+    zoneId,
+    includeMasked: flags.includeMasked === true,
+    untilAt: asked.untilAt ?? clock(),
+  };
+  const line = createProgressLine(io.stderr);
+  const stopping = new AbortController();
+  const archive = createArchiveStore(createStorage(config.archive, database.db));
+  const stop = () => stopping.abort(new Error("stopped; the same command continues from here"));
+  process.once("SIGINT", stop).once("SIGTERM", stop);
+  try {
+    line.update("counting ...");
+    const found = await countErasable({ database, key, clock, archive }, wanted, stopping.signal);
+    line.clear();
+    if (flags.dryRun === true) return await report(io, flags, describeFound(found), { dryRun: true, found });
+    if (flags.yes !== true) {
+      io.stderr.write(describeFound(found));
+      if (!(await isConfirmed(io))) throw new Error("not confirmed; nothing was changed");
+    }
+    await storeHeld(database, key, clock, stopping.signal);
+    const deps: EraseAddressDeps = {
+      database,
+      key,
+      clock,
+      archive,
+      onProgress: ({ events, day, days }) =>
+        line.update(
+          `${drawBar(days === 0 ? 1 : day / days)}  ${formatWhole(events)} of ${formatWhole(found.events)} events`,
+        ),
+    };
+    const erased = await eraseAddress(deps, wanted, { actor, reason }, stopping.signal);
+    line.clear();
+    await report(io, flags, describeErased(erased, wanted, found), { dryRun: false, found, ...erased });
+  } finally {
+    line.clear();
+    await archive.duckdb.close();
+    process.off("SIGINT", stop).off("SIGTERM", stop);
+  }
+}
+
+/** Stores the events that a process without the key held back, so that the erasure finds them. */
+function storeHeld(database: Database, key: PseudonymKey, clock: Clock, signal: AbortSignal): Promise<void> {
+  const partitions = createPartitionKeeper(database);
+  const erasures = createErasureGuard(() => Promise.resolve(key));
+  const log = { info: () => undefined };
+  return judgeHeld({ database, partitions, clock, log, erasures, afterPage: () => undefined }, signal);
+}
+
+/** Returns false if the input ends without an answer. */
+async function isConfirmed({ stdin, stderr }: StoreIo): Promise<boolean> {
+  stderr.write('Type "erase" to continue: ');
+  for await (const line of createInterface({ input: stdin })) return line.trim() === "erase";
+  return false;
+}
+
+async function report(io: StoreIo, { json }: EraseFlags, text: string, facts: object): Promise<void> {
+  if (json === true) await writeJson(io.stdout, facts);
+  else await writeOut(io.stdout, text);
+}
+
+function describeFound({ events, maskedEvents, ...others }: ErasableCounts): string {
+  const masked =
+    maskedEvents === 0
+      ? ""
+      : `${many(maskedEvents, "event")} with a masked address that may match; --include-masked erases them too\n`;
+  return `${many(events, "event")}; ${describeOthers(others)}\n${masked}`;
+}
+
+function describeOthers(counts: Omit<ErasableCounts, "events" | "maskedEvents">): string {
+  const { spikes, alerts, notifications, advice, silences, quarantined } = counts;
+  return [
+    many(spikes, "spike"),
+    many(alerts, "alert"),
+    many(notifications, "message"),
+    many(advice, "recommendation"),
+    many(silences, "silence"),
+    `unreadable entries: ${formatWhole(quarantined)}`,
+  ].join(", ");
+}
+
+function describeErased(
+  { id, isResumed, counts }: Erased,
+  { untilAt }: AddressToErase,
+  found: ErasableCounts,
+): string {
+  const { events, records, ...others } = counts;
+  const resumed = isResumed ? " (continued)" : "";
+  const masked =
+    found.maskedEvents === 0
+      ? ""
+      : `Not erased: ${many(found.maskedEvents, "event")} with a masked address that may match.\n`;
+  return [
+    `erasure #${id}${resumed}: ${many(events, "event")} and ${many(records, "record")} emptied; ${describeOthers(others)}\n`,
+    masked,
+    `Longwatch does not store this data again for events up to ${showTime(untilAt)} UTC.\n`,
+  ].join("");
+}

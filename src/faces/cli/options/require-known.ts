@@ -1,0 +1,76 @@
+import type { Config } from "#config/config.ts";
+import { readAlert } from "#db/alerting/alert-reports.ts";
+import type { Queryable } from "#db/client.ts";
+import {
+  findKnownZones,
+  isCountedRule,
+  listBusiestRules,
+  listNamableZones,
+  listUsedChannels,
+} from "#db/privacy/known-subjects.ts";
+import { closestName } from "#lib/closest-name.ts";
+import { UsageError } from "#lib/errors.ts";
+import { escapeText } from "#lib/escape-text.ts";
+
+const MAX_NAMED = 20;
+const MAX_NAME_CHARS = 64;
+
+/**
+ * Checks that every zone is configured or has stored data. A zone that is no longer watched keeps its history.
+ * @throws {UsageError} with a mistake for every other zone. Without this check, a misspelt zone would look like a zone
+ * without problems.
+ */
+export async function requireZones(
+  db: Queryable,
+  { edge }: Pick<Config, "edge">,
+  zoneIds: readonly number[],
+  flag = "zone",
+): Promise<void> {
+  const asked = zoneIds.filter((id) => !edge.zones.includes(id));
+  if (asked.length === 0) return;
+  const stored = await findKnownZones(db, asked);
+  const unknown = asked.filter((id) => !stored.includes(id));
+  if (unknown.length === 0) return;
+  const known = [...new Set([...edge.zones, ...(await listNamableZones(db))])].sort((a, b) => a - b);
+  const rule = `a shield zone that is configured or has stored data (${name(known.map(String))})`;
+  throw new UsageError(unknown.map((id) => `--${flag} "${id}" must be ${rule}`));
+}
+
+/** @throws {UsageError} for a channel that is neither configured nor was used before */
+export async function requireChannel(
+  db: Queryable,
+  { alerting }: Pick<Config, "alerting">,
+  channel: string,
+): Promise<void> {
+  const configured = alerting.channels.map((one) => one.name);
+  if (configured.includes(channel)) return;
+  const known = [...new Set([...configured, ...(await listUsedChannels(db))])].sort();
+  if (known.includes(channel)) return;
+  const rule = `a channel that is configured or was used before (${name(known)})`;
+  throw new UsageError([`--channel "${escapeText(channel)}" must be ${rule}${guess(channel, known)}`]);
+}
+
+/** @throws {UsageError} for a rule without a single event in the zone */
+export async function requireRule(db: Queryable, zoneId: number, ruleId: string): Promise<void> {
+  if (await isCountedRule(db, zoneId, ruleId)) return;
+  const busiest = await listBusiestRules(db, zoneId, MAX_NAMED);
+  const rule = `a rule with events in zone ${zoneId} (${name(busiest)})`;
+  throw new UsageError([`--rule "${escapeText(ruleId)}" must be ${rule}${guess(ruleId, busiest)}`]);
+}
+
+/** @throws {UsageError} if there is no alert with this number */
+export async function requireAlert(db: Queryable, flag: string, alertId: number): Promise<void> {
+  if ((await readAlert(db, alertId)) === null)
+    throw new UsageError([`--${flag} "${alertId}" must be the number of a stored alert`]);
+}
+
+function name(known: readonly string[]): string {
+  if (known.length === 0) return "there is none";
+  const shown = known.slice(0, MAX_NAMED).map((one) => escapeText(one).slice(0, MAX_NAME_CHARS));
+  return `${shown.join(", ")}${known.length > MAX_NAMED ? ` and ${known.length - MAX_NAMED} more` : ""}`;
+}
+
+function guess(typed: string, known: readonly string[]): string {
+  const meant = closestName(typed, known);
+  return meant === null ? "" : `: did you mean ${escapeText(meant)}?`;
+}

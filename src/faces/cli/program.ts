@@ -1,0 +1,147 @@
+import { Command } from "commander";
+import { describePostgresFailure } from "#adapters/embedded/describe-postgres-failure.ts";
+import { readRuntimeFile } from "#app/runtime-file.ts";
+import { listSettings, parseConfig, parseServiceConfig, requireEdge } from "#config/config.ts";
+import { readVersion } from "#config/read-version.ts";
+import { toError, UsageError } from "#lib/errors.ts";
+import { escapeText } from "#lib/escape-text.ts";
+import { many } from "#lib/format.ts";
+import { messageOf } from "#lib/message-of.ts";
+import { adoptServiceFile } from "./config/adopt-service-file.ts";
+import { useRunningEmulator } from "./emulator/use-running-emulator.ts";
+import { addHelp, listAsTyped } from "./terminal/shape-help.ts";
+
+const readConfig = () => useRunningEmulator(parseConfig(process.env));
+
+const readServiceConfig = () => parseServiceConfig(process.env);
+
+/** The settings of this environment with the configuration file of the running service. */
+function examine() {
+  const { env, found } = adoptServiceFile(process.env);
+  return { config: useRunningEmulator(parseConfig(env)), configFile: found?.file ?? null, env };
+}
+
+const HELP = `
+Every command has --help with examples. Unless a command's help says otherwise, exit code 1 means a failure and 2 a mistake
+in the command line or the settings. Settings are environment variables. The settings of a service that runs on this
+machine are found automatically.
+
+Examples:
+  npm start
+  npm run -s longwatch -- status
+  npm run -s longwatch -- alerts show 17
+  npm run -s longwatch -- silences add --help`;
+
+type Loaders = Readonly<Record<string, () => Promise<Command>>>;
+
+/** Every command by name, under the headings of the help. Each is loaded when it is needed, because all of them load the whole service. */
+const GROUPS: Readonly<Record<string, Loaders>> = {
+  "The service:": {
+    start: async () => (await import("./start/start.ts")).startCommand(readServiceConfig),
+    status: async () => (await import("./status/status.ts")).statusCommand(readConfig),
+    doctor: async () => (await import("./doctor/doctor.ts")).doctorCommand(examine),
+    config: async () =>
+      (await import("./config/config.ts")).configCommand({
+        check: readServiceConfig,
+        config: readConfig,
+        list: () => listSettings(process.env),
+        running: () => readRuntimeFile(parseConfig(process.env).dataDir),
+      }),
+    backup: async () => (await import("./backup.ts")).backupCommand(readConfig),
+    restore: async () => (await import("./restore.ts")).restoreCommand(readConfig),
+    migrate: async () => (await import("./migrate.ts")).migrateCommand(readConfig),
+    completion: async () => (await import("./completion/completion.ts")).completionCommand(),
+  },
+  "On call:": {
+    top: async () => (await import("./top/top.ts")).topCommand(readConfig),
+    tail: async () => (await import("./tail/tail.ts")).tailCommand(readConfig),
+    search: async () => (await import("./search/search.ts")).searchCommand(readConfig),
+    export: async () => (await import("./export/export.ts")).exportCommand(readConfig),
+    alerts: async () => (await import("./alerts/alerts.ts")).alertsCommand(readConfig),
+    silences: async () => (await import("./silences/silences.ts")).silencesCommand(readConfig),
+    known: async () => (await import("./operations/subjects.ts")).knownCommand(readConfig),
+    zones: async () => (await import("./operations/subjects.ts")).zonesCommand(readConfig),
+    channels: async () =>
+      (await import("./channels/channels.ts")).channelsCommand(() =>
+        parseServiceConfig(adoptServiceFile(process.env).env),
+      ),
+    deliveries: async () => (await import("./deliveries.ts")).deliveriesCommand(readConfig),
+    mcp: async () => (await import("./mcp.ts")).mcpCommand(readConfig),
+    backtest: async () => (await import("./backtest/backtest.ts")).backtestCommand(readConfig),
+  },
+  "Is anything missing?": {
+    coverage: async () => (await import("./coverage/coverage.ts")).coverageCommand(readConfig),
+    gaps: async () => (await import("./gaps.ts")).gapsCommand(readConfig),
+    verify: async () => (await import("./verify/verify.ts")).verifyCommand(readConfig),
+    backfill: async () => (await import("./backfill/backfill.ts")).backfillCommand(readConfig),
+    archive: async () => (await import("./archive/archive.ts")).archiveCommand(readConfig),
+  },
+  "Access and personal data:": {
+    keys: async () => (await import("./keys/keys.ts")).keysCommand(readConfig),
+    "sign-in": async () => (await import("./sign-in.ts")).signInCommand(readConfig),
+    privacy: async () => (await import("./privacy/privacy.ts")).privacyCommand(readConfig),
+    erase: async () => (await import("./erase/erase.ts")).eraseCommand(readConfig),
+    audit: async () => (await import("./audit/audit.ts")).auditCommand(readConfig),
+  },
+  "The platform:": {
+    edge: async () => (await import("./edge/edge.ts")).edgeCommand(() => requireEdge(readConfig())),
+    emulator: async () => (await import("./emulator/emulator.ts")).emulatorCommand(),
+  },
+};
+
+/** The command that lists all others. */
+const READS_ALL = "completion";
+
+/** Returns the program with the command of this name, or with all commands if there is none or it lists the others. */
+export async function loadProgram(name?: string): Promise<Command> {
+  const program = new Command("longwatch")
+    .description("Keeps an edge platform's WAF event logs beyond 72 hours, detects spikes and raises alerts.")
+    .version(readVersion(), "-V, --version", "print the version")
+    .helpOption("-h, --help", "print this help")
+    .option("--url <address>", "ask the service at this address instead of the database (LONGWATCH_URL)")
+    .option("--key-file <file>", "the file with the key for that service (LONGWATCH_KEY_FILE)")
+    .hook("preAction", (_program, action) => adoptRemote(action.optsWithGlobals()))
+    .showSuggestionAfterError()
+    .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
+  const isAlone =
+    name !== READS_ALL && Object.values(GROUPS).some((loaders) => Object.hasOwn(loaders, name ?? ""));
+  for (const [heading, loaders] of Object.entries(GROUPS)) {
+    program.commandsGroup(heading);
+    for (const [known, load] of Object.entries(loaders))
+      if (!isAlone || known === name) program.addCommand(await load());
+    if (heading === "The service:")
+      program.helpCommand("help [command]", "Print this help, or the help of a command.");
+  }
+  addHelp(listAsTyped(program), HELP);
+  return program;
+}
+
+/** Lets the options that name a service elsewhere count as the variables of the same names. */
+function adoptRemote({ url, keyFile }: { readonly url?: string; readonly keyFile?: string }): void {
+  if (url !== undefined) process.env["LONGWATCH_URL"] = url;
+  if (keyFile === undefined) return;
+  process.env["LONGWATCH_KEY_FILE"] = keyFile;
+  delete process.env["LONGWATCH_KEY"];
+}
+
+/** Returns the name of the command, which the options of the program may precede. */
+function findCommand(args: readonly string[]): string | undefined {
+  return args.find(
+    (arg, index) => !arg.startsWith("-") && !["--url", "--key-file"].includes(args[index - 1] ?? ""),
+  );
+}
+
+/** Parses the arguments and runs a command. Errors become a text on stderr and an exit code. */
+export async function runProgram(): Promise<void> {
+  try {
+    await (await loadProgram(findCommand(process.argv.slice(2)))).parseAsync();
+  } catch (thrown) {
+    const isMistyped = thrown instanceof UsageError;
+    process.stderr.write(
+      isMistyped
+        ? `longwatch: ${many(thrown.mistakes.length, "mistake")}, nothing was started\n${thrown.mistakes.map((mistake) => `  - ${escapeText(mistake)}\n`).join("")}`
+        : `longwatch: ${describePostgresFailure(thrown) ?? messageOf(toError(thrown)).split("\n").map(escapeText).join("\n")}\n`,
+    );
+    process.exitCode = isMistyped ? 2 : 1;
+  }
+}

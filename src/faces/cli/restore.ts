@@ -1,0 +1,241 @@
+import path from "node:path";
+import type { Command } from "commander";
+import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
+import { createStorage } from "#app/create-storage.ts";
+import { createPseudonymKeyring } from "#app/pseudonym-keyring.ts";
+import type { Config } from "#config/config.ts";
+import { readDatabaseUrl } from "#config/read-database-url.ts";
+import { readWithdrawals, type Withdrawals } from "#db/backup/changes-since.ts";
+import { countTables } from "#db/backup/load-tables.ts";
+import type { Database } from "#db/client.ts";
+import { toKeyItem } from "#faces/http/keys/key-item.ts";
+import { UsageError } from "#lib/errors.ts";
+import { escapeText } from "#lib/escape-text.ts";
+import { formatIso, many } from "#lib/format.ts";
+import { asCalled } from "#lib/own-command.ts";
+import { createSecret } from "#lib/secret.ts";
+import { showTime } from "#lib/show-time.ts";
+import { openBackup } from "#operations/backup/open-backup.ts";
+import { type RestoredBackup, restoreBackup } from "#operations/backup/restore-backup.ts";
+import { withStorage } from "./archive/with-archive.ts";
+import { summarise } from "./backup.ts";
+import { createProcessIo, writeOut } from "./edge/edge-io.ts";
+import type { FlagReader } from "./edge/flag-reader.ts";
+import { writeJson } from "./edge/write-json.ts";
+import { readActor } from "./options/read-actor.ts";
+import { withStore } from "./store/open-store.ts";
+import { type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
+
+const HELP = `
+Puts a backup of longwatch backup into the empty database of DATABASE_URL, or into a new embedded database in
+LONGWATCH_DATA_DIR: the command also moves the data from one to the other. Postgres 15 or newer; no other program is needed.
+The command first compares every part of the file with its hash. The rows are committed at once at the end: after an
+interruption the database is empty, and the same command can be run again. Files of the archive are put into
+LONGWATCH_ARCHIVE_DIR. The service must not run on that database meanwhile.
+
+--old-database reads the database that the backup was made of, and names the keys that were revoked and the erasures that
+were made since. "embedded" is the one in LONGWATCH_DATA_DIR. A password can come from ~/.pgpass. --check only compares the
+file with its hashes.
+
+Examples:
+  npm run -s longwatch -- restore /backups/2026-11-22.tar --check
+  LONGWATCH_DATA_DIR=/var/lib/longwatch-new npm run -s longwatch -- restore /backups/2026-11-22.tar
+  DATABASE_URL=postgres://longwatch@db/longwatch npm run -s longwatch -- restore move.tar --old-database embedded`;
+
+const EMBEDDED = "embedded";
+
+interface Flags {
+  readonly oldDatabase?: string;
+  readonly check?: true;
+  readonly by?: string;
+  readonly json?: true;
+}
+
+/** `longwatch restore`: puts a backup into an empty database. */
+export function restoreCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return storeCommand("restore", "Put a backup into an empty database.", HELP, io)
+    .usage("[options] <file>")
+    .argument("[file]", "the file of longwatch backup")
+    .option("--old-database <url>", 'name what was revoked and erased since: a database, or "embedded"')
+    .option("--check", "only compare the file with its hashes")
+    .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
+    .option("--json", "print JSON")
+    .action(
+      storeAction<Flags>(io, async (flags, read, [typed]) => {
+        if (typed === undefined) read.mistakes.push("the file of the backup is missing");
+        const oldUrl = readOldDatabase(read, flags.oldDatabase);
+        const actor = readActor(read, flags.by);
+        read.finish();
+        const file = path.resolve(typed ?? "");
+        const config = readConfig();
+        if (flags.check === true) return check(io, config, file, flags.json === true);
+        if (oldUrl === EMBEDDED && config.databaseUrl === null)
+          throw new UsageError([
+            `--old-database "${EMBEDDED}" must be another database than the one to restore into: set DATABASE_URL, or name the old one`,
+          ]);
+        const since = oldUrl === null ? null : await readOld(config, oldUrl);
+        const { restored, manifest, keyProblem } = await withStore(
+          config,
+          (database) => restoreInto(io, config, database, { file, actor, since }),
+          { mayCreate: true },
+        );
+        if (flags.json === true)
+          await writeJson(io.stdout, { file, ...manifest, ...toJson(restored), keyProblem });
+        else await writeOut(io.stdout, describe(file, manifest, restored, keyProblem));
+      }),
+    );
+}
+
+function readOldDatabase(read: FlagReader, text: string | undefined): string | null {
+  if (text === undefined) return null;
+  if (text === EMBEDDED) return text;
+  const rule = `postgres://user@host/database, or "${EMBEDDED}"`;
+  if (!/^postgres(?:ql)?:\/\//.test(text) || !URL.canParse(text))
+    read.mistakes.push(`--old-database must be ${rule}`);
+  else {
+    const found = readDatabaseUrl(text);
+    if ("url" in found) return found.url;
+    read.mistakes.push(`--old-database: ${found.mistake}`);
+  }
+  return null;
+}
+
+function readOld(config: Config, url: string): Promise<Withdrawals> {
+  const databaseUrl = url === EMBEDDED ? null : createSecret(url);
+  return withStore({ ...config, databaseUrl }, ({ db }) => readWithdrawals(db));
+}
+
+async function check(io: StoreIo, config: Config, file: string, isJson: boolean): Promise<void> {
+  const { manifest } = await withStorage(io, createFolderStorage(config.archive.folder), (parts) =>
+    openBackup(file, parts),
+  );
+  const facts = summarise(manifest);
+  if (isJson) return writeJson(io.stdout, { file, ...facts });
+  await writeOut(
+    io.stdout,
+    `${escapeText(file)} is complete and undamaged: ${contentOf(facts)}, made by Longwatch ${facts.version} at ${showTime(Date.parse(facts.takenAt))} UTC.\n`,
+  );
+}
+
+async function restoreInto(
+  io: StoreIo,
+  config: Config,
+  database: Database,
+  {
+    file,
+    actor,
+    since,
+  }: { readonly file: string; readonly actor: string; readonly since: Withdrawals | null },
+) {
+  await requireEmpty(config, database);
+  const storage = createStorage(config.archive, database.db);
+  const { restored, manifest } = await withStorage(io, storage, async ({ onProgress, signal }) => {
+    const backup = await openBackup(file, { onProgress, signal });
+    const folder = createFolderStorage(config.archive.folder);
+    const more = { database, storage, folder, actor, since, onProgress, signal };
+    return { restored: await restoreBackup(backup, more), manifest: summarise(backup.manifest) };
+  });
+  const keyring = createPseudonymKeyring(config, database, { mayCreate: false });
+  return {
+    restored,
+    manifest,
+    keyProblem: manifest.pseudonymKeyId === null ? null : await keyring.findProblem(),
+  };
+}
+
+/** @throws {UsageError} */
+async function requireEmpty({ databaseUrl, dataDir }: Config, { db }: Database): Promise<void> {
+  const tables = await countTables(db);
+  if (tables === 0) return;
+  const rule = `has ${many(tables, "table")}, and a backup is restored into an empty database`;
+  throw new UsageError([
+    databaseUrl === null
+      ? `LONGWATCH_DATA_DIR: the embedded database in ${dataDir} ${rule}: set another folder, or stop the service and move the folder away`
+      : `DATABASE_URL: the database ${rule}: name another one, made with createdb`,
+  ]);
+}
+
+function toJson({ validKeys, since, ...rest }: RestoredBackup) {
+  const erasures = since?.erasures.map(({ requestedAt, ...erasure }) => ({
+    requestedAt: formatIso(requestedAt),
+    ...erasure,
+  }));
+  return {
+    ...rest,
+    validKeys: validKeys.map(toKeyItem),
+    since: since === null ? null : { revoked: since.revoked, erasures },
+  };
+}
+
+function contentOf({ rows, archiveFiles }: { readonly rows: number; readonly archiveFiles: number }): string {
+  return `${many(rows, "row")} and ${many(archiveFiles, "file")} of the archive`;
+}
+
+function describe(
+  file: string,
+  { version, takenAt }: ReturnType<typeof summarise>,
+  restored: RestoredBackup,
+  keyProblem: string | null,
+): string {
+  const at = `${showTime(Date.parse(takenAt))} UTC`;
+  const { missingFiles, unknownTables } = restored;
+  const steps = [
+    ...(keyProblem === null
+      ? []
+      : [`${keyProblem} Put it back before the service starts (docs/privacy.md).`]),
+    ...(missingFiles.length === 0
+      ? []
+      : [
+          `${many(missingFiles.length, "file")} of the archive ${missingFiles.length === 1 ? "is" : "are"} neither in the backup nor in the archive, the first is ${missingFiles[0]}. Set LONGWATCH_ARCHIVE_URL to the bucket, or copy the folder of the archive.`,
+        ]),
+    ...describeKeys(restored, at),
+    ...describeErasures(restored, at),
+    "Start the service. Then check: npm run -s longwatch -- doctor; npm run -s longwatch -- archive verify",
+  ];
+  const skipped =
+    unknownTables.length === 0
+      ? ""
+      : `Not restored, because Longwatch does not make them: the tables ${unknownTables.join(", ")}.\n`;
+  return asCalled(
+    `Restored ${escapeText(file)}: ${contentOf(restored)}, made by Longwatch ${version} at ${at}.\n${skipped}Next steps:\n${steps.map((step, index) => `  ${index + 1}. ${step}\n`).join("")}`,
+  );
+}
+
+function describeKeys({ since, validKeys }: RestoredBackup, at: string): string[] {
+  if (since === null && validKeys.length === 0) return [];
+  const lines =
+    since === null
+      ? validKeys.map(
+          ({ keyId, name, roles }) => `${revoke(keyId)}   # ${escapeText(name)}, ${roles.join(", ")}`,
+        )
+      : since.revoked.map(
+          ({ keyId, name, revokedAt }) =>
+            `${revoke(keyId)}   # ${escapeText(name)}, revoked ${showTime(revokedAt.getTime())} UTC`,
+        );
+  if (lines.length === 0) return [];
+  const head =
+    since === null
+      ? `${many(lines.length, "key")} of the backup ${lines.length === 1 ? "is" : "are"} valid. Revoke again what was revoked after ${at}:`
+      : `${many(lines.length, "key")} ${lines.length === 1 ? "was" : "were"} revoked after the backup and ${lines.length === 1 ? "is" : "are"} valid again. Revoke:`;
+  return [[head, ...lines].join("\n       ")];
+}
+
+function revoke(keyId: string): string {
+  return `npm run -s longwatch -- keys revoke ${keyId}`;
+}
+
+function describeErasures({ since }: RestoredBackup, at: string): string[] {
+  const command = "npm run -s longwatch -- erase --ip <address> --reason <reason>";
+  if (since === null)
+    return [`Repeat the erasures that were made after ${at}, before the service starts: ${command}`];
+  if (since.erasures.length === 0) return [];
+  const lines = since.erasures.map(({ requestedAt, zoneId, family, prefix, actor, reason }) => {
+    const what =
+      prefix === (family === 4 ? 32 : 128) ? `an IPv${family} address` : `an IPv${family} network /${prefix}`;
+    const where = zoneId === null ? "every zone" : `zone ${zoneId}`;
+    const who = actor === null ? "" : `, by ${escapeText(actor)}`;
+    return `${showTime(requestedAt)} UTC: ${what}, ${where}${who}${reason === null ? "" : `: ${escapeText(reason)}`}`;
+  });
+  const head = `${many(lines.length, "erasure")} ${lines.length === 1 ? "was" : "were"} made after the backup. Repeat ${lines.length === 1 ? "it" : "them"} before the service starts, with the address from the request: ${command}`;
+  return [[head, ...lines].join("\n       ")];
+}

@@ -1,0 +1,61 @@
+import type { Config } from "#config/config.ts";
+import { UsageError } from "#lib/errors.ts";
+import { checkWindow } from "#stages/archive/check-window.ts";
+import { planSearch, type SearchPlan } from "#stages/archive/query/plan-search.ts";
+import { readSearch } from "#stages/archive/query/read-search.ts";
+import type { Mistakes } from "#stages/archive/query/search.ts";
+import type { FlagReader } from "../edge/flag-reader.ts";
+import { listUnread, type WindowFlags } from "../edge/read-search.ts";
+
+/**
+ * Returns the plan of a request that `readRequest` read from these flags, or undefined after a mistake. In a flag, `not-`
+ * before an operator excludes.
+ */
+export function planAsked(
+  read: FlagReader,
+  request: unknown,
+  { kind, flags }: { readonly kind: "search" | "export"; readonly flags: WindowFlags },
+): SearchPlan | undefined {
+  if (request === undefined) return undefined;
+  const isBody = flags.body !== undefined;
+  const result = readSearch(isBody ? request : withNot(request as FlagRequest), kind, "native");
+  if ("search" in result) return planSearch(result.search);
+  const unread = listUnread(flags, request);
+  for (const [member, rules] of Object.entries(result.mistakes))
+    if (!unread.includes(member))
+      read.mistakes.push(
+        ...rules.map((rule) => (isBody ? rule : rule.replace(`${member} `, `${toFlag(member)} `))),
+      );
+  return undefined;
+}
+
+interface FlagRequest {
+  readonly filters?: readonly {
+    readonly field: string;
+    readonly op: string;
+    readonly value: readonly string[];
+  }[];
+}
+
+function withNot({ filters = [], ...request }: FlagRequest): object {
+  const read = filters.map(({ op, ...filter }) =>
+    op.startsWith("not-") ? { ...filter, op: op.slice(4), not: true } : { ...filter, op },
+  );
+  return { ...request, filters: read };
+}
+
+/** Returns the flag of a member such as `filters[0].value`. */
+function toFlag(member: string): string {
+  const name = /^\w+/.exec(member)?.[0] ?? member;
+  return `--${name.replace(/s$/, "").replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
+/** @throws {UsageError} for a window that ends in the future or before the retention. */
+export function requireKept(plan: SearchPlan, { retention }: Pick<Config, "retention">, nowMs: number): void {
+  const mistakes = checkWindow(plan, { nowMs, retentionDays: retention.eventDays });
+  if (mistakes !== null) throw new UsageError(listMistakes(mistakes));
+}
+
+function listMistakes(mistakes: Mistakes): string[] {
+  return Object.values(mistakes).flat();
+}

@@ -1,0 +1,63 @@
+import type { FoundEvent } from "#operations/search/find-rows.ts";
+import { readRecords } from "#operations/search/read-records.ts";
+import type { SearchDeps } from "#operations/search/search-deps.ts";
+import { searchGroups } from "#operations/search/search-groups.ts";
+import { searchRows } from "#operations/search/search-rows.ts";
+import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
+import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import { toSearchRow } from "#stages/archive/records/to-search-row.ts";
+
+const OPENED_BLOCKS_BYTES = 33_554_432;
+
+type FoundGroup = Awaited<ReturnType<typeof searchGroups>>["groups"][number];
+
+/** A page as a search finds it. */
+export interface FoundPage {
+  readonly rows: readonly FoundEvent[];
+  readonly groups: readonly FoundGroup[];
+  /** Number of rows or groups on all pages. */
+  readonly total: number;
+  readonly page: number;
+}
+
+/** Yields the pages from the plan's page on, up to `limit` rows or groups; the last page is cut. */
+export async function* readPages(
+  deps: SearchDeps,
+  zoneId: number,
+  plan: SearchPlan,
+  { limit, signal }: { readonly limit: number; readonly signal: AbortSignal },
+): AsyncGenerator<FoundPage, void, undefined> {
+  let left = limit;
+  for (let page = plan.page; ; page += 1) {
+    const asked = { ...plan, page };
+    const found =
+      plan.groupBy.length === 0
+        ? { groups: [], ...(await searchRows(deps, zoneId, asked, signal)) }
+        : { rows: [], ...(await searchGroups(deps, zoneId, asked, signal)) };
+    const [rows, groups] = [found.rows.slice(0, left), found.groups.slice(0, left)];
+    yield { rows, groups, total: found.total, page };
+    left -= rows.length + groups.length;
+    if (left <= 0 || (page + 1) * plan.pageSize >= found.total) return;
+  }
+}
+
+/** Yields the pages as the platform answers a search, each row with its record. */
+export async function* toAnswers(
+  deps: SearchDeps,
+  zoneId: number,
+  { pageSize }: Pick<SearchPlan, "pageSize">,
+  { pages, signal }: { readonly pages: AsyncIterable<FoundPage>; readonly signal: AbortSignal },
+) {
+  const openedBlocks = createOpenedBlocks(OPENED_BLOCKS_BYTES);
+  for await (const { rows, groups, total, page } of pages) {
+    const records = await readRecords({ ...deps, openedBlocks }, zoneId, rows, signal);
+    yield {
+      rows: rows.map((event, index) => JSON.parse(toSearchRow(event, records[index], false)) as unknown),
+      groups: groups.map(({ sparkline, ...group }) => (sparkline === null ? group : { ...group, sparkline })),
+      total,
+      totalPages: Math.ceil(total / pageSize),
+      page,
+      errorResponse: null,
+    };
+  }
+}

@@ -1,0 +1,145 @@
+import type { Command } from "commander";
+import type { Config } from "#config/config.ts";
+import { formatWhole } from "#lib/format.ts";
+import { toCsvLine } from "#stages/archive/csv/csv-line.ts";
+import { EXPORT_HEADER } from "#stages/archive/csv/export-lines.ts";
+import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
+import { DIMENSIONS } from "#stages/archive/query/search.ts";
+import { createProcessIo, writeOut } from "../edge/edge-io.ts";
+import { addSearchOptions, readRequest, readSearchFlags, type SearchFlags } from "../edge/read-search.ts";
+import { writeJoinedPages, writeJson } from "../edge/write-json.ts";
+import { requireZones } from "../options/require-known.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { cutLine } from "../terminal/cut-line.ts";
+import { createEventPrinter } from "../terminal/event-printer.ts";
+import { pickPaint } from "../terminal/pick-paint.ts";
+import { drawGroups, groupHeader, toGroupCells } from "./describe-groups.ts";
+import { planAsked, requireKept } from "./plan-asked.ts";
+import { type FoundPage, readPages, toAnswers } from "./read-pages.ts";
+import { withSearch } from "./with-search.ts";
+
+const HELP = `
+The command searches everything that is kept: the database and the files of the archive. Events come newest first, groups
+largest first. The path is the URL without host and query, the host is without port; url is the whole URL. The platform's names
+of the fields (ruleId, ip, asn, ua) are accepted. The method is in the records of events only, and one search reads 10,000
+records at most. The JSON is that of edge events search, which asks the platform about the last 72 hours.
+Times are UTC. On a terminal a line is cut to its width. Control characters in payloads are spelled out. In CSV, a cell that
+a spreadsheet would run as a formula begins with an apostrophe. To get many events, use export.
+
+Examples:
+  npm run -s longwatch -- search --zone 101 --from -30d --filter address:eq:203.0.113.7
+  npm run -s longwatch -- search --zone 101 --from -90d --group-by rule --buckets 24 --limit 20
+  npm run -s longwatch -- search --zone 101 --from -7d --group-by path --filter path:not-contains:/admin
+  npm run -s longwatch -- search --zone 101 --from 2026-11-01 --to 2026-11-08 --query /wp-login --json
+  npm run -s longwatch -- search --zone 101 --from -7d --group-by country,action --csv > countries.csv`;
+
+type Flags = SearchFlags & { readonly json?: true; readonly csv?: true };
+
+interface Asked {
+  readonly zoneId: number;
+  readonly plan: SearchPlan;
+  readonly limit: number;
+  /** Whether several pages are joined. */
+  readonly isJoined: boolean;
+}
+
+/** `longwatch search`: searches and groups all kept events. */
+export function searchCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return addSearchOptions(storeCommand("search", "Search and group everything that is kept.", HELP, io), true)
+    .option("--json", "print JSON as edge events search does")
+    .option("--csv", "print CSV")
+    .action(
+      storeAction<Flags>(io, async ({ json, csv, ...flags }, read) => {
+        const zoneId = read.id("zone", flags.zone, "a shield zone's number") ?? 0;
+        const { window, more, limit, pageAll } = readSearchFlags(flags, read, true);
+        const request = await readRequest(window, more, { read, io });
+        const plan = planAsked(read, request, { kind: "search", flags: window });
+        if (json === true && csv === true) read.mistakes.push("--csv and --json exclude each other");
+        read.finish();
+        if (plan === undefined) return;
+        const config = readConfig();
+        requireKept(plan, config, io.clock());
+        const asked = {
+          zoneId,
+          plan,
+          limit: limit ?? (pageAll ? Number.POSITIVE_INFINITY : plan.pageSize),
+          isJoined: limit !== undefined || pageAll,
+        };
+        await withSearch(io, config, async (deps, database, signal) => {
+          await requireZones(database.db, config, [zoneId]);
+          const pages = readPages(deps, zoneId, plan, { limit: asked.limit, signal });
+          if (json === true) await printJson(io, asked, toAnswers(deps, zoneId, plan, { pages, signal }));
+          else if (csv === true) await printCsv(io, asked, pages);
+          else await printText(io, asked, pages);
+        });
+      }),
+    );
+}
+
+async function printJson(
+  { stdout }: StoreIo,
+  { plan, isJoined }: Asked,
+  answers: ReturnType<typeof toAnswers>,
+): Promise<void> {
+  if (isJoined) await writeJoinedPages(stdout, plan.groupBy.length > 0 ? "groups" : "rows", answers);
+  else for await (const answer of answers) await writeJson(stdout, answer);
+}
+
+async function printCsv(
+  { stdout }: StoreIo,
+  { plan: { groupNames, buckets } }: Asked,
+  pages: AsyncIterable<FoundPage>,
+): Promise<void> {
+  const head = groupNames.length === 0 ? EXPORT_HEADER : toCsvLine(groupHeader(groupNames, buckets > 0));
+  let isFirst = true;
+  for await (const { rows, groups } of pages) {
+    const lines = [
+      ...rows.map(({ occurredAt, logId, fields }) =>
+        toCsvLine([String(occurredAt), logId, ...DIMENSIONS.map((name) => fields[name])]),
+      ),
+      ...groups.map((group) => toCsvLine(toGroupCells(group, groupNames))),
+    ];
+    await writeOut(stdout, `${isFirst ? head : ""}${lines.join("")}`);
+    isFirst = false;
+  }
+}
+
+async function printText(
+  io: StoreIo,
+  { zoneId, plan, isJoined }: Asked,
+  pages: AsyncIterable<FoundPage>,
+): Promise<void> {
+  const paint = pickPaint(io);
+  const print = createEventPrinter(io);
+  const groups: FoundPage["groups"][number][] = [];
+  let shown = 0;
+  let total = 0;
+  for await (const page of pages) {
+    total = page.total;
+    shown += page.rows.length + page.groups.length;
+    groups.push(...page.groups);
+    await writeOut(io.stdout, page.rows.map((event) => print(zoneId, event)).join(""));
+  }
+  if (groups.length > 0) await writeOut(io.stdout, fit(io, drawGroups(groups, plan.groupNames, paint)));
+  await writeOut(io.stdout, describeShown(plan, { shown, total, isJoined }));
+}
+
+function fit({ stdout }: StoreIo, text: string): string {
+  if (stdout.isTTY !== true) return text;
+  const lines = text.split("\n");
+  return lines.map((line) => cutLine(line, stdout.columns ?? 80)).join("\n");
+}
+
+function describeShown(
+  { groupBy, page, pageSize }: SearchPlan,
+  { shown, total, isJoined }: { shown: number; total: number; isJoined: boolean },
+): string {
+  const what = groupBy.length === 0 ? "event" : "group";
+  if (total === 0) return `No ${what} matches.\n`;
+  const whats = total === 1 ? what : `${what}s`;
+  const first = page * pageSize;
+  if (shown === 0) return `Page ${page} is behind the last page: ${formatWhole(total)} ${whats} match.\n`;
+  const span = `${formatWhole(first + 1)} to ${formatWhole(first + shown)} of ${formatWhole(total)} ${whats}`;
+  const isMore = first + shown < total;
+  return `${span}.${isMore && !isJoined ? ` --page ${page + 1} shows the next page, --limit more at once.` : ""}\n`;
+}

@@ -1,0 +1,54 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { createStorage } from "#app/create-storage.ts";
+import type { Config } from "#config/config.ts";
+import { ArchiveDamagedError } from "#db/archive/archive-damaged-error.ts";
+import { createArchiveReader } from "#db/archive/archive-reader.ts";
+import { createSearchDuckdb } from "#db/archive/search-duckdb.ts";
+import type { Database } from "#db/client.ts";
+import type { SearchDeps } from "#operations/search/search-deps.ts";
+import { withStore } from "../store/open-store.ts";
+import type { StoreIo } from "../store/store-command.ts";
+
+/**
+ * Runs `fn` with the events in Postgres, the files of archive days, and a signal for Ctrl-C. A damaged file is only
+ * reported: the machine that runs the command may not have the archive's folder, and the service checks its own files.
+ */
+export function withSearch<T>(
+  { interrupted }: Pick<StoreIo, "interrupted">,
+  config: Config,
+  fn: (deps: SearchDeps, database: Database, signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const { folder } = config.archive;
+  return withStore(config, async (database) => {
+    const stopping = new AbortController();
+    const stop = () => stopping.abort(new Error("stopped"));
+    process.once("SIGINT", stop).once("SIGTERM", stop);
+    const scratch = await mkdtemp(path.join(tmpdir(), "longwatch-search-"));
+    const duckdb = createSearchDuckdb(folder, scratch);
+    const signals = [stopping.signal, ...(interrupted === undefined ? [] : [interrupted])];
+    try {
+      const files = createArchiveReader({
+        duckdb,
+        storage: createStorage(config.archive, database.db),
+        scratch,
+      });
+      return await fn({ archive: database, files }, database, AbortSignal.any(signals));
+    } catch (thrown) {
+      throw thrown instanceof ArchiveDamagedError ? explain(thrown, config.archive) : thrown;
+    } finally {
+      process.off("SIGINT", stop).off("SIGTERM", stop);
+      await duckdb.close();
+      await rm(scratch, { recursive: true, force: true });
+    }
+  });
+}
+
+function explain(error: ArchiveDamagedError, { folder, bucket }: Config["archive"]): Error {
+  const hint =
+    error.damage === "is missing" && bucket === null
+      ? `The folder of the archive is ${folder}. Set LONGWATCH_ARCHIVE_DIR to the folder of the service, or run the command where the service runs`
+      : "archive verify lists every damaged file";
+  return new Error(`${error.message}. ${hint}`, { cause: error });
+}

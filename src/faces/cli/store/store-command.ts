@@ -1,0 +1,123 @@
+import { Command } from "commander";
+import { EdgeError } from "#adapters/edge/edge-error.ts";
+import { describePostgresFailure } from "#adapters/embedded/describe-postgres-failure.ts";
+import { EmbeddedPostgresError } from "#adapters/embedded/postgres-error.ts";
+import { toError, UsageError } from "#lib/errors.ts";
+import { escapeText } from "#lib/escape-text.ts";
+import { many } from "#lib/format.ts";
+import { messageOf } from "#lib/message-of.ts";
+import { type EdgeIo, OutputClosedError } from "../edge/edge-io.ts";
+import { createFlagReader, type FlagReader } from "../edge/flag-reader.ts";
+import { describeUnknown } from "../options/describe-unknown.ts";
+import { describePlatformFailure } from "../start/describe-platform-failure.ts";
+import { addGroupHelp, addHelp, listAsTyped } from "../terminal/shape-help.ts";
+
+/** Streams, clock and exit of a command. Tests pass their own. */
+export interface StoreIo extends EdgeIo {
+  readonly stdout: EdgeIo["stdout"] & {
+    readonly hasColors?: () => boolean;
+    readonly columns?: number;
+    readonly rows?: number;
+  };
+  readonly stderr: EdgeIo["stderr"] & { readonly isTTY?: boolean; readonly columns?: number };
+  /** Ends a command that runs until Ctrl-C, as Ctrl-C does. */
+  readonly interrupted?: AbortSignal;
+}
+
+/** Creates a command on the database that reports unknown options and arguments together with its other mistakes. */
+export function storeCommand(name: string, description: string, help: string, io: StoreIo): Command {
+  const command = new Command(name)
+    .description(description)
+    .allowUnknownOption()
+    .allowExcessArguments()
+    .configureOutput({
+      writeOut: (text) => void io.stdout.write(text),
+      writeErr: (text) => void io.stderr.write(text),
+    })
+    .exitOverride((error) => io.exit(error.exitCode === 0 ? 0 : 2));
+  return addHelp(command, help);
+}
+
+/** Creates a command that only groups others: `alerts list`, `alerts show`. */
+export function commandGroup(
+  name: string,
+  description: string,
+  io: StoreIo,
+  commands: readonly Command[],
+  path = name,
+): Command {
+  const group = new Command(name)
+    .description(description)
+    .configureOutput({
+      writeOut: (text) => void io.stdout.write(text),
+      writeErr: (text) => void io.stderr.write(text),
+    })
+    .exitOverride((error) => io.exit(error.exitCode === 0 ? 0 : 2));
+  for (const command of commands) group.addCommand(command);
+  return addGroupHelp(listAsTyped(group), path);
+}
+
+/**
+ * Returns the action of a command on the database. `run` reads the flags, calls `read.finish()` and then does the work.
+ * Errors are printed here: exit code 2 for a mistake in the command line or the settings, 1 for a later failure.
+ */
+export function storeAction<Flags extends object>(
+  io: StoreIo,
+  run: (flags: Flags, read: FlagReader, operands: readonly string[]) => Promise<void>,
+) {
+  // Commander passes one value for each declared argument, then the options, then the command.
+  return async (...given: readonly (string | undefined | Flags | Command)[]): Promise<void> => {
+    const command = given.at(-1) as Command;
+    const { registeredArguments: declared, args } = command;
+    // An unknown option is among the arguments.
+    const isOperand = declared.some(({ variadic }) => variadic)
+      ? (arg: string) => !arg.startsWith("-")
+      : (_: string, index: number) => index < declared.length;
+    const operands = args.filter(isOperand);
+    const read = createFlagReader(io.clock());
+    read.mistakes.push(
+      ...describeUnknown(
+        command,
+        args.filter((arg, index) => !isOperand(arg, index)),
+      ),
+    );
+    // The failing write reports a closed pipe. Without this listener, the error event would end the process.
+    io.stdout.on("error", () => {});
+    try {
+      await run(command.opts<Flags>(), read, operands);
+    } catch (thrown) {
+      report(io, fullName(command), thrown);
+    }
+  };
+}
+
+/** Returns the command's full name as it is typed: `alerts show`. */
+function fullName(command: Command): string {
+  const { parent } = command;
+  return parent === null || parent.parent === null ? command.name() : `${fullName(parent)} ${command.name()}`;
+}
+
+function report(io: StoreIo, name: string, thrown: unknown): void {
+  if (thrown instanceof OutputClosedError) return;
+  if (thrown instanceof UsageError) {
+    const lines = thrown.mistakes.map((mistake) => `  - ${escapeText(mistake)}\n`).join("");
+    io.stderr.write(
+      `longwatch ${name}: ${many(thrown.mistakes.length, "mistake")}, nothing was read or stored\n${lines}`,
+    );
+    io.setExitCode(2);
+    return;
+  }
+  io.stderr.write(`longwatch ${name}: ${describe(thrown)}\n`);
+  io.setExitCode(1);
+}
+
+function describe(thrown: unknown): string {
+  if (thrown instanceof EdgeError) return describePlatformFailure(thrown);
+  const database = describePostgresFailure(thrown);
+  if (database !== null) return database;
+  const error = toError(thrown);
+  const message = messageOf(error);
+  if (error instanceof EmbeddedPostgresError) return message.split("\n").map(escapeText).join("\n");
+  const cause = error.cause instanceof Error ? messageOf(error.cause) : "";
+  return escapeText(cause === "" || cause === message ? message : `${message}: ${cause}`);
+}

@@ -1,0 +1,154 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { ReadStream } from "node:tty";
+import type { Command } from "commander";
+import { toRequestBudget } from "#app/open-request-gate.ts";
+import type { Config } from "#config/config.ts";
+import { configuredChannels } from "#config/configured-channels.ts";
+import type { Queryable } from "#db/client.ts";
+import { type OverviewAnswer, readOverview } from "#faces/http/routes/v1/overview.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { createProcessIo, writeOut } from "../edge/edge-io.ts";
+import type { FlagReader } from "../edge/flag-reader.ts";
+import { writeJson } from "../edge/write-json.ts";
+import { readZone } from "../options/read-span.ts";
+import { requireZones } from "../options/require-known.ts";
+import { followStore } from "../store/follow-store.ts";
+import { withStore } from "../store/open-store.ts";
+import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { cutLine } from "../terminal/cut-line.ts";
+import { pickPaint } from "../terminal/pick-paint.ts";
+import { describeOverview } from "./describe-overview.ts";
+
+const DEFAULT_EVERY_S = 2;
+const MAX_EVERY_S = 3_600;
+/** Rates, trends and rules are those of the last hour. */
+const SPAN_MS = HOUR_MS;
+/** The other screen without a cursor, so that the shell's lines are there again afterwards. */
+const OPEN_SCREEN = "\u001b[?1049h\u001b[?25l";
+const CLOSE_SCREEN = "\u001b[?25h\u001b[?1049l";
+const HOME = "\u001b[H";
+const CLEAR_LINE = "\u001b[K";
+const CLEAR_BELOW = "\u001b[J";
+const CTRL_C = "\u0003";
+
+const HELP = `
+The first table shows each zone: events per minute over the last five minutes, events of the last hour, how far the search
+lags behind, the hours until the platform forgets an hour that is not proven, and firing alerts. Then follow the firing
+alerts, and the rules whose count is furthest above the usual one of the 28 days before. A red rule has an open spike.
+On a terminal the screen is refreshed until q or Ctrl-C, also over a restart of the service. In a pipe, and with --once or --json,
+the command prints once. --json prints the answer of GET /api/v1/overview for the last hour.
+
+Examples:
+  npm run -s longwatch -- top
+  npm run -s longwatch -- top --zone 101 --every 10
+  npm run -s longwatch -- top --once
+  npm run -s longwatch -- top --json`;
+
+interface Flags {
+  readonly zone?: string;
+  readonly every?: string;
+  readonly once?: true;
+  readonly json?: true;
+}
+
+/** `longwatch top`: shows rates, lag, alerts and the rules that changed most, refreshed in place. */
+export function topCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return storeCommand("top", "Watch zones, firing alerts and the rules that changed most.", HELP, io)
+    .option("--zone <id>", "only this shield zone")
+    .option("--every <seconds>", `refresh this often (default: ${DEFAULT_EVERY_S})`)
+    .option("--once", "print once")
+    .option("--json", "print once, as JSON")
+    .action(
+      storeAction<Flags>(io, async (flags, read) => {
+        const zoneId = readZone(read, flags, false);
+        const everyMs = readEvery(read, flags.every) * 1_000;
+        read.finish();
+        const config = readConfig();
+        const look = async (db: Queryable) => {
+          const zoneIds = zoneId === undefined ? null : [zoneId];
+          await requireZones(db, config, zoneIds ?? []);
+          return lookAt(db, config, zoneIds, io.clock());
+        };
+        if (flags.json === true || flags.once === true || io.stdout.isTTY !== true) {
+          const overview = await withStore(config, ({ db }) => look(db));
+          if (flags.json === true) await writeJson(io.stdout, overview);
+          else await writeOut(io.stdout, describeOverview(overview, pickPaint(io)));
+        } else await refresh(readConfig, io, everyMs, look);
+      }),
+    );
+}
+
+function readEvery(read: FlagReader, text: string | undefined): number {
+  const rule = `whole seconds from 1 to ${MAX_EVERY_S}`;
+  const seconds = read.integer("every", text, rule) ?? DEFAULT_EVERY_S;
+  if (seconds < 1 || seconds > MAX_EVERY_S) read.wrong("every", text, rule);
+  return seconds;
+}
+
+function lookAt(db: Queryable, config: Config, zoneIds: readonly number[] | null, now: number) {
+  const { alerting, edge, pollEveryMs } = config;
+  return readOverview(db, {
+    now,
+    from: now - SPAN_MS,
+    to: now,
+    zoneIds,
+    isWhole: true,
+    isMasked: false,
+    names: alerting.routing.zones ?? {},
+    requestBudget: toRequestBudget(edge.requestsPerSecond),
+    pollEveryMs,
+    channels: configuredChannels(config),
+  });
+}
+
+async function refresh(
+  readConfig: () => Config,
+  io: StoreIo,
+  everyMs: number,
+  look: (db: Queryable) => Promise<OverviewAnswer>,
+): Promise<void> {
+  const paint = pickPaint(io);
+  let isOpen = false;
+  let last = "";
+  const show = async (text: string) => {
+    const { columns = 80, rows = 24 } = io.stdout;
+    const lines = text.trimEnd().split("\n").slice(0, rows);
+    const drawn = lines.map((line) => `${cutLine(line, columns)}${CLEAR_LINE}`).join("\r\n");
+    await writeOut(io.stdout, `${isOpen ? "" : OPEN_SCREEN}${HOME}${drawn}${CLEAR_BELOW}`);
+    isOpen = true;
+  };
+  const quit = new AbortController();
+  const release = watchQuit(io.stdin, () => quit.abort());
+  const interrupted =
+    io.interrupted === undefined ? quit.signal : AbortSignal.any([quit.signal, io.interrupted]);
+  const onLost = (reason: string) => show(`${paint("red", `${reason}. Trying again ...`)}\n${last}`);
+  try {
+    await followStore({ interrupted }, readConfig, { onLost, onBack: () => undefined }, async (followed) => {
+      const { database, signal, onAnswer } = followed;
+      while (!signal.aborted) {
+        last = describeOverview(await look(database.db), paint);
+        onAnswer();
+        await show(last);
+        await delay(everyMs, undefined, { signal }).catch(() => undefined);
+      }
+    });
+  } finally {
+    release();
+    if (isOpen && !io.stdout.destroyed) io.stdout.write(CLOSE_SCREEN);
+  }
+}
+
+/** Calls `onQuit` for the key q or Ctrl-C, which no signal follows in raw mode. Returns how to give the keyboard back. */
+function watchQuit(input: StoreIo["stdin"], onQuit: () => void): () => void {
+  const stdin = input as StoreIo["stdin"] & Partial<Pick<ReadStream, "isTTY" | "setRawMode">>;
+  if (stdin.isTTY !== true) return () => undefined;
+  const onKey = (keys: Buffer | string) => {
+    if (["q", "Q", CTRL_C].some((key) => keys.includes(key))) onQuit();
+  };
+  stdin.setRawMode?.(true);
+  stdin.on("data", onKey);
+  return () => {
+    stdin.off("data", onKey).pause();
+    stdin.setRawMode?.(false);
+  };
+}

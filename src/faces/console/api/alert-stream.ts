@@ -1,0 +1,63 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect } from "react";
+import type { FeedEvent } from "#faces/http/feed/to-feed-event.ts";
+import { areDesktopNoticesOn } from "../state/desktop-notices.ts";
+import { useLive } from "../state/now.tsx";
+import { followStream } from "./follow-stream.ts";
+
+const TOGETHER_MS = 300;
+/** The queries that an alert's transition makes old. */
+const CONCERNED = ["status", "alerts", "alert", "overview", "silences"];
+
+/**
+ * Follows the alerts while the tab is visible and live is on. A transition makes the pages read the alerts again, so
+ * what they show has one source. A hidden tab holds no connection.
+ */
+export function useAlertStream(): void {
+  const client = useQueryClient();
+  const { isLive } = useLive();
+  useEffect(() => {
+    if (!isLive) return undefined;
+    let following: AbortController | null = null;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const refresh = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        for (const name of CONCERNED) void client.invalidateQueries({ queryKey: [name] });
+      }, TOGETHER_MS);
+    };
+    // The stream has alerts and, after a gap, resets.
+    const onEvent = (name: string, data: string) => {
+      refresh();
+      if (name === "alert") notify(JSON.parse(data) as FeedEvent);
+    };
+    const follow = () => {
+      const isWanted = document.visibilityState === "visible" || areDesktopNoticesOn();
+      if (!isWanted) {
+        following?.abort();
+        following = null;
+      } else if (following === null) {
+        following = new AbortController();
+        void followStream("/api/v1/alerts/stream", { signal: following.signal, onEvent });
+      }
+    };
+    follow();
+    document.addEventListener("visibilitychange", follow);
+    return () => {
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", follow);
+      following?.abort();
+    };
+  }, [client, isLive]);
+}
+
+function notify({ alertId, transition, headline, severity, state }: FeedEvent): void {
+  if (transition !== 1 || state !== "firing" || !areDesktopNoticesOn()) return;
+  const notice = new Notification(`${severity ?? "alert"}: ${headline ?? `alert ${alertId}`}`.slice(0, 200), {
+    tag: `longwatch-${alertId}`,
+  });
+  notice.addEventListener("click", () => {
+    globalThis.focus();
+    globalThis.location.assign(`/alerts/${alertId}`);
+  });
+}

@@ -1,0 +1,43 @@
+import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import type { z } from "zod";
+import type { AlertItem } from "#faces/http/routes/v1/alert-schemas.ts";
+import { call } from "./client.ts";
+import type { Page } from "./page.ts";
+
+export type Alert = z.infer<typeof AlertItem>;
+
+export interface AlertQuery {
+  readonly state?: readonly string[];
+  readonly severity?: readonly string[];
+  readonly kind?: readonly string[];
+  readonly rule?: string;
+  /** One zone; the API knows no list of them. */
+  readonly zone?: number;
+  readonly since?: number;
+  readonly until?: number;
+  readonly sort?: "worst" | "newest";
+  readonly limit?: number;
+}
+
+/** The newest alerts of one page. The stream makes them be read again. */
+export function useAlerts(query: AlertQuery, name: string) {
+  return useQuery({
+    queryKey: ["alerts", name, query],
+    queryFn: ({ signal }) => call<Page<Alert>>("/api/v1/alerts", { query: { ...query }, signal }),
+    placeholderData: keepPreviousData,
+    refetchInterval: 60_000,
+  });
+}
+
+/** All alerts, page after page. */
+export function useAlertPages(query: AlertQuery) {
+  return useInfiniteQuery({
+    queryKey: ["alerts", "pages", query],
+    queryFn: ({ pageParam, signal }) =>
+      call<Page<Alert>>("/api/v1/alerts", { query: { ...query, after: pageParam }, signal }),
+    initialPageParam: null as string | null,
+    getNextPageParam: ({ next }) => next,
+    placeholderData: keepPreviousData,
+    refetchInterval: 60_000,
+  });
+}

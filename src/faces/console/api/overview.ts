@@ -1,0 +1,32 @@
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import type { z } from "zod";
+import type { Overview as OverviewSchema } from "#faces/http/routes/v1/overview.ts";
+import { useSpan } from "../state/span.ts";
+import { useZones } from "../state/zones.ts";
+import { call } from "./client.ts";
+
+export type Overview = z.infer<typeof OverviewSchema>;
+
+/** The answer that several parts of the overview share. Zones that the reader did not choose are left out. */
+export function useOverview() {
+  const { only, chosen, zones } = useZones();
+  const { fromMs, toMs } = useSpan();
+  const zone = chosen === "" ? null : (only?.id ?? null);
+  const ids = new Set(zones.map(({ id }) => id));
+  const isShown = ({ zoneId }: { readonly zoneId: number | null }) =>
+    chosen === "" || (zoneId !== null && ids.has(zoneId));
+  return useQuery({
+    queryKey: ["overview", zone, fromMs, toMs],
+    queryFn: ({ signal }) => {
+      const query = { zone, from: Math.floor(fromMs), to: Math.ceil(toMs) };
+      return call<Overview>("/api/v1/overview", { query, signal });
+    },
+    select: (found) => ({
+      ...found,
+      zones: found.zones.filter(({ id }) => chosen === "" || ids.has(id)),
+      rules: found.rules.filter(isShown),
+      attention: found.attention.filter(isShown),
+    }),
+    placeholderData: keepPreviousData,
+  });
+}

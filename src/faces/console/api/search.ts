@@ -1,0 +1,255 @@
+import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { classifyAction } from "#model/action-class.ts";
+import type { FieldName } from "#model/fields.ts";
+import type { ActionName } from "../look/words.ts";
+import { type EventFilter, FILTER_KINDS, isSameFilter } from "../state/filters.ts";
+import { bucketWidth } from "../state/span.ts";
+import { call } from "./client.ts";
+import { askZones, type OfZones } from "./of-zones.ts";
+import type { Zone } from "./status.ts";
+
+/** Which events: the same for the histogram, the top lists, the table and the export. */
+export interface EventScope {
+  readonly zones: readonly Zone[];
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly query: string;
+  readonly filters: readonly EventFilter[];
+}
+
+export interface EventRow {
+  readonly zoneId: number;
+  readonly logId: string;
+  readonly timestamp: number;
+  /** The record as the platform sent it; null if it has not come yet or the reader may not see it. */
+  readonly log: Record<string, unknown> | null;
+  readonly fields: Readonly<Record<FieldName, string>>;
+}
+
+interface EventGroup {
+  readonly value: string;
+  readonly count: number;
+  readonly sparkline: readonly number[];
+  readonly lastSeen: number;
+}
+
+interface SearchAnswer {
+  readonly rows: readonly Omit<EventRow, "zoneId">[];
+  readonly groups: readonly {
+    key: Partial<Record<FieldName, string>>;
+    count: number;
+    lastSeen: number;
+    sparkline?: readonly number[];
+  }[];
+  readonly total: number;
+}
+
+/** The body of a search or an export. Values of one field are alternatives; exclusions are not. */
+export function toBody({ fromMs, toMs, query, filters }: Omit<EventScope, "zones">): Record<string, unknown> {
+  const clauses: { field: string; op: string; value: string[]; not?: true }[] = [];
+  for (const { kind, field, value } of filters) {
+    const { op, isNot } = FILTER_KINDS[kind];
+    const same = clauses.find(
+      (clause) => clause.field === field && clause.op === op && (clause.not === true) === isNot,
+    );
+    if (same === undefined) clauses.push({ field, op, value: [value], ...(isNot ? { not: true } : {}) });
+    else same.value.push(value);
+  }
+  for (const clause of clauses) if (clause.op === "eq" && clause.value.length > 1) clause.op = "in";
+  return {
+    from: Math.floor(fromMs),
+    to: Math.ceil(toMs),
+    ...(query === "" ? {} : { query }),
+    ...(clauses.length === 0 ? {} : { filters: clauses }),
+  };
+}
+
+/** The service works on few searches of one key at a time, so the page asks no more than these at once. */
+const AT_ONCE = 3;
+let running = 0;
+const waiting: (() => void)[] = [];
+const isFull = () => running >= AT_ONCE;
+
+async function takeTurn<Answer>(signal: AbortSignal, work: () => Promise<Answer>): Promise<Answer> {
+  // Another search may take the place before this one wakes up.
+  for (; isFull(); ) {
+    await new Promise<void>((resolve) => waiting.push(resolve));
+    if (signal.aborted) waiting.shift()?.();
+    signal.throwIfAborted();
+  }
+  running += 1;
+  try {
+    return await work();
+  } finally {
+    running -= 1;
+    waiting.shift()?.();
+  }
+}
+
+export function eventsPath(zoneId: number): string {
+  return `/api/v1/zones/${zoneId}/events`;
+}
+
+function search({ id }: Zone, body: object, signal: AbortSignal): Promise<SearchAnswer> {
+  return takeTurn(signal, () => call(`${eventsPath(id)}/search`, { method: "POST", body, signal }));
+}
+
+function keyOf({ zones, ...scope }: EventScope) {
+  return [zones.map(({ id }) => id), scope] as const;
+}
+
+interface Histogram {
+  readonly widthMs: number;
+  readonly timesMs: readonly number[];
+  readonly counts: Readonly<Record<ActionName, readonly number[]>>;
+  readonly total: number;
+  readonly failed: OfZones<unknown>["failed"];
+}
+
+/** Counts over the span by action. */
+export function useHistogram(scope: EventScope) {
+  return useQuery({
+    queryKey: ["search", "histogram", ...keyOf(scope)],
+    queryFn: async ({ signal }) => {
+      // The buckets divide the span itself, so that their sum is the count of exactly the events that the page shows.
+      const buckets = Math.max(
+        1,
+        Math.round((scope.toMs - scope.fromMs) / bucketWidth(scope.toMs - scope.fromMs)),
+      );
+      const firstMs = Math.floor(scope.fromMs);
+      const widthMs = (Math.ceil(scope.toMs) - firstMs) / buckets;
+      const body = { ...toBody(scope), groupBy: ["action"], buckets, pageSize: 50 };
+      const found = await askZones(scope.zones, (zone) => search(zone, body, signal), signal);
+      const zeros = () => Array.from({ length: buckets }, () => 0);
+      const counts = { blocked: zeros(), challenged: zeros(), logged: zeros(), other: zeros() };
+      let total = 0;
+      for (const { answer } of found.answers)
+        for (const { key, count, sparkline = [] } of answer.groups) {
+          total += count;
+          const column = counts[classifyAction(key.action ?? "")];
+          for (const [index, value] of sparkline.entries()) column[index] = (column[index] ?? 0) + value;
+        }
+      const timesMs = Array.from({ length: buckets }, (_, index) => firstMs + index * widthMs);
+      return { widthMs, timesMs, counts, total, failed: found.failed } satisfies Histogram;
+    },
+    enabled: scope.zones.length > 0,
+    placeholderData: keepPreviousData,
+    staleTime: 60_000,
+  });
+}
+
+const TOP_LIMIT = 50;
+const TOP_BUCKETS = 24;
+
+interface TopList {
+  readonly groups: readonly EventGroup[];
+  /** How many values there are; a lower bound with several zones. */
+  readonly values: number;
+  readonly events: number;
+}
+
+/** The most frequent values of one field. */
+export function useTopList(scope: EventScope, field: FieldName, isWanted = true) {
+  return useQuery({
+    queryKey: ["search", "top", field, ...keyOf(scope)],
+    queryFn: async ({ signal }) => {
+      const body = { ...toBody(scope), groupBy: [field], buckets: TOP_BUCKETS, pageSize: TOP_LIMIT };
+      const found = await askZones(scope.zones, (zone) => search(zone, body, signal), signal);
+      const groups = new Map<
+        string,
+        { value: string; count: number; sparkline: number[]; lastSeen: number }
+      >();
+      for (const { answer } of found.answers)
+        for (const { key, count, sparkline = [], lastSeen } of answer.groups) {
+          const value = key[field] ?? "";
+          const group = groups.get(value) ?? { value, count: 0, sparkline: [], lastSeen: 0 };
+          group.count += count;
+          group.lastSeen = Math.max(group.lastSeen, lastSeen);
+          for (const [index, one] of sparkline.entries())
+            group.sparkline[index] = (group.sparkline[index] ?? 0) + one;
+          groups.set(value, group);
+        }
+      const sorted = [...groups.values()].sort((one, other) => other.count - one.count);
+      return {
+        groups: sorted.slice(0, TOP_LIMIT),
+        values: Math.max(sorted.length, ...found.answers.map(({ answer }) => answer.total)),
+        events: sorted.reduce((sum, { count }) => sum + count, 0),
+      } satisfies TopList;
+    },
+    enabled: isWanted && scope.zones.length > 0,
+    placeholderData: keepPreviousData,
+    staleTime: 60_000,
+  });
+}
+
+/** The first page is small, because a reader waits for it. A row of a larger page costs the service half as much. */
+const FIRST_PAGE_SIZE = 100;
+const PAGE_SIZE = 300;
+const MAX_PAGE_SIZE = 500;
+
+interface RowPage {
+  readonly rows: readonly EventRow[];
+  /** The end of the next, older page; null if there is none. */
+  readonly next: number | null;
+  readonly failed: OfZones<unknown>["failed"];
+}
+
+/**
+ * The events, newest first, page after page. A page ends at a time instead of a number of rows, so the hundredth page
+ * costs as much as the first, and zones can be merged.
+ */
+export function useEventRows(scope: EventScope) {
+  return useInfiniteQuery({
+    queryKey: ["search", "rows", ...keyOf(scope)],
+    queryFn: async ({ pageParam, signal }): Promise<RowPage> => {
+      const toMs = pageParam ?? scope.toMs;
+      const first = pageParam === null ? FIRST_PAGE_SIZE : PAGE_SIZE;
+      for (let pageSize = first; ; pageSize = Math.min(pageSize * 5, MAX_PAGE_SIZE)) {
+        const body = { ...toBody({ ...scope, toMs }), pageSize };
+        const found = await askZones(scope.zones, (zone) => search(zone, body, signal), signal);
+        const page = cutPage(found, pageSize);
+        if (page.rows.length > 0 || page.next === null) return page;
+        // More rows of one millisecond than a page holds: the rest of that millisecond is passed over.
+        if (pageSize === MAX_PAGE_SIZE)
+          return { ...cutPage(found, Number.POSITIVE_INFINITY), next: page.next - 1 };
+      }
+    },
+    initialPageParam: null as number | null,
+    getNextPageParam: ({ next }) => next,
+    enabled: scope.zones.length > 0,
+    placeholderData: keepPreviousData,
+    staleTime: Number.POSITIVE_INFINITY,
+    refetchOnWindowFocus: false,
+  });
+}
+
+/** Keeps the rows that no zone can have left out: those after the last row of every zone that has more. */
+function cutPage({ answers, failed }: OfZones<SearchAnswer>, pageSize: number): RowPage {
+  const rows = answers.flatMap(({ zone, answer }) => answer.rows.map((row) => ({ ...row, zoneId: zone.id })));
+  const ends = answers.flatMap(({ answer }) => {
+    const last = answer.rows.at(-1);
+    return last !== undefined && answer.rows.length >= pageSize ? [last.timestamp] : [];
+  });
+  const end = ends.length === 0 ? null : Math.max(...ends);
+  const kept = end === null ? rows : rows.filter(({ timestamp }) => timestamp > end);
+  kept.sort((one, other) => other.timestamp - one.timestamp);
+  return { rows: kept, next: end === null ? null : end + 1, failed };
+}
+
+/** How many events match; for the hint of an empty answer and the count of new events. */
+export function useEventCount(scope: EventScope, isWanted: boolean) {
+  return useQuery({
+    queryKey: ["search", "count", ...keyOf(scope)],
+    queryFn: async ({ signal }) => {
+      const body = { ...toBody(scope), pageSize: 1 };
+      const { answers } = await askZones(scope.zones, (zone) => search(zone, body, signal), signal);
+      return answers.reduce((sum, { answer }) => sum + answer.total, 0);
+    },
+    enabled: isWanted && scope.zones.length > 0,
+    placeholderData: keepPreviousData,
+  });
+}
+
+export function withoutFilter(scope: EventScope, removed: EventFilter): EventScope {
+  return { ...scope, filters: scope.filters.filter((filter) => !isSameFilter(filter, removed)) };
+}

@@ -1,0 +1,89 @@
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import type { Role, Scope } from "#operations/roles.ts";
+import { call, send } from "./client.ts";
+import { pageToken } from "./page-token.ts";
+import { ApiProblem } from "./problem.ts";
+
+/** The reader: the answer of `GET /session`. */
+export interface Session {
+  readonly keyName: string;
+  readonly keyId: string;
+  readonly roles: readonly Role[];
+  /** Null means every zone. */
+  readonly zones: readonly number[] | null;
+  /** The key sees no raw records, and addresses only masked. */
+  readonly maskedAddresses: boolean;
+  readonly sessionId: string | null;
+  readonly expiresAt: string | null;
+  readonly version: string;
+  readonly publicUrl: string | null;
+}
+
+const KEY = ["session"];
+/** The role from which on a scope is included. The server decides; this only hides what it would refuse. */
+const LEAST_ROLE: Readonly<Record<Scope, Role>> = {
+  read: "reader",
+  export: "exporter",
+  act: "operator",
+  admin: "admin",
+};
+const ORDER: readonly Role[] = ["reader", "exporter", "operator", "admin"];
+
+export function hasScope({ roles }: Pick<Session, "roles">, scope: Scope): boolean {
+  const least = ORDER.indexOf(LEAST_ROLE[scope]);
+  return roles.some((role) => ORDER.indexOf(role) >= least);
+}
+
+/** The session; null if nobody is signed in. */
+export function useSessionQuery() {
+  return useQuery({
+    queryKey: KEY,
+    queryFn: async ({ signal }) => {
+      try {
+        return await call<Session>("/session", { signal });
+      } catch (thrown) {
+        if (thrown instanceof ApiProblem && thrown.status === 401) return null;
+        throw thrown;
+      }
+    },
+    staleTime: 60_000,
+    refetchInterval: ({ state }) => (state.status === "error" ? 5_000 : 300_000),
+  });
+}
+
+/** The session of a page that only a signed-in reader sees. */
+export function useSession(): Session {
+  const { data } = useSessionQuery();
+  if (!data) throw new Error("a page was shown without a session");
+  return data;
+}
+
+/** Returns whether the reader has a right. A control without its right is not shown. */
+export function useMay(scope: Scope): boolean {
+  return hasScope(useSession(), scope);
+}
+
+export function useSignIn() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (secret: { key: string } | { token: string }) =>
+      call<{ readonly pageToken: string }>("/session", { method: "POST", body: secret }),
+    onSuccess: (answer) => {
+      pageToken.store(answer.pageToken);
+      return client.resetQueries();
+    },
+  });
+}
+
+export function useSignOut() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: ({ everywhere }: { everywhere: boolean }) =>
+      send("/session", { method: "DELETE", query: { everywhere } }),
+    onSettled: () => {
+      pageToken.forget();
+      client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== "session" });
+      client.setQueryData(KEY, null);
+    },
+  });
+}

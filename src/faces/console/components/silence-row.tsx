@@ -1,0 +1,122 @@
+import { Button, Menu } from "@mantine/core";
+import { Link } from "wouter";
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import { type Silence, useEndSilence, useExtendSilence } from "../api/alert.ts";
+import { useMay } from "../api/session.ts";
+import { MATCHERS } from "../look/words.ts";
+import { usePageLink } from "../state/url-state.ts";
+import { useZoneTitle } from "../state/zones.ts";
+import { Ago, Moment } from "./ago.tsx";
+import { Payload } from "./payload.tsx";
+import { Severity } from "./severity.tsx";
+import classes from "./silence-row.module.css";
+import { ProblemBox } from "./states.tsx";
+
+const EXTENSIONS = { "1 hour": HOUR_MS, "8 hours": 8 * HOUR_MS, "1 day": DAY_MS, "7 days": 7 * DAY_MS };
+/** Alerts that are named before the others are counted. */
+const NAMED = 3;
+
+/** A silence: what it matches, until when, who made it and why, what it mutes now; end it or extend it. */
+export function SilenceRow({ silence }: { readonly silence: Silence }) {
+  const { id, state, startsAt, expiresAt, createdBy, createdAt, reason, matchers, mutes } = silence;
+  return (
+    <li className={state === "expired" ? "lw-dim" : undefined}>
+      <div>
+        <b>{state}</b> · silence {id} · <MatcherText matchers={matchers} />
+        <div>
+          {state === "pending" ? (
+            <>
+              starts <Ago at={startsAt} />, ends <Moment at={expiresAt} />
+            </>
+          ) : (
+            <>
+              {state === "expired" ? "ended" : "ends"}{" "}
+              <b>
+                <Ago at={expiresAt} />
+              </b>
+              , <Moment at={expiresAt} />
+            </>
+          )}
+        </div>
+        <div className="lw-note">
+          by <Payload prose text={createdBy} />: <Payload prose text={reason} /> · made{" "}
+          <Moment at={createdAt} />
+        </div>
+        {mutes === null ? null : <Muted mutes={mutes} />}
+      </div>
+      {state === "expired" ? null : <Acts silence={silence} />}
+    </li>
+  );
+}
+
+/** The matchers of a silence, in words. The values may be text of requests. */
+function MatcherText({ matchers }: Pick<Silence, "matchers">) {
+  const zoneName = useZoneTitle();
+  if (matchers === null) return <>its matchers cannot be read, so it mutes nothing</>;
+  const parts = Object.entries(matchers).map(([name, values = []]) =>
+    name === "zone"
+      ? (values as number[]).map(zoneName).join(" or ")
+      : `${MATCHERS[name] ?? name} ${values.join(" or ")}`,
+  );
+  return <Payload prose text={parts.join(" and ")} />;
+}
+
+function Muted({ mutes: { count, alerts } }: { readonly mutes: NonNullable<Silence["mutes"]> }) {
+  const link = usePageLink();
+  if (count === 0) return <div className="lw-note">It mutes no unresolved alert now.</div>;
+  return (
+    <div>
+      It mutes <b>{count}</b> unresolved {count === 1 ? "alert" : "alerts"} now:
+      <ul className={classes["muted"]}>
+        {alerts.slice(0, NAMED).map(({ id, severity, state, headline }) => (
+          <li key={id}>
+            <Severity severity={severity} state={state} />{" "}
+            <Link href={link(`/alerts/${id}`)}>
+              <Payload prose text={headline ?? `alert ${id}`} />
+            </Link>
+          </li>
+        ))}
+        {count > NAMED ? (
+          <li className="lw-note">and {count - Math.min(NAMED, alerts.length)} less urgent</li>
+        ) : null}
+      </ul>
+    </div>
+  );
+}
+
+function Acts({ silence: { id, expiresAt } }: { readonly silence: Silence }) {
+  const mayAct = useMay("act");
+  const end = useEndSilence();
+  const extend = useExtendSilence();
+  if (!mayAct) return null;
+  const failure = end.error ?? extend.error;
+  const extendBy = (ms: number) =>
+    extend.mutate({ id, expiresAt: new Date(Date.parse(expiresAt) + ms).toISOString() });
+  return (
+    <div className={classes["acts"]}>
+      <Menu position="bottom-end" transitionProps={{ duration: 0 }}>
+        <Menu.Target>
+          <Button variant="default" loading={extend.isPending} aria-label={`Extend silence ${id}`}>
+            Extend
+          </Button>
+        </Menu.Target>
+        <Menu.Dropdown>
+          {Object.entries(EXTENSIONS).map(([name, ms]) => (
+            <Menu.Item key={name} onClick={() => extendBy(ms)}>
+              by {name}
+            </Menu.Item>
+          ))}
+        </Menu.Dropdown>
+      </Menu>
+      <Button
+        variant="default"
+        loading={end.isPending}
+        aria-label={`End silence ${id} now`}
+        onClick={() => end.mutate(id)}
+      >
+        End now
+      </Button>
+      {failure === null ? null : <ProblemBox thrown={failure} />}
+    </div>
+  );
+}

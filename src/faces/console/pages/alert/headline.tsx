@@ -1,0 +1,230 @@
+import { Button, TextInput } from "@mantine/core";
+import { useEffect, useState } from "react";
+import { Link } from "wouter";
+import { formatDuration, formatNumber } from "#lib/format.ts";
+import { type AlertContext, type AlertDetail, useAlertAct } from "../../api/alert.ts";
+import { useMay } from "../../api/session.ts";
+import { ActionWord } from "../../components/action-word.tsx";
+import { Ago, Moment } from "../../components/ago.tsx";
+import { Payload } from "../../components/payload.tsx";
+import { PopoverForm } from "../../components/popover-form.tsx";
+import { Severity } from "../../components/severity.tsx";
+import { SilencedBy } from "../../components/silenced-by.tsx";
+import { ProblemBox } from "../../components/states.tsx";
+import { formatCount } from "../../look/words.ts";
+import { toExplorerParams } from "../../state/filters.ts";
+import { useRuleLink } from "../../state/rule-link.ts";
+import { usePageLink } from "../../state/url-state.ts";
+import { useZoneTitle } from "../../state/zones.ts";
+import classes from "./alert.module.css";
+import { toAlertEvents } from "./event-filter.ts";
+import { Mark } from "./mark.tsx";
+import { SilenceDialog } from "./silence-dialog.tsx";
+
+interface Props {
+  readonly alert: AlertDetail;
+  /** Not there until it was read. */
+  readonly context: Pick<AlertContext, "during"> | undefined;
+}
+
+type Evidence = NonNullable<AlertContext["during"]>;
+
+/** The headline, the state with its time, the silence in force, and the buttons. */
+export function Headline({ alert, context }: Props) {
+  const {
+    id,
+    state,
+    severity,
+    headline,
+    zoneId,
+    ruleId,
+    ruleTitle,
+    firedAt,
+    resolvedAt,
+    quietSince,
+    acknowledgedBy,
+    silence,
+    facts,
+  } = alert;
+  const zoneName = useZoneTitle();
+  const link = usePageLink();
+  const ruleLink = useRuleLink();
+  const mayAct = useMay("act");
+  const [isSilencing, setSilencing] = useState(false);
+  const events = toAlertEvents(alert);
+  const isSources = alert.kind === "sources";
+  useKeys(mayAct, () => setSilencing(true));
+  return (
+    <section className="lw-head" data-firing={state === "firing" || undefined}>
+      <div className={classes["line"]}>
+        <Severity severity={severity} state={state} />
+        <span>
+          alert {id} · {zoneName(zoneId)}
+          {ruleId === null || isSources ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`}{" "}
+          {ruleTitle ?? ""}
+        </span>
+      </div>
+      <h1 className={classes["title"]}>
+        <Payload prose text={headline ?? `alert ${id}`} />
+      </h1>
+      <div className={classes["line"]}>
+        <span>
+          since{" "}
+          <b>
+            <Ago at={firedAt} />
+          </b>
+          , <Moment at={firedAt} seconds />
+        </span>
+        {resolvedAt === null ? null : (
+          <span>
+            resolved after <b>{formatDuration(Date.parse(resolvedAt) - Date.parse(firedAt))}</b>
+          </span>
+        )}
+        {quietSince === null ? null : (
+          <span>
+            <b>quiet now</b>, last active <Ago at={quietSince} />
+          </span>
+        )}
+        {acknowledgedBy === null ? null : (
+          <span>
+            taken by{" "}
+            <b>
+              <Payload prose text={acknowledgedBy} />
+            </b>
+          </span>
+        )}
+        {silence === null ? null : (
+          <span role="status">
+            <SilencedBy silence={silence} />
+          </span>
+        )}
+        {facts === null ? null : (
+          <>
+            {isSources ? null : (
+              <span>
+                <b>{formatCount(facts.count)}</b> events in {facts.windowMinutes} min
+              </span>
+            )}
+            <span>
+              usual in {facts.windowMinutes} min <b>{formatNumber(facts.usual)}</b>, threshold{" "}
+              <b>{formatNumber(facts.threshold)}</b>, peak <b>{formatCount(facts.peak)}</b>
+            </span>
+          </>
+        )}
+        {context?.during == null || isSources ? null : <Counted during={context.during} />}
+      </div>
+      <div className={classes["buttons"]}>
+        {mayAct && state === "firing" ? <Act id={id} act="ack" word="Acknowledge" letter="a" /> : null}
+        {mayAct ? (
+          <Button size="xs" variant="default" onClick={() => setSilencing(true)}>
+            Silence
+          </Button>
+        ) : null}
+        {mayAct && state !== "resolved" ? <Act id={id} act="resolve" word="Resolve" /> : null}
+        {mayAct && alert.spikeId !== null ? <Mark alert={alert} /> : null}
+        {events.filters.length === 0 ? null : (
+          <Button
+            size="xs"
+            variant="subtle"
+            component={Link}
+            href={link("/explorer", toExplorerParams(events))}
+          >
+            See its events
+          </Button>
+        )}
+        {zoneId === null || ruleId === null || isSources ? null : (
+          <Button size="xs" variant="subtle" component={Link} href={ruleLink(zoneId, ruleId)}>
+            See its rule
+          </Button>
+        )}
+        {alert.links.map(({ title, url }) => (
+          <a key={url} href={/^https?:/.test(url) ? url : undefined} target="_blank" rel="noreferrer">
+            <Payload prose text={title} />
+          </a>
+        ))}
+      </div>
+      {isSilencing ? <SilenceDialog alert={alert} onClose={() => setSilencing(false)} /> : null}
+    </section>
+  );
+}
+
+/** All events of the alert, by action. The lists below and the curve count the same ones. */
+function Counted({ during: { from, to, total, sampled, top } }: { readonly during: Evidence }) {
+  return (
+    <span>
+      <b>{formatCount(total)}</b> events from <Moment at={from} /> to <Moment at={to} />
+      {top.actions.map(({ value, count }) => (
+        <span key={value}>
+          {" "}
+          · <ActionWord action={value} /> <b>{formatCount(count)}</b>
+        </span>
+      ))}
+      {sampled < total ? ` of the newest ${formatCount(sampled)}` : ""}
+    </span>
+  );
+}
+
+function isWriting(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && target.closest("input, textarea, select, [role=dialog]") !== null;
+}
+
+function useKeys(mayAct: boolean, silence: () => void): void {
+  useEffect(() => {
+    if (!mayAct) return undefined;
+    const press = (event: KeyboardEvent) => {
+      if (event.key !== "s" || event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target))
+        return;
+      event.preventDefault();
+      silence();
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  });
+}
+
+interface ActProps {
+  readonly id: number;
+  readonly act: "ack" | "resolve";
+  readonly word: string;
+  /** The key that opens it. */
+  readonly letter?: string;
+}
+
+/** A button that asks for a note, which may stay empty. What was typed stays if the request fails. */
+function Act({ id, act, word, letter }: ActProps) {
+  const [isOpen, setOpen] = useState(false);
+  const [note, setNote] = useState("");
+  const send = useAlertAct(id);
+  useEffect(() => {
+    if (letter === undefined) return undefined;
+    const press = (event: KeyboardEvent) => {
+      if (event.key !== letter || event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target))
+        return;
+      event.preventDefault();
+      setOpen(true);
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, [letter]);
+  return (
+    <PopoverForm
+      word={word}
+      button={{ size: "xs", variant: act === "ack" ? "filled" : "default" }}
+      isOpen={isOpen}
+      onToggle={setOpen}
+      onSubmit={() => send.mutate({ act, note: note.trim() }, { onSuccess: () => setOpen(false) })}
+    >
+      <TextInput
+        size="xs"
+        label="Note for the others (may stay empty)"
+        maxLength={500}
+        value={note}
+        onChange={(event) => setNote(event.currentTarget.value)}
+      />
+      {send.error === null ? null : <ProblemBox thrown={send.error} />}
+      <Button type="submit" size="xs" loading={send.isPending}>
+        {word}
+      </Button>
+    </PopoverForm>
+  );
+}

@@ -1,0 +1,134 @@
+import { many } from "#lib/format.ts";
+import type { AlertDetail } from "../../api/alert.ts";
+import { Moment } from "../../components/ago.tsx";
+import { Panel } from "../../components/panel.tsx";
+import { Payload } from "../../components/payload.tsx";
+import classes from "./alert.module.css";
+
+const REASONS: Readonly<Record<string, string>> = {
+  first: "The alert fired",
+  worse: "The alert got worse",
+  repeat: "Repeated",
+  advice: "Advice came",
+  resolved: "The alert was resolved",
+  acknowledged: "The alert was acknowledged",
+};
+
+/** A spike within 30 minutes of the resolve continues the alert, as `worse`. */
+function describeReason(reason: string, before: string | undefined): string {
+  return reason === "worse" && before === "resolved" ? "The alert fired again" : (REASONS[reason] ?? reason);
+}
+
+type Entry =
+  | {
+      readonly at: string;
+      readonly transition: AlertDetail["transitions"][number];
+      readonly before: string | undefined;
+    }
+  | { readonly at: string; readonly silence: AlertDetail["silenced"][number]; readonly isEnd: boolean };
+
+/** Every transition in order, who was notified of it, what the channel answered; and when the alert was silenced. */
+export function Timeline({ alert: { transitions, silenced, deliveries } }: { readonly alert: AlertDetail }) {
+  const entries: Entry[] = [
+    ...transitions.map((transition, index) => ({
+      at: transition.at,
+      transition,
+      before: transitions[index - 1]?.reason,
+    })),
+    ...silenced.flatMap((silence) => [
+      { at: silence.from, silence, isEnd: false },
+      ...(silence.to === null ? [] : [{ at: silence.to, silence, isEnd: true }]),
+    ]),
+  ].sort((one, other) => Date.parse(one.at) - Date.parse(other.at));
+  return (
+    <Panel title="Timeline" about={many(transitions.length, "transition")} flush>
+      {entries.map((entry) => (
+        <div
+          key={"silence" in entry ? `${entry.silence.id} ${entry.isEnd}` : entry.transition.transition}
+          className={classes["transition"]}
+        >
+          <span className="lw-note">
+            <Moment at={entry.at} seconds />
+          </span>
+          <div>
+            {"silence" in entry ? (
+              <SilenceEntry {...entry} />
+            ) : (
+              <TransitionEntry {...entry} deliveries={deliveries} />
+            )}
+          </div>
+        </div>
+      ))}
+    </Panel>
+  );
+}
+
+function SilenceEntry({ silence, isEnd }: Extract<Entry, { silence: unknown }>) {
+  const { id, createdBy, reason, expiresAt, to } = silence;
+  if (isEnd) return <>Silence {id} no longer muted the alert</>;
+  return (
+    <>
+      Silenced by silence {id} of <Payload prose text={createdBy} />: <Payload prose text={reason} />
+      {to === null ? (
+        <div className="lw-note">
+          in force until <Moment at={expiresAt} />
+        </div>
+      ) : null}
+    </>
+  );
+}
+
+interface TransitionProps {
+  readonly transition: AlertDetail["transitions"][number];
+  readonly before: string | undefined;
+  readonly deliveries: AlertDetail["deliveries"];
+}
+
+function TransitionEntry({
+  transition: { transition, reason, severity, by, note, silencedBy },
+  before,
+  deliveries,
+}: TransitionProps) {
+  return (
+    <>
+      {describeReason(reason, before)}
+      {severity === null ? "" : ` (${severity})`}
+      {by === null ? null : (
+        <>
+          {" by "}
+          <Payload prose text={by} />
+        </>
+      )}
+      {note === null ? null : (
+        <>
+          : <Payload prose text={note} />
+        </>
+      )}
+      {silencedBy === null ? null : <div className="lw-note">muted by silence {silencedBy}</div>}
+      {deliveries
+        .filter((delivery) => delivery.transition === transition)
+        .map(({ channel, state, attempts, deliveredAt, nextAttemptAt, lastError }) => (
+          <div key={channel} className={state === "dead" ? "lw-warn" : "lw-note"}>
+            <Payload prose text={channel} />: {state}
+            {deliveredAt === null ? null : (
+              <>
+                {" "}
+                <Moment at={deliveredAt} seconds />
+              </>
+            )}
+            {attempts > 1 ? `, ${attempts} attempts` : ""}
+            {nextAttemptAt === null ? null : (
+              <>
+                , next attempt <Moment at={nextAttemptAt} seconds />
+              </>
+            )}
+            {lastError === null ? null : (
+              <>
+                . The channel answered: <Payload prose text={lastError} />
+              </>
+            )}
+          </div>
+        ))}
+    </>
+  );
+}

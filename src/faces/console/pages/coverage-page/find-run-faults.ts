@@ -1,0 +1,81 @@
+import { DAY_MS } from "#lib/units.ts";
+import { findLengthFault, findReachFaults, showIso } from "#model/run-span.ts";
+
+/** What is wrong with each field of the form; null if nothing is known to be. */
+export interface RunFaults {
+  readonly zone: string | null;
+  readonly from: string | null;
+  readonly to: string | null;
+}
+
+interface Typed {
+  readonly kind: "verify" | "backfill" | "verify-archive";
+  readonly from: string;
+  readonly to: string;
+}
+
+interface Known {
+  /** The service's clock, epoch ms. */
+  readonly nowMs: number;
+  /** The first hour that is watched, epoch ms; null if it is not known. */
+  readonly firstHourMs: number | null;
+  /** The archive days of the zone; null if there are none. */
+  readonly archived: { readonly firstDay: string; readonly lastDay: string } | null;
+}
+
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/;
+
+/** Returns what the service would refuse, as far as the page knows it, so that it is said before anything is sent. */
+export function findRunFaults({ kind, from, to }: Typed, known: Known): RunFaults {
+  const span = { from: readTime(from), to: readTime(to) };
+  const form = "must be an ISO 8601 time with a UTC offset, such as 2026-11-21T14:00:00Z";
+  const faults = {
+    zone: null,
+    from: Number.isNaN(span.from) ? form : null,
+    to: Number.isNaN(span.to) ? form : null,
+  };
+  if (faults.from !== null || faults.to !== null) return faults;
+  // Of each field, only its first fault is shown.
+  const found = [
+    ...(kind === "backfill" ? findReachFaults({ ...span, route: "auto" }, known.nowMs) : []),
+    ...(kind === "verify" ? findVerifyFaults(span, known) : []),
+    ...(kind === "verify-archive" ? findArchiveFaults(span, known.archived) : []),
+    findLengthFault(span),
+  ].filter((fault) => fault !== null);
+  const ruleOf = (field: keyof RunFaults) => found.find((fault) => fault.field === field)?.rule ?? null;
+  const must = (rule: string | null) => (rule === null ? null : `must be ${rule}`);
+  return { zone: ruleOf("zone"), from: must(ruleOf("from")), to: must(ruleOf("to")) };
+}
+
+interface Fault {
+  readonly field: keyof RunFaults;
+  readonly rule: string;
+}
+interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+function findVerifyFaults({ to }: Span, { nowMs, firstHourMs }: Known): Fault[] {
+  if (to > nowMs) return [{ field: "to", rule: `now (${showIso(nowMs)}) or earlier` }];
+  if (firstHourMs === null || to > firstHourMs) return [];
+  return [{ field: "to", rule: `after ${showIso(firstHourMs)}: Longwatch has no earlier hour of the zone` }];
+}
+
+/** The whole of each UTC day that the span touches is read. */
+function findArchiveFaults({ from, to }: Span, archived: Known["archived"]): Fault[] {
+  if (archived === null) return [{ field: "zone", rule: "has no archive day yet" }];
+  const [firstMs, endMs] = [Date.parse(archived.firstDay), Date.parse(archived.lastDay) + DAY_MS];
+  return [
+    ...(to > firstMs
+      ? []
+      : [{ field: "to" as const, rule: `after ${showIso(firstMs)}, the first archive day` }]),
+    ...(from < endMs
+      ? []
+      : [{ field: "from" as const, rule: `before ${showIso(endMs)}, the end of the last archive day` }]),
+  ];
+}
+
+function readTime(text: string): number {
+  return TIME.test(text) ? Date.parse(text) : Number.NaN;
+}

@@ -1,0 +1,231 @@
+import { Slider, TextInput } from "@mantine/core";
+import { useEffect, useState } from "react";
+import { formatDuration, formatNumber } from "#lib/format.ts";
+import { MINUTE_MS } from "#lib/units.ts";
+import { type RuleKey, type RuleReplay, useRuleReplay } from "../../api/rule.ts";
+import { Moment } from "../../components/ago.tsx";
+import { CopyButton } from "../../components/copy-button.tsx";
+import { Panel } from "../../components/panel.tsx";
+import { Severity } from "../../components/severity.tsx";
+import { QueryView } from "../../components/states.tsx";
+import { formatCount } from "../../look/words.ts";
+import { useUrlState } from "../../state/url-state.ts";
+import classes from "./rule.module.css";
+
+const DAYS = 30;
+const SHOWN = 30;
+const Z = { least: 1, most: 10 };
+const FLOOR = { least: 1, most: 1_000_000 };
+
+type Replayed = RuleReplay["after"]["alerts"][number];
+
+/** Which alerts other settings would have raised over the stored history, and the lines that keep them. */
+export function Tuning(key: RuleKey) {
+  const { params, change } = useUrlState();
+  const z = readNumber(params.get("z"), Z);
+  const floor = readNumber(params.get("floor"), FLOOR);
+  const replay = useRuleReplay(key, { z, floor, days: DAYS });
+  const inForce = replay.data?.before.settings;
+  const set = (name: "z" | "floor", value: number) => {
+    change({ [name]: inForce?.[name] === value ? null : String(value) }, { replace: true });
+  };
+  return (
+    <Panel
+      title="Try other settings"
+      about={`over the stored counts of the last ${DAYS} days; nothing is changed, silences and routes do not count`}
+    >
+      <QueryView query={replay} rows={5} asking={`a replay of ${DAYS} days`}>
+        {({ before, after, yaml }) => (
+          <div className={classes["tuning"]}>
+            <div className={classes["knobs"]}>
+              <Knob
+                label="z: score of a spike"
+                about="How many deviations a count must lie above the expectation. A higher z means fewer alerts."
+                inForce={before.settings.z}
+                value={z ?? before.settings.z}
+                range={Z}
+                onChange={(value) => set("z", value)}
+                toPosition={(value) => value * 10}
+                fromPosition={(position) => position / 10}
+                ends={[10, 100]}
+              />
+              <Knob
+                label="floor: fewest events of a spike"
+                about="A count below the floor is never a spike. A higher floor means fewer alerts."
+                inForce={before.settings.floor}
+                value={floor ?? before.settings.floor}
+                range={FLOOR}
+                onChange={(value) => set("floor", value)}
+                toPosition={(value) => Math.log10(value) * 100}
+                fromPosition={(position) => roundFloor(10 ** (position / 100))}
+                ends={[0, 600]}
+              />
+            </div>
+            <div className={classes["result"]}>
+              <Outcome before={before.alerts} after={after.alerts} isChanged={z !== null || floor !== null} />
+            </div>
+            {z === null && floor === null ? null : (
+              <div className={classes["keep"]}>
+                <div className={classes["keepHead"]}>
+                  <span className="lw-note">To keep it, put these lines into the configuration file:</span>
+                  <CopyButton text={() => yaml}>Copy</CopyButton>
+                </div>
+                <pre className={classes["yaml"]} tabIndex={0} aria-label="Lines of the configuration file">
+                  {yaml}
+                </pre>
+              </div>
+            )}
+          </div>
+        )}
+      </QueryView>
+    </Panel>
+  );
+}
+
+interface Range {
+  readonly least: number;
+  readonly most: number;
+}
+
+function readNumber(text: string | null, { least, most }: Range): number | null {
+  if (text === null || !/^\d{1,7}(\.\d{1,3})?$/.test(text)) return null;
+  const value = Number(text);
+  return value >= least && value <= most ? value : null;
+}
+
+/** Two digits are precise enough for a floor that a finger moves. */
+function roundFloor(value: number): number {
+  const step = 10 ** Math.max(0, Math.floor(Math.log10(value)) - 1);
+  return Math.max(1, Math.round(value / step) * step);
+}
+
+interface KnobProps {
+  readonly label: string;
+  readonly about: string;
+  readonly inForce: number;
+  readonly value: number;
+  readonly range: Range;
+  readonly onChange: (value: number) => void;
+  readonly toPosition: (value: number) => number;
+  readonly fromPosition: (position: number) => number;
+  readonly ends: readonly [number, number];
+}
+
+/** A slider with a field for an exact number. The replay starts when the slider is let go, or with Enter. */
+function Knob(props: KnobProps) {
+  const { label, about, inForce, value, range, onChange, toPosition, fromPosition, ends } = props;
+  const [position, setPosition] = useState(() => toPosition(value));
+  const [text, setText] = useState(String(value));
+  useEffect(() => {
+    setPosition(toPosition(value));
+    setText(String(value));
+  }, [value]);
+  const typed = readNumber(text, range);
+  const commit = () => {
+    if (typed !== null && typed !== value) onChange(typed);
+  };
+  return (
+    <div className={classes["knob"]}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          commit();
+        }}
+      >
+        <TextInput
+          size="xs"
+          label={label}
+          description={about}
+          inputMode="decimal"
+          value={text}
+          error={typed === null ? `must be a number from ${range.least} to ${formatCount(range.most)}` : null}
+          onChange={(event) => setText(event.currentTarget.value)}
+          onBlur={commit}
+        />
+      </form>
+      <Slider
+        thumbLabel={label}
+        label={() => formatNumber(fromPosition(position))}
+        min={ends[0]}
+        max={ends[1]}
+        step={1}
+        value={position}
+        onChange={(next) => {
+          setPosition(next);
+          setText(String(fromPosition(next)));
+        }}
+        onChangeEnd={(next) => onChange(fromPosition(next))}
+      />
+      <div className="lw-note">
+        in force: {formatNumber(inForce)}
+        {value === inForce ? null : (
+          <>
+            {" · "}
+            <button type="button" className="lw-pick" onClick={() => onChange(inForce)}>
+              undo
+            </button>
+          </>
+        )}
+      </div>
+    </div>
+  );
+}
+
+interface OutcomeProps {
+  readonly before: readonly Replayed[];
+  readonly after: readonly Replayed[];
+  readonly isChanged: boolean;
+}
+
+/** The number first, then each alert with what would have become of it. */
+function Outcome({ before, after, isChanged }: OutcomeProps) {
+  const dropped = before.filter((one) => !after.some((other) => isSameTime(one, other)));
+  const rows = [
+    ...after.map((alert) => {
+      const isNew = !before.some((one) => isSameTime(one, alert));
+      return { alert, fate: isNew ? "new" : "kept" } as const;
+    }),
+    ...dropped.map((alert) => ({ alert, fate: "not sent" }) as const),
+  ].sort((one, other) => Date.parse(other.alert.from) - Date.parse(one.alert.from));
+  return (
+    <>
+      <p className={classes["sentence"]} aria-live="polite">
+        {isChanged ? (
+          <>
+            You would have been alerted <b>{times(after.length)}</b>
+            {after.length === before.length ? ", as now" : ` instead of ${times(before.length)}`}.
+          </>
+        ) : (
+          <>
+            The settings in force alert <b>{times(after.length)}</b>. Move a slider to try others.
+          </>
+        )}
+      </p>
+      <ul className="lw-rows">
+        {rows.slice(0, SHOWN).map(({ alert, fate }) => (
+          <li key={`${alert.from} ${fate}`} className={classes["replayed"]} data-fate={fate}>
+            <span>
+              <Moment at={alert.from} /> · active for{" "}
+              {formatDuration(Date.parse(alert.to) - Date.parse(alert.from) + MINUTE_MS)}, peak{" "}
+              {formatCount(alert.peak)}
+            </span>
+            <span>
+              <Severity severity={alert.severity} />{" "}
+              {isChanged ? <span className={classes["fate"]}>{fate}</span> : null}
+            </span>
+          </li>
+        ))}
+      </ul>
+      {rows.length > SHOWN ? <p className={classes["hint"]}>{rows.length - SHOWN} earlier ones.</p> : null}
+    </>
+  );
+}
+
+function isSameTime(one: Replayed, other: Replayed): boolean {
+  return one.from <= other.to && other.from <= one.to;
+}
+
+function times(count: number): string {
+  if (count === 0) return "never";
+  return count === 1 ? "once" : `${formatCount(count)} times`;
+}

@@ -1,0 +1,25 @@
+import type { FastifyInstance } from "fastify";
+import { Refusal } from "#operations/refusal.ts";
+import type { AnswerPage } from "../page/add-console.ts";
+import { learnMethods } from "./allowed-methods.ts";
+import { sendProblem } from "./send-problem.ts";
+
+/**
+ * Answers what no route takes: with the console's page where it has that address, else 404 for an unknown address or a
+ * file that is gone, 405 for a method that the address does not take, and for OPTIONS the methods that it takes. Call
+ * before the routes are added. The public document names the addresses.
+ */
+export function answerUnknown(app: FastifyInstance, answerPage: AnswerPage): void {
+  const allowedAt = learnMethods(app);
+  app.setNotFoundHandler((request, reply) => {
+    const methods = allowedAt(request.url.split("?", 1)[0] ?? "");
+    if (methods.length === 0)
+      return answerPage(request, reply) ?? sendProblem(reply, request.id, { statusCode: 404 });
+    const allow = methods.join(", ");
+    if (request.method === "OPTIONS") return reply.code(204).header("allow", allow).send();
+    // The route is there and its file is not: the console was built again while the service ran.
+    if (methods.includes(request.method)) return sendProblem(reply, request.id, { statusCode: 404 });
+    const detail = `This path does not accept ${request.method}. It accepts ${allow}.`;
+    return sendProblem(reply, request.id, new Refusal(405, { detail, headers: { allow } }));
+  });
+}

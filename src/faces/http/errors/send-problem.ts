@@ -1,0 +1,124 @@
+import type { FastifyReply } from "fastify";
+import { UsageError } from "#lib/errors.ts";
+import { readSqlState } from "#lib/sql-state.ts";
+import { Refusal } from "#operations/refusal.ts";
+import { SECURITY_HEADERS } from "../security-headers.ts";
+import { wordError } from "./error-form.ts";
+import { type ProblemAbout, problemOf } from "./problem.ts";
+import { wordFrameworkError } from "./word-framework-error.ts";
+
+/** Of Postgres: the statement was cancelled, here by its time limit. */
+const QUERY_CANCELED = "57014";
+
+/** Of Postgres: text with a character that it cannot keep, which is NUL. */
+const BAD_CHARACTER = "22021";
+
+const NUL_CHARACTER = new Refusal(400, {
+  slug: "invalid-request",
+  detail: "A text in the request contains a NUL character. Remove the character.",
+});
+
+const QUERY_TOO_SLOW = new Refusal(503, {
+  slug: "query-too-slow",
+  detail:
+    "The query took too long and was stopped. Choose a shorter time range, name the zone, or filter by rule or address.",
+});
+
+const SEARCH_TOO_LARGE = new Refusal(503, {
+  slug: "query-too-large",
+  detail:
+    "The query needs more memory than a search may have. Choose a shorter time range, fewer dimensions to group by, or filter by rule or address.",
+});
+
+const ARCHIVE_TOO_LARGE = new Refusal(503, {
+  slug: "query-too-large",
+  detail:
+    "The query needs more files of the archive at once than the service may keep. Choose a shorter time range, or ask the operator to raise LONGWATCH_ARCHIVE_CACHE_GB.",
+});
+
+const SEARCH_LOST = new Refusal(503, {
+  slug: "busy",
+  detail: "The process that answers searches ended. Try again in a few seconds.",
+  headers: { "retry-after": "5" },
+});
+
+/** By the code of an error of the archive's reader. */
+const ARCHIVE_ERRORS: Readonly<Record<string, Refusal>> = {
+  DUCKDB_TIMEOUT: QUERY_TOO_SLOW,
+  DUCKDB_MEMORY: SEARCH_TOO_LARGE,
+  DUCKDB_DIED: SEARCH_LOST,
+  ARCHIVE_TOO_LARGE: ARCHIVE_TOO_LARGE,
+};
+
+const DATABASE_BUSY = new Refusal(503, {
+  slug: "busy",
+  detail: "The database is busy with other requests. Try again in a few seconds.",
+  headers: { "retry-after": "5" },
+});
+
+export interface AnyError {
+  readonly statusCode?: number | undefined;
+  readonly code?: string;
+  readonly message?: string;
+  /** The day of a file of the archive, `yyyy-mm-dd`. */
+  readonly day?: string | null;
+}
+
+/** What is told to the client: a statement that Postgres stopped is the query's fault, and waiting for one the others'. */
+export function toTold(error: AnyError): AnyError {
+  if (error instanceof Refusal) return error;
+  if (error instanceof UsageError)
+    return new Refusal(400, { slug: "invalid-request", detail: error.message });
+  const state = readSqlState(error);
+  if (state === QUERY_CANCELED) return QUERY_TOO_SLOW;
+  if (state === BAD_CHARACTER) return NUL_CHARACTER;
+  if (error.code === "ARCHIVE_DAMAGED") return toDamaged(error);
+  if (error.code === "ARCHIVE_UNREACHABLE") return toUnreachable(error);
+  const ofArchive = ARCHIVE_ERRORS[error.code ?? ""];
+  if (ofArchive !== undefined) return ofArchive;
+  return isOutOfConnections(error) ? DATABASE_BUSY : error;
+}
+
+function toUnreachable({ day }: AnyError): Refusal {
+  return new Refusal(503, {
+    slug: "archive-unreachable",
+    detail: `The archive's file of ${day ?? "a day"} cannot be fetched from the bucket now. Try again later, or leave that day out of the time range.`,
+    headers: { "retry-after": "30" },
+  });
+}
+
+function toDamaged({ day }: AnyError): Refusal {
+  return new Refusal(503, {
+    slug: "archive-damaged",
+    detail: `The archive's file of ${day ?? "a day"} is missing or damaged. Leave that day out of the time range, or ask the operator to restore the file.`,
+  });
+}
+
+/** The pool says so in words only. */
+function isOutOfConnections(thrown: unknown): boolean {
+  for (let error = thrown; error instanceof Error; error = error.cause)
+    if (error.message === "timeout exceeded when trying to connect") return true;
+  return false;
+}
+
+/** In the form of the route that was asked. */
+export function sendProblem(reply: FastifyReply, requestId: string, error: AnyError): FastifyReply {
+  const claimed = error.statusCode ?? 500;
+  const status = claimed >= 400 && claimed <= 599 ? claimed : 500;
+  const form = reply.routeOptions?.config.errorForm ?? "native";
+  const { type, body } = wordError(form, problemOf(status, { ...aboutOf(status, error, reply), requestId }));
+  const headers = error instanceof Refusal ? error.headers : {};
+  return reply
+    .code(status)
+    .headers({ ...SECURITY_HEADERS, ...headers })
+    .type(type)
+    .serializer(JSON.stringify)
+    .send(body);
+}
+
+/** Only what was meant for the client, or the framework says about the request itself: other text may hold SQL. */
+function aboutOf(status: number, error: AnyError, reply: FastifyReply): ProblemAbout {
+  if (error instanceof Refusal) return error;
+  const isAboutRequest = status < 500 && error.code?.startsWith("FST_ERR_") === true;
+  return isAboutRequest ? { detail: wordFrameworkError(error, reply.routeOptions ?? {}) } : {};
+}

@@ -1,0 +1,83 @@
+import { toError } from "#lib/errors.ts";
+
+/** Transitions in one read. */
+const BATCH = 500;
+
+export interface Numbered {
+  readonly sequence: number;
+}
+
+export interface RowHubOptions<Row extends Numbered> {
+  /** The number of the newest row; 0 before the first. */
+  readonly readEnd: () => Promise<number>;
+  /** Rows after that number, in order. */
+  readonly read: (after: number, limit: number) => Promise<readonly Row[]>;
+  readonly pollEveryMs: number;
+  readonly onError: (error: Error) => void;
+}
+
+interface Joined {
+  /** Number of the newest row. Later rows reach the listener in order; some earlier rows may reach it as well. */
+  readonly position: number;
+  readonly leave: () => void;
+}
+
+export interface RowHub<Row extends Numbered> {
+  /** @throws when the store cannot be read. */
+  join(listener: (rows: readonly Row[]) => void): Promise<Joined>;
+}
+
+/**
+ * Follows the numbered rows for all listeners of this process: one small read per period while there is a listener,
+ * none otherwise. After a failed read the hub reads again, and no row is skipped.
+ */
+export function createRowHub<Row extends Numbered>(options: RowHubOptions<Row>): RowHub<Row> {
+  const { readEnd, read, pollEveryMs, onError } = options;
+  const listeners = new Set<(rows: readonly Row[]) => void>();
+  let position = 0;
+  /** Settles when the position is known; null without listeners. */
+  let following: Promise<void> | null = null;
+
+  async function begin(): Promise<void> {
+    try {
+      position = await readEnd();
+    } catch (thrown) {
+      following = null;
+      throw thrown;
+    }
+    schedule();
+  }
+
+  function schedule(): void {
+    setTimeout(() => void follow(), pollEveryMs).unref();
+  }
+
+  async function follow(): Promise<void> {
+    try {
+      for (let isMore = listeners.size > 0; isMore; ) {
+        const rows = await read(position, BATCH);
+        position = rows.at(-1)?.sequence ?? position;
+        for (const listener of listeners) if (rows.length > 0) listener(rows);
+        isMore = rows.length === BATCH;
+      }
+    } catch (thrown) {
+      onError(toError(thrown));
+    }
+    if (listeners.size > 0) schedule();
+    else following = null;
+  }
+
+  return {
+    async join(listener) {
+      listeners.add(listener);
+      const leave = () => void listeners.delete(listener);
+      try {
+        await (following ??= begin());
+      } catch (thrown) {
+        leave();
+        throw thrown;
+      }
+      return { position, leave };
+    },
+  };
+}

@@ -1,0 +1,173 @@
+import { randomUUID } from "node:crypto";
+import Fastify, { type FastifyError, type FastifyInstance } from "fastify";
+import { serializerCompiler } from "fastify-type-provider-zod";
+import { readVersion } from "#config/read-version.ts";
+import { type Clock, systemClock } from "#lib/clock.ts";
+import { toError } from "#lib/errors.ts";
+import type { Log } from "#lib/log.ts";
+import type { Authenticate } from "#operations/caller.ts";
+import { answerUnknown } from "./errors/answer-unknown.ts";
+import { readNativeJson } from "./errors/read-native-json.ts";
+import { sendProblem, toTold } from "./errors/send-problem.ts";
+import { validatorCompiler } from "./errors/validate.ts";
+import { MAX_PARAM_CHARS } from "./errors/word-framework-error.ts";
+import { createFailedKeys } from "./keys/failed-keys.ts";
+import { addGuard, addPermissions } from "./keys/guard.ts";
+import { createSecurityEvents, type SecurityEventsOptions } from "./keys/security-events.ts";
+import type { Sessions } from "./keys/sessions.ts";
+import { addConcurrencyLimit, type ConcurrencyLimits } from "./limits/concurrency-limit.ts";
+import { type ConnectionLimits, type Connections, createConnections } from "./limits/limit-connections.ts";
+import { limitAddresses, limitKeys, type RequestLimits } from "./limits/limit-requests.ts";
+import { createRefuseOtherHosts } from "./limits/own-hosts.ts";
+import { refuseConnection } from "./limits/refuse-connection.ts";
+import { refuseDeepBody } from "./limits/refuse-deep-body.ts";
+import { refuseEncodedBody } from "./limits/refuse-encoded-body.ts";
+import { refuseTwoHosts } from "./limits/refuse-two-hosts.ts";
+import type { Backlog, Metrics } from "./metrics.ts";
+import { type AnswerPage, addConsole } from "./page/add-console.ts";
+import { addCspReports } from "./page/csp-reports.ts";
+import { createReadiness, type HealthCheck } from "./readiness.ts";
+import { addLivez } from "./routes/livez.ts";
+import { addMetrics } from "./routes/metrics.ts";
+import { addOpenApi, addRedirectToDocs, openDocsRoutes } from "./routes/openapi.ts";
+import { addReadyz } from "./routes/readyz.ts";
+import { addSession } from "./routes/session.ts";
+import { SECURITY_HEADERS, TLS_HEADERS } from "./security-headers.ts";
+
+export interface HttpOptions {
+  readonly checks: readonly HealthCheck[];
+  readonly metrics: Metrics;
+  /** One query or two, on every scrape. */
+  readonly readBacklog: () => Promise<Backlog>;
+  readonly log: Log;
+  readonly authenticate: Authenticate;
+  /** Hashes of keys that were good before the start, the ones used last first: no wrong key of others locks them out. */
+  readonly knownKeys?: readonly Buffer[];
+  /** Sign-in to the console. Default: nobody signs in. */
+  readonly sessions?: Sessions;
+  /** Where the built console is. Default: none is served, and `/` leads to the documentation. */
+  readonly consoleFolder?: string;
+  /** The address that people use. Default: none is known. */
+  readonly publicUrl?: string | null;
+  /** Names of this service beside that of `publicUrl`. Addresses, and names that nobody can register, are known. */
+  readonly ownHosts?: readonly string[];
+  /** Each adds its routes, with the access they declare; one without access makes this throw. */
+  readonly routes: readonly ((app: FastifyInstance) => void)[];
+  readonly limits: RequestLimits & ConcurrencyLimits;
+  /** Proxies whose X-Forwarded-For is believed, as addresses or networks. */
+  readonly trustedProxies: readonly string[];
+  /** Called seldom enough to write into a table. */
+  readonly writeSecurityEvent: SecurityEventsOptions["write"];
+  /** Of limits. Default: the system's. */
+  readonly clock?: Clock;
+  /** Whether /metrics asks for no key. */
+  readonly areMetricsPublic: boolean;
+  /** Of a request. Default 256 KiB. */
+  readonly bodyLimitBytes?: number;
+  /** Default: those of a process with 1,000 connections. */
+  readonly connectionLimits?: ConnectionLimits;
+  /** To receive a whole request. Default 30 s. */
+  readonly requestTimeoutMs?: number;
+  /** To receive and answer one. Default 40 s: who sends too slowly is told so before that. */
+  readonly handlerTimeoutMs?: number;
+  /** For one health check, and for the backlog. Default 2 s. */
+  readonly checkTimeoutMs?: number;
+}
+
+/** The server, not listening yet. `close` lets requests in flight end. */
+export async function createHttp(options: HttpOptions): Promise<FastifyInstance> {
+  const requestTimeout = options.requestTimeoutMs ?? 30_000;
+  const timeoutMs = options.checkTimeoutMs ?? 2_000;
+  const connections = createConnections(options.trustedProxies, options.connectionLimits);
+  const app = Fastify({
+    trustProxy: options.trustedProxies.length > 0 && [...options.trustedProxies],
+    bodyLimit: options.bodyLimitBytes ?? 262_144,
+    requestTimeout,
+    handlerTimeout: options.handlerTimeoutMs ?? 40_000,
+    serverFactory: (handler) => connections.createServer(handler, { requestTimeoutMs: requestTimeout }),
+    routerOptions: { maxParamLength: MAX_PARAM_CHARS },
+    return503OnClosing: false,
+    genReqId: () => randomUUID(),
+    frameworkErrors: (error, request, reply) => void sendProblem(reply, request.id, error),
+    clientErrorHandler: refuseConnection,
+  });
+  const onError = (check: string, error: Error) => options.log.warn({ check, error }, "health check failed");
+
+  app.setValidatorCompiler(validatorCompiler);
+  app.setSerializerCompiler(serializerCompiler);
+  const publicHost = URL.parse(options.publicUrl ?? "")?.hostname;
+  const refuseOtherHosts = createRefuseOtherHosts([
+    ...(options.ownHosts ?? []),
+    ...(publicHost === undefined ? [] : [publicHost]),
+  ]);
+  app.addHook("onRequest", async (request, reply) => {
+    void reply.headers(SECURITY_HEADERS).header("x-request-id", request.id);
+    // The browser came through TLS, by a trusted proxy.
+    if (request.protocol === "https") void reply.headers(TLS_HEADERS);
+    refuseTwoHosts(request.raw);
+    if (request.routeOptions.config?.isProbe !== true) refuseOtherHosts(request);
+  });
+  app.addHook("onRoute", openDocsRoutes);
+  const guarding = protect(app, options, connections);
+  app.addHook("onResponse", async ({ method, routeOptions }, reply) => {
+    const route = routeOptions.url === undefined ? "none" : `${method} ${routeOptions.url}`;
+    options.metrics.requestEnded({ route, status: reply.statusCode, durationMs: reply.elapsedTime });
+  });
+  app.addHook("preParsing", async (request) => refuseEncodedBody(request));
+  app.addHook("preValidation", async (request) => refuseDeepBody(request.body));
+  readNativeJson(app);
+  let answerPage: AnswerPage = () => null;
+  answerUnknown(app, (request, reply) => answerPage(request, reply));
+  let isClosing = false;
+  app.addHook("preClose", async () => {
+    isClosing = true;
+  });
+  app.setErrorHandler<FastifyError>((error, request, reply) => {
+    const told = toTold(error);
+    // A stop cuts the requests that outlast its grace period. Their next query finds a closed pool.
+    const isCut = isClosing && request.raw.socket.destroyed;
+    if ((told.statusCode ?? 500) >= 500 && !isCut) {
+      const route = request.routeOptions.url;
+      options.log.error({ error, route, method: request.method, requestId: request.id }, "request failed");
+    }
+    return sendProblem(reply, request.id, told);
+  });
+
+  await addOpenApi(app);
+  if (options.consoleFolder === undefined) addRedirectToDocs(app);
+  else {
+    answerPage = await addConsole(app, options.consoleFolder);
+    addCspReports(app, { ...guarding, log: options.log, onReport: () => options.metrics.cspReports.inc() });
+  }
+  const readReadiness = createReadiness({ checks: options.checks, timeoutMs, onError });
+  addLivez(app);
+  addReadyz(app, readReadiness);
+  const { metrics, readBacklog, areMetricsPublic: isPublic } = options;
+  addMetrics(app, { metrics, readBacklog, isPublic, timeoutMs, onError });
+  const { sessions, authenticate, publicUrl = null } = options;
+  if (sessions !== undefined)
+    addSession(app, { ...guarding, sessions, authenticate, publicUrl, version: readVersion() });
+  for (const addRoutes of options.routes) addRoutes(app);
+  return app;
+}
+
+/** In this order: what costs least to refuse comes first. */
+function protect(app: FastifyInstance, options: HttpOptions, connections: Connections) {
+  const clock = options.clock ?? systemClock;
+  const note = createSecurityEvents({
+    write: options.writeSecurityEvent,
+    onError: (thrown) => options.log.warn({ error: toError(thrown) }, "security event not written"),
+  });
+  const limits = { limits: options.limits, clock, note };
+  limitAddresses(app, limits);
+  const { authenticate, sessions = null } = options;
+  const failed = createFailedKeys(options.knownKeys);
+  addGuard(app, { authenticate, clock, note, failed, sessions });
+  app.addHook("onRequest", async ({ raw, caller }, reply) => {
+    if (connections.noteRequest(raw.socket, caller !== null)) void reply.header("connection", "close");
+  });
+  limitKeys(app, limits);
+  addPermissions(app, { clock, note });
+  addConcurrencyLimit(app, options.limits);
+  return { clock, note, failed };
+}

@@ -1,0 +1,28 @@
+import type { FoundApiKey } from "#db/keys/api-keys.ts";
+import { isSameKey, readKeyId } from "#model/access-key.ts";
+import type { Authenticate, Caller } from "#operations/caller.ts";
+import { isRole, scopesOf } from "#operations/roles.ts";
+
+export interface AuthenticateOptions {
+  /** Asked on every request, so that a revoked key fails on the next one, whichever replica gets it. */
+  readonly find: (keyId: string) => Promise<FoundApiKey | null>;
+  readonly onUsed: (keyId: string) => void;
+}
+
+/** An id that no key has: what is not even a key takes the same way as one that is unknown. */
+const NO_ID = "";
+
+export function createAuthenticate({ find, onUsed }: AuthenticateOptions): Authenticate {
+  return async (accessKey) => {
+    const found = await find(readKeyId(accessKey) ?? NO_ID);
+    const isSame = isSameKey(accessKey, found?.keyHash ?? null);
+    if (found === null || !isSame || !found.isLive) return null;
+    onUsed(found.keyId);
+    return toCaller(found);
+  };
+}
+
+export function toCaller({ keyId, name, zoneIds, isMasked, ...found }: FoundApiKey): Caller {
+  const roles = found.roles.filter(isRole);
+  return { keyId, name, roles, scopes: scopesOf(roles), zoneIds, masked: isMasked };
+}

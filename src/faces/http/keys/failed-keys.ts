@@ -1,0 +1,76 @@
+import { hashAccessKey } from "#model/access-key.ts";
+
+const FREE_FAILURES = 10;
+const FIRST_WAIT_MS = 1_000;
+const MAX_WAIT_MS = 15 * 60_000;
+/** Longer than the longest wait; otherwise a patient guesser could wait until the failures are forgotten. */
+const FORGOTTEN_AFTER_MS = 4 * MAX_WAIT_MS;
+const MAX_NETWORKS = 10_000;
+export const MAX_GOOD_KEYS = 1_000;
+
+interface Failures {
+  readonly count: number;
+  readonly failedAt: number;
+}
+
+export type FailedKeys = ReturnType<typeof createFailedKeys>;
+
+/**
+ * Makes a network that sends wrong keys wait before its next key is checked: ten failures are free, then 1 s, 2 s, 4 s
+ * up to 15 minutes. Failures are counted per network and forgotten after an hour without one. A key that was good
+ * lately (here, or in `known` as SHA-256 from before the start) is checked without a wait, so that another client
+ * behind the same address cannot lock it out.
+ */
+export function createFailedKeys(known: readonly Buffer[] = []) {
+  const failures = new Map<string, Failures>();
+  // Least recently used first: the first key is dropped first.
+  const goodKeys = new Set(known.slice(0, MAX_GOOD_KEYS).reverse().map(toText));
+
+  function waitMs(network: string, nowMs: number): number {
+    const recorded = failures.get(network);
+    if (recorded === undefined || recorded.count < FREE_FAILURES) return 0;
+    const blockMs = Math.min(FIRST_WAIT_MS * 2 ** (recorded.count - FREE_FAILURES), MAX_WAIT_MS);
+    // The clock may have been set back, so the wait is at most `blockMs`.
+    return Math.min(blockMs, Math.max(0, recorded.failedAt + blockMs - nowMs));
+  }
+
+  return {
+    /** Returns how long this network's key has to wait before it is checked. */
+    waitMs: (network: string, key: string, nowMs: number): number =>
+      goodKeys.has(digest(key)) ? 0 : waitMs(network, nowMs),
+    noteFailure(network: string, key: string, nowMs: number): void {
+      goodKeys.delete(digest(key));
+      const before = failures.get(network);
+      const isForgotten = before === undefined || nowMs - before.failedAt > FORGOTTEN_AFTER_MS;
+      failures.delete(network);
+      failures.set(network, { count: (isForgotten ? 0 : before.count) + 1, failedAt: nowMs });
+      dropOldest(failures, MAX_NETWORKS);
+    },
+    noteSuccess(key: string): void {
+      const known = digest(key);
+      // Moves the key to the end, so that the least recently used key is first.
+      goodKeys.delete(known);
+      goodKeys.add(known);
+      dropOldest(goodKeys, MAX_GOOD_KEYS);
+    },
+  };
+}
+
+function dropOldest(
+  known: { readonly size: number; keys(): Iterable<string>; delete(key: string): boolean },
+  max: number,
+): void {
+  for (const key of known.keys()) {
+    if (known.size <= max) return;
+    known.delete(key);
+  }
+}
+
+/** Hashes the key, which should be in memory no longer than its request. */
+function digest(key: string): string {
+  return toText(hashAccessKey(key));
+}
+
+function toText(hash: Buffer): string {
+  return hash.toString("base64url");
+}

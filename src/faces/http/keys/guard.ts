@@ -1,0 +1,179 @@
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { Clock } from "#lib/clock.ts";
+import { isObject } from "#lib/is-object.ts";
+import { type Authenticate, actorOf, type Caller, maySeeZone } from "#operations/caller.ts";
+import { Refusal } from "#operations/refusal.ts";
+import { describeLack } from "#operations/roles.ts";
+import { networkOf } from "../limits/client-network.ts";
+import { aboutRequest } from "../limits/limit-requests.ts";
+import type { Access } from "./access.ts";
+import type { FailedKeys } from "./failed-keys.ts";
+import { refuseOtherOrigins } from "./same-origin.ts";
+import type { NoteSecurityEvent, SecurityAction } from "./security-events.ts";
+import { PAGE_TOKEN_HEADER, readSessionTokens } from "./session-cookie.ts";
+import type { Sessions } from "./sessions.ts";
+
+/** Longer than any key there is. */
+const MAX_KEY_CHARS = 512;
+
+export interface GuardParts {
+  readonly authenticate: Authenticate;
+  readonly clock: Clock;
+  readonly note: NoteSecurityEvent;
+  readonly failed: FailedKeys;
+  /** Null where nobody signs in. */
+  readonly sessions: Sessions | null;
+}
+
+/** Lets nobody in whom the route's access does not name. Adding a route that declares none throws. */
+export function addGuard(app: FastifyInstance, parts: GuardParts): void {
+  app.decorateRequest("caller", null);
+  app.decorateRequest("session", null);
+  app.decorateRequest("readCallerAgain");
+  app.addHook("onRoute", ({ method, url, config }) => {
+    if (config?.access === undefined) throw new Error(`route ${String(method)} ${url} declares no access`);
+  });
+  app.addHook("onRequest", async (request) => {
+    // An address that no route has is answered alike for everybody.
+    if (request.is404) return;
+    const { access } = request.routeOptions.config;
+    if (access !== "public") await identify(request, parts);
+  });
+}
+
+/** Comes after the limits of the key: whoever is denied over and over spends them. */
+export function addPermissions(
+  app: FastifyInstance,
+  { clock, note }: Pick<GuardParts, "clock" | "note">,
+): void {
+  app.addHook("onRequest", async (request) => {
+    const { access } = request.routeOptions.config;
+    if (request.is404 || access === "public") return;
+    const deny = (action: SecurityAction, detail: string) => {
+      note({ action, actor: actorOf(request.caller), ...aboutRequest(request) }, clock());
+      return new Refusal(403, { detail });
+    };
+    if (access === undefined || request.caller?.scopes.has(access.scope) !== true)
+      throw deny("scope.denied", describeLack(access?.scope ?? "admin"));
+    if (access.withKey === true && request.session !== null)
+      throw new Refusal(403, {
+        slug: "key-needed",
+        detail: "A session alone cannot do this. Enter the key again, or send it in the header AccessKey.",
+      });
+    const only = findForeignZone(request, request.caller, access);
+    if (only !== null) throw deny("zone.denied", only);
+  });
+}
+
+/** The header AccessKey comes before the cookie: whoever sends both means the key. */
+async function identify(request: FastifyRequest, parts: GuardParts): Promise<void> {
+  const { sessions, authenticate } = parts;
+  const tokens = hasKey(request) ? null : readSessionTokens(request);
+  if (sessions === null || tokens === null) {
+    const key = readKey(request);
+    request.caller = await readCaller(request, key, parts);
+    request.readCallerAgain = () => authenticate(key);
+    return;
+  }
+  refuseOtherOrigins(request);
+  if (request.headers[PAGE_TOKEN_HEADER] === undefined)
+    throw new Refusal(401, {
+      slug: "page-token-missing",
+      detail:
+        "The request has the cookie of a session, but no header X-Page-Token. Only the page that signed in knows its value. Sign in there, or send the header AccessKey.",
+    });
+  // Its secrets have 256 random bits and nobody guesses them. A page whose session is over must not lock its reader out.
+  const session = await ask(sessions.find, tokens);
+  if (session === null)
+    throw new Refusal(401, {
+      slug: "session-over",
+      detail:
+        "The session is over: it was ended, was not used for 12 hours, is seven days old (24 hours for an admin), or its key is no longer valid.",
+    });
+  if (request.headers["x-user-active"] === "true") sessions.noteUse(session);
+  request.session = session;
+  request.caller = session.caller;
+  request.readCallerAgain = async () => (await sessions.find(tokens))?.caller ?? null;
+}
+
+async function readCaller(
+  request: FastifyRequest,
+  key: string,
+  { authenticate, clock, note, failed }: GuardParts,
+): Promise<Caller> {
+  const network = networkOf(request);
+  refuseWaiting(failed.waitMs(network, key, clock()));
+  const caller = key.length <= MAX_KEY_CHARS ? await ask(authenticate, key) : null;
+  if (caller === null) {
+    failed.noteFailure(network, key, clock());
+    note({ action: "key.refused", actor: "nobody", ...aboutRequest(request) }, clock());
+    throw unauthorized("The access key is not valid. The key may be wrong, revoked or expired.");
+  }
+  failed.noteSuccess(key);
+  return caller;
+}
+
+/** @throws {Refusal} 429 where a network has to wait before its next key or one-time token is looked at. */
+export function refuseWaiting(waitMs: number): void {
+  if (waitMs <= 0) return;
+  const headers = { "retry-after": String(Math.ceil(waitMs / 1_000)) };
+  throw new Refusal(429, {
+    detail: "This address has sent too many wrong access keys. Wait before you try again.",
+    headers,
+  });
+}
+
+function hasKey({ headers, routeOptions }: FastifyRequest): boolean {
+  const takesBearer = routeOptions.config.errorForm === undefined;
+  return headers.accesskey !== undefined || (takesBearer && headers.authorization !== undefined);
+}
+
+/**
+ * Returns the key of the request. The header AccessKey comes first. Longwatch's own routes also take a bearer token,
+ * because scrapers and dashboards may have no other header. The platform's routes do not, like the platform.
+ */
+function readKey({ headers, routeOptions }: FastifyRequest): string {
+  if (headers.accesskey !== undefined) return String(headers.accesskey);
+  if (routeOptions.config.errorForm !== undefined) throw unauthorized("The header AccessKey is missing.");
+  const [, token] = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? "") ?? [];
+  if (token !== undefined) return token;
+  throw unauthorized("The request has neither the header AccessKey nor the header Authorization: Bearer.");
+}
+
+async function ask<T, Given>(find: (given: Given) => Promise<T>, given: Given): Promise<T> {
+  try {
+    return await find(given);
+  } catch (cause) {
+    throw new Refusal(503, {
+      detail: "Longwatch cannot check access keys at the moment. Try again later.",
+      cause,
+    });
+  }
+}
+
+function unauthorized(detail: string): Refusal {
+  return new Refusal(401, { detail, headers: { "www-authenticate": "AccessKey" } });
+}
+
+/** What is wrong with the zone that is asked for; null where nothing is. */
+function findForeignZone(request: FastifyRequest, caller: Caller, access: Access): string | null {
+  const zone = access === "public" ? undefined : access.zone;
+  if (zone === undefined || caller.zoneIds === null) return null;
+  const ids = readZoneIds(request, zone);
+  if (ids.length > 0 && ids.every((id) => maySeeZone(caller, id))) return null;
+  return `This key is for zone ${caller.zoneIds.join(", ")} only. The parameter ${zone} must name such a zone.`;
+}
+
+/** As the handler will read them; NaN, which is no zone, for whatever is not plainly a number. */
+function readZoneIds({ params, query }: FastifyRequest, zone: string): number[] {
+  const places = [params, query].filter(isObject);
+  const given = places.find((place) => Object.hasOwn(place, zone))?.[zone];
+  if (given === undefined) return [];
+  return [given]
+    .flat()
+    .flatMap((text) => (typeof text === "string" ? text.split(",").map(toZoneId) : [Number.NaN]));
+}
+
+function toZoneId(text: string): number {
+  return /^[1-9]\d{0,9}$/.test(text) ? Number(text) : Number.NaN;
+}

@@ -1,0 +1,215 @@
+import { Refusal } from "#operations/refusal.ts";
+
+/** `quick`: pages, and whatever takes some ten milliseconds. `long`: everything else. */
+export type WorkKind = "quick" | "long";
+
+export interface AdmissionQueueOptions {
+  /** Requests of each kind that run at once, at least 2. */
+  readonly places: Readonly<Record<WorkKind, number>>;
+  /** Requests of one key and kind, running and waiting. */
+  readonly perKey: Readonly<Record<WorkKind, number>>;
+  readonly maxWaitMs: number;
+  /** CPU time that one key may use within a minute. */
+  readonly cpuMsPerMinute: number;
+}
+
+export interface Work {
+  readonly kind: WorkKind;
+  readonly signal: AbortSignal;
+  /** Waits as long as necessary and is not refused: a part of an answer whose beginning was sent. */
+  readonly isPatient?: boolean;
+  /** CPU time that it is expected to use in Postgres, which cannot be measured. Default 0. */
+  readonly postgresMs?: number;
+}
+
+/** A place in the queue: its holder runs. */
+export interface Place {
+  readonly kind: WorkKind;
+  /**
+   * Notes a statement. The place is not free before the returned function was called with the CPU time of the statement,
+   * also if its holder has left: an interrupted statement runs on for a moment.
+   */
+  readonly begin: () => (cpuMs: number) => void;
+  /** Gives the place back; a second call does nothing. */
+  readonly leave: () => void;
+}
+
+/** The requests of this process that read many events, each of which waits for its turn. */
+export interface AdmissionQueue {
+  /**
+   * Resolves when the request may run.
+   * @throws {Refusal} 429 if the key has too many requests or has used its time, 503 if the wait was too long
+   * @throws the signal's reason if it aborts while the request waits
+   */
+  enter(keyId: string, work: Work): Promise<Place>;
+  counts(): { readonly working: number; readonly waiting: number };
+}
+
+interface Waiter {
+  readonly keyId: string;
+  readonly pass: () => void;
+}
+
+/**
+ * Creates the queue. Each kind has its places, and the last free one is never given to a key that has one of that kind:
+ * whatever one key sends, another key finds a place. The keys take turns (round-robin), so a key with many requests delays
+ * another key's request by one request. A key that has used its CPU time waits until some of it has come back.
+ */
+export function createAdmissionQueue(options: AdmissionQueueOptions): AdmissionQueue {
+  const allowance = createAllowance(options.cpuMsPerMinute);
+  const lanes = { quick: createLane(options, "quick"), long: createLane(options, "long") };
+
+  function occupy(keyId: string, { kind, postgresMs = 0 }: Work): Place {
+    let unfinished = 0;
+    const begin = () => {
+      unfinished += 1;
+      let isOver = false;
+      return (cpuMs: number) => {
+        if (isOver) return;
+        isOver = true;
+        unfinished -= 1;
+        allowance.spend(keyId, cpuMs);
+        if (unfinished === 0) lanes[kind].leave(keyId);
+      };
+    };
+    const leave = begin();
+    return { kind, begin, leave: () => leave(postgresMs) };
+  }
+
+  return {
+    async enter(keyId, work) {
+      const { kind, signal, isPatient = false } = work;
+      signal.throwIfAborted();
+      for (let waitMs = allowance.waitMs(keyId); waitMs > 0; waitMs = allowance.waitMs(keyId)) {
+        if (!isPatient) throw spent(options.cpuMsPerMinute, waitMs);
+        await pause(waitMs, signal);
+      }
+      await lanes[kind].waitForTurn(keyId, work);
+      return occupy(keyId, work);
+    },
+    counts: () => ({
+      working: lanes.quick.working() + lanes.long.working(),
+      waiting: lanes.quick.waiting() + lanes.long.waiting(),
+    }),
+  };
+}
+
+function createLane({ places, perKey, maxWaitMs }: AdmissionQueueOptions, kind: WorkKind) {
+  /** In the order of arrival. */
+  const queue: Waiter[] = [];
+  const working = new Map<string, number>();
+  /** Sequence number of each key's last admission; used for round-robin between keys. */
+  const turns = new Map<string, number>();
+  let turn = 0;
+
+  const countWorking = () => [...working.values()].reduce((total, count) => total + count, 0);
+  const countOwn = (keyId: string) =>
+    (working.get(keyId) ?? 0) + queue.filter((waiter) => waiter.keyId === keyId).length;
+
+  function admitNext(): void {
+    const free = Math.max(2, places[kind]) - countWorking();
+    if (free <= 0) return;
+    const lastTurn = ({ keyId }: Waiter) => turns.get(keyId) ?? 0;
+    const [next] = queue
+      .filter(({ keyId }) => free > 1 || !working.has(keyId))
+      .sort((one, other) => lastTurn(one) - lastTurn(other));
+    if (next === undefined) return;
+    queue.splice(queue.indexOf(next), 1);
+    working.set(next.keyId, (working.get(next.keyId) ?? 0) + 1);
+    turns.set(next.keyId, ++turn);
+    next.pass();
+    admitNext();
+  }
+
+  function forget(keyId: string): void {
+    if (countOwn(keyId) === 0) turns.delete(keyId);
+  }
+
+  return {
+    /** Resolves when the request has a place. */
+    waitForTurn(keyId: string, { signal, isPatient = false }: Work): Promise<void> {
+      const most = perKey[kind];
+      if (!isPatient && countOwn(keyId) >= most) throw tooMany(most);
+      // A new key comes after the keys that have waited since the last turn, and before the key that had that turn.
+      if (!turns.has(keyId)) turns.set(keyId, turn - 0.5);
+      return new Promise((resolve, reject) => {
+        const stopWaiting = () => {
+          clearTimeout(timer);
+          signal.removeEventListener("abort", onAbort);
+        };
+        const giveUp = (reason: unknown) => {
+          stopWaiting();
+          const index = queue.indexOf(waiter);
+          if (index >= 0) queue.splice(index, 1);
+          forget(keyId);
+          reject(reason);
+        };
+        const onAbort = () => giveUp(signal.reason);
+        const timer = isPatient ? undefined : setTimeout(() => giveUp(tooLate(maxWaitMs)), maxWaitMs);
+        signal.addEventListener("abort", onAbort, { once: true });
+        const waiter: Waiter = { keyId, pass: () => [stopWaiting(), resolve()] };
+        queue.push(waiter);
+        admitNext();
+      });
+    },
+    leave(keyId: string): void {
+      const left = (working.get(keyId) ?? 0) - 1;
+      if (left > 0) working.set(keyId, left);
+      else working.delete(keyId);
+      admitNext();
+      forget(keyId);
+    },
+    working: countWorking,
+    waiting: () => queue.length,
+  };
+}
+
+const MINUTE_MS = 60_000;
+
+/** The CPU time of each key, refilled evenly. That of a minute may be used at once, and the last request may exceed it. */
+function createAllowance(cpuMsPerMinute: number) {
+  /** When each key's allowance is full again. */
+  const fullAt = new Map<string, number>();
+  return {
+    waitMs: (keyId: string) => Math.ceil((fullAt.get(keyId) ?? 0) - performance.now() - MINUTE_MS),
+    spend(keyId: string, cpuMs: number): void {
+      const now = performance.now();
+      for (const [key, at] of fullAt) if (at <= now) fullAt.delete(key);
+      fullAt.set(keyId, (fullAt.get(keyId) ?? now) + (cpuMs * MINUTE_MS) / cpuMsPerMinute);
+    },
+  };
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => [clearTimeout(timer), reject(signal.reason)];
+    const timer = setTimeout(() => [signal.removeEventListener("abort", onAbort), resolve()], ms);
+    signal.addEventListener("abort", onAbort, { once: true });
+  });
+}
+
+const seconds = (ms: number) => Math.ceil(ms / 1_000);
+
+function tooMany(perKey: number): Refusal {
+  return new Refusal(429, {
+    slug: "too-many-at-once",
+    detail: `This key already has ${perKey} searches, lists or exports in progress. Wait until one of them ends.`,
+    headers: { "retry-after": "1" },
+  });
+}
+
+function spent(cpuMsPerMinute: number, waitMs: number): Refusal {
+  return new Refusal(429, {
+    slug: "cpu-time-used",
+    detail: `This key has used its ${seconds(cpuMsPerMinute)} seconds of CPU time a minute for searches, lists and exports. Try again in ${seconds(waitMs)} seconds, or choose a shorter time range or fewer filters.`,
+    headers: { "retry-after": String(seconds(waitMs)) },
+  });
+}
+
+function tooLate(maxWaitMs: number): Refusal {
+  return new Refusal(503, {
+    slug: "busy",
+    detail: `The request waited ${seconds(maxWaitMs)} seconds for others to end. Try again in a moment, or choose a shorter time range.`,
+    headers: { "retry-after": "5" },
+  });
+}

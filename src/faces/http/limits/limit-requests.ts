@@ -1,0 +1,85 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { Clock } from "#lib/clock.ts";
+import { actorOf } from "#operations/caller.ts";
+import { Refusal } from "#operations/refusal.ts";
+import type { NoteSecurityEvent } from "../keys/security-events.ts";
+import { networkOf } from "./client-network.ts";
+import { createRateLimiter, type Taken } from "./rate-limiter.ts";
+
+const WINDOW_MS = 60_000;
+const MAX_KEYS = 10_000;
+
+export interface RequestLimits {
+  /** Requests of one key, in this process. */
+  readonly perKeyAndMinute: number;
+  /** Requests of one IPv4 address or IPv6 /64, with a key or without. */
+  readonly perAddressAndMinute: number;
+}
+
+interface LimitParts {
+  readonly limits: RequestLimits;
+  readonly clock: Clock;
+  readonly note: NoteSecurityEvent;
+}
+
+/**
+ * Probes of one address: a load balancer probes from one address for all clients, and more often than any other client.
+ */
+const PROBES_PER_MINUTE = 1_200;
+
+/** Limits by network, before any look-up. Probes are counted separately. */
+export function limitAddresses(app: FastifyInstance, { limits, clock, note }: LimitParts): void {
+  const quota = limits.perAddressAndMinute;
+  const limiter = createRateLimiter({ quota, windowMs: WINDOW_MS, maxKeys: MAX_KEYS });
+  const probes = createRateLimiter({ quota: PROBES_PER_MINUTE, windowMs: WINDOW_MS, maxKeys: MAX_KEYS });
+  app.addHook("onRequest", async (request, reply) => {
+    const isProbe = request.routeOptions.config.isProbe === true;
+    const taken = (isProbe ? probes : limiter).take(networkOf(request), clock());
+    if (taken.isAllowed) return;
+    note({ action: "rate.limited", actor: "nobody", ...aboutRequest(request) }, clock());
+    refuse(reply, "address", isProbe ? PROBES_PER_MINUTE : quota, taken);
+  });
+}
+
+/** Limits by key, after the key was looked up. Every answer states the rest of the quota. */
+export function limitKeys(app: FastifyInstance, { limits, clock, note }: LimitParts): void {
+  const quota = limits.perKeyAndMinute;
+  const limiter = createRateLimiter({ quota, windowMs: WINDOW_MS, maxKeys: MAX_KEYS });
+  app.addHook("onRequest", async (request, reply) => {
+    const { caller } = request;
+    if (caller === null) return;
+    const taken = limiter.take(caller.keyId, clock());
+    tell(reply, "key", quota, taken);
+    if (taken.isAllowed) return;
+    note({ action: "rate.limited", actor: actorOf(caller), ...aboutRequest(request) }, clock());
+    refuse(reply, "key", quota, taken);
+  });
+}
+
+/** Describes a request for an event: the route's pattern, never the address, which may contain a client's input. */
+export function aboutRequest(request: FastifyRequest) {
+  const { method, routeOptions } = request;
+  return {
+    subject: `${method} ${routeOptions.url ?? "(no route)"}`,
+    details: { network: networkOf(request), requestId: request.id },
+  };
+}
+
+/** The header fields of draft-ietf-httpapi-ratelimit-headers-10: policy and what is left of it. */
+function tell(reply: FastifyReply, policy: string, quota: number, { remaining, resetMs }: Taken): void {
+  void reply
+    .header("ratelimit-policy", `"${policy}";q=${quota};w=${WINDOW_MS / 1_000}`)
+    .header("ratelimit", `"${policy}";r=${remaining};t=${Math.ceil(resetMs / 1_000)}`);
+}
+
+function refuse(reply: FastifyReply, policy: "key" | "address", quota: number, taken: Taken): void {
+  tell(reply, policy, quota, taken);
+  refuseSpent(taken, `This ${policy} may send at most ${quota} requests a minute.`);
+}
+
+/** @throws {Refusal} 429 where the quota is spent */
+export function refuseSpent({ isAllowed, retryAfterMs }: Taken, detail: string): void {
+  if (isAllowed) return;
+  const headers = { "retry-after": String(Math.ceil(retryAfterMs / 1_000)) };
+  throw new Refusal(429, { detail, headers });
+}

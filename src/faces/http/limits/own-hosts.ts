@@ -1,0 +1,33 @@
+import type { FastifyRequest } from "fastify";
+import ipaddr from "ipaddr.js";
+import { Refusal } from "#operations/refusal.ts";
+
+/** Names that nobody can register: an attacker cannot let one point to this service. */
+const PRIVATE = /^[^.]+$|\.(?:localhost|local|internal)$/;
+
+/**
+ * Returns a check that refuses a request without a key to a host that is not this service's. A page of another host whose
+ * name suddenly points here (DNS rebinding) is of the same origin for its browser. It has no key, so requests with one pass
+ * under any name. `own` are names of this service.
+ */
+export function createRefuseOtherHosts(own: readonly string[]): (request: FastifyRequest) => void {
+  const names = new Set(own.map(normalise));
+  return ({ headers, hostname }) => {
+    if (headers.accesskey !== undefined || headers.authorization !== undefined) return;
+    const name = normalise(hostname);
+    if (name === "" || names.has(name) || PRIVATE.test(name) || ipaddr.isValid(name)) return;
+    throw new Refusal(421, {
+      slug: "unknown-host",
+      detail:
+        "This service does not know the host name of the request. To open the console under that name, set LONGWATCH_PUBLIC_URL to its address. Requests with a key are accepted under any name.",
+    });
+  };
+}
+
+/** Without brackets of IPv6, in lower case, without the dot of the root. */
+function normalise(host: string): string {
+  return host
+    .toLowerCase()
+    .replace(/^\[(.*)\]$/, "$1")
+    .replace(/\.$/, "");
+}

@@ -1,0 +1,381 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { readVersion } from "#config/read-version.ts";
+import { type Zones, zoneFactsOf } from "#model/zones.ts";
+import type { JobRuns } from "#operations/service-view.ts";
+
+/** What the whole service, not this process, still has to do: read from the database when somebody scrapes. */
+export interface Backlog {
+  readonly spikesOpen: number;
+  /** Alerts that are not resolved. */
+  readonly alerts: readonly {
+    readonly state: "firing" | "acknowledged";
+    readonly kind: string;
+    readonly count: number;
+  }[];
+  /** Whether this process lacks the key that the database's pseudonyms are made with. */
+  readonly isKeyMissing: boolean;
+  readonly notificationsPending: number;
+  /** The request budget that all replicas share; null before the first request. */
+  readonly requestBudget: { readonly tokens: number; readonly isPaused: boolean } | null;
+  /** Every channel that was ever sent to. */
+  readonly channels: readonly {
+    readonly channel: string;
+    readonly isOpen: boolean;
+    readonly waiting: number;
+    readonly dead: number;
+  }[];
+  /** The zones that have archive days. */
+  readonly archives: readonly {
+    readonly zoneId: number;
+    readonly days: number;
+    /** `yyyy-mm-dd`. */
+    readonly firstDay: string;
+    readonly eventBytes: number;
+    readonly recordBytes: number;
+    /** Epoch ms. */
+    readonly checkedAt: number;
+    readonly damagedFiles: number;
+  }[];
+  readonly zones: readonly {
+    readonly zoneId: number;
+    /** Age of the newest stored event; null before the first. */
+    readonly ingestLagSeconds: number | null;
+    /** Until the platform forgets the oldest hour that is not sealed; null when all are. */
+    readonly hoursToLoss: number | null;
+    /** The platform's answers for the zone are held back. */
+    readonly isSuspect: boolean;
+    /** Hours whose seal was withdrawn and that are not sealed again. */
+    readonly hoursReopened: number;
+    /** Of the last 30 days. */
+    readonly gapHours: number;
+  }[];
+}
+
+export interface JobRun {
+  readonly job: string;
+  readonly outcome: "done" | "retry" | "give-up" | "wait";
+  readonly durationMs: number;
+  /** Epoch milliseconds. */
+  readonly endedAt: number;
+}
+
+export type Metrics = ReturnType<typeof createMetrics>;
+
+/**
+ * Period of the timer that measures how long the event loop is blocked. The measured delays include it. The default of
+ * 10 ms would cost a third of a percent of a core.
+ */
+const LAG_PERIOD_MS = 100;
+
+/**
+ * Every metric of the service, in a registry of its own. Labels are closed sets; the only ids are configured zones.
+ * Text or addresses from events must never become a label. `readZones` returns the names and labels that hold now.
+ */
+export function createMetrics(readZones: () => Zones | undefined = () => undefined) {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_PERIOD_MS });
+
+  const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
+    new Counter({ name: `longwatch_${name}`, help, labelNames, registers: [registry] });
+  const gauge = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
+    new Gauge({ name: `longwatch_${name}`, help, labelNames, registers: [registry] });
+  const histogram = <Label extends string>(
+    name: string,
+    help: string,
+    buckets: number[],
+    labelNames: readonly Label[],
+  ) => new Histogram({ name: `longwatch_${name}`, help, labelNames, buckets, registers: [registry] });
+
+  const jobRuns = counter("job_runs_total", "Attempts of background jobs.", ["job", "outcome"]);
+  const jobDuration = histogram(
+    "job_duration_seconds",
+    "Duration of an attempt.",
+    [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300],
+    ["job"],
+  );
+  const jobLastSuccess = gauge("job_last_success_timestamp_seconds", "When a job last succeeded.", ["job"]);
+  const httpRequests = counter("http_requests_total", "Requests that were answered.", ["route", "status"]);
+  const httpDuration = histogram(
+    "http_request_duration_seconds",
+    "Duration of a request.",
+    [0.005, 0.025, 0.1, 0.5, 1, 5, 20],
+    ["route"],
+  );
+  const labelsOf = (zoneId: number) => {
+    const { zoneName } = zoneFactsOf(readZones(), zoneId);
+    return { zone: String(zoneId), ...(zoneName === undefined ? {} : { zone_name: zoneName }) };
+  };
+  const backlog = createBacklogGauges(gauge, labelsOf);
+  const reloads = createReloadMetrics(counter, gauge);
+  gauge("build_info", "Always 1. The labels name the running version and its Node version.", [
+    "version",
+    "node",
+  ]).set({ version: readVersion(), node: process.versions.node }, 1);
+
+  return {
+    /** The labels of a metric that is about one zone. */
+    labelsOf,
+    /** route: list or search; result: as the ingest job names it. */
+    pages: counter("pages_total", "Pages of the platform that were read.", ["route", ...ZONE, "result"]),
+    /** result: new, known, quarantined or held (back, because the pseudonym key is missing). */
+    events: counter("events_total", "Entries in the pages that were read.", [...ZONE, "route", "result"]),
+    edgeRequests: counter("edge_requests_total", "Attempts of calls to the platform.", [
+      "operation",
+      "outcome",
+    ]),
+    /** priority: normal or low. */
+    edgeWait: histogram(
+      "edge_budget_wait_seconds",
+      "Time that an attempt waited for the request budget.",
+      [0.001, 0.01, 0.1, 0.5, 1, 5, 15, 30, 60],
+      ["priority"],
+    ),
+    pageCommit: histogram(
+      "page_commit_duration_seconds",
+      "Duration of the transaction that stores a page.",
+      [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10],
+      ["route"],
+    ),
+    edgeBudgetLocal: gauge(
+      "edge_budget_local",
+      "1 while the shared request budget does not answer. This process then uses a quarter of the rate.",
+    ),
+    notifications: counter("notifications_total", "Attempts to notify a channel.", ["channel", "outcome"]),
+    notificationDuration: histogram(
+      "notification_duration_seconds",
+      "Duration of an attempt to notify a channel.",
+      [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+      ["channel"],
+    ),
+    digested: counter(
+      "notifications_digested_total",
+      "Notifications that were sent in a digest because the rate limit of their channel was reached.",
+      ["channel"],
+    ),
+    cspReports: counter(
+      "console_csp_reports_total",
+      "Reports of browsers that refused to run or load something for the console.",
+    ),
+    enqueueFailures: counter(
+      "queue_enqueue_failures_total",
+      "Jobs that could not be enqueued because the queue's store did not accept them.",
+    ),
+    jobEnded({ job, outcome, durationMs, endedAt }: JobRun): void {
+      jobRuns.inc({ job, outcome });
+      jobDuration.observe({ job }, durationMs / 1_000);
+      if (outcome === "done") jobLastSuccess.set({ job }, endedAt / 1_000);
+    },
+    /** Attempts of each job in this process. */
+    async readJobRuns(): Promise<JobRuns[]> {
+      const [runs, durations, successes] = await Promise.all([
+        jobRuns.get(),
+        jobDuration.get(),
+        jobLastSuccess.get(),
+      ]);
+      const sumOf = (job: unknown, part: string) =>
+        durations.values.find(
+          ({ labels, metricName }) => labels["job"] === job && metricName?.endsWith(part) === true,
+        )?.value ?? 0;
+      return [...Map.groupBy(runs.values, ({ labels }) => String(labels["job"]))].map(([job, values]) => {
+        const success = successes.values.find(({ labels }) => labels["job"] === job);
+        const count = sumOf(job, "_count");
+        return {
+          job,
+          runs: Object.fromEntries(values.map(({ labels, value }) => [String(labels["outcome"]), value])),
+          meanSeconds: count === 0 ? null : sumOf(job, "_sum") / count,
+          lastSuccessAt: success === undefined ? null : success.value * 1_000,
+        };
+      });
+    },
+    /** `route` is the pattern of a route, never an address that somebody asked for. */
+    requestEnded({ route, status, durationMs }: { route: string; status: number; durationMs: number }): void {
+      httpRequests.inc({ route, status });
+      httpDuration.observe({ route }, durationMs / 1_000);
+    },
+    /** The configuration file was read again, and taken or refused. */
+    configReloaded: (result: "taken" | "refused"): void => reloads.note(result),
+    /** Null when it could not be read: no number is better than an old one. */
+    setBacklog: (read: Backlog | null): void => backlog.set(read),
+    contentType: registry.contentType,
+    render(): Promise<string> {
+      describeZones(registry, readZones() ?? {});
+      return registry.metrics();
+    },
+  };
+}
+
+/** `zone_name` is there where the configuration file names the zone. */
+const ZONE = ["zone", "zone_name"] as const;
+
+/** The zones' labels, to be joined to the other metrics by `zone`; made anew, because a reload may bring other names of labels. */
+function describeZones(registry: Registry, zones: Zones): void {
+  const name = "longwatch_zone_info";
+  registry.removeSingleMetric(name);
+  const help = "Always 1. The labels are the name and the labels of a zone in the configuration file.";
+  const own = Object.values(zones).flatMap(({ labels }) => Object.keys(labels));
+  const info = new Gauge({ name, help, labelNames: [...ZONE, ...new Set(own)], registers: [registry] });
+  for (const [zone, { name: zoneName, labels }] of Object.entries(zones))
+    info.set({ ...labels, zone, ...(zoneName === null ? {} : { zone_name: zoneName }) }, 1);
+}
+
+/** Named and counted as Prometheus does for its own configuration. */
+function createReloadMetrics(counter: CreateCounter, gauge: CreateGauge) {
+  const reloads = counter(
+    "config_reloads_total",
+    "Number of times that the configuration file was read again.",
+    ["result"],
+  );
+  const isTaken = gauge(
+    "config_last_reload_successful",
+    "0 if the configuration file was refused when it was last read.",
+  );
+  const takenAt = gauge(
+    "config_last_reload_success_timestamp_seconds",
+    "When the configuration in use was read.",
+  );
+  for (const result of ["taken", "refused"]) reloads.inc({ result }, 0);
+  isTaken.set(1);
+  takenAt.setToCurrentTime();
+  return {
+    note(result: "taken" | "refused"): void {
+      reloads.inc({ result });
+      isTaken.set(result === "taken" ? 1 : 0);
+      if (result === "taken") takenAt.setToCurrentTime();
+    },
+  };
+}
+
+type CreateCounter = <Label extends string>(
+  name: string,
+  help: string,
+  labels?: readonly Label[],
+) => Counter<Label>;
+
+type CreateGauge = <Label extends string>(
+  name: string,
+  help: string,
+  labels?: readonly Label[],
+) => Gauge<Label>;
+
+function createBacklogGauges(
+  gauge: CreateGauge,
+  labelsOf: (zoneId: number) => { zone: string; zone_name?: string },
+) {
+  const isReadable = gauge("backlog_readable", "1 if the numbers below could be read from the database.");
+  const spikesOpen = gauge("spikes_open", "Spikes that have not closed.");
+  const alerts = gauge("alerts", "Alerts that are not resolved.", ["state", "kind"]);
+  const channelsDown = gauge(
+    "channels_down",
+    "Channels that are not tried because they keep failing or are disabled.",
+  );
+  const keyMissing = gauge(
+    "pseudonym_key_missing",
+    "1 while this process lacks the key with which the pseudonyms in the database were made.",
+  );
+  const gapHours = gauge(
+    "gap_hours",
+    "Hours of the last 30 days that the platform forgot before they were proven complete.",
+    ZONE,
+  );
+  const notificationsPending = gauge(
+    "notifications_pending",
+    "Notifications that their channel has not accepted yet.",
+  );
+  const circuitOpen = gauge(
+    "channel_circuit_open",
+    "1 while a channel is not tried because it keeps failing or is disabled.",
+    ["channel"],
+  );
+  const waiting = gauge("channel_notifications_pending", "Pending notifications of a channel.", ["channel"]);
+  const dead = gauge("channel_notifications_dead", "Notifications that Longwatch gave up sending.", [
+    "channel",
+  ]);
+  const edgeTokens = gauge("edge_budget_tokens", "Requests that all replicas together may send at once.");
+  const edgePaused = gauge(
+    "edge_paused",
+    "1 while the requests for every zone are paused because the platform answered 429.",
+  );
+  const ingestLag = gauge("ingest_lag_seconds", "Age of the newest stored event.", ZONE);
+  const hoursToLoss = gauge(
+    "hours_to_loss",
+    "Hours until the platform forgets the oldest unsealed hour.",
+    ZONE,
+  );
+  const suspect = gauge(
+    "platform_suspect",
+    "1 while the platform's answers for the zone are held back, because they show none of the known events or contradict themselves.",
+    ZONE,
+  );
+  const reopened = gauge(
+    "hours_reopened",
+    "Hours whose seal was withdrawn and that are not sealed again yet.",
+    ZONE,
+  );
+  const setArchives = createArchiveGauges(gauge, labelsOf);
+
+  return {
+    set(backlog: Backlog | null): void {
+      setArchives(backlog?.archives ?? []);
+      isReadable.set(backlog === null ? 0 : 1);
+      const ofZones = [suspect, reopened, ingestLag, hoursToLoss, gapHours];
+      for (const part of [...ofZones, circuitOpen, waiting, dead, alerts]) part.reset();
+      for (const { count, ...labels } of backlog?.alerts ?? []) alerts.set(labels, count);
+      channelsDown.set(backlog?.channels.filter(({ isOpen }) => isOpen).length ?? Number.NaN);
+      keyMissing.set(backlog === null ? Number.NaN : Number(backlog.isKeyMissing));
+      spikesOpen.set(backlog?.spikesOpen ?? Number.NaN);
+      notificationsPending.set(backlog?.notificationsPending ?? Number.NaN);
+      edgeTokens.set(backlog?.requestBudget?.tokens ?? Number.NaN);
+      edgePaused.set(backlog === null ? Number.NaN : Number(backlog.requestBudget?.isPaused ?? false));
+      for (const { channel, ...ofChannel } of backlog?.channels ?? []) {
+        circuitOpen.set({ channel }, Number(ofChannel.isOpen));
+        waiting.set({ channel }, ofChannel.waiting);
+        dead.set({ channel }, ofChannel.dead);
+      }
+      for (const {
+        zoneId,
+        ingestLagSeconds,
+        hoursToLoss: hours,
+        gapHours: lost,
+        ...doubt
+      } of backlog?.zones ?? []) {
+        const labels = labelsOf(zoneId);
+        if (ingestLagSeconds !== null) ingestLag.set(labels, ingestLagSeconds);
+        gapHours.set(labels, lost);
+        if (hours !== null) hoursToLoss.set(labels, hours);
+        suspect.set(labels, Number(doubt.isSuspect));
+        reopened.set(labels, doubt.hoursReopened);
+      }
+    },
+  };
+}
+
+function createArchiveGauges(
+  gauge: CreateGauge,
+  labelsOf: (zoneId: number) => { zone: string; zone_name?: string },
+): (archives: Backlog["archives"]) => void {
+  const days = gauge("archive_days", "Days in the archive.", ZONE);
+  const bytes = gauge("archive_bytes", "Size of the archive's files.", [...ZONE, "kind"]);
+  const oldest = gauge(
+    "archive_oldest_day_timestamp_seconds",
+    "Start of the oldest day in the archive.",
+    ZONE,
+  );
+  const checked = gauge(
+    "archive_checked_timestamp_seconds",
+    "When the file that was checked longest ago was compared with its hash.",
+    ZONE,
+  );
+  const damaged = gauge("archive_damaged_files", "Files that are missing or differ from their hash.", ZONE);
+  return (archives) => {
+    for (const part of [days, bytes, oldest, checked, damaged]) part.reset();
+    for (const { zoneId, ...archive } of archives) {
+      const labels = labelsOf(zoneId);
+      days.set(labels, archive.days);
+      bytes.set({ ...labels, kind: "events" }, archive.eventBytes);
+      bytes.set({ ...labels, kind: "records" }, archive.recordBytes);
+      oldest.set(labels, Date.parse(archive.firstDay) / 1_000);
+      checked.set(labels, archive.checkedAt / 1_000);
+      damaged.set(labels, archive.damagedFiles);
+    }
+  };
+}

@@ -1,0 +1,144 @@
+import { createReadStream } from "node:fs";
+import { Readable } from "node:stream";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { z } from "zod";
+import { EventLogsExportRequest } from "#adapters/edge/contract/event-logs-export.ts";
+import { GenericRequestResponse } from "#adapters/edge/contract/generic-request-response.ts";
+import type { ScratchFile } from "#db/archive/archive-reader.ts";
+import { maySeeZone } from "#operations/caller.ts";
+import { Refusal } from "#operations/refusal.ts";
+import { exportEvents, type RunPart } from "#operations/search/export-events.ts";
+import { exportParquet } from "#operations/search/export-parquet.ts";
+import { toCsvLine } from "#stages/archive/csv/csv-line.ts";
+import {
+  EXPORT_HEADER,
+  EXPORT_NAMES,
+  mapExportLines,
+  toNdjsonLine,
+} from "#stages/archive/csv/export-lines.ts";
+import { PARQUET_TYPE, preferredForm } from "#stages/archive/csv/preferred-form.ts";
+import { maskAddress } from "#stages/archive/mask/mask.ts";
+import { asksMethod } from "#stages/archive/query/plan-search.ts";
+import { clientGone } from "./client-gone.ts";
+import { endWhenRefused } from "./end-when-refused.ts";
+import { sendJson } from "./platform-answer.ts";
+import type { PlatformDeps } from "./platform-deps.ts";
+import { PLATFORM_TAGS, SEARCH_LIMITS, SEARCH_SPAN, searchRefusals, ZONE_PARAM } from "./platform-schemas.ts";
+import { priceSearch, readSearchRequest, type SearchRequest } from "./read-search-request.ts";
+import { unknownZoneBlock } from "./read-zone.ts";
+
+/** A reader that takes longer is cut off; one that takes nothing is long before. */
+export const LONGEST_EXPORT_MS = 3_600_000;
+const IP_COLUMN = EXPORT_NAMES.indexOf("ip");
+
+export const EXPORTED = {
+  content: {
+    "text/csv": { schema: z.string() },
+    "application/x-ndjson": { schema: z.string() },
+    [PARQUET_TYPE]: { schema: z.string() },
+  },
+};
+
+const schema = {
+  tags: PLATFORM_TAGS,
+  summary: "Export events as CSV, or as NDJSON or Parquet if the Accept header asks for it",
+  description: `${SEARCH_LIMITS} In CSV, a cell that a spreadsheet would run as a formula begins with an apostrophe. NDJSON and Parquet contain the texts unchanged. A Parquet file has the columns of the archive's event files, is not sorted, and must be complete within the time limit of a search. A key that sees masked addresses gets no Parquet.`,
+  params: z.object(ZONE_PARAM),
+  body: EventLogsExportRequest.meta({
+    examples: [{ ...SEARCH_SPAN, filters: [{ field: "ruleId", op: "eq", value: ["942100"] }] }],
+  }),
+  response: {
+    200: EXPORTED,
+    ...searchRefusals(GenericRequestResponse),
+  },
+};
+
+/**
+ * The full filtered event set, newest first (platform API spec 4.8), as CSV that no spreadsheet runs, or as it is in
+ * NDJSON or Parquet where `Accept` asks for that. Streamed: a failure in the middle ends the connection, so that half a
+ * file does not look like a whole one.
+ */
+export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): void {
+  const config = { access: { scope: "export" }, errorForm: "bare", heavy: "export" } as const;
+  const options = { config, schema, handlerTimeout: LONGEST_EXPORT_MS };
+  app.post("/shield/event-logs/:shieldZoneId/export", options, async (request, reply) => {
+    const wanted = await readSearchRequest(deps, request, reply, "export");
+    if (wanted === null) return reply;
+    if (wanted === "unknown zone") return sendJson(reply, 202, unknownZoneBlock());
+    return sendExport(deps, request, reply, wanted);
+  });
+}
+
+/** Sends the events in the form that `Accept` names, after an entry in the audit trail. */
+export async function sendExport(
+  deps: PlatformDeps,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  wanted: SearchRequest,
+): Promise<FastifyReply> {
+  const { zoneId, plan, isMasked } = wanted;
+  const form = preferredForm(request.headers.accept);
+  if (form === "parquet" && isMasked) {
+    const rule = `must not be ${PARQUET_TYPE}, because this key sees masked addresses; use text/csv`;
+    const value = request.headers.accept ?? "";
+    throw new Refusal(406, { slug: "not-acceptable", mistakes: [{ field: "accept", value, rule }] });
+  }
+  // An export by method reads all events at once, as a search does.
+  const price = asksMethod(plan) ? await priceSearch(deps, wanted) : ({ kind: "long" } as const);
+  await deps.auditExport(request, wanted);
+  const gone = clientGone(reply);
+  const isAllowed = async () => {
+    const now = await request.readCallerAgain();
+    const isSame = now !== null && now.scopes.has("export") && maySeeZone(now, zoneId);
+    return isSame && (isMasked || !now.masked);
+  };
+  endWhenRefused(reply.raw, isAllowed, deps.checkKeyEveryMs);
+  const name = `event-logs-${zoneId}`;
+  const work = { ...price, signal: gone };
+  if (form === "parquet") {
+    const file = await deps.runInPlace(request, work, (parts) => exportParquet(parts, zoneId, plan, gone));
+    return sendFile(reply, removeAfter(file), `${name}.parquet`, PARQUET_TYPE);
+  }
+  const isNdjson = form === "ndjson";
+  const runPart: RunPart = (isFirst, run) => deps.runInPlace(request, { ...work, isPatient: !isFirst }, run);
+  const read = (form: "csv" | "json") => exportEvents(runPart, zoneId, plan, { form, signal: gone });
+  // DuckDB writes the lines of which nothing is hidden, several times as fast.
+  const toText = isNdjson ? toNdjsonLine : toCsvLine;
+  const all: AsyncGenerator<string | Buffer, void, undefined> =
+    isNdjson || isMasked
+      ? mapExportLines(read("json"), (row) => toText(isMasked ? mask(row) : row))
+      : read("csv");
+  const header = isNdjson ? "" : EXPORT_HEADER;
+  // A failure before anything was sent is answered as any failure.
+  const first = await all.next();
+  const body = Readable.from(join(header, first, all), { objectMode: false });
+  const [ending, type] = isNdjson ? ["ndjson", "application/x-ndjson"] : ["csv", "text/csv"];
+  return sendFile(reply, body, `${name}.${ending}`, `${type}; charset=utf-8`);
+}
+
+function sendFile(reply: FastifyReply, body: Readable, name: string, type: string): FastifyReply {
+  return reply
+    .code(200)
+    .type(type)
+    .header("content-disposition", `attachment; filename="${name}"`)
+    .send(body);
+}
+
+/** Reads a file, and removes the file once it was read or its reader has gone. */
+function removeAfter({ path, remove }: ScratchFile): Readable {
+  return createReadStream(path).once("close", () => void remove().catch(() => undefined));
+}
+
+async function* join<Part extends string | Buffer>(
+  header: string,
+  first: IteratorResult<Part, void>,
+  rest: AsyncIterable<Part>,
+): AsyncGenerator<string | Part, void, undefined> {
+  if (header !== "") yield header;
+  if (first.done !== true && first.value.length > 0) yield first.value;
+  yield* rest;
+}
+
+function mask(row: readonly string[]): string[] {
+  return row.map((text, index) => (index === IP_COLUMN ? maskAddress(text) : text));
+}

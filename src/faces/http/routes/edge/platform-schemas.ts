@@ -1,0 +1,36 @@
+import { z } from "zod";
+import { MinimalError, ProblemDetails } from "#adapters/edge/contract/errors.ts";
+
+/** The schemas of the platform's routes only document them: the handlers check and write bodies by the platform's rules. */
+export const ONLY_DOCUMENTED = {
+  validatorCompiler: () => (value: unknown) => ({ value }),
+  serializerCompiler: () => (body: unknown) => JSON.stringify(body),
+};
+
+export const PLATFORM_TAGS = ["Archive (the platform's API)"];
+
+/** Limits of the platform's search language that the platform does not document. */
+export const SEARCH_LIMITS =
+  "A request may have at most 50 filters, 1,000 values in one filter, 10,000 characters in one text, and 256 KiB in total. `from` and `to` may reach back as far as Longwatch keeps events.";
+
+export const SEARCH_SPAN = { from: 1_795_219_200_000, to: 1_795_262_400_000 };
+
+export const ZONE_PARAM = { shieldZoneId: z.int32() };
+
+export const PROBLEM = { "application/problem+json": { schema: ProblemDetails } };
+
+/** The responses that these statuses have in common. */
+export function forAll<Content>(statuses: readonly number[], content: Content) {
+  return Object.fromEntries(statuses.map((status) => [status, { content }]));
+}
+
+/** Responses of search and export, which fail as bare problem details (platform API spec 2.13). */
+export function searchRefusals(failed: z.ZodType) {
+  return { 202: failed, ...forAll([400, 401, 403, 413, 415, 429, 503], PROBLEM) };
+}
+
+/** Responses of the operations on one rule, which fail with the status alone (platform API spec 2.13). */
+export function ruleRefusals(failed: z.ZodType) {
+  const content = { "application/json": { schema: MinimalError } };
+  return { 202: failed, ...forAll([400, 401, 403, 429, 503], content) };
+}

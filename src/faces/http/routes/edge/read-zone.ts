@@ -1,0 +1,43 @@
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { hasStoredEvents } from "#db/archive/archive-zones.ts";
+import { isObject } from "#lib/is-object.ts";
+import { maySeeZone } from "#operations/caller.ts";
+import { failureBlock, sendMistakes, shown } from "./platform-answer.ts";
+import type { PlatformDeps } from "./platform-deps.ts";
+
+const MAX_INT32 = 2_147_483_647;
+
+export function readParam(request: FastifyRequest, name: string): string {
+  const value = isObject(request.params) ? request.params[name] : undefined;
+  return typeof value === "string" ? value : "";
+}
+
+/** Returns the zone of the path. If it is no 32-bit integer, answers and returns null. */
+export function readZoneId(request: FastifyRequest, reply: FastifyReply): number | null {
+  const text = readParam(request, "shieldZoneId");
+  const id = /^-?\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
+  if (Math.abs(id) <= MAX_INT32) return id;
+  sendMistakes(reply, {
+    shieldZoneId: [`The value '${shown(text)}' is not valid: shieldZoneId must be a 32-bit integer.`],
+  });
+  return null;
+}
+
+/** Whether there is anything of the zone that this key may see. */
+export async function isServedZone(
+  { archive, zoneIds }: Pick<PlatformDeps, "archive" | "zoneIds">,
+  { caller }: FastifyRequest,
+  zoneId: number,
+): Promise<boolean> {
+  if (caller === null || !maySeeZone(caller, zoneId)) return false;
+  return zoneIds.includes(zoneId) || hasStoredEvents(archive.db, zoneId);
+}
+
+/** A zone that is not watched and a zone that the key may not see get the same answer. */
+export function unknownZoneBlock() {
+  return failureBlock(
+    202,
+    "not_found_or_unauthorised_access.shieldzone",
+    "The Shield Zone was not found, or access to it is not authorised.",
+  );
+}

@@ -1,0 +1,94 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { z } from "zod";
+import {
+  EventLogsSearchRequest,
+  EventLogsSearchResponse,
+} from "#adapters/edge/contract/event-logs-search.ts";
+import { type RecordDeps, readRecords } from "#operations/search/read-records.ts";
+import type { SearchDeps } from "#operations/search/search-deps.ts";
+import { searchGroups } from "#operations/search/search-groups.ts";
+import { searchRows } from "#operations/search/search-rows.ts";
+import { toSearchRow } from "#stages/archive/records/to-search-row.ts";
+import { clientGone } from "./client-gone.ts";
+import { sendJson } from "./platform-answer.ts";
+import type { PlatformDeps } from "./platform-deps.ts";
+import { PLATFORM_TAGS, SEARCH_LIMITS, SEARCH_SPAN, searchRefusals, ZONE_PARAM } from "./platform-schemas.ts";
+import { priceSearch, readSearchRequest, type SearchRequest } from "./read-search-request.ts";
+import { unknownZoneBlock } from "./read-zone.ts";
+
+const schema = {
+  tags: PLATFORM_TAGS,
+  summary: "Search events, as far back as Longwatch keeps them",
+  description: `${SEARCH_LIMITS} The header x-longwatch-source says whether the answer was computed from files of the archive (archive) or from events in the database only (events).`,
+  params: z.object(ZONE_PARAM),
+  body: EventLogsSearchRequest.meta({ examples: [{ ...SEARCH_SPAN, groupBy: ["ruleId"], buckets: 24 }] }),
+  response: { 200: EventLogsSearchResponse, ...searchRefusals(EventLogsSearchResponse) },
+};
+
+const FAILED = { rows: null, groups: null, total: 0, totalPages: 0, page: 0 };
+
+interface Answer {
+  /** The JSON of the side that was asked for; null for the other side. */
+  readonly rows: string | null;
+  readonly groups: string | null;
+  readonly total: number;
+  readonly source: "archive" | "events";
+}
+
+/** Flat rows or groups over everything that is kept (platform API spec 4.7); `x-longwatch-source` says what answered. */
+export function addSearchEventLogs(app: FastifyInstance, deps: PlatformDeps): void {
+  const config = { access: { scope: "read" }, errorForm: "bare" } as const;
+  app.post("/shield/event-logs/:shieldZoneId/search", { config, schema }, async (request, reply) => {
+    const wanted = await readSearchRequest(deps, request, reply, "search");
+    if (wanted === null) return reply;
+    if (wanted === "unknown zone")
+      return sendJson(reply, 202, { ...FAILED, errorResponse: unknownZoneBlock() });
+    const { rows, groups, total, source } = await answerSearch(deps, request, reply, wanted);
+    const { page, pageSize } = wanted.plan;
+    const rest = { total, totalPages: Math.ceil(total / pageSize), page, errorResponse: null };
+    void reply.header("x-longwatch-source", source);
+    const sides = `"rows":${rows ?? "null"},"groups":${groups ?? "null"}`;
+    return sendJson(reply, 200, `{${sides},${JSON.stringify(rest).slice(1)}`);
+  });
+}
+
+/** Answers a search in a place of the queue. `toRow` writes one event. */
+export async function answerSearch(
+  deps: PlatformDeps,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  wanted: SearchRequest,
+  toRow = toSearchRow,
+): Promise<Answer> {
+  const gone = clientGone(reply);
+  const work = { ...(await priceSearch(deps, wanted)), signal: gone };
+  return deps.runInPlace(request, work, (found) =>
+    wanted.plan.groupBy.length === 0
+      ? answerRows({ ...found, openedBlocks: deps.openedBlocks }, gone, wanted, toRow)
+      : answerGroups(found, gone, wanted),
+  );
+}
+
+async function answerRows(
+  deps: RecordDeps,
+  signal: AbortSignal,
+  { zoneId, plan, isMasked }: SearchRequest,
+  toRow: typeof toSearchRow,
+): Promise<Answer> {
+  const found = await searchRows(deps, zoneId, plan, signal);
+  const records = isMasked ? [] : await readRecords(deps, zoneId, found.rows, signal);
+  const rows = found.rows.map((event, index) => toRow(event, records[index], isMasked));
+  return { rows: `[${rows.join(",")}]`, groups: null, total: found.total, source: found.source };
+}
+
+async function answerGroups(
+  deps: SearchDeps,
+  signal: AbortSignal,
+  { zoneId, plan }: SearchRequest,
+): Promise<Answer> {
+  const found = await searchGroups(deps, zoneId, plan, signal);
+  const groups = found.groups.map(({ sparkline, ...group }) =>
+    sparkline === null ? group : { ...group, sparkline },
+  );
+  return { rows: null, groups: JSON.stringify(groups), total: found.total, source: found.source };
+}

@@ -1,0 +1,151 @@
+import type { FastifyReply } from "fastify";
+import { type FeedRow, readFeed, readFeedEnd } from "#db/alerting/feed-transitions.ts";
+import type { Caller } from "#operations/caller.ts";
+import { maySee, visibleZones } from "#operations/fields.ts";
+import { SSE_OPENING, toSseEvent, toSseHeartbeat } from "../../feed/sse-block.ts";
+import { toFeedEvent } from "../../feed/to-feed-event.ts";
+import type { ApiDeps } from "./api-deps.ts";
+
+/** Of what a client missed; who missed more is told so and reads the list. */
+const MAX_REPLAY = 1_000;
+/** Transitions that may wait for a client before it is cut off; it comes again and replays. */
+const MAX_QUEUED = 5_000;
+/** Written before the connection is asked whether it has room for more. */
+const WRITTEN_AT_ONCE = 50;
+const HEARTBEAT_MS = 15_000;
+
+export interface AlertStream {
+  readonly end: () => void;
+}
+
+interface AlertStreamOptions {
+  readonly caller: Caller;
+  readonly zone: number | undefined;
+  readonly readCallerAgain: () => Promise<Caller | null>;
+  readonly lastId: number | null;
+}
+
+/**
+ * What a client is told goes through a queue that it empties as fast as it reads.
+ * @throws before anything is sent; later trouble ends the connection, and the client comes again with its last id.
+ */
+export async function openAlertStream(
+  deps: ApiDeps,
+  reply: FastifyReply,
+  options: AlertStreamOptions,
+): Promise<AlertStream> {
+  const { archive, hub, heartbeatMs = HEARTBEAT_MS } = deps;
+  const { zone, readCallerAgain, lastId } = options;
+  const { raw } = reply;
+  // A connection that breaks is an everyday thing; `close` follows.
+  raw.on("error", () => undefined);
+  let { caller } = options;
+  let queue: FeedRow[] = [];
+  let sent = 0;
+  let isPumping = true;
+
+  const { position, leave } = await hub.join((rows) => {
+    queue.push(...rows);
+    if (queue.length > MAX_QUEUED) raw.destroy();
+    else if (!isPumping) void pump();
+  });
+  try {
+    // A client that comes from another replica may know more than this one has read by now.
+    const newest = lastId !== null && lastId > position ? await readFeedEnd(archive) : position;
+    const isKnown = lastId !== null && lastId <= newest;
+    const zoneIds = visibleZones(caller, zone);
+    const missed = isKnown
+      ? await readFeed(archive, { after: lastId, through: position, zoneIds, limit: MAX_REPLAY + 1 })
+      : [];
+    begin(reply);
+    write(raw, SSE_OPENING);
+    const isReplayed = isKnown && missed.length <= MAX_REPLAY;
+    sent = isReplayed ? lastId : position;
+    if (isReplayed) queue = [...missed, ...queue.filter(({ sequence }) => sequence > position)];
+    else if (lastId !== null)
+      write(raw, toSseEvent({ id: position, name: "reset", data: toReset(isKnown, position) }));
+  } catch (thrown) {
+    leave();
+    throw thrown;
+  }
+  const heart = setInterval(() => void beat(), heartbeatMs);
+  const stop = () => {
+    clearInterval(heart);
+    leave();
+  };
+  if (raw.destroyed) stop();
+  else raw.once("close", stop);
+  let wasFull = false;
+  void pump().then(() => {
+    sent = Math.max(sent, position);
+  });
+  return { end: () => raw.end() };
+
+  async function pump(): Promise<void> {
+    isPumping = true;
+    while (queue.length > 0 && !raw.destroyed) {
+      for (const row of queue.splice(0, WRITTEN_AT_ONCE)) tell(row);
+      await room(raw);
+    }
+    isPumping = false;
+  }
+
+  function tell(row: FeedRow): void {
+    if (row.sequence <= sent) return;
+    sent = row.sequence;
+    if (!maySee(caller, row.zoneId) || (zone !== undefined && zone !== row.zoneId)) return;
+    write(raw, toSseEvent({ id: row.sequence, name: "alert", data: toFeedEvent(row, caller.masked) }));
+  }
+
+  /** A key that was revoked, or lost a zone, hears no more; a client that reads nothing is cut off. */
+  async function beat(): Promise<void> {
+    if (wasFull && raw.writableNeedDrain) return void raw.destroy();
+    wasFull = raw.writableNeedDrain;
+    try {
+      const now = await readCallerAgain();
+      if (now === null || !now.scopes.has("read")) return void raw.end();
+      caller = now;
+    } catch {
+      // It was let in with a good key; while that cannot be looked up, it stays.
+    }
+    write(raw, toSseHeartbeat(sent));
+  }
+}
+
+function toReset(isKnown: boolean, newest: number): object {
+  const detail = isKnown
+    ? `The client missed more than ${MAX_REPLAY} transitions. Read GET /api/v1/alerts. The stream continues with new transitions.`
+    : "This service does not know the id. Read GET /api/v1/alerts. The stream continues with new transitions.";
+  return { reason: isKnown ? "too-old" : "unknown-id", newest, detail };
+}
+
+function begin(reply: FastifyReply): void {
+  reply.hijack();
+  const headers = Object.fromEntries(
+    Object.entries(reply.getHeaders()).filter((entry): entry is [string, string | number | string[]] => {
+      return entry[1] !== undefined;
+    }),
+  );
+  reply.raw.writeHead(200, {
+    ...headers,
+    "content-type": "text/event-stream; charset=utf-8",
+    // Proxies that would collect it first.
+    "x-accel-buffering": "no",
+  });
+}
+
+function write(raw: FastifyReply["raw"], text: string): void {
+  if (!raw.destroyed && !raw.writableEnded) raw.write(text);
+}
+
+/** Settles when the connection takes more, or is gone. */
+async function room(raw: FastifyReply["raw"]): Promise<void> {
+  if (raw.destroyed || !raw.writableNeedDrain) return;
+  await new Promise<void>((resolve) => {
+    const done = () => {
+      raw.off("drain", done).off("close", done);
+      resolve();
+    };
+    raw.on("drain", done).on("close", done);
+  });
+}

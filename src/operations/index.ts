@@ -1,0 +1,6 @@
+import type { Operation } from "./operation.ts";
+import { listZones } from "./service/zones.ts";
+import { knownOperations } from "./sources/known-sources.ts";
+
+/** Everything that a person or a program can ask or do. */
+export const OPERATIONS: readonly Operation[] = [listZones, ...knownOperations];

@@ -1,0 +1,151 @@
+import { cutText } from "#lib/plain-text.ts";
+import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
+import { gravestSeverity, notifiedChannels } from "./alert-history.ts";
+import { type AlertRecord, NOBODY, nextAlert, type Transition } from "./alert-record.ts";
+import { nameSeries } from "./message/headline.ts";
+
+/** Characters of a note that the headline quotes; the alert keeps the whole note. */
+const NOTE_CHARS = 120;
+
+/** An act of a person on an alert. */
+export interface PersonsAct {
+  /** Hostile text, like the note. */
+  readonly by: string;
+  readonly note: string | null;
+  /** Epoch ms. */
+  readonly atMs: number;
+}
+
+/**
+ * Returns the alert's history with an acknowledgement at its end. The acknowledgement ends the reminders. Channels that
+ * were notified of the firing show who acknowledged it, if they can do so without a notification.
+ */
+export function acknowledge(alert: AlertRecord, act: PersonsAct): Transition[] {
+  const entry: Transition = {
+    transition: alert.transition + 1,
+    at: act.atMs,
+    reason: "acknowledged",
+    state: "acknowledged",
+    severity: null,
+    silencedBy: null,
+    mutedBy: null,
+    held: [],
+    quiet: [],
+    waiting: [],
+    channels: [],
+    hasAdvice: false,
+    ...signatureOf(act),
+  };
+  return [...alert.transitions, entry];
+}
+
+/**
+ * Returns the alert as resolved by a person, with a `resolved` transition for every channel that was notified of the
+ * firing. The alert keeps its spike, so the spike is not raised again; a later spike is.
+ */
+export function resolveByHand(alert: AlertRecord, act: PersonsAct): ResolvedAlert {
+  return resolveNow(alert, act.atMs, signatureOf(act));
+}
+
+/** Returns the alert of a zone that no process watches any more as resolved. The note in its history says why. */
+export function resolveUnwatched(
+  alert: AlertRecord,
+  { zoneId, atMs }: { readonly zoneId: number; readonly atMs: number },
+): ResolvedAlert {
+  return resolveNow(alert, atMs, { note: `zone ${zoneId} is no longer watched` });
+}
+
+interface ResolvedAlert {
+  readonly alert: AlertRecord;
+  readonly channels: string[];
+}
+
+function resolveNow(
+  alert: AlertRecord,
+  nowMs: number,
+  signature: Pick<Transition, "by" | "note">,
+): ResolvedAlert {
+  const channels = [...notifiedChannels(alert)];
+  const { spikeId: id, firedAtMs: openedAtMs } = alert;
+  const occurrence = { id, severity: gravestSeverity(alert), openedAtMs };
+  const recipients = { ...NOBODY, notified: channels };
+  const next = nextAlert(alert, { reason: "resolved", occurrence, recipients, nowMs });
+  const transitions = next.transitions.map((entry) =>
+    entry.transition === next.transition ? { ...entry, ...signature } : entry,
+  );
+  return { alert: { ...next, transitions }, channels };
+}
+
+/**
+ * Returns the message for the channels: the alert's last message, as resolved. The headline names the person, because
+ * the attack may continue.
+ * @throws {ZodError} if the stored message cannot be read
+ */
+export function toResolvedMessage(stored: unknown, alert: AlertRecord, act: PersonsAct): AlertMessage {
+  return toEnd(alertMessage.parse(stored), alert, { atMs: act.atMs, because: `Resolved by ${signOff(act)}` });
+}
+
+/**
+ * Returns the message for the channels: the alert's last message, as resolved because its zone is no longer watched.
+ * The attack may continue.
+ * @throws {ZodError} if the stored message cannot be read
+ */
+export function toUnwatchedMessage(
+  stored: unknown,
+  alert: AlertRecord,
+  { zoneId, atMs }: { readonly zoneId: number; readonly atMs: number },
+): AlertMessage {
+  const because = `Resolved, because zone ${zoneId} is no longer watched`;
+  return toEnd(alertMessage.parse(stored), alert, { atMs, because });
+}
+
+function toEnd(
+  message: AlertMessage,
+  { transition }: AlertRecord,
+  { atMs, because }: { readonly atMs: number; readonly because: string },
+): AlertMessage {
+  return {
+    ...message,
+    transition,
+    reason: "resolved",
+    state: "resolved",
+    endedAt: Math.max(atMs, message.startedAt),
+    headline: `${because}: ${nameWhat(message)}`,
+  };
+}
+
+/**
+ * Returns the message for the channels: the alert's last message, as acknowledged. `takenBy` is the person who
+ * acknowledged the alert before, if the act only adds a note.
+ * @throws {ZodError} if the stored message cannot be read
+ */
+export function toAcknowledgedMessage(
+  stored: unknown,
+  transition: number,
+  act: PersonsAct & { readonly takenBy?: string | null },
+): AlertMessage {
+  const message = alertMessage.parse(stored);
+  const { takenBy = null, by } = act;
+  const who = takenBy === null || takenBy === by ? signOff(act) : `${takenBy}, note by ${signOff(act)}`;
+  return {
+    ...message,
+    transition,
+    reason: "acknowledged",
+    state: "acknowledged",
+    headline: `Acknowledged by ${who}: ${message.headline}`,
+  };
+}
+
+/** Omits the counts of the firing, because they do not describe its end. */
+function nameWhat({ zoneId, zoneName, ruleId, headline }: AlertMessage): string {
+  return zoneId === null || ruleId === null ? headline : nameSeries({ zoneId, zoneName, ruleId });
+}
+
+/** `alice (on it)`. */
+function signOff({ by, note }: PersonsAct): string {
+  return note === null || note.trim() === "" ? by : `${by} (${cutText(note.trim(), NOTE_CHARS)})`;
+}
+
+function signatureOf({ by, note }: PersonsAct): { by: string; note?: string } {
+  return note === null ? { by } : { by, note };
+}

@@ -1,0 +1,41 @@
+import { HOUR_MS } from "#lib/units.ts";
+import type { AdviceRow, AdvisedSpike } from "#model/advice-row.ts";
+import { adviceStatus } from "./advice-status.ts";
+
+export interface OpenSpike extends AdvisedSpike {
+  readonly id: number;
+  readonly severity: string;
+}
+
+export interface AskPlan<Spike> {
+  readonly asks: readonly Spike[];
+  /** Also due, but beyond the budget of this hour. */
+  readonly overBudget: number;
+}
+
+/** Least severe first; an unknown word ranks lowest. */
+const RANKS = ["info", "warning", "error", "critical"];
+
+/**
+ * Returns the open spikes to ask about now: at most `atMost`, and no more asks in any hour than the budget, which
+ * failed and lost asks use as well. The most severe come first, then the newest.
+ */
+export function planAsks<Spike extends OpenSpike>(input: {
+  readonly spikes: readonly Spike[];
+  readonly rows: readonly AdviceRow[];
+  readonly nowMs: number;
+  readonly budgetPerHour: number;
+  readonly atMost: number;
+}): AskPlan<Spike> {
+  const { spikes, rows, nowMs, budgetPerHour, atMost } = input;
+  const spent = rows.filter((row) => row.askedAtMs > nowMs - HOUR_MS).length;
+  const left = Math.max(budgetPerHour - spent, 0);
+  const due = spikes
+    .filter((spike) => adviceStatus(spike, rows, nowMs).isDue)
+    .sort((a, b) => rank(b.severity) - rank(a.severity) || b.openedAtMs - a.openedAtMs);
+  return { asks: due.slice(0, Math.min(left, atMost)), overBudget: Math.max(due.length - left, 0) };
+}
+
+function rank(severity: string): number {
+  return RANKS.indexOf(severity);
+}

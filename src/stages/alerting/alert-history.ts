@@ -1,0 +1,95 @@
+import { gravestOf, type Severity } from "#model/severity.ts";
+import { type AlertRecord, isMuted, type Transition } from "./alert-record.ts";
+
+/** Reasons of a message that a person has to notice. */
+const NOTIFYING: readonly string[] = ["first", "worse", "repeat"];
+const SENT: readonly string[] = [...NOTIFYING, "advice", "resolved"];
+
+/** Returns how often an unresolved alert has fired again after a resolve. */
+export function countReopenings(alert: AlertRecord): number {
+  return alert.transitions.filter((entry) => entry.reason === "resolved").length;
+}
+
+/** Returns the highest severity since the alert last began to fire. A higher one is `worse`. */
+export function gravestSeverity(alert: AlertRecord): Severity {
+  return gravestOf(severitiesOf(sinceResolve(alert)));
+}
+
+/** Returns the highest severity that any channel was sent since the alert last began to fire. */
+export function gravestNotified(alert: AlertRecord): Severity {
+  return gravestOf(severitiesOf(sinceResolve(alert).filter(({ channels }) => channels.length > 0)));
+}
+
+function severitiesOf(entries: readonly Transition[]): Severity[] {
+  return entries.map((entry) => entry.severity ?? "info");
+}
+
+/** Returns the time of the latest transition; null if that was muted. */
+export function lastNotifiedAt(alert: AlertRecord): number | null {
+  const latest = alert.transitions.findLast((entry) => SENT.includes(entry.reason));
+  return latest === undefined || isMuted(latest) ? null : latest.at;
+}
+
+/** Returns the channel's latest notification, also one before a resolve; null if there is none. An update in place does not count. */
+export function lastNotification(
+  alert: AlertRecord,
+  channel: string,
+): { readonly atMs: number; readonly severity: Severity } | null {
+  const entry = alert.transitions.findLast((one) => isNotified(one, channel));
+  return entry === undefined ? null : { atMs: entry.at, severity: entry.severity ?? "info" };
+}
+
+function isNotified({ reason, channels, quiet }: Transition, channel: string): boolean {
+  return NOTIFYING.includes(reason) && channels.includes(channel) && !quiet.includes(channel);
+}
+
+/**
+ * Returns the time of the `worse` that the channel still has to be notified of; null if there is none, or if a person
+ * has acknowledged the alert since.
+ */
+export function pendingWorseSince(alert: AlertRecord, channel: string): number | null {
+  const isSettled = (entry: Transition) => entry.reason === "acknowledged" || isNotified(entry, channel);
+  const entry = sinceResolve(alert).findLast(
+    (one) =>
+      isSettled(one) ||
+      (one.reason === "worse" &&
+        (isMuted(one) || one.held.includes(channel) || one.waiting.includes(channel))),
+  );
+  return entry === undefined || isSettled(entry) ? null : entry.at;
+}
+
+/** The history since the alert last began to fire. */
+function sinceResolve({ transitions }: AlertRecord): readonly Transition[] {
+  return transitions.slice(transitions.findLastIndex((entry) => entry.reason === "resolved") + 1);
+}
+
+/**
+ * Returns when a channel was last sent a message since the alert began to fire. `isPending`: a later transition was
+ * muted, or fell into the channel's quiet hours, at that time. A channel that is new to the alert has the time of the
+ * others.
+ */
+export function lastSent(
+  alert: AlertRecord,
+  channel: string,
+): { readonly atMs: number; readonly isPending: boolean } {
+  const entries = sinceResolve(alert).filter(({ reason }) => SENT.includes(reason));
+  for (const entry of entries.toReversed()) {
+    if (entry.channels.includes(channel)) return { atMs: entry.at, isPending: false };
+    if (isMuted(entry) || entry.held.includes(channel)) return { atMs: entry.at, isPending: true };
+  }
+  const atMs = lastNotifiedAt(alert);
+  return { atMs: atMs ?? alert.firedAtMs, isPending: atMs === null };
+}
+
+/** Returns whether a recommendation was sent, to any channel or to the one given. */
+export function hasSentAdvice(alert: AlertRecord, channel?: string): boolean {
+  return alert.transitions.some(
+    (entry) =>
+      entry.hasAdvice && !isMuted(entry) && (channel === undefined || entry.channels.includes(channel)),
+  );
+}
+
+/** Returns the channels that were sent a message since the alert last began to fire. */
+export function notifiedChannels(alert: AlertRecord): ReadonlySet<string> {
+  return new Set(sinceResolve(alert).flatMap((entry) => entry.channels));
+}

@@ -1,0 +1,147 @@
+import { z } from "zod";
+import { severities } from "#model/alert-message.ts";
+import type { Severity } from "#model/severity.ts";
+
+/** One entry of an alert's history. A person's act has no channels. */
+const Transition = z.object({
+  transition: z.int().min(1),
+  /** Epoch milliseconds. */
+  at: z.int(),
+  /** A notify reason, or a person's act. */
+  reason: z.string(),
+  state: z.enum(["firing", "acknowledged", "resolved"]),
+  severity: z.enum(severities).nullish().default(null),
+  /** The silence that muted the transition. */
+  silencedBy: z.int().nullish().default(null),
+  /** The mute that is not a silence: an alert inhibits this one, or a group has this one as a member. */
+  mutedBy: z.enum(["inhibition", "group"]).nullish().default(null),
+  /** The channels that were sent the transition: notified, or updated in place. */
+  channels: z.array(z.string()).default([]),
+  /** The channels that are notified after their quiet hours. */
+  held: z.array(z.string()).default([]),
+  /** Those of `channels` that were updated in place. */
+  quiet: z.array(z.string()).default([]),
+  /** The channels that are notified after the group interval; those of `quiet` are among them. */
+  waiting: z.array(z.string()).default([]),
+  /** Whether the message contained a recommendation. */
+  hasAdvice: z.boolean().default(false),
+  /** A person's name and note. Hostile text. */
+  by: z.string().optional(),
+  note: z.string().optional(),
+});
+export const Transitions = z.array(Transition);
+export type Transition = z.infer<typeof Transition>;
+
+export type NotifyReason = "first" | "worse" | "repeat" | "advice" | "resolved";
+
+/** An alert, as the lifecycle reads it. Times are epoch ms. */
+export interface AlertRecord {
+  readonly state: "firing" | "acknowledged" | "resolved";
+  /** Number of the latest transition, from 1. */
+  readonly transition: number;
+  /** When the first spike of the episode opened. */
+  readonly firedAtMs: number;
+  readonly resolvedAtMs: number | null;
+  /** The newest spike of the alert; null if that was deleted. */
+  readonly spikeId: number | null;
+  readonly transitions: readonly Transition[];
+}
+
+/** An alert as stored, its history as JSON. */
+export interface StoredAlert {
+  readonly state: AlertRecord["state"];
+  readonly transition: number;
+  readonly firedAt: Date;
+  readonly resolvedAt: Date | null;
+  readonly spikeId: number | null;
+  readonly transitions: unknown;
+}
+
+/** @throws {ZodError} if the history cannot be read: a guess could notify twice or never. */
+export function toAlertRecord(stored: StoredAlert): AlertRecord {
+  const { state, transition, spikeId, firedAt, resolvedAt, transitions } = stored;
+  return {
+    state,
+    transition,
+    spikeId,
+    firedAtMs: firedAt.getTime(),
+    resolvedAtMs: resolvedAt?.getTime() ?? null,
+    transitions: Transitions.parse(transitions),
+  };
+}
+
+/** The reasons why a transition is stored but sent to no channel. */
+export type Mute = Pick<Transition, "silencedBy" | "mutedBy">;
+
+export function isMuted({ silencedBy, mutedBy }: Mute): boolean {
+  return silencedBy !== null || mutedBy !== null;
+}
+
+/** Which channels a transition is sent to. No channel is in two of the lists. */
+export interface Recipients {
+  /** Sent as a new message, or under a key that the receiver knows. */
+  readonly notified: readonly string[];
+  /** Their earlier message is changed; they are notified later. */
+  readonly updated: readonly string[];
+  /** Sent nothing now; they are notified later. */
+  readonly waiting: readonly string[];
+}
+export const NOBODY: Recipients = { notified: [], updated: [], waiting: [] };
+
+/** A spike, or a group's members as one. Times are epoch ms. */
+export interface Occurrence {
+  /** Null if no spike is left. */
+  readonly id: number | null;
+  readonly severity: Severity;
+  readonly openedAtMs: number;
+  readonly closedAtMs: number | null;
+  /** Open, but its latest count is an everyday one again. */
+  readonly isCalm: boolean;
+}
+
+export interface TransitionFacts {
+  readonly reason: NotifyReason;
+  readonly occurrence: Pick<Occurrence, "id" | "severity" | "openedAtMs">;
+  readonly recipients: Recipients;
+  readonly nowMs: number;
+  readonly mute?: Mute;
+  /** Channels in their quiet hours. */
+  readonly held?: readonly string[];
+  readonly hasAdvice?: boolean;
+}
+
+/** Returns the alert after a transition. `first` begins a new alert; a reopened alert keeps its key. */
+export function nextAlert(alert: AlertRecord | null, facts: TransitionFacts): AlertRecord {
+  const { reason, occurrence, recipients, nowMs, mute, held = [], hasAdvice = false } = facts;
+  const { notified, updated, waiting } = recipients;
+  const before = reason === "first" ? null : alert;
+  const state = stateAfter(before, reason);
+  const entry: Transition = {
+    transition: (before?.transition ?? 0) + 1,
+    at: nowMs,
+    reason,
+    state,
+    severity: occurrence.severity,
+    silencedBy: reason === "resolved" ? null : (mute?.silencedBy ?? null),
+    mutedBy: reason === "resolved" ? null : (mute?.mutedBy ?? null),
+    channels: [...notified, ...updated],
+    held: [...held],
+    quiet: [...updated],
+    waiting: [...waiting, ...updated],
+    hasAdvice,
+  };
+  return {
+    state,
+    transition: entry.transition,
+    firedAtMs: before?.firedAtMs ?? occurrence.openedAtMs,
+    resolvedAtMs: state === "resolved" ? nowMs : null,
+    spikeId: occurrence.id,
+    transitions: [...(before?.transitions ?? []), entry],
+  };
+}
+
+/** An acknowledged alert stays acknowledged when it gets worse. A reopened alert fires. */
+function stateAfter(before: AlertRecord | null, reason: NotifyReason): AlertRecord["state"] {
+  if (reason === "resolved") return "resolved";
+  return before === null || before.state === "resolved" ? "firing" : before.state;
+}

@@ -1,0 +1,265 @@
+import { MINUTE_MS } from "#lib/units.ts";
+import { isGraver } from "#model/severity.ts";
+import {
+  countReopenings,
+  gravestSeverity,
+  hasSentAdvice,
+  lastNotification,
+  lastNotifiedAt,
+  lastSent,
+  notifiedChannels,
+  pendingWorseSince,
+} from "./alert-history.ts";
+import {
+  type AlertRecord,
+  isMuted,
+  type Mute,
+  NOBODY,
+  type NotifyReason,
+  nextAlert,
+  type Occurrence,
+  type Recipients,
+} from "./alert-record.ts";
+import type { Context } from "./assess.ts";
+import type { RoutePlan } from "./routing/plan-route.ts";
+
+const REOPEN_WITHIN_MS = 30 * MINUTE_MS;
+const FIRST_HOLD_MS = 30 * MINUTE_MS;
+const LONGEST_HOLD_MS = 4 * 60 * MINUTE_MS;
+/** A calm spike usually closes within half of this. */
+const CALM_MS = 60 * MINUTE_MS;
+
+/** An alert and everything that its next transition depends on. */
+export interface Situation {
+  /** The newest alert of the fingerprint, resolved or not. */
+  readonly alert: AlertRecord | null;
+  readonly occurrence: Occurrence;
+  readonly route: Pick<RoutePlan, "channels" | "held" | "repeatIntervalMs"> & {
+    readonly timing: Pick<RoutePlan["timing"], "groupWaitMs" | "groupIntervalMs" | "repeatIntervalMs">;
+  };
+  readonly mute: Mute;
+  readonly hasAdvice: boolean;
+  /** For a group with new members, or with one that got graver than its message says: the least time between two such messages. */
+  readonly newsIntervalMs?: number | null;
+}
+
+/** The next transition of an alert. */
+export interface Decision extends Recipients {
+  readonly reason: NotifyReason;
+  /** After the transition. */
+  readonly alert: AlertRecord;
+}
+
+export type DecisionContext = Pick<Context, "nowMs" | "laterMessageOf"> & {
+  /** Every configured channel. */
+  readonly routing: { readonly channels: readonly string[] };
+};
+
+type State = "new" | "over" | "reopened" | "open";
+
+interface Facts extends Situation, DecisionContext {
+  readonly isMuted: boolean;
+}
+
+interface Case {
+  readonly state: State;
+  /** Whether the case applies. The first case of the state that applies decides. */
+  readonly when: (facts: Facts) => boolean;
+  readonly reason: NotifyReason | null;
+  readonly to: (facts: Facts) => Recipients;
+}
+
+const always = () => true;
+const nobody = () => NOBODY;
+const notify = (notified: readonly string[]): Recipients => ({ ...NOBODY, notified });
+const everyone = ({ route }: Facts) => notify([...new Set(route.channels)]);
+
+const CASES: readonly Case[] = [
+  { state: "new", when: isInGroupWait, reason: null, to: nobody },
+  { state: "new", when: always, reason: "first", to: everyone },
+  { state: "over", when: always, reason: null, to: nobody },
+  { state: "reopened", when: always, reason: "worse", to: byGroupInterval },
+  { state: "open", when: isHeldOpen, reason: null, to: nobody },
+  { state: "open", when: isClosed, reason: "resolved", to: everyNotified },
+  { state: "open", when: isWorse, reason: "worse", to: byGroupInterval },
+  { state: "open", when: (facts) => facts.isMuted, reason: null, to: nobody },
+  { state: "open", when: hasDueNews, reason: "worse", to: byGroupInterval },
+  { state: "open", when: (facts) => dueWorse(facts).length > 0, reason: "worse", to: only(dueWorse) },
+  { state: "open", when: (facts) => dueRepeat(facts).length > 0, reason: "repeat", to: only(dueRepeat) },
+  { state: "open", when: hasNewAdvice, reason: "advice", to: only(dueAdvice) },
+  { state: "open", when: always, reason: null, to: nobody },
+];
+
+/**
+ * Decides the next transition of an alert, and which channels it is sent to; null if there is none. The first case that
+ * applies decides. The columns: the alert's state, what has changed, the notify reason, the channels that are notified,
+ * those whose message is updated in place, those that wait to be notified later.
+ *
+ * | # | state    | what has changed                                        | reason   | notified       | updated in place | wait      |
+ * |---|----------|---------------------------------------------------------|----------|----------------|------------------|-----------|
+ * | 1 | new      | the spike opened less than `group_wait` ago             | -        |                |                  |           |
+ * | 2 | new      | anything else                                           | first    | all            |                  |           |
+ * | 3 | over     | anything                                                | -        |                |                  |           |
+ * | 4 | reopened | a later spike opened within 30 minutes of the resolve   | worse    | A              | B                | C         |
+ * | 5 | open     | the spike closed, less than the hold ago                | -        |                |                  |           |
+ * | 6 | open     | the spike closed                                        | resolved | all notified   |                  |           |
+ * | 7 | open     | the severity is higher than ever since the alert fired  | worse    | A              | B                | C         |
+ * | 8 | open     | nothing of the above, and the alert is muted            | -        |                |                  |           |
+ * | 9 | open     | the group has news, and `group_interval` is over        | worse    | A              | B                | C         |
+ * | 10| open     | channels waited for an earlier `worse`, now due         | worse    | these channels |                  |           |
+ * | 11| open     | `repeat_interval` is over, and the alert is not acknowledged | repeat | these channels |                |           |
+ * | 12| open     | a recommendation came                                   | advice   | notified before without it |      |           |
+ * | 13| open     | anything else                                           | -        |                |                  |           |
+ *
+ * States. `new`: no alert yet, or the last one was resolved more than 30 minutes before the spike opened. `over`: resolved,
+ * and no later spike. `reopened`: resolved, and a later spike opened within these 30 minutes. `open`: firing or acknowledged.
+ *
+ * A: channels whose last notification of the alert is at least `group_interval` old; receivers that deduplicate by key, if
+ * they have the alert open; and channels that had at most a warning, if the severity is now critical. B: of the others, those
+ * that can update their message. C: the rest. While the spike is calm (its latest count is an everyday one), A is empty for
+ * an open alert, and cases 10 and 11 wait up to an hour longer.
+ *
+ * A group's news (case 9): members that its message does not name, and members that are graver than it says.
+ *
+ * A muted transition (silence, inhibition, group) is stored and sent to nobody; `resolved` is never muted. Channels in their
+ * quiet hours are not in `route.channels`; they are due in case 10 or 11 after their quiet hours.
+ * The hold (case 5): an alert that was reopened stays open for 30 quiet minutes, twice as long for each further reopening,
+ * at most 4 hours.
+ */
+export function decide(situation: Situation, context: DecisionContext): Decision | null {
+  const { alert, occurrence, route, mute, hasAdvice } = situation;
+  const facts: Facts = { ...situation, ...context, isMuted: isMuted(mute) };
+  const state = stateOf(situation);
+  const found = CASES.find((one) => one.state === state && one.when(facts));
+  if (found === undefined || found.reason === null) return null;
+  const { reason } = found;
+  const recipients = facts.isMuted && reason !== "resolved" ? NOBODY : found.to(facts);
+  const { nowMs } = context;
+  const change = { reason, occurrence, recipients, mute, held: route.held, hasAdvice, nowMs };
+  return { reason, ...recipients, alert: nextAlert(alert, change) };
+}
+
+function stateOf({ alert, occurrence }: Situation): State {
+  if (alert === null) return "new";
+  if (alert.state !== "resolved") return "open";
+  // By id, not by time: in event time a spike may open before the resolve of the one before it was written.
+  if (alert.spikeId !== null && (occurrence.id ?? 0) <= alert.spikeId) return "over";
+  return beginsEpisode(alert, occurrence) ? "new" : "reopened";
+}
+
+/** Returns whether the spike begins a new episode of the alert, or has begun the one that is open. */
+export function beginsEpisode(
+  { state, firedAtMs, resolvedAtMs }: AlertRecord,
+  { openedAtMs }: Pick<Occurrence, "openedAtMs">,
+): boolean {
+  return state === "resolved"
+    ? openedAtMs - (resolvedAtMs ?? 0) > REOPEN_WITHIN_MS
+    : firedAtMs === openedAtMs;
+}
+
+function isInGroupWait({ occurrence, route, isMuted, nowMs }: Facts): boolean {
+  const isOpen = occurrence.closedAtMs === null;
+  return isOpen && !isMuted && nowMs - occurrence.openedAtMs < route.timing.groupWaitMs;
+}
+
+function isClosed({ occurrence }: Facts): boolean {
+  return occurrence.closedAtMs !== null;
+}
+
+function isHeldOpen({ alert, occurrence, nowMs }: Facts): boolean {
+  const reopenings = alert === null ? 0 : countReopenings(alert);
+  if (occurrence.closedAtMs === null || reopenings === 0) return false;
+  const holdMs = Math.min(FIRST_HOLD_MS * 2 ** (reopenings - 1), LONGEST_HOLD_MS);
+  return nowMs - occurrence.closedAtMs < holdMs;
+}
+
+function isWorse({ alert, occurrence }: Facts): boolean {
+  return alert !== null && isGraver(occurrence.severity, gravestSeverity(alert));
+}
+
+/** A due `worse` or `repeat` also names the new members, so that every channel is notified of them at once. */
+function hasDueNews(facts: Facts): boolean {
+  const { alert, newsIntervalMs, nowMs } = facts;
+  if (alert === null || newsIntervalMs == null) return false;
+  const isOver = nowMs - (lastNotifiedAt(alert) ?? 0) >= newsIntervalMs;
+  return isOver || dueWorse(facts).length > 0 || dueRepeat(facts).length > 0;
+}
+
+function hasNewAdvice(facts: Facts): boolean {
+  const { alert, hasAdvice } = facts;
+  return alert !== null && hasAdvice && (dueAdvice(facts).length > 0 || !hasSentAdvice(alert));
+}
+
+function only(due: (facts: Facts) => readonly string[]): Case["to"] {
+  return (facts) => notify(due(facts));
+}
+
+/** Wherever the routes lead by now. */
+function everyNotified({ alert, routing }: Facts): Recipients {
+  const known = alert === null ? new Set<string>() : notifiedChannels(alert);
+  return notify([...new Set(routing.channels)].filter((channel) => known.has(channel)));
+}
+
+function byGroupInterval(facts: Facts): Recipients {
+  const { alert, route, occurrence, laterMessageOf } = facts;
+  const routed = [...new Set(route.channels)];
+  if (alert === null) return notify(routed);
+  const isHeldBack = occurrence.isCalm && alert.state !== "resolved";
+  const notified = routed.filter((channel) => !isHeldBack && mayNotify(facts, alert, channel));
+  const others = routed.filter((channel) => !notified.includes(channel));
+  const isUpdated = (channel: string) =>
+    laterMessageOf?.(channel) === "update-in-place" && lastNotification(alert, channel) !== null;
+  return {
+    notified,
+    updated: others.filter(isUpdated),
+    waiting: others.filter((channel) => !isUpdated(channel)),
+  };
+}
+
+function mayNotify(
+  { route, occurrence, laterMessageOf, nowMs }: Facts,
+  alert: AlertRecord,
+  channel: string,
+): boolean {
+  const last = lastNotification(alert, channel);
+  if (last === null || nowMs - last.atMs >= route.timing.groupIntervalMs) return true;
+  // After a resolve such a receiver would notify people of a new alert.
+  if (laterMessageOf?.(channel) === "same-incident" && notifiedChannels(alert).has(channel)) return true;
+  // People are not woken for info or warning, so critical is the first severity that wakes them.
+  return occurrence.severity === "critical" && !isGraver(last.severity, "warning");
+}
+
+function graceOf({ occurrence }: Facts): number {
+  return occurrence.isCalm ? CALM_MS : 0;
+}
+
+function dueWorse(facts: Facts): readonly string[] {
+  const { alert, route, nowMs } = facts;
+  if (alert === null) return [];
+  return [...new Set(route.channels)].filter((channel) => {
+    const since = pendingWorseSince(alert, channel);
+    return since !== null && nowMs - since >= graceOf(facts) && mayNotify(facts, alert, channel);
+  });
+}
+
+function dueRepeat(facts: Facts): readonly string[] {
+  const { alert, route, nowMs } = facts;
+  if (alert === null || alert.state !== "firing") return [];
+  const { timing, channels, repeatIntervalMs } = route;
+  return [...new Set(channels)].filter((channel) => {
+    const intervalMs = repeatIntervalMs.get(channel) ?? timing.repeatIntervalMs;
+    const { atMs, isPending } = lastSent(alert, channel);
+    // A pending message may follow a notification of just before the silence or the quiet hours.
+    const notifiedAtMs = lastNotification(alert, channel)?.atMs ?? Number.NEGATIVE_INFINITY;
+    const isRecent = nowMs - notifiedAtMs < Math.min(timing.groupIntervalMs, intervalMs);
+    return !isRecent && nowMs - graceOf(facts) - atMs >= (isPending ? 0 : intervalMs);
+  });
+}
+
+function dueAdvice({ alert, route }: Facts): readonly string[] {
+  if (alert === null) return [];
+  const notified = notifiedChannels(alert);
+  return [...new Set(route.channels)].filter(
+    (channel) => notified.has(channel) && !hasSentAdvice(alert, channel),
+  );
+}

@@ -1,0 +1,102 @@
+import { showTime } from "#lib/show-time.ts";
+import { classifyAction } from "#model/action-class.ts";
+import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
+import { episodeKeyOf } from "#model/dedupe-key.ts";
+import type { AlertRecord, NotifyReason } from "../alert-record.ts";
+import type { AlertSpike } from "../alert-spike.ts";
+import { describeSources } from "./describe-sources.ts";
+import { headlineOf } from "./headline.ts";
+import { ruleTitle } from "./rule-title.ts";
+import { silenceChoices } from "./silence-choices.ts";
+import { silenceCommand } from "./silence-command.ts";
+
+export interface MessageFacts {
+  readonly alertId: number;
+  readonly fingerprint: string;
+  /** After the transition. */
+  readonly alert: AlertRecord;
+  readonly reason: NotifyReason;
+  readonly spike: AlertSpike;
+  readonly advice: AlertMessage["advice"];
+}
+
+/** What one transition says. Texts of the evidence and of the recommendation stay hostile: channels neutralise them. */
+export function buildMessage(facts: MessageFacts): AlertMessage {
+  const { alertId, fingerprint, alert, reason, spike, advice } = facts;
+  const { windowMinutes, windowCount: count, baseline: usual, threshold, score, peak, evidence } = spike;
+  const { top, sparkline } = evidence;
+  return alertMessage.parse({
+    alertId,
+    fingerprint,
+    dedupeKey: episodeKeyOf({ fingerprint, firedAtMs: alert.firedAtMs }),
+    transition: alert.transition,
+    reason,
+    state: alert.state,
+    severity: spike.severity,
+    kind: spike.kind,
+    zoneId: spike.zoneId,
+    zoneName: spike.zoneName,
+    zoneLabels: spike.zoneLabels,
+    ruleId: spike.ruleId,
+    ruleTitle: ruleTitle(spike.ruleId),
+    headline: headlineOf(spike, alert.state),
+    ...describeFurther(spike, describeMute(alert)),
+    startedAt: alert.firedAtMs,
+    endedAt: alert.state === "resolved" ? (spike.closedAtMs ?? alert.resolvedAtMs) : null,
+    windowMinutes,
+    count,
+    usual,
+    threshold,
+    score,
+    peak,
+    times: usual > 0 ? count / usual : null,
+    actions: countActions(top.action),
+    top: {
+      ips: top.ip,
+      asns: top.asn,
+      countries: top.country,
+      paths: top.path,
+      userAgents: top.ua,
+      ja4s: top.ja4,
+    },
+    sparkline,
+    advice,
+    links: [],
+    traits: spike.traits,
+    silenceBy: spike.silenceBy,
+    howToSilence: silenceCommand(alertId, silenceChoices(spike)),
+  });
+}
+
+/** The sentence on the severity of a rule's spike, or on what the sources of a zone have in common; and the mute before. */
+function describeFurther(
+  { sources, gradedBy, addresses }: AlertSpike,
+  muted: readonly string[],
+): Pick<AlertMessage, "unit" | "details"> {
+  if (sources != null)
+    return {
+      unit: describeSources(sources).unit,
+      details: [...muted, ...describeSources(sources).details],
+    };
+  const graded =
+    gradedBy === "addresses"
+      ? [`severity: few addresses (${addresses ?? 0}) send these events`]
+      : gradedBy === "both" && addresses != null
+        ? [`severity: ${addresses} addresses send these events, far above the usual`]
+        : [];
+  const details = [...muted, ...graded];
+  return details.length === 0 ? {} : { details };
+}
+
+/** Says which silence kept the alert's latest news from the channels. */
+function describeMute({ transitions }: AlertRecord): string[] {
+  const before = transitions.slice(0, -1).findLast(({ reason }) => reason !== "acknowledged");
+  if (before?.silencedBy == null) return [];
+  return [`silence ${before.silencedBy} muted this alert from ${showTime(before.at)} UTC until now`];
+}
+
+function countActions(actions: readonly { value: string; count: number }[]): AlertMessage["actions"] {
+  const counts = { blocked: 0, logged: 0, challenged: 0, other: 0 };
+  for (const { value, count } of actions) counts[classifyAction(value)] += count;
+  return counts;
+}

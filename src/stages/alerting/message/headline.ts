@@ -1,0 +1,58 @@
+import { formatRounded, many } from "#lib/format.ts";
+import { SOURCES_RULE } from "#model/stored-sources.ts";
+import { nameZone } from "#model/zones.ts";
+import type { AlertRecord } from "../alert-record.ts";
+import { type AlertSpike, isCalm } from "../alert-spike.ts";
+import { describeSources } from "./describe-sources.ts";
+import { ruleTitle } from "./rule-title.ts";
+
+/** Below this it would be shown as a multiple of nothing. */
+const LEAST_USUAL = 0.05;
+
+/**
+ * The one line a phone shows: what, where, how much. Without severity and transition, which every channel sets itself.
+ * Holds the rule's id, which is the log's text.
+ */
+export function headlineOf(spike: AlertSpike, state: AlertRecord["state"]): string {
+  if (spike.kind === "sources") return headlineOfSources(spike, state);
+  const { windowMinutes, windowCount, baseline, peak, companions = 0 } = spike;
+  const subject = nameSeries(spike);
+  if (state === "resolved")
+    return `${subject} is back to normal, peak ${formatRounded(peak)} in ${windowMinutes} min`;
+  const active = `${formatRounded(windowCount)} events in ${windowMinutes} min`;
+  if (isCalm(spike)) {
+    const calmed =
+      spike.kind === "new-rule" ? "was newly active and has calmed down" : "has calmed down for now";
+    return `${subject} ${calmed}, ${active}, peak ${formatRounded(peak)}`;
+  }
+  if (spike.kind === "new-rule") return `${subject} is newly active, ${active}`;
+  const compared =
+    baseline >= LEAST_USUAL
+      ? `${formatRounded(windowCount / baseline)} times the usual ${formatRounded(baseline)}`
+      : "usually none";
+  return `${subject} is spiking, ${active}, ${compared}${describeCompany(companions)}`;
+}
+
+function headlineOfSources(spike: AlertSpike, state: AlertRecord["state"]): string {
+  const zone = nameZone(spike.zoneId, spike.zoneName);
+  if (spike.sources == null) return `sources of ${zone}`;
+  const { title, finding } = describeSources(spike.sources);
+  if (state === "resolved") return `${title} in ${zone}: back to normal, at most ${finding}`;
+  return `${title} in ${zone}: ${isCalm(spike) ? "quiet now; earlier " : ""}${finding}`;
+}
+
+/** `SQL injection: rule 942100 in zone 101 (shop)`. */
+export function nameSeries({
+  zoneId,
+  zoneName,
+  ruleId,
+}: Pick<AlertSpike, "zoneId" | "zoneName" | "ruleId">): string {
+  if (ruleId === SOURCES_RULE) return `sources of ${nameZone(zoneId, zoneName)}`;
+  const title = ruleTitle(ruleId);
+  return `${title === null ? "" : `${title}: `}rule ${ruleId} in ${nameZone(zoneId, zoneName)}`;
+}
+
+function describeCompany(companions: number): string {
+  if (companions === 0) return "";
+  return `; ${many(companions, "other rule")} of the zone rose too`;
+}

@@ -1,0 +1,59 @@
+import type { AlertMessage } from "#model/alert-message.ts";
+import { isAddressPattern, type SourceTrait, type SourceTraits } from "#model/source-traits.ts";
+import type { Matchers } from "../silence.ts";
+
+export const SILENCE_SCOPES = ["source", "rule", "zone"] as const;
+/** The scope of a silence made from an alert: the alert's address or network, its rule, or its zone. */
+export type SilenceScope = (typeof SILENCE_SCOPES)[number];
+
+export interface SilenceChoice {
+  readonly scope: SilenceScope;
+  readonly matchers: Matchers;
+}
+
+/** An alert as its silences name it. */
+export interface SilenceSubject extends Pick<AlertMessage, "kind" | "zoneId" | "ruleId"> {
+  readonly traits?: SourceTraits | undefined;
+  readonly silenceBy?: readonly SourceTrait[] | undefined;
+}
+
+/** The most characters of a value of a matcher. */
+const MAX_VALUE_CHARS = 300;
+
+/**
+ * Returns the silences that can be made from an alert, the narrowest first: its address, network or other source, then
+ * its rule, then its zone. None for an alert about Longwatch itself or about several zones.
+ */
+export function silenceChoices({
+  kind,
+  zoneId,
+  ruleId,
+  traits = {},
+  silenceBy = [],
+}: SilenceSubject): SilenceChoice[] {
+  if (zoneId === null || kind === "self") return [];
+  const zone = [zoneId];
+  const sources = silenceBy.flatMap((trait): SilenceChoice[] => {
+    const pattern = toPattern(trait, traits[trait]?.[0] ?? "");
+    return pattern === null ? [] : [{ scope: "source", matchers: { zone, [trait]: [pattern] } }];
+  });
+  return [...sources, ...ofRule(zone, kind, ruleId), { scope: "zone", matchers: { zone } }];
+}
+
+/** An id that ends in `*` would, as a matcher, match every rule that begins with it. */
+function ofRule(zone: number[], kind: AlertMessage["kind"], ruleId: string | null): SilenceChoice[] {
+  if (kind === "sources") return [{ scope: "rule", matchers: { zone, kind: ["sources"] } }];
+  if (ruleId === null || ruleId === "" || ruleId.endsWith("*")) return [];
+  return [{ scope: "rule", matchers: { zone, rule: [ruleId] } }];
+}
+
+/** Returns the pattern that matches this value and no other; null if there is none. The value is hostile text. */
+function toPattern(trait: SourceTrait, value: string): string | null {
+  if (trait === "ip") return isAddressPattern(value) ? value : null;
+  const network = trait === "asn" ? /^(?:AS)?(\d+)\b/i.exec(value)?.[1] : undefined;
+  if (network !== undefined) return `AS${network}`;
+  const isPlain = value !== "" && value === value.trim() && !/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(value);
+  return isPlain && value.length <= MAX_VALUE_CHARS && !(trait === "url" && value.endsWith("*"))
+    ? value
+    : null;
+}

@@ -1,0 +1,85 @@
+import { MINUTE_MS } from "#lib/units.ts";
+import type { SubjectMatchers } from "#model/subject.ts";
+import type { Zones } from "#model/zones.ts";
+import type { LinkTemplate } from "../message/link-template.ts";
+
+export type Label = "zone" | "rule";
+
+/** When a route's channels are notified; in milliseconds. */
+export interface Timing {
+  /** Alerts with the same values of these labels may become one message; with both labels, none do. */
+  readonly groupBy: readonly Label[];
+  /** How many new alerts make a group. */
+  readonly groupFrom: number;
+  /** How long the first notification waits for more alerts of its group. */
+  readonly groupWaitMs: number;
+  /** The least time between two messages that name new members of a group, and between two notifications of one alert on one channel. */
+  readonly groupIntervalMs: number;
+  readonly repeatIntervalMs: number;
+}
+
+export interface Route {
+  readonly matchers: SubjectMatchers;
+  readonly channels: readonly string[];
+  readonly timing: Timing;
+  /** Whether the next sibling is looked at as well. */
+  readonly continue: boolean;
+  readonly routes: readonly Route[];
+}
+
+/** A firing source keeps its targets from the channels. */
+export interface Inhibition {
+  readonly source: SubjectMatchers;
+  readonly target: SubjectMatchers;
+  /** Labels that both alerts must have in common. */
+  readonly equal: readonly Label[];
+}
+
+export const WEEKDAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
+export type Weekday = (typeof WEEKDAYS)[number];
+
+/** Times of the wall clock in `timeZone`, minutes after midnight, [from, to); over midnight where `to` is not later. */
+export interface QuietHours {
+  readonly timeZone: string;
+  /** Days on whose evening the quiet hours begin. */
+  readonly days: readonly Weekday[];
+  readonly fromMinute: number;
+  readonly toMinute: number;
+  /** Null: all channels. */
+  readonly channels: readonly string[] | null;
+  readonly matchers: SubjectMatchers;
+  readonly critical: "tell" | "hold";
+}
+
+/** A link for the messages that its matchers match. */
+export interface LinkRule extends LinkTemplate {
+  readonly matchers: SubjectMatchers;
+}
+
+export interface Routing {
+  /** Names of every configured channel, whether a route names it or not. */
+  readonly channels: readonly string[];
+  readonly root: Route;
+  readonly inhibitions: readonly Inhibition[];
+  readonly quietHours: readonly QuietHours[];
+  /** In the order in which a message shows them. */
+  readonly links: readonly LinkRule[];
+  /** Names and labels of zones; none without. */
+  readonly zones?: Zones;
+}
+
+/** Timing of a route that does not set its own. */
+export const DEFAULT_TIMING: Timing = {
+  groupBy: ["zone"],
+  groupFrom: 5,
+  groupWaitMs: 30_000,
+  groupIntervalMs: 5 * MINUTE_MS,
+  repeatIntervalMs: 4 * 60 * MINUTE_MS,
+};
+
+/** Routing without a routing file: every alert to every channel, at once. */
+export function routeToAll(channels: readonly string[]): Routing {
+  const timing = { ...DEFAULT_TIMING, groupWaitMs: 0 };
+  const root = { matchers: {}, channels, timing, continue: false, routes: [] };
+  return { channels, root, inhibitions: [], quietHours: [], links: [] };
+}

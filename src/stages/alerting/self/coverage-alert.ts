@@ -1,0 +1,118 @@
+import { formatHours, many } from "#lib/format.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { digest } from "#model/fingerprint.ts";
+import { isGraver, type Severity } from "#model/severity.ts";
+import { gravestSeverity } from "../alert-history.ts";
+import { type AlertRecord } from "../alert-record.ts";
+
+/** The outage that caused the gaps is over if no new gap has come for this long. */
+const QUIET_MS = HOUR_MS;
+/** Gaps that no alert has reported are reported late, up to this age. */
+const LATE_GAPS_MS = 24 * HOUR_MS;
+/** The first hours of a newly watched zone expire soon, so they raise no alert. */
+const FIRST_COPY_MS = HOUR_MS;
+const WARNING_HOURS = 24;
+const ERROR_HOURS = 12;
+
+export function gapFingerprint(zoneId: number): string {
+  return digest(["self", "coverage.gap", zoneId]);
+}
+
+export function lossFingerprint(zoneId: number): string {
+  return digest(["self", "coverage.loss", zoneId]);
+}
+
+/** Hours of one zone that became gaps at the same moment; times in epoch ms. */
+export interface GapBatch {
+  readonly decidedAt: number;
+  readonly hours: number;
+  /** Start of the first and end of the last. */
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface SelfChange {
+  readonly reason: "first" | "worse" | "resolved" | "none";
+  readonly severity: Severity;
+  readonly headline: string;
+  readonly openedAtMs: number;
+}
+
+/**
+ * Returns what to report about a zone's gaps; null if there is nothing to report and no open alert. One whole outage
+ * has one alert, which is resolved when no gap has come for an hour. `alert` is the newest of the zone's gap alerts.
+ */
+export function assessGaps(
+  nowMs: number,
+  zoneId: number,
+  alert: AlertRecord | null,
+  batches: readonly GapBatch[],
+): SelfChange | null {
+  const isOpen = alert !== null && alert.state !== "resolved";
+  // Gaps of the quiet time before a resolve were not stored when it was decided.
+  const reportedUntil = alert?.resolvedAtMs == null ? nowMs - LATE_GAPS_MS : alert.resolvedAtMs - QUIET_MS;
+  const since = isOpen ? alert.firedAtMs - 1 : reportedUntil;
+  const fresh = batches.filter(({ decidedAt }) => decidedAt > since);
+  const [first] = fresh;
+  if (first === undefined && !isOpen) return null;
+  const openedAtMs = first?.decidedAt ?? nowMs;
+  const isQuiet = fresh.every(({ decidedAt }) => decidedAt <= nowMs - QUIET_MS);
+  const lost = describeGaps(zoneId, fresh);
+  const severity = "critical";
+  if (!isOpen) return { reason: "first", severity, headline: lost, openedAtMs };
+  if (!isQuiet) return { reason: "none", severity, headline: lost, openedAtMs };
+  const headline = `${lost}. No other hour has been lost since then`;
+  return { reason: "resolved", severity, headline, openedAtMs };
+}
+
+function describeGaps(zoneId: number, batches: readonly GapBatch[]): string {
+  const hours = batches.reduce((sum, batch) => sum + batch.hours, 0);
+  const from = Math.min(...batches.map((batch) => batch.from));
+  const to = Math.max(...batches.map((batch) => batch.to));
+  const span = batches.length === 0 ? "" : ` between ${toText(from)} and ${toText(to)} UTC`;
+  return `Zone ${zoneId}: ${many(hours, "hour")}${span} can never be proven complete`;
+}
+
+function toText(at: number): string {
+  return new Date(at).toISOString().slice(0, 16).replace("T", " ");
+}
+
+export interface LossState {
+  /** Until the platform begins to delete the oldest undecided hour; null if there is none. */
+  readonly hoursLeft: number | null;
+  /** When the first hour of the zone was decided; epoch ms, null before that. */
+  readonly watchedSince: number | null;
+  /** Whether the zone's gap alert has notified of the same outage, or is about to. */
+  readonly isGapReported: boolean;
+}
+
+/**
+ * Returns what to report about hours that are about to be lost; null if there is nothing. `alert` is the newest of its
+ * kind.
+ */
+export function assessLoss(
+  nowMs: number,
+  zoneId: number,
+  alert: AlertRecord | null,
+  { hoursLeft, watchedSince, isGapReported }: LossState,
+): SelfChange | null {
+  const isOpen = alert !== null && alert.state !== "resolved";
+  const severity = hoursLeft === null ? null : rateLoss(hoursLeft);
+  const openedAtMs = nowMs;
+  if (hoursLeft === null || severity === null) {
+    const headline = `Zone ${zoneId}: no hour is about to be lost any more`;
+    return isOpen ? { reason: "resolved", severity: "warning", headline, openedAtMs } : null;
+  }
+  const headline = `Zone ${zoneId}: in ${formatHours(hoursLeft)} the platform begins to forget an hour that is not proven complete`;
+  if (isOpen) {
+    const reason = isGraver(severity, gravestSeverity(alert)) ? "worse" : "none";
+    return { reason, severity, headline, openedAtMs };
+  }
+  const isFirstCopy = watchedSince === null || nowMs - watchedSince < FIRST_COPY_MS;
+  return isFirstCopy || isGapReported ? null : { reason: "first", severity, headline, openedAtMs };
+}
+
+function rateLoss(hoursLeft: number): Severity | null {
+  if (hoursLeft < ERROR_HOURS) return "error";
+  return hoursLeft < WARNING_HOURS ? "warning" : null;
+}

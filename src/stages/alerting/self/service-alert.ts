@@ -1,0 +1,96 @@
+import { digest } from "#model/fingerprint.ts";
+import type { AlertRecord } from "../alert-record.ts";
+import type { SelfChange } from "./coverage-alert.ts";
+
+/**
+ * While a key is being changed, the platform refuses it for a moment, on one replica before the other. If one of the
+ * two routes is refused for another reason, the platform still answers the other route every minute.
+ */
+const REFUSED_GRACE_MS = 2 * 60_000;
+const QUIET_MS = 20 * 60_000;
+
+export function credentialsFingerprint(): string {
+  return digest(["self", "credentials"]);
+}
+
+export function quietFingerprint(zoneId: number): string {
+  return digest(["self", "quiet", zoneId]);
+}
+
+/** The times that the database records about a zone, in epoch ms; null if it has not happened. */
+export interface PolledZone {
+  readonly zoneId: number;
+  readonly watchedSince: number | null;
+  readonly answeredAt: number | null;
+  readonly refusedSince: number | null;
+  readonly refusedWith: string | null;
+  readonly polledThrough: number | null;
+}
+
+/** Returns how long a zone may go without a completed poll. The settings may ask for fewer than one in 20 minutes. */
+export function quietLimit(pollEveryMs: number): number {
+  return Math.max(QUIET_MS, 3 * pollEveryMs);
+}
+
+/** Whether the platform has refused the zone for a while and not answered since. */
+function isRefused({ answeredAt, refusedSince }: PolledZone, nowMs: number): boolean {
+  if (refusedSince === null || nowMs - refusedSince < REFUSED_GRACE_MS) return false;
+  return answeredAt === null || answeredAt < refusedSince;
+}
+
+/** Whether this zone's events arrive. */
+export function isPolled(zone: PolledZone, nowMs: number, limitMs: number): boolean {
+  return !isRefused(zone, nowMs) && zone.polledThrough !== null && nowMs - zone.polledThrough <= limitMs;
+}
+
+/**
+ * Returns what to report about an access key that the platform refuses; null if there is nothing to report and no open
+ * alert. There is one alert whatever the number of zones, because there is one key. `alert` is the newest of its kind.
+ */
+export function assessCredentials(
+  nowMs: number,
+  alert: AlertRecord | null,
+  zones: readonly PolledZone[],
+): SelfChange | null {
+  const isOpen = alert !== null && alert.state !== "resolved";
+  const refused = zones.filter((zone) => isRefused(zone, nowMs));
+  const openedAtMs = Math.min(nowMs, ...refused.map(({ refusedSince }) => refusedSince ?? nowMs));
+  const severity = "critical";
+  if (refused.length === 0) {
+    const headline = "The platform accepts the access key again";
+    return isOpen ? { reason: "resolved", severity, headline, openedAtMs } : null;
+  }
+  const codes = [...new Set(refused.map(({ refusedWith }) => refusedWith ?? "refused"))].join(", ");
+  const names = refused.map(({ zoneId }) => zoneId).join(", ");
+  const headline = `The platform refuses the access key (${codes}). No events of ${refused.length === 1 ? "zone" : "zones"} ${names} are copied`;
+  return { reason: isOpen ? "none" : "first", severity, headline, openedAtMs };
+}
+
+/**
+ * Returns what to report about a zone that was not polled for `limitMs`. If the platform refuses the key, only the
+ * alert about the key is raised.
+ */
+export function assessQuiet(
+  nowMs: number,
+  alert: AlertRecord | null,
+  zone: PolledZone,
+  limitMs: number,
+): SelfChange | null {
+  const { zoneId, polledThrough, watchedSince } = zone;
+  const isOpen = alert !== null && alert.state !== "resolved";
+  const severity = "critical";
+  const since = Math.max(polledThrough ?? 0, watchedSince ?? nowMs);
+  const openedAtMs = since + limitMs;
+  if (isOpen && isPolled(zone, nowMs, limitMs)) {
+    const headline = `Zone ${zoneId}: events are polled again`;
+    return { reason: "resolved", severity, headline, openedAtMs };
+  }
+  const headline = `Zone ${zoneId}: no poll has succeeded ${polledThrough === null ? "yet" : `since ${toText(polledThrough)} UTC`}. Longwatch cannot detect attacks there`;
+  if (isOpen) return { reason: "none", severity, headline, openedAtMs };
+  const isQuiet = nowMs > openedAtMs && !isRefused(zone, nowMs);
+  return isQuiet ? { reason: "first", severity, headline, openedAtMs } : null;
+}
+
+function toText(at: number): string {
+  return new Date(at).toISOString().slice(0, 16).replace("T", " ");
+}

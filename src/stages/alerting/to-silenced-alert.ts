@@ -1,0 +1,34 @@
+import type { AlertMessage } from "#model/alert-message.ts";
+import type { AlertSubject } from "#model/fingerprint.ts";
+import { type SourceTraits, sharedValues } from "#model/source-traits.ts";
+import { parseDetails } from "./alert-details.ts";
+import { gravestSeverity } from "./alert-history.ts";
+import { type StoredAlert, toAlertRecord } from "./alert-record.ts";
+import type { SilencedAlert } from "./silence.ts";
+
+/** Returns a stored alert as silences are compared with it: as it is in its latest message. */
+export function toSilencedAlert(
+  row: AlertSubject & StoredAlert & { readonly details: unknown },
+): Required<SilencedAlert> {
+  const { kind, zoneId, ruleId } = row;
+  const { message } = parseDetails(row.details);
+  return {
+    kind,
+    zoneId,
+    ruleId,
+    severity: message?.severity ?? gravestSeverity(toAlertRecord(row)),
+    traits: message === null ? {} : (message.traits ?? traitsOf(message.top)),
+    members: message?.members ?? [],
+  };
+}
+
+/** The traits of a message that an earlier version has written, and of a group. */
+function traitsOf({ ips, asns, countries, ja4s, paths }: AlertMessage["top"]): SourceTraits {
+  return {
+    ip: sharedValues(ips),
+    asn: sharedValues(asns),
+    country: sharedValues(countries),
+    ja4: sharedValues(ja4s),
+    url: sharedValues(paths),
+  };
+}

@@ -1,0 +1,102 @@
+import { z } from "zod";
+import { ARCHIVE_FORMAT, archiveFolder } from "#model/archive-layout.ts";
+
+const wholeNumber = z.int().nonnegative();
+/** A sum in decimal. */
+const sum = z.string().regex(/^\d+$/);
+
+/** One file of an archive day. `path` is relative to the archive folder and stays in it. */
+const StatedFile = z.object({
+  kind: z.enum(["events", "records"]),
+  path: z.string().regex(/^(?:events|records)\/zone=\d+\/day=\d{4}-\d\d-\d\d\/[0-9a-f]{16}\.parquet$/),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  bytes: wholeNumber,
+  rows: wholeNumber,
+  sum,
+});
+export type StatedFile = z.infer<typeof StatedFile>;
+
+/** Returns what a statement says of a file of the manifest. */
+export function toStatedFile({
+  kind,
+  path,
+  sha256,
+  bytes,
+  rows,
+  sum,
+}: Omit<StatedFile, "sum"> & { readonly sum: bigint | string }): StatedFile {
+  return { kind, path, sha256, bytes, rows, sum: String(sum) };
+}
+
+/**
+ * What is claimed about an archive day, beside its events file, so that the proof travels with the data: the files with
+ * their hashes, the events per hour and per rule, and the evidence of every hour.
+ */
+export const DayStatement = z.object({
+  format: z.literal(ARCHIVE_FORMAT),
+  zoneId: wholeNumber,
+  day: z.iso.date(),
+  files: z.array(StatedFile),
+  eventsPerHour: z.array(wholeNumber).length(24),
+  /** By rule; '' if the rule is unknown or empty. */
+  eventsPerRule: z.array(z.object({ ruleId: z.string(), events: wholeNumber, sum })),
+  /** Events with a record. */
+  records: wholeNumber,
+  /** Records of no stored event, which are not in the archive. */
+  recordsWithoutEvent: wholeNumber,
+  /** The hours as coverage recorded them. */
+  coverage: z.array(z.unknown()),
+});
+export type DayStatement = z.infer<typeof DayStatement>;
+
+/** Returns a statement that was written, null if the text is none. */
+export function readStatement(text: string | null): DayStatement | null {
+  if (text === null) return null;
+  try {
+    return DayStatement.parse(JSON.parse(text));
+  } catch {
+    return null;
+  }
+}
+
+/** Engines that read a folder ignore names that begin with an underscore. */
+export const STATEMENT_NAME = "_statement.json";
+
+/** Returns the path of a day's statement, relative to the archive folder. */
+export function statementPath(zoneId: number, day: string): string {
+  return `${archiveFolder("events", zoneId, day)}/${STATEMENT_NAME}`;
+}
+
+interface Sums {
+  readonly hour: number;
+  readonly ruleId: string;
+  readonly events: number;
+  readonly sum: bigint;
+}
+
+/** Returns the number of events of each hour. */
+export function countHours(sums: readonly Sums[]): number[] {
+  const hours = Array.from({ length: 24 }, () => 0);
+  for (const { hour, events } of sums) hours[hour] = (hours[hour] ?? 0) + events;
+  return hours;
+}
+
+/** Returns number and sum of the events of each rule, by rule. */
+export function countRules(sums: readonly Sums[]): DayStatement["eventsPerRule"] {
+  const rules = Map.groupBy(sums, ({ ruleId }) => ruleId);
+  return [...rules]
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([ruleId, ofRule]) => ({
+      ruleId,
+      events: ofRule.reduce((total, { events }) => total + events, 0),
+      sum: String(addSums(ofRule)),
+    }));
+}
+
+export function addSums(sums: readonly Pick<Sums, "sum">[]): bigint {
+  return sums.reduce((total, { sum }) => total + sum, 0n);
+}
+
+export function writeStatement(statement: Omit<DayStatement, "format">): string {
+  return `${JSON.stringify({ format: ARCHIVE_FORMAT, ...statement }, null, 1)}\n`;
+}

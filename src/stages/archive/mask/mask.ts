@@ -1,0 +1,42 @@
+import { isObject } from "#lib/is-object.ts";
+import { ERASED, isPseudonym, splitPseudonym } from "#stages/privacy/pseudonym.ts";
+
+/**
+ * Returns an address without the part that identifies one visitor. Of IPv4 the last octet is removed, as in the
+ * platform's records. Of IPv6 only the first 48 bits stay, and of a pseudonym only the network's part. A text that is
+ * no address is hidden.
+ */
+export function maskAddress(address: string): string {
+  if (address === "" || address === ERASED) return address;
+  if (isPseudonym(address)) return `anon-${splitPseudonym(address).network}-*`;
+  const octets = /^(\d{1,3}\.\d{1,3}\.\d{1,3})\.(?:\d{1,3}|\*)$/.exec(address);
+  if (octets !== null) return `${octets[1]}.*`;
+  if (!/^[0-9a-f:.]*:[0-9a-f:.]*$/i.test(address)) return "*";
+  const [head = ""] = address.split("::");
+  const groups = head.split(":").slice(0, 3);
+  return `${groups.filter((group) => group !== "").join(":")}::*`;
+}
+
+/**
+ * Returns the record of a list entry without the visitor's data: no body, no headers, no matched text. Returns null
+ * without a record.
+ */
+export function maskRecord(log: string): string | null {
+  let record: unknown;
+  try {
+    record = JSON.parse(log);
+  } catch {
+    return null;
+  }
+  if (!isObject(record)) return null;
+  const { ServerZoneId = null, Message = null, Url = null, RemoteIp } = record;
+  return JSON.stringify({
+    ServerZoneId: typeof ServerZoneId === "number" ? ServerZoneId : null,
+    Message: typeof Message === "string" ? Message : null,
+    Url: typeof Url === "string" ? Url : null,
+    RemoteIp: typeof RemoteIp === "string" ? maskAddress(RemoteIp) : null,
+    UrlEncodedBody: null,
+    Headers: [],
+    TriggerMatch: null,
+  });
+}

@@ -1,0 +1,74 @@
+import { toColumnSql } from "#model/search-columns.ts";
+import type { SearchPlan } from "../query/plan-search.ts";
+import { duck, join, type Piece, raw } from "./piece.ts";
+import { toClauses, toTimeCondition } from "./to-condition.ts";
+
+/** Where the events of a search are. */
+export interface EventSource {
+  /** Absolute paths of the events files of archive days, oldest first. */
+  readonly files: readonly string[];
+  /** The rows of all other days that pass the search, written by `copyOpenRows`; null if there are none. */
+  readonly openRows: OpenRows | null;
+}
+
+export interface OpenRows {
+  /** Absolute path of a CSV file. */
+  readonly path: string;
+  /** The columns of the file. `occurred_at` is epoch ms. No value is null. */
+  readonly columns: readonly string[];
+}
+
+/** Types in the CSV file of open rows; of all other columns VARCHAR. */
+const TYPES: Readonly<Record<string, string>> = { occurred_at: "BIGINT", zone_id: "INTEGER" };
+
+/** Returns the statements that must run before those that read from `selectEvents`. */
+export function prepareSource({ openRows }: EventSource): Piece[] {
+  if (openRows === null) return [];
+  const types = openRows.columns.map((column) => `'${column}': '${TYPES[column] ?? "VARCHAR"}'`);
+  const columns = openRows.columns.map((column) =>
+    column === "occurred_at" ? "to_timestamp(occurred_at / 1000.0) as occurred_at" : column,
+  );
+  // A line may be as long as all texts of an event together. DuckDB would make the buffer sixteen times as long as a
+  // line. Without new_line, it takes the first line end of the file for the file's own, also within a quoted text.
+  return [
+    raw(`create temp table open_rows as select ${columns.join(", ")} from read_csv(${quote(openRows.path)},
+      auto_detect = false, header = false, delim = ',', quote = '"', escape = '"', allow_quoted_nulls = false,
+      new_line = '\\n', parallel = false, max_line_size = 2097152, buffer_size = 8388608, columns = {${types.join(", ")}})`),
+  ];
+}
+
+/**
+ * Returns a SELECT of columns of all events that a search finds. No value is null, unless `keepsNulls`: a column that
+ * is read as it is keeps its dictionary, by which DuckDB groups faster.
+ */
+export function selectEvents(
+  { files, openRows }: EventSource,
+  plan: Pick<SearchPlan, "from" | "to" | "clauses">,
+  columns: readonly string[],
+  { keepsNulls = false } = {},
+): Piece {
+  const selects: Piece[] = [];
+  if (files.length > 0) {
+    const known = columns.map((column) => {
+      const text = toColumnSql(column);
+      if (column in TYPES || (keepsNulls && text === column)) return column;
+      return `${keepsNulls ? text : `coalesce(${text}, '')`} as ${column}`;
+    });
+    selects.push(
+      duck`select ${raw(known.join(", "))} from ${readFiles(files)}
+        where ${toTimeCondition(plan)} and ${toClauses(plan)}`,
+    );
+  }
+  if (openRows !== null) selects.push(raw(`select ${columns.join(", ")} from open_rows`));
+  return join(selects, " union all ");
+}
+
+/** Returns the table of the rows of files. The folders' names would become columns. */
+export function readFiles(files: readonly string[]): Piece {
+  return raw(`read_parquet([${files.map(quote).join(", ")}], hive_partitioning = false)`);
+}
+
+/** Returns a path as a constant of SQL. */
+export function quote(path: string): string {
+  return `'${path.replaceAll("'", "''")}'`;
+}

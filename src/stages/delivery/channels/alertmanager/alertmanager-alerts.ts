@@ -1,0 +1,192 @@
+import { isDeepStrictEqual } from "node:util";
+import { z } from "zod";
+import { formatIso } from "#lib/format.ts";
+import { toLine } from "#lib/plain-text.ts";
+import { type AlertMessage, severities } from "#model/alert-message.ts";
+import { describeMember } from "../../message/group-members.ts";
+import { FULL_CAPS, outlineAlert } from "../../message/outline-alert.ts";
+import { toInert, toMemberLines, toRowLine } from "../../message/outline-lines.ts";
+import type { SafeLink } from "../../message/safe-link.ts";
+
+type Severity = AlertMessage["severity"];
+
+/** One element of `POST /api/v2/alerts`. */
+export interface AlertmanagerAlert {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** RFC 3339. */
+  readonly startsAt: string;
+  readonly endsAt: string;
+  readonly generatorURL?: string;
+}
+
+const NAMES: Readonly<Record<AlertMessage["kind"], string>> = {
+  spike: "LongwatchSpike",
+  "new-rule": "LongwatchNewRule",
+  sources: "LongwatchSources",
+  self: "LongwatchSelf",
+};
+const LABEL_CHARS = 200;
+export const MAX_BODY_BYTES = 900_000;
+export const MEMBER_ROWS = 10;
+/** Annotations have no limit of their own, but what is built from them has: a chat message, a page. */
+const CAPS = {
+  ...FULL_CAPS,
+  advice: { maxLines: 12, maxChars: 1_200 },
+  members: { rows: MEMBER_ROWS, rowChars: 160, chars: 0, elsewhere: "each has its own alert" },
+};
+const FLOOD_NAME = "LongwatchFlood";
+
+type Member = NonNullable<AlertMessage["members"]>[number];
+
+/** Of one rule of a flood: the flood's severity, so that all of them move together, and its own among the annotations. */
+function toMemberLabels({ fingerprint }: AlertMessage, { zoneId, ruleId }: Member, severity: Severity) {
+  return {
+    alertname: NAMES.spike,
+    severity,
+    flood: toLine(fingerprint, 255),
+    zone_id: String(zoneId),
+    rule_id: toInert(toLine(ruleId, LABEL_CHARS)) || "-",
+  };
+}
+
+/** Labels are identity there: of a rule's alert they never change but for the severity. */
+function toLabels(message: AlertMessage, severity: Severity): Record<string, string> {
+  const { zoneId, ruleId, kind, fingerprint } = message;
+  const rule = toInert(toLine(ruleId ?? "", LABEL_CHARS));
+  return {
+    alertname: message.members === undefined ? NAMES[kind] : FLOOD_NAME,
+    severity,
+    fingerprint: toLine(fingerprint, 255),
+    ...(message.members === undefined ? {} : { flood: toLine(fingerprint, 255) }),
+    ...(zoneId === null ? {} : { zone_id: String(zoneId) }),
+    ...(rule === "" ? {} : { rule_id: rule }),
+  };
+}
+
+function toAnnotations(message: AlertMessage): Record<string, string> {
+  const whole = { ...message, reason: message.reason === "advice" ? ("first" as const) : message.reason };
+  const { subject, headline, facts, details, sparkline, top, members, advice, silence, links } = outlineAlert(
+    whole,
+    "whole",
+    CAPS,
+  );
+  const annotations: Record<string, string> = {
+    summary: headline === "" ? subject : headline,
+    description: [subject, ...facts, ...details].join("\n"),
+    counts: sparkline,
+    rules: toMemberLines(members).join("\n"),
+    ...Object.fromEntries(
+      top.map(({ label, rows }) => [
+        `top_${label.toLowerCase().replaceAll(/\W+/g, "_")}`,
+        rows.map(toRowLine).join("\n"),
+      ]),
+    ),
+    advice: advice === null ? "" : [advice.heading, ...advice.lines].join("\n"),
+    silence: silence ?? "",
+    zone_name: message.zoneName ?? "",
+  };
+  const written = Object.entries(annotations).filter(([, text]) => text !== "");
+  return { ...Object.fromEntries(written.map(([name, text]) => [name, toInert(text)])), ...nameLinks(links) };
+}
+
+/** An annotation per link that holds nothing else, so that templates and boards can link it: `link_runbook_sqli`. */
+function nameLinks(links: readonly SafeLink[]): Record<string, string> {
+  const named: Record<string, string> = {};
+  for (const [index, { title, href }] of links.entries()) {
+    const words = title.toLowerCase().match(/[a-z0-9]+/g) ?? [];
+    const name = ["link", ...words].join("_");
+    named[words.length === 0 || name in named ? `${name}_${index + 1}` : name] = href;
+  }
+  return named;
+}
+
+type ZoneLabels = Readonly<Record<string, string>>;
+const zoneLabels = z.record(z.string(), z.string());
+
+/** The severity a channel's reference holds; null for anything else. */
+export function readPostedSeverity(reference: string | null): Severity | null {
+  const [word] = (reference ?? "").split(" ", 1);
+  return severities.find((severity) => severity === word) ?? null;
+}
+
+/** The zone's labels that a channel's reference holds; none for anything else. */
+export function readPostedLabels(reference: string | null): ZoneLabels {
+  const [, json = "{}"] = /^\w+ (\{.*\})$/s.exec(reference ?? "") ?? [];
+  try {
+    return zoneLabels.parse(JSON.parse(json));
+  } catch {
+    return {};
+  }
+}
+
+/** What of an alert's labels may change while it fires, for the next message of it. */
+export function toPostedReference({ severity, zoneLabels: labels = {} }: AlertMessage): string {
+  return Object.keys(labels).length === 0 ? severity : `${severity} ${JSON.stringify(labels)}`;
+}
+
+/**
+ * An alert for Alertmanager's API v2. `posted` is the severity under which it was posted before: where it has changed,
+ * the alert under the old label ends in the same request, else it would be another one that fires on; so it is with the
+ * zone's labels. A firing alert ends by itself after `firingForMs` unless it is posted again; an end is never in the
+ * future. A message about many rules is an alert for itself and one for every rule, tied by the label `flood`.
+ */
+export function toAlertmanagerAlerts(
+  message: AlertMessage,
+  options: {
+    readonly atMs: number;
+    readonly posted: Severity | null;
+    /** The zone's labels under which it was posted before. */
+    readonly postedLabels?: ZoneLabels;
+    readonly firingForMs: number;
+    /** Put on every alert; Longwatch's own labels win. */
+    readonly labels?: Readonly<Record<string, string>>;
+  },
+): AlertmanagerAlert[] {
+  const { atMs, posted, firingForMs, labels: own = {}, postedLabels = {} } = options;
+  const { zoneLabels: zone = {} } = message;
+  const generatorURL = outlineAlert(message, "whole", CAPS).links[0]?.href;
+  const annotations = toAnnotations(message);
+  const isResolved = message.state === "resolved" || message.reason === "resolved";
+  const make = (severity: Severity, ofZone: ZoneLabels, endsAtMs: number): AlertmanagerAlert[] => {
+    const labels = { ...ofZone, ...own };
+    const span = {
+      startsAt: formatIso(Math.min(message.startedAt, endsAtMs)),
+      endsAt: formatIso(endsAtMs),
+      ...(generatorURL === undefined ? {} : { generatorURL }),
+    };
+    const members = (message.members ?? []).map((member) => ({
+      labels: { ...labels, ...toMemberLabels(message, member, severity) },
+      annotations: {
+        summary: toInert(describeMember(member, false)),
+        rule_severity: member.severity,
+      },
+      ...span,
+    }));
+    return [{ labels: { ...labels, ...toLabels(message, severity) }, annotations, ...span }, ...members];
+  };
+  if (isResolved) {
+    const endedAtMs = Math.min(message.endedAt ?? atMs, atMs);
+    return make(posted ?? message.severity, posted === null ? zone : postedLabels, endedAtMs);
+  }
+  const firing = make(message.severity, zone, atMs + firingForMs);
+  const isSame = posted === message.severity && isDeepStrictEqual(postedLabels, { ...zone });
+  return posted === null || isSame ? firing : [...make(posted, postedLabels, atMs), ...firing];
+}
+
+/** The bodies to post these in, in order: a gateway in front may take no more than a megabyte. */
+export function toAlertmanagerBodies(alerts: readonly AlertmanagerAlert[]): readonly string[] {
+  const bodies: string[][] = [];
+  let used = Number.POSITIVE_INFINITY;
+  for (const alert of alerts) {
+    const json = JSON.stringify(alert);
+    const bytes = Buffer.byteLength(json) + 1;
+    if (used + bytes > MAX_BODY_BYTES) {
+      bodies.push([]);
+      used = 2;
+    }
+    bodies.at(-1)?.push(json);
+    used += bytes;
+  }
+  return bodies.map((parts) => `[${parts.join(",")}]`);
+}

@@ -1,0 +1,173 @@
+import { formatIso } from "#lib/format.ts";
+import { cutText } from "#lib/plain-text.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { describeCount } from "../../message/describe-alert.ts";
+import { showsMembers, toMembersFile } from "../../message/group-members.ts";
+import { FULL_CAPS, type Outline, outlineAlert } from "../../message/outline-alert.ts";
+import { toMemberLines } from "../../message/outline-lines.ts";
+import { takeFitting } from "../../message/take-fitting.ts";
+import { toDiscord, toDiscordCode, toDiscordQuote } from "./discord-text.ts";
+
+/**
+ * Discord's limits in characters; `total` is over all texts of a message's embeds (discord.com/developers, "Embed
+ * Limits"). The budgets below add up to less, whatever the message holds.
+ */
+export const DISCORD_LIMITS = {
+  content: 2_000,
+  title: 256,
+  description: 4_096,
+  fields: 25,
+  fieldName: 256,
+  fieldValue: 1_024,
+  footer: 2_048,
+  total: 6_000,
+} as const;
+const HEADLINE_CHARS = 600;
+const ADVICE_CHARS = 2_000;
+/** Kept for the advice beside the longest links. */
+const LEAST_ADVICE_CHARS = 600;
+const LINK_TITLE_CHARS = 60;
+/** `5 more without room here`. */
+const MORE_LINKS_CHARS = 30;
+const VALUE_CHARS = 60;
+const FOOTER_CHARS = 300;
+/** Beside a list of rules the advice has less room; there it says no more than where to look. */
+const ADVICE_CHARS_BESIDE = 400;
+const MEMBER_LINE_CHARS = 600;
+const measureDiscord = (text: string) => Array.from(toDiscord(text, DISCORD_LIMITS.description)).length;
+export const MEMBER_ROWS = 6;
+const CAPS = {
+  ...FULL_CAPS,
+  headline: HEADLINE_CHARS,
+  // Beside the signs that make code of it.
+  value: VALUE_CHARS - 2,
+  members: { rows: MEMBER_ROWS, rowChars: 70, chars: 400, measure: measureDiscord, elsewhere: "attached" },
+};
+export const DISCORD_FILE = "rules.txt";
+
+const COLORS: Readonly<Record<AlertMessage["severity"], number>> = {
+  critical: 0xd32f2f,
+  error: 0xf57c00,
+  warning: 0xfbc02d,
+  info: 0x1976d2,
+};
+const GREEN = 0x388e3c;
+
+interface DiscordField {
+  readonly name: string;
+  readonly value: string;
+  readonly inline: true;
+}
+
+export interface DiscordMessage {
+  readonly content: string;
+  /** Nobody is ever pinged, whatever a text looks like. */
+  readonly allowed_mentions: { readonly parse: readonly never[] };
+  /** What is attached, in the order of the files of the request. */
+  readonly attachments?: readonly [{ readonly id: 0; readonly filename: typeof DISCORD_FILE }];
+  readonly embeds?: readonly [
+    {
+      readonly title: string;
+      readonly url?: string;
+      readonly description: string;
+      readonly color: number;
+      readonly timestamp: string;
+      readonly fields: readonly DiscordField[];
+      readonly footer?: { readonly text: string };
+    },
+  ];
+}
+
+/** Half a link leads nowhere: what has no room is left out, and counted. */
+function renderLinks({ links }: Outline, chars: number): string {
+  const texts = links.map(({ title, href }) => `[${toDiscord(title, LINK_TITLE_CHARS)}](<${href}>)`);
+  const kept = takeFitting(texts, chars - MORE_LINKS_CHARS, (text) => text.length + 3);
+  const missing = links.length - kept.length;
+  return [...kept, ...(missing === 0 ? [] : [`${missing} more do not fit here`])].join(" · ");
+}
+
+function renderAdvice({ advice, members }: Outline, room: number): string {
+  if (advice === null) return "";
+  const heading = `**${advice.heading}**\n`;
+  const chars = Math.min(members === null ? ADVICE_CHARS : ADVICE_CHARS_BESIDE, room - heading.length);
+  return `${heading}${toDiscordQuote(advice.lines, chars)}`;
+}
+
+function renderLines({ members, digest }: Outline): string[] {
+  const [heading, ...lines] = toMemberLines(members).map((line) => toDiscord(line, MEMBER_LINE_CHARS));
+  return [
+    ...(heading === undefined ? [] : [`**${heading}**`, ...lines]),
+    ...digest.map((line) => toDiscord(line, MEMBER_LINE_CHARS)),
+  ];
+}
+
+const countChars = (text: string) => Array.from(text).length;
+
+/** `room` is what all of it may hold; links and advice share what the rest leaves of it. */
+function renderDescription(outline: Outline, room: number): string {
+  const { headline, facts, details, sparkline } = outline;
+  const head = [
+    toDiscord(headline, HEADLINE_CHARS),
+    sparkline === "" ? "" : `\`${sparkline}\``,
+    ...facts,
+    ...details.map((line) => toDiscord(line, MEMBER_LINE_CHARS)),
+  ];
+  const lines = renderLines(outline);
+  const used = [...head, ...lines].reduce((sum, text) => sum + countChars(text) + 1, 0);
+  const links = renderLinks(outline, room - used - LEAST_ADVICE_CHARS);
+  const advice = renderAdvice(outline, room - used - countChars(links) - 2);
+  return [...head, links, ...lines, advice].filter((part) => part !== "").join("\n");
+}
+
+function renderFields({ top }: Outline): DiscordField[] {
+  return top.map(({ label, rows }) => ({
+    name: label,
+    value: rows
+      .map(({ value, count, share }) => `${toDiscordCode(value, VALUE_CHARS)} ${count} (${share})`)
+      .join("\n"),
+    inline: true,
+  }));
+}
+
+/** The whole list of a group's rules, where it has no room in the message; null where nothing is to be attached now. */
+export function toDiscordFile(message: AlertMessage): string | null {
+  const rest = outlineAlert(message, "whole", CAPS).members?.rest ?? [];
+  return rest.length > 0 && showsMembers(message) ? toMembersFile(message) : null;
+}
+
+/** All that is known of an alert, as one message to be edited in place; an edit leaves what is attached where it is. */
+export function toDiscordMessage(message: AlertMessage): DiscordMessage {
+  const outline = outlineAlert(message, "whole", CAPS);
+  const { status, standing, subject, headline, silence, links } = outline;
+  const title = toDiscord(subject === "" ? standing : `${standing} · ${subject}`, DISCORD_LIMITS.title);
+  const fields = renderFields(outline);
+  const footer = silence === null ? "" : cutText(`Silence: ${silence}`, FOOTER_CHARS);
+  const beside = [title, footer, ...fields.flatMap(({ name, value }) => [name, value])].map(countChars);
+  const room = DISCORD_LIMITS.total - beside.reduce((sum, chars) => sum + chars, 0);
+  const [first] = links;
+  return {
+    // What a phone shows of it without opening.
+    content: toDiscord(`${standing}: ${headline || subject}`, HEADLINE_CHARS),
+    allowed_mentions: { parse: [] },
+    embeds: [
+      {
+        title,
+        ...(first === undefined ? {} : { url: first.href }),
+        description: renderDescription(outline, Math.min(room, DISCORD_LIMITS.description)),
+        color: status === "resolved" ? GREEN : COLORS[message.severity],
+        timestamp: formatIso(message.startedAt),
+        fields,
+        ...(footer === "" ? {} : { footer: { text: footer } }),
+      },
+    ],
+  };
+}
+
+/** What is said besides, where an edit alone would go unnoticed. */
+export function toDiscordNote(message: AlertMessage): DiscordMessage {
+  const { standing, subject } = outlineAlert(message, "transition");
+  const phrase = describeCount(message);
+  const counted = phrase === null ? "" : `: ${phrase.count} ${phrase.against}`;
+  const content = `${toDiscord(`${standing} · ${subject}`, 400)}${counted}`;
+  return { content, allowed_mentions: { parse: [] } };
+}

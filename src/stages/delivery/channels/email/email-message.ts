@@ -1,0 +1,149 @@
+import { createHash } from "node:crypto";
+import { cutText } from "#lib/plain-text.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { describeReason } from "../../message/describe-alert.ts";
+import { showsMembers, toMembersFile } from "../../message/group-members.ts";
+import { FULL_CAPS, type Outline, outlineAlert } from "../../message/outline-alert.ts";
+import { toMemberLines, toPlainLines } from "../../message/outline-lines.ts";
+
+/** A subject's characters: what a phone shows, and far below what a header line may hold. */
+export const MAX_SUBJECT_CHARS = 150;
+
+export interface EmailMessage {
+  readonly messageId: string;
+  /** Of the thread's first message; absent in that one. */
+  readonly inReplyTo?: string;
+  readonly references?: string;
+  readonly subject: string;
+  readonly text: string;
+  readonly html: string;
+  readonly priority: "high" | "normal";
+  readonly headers: Readonly<Record<string, string>>;
+  /** The whole list of a group's rules, where it has no room in the text. */
+  readonly attachments?: readonly { filename: string; content: string; contentType: string }[];
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+const COLORS: Readonly<Record<AlertMessage["severity"], string>> = {
+  critical: "#b71c1c",
+  error: "#bf360c",
+  warning: "#8d6e00",
+  info: "#0d47a1",
+};
+const GREEN = "#1b5e20";
+const TEXT = "text/plain; charset=utf-8";
+export const MEMBER_ROWS = 20;
+const MEMBERS = { rows: MEMBER_ROWS, rowChars: 200, chars: 4_000, elsewhere: "attached" } as const;
+
+/** Mail programs make an address of every `a@b`. */
+function unlink(text: string): string {
+  return text.replaceAll("@", "@\u2060");
+}
+
+function escapeHtml(text: string): string {
+  return unlink(text).replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
+}
+
+/** The episode's key as what may stand in a Message-ID, whatever the key holds. */
+function toThreadId({ dedupeKey }: AlertMessage): string {
+  return createHash("sha256").update(dedupeKey).digest("hex").slice(0, 32);
+}
+
+function renderHtmlTop({ top }: Outline): string {
+  if (top.length === 0) return "";
+  const rows = top.flatMap(({ label, rows }) =>
+    rows.map(({ value, count, share }, index) => {
+      const heading = index === 0 ? escapeHtml(label) : "";
+      const code = `<code>${escapeHtml(value)}</code>`;
+      return `<tr><td>${heading}</td><td>${code}</td><td align="right">${count}</td><td align="right">${share}</td></tr>`;
+    }),
+  );
+  return `<table cellpadding="3">\n${rows.join("\n")}\n</table>`;
+}
+
+function renderHtmlLines(lines: readonly string[]): string {
+  return lines.length === 0 ? "" : `<p>${lines.map((line) => escapeHtml(line.trim())).join("<br>\n")}</p>`;
+}
+
+function renderHtmlLinks({ links }: Outline): string {
+  const anchors = links.map(({ title, href }) => {
+    return `<a href="${href.replaceAll("&", "&amp;")}">${escapeHtml(title)}</a>`;
+  });
+  return anchors.length === 0 ? "" : `<p>${anchors.join(" · ")}</p>`;
+}
+
+function renderHtml(outline: Outline, color: string): string {
+  const { standing, subject, headline, facts, details, sparkline, advice, silence } = outline;
+  const quote = advice?.lines.map(escapeHtml).join("<br>\n") ?? "";
+  const parts = [
+    `<h2 style="color:${color}">${escapeHtml(standing)}</h2>`,
+    `<p><b>${escapeHtml(subject)}</b><br>${escapeHtml(headline)}</p>`,
+    sparkline === "" ? "" : `<p><code>${sparkline}</code></p>`,
+    `<p>${[...facts, ...details].map(escapeHtml).join("<br>\n")}</p>`,
+    renderHtmlLinks(outline),
+    renderHtmlLines(toMemberLines(outline.members)),
+    renderHtmlLines(outline.digest),
+    renderHtmlTop(outline),
+    advice === null ? "" : `<p><b>${escapeHtml(advice.heading)}</b></p>\n<blockquote>${quote}</blockquote>`,
+    silence === null ? "" : `<p>Silence: <code>${escapeHtml(silence)}</code></p>`,
+  ];
+  const body = parts.filter((part) => part !== "").join("\n");
+  return `<!doctype html>\n<html><body style="font-family:sans-serif">\n${body}\n</body></html>\n`;
+}
+
+function renderText(outline: Outline): string {
+  const { standing, subject, links } = outline;
+  const shown = [`${standing}: ${subject}`, ...toPlainLines(outline)].map(unlink);
+  return `${[...shown, ...links.map(({ title, href }) => `${unlink(title)}: ${href}`)].join("\n")}\n`;
+}
+
+/** `CRITICAL firing`, `CRITICAL firing, advice` or `CRITICAL resolved`. */
+function describeStanding(message: AlertMessage): string {
+  const { reason, severity } = message;
+  const state = reason === "advice" ? `${message.state}, advice` : describeReason(message);
+  return `${severity.toUpperCase()} ${message.state === "resolved" ? "resolved" : state}`;
+}
+
+/**
+ * An alert as mail. Every transition of an episode is in one thread: their Message-IDs follow from the episode's key, so
+ * one sent twice has the same. Some programs also thread by the subject: what changes stands in brackets in front, which
+ * are not part of the subject that is compared (RFC 5256, base subject); the rest of a spike's subject stays the same.
+ */
+export function toEmailMessage(message: AlertMessage, domain: string): EmailMessage {
+  // In a preview the page once more would be taken for a second one.
+  const isAddition = message.reason === "resolved" || message.reason === "advice";
+  const view = isAddition ? "transition" : "whole";
+  const outline = outlineAlert(message, view, { ...FULL_CAPS, members: MEMBERS });
+  const { status, subject, headline } = outline;
+  const thread = `longwatch.${toThreadId(message)}`;
+  const root = `<${thread}@${domain}>`;
+  // A mailbox that got no earlier mail of the alert has nothing to thread by.
+  const isFirst = message.transition === 1 || message.reason === "first";
+  const isUrgent = status === "firing" && (message.severity === "critical" || message.severity === "error");
+  // In alerts about Longwatch itself only its name stays the same, and that name would help nobody.
+  const about = message.kind === "self" && headline !== "" ? headline : subject;
+  const title = cutText(`[Longwatch ${describeStanding(message)}] ${unlink(about)}`, MAX_SUBJECT_CHARS);
+  return {
+    messageId: isFirst ? root : `<${thread}.${message.transition}@${domain}>`,
+    ...(isFirst ? {} : { inReplyTo: root, references: root }),
+    subject: isFirst ? title : `Re: ${title}`,
+    text: renderText(outline),
+    html: renderHtml(outline, status === "resolved" ? GREEN : COLORS[message.severity]),
+    priority: isUrgent && message.reason !== "advice" ? "high" : "normal",
+    headers: {
+      "auto-submitted": "auto-generated",
+      "x-auto-response-suppress": "All",
+      "x-longwatch-state": message.state,
+      "x-longwatch-severity": message.severity,
+    },
+    ...(showsMembers(message) && (outline.members?.rest.length ?? 0) > 0
+      ? { attachments: [{ filename: "rules.txt", content: toMembersFile(message), contentType: TEXT }] }
+      : {}),
+  };
+}

@@ -1,0 +1,65 @@
+import { z } from "zod";
+import { createSecret } from "#lib/secret.ts";
+import { defineChannel, networkSettings, type SenderOptions, secretText } from "../../channel-definition.ts";
+import { extendEndpoint, openEndpoint } from "../../endpoint.ts";
+import type { Notifier } from "../../notifier.ts";
+import { POST_TIMEOUT_MS, post } from "../../post.ts";
+import { sendParts } from "../../send-parts.ts";
+import { MEMBER_ROWS, OPSGENIE_LIMITS, toOpsgenieRequests } from "./opsgenie-requests.ts";
+
+const settings = {
+  /** The key of an API integration. */
+  apiKey: secretText,
+  /** Address without `/v2/alerts`; by default Opsgenie's own. For the EU it is `https://api.eu.opsgenie.com`. */
+  url: z.url().optional(),
+  ...networkSettings,
+};
+
+type Options = SenderOptions<typeof settings>;
+
+const US_URL = "https://api.opsgenie.com";
+
+/**
+ * Sends to Opsgenie's Alert API or a compatible one. The API answers 202 before it has processed a request. Because of
+ * the alias, an alert that arrives twice is one alert.
+ * @throws {UsageError} for a bad URL or key
+ */
+function createSender(options: Options): Notifier["send"] {
+  const { name, apiKey } = options;
+  const mistakes = /^[\x21-\x7e]+$/.test(apiKey.reveal()) ? [] : ["apiKey: must be one word"];
+  const endpoint = openEndpoint(name, createSecret(options.url ?? US_URL), options.network ?? {}, mistakes);
+  return async (message, sending) => {
+    const requests = toOpsgenieRequests(message);
+    return sendParts(requests.length, sending, async (index) => {
+      const request = requests[index];
+      if (request === undefined) return null;
+      const { method, path, byAlias, body } = request;
+      await post(extendEndpoint(endpoint, path, byAlias ? { identifierType: "alias" } : {}), {
+        method,
+        headers: { authorization: `GenieKey ${apiKey.reveal()}` },
+        body: JSON.stringify(body),
+        timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
+        clock: options.clock,
+        signal: sending.signal,
+        secrets: [apiKey],
+      });
+      return null;
+    });
+  };
+}
+
+export const opsgenie = defineChannel({
+  kind: "opsgenie",
+  settings,
+  example: { apiKey: "example-key" },
+  capabilities: {
+    rate: { perMinute: 100, digest: null },
+    longestPauseMs: 60_000,
+    laterTransitions: "same-incident",
+    showsAcknowledgements: true,
+    renewAfterMs: null,
+    limits: { message: { most: OPSGENIE_LIMITS.note, unit: "characters" }, memberRows: MEMBER_ROWS },
+  },
+  render: toOpsgenieRequests,
+  createSender,
+});

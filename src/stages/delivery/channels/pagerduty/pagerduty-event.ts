@@ -1,0 +1,106 @@
+import { formatIso } from "#lib/format.ts";
+import { cutText, toLine } from "#lib/plain-text.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { nameZone } from "#model/zones.ts";
+import { describeBriefly, describeReason } from "../../message/describe-alert.ts";
+import { partMembers } from "../../message/group-members.ts";
+import { FULL_CAPS, outlineAlert } from "../../message/outline-alert.ts";
+import { toInertPlain, toRowLine } from "../../message/outline-lines.ts";
+
+/**
+ * Of Events API v2: characters of the key and the summary, bytes of a whole event (developer.pagerduty.com, "Send an
+ * alert event" and "Limits"). What the pieces below may hold adds up to less than the bytes.
+ */
+export const PAGERDUTY_LIMITS = { dedupKey: 255, summary: 1_024, bytes: 512_000 } as const;
+
+const measureJson = (text: string) => Buffer.byteLength(JSON.stringify(toInertPlain(text))) - 2;
+export const MEMBER_ROWS = 20;
+const MEMBERS = { rows: MEMBER_ROWS, rowChars: 200, chars: 0 } as const;
+/** One event for all rules: there is room for tens of thousands of them. */
+const NAMES_ROOM = { chars: 400_000, lineChars: 2_000, measure: measureJson, most: 1 } as const;
+
+interface PagerDutyPayload {
+  readonly summary: string;
+  readonly source: string;
+  readonly severity: AlertMessage["severity"];
+  /** ISO 8601. */
+  readonly timestamp: string;
+  readonly component?: string;
+  readonly group?: string;
+  readonly class: string;
+  readonly custom_details: Readonly<Record<string, unknown>>;
+}
+
+/** An event without its routing key. */
+export type PagerDutyEvent =
+  | { readonly event_action: "acknowledge" | "resolve"; readonly dedup_key: string }
+  | {
+      readonly event_action: "trigger";
+      readonly dedup_key: string;
+      readonly client: "Longwatch";
+      readonly client_url?: string;
+      readonly links: readonly { readonly href: string; readonly text: string }[];
+      readonly payload: PagerDutyPayload;
+    };
+
+/** Late news of an alert that is over must not trigger: under a resolved key that would open a new incident. */
+function toAction({ state, reason }: AlertMessage): PagerDutyEvent["event_action"] {
+  if (state === "resolved" || reason === "resolved") return "resolve";
+  const isTaken = reason === "acknowledged" || (reason === "repeat" && state === "acknowledged");
+  return isTaken ? "acknowledge" : "trigger";
+}
+
+function toDetails(message: AlertMessage): Record<string, unknown> {
+  const caps = { ...FULL_CAPS, members: MEMBERS };
+  const outline = outlineAlert({ ...message, reason: "first" }, "whole", caps);
+  const { facts, details, sparkline, top, members, advice, silence } = outline;
+  const [names] = partMembers(message, members?.rest ?? [], NAMES_ROOM);
+  const listed = members === null ? [] : [...members.rows, ...members.others, ...(names?.lines ?? [])];
+  return {
+    status: describeReason(message),
+    facts: [...facts, ...details.map(toInertPlain)],
+    ...(members === null ? {} : { [members.heading]: listed.map(toInertPlain) }),
+    ...(sparkline === "" ? {} : { counts: sparkline }),
+    ...Object.fromEntries(
+      top.map(({ label, rows }) => [label, rows.map((row) => toInertPlain(toRowLine(row)))]),
+    ),
+    ...(advice === null ? {} : { [advice.heading]: advice.lines.map(toInertPlain) }),
+    ...(silence === null ? {} : { silence: toInertPlain(silence) }),
+  };
+}
+
+function toPayload(message: AlertMessage): PagerDutyPayload {
+  const { zoneId, zoneName, zoneLabels, ruleId } = message;
+  const news = message.reason === "first" ? "" : `${describeReason(message)}: `;
+  const summary = `${news}${toLine(describeBriefly(message), PAGERDUTY_LIMITS.summary)}`;
+  return {
+    summary: cutText(toInertPlain(summary), PAGERDUTY_LIMITS.summary),
+    source: zoneId === null ? "Longwatch" : toInertPlain(nameZone(zoneId, zoneName)),
+    severity: message.severity,
+    timestamp: formatIso(message.startedAt),
+    ...(ruleId === null ? {} : { component: toInertPlain(toLine(`rule ${ruleId}`, 255)) }),
+    ...(zoneId === null ? {} : { group: `zone ${zoneId}` }),
+    class: message.kind,
+    custom_details: {
+      ...toDetails(message),
+      ...(zoneLabels === undefined ? {} : { zone_labels: zoneLabels }),
+    },
+  };
+}
+
+/** An alert as an event of Events API v2: every transition under one key, so that it stays one incident. */
+export function toPagerDutyEvent(message: AlertMessage): PagerDutyEvent {
+  const event_action = toAction(message);
+  const dedup_key = message.dedupeKey;
+  if (event_action !== "trigger") return { event_action, dedup_key };
+  const { links } = outlineAlert(message, "whole");
+  const [first] = links;
+  return {
+    event_action,
+    dedup_key,
+    client: "Longwatch",
+    ...(first === undefined ? {} : { client_url: first.href }),
+    links: links.map(({ title, href }) => ({ href, text: toInertPlain(title) })),
+    payload: toPayload(message),
+  };
+}

@@ -1,0 +1,58 @@
+import type { AlertMessage } from "#model/alert-message.ts";
+import { defineChannel, networkSettings, type SenderOptions, secretText } from "../../channel-definition.ts";
+import { openEndpoint } from "../../endpoint.ts";
+import type { Notifier } from "../../notifier.ts";
+import { POST_TIMEOUT_MS, post } from "../../post.ts";
+import { sendParts } from "../../send-parts.ts";
+import { MEMBER_ROWS, TEAMS_MAX_BYTES, toTeamsMessage, toTeamsParts } from "./teams-card.ts";
+
+const settings = {
+  /** The URL of a flow that starts "when a Teams webhook request is received": its query holds the signature. */
+  url: secretText,
+  ...networkSettings,
+};
+
+type Options = SenderOptions<typeof settings>;
+
+function renderTeams(message: AlertMessage) {
+  return [toTeamsMessage(message), ...toTeamsParts(message)];
+}
+
+/**
+ * Microsoft Teams through Workflows. A flow cannot edit its card, so every transition is a new card. The flow answers
+ * 202 before the card is shown. Later failures, for example after the flow's owner has left, are not reported to
+ * Longwatch.
+ * @throws {UsageError} for a bad URL
+ */
+function createSender(options: Options): Notifier["send"] {
+  const endpoint = openEndpoint(options.name, options.url, options.network ?? {});
+  return async (message, sending) => {
+    const parts = renderTeams(message);
+    return sendParts(parts.length, sending, async (index) => {
+      await post(endpoint, {
+        headers: {},
+        body: JSON.stringify(parts[index]),
+        timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
+        clock: options.clock,
+        signal: sending.signal,
+      });
+      return null;
+    });
+  };
+}
+
+export const teams = defineChannel({
+  kind: "teams",
+  settings,
+  example: { url: "https://flows.example/workflows/1?sig=example-signature" },
+  capabilities: {
+    rate: { perMinute: 20, digest: { in: "list", maxChars: 8_000, charsBeside: 2 } },
+    longestPauseMs: 2 * 60_000,
+    laterTransitions: "post-anew",
+    showsAcknowledgements: false,
+    renewAfterMs: null,
+    limits: { message: { most: TEAMS_MAX_BYTES, unit: "bytes" }, memberRows: MEMBER_ROWS },
+  },
+  render: renderTeams,
+  createSender,
+});

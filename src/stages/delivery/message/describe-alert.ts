@@ -1,0 +1,152 @@
+import { formatDecimal, formatDuration, formatNumber } from "#lib/format.ts";
+import { toLine } from "#lib/plain-text.ts";
+import { stripMarkdown } from "#lib/strip-markdown.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import { nameZone } from "#model/zones.ts";
+
+/** `2026-11-21 14:03 UTC`, or without the day. */
+function formatTime(atMs: number, part: "full" | "clock" = "full"): string {
+  const iso = Number.isFinite(atMs) && Math.abs(atMs) <= 8.64e15 ? new Date(atMs).toISOString() : "?";
+  const shown = iso.slice(0, 16).replace("T", " ");
+  return part === "full" ? `${shown} UTC` : `${shown.slice(11)} UTC`;
+}
+
+/** `firing`, `worse`, `still firing`, ...: what this transition is, in two words at most. */
+export function describeReason(message: AlertMessage): string {
+  switch (message.reason) {
+    case "first":
+      return message.state;
+    case "worse":
+      return message.isAgain === true ? "firing again" : "getting worse";
+    case "repeat":
+      if (message.isAgain === true) return "firing again";
+      return message.state === "acknowledged" ? "acknowledged, still active" : "still firing";
+    case "advice":
+      return "advice";
+    case "acknowledged":
+      return "acknowledged";
+    case "resolved":
+      return "resolved";
+    default:
+      return message.reason satisfies never;
+  }
+}
+
+/** `zone 101 (shop) · rule 942100 SQL injection`, `zone 101 · flood`. Still hostile: the rule's words are the log's. */
+export function describeSubject(message: AlertMessage): string {
+  const zone = message.zoneId === null ? "" : nameZone(message.zoneId, message.zoneName);
+  if (message.kind === "self") return zone === "" ? "Longwatch" : `Longwatch · ${zone}`;
+  if (message.members !== undefined && message.members.length > 0)
+    return zone === "" ? "flood of several zones" : `${zone} · flood`;
+  if (message.kind === "sources") return zone === "" ? "sources" : `${zone} · sources`;
+  const rule = [message.ruleId, message.ruleTitle].filter((part) => part !== null && part !== "").join(" ");
+  return [zone, rule === "" ? "" : `rule ${rule}`].filter((part) => part !== "").join(" · ");
+}
+
+/** The headline, behind what it is about where it does not name that itself: what is read out is not said twice. */
+export function describeBriefly(message: AlertMessage): string {
+  const { headline, ruleId, members } = message;
+  const isRule = toLine(ruleId ?? "", 100) !== "";
+  const isNamed = members !== undefined || (isRule && headline.includes(ruleId ?? ""));
+  return isNamed && toLine(headline, 100) !== "" ? headline : `${describeSubject(message)}: ${headline}`;
+}
+
+export interface CountPhrase {
+  readonly count: string;
+  /** `in 5 minutes against usual 12`. */
+  readonly against: string;
+  /** `68x`; null where it says nothing. */
+  readonly times: string | null;
+}
+
+/** How much against how much is usual; null for an alert that counts nothing. */
+export function describeCount(message: AlertMessage): CountPhrase | null {
+  if (message.kind === "self") return null;
+  const minutes = `in ${formatNumber(message.windowMinutes)} ${message.windowMinutes === 1 ? "minute" : "minutes"}`;
+  // Below that it would be shown as a multiple of nothing.
+  const isUsual = message.usual >= 0.05 && message.times !== null;
+  return {
+    count: `${formatNumber(message.count)}${message.unit === undefined ? "" : ` ${message.unit}`}`,
+    against: isUsual ? `${minutes} against usual ${formatNumber(message.usual)}` : `${minutes}, usually none`,
+    times: isUsual && message.times !== null ? `${formatNumber(message.times)}x` : null,
+  };
+}
+
+/**
+ * `blocked 700 · logged 147`; empty where nothing was counted. `of 5,912 events: ...` where these, like the top lists,
+ * are of more or fewer events than the count: they are of all since the beginning, when somebody last looked.
+ */
+export function describeActions({ actions, count }: AlertMessage): string {
+  const { blocked, challenged, logged, other } = actions;
+  const total = blocked + challenged + logged + other;
+  const parts = (["blocked", "challenged", "logged", "other"] as const)
+    .filter((action) => actions[action] > 0)
+    .map((action) => `${action} ${formatNumber(actions[action])}`);
+  return `${total === 0 || total === count ? "" : `of ${formatNumber(total)} events: `}${parts.join(" · ")}`;
+}
+
+/** `since 2026-11-21 14:03 UTC`. */
+export function describeSince({ startedAt }: AlertMessage): string {
+  return `since ${formatTime(startedAt)}`;
+}
+
+/** `alert 7 · since 2026-11-21 14:03 UTC · peak 912 · score 9.4 · threshold 45`; the number is what commands ask for. */
+export function describeCourse(message: AlertMessage): string {
+  const isOne = message.alertId > 0 && message.digest === undefined;
+  const since = `${isOne ? `alert ${message.alertId} · ` : ""}${describeSince(message)}`;
+  if (message.kind === "self") return since;
+  const { peak, score, threshold } = message;
+  return `${since} · peak ${formatNumber(peak)} · score ${formatDecimal(score)} · threshold ${formatNumber(threshold)}`;
+}
+
+/** `after 23 min (2026-11-21 14:03 UTC to 14:26 UTC), peak 912 in 5 minutes`. */
+export function describeEnd(message: AlertMessage): string {
+  const { startedAt, endedAt } = message;
+  const span =
+    endedAt === null
+      ? describeSince(message)
+      : `after ${formatDuration(endedAt - startedAt)} (${formatTime(startedAt)} to ${formatTime(
+          endedAt,
+          formatTime(startedAt).slice(0, 10) === formatTime(endedAt).slice(0, 10) ? "clock" : "full",
+        )})`;
+  if (message.kind === "self") return span;
+  return `${span}, peak ${formatNumber(message.peak)} in ${formatNumber(message.windowMinutes)} min`;
+}
+
+/** Who is speaking, said wherever the platform's recommendation is shown: its text is an attacker's to influence. */
+export const ADVICE_HEADING = "Advice from the platform's AI (not verified, nothing was applied)";
+
+/** Returns whether the platform advises on the alert's subject: on a rule, and not on sources or on Longwatch itself. */
+export function isAdvised({ kind }: Pick<AlertMessage, "kind">): boolean {
+  return kind === "spike" || kind === "new-rule";
+}
+
+/**
+ * Returns the recommendation behind a line with its subject. The platform answers about a rule in all of a zone, so the
+ * text may name sources that have nothing to do with the alert. Still hostile.
+ */
+export function describeAdvice({ ruleId, zoneId, zoneName, advice }: AlertMessage): string {
+  const text = stripMarkdown(advice.text ?? "");
+  if (ruleId === null || zoneId === null) return text;
+  const rule = ruleId === "" ? "events without a rule" : `rule ${toLine(ruleId, 100)}`;
+  return `About ${rule} in all of ${nameZone(zoneId, zoneName)}:\n${text}`;
+}
+
+/** Where there is no advice, the reason; null where there is. Still hostile. */
+export function describeMissingAdvice({ kind, advice }: AlertMessage): string | null {
+  if (!isAdvised({ kind })) return "none: the platform advises on rules only";
+  if (advice.state === "present" && advice.text !== null && advice.text.trim() !== "") return null;
+  if (advice.state === "pending") return "requested, not received yet";
+  return advice.reason === null || advice.reason === "" ? "none available" : `none: ${advice.reason}`;
+}
+
+export const TOP_LABELS: Readonly<Record<keyof AlertMessage["top"], string>> = {
+  ips: "IP",
+  asns: "Network",
+  countries: "Country",
+  paths: "Path",
+  userAgents: "User agent",
+  ja4s: "JA4",
+};
+
+export const TOP_KEYS = ["ips", "asns", "countries", "paths", "userAgents", "ja4s"] as const;

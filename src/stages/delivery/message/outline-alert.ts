@@ -1,0 +1,147 @@
+import { formatNumber, formatShare } from "#lib/format.ts";
+import { toLine, toLines } from "#lib/plain-text.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
+import {
+  ADVICE_HEADING,
+  describeActions,
+  describeAdvice,
+  describeCount,
+  describeCourse,
+  describeEnd,
+  describeMissingAdvice,
+  describeReason,
+  describeSince,
+  describeSubject,
+  isAdvised,
+  TOP_KEYS,
+  TOP_LABELS,
+} from "./describe-alert.ts";
+import { describeMembers } from "./describe-digest.ts";
+import { describeTopValue } from "./describe-top-value.ts";
+import { drawSparkline } from "./draw-sparkline.ts";
+import { type MemberRoom, type MembersOutline, outlineMembers } from "./group-members.ts";
+import { type SafeLink, toSafeLinks } from "./safe-link.ts";
+
+/** In code points, of one piece of text each. */
+export interface OutlineCaps {
+  readonly title: number;
+  readonly headline: number;
+  readonly value: number;
+  readonly topRows: number;
+  readonly advice: { readonly maxLines: number; readonly maxChars: number };
+  readonly members: MemberRoom;
+}
+
+const DIGEST_LINE_CHARS = 300;
+const MAX_DETAILS = 7;
+const DETAIL_CHARS = 300;
+
+export const FULL_CAPS: OutlineCaps = {
+  title: 200,
+  headline: 500,
+  value: 120,
+  topRows: 3,
+  advice: { maxLines: 30, maxChars: 2_800 },
+  members: { rows: 10, rowChars: 160, chars: 1_200 },
+};
+
+interface OutlineTop {
+  readonly label: string;
+  /** `share` as `72 %`. */
+  readonly rows: readonly { readonly value: string; readonly count: string; readonly share: string }[];
+}
+
+/**
+ * What a message says, piece by piece. Every piece is one line that moves, hides and links nothing, and still has to be
+ * escaped for the markup it goes into.
+ */
+export interface Outline {
+  readonly status: "firing" | "advice" | "resolved";
+  /** `CRITICAL firing`, `Advice` or `Resolved`. */
+  readonly standing: string;
+  /** `zone 101 · rule 942100 SQL injection`. */
+  readonly subject: string;
+  readonly headline: string;
+  /** `847 in 5 minutes against usual 12 (68x)`, the course, what was done. */
+  readonly facts: readonly string[];
+  /** Further facts. Unlike the others they may quote a request. */
+  readonly details: readonly string[];
+  /** Block characters; empty where nothing was counted. */
+  readonly sparkline: string;
+  readonly top: readonly OutlineTop[];
+  /** Of a message that speaks for many rules. */
+  readonly members: MembersOutline | null;
+  /** Of one that stands for many: `zone 101 · firing: 942100, 942110`. */
+  readonly digest: readonly string[];
+  readonly advice: { readonly heading: string; readonly lines: readonly string[] } | null;
+  /** A command to copy. */
+  readonly silence: string | null;
+  readonly links: readonly SafeLink[];
+}
+
+function outlineFacts(message: AlertMessage): string[] {
+  const phrase = describeCount(message);
+  const times = phrase === null || phrase.times === null ? "" : ` (${phrase.times})`;
+  const lines = [
+    phrase === null ? "" : `${phrase.count} ${phrase.against}${times}`,
+    describeCourse(message),
+    describeActions(message),
+  ];
+  return lines.filter((line) => line !== "");
+}
+
+/** Returns the message's further facts, each on one line. */
+export function outlineDetails({ details = [] }: AlertMessage): string[] {
+  const lines = details.slice(0, MAX_DETAILS).map((line) => toLine(line, DETAIL_CHARS));
+  return lines.filter((line) => line !== "");
+}
+
+function outlineTop({ top }: AlertMessage, caps: OutlineCaps): OutlineTop[] {
+  return TOP_KEYS.filter((key) => top[key].length > 0).map((key) => ({
+    label: TOP_LABELS[key],
+    rows: top[key].slice(0, caps.topRows).map(({ value, count, share }) => ({
+      value: describeTopValue(key, value, caps.value),
+      count: formatNumber(count),
+      share: formatShare(share),
+    })),
+  }));
+}
+
+function outlineAdvice(message: AlertMessage, caps: OutlineCaps): Outline["advice"] {
+  if (!isAdvised(message)) return null;
+  const missing = describeMissingAdvice(message);
+  if (missing === null) {
+    return { heading: ADVICE_HEADING, lines: toLines(describeAdvice(message), caps.advice) };
+  }
+  return { heading: "Advice from the platform's AI", lines: [toLine(missing, 300)] };
+}
+
+/**
+ * `transition` says what is new, for channels that add a message each time: of a resolve only its end, of advice only
+ * the advice. `whole` says all that is known, for those that edit one message in place.
+ */
+export function outlineAlert(message: AlertMessage, view: "transition" | "whole", caps = FULL_CAPS): Outline {
+  const isResolved = message.state === "resolved" || message.reason === "resolved";
+  const isAdvice = message.reason === "advice" && !isResolved && view === "transition";
+  const isShort = view === "transition" && (isResolved || isAdvice);
+  const firing = `${message.severity.toUpperCase()} ${
+    message.reason === "advice" ? message.state : describeReason(message)
+  }`;
+  const advice = outlineAdvice(message, caps);
+  return {
+    status: isResolved ? "resolved" : isAdvice ? "advice" : "firing",
+    standing: isResolved ? "Resolved" : isAdvice ? "Advice" : firing,
+    subject: toLine(describeSubject(message), caps.title),
+    headline: toLine(message.headline, caps.headline),
+    facts: isResolved ? [describeEnd(message)] : isAdvice ? [describeSince(message)] : outlineFacts(message),
+    details: isShort || isResolved ? [] : outlineDetails(message),
+    sparkline: isShort || message.kind === "self" ? "" : drawSparkline(message.sparkline, 60),
+    top: isShort ? [] : outlineTop(message, caps),
+    members: isShort ? null : outlineMembers(message, caps.members),
+    digest: describeMembers(message.digest, DIGEST_LINE_CHARS),
+    advice: isShort && message.reason !== "advice" ? null : advice,
+    silence:
+      isShort || isResolved || message.howToSilence === null ? null : toLine(message.howToSilence, 400),
+    links: toSafeLinks(message.links),
+  };
+}

@@ -1,0 +1,110 @@
+import type { Dispatcher } from "undici";
+import type { Clock } from "#lib/clock.ts";
+import { startDeadline } from "#lib/deadline.ts";
+import { readBody } from "#lib/read-body.ts";
+import { parseRetryAfter } from "#lib/retry-after.ts";
+import type { Secret } from "#lib/secret.ts";
+import { classifyStatus } from "./classify-status.ts";
+import { DeliveryError } from "./delivery-error.ts";
+import type { Endpoint } from "./endpoint.ts";
+
+/** Limit for a receiver's answer. Only a provider's error word or reference is read from it. */
+const MAX_REPLY_BYTES = 16 * 1_024;
+/** Standard Webhooks asks for 15 to 30 s. */
+export const POST_TIMEOUT_MS = 20_000;
+
+const never = new AbortController().signal;
+
+export interface PostRequest {
+  /** Default POST. */
+  readonly method?: "POST" | "PATCH" | "PUT";
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  /** Time limit of the whole exchange: resolving, connecting, sending, reading the answer. */
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Parts of the request, besides the path, that no error may repeat. */
+  readonly secrets?: readonly Secret[];
+  /** Statuses besides 2xx that are an answer and no failure. */
+  readonly accepts?: readonly number[];
+}
+
+export interface Reply {
+  readonly status: number;
+  /** The answer's text, cut at 16 KiB; null if it was lost. */
+  readonly body: string | null;
+}
+
+/**
+ * Returns a provider's error word, such as `invalid_blocks`. Nothing else of a reply is repeated, because it may
+ * contain our message.
+ */
+async function readErrorWord(response: Dispatcher.ResponseData, secrets: readonly Secret[]): Promise<string> {
+  const body = await readBody(response.body, MAX_REPLY_BYTES, true).catch(() => Buffer.alloc(0));
+  const word = body.toString("latin1").trim();
+  const isWord = /^[a-z]+(?:_[a-z]+)*$/.test(word) && word.length <= 40;
+  return isWord && !secrets.some((secret) => secret.reveal().includes(word)) ? `, ${word}` : "";
+}
+
+function only(value: string | string[] | undefined): string | undefined {
+  return Array.isArray(value) ? value[0] : value;
+}
+
+async function readReply(
+  response: Dispatcher.ResponseData,
+  endpoint: Endpoint,
+  { clock, secrets = [], accepts = [] }: PostRequest,
+): Promise<Reply> {
+  const { statusCode: status, headers } = response;
+  const retryAfterMs = parseRetryAfter(only(headers["retry-after"]), only(headers["date"]), clock());
+  const verdict = classifyStatus(status, retryAfterMs);
+  if (verdict === null || accepts.includes(status)) {
+    // The message was accepted, so a failure to read the rest of the answer does not count.
+    const body = await readBody(response.body, MAX_REPLY_BYTES, true).catch(() => null);
+    return { status, body: body === null ? null : body.toString() };
+  }
+  const word = await readErrorWord(response, [endpoint.path, ...secrets]);
+  throw new DeliveryError({ ...verdict, text: `${endpoint.host} answered ${status}${word}` });
+}
+
+/** Returns the code of a failed connection. Its message is left out: it may contain the request or our addresses. */
+function toUnreachable(thrown: unknown, endpoint: Endpoint): DeliveryError {
+  const code =
+    thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : "UNKNOWN";
+  const text = `no answer from ${endpoint.host} (${code.slice(0, 60)})`;
+  return new DeliveryError({ code: "ENDPOINT_UNREACHABLE", disposition: "retry", text });
+}
+
+/**
+ * Sends once. Resolves on 2xx; throws DeliveryError, or the signal's reason if the caller aborts. A lost answer is an
+ * ENDPOINT_UNREACHABLE although the receiver may have the message.
+ */
+export async function post(endpoint: Endpoint, request: PostRequest): Promise<Reply> {
+  const deadline = startDeadline(request.timeoutMs, request.signal, never);
+  try {
+    deadline.signal.throwIfAborted();
+    const response = await endpoint.dispatcher.request({
+      origin: endpoint.origin,
+      path: endpoint.path.reveal(),
+      method: request.method ?? "POST",
+      headers: { "user-agent": "longwatch", "content-type": "application/json", ...request.headers },
+      body: request.body,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      signal: deadline.signal,
+    });
+    return await readReply(response, endpoint, request);
+  } catch (thrown) {
+    // The status decides, even if the time ran out while the rest of its answer was read.
+    if (thrown instanceof DeliveryError) throw thrown;
+    if (deadline.endedBy() === "caller") throw request.signal.reason;
+    if (deadline.endedBy() === "timeout") {
+      const text = `no answer from ${endpoint.host} in ${request.timeoutMs / 1_000} s`;
+      throw new DeliveryError({ code: "ENDPOINT_TIMEOUT", disposition: "retry", text });
+    }
+    throw toUnreachable(thrown, endpoint);
+  } finally {
+    deadline.release();
+  }
+}

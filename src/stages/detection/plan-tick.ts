@@ -1,0 +1,135 @@
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { keyOf, type SeriesKey } from "#model/series-key.ts";
+import { type ConfirmedAttack, toAttackHours } from "./backtest/attack-hours.ts";
+import type { SpikePolicy } from "./policy.ts";
+import { HISTORY_HOURS } from "./thresholds/thresholds.ts";
+import { LONGEST_WINDOW } from "./thresholds/windows.ts";
+import { viewZone, type ZoneHour, type ZoneView } from "./zone-view.ts";
+
+/**
+ * How many minutes a tick judges. Covers the changes by late events and the minutes of a short pause. An older minute
+ * opens no spike, so a first start or a restart does not notify of yesterday.
+ */
+const TESTED_MINUTES = 15;
+
+export type Sensitivity = Required<Pick<SpikePolicy, "z" | "floor">>;
+
+/** The times that a tick judges, closed minutes only. Minutes are numbered since the epoch. */
+export interface TickSpan {
+  readonly nowMs: number;
+  readonly firstTested: number;
+  /** The first minute that is open or in the future. */
+  readonly endMinute: number;
+  /** The first minute of any window that ends in a tested minute. */
+  readonly firstMinute: number;
+  /** Hours that begin at or before this do not matter. */
+  readonly oldestMs: number;
+  /** Hours before this are history for every tested minute. */
+  readonly settledMs: number;
+}
+
+export function spanOfTick(nowMs: number): TickSpan {
+  const endMinute = Math.floor(nowMs / MINUTE_MS);
+  const firstTested = endMinute - TESTED_MINUTES;
+  return {
+    nowMs,
+    firstTested,
+    endMinute,
+    firstMinute: firstTested - LONGEST_WINDOW + 1,
+    oldestMs: nowMs - (HISTORY_HOURS + 2) * HOUR_MS,
+    settledMs: (Math.floor(firstTested / 60) - 1) * HOUR_MS,
+  };
+}
+
+/** The rows read for a tick. `Row` is an open spike. */
+export interface TickInput<Row extends SeriesKey> {
+  readonly active: readonly (SeriesKey & { minutes: readonly number[]; counts: readonly number[] })[];
+  readonly open: readonly Row[];
+  /** Latest closing of series whose spike closed within the span. */
+  readonly closings: readonly (SeriesKey & { closedAtMs: number })[];
+  /** Series whose history is being recounted. */
+  readonly stale: readonly SeriesKey[];
+  readonly covered: readonly (ZoneHour & { zoneId: number })[];
+  /** Confirmed attacks, which are removed from the history. */
+  readonly attacks: readonly (SeriesKey & ConfirmedAttack)[];
+  readonly sensitivityOf: (zoneId: number, ruleId: string) => Sensitivity;
+}
+
+/** A series to judge at this tick. */
+export interface Candidate<Row extends SeriesKey> extends SeriesKey {
+  /** Counts by minute, beginning with the span's first minute. */
+  readonly counts: Int32Array;
+  readonly tested: readonly number[];
+  readonly testedHours: readonly number[];
+  /** Minutes before this were reported by a closed spike. */
+  readonly freshFrom: number;
+  readonly row: Row | undefined;
+  readonly z: number;
+  readonly floor: number;
+  /** Identifies the known hours of the history: changes when they do. */
+  readonly fingerprint: string;
+  readonly isUnknownHour: (hour: number) => boolean;
+  readonly canBeNew: boolean;
+}
+
+/**
+ * Returns the series that may open, update or close a spike. Skips the series of a zone whose history is still being
+ * fetched, and those whose old hours are being recounted: a part of the events would otherwise count as all of them.
+ */
+export function planTick<Row extends SeriesKey>(span: TickSpan, input: TickInput<Row>): Candidate<Row>[] {
+  const rows = new Map(input.open.map((row) => [keyOf(row), row]));
+  const active = new Map(input.active.map((one) => [keyOf(one), one]));
+  const freshFrom = new Map(input.closings.map((one) => [keyOf(one), Math.ceil(one.closedAtMs / MINUTE_MS)]));
+  const stale = new Set(input.stale.map(keyOf));
+  const covered = Map.groupBy(input.covered, ({ zoneId }) => zoneId);
+  const attacks = Map.groupBy(input.attacks, keyOf);
+  const views = new Map<number, ReturnType<typeof viewTested>>();
+
+  const candidates: Candidate<Row>[] = [];
+  for (const [key, { zoneId, ruleId }] of new Map<string, SeriesKey>([...rows, ...active])) {
+    const viewed = views.get(zoneId) ?? viewTested(span, covered.get(zoneId) ?? []);
+    views.set(zoneId, viewed);
+    const { view, ...minutes } = viewed;
+    if (!view.isReady || minutes.tested.length === 0 || stale.has(key)) continue;
+    candidates.push({
+      zoneId,
+      ruleId,
+      counts: spread(span, active.get(key)),
+      freshFrom: freshFrom.get(key) ?? 0,
+      row: rows.get(key),
+      ...input.sensitivityOf(zoneId, ruleId),
+      ...minutes,
+      canBeNew: view.canShowNewRules,
+      ...withoutAttacks(view, attacks.get(key)),
+    });
+  }
+  return candidates;
+}
+
+function withoutAttacks(view: ZoneView, attacks: readonly ConfirmedAttack[] = []) {
+  const { fingerprint, isUnknownHour } = view;
+  if (attacks.length === 0) return { fingerprint, isUnknownHour };
+  const left = toAttackHours(attacks);
+  return {
+    fingerprint: `${fingerprint}-${[...left].join()}`,
+    isUnknownHour: (hour: number) => left.has(hour) || isUnknownHour(hour),
+  };
+}
+
+function viewTested({ nowMs, firstTested, endMinute }: TickSpan, hours: readonly ZoneHour[]) {
+  const view = viewZone(hours, nowMs);
+  const minutes = Array.from({ length: endMinute - firstTested }, (_, i) => firstTested + i);
+  const tested = minutes.filter(view.isTestable);
+  const testedHours = [...new Set(tested.map((minute) => Math.floor(minute / 60)))];
+  return { view, tested, testedHours };
+}
+
+function spread(
+  { firstMinute, endMinute }: TickSpan,
+  found: { minutes: readonly number[]; counts: readonly number[] } | undefined,
+): Int32Array {
+  const counts = new Int32Array(endMinute - firstMinute);
+  for (const [i, minute] of found?.minutes.entries() ?? [])
+    counts[minute - firstMinute] = found?.counts[i] ?? 0;
+  return counts;
+}

@@ -1,0 +1,74 @@
+import ipaddr from "ipaddr.js";
+import { ownText } from "#lib/own-memory.ts";
+
+/** The fields of an event that the source series read. Hostile text; an unknown or empty value is null or ''. */
+export interface SourceEvent {
+  readonly ruleId: string | null;
+  readonly ip: string | null;
+  readonly asn: string | null;
+  readonly ja4: string | null;
+  readonly ua: string | null;
+  readonly url: string | null;
+}
+
+const MAX_CHARS = 300;
+/**
+ * Returns the address by which an event's sender is counted. A provider gives each customer an IPv6 network of 64
+ * bits, so all addresses of one count as one. A masked address is kept as it is and counts as one sender.
+ */
+export function toSourceAddress(ip: string): string {
+  if (!ip.includes(":")) return ip.slice(0, MAX_CHARS);
+  const text = ip.slice(0, MAX_CHARS).toLowerCase();
+  if (!ipaddr.IPv6.isValid(text)) return text;
+  const address = ipaddr.IPv6.parse(text);
+  if (address.isIPv4MappedAddress()) return address.toIPv4Address().toString();
+  const network = address.parts.slice(0, 4).map((part) => part.toString(16));
+  return `${network.join(":")}::/64`;
+}
+
+/** How many addresses are remembered. Reading an IPv6 address costs more than all counting. */
+const MAX_REMEMBERED = 20_000;
+
+/** Returns `toSourceAddress`, which remembers what it has read. */
+export function createAddressReader(): (ip: string) => string {
+  const known = new Map<string, string>();
+  return (ip) => {
+    if (!ip.includes(":")) return ip.slice(0, MAX_CHARS);
+    const before = known.get(ip);
+    if (before !== undefined) return before;
+    if (known.size >= MAX_REMEMBERED) known.clear();
+    const address = toSourceAddress(ip);
+    known.set(ownText(ip), address);
+    return address;
+  };
+}
+
+const HOST = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#]*/;
+const [HASH, SLASH, QUESTION] = [0x23, 0x2f, 0x3f];
+
+/** Returns the path of a URL without scheme, host, query and fragment, because an attack mostly varies the query. */
+export function toSourcePath(url: string): string {
+  const from = startOfPath(url);
+  const to = endOf(url, from, Math.min(from + MAX_CHARS, url.length), false);
+  const path = url.slice(from, to);
+  return path === "" && url !== "" ? "/" : path;
+}
+
+function startOfPath(url: string): number {
+  if (url.startsWith("/")) return 0;
+  if (url.startsWith("https://")) return endOf(url, "https://".length, url.length, true);
+  return HOST.exec(url)?.[0].length ?? 0;
+}
+
+/** Returns where a host or a path ends: at a query, a fragment or `limit`, and a host at its path. */
+function endOf(url: string, from: number, limit: number, isHost: boolean): number {
+  for (let at = from; at < limit; at += 1) {
+    const code = url.charCodeAt(at);
+    if (code === QUESTION || code === HASH || (isHost && code === SLASH)) return at;
+  }
+  return limit;
+}
+
+export function toSourceKey(text: string | null): string {
+  return text === null ? "" : text.slice(0, MAX_CHARS);
+}

@@ -1,0 +1,117 @@
+import { MINUTES_PER_DAY } from "#lib/units.ts";
+import { addMinute, createHourHistory, type HourHistory } from "../thresholds/hour-history.ts";
+import type { Thresholds } from "../thresholds/thresholds.ts";
+import { createSourceCounter, type SourceCounter } from "./source-counter.ts";
+import { followSources, isSourceOver, type SourceEpisode } from "./source-episode.ts";
+import type { SourceEvent } from "./source-event.ts";
+import { SOURCE_KINDS, type SourceKind } from "./source-kinds.ts";
+import { computeSourceThresholds, type SourcePolicy } from "./source-thresholds.ts";
+import { createUsualRules, type UsualRules } from "./usual-rules.ts";
+
+/** In a zone's first day nothing has a history, so nothing is judged. */
+export const QUIET_MINUTES = 1_440;
+
+/** An episode that has ended. */
+export interface PastSourceEpisode extends SourceEpisode {
+  /** The end of the last quiet minute. */
+  readonly closedAt: number;
+}
+
+/** The knowledge of a watch about the time before its first minute. */
+export interface SourceMemory {
+  readonly histories: Readonly<Record<SourceKind, HourHistory>>;
+  readonly usual: UsualRules;
+  /** The minute of the zone's first event; null before it. */
+  readonly firstMinute: number | null;
+  /** The first minute to close; null: that of the first event. */
+  readonly nextMinute: number | null;
+}
+
+/** Follows the source series of one zone, minute by minute. Minutes are numbered since the epoch. */
+export interface SourceWatch {
+  readonly counter: SourceCounter;
+  /** Takes an event of a minute that has not been closed. */
+  readonly take: (event: SourceEvent, minute: number) => void;
+  /**
+   * Closes every minute before `minute`, in order. Returns the episodes that ended. With `judgeFrom`, earlier minutes
+   * are counted and not judged.
+   */
+  readonly closeUntil: (minute: number, judgeFrom?: number) => PastSourceEpisode[];
+  readonly episode: () => SourceEpisode | null;
+  /** Replaces the open episode by the stored one, which another replica may have judged further. */
+  readonly resume: (episode: SourceEpisode | null) => void;
+  /** Has the thresholds computed again, because hours of the history have changed. */
+  readonly forgetThresholds: () => void;
+}
+
+function emptyMemory(): SourceMemory {
+  const histories = Object.fromEntries(SOURCE_KINDS.map((kind) => [kind, createHourHistory()]));
+  return {
+    histories: histories as Record<SourceKind, HourHistory>,
+    usual: createUsualRules(),
+    firstMinute: null,
+    nextMinute: null,
+  };
+}
+
+/** `withRules` also counts the addresses of each rule. */
+export function createSourceWatch(
+  { withRules, ...policy }: SourcePolicy & { readonly withRules?: boolean } = {},
+  { histories, usual, ...before }: SourceMemory = emptyMemory(),
+): SourceWatch {
+  const counter = createSourceCounter({ withRules });
+  const thresholds = new Map<SourceKind, Thresholds>();
+  let { firstMinute, nextMinute: next } = before;
+  let episode: SourceEpisode | null = null;
+  let thresholdsHour = -1;
+
+  function take(event: SourceEvent, minute: number): void {
+    if (firstMinute === null) {
+      firstMinute = minute;
+      for (const kind of SOURCE_KINDS) histories[kind].firstHour = Math.floor(minute / 60);
+    }
+    next ??= minute;
+    counter.take(event, minute);
+  }
+
+  function thresholdsOf(kind: SourceKind, hour: number): Thresholds {
+    if (thresholdsHour !== hour) thresholds.clear();
+    thresholdsHour = hour;
+    const found = thresholds.get(kind) ?? computeSourceThresholds(kind, histories[kind], hour, policy);
+    thresholds.set(kind, found);
+    return found;
+  }
+
+  function closeMinute(minute: number, isJudged: boolean): PastSourceEpisode[] {
+    const hour = Math.floor(minute / 60);
+    const day = Math.floor(minute / MINUTES_PER_DAY);
+    const counts = counter.close(minute, usual.usualOn(day), (address, peaks) =>
+      usual.note(address, day, peaks),
+    );
+    for (const kind of SOURCE_KINDS) addMinute(histories[kind], hour, 0, counts[kind].excess);
+    if (!isJudged || minute < (firstMinute ?? minute) + QUIET_MINUTES) return [];
+    episode = followSources(episode, { minute, counts, thresholdsOf: (kind) => thresholdsOf(kind, hour) });
+    if (episode === null || !isSourceOver(episode, minute)) return [];
+    const past = { ...episode, closedAt: minute + 1 };
+    episode = null;
+    return [past];
+  }
+
+  function closeUntil(minute: number, judgeFrom = 0): PastSourceEpisode[] {
+    const ended: PastSourceEpisode[] = [];
+    if (next === null) return ended;
+    for (; next < minute; next += 1) ended.push(...closeMinute(next, next >= judgeFrom));
+    return ended;
+  }
+
+  return {
+    counter,
+    take,
+    closeUntil,
+    episode: () => episode,
+    resume(stored) {
+      episode = stored;
+    },
+    forgetThresholds: () => thresholds.clear(),
+  };
+}

@@ -1,0 +1,88 @@
+import { isDeepStrictEqual } from "node:util";
+import { MINUTE_MS } from "#lib/units.ts";
+import type { SeriesOutcome } from "./assess-series.ts";
+import type { Episode } from "./episode.ts";
+import type { GradedBy } from "./grade-spike.ts";
+import type { WindowMinutes } from "./thresholds/windows.ts";
+
+/** An episode as stored in a row. */
+export interface StoredEpisode {
+  readonly openedAt: Date;
+  readonly closedAt: Date | null;
+  readonly lastActiveAt: Date;
+  readonly judgedThrough: Date;
+  readonly baseline: number;
+  readonly threshold: number;
+  readonly score: number;
+  readonly peak: number;
+  readonly windowCount: number;
+  readonly windowMinutes: number;
+  readonly companions: number;
+  readonly addresses: number | null;
+  readonly gradedBy: GradedBy | null;
+  readonly severity: Episode["severity"];
+  readonly kind: Episode["kind"];
+}
+
+/** Converts a time to minutes since the epoch. */
+export const toMinute = (date: Date) => Math.floor(date.getTime() / MINUTE_MS);
+const toDate = (minute: number) => new Date(minute * MINUTE_MS);
+
+export function toEpisode(stored: StoredEpisode): Episode {
+  const { threshold, score, peak, severity, kind } = stored;
+  return {
+    openedAt: toMinute(stored.openedAt),
+    lastActiveAt: toMinute(stored.lastActiveAt),
+    windowMinutes: stored.windowMinutes as WindowMinutes,
+    count: stored.windowCount,
+    usual: stored.baseline,
+    threshold,
+    score,
+    peak,
+    severity,
+    kind,
+  };
+}
+
+/** Converts an episode to its stored form. `lastTested` is the latest minute that was judged. */
+export function toStoredEpisode(
+  {
+    episode,
+    closedAt,
+    companions,
+    addresses,
+    gradedBy,
+  }: SeriesOutcome & { episode: Episode } & Pick<StoredEpisode, "companions" | "addresses" | "gradedBy">,
+  lastTested: number,
+): StoredEpisode {
+  const { threshold, score, peak, severity, kind } = episode;
+  return {
+    openedAt: toDate(episode.openedAt),
+    closedAt: closedAt === null ? null : toDate(closedAt),
+    lastActiveAt: toDate(episode.lastActiveAt),
+    judgedThrough: toDate(closedAt ?? lastTested + 1),
+    baseline: episode.usual,
+    windowCount: episode.count,
+    windowMinutes: episode.windowMinutes,
+    companions,
+    addresses,
+    gradedBy,
+    threshold,
+    score,
+    peak,
+    severity,
+    kind,
+  };
+}
+
+/** Returns whether the row already stores the episode in this state. */
+export function isSameEpisode(row: StoredEpisode, next: StoredEpisode): boolean {
+  return !isNews(row, next) && row.judgedThrough.getTime() === next.judgedThrough.getTime();
+}
+
+/** Returns whether the new state differs from the row in more than the last judged minute. */
+export function isNews<Row extends { readonly judgedThrough: Date }>(row: Row, next: Partial<Row>): boolean {
+  return Object.entries(next).some(
+    ([name, value]) => name !== "judgedThrough" && !isDeepStrictEqual(row[name as keyof Row], value),
+  );
+}
