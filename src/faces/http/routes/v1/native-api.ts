@@ -8,13 +8,10 @@ import { addAlerts } from "./alerts.ts";
 import { addAlertsAtom } from "./alerts-atom.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { addArchiveDays } from "./archive-days.ts";
-import { addAudit } from "./audit.ts";
-import { addChannels } from "./channels.ts";
 import { addCoverage } from "./coverage.ts";
 import { addCoverageDays } from "./coverage-days.ts";
 import { addCoverageRules } from "./coverage-rules.ts";
 import { addCoverageRuns } from "./coverage-runs.ts";
-import { addDeliveries } from "./deliveries.ts";
 import { addEtag } from "./etag.ts";
 import { addGaps } from "./gaps.ts";
 import { addJobs } from "./jobs.ts";
@@ -40,7 +37,6 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addSpikes,
   addCoverage,
   addGaps,
-  addDeliveries,
   addStatus,
   addOverview,
   addArchiveDays,
@@ -50,10 +46,8 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addAlertContext,
   addSilencePreview,
   addRuleSeries,
-  addChannels,
   addRoutingTest,
   addJobs,
-  addAudit,
   addSettings,
 ];
 
