@@ -13,7 +13,6 @@ import { acknowledgeByHand, resolveAlert } from "#operations/act-on-alert.ts";
 import { actOnAlerts } from "#operations/act-on-alerts.ts";
 import { addSilence, endSilence, extendSilenceByHand, planSilence } from "#operations/act-on-silence.ts";
 import { markAlert } from "#operations/mark-alert.ts";
-import { replayDeliveries } from "#operations/replay-deliveries.ts";
 import { requestRun } from "#operations/request-run.ts";
 import { type WithdrawDeps, withdrawEvents } from "#operations/withdraw-events.ts";
 
@@ -67,8 +66,6 @@ function createActs(deps: WithdrawDeps, enqueue: ApiParts["enqueue"]): ApiActs {
     actOnAlerts: (act) => actOnAlerts(database, act),
     extendSilence: (extension) => extendSilenceByHand(database, extension),
     endSilence: (ended) => endSilence(database, ended),
-    replayDelivery: ({ id, actor }) => replayDeliveries(database, { id }, actor),
-    replayChannel: ({ channel, actor }) => replayDeliveries(database, { channel }, actor),
     mark: (act) => markAlert(database, { ...act, by: act.actor }),
     requestRun: async (wanted) => {
       const requested = await inTransaction(database, ({ tx }) => requestRun(tx, wanted));

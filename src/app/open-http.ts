@@ -122,6 +122,7 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
         enqueue: (job, payload) => queues.enqueuer.enqueue(job, payload),
         service: {
           alerting: parts.alerting.current,
+          zoneIds: parts.zoneIds,
           notifiers: parts.alerting.notifiers,
           settings: config.settings,
           retention: config.retention,

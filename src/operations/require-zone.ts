@@ -10,11 +10,19 @@ const MOST_NAMED = 20;
  * no longer watched keeps its history.
  * @throws {Refusal} 422 naming the zones that the caller may see
  */
-export async function requireZone({ db, caller }: Pick<Asked, "db" | "caller">, zone: number): Promise<void> {
-  if ((await findKnownZones(db, [zone])).length > 0) return;
-  const known = (await listNamableZones(db)).filter((id) => maySeeZone(caller, id));
+export async function requireZone(
+  { db, caller, service }: Pick<Asked, "db" | "caller" | "service">,
+  zone: number,
+): Promise<void> {
+  if (service.zoneIds.includes(zone) || (await findKnownZones(db, [zone])).length > 0) return;
+  const known = [...new Set([...service.zoneIds, ...(await listNamableZones(db))])]
+    .filter((id) => maySeeZone(caller, id))
+    .sort((a, b) => a - b);
   const shown = known.slice(0, MOST_NAMED).join(", ");
   const more = known.length > MOST_NAMED ? ` and ${known.length - MOST_NAMED} more` : "";
   const rule = `must be a shield zone that is configured or has stored data (${known.length === 0 ? "there is none" : `${shown}${more}`})`;
-  throw new Refusal(422, { slug: "unknown-zone", mistakes: [{ field: "zone", value: String(zone), rule }] });
+  throw new Refusal(422, {
+    slug: "unknown-zone",
+    mistakes: [{ field: "zone", value: JSON.stringify(String(zone)), rule }],
+  });
 }

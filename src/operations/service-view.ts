@@ -18,6 +18,8 @@ export interface JobRuns {
 export interface ServiceView {
   /** Returns the settings of the configuration file that hold now. */
   readonly alerting: () => Alerting;
+  /** The configured zones. */
+  readonly zoneIds: readonly number[];
   /** The opened channels of this process. */
   readonly notifiers: ReadonlyMap<string, Notifier>;
   readonly settings: readonly Setting[];

@@ -33,6 +33,7 @@ export function askLocally({
         zones: () => config.alerting.routing.zones ?? {},
         service: {
           alerting: () => config.alerting,
+          zoneIds: config.edge.zones,
           notifiers: new Map(),
           settings: config.settings,
           retention: config.retention,

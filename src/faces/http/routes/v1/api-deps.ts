@@ -1,7 +1,6 @@
 import type { FeedRow } from "#db/alerting/feed-transitions.ts";
 import type { SilenceRow } from "#db/alerting/silences.ts";
 import type { Database, Queryable } from "#db/client.ts";
-import type { Replayed } from "#db/delivery/deliveries.ts";
 import type { AuditEntry } from "#db/keys/audit-entries.ts";
 import type { RequestedRun } from "#db/service/requested-runs.ts";
 import type { Clock } from "#lib/clock.ts";
@@ -67,7 +66,6 @@ export interface ApiActs {
   readonly endSilence: (
     ended: Act & { readonly id: number; readonly nowMs: number },
   ) => Promise<"expired" | "over" | "unknown">;
-  readonly replayChannel: (replay: Act & { readonly channel: string }) => Promise<Replayed>;
   readonly mark: (
     act: Act & {
       readonly alertId: number;
@@ -88,7 +86,6 @@ export interface ApiActs {
   ) => Promise<Withdrawal>;
   /** For acts that change no row. */
   readonly audit: (entry: AuditEntry) => Promise<void>;
-  readonly replayDelivery: (replay: Act & { readonly id: number }) => Promise<Replayed>;
 }
 
 export interface ApiDeps {

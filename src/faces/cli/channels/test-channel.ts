@@ -9,19 +9,9 @@ import { sampleLinks } from "#stages/alerting/message/add-links.ts";
 import { openNotifier } from "#stages/delivery/channels/open-notifier.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
 import { describeFile } from "../config/describe-file.ts";
-import { createProcessIo, writeOut } from "../edge/edge-io.ts";
+import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { commandGroup, type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { drawTable } from "../terminal/draw-table.ts";
-import { pickPaint } from "../terminal/pick-paint.ts";
-
-const LIST_HELP = `
-Reads this environment. Without LONGWATCH_CONFIG it reads the configuration file of the service that runs on this machine. Secrets
-that the file takes from variables must be set here too.
-
-Examples:
-  npm run -s longwatch -- channels list
-  npm run -s longwatch -- channels list --json`;
+import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 
 const TEST_HELP = `
 Sends one test message. If the receiver keeps incidents open, the command also resolves the test incident. The message
@@ -40,35 +30,8 @@ interface Flags {
   readonly json?: true;
 }
 
-/** `longwatch channels`: lists the channels and sends test messages. */
-export function channelsCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return commandGroup("channels", "List the channels and send test messages.", io, [
-    listCommand(readConfig, io),
-    testCommand(readConfig, io),
-  ]);
-}
-
-function listCommand(readConfig: () => Config, io: StoreIo): Command {
-  return storeCommand("list", "List the configured channels.", LIST_HELP, io)
-    .option("--json", "print JSON")
-    .action(
-      storeAction<Flags>(io, async (flags, read) => {
-        read.finish();
-        const config = readConfig();
-        const channels = [...open(config, io.stdout, systemClock).values()].map(({ name, kind }) => ({
-          name,
-          kind,
-        }));
-        const { file: configFile } = config;
-        if (flags.json === true) return writeJson(io.stdout, { items: channels, next: null, configFile });
-        const rows = channels.map(({ name, kind }) => [toLine(name, 60), kind]);
-        const table = drawTable(["CHANNEL", "KIND"], rows, pickPaint(io));
-        await writeOut(io.stdout, `${table}\n${describeFile(config)}\n`);
-      }),
-    );
-}
-
-function testCommand(readConfig: () => Config, io: StoreIo): Command {
+/** `longwatch channels test`: opens a channel with the settings of this environment and sends a message. */
+export function testChannelCommand(readConfig: () => Config, io: StoreIo): Command {
   return storeCommand("test", "Send a test message on one channel.", TEST_HELP, io)
     .usage("[options] <name>")
     .argument("[name]", "the channel's name")
