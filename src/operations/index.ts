@@ -6,10 +6,10 @@ import { listZones } from "./service/zones.ts";
 import { knownOperations } from "./sources/known-sources.ts";
 
 /** Everything that a person or a program can ask or do. */
-export const OPERATIONS: readonly Operation[] = [
+export const OPERATIONS = [
   listZones,
   ...knownOperations,
   ...auditOperations,
   ...deliveryOperations,
   ...channelOperations,
-];
+] as const satisfies readonly Operation[];
