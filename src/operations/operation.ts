@@ -21,6 +21,8 @@ export interface Asked {
   /** Names and labels of zones as they are now. */
   readonly zones: () => Zones;
   readonly service: ServiceView;
+  /** The console's session that asks; null for a key. */
+  readonly sessionId: string | null;
   /** The same on all replicas of this installation, and on no other. */
   readonly instanceId: string;
 }
@@ -80,6 +82,8 @@ interface Described<Input extends z.ZodObject, Output extends z.ZodType, Name ex
   readonly example?: z.input<Input>;
   /** Returns the address of what was created, which makes the answer a 201; null if nothing was. */
   readonly created?: (output: z.output<Output>) => string | null;
+  /** For the console's pages: an assistant gets no tool. */
+  readonly isForPages?: true;
   /** Without it, the operation has no command. Columns or `say` are needed with it. */
   readonly command?: {
     /** Arguments of the program: `silences list --state expired`. */
