@@ -1,5 +1,9 @@
 import { type Column, type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import { toSnakeCase } from "drizzle-orm/casing";
+import type { BuildAliasTable, PgTable } from "drizzle-orm/pg-core";
+
+/** The table under any alias, for conditions that several statements share. */
+export type Row<Table extends PgTable> = BuildAliasTable<Table, string>;
 
 /**
  * Returns the columns' names without their table, as `insert`, `set` and `on conflict` require them. A column in a
