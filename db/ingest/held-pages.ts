@@ -1,10 +1,11 @@
-import { sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import type { WafEvent } from "#model/waf-event.ts";
 import { holdDays } from "../archive/day-lock.ts";
 import type { Database, Queryable } from "../client.ts";
 import { inTransaction } from "../postgres/transaction.ts";
 import { replaceRaw } from "../privacy/erase-quarantine.ts";
 import { holdTombstones } from "../privacy/tombstones.ts";
+import { quarantinedEntries } from "../schema/quarantined-entries.ts";
 import { assertFence } from "../service/leases.ts";
 import { type ErasureGuard, enterEmptied, eraseCovered, eraseFromBlocks, matchOpen } from "./guard-page.ts";
 import { quarantineEntries } from "./quarantine.ts";
@@ -148,14 +149,20 @@ export function releaseHeldEntries(
     const judge = await guard.judge(tombstones);
     if (judge === null) return { isJudged: false, entries: 0 };
     const covers = (ip: string) => judge.orphans.length > 0 || judge.match(ip) !== null;
-    const { rows } = await tx.execute<{ id: string; raw: Buffer }>(sql`
-      select id, raw from quarantined_entries where zone_id = ${zoneId} and is_held order by id limit ${limit} for update`);
+    const { id: key, raw: bytes, isHeld } = quarantinedEntries;
+    const rows = await tx
+      .select({ id: key, raw: bytes })
+      .from(quarantinedEntries)
+      .where(and(eq(quarantinedEntries.zoneId, zoneId), isHeld))
+      .orderBy(key)
+      .limit(limit)
+      .for("update");
     for (const { id, raw } of rows) {
       const after = await guard.eraseUnreadable(raw, covers);
       if (after !== raw) await replaceRaw(tx, id, after);
     }
     const ids = sql.param(rows.map(({ id }) => id));
-    await tx.execute(sql`update quarantined_entries set is_held = false where id = any(${ids}::bigint[])`);
+    await tx.update(quarantinedEntries).set({ isHeld: false }).where(sql`${key} = any(${ids}::bigint[])`);
     await assertFence(tx, lease.name, lease.fence);
     return { isJudged: true, entries: rows.length };
   });
