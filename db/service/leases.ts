@@ -1,7 +1,12 @@
 import { and, eq, isNotNull, type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { FenceLostError } from "../postgres/fence-lost-error.ts";
+import { epochMs, names, overwriting } from "../postgres/terms.ts";
 import { leases } from "../schema/leases.ts";
+
+const held = alias(leases, "held");
+const excluded = alias(leases, "excluded");
 
 /**
  * Takes the lease if no process holds it, if its time is over, or if its holder is the one that is known to have `ended`.
@@ -82,22 +87,22 @@ export interface Period {
  * then fails. A missed period is skipped. After a setting has shortened a period, the due time of the longer period is void.
  */
 export async function claimDue(db: Queryable, periods: readonly Period[]): Promise<ReadonlySet<string>> {
-  const names = periods.map(({ name }) => name);
+  const asked = periods.map(({ name }) => name);
   const seconds = periods.map(({ periodMs }) => periodMs / 1_000);
   const offsets = periods.map(({ offsetMs = 0 }) => offsetMs / 1_000);
   // Sorted by name, so that two replicas that claim the same periods lock them in the same order. A due time of the same
   // period is at most one period later than this caller's, whose now() may lie before a boundary that another has passed.
   const claimed = await db.execute<{ name: string }>(sql`
     with asked as (
-      select * from unnest(${sql.param(names)}::text[], ${sql.param(seconds)}::numeric[], ${sql.param(offsets)}::numeric[])
+      select * from unnest(${sql.param(asked)}::text[], ${sql.param(seconds)}::numeric[], ${sql.param(offsets)}::numeric[])
         as periods(name, seconds, shift))
-    insert into leases as held (name, due_at)
+    insert into ${leases} as ${held} (${names(held.name, held.dueAt)})
     select name, to_timestamp((floor((extract(epoch from now()) - shift) / seconds) + 1) * seconds + shift)
     from asked order by name
-    on conflict (name) do update set due_at = excluded.due_at
-    where held.due_at is null or held.due_at <= now() or held.due_at > excluded.due_at
-      + (select seconds from asked where asked.name = held.name) * interval '1 second'
-    returning name`);
+    on conflict (${names(held.name)}) do update set ${overwriting(held.dueAt)}
+    where ${held.dueAt} is null or ${held.dueAt} <= now() or ${held.dueAt} > ${excluded.dueAt}
+      + (select seconds from asked where asked.name = ${held.name}) * interval '1 second'
+    returning ${held.name}`);
   return new Set(claimed.rows.map(({ name }) => name));
 }
 
@@ -121,9 +126,14 @@ export async function isLeaseHeld(db: Queryable, name: string): Promise<boolean>
 const TICK = "tick.";
 
 /** Returns when each tick is due next, epoch ms, by name: `poll-events.101`. */
-export async function listTickTimes(db: Queryable): Promise<{ name: string; dueAt: number }[]> {
-  const { rows } = await db.execute<{ name: string; dueAt: number }>(sql`
-    select substr(name, ${TICK.length + 1}) as name, (extract(epoch from due_at) * 1000)::float8 as "dueAt"
-    from leases where starts_with(name, ${TICK}) and due_at is not null order by name limit 2000`);
-  return rows;
+export function listTickTimes(db: Queryable): Promise<{ name: string; dueAt: number }[]> {
+  return db
+    .select({
+      name: sql<string>`substr(${leases.name}, ${TICK.length + 1})`,
+      dueAt: epochMs(sql`${leases.dueAt}`),
+    })
+    .from(leases)
+    .where(sql`starts_with(${leases.name}, ${TICK}) and ${leases.dueAt} is not null`)
+    .orderBy(leases.name)
+    .limit(2000);
 }
