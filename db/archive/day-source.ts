@@ -1,12 +1,18 @@
 import { sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type pg from "pg";
 import { to as copyTo } from "pg-copy-streams";
 import { EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
 import type { Queryable } from "../client.ts";
 import { copyToFile, readCopy } from "../postgres/copy-out.ts";
 import { partitionName } from "../postgres/partitions.ts";
+import { eventAliases } from "../schema/event-aliases.ts";
+import { rawBlocks } from "../schema/raw-blocks.ts";
 import { lockArchiveDay } from "./day-lock.ts";
 import { type EventSum, rowSumIn } from "./row-sum.ts";
+
+const b = alias(rawBlocks, "b");
+const a = alias(eventAliases, "a");
 
 /** About a megabyte: blocks are some tens of kilobytes. */
 const BLOCKS_PER_FETCH = 8;
@@ -125,12 +131,15 @@ export async function* readDayBlocks(tx: Queryable, zoneDay: ZoneDay): AsyncGene
   const [zone, day] = [sql.raw(String(Math.trunc(zoneDay.zoneId))), sql.raw(`'${zoneDay.day}'::date`)];
   await tx.execute(sql`
     declare day_blocks no scroll cursor for
-    select day = ${day} as "isOfDay", log_id_hashes as "logIdHashes", entry_count as "entryCount", block
-    from raw_blocks b
-    where zone_id = ${zone} and day between ${day} - 2 and ${day} + 2 and (day = ${day} or exists (
-      select from event_aliases a where a.zone_id = ${zone} and a.other_at between b.first_at and b.last_at
-        and a.kept_at >= ${day}::timestamp at time zone 'UTC' and a.kept_at < (${day} + 1)::timestamp at time zone 'UTC'))
-    order by day <> ${day}, first_at, block_id`);
+    select ${b.day} = ${day} as "isOfDay", ${b.logIdHashes} as "logIdHashes", ${b.entryCount} as "entryCount",
+      ${b.block}
+    from ${rawBlocks} ${b}
+    where ${b.zoneId} = ${zone} and ${b.day} between ${day} - 2 and ${day} + 2 and (${b.day} = ${day} or exists (
+      select from ${eventAliases} ${a}
+      where ${a.zoneId} = ${zone} and ${a.otherAt} between ${b.firstAt} and ${b.lastAt}
+        and ${a.keptAt} >= ${day}::timestamp at time zone 'UTC'
+        and ${a.keptAt} < (${day} + 1)::timestamp at time zone 'UTC'))
+    order by ${b.day} <> ${day}, ${b.firstAt}, ${b.blockId}`);
   try {
     for (;;) {
       const { rows } = await tx.execute<SourceBlock & Record<string, unknown>>(
