@@ -1,5 +1,4 @@
 import { and, eq, sql } from "drizzle-orm";
-import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { sourceUsual } from "../schema/source-usual.ts";
 
