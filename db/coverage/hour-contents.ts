@@ -32,7 +32,7 @@ export async function readHourContents(
   startsAt: number,
 ): Promise<HourContents> {
   const revisions = sql`from ${eventRevisions} ${r}
-    where ${isIn(r, zoneId, startsAt)} and ${r.field} <> 'withdrawn'`;
+    where ${isIn(r, zoneId, startsAt)} and ${r.field} not in ('withdrawn', 'removed')`;
   const { rows } = await db.execute<{ [Key in keyof HourContents]: HourContents[Key] }>(sql`
     select count(*)::integer as count, lpad(to_hex(coalesce(bit_xor(hashed), 0)), 16, '0') as ids,
       coalesce(sum(unresolved), 0)::integer as unresolved, (coalesce(sum(rows), 0) - count(*))::integer as doubled,

@@ -83,7 +83,7 @@ export async function mergeDoubles(
 }
 
 /** Two steps after a step `removed` (rule_id, occurred_at of deleted events): buckets to count again, hours that hold less. */
-function countRemoved(zoneId: number) {
+export function countRemoved(zoneId: number) {
   return sql`marked as (
       insert into ${dirtyBuckets} as ${b} (${names(b.zoneId, b.ruleId, b.minute)})
       select ${zoneId}, rule, minute from (

@@ -4,15 +4,14 @@ import { HOUR_MS } from "#lib/units.ts";
 import type { EventKey } from "#model/event-key.ts";
 import type { Span } from "#model/span.ts";
 import type { Queryable } from "../client.ts";
+import { forgetValues } from "../ingest/event-revisions.ts";
 import { epochMs } from "../postgres/terms.ts";
-import { eventRevisions } from "../schema/event-revisions.ts";
 import { sourceHours } from "../schema/source-hours.ts";
 import { wafEvents } from "../schema/waf-events.ts";
 import { eraseRecords, type RecordEraser } from "./erase-records.ts";
 import { addOtherTimes } from "./other-times.ts";
 
 const e = alias(wafEvents, "e");
-const r = alias(eventRevisions, "r");
 
 /** Value of `ip` in an event whose person was erased. The event's other texts of the request are empty. */
 export const ERASED_IP = "erased";
@@ -74,8 +73,7 @@ function isIn({ zoneId, from, to }: Scope) {
 
 /**
  * Removes all personal data from these events and their records, also from records under a second time, and their former
- * values. Time, rule,
- * action and country stay, so that counts still add up. An emptied text counts as known, so no route fills it again.
+ * values. Time, rule, action and country stay, so that counts still add up. An emptied text counts as known, so no route fills it again.
  */
 export async function eraseEvents(
   tx: Queryable,
@@ -95,10 +93,11 @@ export async function eraseEvents(
     .where(sql`${e.zoneId} = ${zoneId} and ${e.occurredAt} = to_timestamp(k.at / 1000)::timestamptz(3)
       and ${e.logId} = k.id and ${e.occurredAt} between ${new Date(first)} and ${new Date(last)}
       and (${e.ip}, ${e.ua}, ${e.url}, ${e.ja4}, ${e.message}) is distinct from (${ERASED_IP}, '', '', '', '')`);
-  await tx.execute(sql`
-    delete from ${eventRevisions} ${r}
-    using ${keys} where ${r.zoneId} = ${zoneId} and ${r.occurredAt} = to_timestamp(k.at / 1000)::timestamptz(3)
-      and ${r.logId} = k.id and ${r.field} <> 'withdrawn'`);
+  await forgetValues(tx, zoneId, {
+    firstAt: first,
+    lastAt: last,
+    logIds: events.map(({ logId }) => logId),
+  });
   await markSourceHours(tx, zoneId, first, last);
   const all = await addOtherTimes(tx, zoneId, events);
   return { events: erased.rowCount ?? 0, records: await eraseRecords(tx, zoneId, all, eraser) };
@@ -131,8 +130,13 @@ export async function eraseMergedRecords(
   await eraseRecords(tx, zoneId, keys, eraser);
 }
 
-/** Has the source series count the hours of these events again, without the person. */
-async function markSourceHours(tx: Queryable, zoneId: number, first: number, last: number): Promise<void> {
+/** Has the source series count the hours from `first` to `last` (epoch ms) again. */
+export async function markSourceHours(
+  tx: Queryable,
+  zoneId: number,
+  first: number,
+  last: number,
+): Promise<void> {
   const { zoneId: zone, startsAt, marks } = sourceHours;
   await tx
     .update(sourceHours)

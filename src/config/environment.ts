@@ -16,7 +16,6 @@ interface About {
 
 export const ROLES = ["ingest", "derive", "alerts", "http"] as const;
 const LEVELS = ["debug", "info", "warn", "error"] as const;
-const DAY_SECONDS = 86_400;
 /** A link of a message has room for a path after it. */
 const MAX_PUBLIC_URL_CHARS = 500;
 
@@ -237,6 +236,15 @@ export const Environment = z.object({
     description:
       "answers /metrics without a key; otherwise /metrics needs a key for every zone with the role reader",
   }),
+  LONGWATCH_URL: optional(publicUrl, {
+    rule: "an http or https URL without user name, query and fragment",
+    description: "commands: the address of a service elsewhere that answers instead of the database",
+  }),
+  LONGWATCH_KEY: optional(z.string().min(1).max(512), {
+    rule: "1 to 512 characters",
+    description: "commands: the key for the service at LONGWATCH_URL",
+    isSecret: true,
+  }),
   LONGWATCH_PUBLIC_URL: optional(publicUrl, {
     rule: "an http or https URL without user name, query and fragment",
     description:
@@ -245,10 +253,6 @@ export const Environment = z.object({
   LONGWATCH_LOG_LEVEL: withDefault(z.enum(LEVELS), "info", {
     rule: `one of ${LEVELS.join(", ")}`,
     description: "the lowest level that is logged",
-  }),
-  LONGWATCH_POLL_SECONDS: withDefault(numberBetween(1, DAY_SECONDS), "30", {
-    rule: "a whole number of seconds from 1 to 86400",
-    description: "the time between two polls of a zone's newest events",
   }),
   LONGWATCH_LAST_PROOF_HOURS: withDefault(numberBetween(2, 71), "66", {
     rule: "a whole number of hours from 2 to 71",
@@ -297,7 +301,8 @@ export const Environment = z.object({
   }),
   LONGWATCH_CONFIG: optional(anyText, {
     rule: "a YAML file",
-    description: "channels, routes, quiet hours and detection (docs/routing.md); read again on SIGHUP",
+    description:
+      "channels, routes, quiet hours and detection (docs/routing.md), read again on SIGHUP; the schedule, read at the start",
   }),
   LONGWATCH_WEBHOOK_URL: optional(urlWith("http:", "https:"), {
     rule: "an http or https URL",

@@ -50,6 +50,7 @@ test("every list command can be limited or has an end, and names its columns", (
     "deliveries list",
     "keys list",
     "silences list",
+    "zones list",
   ]);
   for (const { command } of paged)
     expect(command.options.map(({ long }) => long)).toEqual(expect.arrayContaining(["--limit", "--json"]));

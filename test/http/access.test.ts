@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import type { Access } from "#faces/http/keys/access.ts";
-import type { Caller } from "#faces/http/keys/caller.ts";
-import { type Role, scopesOf } from "#faces/http/keys/roles.ts";
+import type { Caller } from "#operations/caller.ts";
+import { type Role, scopesOf } from "#operations/roles.ts";
 import { startHttp } from "./start-http.ts";
 
 function caller(role: Role, zoneIds: readonly number[] | null = null): Caller {

@@ -3,6 +3,7 @@ import type { Config } from "#config/config.ts";
 import { pageSilences } from "#db/alerting/silences.ts";
 import { SILENCE_STATES, STANDING_OF } from "#faces/http/routes/v1/silence-schemas.ts";
 import { readSilenceView, toSilence } from "#faces/http/routes/v1/silences.ts";
+import { showAge } from "#lib/ago.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { showTime } from "#lib/show-time.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
@@ -20,7 +21,6 @@ import {
 import { withStore } from "../store/open-store.ts";
 import { readServiceClock } from "../store/service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { showAge } from "../terminal/ago.ts";
 import { type Cell, drawTable } from "../terminal/draw-table.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
 import { describeMatchers } from "./describe-silence.ts";

@@ -1,5 +1,5 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import type { Role, Scope } from "#faces/http/keys/roles.ts";
+import type { Role, Scope } from "#operations/roles.ts";
 import { call, send } from "./client.ts";
 import { pageToken } from "./page-token.ts";
 import { ApiProblem } from "./problem.ts";

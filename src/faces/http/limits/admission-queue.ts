@@ -1,4 +1,4 @@
-import { Refusal } from "../errors/refusal.ts";
+import { Refusal } from "#operations/refusal.ts";
 
 /** `quick`: pages, and whatever takes some ten milliseconds. `long`: everything else. */
 export type WorkKind = "quick" | "long";

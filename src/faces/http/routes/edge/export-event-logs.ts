@@ -5,6 +5,8 @@ import { z } from "zod";
 import { EventLogsExportRequest } from "#adapters/edge/contract/event-logs-export.ts";
 import { GenericRequestResponse } from "#adapters/edge/contract/generic-request-response.ts";
 import type { ScratchFile } from "#db/archive/archive-reader.ts";
+import { maySeeZone } from "#operations/caller.ts";
+import { Refusal } from "#operations/refusal.ts";
 import { exportEvents, type RunPart } from "#operations/search/export-events.ts";
 import { exportParquet } from "#operations/search/export-parquet.ts";
 import { toCsvLine } from "#stages/archive/csv/csv-line.ts";
@@ -17,8 +19,6 @@ import {
 import { PARQUET_TYPE, preferredForm } from "#stages/archive/csv/preferred-form.ts";
 import { maskAddress } from "#stages/archive/mask/mask.ts";
 import { asksMethod } from "#stages/archive/query/plan-search.ts";
-import { Refusal } from "../../errors/refusal.ts";
-import { maySeeZone } from "../../keys/caller.ts";
 import { clientGone } from "./client-gone.ts";
 import { endWhenRefused } from "./end-when-refused.ts";
 import { sendJson } from "./platform-answer.ts";

@@ -1,9 +1,9 @@
 import type { Database } from "#db/client.ts";
 import type { Clock } from "#lib/clock.ts";
+import type { PageCursors } from "#operations/page-cursor.ts";
 import type { OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import type { AuditExport } from "../../keys/audit-export.ts";
 import type { RunInPlace } from "../../limits/run-in-place.ts";
-import type { PageCursors } from "../../page-cursor.ts";
 
 /** What an ask of the platform came to, or why nobody asked. */
 export type AskedAdvice =

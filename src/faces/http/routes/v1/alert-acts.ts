@@ -3,12 +3,12 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { readAlert } from "#db/alerting/alert-reports.ts";
 import { MINUTE_MS } from "#lib/units.ts";
+import { actOf, known, lineOf, MAX_ROW_ID, maySee, notFound, RowId } from "#operations/fields.ts";
+import { Refusal } from "#operations/refusal.ts";
 import { SILENCE_SCOPES } from "#stages/alerting/message/silence-choices.ts";
-import { Refusal } from "../../errors/refusal.ts";
 import { ALERT_STATES } from "./alert-schemas.ts";
 import { findAlert } from "./alerts.ts";
 import type { ApiActs, ApiDeps } from "./api-deps.ts";
-import { actOf, known, lineOf, MAX_ROW_ID, maySee, notFound, RowId } from "./parts.ts";
 import { SilenceBody } from "./silence-schemas.ts";
 
 const Body = z

@@ -7,6 +7,7 @@ import { pageSilences } from "#db/alerting/silences.ts";
 import { collectEvidence } from "#db/detection/spike-evidence.ts";
 import type { SpikeEvidence } from "#db/schema/spikes.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { IsoTime, known, RowId, toIso, toIsoOrNull } from "#operations/fields.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
 import { toSilences, wouldMute } from "#stages/alerting/silence.ts";
@@ -14,7 +15,6 @@ import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
 import { maskRows } from "../../keys/mask-message.ts";
 import { findAlert } from "./alerts.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { IsoTime, known, RowId, toIso, toIsoOrNull } from "./parts.ts";
 import { SILENCE_STATES, Silence, STANDING_OF } from "./silence-schemas.ts";
 import { readSilenceView, toSilence } from "./silences.ts";
 

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { listAlerts } from "#db/alerting/alert-reports.ts";
 import type { AlertRow } from "#db/alerting/alerts.ts";
 import { toLine } from "#lib/plain-text.ts";
+import { known, visibleZones, ZoneId } from "#operations/fields.ts";
 import { summariseAlert } from "#operations/summarise-alert.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { toAlertRecord } from "#stages/alerting/alert-record.ts";
@@ -13,7 +14,6 @@ import { toPlainLines } from "#stages/delivery/message/outline-lines.ts";
 import { type AtomEntry, renderAtom } from "../../feed/atom-feed.ts";
 import { maskMessage } from "../../keys/mask-message.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { known, visibleZones, ZoneId } from "./parts.ts";
 
 const MAX_ENTRIES = 50;
 const MAX_TITLE_CHARS = 300;

@@ -10,8 +10,6 @@ import {
 } from "#db/alerting/alert-reports.ts";
 import { severities } from "#model/alert-message.ts";
 import { ALERT_KINDS } from "#model/kinds.ts";
-import { ALERT_STATES, AlertDetail, AlertItem } from "./alert-schemas.ts";
-import type { ApiDeps } from "./api-deps.ts";
 import {
   known,
   maySee,
@@ -25,8 +23,10 @@ import {
   toPage,
   visibleZones,
   ZoneId,
-} from "./parts.ts";
-import { checkOrder } from "./span.ts";
+} from "#operations/fields.ts";
+import { checkOrder } from "#operations/span.ts";
+import { ALERT_STATES, AlertDetail, AlertItem } from "./alert-schemas.ts";
+import type { ApiDeps } from "./api-deps.ts";
 import { readAlertDetails, readAlertView, toAlertDetail, toAlertItem } from "./to-alert-item.ts";
 
 const Query = z.strictObject({

@@ -1,8 +1,6 @@
 import type { FeedRow } from "#db/alerting/feed-transitions.ts";
 import type { SilenceRow } from "#db/alerting/silences.ts";
-import type { Queryable } from "#db/client.ts";
-import type { Replayed } from "#db/delivery/deliveries.ts";
-import type { KnownSourceRow, NewKnownSource } from "#db/detection/known-sources.ts";
+import type { Database, Queryable } from "#db/client.ts";
 import type { AuditEntry } from "#db/keys/audit-entries.ts";
 import type { RequestedRun } from "#db/service/requested-runs.ts";
 import type { Clock } from "#lib/clock.ts";
@@ -10,11 +8,12 @@ import type { Log } from "#lib/log.ts";
 import type { Zones } from "#model/zones.ts";
 import type { ActedAlert, ActOnAlerts } from "#operations/act-on-alerts.ts";
 import type { MarkResult } from "#operations/mark-alert.ts";
+import type { PageCursors } from "#operations/page-cursor.ts";
 import type { RunRequest } from "#operations/request-run.ts";
+import type { ServiceView } from "#operations/service-view.ts";
+import type { AskedWithdrawal, Withdrawal } from "#operations/withdraw-events.ts";
 import type { Matchers } from "#stages/alerting/silence.ts";
 import type { RowHub } from "../../feed/row-hub.ts";
-import type { PageCursors } from "../../page-cursor.ts";
-import type { ServiceView } from "./service-view.ts";
 
 interface Act {
   /** Whom people are told of. */
@@ -67,9 +66,6 @@ export interface ApiActs {
   readonly endSilence: (
     ended: Act & { readonly id: number; readonly nowMs: number },
   ) => Promise<"expired" | "over" | "unknown">;
-  readonly addKnownSource: (wanted: NewKnownSource, actor: string) => Promise<KnownSourceRow>;
-  readonly removeKnownSource: (id: number, actor: string) => Promise<KnownSourceRow | null>;
-  readonly replayChannel: (replay: Act & { readonly channel: string }) => Promise<Replayed>;
   readonly mark: (
     act: Act & {
       readonly alertId: number;
@@ -82,9 +78,14 @@ export interface ApiActs {
   readonly requestRun: (
     wanted: RunRequest,
   ) => Promise<{ readonly run: RequestedRun; readonly isNew: boolean } | null>;
+  /** Without `by`, nothing is removed. */
+  readonly withdrawEvents: (
+    asked: AskedWithdrawal,
+    by: { readonly actor: string; readonly reason: string } | null,
+    signal: AbortSignal,
+  ) => Promise<Withdrawal>;
   /** For acts that change no row. */
   readonly audit: (entry: AuditEntry) => Promise<void>;
-  readonly replayDelivery: (replay: Act & { readonly id: number }) => Promise<Replayed>;
 }
 
 export interface ApiDeps {
@@ -92,6 +93,10 @@ export interface ApiDeps {
   readonly log: Pick<Log, "warn">;
   /** The pool for questions of clients. */
   readonly archive: Queryable;
+  /** The pool for changes. */
+  readonly database: Database;
+  /** Hands work to a job now. */
+  readonly enqueue: (job: string, payload: Record<string, unknown>) => Promise<boolean>;
   readonly clock: Clock;
   readonly cursors: PageCursors;
   readonly acts: ApiActs;

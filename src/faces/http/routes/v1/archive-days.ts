@@ -3,9 +3,9 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listReportedDays } from "#db/archive/archive-report.ts";
 import { toDay } from "#model/horizon.ts";
+import { IsoTime, toIso, visibleZones } from "#operations/fields.ts";
+import { DAYS_QUERY, readDays } from "#operations/span.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { IsoTime, toIso, visibleZones } from "./parts.ts";
-import { DAYS_QUERY, readDays } from "./span.ts";
 
 const MAX_DAYS = 800;
 

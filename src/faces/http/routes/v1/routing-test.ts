@@ -4,8 +4,8 @@ import { z } from "zod";
 import { severities } from "#model/alert-message.ts";
 import { SPIKE_KINDS } from "#model/kinds.ts";
 import { explainRouting, readLiveState } from "#operations/explain-routing.ts";
+import { IsoTime, RuleId, requireEveryZone, Time, toIso, ZoneId } from "#operations/fields.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { IsoTime, RuleId, requireEveryZone, Time, toIso, ZoneId } from "./parts.ts";
 
 const Transition = z.object({
   reason: z.string(),

@@ -4,16 +4,16 @@ import { z } from "zod";
 import { readMinutesFrom } from "#db/detection/kept-minutes.ts";
 import { compareRuleDays, listAdvice, listSpikeSpans } from "#db/detection/rule-history.ts";
 import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
+import { IsoTime, known, RuleId, Time, toIso, toIsoOrNull, ZoneId } from "#operations/fields.ts";
 import { readRuleSeries } from "#operations/read-rule-series.ts";
 import { replayStore } from "#operations/replay-store.ts";
+import { checkMinutes, checkSpan } from "#operations/span.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
 import { maskNullable } from "#stages/archive/mask/mask-text.ts";
 import { bucketEnd, bucketStart } from "#stages/detection/bucket.ts";
 import { sensitivityOf } from "#stages/detection/detection-settings.ts";
 import { minutesFrom, REPLAYED_DAYS } from "#stages/detection/minutes-kept.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { IsoTime, known, RuleId, Time, toIso, toIsoOrNull, ZoneId } from "./parts.ts";
-import { checkMinutes, checkSpan } from "./span.ts";
 
 const WIDTHS = { minute: 60, hour: 3_600, day: 86_400 } as const;
 const DEFAULT_POINTS = { minute: 180, hour: 168, day: 28 } as const;

@@ -5,9 +5,6 @@ import { readRuleSparklines } from "#db/detection/activity.ts";
 import { RULE_SORTS, type RuleRow, readRules } from "#db/detection/rules.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { keyOf } from "#model/series-key.ts";
-import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
-import { type BucketWidth, bucketEnd, bucketStart } from "#stages/detection/bucket.ts";
-import type { ApiDeps } from "./api-deps.ts";
 import {
   IsoTime,
   pageOf,
@@ -18,8 +15,11 @@ import {
   visibleZones,
   wholeNumber,
   ZoneId,
-} from "./parts.ts";
-import { checkSpan } from "./span.ts";
+} from "#operations/fields.ts";
+import { checkSpan } from "#operations/span.ts";
+import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
+import { type BucketWidth, bucketEnd, bucketStart } from "#stages/detection/bucket.ts";
+import type { ApiDeps } from "./api-deps.ts";
 
 const MAX_DAYS = 400;
 const MAX_POINTS = 100;

@@ -9,12 +9,12 @@ import {
   type SavedViewRow,
   updateSavedView,
 } from "#db/keys/saved-views.ts";
+import type { Caller } from "#operations/caller.ts";
+import { known, lineOf, notFound, pageOf, pageQuery, RowId, toPage } from "#operations/fields.ts";
+import type { PageCursors } from "#operations/page-cursor.ts";
+import { Refusal } from "#operations/refusal.ts";
+import { describeLack } from "#operations/roles.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";
-import { Refusal } from "../../errors/refusal.ts";
-import type { Caller } from "../../keys/caller.ts";
-import { describeLack } from "../../keys/roles.ts";
-import type { PageCursors } from "../../page-cursor.ts";
-import { known, lineOf, notFound, pageOf, pageQuery, RowId, toPage } from "./parts.ts";
 
 const MOST_PER_KEY = 200;
 const MAX_STATE_CHARS = 4_000;

@@ -2,9 +2,10 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { FIELD_NAMES } from "#model/fields.ts";
+import { ZoneId } from "#operations/fields.ts";
+import { type Mistake, Refusal } from "#operations/refusal.ts";
 import { OPERATORS } from "#stages/archive/query/search.ts";
 import { toNativeRow } from "#stages/archive/records/to-native-row.ts";
-import { type Mistake, Refusal } from "../../errors/refusal.ts";
 import { EXPORTED, LONGEST_EXPORT_MS, sendExport } from "../edge/export-event-logs.ts";
 import { sendJson } from "../edge/platform-answer.ts";
 import type { PlatformDeps } from "../edge/platform-deps.ts";
@@ -12,7 +13,6 @@ import { SEARCH_LIMITS, SEARCH_SPAN } from "../edge/platform-schemas.ts";
 import { planBody, type SearchRequest } from "../edge/read-search-request.ts";
 import { isServedZone } from "../edge/read-zone.ts";
 import { answerSearch } from "../edge/search-event-logs.ts";
-import { ZoneId } from "./parts.ts";
 
 const FieldName = z
   .enum(FIELD_NAMES)

@@ -5,8 +5,8 @@ import type { Database } from "#db/client.ts";
 import { writeAuditEntry } from "#db/keys/audit-entries.ts";
 import { endSessions, listSessions } from "#db/keys/sessions.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import { actorOf, type Caller } from "../../keys/caller.ts";
-import { known, notFound } from "./parts.ts";
+import { actorOf, type Caller } from "#operations/caller.ts";
+import { known, notFound } from "#operations/fields.ts";
 
 const MOST = 500;
 

@@ -2,8 +2,8 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listErasures } from "#db/privacy/erasures.ts";
+import { IsoTime, toIso, toIsoOrNull } from "#operations/fields.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { IsoTime, toIso, toIsoOrNull } from "./parts.ts";
 
 export const PrivacyAnswer = z
   .object({

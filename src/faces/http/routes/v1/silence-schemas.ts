@@ -2,7 +2,7 @@ import { z } from "zod";
 import { severities } from "#model/alert-message.ts";
 import { SPIKE_KINDS } from "#model/kinds.ts";
 import { isAddressPattern } from "#model/source-traits.ts";
-import { IsoTime, lineOf } from "./parts.ts";
+import { IsoTime, lineOf } from "#operations/fields.ts";
 
 /** Alertmanager's words. */
 export const SILENCE_STATES = ["active", "pending", "expired"] as const;

@@ -7,14 +7,24 @@ import { pageSilences, readSilence, type SilenceRow } from "#db/alerting/silence
 import type { Queryable } from "#db/client.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { silenceStatus } from "#model/silence-status.ts";
+import type { Caller } from "#operations/caller.ts";
+import {
+  actOf,
+  known,
+  notFound,
+  oneOrMore,
+  pageOf,
+  pageQuery,
+  RowId,
+  toIso,
+  toPage,
+} from "#operations/fields.ts";
+import { Refusal } from "#operations/refusal.ts";
 import { summariseAlert } from "#operations/summarise-alert.ts";
 import { Matchers, type SilencedAlert, wouldMute } from "#stages/alerting/silence.ts";
 import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
 import { maskNullable, maskText } from "#stages/archive/mask/mask-text.ts";
-import { Refusal } from "../../errors/refusal.ts";
-import type { Caller } from "../../keys/caller.ts";
 import type { ApiDeps, ApiSilence } from "./api-deps.ts";
-import { actOf, known, notFound, oneOrMore, pageOf, pageQuery, RowId, toIso, toPage } from "./parts.ts";
 import {
   MUTED_SHOWN,
   PlannedSilence,

@@ -5,12 +5,12 @@ import { readZoneArchives } from "#db/archive/archive-report.ts";
 import { type OpenWork, readOpenWork } from "#db/service/open-work.ts";
 import { readReplicas } from "#db/service/replicas.ts";
 import type { Zones } from "#model/zones.ts";
+import { IsoTime, known, toIso, toIsoOrNull } from "#operations/fields.ts";
 import { readChannels } from "#operations/read-channels.ts";
+import { describeZones, readVisibleZones, Zone } from "#operations/service/zones.ts";
 import { assessService, type ServiceLife } from "#operations/service-life.ts";
 import { maskNullable } from "#stages/archive/mask/mask-text.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { IsoTime, known, toIso, toIsoOrNull } from "./parts.ts";
-import { describeZones, readVisibleZones, Zone } from "./zones.ts";
 
 const MAX_ZONES = 500;
 

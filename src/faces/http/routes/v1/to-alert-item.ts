@@ -3,6 +3,7 @@ import { type AlertDelivery, type ReportedAlert, readAlertDeliveries } from "#db
 import { readSilences } from "#db/alerting/silences.ts";
 import type { Queryable } from "#db/client.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
+import { toIso, toIsoOrNull } from "#operations/fields.ts";
 import { listSilenced } from "#operations/list-silenced.ts";
 import { summariseAlert } from "#operations/summarise-alert.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
@@ -16,7 +17,6 @@ import { maskNullable, maskText } from "#stages/archive/mask/mask-text.ts";
 import { isAdvised } from "#stages/delivery/message/describe-alert.ts";
 import { maskMessage } from "../../keys/mask-message.ts";
 import type { AlertDetail, AlertItem, DeliveryOfAlert } from "./alert-schemas.ts";
-import { toIso, toIsoOrNull } from "./parts.ts";
 
 /** The inputs of a list's items besides their rows. */
 export interface AlertView {

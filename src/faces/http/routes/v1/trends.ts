@@ -4,13 +4,13 @@ import { z } from "zod";
 import { readMinutesFrom } from "#db/detection/kept-minutes.ts";
 import { readTrend } from "#db/detection/trends.ts";
 import { startOfHour } from "#model/horizon.ts";
+import { IsoTime, RuleId, Time, toIso, ZoneId } from "#operations/fields.ts";
 import { readZones } from "#operations/read-zones.ts";
+import { checkMinutes, checkOrder, checkSpan, HOUR_STATES } from "#operations/span.ts";
 import { coverageOf } from "#stages/coverage/mark-coverage.ts";
 import { bucketStart, bucketStarts } from "#stages/detection/bucket.ts";
 import { minutesFrom } from "#stages/detection/minutes-kept.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { IsoTime, RuleId, Time, toIso, ZoneId } from "./parts.ts";
-import { checkMinutes, checkOrder, checkSpan, HOUR_STATES } from "./span.ts";
 
 const WIDTHS = { minute: 60, hour: 3_600, day: 86_400 } as const;
 const DEFAULT_POINTS = { minute: 180, hour: 168, day: 90 } as const;

@@ -1,0 +1,17 @@
+import { auditOperations } from "./audit/audit-trail.ts";
+import { channelOperations } from "./deliveries/channels.ts";
+import { deliveryOperations } from "./deliveries/deliveries.ts";
+import { keyOperations } from "./keys/keys.ts";
+import type { Operation } from "./operation.ts";
+import { listZones } from "./service/zones.ts";
+import { knownOperations } from "./sources/known-sources.ts";
+
+/** Everything that a person or a program can ask or do. */
+export const OPERATIONS = [
+  listZones,
+  ...knownOperations,
+  ...auditOperations,
+  ...deliveryOperations,
+  ...channelOperations,
+  ...keyOperations,
+] as const satisfies readonly Operation[];
