@@ -1,4 +1,4 @@
-import { sql } from "drizzle-orm";
+import { count, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Span } from "#model/span.ts";
 import type { Queryable } from "../client.ts";
@@ -6,8 +6,11 @@ import { epochMs, names, overwriting } from "../postgres/terms.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
 import { differingCells } from "../schema/differing-cells.ts";
 import { dirtyBuckets } from "../schema/dirty-buckets.ts";
+import { eventRevisions } from "../schema/event-revisions.ts";
 import { ruleBuckets } from "../schema/rule-buckets.ts";
 import { wafEvents } from "../schema/waf-events.ts";
+
+const r = alias(eventRevisions, "r");
 
 const e = alias(wafEvents, "e");
 const w = alias(coverageWindows, "w");
@@ -54,13 +57,20 @@ export async function readWithdrawnCells(
   zoneId: number,
   { from, to }: Span,
 ): Promise<Map<number, Map<string, number>>> {
-  const isIn = sql`zone_id = ${zoneId} and occurred_at >= ${new Date(from)} and occurred_at < ${new Date(to)}`;
-  const { rows } = await db.execute<{ hour: number; rule: string; events: number }>(sql`
-    select (extract(epoch from date_trunc('hour', occurred_at, 'UTC')) * 1000)::float8 as hour,
-      coalesce(rule_id, '') as rule, count(*)::integer as events
-    from waf_events where ${isIn} and (occurred_at, log_id) in (select occurred_at, log_id from event_revisions
-      where ${isIn} and field = 'withdrawn' and accepted_at is not null)
-    group by 1, 2`);
+  const isIn = (table: typeof e | typeof r) => sql`${table.zoneId} = ${zoneId}
+    and ${table.occurredAt} >= ${new Date(from)} and ${table.occurredAt} < ${new Date(to)}`;
+  const rows = await db
+    .select({
+      hour: epochMs(sql`date_trunc('hour', ${e.occurredAt}, 'UTC')`),
+      rule: sql<string>`coalesce(${e.ruleId}, '')`,
+      events: count(),
+    })
+    .from(e)
+    .where(
+      sql`${isIn(e)} and (${e.occurredAt}, ${e.logId}) in (select ${r.occurredAt}, ${r.logId}
+        from ${eventRevisions} ${r} where ${isIn(r)} and ${r.field} = 'withdrawn' and ${r.acceptedAt} is not null)`,
+    )
+    .groupBy(sql`1, 2`);
   return toCells(rows);
 }
 
