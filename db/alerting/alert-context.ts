@@ -1,4 +1,5 @@
 import { sql } from "drizzle-orm";
+import type { Mark } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 
 export interface RisenRule {
@@ -45,7 +46,7 @@ export interface Episode {
   readonly resolvedAt: number | null;
   readonly state: string;
   readonly severity: string | null;
-  readonly mark: string | null;
+  readonly mark: Mark | null;
   readonly peak: number | null;
 }
 

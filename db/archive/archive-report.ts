@@ -1,4 +1,5 @@
 import { type SQL, sql } from "drizzle-orm";
+import type { ArchiveKind } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { isStored } from "./hot-days.ts";
 
@@ -39,7 +40,7 @@ function ofZones(zoneIds: readonly number[] | null): SQL {
 
 /** A file of an archive day as people see it; times in epoch ms. */
 interface ReportedFile {
-  readonly kind: "events" | "records";
+  readonly kind: ArchiveKind;
   /** Relative to the archive folder. */
   readonly path: string;
   readonly sha256: string;

@@ -1,11 +1,12 @@
 import { and, eq, inArray, type SQL, sql } from "drizzle-orm";
+import type { CircuitState } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { channelStates } from "../schema/channel-states.ts";
 import { isDead, WAIT_PREFIX } from "../service/last-errors.ts";
 
 /** Times in epoch ms, on Postgres's clock. */
 export interface StoredChannelState {
-  readonly state: "closed" | "open" | "disabled";
+  readonly state: CircuitState;
   readonly failures: number;
   readonly openings: number;
   readonly openedAtMs: number | null;

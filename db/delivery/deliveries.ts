@@ -1,13 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
+import type { DeliveryState } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { isDead, ORPHANED } from "../service/last-errors.ts";
-
-/**
- * State of a delivery. dead: given up although it should have been sent. needless: another message said the same, or
- * the message resolved an alert that the channel was never notified of.
- */
-export const DELIVERY_STATES = ["pending", "sending", "delivered", "dead", "needless"] as const;
-export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 export interface Delivery {
   readonly id: number;

@@ -1,4 +1,5 @@
 import { sql } from "drizzle-orm";
+import type { NotifyReason } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { notifications } from "../schema/notifications.ts";
 import { isDead } from "../service/last-errors.ts";
@@ -6,7 +7,7 @@ import { isDead } from "../service/last-errors.ts";
 export interface Overdue {
   readonly alertId: number;
   readonly transition: number;
-  readonly reason: "first" | "worse" | "repeat" | "resolved";
+  readonly reason: Exclude<NotifyReason, "advice">;
   /** The channel that has not accepted the message. */
   readonly channel: string;
   readonly content: unknown;

@@ -1,4 +1,5 @@
 import { sql } from "drizzle-orm";
+import type { Mark } from "#model/kinds.ts";
 import type { SeriesKey } from "#model/series-key.ts";
 import type { Queryable } from "../client.ts";
 import { askedSeries } from "./asked-series.ts";
@@ -77,7 +78,7 @@ export interface SpikeSpan {
   readonly openedAt: number;
   readonly closedAt: number | null;
   readonly severity: string;
-  readonly mark: string | null;
+  readonly mark: Mark | null;
   readonly peak: number;
   /** The alert of the spike; null if none was raised. */
   readonly alertId: number | null;

@@ -1,8 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
+import type { RuleSort } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 
-export const RULE_SORTS = ["total", "blocked", "lastSeen", "rule"] as const;
-type RuleSort = (typeof RULE_SORTS)[number];
 /** Sort keys whose value changes while events of the span still arrive. */
 type LiveSort = Exclude<RuleSort, "rule">;
 

@@ -1,8 +1,9 @@
 import { sql } from "drizzle-orm";
+import { EVIDENCE_DIMENSIONS, type EvidenceDimension } from "#model/kinds.ts";
 import type { SeriesKey } from "#model/series-key.ts";
 import { toUrlPartSql } from "#model/url-parts.ts";
 import type { Queryable } from "../client.ts";
-import { EVIDENCE_DIMENSIONS, type EvidenceDimension, type SpikeEvidence } from "../schema/spikes.ts";
+import { type SpikeEvidence } from "../schema/spikes.ts";
 import { wafEvents } from "../schema/waf-events.ts";
 
 const TOP = 5;

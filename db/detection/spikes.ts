@@ -1,4 +1,5 @@
 import { and, asc, eq, gt, gte, isNull, lte, ne, sql } from "drizzle-orm";
+import type { HourState } from "#model/kinds.ts";
 import type { SeriesKey } from "#model/series-key.ts";
 import type { Queryable } from "../client.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
@@ -104,7 +105,7 @@ interface CoveredHour {
   readonly zoneId: number;
   readonly startsAtMs: number;
   readonly searchedThroughMs: number | null;
-  readonly state: "open" | "sealed" | "gap";
+  readonly state: HourState;
 }
 
 export type SpikeRow = typeof spikes.$inferSelect;

@@ -1,4 +1,5 @@
 import { sql } from "drizzle-orm";
+import type { AddressFamily } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import type { ErasedCounts } from "../schema/erasures.ts";
 
@@ -7,7 +8,7 @@ export interface NewErasure {
   readonly requestedAt: number;
   readonly untilAt: number;
   readonly zoneId: number | null;
-  readonly family: 4 | 6;
+  readonly family: AddressFamily;
   readonly prefix: number;
   readonly keyId: string;
   readonly hash: Buffer;

@@ -1,8 +1,9 @@
 import { sql } from "drizzle-orm";
+import type { UNRESOLVED_STATES } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 
 interface OpenAlerts {
-  readonly state: "firing" | "acknowledged";
+  readonly state: (typeof UNRESOLVED_STATES)[number];
   readonly kind: string;
   readonly count: number;
 }
