@@ -1,5 +1,6 @@
 import { and, desc, eq, ne, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import type { Mark } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { alerts } from "../schema/alerts.ts";
@@ -55,7 +56,7 @@ export interface Episode {
   readonly resolvedAt: number | null;
   readonly state: string;
   readonly severity: string | null;
-  readonly mark: string | null;
+  readonly mark: Mark | null;
   readonly peak: number | null;
 }
 

@@ -14,6 +14,7 @@ import {
   sql,
 } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import type { AlertSort } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { alerts } from "../schema/alerts.ts";
 import { notifications } from "../schema/notifications.ts";
@@ -61,10 +62,6 @@ const REPORTED = {
     spikes.lastActiveAt,
   ),
 };
-
-/** `worst`: firing alerts first, then acknowledged ones, each by severity, and the newest of one severity first. */
-export const ALERT_SORTS = ["worst", "newest"] as const;
-type AlertSort = (typeof ALERT_SORTS)[number];
 
 /** A place in a list. The urgency is that of the alert when it was read, so that a change of it skips no other alert. */
 export interface AlertPosition {

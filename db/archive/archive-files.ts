@@ -1,6 +1,6 @@
 import { and, eq, isNotNull, isNull, lt, or, type SQL, sql } from "drizzle-orm";
-import type { ArchiveKind } from "#model/archive-layout.ts";
 import type { NamedFile } from "#model/archive-storage.ts";
+import type { ArchiveKind } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { archiveFiles } from "../schema/archive-files.ts";
 

@@ -1,5 +1,6 @@
 import { and, gte, isNull, lt, type SQL, sql } from "drizzle-orm";
 import type { PgColumn } from "drizzle-orm/pg-core";
+import type { ArchiveKind } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { archiveFiles } from "../schema/archive-files.ts";
@@ -53,7 +54,7 @@ function ofZones(zoneIds: readonly number[] | null): SQL | undefined {
 
 /** A file of an archive day as people see it; times in epoch ms. */
 interface ReportedFile {
-  readonly kind: "events" | "records";
+  readonly kind: ArchiveKind;
   /** Relative to the archive folder. */
   readonly path: string;
   readonly sha256: string;

@@ -1,5 +1,6 @@
 import { and, eq, inArray, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import type { CircuitState } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { channelStates } from "../schema/channel-states.ts";
@@ -10,7 +11,7 @@ const n = alias(notifications, "n");
 
 /** Times in epoch ms, on Postgres's clock. */
 export interface StoredChannelState {
-  readonly state: "closed" | "open" | "disabled";
+  readonly state: CircuitState;
   readonly failures: number;
   readonly openings: number;
   readonly openedAtMs: number | null;

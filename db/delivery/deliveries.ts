@@ -1,5 +1,6 @@
 import { count, desc, eq, type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import type { DeliveryState } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs, names } from "../postgres/terms.ts";
 import { alerts } from "../schema/alerts.ts";
@@ -10,13 +11,6 @@ const n = alias(notifications, "n");
 const a = alias(alerts, "a");
 const later = alias(notifications, "later");
 const r = alias(notifications, "r");
-
-/**
- * State of a delivery. dead: given up although it should have been sent. needless: another message said the same, or
- * the message resolved an alert that the channel was never notified of.
- */
-export const DELIVERY_STATES = ["pending", "sending", "delivered", "dead", "needless"] as const;
-export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
 export interface Delivery {
   readonly id: number;

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import type { NotifyReason } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { notifications } from "../schema/notifications.ts";
 import { isDead } from "../service/last-errors.ts";
@@ -13,7 +14,7 @@ const ended = alias(notifications, "ended");
 export interface Overdue {
   readonly alertId: number;
   readonly transition: number;
-  readonly reason: "first" | "worse" | "repeat" | "resolved";
+  readonly reason: Exclude<NotifyReason, "advice">;
   /** The channel that has not accepted the message. */
   readonly channel: string;
   readonly content: unknown;

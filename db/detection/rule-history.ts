@@ -1,5 +1,6 @@
 import { and, desc, eq, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import type { Mark } from "#model/kinds.ts";
 import type { SeriesKey } from "#model/series-key.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
@@ -98,7 +99,7 @@ export interface SpikeSpan {
   readonly openedAt: number;
   readonly closedAt: number | null;
   readonly severity: string;
-  readonly mark: string | null;
+  readonly mark: Mark | null;
   readonly peak: number;
   /** The alert of the spike; null if none was raised. */
   readonly alertId: number | null;

@@ -1,5 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import type { RuleSort } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
@@ -10,8 +11,6 @@ const b = alias(ruleBuckets, "b");
 const s = alias(spikes, "s");
 const w = alias(coverageWindows, "w");
 
-export const RULE_SORTS = ["total", "blocked", "lastSeen", "rule"] as const;
-type RuleSort = (typeof RULE_SORTS)[number];
 /** Sort keys whose value changes while events of the span still arrive. */
 type LiveSort = Exclude<RuleSort, "rule">;
 

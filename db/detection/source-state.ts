@@ -1,6 +1,7 @@
 import { sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { HOUR_MS } from "#lib/units.ts";
+import type { HourState } from "#model/kinds.ts";
 import type { Database } from "../client.ts";
 import { runPrepared, toPrepared } from "../postgres/prepared.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
@@ -121,7 +122,7 @@ export async function readSourceState(
 interface HourCoverage {
   readonly startsAtMs: number;
   readonly searchedThroughMs: number | null;
-  readonly state: "open" | "sealed" | "gap";
+  readonly state: HourState;
 }
 
 const STATES: Readonly<Record<string, HourCoverage["state"]>> = { o: "open", s: "sealed", g: "gap" };

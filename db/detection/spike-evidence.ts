@@ -1,11 +1,12 @@
 import { type SQLWrapper, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import { EVIDENCE_DIMENSIONS, type EvidenceDimension } from "#model/kinds.ts";
 import type { SeriesKey } from "#model/series-key.ts";
 import { toUrlPartSql } from "#model/url-parts.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { ruleBuckets } from "../schema/rule-buckets.ts";
-import { EVIDENCE_DIMENSIONS, type EvidenceDimension, type SpikeEvidence } from "../schema/spikes.ts";
+import { type SpikeEvidence } from "../schema/spikes.ts";
 import { wafEvents } from "../schema/waf-events.ts";
 
 const b = alias(ruleBuckets, "b");

@@ -1,5 +1,6 @@
 import { and, asc, eq, gt, gte, isNull, lte, ne, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import type { HourState } from "#model/kinds.ts";
 import type { SeriesKey } from "#model/series-key.ts";
 import type { Queryable } from "../client.ts";
 import { names } from "../postgres/terms.ts";
@@ -118,7 +119,7 @@ interface CoveredHour {
   readonly zoneId: number;
   readonly startsAtMs: number;
   readonly searchedThroughMs: number | null;
-  readonly state: "open" | "sealed" | "gap";
+  readonly state: HourState;
 }
 
 export type SpikeRow = typeof spikes.$inferSelect;

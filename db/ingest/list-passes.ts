@@ -1,5 +1,6 @@
 import { and, eq, lt, lte, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import type { PassResult } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { FenceLostError } from "../postgres/fence-lost-error.ts";
 import { names } from "../postgres/terms.ts";
@@ -27,12 +28,6 @@ export interface ListPass {
   /** Null while the pass runs. */
   readonly passResult: PassResult | null;
 }
-
-/**
- * Result of a pass. `looped`: a token was repeated, so the pass may not have shown every page. `held`: a page was held
- * back, because it showed none of the zone's known events.
- */
-export type PassResult = "full" | "short" | "looped" | "token_rejected" | "held";
 
 /** Returns the latest pass of this day as it was last committed, or null when there never was one. */
 export async function readListPass(db: Queryable, zoneId: number, day: string): Promise<ListPass | null> {

@@ -1,5 +1,6 @@
 import { desc, eq, gte, isNull, or, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import type { AddressFamily } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs, names, overwriting } from "../postgres/terms.ts";
 import { auditEntries } from "../schema/audit-entries.ts";
@@ -15,7 +16,7 @@ export interface NewErasure {
   readonly requestedAt: number;
   readonly untilAt: number;
   readonly zoneId: number | null;
-  readonly family: 4 | 6;
+  readonly family: AddressFamily;
   readonly prefix: number;
   readonly keyId: string;
   readonly hash: Buffer;

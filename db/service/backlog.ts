@@ -1,10 +1,11 @@
 import { count, ne, sql } from "drizzle-orm";
+import type { UNRESOLVED_STATES } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { alerts } from "../schema/alerts.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
 
 interface OpenAlerts {
-  readonly state: "firing" | "acknowledged";
+  readonly state: (typeof UNRESOLVED_STATES)[number];
   readonly kind: string;
   readonly count: number;
 }

@@ -1,13 +1,13 @@
 import type { AlertRow } from "#db/alerting/alerts.ts";
 import type { Database } from "#db/client.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import type { SilenceScope } from "#stages/alerting/message/silence-choices.ts";
+import type { AlertAct, MANY_ACT_RESULTS, SilenceScope } from "#model/kinds.ts";
 import { acknowledgeByHand, resolveAlert } from "./act-on-alert.ts";
 import { matchAlert, storeSilence, type UnsilenceableAlert } from "./act-on-silence.ts";
 
 /** The same act of a person on several alerts. The note of a silence is its reason. Texts are hostile. */
 export interface ActOnAlerts {
-  readonly act: "ack" | "resolve" | "silence";
+  readonly act: AlertAct;
   readonly alertIds: readonly number[];
   readonly by: string;
   /** The actor in the audit trail. By default the name of the person. */
@@ -25,7 +25,7 @@ export interface ActOnAlerts {
 /** The result for one alert. `refused`: nothing was changed, and `detail` says why. */
 export interface ActedAlert {
   readonly id: number;
-  readonly result: "done" | "noted" | "unchanged" | "refused";
+  readonly result: (typeof MANY_ACT_RESULTS)[number];
   readonly state: AlertRow["state"] | null;
   readonly channels: readonly string[];
   readonly silenceId: number | null;

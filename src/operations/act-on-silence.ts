@@ -5,13 +5,15 @@ import { writeAuditEntry } from "#db/keys/audit-entries.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { isObject } from "#lib/is-object.ts";
 import { MINUTE_MS, SECOND_MS } from "#lib/units.ts";
-import { GROUP_KIND } from "#model/kinds.ts";
-import { parseDetails } from "#stages/alerting/alert-details.ts";
 import {
-  type SilenceChoice,
+  GROUP_KIND,
+  LASTING_SILENCE_STATES,
+  type SilenceEnding,
   type SilenceScope,
-  silenceChoices,
-} from "#stages/alerting/message/silence-choices.ts";
+  UNRESOLVED_STATES,
+} from "#model/kinds.ts";
+import { parseDetails } from "#stages/alerting/alert-details.ts";
+import { type SilenceChoice, silenceChoices } from "#stages/alerting/message/silence-choices.ts";
 import { type Matchers, wouldMute } from "#stages/alerting/silence.ts";
 import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
 import { maskAddress } from "#stages/archive/mask/mask.ts";
@@ -96,15 +98,20 @@ function maskMatchers(matchers: Matchers): unknown {
 /** Returns the silence that would be added and the alerts that it would mute. Writes nothing. */
 export async function planSilence(db: Queryable, wanted: WantedSilence): Promise<PlannedSilence> {
   const { matchers, reason, by, nowMs } = wanted;
-  const unresolved = await listAlerts(db, { states: ["firing", "acknowledged"], limit: MAX_ALERTS });
+  const unresolved = await listAlerts(db, { states: UNRESOLVED_STATES, limit: MAX_ALERTS });
   const alertIds = unresolved.filter((row) => wouldMute(matchers, toSilencedAlert(row))).map(({ id }) => id);
   const equalIds = await findEqual(db, matchers, nowMs);
   return { ...spanOf(wanted), matchers, reason, createdBy: by, alertIds, equalIds };
 }
 
 async function findEqual(db: Queryable, matchers: Matchers, nowMs: number): Promise<number[]> {
-  const statuses = ["in force", "to come"] as const;
-  const page = { zoneIds: null, statuses, nowMs, beforeId: undefined, limit: MAX_SILENCES };
+  const page = {
+    zoneIds: null,
+    states: LASTING_SILENCE_STATES,
+    nowMs,
+    beforeId: undefined,
+    limit: MAX_SILENCES,
+  };
   const wanted = toComparable(matchers);
   const rows = await pageSilences(db, page);
   return rows.filter((row) => toComparable(row.matchers) === wanted).map(({ id }) => id);
@@ -175,7 +182,7 @@ export function extendSilenceByHand(
 export function endSilence(
   database: Database,
   { id, by, actor = by, nowMs }: { id: number; by: string; actor?: string; nowMs: number },
-): Promise<"expired" | "over" | "unknown"> {
+): Promise<SilenceEnding | "unknown"> {
   return inTransaction(database, async ({ tx }) => {
     const ended = await expireSilence(tx, id, nowMs);
     const entry = {

@@ -1,10 +1,11 @@
 import { lockAlert } from "#db/alerting/alert-acts.ts";
 import { readAlert } from "#db/alerting/alert-reports.ts";
-import { lockSpikesOf, type Mark, markSpike } from "#db/alerting/marks.ts";
+import { lockSpikesOf, markSpike } from "#db/alerting/marks.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import { forgetSourceDays } from "#db/detection/source-hours.ts";
 import { writeAuditEntry } from "#db/keys/audit-entries.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
+import type { Mark } from "#model/kinds.ts";
 import type { PersonsAct } from "#stages/alerting/act-on-alert.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";
 

@@ -2,11 +2,11 @@ import type { z } from "zod";
 import type { Database, Queryable } from "#db/client.ts";
 import type { AuditEntry } from "#db/keys/audit-entries.ts";
 import type { Log } from "#lib/log.ts";
+import type { Scope } from "#model/kinds.ts";
 import type { Zones } from "#model/zones.ts";
 import type { Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import type { Caller } from "./caller.ts";
 import type { PageCursors } from "./page-cursor.ts";
-import type { Scope } from "./roles.ts";
 import type { ServiceView } from "./service-view.ts";
 
 /** What an operation is answered from. Faces make one for each call. */

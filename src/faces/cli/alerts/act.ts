@@ -4,6 +4,7 @@ import { listAlerts } from "#db/alerting/alert-reports.ts";
 import type { Queryable } from "#db/client.ts";
 import { UsageError } from "#lib/errors.ts";
 import { toLine } from "#lib/plain-text.ts";
+import { type StateAct, UNRESOLVED_STATES } from "#model/kinds.ts";
 import { type ActResult, acknowledgeByHand, resolveAlert } from "#operations/act-on-alert.ts";
 import { type MarkResult, markAlert } from "#operations/mark-alert.ts";
 import { writeOut } from "../edge/edge-io.ts";
@@ -44,8 +45,6 @@ interface Flags extends FilterFlags {
   readonly json?: true;
 }
 
-type Act = "ack" | "resolve";
-
 /** The most alerts that one command changes. */
 const MOST_ALERTS = 1_000;
 
@@ -60,7 +59,7 @@ export function resolveCommand(readConfig: () => Config, io: StoreIo): Command {
   return addAct(command, "resolve", readConfig, io);
 }
 
-function addAct(command: Command, act: Act, readConfig: () => Config, io: StoreIo): Command {
+function addAct(command: Command, act: StateAct, readConfig: () => Config, io: StoreIo): Command {
   command
     .usage("[options] [<id> ...]")
     .argument("[ids...]", "numbers of alerts; or options that select them");
@@ -128,12 +127,17 @@ function readWhich(read: FlagReader, flags: Flags, operands: readonly string[]):
   return isFiltered ? { filter } : { ids: readRowIds(read, operands, "alert") };
 }
 
-async function findIds(db: Queryable, config: Config, act: Act, which: Which): Promise<readonly number[]> {
+async function findIds(
+  db: Queryable,
+  config: Config,
+  act: StateAct,
+  which: Which,
+): Promise<readonly number[]> {
   if ("ids" in which) return which.ids;
   const { filter } = which;
   await requireZones(db, config, filter.zoneId === undefined ? [] : [filter.zoneId]);
   if (filter.groupId !== undefined) await requireAlert(db, "group", filter.groupId);
-  const states = act === "ack" ? (["firing"] as const) : (["firing", "acknowledged"] as const);
+  const states = act === "ack" ? (["firing"] as const) : UNRESOLVED_STATES;
   const rows = await listAlerts(db, { ...filter, states, limit: MOST_ALERTS + 1 });
   if (rows.length > MOST_ALERTS)
     throw new UsageError([`these options select more than ${MOST_ALERTS} alerts; select fewer`]);

@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
-import { ALERT_SORTS, type AlertPosition, listAlerts } from "#db/alerting/alert-reports.ts";
-import { ALERT_STATES } from "#faces/http/routes/v1/alert-schemas.ts";
+import { type AlertPosition, listAlerts } from "#db/alerting/alert-reports.ts";
 import { readAlertView, toAlertItem } from "#faces/http/routes/v1/to-alert-item.ts";
 import { showAge } from "#lib/ago.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { showTime } from "#lib/show-time.ts";
+import { ALERT_SORTS, ALERT_STATES, UNRESOLVED_STATES } from "#model/kinds.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
@@ -39,7 +39,7 @@ interface Flags extends PageFlags, FilterFlags {
 export function listCommand(readConfig: () => Config, io: StoreIo): Command {
   const command = storeCommand("list", "List alerts.", HELP, io).option(
     "--state <states>",
-    `${ALERT_STATES.join(", ")} or all (default: firing,acknowledged)`,
+    `${ALERT_STATES.join(", ")} or all (default: ${UNRESOLVED_STATES.join(",")})`,
     gather,
   );
   return addFilterOptions(command)

@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
-import type { Mark } from "#db/alerting/marks.ts";
 import { many } from "#lib/format.ts";
 import { toLine } from "#lib/plain-text.ts";
+import { MARKS, type Mark } from "#model/kinds.ts";
 import { type MarkResult, markAlert } from "#operations/mark-alert.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
@@ -14,8 +14,9 @@ import { withStore } from "../store/open-store.ts";
 import { readServiceClock } from "../store/service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 
+const MARK_RULE = MARKS.join(" or ");
 export const MAX_NOTE_CHARS = 500;
-export const AS_OPTION = ["--as <what>", "attack or noise"] as const;
+export const AS_OPTION = ["--as <what>", MARK_RULE] as const;
 
 const HELP = `
 The hours of an attack leave the rule's history, so that the next attack like it is still a spike. The hours of noise
@@ -67,7 +68,7 @@ export function toMarkJson(id: number, { kind, ...marked }: MarkResult) {
 
 /** Returns undefined for any other word; the mistake is then noted in `read`. */
 export function readMark(read: FlagReader, text: string | undefined): Mark | undefined {
-  return text === "attack" || text === "noise" ? text : read.wrong("as", text, "attack or noise");
+  return MARKS.find((one) => one === text) ?? read.wrong("as", text, MARK_RULE);
 }
 
 export function describeMark(alertId: number, by: string, result: MarkResult): string {

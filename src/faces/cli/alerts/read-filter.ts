@@ -1,8 +1,6 @@
 import type { Command } from "commander";
 import type { AlertFilter } from "#db/alerting/alert-reports.ts";
-import { ALERT_STATES } from "#faces/http/routes/v1/alert-schemas.ts";
-import { severities } from "#model/alert-message.ts";
-import { ALERT_KINDS } from "#model/kinds.ts";
+import { ALERT_KINDS, ALERT_STATES, SEVERITIES, UNRESOLVED_STATES } from "#model/kinds.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { gather, readRulePattern, readWords } from "../options/read-list.ts";
 import { readRowId } from "../options/read-row-id.ts";
@@ -24,7 +22,7 @@ export function addFilterOptions(command: Command): Command {
   return command
     .option("--zone <id>", "only alerts of this shield zone")
     .option("--rule <id>", "only alerts of this rule, or of a family such as 942*")
-    .option("--severity <names>", severities.join(", "), gather)
+    .option("--severity <names>", SEVERITIES.join(", "), gather)
     .option("--kind <names>", `${ALERT_KINDS.join(", ")}; self: alerts of Longwatch about itself`, gather)
     .option("--group <id>", "only the member alerts of this group alert")
     .option("--since <time>", "fired at this time or later: ISO-8601, epoch ms, or relative such as -24h")
@@ -33,15 +31,13 @@ export function addFilterOptions(command: Command): Command {
 
 /** Reads these options. Without `--state`, resolved alerts are left out. */
 export function readFilter(read: FlagReader, flags: FilterFlags): Omit<AlertFilter, "limit"> {
-  const states = readWords(read, "state", flags.state, [...ALERT_STATES, "all"]) ?? [
-    "firing",
-    "acknowledged",
-  ];
+  const states: readonly string[] =
+    readWords(read, "state", flags.state, [...ALERT_STATES, "all"]) ?? UNRESOLVED_STATES;
   return {
     states: states.includes("all") ? ALERT_STATES : ALERT_STATES.filter((state) => states.includes(state)),
     zoneId: readZone(read, flags, false),
     rule: flags.rule === undefined ? undefined : readRulePattern(read, flags.rule),
-    severities: readWords(read, "severity", flags.severity, severities),
+    severities: readWords(read, "severity", flags.severity, SEVERITIES),
     kinds: readWords(read, "kind", flags.kind, ALERT_KINDS),
     groupId: flags.group === undefined ? undefined : readRowId(read, flags.group, "alert"),
     sinceMs: flags.since === undefined ? undefined : read.time("since", flags.since),

@@ -6,10 +6,9 @@ import { UsageError } from "#lib/errors.ts";
 import { many } from "#lib/format.ts";
 import { asCalled } from "#lib/own-command.ts";
 import { showTime } from "#lib/show-time.ts";
-import { SUBJECT_KINDS } from "#model/kinds.ts";
+import { SEVERITIES, SILENCE_SCOPES, type SilenceScope, SUBJECT_KINDS } from "#model/kinds.ts";
 import { whyUnsilenceable } from "#operations/act-on-alerts.ts";
 import { type AddedSilence, addSilence, matchAlert } from "#operations/act-on-silence.ts";
-import { SILENCE_SCOPES, type SilenceScope } from "#stages/alerting/message/silence-choices.ts";
 import type { Matchers } from "#stages/alerting/silence.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
@@ -40,7 +39,7 @@ export function addCommand(readConfig: () => Config, io: StoreIo): Command {
   return storeCommand("add", "Mute alerts for a while.", HELP, io)
     .option("--zone <ids>", "mute alerts of these shield zones", gather)
     .option("--rule <id>", "mute alerts of this rule or family (942*); repeatable", gather)
-    .option("--severity <names>", "mute alerts of these severities: info, warning, error, critical", gather)
+    .option("--severity <names>", `mute alerts of these severities: ${SEVERITIES.join(", ")}`, gather)
     .option("--kind <names>", `mute alerts of these kinds: ${SUBJECT_KINDS.join(", ")}`, gather)
     .option("--ip <addresses>", "mute alerts about these addresses or networks", gather)
     .option("--asn <numbers>", "mute alerts about these networks (AS64500)", gather)

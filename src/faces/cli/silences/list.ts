@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { pageSilences } from "#db/alerting/silences.ts";
-import { SILENCE_STATES, STANDING_OF } from "#faces/http/routes/v1/silence-schemas.ts";
 import { readSilenceView, toSilence } from "#faces/http/routes/v1/silences.ts";
 import { showAge } from "#lib/ago.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { showTime } from "#lib/show-time.ts";
+import { LASTING_SILENCE_STATES, SILENCE_STATES } from "#model/kinds.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
@@ -46,21 +46,24 @@ interface Flags extends PageFlags {
 
 export function listCommand(readConfig: () => Config, io: StoreIo): Command {
   return storeCommand("list", "List silences.", HELP, io)
-    .option("--state <states>", `${SILENCE_STATES.join(", ")} (default: active,pending)`, gather)
+    .option(
+      "--state <states>",
+      `${SILENCE_STATES.join(", ")} (default: ${LASTING_SILENCE_STATES.join(",")})`,
+      gather,
+    )
     .option("--all", "show every state")
     .option("--limit <n>", `show at most this many (default: ${DEFAULT_LIMIT})`)
     .option(...AFTER_OPTION)
     .option("--json", "print JSON")
     .action(
       storeAction<Flags>(io, async (flags, read) => {
-        const named = readWords(read, "state", flags.state, SILENCE_STATES) ?? ["active", "pending"];
+        const named = readWords(read, "state", flags.state, SILENCE_STATES) ?? LASTING_SILENCE_STATES;
         const states = flags.all === true ? SILENCE_STATES : named;
         const asked = readPage(read, flags, DEFAULT_LIMIT);
         read.finish();
         const { rows, view } = await withStore(readConfig(), async (database) => {
           const nowMs = (await readServiceClock(database, io.clock))();
-          const statuses = states.map((state) => STANDING_OF[state]);
-          const query = { zoneIds: null, statuses, nowMs, ...oneMore(asked) };
+          const query = { zoneIds: null, states, nowMs, ...oneMore(asked) };
           const rows = await pageSilences(database.db, query);
           return { rows, view: await readSilenceView(database.db, EVERYTHING, rows, nowMs) };
         });

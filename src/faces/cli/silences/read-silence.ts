@@ -1,7 +1,12 @@
-import { severities } from "#model/alert-message.ts";
-import { SUBJECT_KINDS } from "#model/kinds.ts";
-import { isAddressPattern, SOURCE_TRAITS, type SourceTrait } from "#model/source-traits.ts";
-import { SILENCE_SCOPES, type SilenceScope } from "#stages/alerting/message/silence-choices.ts";
+import {
+  SEVERITIES,
+  SILENCE_SCOPES,
+  type SilenceScope,
+  SOURCE_TRAITS,
+  type SourceTrait,
+  SUBJECT_KINDS,
+} from "#model/kinds.ts";
+import { isAddressPattern } from "#model/source-traits.ts";
 import { Matchers } from "#stages/alerting/silence.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { readText } from "../options/read-actor.ts";
@@ -64,7 +69,7 @@ function readScope(read: FlagReader, { scope, alert }: SilenceFlags): SilenceSco
 
 function readMatchers(read: FlagReader, flags: SilenceFlags): Matchers {
   const zone = readZones(read, flags.zone);
-  const severity = readWords(read, "severity", flags.severity, severities);
+  const severity = readWords(read, "severity", flags.severity, SEVERITIES);
   const kind = readWords(read, "kind", flags.kind, SUBJECT_KINDS);
   for (const rule of flags.rule ?? []) readRulePattern(read, rule);
   if (flags.rule !== undefined && kind?.every((one) => one === "self") === true)

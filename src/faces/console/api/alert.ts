@@ -15,6 +15,7 @@ import type {
   SilenceBody,
   Silence as SilenceSchema,
 } from "#faces/http/routes/v1/silence-schemas.ts";
+import type { Mark, StateAct } from "#model/kinds.ts";
 import { call } from "./client.ts";
 import type { Page } from "./page.ts";
 
@@ -47,7 +48,7 @@ export function useAlertContext(id: string) {
 export function useAlertAct(id: number) {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: ({ act, note }: { readonly act: "ack" | "resolve"; readonly note: string }) =>
+    mutationFn: ({ act, note }: { readonly act: StateAct; readonly note: string }) =>
       call<{ readonly result: string }>(`/api/v1/alerts/${id}/${act}`, {
         method: "POST",
         body: note === "" ? {} : { note },
@@ -60,7 +61,7 @@ export function useAlertAct(id: number) {
 export function useMarkAlert(id: number) {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: ({ mark, note }: { readonly mark: "attack" | "noise"; readonly note: string }) =>
+    mutationFn: ({ mark, note }: { readonly mark: Mark; readonly note: string }) =>
       call<unknown>(`/api/v1/alerts/${id}/mark`, {
         method: "POST",
         body: { mark, ...(note === "" ? {} : { note }) },

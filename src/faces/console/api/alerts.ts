@@ -1,6 +1,7 @@
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import type { z } from "zod";
 import type { AlertItem } from "#faces/http/routes/v1/alert-schemas.ts";
+import type { AlertSort } from "#model/kinds.ts";
 import { call } from "./client.ts";
 import type { Page } from "./page.ts";
 
@@ -15,7 +16,7 @@ export interface AlertQuery {
   readonly zone?: number;
   readonly since?: number;
   readonly until?: number;
-  readonly sort?: "worst" | "newest";
+  readonly sort?: AlertSort;
   readonly limit?: number;
 }
 

@@ -3,10 +3,17 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { readAlert } from "#db/alerting/alert-reports.ts";
 import { MINUTE_MS } from "#lib/units.ts";
+import {
+  ACT_RESULTS,
+  ALERT_ACTS,
+  ALERT_STATES,
+  MANY_ACT_RESULTS,
+  MARKS,
+  SILENCE_SCOPES,
+  type StateAct,
+} from "#model/kinds.ts";
 import { actOf, known, lineOf, MAX_ROW_ID, maySee, notFound, RowId } from "#operations/fields.ts";
 import { Refusal } from "#operations/refusal.ts";
-import { SILENCE_SCOPES } from "#stages/alerting/message/silence-choices.ts";
-import { ALERT_STATES } from "./alert-schemas.ts";
 import { findAlert } from "./alerts.ts";
 import type { ApiActs, ApiDeps } from "./api-deps.ts";
 import { SilenceBody } from "./silence-schemas.ts";
@@ -22,7 +29,7 @@ const Answer = z.object({
   id: z.number().int(),
   state: z.enum(ALERT_STATES),
   result: z
-    .enum(["done", "noted", "unchanged"])
+    .enum(ACT_RESULTS)
     .describe(
       "done: the state was changed. unchanged: the alert already had that state. noted: the alert already had that state, and the note was added.",
     ),
@@ -50,7 +57,7 @@ const MOST_IDS = 200;
 
 export const ManyBody = z
   .strictObject({
-    act: z.enum(["ack", "resolve", "silence"]),
+    act: z.enum(ALERT_ACTS),
     ids: z.array(z.int().min(1).max(MAX_ROW_ID)).min(1).max(MOST_IDS),
     note: lineOf(500).optional().describe("A reason, shown to everyone. A silence must have one."),
     durationMinutes: SilenceBody.shape.durationMinutes.describe("Of silences: how long they last."),
@@ -68,7 +75,7 @@ export const ManyAnswer = z.object({
     z.object({
       id: z.number().int(),
       result: z
-        .enum(["done", "noted", "unchanged", "refused"])
+        .enum(MANY_ACT_RESULTS)
         .describe("As for one alert. refused: nothing was changed, and `detail` says why."),
       state: z.enum(ALERT_STATES).nullable().describe("Null for a silence, and if refused."),
       channels: z.array(z.string()),
@@ -145,7 +152,7 @@ function requireSilence(note: string | null, durationMinutes: number | undefined
 
 const MarkBody = z
   .strictObject({
-    mark: z.enum(["attack", "noise"]),
+    mark: z.enum(MARKS),
     note: lineOf(500).optional().describe("A reason for the audit trail."),
   })
   .meta({ examples: [{ mark: "noise", note: "load test" }] });
@@ -166,8 +173,8 @@ function addMark(app: FastifyInstance, { archive, clock, acts }: ApiDeps): void 
         response: {
           200: z.object({
             id: z.number().int(),
-            mark: z.enum(["attack", "noise"]),
-            before: z.enum(["attack", "noise"]).nullable(),
+            mark: z.enum(MARKS),
+            before: z.enum(MARKS).nullable(),
           }),
         },
       },
@@ -189,7 +196,7 @@ function addMark(app: FastifyInstance, { archive, clock, acts }: ApiDeps): void 
 function addAct(
   app: FastifyInstance,
   { archive, clock }: ApiDeps,
-  { name, act, summary }: { name: "ack" | "resolve"; act: ApiActs["acknowledge"]; summary: string },
+  { name, act, summary }: { name: StateAct; act: ApiActs["acknowledge"]; summary: string },
 ): void {
   app.withTypeProvider<ZodTypeProvider>().post(
     `/api/v1/alerts/:id/${name}`,

@@ -7,6 +7,7 @@ import { pageSilences } from "#db/alerting/silences.ts";
 import { collectEvidence } from "#db/detection/spike-evidence.ts";
 import type { SpikeEvidence } from "#db/schema/spikes.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { MARKS, SILENCE_STATES } from "#model/kinds.ts";
 import { IsoTime, known, RowId, toIso, toIsoOrNull } from "#operations/fields.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
@@ -15,7 +16,7 @@ import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
 import { maskRows } from "../../keys/mask-message.ts";
 import { findAlert } from "./alerts.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { SILENCE_STATES, Silence, STANDING_OF } from "./silence-schemas.ts";
+import { Silence } from "./silence-schemas.ts";
 import { readSilenceView, toSilence } from "./silences.ts";
 
 /** An alert can last for days; what it was about shows in its first hours. */
@@ -72,12 +73,12 @@ export const AlertContext = z
           resolvedAt: IsoTime.nullable(),
           state: z.string(),
           severity: z.string().nullable(),
-          mark: z.string().nullable().describe("attack or noise, as a person marked it."),
+          mark: z.enum(MARKS).nullable().describe("How a person marked it."),
           peak: z.number().nullable(),
         }),
       )
       .describe("Other alerts about the same rule, newest first."),
-    mark: z.enum(["attack", "noise"]).nullable().describe("How a person marked the alert."),
+    mark: z.enum(MARKS).nullable().describe("How a person marked the alert."),
     silences: z
       .array(Silence)
       .describe("Silences that match the alert, those that are over as well, newest first."),
@@ -123,7 +124,7 @@ export function addAlertContext(app: FastifyInstance, { archive, clock }: ApiDep
           : await listEpisodes(archive, { ...series, exceptId: row.id, limit: MAX_EPISODES });
       const silences = await pageSilences(archive, {
         zoneIds: asking.zoneIds,
-        statuses: SILENCE_STATES.map((one) => STANDING_OF[one]),
+        states: SILENCE_STATES,
         nowMs,
         beforeId: undefined,
         limit: MAX_SILENCES,

@@ -1,11 +1,14 @@
 import { z } from "zod";
-import { severities } from "#model/alert-message.ts";
-import { ALERT_KINDS } from "#model/kinds.ts";
+import {
+  ADVICE_STATES,
+  ALERT_KINDS,
+  ALERT_STATES,
+  REASONS,
+  SEVERITIES,
+  SILENCE_SCOPES,
+} from "#model/kinds.ts";
 import { IsoTime } from "#operations/fields.ts";
-import { SILENCE_SCOPES } from "#stages/alerting/message/silence-choices.ts";
 import { StoredMatchers } from "./silence-schemas.ts";
-
-export const ALERT_STATES = ["firing", "acknowledged", "resolved"] as const;
 
 const count = z.number();
 
@@ -23,7 +26,7 @@ export const AlertItem = z
   .object({
     id: z.number().int(),
     state: z.enum(ALERT_STATES),
-    severity: z.enum(severities),
+    severity: z.enum(SEVERITIES),
     kind: z
       .string()
       .describe(`One of ${ALERT_KINDS.join(", ")}. An alert of kind self is about Longwatch itself.`),
@@ -60,9 +63,9 @@ const AlertTransition = z
   .object({
     transition: z.number().int(),
     at: IsoTime,
-    reason: z.string().describe("One of first, worse, repeat, advice, resolved, acknowledged."),
+    reason: z.string().describe(`One of ${REASONS.join(", ")}.`),
     state: z.enum(ALERT_STATES),
-    severity: z.enum(severities).nullable(),
+    severity: z.enum(SEVERITIES).nullable(),
     channels: z.array(z.string()),
     silencedBy: z.number().int().nullable(),
     by: z.string().nullable(),
@@ -107,7 +110,7 @@ export const AlertDetail = AlertItem.extend({
     ),
   advice: z
     .object({
-      state: z.enum(["pending", "present", "unavailable"]),
+      state: z.enum(ADVICE_STATES),
       text: z.string().nullable(),
       reason: z.string().nullable(),
       source: z

@@ -1,15 +1,8 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import {
-  ALERT_SORTS,
-  listAlerts,
-  type RankedAlert,
-  type ReportedAlert,
-  readAlert,
-} from "#db/alerting/alert-reports.ts";
-import { severities } from "#model/alert-message.ts";
-import { ALERT_KINDS } from "#model/kinds.ts";
+import { listAlerts, type RankedAlert, type ReportedAlert, readAlert } from "#db/alerting/alert-reports.ts";
+import { ALERT_KINDS, ALERT_SORTS, ALERT_STATES, SEVERITIES } from "#model/kinds.ts";
 import {
   known,
   maySee,
@@ -25,7 +18,7 @@ import {
   ZoneId,
 } from "#operations/fields.ts";
 import { checkOrder } from "#operations/span.ts";
-import { ALERT_STATES, AlertDetail, AlertItem } from "./alert-schemas.ts";
+import { AlertDetail, AlertItem } from "./alert-schemas.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { readAlertDetails, readAlertView, toAlertDetail, toAlertItem } from "./to-alert-item.ts";
 
@@ -33,7 +26,7 @@ const Query = z.strictObject({
   state: oneOrMore(ALERT_STATES).optional(),
   zone: ZoneId.optional(),
   rule: RuleId.optional().describe("A rule id (942100), or a family of rules with * at the end (942*)."),
-  severity: oneOrMore(severities).optional(),
+  severity: oneOrMore(SEVERITIES).optional(),
   kind: oneOrMore(ALERT_KINDS).optional(),
   since: Time.optional().describe("Alerts that fired at this time or later."),
   until: Time.optional().describe("Alerts that fired before this time."),

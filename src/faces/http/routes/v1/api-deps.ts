@@ -5,6 +5,7 @@ import type { AuditEntry } from "#db/keys/audit-entries.ts";
 import type { RequestedRun } from "#db/service/requested-runs.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
+import type { AlertState, Mark, SilenceEnding } from "#model/kinds.ts";
 import type { Zones } from "#model/zones.ts";
 import type { ActedAlert, ActOnAlerts } from "#operations/act-on-alerts.ts";
 import type { MarkResult } from "#operations/mark-alert.ts";
@@ -35,10 +36,10 @@ export interface ApiSilence {
 
 type AlertActResult =
   | { readonly kind: "unknown" }
-  | { readonly kind: "unchanged"; readonly state: "firing" | "acknowledged" | "resolved" }
+  | { readonly kind: "unchanged"; readonly state: AlertState }
   | {
       readonly kind: "done" | "noted";
-      readonly state: "firing" | "acknowledged" | "resolved";
+      readonly state: AlertState;
       readonly channels: readonly string[];
     };
 
@@ -65,11 +66,11 @@ export interface ApiActs {
   ) => Promise<SilenceRow | "over" | "earlier" | "unknown">;
   readonly endSilence: (
     ended: Act & { readonly id: number; readonly nowMs: number },
-  ) => Promise<"expired" | "over" | "unknown">;
+  ) => Promise<SilenceEnding | "unknown">;
   readonly mark: (
     act: Act & {
       readonly alertId: number;
-      readonly mark: "attack" | "noise";
+      readonly mark: Mark;
       readonly note: string | null;
       readonly atMs: number;
     },

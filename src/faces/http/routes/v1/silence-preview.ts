@@ -3,6 +3,7 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listAlerts, type ReportedAlert } from "#db/alerting/alert-reports.ts";
 import { DAY_MS } from "#lib/units.ts";
+import { UNRESOLVED_STATES } from "#model/kinds.ts";
 import { known } from "#operations/fields.ts";
 import { wouldMute } from "#stages/alerting/silence.ts";
 import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
@@ -54,9 +55,8 @@ export function addSilencePreview(app: FastifyInstance, { archive, clock }: ApiD
         const items = matching.slice(0, MAX_SHOWN).map((row) => toAlertItem(row, view));
         return { count: matching.length, items };
       };
-      const states = ["firing", "acknowledged"] as const;
       return {
-        now: show(await listAlerts(archive, { states, zoneIds, limit: MAX_ALERTS })),
+        now: show(await listAlerts(archive, { states: UNRESOLVED_STATES, zoneIds, limit: MAX_ALERTS })),
         lastWeek: show(await listAlerts(archive, { sinceMs: clock() - WEEK_MS, zoneIds, limit: MAX_ALERTS })),
       };
     },

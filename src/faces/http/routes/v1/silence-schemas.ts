@@ -1,13 +1,7 @@
 import { z } from "zod";
-import { severities } from "#model/alert-message.ts";
-import { SPIKE_KINDS } from "#model/kinds.ts";
+import { SEVERITIES, SILENCE_STATES, SPIKE_KINDS } from "#model/kinds.ts";
 import { isAddressPattern } from "#model/source-traits.ts";
 import { IsoTime, lineOf } from "#operations/fields.ts";
-
-/** Alertmanager's words. */
-export const SILENCE_STATES = ["active", "pending", "expired"] as const;
-export const STANDING_OF = { active: "in force", pending: "to come", expired: "over" } as const;
-export const STATE_OF = { "in force": "active", "to come": "pending", over: "expired" } as const;
 
 const patterns = z.array(lineOf(300)).min(1).max(100);
 
@@ -25,7 +19,7 @@ export const WantedMatchers = z.strictObject({
     .max(100)
     .optional()
     .describe("Rule ids (942100), or families of rules (942*)."),
-  severity: z.array(z.enum(severities)).min(1).optional(),
+  severity: z.array(z.enum(SEVERITIES)).min(1).optional(),
   kind: z.array(z.enum(SPIKE_KINDS)).min(1).optional(),
   ip: z
     .array(z.string().refine(isAddressPattern, "must be an address or a network"))
@@ -86,7 +80,7 @@ export const Silence = z
           .array(
             z.object({
               id: z.number().int(),
-              severity: z.enum(severities),
+              severity: z.enum(SEVERITIES),
               state: z.string(),
               headline: z.string().nullable(),
             }),

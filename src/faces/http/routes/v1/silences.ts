@@ -6,7 +6,13 @@ import type { AlertRow } from "#db/alerting/alerts.ts";
 import { pageSilences, readSilence, type SilenceRow } from "#db/alerting/silences.ts";
 import type { Queryable } from "#db/client.ts";
 import { MINUTE_MS } from "#lib/units.ts";
-import { silenceStatus } from "#model/silence-status.ts";
+import {
+  LASTING_SILENCE_STATES,
+  SILENCE_ENDINGS,
+  SILENCE_STATES,
+  type SilenceState,
+  UNRESOLVED_STATES,
+} from "#model/kinds.ts";
 import type { Caller } from "#operations/caller.ts";
 import {
   actOf,
@@ -25,16 +31,7 @@ import { Matchers, type SilencedAlert, wouldMute } from "#stages/alerting/silenc
 import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
 import { maskNullable, maskText } from "#stages/archive/mask/mask-text.ts";
 import type { ApiDeps, ApiSilence } from "./api-deps.ts";
-import {
-  MUTED_SHOWN,
-  PlannedSilence,
-  SILENCE_STATES,
-  Silence,
-  SilenceBody,
-  STANDING_OF,
-  STATE_OF,
-  type WantedMatchers,
-} from "./silence-schemas.ts";
+import { MUTED_SHOWN, PlannedSilence, Silence, SilenceBody, type WantedMatchers } from "./silence-schemas.ts";
 
 /** The most alerts that silences are compared with. */
 const MAX_ALERTS = 5_000;
@@ -61,8 +58,8 @@ function addList(app: FastifyInstance, { archive, clock, cursors }: ApiDeps): vo
         summary: "List silences, newest first",
         querystring: z.strictObject({
           state: oneOrMore(SILENCE_STATES)
-            .default(["active", "pending"])
-            .describe("Default: active, pending."),
+            .default([...LASTING_SILENCE_STATES])
+            .describe(`Default: ${LASTING_SILENCE_STATES.join(", ")}.`),
           ...pageQuery({ fallback: 50, most: 200 }),
         }),
         response: { 200: pageOf(Silence) },
@@ -76,7 +73,7 @@ function addList(app: FastifyInstance, { archive, clock, cursors }: ApiDeps): vo
       const [beforeId] = cursors.readAfter(list, after) ?? [];
       const rows = await pageSilences(archive, {
         zoneIds,
-        statuses: state.map((one) => STANDING_OF[one]),
+        states: state,
         nowMs,
         beforeId: beforeId === undefined ? undefined : Number(beforeId),
         limit: limit + 1,
@@ -208,7 +205,7 @@ function addDelete(app: FastifyInstance, { archive, acts, clock }: ApiDeps): voi
         tags: ["Silences"],
         summary: "End a silence now",
         params: z.object({ id: RowId }),
-        response: { 200: z.object({ id: z.number().int(), result: z.enum(["expired", "over"]) }) },
+        response: { 200: z.object({ id: z.number().int(), result: z.enum(SILENCE_ENDINGS) }) },
       },
     },
     async ({ params: { id }, caller }) => {
@@ -266,9 +263,10 @@ export async function readSilenceView(
   silences: readonly SilenceRow[],
   nowMs: number,
 ): Promise<SilenceView> {
-  const isAny = silences.some((row) => silenceStatus(row, nowMs) === "in force");
-  const states = ["firing", "acknowledged"] as const;
-  const rows = isAny ? await listAlerts(db, { states, zoneIds, sort: "worst", limit: MAX_ALERTS }) : [];
+  const isAny = silences.some((row) => silenceState(row, nowMs) === "active");
+  const rows = isAny
+    ? await listAlerts(db, { states: UNRESOLVED_STATES, zoneIds, sort: "worst", limit: MAX_ALERTS })
+    : [];
   return { zoneIds, masked, nowMs, unresolved: rows.map((row) => ({ row, alert: toSilencedAlert(row) })) };
 }
 
@@ -281,11 +279,19 @@ function listMuted(matchers: Matchers, { unresolved, masked }: SilenceView) {
   return { count: muted.length, alerts };
 }
 
+function silenceState(
+  { startsAt, expiresAt }: { readonly startsAt: Date; readonly expiresAt: Date },
+  nowMs: number,
+): SilenceState {
+  if (expiresAt.getTime() <= nowMs) return "expired";
+  return startsAt.getTime() <= nowMs ? "active" : "pending";
+}
+
 export function toSilence(row: SilenceRow, view: SilenceView): z.infer<typeof Silence> {
   const { zoneIds, masked, nowMs } = view;
   const { id, createdBy, reason, startsAt, expiresAt, createdAt } = row;
   const matchers = Matchers.safeParse(row.matchers).data ?? null;
-  const state = STATE_OF[silenceStatus(row, nowMs)];
+  const state = silenceState(row, nowMs);
   return {
     id,
     state,
