@@ -11,7 +11,6 @@ import type { Log } from "#lib/log.ts";
 import type { Zones } from "#model/zones.ts";
 import { acknowledgeByHand, resolveAlert } from "#operations/act-on-alert.ts";
 import { actOnAlerts } from "#operations/act-on-alerts.ts";
-import { addSilence, endSilence, extendSilenceByHand, planSilence } from "#operations/act-on-silence.ts";
 import { markAlert } from "#operations/mark-alert.ts";
 import { replayDeliveries } from "#operations/replay-deliveries.ts";
 import { requestRun } from "#operations/request-run.ts";
@@ -58,11 +57,7 @@ function createActs(database: Database, enqueue: ApiParts["enqueue"]): ApiActs {
   return {
     acknowledge: (act) => acknowledgeByHand(database, act),
     resolve: (act) => resolveAlert(database, act),
-    planSilence: (wanted) => planSilence(database.db, wanted),
-    addSilence: (wanted) => addSilence(database, wanted),
     actOnAlerts: (act) => actOnAlerts(database, act),
-    extendSilence: (extension) => extendSilenceByHand(database, extension),
-    endSilence: (ended) => endSilence(database, ended),
     replayDelivery: ({ id, actor }) => replayDeliveries(database, { id }, actor),
     replayChannel: ({ channel, actor }) => replayDeliveries(database, { channel }, actor),
     mark: (act) => markAlert(database, { ...act, by: act.actor }),

@@ -1,9 +1,12 @@
+import { readAlert } from "#db/alerting/alert-reports.ts";
 import type { AlertRow } from "#db/alerting/alerts.ts";
 import type { Database } from "#db/client.ts";
+import { writeAuditEntry } from "#db/keys/audit-entries.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import type { SilenceScope } from "#stages/alerting/message/silence-choices.ts";
+import { maskText } from "#stages/archive/mask/mask-text.ts";
 import { acknowledgeByHand, resolveAlert } from "./act-on-alert.ts";
-import { matchAlert, storeSilence, type UnsilenceableAlert } from "./act-on-silence.ts";
+import { matchAlert, storeSilence } from "./silences/plan-silence.ts";
 
 /** The same act of a person on several alerts. The note of a silence is its reason. Texts are hostile. */
 export interface ActOnAlerts {
@@ -17,8 +20,8 @@ export interface ActOnAlerts {
   readonly silence?: {
     readonly durationMs: number;
     readonly scope?: SilenceScope | undefined;
-    /** False if the matchers must not name an address. */
-    readonly hasAddresses?: boolean;
+    /** The matchers must not name an address. */
+    readonly masked: boolean;
   };
 }
 
@@ -67,39 +70,22 @@ async function silence(
   { by, actor = by, note, atMs, silence: asked }: ActOnAlerts,
   silences: Map<string, number>,
 ): Promise<ActedAlert> {
-  const { durationMs = 0, scope, hasAddresses = true } = asked ?? {};
-  const matchers = await matchAlert(database.db, alertId, { ...(scope && { scope }), hasAddresses });
-  if (typeof matchers === "string") return refuse(alertId, whyUnsilenceable(alertId, matchers, scope));
+  const { durationMs = 0, scope, masked = false } = asked ?? {};
+  const row = await readAlert(database.db, alertId);
+  const matchers = row === null ? `There is no alert ${alertId}.` : matchAlert(row, { masked }, scope);
+  if (typeof matchers === "string") return refuse(alertId, matchers);
   const key = JSON.stringify(matchers);
   let silenceId = silences.get(key);
   if (silenceId === undefined) {
-    const wanted = { matchers, durationMs, reason: note ?? "", by, actor, nowMs: atMs };
-    silenceId = await inTransaction(database, ({ tx }) => storeSilence(tx, wanted));
+    const wanted = { matchers, expiresAtMs: atMs + durationMs, reason: note ?? "", by, nowMs: atMs };
+    silenceId = await inTransaction(database, async ({ tx }) => {
+      const { id, audit } = await storeSilence(tx, wanted);
+      await writeAuditEntry(tx, { actor: maskText(actor), ...audit });
+      return id;
+    });
     silences.set(key, silenceId);
   }
   return { id: alertId, result: "done", state: null, channels: [], silenceId, detail: null };
-}
-
-/** Says why no silence can be made from the alert. */
-export function whyUnsilenceable(
-  alertId: number,
-  reason: UnsilenceableAlert,
-  scope: SilenceScope | undefined,
-): string {
-  switch (reason) {
-    case "unknown":
-      return `There is no alert ${alertId}.`;
-    case "about-longwatch":
-      return `Alert ${alertId} is about Longwatch itself. Only a silence for the kind self mutes such alerts.`;
-    case "many-zones":
-      return `Alert ${alertId} is about rules in several zones. Name the zones in the silence.`;
-    case "no-such-scope":
-      return scope === "source"
-        ? `Alert ${alertId} has no address or network that most of its events share. Silence its rule or its zone.`
-        : `Alert ${alertId} is about no rule that a silence can name. Silence its zone.`;
-    default:
-      return reason satisfies never;
-  }
 }
 
 function refuse(id: number, detail: string): ActedAlert {

@@ -24,5 +24,7 @@ export interface ServiceView {
   readonly retention: Retention;
   readonly requestBudget: RequestBudget;
   readonly pollEveryMs: number;
+  /** Zones that this process is set to watch. Those that other processes watch are in the database. */
+  readonly zoneIds?: readonly number[];
   readonly readJobRuns: () => Promise<readonly JobRuns[]>;
 }

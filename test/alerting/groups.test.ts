@@ -4,7 +4,7 @@ import { alerts } from "#db/schema/alerts.ts";
 import { silences } from "#db/schema/silences.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { alertsCommand } from "#faces/cli/alerts/alerts.ts";
-import { silencesCommand } from "#faces/cli/silences/silences.ts";
+import { silencesCommand } from "#faces/cli/operations/subjects.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { resolveAlert } from "#operations/act-on-alert.ts";
 import {

@@ -10,6 +10,7 @@ import {
 import { toDelivery } from "#faces/http/routes/v1/deliveries.ts";
 import { UsageError } from "#lib/errors.ts";
 import { shortenText } from "#lib/escape-text.ts";
+import { showAge } from "#lib/show-age.ts";
 import { showTime } from "#lib/show-time.ts";
 import { readChannels } from "#operations/read-channels.ts";
 import { replayDeliveries } from "#operations/replay-deliveries.ts";
@@ -32,7 +33,6 @@ import { readZone } from "./options/read-span.ts";
 import { requireAlert, requireChannel, requireZones } from "./options/require-known.ts";
 import { withStore } from "./store/open-store.ts";
 import { commandGroup, type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
-import { showAge } from "./terminal/ago.ts";
 import { type Cell, drawTable } from "./terminal/draw-table.ts";
 import { pickPaint } from "./terminal/pick-paint.ts";
 

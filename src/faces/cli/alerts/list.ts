@@ -4,6 +4,7 @@ import { ALERT_SORTS, type AlertPosition, listAlerts } from "#db/alerting/alert-
 import { ALERT_STATES } from "#faces/http/routes/v1/alert-schemas.ts";
 import { readAlertView, toAlertItem } from "#faces/http/routes/v1/to-alert-item.ts";
 import { toLine } from "#lib/plain-text.ts";
+import { showAge } from "#lib/show-age.ts";
 import { showTime } from "#lib/show-time.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { writeOut } from "../edge/edge-io.ts";
@@ -14,7 +15,6 @@ import { AFTER_OPTION, describeNext, type PageFlags, readPage, toListPage } from
 import { requireAlert, requireZones } from "../options/require-known.ts";
 import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { showAge } from "../terminal/ago.ts";
 import { type Cell, drawTable } from "../terminal/draw-table.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
 import { addFilterOptions, type FilterFlags, readFilter } from "./read-filter.ts";

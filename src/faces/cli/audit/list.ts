@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { type AuditedAct, listAudit } from "#db/keys/audit-trail.ts";
 import { shortenText } from "#lib/escape-text.ts";
+import { showAge } from "#lib/show-age.ts";
 import { showTime } from "#lib/show-time.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
@@ -15,7 +16,6 @@ import {
 } from "../options/read-page.ts";
 import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { showAge } from "../terminal/ago.ts";
 import { type Cell, drawTable } from "../terminal/draw-table.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
 

@@ -3,6 +3,7 @@ import type { Config } from "#config/config.ts";
 import { type ListedApiKey, listApiKeys } from "#db/keys/api-keys.ts";
 import { toKeyItem } from "#faces/http/keys/key-item.ts";
 import { escapeText } from "#lib/escape-text.ts";
+import { ago } from "#lib/show-age.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import {
@@ -15,7 +16,6 @@ import {
 } from "../options/read-page.ts";
 import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { ago } from "../terminal/ago.ts";
 import { type Cell, drawTable } from "../terminal/draw-table.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
 import { statusOf } from "./describe-key.ts";

@@ -38,6 +38,7 @@ export function askLocally({
           retention: config.retention,
           requestBudget: toRequestBudget(config.edge.requestsPerSecond),
           pollEveryMs: config.pollEveryMs,
+          zoneIds: config.edge.zones,
           readJobRuns: async () => [],
         },
         instanceId: "",

@@ -41,9 +41,14 @@ export function placeholderOf({ type, time, unit, items, enum: words }: Member):
   if (type === "boolean") return null;
   if (time === true) return "time";
   if (unit !== undefined) return "duration";
-  if (type === "array") return items?.type === "integer" ? "numbers" : "words";
+  if (type === "array") return items?.type === "integer" ? "numbers" : isFree(items) ? "text" : "words";
   if (words !== undefined) return "word";
   return [type].flat().includes("integer") ? "number" : "text";
+}
+
+/** A free text may contain a comma, so the flag is repeated for several. */
+function isFree(items: Member | undefined): boolean {
+  return items?.type === "string" && items.enum === undefined;
 }
 
 /** Returns the help of a flag: what it is, its words and its default. */
@@ -52,7 +57,7 @@ export function describeFlag({ member, isRequired, isOperand }: Flag): string {
   const sentence = description.replace(/\.$/, "");
   const isNamed = words === undefined || words.every((word) => sentence.includes(String(word)));
   const named = isNamed ? "" : `${sentence === "" ? "" : ": "}${words.join(", ")}`;
-  const isSaid = fallback === undefined || sentence.includes("efault");
+  const isSaid = fallback === undefined || fallback === false || sentence.includes("efault");
   const notes = [
     ...(isRequired && !isOperand ? ["required"] : []),
     ...(isSaid ? [] : [`default: ${[fallback].flat().map(String).join(",")}`]),
@@ -73,7 +78,9 @@ export function readInput(
     const last = flag.path.at(-1) ?? "";
     let place = input;
     for (const name of flag.path.slice(0, -1)) place = (place[name] ??= {}) as Record<string, unknown>;
-    place[last] = given === true ? true : toValue(flag.member, given, nowMs);
+    // A query reads texts.
+    if (given === true) place[last] = flag.member.isText === true ? "true" : true;
+    else place[last] = toValue(flag.member, given, nowMs);
   }
   return input;
 }
@@ -83,8 +90,10 @@ function toValue(member: Member, given: readonly string[], nowMs: number): unkno
   if (member.time === true) return toIsoTime(text, nowMs);
   if (member.unit !== undefined) return toDuration(text, member.unit);
   if (member.isText === true) return given.join(",");
-  if (member.type === "array")
-    return given.flatMap((one) => one.split(",")).map((one) => toScalar(member.items ?? {}, one.trim()));
+  if (member.type === "array") {
+    const parts = isFree(member.items) ? given : given.flatMap((one) => one.split(","));
+    return parts.map((one) => toScalar(member.items ?? {}, one.trim()));
+  }
   return toScalar(member, text);
 }
 
@@ -92,7 +101,8 @@ function toValue(member: Member, given: readonly string[], nowMs: number): unkno
 function toScalar({ type }: Member, text: string): unknown {
   const types = [type].flat();
   const isNumber = types.includes("integer") || types.includes("number");
-  if (isNumber && /^-?\d{1,15}(\.\d+)?$/.test(text)) return Number(text);
+  // People type the numbers of rows as lists show them: #3.
+  if (isNumber && /^#?-?\d{1,15}(\.\d+)?$/.test(text)) return Number(text.replace("#", ""));
   if (types.includes("boolean") && /^(true|false)$/.test(text)) return text === "true";
   return text;
 }

@@ -68,7 +68,7 @@ function operationCommand(operation: Operation, readConfig: () => Config, io: St
   return command.action(
     storeAction<Record<string, unknown>>(io, async (options, read, args) => {
       const nowMs = io.clock();
-      const typed = (flag: Flag) => {
+      const typed: Typed = (flag) => {
         // People type the numbers as lists show them: #3.
         if (flag.isOperand) return toList(args[operands.indexOf(flag)]?.replace(/^#/, ""));
         return toList(options[toOptionName(flag.name)]);
@@ -79,7 +79,9 @@ function operationCommand(operation: Operation, readConfig: () => Config, io: St
       const parsed = operation.input.safeParse(checked);
       if (!parsed.success)
         read.mistakes.push(
-          ...findMistakes(parsed.error, checked, { isText: true }).map((mistake) => word(mistake, flags)),
+          ...findMistakes(parsed.error, checked, { isText: true }).map((mistake) =>
+            word(mistake, flags, typed),
+          ),
         );
       const size = isPaged ? readLimit(read, limit) : undefined;
       const config = readConfig();
@@ -97,7 +99,7 @@ function operationCommand(operation: Operation, readConfig: () => Config, io: St
         if (options["json"] === true) await writeJson(io.stdout, output);
         else await writeOut(io.stdout, show(operation, output, { now: nowMs, input, paint: pickPaint(io) }));
       } catch (thrown) {
-        throw thrown instanceof Refusal ? toCommandError(thrown, flags) : thrown;
+        throw thrown instanceof Refusal ? toCommandError(thrown, flags, typed) : thrown;
       }
     }),
   );
@@ -121,17 +123,38 @@ function toOptionName(flag: string): string {
   return flag.replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** Words a mistake with the flag instead of the member: `--limit "0" must be ...`. */
-function word({ field, value, rule }: Mistake, flags: readonly Flag[]): string {
+type Typed = (flag: Flag) => readonly string[] | true | undefined;
+
+/** Words a mistake with the flag instead of the member, and with the value as it was typed: `--limit "0" must be ...`. */
+function word({ field, value, rule }: Mistake, flags: readonly Flag[], typed: Typed): string {
   const path = field.replaceAll(/\[\d+\]/g, "");
   const flag = flags.find((one) => one.path.join(".") === path);
-  const name = flag === undefined ? `--${path}` : flag.isOperand ? `<${flag.name}>` : `--${flag.name}`;
-  return `${name}${value === undefined ? "" : ` ${value}`} ${rule}`;
+  const below = flags.filter((one) => one.path.join(".").startsWith(`${path}.`)).map(nameOf);
+  const name = flag === undefined ? (below.length > 0 ? below.join(", ") : `--${path}`) : nameOf(flag);
+  const isDuration = flag?.member.unit !== undefined;
+  const given = isDuration && value !== undefined ? `"${[typed(flag)].flat().at(-1)}"` : value;
+  const shown = given === undefined || given.startsWith('"') ? given : `"${given}"`;
+  const isNumberless = isDuration && value?.startsWith('"') === true;
+  const said = isNumberless ? "must be a duration such as 30m, 2h or 7d" : rule;
+  // Members with a name of two words have a flag of another name.
+  const words = said.replaceAll(/\b[a-z]+[A-Z]\w*/g, (member) => {
+    const meant = flags.find((one) => one.path.at(-1) === member);
+    return meant === undefined ? member : nameOf(meant);
+  });
+  return `${name}${shown === undefined ? "" : ` ${shown}`} ${words}`;
+}
+
+function nameOf({ name, isOperand }: Flag): string {
+  return isOperand ? `<${name}>` : `--${name}`;
 }
 
 /** A refused input is a mistake of the command line; what is not there, or not allowed, is a failure. */
-function toCommandError({ statusCode, mistakes, message }: Refusal, flags: readonly Flag[]): Error {
-  if (mistakes.length > 0) return new UsageError(mistakes.map((mistake) => word(mistake, flags)));
+function toCommandError(
+  { statusCode, mistakes, message }: Refusal,
+  flags: readonly Flag[],
+  typed: Typed,
+): Error {
+  if (mistakes.length > 0) return new UsageError(mistakes.map((mistake) => word(mistake, flags, typed)));
   if (statusCode === 404) return new NotFoundError(message);
   return [400, 409, 422].includes(statusCode) ? new UsageError([message]) : new Error(message);
 }

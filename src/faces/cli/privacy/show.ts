@@ -3,6 +3,7 @@ import type { Config } from "#config/config.ts";
 import { readKeyId } from "#db/privacy/pseudonym-keys.ts";
 import { type OldestRows, readOldestRows } from "#db/privacy/retention.ts";
 import { many } from "#lib/format.ts";
+import { showAge } from "#lib/show-age.ts";
 import { showTime } from "#lib/show-time.ts";
 import type { Paint } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import type { Retention } from "#stages/privacy/retention.ts";
@@ -10,7 +11,6 @@ import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { showAge } from "../terminal/ago.ts";
 import { drawTable } from "../terminal/draw-table.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
 

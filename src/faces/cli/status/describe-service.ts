@@ -1,8 +1,8 @@
 import { toLine } from "#lib/plain-text.ts";
+import { ago } from "#lib/show-age.ts";
 import { showTime } from "#lib/show-time.ts";
 import type { ReplicaLife, ReplicaState, ServiceLife } from "#operations/service-life.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
-import { ago } from "../terminal/ago.ts";
 import { drawTable } from "../terminal/draw-table.ts";
 
 /** How long an ended process is shown. The last process is always shown. */

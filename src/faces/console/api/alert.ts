@@ -10,21 +10,20 @@ import type { ManyAnswer, ManyBody } from "#faces/http/routes/v1/alert-acts.ts";
 import type { AlertContext as AlertContextSchema } from "#faces/http/routes/v1/alert-context.ts";
 import type { AlertDetail as AlertDetailSchema } from "#faces/http/routes/v1/alert-schemas.ts";
 import type { SilencePreview as SilencePreviewSchema } from "#faces/http/routes/v1/silence-preview.ts";
-import type {
-  PlannedSilence,
-  SilenceBody,
-  Silence as SilenceSchema,
-} from "#faces/http/routes/v1/silence-schemas.ts";
+import type { addSilence } from "#operations/silences/add-silence.ts";
+import type { Silence, WantedMatchers } from "#operations/silences/silence.ts";
 import { call } from "./client.ts";
 import type { Page } from "./page.ts";
 
 export type AlertDetail = z.infer<typeof AlertDetailSchema>;
 export type AlertContext = z.infer<typeof AlertContextSchema>;
 export type SilencePreview = z.infer<typeof SilencePreviewSchema>;
-export type Silence = z.infer<typeof SilenceSchema>;
+export type { Silence };
 export type ManyActs = z.input<typeof ManyBody>;
 export type ManyActed = z.infer<typeof ManyAnswer>;
-export type NewSilence = z.input<typeof SilenceBody>;
+export type NewSilence = z.input<typeof addSilence.input> & {
+  readonly matchers: z.input<typeof WantedMatchers>;
+};
 
 export function useAlert(id: string) {
   return useQuery({
@@ -83,7 +82,7 @@ export function useAddSilence() {
   const client = useQueryClient();
   return useMutation({
     mutationFn: (body: NewSilence) =>
-      call<z.infer<typeof PlannedSilence>>("/api/v1/silences", { method: "POST", body }),
+      call<z.infer<typeof addSilence.output>>("/api/v1/silences", { method: "POST", body }),
     onSuccess: () => refreshAlerts(client),
   });
 }

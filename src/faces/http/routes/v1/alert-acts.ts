@@ -5,11 +5,11 @@ import { readAlert } from "#db/alerting/alert-reports.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { actOf, known, lineOf, MAX_ROW_ID, maySee, notFound, RowId } from "#operations/fields.ts";
 import { Refusal } from "#operations/refusal.ts";
+import { DurationMinutes } from "#operations/silences/silence-end.ts";
 import { SILENCE_SCOPES } from "#stages/alerting/message/silence-choices.ts";
 import { ALERT_STATES } from "./alert-schemas.ts";
 import { findAlert } from "./alerts.ts";
 import type { ApiActs, ApiDeps } from "./api-deps.ts";
-import { SilenceBody } from "./silence-schemas.ts";
 
 const Body = z
   .strictObject({
@@ -53,7 +53,7 @@ export const ManyBody = z
     act: z.enum(["ack", "resolve", "silence"]),
     ids: z.array(z.int().min(1).max(MAX_ROW_ID)).min(1).max(MOST_IDS),
     note: lineOf(500).optional().describe("A reason, shown to everyone. A silence must have one."),
-    durationMinutes: SilenceBody.shape.durationMinutes.describe("Of silences: how long they last."),
+    durationMinutes: DurationMinutes.describe("Of silences: how long they last."),
     scope: z
       .enum(SILENCE_SCOPES)
       .optional()
@@ -99,13 +99,12 @@ function addManyActs(app: FastifyInstance, { archive, clock, acts }: ApiDeps): v
     },
     async ({ body: { act, ids, note = null, durationMinutes, scope }, caller }) => {
       if (act === "silence") requireSilence(note, durationMinutes);
-      const { masked } = known(caller);
       const seen = new Set<number>();
       for (const id of ids) {
         const row = await readAlert(archive, id);
         if (row !== null && maySee(caller, row.zoneId)) seen.add(id);
       }
-      const silence = { durationMs: (durationMinutes ?? 0) * MINUTE_MS, scope, hasAddresses: !masked };
+      const silence = { durationMs: (durationMinutes ?? 0) * MINUTE_MS, scope, masked: known(caller).masked };
       const acted = await acts.actOnAlerts({
         act,
         alertIds: [...seen],

@@ -8,6 +8,8 @@ import { collectEvidence } from "#db/detection/spike-evidence.ts";
 import type { SpikeEvidence } from "#db/schema/spikes.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { IsoTime, known, RowId, toIso, toIsoOrNull } from "#operations/fields.ts";
+import { maskOutput } from "#operations/masking.ts";
+import { describeSilences, SILENCE_STATES, Silence, STATUS_OF } from "#operations/silences/silence.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
 import { toSilences, wouldMute } from "#stages/alerting/silence.ts";
@@ -15,8 +17,6 @@ import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
 import { maskRows } from "../../keys/mask-message.ts";
 import { findAlert } from "./alerts.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { SILENCE_STATES, Silence, STANDING_OF } from "./silence-schemas.ts";
-import { readSilenceView, toSilence } from "./silences.ts";
 
 /** An alert can last for days; what it was about shows in its first hours. */
 const MAX_DURING_MS = 6 * HOUR_MS;
@@ -123,17 +123,20 @@ export function addAlertContext(app: FastifyInstance, { archive, clock }: ApiDep
           : await listEpisodes(archive, { ...series, exceptId: row.id, limit: MAX_EPISODES });
       const silences = await pageSilences(archive, {
         zoneIds: asking.zoneIds,
-        statuses: SILENCE_STATES.map((one) => STANDING_OF[one]),
+        statuses: SILENCE_STATES.map((one) => STATUS_OF[one]),
         nowMs,
         beforeId: undefined,
         limit: MAX_SILENCES,
       });
       const alert = toSilencedAlert(row);
-      const view = await readSilenceView(archive, asking, silences, nowMs);
       const matching = new Set(
         toSilences(silences)
           .filter(({ matchers }) => wouldMute(matchers, alert))
           .map(({ id }) => id),
+      );
+      const shown = await describeSilences(
+        { db: archive, caller: asking, now: nowMs },
+        silences.filter(({ id }) => matching.has(id)),
       );
       return {
         mark: await readMark(archive, row),
@@ -145,7 +148,7 @@ export function addAlertContext(app: FastifyInstance, { archive, clock }: ApiDep
           firedAt: toIso(one.firedAt),
           resolvedAt: toIsoOrNull(one.resolvedAt),
         })),
-        silences: silences.filter(({ id }) => matching.has(id)).map((one) => toSilence(one, view)),
+        silences: asking.masked ? (maskOutput(z.array(Silence), shown) as z.infer<typeof Silence>[]) : shown,
       };
     },
   );

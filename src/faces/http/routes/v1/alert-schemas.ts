@@ -2,8 +2,8 @@ import { z } from "zod";
 import { severities } from "#model/alert-message.ts";
 import { ALERT_KINDS } from "#model/kinds.ts";
 import { IsoTime } from "#operations/fields.ts";
+import { StoredMatchers } from "#operations/silences/silence.ts";
 import { SILENCE_SCOPES } from "#stages/alerting/message/silence-choices.ts";
-import { StoredMatchers } from "./silence-schemas.ts";
 
 export const ALERT_STATES = ["firing", "acknowledged", "resolved"] as const;
 

@@ -24,7 +24,6 @@ import { addRuleSeries } from "./rule-series.ts";
 import { addRules } from "./rules.ts";
 import { addSettings } from "./settings.ts";
 import { addSilencePreview } from "./silence-preview.ts";
-import { addSilences } from "./silences.ts";
 import { addSpikes } from "./spikes.ts";
 import { addStatus } from "./status.ts";
 import { addTrends } from "./trends.ts";
@@ -34,7 +33,6 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addAlertActs,
   addAlertStream,
   addAlertsAtom,
-  addSilences,
   addTrends,
   addRules,
   addSpikes,

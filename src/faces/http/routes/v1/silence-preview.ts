@@ -4,12 +4,11 @@ import { z } from "zod";
 import { listAlerts, type ReportedAlert } from "#db/alerting/alert-reports.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { known } from "#operations/fields.ts";
+import { readMatchers, WantedMatchers } from "#operations/silences/silence.ts";
 import { wouldMute } from "#stages/alerting/silence.ts";
 import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
 import { AlertItem } from "./alert-schemas.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { SilenceBody } from "./silence-schemas.ts";
-import { refuseAddresses, toMatchers } from "./silences.ts";
 import { readAlertView, toAlertItem } from "./to-alert-item.ts";
 
 const MAX_ALERTS = 10_000;
@@ -40,14 +39,14 @@ export function addSilencePreview(app: FastifyInstance, { archive, clock }: ApiD
         tags: ["Silences"],
         summary: "Show which alerts a silence would mute now and would have muted in the last week",
         description: "Only alerts that the key may see are counted. Nothing is stored.",
-        body: SilenceBody.pick({ matchers: true }),
+        body: z.strictObject({ matchers: WantedMatchers }),
         response: { 200: SilencePreview },
       },
     },
     async ({ body, caller }) => {
       const asking = known(caller);
       const { zoneIds, masked } = asking;
-      const matchers = refuseAddresses(toMatchers(body.matchers), asking);
+      const matchers = readMatchers(body.matchers, asking);
       const view = await readAlertView(archive, masked, clock());
       const show = (rows: readonly ReportedAlert[]) => {
         const matching = rows.filter((row) => wouldMute(matchers, toSilencedAlert(row)));

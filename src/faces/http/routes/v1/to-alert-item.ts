@@ -3,9 +3,9 @@ import { type AlertDelivery, type ReportedAlert, readAlertDeliveries } from "#db
 import { readSilences } from "#db/alerting/silences.ts";
 import type { Queryable } from "#db/client.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
+import { summariseAlert } from "#operations/alerts/summarise-alert.ts";
 import { toIso, toIsoOrNull } from "#operations/fields.ts";
 import { listSilenced } from "#operations/list-silenced.ts";
-import { summariseAlert } from "#operations/summarise-alert.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { toAlertRecord } from "#stages/alerting/alert-record.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
