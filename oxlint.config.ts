@@ -77,7 +77,7 @@ const BORDERS: Readonly<Record<string, Border>> = {
 const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   bullmq: ["adapters/queue"],
   ioredis: ["adapters/queue"],
-  "node-cron": ["adapters/queue"],
+  "node-cron": ["adapters/queue", "lib"],
   pg: ["db", "adapters/embedded"],
   "pg-copy-streams": ["db"],
   "drizzle-orm": ["db"],

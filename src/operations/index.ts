@@ -1,7 +1,17 @@
+import { auditOperations } from "./audit/audit-trail.ts";
+import { channelOperations } from "./deliveries/channels.ts";
+import { deliveryOperations } from "./deliveries/deliveries.ts";
 import type { Operation } from "./operation.ts";
 import { listZones } from "./service/zones.ts";
 import { silenceOperations } from "./silences/silences.ts";
 import { knownOperations } from "./sources/known-sources.ts";
 
 /** Everything that a person or a program can ask or do. */
-export const OPERATIONS: readonly Operation[] = [listZones, ...knownOperations, ...silenceOperations];
+export const OPERATIONS: readonly Operation[] = [
+  listZones,
+  ...knownOperations,
+  ...auditOperations,
+  ...deliveryOperations,
+  ...channelOperations,
+  ...silenceOperations,
+];

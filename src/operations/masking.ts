@@ -58,7 +58,7 @@ function makeMask(schema: z.core.$ZodType): Mask | null {
   if (schema instanceof z.ZodRecord) return maskValues(maskOf(schema.valueType));
   if (schema instanceof z.ZodUnion) return maskOption(schema.options);
   if (schema instanceof z.ZodNullable || schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) {
-    const mask = maskOf(schema.unwrap() as z.core.$ZodType);
+    const mask = maskOf(schema.unwrap());
     return mask === null ? null : (value) => (value === null || value === undefined ? value : mask(value));
   }
   return null;
@@ -123,6 +123,6 @@ export function findUndecided(
   if (schema instanceof z.ZodRecord) return below(schema.valueType, ".*");
   if (schema instanceof z.ZodUnion) return schema.options.flatMap((one) => below(one, ""));
   if (schema instanceof z.ZodNullable || schema instanceof z.ZodOptional || schema instanceof z.ZodDefault)
-    return below(schema.unwrap() as z.core.$ZodType, "");
+    return below(schema.unwrap(), "");
   return schema instanceof z.ZodString || schema instanceof z.ZodUnknown ? [path] : [];
 }

@@ -38,6 +38,8 @@ function toMistakes(issue: z.core.$ZodIssue, root: unknown, isText: boolean): Mi
 
 /** Words a mistake for the sender of a request, not for its schema. Every value in a query is text. */
 function wordRule(issue: z.core.$ZodIssue, value: unknown, isText: boolean): string {
+  if (issue.code === "invalid_value" && value !== undefined && issue.message.startsWith("Invalid "))
+    return `must be ${issue.values.length === 1 ? "" : "one of "}${issue.values.map(String).join(", ")}`;
   if (issue.code !== "invalid_type")
     return value === undefined ? `is missing: ${issue.message}` : issue.message;
   if (value === undefined) return "is missing";

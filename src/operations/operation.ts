@@ -41,7 +41,7 @@ export interface Changing extends Asked {
 export type AuditNote = Omit<AuditEntry, "actor">;
 
 /** Text without control characters, in a style or plain. */
-type Cell = string | { readonly text: string; readonly style: Style };
+export type Cell = string | { readonly text: string; readonly style: Style };
 
 /** A column of the table that the command line prints of a list. */
 export interface Column<Item> {
@@ -113,7 +113,9 @@ export interface Change<Input extends z.ZodObject = z.ZodObject, Output extends 
   extends Described<Input, Output> {
   readonly changes: true;
   readonly scope: Scope;
-  /** Runs in a transaction, up to five times if Postgres asks for it. */
+  /** `run` does more than a transaction may, such as sending a message. Its `tx` is the database. */
+  readonly isLong?: true;
+  /** Runs in a transaction, up to five times if Postgres asks for it, unless it is long. */
   readonly run: (changing: Changing, input: z.output<Input>) => Promise<Changed<z.input<Output>>>;
 }
 

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { Queryable } from "#db/client.ts";
 import { writeAuditEntry } from "#db/keys/audit-entries.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { actorOf } from "./caller.ts";
@@ -24,12 +25,13 @@ export async function perform(
 }
 
 async function change(
-  { run }: Extract<Operation, { changes: true }>,
+  { run, isLong }: Extract<Operation, { changes: true }>,
   performing: Performing,
   input: unknown,
 ): Promise<unknown> {
   const work: (() => Promise<unknown>)[] = [];
-  const changed = await inTransaction(performing.database, async ({ tx }) => {
+  const { database } = performing;
+  const runIn = async (tx: Queryable) => {
     work.length = 0;
     const { output, audit }: Changed<unknown> = await run(
       { ...performing, tx, afterCommit: (one) => work.push(one) },
@@ -38,7 +40,9 @@ async function change(
     for (const note of [audit ?? []].flat())
       await writeAuditEntry(tx, { actor: actorOf(performing.caller), ...note });
     return output;
-  });
+  };
+  const changed =
+    isLong === true ? await runIn(database.db) : await inTransaction(database, ({ tx }) => runIn(tx));
   for (const one of work) await one();
   return changed;
 }

@@ -14,11 +14,7 @@ export function placeMembers({ http: [method, path], input, query: inQuery = [] 
   const isBodiless = method === "GET" || method === "DELETE";
   const places = { params: {} as Shape, query: {} as Shape, body: {} as Shape };
   for (const [name, schema] of Object.entries(input.shape as Shape)) {
-    const place = inPath.has(name)
-      ? "params"
-      : isBodiless || (inQuery as readonly string[]).includes(name)
-        ? "query"
-        : "body";
+    const place = inPath.has(name) ? "params" : isBodiless || inQuery.includes(name) ? "query" : "body";
     places[place][name] = schema;
   }
   return places;

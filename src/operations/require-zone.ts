@@ -18,7 +18,7 @@ export async function requireZone(asking: Asking, zone: number): Promise<void> {
 
 /** The same for several zones, which are in the member `field` of the input. */
 export async function requireZones(
-  { db, caller, service: { zoneIds: configured = [] } }: Asking,
+  { db, caller, service: { zoneIds: configured } }: Asking,
   zones: readonly number[],
   field: string,
 ): Promise<void> {
@@ -30,6 +30,6 @@ export async function requireZones(
   const shown = known.slice(0, MOST_NAMED).join(", ");
   const more = known.length > MOST_NAMED ? ` and ${known.length - MOST_NAMED} more` : "";
   const rule = `must be a shield zone that is configured or has stored data (${known.length === 0 ? "there is none" : `${shown}${more}`})`;
-  const mistakes = unknown.map((zone) => ({ field, value: String(zone), rule }));
+  const mistakes = unknown.map((zone) => ({ field, value: JSON.stringify(String(zone)), rule }));
   throw new Refusal(422, { slug: "unknown-zone", mistakes });
 }

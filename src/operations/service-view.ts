@@ -18,13 +18,13 @@ export interface JobRuns {
 export interface ServiceView {
   /** Returns the settings of the configuration file that hold now. */
   readonly alerting: () => Alerting;
+  /** The configured zones. */
+  readonly zoneIds: readonly number[];
   /** The opened channels of this process. */
   readonly notifiers: ReadonlyMap<string, Notifier>;
   readonly settings: readonly Setting[];
   readonly retention: Retention;
   readonly requestBudget: RequestBudget;
   readonly pollEveryMs: number;
-  /** Zones that this process is set to watch. Those that other processes watch are in the database. */
-  readonly zoneIds?: readonly number[];
   readonly readJobRuns: () => Promise<readonly JobRuns[]>;
 }

@@ -6,10 +6,9 @@ import { beatReplica } from "#db/service/replicas.ts";
 import { alertsCommand } from "#faces/cli/alerts/alerts.ts";
 import { backtestCommand } from "#faces/cli/backtest/backtest.ts";
 import { coverageCommand } from "#faces/cli/coverage/coverage.ts";
-import { deliveriesCommand } from "#faces/cli/deliveries.ts";
 import { eraseCommand } from "#faces/cli/erase/erase.ts";
 import { gapsCommand } from "#faces/cli/gaps.ts";
-import { silencesCommand } from "#faces/cli/operations/subjects.ts";
+import { channelsCommand, deliveriesCommand, silencesCommand } from "#faces/cli/operations/subjects.ts";
 import type { StoreIo } from "#faces/cli/store/store-command.ts";
 import { verifyCommand } from "#faces/cli/verify/verify.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
@@ -75,16 +74,21 @@ test.each(ZONES.filter(([create]) => create !== verifyCommand).map(([create, typ
 );
 
 test("a channel that does not exist fails and names those that do, with what was probably meant", async () => {
-  for (const typed of ["list --channel slak", "replay --channel slak"]) {
-    const { code, out, err } = await run(deliveriesCommand, typed);
+  const channels: Create = (read, io) => channelsCommand(read, read, io);
+  for (const [create, typed, flag] of [
+    [deliveriesCommand, "list --channel slak", "--channel"],
+    [channels, "replay slak", "<name>"],
+  ] as const) {
+    const { code, out, err } = await run(create, typed);
     expect({ code, out }).toEqual({ code: 2, out: "" });
     expect(err).toContain(
-      '--channel "slak" must be a channel that is configured or was used before (former, slack, terminal): did you mean slack?',
+      `${flag} "slak" must be a channel that is configured or was used before (former, slack, terminal): did you mean slack?`,
     );
   }
-  for (const name of ["former", "slack", "terminal"])
-    for (const command of ["list", "replay"])
-      expect(await run(deliveriesCommand, `${command} --channel ${name}`)).toMatchObject({ code: 0 });
+  for (const name of ["former", "slack", "terminal"]) {
+    expect(await run(deliveriesCommand, `list --channel ${name}`)).toMatchObject({ code: 0 });
+    expect(await run(channels, `replay ${name}`)).toMatchObject({ code: 0 });
+  }
 });
 
 test("a rule pattern that can never match is a mistake, and nothing is silenced", async () => {

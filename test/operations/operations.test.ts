@@ -15,17 +15,18 @@ test("every operation has a name, an address and a method of its own", () => {
 test("every part of an operation's path is a member of its input", () => {
   for (const { name, http, input } of OPERATIONS)
     for (const part of http[1].match(/(?<=:)\w+/g) ?? [])
-      expect(Object.keys(input.shape as object), `${name}: ${part}`).toContain(part);
+      expect(Object.keys(input.shape as object).map((member) => `${name}: ${member}`)).toContain(
+        `${name}: ${part}`,
+      );
 });
 
 test("every operation with a command has an example that begins with its name, and prints something", () => {
   for (const { name, command } of OPERATIONS) {
     if (command === undefined) continue;
     const words = name.replace(".", " ");
-    expect(command.examples.length, name).toBeGreaterThan(0);
-    for (const example of command.examples)
-      expect(example.startsWith(words), `${name}: ${example}`).toBe(true);
-    expect(command.columns ?? command.say, name).toBeDefined();
+    expect([name, command.examples.length]).not.toEqual([name, 0]);
+    for (const example of command.examples) expect(example.slice(0, words.length)).toBe(words);
+    expect([name, typeof (command.columns ?? command.say)]).not.toEqual([name, "undefined"]);
   }
 });
 

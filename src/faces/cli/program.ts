@@ -47,6 +47,7 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
         list: () => listSettings(process.env),
         running: () => readRuntimeFile(parseConfig(process.env).dataDir),
       }),
+    jobs: async () => (await import("./jobs/jobs.ts")).jobsCommand(readConfig),
     backup: async () => (await import("./backup.ts")).backupCommand(readConfig),
     restore: async () => (await import("./restore.ts")).restoreCommand(readConfig),
     migrate: async () => (await import("./migrate.ts")).migrateCommand(readConfig),
@@ -62,10 +63,10 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
     known: async () => (await import("./operations/subjects.ts")).knownCommand(readConfig),
     zones: async () => (await import("./operations/subjects.ts")).zonesCommand(readConfig),
     channels: async () =>
-      (await import("./channels/channels.ts")).channelsCommand(() =>
+      (await import("./operations/subjects.ts")).channelsCommand(readConfig, () =>
         parseServiceConfig(adoptServiceFile(process.env).env),
       ),
-    deliveries: async () => (await import("./deliveries.ts")).deliveriesCommand(readConfig),
+    deliveries: async () => (await import("./operations/subjects.ts")).deliveriesCommand(readConfig),
     mcp: async () => (await import("./mcp.ts")).mcpCommand(readConfig),
     backtest: async () => (await import("./backtest/backtest.ts")).backtestCommand(readConfig),
   },
@@ -81,7 +82,7 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
     "sign-in": async () => (await import("./sign-in.ts")).signInCommand(readConfig),
     privacy: async () => (await import("./privacy/privacy.ts")).privacyCommand(readConfig),
     erase: async () => (await import("./erase/erase.ts")).eraseCommand(readConfig),
-    audit: async () => (await import("./audit/audit.ts")).auditCommand(readConfig),
+    audit: async () => (await import("./operations/subjects.ts")).auditCommand(readConfig),
   },
   "The platform:": {
     edge: async () => (await import("./edge/edge.ts")).edgeCommand(() => requireEdge(readConfig())),

@@ -39,7 +39,7 @@ function addOperation(app: FastifyInstance, operation: Operation, { clock, ...pa
     handler: async (request, reply) => {
       const performing = { ...parts, caller: known(request.caller), now: clock() };
       const output = await perform(operation, performing, { ...noBody, ...gather(request) });
-      const location = operation.created?.(output as never) ?? null;
+      const location = operation.created?.(output) ?? null;
       if (location !== null) void reply.code(201).header("location", location);
       return reply.send(output);
     },
@@ -54,7 +54,6 @@ function gather({ params, query, body }: FastifyRequest): Record<string, unknown
 function describe(operation: Operation): NonNullable<RouteShorthandOptions["schema"]> {
   const { tag, summary, description, output, example, created } = operation;
   const { params, query, body } = placeMembers(operation);
-  const answer = output as z.ZodType;
   const hasBody = !["GET", "DELETE"].includes(operation.http[0]) && Object.keys(body).length > 0;
   return {
     tags: [tag],
@@ -62,9 +61,9 @@ function describe(operation: Operation): NonNullable<RouteShorthandOptions["sche
     ...(description === undefined ? {} : { description }),
     ...(Object.keys(params).length === 0 ? {} : { params: z.object(params) }),
     ...(Object.keys(query).length === 0 ? {} : { querystring: z.strictObject(query) }),
-    ...(hasBody ? { body: toBody(body, example as Readonly<Record<string, unknown>> | undefined) } : {}),
-    response: created === undefined ? { 200: answer } : { 200: answer, 201: answer },
-  } as NonNullable<RouteShorthandOptions["schema"]>;
+    ...(hasBody ? { body: toBody(body, example) } : {}),
+    response: created === undefined ? { 200: output } : { 200: output, 201: output },
+  };
 }
 
 /** A body whose members may all be left out may be left out as well. */

@@ -61,9 +61,8 @@ export async function serveMcp(ask: AskTool, transport: Transport): Promise<void
       return fail(describe(thrown));
     }
   });
-  const closed = new Promise<void>((resolve) => {
-    server.onclose = resolve;
-  });
+  const { promise: closed, resolve } = Promise.withResolvers<void>();
+  Object.assign(server, { onclose: resolve });
   await server.connect(transport);
   await closed;
 }

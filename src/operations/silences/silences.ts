@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { pageSilences } from "#db/alerting/silences.ts";
+import { showAge } from "#lib/ago.ts";
 import { toLine } from "#lib/plain-text.ts";
-import { showAge } from "#lib/show-age.ts";
 import { showTime } from "#lib/show-time.ts";
 import { oneOrMore, pageOf, pageQuery, RowId, toPage } from "../fields.ts";
 import { type Column, defineQuery } from "../operation.ts";

@@ -2,8 +2,8 @@ import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { type ListedApiKey, listApiKeys } from "#db/keys/api-keys.ts";
 import { toKeyItem } from "#faces/http/keys/key-item.ts";
+import { ago } from "#lib/ago.ts";
 import { escapeText } from "#lib/escape-text.ts";
-import { ago } from "#lib/show-age.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import {

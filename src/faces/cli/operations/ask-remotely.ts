@@ -43,28 +43,31 @@ function toRequest(
   };
 }
 
-async function send(remote: RemoteService, { http: [method] }: Operation, path: string, body: object | null) {
-  try {
-    return await fetch(new URL(path, remote.url), {
-      method,
-      headers: {
-        accesskey: remote.key.reveal(),
-        accept: "application/json",
-        ...(body === null ? {} : { "content-type": "application/json" }),
-      },
-      ...(body === null ? {} : { body: JSON.stringify(body) }),
-      // A redirect would send the key to another address.
-      redirect: "error",
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    });
-  } catch (thrown) {
-    const failure = explainTlsFailure(thrown, "the service");
-    if (failure instanceof TlsFailureError) throw failure;
-    const why = messageOf(toError(toError(thrown).cause ?? thrown));
-    throw new Error(
-      `the service at ${remote.url} does not answer (${why}). Check the address, and that the service runs`,
-    );
-  }
+function send(remote: RemoteService, { http: [method] }: Operation, path: string, body: object | null) {
+  const request = fetch(new URL(path, remote.url), {
+    method,
+    headers: {
+      accesskey: remote.key.reveal(),
+      accept: "application/json",
+      ...(body === null ? {} : { "content-type": "application/json" }),
+    },
+    ...(body === null ? {} : { body: JSON.stringify(body) }),
+    // A redirect would send the key to another address.
+    redirect: "error",
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  });
+  return request.catch((thrown: unknown) => {
+    throw explainFailure(remote, thrown);
+  });
+}
+
+function explainFailure({ url }: RemoteService, thrown: unknown): Error {
+  const failure = explainTlsFailure(thrown, "the service");
+  if (failure instanceof TlsFailureError) return failure;
+  const why = messageOf(toError(toError(thrown).cause ?? thrown));
+  return new Error(
+    `the service at ${url} does not answer (${why}). Check the address, and that the service runs`,
+  );
 }
 
 function toRefusal(remote: RemoteService, status: number, problem: unknown): Error {
@@ -78,7 +81,7 @@ function toRefusal(remote: RemoteService, status: number, problem: unknown): Err
       `the service at ${remote.url} does not know this operation (HTTP ${status}). It may be another version than this program, ${readVersion()}, or no Longwatch`,
     );
   return new Refusal(status, {
-    detail: String(detail ?? title ?? `refused with ${status}`),
+    detail: [detail, title].find((text) => typeof text === "string") ?? `refused with ${status}`,
     mistakes: Array.isArray(mistakes) ? (mistakes as Mistake[]) : [],
   });
 }

@@ -1,11 +1,34 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
+import { auditOperations } from "#operations/audit/audit-trail.ts";
+import { channelOperations } from "#operations/deliveries/channels.ts";
+import { deliveryOperations } from "#operations/deliveries/deliveries.ts";
 import { listZones } from "#operations/service/zones.ts";
 import { silenceOperations } from "#operations/silences/silences.ts";
 import { knownOperations } from "#operations/sources/known-sources.ts";
+import { testChannelCommand } from "../channels/test-channel.ts";
 import { createProcessIo } from "../edge/edge-io.ts";
 import type { StoreIo } from "../store/store-command.ts";
 import { subjectCommand } from "./operation-command.ts";
+
+export function auditCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return subjectCommand("audit", "Show the audit trail.", auditOperations, readConfig, io);
+}
+
+export function deliveriesCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  const description = "List deliveries to the channels, and replay dead deliveries.";
+  return subjectCommand("deliveries", description, deliveryOperations, readConfig, io);
+}
+
+export function channelsCommand(
+  readConfig: () => Config,
+  readServiceConfig: () => Config,
+  io: StoreIo = createProcessIo(),
+): Command {
+  const description = "List the channels, send test messages, and replay dead deliveries.";
+  const others = [testChannelCommand(readServiceConfig, io)];
+  return subjectCommand("channels", description, channelOperations, readConfig, io, others);
+}
 
 export function knownCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
   const description = "List, add and remove known sources, which raise no source alert.";

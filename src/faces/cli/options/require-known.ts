@@ -6,7 +6,6 @@ import {
   isCountedRule,
   listBusiestRules,
   listNamableZones,
-  listUsedChannels,
 } from "#db/privacy/known-subjects.ts";
 import { closestName } from "#lib/closest-name.ts";
 import { UsageError } from "#lib/errors.ts";
@@ -34,20 +33,6 @@ export async function requireZones(
   const known = [...new Set([...edge.zones, ...(await listNamableZones(db))])].sort((a, b) => a - b);
   const rule = `a shield zone that is configured or has stored data (${name(known.map(String))})`;
   throw new UsageError(unknown.map((id) => `--${flag} "${id}" must be ${rule}`));
-}
-
-/** @throws {UsageError} for a channel that is neither configured nor was used before */
-export async function requireChannel(
-  db: Queryable,
-  { alerting }: Pick<Config, "alerting">,
-  channel: string,
-): Promise<void> {
-  const configured = alerting.channels.map((one) => one.name);
-  if (configured.includes(channel)) return;
-  const known = [...new Set([...configured, ...(await listUsedChannels(db))])].sort();
-  if (known.includes(channel)) return;
-  const rule = `a channel that is configured or was used before (${name(known)})`;
-  throw new UsageError([`--channel "${escapeText(channel)}" must be ${rule}${guess(channel, known)}`]);
 }
 
 /** @throws {UsageError} for a rule without a single event in the zone */

@@ -1,5 +1,5 @@
+import { ago } from "#lib/ago.ts";
 import { toLine } from "#lib/plain-text.ts";
-import { ago } from "#lib/show-age.ts";
 import { showTime } from "#lib/show-time.ts";
 import type { ReplicaLife, ReplicaState, ServiceLife } from "#operations/service-life.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";

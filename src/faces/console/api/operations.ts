@@ -7,14 +7,14 @@ import {
 } from "@tanstack/react-query";
 import type { z } from "zod";
 import type { KeyItem } from "#faces/http/keys/key-item.ts";
-import type { AuditItem } from "#faces/http/routes/v1/audit.ts";
-import type { ChannelItem } from "#faces/http/routes/v1/channels.ts";
-import type { DeliveryItem } from "#faces/http/routes/v1/deliveries.ts";
 import type { JobItem } from "#faces/http/routes/v1/jobs.ts";
 import type { CreateBody } from "#faces/http/routes/v1/keys.ts";
 import type { ExplainedRouting as ExplainedRoutingSchema } from "#faces/http/routes/v1/routing-test.ts";
 import type { SessionItem } from "#faces/http/routes/v1/sessions.ts";
 import type { PrivacyAnswer, SettingsAnswer } from "#faces/http/routes/v1/settings.ts";
+import type { AuditItem } from "#operations/audit/audit-trail.ts";
+import type { ChannelItem } from "#operations/deliveries/channels.ts";
+import type { DeliveryItem } from "#operations/deliveries/deliveries.ts";
 import { call } from "./client.ts";
 import type { Page } from "./page.ts";
 

@@ -1,6 +1,5 @@
 import type { FeedRow } from "#db/alerting/feed-transitions.ts";
 import type { Database, Queryable } from "#db/client.ts";
-import type { Replayed } from "#db/delivery/deliveries.ts";
 import type { AuditEntry } from "#db/keys/audit-entries.ts";
 import type { RequestedRun } from "#db/service/requested-runs.ts";
 import type { Clock } from "#lib/clock.ts";
@@ -11,6 +10,7 @@ import type { MarkResult } from "#operations/mark-alert.ts";
 import type { PageCursors } from "#operations/page-cursor.ts";
 import type { RunRequest } from "#operations/request-run.ts";
 import type { ServiceView } from "#operations/service-view.ts";
+import type { AskedWithdrawal, Withdrawal } from "#operations/withdraw-events.ts";
 import type { RowHub } from "../../feed/row-hub.ts";
 
 interface Act {
@@ -38,7 +38,6 @@ export interface ApiActs {
   readonly acknowledge: ActOnAlert;
   readonly resolve: ActOnAlert;
   readonly actOnAlerts: (act: ActOnAlerts & Act) => Promise<ActedAlert[]>;
-  readonly replayChannel: (replay: Act & { readonly channel: string }) => Promise<Replayed>;
   readonly mark: (
     act: Act & {
       readonly alertId: number;
@@ -51,9 +50,14 @@ export interface ApiActs {
   readonly requestRun: (
     wanted: RunRequest,
   ) => Promise<{ readonly run: RequestedRun; readonly isNew: boolean } | null>;
+  /** Without `by`, nothing is removed. */
+  readonly withdrawEvents: (
+    asked: AskedWithdrawal,
+    by: { readonly actor: string; readonly reason: string } | null,
+    signal: AbortSignal,
+  ) => Promise<Withdrawal>;
   /** For acts that change no row. */
   readonly audit: (entry: AuditEntry) => Promise<void>;
-  readonly replayDelivery: (replay: Act & { readonly id: number }) => Promise<Replayed>;
 }
 
 export interface ApiDeps {

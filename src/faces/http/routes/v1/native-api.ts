@@ -8,14 +8,13 @@ import { addAlerts } from "./alerts.ts";
 import { addAlertsAtom } from "./alerts-atom.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { addArchiveDays } from "./archive-days.ts";
-import { addAudit } from "./audit.ts";
-import { addChannels } from "./channels.ts";
 import { addCoverage } from "./coverage.ts";
 import { addCoverageDays } from "./coverage-days.ts";
 import { addCoverageRules } from "./coverage-rules.ts";
 import { addCoverageRuns } from "./coverage-runs.ts";
-import { addDeliveries } from "./deliveries.ts";
+import { addCoverageWithdrawals } from "./coverage-withdrawals.ts";
 import { addEtag } from "./etag.ts";
+import { addEventRevisions } from "./event-revisions.ts";
 import { addGaps } from "./gaps.ts";
 import { addJobs } from "./jobs.ts";
 import { addOverview } from "./overview.ts";
@@ -38,20 +37,19 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addSpikes,
   addCoverage,
   addGaps,
-  addDeliveries,
   addStatus,
   addOverview,
   addArchiveDays,
   addCoverageDays,
   addCoverageRules,
   addCoverageRuns,
+  addCoverageWithdrawals,
+  addEventRevisions,
   addAlertContext,
   addSilencePreview,
   addRuleSeries,
-  addChannels,
   addRoutingTest,
   addJobs,
-  addAudit,
   addSettings,
 ];
 
