@@ -9,9 +9,6 @@ import type { ApiActs, ApiDeps } from "#faces/http/routes/v1/api-deps.ts";
 import { jobOfRun } from "#jobs/service/run-requested.ts";
 import type { Log } from "#lib/log.ts";
 import type { Zones } from "#model/zones.ts";
-import { acknowledgeByHand, resolveAlert } from "#operations/act-on-alert.ts";
-import { actOnAlerts } from "#operations/act-on-alerts.ts";
-import { markAlert } from "#operations/mark-alert.ts";
 import { requestRun } from "#operations/request-run.ts";
 import { type WithdrawDeps, withdrawEvents } from "#operations/withdraw-events.ts";
 
@@ -58,10 +55,6 @@ export async function openApi(parts: ApiParts): Promise<ApiDeps> {
 function createActs(deps: WithdrawDeps, enqueue: ApiParts["enqueue"]): ApiActs {
   const { database } = deps;
   return {
-    acknowledge: (act) => acknowledgeByHand(database, act),
-    resolve: (act) => resolveAlert(database, act),
-    actOnAlerts: (act) => actOnAlerts(database, act),
-    mark: (act) => markAlert(database, { ...act, by: act.actor }),
     requestRun: async (wanted) => {
       const requested = await inTransaction(database, ({ tx }) => requestRun(tx, wanted));
       // A run that is not enqueued waits for the sweep.

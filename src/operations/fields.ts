@@ -4,7 +4,7 @@ import { actorOf, type Caller, maySeeZone } from "./caller.ts";
 import { Refusal } from "./refusal.ts";
 
 /** The largest that a JSON number and a bigint column share, less what could overflow on the way. */
-export const MAX_ROW_ID = 999_999_999_999_999;
+const MAX_ROW_ID = 999_999_999_999_999;
 export const MAX_ZONE_ID = 2_147_483_647;
 /** The end of 9999-12-30: with what lies a day after it Postgres, JSON and Atom all can deal. */
 const LAST_MS = 253_402_214_399_999;

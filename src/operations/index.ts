@@ -1,3 +1,4 @@
+import { alertOperations } from "./alerts/alerts.ts";
 import { auditOperations } from "./audit/audit-trail.ts";
 import { channelOperations } from "./deliveries/channels.ts";
 import { deliveryOperations } from "./deliveries/deliveries.ts";
@@ -13,5 +14,6 @@ export const OPERATIONS: readonly Operation[] = [
   ...auditOperations,
   ...deliveryOperations,
   ...channelOperations,
+  ...alertOperations,
   ...silenceOperations,
 ];

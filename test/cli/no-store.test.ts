@@ -1,13 +1,17 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { alertsCommand } from "#faces/cli/alerts/alerts.ts";
 import { coverageCommand } from "#faces/cli/coverage/coverage.ts";
 import { eraseCommand } from "#faces/cli/erase/erase.ts";
 import { exportCommand } from "#faces/cli/export/export.ts";
 import { gapsCommand } from "#faces/cli/gaps.ts";
 import { keysCommand } from "#faces/cli/keys/keys.ts";
-import { auditCommand, deliveriesCommand, silencesCommand } from "#faces/cli/operations/subjects.ts";
+import {
+  alertsCommand,
+  auditCommand,
+  deliveriesCommand,
+  silencesCommand,
+} from "#faces/cli/operations/subjects.ts";
 import { privacyCommand } from "#faces/cli/privacy/privacy.ts";
 import { searchCommand } from "#faces/cli/search/search.ts";
 import { statusCommand } from "#faces/cli/status/status.ts";

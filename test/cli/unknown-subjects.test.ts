@@ -3,12 +3,16 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Config } from "#config/config.ts";
 import { silences } from "#db/schema/silences.ts";
 import { beatReplica } from "#db/service/replicas.ts";
-import { alertsCommand } from "#faces/cli/alerts/alerts.ts";
 import { backtestCommand } from "#faces/cli/backtest/backtest.ts";
 import { coverageCommand } from "#faces/cli/coverage/coverage.ts";
 import { eraseCommand } from "#faces/cli/erase/erase.ts";
 import { gapsCommand } from "#faces/cli/gaps.ts";
-import { channelsCommand, deliveriesCommand, silencesCommand } from "#faces/cli/operations/subjects.ts";
+import {
+  alertsCommand,
+  channelsCommand,
+  deliveriesCommand,
+  silencesCommand,
+} from "#faces/cli/operations/subjects.ts";
 import type { StoreIo } from "#faces/cli/store/store-command.ts";
 import { verifyCommand } from "#faces/cli/verify/verify.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";

@@ -160,7 +160,7 @@ function listMuted(matchers: Matchers, { unresolved }: SilenceView) {
 }
 
 /** Leaves out zones that the caller may not see. */
-export function hideForeign(matchers: Matchers, zoneIds: Caller["zoneIds"]): Matchers {
+function hideForeign(matchers: Matchers, zoneIds: Caller["zoneIds"]): Matchers {
   if (zoneIds === null || matchers.zone === undefined) return matchers;
   return { ...matchers, zone: matchers.zone.filter((zone) => zoneIds.includes(zone)) };
 }

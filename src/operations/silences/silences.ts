@@ -7,6 +7,7 @@ import { oneOrMore, pageOf, pageQuery, RowId, toPage } from "../fields.ts";
 import { type Column, defineQuery } from "../operation.ts";
 import { addSilence } from "./add-silence.ts";
 import { endSilence, extendSilence } from "./end-silence.ts";
+import { previewSilence } from "./preview-silence.ts";
 import {
   describeSilence,
   describeSilences,
@@ -98,4 +99,11 @@ const showSilence = defineQuery({
   run: async (asked, { id }) => describeSilence(asked, await findSilence(asked.db, asked.caller, id)),
 });
 
-export const silenceOperations = [addSilence, listSilences, showSilence, extendSilence, endSilence];
+export const silenceOperations = [
+  addSilence,
+  listSilences,
+  showSilence,
+  extendSilence,
+  endSilence,
+  previewSilence,
+];

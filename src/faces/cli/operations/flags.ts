@@ -9,7 +9,7 @@ export interface Flag {
   readonly name: string;
   /** Where the value is in the input: `["matchers", "zone"]`. */
   readonly path: readonly string[];
-  /** A part of the path, which is typed without a dash. */
+  /** Typed without a dash: a part of the path, or a list of numbers. */
   readonly isOperand: boolean;
   readonly isRequired: boolean;
   readonly member: Member;
@@ -32,7 +32,9 @@ function listMembers(
     if (member.properties !== undefined) return listMembers(member, own, new Set());
     if (member.flag === null) return [];
     const typed = member.flag ?? name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-    return [{ name: typed, path: own, isOperand: inPath.has(name), isRequired, member }];
+    return [
+      { name: typed, path: own, isOperand: inPath.has(name) || member.operand === true, isRequired, member },
+    ];
   });
 }
 
@@ -53,7 +55,8 @@ function isFree(items: Member | undefined): boolean {
 
 /** Returns the help of a flag: what it is, its words and its default. */
 export function describeFlag({ member, isRequired, isOperand }: Flag): string {
-  const { description = "", items, enum: words = items?.enum, default: fallback } = member;
+  const { description = "", items, enum: words = items?.enum } = member;
+  const fallback = member.flagDefault ?? member.default;
   const sentence = description.replace(/\.$/, "");
   const isNamed = words === undefined || words.every((word) => sentence.includes(String(word)));
   const named = isNamed ? "" : `${sentence === "" ? "" : ": "}${words.join(", ")}`;
@@ -73,7 +76,8 @@ export function readInput(
 ): Record<string, unknown> {
   const input: Record<string, unknown> = {};
   for (const flag of flags) {
-    const given = typed(flag);
+    const given =
+      typed(flag) ?? (flag.member.flagDefault === undefined ? undefined : [flag.member.flagDefault]);
     if (given === undefined) continue;
     const last = flag.path.at(-1) ?? "";
     let place = input;

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
+import { alertOperations } from "#operations/alerts/alerts.ts";
 import { auditOperations } from "#operations/audit/audit-trail.ts";
 import { channelOperations } from "#operations/deliveries/channels.ts";
 import { deliveryOperations } from "#operations/deliveries/deliveries.ts";
@@ -10,6 +11,11 @@ import { testChannelCommand } from "../channels/test-channel.ts";
 import { createProcessIo } from "../edge/edge-io.ts";
 import type { StoreIo } from "../store/store-command.ts";
 import { subjectCommand } from "./operation-command.ts";
+
+export function alertsCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  const description = "List, show, acknowledge, resolve and mark alerts.";
+  return subjectCommand("alerts", description, alertOperations, readConfig, io);
+}
 
 export function auditCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
   return subjectCommand("audit", "Show the audit trail.", auditOperations, readConfig, io);

@@ -6,21 +6,20 @@ import {
   useQueryClient,
 } from "@tanstack/react-query";
 import type { z } from "zod";
-import type { ManyAnswer, ManyBody } from "#faces/http/routes/v1/alert-acts.ts";
-import type { AlertContext as AlertContextSchema } from "#faces/http/routes/v1/alert-context.ts";
-import type { AlertDetail as AlertDetailSchema } from "#faces/http/routes/v1/alert-schemas.ts";
-import type { SilencePreview as SilencePreviewSchema } from "#faces/http/routes/v1/silence-preview.ts";
+import type { actOnAlerts } from "#operations/alerts/act-on-alerts.ts";
+import type { AlertContext } from "#operations/alerts/alert-context.ts";
+import type { AlertDetail } from "#operations/alerts/alert-detail.ts";
 import type { addSilence } from "#operations/silences/add-silence.ts";
+import type { previewSilence } from "#operations/silences/preview-silence.ts";
 import type { Silence, WantedMatchers } from "#operations/silences/silence.ts";
 import { call } from "./client.ts";
 import type { Page } from "./page.ts";
 
-export type AlertDetail = z.infer<typeof AlertDetailSchema>;
-export type AlertContext = z.infer<typeof AlertContextSchema>;
-export type SilencePreview = z.infer<typeof SilencePreviewSchema>;
+export type { AlertContext, AlertDetail };
+export type SilencePreview = z.infer<typeof previewSilence.output>;
 export type { Silence };
-export type ManyActs = z.input<typeof ManyBody>;
-export type ManyActed = z.infer<typeof ManyAnswer>;
+export type ManyActs = z.input<typeof actOnAlerts.input>;
+export type ManyActed = z.infer<typeof actOnAlerts.output>;
 export type NewSilence = z.input<typeof addSilence.input> & {
   readonly matchers: z.input<typeof WantedMatchers>;
 };

@@ -1,10 +1,9 @@
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import type { z } from "zod";
-import type { AlertItem } from "#faces/http/routes/v1/alert-schemas.ts";
+import type { Alert } from "#operations/alerts/alert.ts";
 import { call } from "./client.ts";
 import type { Page } from "./page.ts";
 
-export type Alert = z.infer<typeof AlertItem>;
+export type { Alert };
 
 export interface AlertQuery {
   readonly state?: readonly string[];

@@ -5,47 +5,14 @@ import type { RequestedRun } from "#db/service/requested-runs.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import type { Zones } from "#model/zones.ts";
-import type { ActedAlert, ActOnAlerts } from "#operations/act-on-alerts.ts";
-import type { MarkResult } from "#operations/mark-alert.ts";
 import type { PageCursors } from "#operations/page-cursor.ts";
 import type { RunRequest } from "#operations/request-run.ts";
 import type { ServiceView } from "#operations/service-view.ts";
 import type { AskedWithdrawal, Withdrawal } from "#operations/withdraw-events.ts";
 import type { RowHub } from "../../feed/row-hub.ts";
 
-interface Act {
-  /** Whom people are told of. */
-  readonly by: string;
-  /** Whom the audit trail names. */
-  readonly actor: string;
-}
-
-type AlertActResult =
-  | { readonly kind: "unknown" }
-  | { readonly kind: "unchanged"; readonly state: "firing" | "acknowledged" | "resolved" }
-  | {
-      readonly kind: "done" | "noted";
-      readonly state: "firing" | "acknowledged" | "resolved";
-      readonly channels: readonly string[];
-    };
-
-type ActOnAlert = (
-  act: Act & { readonly alertId: number; readonly note: string | null; readonly atMs: number },
-) => Promise<AlertActResult>;
-
 /** What the native API changes; each with its audit entry, safe twice and beside itself. */
 export interface ApiActs {
-  readonly acknowledge: ActOnAlert;
-  readonly resolve: ActOnAlert;
-  readonly actOnAlerts: (act: ActOnAlerts & Act) => Promise<ActedAlert[]>;
-  readonly mark: (
-    act: Act & {
-      readonly alertId: number;
-      readonly mark: "attack" | "noise";
-      readonly note: string | null;
-      readonly atMs: number;
-    },
-  ) => Promise<MarkResult>;
   /** Null if too many runs of the zone are unfinished. */
   readonly requestRun: (
     wanted: RunRequest,
