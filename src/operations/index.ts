@@ -2,13 +2,14 @@ import { alertOperations } from "./alerts/alerts.ts";
 import { auditOperations } from "./audit/audit-trail.ts";
 import { channelOperations } from "./deliveries/channels.ts";
 import { deliveryOperations } from "./deliveries/deliveries.ts";
+import { keyOperations } from "./keys/keys.ts";
 import type { Operation } from "./operation.ts";
 import { listZones } from "./service/zones.ts";
 import { silenceOperations } from "./silences/silences.ts";
 import { knownOperations } from "./sources/known-sources.ts";
 
 /** Everything that a person or a program can ask or do. */
-export const OPERATIONS: readonly Operation[] = [
+export const OPERATIONS = [
   listZones,
   ...knownOperations,
   ...auditOperations,
@@ -16,4 +17,5 @@ export const OPERATIONS: readonly Operation[] = [
   ...channelOperations,
   ...alertOperations,
   ...silenceOperations,
-];
+  ...keyOperations,
+] as const satisfies readonly Operation[];

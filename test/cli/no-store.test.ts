@@ -5,11 +5,11 @@ import { coverageCommand } from "#faces/cli/coverage/coverage.ts";
 import { eraseCommand } from "#faces/cli/erase/erase.ts";
 import { exportCommand } from "#faces/cli/export/export.ts";
 import { gapsCommand } from "#faces/cli/gaps.ts";
-import { keysCommand } from "#faces/cli/keys/keys.ts";
 import {
   alertsCommand,
   auditCommand,
   deliveriesCommand,
+  keysCommand,
   silencesCommand,
 } from "#faces/cli/operations/subjects.ts";
 import { privacyCommand } from "#faces/cli/privacy/privacy.ts";

@@ -140,7 +140,7 @@ export const showAlert = defineQuery({
     message: z
       .enum(["true", "false"])
       .default("false")
-      .meta({ flag: null, wire: { type: "boolean", default: false } })
+      .meta({ flag: null, isSwitch: true })
       .describe("Add the latest message, with everything that the channels show of it."),
   }),
   output: AlertDetail,

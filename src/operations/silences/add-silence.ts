@@ -76,7 +76,7 @@ export const addSilence = defineChange({
       dryRun: z
         .enum(["true", "false"])
         .default("false")
-        .meta({ wire: { type: "boolean", default: false } })
+        .meta({ isSwitch: true })
         .describe("Store nothing, and show what the silence would mute."),
     })
     .refine(({ matchers, alerts }: WantedSubject) => matchers !== undefined || alerts !== undefined, {

@@ -26,21 +26,29 @@ function listMembers(
   path: readonly string[],
   inPath: ReadonlySet<string>,
 ): Flag[] {
-  return Object.entries(properties).flatMap(([name, member]) => {
-    const own = [...path, name];
+  return Object.entries(properties).flatMap(([name, { anyOf = [], ...own }]) => {
+    // The command line cannot say null: the flag is left out.
+    const member = { ...anyOf.find(({ type }) => type !== "null"), ...own };
+    const ownPath = [...path, name];
     const isRequired = required.includes(name);
-    if (member.properties !== undefined) return listMembers(member, own, new Set());
+    if (member.properties !== undefined) return listMembers(member, ownPath, new Set());
     if (member.flag === null) return [];
     const typed = member.flag ?? name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
     return [
-      { name: typed, path: own, isOperand: inPath.has(name) || member.operand === true, isRequired, member },
+      {
+        name: typed,
+        path: ownPath,
+        isOperand: inPath.has(name) || member.operand === true,
+        isRequired,
+        member,
+      },
     ];
   });
 }
 
 /** Returns how the value is shown in the help; null for a flag without a value. */
-export function placeholderOf({ type, time, unit, items, enum: words }: Member): string | null {
-  if (type === "boolean") return null;
+export function placeholderOf({ type, time, unit, items, isSwitch, enum: words }: Member): string | null {
+  if (type === "boolean" || isSwitch === true) return null;
   if (time === true) return "time";
   if (unit !== undefined) return "duration";
   if (type === "array") return items?.type === "integer" ? "numbers" : isFree(items) ? "text" : "words";
@@ -58,9 +66,11 @@ export function describeFlag({ member, isRequired, isOperand }: Flag): string {
   const { description = "", items, enum: words = items?.enum } = member;
   const fallback = member.flagDefault ?? member.default;
   const sentence = description.replace(/\.$/, "");
-  const isNamed = words === undefined || words.every((word) => sentence.includes(String(word)));
+  const isNamed =
+    words === undefined || member.isSwitch === true || words.every((word) => sentence.includes(String(word)));
   const named = isNamed ? "" : `${sentence === "" ? "" : ": "}${words.join(", ")}`;
-  const isSaid = fallback === undefined || fallback === false || sentence.includes("efault");
+  const isSaid =
+    fallback === undefined || fallback === false || member.isSwitch === true || sentence.includes("efault");
   const notes = [
     ...(isRequired && !isOperand ? ["required"] : []),
     ...(isSaid ? [] : [`default: ${[fallback].flat().map(String).join(",")}`]),
@@ -82,9 +92,8 @@ export function readInput(
     const last = flag.path.at(-1) ?? "";
     let place = input;
     for (const name of flag.path.slice(0, -1)) place = (place[name] ??= {}) as Record<string, unknown>;
-    // A query reads texts.
-    if (given === true) place[last] = flag.member.isText === true ? "true" : true;
-    else place[last] = toValue(flag.member, given, nowMs);
+    place[last] =
+      given === true ? (flag.member.isSwitch === true ? "true" : true) : toValue(flag.member, given, nowMs);
   }
   return input;
 }

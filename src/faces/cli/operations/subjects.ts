@@ -4,6 +4,7 @@ import { alertOperations } from "#operations/alerts/alerts.ts";
 import { auditOperations } from "#operations/audit/audit-trail.ts";
 import { channelOperations } from "#operations/deliveries/channels.ts";
 import { deliveryOperations } from "#operations/deliveries/deliveries.ts";
+import { keyOperations } from "#operations/keys/keys.ts";
 import { listZones } from "#operations/service/zones.ts";
 import { silenceOperations } from "#operations/silences/silences.ts";
 import { knownOperations } from "#operations/sources/known-sources.ts";
@@ -34,6 +35,11 @@ export function channelsCommand(
   const description = "List the channels, send test messages, and replay dead deliveries.";
   const others = [testChannelCommand(readServiceConfig, io)];
   return subjectCommand("channels", description, channelOperations, readConfig, io, others);
+}
+
+export function keysCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  const description = "Create, list and revoke the keys of this service's own API.";
+  return subjectCommand("keys", description, keyOperations, readConfig, io);
 }
 
 export function knownCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
