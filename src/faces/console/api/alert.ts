@@ -9,7 +9,6 @@ import { ask, type Input, type Item, type Output } from "./ask.ts";
 
 export type AlertDetail = Output<"alerts.show">;
 export type AlertContext = Output<"alerts.context">;
-export type SilencePreview = Output<"silences.preview">;
 export type Silence = Item<"silences.list">;
 export type ManyActs = Input<"alerts.act">;
 export type ManyActed = Output<"alerts.act">;
