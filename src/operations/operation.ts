@@ -2,11 +2,11 @@ import type { z } from "zod";
 import type { Database, Queryable } from "#db/client.ts";
 import type { AuditEntry } from "#db/keys/audit-entries.ts";
 import type { Log } from "#lib/log.ts";
+import type { Scope } from "#model/kinds.ts";
 import type { Zones } from "#model/zones.ts";
 import type { Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import type { Caller } from "./caller.ts";
 import type { PageCursors } from "./page-cursor.ts";
-import type { Scope } from "./roles.ts";
 import type { ServiceView } from "./service-view.ts";
 
 /** What an operation is answered from. Faces make one for each call. */
@@ -21,6 +21,8 @@ export interface Asked {
   /** Names and labels of zones as they are now. */
   readonly zones: () => Zones;
   readonly service: ServiceView;
+  /** The console's session that asks; null for a key. */
+  readonly sessionId: string | null;
   /** The same on all replicas of this installation, and on no other. */
   readonly instanceId: string;
 }
@@ -80,6 +82,8 @@ interface Described<Input extends z.ZodObject, Output extends z.ZodType, Name ex
   readonly example?: z.input<Input>;
   /** Returns the address of what was created, which makes the answer a 201; null if nothing was. */
   readonly created?: (output: z.output<Output>) => string | null;
+  /** For the console's pages: an assistant gets no tool. */
+  readonly isForPages?: true;
   /** Without it, the operation has no command. Several commands ask for the same in different ways. */
   readonly command?: CommandForm<Input, Output> | readonly CommandForm<Input, Output>[];
 }

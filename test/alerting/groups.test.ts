@@ -5,13 +5,8 @@ import { silences } from "#db/schema/silences.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { alertsCommand, silencesCommand } from "#faces/cli/operations/subjects.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import {
-  DEFAULT_TIMING,
-  type Label,
-  type Routing,
-  routeToAll,
-  WEEKDAYS,
-} from "#stages/alerting/routing/routing.ts";
+import { type GroupLabel, WEEKDAYS } from "#model/kinds.ts";
+import { DEFAULT_TIMING, type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
 import { describeSubject } from "#stages/delivery/message/describe-alert.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
@@ -30,7 +25,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 beforeEach(() => world.clear());
 
-function groupedBy(...groupBy: Label[]): { routing: () => Routing } {
+function groupedBy(...groupBy: GroupLabel[]): { routing: () => Routing } {
   const all = routeToAll(["chat"]);
   const timing = { ...DEFAULT_TIMING, groupWaitMs: 0, groupBy };
   return { routing: () => ({ ...all, root: { ...all.root, timing } }) };

@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import type { Access } from "#faces/http/keys/access.ts";
+import type { Role } from "#model/kinds.ts";
 import type { Caller } from "#operations/caller.ts";
-import { type Role, scopesOf } from "#operations/roles.ts";
+import { scopesOf } from "#operations/roles.ts";
 import { startHttp } from "./start-http.ts";
 
 function caller(role: Role, zoneIds: readonly number[] | null = null): Caller {

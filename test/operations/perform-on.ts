@@ -23,6 +23,7 @@ export async function performOn<Input extends z.ZodObject, Output extends z.ZodT
     zones: () => ({}),
     service: SERVICE,
     instanceId: "",
+    sessionId: null,
     enqueue: async () => false,
   };
   return (await perform(operation, performing, input)) as z.output<Output>;

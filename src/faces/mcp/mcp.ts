@@ -28,7 +28,9 @@ const UNTRUSTED =
 
 /** The operations that an assistant may use: those that only read. */
 function listTools(): Operation[] {
-  return OPERATIONS.filter(({ scope, changes }) => scope === "read" && !changes);
+  return (OPERATIONS as readonly Operation[]).filter(
+    ({ scope, changes, isForPages }) => scope === "read" && !changes && isForPages !== true,
+  );
 }
 
 /**

@@ -3,6 +3,7 @@ import { acknowledgeAlert, lockAlert } from "#db/alerting/alert-acts.ts";
 import { type AlertRow, changeAlert, describeAlert, insertNotifications } from "#db/alerting/alerts.ts";
 import type { Queryable } from "#db/client.ts";
 import { resolveMembers } from "#jobs/alerting/resolve-members.ts";
+import { ACT_RESULTS, ALERT_STATES, type StateAct } from "#model/kinds.ts";
 import {
   acknowledge,
   type PersonsAct,
@@ -18,7 +19,7 @@ import { maskText } from "#stages/archive/mask/mask-text.ts";
 import { lineOf, Name, notFound, RowId } from "../fields.ts";
 import { type AuditNote, type Changing, defineChange } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
-import { ALERT_STATES, findAlert } from "./alert.ts";
+import { findAlert } from "./alert.ts";
 
 export interface AlertAct extends PersonsAct {
   readonly alertId: number;
@@ -149,7 +150,7 @@ export const resolveAlert = defineChange({
   run: (changing, input) => actOn(changing, input, resolveByPerson),
 });
 
-function describeAct<const Act extends string>(act: Act) {
+function describeAct<const Act extends StateAct>(act: Act) {
   return {
     http: ["POST", `/api/v1/alerts/:id/${act}`] as const,
     tag: "Alerts",
@@ -159,7 +160,7 @@ function describeAct<const Act extends string>(act: Act) {
       id: z.number().int(),
       state: z.enum(ALERT_STATES),
       result: z
-        .enum(["done", "noted", "unchanged"])
+        .enum(ACT_RESULTS)
         .describe(
           "done: the state was changed. unchanged: the alert already had that state. noted: the alert already had that state, and the note was added.",
         ),

@@ -4,7 +4,13 @@ import { writeAuditEntry } from "#db/keys/audit-entries.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { MINUTE_MS } from "#lib/units.ts";
-import { SILENCE_SCOPES } from "#stages/alerting/message/silence-choices.ts";
+import {
+  ALERT_ACTS,
+  ALERT_STATES,
+  MANY_ACT_RESULTS,
+  SILENCE_SCOPES,
+  UNRESOLVED_STATES,
+} from "#model/kinds.ts";
 import { actorOf } from "../caller.ts";
 import { maySee, Name, notFound, RowNumber, Text } from "../fields.ts";
 import { type AuditNote, type Changing, defineChange } from "../operation.ts";
@@ -12,7 +18,6 @@ import { type Mistake, Refusal } from "../refusal.ts";
 import { matchAlert, storeSilence } from "../silences/plan-silence.ts";
 import { DurationMinutes } from "../silences/silence-end.ts";
 import { acknowledgeByHand, Note, resolveByPerson } from "./act-on-alert.ts";
-import { ALERT_STATES } from "./alert.ts";
 import { ALERT_FILTER, readFilter } from "./alert-filter.ts";
 import { Marked, MarkWord, markSpikes, sayMarked } from "./mark-alert.ts";
 
@@ -26,7 +31,7 @@ const BOTH = "must be given without options that select alerts";
 const Acted = z.object({
   id: z.number().int(),
   result: z
-    .enum(["done", "noted", "unchanged", "refused"])
+    .enum(MANY_ACT_RESULTS)
     .describe("As for one alert. refused: nothing was changed, and `detail` says why."),
   state: z.enum(ALERT_STATES).nullable().describe("Null for a silence, and if refused."),
   channels: z.array(Name),
@@ -59,7 +64,7 @@ export const actOnAlerts = defineChange({
   isLong: true,
   input: z
     .strictObject({
-      act: z.enum(["ack", "resolve", "silence"]),
+      act: z.enum(ALERT_ACTS),
       ids: z
         .array(RowNumber("an alert"))
         .min(1)
@@ -137,7 +142,7 @@ async function readIds(changing: Changing, { act, ids, select }: Wanted): Promis
     return new Set(ids);
   }
   if (ids !== undefined) throw refuseInput("no-alerts", [{ field: "ids", rule: BOTH }]);
-  const states = act === "ack" ? (["firing"] as const) : (["firing", "acknowledged"] as const);
+  const states = act === "ack" ? (["firing"] as const) : UNRESOLVED_STATES;
   const filter = await readFilter(changing, select);
   const rows = await listAlerts(changing.db, { ...filter, states, limit: MOST_SELECTED + 1 });
   if (rows.length <= MOST_SELECTED) return rows.map(({ id }) => id);

@@ -5,15 +5,16 @@ import { pageSilences } from "#db/alerting/silences.ts";
 import { collectEvidence } from "#db/detection/spike-evidence.ts";
 import type { SpikeEvidence } from "#db/schema/spikes.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { MARKS, SILENCE_STATES } from "#model/kinds.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
 import { toSilences, wouldMute } from "#stages/alerting/silence.ts";
 import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
 import { IsoTime, Name, RowId, toIso, toIsoOrNull } from "../fields.ts";
 import { defineQuery } from "../operation.ts";
-import { describeSilences, SILENCE_STATES, Silence, STATUS_OF } from "../silences/silence.ts";
+import { describeSilences, Silence } from "../silences/silence.ts";
 import { findAlert } from "./alert.ts";
-import { MARKS, Top, TopAddresses } from "./alert-detail.ts";
+import { Top, TopAddresses } from "./alert-detail.ts";
 
 /** An alert can last for days; what it was about shows in its first hours. */
 const MAX_DURING_MS = 6 * HOUR_MS;
@@ -75,7 +76,7 @@ export const AlertContext = z
           resolvedAt: IsoTime.nullable(),
           state: Name,
           severity: Name.nullable(),
-          mark: Name.nullable().describe("attack or noise, as a person marked it."),
+          mark: z.enum(MARKS).nullable().describe("How a person marked it."),
           peak: z.number().nullable(),
         }),
       )
@@ -119,7 +120,7 @@ export const showContext = defineQuery({
       series === null ? [] : await listEpisodes(db, { ...series, exceptId: row.id, limit: MAX_EPISODES });
     const silences = await pageSilences(db, {
       zoneIds: caller.zoneIds,
-      statuses: SILENCE_STATES.map((one) => STATUS_OF[one]),
+      states: SILENCE_STATES,
       nowMs: now,
       beforeId: undefined,
       limit: MAX_SILENCES,

@@ -3,10 +3,11 @@ import { type ReportedAlert, readAlertDeliveries } from "#db/alerting/alert-repo
 import { type AlertMarks, readMarks } from "#db/alerting/marks.ts";
 import { readSilences } from "#db/alerting/silences.ts";
 import { DAY_MS } from "#lib/units.ts";
-import { alertMessage, severities } from "#model/alert-message.ts";
+import { alertMessage } from "#model/alert-message.ts";
+import { ADVICE_STATES, ALERT_STATES, MARKS, REASONS, SEVERITIES, SILENCE_SCOPES } from "#model/kinds.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { toAlertRecord } from "#stages/alerting/alert-record.ts";
-import { SILENCE_SCOPES, silenceChoices } from "#stages/alerting/message/silence-choices.ts";
+import { silenceChoices } from "#stages/alerting/message/silence-choices.ts";
 import { silenceCommand } from "#stages/alerting/message/silence-command.ts";
 import { toSilences } from "#stages/alerting/silence.ts";
 import { isAdvised } from "#stages/delivery/message/describe-alert.ts";
@@ -15,7 +16,7 @@ import { sensitivityOf } from "#stages/detection/detection-settings.ts";
 import { IsoTime, Name, RowId, Text, toIso, toIsoOrNull } from "../fields.ts";
 import { type Asked, defineQuery } from "../operation.ts";
 import { StoredMatchers } from "../silences/silence.ts";
-import { ALERT_STATES, Alert, findAlert, MutedBy, toAlert, toMutedBy } from "./alert.ts";
+import { Alert, findAlert, MutedBy, toAlert, toMutedBy } from "./alert.ts";
 import { listSilenced } from "./list-silenced.ts";
 import { maskMessage, maskRows } from "./mask-message.ts";
 import { sayAlert } from "./say-alert.ts";
@@ -23,7 +24,6 @@ import { sayAlert } from "./say-alert.ts";
 /** The marks of a rule that a suggestion is made from. */
 const MARKS_MS = 30 * DAY_MS;
 
-export const MARKS = ["attack", "noise"] as const;
 const count = z.number();
 
 export const Top = z.array(z.object({ value: Name, count, share: z.number() }));
@@ -34,9 +34,9 @@ const Transition = z
   .object({
     transition: z.number().int(),
     at: IsoTime,
-    reason: Name.describe("One of first, worse, repeat, advice, resolved, acknowledged."),
+    reason: Name.describe(`One of ${REASONS.join(", ")}.`),
     state: z.enum(ALERT_STATES),
-    severity: z.enum(severities).nullable(),
+    severity: z.enum(SEVERITIES).nullable(),
     channels: z.array(Name),
     silencedBy: z.number().int().nullable(),
     by: Text.nullable(),
@@ -88,7 +88,7 @@ export const AlertDetail = Alert.extend({
   ),
   advice: z
     .object({
-      state: z.enum(["pending", "present", "unavailable"]),
+      state: z.enum(ADVICE_STATES),
       text: Text.nullable(),
       reason: Name.nullable(),
       source: z

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { type AlertFilter, readAlert } from "#db/alerting/alert-reports.ts";
-import { severities } from "#model/alert-message.ts";
-import { ALERT_KINDS } from "#model/kinds.ts";
+import { ALERT_KINDS, SEVERITIES } from "#model/kinds.ts";
 import { maySee, oneOrMore, RowId, RulePattern, Time, visibleZones, ZoneId } from "../fields.ts";
 import type { Asked } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
@@ -12,7 +11,7 @@ import { checkOrder } from "../span.ts";
 export const ALERT_FILTER = {
   zone: ZoneId.optional().describe("Only alerts of this shield zone."),
   rule: RulePattern.optional().describe("A rule id (942100), or a family of rules with * at the end (942*)."),
-  severity: oneOrMore(severities).optional(),
+  severity: oneOrMore(SEVERITIES).optional(),
   kind: oneOrMore(ALERT_KINDS).optional().describe("self: alerts of Longwatch about itself."),
   group: RowId.optional().describe("Only the member alerts of this group alert."),
   since: Time.optional().describe("Alerts that fired at this time or later."),

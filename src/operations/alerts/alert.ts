@@ -2,16 +2,13 @@ import { z } from "zod";
 import { type ReportedAlert, readAlert } from "#db/alerting/alert-reports.ts";
 import { readSilences } from "#db/alerting/silences.ts";
 import type { Queryable } from "#db/client.ts";
-import { severities } from "#model/alert-message.ts";
-import { ALERT_KINDS } from "#model/kinds.ts";
+import { ALERT_KINDS, ALERT_STATES, SEVERITIES } from "#model/kinds.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
 import { findAlertSilence, type SignedSilence, toSilences } from "#stages/alerting/silence.ts";
 import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
 import type { Caller } from "../caller.ts";
 import { IsoTime, maySee, Name, notFound, Text, toIso, toIsoOrNull } from "../fields.ts";
 import { summariseAlert } from "./summarise-alert.ts";
-
-export const ALERT_STATES = ["firing", "acknowledged", "resolved"] as const;
 
 /** The silence that mutes an alert: by whom, until when and why. */
 export const MutedBy = z.object({ id: z.number().int(), expiresAt: IsoTime, createdBy: Text, reason: Text });
@@ -20,7 +17,7 @@ export const Alert = z
   .object({
     id: z.number().int(),
     state: z.enum(ALERT_STATES),
-    severity: z.enum(severities),
+    severity: z.enum(SEVERITIES),
     kind: Name.describe(`One of ${ALERT_KINDS.join(", ")}. An alert of kind self is about Longwatch itself.`),
     zoneId: z.number().int().nullable(),
     zoneName: Name.nullable().describe(

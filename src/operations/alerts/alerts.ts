@@ -1,13 +1,14 @@
 import { z } from "zod";
-import { ALERT_SORTS, listAlerts as readAlerts } from "#db/alerting/alert-reports.ts";
+import { listAlerts as readAlerts } from "#db/alerting/alert-reports.ts";
 import { showAge } from "#lib/ago.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { showTime } from "#lib/show-time.ts";
+import { ALERT_SORTS, ALERT_STATES, UNRESOLVED_STATES } from "#model/kinds.ts";
 import { oneOrMore, pageOf, pageQuery, toPage } from "../fields.ts";
 import { type Column, defineQuery } from "../operation.ts";
 import { ackAlert, resolveAlert } from "./act-on-alert.ts";
 import { actOnAlerts } from "./act-on-alerts.ts";
-import { ALERT_STATES, Alert, readAlertView, toAlert } from "./alert.ts";
+import { Alert, readAlertView, toAlert } from "./alert.ts";
 import { showContext } from "./alert-context.ts";
 import { showAlert } from "./alert-detail.ts";
 import { ALERT_FILTER, readFilter } from "./alert-filter.ts";
@@ -55,7 +56,7 @@ const listAlerts = defineQuery({
   input: z.strictObject({
     state: oneOrMore([...ALERT_STATES, "all"])
       .optional()
-      .meta({ flagDefault: "firing,acknowledged" })
+      .meta({ flagDefault: UNRESOLVED_STATES.join() })
       .describe("Alerts in these states."),
     ...ALERT_FILTER,
     sort: z

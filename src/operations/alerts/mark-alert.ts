@@ -1,17 +1,17 @@
 import { z } from "zod";
 import { lockAlert } from "#db/alerting/alert-acts.ts";
 import { readAlert } from "#db/alerting/alert-reports.ts";
-import { lockSpikesOf, type Mark, markSpike } from "#db/alerting/marks.ts";
+import { lockSpikesOf, markSpike } from "#db/alerting/marks.ts";
 import type { Queryable } from "#db/client.ts";
 import { forgetSourceDays } from "#db/detection/source-hours.ts";
 import { many } from "#lib/format.ts";
 import { toLine } from "#lib/plain-text.ts";
+import { MARKS, type Mark } from "#model/kinds.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";
 import { lineOf, notFound, RowId, Text } from "../fields.ts";
 import { type AuditNote, defineChange } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
 import { findAlert } from "./alert.ts";
-import { MARKS } from "./alert-detail.ts";
 
 export const MarkWord = z.enum(MARKS, `must be ${MARKS.join(" or ")}`);
 

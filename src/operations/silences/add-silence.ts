@@ -3,7 +3,7 @@ import { readAlert } from "#db/alerting/alert-reports.ts";
 import { many } from "#lib/format.ts";
 import { asCalled } from "#lib/own-command.ts";
 import { showTime } from "#lib/show-time.ts";
-import { SILENCE_SCOPES } from "#stages/alerting/message/silence-choices.ts";
+import { SILENCE_SCOPES } from "#model/kinds.ts";
 import type { Matchers } from "#stages/alerting/silence.ts";
 import { IsoTime, lineOf, maySee, notFound, RowNumber, Text } from "../fields.ts";
 import { type AuditNote, type Changing, defineChange } from "../operation.ts";

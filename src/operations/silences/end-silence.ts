@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { expireSilence, extendSilence as moveEnd } from "#db/alerting/silences.ts";
 import { showTime } from "#lib/show-time.ts";
+import { SILENCE_ENDINGS } from "#model/kinds.ts";
 import { notFound, RowId } from "../fields.ts";
 import { defineChange } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
@@ -67,7 +68,7 @@ export const endSilence = defineChange({
   tag: "Silences",
   scope: "act",
   input: z.strictObject({ id: RowId.describe("The silence's number.") }),
-  output: z.object({ id: z.number().int(), result: z.enum(["expired", "over"]) }),
+  output: z.object({ id: z.number().int(), result: z.enum(SILENCE_ENDINGS) }),
   command: {
     examples: ["silences expire 3", "silences expire 3 --by alice"],
     help: "Longwatch then notifies the channels of alerts that still fire and were muted.",

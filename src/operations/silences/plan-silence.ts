@@ -4,13 +4,9 @@ import { insertSilence, pageSilences } from "#db/alerting/silences.ts";
 import type { Queryable } from "#db/client.ts";
 import { isObject } from "#lib/is-object.ts";
 import { MINUTE_MS, SECOND_MS } from "#lib/units.ts";
-import { GROUP_KIND } from "#model/kinds.ts";
+import { GROUP_KIND, LASTING_SILENCE_STATES, type SilenceScope, UNRESOLVED_STATES } from "#model/kinds.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
-import {
-  type SilenceChoice,
-  type SilenceScope,
-  silenceChoices,
-} from "#stages/alerting/message/silence-choices.ts";
+import { type SilenceChoice, silenceChoices } from "#stages/alerting/message/silence-choices.ts";
 import { type Matchers, wouldMute } from "#stages/alerting/silence.ts";
 import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
 import { maskAddress } from "#stages/archive/mask/mask.ts";
@@ -71,7 +67,7 @@ function maskMatchers(matchers: Matchers): unknown {
  */
 export async function planSilence(db: Queryable, wanted: WantedSilence) {
   const { matchers, reason, by, nowMs } = wanted;
-  const unresolved = await listAlerts(db, { states: ["firing", "acknowledged"], limit: MAX_ALERTS });
+  const unresolved = await listAlerts(db, { states: UNRESOLVED_STATES, limit: MAX_ALERTS });
   const alertIds = unresolved.filter((row) => wouldMute(matchers, toSilencedAlert(row))).map(({ id }) => id);
   const equalIds = await findEqual(db, matchers, nowMs);
   const { startsAt, expiresAt } = spanOf(wanted);
@@ -87,8 +83,13 @@ export async function planSilence(db: Queryable, wanted: WantedSilence) {
 }
 
 async function findEqual(db: Queryable, matchers: Matchers, nowMs: number): Promise<number[]> {
-  const statuses = ["in force", "to come"] as const;
-  const page = { zoneIds: null, statuses, nowMs, beforeId: undefined, limit: MAX_SILENCES };
+  const page = {
+    zoneIds: null,
+    states: LASTING_SILENCE_STATES,
+    nowMs,
+    beforeId: undefined,
+    limit: MAX_SILENCES,
+  };
   const wanted = toComparable(matchers);
   const rows = await pageSilences(db, page);
   return rows.filter((row) => toComparable(row.matchers) === wanted).map(({ id }) => id);

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { listAlerts, type ReportedAlert } from "#db/alerting/alert-reports.ts";
 import { DAY_MS } from "#lib/units.ts";
+import { UNRESOLVED_STATES } from "#model/kinds.ts";
 import { wouldMute } from "#stages/alerting/silence.ts";
 import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
 import { Alert, readAlertView, toAlert } from "../alerts/alert.ts";
@@ -45,9 +46,8 @@ export const previewSilence = defineQuery({
         items: matching.slice(0, MAX_SHOWN).map((row) => toAlert(row, view)),
       };
     };
-    const states = ["firing", "acknowledged"] as const;
     return {
-      now: show(await listAlerts(db, { states, zoneIds, limit: MAX_ALERTS })),
+      now: show(await listAlerts(db, { states: UNRESOLVED_STATES, zoneIds, limit: MAX_ALERTS })),
       lastWeek: show(await listAlerts(db, { sinceMs: now - WEEK_MS, zoneIds, limit: MAX_ALERTS })),
     };
   },

@@ -4,9 +4,13 @@ import type { AlertRow } from "#db/alerting/alerts.ts";
 import { readSilence, type SilenceRow } from "#db/alerting/silences.ts";
 import type { Queryable } from "#db/client.ts";
 import { toLine } from "#lib/plain-text.ts";
-import { severities } from "#model/alert-message.ts";
-import { SUBJECT_KINDS } from "#model/kinds.ts";
-import { silenceStatus } from "#model/silence-status.ts";
+import {
+  SEVERITIES,
+  SILENCE_STATES,
+  type SilenceState,
+  SUBJECT_KINDS,
+  UNRESOLVED_STATES,
+} from "#model/kinds.ts";
 import { isAddressPattern } from "#model/source-traits.ts";
 import { Matchers, type SilencedAlert, wouldMute } from "#stages/alerting/silence.ts";
 import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
@@ -14,11 +18,6 @@ import { summariseAlert } from "../alerts/summarise-alert.ts";
 import type { Caller } from "../caller.ts";
 import { IsoTime, lineOf, Name, notFound, RulePattern, Text } from "../fields.ts";
 import { Refusal } from "../refusal.ts";
-
-/** Alertmanager's words. */
-export const SILENCE_STATES = ["active", "pending", "expired"] as const;
-export const STATUS_OF = { active: "in force", pending: "to come", expired: "over" } as const;
-const STATE_OF = { "in force": "active", "to come": "pending", over: "expired" } as const;
 
 /** The most alerts that silences are compared with. */
 const MAX_ALERTS = 5_000;
@@ -38,7 +37,7 @@ export const WantedMatchers = z
         .max(2_147_483_647, "must be a shield zone's number"),
     ).describe("Mutes alerts of these shield zones."),
     rule: some(RulePattern).describe("Rule ids (942100), or families of rules (942*)."),
-    severity: some(oneOf(severities)).describe("Mutes alerts of these severities."),
+    severity: some(oneOf(SEVERITIES)).describe("Mutes alerts of these severities."),
     kind: some(oneOf(SUBJECT_KINDS)).describe(
       "Mutes alerts of these kinds. Only self mutes alerts of Longwatch about itself.",
     ),
@@ -90,7 +89,7 @@ export const Silence = z
           .array(
             z.object({
               id: z.number().int(),
-              severity: z.enum(severities),
+              severity: z.enum(SEVERITIES),
               state: Name,
               headline: Text.nullable(),
             }),
@@ -121,9 +120,10 @@ export async function describeSilences(
   { db, caller: { zoneIds }, now }: Viewing,
   rows: readonly SilenceRow[],
 ): Promise<Silence[]> {
-  const isAny = rows.some((row) => silenceStatus(row, now) === "in force");
-  const states = ["firing", "acknowledged"] as const;
-  const alerts = isAny ? await listAlerts(db, { states, zoneIds, sort: "worst", limit: MAX_ALERTS }) : [];
+  const isAny = rows.some((row) => silenceState(row, now) === "active");
+  const alerts = isAny
+    ? await listAlerts(db, { states: UNRESOLVED_STATES, zoneIds, sort: "worst", limit: MAX_ALERTS })
+    : [];
   const unresolved = alerts.map((row) => ({ row, alert: toSilencedAlert(row) }));
   return rows.map((row) => toSilence(row, { zoneIds, now, unresolved }));
 }
@@ -136,7 +136,7 @@ export async function describeSilence(viewing: Viewing, row: SilenceRow): Promis
 function toSilence(row: SilenceRow, view: SilenceView): Silence {
   const { id, createdBy, reason, startsAt, expiresAt, createdAt } = row;
   const matchers = Matchers.safeParse(row.matchers).data ?? null;
-  const state = STATE_OF[silenceStatus(row, view.now)];
+  const state = silenceState(row, view.now);
   return {
     id,
     state,
@@ -148,6 +148,11 @@ function toSilence(row: SilenceRow, view: SilenceView): Silence {
     matchers: matchers === null ? null : hideForeign(matchers, view.zoneIds),
     mutes: matchers === null || state !== "active" ? null : listMuted(matchers, view),
   };
+}
+
+function silenceState({ startsAt, expiresAt }: SilenceRow, now: number): SilenceState {
+  if (expiresAt.getTime() <= now) return "expired";
+  return startsAt.getTime() <= now ? "active" : "pending";
 }
 
 function listMuted(matchers: Matchers, { unresolved }: SilenceView) {

@@ -3,20 +3,13 @@ import { pageSilences } from "#db/alerting/silences.ts";
 import { showAge } from "#lib/ago.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { showTime } from "#lib/show-time.ts";
+import { LASTING_SILENCE_STATES, SILENCE_STATES } from "#model/kinds.ts";
 import { oneOrMore, pageOf, pageQuery, RowId, toPage } from "../fields.ts";
 import { type Column, defineQuery } from "../operation.ts";
 import { addSilence } from "./add-silence.ts";
 import { endSilence, extendSilence } from "./end-silence.ts";
 import { previewSilence } from "./preview-silence.ts";
-import {
-  describeSilence,
-  describeSilences,
-  findSilence,
-  SILENCE_STATES,
-  Silence,
-  STATUS_OF,
-  sayMatchers,
-} from "./silence.ts";
+import { describeSilence, describeSilences, findSilence, Silence, sayMatchers } from "./silence.ts";
 
 const STYLES = { active: "green", pending: "yellow", expired: "dim" } as const;
 
@@ -51,8 +44,8 @@ const listSilences = defineQuery({
   scope: "read",
   input: z.strictObject({
     state: oneOrMore([...SILENCE_STATES, "all"])
-      .default(["active", "pending"])
-      .describe("Default: active, pending."),
+      .default([...LASTING_SILENCE_STATES])
+      .describe(`Default: ${LASTING_SILENCE_STATES.join(", ")}.`),
     ...pageQuery({ fallback: 50, most: 200 }),
   }),
   output: pageOf(Silence),
@@ -70,10 +63,9 @@ const listSilences = defineQuery({
     const { db, caller, cursors, now } = asked;
     const list = `silences:${state.join()}`;
     const [beforeId] = cursors.readAfter(list, after) ?? [];
-    const states = SILENCE_STATES.filter((one) => state.includes(one) || state.includes("all"));
     const rows = await pageSilences(db, {
       zoneIds: caller.zoneIds,
-      statuses: states.map((one) => STATUS_OF[one]),
+      states: SILENCE_STATES.filter((one) => state.includes(one) || state.includes("all")),
       nowMs: now,
       beforeId: beforeId === undefined ? undefined : Number(beforeId),
       limit: limit + 1,

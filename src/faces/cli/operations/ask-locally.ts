@@ -25,6 +25,7 @@ export function askLocally({
       const { db } = database;
       const performing = {
         caller: localCaller(actor ?? "local"),
+        sessionId: null,
         db,
         database,
         now: (await readServiceClock(database, clock))(),

@@ -5,6 +5,7 @@ import {
   useQuery,
   useQueryClient,
 } from "@tanstack/react-query";
+import type { Mark, StateAct } from "#model/kinds.ts";
 import { ask, type Input, type Item, type Output } from "./ask.ts";
 
 export type AlertDetail = Output<"alerts.show">;
@@ -35,7 +36,7 @@ export function useAlertContext(id: string) {
 export function useAlertAct(id: number) {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: ({ act, note }: { readonly act: "ack" | "resolve"; readonly note: string }) =>
+    mutationFn: ({ act, note }: { readonly act: StateAct; readonly note: string }) =>
       ask(`alerts.${act}`, { id: String(id), ...(note === "" ? {} : { note }) }),
     onSuccess: () => refreshAlerts(client),
   });
@@ -45,7 +46,7 @@ export function useAlertAct(id: number) {
 export function useMarkAlert(id: number) {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: ({ mark, note }: { readonly mark: "attack" | "noise"; readonly note: string }) =>
+    mutationFn: ({ mark, note }: { readonly mark: Mark; readonly note: string }) =>
       ask("alerts.mark", { id: String(id), mark, ...(note === "" ? {} : { note }) }),
     onSuccess: () => refreshAlerts(client),
   });

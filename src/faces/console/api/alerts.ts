@@ -1,4 +1,5 @@
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import type { AlertSort } from "#model/kinds.ts";
 import { ask, type Item } from "./ask.ts";
 
 export type Alert = Item<"alerts.list">;
@@ -12,7 +13,7 @@ export interface AlertQuery {
   readonly zone?: number;
   readonly since?: number;
   readonly until?: number;
-  readonly sort?: "worst" | "newest";
+  readonly sort?: AlertSort;
   readonly limit?: number;
 }
 
