@@ -64,7 +64,7 @@ const REPORTED = {
 };
 
 /** A place in a list. The urgency is that of the alert when it was read, so that a change of it skips no other alert. */
-export interface AlertPosition {
+interface AlertPosition {
   readonly id: number;
   /** Only for `worst`. */
   readonly urgency: number;

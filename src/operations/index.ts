@@ -1,3 +1,4 @@
+import { alertOperations } from "./alerts/alerts.ts";
 import { auditOperations } from "./audit/audit-trail.ts";
 import { channelOperations } from "./deliveries/channels.ts";
 import { deliveryOperations } from "./deliveries/deliveries.ts";
@@ -5,6 +6,7 @@ import { keyOperations } from "./keys/keys.ts";
 import { sessionOperations } from "./keys/sessions.ts";
 import type { Operation } from "./operation.ts";
 import { listZones } from "./service/zones.ts";
+import { silenceOperations } from "./silences/silences.ts";
 import { knownOperations } from "./sources/known-sources.ts";
 import { viewOperations } from "./views/saved-views.ts";
 
@@ -15,6 +17,8 @@ export const OPERATIONS = [
   ...auditOperations,
   ...deliveryOperations,
   ...channelOperations,
+  ...alertOperations,
+  ...silenceOperations,
   ...keyOperations,
   ...sessionOperations,
   ...viewOperations,

@@ -11,9 +11,11 @@ import { horizonAt, startOfHour } from "#model/horizon.ts";
 import { ATTENTION_KINDS, type BucketWidth, HOUR_STATUSES, UNRESOLVED_STATES } from "#model/kinds.ts";
 import { keyOf } from "#model/series-key.ts";
 import type { Zones } from "#model/zones.ts";
+import { Alert, readAlertView, toAlert } from "#operations/alerts/alert.ts";
 import { IsoTime, known, Time, toIso, visibleZones, ZoneId } from "#operations/fields.ts";
 import { listAttention } from "#operations/list-attention.ts";
 import { listFirstCopies, lookAround } from "#operations/look-around.ts";
+import { maskOutput } from "#operations/masking.ts";
 import { readUnpolled } from "#operations/read-unpolled.ts";
 import { readZones } from "#operations/read-zones.ts";
 import { describeZones, readVisibleZones, Zone } from "#operations/service/zones.ts";
@@ -22,9 +24,7 @@ import { checkSpan } from "#operations/span.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
 import { maskNullable, maskText } from "#stages/archive/mask/mask-text.ts";
 import { bucketEnd, bucketStart } from "#stages/detection/bucket.ts";
-import { AlertItem } from "./alert-schemas.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { readAlertView, toAlertItem } from "./to-alert-item.ts";
 
 const MAX_DAYS = 400;
 const MAX_POINTS = 200;
@@ -63,7 +63,7 @@ export const Overview = z
       )
       .describe(`The first ${MAX_ZONES} zones.`),
     alerts: z
-      .array(AlertItem)
+      .array(Alert)
       .describe(
         "Unresolved alerts and those that fired in the span, at most 200: firing alerts first, each state by severity, and the newest of one severity first.",
       ),
@@ -194,7 +194,7 @@ export async function readOverview(
     describeZones(archive, seen, { now, names }),
     readAlerts(archive, zoneIds, span),
     readTopRules(archive, zoneIds, span, isMasked),
-    readAlertView(archive, isMasked, now),
+    readAlertView(archive, now),
   ]);
   const points = Map.groupBy(activity, (one) => one.zoneId);
   const zones = coverage.flat();
@@ -217,7 +217,9 @@ export async function readOverview(
         stored: storedCount,
       })),
     })),
-    alerts: alerts.map((row) => toAlertItem(row, view)),
+    alerts: alerts
+      .map((row) => toAlert(row, view))
+      .map((alert) => (isMasked ? (maskOutput(Alert, alert) as Alert) : alert)),
     rules,
     attention: attention
       .filter(({ kind }) => isWhole || kind !== "not-running")

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { listSpikes, readSpike } from "#db/detection/feed-spikes.ts";
 import type { SpikeRow } from "#db/detection/spikes.ts";
 import { SPIKE_KINDS, SPIKE_SEVERITIES } from "#model/kinds.ts";
+import { maskRows } from "#operations/alerts/mask-message.ts";
 import {
   IsoTime,
   known,
@@ -21,7 +22,6 @@ import {
 } from "#operations/fields.ts";
 import { checkOrder } from "#operations/span.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
-import { maskRows } from "../../keys/mask-message.ts";
 import type { ApiDeps } from "./api-deps.ts";
 
 const Query = z.strictObject({
