@@ -25,8 +25,8 @@ import type { StopStack } from "#lib/stop-stack.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import type { Zones } from "#model/zones.ts";
+import type { Changing } from "#operations/operation.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
-import type { WithdrawDeps } from "#operations/withdraw-events.ts";
 import { hoursToLoss } from "#stages/coverage/hours-to-loss.ts";
 import { UNPREVENTABLE } from "#stages/coverage/judge-hour.ts";
 import { explainListenFailure } from "./check-port.ts";
@@ -60,7 +60,7 @@ export interface HttpParts {
   readonly zoneIds: readonly number[];
   readonly requestsPerSecond: number;
   readonly askAdvice: AskAdvice | null;
-  readonly edge: NonNullable<WithdrawDeps["edge"]>;
+  readonly edge: NonNullable<Changing["edge"]>;
 }
 
 /** Where `npm run build:console` builds to. */

@@ -1,10 +1,15 @@
 import { alertOperations } from "./alerts/alerts.ts";
+import { listArchiveDays } from "./archive/archive-days.ts";
 import { auditOperations } from "./audit/audit-trail.ts";
+import { coverageOperations } from "./coverage/coverage.ts";
+import { listGaps } from "./coverage/gaps.ts";
+import { runOperations } from "./coverage/runs.ts";
 import { channelOperations } from "./deliveries/channels.ts";
 import { deliveryOperations } from "./deliveries/deliveries.ts";
 import { keyOperations } from "./keys/keys.ts";
 import { sessionOperations } from "./keys/sessions.ts";
 import type { Operation } from "./operation.ts";
+import { listRevisions } from "./search/event-revisions.ts";
 import { listZones } from "./service/zones.ts";
 import { silenceOperations } from "./silences/silences.ts";
 import { knownOperations } from "./sources/known-sources.ts";
@@ -22,4 +27,9 @@ export const OPERATIONS = [
   ...keyOperations,
   ...sessionOperations,
   ...viewOperations,
+  ...coverageOperations,
+  ...runOperations,
+  listGaps,
+  listArchiveDays,
+  listRevisions,
 ] as const satisfies readonly Operation[];

@@ -19,6 +19,7 @@ export interface Member {
   readonly unit?: "minutes" | "ms";
   readonly time?: true;
   readonly isSwitch?: true;
+  readonly lines?: true;
   /** The schema reads texts, whatever the type says. */
   readonly isText?: true;
 }

@@ -25,6 +25,8 @@ declare module "zod" {
     unit?: "minutes" | "ms";
     /** A word that is "true" or "false" in a query and a flag without a value on the command line. */
     isSwitch?: true;
+    /** The command line takes the member's texts from a file, too: `--id @FILE`. */
+    lines?: true;
     /** The command line takes a relative time such as -2h. */
     time?: true;
   }

@@ -1,6 +1,8 @@
 import type { z } from "zod";
+import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import type { AuditEntry } from "#db/keys/audit-entries.ts";
+import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import type { Scope } from "#model/kinds.ts";
 import type { Zones } from "#model/zones.ts";
@@ -21,6 +23,8 @@ export interface Asked {
   /** Names and labels of zones as they are now. */
   readonly zones: () => Zones;
   readonly service: ServiceView;
+  /** Aborts when nobody waits for the answer any more. */
+  readonly signal: AbortSignal;
   /** The console's session that asks; null for a key. */
   readonly sessionId: string | null;
   /** The same on all replicas of this installation, and on no other. */
@@ -33,6 +37,10 @@ export interface Changing extends Asked {
   readonly tx: Queryable;
   /** For work that is no transaction. What it changes must be safe to repeat. */
   readonly database: Database;
+  /** For times during work that takes long. */
+  readonly clock: Clock;
+  /** Null if the platform's address is not known. */
+  readonly edge: Pick<EdgeClient, "searchEventLogs" | "listEventLogs"> | null;
   /** Hands work to a job now. Without it, and where it fails, the sweep finds the work. */
   readonly enqueue: (job: string, payload: Record<string, unknown>) => Promise<boolean>;
   /** Runs after the commit. */
@@ -82,6 +90,8 @@ interface Described<Input extends z.ZodObject, Output extends z.ZodType, Name ex
   readonly example?: z.input<Input>;
   /** Returns the address of what was created, which makes the answer a 201; null if nothing was. */
   readonly created?: (output: z.output<Output>) => string | null;
+  /** The work goes on after the answer, which is a 202. */
+  readonly goesOn?: true;
   /** For the console's pages: an assistant gets no tool. */
   readonly isForPages?: true;
   /** Without it, the operation has no command. Several commands ask for the same in different ways. */
@@ -90,7 +100,7 @@ interface Described<Input extends z.ZodObject, Output extends z.ZodType, Name ex
 
 /** How an operation is a command. Columns or `say` are needed. */
 export interface CommandForm<Input extends z.ZodObject, Output extends z.ZodType> {
-  /** Instead of the operation's verb. */
+  /** Instead of the operation's verb. An empty text is the command of the subject itself, such as `gaps`. */
   readonly name?: string;
   /** Instead of the operation's summary. */
   readonly summary?: string;
@@ -105,10 +115,10 @@ export interface CommandForm<Input extends z.ZodObject, Output extends z.ZodType
   readonly empty?: string;
   /** The text of an answer that is no list, or text below the table. */
   readonly say?: (output: z.output<Output>, about: Said<Input>) => string;
-  /** Whether the answer says that a part of the work failed: exit code 1. */
-  readonly failed?: (output: z.output<Output>) => boolean;
-  /** How many rows a list has without `--limit`. Default 1,000. */
-  readonly limit?: number;
+  /** Default 0. */
+  readonly exitCode?: (output: z.output<Output>) => number;
+  /** How many rows a list has without `--limit`. Default 1,000. Null is all of them, and there is no `--limit`. */
+  readonly limit?: number | null;
 }
 
 interface Said<Input extends z.ZodObject> {
@@ -140,9 +150,14 @@ export interface Change<
   readonly scope: Scope;
   /** `run` does more than a transaction may, such as sending a message. Its `tx` is the database. */
   readonly isLong?: true;
+  /** The command line opens a client of the platform for it. */
+  readonly asksPlatform?: true;
   /** Runs in a transaction, up to five times if Postgres asks for it, unless it is long. */
   readonly run: (changing: Changing, input: z.output<Input>) => Promise<Changed<z.input<Output>>>;
 }
+
+/** How long a client waits for a change that is long. The list of a large day takes minutes within the request budget. */
+export const LONG_MS = 600_000;
 
 export interface Changed<Output> {
   readonly output: Output;

@@ -44,7 +44,7 @@ export async function readZones(
     const end = Math.min(to, startOfDay(now) + DAY_MS);
     const span = { from: startOfHour(Math.max(from, firstHour)), to: end, hasEvidence };
     const keptMs = keptFor(horizon, now);
-    const kept = { from: startOfHour(horizonAt(now, keptMs)), to: now, hasEvidence };
+    const kept = { from: startOfHour(horizonAt(now, keptMs)), to: now, hasEvidence: false };
     const hours = assessHours(now, await readCoverageHours(db, zone.zoneId, span), { ...span, ...known });
     const recent =
       from <= kept.from && end >= now

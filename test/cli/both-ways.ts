@@ -25,14 +25,11 @@ export function testBothWays(
   /** Other subjects, which are run if the first argument names one. */
   others: Readonly<Record<string, Create>> = {},
 ) {
-  const runWith = (
-    environment: Record<string, string>,
-    [first = "", ...rest]: string[],
-    terminal: Terminal,
-  ) => {
+  const runWith = (environment: Record<string, string>, args: string[], terminal: Terminal) => {
+    const [first = "", ...rest] = args;
     const other = others[first];
     return other === undefined
-      ? runStoreCommand(create, environment, [first, ...rest], terminal)
+      ? runStoreCommand(create, environment, args, terminal)
       : runStoreCommand(other, environment, rest, terminal);
   };
   const service = { ...SERVICE, alerting: () => parseConfig({}).alerting };

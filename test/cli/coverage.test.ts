@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { writeHorizon } from "#db/coverage/horizons.ts";
-import { coverageCommand } from "#faces/cli/coverage/coverage.ts";
+import { coverageCommand } from "#faces/cli/operations/subjects.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { createTestDatabase } from "../support/database.ts";
+import { testBothWays } from "./both-ways.ts";
 import { insertHours, insertStory, NOW, SEALED } from "./coverage-world.ts";
-import { runStoreCommand, type Terminal } from "./run-store-command.ts";
+import { runStoreCommand } from "./run-store-command.ts";
 
 let database: MigratedDatabase;
 
@@ -15,73 +16,81 @@ beforeEach(async () => {
 
 afterEach(() => database.drop());
 
-function run(args: readonly string[], terminal: Partial<Terminal> = {}) {
-  return runStoreCommand(coverageCommand, { DATABASE_URL: database.url }, args, { now: NOW, ...terminal });
-}
+const testWays = testBothWays(coverageCommand, () => ({ database, now: NOW }));
 
-test("it draws a row per day, from the first known hour to the end of today, and says what can still be lost", async () => {
+testWays(
+  "it draws a row per day, from the first known hour to the end of today, and says what can still be lost",
+  async ({ run }) => {
+    await insertStory(database);
+    await insertHours(database, Date.UTC(2026, 10, 20, 0), 14, SEALED, 102);
+    const { code, out, err } = await run();
+    expect(err).toBe("");
+    await expect(out).toMatchFileSnapshot("golden/coverage.txt");
+    expect(code).toBe(3);
+  },
+);
+
+testWays("the exit code tells whether an hour of the span is lost", async ({ run }) => {
   await insertStory(database);
-  await insertHours(database, Date.UTC(2026, 10, 20, 0), 14, SEALED, 102);
-  const { code, out, err } = await run([]);
-  expect(err).toBe("");
-  await expect(out).toMatchFileSnapshot("golden/coverage.txt");
-  expect(code).toBe(3);
+  expect(await run("--from", "2026-11-18", "--to", "now")).toMatchObject({ code: 0 });
+  expect(await run("--from", "2026-11-17T05:00", "--to", "2026-11-17T06:00")).toMatchObject({ code: 3 });
 });
 
-test("the exit code tells whether an hour of the span is lost", async () => {
-  await insertStory(database);
-  expect(await run(["--from", "2026-11-18", "--to", "now"])).toMatchObject({ code: 0 });
-  expect(await run(["--from", "2026-11-17T05:00", "--to", "2026-11-17T06:00"])).toMatchObject({ code: 3 });
-});
-
-test("months back are drawn as well", async () => {
+testWays("months back are drawn as well", async ({ run }) => {
   await insertHours(database, Date.UTC(2026, 6, 1), 24 * 142, SEALED);
-  const { out } = await run(["--from", "-150d"]);
+  const { out } = await run("--from", "-150d");
   expect(out).toContain("3408 sealed");
-  expect((await run(["--from", "-150d", "--to", "2286-01-01"])).out).toBe(out);
+  expect((await run("--from", "-150d", "--to", "2286-01-01")).out).toBe(out);
   expect(out).toContain(`2026-07-01  ${"█".repeat(24)}\n`);
   expect(out.split("\n").filter((line) => line.startsWith("2026-"))).toHaveLength(143);
 });
 
-test("an hour that expired while no service ran is lost, recorded or not", async () => {
+testWays("an hour that expired while no service ran is lost, recorded or not", async ({ run }) => {
   // The hour after the first known one would be unwatched, because it expires within an hour.
   await insertHours(database, NOW - (NOW % HOUR_MS) - 81 * HOUR_MS, 2, SEALED);
-  const { code, out } = await run(["--json", "--to", "now"]);
+  const { code, out } = await run("--json", "--to", "now");
   expect(code).toBe(3);
-  const { zones, items } = JSON.parse(out) as {
-    zones: { counts: object }[];
-    items: { gapReason: string }[];
+  const { items } = JSON.parse(out) as {
+    items: { state: string; gapReason: string }[];
   };
   // 79 to 73 hours ago: the seven that the platform has forgotten whole.
-  expect(zones[0]?.counts).toEqual({ sealed: 2, searched: 0, open: 73, gap: 7, unwatched: 0, "not yet": 0 });
+  const counts = Object.entries(Object.groupBy(items, ({ state }) => state));
+  expect(counts.map(([state, hours]) => [state, hours?.length])).toEqual([
+    ["sealed", 2],
+    ["gap", 7],
+    ["open", 73],
+  ]);
   expect(items[2]?.gapReason).toContain("Longwatch has not recorded this gap yet");
 });
 
-test("coverage reports a platform that keeps 48 hours, and counts the hours to loss from that", async () => {
-  await insertStory(database);
-  const since = Date.UTC(2026, 10, 20, 2);
-  const horizon = { keptMs: 48 * HOUR_MS, since, beforeMs: 72 * HOUR_MS };
-  await writeHorizon(database.db, 101, horizon, since);
-  const { out } = await run([]);
-  expect(out).toContain("next to expire: 2026-11-20 08:00 UTC, 40.8 hours to loss\n");
-  expect(out).toContain("The platform has kept events for only 2 d since 2026-11-20 02:00 UTC.\n");
-  expect(JSON.parse((await run(["--json"])).out)).toMatchObject({
-    horizons: [{ zoneId: 101, keptHours: 48, since: "2026-11-20T02:00:00.000Z" }],
-  });
-});
+testWays(
+  "coverage reports a platform that keeps 48 hours, and counts the hours to loss from that",
+  async ({ run }) => {
+    await insertStory(database);
+    const since = Date.UTC(2026, 10, 20, 2);
+    const horizon = { keptMs: 48 * HOUR_MS, since, beforeMs: 72 * HOUR_MS };
+    await writeHorizon(database.db, 101, horizon, since);
+    const { out } = await run();
+    expect(out).toContain("next to expire: 2026-11-20 08:00 UTC, 40.8 hours to loss\n");
+    expect(out).toContain("The platform has kept events for only 2 d since 2026-11-20 02:00 UTC.\n");
+    expect(JSON.parse((await run("--json")).out)).toMatchObject({
+      horizons: [{ zoneId: 101, keptHours: 48, since: "2026-11-20T02:00:00.000Z" }],
+    });
+  },
+);
 
-test("colours are for terminals that want them", async () => {
+testWays("colours are for terminals that want them", async ({ run, runOn }) => {
   await insertStory(database);
   const green = "\u001b[32m█";
-  expect((await run([], { isTTY: true })).out).toContain(green);
+  expect((await runOn({ isTTY: true })).out).toContain(green);
   // What a terminal's stream says where NO_COLOR is set.
-  expect((await run([], { isTTY: true, hasColors: false })).out).not.toContain("\u001b");
-  expect((await run([])).out).not.toContain("\u001b");
+  expect((await runOn({ isTTY: true, hasColors: false })).out).not.toContain("\u001b");
+  expect((await run()).out).not.toContain("\u001b");
 });
 
-test("as JSON every hour comes with state, counts and evidence, as the API has them", async () => {
+testWays("as JSON every hour comes with state, counts and evidence, as the API has them", async ({ run }) => {
   await insertStory(database);
-  const { out } = await run([
+  const { out } = await run(
     "--zone",
     "101",
     "--from",
@@ -89,12 +98,13 @@ test("as JSON every hour comes with state, counts and evidence, as the API has t
     "--to",
     "2026-11-17T07:00Z",
     "--json",
-  ]);
+  );
   expect(out).not.toContain("\u202e");
   // Times are ISO 8601 text everywhere.
   expect(out).not.toMatch(/\b1[67]\d{11}\b/);
   expect(JSON.parse(out)).toMatchObject({
-    now: "2026-11-20T15:10:00.000Z",
+    from: "2026-11-17T05:00:00.000Z",
+    to: "2026-11-17T07:00:00.000Z",
     items: [
       {
         zoneId: 101,
@@ -115,8 +125,10 @@ test("as JSON every hour comes with state, counts and evidence, as the API has t
     zones: [
       {
         zoneId: 101,
-        counts: { sealed: 1, gap: 1 },
-        nextToExpire: { startsAt: "2026-11-20T08:00:00.000Z" },
+        name: null,
+        firstHour: "2026-11-15T21:00:00.000Z",
+        nextToExpire: { startsAt: "2026-11-20T08:00:00.000Z", expiresAt: "2026-11-23T07:58:00.000Z" },
+        suspicions: [],
       },
     ],
   });
@@ -141,10 +153,32 @@ test("every mistake is told at once and the database is not asked", async () => 
   ])
     expect(err).toContain(named);
   expect(err).not.toContain("\u001b");
-  expect(await run(["--from", "-1h", "--to", "-2h"])).toMatchObject({
+});
+
+testWays("a wrong time range is refused with the times as they were typed", async ({ run }) => {
+  expect(await run("--from", "-1h", "--to", "-2h")).toMatchObject({
     code: 2,
-    err: expect.stringContaining('--to "-2h" must be after the start of the span, 2026-11-20T14:10:00.000Z'),
+    err: expect.stringContaining('--to "-2h" must be after from, 2026-11-20T14:10:00.000Z'),
   });
+  expect(await run("--from", "-801d")).toMatchObject({
+    code: 2,
+    err: expect.stringContaining(
+      '--from "-801d" must be at most 800 days before to, but is 802 days before it',
+    ),
+  });
+});
+
+testWays("a span of more hours than a page has is read whole, with each zone once", async ({ run }) => {
+  await insertHours(database, Date.UTC(2026, 6, 1), 24 * 142, SEALED);
+  await insertHours(database, Date.UTC(2026, 10, 20), 14, SEALED, 102);
+  const { items, zones, next } = JSON.parse((await run("--from", "-150d", "--json")).out) as {
+    items: object[];
+    zones: { zoneId: number }[];
+    next: null;
+  };
+  expect(items).toHaveLength(24 * 143 + 24);
+  expect(zones.map(({ zoneId }) => zoneId)).toEqual([101, 102]);
+  expect(next).toBeNull();
 });
 
 test("where nothing is stored it says so, and what to do", async () => {
@@ -165,8 +199,8 @@ test("where nothing is stored it says so, and what to do", async () => {
   expect(ran).toMatchObject({ code: 1, err: expect.stringContaining("start the service once") });
 });
 
-test("it explains itself with examples", async () => {
-  const { code, out } = await run(["--help"]);
+testWays("it explains itself with examples", async ({ run }) => {
+  const { code, out } = await run("--help");
   expect(code).toBe(0);
   expect(out.replaceAll("\n", " ")).toContain("3 if the span has a gap.");
   expect(out).toContain("Examples:\n  npm run -s longwatch -- coverage");

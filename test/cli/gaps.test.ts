@@ -1,8 +1,8 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { gapsCommand } from "#faces/cli/gaps.ts";
+import { afterEach, beforeEach, expect } from "vitest";
+import { gapsCommand } from "#faces/cli/operations/subjects.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { testBothWays } from "./both-ways.ts";
 import { insertHours, insertStory, NOW, SEALED } from "./coverage-world.ts";
-import { runStoreCommand } from "./run-store-command.ts";
 
 let database: MigratedDatabase;
 
@@ -12,27 +12,28 @@ beforeEach(async () => {
 
 afterEach(() => database.drop());
 
-function run(...args: string[]) {
-  return runStoreCommand(gapsCommand, { DATABASE_URL: database.url }, args, { now: NOW });
-}
+const testWays = testBothWays(gapsCommand, () => ({ database, now: NOW }));
 
-test("each gap is listed with its bounds, hours, counts and reason, harmless to a terminal", async () => {
-  await insertStory(database);
-  await insertHours(database, Date.UTC(2026, 10, 20, 0), 15, SEALED, 102);
-  expect(await run()).toEqual({
-    code: 3,
-    err: "",
-    out: [
-      "zone 101: 1 gap, 5 hours, from 2026-11-15 21:00 to 2026-11-20 15:10 UTC",
-      "  2026-11-17 01:00 to 2026-11-17 06:00 UTC   5 hours, 15 events stored, the platform last counted 30",
-      "    counts differed: \\u001b[2J\\u202e3 events missing",
-      "zone 102: no gap from 2026-11-20 00:00 to 2026-11-20 15:10 UTC.",
-      "",
-    ].join("\n"),
-  });
-});
+testWays(
+  "each gap is listed with its bounds, hours, counts and reason, harmless to a terminal",
+  async ({ run }) => {
+    await insertStory(database);
+    await insertHours(database, Date.UTC(2026, 10, 20, 0), 15, SEALED, 102);
+    expect(await run("--to", "now")).toEqual({
+      code: 3,
+      err: "",
+      out: [
+        "zone 101: 1 gap, 5 hours, from 2026-11-15 21:00 to 2026-11-20 15:10 UTC",
+        "  2026-11-17 01:00 to 2026-11-17 06:00 UTC   5 hours, 15 events stored, the platform last counted 30",
+        "    counts differed: \\u001b[2J\\u202e3 events missing",
+        "zone 102: no gap from 2026-11-20 00:00 to 2026-11-20 15:10 UTC.",
+        "",
+      ].join("\n"),
+    });
+  },
+);
 
-test("as JSON a gap keeps its reasons as they are", async () => {
+testWays("as JSON a gap keeps its reasons as they are", async ({ run }) => {
   await insertStory(database);
   const { code, out } = await run("--json", "--from", "2026-11-17");
   expect(code).toBe(3);
@@ -53,7 +54,7 @@ test("as JSON a gap keeps its reasons as they are", async () => {
   });
 });
 
-test("without a gap in the span it says so in a sentence, with exit code 0", async () => {
+testWays("without a gap in the span it says so in a sentence, with exit code 0", async ({ run }) => {
   await insertStory(database);
   expect(await run("--zone", "101", "--from", "2026-11-18", "--to", "2026-11-19")).toEqual({
     code: 0,
@@ -62,14 +63,14 @@ test("without a gap in the span it says so in a sentence, with exit code 0", asy
   });
 });
 
-test("every mistake is reported at once", async () => {
+testWays("every mistake is reported at once", async ({ run }) => {
   const { code, err } = await run("--zone", "-1", "--from", "yesterday", "all");
   expect(code).toBe(2);
   for (const named of ['"all" is not', '--zone "-1" must be', '--from "yesterday" must be'])
     expect(err).toContain(named);
 });
 
-test("it explains itself with examples", async () => {
+testWays("it explains itself with examples", async ({ run }) => {
   const { code, out } = await run("--help");
   expect(code).toBe(0);
   expect(out).toContain("Examples:\n  npm run -s longwatch -- gaps");

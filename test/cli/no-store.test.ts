@@ -1,14 +1,14 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { coverageCommand } from "#faces/cli/coverage/coverage.ts";
 import { eraseCommand } from "#faces/cli/erase/erase.ts";
 import { exportCommand } from "#faces/cli/export/export.ts";
-import { gapsCommand } from "#faces/cli/gaps.ts";
 import {
   alertsCommand,
   auditCommand,
+  coverageCommand,
   deliveriesCommand,
+  gapsCommand,
   keysCommand,
   silencesCommand,
 } from "#faces/cli/operations/subjects.ts";

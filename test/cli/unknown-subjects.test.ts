@@ -4,13 +4,13 @@ import type { Config } from "#config/config.ts";
 import { silences } from "#db/schema/silences.ts";
 import { beatReplica } from "#db/service/replicas.ts";
 import { backtestCommand } from "#faces/cli/backtest/backtest.ts";
-import { coverageCommand } from "#faces/cli/coverage/coverage.ts";
 import { eraseCommand } from "#faces/cli/erase/erase.ts";
-import { gapsCommand } from "#faces/cli/gaps.ts";
 import {
   alertsCommand,
   channelsCommand,
+  coverageCommand,
   deliveriesCommand,
+  gapsCommand,
   silencesCommand,
 } from "#faces/cli/operations/subjects.ts";
 import type { StoreIo } from "#faces/cli/store/store-command.ts";

@@ -3,7 +3,7 @@ import path from "node:path";
 import { expect, test } from "vitest";
 import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
 import type { Emulator } from "#emulator/emulator.ts";
-import { coverageCommand } from "#faces/cli/coverage/coverage.ts";
+import { coverageCommand } from "#faces/cli/operations/subjects.ts";
 import { verifyCommand } from "#faces/cli/verify/verify.ts";
 import { createRollUpTrendsJob } from "#jobs/detection/roll-up-trends.ts";
 import { HOUR_MS } from "#lib/units.ts";
@@ -25,7 +25,8 @@ import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 import { countStates, hoursOf, prove } from "./coverage-support.ts";
 
 const HOUR = Date.UTC(2026, 10, 20, 12);
-const ONE = ["--zone", "101", "--hour", "2026-11-20T12:20", "--reason", "events of zone 102"];
+const SPAN = ["--from", "2026-11-20T12:00", "--to", "2026-11-20T13:00"];
+const ONE = ["--zone", "101", ...SPAN, "--reason", "events of zone 102"];
 
 interface World {
   readonly emulator: Emulator;
@@ -162,8 +163,8 @@ test("an event that the platform shows is never removed, whether it is named or 
     first?.logId ?? "",
     "--id",
     "no such",
-    "--ids-file",
-    file,
+    "--id",
+    `@${file}`,
     "--yes",
   ]);
   expect(out).toContain("1 event and 1 record removed");
@@ -208,7 +209,7 @@ test("an answer that shows none of the stored events removes nothing", async () 
   );
   for (const which of [["--all-unshown"], ["--id", world.foreign[0]?.logId ?? ""]]) {
     const { code, err } = await withdraw(world, [...which, "--yes"], { url: empty });
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(err).toMatch(/the platform shows none of the \d+ stored events from 2026-11-20 12:00 UTC on/);
   }
   const failing = await openChangingPlatform(world.emulator, () => null);
@@ -231,7 +232,7 @@ test("an hour that has left the platform needs ids and --unchecked, and keeps it
   expect(refused.code).toBe(2);
   expect(refused.err).toContain("Name the ids and ask for an unchecked removal");
   expect((await withdraw(world, ["--all-unshown", "--unchecked"], { now })).err).toContain(
-    "the ids must be named for an unchecked removal",
+    "--id must be named for an unchecked removal",
   );
   const named = idsOf(foreign).flatMap((id) => ["--id", id]);
   const { out } = await withdraw(world, [...named, "--unchecked", "--yes"], { now });
@@ -274,30 +275,27 @@ test("an archive day is refused with the command that brings it back", async () 
      values (101, '2026-11-20', 'events', 'x', repeat('0', 64), 1, 1, 1, array_fill(0, '{24}'), 1, now(), now())`,
   );
   const { code, err } = await withdraw(world, ["--id", "a", "--yes"]);
-  expect(code).toBe(1);
+  expect(code).toBe(2);
   expect(err).toContain("archive restore --zone 101 --day 2026-11-20");
 });
 
 test("every mistake is named at once", async () => {
   const world = await openWorld();
-  const { code, err } = await run(world, [
-    "withdraw",
-    "--hour",
-    "x",
-    "--from",
-    "-1h",
-    "--reason",
-    "of 203.0.113.7",
-  ]);
+  const typed = ["withdraw", "--from", "x", "--to", "-1h", "--id", "@no-such-file"];
+  const { code, err } = await run(world, typed);
   expect(code).toBe(2);
   for (const text of [
     "--zone is missing",
-    '--hour "x"',
-    "either --hour or",
-    "either --all-unshown",
-    "--reason",
+    '--from "x" must be an ISO 8601 time',
+    '--id "@no-such-file" must name a file that can be read',
+    "--reason is missing",
   ])
     expect(err).toContain(text);
+  for (const which of [[], ["--all-unshown", "--id", "a"]])
+    expect(await withdraw(world, which)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("--id must be given, or --all-unshown, but not both"),
+    });
   expect((await withdraw(world, ["--all-unshown"], { now: HOUR + HOUR_MS })).err).toContain(
     "--to must be 2026-11-20 12:00 UTC or earlier: later hours may still get events",
   );

@@ -24,7 +24,7 @@ test("every operation with a command has an example that begins with its name, a
   for (const { name, command } of OPERATIONS) {
     const [subject = "", verb = ""] = name.split(".");
     for (const form of [command ?? []].flat()) {
-      const words = `${subject} ${form.name ?? verb}`;
+      const words = `${subject} ${form.name ?? verb}`.trim();
       expect(form.examples.length, `${name}: examples`).toBeGreaterThan(0);
       for (const example of form.examples)
         expect(example.startsWith(words), `${name}: ${example}`).toBe(true);

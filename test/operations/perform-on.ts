@@ -24,6 +24,9 @@ export async function performOn<Input extends z.ZodObject, Output extends z.ZodT
     service: SERVICE,
     instanceId: "",
     sessionId: null,
+    signal: new AbortController().signal,
+    clock: () => now,
+    edge: null,
     enqueue: async () => false,
   };
   return (await perform(operation, performing, input)) as z.output<Output>;

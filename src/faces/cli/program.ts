@@ -71,8 +71,8 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
     backtest: async () => (await import("./backtest/backtest.ts")).backtestCommand(readConfig),
   },
   "Is anything missing?": {
-    coverage: async () => (await import("./coverage/coverage.ts")).coverageCommand(readConfig),
-    gaps: async () => (await import("./gaps.ts")).gapsCommand(readConfig),
+    coverage: async () => (await import("./operations/subjects.ts")).coverageCommand(readConfig),
+    gaps: async () => (await import("./operations/subjects.ts")).gapsCommand(readConfig),
     verify: async () => (await import("./verify/verify.ts")).verifyCommand(readConfig),
     backfill: async () => (await import("./backfill/backfill.ts")).backfillCommand(readConfig),
     archive: async () => (await import("./archive/archive.ts")).archiveCommand(readConfig),

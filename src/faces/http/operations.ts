@@ -1,14 +1,14 @@
 import type { FastifyInstance, FastifyRequest, RouteShorthandOptions } from "fastify";
 import { z } from "zod";
-import type { Clock } from "#lib/clock.ts";
 import { isObject } from "#lib/is-object.ts";
 import { known } from "#operations/fields.ts";
-import type { Operation } from "#operations/operation.ts";
+import { LONG_MS, type Operation } from "#operations/operation.ts";
 import { type Performing, perform } from "#operations/perform.ts";
 import { placeMembers, type Shape } from "#operations/place-members.ts";
+import { clientGone } from "./routes/edge/client-gone.ts";
 
 /** Everything that operations need of the service; the request adds its caller. */
-export type OperationParts = Omit<Performing, "caller" | "sessionId" | "now"> & { readonly clock: Clock };
+export type OperationParts = Omit<Performing, "caller" | "sessionId" | "now" | "signal">;
 
 /** Adds the route of each operation. */
 export function addOperations(
@@ -19,7 +19,7 @@ export function addOperations(
   for (const operation of operations) addOperation(app, operation, parts);
 }
 
-function addOperation(app: FastifyInstance, operation: Operation, { clock, ...parts }: OperationParts): void {
+function addOperation(app: FastifyInstance, operation: Operation, parts: OperationParts): void {
   const [method, url] = operation.http;
   // The defaults of a body that was left out.
   const noBody = z.strictObject(placeMembers(operation).body).safeParse({}).data ?? {};
@@ -36,16 +36,19 @@ function addOperation(app: FastifyInstance, operation: Operation, { clock, ...pa
       ...(operation.heavy === undefined ? {} : { heavy: operation.heavy }),
     },
     schema: describe(operation),
+    ...(operation.changes && operation.isLong === true ? { handlerTimeout: LONG_MS } : {}),
     handler: async (request, reply) => {
       const performing = {
         ...parts,
         caller: known(request.caller),
         sessionId: request.session?.id ?? null,
-        now: clock(),
+        now: parts.clock(),
+        signal: clientGone(reply),
       };
       const output = await perform(operation, performing, { ...noBody, ...gather(request) });
       const location = operation.created?.(output) ?? null;
       if (location !== null) void reply.code(201).header("location", location);
+      if (operation.goesOn === true) void reply.code(202);
       return output === undefined ? reply.code(204).send() : reply.send(output);
     },
   });
@@ -57,7 +60,7 @@ function gather({ params, query, body }: FastifyRequest): Record<string, unknown
 }
 
 function describe(operation: Operation): NonNullable<RouteShorthandOptions["schema"]> {
-  const { tag, summary, description, output, example, created } = operation;
+  const { tag, summary, description, output, example, created, goesOn } = operation;
   const { params, query, body } = placeMembers(operation);
   const hasBody = !["GET", "DELETE"].includes(operation.http[0]) && Object.keys(body).length > 0;
   return {
@@ -70,9 +73,9 @@ function describe(operation: Operation): NonNullable<RouteShorthandOptions["sche
     response:
       output instanceof z.ZodVoid
         ? { 204: output }
-        : created === undefined
-          ? { 200: output }
-          : { 200: output, 201: output },
+        : goesOn === true
+          ? { 202: output }
+          : { 200: output, ...(created === undefined ? {} : { 201: output }) },
   };
 }
 

@@ -69,7 +69,7 @@ export async function serveMcp(ask: AskTool, transport: Transport): Promise<void
   await closed;
 }
 
-const OWN_KEYWORDS = new Set(["flag", "flagDefault", "operand", "unit", "time", "isText", "masked"]);
+const OWN_KEYWORDS = new Set(["flag", "flagDefault", "operand", "unit", "time", "isText", "lines", "masked"]);
 
 /** Removes our own keywords. A member may have the name of one, and then its value is an object. */
 function toJsonSchema(schema: Member): Record<string, unknown> {

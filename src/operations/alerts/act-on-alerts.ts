@@ -103,7 +103,7 @@ export const actOnAlerts = defineChange({
       ],
       help: `Longwatch sends no reminders for an acknowledged alert. If the alert gets worse, its channels are still notified. The alert resolves as usual. A second ack with another note adds that note. ${FILTER_HELP}`,
       say: ({ by, items }, { input }) => sayAll(by, items, input.mark !== undefined),
-      failed: ({ items }) => items.some(isRefused),
+      exitCode: ({ items }) => Number(items.some(isRefused)),
     },
     {
       name: "resolve",
@@ -112,7 +112,7 @@ export const actOnAlerts = defineChange({
       examples: ["alerts resolve 17 18", 'alerts resolve 17 --by alice --note "a load test" --as noise'],
       help: `Longwatch notifies every channel that was notified of the alert, once. The spike of the alert raises no alert again; a later spike does. An alert of Longwatch about itself fires again if its cause lasts. --as marks the alert as attack or noise: see "alerts mark". ${FILTER_HELP}`,
       say: ({ by, items }, { input }) => sayAll(by, items, input.mark !== undefined),
-      failed: ({ items }) => items.some(isRefused),
+      exitCode: ({ items }) => Number(items.some(isRefused)),
     },
   ],
   run: async (changing, input) => {

@@ -2,8 +2,11 @@ import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { createEdgeClient } from "#adapters/edge/edge-client.ts";
 import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
+import { coverageCommand } from "#faces/cli/operations/subjects.ts";
 import { createSecret } from "#lib/secret.ts";
 import { HOUR_MS } from "#lib/units.ts";
+import { clearAudit } from "../../cli/clear-audit.ts";
+import { runStoreCommand } from "../../cli/run-store-command.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
 import { openEmulator, oracle } from "../../emulator/support.ts";
@@ -67,6 +70,7 @@ async function stored(): Promise<number> {
 
 test("an admin's key first learns what would be removed, and then removes what the platform does not show", async () => {
   const { url, own } = await open();
+  await clearAudit(world.database());
   const key = await world.key("admin");
   const dry = await ask<Answer>(url, PATH, key, post({ allUnshown: true }));
   expect(dry).toMatchObject({ events: 120, records: null, isRemoved: false });
@@ -87,6 +91,21 @@ test("an admin's key first learns what would be removed, and then removes what t
     .pool.query<{ actor: string }>("select actor from audit_entries where action = 'events.withdrawn'");
   expect(rows).toHaveLength(2);
   expect(rows[0]?.actor).toMatch(/^key \S+ \(admin\)$/);
+});
+
+test("the command removes them over HTTP, and counts more ids than the answer has", async () => {
+  const { url, own } = await open();
+  const key = await world.key("admin");
+  const typed = ["withdraw", "--zone", "101", "--from", SPAN.from, "--to", SPAN.to, "--all-unshown"];
+  const environment = { LONGWATCH_URL: url, LONGWATCH_KEY: key };
+  const run = (...more: string[]) =>
+    runStoreCommand(coverageCommand, environment, [...typed, "--reason", "foreign", ...more], { now });
+  const dry = await run();
+  expect(dry).toMatchObject({ code: 0, err: "" });
+  expect(dry.out).toMatch(/: 120 events that the platform does not show\n {2}ids: .* and 117 more\n/);
+  expect((await run("--yes")).out).toContain("UTC: 120 events and 0 records removed\n");
+  expect(await stored()).toBe(own.length);
+  expect((await run("--by", "alice")).err).toContain("--by cannot be used with another service's address");
 });
 
 test("other roles, other zones, wrong spans and hours without a check are refused", async () => {

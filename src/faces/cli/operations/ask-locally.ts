@@ -4,8 +4,10 @@ import type { Config } from "#config/config.ts";
 import { readServerSecret } from "#db/service/server-secrets.ts";
 import type { Clock } from "#lib/clock.ts";
 import { localCaller } from "#operations/caller.ts";
+import type { Changing } from "#operations/operation.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
 import { perform } from "#operations/perform.ts";
+import { withEdge } from "../edge/open-edge.ts";
 import { withStore } from "../store/open-store.ts";
 import { readServiceClock } from "../store/service-clock.ts";
 import type { AskOperation } from "./operation-command.ts";
@@ -21,14 +23,17 @@ export function askLocally({
   readonly actor: string | null;
 }): AskOperation {
   return (operation, input) =>
-    withStore(config, async (database) => {
+    withStore(config, async (database, databaseUrl) => {
       const { db } = database;
+      const serviceClock = await readServiceClock(database, clock);
       const performing = {
         caller: localCaller(actor ?? "local"),
         sessionId: null,
         db,
         database,
-        now: (await readServiceClock(database, clock))(),
+        now: serviceClock(),
+        clock: serviceClock,
+        signal: new AbortController().signal,
         cursors: createPageCursors(await readServerSecret(db, "page-cursors", randomBytes(32))),
         log: { warn: () => undefined },
         zones: () => config.alerting.routing.zones ?? {},
@@ -45,6 +50,9 @@ export function askLocally({
         instanceId: "",
         enqueue: async () => false,
       };
-      return perform(operation, performing, operation.input.parse(input));
+      const run = (edge: Changing["edge"]) =>
+        perform(operation, { ...performing, edge }, operation.input.parse(input));
+      const isAsking = operation.changes && operation.asksPlatform === true && config.edge.url !== null;
+      return isAsking ? withEdge(config, databaseUrl, run) : run(null);
     });
 }

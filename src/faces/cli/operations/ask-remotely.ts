@@ -5,7 +5,7 @@ import { toError } from "#lib/errors.ts";
 import { isObject } from "#lib/is-object.ts";
 import { messageOf } from "#lib/message-of.ts";
 import { explainTlsFailure, TlsFailureError } from "#lib/tls-failure-error.ts";
-import type { Operation } from "#operations/operation.ts";
+import { LONG_MS, type Operation } from "#operations/operation.ts";
 import { placeMembers } from "#operations/place-members.ts";
 import { type Mistake, Refusal } from "#operations/refusal.ts";
 import type { AskOperation } from "./operation-command.ts";
@@ -43,9 +43,10 @@ function toRequest(
   };
 }
 
-function send(remote: RemoteService, { http: [method] }: Operation, path: string, body: object | null) {
+function send(remote: RemoteService, operation: Operation, path: string, body: object | null) {
+  const isLong = operation.changes && operation.isLong === true;
   const request = fetch(new URL(path, remote.url), {
-    method,
+    method: operation.http[0],
     headers: {
       accesskey: remote.key.reveal(),
       accept: "application/json",
@@ -54,7 +55,7 @@ function send(remote: RemoteService, { http: [method] }: Operation, path: string
     ...(body === null ? {} : { body: JSON.stringify(body) }),
     // A redirect would send the key to another address.
     redirect: "error",
-    signal: AbortSignal.timeout(TIMEOUT_MS),
+    signal: AbortSignal.timeout(isLong ? LONG_MS : TIMEOUT_MS),
   });
   return request.catch((thrown: unknown) => {
     throw explainFailure(remote, thrown);

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { SECOND_MS } from "#lib/units.ts";
 import { describeInput, type Member } from "#operations/input-schema.ts";
 import type { Operation } from "#operations/operation.ts";
@@ -83,6 +84,7 @@ export function readInput(
   flags: readonly Flag[],
   typed: (flag: Flag) => readonly string[] | true | undefined,
   nowMs: number,
+  mistakes: string[] = [],
 ): Record<string, unknown> {
   const input: Record<string, unknown> = {};
   for (const flag of flags) {
@@ -92,10 +94,26 @@ export function readInput(
     const last = flag.path.at(-1) ?? "";
     let place = input;
     for (const name of flag.path.slice(0, -1)) place = (place[name] ??= {}) as Record<string, unknown>;
-    place[last] =
-      given === true ? (flag.member.isSwitch === true ? "true" : true) : toValue(flag.member, given, nowMs);
+    // A flag without a value says the opposite of the default.
+    if (given === true) place[last] = flag.member.isSwitch === true ? "true" : flag.member.default !== true;
+    else if (flag.member.lines === true) place[last] = readLines(flag, given, mistakes);
+    else place[last] = toValue(flag.member, given, nowMs);
   }
   return input;
+}
+
+/** Texts, or `@FILE` for one text per line. */
+function readLines({ name }: Flag, given: readonly string[], mistakes: string[]): string[] {
+  return given.flatMap((text) => {
+    if (!text.startsWith("@")) return [text];
+    try {
+      const lines = readFileSync(text.slice(1), "utf8").split("\n");
+      return lines.map((line) => line.trim()).filter((line) => line !== "");
+    } catch {
+      mistakes.push(`--${name} ${JSON.stringify(text)} must name a file that can be read`);
+      return [text];
+    }
+  });
 }
 
 function toValue(member: Member, given: readonly string[], nowMs: number): unknown {
@@ -123,7 +141,9 @@ function toScalar({ type }: Member, text: string): unknown {
 /** The operations read times with an offset; a person may write `-2h` or leave the offset out. */
 function toIsoTime(text: string, nowMs: number): string {
   const at = parseTime(text, nowMs);
-  return at === null ? text : new Date(at).toISOString();
+  // A small number is a mistake here, and epoch ms for the operations.
+  if (at === null) return /^\d+$/.test(text) ? "" : text;
+  return new Date(at).toISOString();
 }
 
 const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };

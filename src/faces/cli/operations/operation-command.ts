@@ -23,6 +23,9 @@ import { readPages } from "./read-pages.ts";
 // biome-ignore lint/suspicious/noExplicitAny: a form is contravariant in its output
 type Form = CommandForm<any, any>;
 
+/** Members of a list's input that the command line reads itself. */
+const PAGING: readonly string[] = ["limit", "after"];
+
 /** Width of a text that goes to a file. */
 const DEFAULT_COLUMNS = 100;
 
@@ -41,19 +44,25 @@ export function subjectCommand(
   io: StoreIo,
   others: readonly Command[] = [],
 ): Command {
-  const commands = operations.flatMap((operation) =>
-    [operation.command ?? []].flat().map((form: Form) => operationCommand(operation, form, readConfig, io)),
-  );
-  return commandGroup(name, description, io, [...commands, ...others]);
+  let own: Command | undefined;
+  const commands: Command[] = [];
+  for (const operation of operations)
+    for (const form of [operation.command ?? []].flat() as Form[])
+      if (form.name === "") own = operationCommand(operation, { ...form, name }, readConfig, io);
+      else commands.push(operationCommand(operation, form, readConfig, io));
+  if (own === undefined) return commandGroup(name, description, io, [...commands, ...others]);
+  for (const command of [...commands, ...others]) own.addCommand(command);
+  return own;
 }
 
 /** Creates the command of an operation: its flags, help, mistakes, table and exit code. */
 function operationCommand(operation: Operation, shown: Form, readConfig: () => Config, io: StoreIo): Command {
   const { changes } = operation;
   const { name = operation.name.split(".").at(-1) ?? "", summary = operation.summary, preset = {} } = shown;
-  const flags = listFlags(operation).filter(({ path }) => !Object.hasOwn(preset, path[0] ?? ""));
-  const isPaged = ["limit", "after"].every((member) => flags.some((flag) => flag.name === member));
-  const most = shown.limit ?? 1_000;
+  const known = listFlags(operation).filter(({ path }) => !Object.hasOwn(preset, path[0] ?? ""));
+  const isPaged = PAGING.every((member) => known.some((flag) => flag.name === member));
+  const flags = shown.limit === null ? known.filter((flag) => !PAGING.includes(flag.name)) : known;
+  const most = shown.limit === null ? Number.POSITIVE_INFINITY : (shown.limit ?? 1_000);
   const examples = shown.examples.map((example) => `  npm run -s longwatch -- ${example}`).join("\n");
   const help = `\n${shown.help === undefined ? "" : `${shown.help}\n\n`}Examples:\n${examples}`;
   const command = storeCommand(name, `${summary}.`, help, io);
@@ -84,7 +93,7 @@ function operationCommand(operation: Operation, shown: Form, readConfig: () => C
         if (flag.isOperand) return toList(args[operands.indexOf(flag)]?.replace(/^#/, ""));
         return toList(options[toOptionName(flag.name)]);
       };
-      const input: Record<string, unknown> = { ...preset, ...readInput(flags, typed, nowMs) };
+      const input: Record<string, unknown> = { ...preset, ...readInput(flags, typed, nowMs, read.mistakes) };
       const { limit, ...unlimited } = input;
       const checked = isPaged ? unlimited : input;
       const parsed = operation.input.safeParse(checked);
@@ -95,7 +104,7 @@ function operationCommand(operation: Operation, shown: Form, readConfig: () => C
           ),
         );
       const size = isPaged ? readLimit(read, limit) : undefined;
-      const config = readConfig();
+      const config = readAfter(read, readConfig);
       const by = options["by"] as string | undefined;
       const actor = !changes || config.remote !== null ? null : readActor(read, by);
       if (config.remote !== null && by !== undefined)
@@ -112,12 +121,23 @@ function operationCommand(operation: Operation, shown: Form, readConfig: () => C
           const about = { now: nowMs, input, paint: pickPaint(io), columns: columnsOf(io) };
           await writeOut(io.stdout, show(shown, output, about));
         }
-        if (shown.failed?.(output) === true) io.setExitCode(1);
+        const exitCode = shown.exitCode?.(output) ?? 0;
+        if (exitCode !== 0) io.setExitCode(exitCode);
       } catch (thrown) {
         throw thrown instanceof Refusal ? toCommandError(thrown, flags, typed) : thrown;
       }
     }),
   );
+}
+
+/** Reads the settings. Mistakes of the command line are reported before mistakes of the settings. */
+function readAfter(read: FlagReader, readConfig: () => Config): Config {
+  try {
+    return readConfig();
+  } catch (thrown) {
+    read.finish();
+    throw thrown;
+  }
 }
 
 /** Reads how many rows are asked for, which may be more than a page has. */
@@ -151,7 +171,9 @@ function word({ field, value, rule }: Mistake, flags: readonly Flag[], typed: Ty
   const below = flags.filter((one) => one.path.join(".").startsWith(`${path}.`)).map(nameOf);
   const name = flag === undefined ? (below.length > 0 ? below.join(", ") : `--${path}`) : nameOf(flag);
   const isDuration = flag?.member.unit !== undefined;
-  const given = isDuration && value !== undefined ? `"${[typed(flag)].flat().at(-1)}"` : value;
+  const last = flag === undefined ? undefined : [typed(flag)].flat().at(-1);
+  const isConverted = isDuration || flag?.member.time === true;
+  const given = isConverted && value !== undefined && typeof last === "string" ? JSON.stringify(last) : value;
   const shown = given === undefined || given.startsWith('"') ? given : `"${given}"`;
   const isNumberless = isDuration && value?.startsWith('"') === true;
   const said = isNumberless ? "must be a duration such as 30m, 2h or 7d" : rule;

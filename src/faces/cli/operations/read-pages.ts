@@ -1,27 +1,45 @@
+import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { isObject } from "#lib/is-object.ts";
 import type { Operation } from "#operations/operation.ts";
 import type { AskOperation } from "./operation-command.ts";
 
-/** Reads pages of a list until `limit` items are there or the list ends. Returns them as one page. */
+/**
+ * Reads pages of a list until `limit` items are there or the list ends. Returns them as one page. Of what else the
+ * pages say, lists are joined, and the first page counts for the rest.
+ */
 export async function readPages(
   ask: AskOperation,
   operation: Operation,
   input: Readonly<Record<string, unknown>>,
   limit: number,
-): Promise<{ items: unknown[]; next: string | null }> {
+): Promise<Record<string, unknown>> {
   const most = readMost(operation);
   const items: unknown[] = [];
+  let about: Record<string, unknown> = {};
   let after = input["after"];
   for (;;) {
     const size = String(Math.min(most, limit - items.length));
     const page = await ask(operation, { ...input, limit: size, ...(after === undefined ? {} : { after }) });
-    const { items: more, next } = isObject(page) ? page : {};
+    const { items: more, next, ...said } = isObject(page) ? page : {};
+    about = join(about, said);
     items.push(...(Array.isArray(more) ? more : []));
-    if (typeof next !== "string") return { items, next: null };
-    if (items.length >= limit) return { items, next };
+    if (typeof next !== "string") return { items, next: null, ...about };
+    if (items.length >= limit) return { items, next, ...about };
     after = next;
   }
+}
+
+function join(known: Record<string, unknown>, more: Record<string, unknown>): Record<string, unknown> {
+  const joined = Object.entries(more).map(([name, value]) => {
+    const list = known[name];
+    if (!Array.isArray(list) || !Array.isArray(value)) return [name, list ?? value] as const;
+    return [
+      name,
+      [...list, ...value.filter((one) => !list.some((own) => isDeepStrictEqual(own, one)))],
+    ] as const;
+  });
+  return { ...known, ...Object.fromEntries(joined) };
 }
 
 /** Returns the size of the largest page that the operation gives. */

@@ -2,6 +2,8 @@ import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { alertOperations } from "#operations/alerts/alerts.ts";
 import { auditOperations } from "#operations/audit/audit-trail.ts";
+import { coverageOperations } from "#operations/coverage/coverage.ts";
+import { listGaps } from "#operations/coverage/gaps.ts";
 import { channelOperations } from "#operations/deliveries/channels.ts";
 import { deliveryOperations } from "#operations/deliveries/deliveries.ts";
 import { keyOperations } from "#operations/keys/keys.ts";
@@ -54,4 +56,13 @@ export function silencesCommand(readConfig: () => Config, io: StoreIo = createPr
 
 export function zonesCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
   return subjectCommand("zones", "List zones and their state.", [listZones], readConfig, io);
+}
+
+export function coverageCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  const description = "Show whether every hour is complete.";
+  return subjectCommand("coverage", description, coverageOperations, readConfig, io);
+}
+
+export function gapsCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return subjectCommand("gaps", "List the hours that are lost, and why.", [listGaps], readConfig, io);
 }

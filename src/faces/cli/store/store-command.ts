@@ -84,7 +84,8 @@ export function storeAction<Flags extends object>(
     // The failing write reports a closed pipe. Without this listener, the error event would end the process.
     io.stdout.on("error", () => {});
     try {
-      await run(command.opts<Flags>(), read, operands);
+      // A command above this one takes the options first that both have: coverage and coverage withdraw.
+      await run(command.optsWithGlobals<Flags>(), read, operands);
     } catch (thrown) {
       report(io, fullName(command), thrown);
     }

@@ -1,9 +1,6 @@
 import { HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
-import type { AssessedHour } from "#stages/coverage/hour-status.ts";
-import { cellOf } from "../coverage/draw-days.ts";
-
-export type DrawnHour = Pick<AssessedHour, "startsAt" | "status">;
+import { cellOf, type DrawnHour } from "#operations/coverage/draw-days.ts";
 
 /** Returns one character per hour that the platform still has, oldest first, as in `longwatch coverage`. */
 export function drawHours(now: number, hours: readonly DrawnHour[]): string {

@@ -1,17 +1,13 @@
 import { useQuery } from "@tanstack/react-query";
-import type { z } from "zod";
-import type { EventRevisions as EventRevisionsSchema } from "#faces/http/routes/v1/event-revisions.ts";
-import { call } from "./client.ts";
-import { type EventRow, eventsPath } from "./search.ts";
+import { ask, type Output } from "./ask.ts";
+import type { EventRow } from "./search.ts";
 
-type EventRevisions = z.infer<typeof EventRevisionsSchema>;
-export type RevisedValue = EventRevisions["values"][number];
+export type RevisedValue = Output<"events.revisions">["values"][number];
 
 /** What later looks at the platform changed of an event. */
 export function useEventRevisions({ zoneId, logId, timestamp }: EventRow) {
   return useQuery({
-    queryKey: ["event", "revisions", zoneId, logId, timestamp],
-    queryFn: ({ signal }) =>
-      call<EventRevisions>(`${eventsPath(zoneId)}/revisions`, { query: { logId, at: timestamp }, signal }),
+    queryKey: ["events.revisions", zoneId, logId, timestamp],
+    queryFn: ({ signal }) => ask("events.revisions", { zone: zoneId, logId, at: timestamp }, { signal }),
   });
 }

@@ -4,15 +4,7 @@ import { addOperations } from "../../operations.ts";
 import { addAlertStream } from "./alert-stream.ts";
 import { addAlertsAtom } from "./alerts-atom.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { addArchiveDays } from "./archive-days.ts";
-import { addCoverage } from "./coverage.ts";
-import { addCoverageDays } from "./coverage-days.ts";
-import { addCoverageRules } from "./coverage-rules.ts";
-import { addCoverageRuns } from "./coverage-runs.ts";
-import { addCoverageWithdrawals } from "./coverage-withdrawals.ts";
 import { addEtag } from "./etag.ts";
-import { addEventRevisions } from "./event-revisions.ts";
-import { addGaps } from "./gaps.ts";
 import { addJobs } from "./jobs.ts";
 import { addOverview } from "./overview.ts";
 import { addRoutingTest } from "./routing-test.ts";
@@ -29,16 +21,8 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addTrends,
   addRules,
   addSpikes,
-  addCoverage,
-  addGaps,
   addStatus,
   addOverview,
-  addArchiveDays,
-  addCoverageDays,
-  addCoverageRules,
-  addCoverageRuns,
-  addCoverageWithdrawals,
-  addEventRevisions,
   addRuleSeries,
   addRoutingTest,
   addJobs,

@@ -4,6 +4,8 @@ import type { HourStatus } from "#model/kinds.ts";
 import type { AssessedHour } from "#stages/coverage/hour-status.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 
+export type DrawnHour = Pick<AssessedHour, "startsAt" | "status">;
+
 const CELLS: Record<HourStatus, { readonly cell: string; readonly style: Style }> = {
   sealed: { cell: "█", style: "green" },
   searched: { cell: "▒", style: "cyan" },
@@ -21,8 +23,8 @@ export function cellOf(status: HourStatus): string {
 const SCALE = `${" ".repeat(12)}00    06    12    18`;
 
 /** Returns one row per UTC day with one character per hour. Hours outside the span and unknown hours are blank. */
-export function drawDays(hours: readonly AssessedHour[], paint: Paint): string[] {
-  const days = new Map<number, AssessedHour[]>();
+export function drawDays(hours: readonly DrawnHour[], paint: Paint): string[] {
+  const days = new Map<number, DrawnHour[]>();
   for (const hour of hours) {
     const day = startOfDay(hour.startsAt);
     const row = days.get(day);
@@ -33,7 +35,7 @@ export function drawDays(hours: readonly AssessedHour[], paint: Paint): string[]
   return [SCALE, ...[...days].map(([day, row]) => `${toDay(day)}  ${drawDay(day, row, paint)}`)];
 }
 
-function drawDay(day: number, row: readonly AssessedHour[], paint: Paint): string {
+function drawDay(day: number, row: readonly DrawnHour[], paint: Paint): string {
   const statuses = new Map(row.map(({ startsAt, status }) => [startsAt, status]));
   let line = "";
   let run = "";

@@ -5,14 +5,12 @@ import { eventLogPages } from "#adapters/edge/event-log-pages.ts";
 import { toLogDay } from "#adapters/edge/log-day.ts";
 import { listValidFiles } from "#db/archive/archive-files.ts";
 import { lockArchiveDay } from "#db/archive/day-lock.ts";
-import type { Database, Queryable } from "#db/client.ts";
+import type { Queryable } from "#db/client.ts";
 import { readKeptMs } from "#db/coverage/horizons.ts";
 import { mayRemoveEvents, readEventKeys, removeEvents } from "#db/ingest/remove-events.ts";
 import { writeAuditEntry } from "#db/keys/audit-entries.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { readRuleCounts } from "#jobs/coverage/read-rule-counts.ts";
-import type { Clock } from "#lib/clock.ts";
-import { ServiceError } from "#lib/errors.ts";
 import { many } from "#lib/format.ts";
 import { isObject } from "#lib/is-object.ts";
 import { ownCommand } from "#lib/own-command.ts";
@@ -23,7 +21,10 @@ import { firstListedDay, horizonAt, startOfDay, startOfHour, toDay } from "#mode
 import type { Span } from "#model/span.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";
 import { SETTLE_MS } from "#stages/coverage/settle.ts";
-import { searchRows } from "./verify/search-rows.ts";
+import { actorOf } from "../caller.ts";
+import type { Changing } from "../operation.ts";
+import { Refusal } from "../refusal.ts";
+import { searchRows } from "../verify/search-rows.ts";
 
 /** Whole hours of one UTC day of a zone; times in epoch ms. */
 export interface AskedWithdrawal extends Span {
@@ -45,24 +46,12 @@ export interface Withdrawal {
   readonly removed: { readonly events: number; readonly records: number } | null;
 }
 
-export interface WithdrawDeps {
-  readonly database: Database;
-  /** Null if the platform's address is not known. */
-  readonly edge: Pick<EdgeClient, "searchEventLogs" | "listEventLogs"> | null;
-  readonly clock: Clock;
-}
+/** What a withdrawal asks and writes with. */
+type WithdrawDeps = Pick<Changing, "database" | "edge" | "clock" | "signal" | "caller">;
 
-/** Why a withdrawal is refused. `fault` names the part of the request that is wrong, if it is one. */
-export class WithdrawalRefusedError extends ServiceError {
-  override readonly name = "WithdrawalRefusedError";
-  readonly code = "WITHDRAWAL_REFUSED";
-  readonly disposition = "give-up";
-  readonly fault: { readonly field: "from" | "to" | "logIds"; readonly rule: string } | null;
-
-  constructor(text: string, field: "from" | "to" | "logIds" | null = null) {
-    super(field === null ? text : `${field} ${text}`);
-    this.fault = field === null ? null : { field, rule: text };
-  }
+/** Refuses because of what is stored here or shown by the platform. */
+function refusal(detail: string): Refusal {
+  return new Refusal(409, { slug: "withdrawal-refused", detail });
 }
 
 const NO_RIGHT =
@@ -70,13 +59,13 @@ const NO_RIGHT =
 const CHECK_LONGER =
   "the platform has forgotten earlier hours. Name the ids and ask for an unchecked removal";
 
-/** @throws {WithdrawalRefusedError} if the span cannot be checked. `horizon` is the oldest time that the platform shows. */
+/** @throws {Refusal} if the span cannot be checked. `horizon` is the oldest time that the platform shows. */
 function refuseSpan(
   { from, to, logIds, isUnchecked }: AskedWithdrawal,
   { now, horizon }: { readonly now: number; readonly horizon: number },
 ): void {
   const refuse = (field: "from" | "to" | "logIds", rule: string) => {
-    throw new WithdrawalRefusedError(rule, field);
+    throw new Refusal(422, { slug: "invalid-span", mistakes: [{ field, rule }] });
   };
   const last = startOfHour(now - SETTLE_MS);
   if (from % HOUR_MS !== 0) refuse("from", "must be a full hour");
@@ -92,22 +81,21 @@ function refuseSpan(
 
 /**
  * Asks the platform for the span, with an hour on both sides, and for the list of the day. Removes the stored events that
- * the platform does not show, and writes the audit entry in the same transaction. Without `by`, removes nothing.
- * @throws {WithdrawalRefusedError} if the answer does not allow that, or the day is in the archive.
+ * the platform does not show, and writes the audit entry in the same transaction. Without a reason, removes nothing.
+ * @throws {Refusal} if the answer does not allow that, or the day is in the archive.
  */
 export async function withdrawEvents(
   deps: WithdrawDeps,
   asked: AskedWithdrawal,
-  by: { readonly actor: string; readonly reason: string } | null,
-  signal: AbortSignal,
+  reason: string | null,
 ): Promise<Withdrawal> {
-  const { database, clock } = deps;
+  const { database, clock, caller } = deps;
   const { zoneId, from, to } = asked;
   const now = clock();
   const horizon = horizonAt(now, await readKeptMs(database.db, zoneId, now, 0));
   refuseSpan(asked, { now, horizon });
   await refuseArchived(database.db, asked);
-  if (!(await mayRemoveEvents(database.db))) throw new WithdrawalRefusedError(NO_RIGHT);
+  if (!(await mayRemoveEvents(database.db))) throw refusal(NO_RIGHT);
   // Before the platform is asked: an event that comes later is never removed.
   const stored = await readEventKeys(database.db, zoneId, { from, to });
   const named = asked.logIds === null ? null : new Set(asked.logIds);
@@ -115,7 +103,7 @@ export async function withdrawEvents(
   const checkedFrom = Math.max(from, Math.ceil(horizon / HOUR_MS) * HOUR_MS);
   const isChecked = wanted.length > 0 && checkedFrom < to;
   const checked = { zoneId, from: checkedFrom, to };
-  const shown = isChecked ? await askShown(deps.edge, checked, { now, horizon }, signal) : new Set<string>();
+  const shown = isChecked ? await askShown(deps, checked, { now, horizon }) : new Set<string>();
   if (isChecked) refuseUnrecognised(stored, { named, shown, checkedFrom });
   const events = wanted.filter(({ logId }) => !shown.has(logId));
   const known = new Set(wanted.map(({ logId }) => logId));
@@ -124,10 +112,16 @@ export async function withdrawEvents(
     shown: named === null ? [] : [...known].filter((logId) => shown.has(logId)),
     unknown: [...(named ?? [])].filter((logId) => !known.has(logId)),
     removed:
-      by === null || events.length === 0
+      reason === null || events.length === 0
         ? null
         : await inTransaction(database, ({ tx }) =>
-            remove(tx, asked, { events, ...by, atMs: clock(), servedFrom: horizon + HOUR_MS }),
+            remove(tx, asked, {
+              events,
+              actor: actorOf(caller),
+              reason: maskText(reason),
+              atMs: clock(),
+              servedFrom: horizon + HOUR_MS,
+            }),
           ),
   };
 }
@@ -143,17 +137,16 @@ interface Removal {
 async function remove(
   tx: Queryable,
   asked: AskedWithdrawal,
-  { events, actor, reason: given, ...times }: Removal,
+  { events, actor, reason, ...times }: Removal,
 ): Promise<{ events: number; records: number }> {
   const { zoneId, from, to, isUnchecked } = asked;
-  const reason = maskText(given);
   await tx.execute("set local statement_timeout = 0");
   await lockArchiveDay(tx, toDay(from));
   await refuseArchived(tx, asked);
   const removed = await removeEvents(tx, zoneId, events, { reason, ...times });
   const ids = events.map(({ logId }) => logId).toSorted();
   await writeAuditEntry(tx, {
-    actor: maskText(actor),
+    actor,
     action: "events.withdrawn",
     subject: `zone ${zoneId}`,
     details: {
@@ -170,13 +163,11 @@ async function remove(
 
 /** Returns the ids that the platform shows now, in whole hours that it still serves and in an hour on both sides. */
 async function askShown(
-  edge: WithdrawDeps["edge"],
+  { edge, signal }: Pick<WithdrawDeps, "edge" | "signal">,
   { zoneId, from, to }: Span & { readonly zoneId: number },
   { now, horizon }: { readonly now: number; readonly horizon: number },
-  signal: AbortSignal,
 ): Promise<ReadonlySet<string>> {
-  if (edge === null)
-    throw new WithdrawalRefusedError("the platform cannot be asked: EDGE_API_URL is not set");
+  if (edge === null) throw refusal("the platform cannot be asked: EDGE_API_URL is not set");
   const shown = new Set<string>();
   const found = new Map<number, number>();
   const around = { from: Math.max(from - HOUR_MS, horizon), to: to + HOUR_MS };
@@ -189,7 +180,7 @@ async function askShown(
     const counted = [...rules.values()].reduce((sum, count) => sum + count, 0);
     const searched = found.get(hour) ?? 0;
     if (counted > searched)
-      throw new WithdrawalRefusedError(
+      throw refusal(
         `the platform counts ${counted} events from ${showTime(hour)} UTC on, and its search shows ${searched}; try again later`,
       );
   }
@@ -200,7 +191,7 @@ async function askShown(
 async function refuseArchived(db: Queryable, { zoneId, from }: AskedWithdrawal): Promise<void> {
   const day = toDay(from);
   if ((await listValidFiles(db, { zoneId, day })).length === 0) return;
-  throw new WithdrawalRefusedError(
+  throw refusal(
     `${day} is an archive day, whose files lose no events. Bring it back first: ${ownCommand(`archive restore --zone ${zoneId} --day ${day}`)}. The service archives the day again afterwards.`,
   );
 }
@@ -208,7 +199,7 @@ async function refuseArchived(db: Queryable, { zoneId, from }: AskedWithdrawal):
 /**
  * An answer that shows none of an hour's stored events may be that of another zone, or of a failing platform. It is
  * believed only if all of them are named.
- * @throws {WithdrawalRefusedError}
+ * @throws {Refusal}
  */
 function refuseUnrecognised(
   stored: readonly EventKey[],
@@ -222,7 +213,7 @@ function refuseUnrecognised(
   for (const [hour, events] of Map.groupBy(checked, ({ occurredAt }) => startOfHour(occurredAt))) {
     if (events.some(({ logId }) => shown.has(logId))) continue;
     if (events.every(({ logId }) => named?.has(logId) === true)) continue;
-    throw new WithdrawalRefusedError(
+    throw refusal(
       `the platform shows none of the ${many(events.length, "stored event")} from ${showTime(hour)} UTC on, so its answer may be wrong; if all of them are foreign, name their ids`,
     );
   }
@@ -230,7 +221,7 @@ function refuseUnrecognised(
 
 /**
  * Adds the ids that the list of the day shows.
- * @throws {WithdrawalRefusedError} if the list cannot be read to its end.
+ * @throws {Refusal} if the list cannot be read to its end.
  */
 async function addListed(
   edge: Pick<EdgeClient, "listEventLogs">,
@@ -242,9 +233,7 @@ async function addListed(
   for await (const { page, looped } of eventLogPages(edge.listEventLogs, params, signal)) {
     for (const entry of page.logs) addId(entry, shown);
     if (looped)
-      throw new WithdrawalRefusedError(
-        "the platform's list repeats its pages and cannot be read to its end; try again later",
-      );
+      throw refusal("the platform's list repeats its pages and cannot be read to its end; try again later");
   }
 }
 

@@ -1,0 +1,131 @@
+import { z } from "zod";
+import { listReportedDays } from "#db/archive/archive-report.ts";
+import type { Queryable } from "#db/client.ts";
+import { listKnownZones } from "#db/coverage/coverage-report.ts";
+import { listRuns, MOST_UNFINISHED, readRun, requestRun } from "#db/service/requested-runs.ts";
+import { jobOfRun } from "#jobs/service/run-requested.ts";
+import { DAY_MS } from "#lib/units.ts";
+import { startOfDay, toDay } from "#model/horizon.ts";
+import { RUN_KINDS } from "#model/kinds.ts";
+import { findReachFaults, MAX_RUN_DAYS } from "#model/run-span.ts";
+import { maskText } from "#stages/archive/mask/mask-text.ts";
+import { MAX_ZONE_ID, Moment, maySee, notFound, RowId, toIso, visibleZones, ZoneId } from "../fields.ts";
+import { defineChange, defineQuery } from "../operation.ts";
+import { Refusal } from "../refusal.ts";
+import { checkSpan } from "../span.ts";
+import { widenSpan } from "../verify/widen-span.ts";
+import { CoverageRun, toRunItem } from "./run-item.ts";
+
+const PATH = "/api/v1/coverage/runs";
+const TAG = "Coverage";
+const MOST_LISTED = 50;
+
+const Wanted = z.strictObject({
+  kind: z.enum(RUN_KINDS),
+  zone: z.int().min(1).max(MAX_ZONE_ID),
+  from: Moment,
+  to: Moment,
+  ids: z.boolean().default(false).describe("verify: also compare a few hours id by id."),
+});
+
+const startRun = defineChange({
+  name: "runs.start",
+  summary: "Start a backfill, a verification, or a check of archive days",
+  description: `backfill reads the span again from the platform, at most the last 72 hours. verify compares the events of Postgres with the platform and with themselves, at most ${MAX_RUN_DAYS} days. verify-archive reads every file of the archive days that the span touches, at most ${MAX_RUN_DAYS}, and compares them with their hashes, statements, roll-up and sealed hours; a file that differs raises the alert "archive damaged". The answer is at once; the run goes on in the background, also after a restart. A second request with the same span returns the run that is not finished.`,
+  http: ["POST", PATH],
+  tag: TAG,
+  scope: "act",
+  refuses: [409, 422],
+  input: Wanted,
+  output: CoverageRun,
+  example: { kind: "verify", zone: 101, from: "2026-11-21T00:00:00Z", to: "2026-11-22T00:00:00Z" },
+  goesOn: true,
+  run: async ({ tx, db, now, caller, enqueue, afterCommit }, input) => {
+    const { kind, zone: zoneId, ids } = input;
+    visibleZones(caller, zoneId);
+    const span = readSpan(input);
+    const { from, to } = span;
+    checkSpan(from, to, { max: MAX_RUN_DAYS, widthMs: DAY_MS, what: "days" });
+    if ((await listKnownZones(db, zoneId)).length === 0) throw notFound(`zone ${zoneId}`);
+    if (kind === "backfill") refuseReach(span, now);
+    else if (kind === "verify-archive") await refuseWithoutArchive(db, { zoneId, from, to });
+    else if ((await widenSpan(db, { zoneId, now, from, to })).kind !== "whole")
+      throw refuse(
+        "from",
+        "must be in a span of which Postgres has events. The kind verify-archive checks older days",
+      );
+    const withIds = kind === "verify" && ids;
+    const requestedBy = maskText(caller.name);
+    const requested = await requestRun(tx, { kind, zoneId, from, to, withIds, requestedBy }, now);
+    if (requested === null)
+      throw new Refusal(409, {
+        slug: "too-many-runs",
+        detail: `Zone ${zoneId} has ${MOST_UNFINISHED} unfinished runs. Wait until one of them has ended.`,
+      });
+    const { run, isNew } = requested;
+    // A run that is not enqueued waits for the sweep.
+    if (isNew) afterCommit(() => enqueue(jobOfRun(kind), { id: run.id }).catch(() => false));
+    const details = { zoneId, from: toIso(from), to: toIso(to), ...(withIds ? { ids: true } : {}) };
+    const audit = isNew ? { action: `${kind}.requested`, subject: `run ${run.id}`, details } : null;
+    return { output: toRunItem(run), audit };
+  },
+});
+
+const listCoverageRuns = defineQuery({
+  name: "runs.list",
+  summary:
+    "List backfills, verifications and checks of archive days that were started over the API, newest first",
+  description: `At most ${MOST_LISTED}. An ended run is listed for 90 days.`,
+  http: ["GET", PATH],
+  tag: TAG,
+  scope: "read",
+  input: z.strictObject({ zone: ZoneId.optional() }),
+  output: z.object({ items: z.array(CoverageRun) }),
+  run: async ({ db, caller }, { zone }) => {
+    const runs = await listRuns(db, { zoneIds: visibleZones(caller, zone), limit: MOST_LISTED });
+    return { items: runs.map(toRunItem) };
+  },
+});
+
+const showRun = defineQuery({
+  name: "runs.show",
+  summary: "Show one backfill, verification or check of archive days",
+  http: ["GET", `${PATH}/:id`],
+  tag: TAG,
+  scope: "read",
+  input: z.strictObject({ id: RowId }),
+  output: CoverageRun,
+  run: async ({ db, caller }, { id }) => {
+    const run = await readRun(db, id);
+    if (run === null || !maySee(caller, run.zoneId)) throw notFound(`run ${id}`);
+    return toRunItem(run);
+  },
+});
+
+export const runOperations = [startRun, listCoverageRuns, showRun] as const;
+
+/** Epoch ms. Archive days are checked as a whole. */
+function readSpan({ kind, from, to }: z.output<typeof Wanted>) {
+  const span = { from: Date.parse(from), to: Date.parse(to) };
+  if (kind !== "verify-archive") return span;
+  return { from: startOfDay(span.from), to: startOfDay(span.to + DAY_MS - 1) };
+}
+
+/** @throws {Refusal} 422 if no day of the span is in the archive. */
+async function refuseWithoutArchive(
+  db: Queryable,
+  { zoneId, from, to }: { readonly zoneId: number; readonly from: number; readonly to: number },
+): Promise<void> {
+  const days = await listReportedDays(db, { zoneIds: [zoneId], from: toDay(from), to: toDay(to) });
+  if (days.length === 0) throw refuse("from", "must be in a span with archive days");
+}
+
+function refuse(field: string, rule: string): Refusal {
+  return new Refusal(422, { slug: "invalid-span", mistakes: [{ field, rule }] });
+}
+
+/** @throws {Refusal} 422 if the platform no longer has the span, or not yet. */
+function refuseReach(span: { readonly from: number; readonly to: number }, nowMs: number): void {
+  const [fault] = findReachFaults({ ...span, route: "auto" }, nowMs);
+  if (fault !== undefined) throw refuse(fault.field, `must be ${fault.rule}`);
+}
