@@ -2,12 +2,18 @@ import { auditOperations } from "./audit/audit-trail.ts";
 import { channelOperations } from "./deliveries/channels.ts";
 import { deliveryOperations } from "./deliveries/deliveries.ts";
 import type { Operation } from "./operation.ts";
+import { ruleOperations } from "./rules/rules.ts";
+import { spikeOperations } from "./rules/spikes.ts";
+import { showTrend } from "./rules/trends.ts";
 import { listZones } from "./service/zones.ts";
 import { knownOperations } from "./sources/known-sources.ts";
 
 /** Everything that a person or a program can ask or do. */
 export const OPERATIONS: readonly Operation[] = [
   listZones,
+  ...ruleOperations,
+  ...spikeOperations,
+  showTrend,
   ...knownOperations,
   ...auditOperations,
   ...deliveryOperations,

@@ -50,7 +50,12 @@ export interface Column<Item> {
   readonly get: (item: Item, at: { readonly now: number }) => Cell;
 }
 
-type ItemOf<Output> = Output extends { readonly items: readonly (infer Item)[] } ? Item : never;
+/** The rows of a table are the items of a list, or the points of a curve. */
+type ItemOf<Output> = Output extends
+  | { readonly items: readonly (infer Item)[] }
+  | { readonly points: readonly (infer Item)[] }
+  ? Item
+  : never;
 
 interface Described<Input extends z.ZodObject, Output extends z.ZodType> {
   /** Subject and verb: `silences.list` is the command `silences list`. */

@@ -61,6 +61,9 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
     silences: async () => (await import("./silences/silences.ts")).silencesCommand(readConfig),
     known: async () => (await import("./operations/subjects.ts")).knownCommand(readConfig),
     zones: async () => (await import("./operations/subjects.ts")).zonesCommand(readConfig),
+    rules: async () => (await import("./operations/subjects.ts")).rulesCommand(readConfig),
+    spikes: async () => (await import("./operations/subjects.ts")).spikesCommand(readConfig),
+    trends: async () => (await import("./operations/subjects.ts")).trendsCommand(readConfig),
     channels: async () =>
       (await import("./operations/subjects.ts")).channelsCommand(readConfig, () =>
         parseServiceConfig(adoptServiceFile(process.env).env),

@@ -144,8 +144,8 @@ function show(
   const { columns, empty = "Nothing to show.", say } = shown;
   const said = say?.(output, about) ?? "";
   if (columns === undefined) return said;
-  const { items, next = null } = isObject(output) ? output : {};
-  const rows = Array.isArray(items) ? items : [];
+  const { items, points, next = null } = isObject(output) ? output : {};
+  const rows = [items ?? points ?? []].flat();
   const more =
     typeof next === "string"
       ? `There are more: --after ${next} shows the next page, --limit sets its size.\n`

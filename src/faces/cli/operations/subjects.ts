@@ -3,6 +3,9 @@ import type { Config } from "#config/config.ts";
 import { auditOperations } from "#operations/audit/audit-trail.ts";
 import { channelOperations } from "#operations/deliveries/channels.ts";
 import { deliveryOperations } from "#operations/deliveries/deliveries.ts";
+import { ruleOperations } from "#operations/rules/rules.ts";
+import { spikeOperations } from "#operations/rules/spikes.ts";
+import { showTrend } from "#operations/rules/trends.ts";
 import { listZones } from "#operations/service/zones.ts";
 import { knownOperations } from "#operations/sources/known-sources.ts";
 import { testChannelCommand } from "../channels/test-channel.ts";
@@ -36,4 +39,17 @@ export function knownCommand(readConfig: () => Config, io: StoreIo = createProce
 
 export function zonesCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
   return subjectCommand("zones", "List zones and their state.", [listZones], readConfig, io);
+}
+
+export function rulesCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  const description = "Rank rules, show a rule's counts and thresholds, and replay other settings.";
+  return subjectCommand("rules", description, ruleOperations, readConfig, io);
+}
+
+export function spikesCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return subjectCommand("spikes", "List spikes and show one.", spikeOperations, readConfig, io);
+}
+
+export function trendsCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return subjectCommand("trends", "Count events over time.", [showTrend], readConfig, io);
 }

@@ -1,6 +1,7 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import type { TrendAnswer } from "#faces/http/routes/v1/trends.ts";
+import type { z } from "zod";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import type { Trend } from "#operations/rules/trends.ts";
 import type { HourState } from "../components/coverage-strip.tsx";
 import type { Span } from "../state/span.ts";
 import { call } from "./client.ts";
@@ -27,7 +28,7 @@ export function useCompleteness(zones: readonly Zone[], span: Pick<Span, "fromMs
     queryKey: ["completeness", zones.map(({ id }) => id), query],
     queryFn: async ({ signal }) => {
       const ask = ({ id }: Zone) =>
-        call<TrendAnswer>("/api/v1/trends", { query: { zone: id, ...query }, signal });
+        call<z.infer<typeof Trend>>("/api/v1/trends", { query: { zone: id, ...query }, signal });
       const { answers, failed } = await askZones(zones, ask, signal);
       const completeness = { sealed: 0, searched: 0, open: 0, gap: 0, unwatched: 0, "not yet": 0 };
       const incomplete = new Set<number>();

@@ -1,11 +1,9 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import type { z } from "zod";
-import type {
-  RuleFacts as RuleFactsSchema,
-  RuleReplay as RuleReplaySchema,
-  RuleSeries as RuleSeriesSchema,
-} from "#faces/http/routes/v1/rule-series.ts";
-import type { Rule as RuleSchema } from "#faces/http/routes/v1/rules.ts";
+import type { RuleFacts as RuleFactsSchema } from "#operations/rules/rule-facts.ts";
+import type { Rule as RuleSchema } from "#operations/rules/rule-list.ts";
+import type { RuleReplay as RuleReplaySchema } from "#operations/rules/rule-replay.ts";
+import type { RuleSeries as RuleSeriesSchema } from "#operations/rules/rule-series.ts";
 import { call } from "./client.ts";
 import type { Page } from "./page.ts";
 

@@ -12,7 +12,7 @@ import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
 import { toSilences, wouldMute } from "#stages/alerting/silence.ts";
 import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
-import { maskRows } from "../../keys/mask-message.ts";
+import { maskRows } from "#stages/archive/mask/mask-rows.ts";
 import { findAlert } from "./alerts.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { SILENCE_STATES, Silence, STANDING_OF } from "./silence-schemas.ts";

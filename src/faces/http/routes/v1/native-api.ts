@@ -17,14 +17,10 @@ import { addGaps } from "./gaps.ts";
 import { addJobs } from "./jobs.ts";
 import { addOverview } from "./overview.ts";
 import { addRoutingTest } from "./routing-test.ts";
-import { addRuleSeries } from "./rule-series.ts";
-import { addRules } from "./rules.ts";
 import { addSettings } from "./settings.ts";
 import { addSilencePreview } from "./silence-preview.ts";
 import { addSilences } from "./silences.ts";
-import { addSpikes } from "./spikes.ts";
 import { addStatus } from "./status.ts";
-import { addTrends } from "./trends.ts";
 
 const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addAlerts,
@@ -32,9 +28,6 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addAlertStream,
   addAlertsAtom,
   addSilences,
-  addTrends,
-  addRules,
-  addSpikes,
   addCoverage,
   addGaps,
   addStatus,
@@ -45,7 +38,6 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addCoverageRuns,
   addAlertContext,
   addSilencePreview,
-  addRuleSeries,
   addRoutingTest,
   addJobs,
   addSettings,
