@@ -77,7 +77,7 @@ const BORDERS: Readonly<Record<string, Border>> = {
 const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   bullmq: ["adapters/queue"],
   ioredis: ["adapters/queue"],
-  "node-cron": ["adapters/queue"],
+  "node-cron": ["adapters/queue", "lib"],
   pg: ["db", "adapters/embedded"],
   "pg-copy-streams": ["db"],
   "drizzle-orm": ["db"],
@@ -176,6 +176,8 @@ export default {
   },
   overrides: [
     ...borders,
+    // Runs in Node, when the console is built.
+    { files: ["src/faces/console/vite.config.ts"], rules: { "no-restricted-imports": "off" } },
     {
       files: ["test/**", "src/faces/cli/**", "src/main.ts"],
       rules: {

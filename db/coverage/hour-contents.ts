@@ -41,7 +41,8 @@ export async function readHourContents(
 
 /** Revisions of values of the hour's events. */
 function revisionsIn(zoneId: number, startsAt: number) {
-  return sql`select seen_at, accepted_at from event_revisions where ${isIn(zoneId, startsAt)} and field <> 'withdrawn'`;
+  return sql`select seen_at, accepted_at from event_revisions where ${isIn(zoneId, startsAt)}
+    and field not in ('withdrawn', 'removed')`;
 }
 
 /** Returns the digests of an hour's events of each feature. Leaves out events whose feature is not known. */

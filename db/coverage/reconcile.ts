@@ -1,4 +1,5 @@
 import { sql } from "drizzle-orm";
+import type { Span } from "#model/span.ts";
 import type { Queryable } from "../client.ts";
 
 /** Hours per statement, so that no statement for a large zone exceeds its time limit. */
@@ -33,23 +34,41 @@ export async function readStoredCells(
   return cells;
 }
 
+/** Returns the stored events of a span that the platform has withdrawn, by hour and rule. */
+export async function readWithdrawnCells(
+  db: Queryable,
+  zoneId: number,
+  { from, to }: Span,
+): Promise<Map<number, Map<string, number>>> {
+  const isIn = sql`zone_id = ${zoneId} and occurred_at >= ${new Date(from)} and occurred_at < ${new Date(to)}`;
+  const { rows } = await db.execute<{ hour: number; rule: string; events: number }>(sql`
+    select (extract(epoch from date_trunc('hour', occurred_at, 'UTC')) * 1000)::float8 as hour,
+      coalesce(rule_id, '') as rule, count(*)::integer as events
+    from waf_events where ${isIn} and (occurred_at, log_id) in (select occurred_at, log_id from event_revisions
+      where ${isIn} and field = 'withdrawn' and accepted_at is not null)
+    group by 1, 2`);
+  return toCells(rows);
+}
+
 /** Returns the stored events at exactly the end of each of these hours, by hour and rule. */
 export async function readEndCells(
   db: Queryable,
   zoneId: number,
   hours: readonly number[],
 ): Promise<Map<number, Map<string, number>>> {
-  const cells = new Map<number, Map<string, number>>();
-  if (hours.length === 0) return cells;
+  if (hours.length === 0) return new Map();
   const ends = hours.map((hour) => new Date(hour + 3_600_000));
   const { rows } = await db.execute<{ hour: number; rule: string; events: number }>(sql`
     select (extract(epoch from occurred_at) * 1000)::float8 - 3600000 as hour, coalesce(rule_id, '') as rule,
       count(*)::integer as events
     from waf_events where zone_id = ${zoneId} and occurred_at = any(${sql.param(ends)}::timestamptz[]) group by 1, 2`);
-  for (const { hour, rule, events } of rows) {
-    const rules = cells.get(hour) ?? new Map<string, number>();
-    cells.set(hour, rules.set(rule, events));
-  }
+  return toCells(rows);
+}
+
+function toCells(rows: readonly { hour: number; rule: string; events: number }[]) {
+  const cells = new Map<number, Map<string, number>>();
+  for (const { hour, rule, events } of rows)
+    cells.set(hour, (cells.get(hour) ?? new Map<string, number>()).set(rule, events));
   return cells;
 }
 

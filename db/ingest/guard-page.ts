@@ -1,5 +1,6 @@
 import { type SQL, sql } from "drizzle-orm";
 import type { EventKey } from "#model/event-key.ts";
+import { findPositions } from "#model/log-id-hash.ts";
 import type { Queryable } from "../client.ts";
 import { ERASED_IP, eraseEvents } from "../privacy/erase-events.ts";
 import type { RecordEraser } from "../privacy/erase-records.ts";
@@ -123,7 +124,7 @@ export function eraseFromBlocks(
 ): Promise<NewRawBlock[]> {
   return Promise.all(
     blocks.map(async (block) => {
-      const positions = eraser.find(block.logIdHashes, erased);
+      const positions = findPositions(block.logIdHashes, erased);
       return positions.length === 0 ? block : { ...block, block: await eraser.erase(block.block, positions) };
     }),
   );

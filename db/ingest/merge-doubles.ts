@@ -64,7 +64,7 @@ export async function mergeDoubles(
 }
 
 /** Two steps after a step `removed` (rule_id, occurred_at of deleted events): buckets to count again, hours that hold less. */
-function countRemoved(zoneId: number) {
+export function countRemoved(zoneId: number) {
   return sql`marked as (
       insert into dirty_buckets (zone_id, rule_id, minute)
       select ${zoneId}, rule, minute from (

@@ -3,6 +3,7 @@ import { HOUR_MS } from "#lib/units.ts";
 import type { EventKey } from "#model/event-key.ts";
 import type { Span } from "#model/span.ts";
 import type { Queryable } from "../client.ts";
+import { forgetValues } from "../ingest/event-revisions.ts";
 import { eraseRecords, type RecordEraser } from "./erase-records.ts";
 import { addOtherTimes } from "./other-times.ts";
 
@@ -58,8 +59,7 @@ export async function lockEventsOf(
 
 /**
  * Removes all personal data from these events and their records, also from records under a second time, and their former
- * values. Time, rule,
- * action and country stay, so that counts still add up. An emptied text counts as known, so no route fills it again.
+ * values. Time, rule, action and country stay, so that counts still add up. An emptied text counts as known, so no route fills it again.
  */
 export async function eraseEvents(
   tx: Queryable,
@@ -76,11 +76,11 @@ export async function eraseEvents(
     where e.zone_id = ${zoneId} and e.occurred_at = to_timestamp(k.at / 1000)::timestamptz(3) and e.log_id = k.id
       and e.occurred_at between ${new Date(first)} and ${new Date(last)}
       and (e.ip, e.ua, e.url, e.ja4, e.message) is distinct from (${ERASED_IP}, '', '', '', '')`);
-  await tx.execute(sql`
-    delete from event_revisions r
-    using unnest(${sql.param(times)}::float8[], ${sql.param(events.map(({ logId }) => logId))}::text[]) as k(at, id)
-    where r.zone_id = ${zoneId} and r.occurred_at = to_timestamp(k.at / 1000)::timestamptz(3) and r.log_id = k.id
-      and r.field <> 'withdrawn'`);
+  await forgetValues(tx, zoneId, {
+    firstAt: first,
+    lastAt: last,
+    logIds: events.map(({ logId }) => logId),
+  });
   await markSourceHours(tx, zoneId, first, last);
   const keys = await addOtherTimes(tx, zoneId, events);
   return { events: erased.rowCount ?? 0, records: await eraseRecords(tx, zoneId, keys, eraser) };
@@ -112,8 +112,13 @@ export async function eraseMergedRecords(
   await eraseRecords(tx, zoneId, keys, eraser);
 }
 
-/** Has the source series count the hours of these events again, without the person. */
-async function markSourceHours(tx: Queryable, zoneId: number, first: number, last: number): Promise<void> {
+/** Has the source series count the hours from `first` to `last` (epoch ms) again. */
+export async function markSourceHours(
+  tx: Queryable,
+  zoneId: number,
+  first: number,
+  last: number,
+): Promise<void> {
   await tx.execute(sql`
     update source_hours set marks = marks + 1, is_stale = true
     where zone_id = ${zoneId} and starts_at > ${new Date(first - HOUR_MS)} and starts_at <= ${new Date(last + HOUR_MS)}`);

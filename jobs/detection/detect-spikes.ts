@@ -97,11 +97,12 @@ export function createDetectSpikesJob(deps: DetectSpikesDeps): AnyJob {
     timeoutMs: 120_000,
     run: oneAtATime(async () => {
       const { opened, updated, closed } = await detectSpikes(deps, cache);
-      if (opened.length + updated.length + closed.length === 0) return;
+      if (opened.length + updated.length + closed.length === 0) return "no spike opened, changed or closed";
       if (opened.length > 0) deps.trace?.(opened.flatMap(({ spans }) => spans));
       const counts = { opened: opened.length, updated: updated.length, closed: closed.length };
       deps.log[opened.length + closed.length > 0 ? "info" : "debug"](counts, "spikes detected");
       await deps.afterSpikes();
+      return undefined;
     }),
   });
 }

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { EdgeError } from "#adapters/edge/edge-error.ts";
-import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
+import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
 import { readCoveredHours } from "#db/coverage/covered-hours.ts";
 import { readKeptMs } from "#db/coverage/horizons.ts";
 import { readKnownSince } from "#db/coverage/hour-contents.ts";
@@ -54,10 +54,11 @@ export function createPollEventsJob(given: Omit<PollEventsDeps, "searchedAt">): 
   });
 }
 
-async function pollEvents(deps: PollEventsDeps, zoneId: number, signal: AbortSignal): Promise<void> {
-  await holdLease(deps.database, { name: pollLeaseName(zoneId), ttlMs: LEASE_TTL_MS }, (lease) =>
+async function pollEvents(deps: PollEventsDeps, zoneId: number, signal: AbortSignal) {
+  const held = await holdLease(deps.database, { name: pollLeaseName(zoneId), ttlMs: LEASE_TTL_MS }, (lease) =>
     pollUntilCurrent(deps, { zoneId, lease }, AbortSignal.any([signal, lease.lost])),
   );
+  return held === null ? LEASE_TAKEN : undefined;
 }
 
 interface Poll {

@@ -14,6 +14,7 @@ import { actOnAlerts } from "#operations/act-on-alerts.ts";
 import { addSilence, endSilence, extendSilenceByHand, planSilence } from "#operations/act-on-silence.ts";
 import { markAlert } from "#operations/mark-alert.ts";
 import { requestRun } from "#operations/request-run.ts";
+import { type WithdrawDeps, withdrawEvents } from "#operations/withdraw-events.ts";
 
 /** How late a stream may say what has happened. */
 const FEED_POLL_MS = 1_000;
@@ -24,6 +25,8 @@ export interface ApiParts extends Pick<ApiDeps, "clock" | "cursors" | "service">
   readonly log: Log;
   /** Names and labels of zones; none without. */
   readonly zones?: () => Zones;
+  /** The platform; without it, hours that the platform still has cannot be checked. */
+  readonly edge?: WithdrawDeps["edge"];
   /** Default 1 s. */
   readonly feedPollMs?: number;
   /** Without it, the sweep finds what was requested. */
@@ -32,7 +35,7 @@ export interface ApiParts extends Pick<ApiDeps, "clock" | "cursors" | "service">
 
 /** What the native API answers from and acts through. */
 export async function openApi(parts: ApiParts): Promise<ApiDeps> {
-  const { database, archive, log, feedPollMs, zones = () => ({}), enqueue, ...given } = parts;
+  const { database, archive, log, feedPollMs, zones = () => ({}), enqueue, edge = null, ...given } = parts;
   const { db } = archive;
   const instance = await readServerSecret(database.db, "instance-id", randomBytes(8));
   return {
@@ -42,7 +45,7 @@ export async function openApi(parts: ApiParts): Promise<ApiDeps> {
     archive: db,
     database,
     enqueue: enqueue ?? (async () => false),
-    acts: createActs(database, enqueue),
+    acts: createActs({ database, edge, clock: given.clock }, enqueue),
     instanceId: instance.toString("hex"),
     hub: createRowHub({
       pollEveryMs: feedPollMs ?? FEED_POLL_MS,
@@ -53,7 +56,8 @@ export async function openApi(parts: ApiParts): Promise<ApiDeps> {
   };
 }
 
-function createActs(database: Database, enqueue: ApiParts["enqueue"]): ApiActs {
+function createActs(deps: WithdrawDeps, enqueue: ApiParts["enqueue"]): ApiActs {
+  const { database } = deps;
   return {
     acknowledge: (act) => acknowledgeByHand(database, act),
     resolve: (act) => resolveAlert(database, act),
@@ -70,6 +74,7 @@ function createActs(database: Database, enqueue: ApiParts["enqueue"]): ApiActs {
         await enqueue?.(jobOfRun(wanted.kind), { id: requested.run.id }).catch(() => false);
       return requested;
     },
+    withdrawEvents: (asked, by, signal) => withdrawEvents(deps, asked, by, signal),
     audit: (entry) => writeAuditEntry(database.db, entry),
   };
 }

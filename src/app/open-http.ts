@@ -26,6 +26,7 @@ import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import type { Zones } from "#model/zones.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
+import type { WithdrawDeps } from "#operations/withdraw-events.ts";
 import { hoursToLoss } from "#stages/coverage/hours-to-loss.ts";
 import { UNPREVENTABLE } from "#stages/coverage/judge-hour.ts";
 import { explainListenFailure } from "./check-port.ts";
@@ -59,6 +60,7 @@ export interface HttpParts {
   readonly zoneIds: readonly number[];
   readonly requestsPerSecond: number;
   readonly askAdvice: AskAdvice | null;
+  readonly edge: NonNullable<WithdrawDeps["edge"]>;
 }
 
 /** Where `npm run build:console` builds to. */
@@ -116,6 +118,7 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
         cursors,
         zones: parts.zones,
         log,
+        edge: parts.edge,
         enqueue: (job, payload) => queues.enqueuer.enqueue(job, payload),
         service: {
           alerting: parts.alerting.current,

@@ -1,8 +1,10 @@
 import path from "node:path";
 import type { z } from "zod";
 import { closestName } from "#lib/closest-name.ts";
+import { readPauses } from "#lib/cron.ts";
 import { UsageError } from "#lib/errors.ts";
 import { createSecret, type Secret } from "#lib/secret.ts";
+import { toSchedule } from "#model/schedule.ts";
 import type { ChannelConfig } from "#stages/delivery/channels/channel-config.ts";
 import { type Retention, settleRetention } from "#stages/privacy/retention.ts";
 import { aboutVariable, Environment, type ROLES, SECRETS, VARIABLES } from "./environment.ts";
@@ -81,6 +83,7 @@ export interface Config {
   /** The service elsewhere that commands ask instead of the database. */
   readonly remote: RemoteService | null;
   readonly logLevel: "debug" | "info" | "warn" | "error";
+  /** The longest time between two runs of the tick that polls. */
   readonly pollEveryMs: number;
   /** The age of a sealed hour at which its last comparison is written into its evidence. */
   readonly lastProofMs: number;
@@ -216,7 +219,16 @@ function read(env: NodeJS.ProcessEnv, findMore: (given: Given) => string[]): Con
   const key = keyFile === undefined || firstKey === undefined ? null : openSecretFile(keyFile, firstKey);
   const rereadKey = key?.reread ?? (() => "same" as const);
   const edge = { ...config.edge, key: key?.secret ?? config.edge.key };
-  return Object.freeze({ ...config, edge, settings: toSettings(env), alerting, rereadAlerting, rereadKey });
+  const pollEveryMs = readPauses(toSchedule(alerting.schedule, false)["poll-events"]).longestMs;
+  return Object.freeze({
+    ...config,
+    edge,
+    pollEveryMs,
+    settings: toSettings(env),
+    alerting,
+    rereadAlerting,
+    rereadKey,
+  });
 }
 
 /** Replaces DATABASE_URL by its complete form and returns the mistakes. The schema reports a text that is no URL. */
@@ -299,12 +311,19 @@ function show(value: string | undefined): string {
   return JSON.stringify(value?.replace(/\/\/[^/]*@/, "//[secret]@"));
 }
 
+/** Variables of earlier versions, and what replaces them. */
+const RETIRED: Readonly<Record<string, string>> = {
+  LONGWATCH_POLL_SECONDS:
+    'the file that LONGWATCH_CONFIG names has schedule.poll-events, a cron expression: "*/30 * * * * *" polls every 30 seconds',
+};
+
 /** Returns a mistake for every unknown variable. Without it, a misspelt variable would silently have no effect. */
 function findUnknown(given: Given): string[] {
   const known = [...VARIABLES, ...SECRETS.map((name) => `${name}_FILE`)];
   return Object.keys(given)
     .filter((name) => /^(LONGWATCH|EDGE)_/.test(name) && !known.includes(name))
     .map((name) => {
+      if (name in RETIRED) return `${name}: is no longer a setting: ${RETIRED[name]}`;
       const meant = closestName(name, known);
       // Its value is not shown: it may be a secret under a wrong name.
       return `${name}: is not a setting${meant === null ? "" : `: did you mean ${meant}?`}`;
@@ -380,7 +399,7 @@ function toBucket(value: z.output<typeof Environment>): Config["archive"]["bucke
 
 function toConfig(
   value: z.output<typeof Environment>,
-): Omit<Config, "alerting" | "rereadAlerting" | "rereadKey" | "settings"> {
+): Omit<Config, "alerting" | "pollEveryMs" | "rereadAlerting" | "rereadKey" | "settings"> {
   return {
     edge: {
       url: value.EDGE_API_URL ?? null,
@@ -419,7 +438,6 @@ function toConfig(
     },
     remote: toRemote(value.LONGWATCH_URL, secret(value.LONGWATCH_KEY)),
     logLevel: value.LONGWATCH_LOG_LEVEL,
-    pollEveryMs: value.LONGWATCH_POLL_SECONDS * 1_000,
     lastProofMs: value.LONGWATCH_LAST_PROOF_HOURS * 3_600_000,
     spikeZ: value.LONGWATCH_SPIKE_Z,
     advicePerHour: value.LONGWATCH_ADVICE_PER_HOUR,

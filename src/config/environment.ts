@@ -16,7 +16,6 @@ interface About {
 
 export const ROLES = ["ingest", "derive", "alerts", "http"] as const;
 const LEVELS = ["debug", "info", "warn", "error"] as const;
-const DAY_SECONDS = 86_400;
 /** A link of a message has room for a path after it. */
 const MAX_PUBLIC_URL_CHARS = 500;
 
@@ -255,10 +254,6 @@ export const Environment = z.object({
     rule: `one of ${LEVELS.join(", ")}`,
     description: "the lowest level that is logged",
   }),
-  LONGWATCH_POLL_SECONDS: withDefault(numberBetween(1, DAY_SECONDS), "30", {
-    rule: "a whole number of seconds from 1 to 86400",
-    description: "the time between two polls of a zone's newest events",
-  }),
   LONGWATCH_LAST_PROOF_HOURS: withDefault(numberBetween(2, 71), "66", {
     rule: "a whole number of hours from 2 to 71",
     description:
@@ -306,7 +301,8 @@ export const Environment = z.object({
   }),
   LONGWATCH_CONFIG: optional(anyText, {
     rule: "a YAML file",
-    description: "channels, routes, quiet hours and detection (docs/routing.md); read again on SIGHUP",
+    description:
+      "channels, routes, quiet hours and detection (docs/routing.md), read again on SIGHUP; the schedule, read at the start",
   }),
   LONGWATCH_WEBHOOK_URL: optional(urlWith("http:", "https:"), {
     rule: "an http or https URL",

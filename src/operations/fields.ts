@@ -4,7 +4,7 @@ import { Refusal } from "./refusal.ts";
 
 /** The largest that a JSON number and a bigint column share, less what could overflow on the way. */
 export const MAX_ROW_ID = 999_999_999_999_999;
-const MAX_ZONE_ID = 2_147_483_647;
+export const MAX_ZONE_ID = 2_147_483_647;
 /** The end of 9999-12-30: with what lies a day after it Postgres, JSON and Atom all can deal. */
 const LAST_MS = 253_402_214_399_999;
 
@@ -61,6 +61,9 @@ export const Text = z.string().meta({ masked: "text" });
 
 /** A name or a word in an answer that holds no address. */
 export const Name = z.string().meta({ masked: "open" });
+
+/** A moment in a body. */
+export const Moment = z.iso.datetime({ offset: true, error: "must be an ISO 8601 time with a UTC offset" });
 
 /** A moment in an answer. */
 export const IsoTime = z.string().meta({ masked: "open" }).describe("An ISO 8601 time in UTC.");

@@ -9,7 +9,7 @@ import { listZones } from "./service/zones.ts";
 import { knownOperations } from "./sources/known-sources.ts";
 
 /** Everything that a person or a program can ask or do. */
-export const OPERATIONS: readonly Operation[] = [
+export const OPERATIONS = [
   listZones,
   ...ruleOperations,
   ...spikeOperations,
@@ -18,4 +18,4 @@ export const OPERATIONS: readonly Operation[] = [
   ...auditOperations,
   ...deliveryOperations,
   ...channelOperations,
-];
+] as const satisfies readonly Operation[];

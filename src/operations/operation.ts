@@ -57,9 +57,11 @@ type ItemOf<Output> = Output extends
   ? Item
   : never;
 
-interface Described<Input extends z.ZodObject, Output extends z.ZodType> {
+type OperationName = `${string}.${string}`;
+
+interface Described<Input extends z.ZodObject, Output extends z.ZodType, Name extends OperationName> {
   /** Subject and verb: `silences.list` is the command `silences list`. */
-  readonly name: `${string}.${string}`;
+  readonly name: Name;
   /** One sentence without a full stop. */
   readonly summary: string;
   readonly description?: string;
@@ -106,16 +108,22 @@ interface Said<Input extends z.ZodObject> {
 }
 
 /** An operation that changes nothing. */
-export interface Query<Input extends z.ZodObject = z.ZodObject, Output extends z.ZodType = z.ZodType>
-  extends Described<Input, Output> {
+export interface Query<
+  Input extends z.ZodObject = z.ZodObject,
+  Output extends z.ZodType = z.ZodType,
+  Name extends OperationName = OperationName,
+> extends Described<Input, Output, Name> {
   readonly changes: false;
   readonly scope: Exclude<Scope, "act">;
   readonly run: (asked: Asked, input: z.output<Input>) => Promise<z.input<Output>>;
 }
 
 /** An operation that changes something. It cannot return without saying what the audit trail gets. */
-export interface Change<Input extends z.ZodObject = z.ZodObject, Output extends z.ZodType = z.ZodType>
-  extends Described<Input, Output> {
+export interface Change<
+  Input extends z.ZodObject = z.ZodObject,
+  Output extends z.ZodType = z.ZodType,
+  Name extends OperationName = OperationName,
+> extends Described<Input, Output, Name> {
   readonly changes: true;
   readonly scope: Scope;
   /** `run` does more than a transaction may, such as sending a message. Its `tx` is the database. */
@@ -131,18 +139,22 @@ export interface Changed<Output> {
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: an operation is contravariant in its input and covariant in its output
-export type Operation = Query<any, any> | Change<any, any>;
+export type Operation = Query<any, any, any> | Change<any, any, any>;
 
 /** Describes what a person or a program can ask. */
-export function defineQuery<Input extends z.ZodObject, Output extends z.ZodType>(
-  query: Omit<Query<Input, Output>, "changes">,
-): Query<Input, Output> {
+export function defineQuery<
+  Input extends z.ZodObject,
+  Output extends z.ZodType,
+  const Name extends OperationName,
+>(query: Omit<Query<Input, Output, Name>, "changes">): Query<Input, Output, Name> {
   return { ...query, changes: false };
 }
 
 /** Describes what a person or a program can change. */
-export function defineChange<Input extends z.ZodObject, Output extends z.ZodType>(
-  change: Omit<Change<Input, Output>, "changes">,
-): Change<Input, Output> {
+export function defineChange<
+  Input extends z.ZodObject,
+  Output extends z.ZodType,
+  const Name extends OperationName,
+>(change: Omit<Change<Input, Output, Name>, "changes">): Change<Input, Output, Name> {
   return { ...change, changes: true };
 }

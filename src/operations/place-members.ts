@@ -19,3 +19,13 @@ export function placeMembers({ http: [method, path], input, query: inQuery = [] 
   }
   return places;
 }
+
+/** Method, path with `:names`, and the members that are in the query: what a client needs to send an operation. */
+export function addressOf(operation: Operation): {
+  readonly method: string;
+  readonly path: string;
+  readonly query: readonly string[];
+} {
+  const [method, path] = operation.http;
+  return { method, path, query: Object.keys(placeMembers(operation).query) };
+}

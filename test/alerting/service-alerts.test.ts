@@ -74,7 +74,7 @@ async function poll(at: number, zoneId = ZONE): Promise<void> {
 }
 
 /** Everything that polls stops at NOW; the job goes on looking every minute for so long. */
-async function lookFor(teller: { look(): Promise<void> }, minutes: number): Promise<void> {
+async function lookFor(teller: { look(): Promise<unknown> }, minutes: number): Promise<void> {
   for (let minute = 0; minute < minutes; minute++) {
     now += MINUTE_MS;
     await teller.look();

@@ -40,7 +40,7 @@ export function createDetectWorld(database: MigratedDatabase) {
     );
   }
 
-  function createDetector(over: Partial<DetectSpikesDeps> = {}): () => Promise<void> {
+  function createDetector(over: Partial<DetectSpikesDeps> = {}): () => Promise<string | void> {
     const deps = { database, clock: () => now, log: silent, afterSpikes: () => undefined, ...over };
     // One job, as in the service: it remembers thresholds from tick to tick.
     const job = createDetectSpikesJob(deps);
@@ -51,7 +51,7 @@ export function createDetectWorld(database: MigratedDatabase) {
     sourceMode: () => SourceMode = () => "on",
     knownSources: () => readonly KnownSource[] = () => [],
     afterSpikes: () => unknown = () => undefined,
-  ): (signal?: AbortSignal) => Promise<void> {
+  ): (signal?: AbortSignal) => Promise<string | void> {
     const deps = {
       database,
       clock: () => now,

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { onTestFinished } from "vitest";
 import { listRoutes, type RouteParts } from "#app/list-routes.ts";
-import { openApi } from "#app/open-api.ts";
+import { type ApiParts, openApi } from "#app/open-api.ts";
 import { openKeys } from "#app/open-keys.ts";
 import { openSessions } from "#app/open-sessions.ts";
 import { createDatabase, type Database } from "#db/client.ts";
@@ -26,7 +26,8 @@ export async function startArchive(
   url: string,
   options: Partial<HttpOptions> = {},
   api: Partial<
-    Pick<ApiDeps, "clock" | "heartbeatMs" | "service" | "streamsPerKey" | "zones"> & { feedPollMs: number }
+    Pick<ApiDeps, "clock" | "heartbeatMs" | "service" | "streamsPerKey" | "zones"> &
+      Pick<ApiParts, "feedPollMs" | "edge">
   > = {},
   more: Partial<RouteParts> = {},
 ) {
@@ -38,11 +39,12 @@ export async function startArchive(
   const cursors = createPageCursors(
     await readServerSecret(keys.database.db, "page-cursors", randomBytes(32)),
   );
+  const { feedPollMs = 20, edge = null, ...given } = api;
   const parts = { database: keys.database, archive, clock: systemClock, cursors, log, service: SERVICE };
   const routes = listRoutes({
     archive,
     files: more.files ?? (await openTestFolder()).files,
-    api: { ...(await openApi({ ...parts, feedPollMs: api.feedPollMs ?? 20 })), ...api },
+    api: { ...(await openApi({ ...parts, feedPollMs, edge })), ...given },
     keys: keys.database,
     cursors,
     refuseCostly: createRefuseCostly(1_000),

@@ -54,7 +54,7 @@ const FOLDERS = [...Object.keys(MAY_IMPORT), "src/app", "src/faces/cli"];
 const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   bullmq: ["src/adapters/queue"],
   ioredis: ["src/adapters/queue"],
-  "node-cron": ["src/adapters/queue"],
+  "node-cron": ["src/adapters/queue", "src/lib"],
   pg: ["db", "src/adapters/embedded"],
   "pg-copy-streams": ["db"],
   "drizzle-orm": ["db"],

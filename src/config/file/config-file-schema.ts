@@ -1,6 +1,9 @@
 import { z } from "zod";
+import { findCronMistakes, readPauses } from "#lib/cron.ts";
+import { formatDuration } from "#lib/format.ts";
 import { severities } from "#model/alert-message.ts";
 import { SUBJECT_KINDS } from "#model/kinds.ts";
+import { TICK_NAMES, TICKS, type Tick, type TickName } from "#model/schedule.ts";
 import { isAddressPattern } from "#model/source-traits.ts";
 import { findTemplateMistake, PLACEHOLDERS } from "#stages/alerting/message/link-template.ts";
 import { WEEKDAYS } from "#stages/alerting/routing/routing.ts";
@@ -204,6 +207,23 @@ const knownSource = z
 
 const MAX_KNOWN = 200;
 
+/** A cron expression that is not too rare for what its job promises. */
+function tick({ expression, longestMs, because }: Tick) {
+  const limit = `must run at least every ${formatDuration(longestMs)}`;
+  return z
+    .string()
+    .superRefine((text, context) => {
+      const mistakes = findCronMistakes(text);
+      if (mistakes.length === 0 && readPauses(text).longestMs > longestMs)
+        mistakes.push(`${limit}: ${because}`);
+      for (const mistake of mistakes) context.addIssue(mistake);
+    })
+    .optional()
+    .describe(`default "${expression}"; ${limit}`);
+}
+
+const ticks = Object.fromEntries(TICK_NAMES.map((name) => [name, tick(TICKS[name])]));
+
 /** The schema of the configuration file. Its output has times as numbers. */
 export const configFile = z
   .strictObject({
@@ -263,6 +283,10 @@ export const configFile = z
           .optional(),
       })
       .optional(),
+    schedule: z
+      .strictObject(ticks as Record<TickName, ReturnType<typeof tick>>)
+      .optional()
+      .describe("when each job runs: cron expressions of six fields in UTC; read at the start"),
   })
   .meta({ title: "Longwatch configuration file" });
 export type ConfigFile = z.output<typeof configFile>;

@@ -12,7 +12,7 @@ const MAX_NAME_CHARS = 64;
 const MAX_DETAIL_CHARS = 300;
 
 /** Addresses in an entry are masked when it is written, because no erasure reaches it. */
-export const AuditItem = z
+const AuditItem = z
   .object({
     id: z.number().int(),
     at: IsoTime,

@@ -13,7 +13,7 @@ const TAG = "Deliveries";
 const MAX_NAME_CHARS = 64;
 const MAX_TEXT_CHARS = 160;
 
-export const ChannelItem = z
+const ChannelItem = z
   .object({
     name: Name,
     kind: Name.nullable().describe("Null if the configuration no longer has the channel."),

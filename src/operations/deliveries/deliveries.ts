@@ -24,7 +24,7 @@ const TAG = "Deliveries";
 const MAX_NAME_CHARS = 64;
 const MAX_TEXT_CHARS = 160;
 
-export const DeliveryItem = z
+const DeliveryItem = z
   .object({
     id: z.number().int(),
     alertId: z.number().int(),

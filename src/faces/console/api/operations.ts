@@ -12,18 +12,16 @@ import type { CreateBody } from "#faces/http/routes/v1/keys.ts";
 import type { ExplainedRouting as ExplainedRoutingSchema } from "#faces/http/routes/v1/routing-test.ts";
 import type { SessionItem } from "#faces/http/routes/v1/sessions.ts";
 import type { PrivacyAnswer, SettingsAnswer } from "#faces/http/routes/v1/settings.ts";
-import type { AuditItem } from "#operations/audit/audit-trail.ts";
-import type { ChannelItem } from "#operations/deliveries/channels.ts";
-import type { DeliveryItem } from "#operations/deliveries/deliveries.ts";
+import { ask, type Input, type Item, useChange, useOperation, useOperationPages } from "./ask.ts";
 import { call } from "./client.ts";
 import type { Page } from "./page.ts";
 
-export type Channel = z.infer<typeof ChannelItem>;
-export type Delivery = z.infer<typeof DeliveryItem>;
+export type Channel = Item<"channels.list">;
+export type Delivery = Item<"deliveries.list">;
 export type Job = z.infer<typeof JobItem>;
 export type Key = z.infer<typeof KeyItem>;
 export type OwnSession = z.infer<typeof SessionItem>;
-export type AuditEntry = z.infer<typeof AuditItem>;
+export type AuditEntry = Item<"audit.list">;
 export type ExplainedRouting = z.infer<typeof ExplainedRoutingSchema>;
 
 interface List<Item> {
@@ -31,54 +29,28 @@ interface List<Item> {
 }
 
 const KEYS = {
-  channels: ["channels"],
-  dead: ["deliveries", "dead"],
   keys: ["keys"],
   sessions: ["sessions"],
 };
 
-export function useChannels() {
-  return useQuery({
-    queryKey: KEYS.channels,
-    queryFn: ({ signal }) => call<List<Channel>>("/api/v1/channels", { signal }),
-    refetchInterval: 15_000,
-  });
-}
+export const useChannels = () => useOperation("channels.list", {}, { refetchInterval: 15_000 });
 
 /** The newest notifications that were given up. */
-export function useDeadLetters() {
-  return useQuery({
-    queryKey: KEYS.dead,
-    queryFn: ({ signal }) =>
-      call<Page<Delivery>>("/api/v1/deliveries", { query: { state: "dead", limit: 100 }, signal }),
-    refetchInterval: 30_000,
-  });
-}
+export const useDeadLetters = () =>
+  useOperation("deliveries.list", { state: "dead", limit: 100 }, { refetchInterval: 30_000 });
 
 /** Sends one test message. The answer says whether the channel took it. */
-export function useTestChannel() {
-  return useMutation({
-    mutationFn: (name: string) =>
-      call<{ readonly isDelivered: boolean; readonly text: string }>(
-        `/api/v1/channels/${encodeURIComponent(name)}/test`,
-        { method: "POST" },
-      ),
-  });
-}
+export const useTestChannel = () => useChange("channels.test");
 
 /** Sends dead letters again: all of a channel, or one. */
 export function useReplay() {
   const client = useQueryClient();
-  return useMutation({
-    mutationFn: (which: { readonly channel: string } | { readonly id: number }) =>
-      call<{ readonly replayed: number }>(
-        "id" in which
-          ? `/api/v1/deliveries/${which.id}/replay`
-          : `/api/v1/channels/${encodeURIComponent(which.channel)}/replay`,
-        { method: "POST" },
-      ),
+  return useMutation<{ replayed: number }, Error, Input<"channels.replay"> | Input<"deliveries.replay">>({
+    mutationFn: (which) => ("id" in which ? ask("deliveries.replay", which) : ask("channels.replay", which)),
     onSettled: () =>
-      Promise.all([KEYS.channels, KEYS.dead].map((queryKey) => client.invalidateQueries({ queryKey }))),
+      Promise.all(
+        ["channels.list", "deliveries.list"].map((name) => client.invalidateQueries({ queryKey: [name] })),
+      ),
   });
 }
 
@@ -164,22 +136,9 @@ export function useEndSession() {
   });
 }
 
-export interface AuditQuery {
-  readonly action?: string;
-  readonly since?: number;
-  readonly until?: number;
-}
+export type AuditQuery = Pick<Input<"audit.list">, "action" | "since" | "until">;
 
-export function useAudit(query: AuditQuery) {
-  return useInfiniteQuery({
-    queryKey: ["audit", query],
-    queryFn: ({ pageParam, signal }) =>
-      call<Page<AuditEntry>>("/api/v1/audit", { query: { ...query, limit: 100, after: pageParam }, signal }),
-    initialPageParam: null as string | null,
-    getNextPageParam: ({ next }) => next,
-    placeholderData: keepPreviousData,
-  });
-}
+export const useAudit = (query: AuditQuery) => useOperationPages("audit.list", { ...query, limit: 100 });
 
 export function usePrivacy() {
   return useQuery({

@@ -11,6 +11,7 @@ import type { MarkResult } from "#operations/mark-alert.ts";
 import type { PageCursors } from "#operations/page-cursor.ts";
 import type { RunRequest } from "#operations/request-run.ts";
 import type { ServiceView } from "#operations/service-view.ts";
+import type { AskedWithdrawal, Withdrawal } from "#operations/withdraw-events.ts";
 import type { Matchers } from "#stages/alerting/silence.ts";
 import type { RowHub } from "../../feed/row-hub.ts";
 
@@ -77,6 +78,12 @@ export interface ApiActs {
   readonly requestRun: (
     wanted: RunRequest,
   ) => Promise<{ readonly run: RequestedRun; readonly isNew: boolean } | null>;
+  /** Without `by`, nothing is removed. */
+  readonly withdrawEvents: (
+    asked: AskedWithdrawal,
+    by: { readonly actor: string; readonly reason: string } | null,
+    signal: AbortSignal,
+  ) => Promise<Withdrawal>;
   /** For acts that change no row. */
   readonly audit: (entry: AuditEntry) => Promise<void>;
 }

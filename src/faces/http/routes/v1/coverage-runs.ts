@@ -18,6 +18,8 @@ import {
   actOf,
   IsoTime,
   known,
+  MAX_ZONE_ID,
+  Moment,
   maySee,
   notFound,
   RowId,
@@ -33,9 +35,6 @@ import { maskNullable } from "#stages/archive/mask/mask-text.ts";
 import type { ApiDeps } from "./api-deps.ts";
 
 const MOST_LISTED = 50;
-const MAX_ZONE_ID = 2_147_483_647;
-
-const Moment = z.iso.datetime({ offset: true, error: "must be an ISO 8601 time with a UTC offset" });
 
 export const StartBody = z
   .strictObject({

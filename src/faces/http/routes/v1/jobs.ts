@@ -1,9 +1,23 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { listTickTimes } from "#db/service/leases.ts";
-import { IsoTime, requireEveryZone, toIso, toIsoOrNull } from "#operations/fields.ts";
+import { readReplicas } from "#db/service/replicas.ts";
+import { LAST_RESULTS } from "#model/schedule.ts";
+import { IsoTime, requireEveryZone, toIsoOrNull } from "#operations/fields.ts";
+import { type ListedTick, listTicks } from "#operations/list-ticks.ts";
 import type { ApiDeps } from "./api-deps.ts";
+
+const TickItem = z
+  .object({
+    expression: z.string().nullable().describe("A cron expression of six fields, in UTC."),
+    lastRun: z
+      .object({ at: IsoTime, result: z.enum(LAST_RESULTS), why: z.string().nullable() })
+      .nullable()
+      .describe("The last run in any process, and why it did nothing or failed."),
+    nextAt: IsoTime.nullable(),
+    off: z.string().nullable().describe("Why there is no next run."),
+  })
+  .meta({ id: "Tick" });
 
 export const JobItem = z
   .object({
@@ -13,9 +27,7 @@ export const JobItem = z
       .describe("Attempts since the start of the answering process, by outcome."),
     meanSeconds: z.number().nullable(),
     lastSuccessAt: IsoTime.nullable(),
-    ticks: z
-      .array(z.object({ name: z.string(), nextAt: IsoTime }))
-      .describe("When the job is enqueued next, by zone where it runs for each zone."),
+    tick: TickItem.nullable().describe("When the job is enqueued. Null: only when there is work."),
   })
   .meta({ id: "Job" });
 
@@ -29,23 +41,24 @@ export function addJobs(app: FastifyInstance, { archive, service }: ApiDeps): vo
         tags: ["Service"],
         summary: "List background jobs with their last and next runs",
         description:
-          "Runs, durations and failures are those of the process that answers. The next runs are of the whole installation.",
+          "Runs, durations and the last success are those of the process that answers. Ticks are those of the whole installation.",
         response: { 200: z.object({ items: z.array(JobItem) }) },
       },
     },
     async ({ caller }) => {
       requireEveryZone(caller);
       const runs = new Map((await service.readJobRuns()).map((one) => [one.job, one]));
-      const ticks = Map.groupBy(await listTickTimes(archive), ({ name }) => name.split(".")[0] ?? name);
-      const names = [...new Set([...runs.keys(), ...ticks.keys()])].sort();
-      const items = names.map((job) => {
+      const ticks = new Map<string, ListedTick>(
+        listTicks(await readReplicas(archive)).map((tick) => [tick.job, tick]),
+      );
+      const items = [...new Set([...runs.keys(), ...ticks.keys()])].sort().map((job) => {
         const done = runs.get(job);
         return {
           job,
           runs: { ...done?.runs },
           meanSeconds: done?.meanSeconds ?? null,
           lastSuccessAt: toIsoOrNull(done?.lastSuccessAt ?? null),
-          ticks: (ticks.get(job) ?? []).map(({ name, dueAt }) => ({ name, nextAt: toIso(dueAt) })),
+          tick: ticks.get(job) ?? null,
         };
       });
       return { items };

@@ -12,7 +12,9 @@ import { addCoverage } from "./coverage.ts";
 import { addCoverageDays } from "./coverage-days.ts";
 import { addCoverageRules } from "./coverage-rules.ts";
 import { addCoverageRuns } from "./coverage-runs.ts";
+import { addCoverageWithdrawals } from "./coverage-withdrawals.ts";
 import { addEtag } from "./etag.ts";
+import { addEventRevisions } from "./event-revisions.ts";
 import { addGaps } from "./gaps.ts";
 import { addJobs } from "./jobs.ts";
 import { addOverview } from "./overview.ts";
@@ -36,6 +38,8 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addCoverageDays,
   addCoverageRules,
   addCoverageRuns,
+  addCoverageWithdrawals,
+  addEventRevisions,
   addAlertContext,
   addSilencePreview,
   addRoutingTest,
