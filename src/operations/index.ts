@@ -5,12 +5,19 @@ import type { Operation } from "./operation.ts";
 import { ruleOperations } from "./rules/rules.ts";
 import { spikeOperations } from "./rules/spikes.ts";
 import { showTrend } from "./rules/trends.ts";
+import { listJobs } from "./service/jobs.ts";
+import { showPrivacy, showSettings } from "./service/settings.ts";
+import { showStatus } from "./service/status.ts";
 import { listZones } from "./service/zones.ts";
 import { knownOperations } from "./sources/known-sources.ts";
 
 /** Everything that a person or a program can ask or do. */
 export const OPERATIONS = [
+  showStatus,
   listZones,
+  listJobs,
+  showSettings,
+  showPrivacy,
   ...ruleOperations,
   ...spikeOperations,
   showTrend,

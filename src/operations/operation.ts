@@ -105,6 +105,8 @@ interface Said<Input extends z.ZodObject> {
   readonly now: number;
   readonly input: z.input<Input>;
   readonly paint: (style: Style, text: string) => string;
+  /** Returns the lines of a table. */
+  readonly table: (heads: readonly string[], rows: readonly (readonly Cell[])[]) => string;
 }
 
 /** An operation that changes nothing. */

@@ -47,7 +47,7 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
         list: () => listSettings(process.env),
         running: () => readRuntimeFile(parseConfig(process.env).dataDir),
       }),
-    jobs: async () => (await import("./jobs/jobs.ts")).jobsCommand(readConfig),
+    jobs: async () => (await import("./operations/subjects.ts")).jobsCommand(readConfig),
     backup: async () => (await import("./backup.ts")).backupCommand(readConfig),
     restore: async () => (await import("./restore.ts")).restoreCommand(readConfig),
     migrate: async () => (await import("./migrate.ts")).migrateCommand(readConfig),

@@ -11,7 +11,7 @@ const METRIC_DAYS = 28;
 const MAX_ADVICE = 50;
 const MAX_TEXT_CHARS = 2_000;
 
-export const RuleFacts = z
+const RuleFacts = z
   .object({
     advice: z
       .array(

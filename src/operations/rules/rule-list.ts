@@ -27,7 +27,7 @@ const MAX_DAYS = 400;
 const MAX_POINTS = 100;
 const MAX_TITLE_CHARS = 60;
 
-export const Rule = z
+const Rule = z
   .object({
     zoneId: z.number().int(),
     ruleId: Name.describe("An empty text stands for events without a rule."),

@@ -37,7 +37,7 @@ const Replayed = z.object({
 });
 type Replayed = z.infer<typeof Replayed>;
 
-export const RuleReplay = z
+const RuleReplay = z
   .object({
     from: IsoTime,
     to: IsoTime,

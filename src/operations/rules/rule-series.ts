@@ -29,7 +29,7 @@ const Spike = z.object({
   alertId: z.number().int().nullable(),
 });
 
-export const RuleSeries = z
+const RuleSeries = z
   .object({
     zone: z.number().int(),
     rule: Name,

@@ -32,7 +32,7 @@ const Point = z.object({
   isCovered: z.boolean().describe("False means that the count may be too low."),
 });
 
-export const Trend = z.object({
+const Trend = z.object({
   zone: z.number().int(),
   rule: Name.nullable(),
   width: z.enum(["minute", "hour", "day"]),

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { toRequestBudget } from "#app/open-request-gate.ts";
 import type { Config } from "#config/config.ts";
+import { configuredChannels } from "#config/configured-channels.ts";
 import { readServerSecret } from "#db/service/server-secrets.ts";
 import type { Clock } from "#lib/clock.ts";
 import { localCaller } from "#operations/caller.ts";
@@ -33,6 +34,7 @@ export function askLocally({
         zones: () => config.alerting.routing.zones ?? {},
         service: {
           alerting: () => config.alerting,
+          configuredChannels: () => configuredChannels(config),
           zoneIds: config.edge.zones,
           notifiers: new Map(),
           settings: config.settings,

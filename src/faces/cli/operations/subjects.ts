@@ -6,6 +6,7 @@ import { deliveryOperations } from "#operations/deliveries/deliveries.ts";
 import { ruleOperations } from "#operations/rules/rules.ts";
 import { spikeOperations } from "#operations/rules/spikes.ts";
 import { showTrend } from "#operations/rules/trends.ts";
+import { listJobs } from "#operations/service/jobs.ts";
 import { listZones } from "#operations/service/zones.ts";
 import { knownOperations } from "#operations/sources/known-sources.ts";
 import { testChannelCommand } from "../channels/test-channel.ts";
@@ -52,4 +53,8 @@ export function spikesCommand(readConfig: () => Config, io: StoreIo = createProc
 
 export function trendsCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
   return subjectCommand("trends", "Count events over time.", [showTrend], readConfig, io);
+}
+
+export function jobsCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return subjectCommand("jobs", "Show when the background jobs run.", [listJobs], readConfig, io);
 }

@@ -16,13 +16,10 @@ import { addCoverageWithdrawals } from "./coverage-withdrawals.ts";
 import { addEtag } from "./etag.ts";
 import { addEventRevisions } from "./event-revisions.ts";
 import { addGaps } from "./gaps.ts";
-import { addJobs } from "./jobs.ts";
 import { addOverview } from "./overview.ts";
 import { addRoutingTest } from "./routing-test.ts";
-import { addSettings } from "./settings.ts";
 import { addSilencePreview } from "./silence-preview.ts";
 import { addSilences } from "./silences.ts";
-import { addStatus } from "./status.ts";
 
 const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addAlerts,
@@ -32,7 +29,6 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addSilences,
   addCoverage,
   addGaps,
-  addStatus,
   addOverview,
   addArchiveDays,
   addCoverageDays,
@@ -43,8 +39,6 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addAlertContext,
   addSilencePreview,
   addRoutingTest,
-  addJobs,
-  addSettings,
 ];
 
 /** The native API: alerts, silences, trends, rules, spikes, coverage, gaps, deliveries, zones, status. */
