@@ -67,8 +67,8 @@ interface Poll {
 }
 
 /**
- * Polls until the zone is current. A failed search of an hour does not stop the later ones; two failures in a row end
- * the run, and so does an answer that is held back.
+ * Polls until the zone is current. An hour whose search fails or is held back does not stop the later ones. Two
+ * failures in a row end the run, and so does an answer about the newest minutes that is held back.
  */
 async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortSignal): Promise<void> {
   const { database, clock, log } = deps;
@@ -118,7 +118,7 @@ async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortS
       searched.set(span.hour, contradiction === null ? to : LATER);
       if (contradiction !== null || copied.isRecognised)
         await judgeRoute(deps, { zoneId, route: "search", atMs, contradiction });
-      if (contradiction?.isWhole === true) break;
+      if (contradiction?.isWhole === true && span.hour === startOfHour(now)) break;
     } catch (thrown) {
       if (signal.aborted) return;
       failures.push(thrown);

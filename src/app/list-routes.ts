@@ -11,7 +11,6 @@ import { addPlatform } from "#faces/http/routes/edge/add-platform.ts";
 import { addListApiKeys } from "#faces/http/routes/edge/list-api-keys.ts";
 import type { AskAdvice } from "#faces/http/routes/edge/platform-deps.ts";
 import type { ApiDeps } from "#faces/http/routes/v1/api-deps.ts";
-import { addKeys } from "#faces/http/routes/v1/keys.ts";
 import { addNativeApi } from "#faces/http/routes/v1/native-api.ts";
 import { addSavedViews } from "#faces/http/routes/v1/saved-views.ts";
 import { addSearchEvents } from "#faces/http/routes/v1/search-events.ts";
@@ -61,7 +60,6 @@ export function listRoutes(parts: RouteParts): ((app: FastifyInstance) => void)[
     (app) => addPlatform(app, searching),
     (app) => addSearchEvents(app, searching),
     (app) => addListApiKeys(app, { archive: archive.db }),
-    (app) => addKeys(app, { archive: archive.db, keys, cursors }),
     (app) => addSessions(app, { keys }),
     (app) => addSavedViews(app, { keys, cursors }),
     (app) => addNativeApi(app, api),

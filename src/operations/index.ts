@@ -1,6 +1,7 @@
 import { auditOperations } from "./audit/audit-trail.ts";
 import { channelOperations } from "./deliveries/channels.ts";
 import { deliveryOperations } from "./deliveries/deliveries.ts";
+import { keyOperations } from "./keys/keys.ts";
 import type { Operation } from "./operation.ts";
 import { ruleOperations } from "./rules/rules.ts";
 import { spikeOperations } from "./rules/spikes.ts";
@@ -25,4 +26,5 @@ export const OPERATIONS = [
   ...auditOperations,
   ...deliveryOperations,
   ...channelOperations,
+  ...keyOperations,
 ] as const satisfies readonly Operation[];

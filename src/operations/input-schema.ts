@@ -8,12 +8,15 @@ export interface Member {
   readonly description?: string;
   readonly default?: unknown;
   readonly enum?: readonly unknown[];
+  /** A member that may be null. */
+  readonly anyOf?: readonly Member[];
   readonly items?: Member;
   readonly properties?: Readonly<Record<string, Member>>;
   readonly required?: readonly string[];
   readonly flag?: string | null;
   readonly unit?: "minutes" | "ms";
   readonly time?: true;
+  readonly isSwitch?: true;
   /** The schema reads texts, whatever the type says. */
   readonly isText?: true;
 }

@@ -19,6 +19,8 @@ declare module "zod" {
     wire?: Record<string, unknown>;
     /** The command line takes a duration such as 30m. */
     unit?: "minutes" | "ms";
+    /** A word that is "true" or "false" in a query and a flag without a value on the command line. */
+    isSwitch?: true;
     /** The command line takes a relative time such as -2h. */
     time?: true;
   }

@@ -38,7 +38,7 @@ export interface Changing extends Asked {
 }
 
 /** An audit entry without its actor. Addresses in `details` must be masked, because an erasure changes no entry. */
-type AuditNote = Omit<AuditEntry, "actor">;
+export type AuditNote = Omit<AuditEntry, "actor">;
 
 /** Text without control characters, in a style or plain. */
 export type Cell = string | { readonly text: string; readonly style: Style };

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { issueKey, withdrawKey } from "#faces/http/keys/issue-key.ts";
+import { issueKey, withdrawKey } from "#test/support/issue-key.ts";
 import { testAlertsPage } from "./alerts-page.ts";
 import { testCoveragePage } from "./coverage-page.ts";
 import { makeHostile } from "./hostile.ts";

@@ -81,7 +81,7 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
     archive: async () => (await import("./archive/archive.ts")).archiveCommand(readConfig),
   },
   "Access and personal data:": {
-    keys: async () => (await import("./keys/keys.ts")).keysCommand(readConfig),
+    keys: async () => (await import("./operations/subjects.ts")).keysCommand(readConfig),
     "sign-in": async () => (await import("./sign-in.ts")).signInCommand(readConfig),
     privacy: async () => (await import("./privacy/privacy.ts")).privacyCommand(readConfig),
     erase: async () => (await import("./erase/erase.ts")).eraseCommand(readConfig),

@@ -191,7 +191,13 @@ const REFUSED: readonly Refused[] = [
   { status: 404, path: "/api/v1/alerts/999999", of: "/api/v1/alerts/{id}" },
   { status: 400, path: "/api/v1/silences/x", of: "/api/v1/silences/{id}" },
   { status: 400, path: "/api/v1/silences/x", of: "/api/v1/silences/{id}", init: { method: "DELETE" } },
-  { status: 400, path: "/api/v1/keys/X", of: "/api/v1/keys/{id}", init: { method: "DELETE" }, role: "admin" },
+  {
+    status: 400,
+    path: "/api/v1/keys/%0A",
+    of: "/api/v1/keys/{key}",
+    init: { method: "DELETE" },
+    role: "admin",
+  },
   {
     status: 400,
     path: "/api/v1/deliveries/x/replay",

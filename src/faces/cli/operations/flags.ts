@@ -26,19 +26,21 @@ function listMembers(
   path: readonly string[],
   inPath: ReadonlySet<string>,
 ): Flag[] {
-  return Object.entries(properties).flatMap(([name, member]) => {
-    const own = [...path, name];
+  return Object.entries(properties).flatMap(([name, { anyOf = [], ...own }]) => {
+    // The command line cannot say null: the flag is left out.
+    const member = { ...anyOf.find(({ type }) => type !== "null"), ...own };
+    const ownPath = [...path, name];
     const isRequired = required.includes(name);
-    if (member.properties !== undefined) return listMembers(member, own, new Set());
+    if (member.properties !== undefined) return listMembers(member, ownPath, new Set());
     if (member.flag === null) return [];
     const typed = member.flag ?? name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-    return [{ name: typed, path: own, isOperand: inPath.has(name), isRequired, member }];
+    return [{ name: typed, path: ownPath, isOperand: inPath.has(name), isRequired, member }];
   });
 }
 
 /** Returns how the value is shown in the help; null for a flag without a value. */
-export function placeholderOf({ type, time, unit, items, enum: words }: Member): string | null {
-  if (type === "boolean") return null;
+export function placeholderOf({ type, time, unit, items, isSwitch, enum: words }: Member): string | null {
+  if (type === "boolean" || isSwitch === true) return null;
   if (time === true) return "time";
   if (unit !== undefined) return "duration";
   if (type === "array") return items?.type === "integer" ? "numbers" : "words";
@@ -50,9 +52,11 @@ export function placeholderOf({ type, time, unit, items, enum: words }: Member):
 export function describeFlag({ member, isRequired, isOperand }: Flag): string {
   const { description = "", items, enum: words = items?.enum, default: fallback } = member;
   const sentence = description.replace(/\.$/, "");
-  const isNamed = words === undefined || words.every((word) => sentence.includes(String(word)));
+  const isNamed =
+    words === undefined || member.isSwitch === true || words.every((word) => sentence.includes(String(word)));
   const named = isNamed ? "" : `${sentence === "" ? "" : ": "}${words.join(", ")}`;
-  const isSaid = fallback === undefined || sentence.includes("efault");
+  const isSaid =
+    fallback === undefined || fallback === false || member.isSwitch === true || sentence.includes("efault");
   const notes = [
     ...(isRequired && !isOperand ? ["required"] : []),
     ...(isSaid ? [] : [`default: ${[fallback].flat().map(String).join(",")}`]),
@@ -73,7 +77,8 @@ export function readInput(
     const last = flag.path.at(-1) ?? "";
     let place = input;
     for (const name of flag.path.slice(0, -1)) place = (place[name] ??= {}) as Record<string, unknown>;
-    place[last] = given === true ? true : toValue(flag.member, given, nowMs);
+    place[last] =
+      given === true ? (flag.member.isSwitch === true ? "true" : true) : toValue(flag.member, given, nowMs);
   }
   return input;
 }

@@ -3,6 +3,7 @@ import type { Config } from "#config/config.ts";
 import { auditOperations } from "#operations/audit/audit-trail.ts";
 import { channelOperations } from "#operations/deliveries/channels.ts";
 import { deliveryOperations } from "#operations/deliveries/deliveries.ts";
+import { keyOperations } from "#operations/keys/keys.ts";
 import { ruleOperations } from "#operations/rules/rules.ts";
 import { spikeOperations } from "#operations/rules/spikes.ts";
 import { showTrend } from "#operations/rules/trends.ts";
@@ -31,6 +32,11 @@ export function channelsCommand(
   const description = "List the channels, send test messages, and replay dead deliveries.";
   const others = [testChannelCommand(readServiceConfig, io)];
   return subjectCommand("channels", description, channelOperations, readConfig, io, others);
+}
+
+export function keysCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  const description = "Create, list and revoke the keys of this service's own API.";
+  return subjectCommand("keys", description, keyOperations, readConfig, io);
 }
 
 export function knownCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {

@@ -1,23 +1,14 @@
-import {
-  keepPreviousData,
-  useInfiniteQuery,
-  useMutation,
-  useQuery,
-  useQueryClient,
-} from "@tanstack/react-query";
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { z } from "zod";
-import type { KeyItem } from "#faces/http/keys/key-item.ts";
-import type { CreateBody } from "#faces/http/routes/v1/keys.ts";
 import type { ExplainedRouting as ExplainedRoutingSchema } from "#faces/http/routes/v1/routing-test.ts";
 import type { SessionItem } from "#faces/http/routes/v1/sessions.ts";
 import { ask, type Input, type Item, useChange, useOperation, useOperationPages } from "./ask.ts";
 import { call } from "./client.ts";
-import type { Page } from "./page.ts";
 
 export type Channel = Item<"channels.list">;
 export type Delivery = Item<"deliveries.list">;
 export type Job = Item<"jobs.list">;
-export type Key = z.infer<typeof KeyItem>;
+export type Key = Item<"keys.list">;
 export type OwnSession = z.infer<typeof SessionItem>;
 export type AuditEntry = Item<"audit.list">;
 export type ExplainedRouting = z.infer<typeof ExplainedRoutingSchema>;
@@ -27,7 +18,6 @@ interface List<Item> {
 }
 
 const KEYS = {
-  keys: ["keys"],
   sessions: ["sessions"],
 };
 
@@ -72,19 +62,10 @@ export function useRoutingTest(question: RoutingQuestion | null) {
 
 export const useJobs = () => useOperation("jobs.list", {}, { refetchInterval: 15_000 });
 
-export function useKeys(all: boolean) {
-  return useInfiniteQuery({
-    queryKey: [...KEYS.keys, all],
-    queryFn: ({ pageParam, signal }) =>
-      call<Page<Key>>("/api/v1/keys", { query: { all, limit: 200, after: pageParam }, signal }),
-    initialPageParam: null as string | null,
-    getNextPageParam: ({ next }) => next,
-    placeholderData: keepPreviousData,
-  });
-}
+export const useKeys = (all: boolean) => useOperationPages("keys.list", { all, limit: 200 });
 
 interface WantedKey {
-  readonly body: z.input<typeof CreateBody>;
+  readonly body: Input<"keys.create">;
   /** The admin's key, entered again: a session alone creates no key. */
   readonly ownKey: string;
 }
@@ -93,22 +74,17 @@ interface WantedKey {
 export function useCreateKey() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: ({ body, ownKey }: WantedKey) =>
-      call<Key & { readonly key: string }>("/api/v1/keys", {
-        method: "POST",
-        body,
-        headers: { accesskey: ownKey },
-      }),
-    onSuccess: () => client.invalidateQueries({ queryKey: KEYS.keys }),
+    mutationFn: ({ body, ownKey }: WantedKey) => ask("keys.create", body, { headers: { accesskey: ownKey } }),
+    onSuccess: () => client.invalidateQueries({ queryKey: ["keys.list"] }),
   });
 }
 
 export function useRevokeKey() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (id: string) => call<void>(`/api/v1/keys/${encodeURIComponent(id)}`, { method: "DELETE" }),
+    mutationFn: (key: string) => ask("keys.revoke", { key }),
     onSuccess: () =>
-      Promise.all([KEYS.keys, KEYS.sessions].map((queryKey) => client.invalidateQueries({ queryKey }))),
+      Promise.all([["keys.list"], KEYS.sessions].map((queryKey) => client.invalidateQueries({ queryKey }))),
   });
 }
 

@@ -1,19 +1,20 @@
 import { z } from "zod";
 import type { ListedApiKey } from "#db/keys/api-keys.ts";
+import { IsoTime, Name, Text } from "../fields.ts";
 
 export const KeyItem = z
   .object({
-    id: z.string().describe("Public part of the key."),
-    name: z.string(),
-    roles: z.array(z.string()),
+    id: Name.describe("Public part of the key."),
+    name: Text,
+    roles: z.array(Name),
     zones: z.array(z.int()).nullable().describe("Null means every zone."),
     masked: z.boolean().describe("The key sees no raw records, and IP addresses only masked."),
-    createdAt: z.string(),
-    expiresAt: z.string().nullable(),
-    revokedAt: z.string().nullable(),
-    lastUsedAt: z.string().nullable().describe("Accurate to the minute."),
+    createdAt: IsoTime,
+    expiresAt: IsoTime.nullable(),
+    revokedAt: IsoTime.nullable(),
+    lastUsedAt: IsoTime.nullable().describe("Accurate to the minute."),
     isLive: z.boolean(),
-    endsWith: z.string().nullable().describe("Public part of the key that ends this one; null if none does."),
+    endsWith: Name.nullable().describe("Public part of the key that ends this one; null if none does."),
   })
   .meta({ id: "Key" });
 

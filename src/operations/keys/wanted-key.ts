@@ -1,4 +1,4 @@
-import type { Role } from "#operations/roles.ts";
+import type { Role } from "../roles.ts";
 
 /** The request for a new key. */
 export interface WantedKey {
