@@ -6,6 +6,7 @@ import type { Operation } from "./operation.ts";
 import { ruleOperations } from "./rules/rules.ts";
 import { spikeOperations } from "./rules/spikes.ts";
 import { showTrend } from "./rules/trends.ts";
+import { searchEvents } from "./search/search-events.ts";
 import { listJobs } from "./service/jobs.ts";
 import { showPrivacy, showSettings } from "./service/settings.ts";
 import { showStatus } from "./service/status.ts";
@@ -19,6 +20,7 @@ export const OPERATIONS = [
   listJobs,
   showSettings,
   showPrivacy,
+  searchEvents,
   ...ruleOperations,
   ...spikeOperations,
   showTrend,

@@ -7,6 +7,7 @@ import type { Style } from "#stages/delivery/channels/terminal/terminal-style.ts
 import type { Caller } from "./caller.ts";
 import type { PageCursors } from "./page-cursor.ts";
 import type { Scope } from "./roles.ts";
+import type { Searching } from "./search/searching.ts";
 import type { ServiceView } from "./service-view.ts";
 
 /** What an operation is answered from. Faces make one for each call. */
@@ -21,6 +22,9 @@ export interface Asked {
   /** Names and labels of zones as they are now. */
   readonly zones: () => Zones;
   readonly service: ServiceView;
+  readonly searching: Searching;
+  /** Aborts when nobody waits for the answer any more. */
+  readonly signal: AbortSignal;
   /** The same on all replicas of this installation, and on no other. */
   readonly instanceId: string;
 }
@@ -83,6 +87,8 @@ interface Described<Input extends z.ZodObject, Output extends z.ZodType, Name ex
   readonly refuses?: readonly number[];
   /** For the OpenAPI document. */
   readonly example?: z.input<Input>;
+  /** Returns headers of the HTTP answer. */
+  readonly headers?: (output: z.output<Output>) => Readonly<Record<string, string>>;
   /** Returns the address of what was created, which makes the answer a 201; null if nothing was. */
   readonly created?: (output: z.output<Output>) => string | null;
   /** Without it, the operation has no command. Columns or `say` are needed with it. */

@@ -6,9 +6,10 @@ import { known } from "#operations/fields.ts";
 import type { Operation } from "#operations/operation.ts";
 import { type Performing, perform } from "#operations/perform.ts";
 import { placeMembers, type Shape } from "#operations/place-members.ts";
+import { clientGone } from "./routes/edge/client-gone.ts";
 
 /** Everything that operations need of the service; the request adds its caller. */
-export type OperationParts = Omit<Performing, "caller" | "now"> & { readonly clock: Clock };
+export type OperationParts = Omit<Performing, "caller" | "now" | "signal"> & { readonly clock: Clock };
 
 /** Adds the route of each operation. */
 export function addOperations(
@@ -37,11 +38,11 @@ function addOperation(app: FastifyInstance, operation: Operation, { clock, ...pa
     },
     schema: describe(operation),
     handler: async (request, reply) => {
-      const performing = { ...parts, caller: known(request.caller), now: clock() };
+      const performing = { ...parts, caller: known(request.caller), now: clock(), signal: clientGone(reply) };
       const output = await perform(operation, performing, { ...noBody, ...gather(request) });
       const location = operation.created?.(output) ?? null;
       if (location !== null) void reply.code(201).header("location", location);
-      return reply.send(output);
+      return reply.headers(operation.headers?.(output) ?? {}).send(output);
     },
   });
 }

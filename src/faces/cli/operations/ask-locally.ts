@@ -7,9 +7,14 @@ import type { Clock } from "#lib/clock.ts";
 import { localCaller } from "#operations/caller.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
 import { perform } from "#operations/perform.ts";
+import type { Searching } from "#operations/search/searching.ts";
+import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import { withFiles } from "../search/with-search.ts";
 import { withStore } from "../store/open-store.ts";
 import { readServiceClock } from "../store/service-clock.ts";
 import type { AskOperation } from "./operation-command.ts";
+
+const OPENED_BLOCKS_BYTES = 33_554_432;
 
 /** Runs operations in this process, on the service's database, with every right. `actor` is for the audit trail. */
 export function askLocally({
@@ -43,6 +48,12 @@ export function askLocally({
           pollEveryMs: config.pollEveryMs,
           readJobRuns: async () => [],
         },
+        searching: {
+          openedBlocks: createOpenedBlocks(OPENED_BLOCKS_BYTES),
+          refuseCostly: () => undefined,
+          runInPlace: (_asked, { signal }, run) => withFiles(database, config, signal, run),
+        } satisfies Searching,
+        signal: new AbortController().signal,
         instanceId: "",
         enqueue: async () => false,
       };

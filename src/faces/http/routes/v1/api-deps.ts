@@ -10,6 +10,7 @@ import type { ActedAlert, ActOnAlerts } from "#operations/act-on-alerts.ts";
 import type { MarkResult } from "#operations/mark-alert.ts";
 import type { PageCursors } from "#operations/page-cursor.ts";
 import type { RunRequest } from "#operations/request-run.ts";
+import type { Searching } from "#operations/search/searching.ts";
 import type { ServiceView } from "#operations/service-view.ts";
 import type { AskedWithdrawal, Withdrawal } from "#operations/withdraw-events.ts";
 import type { Matchers } from "#stages/alerting/silence.ts";
@@ -90,6 +91,7 @@ export interface ApiActs {
 
 export interface ApiDeps {
   readonly service: ServiceView;
+  readonly searching: Searching;
   readonly log: Pick<Log, "warn">;
   /** The pool for questions of clients. */
   readonly archive: Queryable;
