@@ -14,6 +14,8 @@ export interface Member {
   readonly properties?: Readonly<Record<string, Member>>;
   readonly required?: readonly string[];
   readonly flag?: string | null;
+  readonly flagDefault?: string;
+  readonly operand?: true;
   readonly unit?: "minutes" | "ms";
   readonly time?: true;
   readonly isSwitch?: true;
@@ -36,8 +38,9 @@ function useWire({
 }): void {
   const { wire, ...rest } = jsonSchema as Record<string, unknown>;
   if (!isObject(wire)) return;
-  const { description, flag, unit, time } = rest;
+  const { description, flag, flagDefault, unit, time } = rest;
   for (const name of Object.keys(jsonSchema)) delete jsonSchema[name];
-  Object.assign(jsonSchema, { ...wire, description: description ?? wire["description"], flag, unit, time });
+  const said = description ?? wire["description"];
+  Object.assign(jsonSchema, { ...wire, description: said, flag, flagDefault, unit, time });
   if (!(zodSchema instanceof z.ZodCustom)) Object.assign(jsonSchema, { isText: true });
 }

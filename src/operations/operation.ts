@@ -2,11 +2,11 @@ import type { z } from "zod";
 import type { Database, Queryable } from "#db/client.ts";
 import type { AuditEntry } from "#db/keys/audit-entries.ts";
 import type { Log } from "#lib/log.ts";
+import type { Scope } from "#model/kinds.ts";
 import type { Zones } from "#model/zones.ts";
 import type { Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import type { Caller } from "./caller.ts";
 import type { PageCursors } from "./page-cursor.ts";
-import type { Scope } from "./roles.ts";
 import type { Searching } from "./search/searching.ts";
 import type { ServiceView } from "./service-view.ts";
 
@@ -25,6 +25,8 @@ export interface Asked {
   readonly searching: Searching;
   /** Aborts when nobody waits for the answer any more. */
   readonly signal: AbortSignal;
+  /** The console's session that asks; null for a key. */
+  readonly sessionId: string | null;
   /** The same on all replicas of this installation, and on no other. */
   readonly instanceId: string;
 }
@@ -91,20 +93,33 @@ interface Described<Input extends z.ZodObject, Output extends z.ZodType, Name ex
   readonly headers?: (output: z.output<Output>) => Readonly<Record<string, string>>;
   /** Returns the address of what was created, which makes the answer a 201; null if nothing was. */
   readonly created?: (output: z.output<Output>) => string | null;
-  /** Without it, the operation has no command. Columns or `say` are needed with it. */
-  readonly command?: {
-    /** Arguments of the program: `silences list --state expired`. */
-    readonly examples: readonly string[];
-    /** More sentences for the help. */
-    readonly help?: string;
-    readonly columns?: readonly Column<ItemOf<z.output<Output>>>[];
-    /** Printed instead of a table without rows. */
-    readonly empty?: string;
-    /** The text of an answer that is no list, or text below the table. */
-    readonly say?: (output: z.output<Output>, about: Said<Input>) => string;
-    /** How many rows a list has without `--limit`. Default 1,000. */
-    readonly limit?: number;
-  };
+  /** For the console's pages: an assistant gets no tool. */
+  readonly isForPages?: true;
+  /** Without it, the operation has no command. Several commands ask for the same in different ways. */
+  readonly command?: CommandForm<Input, Output> | readonly CommandForm<Input, Output>[];
+}
+
+/** How an operation is a command. Columns or `say` are needed. */
+export interface CommandForm<Input extends z.ZodObject, Output extends z.ZodType> {
+  /** Instead of the operation's verb. */
+  readonly name?: string;
+  /** Instead of the operation's summary. */
+  readonly summary?: string;
+  /** Members that the command sets, and that are no flags of it. */
+  readonly preset?: Partial<z.input<Input>>;
+  /** Arguments of the program: `silences list --state expired`. */
+  readonly examples: readonly string[];
+  /** More sentences for the help. */
+  readonly help?: string;
+  readonly columns?: readonly Column<ItemOf<z.output<Output>>>[];
+  /** Printed instead of a table without rows. */
+  readonly empty?: string;
+  /** The text of an answer that is no list, or text below the table. */
+  readonly say?: (output: z.output<Output>, about: Said<Input>) => string;
+  /** Whether the answer says that a part of the work failed: exit code 1. */
+  readonly failed?: (output: z.output<Output>) => boolean;
+  /** How many rows a list has without `--limit`. Default 1,000. */
+  readonly limit?: number;
 }
 
 interface Said<Input extends z.ZodObject> {
@@ -113,6 +128,8 @@ interface Said<Input extends z.ZodObject> {
   readonly paint: (style: Style, text: string) => string;
   /** Returns the lines of a table. */
   readonly table: (heads: readonly string[], rows: readonly (readonly Cell[])[]) => string;
+  /** Width of the terminal. */
+  readonly columns: number;
 }
 
 /** An operation that changes nothing. */

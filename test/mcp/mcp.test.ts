@@ -9,6 +9,7 @@ import { knownSources } from "#db/schema/known-sources.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { toDay } from "#model/horizon.ts";
 import { OPERATIONS } from "#operations/index.ts";
+import type { Operation } from "#operations/operation.ts";
 import { storeEvents } from "../db/new-events.ts";
 import { makeEvent } from "../detection/trend-support.ts";
 import { openApiWorld } from "../http/api/api-world.ts";
@@ -50,9 +51,11 @@ test("an assistant finds the reading operations, and hostile text arrives as dat
   await insertKnownSource(world.database().db, known);
   const client = await connect({ DATABASE_URL: world.database().url });
   const { tools } = await client.listTools();
-  const reading = OPERATIONS.filter(({ scope, changes }) => scope === "read" && !changes);
+  const reading = (OPERATIONS as readonly Operation[]).filter(
+    ({ scope, changes, isForPages }) => scope === "read" && !changes && isForPages !== true,
+  );
   expect(tools.map(({ name }) => name).sort()).toEqual(
-    reading.map(({ name }) => name.replaceAll(/[.-]/g, "_")).sort(),
+    reading.map(({ name }) => name.replaceAll(/[.-]/g, "_")).toSorted((a, b) => a.localeCompare(b)),
   );
   for (const { inputSchema, description, annotations } of tools) {
     expect(inputSchema.type).toBe("object");
@@ -69,7 +72,9 @@ test("an assistant searches stored events on the database", async () => {
   const database = world.database();
   const at = Math.floor(Date.now() / HOUR_MS) * HOUR_MS - HOUR_MS;
   await ensurePartitions(database, [toDay(at)]);
-  await storeEvents(database, 101, [makeEvent({ logId: "hostile", occurredAt: at, ua: HOSTILE })], { expectNew: true });
+  await storeEvents(database, 101, [makeEvent({ logId: "hostile", occurredAt: at, ua: HOSTILE })], {
+    expectNew: true,
+  });
   const client = await connect({ DATABASE_URL: database.url });
   const asked = { zone: 101, from: at, to: at + HOUR_MS };
   const { text } = await callTool(client, "events_search", asked);

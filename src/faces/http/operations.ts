@@ -9,7 +9,9 @@ import { placeMembers, type Shape } from "#operations/place-members.ts";
 import { clientGone } from "./routes/edge/client-gone.ts";
 
 /** Everything that operations need of the service; the request adds its caller. */
-export type OperationParts = Omit<Performing, "caller" | "now" | "signal"> & { readonly clock: Clock };
+export type OperationParts = Omit<Performing, "caller" | "sessionId" | "now" | "signal"> & {
+  readonly clock: Clock;
+};
 
 /** Adds the route of each operation. */
 export function addOperations(
@@ -38,11 +40,18 @@ function addOperation(app: FastifyInstance, operation: Operation, { clock, ...pa
     },
     schema: describe(operation),
     handler: async (request, reply) => {
-      const performing = { ...parts, caller: known(request.caller), now: clock(), signal: clientGone(reply) };
+      const performing = {
+        ...parts,
+        caller: known(request.caller),
+        sessionId: request.session?.id ?? null,
+        now: clock(),
+        signal: clientGone(reply),
+      };
       const output = await perform(operation, performing, { ...noBody, ...gather(request) });
       const location = operation.created?.(output) ?? null;
       if (location !== null) void reply.code(201).header("location", location);
-      return reply.headers(operation.headers?.(output) ?? {}).send(output);
+      void reply.headers(operation.headers?.(output) ?? {});
+      return output === undefined ? reply.code(204).send() : reply.send(output);
     },
   });
 }
@@ -63,7 +72,12 @@ function describe(operation: Operation): NonNullable<RouteShorthandOptions["sche
     ...(Object.keys(params).length === 0 ? {} : { params: z.object(params) }),
     ...(Object.keys(query).length === 0 ? {} : { querystring: z.strictObject(query) }),
     ...(hasBody ? { body: toBody(body, example) } : {}),
-    response: created === undefined ? { 200: output } : { 200: output, 201: output },
+    response:
+      output instanceof z.ZodVoid
+        ? { 204: output }
+        : created === undefined
+          ? { 200: output }
+          : { 200: output, 201: output },
   };
 }
 

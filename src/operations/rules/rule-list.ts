@@ -1,13 +1,14 @@
 import { z } from "zod";
 import { readRuleSparklines } from "#db/detection/activity.ts";
-import { RULE_SORTS, type RuleRow, readRules } from "#db/detection/rules.ts";
+import { type RuleRow, readRules } from "#db/detection/rules.ts";
 import { formatRounded, formatWhole } from "#lib/format.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { showTime } from "#lib/show-time.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import { type BucketWidth, RULE_SORTS } from "#model/kinds.ts";
 import { keyOf } from "#model/series-key.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
-import { type BucketWidth, bucketEnd, bucketStart } from "#stages/detection/bucket.ts";
+import { bucketEnd, bucketStart } from "#stages/detection/bucket.ts";
 import {
   IsoTime,
   Name,

@@ -4,6 +4,7 @@ import { listSpikeSpans } from "#db/detection/rule-history.ts";
 import { formatRounded } from "#lib/format.ts";
 import { showTime } from "#lib/show-time.ts";
 import { DAY_MS } from "#lib/units.ts";
+import { MARKS, WIDTH_NAMES, WIDTH_SECONDS } from "#model/kinds.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
 import { bucketEnd, bucketStart } from "#stages/detection/bucket.ts";
 import { sensitivityOf } from "#stages/detection/detection-settings.ts";
@@ -14,7 +15,6 @@ import { checkMinutes, checkSpan } from "../span.ts";
 import { readRuleSeries } from "./read-rule-series.ts";
 import { Sensitivity } from "./rule-replay.ts";
 
-const WIDTHS = { minute: 60, hour: 3_600, day: 86_400 } as const;
 const DEFAULT_POINTS = { minute: 180, hour: 168, day: 28 } as const;
 const MAX_DAYS = REPLAYED_DAYS;
 const MAX_POINTS = 5_000;
@@ -24,7 +24,7 @@ const Spike = z.object({
   openedAt: IsoTime,
   closedAt: IsoTime.nullable(),
   severity: Name,
-  mark: Name.nullable().describe("What a person marked it as: attack or noise."),
+  mark: z.enum(MARKS).nullable().describe("What a person marked it as."),
   peak: z.number(),
   alertId: z.number().int().nullable(),
 });
@@ -34,7 +34,7 @@ const RuleSeries = z
     zone: z.number().int(),
     rule: Name,
     title: Name.nullable(),
-    width: z.enum(["minute", "hour", "day"]),
+    width: z.enum(WIDTH_NAMES),
     settings: Sensitivity.describe("The sensitivity in force for this rule."),
     points: z
       .array(
@@ -75,7 +75,7 @@ export const showRuleSeries = defineQuery({
   input: z.strictObject({
     zone: ZoneId,
     rule: RuleId,
-    width: z.enum(["minute", "hour", "day"]).default("hour"),
+    width: z.enum(WIDTH_NAMES).default("hour"),
     from: Time.optional(),
     to: Time.optional().describe("Default: now."),
   }),
@@ -99,7 +99,7 @@ export const showRuleSeries = defineQuery({
     ],
   },
   run: async ({ db, now, service }, { zone, rule, width, ...asked }) => {
-    const seconds = WIDTHS[width];
+    const seconds = WIDTH_SECONDS[width];
     const to = asked.to ?? now;
     const fromMs = bucketStart(asked.from ?? to - DEFAULT_POINTS[width] * seconds * 1_000, seconds);
     checkSpan(fromMs, to, { max: MAX_POINTS, widthMs: seconds * 1_000, what: `${width}s` });

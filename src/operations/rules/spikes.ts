@@ -4,7 +4,7 @@ import type { SpikeRow } from "#db/detection/spikes.ts";
 import { formatNumber, formatShare } from "#lib/format.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { showTime } from "#lib/show-time.ts";
-import { SPIKE_KINDS } from "#model/kinds.ts";
+import { SPIKE_KINDS, SPIKE_SEVERITIES } from "#model/kinds.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
 import { maskRows } from "#stages/archive/mask/mask-rows.ts";
 import {
@@ -25,7 +25,6 @@ import {
 import { defineQuery } from "../operation.ts";
 import { checkOrder } from "../span.ts";
 
-const SEVERITIES = ["warning", "error", "critical"] as const;
 const TOP_SHOWN = 3;
 
 /** Values of events without an address; a version such as `121.0.0.0` of a user agent is none. */
@@ -38,7 +37,7 @@ const Spike = z
     ruleId: Name,
     ruleTitle: Name.nullable(),
     kind: z.enum(SPIKE_KINDS),
-    severity: z.enum(SEVERITIES),
+    severity: z.enum(SPIKE_SEVERITIES),
     openedAt: IsoTime,
     closedAt: IsoTime.nullable(),
     lastActiveAt: IsoTime,
@@ -83,7 +82,7 @@ const listSpikes = defineQuery({
     zone: ZoneId.optional(),
     rule: RuleId.optional(),
     state: z.enum(["open", "closed"]).optional(),
-    severity: oneOrMore(SEVERITIES).optional(),
+    severity: oneOrMore(SPIKE_SEVERITIES).optional(),
     since: Time.optional().describe("Spikes that opened at this time or later."),
     until: Time.optional().describe("Spikes that opened before this time."),
     ...pageQuery({ fallback: 50, most: 200 }),

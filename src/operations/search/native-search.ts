@@ -2,7 +2,7 @@ import { z } from "zod";
 import { hasStoredEvents } from "#db/archive/archive-zones.ts";
 import type { Queryable } from "#db/client.ts";
 import { FIELD_NAMES } from "#model/fields.ts";
-import { OPERATORS } from "#stages/archive/query/search.ts";
+import { OPERATORS } from "#model/kinds.ts";
 import { type Mistake, Refusal } from "../refusal.ts";
 import { planBody, type SearchRequest } from "./plan-body.ts";
 

@@ -1,11 +1,11 @@
 import { z } from "zod";
+import { HOUR_STATUSES } from "#model/kinds.ts";
 import type { AssessedHour } from "#stages/coverage/hour-status.ts";
-import { HOUR_STATES } from "../span.ts";
 
 /** The state of one hour of a zone. */
 export const HourItem = z.object({
   startsAtMs: z.number().int(),
-  state: z.enum(HOUR_STATES),
+  state: z.enum(HOUR_STATUSES),
   stored: z.number(),
 });
 

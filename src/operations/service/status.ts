@@ -4,8 +4,8 @@ import { type OpenWork, readOpenWork } from "#db/service/open-work.ts";
 import { readReplicas } from "#db/service/replicas.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
+import { ATTENTION_KINDS, REPLICA_STATES } from "#model/kinds.ts";
 import { IsoTime, Name, Text, toIso, toIsoOrNull } from "../fields.ts";
-import { ATTENTION_KINDS } from "../list-attention.ts";
 import { type Asked, defineQuery } from "../operation.ts";
 import { readChannels } from "../read-channels.ts";
 import { readZones, type ZoneCoverage } from "../read-zones.ts";
@@ -33,7 +33,7 @@ const Process = z
     version: Name,
     roles: z.array(Name),
     state: z
-      .enum(["alive", "stopped", "silent"])
+      .enum(REPLICA_STATES)
       .describe(
         "stopped: the process was stopped on purpose. silent: the process has shown no sign of life for a minute and may have been killed.",
       ),

@@ -31,6 +31,7 @@ export function askLocally({
       const { db } = database;
       const performing = {
         caller: localCaller(actor ?? "local"),
+        sessionId: null,
         db,
         database,
         now: (await readServiceClock(database, clock))(),
@@ -40,12 +41,12 @@ export function askLocally({
         service: {
           alerting: () => config.alerting,
           configuredChannels: () => configuredChannels(config),
-          zoneIds: config.edge.zones,
           notifiers: new Map(),
           settings: config.settings,
           retention: config.retention,
           requestBudget: toRequestBudget(config.edge.requestsPerSecond),
           pollEveryMs: config.pollEveryMs,
+          zoneIds: config.edge.zones,
           readJobRuns: async () => [],
         },
         searching: {

@@ -1,8 +1,8 @@
 import { ago } from "#lib/ago.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { showTime } from "#lib/show-time.ts";
+import type { ReplicaState } from "#model/kinds.ts";
 import type { StatusAnswer } from "#operations/service/status.ts";
-import type { ReplicaState } from "#operations/service-life.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { drawTable } from "../terminal/draw-table.ts";
 

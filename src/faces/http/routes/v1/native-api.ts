@@ -1,10 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { OPERATIONS } from "#operations/index.ts";
 import { addOperations } from "../../operations.ts";
-import { addAlertActs } from "./alert-acts.ts";
-import { addAlertContext } from "./alert-context.ts";
 import { addAlertStream } from "./alert-stream.ts";
-import { addAlerts } from "./alerts.ts";
 import { addAlertsAtom } from "./alerts-atom.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { addArchiveDays } from "./archive-days.ts";
@@ -18,15 +15,10 @@ import { addEventRevisions } from "./event-revisions.ts";
 import { addGaps } from "./gaps.ts";
 import { addOverview } from "./overview.ts";
 import { addRoutingTest } from "./routing-test.ts";
-import { addSilencePreview } from "./silence-preview.ts";
-import { addSilences } from "./silences.ts";
 
 const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
-  addAlerts,
-  addAlertActs,
   addAlertStream,
   addAlertsAtom,
-  addSilences,
   addCoverage,
   addGaps,
   addOverview,
@@ -36,8 +28,6 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addCoverageRuns,
   addCoverageWithdrawals,
   addEventRevisions,
-  addAlertContext,
-  addSilencePreview,
   addRoutingTest,
 ];
 

@@ -8,10 +8,12 @@ import { type RuleRow, readRules } from "#db/detection/rules.ts";
 import { readBudget } from "#db/service/request-budgets.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
+import { ATTENTION_KINDS, type BucketWidth, HOUR_STATUSES, UNRESOLVED_STATES } from "#model/kinds.ts";
 import { keyOf } from "#model/series-key.ts";
 import type { Zones } from "#model/zones.ts";
+import { Alert, readAlertView, toAlert } from "#operations/alerts/alert.ts";
 import { IsoTime, known, Time, toIso, visibleZones, ZoneId } from "#operations/fields.ts";
-import { ATTENTION_KINDS } from "#operations/list-attention.ts";
+import { maskOutput } from "#operations/masking.ts";
 import { readZones } from "#operations/read-zones.ts";
 import { readAttention } from "#operations/service/attention.ts";
 import { HourItem, toHourItem } from "#operations/service/hour-item.ts";
@@ -20,10 +22,8 @@ import type { ServiceView } from "#operations/service-view.ts";
 import { checkSpan } from "#operations/span.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
 import { maskNullable, maskText } from "#stages/archive/mask/mask-text.ts";
-import { type BucketWidth, bucketEnd, bucketStart } from "#stages/detection/bucket.ts";
-import { AlertItem } from "./alert-schemas.ts";
+import { bucketEnd, bucketStart } from "#stages/detection/bucket.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { readAlertView, toAlertItem } from "./to-alert-item.ts";
 
 const MAX_DAYS = 400;
 const MAX_POINTS = 200;
@@ -58,7 +58,7 @@ export const Overview = z
       )
       .describe(`The first ${MAX_ZONES} zones.`),
     alerts: z
-      .array(AlertItem)
+      .array(Alert)
       .describe(
         "Unresolved alerts and those that fired in the span, at most 200: firing alerts first, each state by severity, and the newest of one severity first.",
       ),
@@ -170,7 +170,7 @@ export async function readOverview(
     describeZones(archive, seen, { now, names }),
     readAlerts(archive, zoneIds, span),
     readTopRules(archive, zoneIds, span, isMasked),
-    readAlertView(archive, isMasked, now),
+    readAlertView(archive, now),
   ]);
   const points = Map.groupBy(activity, (one) => one.zoneId);
   const zones = coverage.flat();
@@ -189,7 +189,9 @@ export async function readOverview(
       })),
       hours: (hours.get(one.id) ?? []).map(toHourItem),
     })),
-    alerts: alerts.map((row) => toAlertItem(row, view)),
+    alerts: alerts
+      .map((row) => toAlert(row, view))
+      .map((alert) => (isMasked ? (maskOutput(Alert, alert) as Alert) : alert)),
     rules,
     attention: attention.map(({ kind, zoneId, text }) => ({
       kind,
@@ -222,7 +224,7 @@ async function readAlerts(
 ) {
   const [unresolved, fired] = await Promise.all([
     listAlerts(archive, {
-      states: ["firing", "acknowledged"],
+      states: UNRESOLVED_STATES,
       zoneIds,
       sort: "worst",
       limit: MAX_ALERTS,
