@@ -10,6 +10,7 @@ import { spikeOperations } from "./rules/spikes.ts";
 import { showTrend } from "./rules/trends.ts";
 import { searchEvents } from "./search/search-events.ts";
 import { listJobs } from "./service/jobs.ts";
+import { showOverview } from "./service/overview.ts";
 import { showPrivacy, showSettings } from "./service/settings.ts";
 import { showStatus } from "./service/status.ts";
 import { listZones } from "./service/zones.ts";
@@ -20,6 +21,7 @@ import { viewOperations } from "./views/saved-views.ts";
 /** Everything that a person or a program can ask or do. */
 export const OPERATIONS = [
   showStatus,
+  showOverview,
   listZones,
   listJobs,
   showSettings,

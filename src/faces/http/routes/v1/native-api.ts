@@ -13,7 +13,6 @@ import { addCoverageWithdrawals } from "./coverage-withdrawals.ts";
 import { addEtag } from "./etag.ts";
 import { addEventRevisions } from "./event-revisions.ts";
 import { addGaps } from "./gaps.ts";
-import { addOverview } from "./overview.ts";
 import { addRoutingTest } from "./routing-test.ts";
 
 const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
@@ -21,7 +20,6 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addAlertsAtom,
   addCoverage,
   addGaps,
-  addOverview,
   addArchiveDays,
   addCoverageDays,
   addCoverageRules,

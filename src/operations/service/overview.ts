@@ -1,29 +1,25 @@
-import type { FastifyInstance } from "fastify";
-import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listAlerts } from "#db/alerting/alert-reports.ts";
+import type { Queryable } from "#db/client.ts";
 import { readActivity, readRuleSparklines } from "#db/detection/activity.ts";
 import { readNewestAdvice } from "#db/detection/rule-history.ts";
 import { type RuleRow, readRules } from "#db/detection/rules.ts";
 import { readBudget } from "#db/service/request-budgets.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
-import { ATTENTION_KINDS, type BucketWidth, HOUR_STATUSES, UNRESOLVED_STATES } from "#model/kinds.ts";
+import { ATTENTION_KINDS, type BucketWidth, UNRESOLVED_STATES } from "#model/kinds.ts";
 import { keyOf } from "#model/series-key.ts";
-import type { Zones } from "#model/zones.ts";
-import { Alert, readAlertView, toAlert } from "#operations/alerts/alert.ts";
-import { IsoTime, known, Time, toIso, visibleZones, ZoneId } from "#operations/fields.ts";
-import { maskOutput } from "#operations/masking.ts";
-import { readZones } from "#operations/read-zones.ts";
-import { readAttention } from "#operations/service/attention.ts";
-import { HourItem, toHourItem } from "#operations/service/hour-item.ts";
-import { describeZones, readVisibleZones, Zone } from "#operations/service/zones.ts";
-import type { ServiceView } from "#operations/service-view.ts";
-import { checkSpan } from "#operations/span.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
-import { maskNullable, maskText } from "#stages/archive/mask/mask-text.ts";
 import { bucketEnd, bucketStart } from "#stages/detection/bucket.ts";
-import type { ApiDeps } from "./api-deps.ts";
+import { Alert, readAlertView, toAlert } from "../alerts/alert.ts";
+import { IsoTime, Name, Text, Time, toIso, visibleZones, ZoneId } from "../fields.ts";
+import { type Asked, defineQuery } from "../operation.ts";
+import { readZones } from "../read-zones.ts";
+import type { ServiceView } from "../service-view.ts";
+import { checkSpan } from "../span.ts";
+import { readAttention } from "./attention.ts";
+import { HourItem, toHourItem } from "./hour-item.ts";
+import { describeZones, readVisibleZones, Zone } from "./zones.ts";
 
 const MAX_DAYS = 400;
 const MAX_POINTS = 200;
@@ -33,7 +29,7 @@ const MAX_ALERTS = 200;
 const RULES_READ = 100;
 const RULES_SHOWN = 10;
 
-export const Overview = z
+const Overview = z
   .object({
     now: IsoTime,
     from: IsoTime,
@@ -66,8 +62,8 @@ export const Overview = z
       .array(
         z.object({
           zoneId: z.number().int(),
-          ruleId: z.string(),
-          title: z.string().nullable(),
+          ruleId: Name,
+          title: Name.nullable(),
           total: z.number(),
           perMinute: z.number(),
           usualPerMinute: z
@@ -81,15 +77,13 @@ export const Overview = z
             ),
           openSpikeId: z.number().int().nullable(),
           advice: z
-            .object({ askedAt: IsoTime, text: z.string().describe("Text of the platform's AI. Escape it.") })
+            .object({ askedAt: IsoTime, text: Text.describe("Text of the platform's AI. Escape it.") })
             .nullable(),
         }),
       )
       .describe("The rules whose count is furthest above the usual one, at most ten."),
     attention: z
-      .array(
-        z.object({ kind: z.enum(ATTENTION_KINDS), zoneId: z.number().int().nullable(), text: z.string() }),
-      )
+      .array(z.object({ kind: z.enum(ATTENTION_KINDS), zoneId: z.number().int().nullable(), text: Text }))
       .describe("What a person should look at, the most urgent first."),
     requestBudget: z
       .object({ tokens: z.number(), ratePerSecond: z.number(), isPaused: z.boolean() })
@@ -100,82 +94,55 @@ export const Overview = z
   })
   .meta({ id: "Overview" });
 
-/** `GET /api/v1/overview`: the console's first page in one answer. */
-export function addOverview(
-  app: FastifyInstance,
-  { archive, clock, zones: readNames, service }: ApiDeps,
-): void {
-  app.withTypeProvider<ZodTypeProvider>().get(
-    "/api/v1/overview",
-    {
-      config: { access: { scope: "read" }, refuses: [422] },
-      schema: {
-        tags: ["Service"],
-        summary: "Show what the console's overview shows",
-        description:
-          "Events by action, coverage of the last 72 hours, alerts, the rules that changed most, and what needs attention.",
-        querystring: z.strictObject({
-          zone: ZoneId.optional(),
-          from: Time.optional().describe("Default: one day before `to`."),
-          to: Time.optional().describe("Default: now."),
-        }),
-        response: { 200: Overview },
-      },
-    },
-    async ({ query: { zone, ...asked }, caller }) => {
-      const now = clock();
-      const to = asked.to ?? now;
-      const from = asked.from ?? to - DAY_MS;
-      checkSpan(from, to, { max: MAX_DAYS, widthMs: DAY_MS, what: "days" });
-      return readOverview(archive, {
-        now,
-        from,
-        to,
-        zoneIds: visibleZones(caller, zone),
-        isWhole: known(caller).zoneIds === null,
-        isMasked: known(caller).masked,
-        names: readNames(),
-        service,
-      });
-    },
-  );
-}
+export const showOverview = defineQuery({
+  name: "overview.show",
+  summary: "Show what the console's overview shows",
+  description:
+    "Events by action, coverage of the last 72 hours, alerts, the rules that changed most, and what needs attention.",
+  http: ["GET", "/api/v1/overview"],
+  tag: "Service",
+  scope: "read",
+  refuses: [422],
+  input: z.strictObject({
+    zone: ZoneId.optional(),
+    from: Time.optional().describe("Default: one day before `to`."),
+    to: Time.optional().describe("Default: now."),
+  }),
+  output: Overview,
+  run: (asked, { zone, to = asked.now, from = to - DAY_MS }) => {
+    checkSpan(from, to, { max: MAX_DAYS, widthMs: DAY_MS, what: "days" });
+    return readOverview(asked, { from, to, zoneIds: visibleZones(asked.caller, zone) });
+  },
+});
 
-interface OverviewAsked {
-  readonly now: number;
-  readonly from: number;
-  readonly to: number;
-  /** Null is every zone. */
-  readonly zoneIds: readonly number[] | null;
-  /** Whether the caller may see what is of no single zone. */
-  readonly isWhole: boolean;
-  readonly isMasked: boolean;
-  readonly names: Zones;
+interface OverviewAsked extends Pick<Asked, "db" | "now" | "caller" | "zones"> {
   readonly service: Pick<ServiceView, "requestBudget" | "pollEveryMs" | "configuredChannels">;
 }
 
-/** Returns the answer of GET /api/v1/overview. */
+/** Returns the answer of the operation. `top` asks again and again over one connection. */
 export async function readOverview(
-  archive: ApiDeps["archive"],
-  { now, from, to, zoneIds, isWhole, isMasked, names, service }: OverviewAsked,
+  { db, now, caller, zones: readNames, service }: OverviewAsked,
+  { from, to, zoneIds }: { from: number; to: number; zoneIds: readonly number[] | null },
 ): Promise<OverviewAnswer> {
+  // A key of some zones sees nothing of the service as a whole.
+  const isWhole = caller.zoneIds === null;
   const { width, stepMs } = pickStep(to - from);
   const span = { width, fromMs: bucketStart(from, width), toMs: bucketEnd(to - 1, width) };
-  const seen = (await readVisibleZones(archive, zoneIds)).slice(0, MAX_ZONES);
+  const seen = (await readVisibleZones(db, zoneIds)).slice(0, MAX_ZONES);
   const recent = { from: startOfHour(horizonAt(now)), to: now + HOUR_MS, hasEvidence: false };
   const [activity, coverage, budget, described, alerts, rules, view] = await Promise.all([
-    readActivity(archive, { zoneIds, stepMs, ...span }),
-    Promise.all(seen.map(({ zoneId }) => readZones(archive, now, { zoneId, ...recent }))),
-    isWhole ? readBudget(archive, service.requestBudget) : null,
-    describeZones(archive, seen, { now, names }),
-    readAlerts(archive, zoneIds, span),
-    readTopRules(archive, zoneIds, span, isMasked),
-    readAlertView(archive, now),
+    readActivity(db, { zoneIds, stepMs, ...span }),
+    Promise.all(seen.map(({ zoneId }) => readZones(db, now, { zoneId, ...recent }))),
+    isWhole ? readBudget(db, service.requestBudget) : null,
+    describeZones(db, seen, { now, names: readNames() }),
+    readAlerts(db, zoneIds, span),
+    readTopRules(db, zoneIds, span),
+    readAlertView(db, now),
   ]);
   const points = Map.groupBy(activity, (one) => one.zoneId);
   const zones = coverage.flat();
   const hours = new Map(zones.map((one) => [one.zoneId, one.hours]));
-  const attention = await readAttention(archive, now, { zones, zoneIds, isWhole, service });
+  const attention = await readAttention(db, now, { zones, zoneIds, isWhole, service });
   return {
     now: toIso(now),
     from: toIso(span.fromMs),
@@ -189,15 +156,9 @@ export async function readOverview(
       })),
       hours: (hours.get(one.id) ?? []).map(toHourItem),
     })),
-    alerts: alerts
-      .map((row) => toAlert(row, view))
-      .map((alert) => (isMasked ? (maskOutput(Alert, alert) as Alert) : alert)),
+    alerts: alerts.map((row) => toAlert(row, view)),
     rules,
-    attention: attention.map(({ kind, zoneId, text }) => ({
-      kind,
-      zoneId,
-      text: isMasked ? (maskNullable(text) ?? "") : text,
-    })),
+    attention: attention.map(({ kind, zoneId, text }) => ({ kind, zoneId, text })),
     requestBudget: budget === null ? null : { ...budget, ratePerSecond: service.requestBudget.ratePerSecond },
   };
 }
@@ -217,37 +178,32 @@ function pickStep(spanMs: number): { width: BucketWidth; stepMs: number } {
   return { width, stepMs: Math.ceil(spanMs / MAX_POINTS / widthMs) * widthMs };
 }
 
-async function readAlerts(
-  archive: ApiDeps["archive"],
-  zoneIds: readonly number[] | null,
-  { fromMs, toMs }: CountedSpan,
-) {
+async function readAlerts(db: Queryable, zoneIds: readonly number[] | null, { fromMs, toMs }: CountedSpan) {
   const [unresolved, fired] = await Promise.all([
-    listAlerts(archive, {
+    listAlerts(db, {
       states: UNRESOLVED_STATES,
       zoneIds,
       sort: "worst",
       limit: MAX_ALERTS,
     }),
-    listAlerts(archive, { zoneIds, sinceMs: fromMs, untilMs: toMs, limit: MAX_ALERTS }),
+    listAlerts(db, { zoneIds, sinceMs: fromMs, untilMs: toMs, limit: MAX_ALERTS }),
   ]);
   const rows = new Map([...fired, ...unresolved].map((row) => [row.id, row]));
   return [...rows.values()].sort((a, b) => a.urgency - b.urgency || b.id - a.id).slice(0, MAX_ALERTS);
 }
 
 async function readTopRules(
-  archive: ApiDeps["archive"],
+  db: Queryable,
   zoneIds: readonly number[] | null,
   span: CountedSpan,
-  isMasked: boolean,
 ): Promise<z.infer<typeof Overview>["rules"]> {
   const minutes = (span.toMs - span.fromMs) / 60_000;
-  const read = await readRules(archive, { zoneIds, ...span, sort: "total", after: null, limit: RULES_READ });
+  const read = await readRules(db, { zoneIds, ...span, sort: "total", after: null, limit: RULES_READ });
   const change = ({ total, usual }: RuleRow) => total - (usual ?? 0);
   const rows = read.sort((a, b) => change(b) - change(a)).slice(0, RULES_SHOWN);
   const [lines, newest] = await Promise.all([
-    readRuleSparklines(archive, rows, { ...span, points: SPARKLINE_POINTS }),
-    readNewestAdvice(archive, rows),
+    readRuleSparklines(db, rows, { ...span, points: SPARKLINE_POINTS }),
+    readNewestAdvice(db, rows),
   ]);
   const advice = new Map(newest.map((given) => [keyOf(given), given]));
   return rows.map((row) => {
@@ -262,10 +218,7 @@ async function readTopRules(
       usualPerMinute: usual === null ? null : usual / minutes,
       sparkline: lines.get(keyOf(row)) ?? [],
       openSpikeId,
-      advice:
-        given === undefined
-          ? null
-          : { askedAt: toIso(given.askedAt), text: isMasked ? maskText(given.text) : given.text },
+      advice: given === undefined ? null : { askedAt: toIso(given.askedAt), text: given.text },
     };
   });
 }
