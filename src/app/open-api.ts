@@ -30,7 +30,7 @@ export interface ApiParts extends Pick<ApiDeps, "clock" | "cursors" | "service">
 }
 
 /** What the native API answers from and acts through. */
-export async function openApi(parts: ApiParts): Promise<ApiDeps> {
+export async function openApi(parts: ApiParts): Promise<Omit<ApiDeps, "searching">> {
   const { database, archive, log, feedPollMs, zones = () => ({}), enqueue, edge = null, ...given } = parts;
   const { db } = archive;
   const instance = await readServerSecret(database.db, "instance-id", randomBytes(8));

@@ -4,6 +4,7 @@ import type { ServiceView } from "#operations/service-view.ts";
 /** A service with the default settings and no channel. */
 export const SERVICE: ServiceView = {
   alerting: () => defaultAlerting({ channels: [], publicUrl: null, spikeZ: 3.5 }),
+  configuredChannels: () => new Set(),
   zoneIds: [101, 102],
   notifiers: new Map(),
   settings: [{ name: "EDGE_API_KEY", value: "[secret]", isSet: true }],
