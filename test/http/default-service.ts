@@ -5,7 +5,7 @@ import type { ServiceView } from "#operations/service-view.ts";
 export const SERVICE: ServiceView = {
   alerting: () => defaultAlerting({ channels: [], publicUrl: null, spikeZ: 3.5 }),
   configuredChannels: () => new Set(),
-  zoneIds: [],
+  zoneIds: [101, 102],
   notifiers: new Map(),
   settings: [{ name: "EDGE_API_KEY", value: "[secret]", isSet: true }],
   retention: { rawDays: 90, ipDays: 90, eventDays: 400, rollUpDays: 800 },
