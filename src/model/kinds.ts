@@ -272,3 +272,7 @@ export type AttentionKind = (typeof ATTENTION_KINDS)[number];
 /** IP versions. */
 export const ADDRESS_FAMILIES = [4, 6] as const;
 export type AddressFamily = (typeof ADDRESS_FAMILIES)[number];
+
+/** archive: files of the archive had a part in the answer. events: only the database had. */
+export const SEARCH_SOURCES = ["archive", "events"] as const;
+export type SearchSource = (typeof SEARCH_SOURCES)[number];

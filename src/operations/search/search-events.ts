@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { FIELD_NAMES } from "#model/fields.ts";
+import { SEARCH_SOURCES } from "#model/kinds.ts";
 import { toNativeRow } from "#stages/archive/records/to-native-row.ts";
 import { Name, ZoneId } from "../fields.ts";
 import { defineQuery } from "../operation.ts";
@@ -44,7 +45,7 @@ const Found = z.object({
   totalPages: z.number(),
   page: z.number(),
   source: z
-    .enum(["archive", "events"])
+    .enum(SEARCH_SOURCES)
     .describe("archive: files of the archive had a part in the answer. events: only the database had."),
 });
 

@@ -4,6 +4,7 @@ import {
   EventLogsSearchRequest,
   EventLogsSearchResponse,
 } from "#adapters/edge/contract/event-logs-search.ts";
+import type { SearchSource } from "#model/kinds.ts";
 import { SEARCH_LIMITS, SEARCH_SPAN } from "#operations/search/native-search.ts";
 import type { SearchRequest } from "#operations/search/plan-body.ts";
 import { type RecordDeps, readRecords } from "#operations/search/read-records.ts";
@@ -35,7 +36,7 @@ interface Answer {
   readonly rows: string | null;
   readonly groups: string | null;
   readonly total: number;
-  readonly source: "archive" | "events";
+  readonly source: SearchSource;
 }
 
 /** Flat rows or groups over everything that is kept (platform API spec 4.7); `x-longwatch-source` says what answered. */
