@@ -373,7 +373,7 @@ test("a resolve can say what it was, also of an alert that is resolved already",
   ]);
 });
 
-test("marks given at the same time are heard one after the other", async () => {
+test("marks given at the same time are stored one after the other", async () => {
   const id = String(await rows.fire());
   await Promise.all(["attack", "noise", "attack"].map((as) => run("mark", id, "--as", as, "--by", as)));
   const [spike] = await rows.spikes();

@@ -7,7 +7,7 @@ import type { Operation } from "#operations/operation.ts";
 import { type Performing, perform } from "#operations/perform.ts";
 import { placeMembers, type Shape } from "#operations/place-members.ts";
 
-/** Everything that operations need of the service; the request adds its caller. */
+/** The parts of the service that operations need. The request adds its caller. */
 export type OperationParts = Omit<Performing, "caller" | "now"> & { readonly clock: Clock };
 
 /** Adds the route of each operation. */
@@ -46,7 +46,7 @@ function addOperation(app: FastifyInstance, operation: Operation, { clock, ...pa
   });
 }
 
-/** Returns the members of the input, wherever the request has them. */
+/** Returns the members of the input from the path, the query and the body. */
 function gather({ params, query, body }: FastifyRequest): Record<string, unknown> {
   return Object.assign({}, ...[query, body, params].filter(isObject)) as Record<string, unknown>;
 }
@@ -66,7 +66,7 @@ function describe(operation: Operation): NonNullable<RouteShorthandOptions["sche
   };
 }
 
-/** A body whose members may all be left out may be left out as well. */
+/** Returns the schema of the body. A body whose members are all optional is optional too. */
 function toBody(shape: Shape, example: Readonly<Record<string, unknown>> | undefined): z.ZodType {
   const members = z.strictObject(shape);
   const body = members.safeParse({}).success ? members.nullish() : members;

@@ -8,7 +8,7 @@ interface CountedValue {
   readonly share: number;
 }
 
-/** Counted addresses, masked; networks that are the same now are counted together. */
+/** Masks counted addresses. Networks that become equal are counted together. */
 export function maskRows(rows: readonly CountedValue[]): CountedValue[] {
   const merged = new Map<string, CountedValue>();
   for (const { value, count, share } of rows) {
@@ -19,7 +19,7 @@ export function maskRows(rows: readonly CountedValue[]): CountedValue[] {
   return [...merged.values()];
 }
 
-/** User agents and paths stay as they are: a version such as `121.0.0.0` is no address. */
+/** Masks addresses, but no user agents and paths: a version such as `121.0.0.0` is not an address. */
 export function maskMessage(message: AlertMessage): AlertMessage {
   const { advice, headline, top, details, members, traits, howToSilence } = message;
   return {
@@ -34,7 +34,7 @@ export function maskMessage(message: AlertMessage): AlertMessage {
   };
 }
 
-/** A member that stands for a zone's sources names one of them. */
+/** Masks the finding of a member for a zone's sources, because the finding names a source. */
 function maskMember(member: NonNullable<AlertMessage["members"]>[number]) {
   return member.finding === undefined ? member : { ...member, finding: maskText(member.finding) };
 }

@@ -1,12 +1,12 @@
 import { Refusal } from "#operations/refusal.ts";
 
-/** `quick`: pages, and whatever takes some ten milliseconds. `long`: everything else. */
+/** `quick`: pages, and other work of about ten milliseconds. `long`: everything else. */
 export type WorkKind = "quick" | "long";
 
 export interface AdmissionQueueOptions {
-  /** Requests of each kind that run at once, at least 2. */
+  /** Number of requests of each kind that run at once, at least 2. */
   readonly places: Readonly<Record<WorkKind, number>>;
-  /** Requests of one key and kind, running and waiting. */
+  /** Maximum number of requests of one key and kind, running and waiting. */
   readonly perKey: Readonly<Record<WorkKind, number>>;
   readonly maxWaitMs: number;
   /** CPU time that one key may use within a minute. */
@@ -16,25 +16,25 @@ export interface AdmissionQueueOptions {
 export interface Work {
   readonly kind: WorkKind;
   readonly signal: AbortSignal;
-  /** Waits as long as necessary and is not refused: a part of an answer whose beginning was sent. */
+  /** True if the request continues an answer: it waits as long as necessary and is not refused. */
   readonly isPatient?: boolean;
-  /** CPU time that it is expected to use in Postgres, which cannot be measured. Default 0. */
+  /** Expected CPU time in Postgres, which cannot be measured. Default 0. */
   readonly postgresMs?: number;
 }
 
-/** A place in the queue: its holder runs. */
+/** A place in the queue. Its holder may run. */
 export interface Place {
   readonly kind: WorkKind;
   /**
-   * Notes a statement. The place is not free before the returned function was called with the CPU time of the statement,
-   * also if its holder has left: an interrupted statement runs on for a moment.
+   * Registers a statement. The place stays taken until the returned function is called with the statement's CPU time,
+   * even if the holder has left, because an interrupted statement continues for a moment.
    */
   readonly begin: () => (cpuMs: number) => void;
-  /** Gives the place back; a second call does nothing. */
+  /** Returns the place; a second call does nothing. */
   readonly leave: () => void;
 }
 
-/** The requests of this process that read many events, each of which waits for its turn. */
+/** Admits the requests of this process that read many events, one after another. */
 export interface AdmissionQueue {
   /**
    * Resolves when the request may run.
@@ -51,9 +51,10 @@ interface Waiter {
 }
 
 /**
- * Creates the queue. Each kind has its places, and the last free one is never given to a key that has one of that kind:
- * whatever one key sends, another key finds a place. The keys take turns (round-robin), so a key with many requests delays
- * another key's request by one request. A key that has used its CPU time waits until some of it has come back.
+ * Creates the queue. Each kind has its own places. The last free place of a kind is never given to a key that already
+ * has one, so a key always finds a place, whatever another key sends. The keys take turns (round-robin), so a key with
+ * many requests delays another key's request by one request. A key that has used its CPU time waits until part of that
+ * time is available again.
  */
 export function createAdmissionQueue(options: AdmissionQueueOptions): AdmissionQueue {
   const allowance = createAllowance(options.cpuMsPerMinute);
@@ -95,7 +96,7 @@ export function createAdmissionQueue(options: AdmissionQueueOptions): AdmissionQ
 }
 
 function createLane({ places, perKey, maxWaitMs }: AdmissionQueueOptions, kind: WorkKind) {
-  /** In the order of arrival. */
+  /** The waiting requests, in the order of arrival. */
   const queue: Waiter[] = [];
   const working = new Map<string, number>();
   /** Sequence number of each key's last admission; used for round-robin between keys. */
@@ -166,9 +167,9 @@ function createLane({ places, perKey, maxWaitMs }: AdmissionQueueOptions, kind: 
 
 const MINUTE_MS = 60_000;
 
-/** The CPU time of each key, refilled evenly. That of a minute may be used at once, and the last request may exceed it. */
+/** Counts each key's CPU time, refilled evenly. A minute's time may be used at once; the last request may exceed it. */
 function createAllowance(cpuMsPerMinute: number) {
-  /** When each key's allowance is full again. */
+  /** The time at which each key's allowance is full again. */
   const fullAt = new Map<string, number>();
   return {
     waitMs: (keyId: string) => Math.ceil((fullAt.get(keyId) ?? 0) - performance.now() - MINUTE_MS),

@@ -12,8 +12,9 @@ interface PlaceParts {
 }
 
 /**
- * Runs the work of a request once the admission queue has a place for it. Events in Postgres and in files can be read only
- * there, because only there `run` gets the means. @throws as `AdmissionQueue.enter` does.
+ * Runs the work of a request once the admission queue has a place for it. Only `run` gets the means to read events from
+ * Postgres and from files.
+ * @throws as `AdmissionQueue.enter` does
  */
 export type RunInPlace = <T>(
   request: Pick<FastifyRequest, "caller">,
@@ -22,8 +23,8 @@ export type RunInPlace = <T>(
 ) => Promise<T>;
 
 /**
- * Returns a function that waits for a place without a connection, and gives the place back when the work has ended. While
- * ingest is busy, long work uses one process of the database only, because ingest needs the processors more.
+ * Returns a function that waits for a place without holding a connection, and returns the place when the work has
+ * ended. While ingest is busy, long work uses only one database process, because ingest has priority on the processors.
  */
 export function createRunInPlace({ archive, files, queue, isIngestBusy }: PlaceParts): RunInPlace {
   return async (request, work, run) => {

@@ -20,10 +20,10 @@ export interface SearchRequest {
   readonly isMasked: boolean;
 }
 
-/** A search of this cost takes some ten milliseconds. */
+/** A search of this cost takes about ten milliseconds. */
 const QUICK_COST = 20_000;
 
-/** The search or export a request asks for, checked in the platform's order; null when it was refused and answered. */
+/** Returns the requested search or export; null if it was refused and answered, in the platform's order. */
 export async function readSearchRequest(
   deps: PlatformDeps,
   request: FastifyRequest,
@@ -42,7 +42,7 @@ export async function readSearchRequest(
   return (await isServedZone(deps, request, zoneId)) ? { zoneId, ...read } : "unknown zone";
 }
 
-/** Returns the plan of a body, or everything that is wrong with it. */
+/** Returns the plan of a body, or all its mistakes. */
 export function planBody(
   { clock, retentionDays }: Pick<PlatformDeps, "clock" | "retentionDays">,
   { caller }: FastifyRequest,
@@ -62,14 +62,14 @@ export function planBody(
 }
 
 /**
- * Returns which places of the admission queue a search needs, and its CPU time in Postgres. @throws if it costs more than
- * a question may.
+ * Returns the kind of place that a search needs in the admission queue, and its CPU time in Postgres.
+ * @throws if the search costs more than the limit
  */
 export async function priceSearch(
   deps: PlatformDeps,
   { zoneId, plan }: SearchRequest,
 ): Promise<Pick<Work, "kind" | "postgresMs">> {
-  // To count first would take longer than the answer.
+  // Counting first would take longer than the search.
   if (readsPageOnly(plan)) return { kind: "quick" };
   const events = await countStoredEvents(deps.archive.db, zoneId, plan);
   const archivedEvents = await countArchived(deps.archive.db, zoneId, plan);
