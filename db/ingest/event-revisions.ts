@@ -1,6 +1,10 @@
-import { type SQL, sql } from "drizzle-orm";
+import { and, type SQL, sql } from "drizzle-orm";
 import type { EventKey } from "#model/event-key.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { eventRevisions } from "../schema/event-revisions.ts";
+
+const r = eventRevisions;
 
 /** Two times of one event that were merged are at most this far apart. */
 const MERGED = sql.raw("interval '25 hours'");
@@ -16,20 +20,27 @@ export interface EventRevision {
 }
 
 /** Returns the newest revisions of an event, also those that were noted under a second time. `withdrawn` comes first. */
-export async function listEventRevisions(
+export function listEventRevisions(
   db: Queryable,
   zoneId: number,
   { logId, occurredAt }: EventKey,
   limit: number,
 ): Promise<EventRevision[]> {
-  const { rows } = await db.execute<{ [Key in keyof EventRevision]: EventRevision[Key] }>(sql`
-    select field, before, after, (extract(epoch from seen_at) * 1000)::float8 as "seenAt",
-      (extract(epoch from accepted_at) * 1000)::float8 as "acceptedAt"
-    from event_revisions
-    where zone_id = ${zoneId} and ${isNear(occurredAt, occurredAt)} and log_id = ${logId}
-      and field <> 'removed' and (field <> 'withdrawn' or occurred_at = ${new Date(occurredAt)})
-    order by field <> 'withdrawn', seen_at desc limit ${limit}`);
-  return rows;
+  return db
+    .select({
+      field: r.field,
+      before: r.before,
+      after: r.after,
+      seenAt: epochMs(r.seenAt),
+      acceptedAt: epochMs(r.acceptedAt),
+    })
+    .from(r)
+    .where(
+      sql`${r.zoneId} = ${zoneId} and ${isNear(occurredAt, occurredAt)} and ${r.logId} = ${logId}
+        and ${r.field} <> 'removed' and (${r.field} <> 'withdrawn' or ${r.occurredAt} = ${new Date(occurredAt)})`,
+    )
+    .orderBy(sql`${r.field} <> 'withdrawn', ${r.seenAt} desc`)
+    .limit(limit);
 }
 
 /** Deletes the former values of events, also those that were noted under a second time. */
@@ -38,10 +49,8 @@ export async function forgetValues(
   zoneId: number,
   { firstAt, lastAt, logIds }: { firstAt: number; lastAt: number; logIds: readonly string[] },
 ): Promise<void> {
-  await tx.execute(sql`
-    delete from event_revisions
-    where zone_id = ${zoneId} and log_id = any(${sql.param(logIds)}::text[]) and field not in ('withdrawn', 'removed')
-      and ${isNear(firstAt, lastAt)}`);
+  const isOne = sql`${r.logId} = any(${sql.param(logIds)}::text[])`;
+  await tx.delete(r).where(and(isFormer(zoneId, { firstAt, lastAt }), isOne));
 }
 
 /** Returns the log ids of a span (epoch ms, both ends included) that have a former value. */
@@ -50,12 +59,18 @@ export async function listRevisedIds(
   zoneId: number,
   { firstAt, lastAt }: { firstAt: number; lastAt: number },
 ): Promise<string[]> {
-  const { rows } = await db.execute<{ logId: string }>(sql`
-    select distinct log_id as "logId" from event_revisions
-    where zone_id = ${zoneId} and field not in ('withdrawn', 'removed') and ${isNear(firstAt, lastAt)}`);
+  const rows = await db
+    .selectDistinct({ logId: r.logId })
+    .from(r)
+    .where(isFormer(zoneId, { firstAt, lastAt }));
   return rows.map(({ logId }) => logId);
 }
 
+function isFormer(zoneId: number, { firstAt, lastAt }: { firstAt: number; lastAt: number }): SQL {
+  return sql`${r.zoneId} = ${zoneId} and ${r.field} not in ('withdrawn', 'removed') and ${isNear(firstAt, lastAt)}`;
+}
+
 function isNear(firstAt: number, lastAt: number): SQL {
-  return sql`occurred_at between ${new Date(firstAt)}::timestamptz - ${MERGED} and ${new Date(lastAt)}::timestamptz + ${MERGED}`;
+  return sql`${r.occurredAt} between ${new Date(firstAt)}::timestamptz - ${MERGED}
+    and ${new Date(lastAt)}::timestamptz + ${MERGED}`;
 }

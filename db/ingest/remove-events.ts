@@ -1,4 +1,5 @@
-import { sql } from "drizzle-orm";
+import { and, eq, getTableName, gte, lt, sql } from "drizzle-orm";
+import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import type { EventKey } from "#model/event-key.ts";
 import { toDay } from "#model/horizon.ts";
 import type { Span } from "#model/span.ts";
@@ -6,26 +7,39 @@ import type { Queryable } from "../client.ts";
 import { proveAnew } from "../coverage/covered-hours.ts";
 import { readHourContents } from "../coverage/hour-contents.ts";
 import { reopenHours } from "../coverage/reopen-hours.ts";
+import { epochMs, names } from "../postgres/terms.ts";
 import { markSourceHours } from "../privacy/erase-events.ts";
 import { removeRecords } from "../privacy/erase-records.ts";
 import { addOtherTimes } from "../privacy/other-times.ts";
+import { coverageWindows } from "../schema/coverage-windows.ts";
+import { eventAliases } from "../schema/event-aliases.ts";
+import { eventRevisions } from "../schema/event-revisions.ts";
+import { pages } from "../schema/pages.ts";
+import { rawBlocks } from "../schema/raw-blocks.ts";
+import { wafEvents } from "../schema/waf-events.ts";
 import { countRemoved } from "./merge-doubles.ts";
+
+const e = alias(wafEvents, "e");
+const w = coverageWindows;
+const ea = alias(eventAliases, "ea");
+const r = alias(eventRevisions, "r");
 
 const REOPENED = "Events that the platform does not show were removed.";
 
 /** Returns the keys of a span's events. */
-export async function readEventKeys(db: Queryable, zoneId: number, { from, to }: Span): Promise<EventKey[]> {
-  const { rows } = await db.execute<{ [Key in keyof EventKey]: EventKey[Key] }>(sql`
-    select (extract(epoch from occurred_at) * 1000)::float8 as "occurredAt", log_id as "logId" from waf_events
-    where zone_id = ${zoneId} and occurred_at >= ${new Date(from)} and occurred_at < ${new Date(to)}
-    order by occurred_at, log_id`);
-  return rows;
+export function readEventKeys(db: Queryable, zoneId: number, { from, to }: Span): Promise<EventKey[]> {
+  return db
+    .select({ occurredAt: epochMs(e.occurredAt), logId: e.logId })
+    .from(e)
+    .where(and(eq(e.zoneId, zoneId), gte(e.occurredAt, new Date(from)), lt(e.occurredAt, new Date(to))))
+    .orderBy(e.occurredAt, e.logId);
 }
 
 /** Returns whether the role of this connection may remove events. A process that only answers has no right to. */
 export async function mayRemoveEvents(db: Queryable): Promise<boolean> {
   const { rows } = await db.execute<{ may: boolean }>(
-    sql`select has_table_privilege('waf_events', 'delete') and has_table_privilege('raw_blocks', 'update') as may`,
+    sql`select has_table_privilege(${getTableName(wafEvents)}::text, 'delete')
+      and has_table_privilege(${getTableName(rawBlocks)}::text, 'update') as may`,
   );
   return rows[0]?.may ?? false;
 }
@@ -46,25 +60,28 @@ export async function removeEvents(
   const records = await removeRecords(tx, zoneId, await addOtherTimes(tx, zoneId, events));
   const at = sql`${new Date(atMs)}::timestamptz(3)`;
   const keys = sql`unnest(${sql.param(times)}::float8[], ${sql.param(events.map(({ logId }) => logId))}::text[]) as k(ms, id)`;
-  const isKey = sql`zone_id = ${zoneId} and log_id = k.id`;
-  const keptAt = sql`to_timestamp(k.ms / 1000)::timestamptz(3)`;
-  await tx.execute(sql`delete from event_revisions using ${keys} where ${isKey} and occurred_at = ${keptAt}`);
-  await tx.execute(sql`delete from event_aliases using ${keys} where ${isKey} and kept_at = ${keptAt}`);
+  const isKey = (table: typeof e | typeof ea | typeof r, time: PgColumn) =>
+    sql`${table.zoneId} = ${zoneId} and ${table.logId} = k.id and ${time} = to_timestamp(k.ms / 1000)::timestamptz(3)`;
+  await tx.execute(sql`delete from ${eventRevisions} ${r} using ${keys} where ${isKey(r, r.occurredAt)}`);
+  await tx.execute(sql`delete from ${eventAliases} ${ea} using ${keys} where ${isKey(ea, ea.keptAt)}`);
   const { rows } = await tx.execute<{ hour: number; events: number }>(sql`
     with removed as (
-      delete from waf_events using ${keys}
-      where ${isKey} and occurred_at = ${keptAt} and occurred_at between ${new Date(first)} and ${new Date(last)}
-      returning rule_id, occurred_at, log_id),
+      delete from ${wafEvents} ${e} using ${keys}
+      where ${isKey(e, e.occurredAt)} and ${e.occurredAt} between ${new Date(first)} and ${new Date(last)}
+      returning ${e.ruleId}, ${e.occurredAt}, ${e.logId}),
     noted as (
-      insert into event_revisions (zone_id, occurred_at, log_id, field, seen_at, accepted_at, after)
+      insert into ${eventRevisions} (${names(r.zoneId, r.occurredAt, r.logId, r.field, r.seenAt, r.acceptedAt, r.after)})
       select ${zoneId}, occurred_at, log_id, 'removed', ${at}, ${at}, ${reason} from removed),
     ${countRemoved(zoneId)}
-    select (extract(epoch from date_trunc('hour', occurred_at, 'UTC')) * 1000)::float8 as hour,
+    select ${epochMs(sql`date_trunc('hour', occurred_at, 'UTC')`)} as hour,
       count(*)::integer as events
     from removed group by 1 order by 1`);
   await markSourceHours(tx, zoneId, first, last);
   // A page with these bytes counts as known, and its events would not be stored again.
-  await tx.execute(sql`update pages set hash = '' where zone_id = ${zoneId} and day = ${toDay(first)}`);
+  await tx
+    .update(pages)
+    .set({ hash: Buffer.alloc(0) })
+    .where(and(eq(pages.zoneId, zoneId), eq(pages.day, toDay(first))));
   const served = rows.flatMap(({ hour }) => (hour >= servedFrom ? [hour] : []));
   const toReopen = served.map((startsAt) => ({ startsAt, reason: REOPENED }));
   await reopenHours(tx, zoneId, toReopen, atMs);
@@ -81,9 +98,11 @@ async function correctSeal(
   { startsAt, removed }: { startsAt: number; removed: number },
 ): Promise<void> {
   const { count, ids } = await readHourContents(tx, zoneId, startsAt);
-  await tx.execute(sql`
-    update coverage_windows set evidence = evidence || jsonb_build_object(
-      'stored', ${JSON.stringify({ count, ids })}::jsonb,
-      'removed', coalesce((evidence->>'removed')::integer, 0) + ${removed}::integer)
-    where zone_id = ${zoneId} and starts_at = ${new Date(startsAt)} and state = 'sealed'`);
+  await tx
+    .update(w)
+    .set({
+      evidence: sql`${w.evidence} || jsonb_build_object('stored', ${JSON.stringify({ count, ids })}::jsonb,
+        'removed', coalesce((${w.evidence}->>'removed')::integer, 0) + ${removed}::integer)`,
+    })
+    .where(and(eq(w.zoneId, zoneId), eq(w.startsAt, new Date(startsAt)), eq(w.state, "sealed")));
 }

@@ -1,4 +1,4 @@
-import { and, eq, sql } from "drizzle-orm";
+import { and, eq, gte, lte } from "drizzle-orm";
 import type { EventKey } from "#model/event-key.ts";
 import { toDay } from "#model/horizon.ts";
 import { findPositions } from "#model/log-id-hash.ts";
@@ -63,14 +63,21 @@ async function editBlocks(
   return records;
 }
 
-async function findBlocks(tx: Queryable, zoneId: number, day: string, events: readonly EventKey[]) {
+function findBlocks(tx: Queryable, zoneId: number, day: string, events: readonly EventKey[]) {
   const times = events.map(({ occurredAt }) => occurredAt);
-  const { rows } = await tx.execute<{ blockId: string; logIdHashes: Buffer }>(sql`
-    select block_id as "blockId", log_id_hashes as "logIdHashes" from raw_blocks
-    where zone_id = ${zoneId} and day = ${day} and first_at <= ${new Date(Math.max(...times))}
-      and last_at >= ${new Date(Math.min(...times))}
-    order by block_id`);
-  return rows;
+  const { blockId, logIdHashes, firstAt, lastAt } = rawBlocks;
+  return tx
+    .select({ blockId, logIdHashes })
+    .from(rawBlocks)
+    .where(
+      and(
+        eq(rawBlocks.zoneId, zoneId),
+        eq(rawBlocks.day, day),
+        lte(firstAt, new Date(Math.max(...times))),
+        gte(lastAt, new Date(Math.min(...times))),
+      ),
+    )
+    .orderBy(blockId);
 }
 
 function groupByDay(events: readonly EventKey[]): Map<string, EventKey[]> {

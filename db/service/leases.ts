@@ -1,7 +1,11 @@
 import { and, eq, isNotNull, type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { FenceLostError } from "../postgres/fence-lost-error.ts";
+import { names, overwriting } from "../postgres/terms.ts";
 import { leases } from "../schema/leases.ts";
+
+const held = alias(leases, "held");
 
 /**
  * Takes the lease if no process holds it, if its time is over, or if its holder is the one that is known to have `ended`.
@@ -85,7 +89,7 @@ export async function claimRuns(
   db: Queryable,
   runs: readonly TickRun[],
 ): Promise<ReadonlyMap<string, number>> {
-  const names = runs.map(({ name }) => name);
+  const asked = runs.map(({ name }) => name);
   const times = (read: (run: TickRun) => number) =>
     sql.param(runs.map((run) => new Date(read(run)).toISOString()));
   // Sorted by name, so that two replicas that claim the same runs lock them in the same order. A due time of the same
@@ -93,13 +97,15 @@ export async function claimRuns(
   // from an expression that has since been changed.
   const claimed = await db.execute<{ name: string; fence: number }>(sql`
     with asked as (
-      select * from unnest(${sql.param(names)}::text[], ${times(({ at }) => at)}::timestamptz[],
+      select * from unnest(${sql.param(asked)}::text[], ${times(({ at }) => at)}::timestamptz[],
         ${times(({ nextAt }) => nextAt)}::timestamptz[]) as runs(name, run_at, next_at))
-    insert into ${leases} as held (name, due_at, fence) select name, next_at, 1 from asked order by name
-    on conflict (name) do update set due_at = excluded.due_at, fence = held.fence + 1
-    where held.due_at is null or exists (select from asked where asked.name = held.name
-      and (held.due_at <= run_at or held.due_at > next_at + (next_at - run_at)))
-    returning name, fence::float8`);
+    insert into ${leases} as ${held} (${names(held.name, held.dueAt, held.fence)})
+    select name, next_at, 1 from asked order by name
+    on conflict (${names(held.name)}) do update
+    set ${overwriting(held.dueAt)}, ${names(held.fence)} = ${held.fence} + 1
+    where ${held.dueAt} is null or exists (select from asked where asked.name = ${held.name}
+      and (${held.dueAt} <= run_at or ${held.dueAt} > next_at + (next_at - run_at)))
+    returning ${held.name}, ${held.fence}::float8`);
   return new Map(claimed.rows.map(({ name, fence }) => [name, fence]));
 }
 

@@ -55,5 +55,5 @@ export async function forgetReplicas(db: Queryable, keptMs: number): Promise<voi
   const isOld = lt(replicas.seenAt, sql`now() - ${keptMs}::double precision * interval '1 millisecond'`);
   await db
     .delete(replicas)
-    .where(sql`${isOld} and ${replicas.seenAt} < (select max(seen_at) from ${replicas})`);
+    .where(sql`${isOld} and ${replicas.seenAt} < (select max(${replicas.seenAt}) from ${replicas})`);
 }

@@ -19,11 +19,12 @@ import {
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import type { GradedBy } from "#model/kinds.ts";
 import type { SeriesKey } from "#model/series-key.ts";
 import { type Trace, type TraceSpan, traceSpike } from "#model/spike-trace.ts";
 import { assessSeries, type SeriesOutcome } from "#stages/detection/assess-series.ts";
 import type { Episode } from "#stages/detection/episode.ts";
-import { type GradedBy, gradeSpike, isGradedByAddresses } from "#stages/detection/grade-spike.ts";
+import { gradeSpike, isGradedByAddresses } from "#stages/detection/grade-spike.ts";
 import {
   type Candidate,
   planTick,

@@ -10,6 +10,7 @@ import { releaseMemory } from "#lib/own-memory.ts";
 import { readAhead } from "#lib/read-ahead.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { toDay } from "#model/horizon.ts";
+import { EVENT_ROUTES } from "#model/kinds.ts";
 import { unpackLogIdHashes } from "#model/log-id-hash.ts";
 import { packRawBlocks, type RawBlock } from "#model/raw-block.ts";
 import { hashLogId } from "#stages/coverage/id-digest.ts";
@@ -71,7 +72,7 @@ async function* makeReady(
   { zoneId, dayStart }: DayList,
   pages: AsyncIterable<ListPage>,
 ): AsyncGenerator<ReadyListPage, void, undefined> {
-  const isSuspect = await isZoneSuspect(db, zoneId, ["search", "list"]);
+  const isSuspect = await isZoneSuspect(db, zoneId, EVENT_ROUTES);
   // The previous page may not be stored yet, so its records are not in the database.
   let before: readonly string[] = [];
   const shownBefore = createShownIds();

@@ -12,9 +12,7 @@ import { addListApiKeys } from "#faces/http/routes/edge/list-api-keys.ts";
 import type { AskAdvice } from "#faces/http/routes/edge/platform-deps.ts";
 import type { ApiDeps } from "#faces/http/routes/v1/api-deps.ts";
 import { addNativeApi } from "#faces/http/routes/v1/native-api.ts";
-import { addSavedViews } from "#faces/http/routes/v1/saved-views.ts";
 import { addSearchEvents } from "#faces/http/routes/v1/search-events.ts";
-import { addSessions } from "#faces/http/routes/v1/sessions.ts";
 import { type Clock, systemClock } from "#lib/clock.ts";
 import type { PageCursors } from "#operations/page-cursor.ts";
 import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
@@ -49,7 +47,7 @@ export interface RouteParts {
 
 /** Returns functions that add every route that takes a key. */
 export function listRoutes(parts: RouteParts): ((app: FastifyInstance) => void)[] {
-  const { archive, keys, cursors, api } = parts;
+  const { archive, keys, api } = parts;
   const openedBlocks = createOpenedBlocks(OPENED_BLOCKS_BYTES);
   const auditExport = createAuditExport((entry) => writeAuditEntry(keys.db, entry), systemClock);
   const isIngestBusy = parts.isIngestBusy ?? (() => areWritersAtWork(archive.db));
@@ -60,8 +58,6 @@ export function listRoutes(parts: RouteParts): ((app: FastifyInstance) => void)[
     (app) => addPlatform(app, searching),
     (app) => addSearchEvents(app, searching),
     (app) => addListApiKeys(app, { archive: archive.db }),
-    (app) => addSessions(app, { keys }),
-    (app) => addSavedViews(app, { keys, cursors }),
     (app) => addNativeApi(app, api),
   ];
 }

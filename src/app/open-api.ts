@@ -9,10 +9,6 @@ import type { ApiActs, ApiDeps } from "#faces/http/routes/v1/api-deps.ts";
 import { jobOfRun } from "#jobs/service/run-requested.ts";
 import type { Log } from "#lib/log.ts";
 import type { Zones } from "#model/zones.ts";
-import { acknowledgeByHand, resolveAlert } from "#operations/act-on-alert.ts";
-import { actOnAlerts } from "#operations/act-on-alerts.ts";
-import { addSilence, endSilence, extendSilenceByHand, planSilence } from "#operations/act-on-silence.ts";
-import { markAlert } from "#operations/mark-alert.ts";
 import { requestRun } from "#operations/request-run.ts";
 import { type WithdrawDeps, withdrawEvents } from "#operations/withdraw-events.ts";
 
@@ -59,14 +55,6 @@ export async function openApi(parts: ApiParts): Promise<ApiDeps> {
 function createActs(deps: WithdrawDeps, enqueue: ApiParts["enqueue"]): ApiActs {
   const { database } = deps;
   return {
-    acknowledge: (act) => acknowledgeByHand(database, act),
-    resolve: (act) => resolveAlert(database, act),
-    planSilence: (wanted) => planSilence(database.db, wanted),
-    addSilence: (wanted) => addSilence(database, wanted),
-    actOnAlerts: (act) => actOnAlerts(database, act),
-    extendSilence: (extension) => extendSilenceByHand(database, extension),
-    endSilence: (ended) => endSilence(database, ended),
-    mark: (act) => markAlert(database, { ...act, by: act.actor }),
     requestRun: async (wanted) => {
       const requested = await inTransaction(database, ({ tx }) => requestRun(tx, wanted));
       // A run that is not enqueued waits for the sweep.

@@ -3,19 +3,19 @@ import type { z } from "zod";
 import { closestName } from "#lib/closest-name.ts";
 import { readPauses } from "#lib/cron.ts";
 import { UsageError } from "#lib/errors.ts";
+import type { LogLevel } from "#lib/log.ts";
 import { createSecret, type Secret } from "#lib/secret.ts";
+import type { ProcessRole } from "#model/kinds.ts";
 import { toSchedule } from "#model/schedule.ts";
 import type { ChannelConfig } from "#stages/delivery/channels/channel-config.ts";
 import { type Retention, settleRetention } from "#stages/privacy/retention.ts";
-import { aboutVariable, Environment, type ROLES, SECRETS, VARIABLES } from "./environment.ts";
+import { aboutVariable, Environment, SECRETS, VARIABLES } from "./environment.ts";
 import { checkAddress } from "./file/check-opening.ts";
 import { type Alerting, defaultAlerting, readConfigFile } from "./file/config-file.ts";
 import { findFolderMistake } from "./find-folder-mistake.ts";
 import { readDatabaseUrl } from "./read-database-url.ts";
 import { readSecretFiles } from "./read-secret-files.ts";
 import { openSecretFile, type Reread } from "./secret-file.ts";
-
-type Role = (typeof ROLES)[number];
 
 export interface RemoteService {
   readonly url: string;
@@ -63,7 +63,7 @@ export interface Config {
     /** How long after its end a day of the emulated platform is archived. Null: as with the real platform. */
     readonly archiveAfterMs: number | null;
   };
-  readonly roles: readonly Role[];
+  readonly roles: readonly ProcessRole[];
   readonly http: {
     readonly host: string;
     readonly port: number;
@@ -82,7 +82,7 @@ export interface Config {
   };
   /** The service elsewhere that commands ask instead of the database. */
   readonly remote: RemoteService | null;
-  readonly logLevel: "debug" | "info" | "warn" | "error";
+  readonly logLevel: LogLevel;
   /** The longest time between two runs of the tick that polls. */
   readonly pollEveryMs: number;
   /** The age of a sealed hour at which its last comparison is written into its evidence. */

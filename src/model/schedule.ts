@@ -1,4 +1,5 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import type { LastResult } from "./kinds.ts";
 
 /** A tick enqueues the job of the same name. Expressions have six fields, in UTC, and begin with the second. */
 export interface Tick {
@@ -115,13 +116,11 @@ export function toSchedule(given: Partial<Schedule>, isEmulated: boolean): Sched
   ) as Schedule;
 }
 
-export const LAST_RESULTS = ["done", "nothing to do", "failed"] as const;
-
 /** The last run of a tick's job in one process. */
 export interface LastRun {
   /** Time at which the run ended, epoch ms. */
   readonly at: number;
-  readonly result: (typeof LAST_RESULTS)[number];
+  readonly result: LastResult;
   /** The reason why the run did nothing or failed. */
   readonly why: string | null;
 }

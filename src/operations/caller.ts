@@ -1,5 +1,6 @@
+import type { Role, Scope } from "#model/kinds.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";
-import { type Role, type Scope, scopesOf } from "./roles.ts";
+import { scopesOf } from "./roles.ts";
 
 /** The holder of a valid key, and the key's rights. */
 export interface Caller {

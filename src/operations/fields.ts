@@ -1,12 +1,19 @@
 import { z } from "zod";
+import { canMatchRules } from "#stages/alerting/silence.ts";
 import { actorOf, type Caller, maySeeZone } from "./caller.ts";
 import { Refusal } from "./refusal.ts";
 
 /** The largest that a JSON number and a bigint column share, less what could overflow on the way. */
-export const MAX_ROW_ID = 999_999_999_999_999;
+const MAX_ROW_ID = 999_999_999_999_999;
 export const MAX_ZONE_ID = 2_147_483_647;
 /** The end of 9999-12-30: with what lies a day after it Postgres, JSON and Atom all can deal. */
 const LAST_MS = 253_402_214_399_999;
+
+/** The number of a row in a body. `what` is an alert, a silence. */
+export function RowNumber(what: string) {
+  const rule = `must be the number of ${what}`;
+  return z.int(rule).min(1, rule).max(MAX_ROW_ID, rule);
+}
 
 const digits = z.string().regex(/^\d{1,15}$/, "must be a whole number");
 
@@ -31,6 +38,15 @@ export const RuleId = z
   .describe("Id of the WAF rule; an empty text means events without a rule.");
 
 const TIME_RULE = "must be an ISO 8601 time with a UTC offset (2026-11-21T14:00:00Z) or epoch milliseconds";
+
+const RULE_PATTERN = "must be a rule's id, or a family such as 942*; a * may only be at the end";
+
+/** A rule's id, or a family of rules. A pattern that can never match is refused. */
+export const RulePattern = z
+  .string()
+  .min(1, RULE_PATTERN)
+  .max(255, RULE_PATTERN)
+  .refine((rule) => !rule.includes("\0") && rule.isWellFormed() && canMatchRules(rule), RULE_PATTERN);
 
 /** A moment in a query, to epoch ms. */
 export const Time = z

@@ -14,6 +14,8 @@ export interface Member {
   readonly properties?: Readonly<Record<string, Member>>;
   readonly required?: readonly string[];
   readonly flag?: string | null;
+  readonly flagDefault?: string;
+  readonly operand?: true;
   readonly unit?: "minutes" | "ms";
   readonly time?: true;
   readonly isSwitch?: true;
@@ -30,7 +32,7 @@ export function describeInput({ input }: Operation): Member {
 function useWire({ jsonSchema }: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   const { wire, ...rest } = jsonSchema as Record<string, unknown>;
   if (!isObject(wire)) return;
-  const { description, flag, unit, time } = rest;
+  const { description, flag, flagDefault, unit, time } = rest;
   for (const name of Object.keys(jsonSchema)) delete jsonSchema[name];
-  Object.assign(jsonSchema, { ...wire, isText: true, description, flag, unit, time });
+  Object.assign(jsonSchema, { ...wire, isText: true, description, flag, flagDefault, unit, time });
 }

@@ -15,6 +15,10 @@ declare module "zod" {
     masked?: Masked | ((value: never) => unknown);
     /** The name of the flag, if it is not the member's; null where the command line has none. */
     flag?: string | null;
+    /** What the command line sends without the flag, if it is not the member's default. */
+    flagDefault?: string;
+    /** The command line takes the member as arguments without a dash. */
+    operand?: true;
     /** What a client sends, if the schema reads texts. */
     wire?: Record<string, unknown>;
     /** The command line takes a duration such as 30m. */

@@ -44,6 +44,8 @@ function wordRule(issue: z.core.$ZodIssue, value: unknown, isText: boolean): str
     return value === undefined ? `is missing: ${issue.message}` : issue.message;
   if (value === undefined) return "is missing";
   if (Array.isArray(value) && isText) return "is given more than once";
+  // The schema has words of its own.
+  if (!issue.message.startsWith("Invalid input")) return issue.message;
   return `must be ${WORDS[issue.expected] ?? issue.expected}`;
 }
 

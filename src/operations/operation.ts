@@ -2,11 +2,11 @@ import type { z } from "zod";
 import type { Database, Queryable } from "#db/client.ts";
 import type { AuditEntry } from "#db/keys/audit-entries.ts";
 import type { Log } from "#lib/log.ts";
+import type { Scope } from "#model/kinds.ts";
 import type { Zones } from "#model/zones.ts";
 import type { Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import type { Caller } from "./caller.ts";
 import type { PageCursors } from "./page-cursor.ts";
-import type { Scope } from "./roles.ts";
 import type { ServiceView } from "./service-view.ts";
 
 /** What an operation is answered from. Faces make one for each call. */
@@ -21,6 +21,8 @@ export interface Asked {
   /** Names and labels of zones as they are now. */
   readonly zones: () => Zones;
   readonly service: ServiceView;
+  /** The console's session that asks; null for a key. */
+  readonly sessionId: string | null;
   /** The same on all replicas of this installation, and on no other. */
   readonly instanceId: string;
 }
@@ -80,26 +82,41 @@ interface Described<Input extends z.ZodObject, Output extends z.ZodType, Name ex
   readonly example?: z.input<Input>;
   /** Returns the address of what was created, which makes the answer a 201; null if nothing was. */
   readonly created?: (output: z.output<Output>) => string | null;
-  /** Without it, the operation has no command. Columns or `say` are needed with it. */
-  readonly command?: {
-    /** Arguments of the program: `silences list --state expired`. */
-    readonly examples: readonly string[];
-    /** More sentences for the help. */
-    readonly help?: string;
-    readonly columns?: readonly Column<ItemOf<z.output<Output>>>[];
-    /** Printed instead of a table without rows. */
-    readonly empty?: string;
-    /** The text of an answer that is no list, or text below the table. */
-    readonly say?: (output: z.output<Output>, about: Said<Input>) => string;
-    /** How many rows a list has without `--limit`. Default 1,000. */
-    readonly limit?: number;
-  };
+  /** For the console's pages: an assistant gets no tool. */
+  readonly isForPages?: true;
+  /** Without it, the operation has no command. Several commands ask for the same in different ways. */
+  readonly command?: CommandForm<Input, Output> | readonly CommandForm<Input, Output>[];
+}
+
+/** How an operation is a command. Columns or `say` are needed. */
+export interface CommandForm<Input extends z.ZodObject, Output extends z.ZodType> {
+  /** Instead of the operation's verb. */
+  readonly name?: string;
+  /** Instead of the operation's summary. */
+  readonly summary?: string;
+  /** Members that the command sets, and that are no flags of it. */
+  readonly preset?: Partial<z.input<Input>>;
+  /** Arguments of the program: `silences list --state expired`. */
+  readonly examples: readonly string[];
+  /** More sentences for the help. */
+  readonly help?: string;
+  readonly columns?: readonly Column<ItemOf<z.output<Output>>>[];
+  /** Printed instead of a table without rows. */
+  readonly empty?: string;
+  /** The text of an answer that is no list, or text below the table. */
+  readonly say?: (output: z.output<Output>, about: Said<Input>) => string;
+  /** Whether the answer says that a part of the work failed: exit code 1. */
+  readonly failed?: (output: z.output<Output>) => boolean;
+  /** How many rows a list has without `--limit`. Default 1,000. */
+  readonly limit?: number;
 }
 
 interface Said<Input extends z.ZodObject> {
   readonly now: number;
   readonly input: z.input<Input>;
   readonly paint: (style: Style, text: string) => string;
+  /** Width of the terminal. */
+  readonly columns: number;
 }
 
 /** An operation that changes nothing. */

@@ -1,14 +1,4 @@
-export const ROLES = ["reader", "exporter", "operator", "admin"] as const;
-export type Role = (typeof ROLES)[number];
-export type Scope = "read" | "export" | "act" | "admin";
-
-/** The rights of each role. */
-const ROLE_SCOPES: Readonly<Record<Role, readonly Scope[]>> = {
-  reader: ["read"],
-  exporter: ["read", "export"],
-  operator: ["read", "export", "act"],
-  admin: ["read", "export", "act", "admin"],
-};
+import { ROLE_SCOPES, ROLES, type Role, type Scope } from "#model/kinds.ts";
 
 export function scopesOf(roles: readonly Role[]): ReadonlySet<Scope> {
   return new Set(roles.flatMap((role) => ROLE_SCOPES[role]));

@@ -3,9 +3,6 @@ import { startOfDay } from "#model/horizon.ts";
 import { Time, ZoneId } from "./fields.ts";
 import { Refusal } from "./refusal.ts";
 
-/** Coverage states of an hour; `not yet` has not begun. */
-export const HOUR_STATES = ["sealed", "searched", "open", "gap", "unwatched", "not yet"] as const;
-
 /** @throws {Refusal} 422 if the end is not after the begin */
 export function checkOrder(
   { name, ms }: { name: string; ms: number | undefined },

@@ -1,6 +1,6 @@
 import type { Browser, BrowserContext } from "playwright-core";
 import type { Database } from "#db/client.ts";
-import type { Role } from "#operations/roles.ts";
+import type { Role } from "#model/kinds.ts";
 import { issueKey } from "#test/support/issue-key.ts";
 
 /** What a browser keeps of a session: the cookie, and the page's secret. */

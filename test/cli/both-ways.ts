@@ -18,7 +18,7 @@ export interface Way {
 
 type Create = (readConfig: () => Config, io: StoreIo) => Command;
 
-/** Returns a test function that runs a command on the database, and over HTTP with an admin's key. */
+/** Returns a test function that runs a command on the database, and over HTTP with an admin's key. The time may change. */
 export function testBothWays(
   create: Create,
   world: () => { readonly database: MigratedDatabase; readonly now: number },
@@ -38,22 +38,23 @@ export function testBothWays(
   const service = { ...SERVICE, alerting: () => parseConfig({}).alerting };
   return (name: string, body: (way: Way) => Promise<void>) => {
     test(`${name}, on the database`, async () => {
-      const { database, now } = world();
+      const { database } = world();
       const runOn: Way["runOn"] = (terminal, ...args) =>
-        runWith({ DATABASE_URL: database.url }, args, { now, ...terminal });
+        runWith({ DATABASE_URL: database.url }, args, { now: world().now, ...terminal });
       const run: Way["run"] = (...args) => runOn({}, ...args);
       await body({ way: "on the database", run, runOn, by: (who) => ["--by", who] });
     });
     test(`${name}, over HTTP`, async () => {
-      const { database, now } = world();
-      const { url } = await startArchive(database.url, {}, { clock: () => now, service });
+      const { database } = world();
+      const { url } = await startArchive(database.url, {}, { clock: () => world().now, service });
       const keys = new Map<string, string>();
       let who = "admin";
       const runOn: Way["runOn"] = async (terminal, ...args) => {
-        const key = keys.get(who) ?? (await makeKey(database, "admin", { name: who })).key;
-        keys.set(who, key);
+        const name = who;
+        const key = keys.get(name) ?? (await makeKey(database, "admin", { name })).key;
+        keys.set(name, key);
         const environment = { LONGWATCH_URL: url, LONGWATCH_KEY: key };
-        return runWith(environment, args, { now, ...terminal });
+        return runWith(environment, args, { now: world().now, ...terminal });
       };
       const by = (name: string) => {
         who = name;

@@ -5,11 +5,11 @@ import { readEventsOfZones, readFirstSeen, readSourceEvents } from "#db/detectio
 import { backtestCommand } from "#faces/cli/backtest/backtest.ts";
 import { compareSourceHours } from "#jobs/detection/count-source-hours.ts";
 import { MINUTE_MS } from "#lib/units.ts";
+import type { SourceMode } from "#model/kinds.ts";
 import { createKnownSources, type KnownSource } from "#model/known-source.ts";
 import { storedSources } from "#model/stored-sources.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { createZoneReplay, type ReplayedAlert } from "#stages/detection/backtest/replay-zone.ts";
-import type { SourceMode } from "#stages/detection/detection-settings.ts";
 import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { END, minuteOf, openDetectWorld } from "./detect-support.ts";

@@ -11,7 +11,7 @@ import { inSearchTransaction } from "#db/search/search-transaction.ts";
 import { createAdmissionQueue, type WorkKind } from "#faces/http/limits/admission-queue.ts";
 import { createRefuseCostly } from "#faces/http/limits/refuse-costly.ts";
 import { createRunInPlace } from "#faces/http/limits/run-in-place.ts";
-import type { Role } from "#operations/roles.ts";
+import type { Role } from "#model/kinds.ts";
 import { archiveDay, openTestFolder } from "../archive/archive-folder.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { makePipe } from "../support/make-pipe.ts";

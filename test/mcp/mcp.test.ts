@@ -6,6 +6,7 @@ import { insertKnownSource } from "#db/detection/known-sources.ts";
 import { auditEntries } from "#db/schema/audit-entries.ts";
 import { knownSources } from "#db/schema/known-sources.ts";
 import { OPERATIONS } from "#operations/index.ts";
+import type { Operation } from "#operations/operation.ts";
 import { openApiWorld } from "../http/api/api-world.ts";
 
 const MAIN = path.join(import.meta.dirname, "../../src/main.ts");
@@ -45,9 +46,11 @@ test("an assistant finds the reading operations, and hostile text arrives as dat
   await insertKnownSource(world.database().db, known);
   const client = await connect({ DATABASE_URL: world.database().url });
   const { tools } = await client.listTools();
-  const reading = OPERATIONS.filter(({ scope, changes }) => scope === "read" && !changes);
+  const reading = (OPERATIONS as readonly Operation[]).filter(
+    ({ scope, changes, isForPages }) => scope === "read" && !changes && isForPages !== true,
+  );
   expect(tools.map(({ name }) => name).sort()).toEqual(
-    reading.map(({ name }) => name.replaceAll(/[.-]/g, "_")).sort(),
+    reading.map(({ name }) => name.replaceAll(/[.-]/g, "_")).toSorted((a, b) => a.localeCompare(b)),
   );
   for (const { inputSchema, description, annotations } of tools) {
     expect(inputSchema.type).toBe("object");

@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
+import { AlertContext } from "#operations/alerts/alert-context.ts";
+import { AlertDetail } from "#operations/alerts/alert-detail.ts";
 import { Name, Text } from "#operations/fields.ts";
 import { OPERATIONS } from "#operations/index.ts";
 import { findUndecided, maskOutput } from "#operations/masking.ts";
@@ -20,11 +22,14 @@ test("every part of an operation's path is a member of its input", () => {
 
 test("every operation with a command has an example that begins with its name, and prints something", () => {
   for (const { name, command } of OPERATIONS) {
-    if (command === undefined) continue;
-    const words = name.replace(".", " ");
-    expect([name, command.examples.length]).not.toEqual([name, 0]);
-    for (const example of command.examples) expect(example.slice(0, words.length)).toBe(words);
-    expect([name, typeof (command.columns ?? command.say)]).not.toEqual([name, "undefined"]);
+    const [subject = "", verb = ""] = name.split(".");
+    for (const form of [command ?? []].flat()) {
+      const words = `${subject} ${form.name ?? verb}`;
+      expect(form.examples.length, `${name}: examples`).toBeGreaterThan(0);
+      for (const example of form.examples)
+        expect(example.startsWith(words), `${name}: ${example}`).toBe(true);
+      expect(form.columns ?? form.say, `${name}: output`).toBeDefined();
+    }
   }
 });
 
@@ -68,4 +73,14 @@ test("a masked key sees no whole address in lists, records and options", () => {
     secret: [null],
   });
   expect(value.either.ip).toBe("198.51.100.7");
+});
+
+test("a masked key sees the addresses of an alert's evidence shortened, and those that look the same as one", () => {
+  const address = (end: number) => ({ value: `198.51.100.${end}`, count: 1, share: 0.5 });
+  const ips = [address(7), address(8)];
+  const merged = [{ value: expect.stringMatching(/^198\.51\.100\.\D/), count: 2, share: 1 }];
+  expect(maskOutput(AlertContext, { during: { top: { ips } } })).toEqual({
+    during: { top: { ips: merged } },
+  });
+  expect(maskOutput(AlertDetail, { evidence: { ips } })).toEqual({ evidence: { ips: merged } });
 });

@@ -1,5 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { readVersion } from "#config/read-version.ts";
+import type { UNRESOLVED_STATES } from "#model/kinds.ts";
 import { type Zones, zoneFactsOf } from "#model/zones.ts";
 import type { JobRuns } from "#operations/service-view.ts";
 
@@ -8,7 +9,7 @@ export interface Backlog {
   readonly spikesOpen: number;
   /** Alerts that are not resolved. */
   readonly alerts: readonly {
-    readonly state: "firing" | "acknowledged";
+    readonly state: (typeof UNRESOLVED_STATES)[number];
     readonly kind: string;
     readonly count: number;
   }[];

@@ -8,7 +8,7 @@ import { type Performing, perform } from "#operations/perform.ts";
 import { placeMembers, type Shape } from "#operations/place-members.ts";
 
 /** The parts of the service that operations need. The request adds its caller. */
-export type OperationParts = Omit<Performing, "caller" | "now"> & { readonly clock: Clock };
+export type OperationParts = Omit<Performing, "caller" | "sessionId" | "now"> & { readonly clock: Clock };
 
 /** Adds the route of each operation. */
 export function addOperations(
@@ -37,11 +37,16 @@ function addOperation(app: FastifyInstance, operation: Operation, { clock, ...pa
     },
     schema: describe(operation),
     handler: async (request, reply) => {
-      const performing = { ...parts, caller: known(request.caller), now: clock() };
+      const performing = {
+        ...parts,
+        caller: known(request.caller),
+        sessionId: request.session?.id ?? null,
+        now: clock(),
+      };
       const output = await perform(operation, performing, { ...noBody, ...gather(request) });
       const location = operation.created?.(output) ?? null;
       if (location !== null) void reply.code(201).header("location", location);
-      return reply.send(output);
+      return output === undefined ? reply.code(204).send() : reply.send(output);
     },
   });
 }
@@ -62,7 +67,12 @@ function describe(operation: Operation): NonNullable<RouteShorthandOptions["sche
     ...(Object.keys(params).length === 0 ? {} : { params: z.object(params) }),
     ...(Object.keys(query).length === 0 ? {} : { querystring: z.strictObject(query) }),
     ...(hasBody ? { body: toBody(body, example) } : {}),
-    response: created === undefined ? { 200: output } : { 200: output, 201: output },
+    response:
+      output instanceof z.ZodVoid
+        ? { 204: output }
+        : created === undefined
+          ? { 200: output }
+          : { 200: output, 201: output },
   };
 }
 

@@ -28,7 +28,9 @@ const UNTRUSTED =
 
 /** The operations that an assistant may use: those that only read. */
 function listTools(): Operation[] {
-  return OPERATIONS.filter(({ scope, changes }) => scope === "read" && !changes);
+  return (OPERATIONS as readonly Operation[]).filter(
+    ({ scope, changes, isForPages }) => scope === "read" && !changes && isForPages !== true,
+  );
 }
 
 /**
@@ -67,7 +69,7 @@ export async function serveMcp(ask: AskTool, transport: Transport): Promise<void
   await closed;
 }
 
-const OWN_KEYWORDS = new Set(["flag", "unit", "time", "isText", "masked"]);
+const OWN_KEYWORDS = new Set(["flag", "flagDefault", "operand", "unit", "time", "isText", "masked"]);
 
 /** Removes our own keywords. A member may have the name of one, and then its value is an object. */
 function toJsonSchema(schema: Member): Record<string, unknown> {

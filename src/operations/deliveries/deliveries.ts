@@ -1,8 +1,6 @@
 import { z } from "zod";
 import {
-  DELIVERY_STATES,
   type Delivery,
-  type DeliveryState,
   listDeliveries,
   type Replayed,
   readDeliveryZone,
@@ -12,6 +10,7 @@ import { showAge } from "#lib/ago.ts";
 import { shortenText } from "#lib/escape-text.ts";
 import { showTime } from "#lib/show-time.ts";
 import { SECOND_MS } from "#lib/units.ts";
+import { DELIVERY_STATES, type DeliveryState } from "#model/kinds.ts";
 import type { Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import * as fields from "../fields.ts";
 import { IsoTime, Name, RowId, Text, toIso, toIsoOrNull } from "../fields.ts";

@@ -3,10 +3,10 @@ import { findApiKeyIds, listApiKeys } from "#db/keys/api-keys.ts";
 import { ago } from "#lib/ago.ts";
 import { escapeText } from "#lib/escape-text.ts";
 import { showTime } from "#lib/show-time.ts";
+import { ROLES } from "#model/kinds.ts";
 import { pageOf, pageQuery, toPage } from "../fields.ts";
 import { defineChange, defineQuery } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
-import { ROLES } from "../roles.ts";
 import { issueKey, withdrawKey } from "./issue-key.ts";
 import { KeyItem, toKeyItem } from "./key-item.ts";
 import {

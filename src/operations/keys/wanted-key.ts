@@ -1,4 +1,4 @@
-import type { Role } from "../roles.ts";
+import type { Role } from "#model/kinds.ts";
 
 /** The request for a new key. */
 export interface WantedKey {

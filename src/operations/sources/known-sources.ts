@@ -8,7 +8,8 @@ import {
 } from "#db/detection/known-sources.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { showTime } from "#lib/show-time.ts";
-import { KNOWN_KINDS, type KnownSource } from "#model/known-source.ts";
+import { KNOWN_KINDS } from "#model/kinds.ts";
+import type { KnownSource } from "#model/known-source.ts";
 import { isAddressPattern } from "#model/source-traits.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";
 import { type Caller, maySeeZone } from "../caller.ts";

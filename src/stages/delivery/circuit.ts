@@ -1,3 +1,5 @@
+import type { CircuitState } from "#model/kinds.ts";
+
 /** The circuit opens after this number of failures in a row, of any messages. */
 const FAILURES_TO_OPEN = 5;
 const FIRST_PAUSE_MS = 30_000;
@@ -5,7 +7,7 @@ const FIRST_PAUSE_MS = 30_000;
 /** The state of a channel's circuit; times in epoch ms. */
 export interface Circuit {
   /** `disabled`: the receiver is gone for good (410). A restart or a changed configuration ends this state. */
-  readonly state: "closed" | "open" | "disabled";
+  readonly state: CircuitState;
   /** Number of failures since the last success. */
   readonly failures: number;
   /** Number of openings since the last success. */

@@ -1,16 +1,17 @@
+import type { EventRoute } from "#model/kinds.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import type { OpenedPage } from "./open-page.ts";
 import { type AcceptedTimes, type EntryReader, readEntries } from "./read-entries.ts";
 
 export interface PageSource<Entry> extends EntryReader<Entry> {
-  readonly route: "search" | "list";
+  readonly route: EventRoute;
   /** The UTC day of the request, `yyyy-mm-dd`; null for a span. */
   readonly day: string | null;
   readonly accepted: AcceptedTimes;
 }
 
 export interface QuarantinedEntry {
-  readonly route: "search" | "list";
+  readonly route: EventRoute;
   readonly day: string | null;
   readonly reason: string;
   readonly raw: Buffer;

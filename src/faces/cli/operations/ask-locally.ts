@@ -25,6 +25,7 @@ export function askLocally({
       const { db } = database;
       const performing = {
         caller: localCaller(actor ?? "local"),
+        sessionId: null,
         db,
         database,
         now: (await readServiceClock(database, clock))(),
@@ -33,12 +34,12 @@ export function askLocally({
         zones: () => config.alerting.routing.zones ?? {},
         service: {
           alerting: () => config.alerting,
-          zoneIds: config.edge.zones,
           notifiers: new Map(),
           settings: config.settings,
           retention: config.retention,
           requestBudget: toRequestBudget(config.edge.requestsPerSecond),
           pollEveryMs: config.pollEveryMs,
+          zoneIds: config.edge.zones,
           readJobRuns: async () => [],
         },
         instanceId: "",

@@ -9,7 +9,7 @@ export interface Flag {
   readonly name: string;
   /** Where the value is in the input: `["matchers", "zone"]`. */
   readonly path: readonly string[];
-  /** A part of the path, which is typed without a dash. */
+  /** Typed without a dash: a part of the path, or a list of numbers. */
   readonly isOperand: boolean;
   readonly isRequired: boolean;
   readonly member: Member;
@@ -34,7 +34,15 @@ function listMembers(
     if (member.properties !== undefined) return listMembers(member, ownPath, new Set());
     if (member.flag === null) return [];
     const typed = member.flag ?? name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
-    return [{ name: typed, path: ownPath, isOperand: inPath.has(name), isRequired, member }];
+    return [
+      {
+        name: typed,
+        path: ownPath,
+        isOperand: inPath.has(name) || member.operand === true,
+        isRequired,
+        member,
+      },
+    ];
   });
 }
 
@@ -43,14 +51,20 @@ export function placeholderOf({ type, time, unit, items, isSwitch, enum: words }
   if (type === "boolean" || isSwitch === true) return null;
   if (time === true) return "time";
   if (unit !== undefined) return "duration";
-  if (type === "array") return items?.type === "integer" ? "numbers" : "words";
+  if (type === "array") return items?.type === "integer" ? "numbers" : isFree(items) ? "text" : "words";
   if (words !== undefined) return "word";
   return [type].flat().includes("integer") ? "number" : "text";
 }
 
+/** A free text may contain a comma, so the flag is repeated for several. */
+function isFree(items: Member | undefined): boolean {
+  return items?.type === "string" && items.enum === undefined;
+}
+
 /** Returns the help of a flag: what it is, its words and its default. */
 export function describeFlag({ member, isRequired, isOperand }: Flag): string {
-  const { description = "", items, enum: words = items?.enum, default: fallback } = member;
+  const { description = "", items, enum: words = items?.enum } = member;
+  const fallback = member.flagDefault ?? member.default;
   const sentence = description.replace(/\.$/, "");
   const isNamed =
     words === undefined || member.isSwitch === true || words.every((word) => sentence.includes(String(word)));
@@ -72,7 +86,8 @@ export function readInput(
 ): Record<string, unknown> {
   const input: Record<string, unknown> = {};
   for (const flag of flags) {
-    const given = typed(flag);
+    const given =
+      typed(flag) ?? (flag.member.flagDefault === undefined ? undefined : [flag.member.flagDefault]);
     if (given === undefined) continue;
     const last = flag.path.at(-1) ?? "";
     let place = input;
@@ -88,8 +103,10 @@ function toValue(member: Member, given: readonly string[], nowMs: number): unkno
   if (member.time === true) return toIsoTime(text, nowMs);
   if (member.unit !== undefined) return toDuration(text, member.unit);
   if (member.isText === true) return given.join(",");
-  if (member.type === "array")
-    return given.flatMap((one) => one.split(",")).map((one) => toScalar(member.items ?? {}, one.trim()));
+  if (member.type === "array") {
+    const parts = isFree(member.items) ? given : given.flatMap((one) => one.split(","));
+    return parts.map((one) => toScalar(member.items ?? {}, one.trim()));
+  }
   return toScalar(member, text);
 }
 
@@ -97,7 +114,8 @@ function toValue(member: Member, given: readonly string[], nowMs: number): unkno
 function toScalar({ type }: Member, text: string): unknown {
   const types = [type].flat();
   const isNumber = types.includes("integer") || types.includes("number");
-  if (isNumber && /^-?\d{1,15}(\.\d+)?$/.test(text)) return Number(text);
+  // People type the numbers of rows as lists show them: #3.
+  if (isNumber && /^#?-?\d{1,15}(\.\d+)?$/.test(text)) return Number(text.replace("#", ""));
   if (types.includes("boolean") && /^(true|false)$/.test(text)) return text === "true";
   return text;
 }

@@ -1,15 +1,22 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
+import { alertOperations } from "#operations/alerts/alerts.ts";
 import { auditOperations } from "#operations/audit/audit-trail.ts";
 import { channelOperations } from "#operations/deliveries/channels.ts";
 import { deliveryOperations } from "#operations/deliveries/deliveries.ts";
 import { keyOperations } from "#operations/keys/keys.ts";
 import { listZones } from "#operations/service/zones.ts";
+import { silenceOperations } from "#operations/silences/silences.ts";
 import { knownOperations } from "#operations/sources/known-sources.ts";
 import { testChannelCommand } from "../channels/test-channel.ts";
 import { createProcessIo } from "../edge/edge-io.ts";
 import type { StoreIo } from "../store/store-command.ts";
 import { subjectCommand } from "./operation-command.ts";
+
+export function alertsCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  const description = "List, show, acknowledge, resolve and mark alerts.";
+  return subjectCommand("alerts", description, alertOperations, readConfig, io);
+}
 
 export function auditCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
   return subjectCommand("audit", "Show the audit trail.", auditOperations, readConfig, io);
@@ -38,6 +45,11 @@ export function keysCommand(readConfig: () => Config, io: StoreIo = createProces
 export function knownCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
   const description = "List, add and remove known sources, which raise no source alert.";
   return subjectCommand("known", description, knownOperations, readConfig, io);
+}
+
+export function silencesCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  const description = "Add, list, extend and end silences.";
+  return subjectCommand("silences", description, silenceOperations, readConfig, io);
 }
 
 export function zonesCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {

@@ -1,5 +1,4 @@
 import type { Config } from "#config/config.ts";
-import { readAlert } from "#db/alerting/alert-reports.ts";
 import type { Queryable } from "#db/client.ts";
 import {
   findKnownZones,
@@ -41,12 +40,6 @@ export async function requireRule(db: Queryable, zoneId: number, ruleId: string)
   const busiest = await listBusiestRules(db, zoneId, MAX_NAMED);
   const rule = `a rule with events in zone ${zoneId} (${name(busiest)})`;
   throw new UsageError([`--rule "${escapeText(ruleId)}" must be ${rule}${guess(ruleId, busiest)}`]);
-}
-
-/** @throws {UsageError} if there is no alert with this number */
-export async function requireAlert(db: Queryable, flag: string, alertId: number): Promise<void> {
-  if ((await readAlert(db, alertId)) === null)
-    throw new UsageError([`--${flag} "${alertId}" must be the number of a stored alert`]);
 }
 
 function name(known: readonly string[]): string {

@@ -1,7 +1,8 @@
 import { ago } from "#lib/ago.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { showTime } from "#lib/show-time.ts";
-import type { ReplicaLife, ReplicaState, ServiceLife } from "#operations/service-life.ts";
+import type { ReplicaState } from "#model/kinds.ts";
+import type { ReplicaLife, ServiceLife } from "#operations/service-life.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { drawTable } from "../terminal/draw-table.ts";
 

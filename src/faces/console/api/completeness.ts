@@ -1,14 +1,14 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import type { TrendAnswer } from "#faces/http/routes/v1/trends.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
-import type { HourState } from "../components/coverage-strip.tsx";
+import type { HourStatus } from "#model/kinds.ts";
 import type { Span } from "../state/span.ts";
 import { call } from "./client.ts";
 import { askZones } from "./of-zones.ts";
 import type { Zone } from "./status.ts";
 
 /** How many hours of the span are in which state, over all zones. */
-export type Completeness = Readonly<Record<HourState, number>>;
+export type Completeness = Readonly<Record<HourStatus, number>>;
 
 /** Hours up to 40 days, days beyond: no more than the service gives. */
 const LONGEST_BY_HOUR = 40 * DAY_MS;

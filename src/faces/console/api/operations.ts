@@ -2,7 +2,6 @@ import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tansta
 import type { z } from "zod";
 import type { JobItem } from "#faces/http/routes/v1/jobs.ts";
 import type { ExplainedRouting as ExplainedRoutingSchema } from "#faces/http/routes/v1/routing-test.ts";
-import type { SessionItem } from "#faces/http/routes/v1/sessions.ts";
 import type { PrivacyAnswer, SettingsAnswer } from "#faces/http/routes/v1/settings.ts";
 import { ask, type Input, type Item, useChange, useOperation, useOperationPages } from "./ask.ts";
 import { call } from "./client.ts";
@@ -11,17 +10,12 @@ export type Channel = Item<"channels.list">;
 export type Delivery = Item<"deliveries.list">;
 export type Job = z.infer<typeof JobItem>;
 export type Key = Item<"keys.list">;
-export type OwnSession = z.infer<typeof SessionItem>;
 export type AuditEntry = Item<"audit.list">;
 export type ExplainedRouting = z.infer<typeof ExplainedRoutingSchema>;
 
 interface List<Item> {
   readonly items: readonly Item[];
 }
-
-const KEYS = {
-  sessions: ["sessions"],
-};
 
 export const useChannels = () => useOperation("channels.list", {}, { refetchInterval: 15_000 });
 
@@ -92,25 +86,15 @@ export function useRevokeKey() {
   return useMutation({
     mutationFn: (key: string) => ask("keys.revoke", { key }),
     onSuccess: () =>
-      Promise.all([["keys.list"], KEYS.sessions].map((queryKey) => client.invalidateQueries({ queryKey }))),
+      Promise.all(
+        ["keys.list", "sessions.list"].map((name) => client.invalidateQueries({ queryKey: [name] })),
+      ),
   });
 }
 
-export function useSessions() {
-  return useQuery({
-    queryKey: KEYS.sessions,
-    queryFn: ({ signal }) => call<List<OwnSession>>("/api/v1/sessions", { signal }),
-  });
-}
+export const useSessions = () => useOperation("sessions.list", {});
 
-export function useEndSession() {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: (id: string) =>
-      call<void>(`/api/v1/sessions/${encodeURIComponent(id)}`, { method: "DELETE" }),
-    onSuccess: () => client.invalidateQueries({ queryKey: KEYS.sessions }),
-  });
-}
+export const useEndSession = () => useChange("sessions.end", ["sessions.list"]);
 
 export type AuditQuery = Pick<Input<"audit.list">, "action" | "since" | "until">;
 

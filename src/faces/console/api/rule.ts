@@ -6,6 +6,7 @@ import type {
   RuleSeries as RuleSeriesSchema,
 } from "#faces/http/routes/v1/rule-series.ts";
 import type { Rule as RuleSchema } from "#faces/http/routes/v1/rules.ts";
+import type { WidthName } from "#model/kinds.ts";
 import { call } from "./client.ts";
 import type { Page } from "./page.ts";
 
@@ -38,7 +39,7 @@ export function useRules(query: {
 export function useRuleSeries(query: {
   readonly zone: number | null;
   readonly rule: string | null;
-  readonly width: "minute" | "hour" | "day";
+  readonly width: WidthName;
   readonly from: number;
   readonly to: number;
 }) {

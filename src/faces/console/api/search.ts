@@ -1,7 +1,7 @@
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { classifyAction } from "#model/action-class.ts";
 import type { FieldName } from "#model/fields.ts";
-import type { ActionName } from "../look/words.ts";
+import type { ActionClass } from "#model/kinds.ts";
 import { type EventFilter, FILTER_KINDS, isSameFilter } from "../state/filters.ts";
 import { bucketWidth } from "../state/span.ts";
 import { call } from "./client.ts";
@@ -101,7 +101,7 @@ function keyOf({ zones, ...scope }: EventScope) {
 interface Histogram {
   readonly widthMs: number;
   readonly timesMs: readonly number[];
-  readonly counts: Readonly<Record<ActionName, readonly number[]>>;
+  readonly counts: Readonly<Record<ActionClass, readonly number[]>>;
   readonly total: number;
   readonly failed: OfZones<unknown>["failed"];
 }

@@ -4,15 +4,15 @@ import { z } from "zod";
 import { listAlerts } from "#db/alerting/alert-reports.ts";
 import type { AlertRow } from "#db/alerting/alerts.ts";
 import { toLine } from "#lib/plain-text.ts";
+import { maskMessage } from "#operations/alerts/mask-message.ts";
+import { summariseAlert } from "#operations/alerts/summarise-alert.ts";
 import { known, visibleZones, ZoneId } from "#operations/fields.ts";
-import { summariseAlert } from "#operations/summarise-alert.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { toAlertRecord } from "#stages/alerting/alert-record.ts";
 import { maskNullable } from "#stages/archive/mask/mask-text.ts";
 import { outlineAlert } from "#stages/delivery/message/outline-alert.ts";
 import { toPlainLines } from "#stages/delivery/message/outline-lines.ts";
 import { type AtomEntry, renderAtom } from "../../feed/atom-feed.ts";
-import { maskMessage } from "../../keys/mask-message.ts";
 import type { ApiDeps } from "./api-deps.ts";
 
 const MAX_ENTRIES = 50;

@@ -3,15 +3,10 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listReportedDays } from "#db/archive/archive-report.ts";
 import { listKnownZones } from "#db/coverage/coverage-report.ts";
-import {
-  listRuns,
-  MOST_UNFINISHED,
-  type RequestedRun,
-  RUN_KINDS,
-  readRun,
-} from "#db/service/requested-runs.ts";
+import { listRuns, MOST_UNFINISHED, type RequestedRun, readRun } from "#db/service/requested-runs.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { startOfDay, toDay } from "#model/horizon.ts";
+import { RUN_KINDS } from "#model/kinds.ts";
 import { findReachFaults, MAX_RUN_DAYS } from "#model/run-span.ts";
 import type { RunResult } from "#operations/execute-run.ts";
 import {

@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { readReplicas } from "#db/service/replicas.ts";
-import { LAST_RESULTS } from "#model/schedule.ts";
+import { LAST_RESULTS } from "#model/kinds.ts";
 import { IsoTime, requireEveryZone, toIsoOrNull } from "#operations/fields.ts";
 import { type ListedTick, listTicks } from "#operations/list-ticks.ts";
 import type { ApiDeps } from "./api-deps.ts";

@@ -1,10 +1,7 @@
 import type { FastifyInstance } from "fastify";
 import { OPERATIONS } from "#operations/index.ts";
 import { addOperations } from "../../operations.ts";
-import { addAlertActs } from "./alert-acts.ts";
-import { addAlertContext } from "./alert-context.ts";
 import { addAlertStream } from "./alert-stream.ts";
-import { addAlerts } from "./alerts.ts";
 import { addAlertsAtom } from "./alerts-atom.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { addArchiveDays } from "./archive-days.ts";
@@ -22,18 +19,13 @@ import { addRoutingTest } from "./routing-test.ts";
 import { addRuleSeries } from "./rule-series.ts";
 import { addRules } from "./rules.ts";
 import { addSettings } from "./settings.ts";
-import { addSilencePreview } from "./silence-preview.ts";
-import { addSilences } from "./silences.ts";
 import { addSpikes } from "./spikes.ts";
 import { addStatus } from "./status.ts";
 import { addTrends } from "./trends.ts";
 
 const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
-  addAlerts,
-  addAlertActs,
   addAlertStream,
   addAlertsAtom,
-  addSilences,
   addTrends,
   addRules,
   addSpikes,
@@ -47,8 +39,6 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addCoverageRuns,
   addCoverageWithdrawals,
   addEventRevisions,
-  addAlertContext,
-  addSilencePreview,
   addRuleSeries,
   addRoutingTest,
   addJobs,

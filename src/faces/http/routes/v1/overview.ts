@@ -8,22 +8,23 @@ import { type RuleRow, readRules } from "#db/detection/rules.ts";
 import { type RequestBudget, readBudget } from "#db/service/request-budgets.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
+import { ATTENTION_KINDS, type BucketWidth, HOUR_STATUSES, UNRESOLVED_STATES } from "#model/kinds.ts";
 import { keyOf } from "#model/series-key.ts";
 import type { Zones } from "#model/zones.ts";
+import { Alert, readAlertView, toAlert } from "#operations/alerts/alert.ts";
 import { IsoTime, known, Time, toIso, visibleZones, ZoneId } from "#operations/fields.ts";
-import { ATTENTION_KINDS, listAttention } from "#operations/list-attention.ts";
+import { listAttention } from "#operations/list-attention.ts";
 import { listFirstCopies, lookAround } from "#operations/look-around.ts";
+import { maskOutput } from "#operations/masking.ts";
 import { readUnpolled } from "#operations/read-unpolled.ts";
 import { readZones } from "#operations/read-zones.ts";
 import { describeZones, readVisibleZones, Zone } from "#operations/service/zones.ts";
 import { assessService } from "#operations/service-life.ts";
-import { checkSpan, HOUR_STATES } from "#operations/span.ts";
+import { checkSpan } from "#operations/span.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
 import { maskNullable, maskText } from "#stages/archive/mask/mask-text.ts";
-import { type BucketWidth, bucketEnd, bucketStart } from "#stages/detection/bucket.ts";
-import { AlertItem } from "./alert-schemas.ts";
+import { bucketEnd, bucketStart } from "#stages/detection/bucket.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { readAlertView, toAlertItem } from "./to-alert-item.ts";
 
 const MAX_DAYS = 400;
 const MAX_POINTS = 200;
@@ -54,13 +55,15 @@ export const Overview = z
             )
             .describe("Events by action. Steps without events are left out."),
           hours: z
-            .array(z.object({ startsAtMs: z.number().int(), state: z.enum(HOUR_STATES), stored: z.number() }))
+            .array(
+              z.object({ startsAtMs: z.number().int(), state: z.enum(HOUR_STATUSES), stored: z.number() }),
+            )
             .describe("The last 72 hours, oldest first."),
         }),
       )
       .describe(`The first ${MAX_ZONES} zones.`),
     alerts: z
-      .array(AlertItem)
+      .array(Alert)
       .describe(
         "Unresolved alerts and those that fired in the span, at most 200: firing alerts first, each state by severity, and the newest of one severity first.",
       ),
@@ -191,7 +194,7 @@ export async function readOverview(
     describeZones(archive, seen, { now, names }),
     readAlerts(archive, zoneIds, span),
     readTopRules(archive, zoneIds, span, isMasked),
-    readAlertView(archive, isMasked, now),
+    readAlertView(archive, now),
   ]);
   const points = Map.groupBy(activity, (one) => one.zoneId);
   const zones = coverage.flat();
@@ -214,7 +217,9 @@ export async function readOverview(
         stored: storedCount,
       })),
     })),
-    alerts: alerts.map((row) => toAlertItem(row, view)),
+    alerts: alerts
+      .map((row) => toAlert(row, view))
+      .map((alert) => (isMasked ? (maskOutput(Alert, alert) as Alert) : alert)),
     rules,
     attention: attention
       .filter(({ kind }) => isWhole || kind !== "not-running")
@@ -249,7 +254,7 @@ async function readAlerts(
 ) {
   const [unresolved, fired] = await Promise.all([
     listAlerts(archive, {
-      states: ["firing", "acknowledged"],
+      states: UNRESOLVED_STATES,
       zoneIds,
       sort: "worst",
       limit: MAX_ALERTS,

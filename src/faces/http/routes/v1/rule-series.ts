@@ -4,6 +4,7 @@ import { z } from "zod";
 import { readMinutesFrom } from "#db/detection/kept-minutes.ts";
 import { compareRuleDays, listAdvice, listSpikeSpans } from "#db/detection/rule-history.ts";
 import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
+import { MARKS, WIDTH_NAMES, WIDTH_SECONDS } from "#model/kinds.ts";
 import { IsoTime, known, RuleId, Time, toIso, toIsoOrNull, ZoneId } from "#operations/fields.ts";
 import { readRuleSeries } from "#operations/read-rule-series.ts";
 import { replayStore } from "#operations/replay-store.ts";
@@ -15,7 +16,6 @@ import { sensitivityOf } from "#stages/detection/detection-settings.ts";
 import { minutesFrom, REPLAYED_DAYS } from "#stages/detection/minutes-kept.ts";
 import type { ApiDeps } from "./api-deps.ts";
 
-const WIDTHS = { minute: 60, hour: 3_600, day: 86_400 } as const;
 const DEFAULT_POINTS = { minute: 180, hour: 168, day: 28 } as const;
 const MAX_DAYS = REPLAYED_DAYS;
 const MAX_POINTS = 5_000;
@@ -34,7 +34,7 @@ const number = (lowest: number, highest: number) =>
 const SeriesQuery = z.strictObject({
   zone: ZoneId,
   rule: RuleId,
-  width: z.enum(["minute", "hour", "day"]).default("hour"),
+  width: z.enum(WIDTH_NAMES).default("hour"),
   from: Time.optional(),
   to: Time.optional().describe("Default: now."),
 });
@@ -44,7 +44,7 @@ const Spike = z.object({
   openedAt: IsoTime,
   closedAt: IsoTime.nullable(),
   severity: z.string(),
-  mark: z.string().nullable().describe("What a person marked it as: attack or noise."),
+  mark: z.enum(MARKS).nullable().describe("What a person marked it as."),
   peak: z.number(),
   alertId: z.number().int().nullable(),
 });
@@ -54,7 +54,7 @@ export const RuleSeries = z
     zone: z.number().int(),
     rule: z.string(),
     title: z.string().nullable(),
-    width: z.enum(["minute", "hour", "day"]),
+    width: z.enum(WIDTH_NAMES),
     settings: Sensitivity.describe("The sensitivity in force for this rule."),
     points: z
       .array(
@@ -158,7 +158,7 @@ export function addRuleSeries(app: FastifyInstance, { archive, clock, service }:
     },
     async ({ query: { zone, rule, width, ...asked } }) => {
       const now = clock();
-      const seconds = WIDTHS[width];
+      const seconds = WIDTH_SECONDS[width];
       const to = asked.to ?? now;
       const fromMs = bucketStart(asked.from ?? to - DEFAULT_POINTS[width] * seconds * 1_000, seconds);
       checkSpan(fromMs, to, { max: MAX_POINTS, widthMs: seconds * 1_000, what: `${width}s` });

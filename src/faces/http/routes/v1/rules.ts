@@ -2,8 +2,9 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { readRuleSparklines } from "#db/detection/activity.ts";
-import { RULE_SORTS, type RuleRow, readRules } from "#db/detection/rules.ts";
+import { type RuleRow, readRules } from "#db/detection/rules.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import { type BucketWidth, RULE_SORTS } from "#model/kinds.ts";
 import { keyOf } from "#model/series-key.ts";
 import {
   IsoTime,
@@ -18,7 +19,7 @@ import {
 } from "#operations/fields.ts";
 import { checkSpan } from "#operations/span.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
-import { type BucketWidth, bucketEnd, bucketStart } from "#stages/detection/bucket.ts";
+import { bucketEnd, bucketStart } from "#stages/detection/bucket.ts";
 import type { ApiDeps } from "./api-deps.ts";
 
 const MAX_DAYS = 400;

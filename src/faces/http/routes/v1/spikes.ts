@@ -3,7 +3,8 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listSpikes, readSpike } from "#db/detection/feed-spikes.ts";
 import type { SpikeRow } from "#db/detection/spikes.ts";
-import { SPIKE_KINDS } from "#model/kinds.ts";
+import { SPIKE_KINDS, SPIKE_SEVERITIES } from "#model/kinds.ts";
+import { maskRows } from "#operations/alerts/mask-message.ts";
 import {
   IsoTime,
   known,
@@ -21,16 +22,13 @@ import {
 } from "#operations/fields.ts";
 import { checkOrder } from "#operations/span.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
-import { maskRows } from "../../keys/mask-message.ts";
 import type { ApiDeps } from "./api-deps.ts";
-
-const SEVERITIES = ["warning", "error", "critical"] as const;
 
 const Query = z.strictObject({
   zone: ZoneId.optional(),
   rule: RuleId.optional(),
   state: z.enum(["open", "closed"]).optional(),
-  severity: oneOrMore(SEVERITIES).optional(),
+  severity: oneOrMore(SPIKE_SEVERITIES).optional(),
   since: Time.optional().describe("Spikes that opened at this time or later."),
   until: Time.optional().describe("Spikes that opened before this time."),
   ...pageQuery({ fallback: 50, most: 200 }),
@@ -45,7 +43,7 @@ const Spike = z
     ruleId: z.string(),
     ruleTitle: z.string().nullable(),
     kind: z.enum(SPIKE_KINDS),
-    severity: z.enum(SEVERITIES),
+    severity: z.enum(SPIKE_SEVERITIES),
     openedAt: IsoTime,
     closedAt: IsoTime.nullable(),
     lastActiveAt: IsoTime,

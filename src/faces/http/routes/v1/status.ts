@@ -4,6 +4,7 @@ import { z } from "zod";
 import { readZoneArchives } from "#db/archive/archive-report.ts";
 import { type OpenWork, readOpenWork } from "#db/service/open-work.ts";
 import { readReplicas } from "#db/service/replicas.ts";
+import { REPLICA_STATES } from "#model/kinds.ts";
 import type { Zones } from "#model/zones.ts";
 import { IsoTime, known, toIso, toIsoOrNull } from "#operations/fields.ts";
 import { readChannels } from "#operations/read-channels.ts";
@@ -31,7 +32,7 @@ const Process = z
     version: z.string(),
     roles: z.array(z.string()),
     state: z
-      .enum(["alive", "stopped", "silent"])
+      .enum(REPLICA_STATES)
       .describe(
         "stopped: the process was stopped on purpose. silent: the process has shown no sign of life for a minute and may have been killed.",
       ),

@@ -4,15 +4,15 @@ import { z } from "zod";
 import { readMinutesFrom } from "#db/detection/kept-minutes.ts";
 import { readTrend } from "#db/detection/trends.ts";
 import { startOfHour } from "#model/horizon.ts";
+import { HOUR_STATUSES, WIDTH_NAMES, WIDTH_SECONDS } from "#model/kinds.ts";
 import { IsoTime, RuleId, Time, toIso, ZoneId } from "#operations/fields.ts";
 import { readZones } from "#operations/read-zones.ts";
-import { checkMinutes, checkOrder, checkSpan, HOUR_STATES } from "#operations/span.ts";
+import { checkMinutes, checkOrder, checkSpan } from "#operations/span.ts";
 import { coverageOf } from "#stages/coverage/mark-coverage.ts";
 import { bucketStart, bucketStarts } from "#stages/detection/bucket.ts";
 import { minutesFrom } from "#stages/detection/minutes-kept.ts";
 import type { ApiDeps } from "./api-deps.ts";
 
-const WIDTHS = { minute: 60, hour: 3_600, day: 86_400 } as const;
 const DEFAULT_POINTS = { minute: 180, hour: 168, day: 90 } as const;
 const MAX_POINTS = 5_000;
 
@@ -21,7 +21,7 @@ const Query = z.strictObject({
   rule: RuleId.optional().describe(
     "Id of one rule. An empty text means events without a rule. Without this parameter all rules are counted together.",
   ),
-  width: z.enum(["minute", "hour", "day"]).default("hour"),
+  width: z.enum(WIDTH_NAMES).default("hour"),
   from: Time.optional(),
   to: Time.optional().describe("Default: now."),
 });
@@ -35,7 +35,7 @@ const Point = z.object({
   challenged: z.number().int(),
   other: z.number().int(),
   coverage: z
-    .enum(HOUR_STATES)
+    .enum(HOUR_STATUSES)
     .describe(
       "The worst coverage state of the hours in the bucket. With sealed and searched, the counts are complete so far.",
     ),
@@ -45,7 +45,7 @@ const Point = z.object({
 const Answer = z.object({
   zone: z.number().int(),
   rule: z.string().nullable(),
-  width: z.enum(["minute", "hour", "day"]),
+  width: z.enum(WIDTH_NAMES),
   from: IsoTime,
   to: IsoTime,
   points: z
@@ -71,7 +71,7 @@ export function addTrends(app: FastifyInstance, { archive, clock }: ApiDeps): vo
     },
     async ({ query: { zone, rule, width, ...asked } }) => {
       const now = clock();
-      const seconds = WIDTHS[width];
+      const seconds = WIDTH_SECONDS[width];
       const widthMs = seconds * 1_000;
       const toMs = asked.to ?? now;
       checkOrder({ name: "from", ms: asked.from }, { name: "to", ms: toMs });
