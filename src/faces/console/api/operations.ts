@@ -11,10 +11,6 @@ export type Key = Item<"keys.list">;
 export type AuditEntry = Item<"audit.list">;
 export type ExplainedRouting = z.infer<typeof ExplainedRoutingSchema>;
 
-interface List<Item> {
-  readonly items: readonly Item[];
-}
-
 export const useChannels = () => useOperation("channels.list", {}, { refetchInterval: 15_000 });
 
 /** The newest notifications that were given up. */

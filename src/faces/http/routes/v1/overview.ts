@@ -8,7 +8,7 @@ import { type RuleRow, readRules } from "#db/detection/rules.ts";
 import { readBudget } from "#db/service/request-budgets.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
-import { ATTENTION_KINDS, type BucketWidth, HOUR_STATUSES, UNRESOLVED_STATES } from "#model/kinds.ts";
+import { ATTENTION_KINDS, type BucketWidth, UNRESOLVED_STATES } from "#model/kinds.ts";
 import { keyOf } from "#model/series-key.ts";
 import type { Zones } from "#model/zones.ts";
 import { Alert, readAlertView, toAlert } from "#operations/alerts/alert.ts";
