@@ -12,20 +12,20 @@ import type { Zones } from "#model/zones.ts";
 import { requestRun } from "#operations/request-run.ts";
 import { type WithdrawDeps, withdrawEvents } from "#operations/withdraw-events.ts";
 
-/** How late a stream may say what has happened. */
+/** Maximum delay of a transition in the stream. */
 const FEED_POLL_MS = 1_000;
 
 export interface ApiParts extends Pick<ApiDeps, "clock" | "cursors" | "service"> {
   readonly database: Database;
   readonly archive: Database;
   readonly log: Log;
-  /** Names and labels of zones; none without. */
+  /** Returns names and labels of the zones. Default: none. */
   readonly zones?: () => Zones;
   /** The platform; without it, hours that the platform still has cannot be checked. */
   readonly edge?: WithdrawDeps["edge"];
   /** Default 1 s. */
   readonly feedPollMs?: number;
-  /** Without it, the sweep finds what was requested. */
+  /** Enqueues a job at once. Without it, the sweep finds the requested work later. */
   readonly enqueue?: (job: string, payload: Record<string, unknown>) => Promise<boolean>;
 }
 

@@ -40,7 +40,7 @@ export type AlertState = (typeof ALERT_STATES)[number];
 /** The words that ask for alerts by state. */
 export const ASKED_ALERT_STATES = [...ALERT_STATES, "all"] as const;
 
-/** Why a transition of an alert is sent. `acknowledged` is a person's act, every other one the service's decision. */
+/** The reasons of transitions. `acknowledged` is a person's act; every other reason is the service's decision. */
 export const REASONS = ["first", "worse", "repeat", "advice", "acknowledged", "resolved"] as const;
 export type NotifyReason = Exclude<(typeof REASONS)[number], "acknowledged">;
 
@@ -77,7 +77,7 @@ export const ASKED_SILENCE_STATES = [...SILENCE_STATES, "all"] as const;
 export const SILENCE_ENDINGS = ["expired", "over"] as const;
 export type SilenceEnding = (typeof SILENCE_ENDINGS)[number];
 
-/** What a silence for an alert names. The narrowest comes first. */
+/** The facts of an alert that a silence names, the narrowest first. */
 export const SILENCE_SCOPES = ["source", "rule", "zone"] as const;
 export type SilenceScope = (typeof SILENCE_SCOPES)[number];
 
@@ -243,7 +243,7 @@ export type RuleSort = (typeof RULE_SORTS)[number];
 export const GROUP_LABELS = ["zone", "rule"] as const;
 export type GroupLabel = (typeof GROUP_LABELS)[number];
 
-/** Whether critical alerts are notified in quiet hours. */
+/** The handling of critical alerts in quiet hours: `tell` notifies, `hold` delays. */
 export const QUIET_CRITICAL = ["tell", "hold"] as const;
 export type QuietCritical = (typeof QUIET_CRITICAL)[number];
 
@@ -255,7 +255,7 @@ export type ReplicaState = (typeof REPLICA_STATES)[number];
 export const LAST_RESULTS = ["done", "nothing to do", "failed"] as const;
 export type LastResult = (typeof LAST_RESULTS)[number];
 
-/** What needs a person's attention, the most urgent first. */
+/** The kinds of facts that need a person's attention, the most urgent first. */
 export const ATTENTION_KINDS = [
   "not-running",
   "pseudonym-key",

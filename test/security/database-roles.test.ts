@@ -169,7 +169,7 @@ test("S21: a start as a superuser says so once, with what to do; the embedded da
   expect(said).not.toContain("canary");
 });
 
-test("S21: a connection that others can listen to is told, one inside this machine is not", () => {
+test("S21: a connection that others can read is reported; a connection inside this machine is not", () => {
   const rights = { role: "r", isSuperuser: false, excess: [], ownsAudit: false } as const;
   const told = (clientAddress: string | null, isEncrypted = false) =>
     findExcess({ ...rights, clientAddress, isEncrypted }, { roles: ["http"] }).length;

@@ -17,7 +17,7 @@ export function maskMessage(message: AlertMessage): AlertMessage {
   };
 }
 
-/** A member that stands for a zone's sources names one of them. */
+/** Masks the finding of a member for a zone's sources, because the finding names a source. */
 function maskMember(member: NonNullable<AlertMessage["members"]>[number]) {
   return member.finding === undefined ? member : { ...member, finding: maskText(member.finding) };
 }

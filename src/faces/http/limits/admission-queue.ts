@@ -15,15 +15,15 @@ export interface AdmissionQueueOptions {
 export interface Place {
   readonly kind: SearchWork["kind"];
   /**
-   * Notes a statement. The place is not free before the returned function was called with the CPU time of the statement,
-   * also if its holder has left: an interrupted statement runs on for a moment.
+   * Registers a statement. The place stays taken until the returned function is called with the statement's CPU time,
+   * even if the holder has left, because an interrupted statement continues for a moment.
    */
   readonly begin: () => (cpuMs: number) => void;
-  /** Gives the place back; a second call does nothing. */
+  /** Returns the place; a second call does nothing. */
   readonly leave: () => void;
 }
 
-/** The requests of this process that read many events, each of which waits for its turn. */
+/** Admits the requests of this process that read many events, one after another. */
 export interface AdmissionQueue {
   /**
    * Resolves when the request may run.
@@ -40,9 +40,10 @@ interface Waiter {
 }
 
 /**
- * Creates the queue. Each kind has its places, and the last free one is never given to a key that has one of that kind:
- * whatever one key sends, another key finds a place. The keys take turns (round-robin), so a key with many requests delays
- * another key's request by one request. A key that has used its CPU time waits until some of it has come back.
+ * Creates the queue. Each kind has its own places. The last free place of a kind is never given to a key that already
+ * has one, so a key always finds a place, whatever another key sends. The keys take turns (round-robin), so a key with
+ * many requests delays another key's request by one request. A key that has used its CPU time waits until part of that
+ * time is available again.
  */
 export function createAdmissionQueue(options: AdmissionQueueOptions): AdmissionQueue {
   const allowance = createAllowance(options.cpuMsPerMinute);
@@ -155,9 +156,9 @@ function createLane({ places, perKey, maxWaitMs }: AdmissionQueueOptions, kind: 
 
 const MINUTE_MS = 60_000;
 
-/** The CPU time of each key, refilled evenly. That of a minute may be used at once, and the last request may exceed it. */
+/** Counts each key's CPU time, refilled evenly. A minute's time may be used at once; the last request may exceed it. */
 function createAllowance(cpuMsPerMinute: number) {
-  /** When each key's allowance is full again. */
+  /** The time at which each key's allowance is full again. */
   const fullAt = new Map<string, number>();
   return {
     waitMs: (keyId: string) => Math.ceil((fullAt.get(keyId) ?? 0) - performance.now() - MINUTE_MS),

@@ -30,7 +30,7 @@ import { PLATFORM_TAGS, searchRefusals, ZONE_PARAM } from "./platform-schemas.ts
 import { readSearchRequest } from "./read-search-request.ts";
 import { unknownZoneBlock } from "./read-zone.ts";
 
-/** A reader that takes longer is cut off; one that takes nothing is long before. */
+/** Time limit of an export. A client that reads nothing is disconnected much earlier. */
 export const LONGEST_EXPORT_MS = 3_600_000;
 const IP_COLUMN = EXPORT_NAMES.indexOf("ip");
 
@@ -57,9 +57,9 @@ const schema = {
 };
 
 /**
- * The full filtered event set, newest first (platform API spec 4.8), as CSV that no spreadsheet runs, or as it is in
- * NDJSON or Parquet where `Accept` asks for that. Streamed: a failure in the middle ends the connection, so that half a
- * file does not look like a whole one.
+ * Exports all events that match, newest first (platform API spec 4.8). The default is CSV with cells that no
+ * spreadsheet evaluates. `Accept` may request NDJSON or Parquet with unchanged values. The answer is streamed: a
+ * failure in the middle ends the connection, so that an incomplete file is recognised.
  */
 export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): void {
   const config = { access: { scope: "export" }, errorForm: "bare", heavy: "export" } as const;
@@ -72,7 +72,7 @@ export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
   });
 }
 
-/** Sends the events in the form that `Accept` names, after an entry in the audit trail. */
+/** Writes an audit entry, then sends the events in the form that `Accept` names. */
 export async function sendExport(
   deps: PlatformDeps,
   request: FastifyRequest,
@@ -129,7 +129,7 @@ function sendFile(reply: FastifyReply, body: Readable, name: string, type: strin
     .send(body);
 }
 
-/** Reads a file, and removes the file once it was read or its reader has gone. */
+/** Returns a stream of a file, and removes the file once it was read or the client has left. */
 function removeAfter({ path, remove }: ScratchFile): Readable {
   return createReadStream(path).once("close", () => void remove().catch(() => undefined));
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { MinimalError, ProblemDetails } from "#adapters/edge/contract/errors.ts";
 
-/** The schemas of the platform's routes only document them: the handlers check and write bodies by the platform's rules. */
+/** The platform's schemas are only documentation. The handlers check and write bodies by the platform's rules. */
 export const ONLY_DOCUMENTED = {
   validatorCompiler: () => (value: unknown) => ({ value }),
   serializerCompiler: () => (body: unknown) => JSON.stringify(body),
@@ -13,7 +13,7 @@ export const ZONE_PARAM = { shieldZoneId: z.int32() };
 
 export const PROBLEM = { "application/problem+json": { schema: ProblemDetails } };
 
-/** The responses that these statuses have in common. */
+/** Returns the same response for all these statuses. */
 export function forAll<Content>(statuses: readonly number[], content: Content) {
   return Object.fromEntries(statuses.map((status) => [status, { content }]));
 }

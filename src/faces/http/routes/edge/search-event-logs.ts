@@ -32,14 +32,14 @@ const schema = {
 const FAILED = { rows: null, groups: null, total: 0, totalPages: 0, page: 0 };
 
 interface Answer {
-  /** The JSON of the side that was asked for; null for the other side. */
+  /** The JSON of the requested side; null for the other side. */
   readonly rows: string | null;
   readonly groups: string | null;
   readonly total: number;
   readonly source: SearchSource;
 }
 
-/** Flat rows or groups over everything that is kept (platform API spec 4.7); `x-longwatch-source` says what answered. */
+/** Searches all kept events (platform API spec 4.7). `x-longwatch-source` names the stores that answered. */
 export function addSearchEventLogs(app: FastifyInstance, deps: PlatformDeps): void {
   const config = { access: { scope: "read" }, errorForm: "bare" } as const;
   app.post("/shield/event-logs/:shieldZoneId/search", { config, schema }, async (request, reply) => {
