@@ -11,8 +11,8 @@ import { addPlatform } from "#faces/http/routes/edge/add-platform.ts";
 import { addListApiKeys } from "#faces/http/routes/edge/list-api-keys.ts";
 import type { AskAdvice } from "#faces/http/routes/edge/platform-deps.ts";
 import type { ApiDeps } from "#faces/http/routes/v1/api-deps.ts";
+import { addExportEvents } from "#faces/http/routes/v1/export-events.ts";
 import { addNativeApi } from "#faces/http/routes/v1/native-api.ts";
-import { addSearchEvents } from "#faces/http/routes/v1/search-events.ts";
 import { type Clock, systemClock } from "#lib/clock.ts";
 import type { PageCursors } from "#operations/page-cursor.ts";
 import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
@@ -36,8 +36,8 @@ export interface RouteParts {
   readonly retentionDays: number;
   /** Null if the platform may not be asked for a client. */
   readonly askAdvice: AskAdvice | null;
-  readonly api: ApiDeps;
-  /** Default: a queue for the number of connections. */
+  readonly api: Omit<ApiDeps, "searching">;
+  /** Default: one by the number of connections. */
   readonly queue?: AdmissionQueue;
   /** Returns whether costly searches must use less of the database. Default: looks at the sessions of the server. */
   readonly isIngestBusy?: () => Promise<boolean>;
@@ -56,8 +56,8 @@ export function listRoutes(parts: RouteParts): ((app: FastifyInstance) => void)[
   const searching = { ...parts, openedBlocks, auditExport, runInPlace };
   return [
     (app) => addPlatform(app, searching),
-    (app) => addSearchEvents(app, searching),
+    (app) => addExportEvents(app, searching),
     (app) => addListApiKeys(app, { archive: archive.db }),
-    (app) => addNativeApi(app, api),
+    (app) => addNativeApi(app, { ...api, searching }),
   ];
 }

@@ -122,6 +122,7 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
         enqueue: (job, payload) => queues.enqueuer.enqueue(job, payload),
         service: {
           alerting: parts.alerting.current,
+          configuredChannels: () => new Set(parts.alerting.current().channels.map(({ name }) => name)),
           zoneIds: parts.zoneIds,
           notifiers: parts.alerting.notifiers,
           settings: config.settings,

@@ -31,10 +31,14 @@ export type GradedBy = (typeof GRADINGS)[number];
 /** A person's verdict on a spike. */
 export const MARKS = ["attack", "noise"] as const;
 export type Mark = (typeof MARKS)[number];
+/** The results of marking an alert. */
+export const MARK_RESULTS = ["done", "unchanged"] as const;
 
 export const UNRESOLVED_STATES = ["firing", "acknowledged"] as const;
 export const ALERT_STATES = [...UNRESOLVED_STATES, "resolved"] as const;
 export type AlertState = (typeof ALERT_STATES)[number];
+/** The words that ask for alerts by state. */
+export const ASKED_ALERT_STATES = [...ALERT_STATES, "all"] as const;
 
 /** The reasons of transitions. `acknowledged` is a person's act; every other reason is the service's decision. */
 export const REASONS = ["first", "worse", "repeat", "advice", "acknowledged", "resolved"] as const;
@@ -50,9 +54,8 @@ export type AlertSort = (typeof ALERT_SORTS)[number];
 
 /** The acts of a person on alerts. */
 export const ALERT_ACTS = ["ack", "resolve", "silence"] as const;
-export type AlertAct = (typeof ALERT_ACTS)[number];
 /** The acts that change the state of an alert. */
-export type StateAct = Exclude<AlertAct, "silence">;
+export type StateAct = Exclude<(typeof ALERT_ACTS)[number], "silence">;
 
 /** The results of an act on one alert. `noted`: the alert had that state already, and the note was added. */
 export const ACT_RESULTS = ["done", "noted", "unchanged"] as const;
@@ -67,6 +70,8 @@ export type RouteVerdict = (typeof ROUTE_VERDICTS)[number];
 export const LASTING_SILENCE_STATES = ["active", "pending"] as const;
 export const SILENCE_STATES = [...LASTING_SILENCE_STATES, "expired"] as const;
 export type SilenceState = (typeof SILENCE_STATES)[number];
+/** The words that ask for silences by state. */
+export const ASKED_SILENCE_STATES = [...SILENCE_STATES, "all"] as const;
 
 /** The results of ending a silence. `over`: it had ended already. */
 export const SILENCE_ENDINGS = ["expired", "over"] as const;

@@ -6,9 +6,12 @@ import { known } from "#operations/fields.ts";
 import type { Operation } from "#operations/operation.ts";
 import { type Performing, perform } from "#operations/perform.ts";
 import { placeMembers, type Shape } from "#operations/place-members.ts";
+import { clientGone } from "./routes/edge/client-gone.ts";
 
-/** The parts of the service that operations need. The request adds its caller. */
-export type OperationParts = Omit<Performing, "caller" | "sessionId" | "now"> & { readonly clock: Clock };
+/** Everything that operations need of the service; the request adds its caller. */
+export type OperationParts = Omit<Performing, "caller" | "sessionId" | "now" | "signal"> & {
+  readonly clock: Clock;
+};
 
 /** Adds the route of each operation. */
 export function addOperations(
@@ -42,10 +45,12 @@ function addOperation(app: FastifyInstance, operation: Operation, { clock, ...pa
         caller: known(request.caller),
         sessionId: request.session?.id ?? null,
         now: clock(),
+        signal: clientGone(reply),
       };
       const output = await perform(operation, performing, { ...noBody, ...gather(request) });
       const location = operation.created?.(output) ?? null;
       if (location !== null) void reply.code(201).header("location", location);
+      void reply.headers(operation.headers?.(output) ?? {});
       return output === undefined ? reply.code(204).send() : reply.send(output);
     },
   });

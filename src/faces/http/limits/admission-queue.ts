@@ -1,30 +1,19 @@
 import { Refusal } from "#operations/refusal.ts";
-
-/** `quick`: pages, and other work of about ten milliseconds. `long`: everything else. */
-export type WorkKind = "quick" | "long";
+import type { SearchWork } from "#operations/search/searching.ts";
 
 export interface AdmissionQueueOptions {
-  /** Number of requests of each kind that run at once, at least 2. */
-  readonly places: Readonly<Record<WorkKind, number>>;
-  /** Maximum number of requests of one key and kind, running and waiting. */
-  readonly perKey: Readonly<Record<WorkKind, number>>;
+  /** Requests of each kind that run at once, at least 2. */
+  readonly places: Readonly<Record<SearchWork["kind"], number>>;
+  /** Requests of one key and kind, running and waiting. */
+  readonly perKey: Readonly<Record<SearchWork["kind"], number>>;
   readonly maxWaitMs: number;
   /** CPU time that one key may use within a minute. */
   readonly cpuMsPerMinute: number;
 }
 
-export interface Work {
-  readonly kind: WorkKind;
-  readonly signal: AbortSignal;
-  /** True if the request continues an answer: it waits as long as necessary and is not refused. */
-  readonly isPatient?: boolean;
-  /** Expected CPU time in Postgres, which cannot be measured. Default 0. */
-  readonly postgresMs?: number;
-}
-
-/** A place in the queue. Its holder may run. */
+/** A place in the queue: its holder runs. */
 export interface Place {
-  readonly kind: WorkKind;
+  readonly kind: SearchWork["kind"];
   /**
    * Registers a statement. The place stays taken until the returned function is called with the statement's CPU time,
    * even if the holder has left, because an interrupted statement continues for a moment.
@@ -41,7 +30,7 @@ export interface AdmissionQueue {
    * @throws {Refusal} 429 if the key has too many requests or has used its time, 503 if the wait was too long
    * @throws the signal's reason if it aborts while the request waits
    */
-  enter(keyId: string, work: Work): Promise<Place>;
+  enter(keyId: string, work: SearchWork): Promise<Place>;
   counts(): { readonly working: number; readonly waiting: number };
 }
 
@@ -60,7 +49,7 @@ export function createAdmissionQueue(options: AdmissionQueueOptions): AdmissionQ
   const allowance = createAllowance(options.cpuMsPerMinute);
   const lanes = { quick: createLane(options, "quick"), long: createLane(options, "long") };
 
-  function occupy(keyId: string, { kind, postgresMs = 0 }: Work): Place {
+  function occupy(keyId: string, { kind, postgresMs = 0 }: SearchWork): Place {
     let unfinished = 0;
     const begin = () => {
       unfinished += 1;
@@ -95,8 +84,8 @@ export function createAdmissionQueue(options: AdmissionQueueOptions): AdmissionQ
   };
 }
 
-function createLane({ places, perKey, maxWaitMs }: AdmissionQueueOptions, kind: WorkKind) {
-  /** The waiting requests, in the order of arrival. */
+function createLane({ places, perKey, maxWaitMs }: AdmissionQueueOptions, kind: SearchWork["kind"]) {
+  /** In the order of arrival. */
   const queue: Waiter[] = [];
   const working = new Map<string, number>();
   /** Sequence number of each key's last admission; used for round-robin between keys. */
@@ -128,7 +117,7 @@ function createLane({ places, perKey, maxWaitMs }: AdmissionQueueOptions, kind: 
 
   return {
     /** Resolves when the request has a place. */
-    waitForTurn(keyId: string, { signal, isPatient = false }: Work): Promise<void> {
+    waitForTurn(keyId: string, { signal, isPatient = false }: SearchWork): Promise<void> {
       const most = perKey[kind];
       if (!isPatient && countOwn(keyId) >= most) throw tooMany(most);
       // A new key comes after the keys that have waited since the last turn, and before the key that had that turn.

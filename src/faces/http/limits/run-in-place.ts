@@ -1,8 +1,7 @@
-import type { FastifyRequest } from "fastify";
 import type { ArchiveReader } from "#db/archive/archive-reader.ts";
 import type { Database } from "#db/client.ts";
-import type { SearchDeps } from "#operations/search/search-deps.ts";
-import type { AdmissionQueue, Work } from "./admission-queue.ts";
+import type { Searching } from "#operations/search/searching.ts";
+import type { AdmissionQueue } from "./admission-queue.ts";
 
 interface PlaceParts {
   readonly archive: Database;
@@ -12,29 +11,21 @@ interface PlaceParts {
 }
 
 /**
- * Runs the work of a request once the admission queue has a place for it. Only `run` gets the means to read events from
- * Postgres and from files.
- * @throws as `AdmissionQueue.enter` does
+ * Returns a function that waits for a place without a connection, and gives the place back when the work has ended. While
+ * ingest is busy, long work uses one process of the database only, because ingest needs the processors more.
  */
-export type RunInPlace = <T>(
-  request: Pick<FastifyRequest, "caller">,
-  work: Work,
-  run: (deps: SearchDeps) => Promise<T>,
-) => Promise<T>;
-
-/**
- * Returns a function that waits for a place without holding a connection, and returns the place when the work has
- * ended. While ingest is busy, long work uses only one database process, because ingest has priority on the processors.
- */
-export function createRunInPlace({ archive, files, queue, isIngestBusy }: PlaceParts): RunInPlace {
+export function createRunInPlace({
+  archive,
+  files,
+  queue,
+  isIngestBusy,
+}: PlaceParts): Searching["runInPlace"] {
   return async (request, work, run) => {
     const place = await queue.enter(request.caller?.keyId ?? "", work);
     try {
       const isBusy = work.kind === "long" && (await isIngestBusy());
-      return await run({
-        archive: isBusy ? { ...archive, parallelWorkers: 0 } : archive,
-        files: files.inPlace(place),
-      });
+      const reading = isBusy ? { ...archive, parallelWorkers: 0 } : archive;
+      return await run({ archive: reading, files: files.inPlace(place) }, work.signal);
     } finally {
       place.leave();
     }

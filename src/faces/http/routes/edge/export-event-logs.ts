@@ -9,6 +9,9 @@ import { maySeeZone } from "#operations/caller.ts";
 import { Refusal } from "#operations/refusal.ts";
 import { exportEvents, type RunPart } from "#operations/search/export-events.ts";
 import { exportParquet } from "#operations/search/export-parquet.ts";
+import { SEARCH_LIMITS, SEARCH_SPAN } from "#operations/search/native-search.ts";
+import type { SearchRequest } from "#operations/search/plan-body.ts";
+import { priceSearch } from "#operations/search/searching.ts";
 import { toCsvLine } from "#stages/archive/csv/csv-line.ts";
 import {
   EXPORT_HEADER,
@@ -23,8 +26,8 @@ import { clientGone } from "./client-gone.ts";
 import { endWhenRefused } from "./end-when-refused.ts";
 import { sendJson } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
-import { PLATFORM_TAGS, SEARCH_LIMITS, SEARCH_SPAN, searchRefusals, ZONE_PARAM } from "./platform-schemas.ts";
-import { priceSearch, readSearchRequest, type SearchRequest } from "./read-search-request.ts";
+import { PLATFORM_TAGS, searchRefusals, ZONE_PARAM } from "./platform-schemas.ts";
+import { readSearchRequest } from "./read-search-request.ts";
 import { unknownZoneBlock } from "./read-zone.ts";
 
 /** Time limit of an export. A client that reads nothing is disconnected much earlier. */
@@ -84,7 +87,9 @@ export async function sendExport(
     throw new Refusal(406, { slug: "not-acceptable", mistakes: [{ field: "accept", value, rule }] });
   }
   // An export by method reads all events at once, as a search does.
-  const price = asksMethod(plan) ? await priceSearch(deps, wanted) : ({ kind: "long" } as const);
+  const price = asksMethod(plan)
+    ? await priceSearch(deps.archive.db, deps, wanted)
+    : ({ kind: "long" } as const);
   await deps.auditExport(request, wanted);
   const gone = clientGone(reply);
   const isAllowed = async () => {

@@ -1,9 +1,8 @@
 import type { Database } from "#db/client.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { PageCursors } from "#operations/page-cursor.ts";
-import type { OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import type { Searching } from "#operations/search/searching.ts";
 import type { AuditExport } from "../../keys/audit-export.ts";
-import type { RunInPlace } from "../../limits/run-in-place.ts";
 
 /** The outcome of a request for advice, or the reason why the platform was not asked. */
 export type AskedAdvice =
@@ -15,18 +14,14 @@ export type AskedAdvice =
 
 export type AskAdvice = (rule: { zoneId: number; ruleId: string }) => Promise<AskedAdvice>;
 
-export interface PlatformDeps {
-  /** Used for counts and keys. Events are read only in a place of the admission queue. */
+export interface PlatformDeps extends Searching {
+  /** For counts and keys. Events are read in a place of the admission queue only. */
   readonly archive: Database;
   readonly cursors: PageCursors;
   readonly clock: Clock;
   /** The zones that are copied. */
   readonly zoneIds: readonly number[];
   readonly retentionDays: number;
-  readonly openedBlocks: OpenedBlocks;
-  /** @throws if a query would read more rows than the limit */
-  readonly refuseCostly: (estimate: { rows: number }) => void;
-  readonly runInPlace: RunInPlace;
   readonly auditExport: AuditExport;
   /** Interval at which an export checks that its key is still valid. Default 10 s. */
   readonly checkKeyEveryMs?: number;

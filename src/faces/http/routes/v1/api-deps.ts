@@ -7,6 +7,7 @@ import type { Log } from "#lib/log.ts";
 import type { Zones } from "#model/zones.ts";
 import type { PageCursors } from "#operations/page-cursor.ts";
 import type { RunRequest } from "#operations/request-run.ts";
+import type { Searching } from "#operations/search/searching.ts";
 import type { ServiceView } from "#operations/service-view.ts";
 import type { AskedWithdrawal, Withdrawal } from "#operations/withdraw-events.ts";
 import type { RowHub } from "../../feed/row-hub.ts";
@@ -29,6 +30,7 @@ export interface ApiActs {
 
 export interface ApiDeps {
   readonly service: ServiceView;
+  readonly searching: Searching;
   readonly log: Pick<Log, "warn">;
   /** The pool for questions of clients. */
   readonly archive: Queryable;

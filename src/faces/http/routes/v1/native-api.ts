@@ -13,25 +13,14 @@ import { addCoverageWithdrawals } from "./coverage-withdrawals.ts";
 import { addEtag } from "./etag.ts";
 import { addEventRevisions } from "./event-revisions.ts";
 import { addGaps } from "./gaps.ts";
-import { addJobs } from "./jobs.ts";
 import { addOverview } from "./overview.ts";
 import { addRoutingTest } from "./routing-test.ts";
-import { addRuleSeries } from "./rule-series.ts";
-import { addRules } from "./rules.ts";
-import { addSettings } from "./settings.ts";
-import { addSpikes } from "./spikes.ts";
-import { addStatus } from "./status.ts";
-import { addTrends } from "./trends.ts";
 
 const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addAlertStream,
   addAlertsAtom,
-  addTrends,
-  addRules,
-  addSpikes,
   addCoverage,
   addGaps,
-  addStatus,
   addOverview,
   addArchiveDays,
   addCoverageDays,
@@ -39,10 +28,7 @@ const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addCoverageRuns,
   addCoverageWithdrawals,
   addEventRevisions,
-  addRuleSeries,
   addRoutingTest,
-  addJobs,
-  addSettings,
 ];
 
 /** The native API: alerts, silences, trends, rules, spikes, coverage, gaps, deliveries, zones, status. */

@@ -6,7 +6,7 @@ import { scanHistory } from "#stages/detection/backtest/scan-history.ts";
 import { bucketStarts } from "#stages/detection/bucket.ts";
 import type { Sensitivity } from "#stages/detection/detection-settings.ts";
 import { isSpiking } from "#stages/detection/judge-minute.ts";
-import { HISTORY_MS, readSeriesPolicies } from "./replay-store.ts";
+import { HISTORY_MS, readSeriesPolicies } from "../replay-store.ts";
 
 export interface RuleSeriesQuery extends Sensitivity {
   readonly zoneId: number;
