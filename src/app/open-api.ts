@@ -29,7 +29,7 @@ export interface ApiParts extends Pick<ApiDeps, "clock" | "cursors" | "service">
   readonly enqueue?: (job: string, payload: Record<string, unknown>) => Promise<boolean>;
 }
 
-/** What the native API answers from and acts through. */
+/** Returns the parts that the native API needs. */
 export async function openApi(parts: ApiParts): Promise<Omit<ApiDeps, "searching">> {
   const { database, archive, log, feedPollMs, zones = () => ({}), enqueue, edge = null, ...given } = parts;
   const { db } = archive;

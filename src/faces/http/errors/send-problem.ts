@@ -64,7 +64,7 @@ export interface AnyError {
   readonly day?: string | null;
 }
 
-/** Returns what the client is told: a statement that Postgres stopped is the query's fault. */
+/** Returns the error for the client: a statement that Postgres stopped is the query's fault. */
 export function toTold(error: AnyError): AnyError {
   if (error instanceof Refusal) return error;
   if (error instanceof UsageError)

@@ -85,7 +85,7 @@ export function createAdmissionQueue(options: AdmissionQueueOptions): AdmissionQ
 }
 
 function createLane({ places, perKey, maxWaitMs }: AdmissionQueueOptions, kind: SearchWork["kind"]) {
-  /** In the order of arrival. */
+  /** The waiting requests, in the order of arrival. */
   const queue: Waiter[] = [];
   const working = new Map<string, number>();
   /** Sequence number of each key's last admission; used for round-robin between keys. */

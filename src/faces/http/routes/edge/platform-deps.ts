@@ -15,7 +15,7 @@ export type AskedAdvice =
 export type AskAdvice = (rule: { zoneId: number; ruleId: string }) => Promise<AskedAdvice>;
 
 export interface PlatformDeps extends Searching {
-  /** For counts and keys. Events are read in a place of the admission queue only. */
+  /** Used for counts and keys. Events are read only in a place of the admission queue. */
   readonly archive: Database;
   readonly cursors: PageCursors;
   readonly clock: Clock;
