@@ -1,19 +1,7 @@
 import { sql } from "drizzle-orm";
 import { HOUR_MS } from "#lib/units.ts";
 import type { Queryable } from "../client.ts";
-
-/** The columns of an event that a look shows. Only a null of one of them, without the address, is filled. */
-export const FILLED = [
-  "feature",
-  "rule_id",
-  "ja4",
-  "ua",
-  "url",
-  "asn",
-  "country",
-  "action",
-  "message",
-] as const;
+import { FILLED } from "./event-rows.ts";
 
 /** A look of the search must show another value twice, this far apart, before it replaces the stored value. */
 const CONFIRM = sql.raw("interval '10 minutes'");

@@ -16,7 +16,6 @@ import { claimDue, type Period } from "#db/service/leases.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
 import { createAskAdvice } from "#jobs/alerting/ask-advice.ts";
 import { createJobs, type JobSettings, listTicks } from "#jobs/index.ts";
-import { createListPageWorkers } from "#jobs/ingest/list-page-workers.ts";
 import { type Clock, systemClock } from "#lib/clock.ts";
 import { readDiskSpace } from "#lib/disk-space.ts";
 import { toError } from "#lib/errors.ts";
@@ -64,8 +63,6 @@ import { watchEdge } from "./watch-edge.ts";
 
 /** Together with the forced end of a stop, inside ten seconds. */
 const STOP_GRACE_MS = 2_000;
-/** Beside the main thread and Postgres more would only wait for each other. */
-const INGEST_THREADS = 1;
 const EMULATED_POLL_MS = 10_000;
 
 export interface AppOptions {
@@ -193,8 +190,6 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   stack.defer("platform connections", () => transport.close());
   const edge = createEdgeClient(transport);
   const patientEdge = createEdgeClient(transport, "low");
-  const workers = createListPageWorkers({ threads: INGEST_THREADS });
-  stack.defer("page threads", () => workers.close());
 
   begin(`Starting jobs (queues in ${config.redisUrl === null ? "Postgres" : "Redis"})`);
   const settings = readSettings(config, platform);
@@ -209,7 +204,6 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     database,
     clock,
     log,
-    digestListPage: workers.digest,
     partitions: createPartitionKeeper(database),
     erasures: createErasureGuard(keyring.open, checkKey),
     observer: trace === null ? observer : tracePages(observer, { database, clock, log, trace }, stack),
