@@ -12,6 +12,8 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY src ./src
+COPY db ./db
+COPY jobs ./jobs
 RUN node src/build-console.mjs
 
 FROM ${NODE_IMAGE}

@@ -5,7 +5,7 @@
 const STAGES = ["coverage", "ingest", "detection", "alerting", "delivery", "archive", "privacy"].map(
   (stage) => `stages/${stage}`,
 );
-const FACES = ["faces/http", "faces/cli", "faces/console"];
+const FACES = ["faces/http", "faces/cli", "faces/console", "faces/mcp"];
 const ADAPTERS = ["adapters/edge", "adapters/queue", "adapters/embedded", "adapters/storage"];
 /** Every room of `src`; those of `stages`, `faces` and `adapters` one by one. */
 const ROOMS = ["app", "config", "operations", "emulator", "model", "lib", ...FACES, ...ADAPTERS, ...STAGES];
@@ -59,6 +59,10 @@ const BORDERS: Readonly<Record<string, Border>> = {
     may: [...STAGES, "adapters/edge", "config", "model", "lib", "db", "operations"],
     because: "http calls operations, stages and db; app starts it.",
   },
+  "faces/mcp": {
+    may: ["config", "model", "lib", "operations"],
+    because: "mcp offers operations to assistants; cli starts it.",
+  },
   "faces/console": {
     may: ["model", "lib"],
     because: "console runs in a browser: it imports types of http, and otherwise only model and lib.",
@@ -73,7 +77,7 @@ const BORDERS: Readonly<Record<string, Border>> = {
 const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   bullmq: ["adapters/queue"],
   ioredis: ["adapters/queue"],
-  "node-cron": ["adapters/queue"],
+  "node-cron": ["adapters/queue", "lib"],
   pg: ["db", "adapters/embedded"],
   "pg-copy-streams": ["db"],
   "drizzle-orm": ["db"],
@@ -87,6 +91,7 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   "prom-client": ["faces/http"],
   pino: ["lib"],
   commander: [],
+  "@modelcontextprotocol/*": ["faces/mcp"],
   yaml: ["config"],
   react: ["faces/console"],
   "react-dom/*": ["faces/console"],
@@ -171,6 +176,8 @@ export default {
   },
   overrides: [
     ...borders,
+    // Runs in Node, when the console is built.
+    { files: ["src/faces/console/vite.config.ts"], rules: { "no-restricted-imports": "off" } },
     {
       files: ["test/**", "src/faces/cli/**", "src/main.ts"],
       rules: {

@@ -16,20 +16,31 @@ export interface MigrateOptions {
   readonly onError?: (error: Error) => void;
 }
 
-const TOO_NEW =
-  "the database was migrated by a newer version of Longwatch: start that version, or restore a backup made before";
+/** The version that made the schema of the baseline in steps. It migrates every older database. */
+export const BEFORE_BASELINE = "Longwatch 0.2.0 of the commit 4b14ecc7";
 
-/** Thrown when a later version of this service migrated the database. Running this version on it could lose data. */
-class SchemaTooNewError extends Error {
-  override readonly name = "SchemaTooNewError";
-  readonly code = "SCHEMA_TOO_NEW";
+const REASONS = {
+  SCHEMA_TOO_NEW:
+    "the database was migrated by a newer version of Longwatch: start that version, or restore a backup made before",
+  SCHEMA_TOO_OLD: `the tables of the database are older than this version can migrate, and nothing was changed: start ${BEFORE_BASELINE} once, or run its command migrate, and then start this version`,
+};
+
+/** Thrown for a database that this version can neither use nor migrate. Nothing was changed. */
+class SchemaError extends Error {
+  override readonly name = "SchemaError";
   readonly disposition = "give-up";
+  readonly code: keyof typeof REASONS;
+
+  constructor(code: keyof typeof REASONS) {
+    super(REASONS[code]);
+    this.code = code;
+  }
 }
 
 /**
  * Migrates the database to this version's schema. Does nothing if it is current. Any number of replicas may call it
  * at once.
- * @throws {SchemaTooNewError} and changes nothing when the database is ahead.
+ * @throws {SchemaError} and changes nothing when the database is ahead, or older than the baseline.
  */
 export async function migrate(options: MigrateOptions): Promise<void> {
   const client = new pg.Client({
@@ -86,8 +97,11 @@ async function setLockTimeout(client: pg.Client, timeoutMs: number): Promise<voi
 /** Returns whether the last applied migration is the last one of this version. */
 async function isCurrent(client: pg.Client): Promise<boolean> {
   const latest = await readLatest(client);
-  if (latest > latestKnown()) throw new SchemaTooNewError(TOO_NEW);
-  return latest === latestKnown();
+  const known = listMigrations();
+  if (latest > Math.max(...known)) throw new SchemaError("SCHEMA_TOO_NEW");
+  // Its tables are made in steps that this version no longer has.
+  if (latest > 0 && latest < Math.min(...known)) throw new SchemaError("SCHEMA_TOO_OLD");
+  return latest === Math.max(...known);
 }
 
 /** Returns the creation time of the last applied migration, epoch ms; 0 in a database without any. */
@@ -102,11 +116,7 @@ async function readLatest(client: pg.Client): Promise<number> {
   return Number(applied.rows[0]?.latest ?? 0);
 }
 
-function latestKnown(): number {
-  return Math.max(...listMigrations());
-}
-
-/** Returns the creation time of each migration of this version, epoch ms. */
+/** Returns the creation time of each migration of this version, epoch ms. The first one is the baseline. */
 export function listMigrations(): number[] {
   return readMigrationFiles({ migrationsFolder: MIGRATIONS_FOLDER }).map(({ folderMillis }) => folderMillis);
 }

@@ -8,12 +8,14 @@ import type { Clock } from "#lib/clock.ts";
 import type { DiskSpace } from "#lib/disk-space.ts";
 import type { Log } from "#lib/log.ts";
 import { MINUTE_MS } from "#lib/units.ts";
+import type { SourceMode } from "#model/kinds.ts";
 import type { KnownSource } from "#model/known-source.ts";
+import { type Schedule, TICK_NAMES, TICKS, type Tick, type TickName } from "#model/schedule.ts";
 import type { Trace } from "#model/spike-trace.ts";
 import type { Routing } from "#stages/alerting/routing/routing.ts";
 import { SETTLE_MS } from "#stages/coverage/settle.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
-import type { Sensitivity, SourceMode } from "#stages/detection/detection-settings.ts";
+import type { Sensitivity } from "#stages/detection/detection-settings.ts";
 import type { IngestObserver } from "#stages/ingest/ingest-observer.ts";
 import type { PseudonymKey } from "#stages/privacy/pseudonym-key.ts";
 import type { Retention } from "#stages/privacy/retention.ts";
@@ -41,13 +43,17 @@ import { createRunJobs, type ExecuteRun } from "./service/run-requested.ts";
 import { createSendHeartbeatJob, type Heartbeat } from "./service/send-heartbeat.ts";
 import { createSweepJob } from "./service/sweep.ts";
 
-/** Periods and limits of the jobs. */
+/** Times and limits of the jobs. */
 export interface JobSettings {
+  readonly schedule: Schedule;
+  /** The longest time between two polls of one zone. */
   readonly pollEveryMs: number;
+  /** The newest minutes are read again when the last read is older than this. */
+  readonly freshMs: number;
+  /** The most zones that one run of the tick polls. */
+  readonly mostPolls: number;
   /** Period of the short passes over today's list while they bring nothing new. */
   readonly shortPassEveryMs: number;
-  /** Period of comparing hours with the platform's counts, and of sealing. */
-  readonly proveEveryMs: number;
   /** The age of a sealed hour at which its last comparison is added to its evidence. */
   readonly lastProofMs: number;
   readonly advicePerHour: number;
@@ -122,7 +128,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createManagePartitionsJob({ ...deps, archive, retention: settings.retention, hotDays: settings.hotDays }),
     createPseudonymiseIpsJob({ ...deps, ipDays: settings.retention.ipDays }),
     createEraseLeftoversJob(deps),
-    createPollEventsJob({ ...ingest, overlapMs, freshMs: settings.pollEveryMs / 2 }),
+    createPollEventsJob({ ...ingest, overlapMs, freshMs: settings.freshMs }),
     createWalkDaysJob({
       ...proof,
       fullEveryMs: 15 * MINUTE_MS,
@@ -168,39 +174,24 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   ];
 }
 
-/** A scheduled enqueue of a job: with each of these payloads, once per period over all replicas. */
-export interface Tick {
-  readonly job: string;
-  readonly everyMs: number;
+/** A scheduled enqueue of a job with each of these payloads. */
+export interface PlannedTick {
+  readonly job: TickName;
+  readonly expression: string;
   readonly payloads: readonly Record<string, unknown>[];
+  /** The most payloads of one run. With more, the payloads take turns. */
+  readonly most: number;
 }
 
-/** Returns the scheduled jobs. These jobs enqueue all others. */
-export function listTicks(zoneIds: readonly number[], settings: JobSettings): readonly Tick[] {
+/** Returns the ticks of these zones. */
+export function planTicks(
+  zoneIds: readonly number[],
+  { schedule, mostPolls }: Pick<JobSettings, "schedule" | "mostPolls">,
+): readonly PlannedTick[] {
   const perZone = zoneIds.map((zoneId) => ({ zoneId }));
-  return [
-    { job: "manage-partitions", everyMs: 60 * MINUTE_MS, payloads: [{}] },
-    { job: "pseudonymise-ips", everyMs: 60 * MINUTE_MS, payloads: [{}] },
-    { job: "erase-leftovers", everyMs: 5 * MINUTE_MS, payloads: [{}] },
-    { job: "poll-events", everyMs: settings.pollEveryMs, payloads: perZone },
-    { job: "walk-days", everyMs: MINUTE_MS, payloads: perZone },
-    { job: "judge-held", everyMs: MINUTE_MS, payloads: [{}] },
-    { job: "reconcile-counts", everyMs: settings.proveEveryMs, payloads: perZone },
-    { job: "seal-windows", everyMs: settings.proveEveryMs, payloads: perZone },
-    { job: "roll-up-trends", everyMs: 30_000, payloads: [{}] },
-    { job: "snapshot-rule-metrics", everyMs: 5 * MINUTE_MS, payloads: [{}] },
-    {
-      job: "archive-days",
-      everyMs: settings.archiveAfterMs === null ? 60 * MINUTE_MS : MINUTE_MS,
-      payloads: [{}],
-    },
-    // Every roll-up that the detectors can use enqueues them. The ticks make up for a lost enqueue.
-    { job: "detect-spikes", everyMs: 30_000, payloads: [{}] },
-    { job: "detect-sources", everyMs: 30_000, payloads: [{}] },
-    // Runs even with nothing due, because messages are copied to the fallback channel by their age.
-    { job: "deliver-alerts", everyMs: MINUTE_MS, payloads: [{}] },
-    { job: "sweep", everyMs: 10_000, payloads: [{}] },
-    { job: "report-service", everyMs: MINUTE_MS, payloads: [{}] },
-    { job: "send-heartbeat", everyMs: MINUTE_MS, payloads: [{}] },
-  ];
+  return TICK_NAMES.map((job) => {
+    const { isPerZone }: Tick = TICKS[job];
+    const most = job === "poll-events" ? mostPolls : Number.POSITIVE_INFINITY;
+    return { job, expression: schedule[job], payloads: isPerZone === true ? perZone : [{}], most };
+  });
 }

@@ -110,10 +110,14 @@ const builtConsole = path.join(root, "dist", "console");
 /** The hash of the sources that the built console was made of. */
 const builtStamp = path.join(builtConsole, ".sources");
 
+/** The bundle has the addresses of the operations. */
+const operations = path.join(root, "src", "operations");
+
 /** Returns the hash of the console's sources and of the lock file: the bundle contains packages. */
 function digestConsole() {
   const hash = createHash("sha256").update(digest());
-  const files = readdirSync(consoleSources, { recursive: true, withFileTypes: true })
+  const files = [consoleSources, operations]
+    .flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }))
     .filter((entry) => entry.isFile())
     .map((entry) => path.join(entry.parentPath ?? entry.path, entry.name))
     .sort();

@@ -1,5 +1,13 @@
-import { sql } from "drizzle-orm";
+import { and, desc, eq, ne, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
+import type { Mark } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { alerts } from "../schema/alerts.ts";
+import { ruleBuckets } from "../schema/rule-buckets.ts";
+import { spikes } from "../schema/spikes.ts";
+
+const b = alias(ruleBuckets, "b");
 
 export interface RisenRule {
   readonly zoneId: number;
@@ -25,14 +33,17 @@ export async function listRisenRules(
 ): Promise<RisenRule[]> {
   const { zoneIds, fromMs, toMs, except, limit } = query;
   const from = new Date(fromMs);
-  const ofZones = zoneIds === null ? sql`` : sql`and zone_id = any(${sql.param([...zoneIds])}::integer[])`;
+  const ofZones =
+    zoneIds === null ? sql`` : sql`and ${b.zoneId} = any(${sql.param([...zoneIds])}::integer[])`;
   const { rows } = await db.execute<{ [Key in keyof RisenRule]: RisenRule[Key] }>(sql`
     with counted as (
-      select zone_id, rule_id, coalesce(sum(total) filter (where starts_at >= ${from}), 0)::float8 as during,
-        coalesce(sum(total) filter (where starts_at < ${from}), 0)::float8 as before
-      from rule_buckets
-      where width = 60 and starts_at >= ${new Date(fromMs - (toMs - fromMs))} and starts_at < ${new Date(toMs)} ${ofZones}
-      group by zone_id, rule_id)
+      select ${b.zoneId}, ${b.ruleId},
+        coalesce(sum(${b.total}) filter (where ${b.startsAt} >= ${from}), 0)::float8 as during,
+        coalesce(sum(${b.total}) filter (where ${b.startsAt} < ${from}), 0)::float8 as before
+      from ${ruleBuckets} ${b}
+      where ${b.width} = 60 and ${b.startsAt} >= ${new Date(fromMs - (toMs - fromMs))}
+        and ${b.startsAt} < ${new Date(toMs)} ${ofZones}
+      group by ${b.zoneId}, ${b.ruleId})
     select zone_id as "zoneId", rule_id as "ruleId", during, before from counted
     where during >= 10 and during > 2 * before and not (zone_id = ${except.zoneId} and rule_id = ${except.ruleId})
     order by during - before desc, zone_id, rule_id limit ${limit}`);
@@ -45,21 +56,28 @@ export interface Episode {
   readonly resolvedAt: number | null;
   readonly state: string;
   readonly severity: string | null;
-  readonly mark: string | null;
+  readonly mark: Mark | null;
   readonly peak: number | null;
 }
 
 /** Returns the other alerts about a rule, newest first. */
-export async function listEpisodes(
+export function listEpisodes(
   db: Queryable,
   { zoneId, ruleId, exceptId, limit }: { zoneId: number; ruleId: string; exceptId: number; limit: number },
 ): Promise<Episode[]> {
-  const { rows } = await db.execute<{ [Key in keyof Episode]: Episode[Key] }>(sql`
-    select a.id::float8 as "alertId", (extract(epoch from a.fired_at) * 1000)::float8 as "firedAt",
-      (extract(epoch from a.resolved_at) * 1000)::float8 as "resolvedAt", a.state,
-      a.details #>> '{message,severity}' as severity, s.mark, s.peak::float8 as peak
-    from alerts a left join spikes s on s.id = a.spike_id
-    where a.zone_id = ${zoneId} and a.rule_id = ${ruleId} and a.id <> ${exceptId}
-    order by a.id desc limit ${limit}`);
-  return rows;
+  return db
+    .select({
+      alertId: alerts.id,
+      firedAt: epochMs(alerts.firedAt),
+      resolvedAt: epochMs(alerts.resolvedAt),
+      state: alerts.state,
+      severity: sql<string | null>`${alerts.details} #>> '{message,severity}'`,
+      mark: spikes.mark,
+      peak: spikes.peak,
+    })
+    .from(alerts)
+    .leftJoin(spikes, eq(spikes.id, alerts.spikeId))
+    .where(and(eq(alerts.zoneId, zoneId), eq(alerts.ruleId, ruleId), ne(alerts.id, exceptId)))
+    .orderBy(desc(alerts.id))
+    .limit(limit);
 }

@@ -74,16 +74,24 @@ export async function resolveQuietly(
   resolves: readonly QuietResolve[],
   nowMs: number,
 ): Promise<number> {
+  const { transition, transitions, details } = alerts;
   let count = 0;
   for (let start = 0; start < resolves.length; start += CHUNK) {
     const chunk = JSON.stringify(resolves.slice(start, start + CHUNK));
-    const { rowCount } = await db.execute(sql`
-      update alerts a set state = 'resolved', resolved_at = ${new Date(nowMs).toISOString()}::timestamptz,
-        transition = a.transition + 1, transitions = a.transitions || jsonb_build_array(r.entry),
-        details = case when a.details ? 'message'
-          then jsonb_set(a.details, '{message}', (a.details -> 'message') || r.changed) else a.details end
-      from jsonb_to_recordset(${chunk}::jsonb) as r(id bigint, seen integer, entry jsonb, changed jsonb)
-      where a.id = r.id and a.transition = r.seen and a.state <> 'resolved'`);
+    const { rowCount } = await db
+      .update(alerts)
+      .set({
+        state: "resolved",
+        resolvedAt: new Date(nowMs),
+        transition: sql`${transition} + 1`,
+        transitions: sql`${transitions} || jsonb_build_array(r.entry)`,
+        details: sql`case when ${details} ? 'message'
+          then jsonb_set(${details}, '{message}', (${details} -> 'message') || r.changed) else ${details} end`,
+      })
+      .from(
+        sql`jsonb_to_recordset(${chunk}::jsonb) as r(id bigint, seen integer, entry jsonb, changed jsonb)`,
+      )
+      .where(sql`${alerts.id} = r.id and ${transition} = r.seen and ${alerts.state} <> 'resolved'`);
     count += rowCount ?? 0;
   }
   return count;

@@ -13,11 +13,15 @@ import {
   type SQL,
   sql,
 } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
+import type { AlertSort } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { alerts } from "../schema/alerts.ts";
 import { notifications } from "../schema/notifications.ts";
 import { spikes } from "../schema/spikes.ts";
 import type { AlertRow } from "./alerts.ts";
+
+const group = alias(alerts, "group_alert");
 
 /** Selects alerts. A member that is left out does not filter. */
 export interface AlertFilter {
@@ -59,12 +63,8 @@ const REPORTED = {
   ),
 };
 
-/** `worst`: firing alerts first, then acknowledged ones, each by severity, and the newest of one severity first. */
-export const ALERT_SORTS = ["worst", "newest"] as const;
-type AlertSort = (typeof ALERT_SORTS)[number];
-
 /** A place in a list. The urgency is that of the alert when it was read, so that a change of it skips no other alert. */
-export interface AlertPosition {
+interface AlertPosition {
   readonly id: number;
   /** Only for `worst`. */
   readonly urgency: number;
@@ -116,10 +116,11 @@ function isAfter(sort: AlertSort, { id, urgency }: AlertPosition): SQL | undefin
  */
 function isOfGroup(id: number): SQL {
   return sql`exists (
-    select from alerts group_alert cross join lateral jsonb_path_query(group_alert.details, '$.message.members[*]') member
-    where group_alert.id = ${id} and (member ->> 'zoneId')::bigint = ${alerts.zoneId}
+    select from ${alerts} ${group}
+      cross join lateral jsonb_path_query(${group.details}, '$.message.members[*]') member
+    where ${group.id} = ${id} and (member ->> 'zoneId')::bigint = ${alerts.zoneId}
       and member ->> 'ruleId' = ${alerts.ruleId}
-      and (${alerts.state} <> 'resolved' or ${alerts.firedAt} >= group_alert.fired_at))`;
+      and (${alerts.state} <> 'resolved' or ${alerts.firedAt} >= ${group.firedAt}))`;
 }
 
 function isOfRule(rule: string): SQL {

@@ -1,10 +1,9 @@
 import { and, asc, desc, eq, gt, gte, isNotNull, isNull, lte, or } from "drizzle-orm";
+import type { Mark } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import type { SpikeRow } from "../detection/spikes.ts";
 import { spikes } from "../schema/spikes.ts";
 import type { AlertRow } from "./alerts.ts";
-
-export type Mark = NonNullable<SpikeRow["mark"]>;
 
 /**
  * Returns the condition for the spikes of the alert's rule that were open while the alert was. Includes spikes that

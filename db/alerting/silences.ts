@@ -1,5 +1,5 @@
 import { and, asc, desc, eq, gt, inArray, lt, lte, sql } from "drizzle-orm";
-import type { SilenceStatus } from "#model/silence-status.ts";
+import type { SilenceEnding, SilenceState } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { silences } from "../schema/silences.ts";
 
@@ -36,7 +36,7 @@ export function readSilences(
 export interface SilencePageQuery {
   /** Keeps silences that can mute an alert of one of these zones. Null keeps all. */
   readonly zoneIds: readonly number[] | null;
-  readonly statuses: readonly SilenceStatus[];
+  readonly states: readonly SilenceState[];
   readonly nowMs: number;
   /** Id of the last silence of the previous page. */
   readonly beforeId: number | undefined;
@@ -45,16 +45,16 @@ export interface SilencePageQuery {
 
 /** Returns the matching silences, newest first. */
 export function pageSilences(db: Queryable, query: SilencePageQuery): Promise<SilenceRow[]> {
-  const { zoneIds, statuses, nowMs, beforeId, limit } = query;
+  const { zoneIds, states, nowMs, beforeId, limit } = query;
   const now = new Date(nowMs);
-  const status = sql`case when ${silences.expiresAt} <= ${now} then 'over' when ${silences.startsAt} <= ${now}
-    then 'in force' else 'to come' end`;
+  const state = sql`case when ${silences.expiresAt} <= ${now} then 'expired' when ${silences.startsAt} <= ${now}
+    then 'active' else 'pending' end`;
   return db
     .select()
     .from(silences)
     .where(
       and(
-        inArray(status, [...statuses]),
+        inArray(state, [...states]),
         zoneIds === null ? undefined : concernsZones(zoneIds),
         beforeId === undefined ? undefined : lt(silences.id, beforeId),
       ),
@@ -83,7 +83,7 @@ export async function expireSilence(
   tx: Queryable,
   id: number,
   nowMs: number,
-): Promise<"expired" | "over" | "unknown"> {
+): Promise<SilenceEnding | "unknown"> {
   const now = new Date(nowMs);
   const ended = await tx
     .update(silences)

@@ -1,8 +1,11 @@
 import { and, asc, isNotNull, isNull, type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { alerts } from "../schema/alerts.ts";
 import { replicas } from "../schema/replicas.ts";
 import { spikes } from "../schema/spikes.ts";
+
+const r = alias(replicas, "r");
 
 /** So long no process may have had a zone. A rolling restart with another configuration takes less. */
 const LEFT_FOR = sql.raw("interval '1 hour'");
@@ -15,11 +18,11 @@ const ALIVE_WITHIN = sql.raw("interval '2 minutes'");
  * the other processes time to start. All times are Postgres's.
  */
 function isUnwatched(zoneId: SQL): SQL {
-  return sql`not exists (select from ${replicas} r
-      where ${zoneId} = any (r.zone_ids) and r.seen_at > now() - ${LEFT_FOR})
-    and exists (select from ${replicas} r
-      where r.zone_ids <> '{}' and not ${zoneId} = any (r.zone_ids)
-        and r.started_at <= now() - ${LEFT_FOR} and r.seen_at > now() - ${ALIVE_WITHIN})`;
+  return sql`not exists (select from ${replicas} ${r}
+      where ${zoneId} = any (${r.zoneIds}) and ${r.seenAt} > now() - ${LEFT_FOR})
+    and exists (select from ${replicas} ${r}
+      where ${r.zoneIds} <> '{}' and not ${zoneId} = any (${r.zoneIds})
+        and ${r.startedAt} <= now() - ${LEFT_FOR} and ${r.seenAt} > now() - ${ALIVE_WITHIN})`;
 }
 
 /** Returns the unresolved alerts of zones that are no longer watched, the oldest first. */

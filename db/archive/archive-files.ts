@@ -1,6 +1,6 @@
-import { and, eq, isNotNull, isNull, sql } from "drizzle-orm";
-import type { ArchiveKind } from "#model/archive-layout.ts";
+import { and, eq, isNotNull, isNull, lt, or, type SQL, sql } from "drizzle-orm";
 import type { NamedFile } from "#model/archive-storage.ts";
+import type { ArchiveKind } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { archiveFiles } from "../schema/archive-files.ts";
 
@@ -96,9 +96,10 @@ export async function listNotUploaded(db: Queryable): Promise<ManifestRow[]> {
 
 /** Notes that a file is in the bucket. */
 export async function markUploaded(db: Queryable, { path, sha256 }: NamedFile): Promise<void> {
-  await db.execute(
-    sql`update archive_files set uploaded_at = now() where path = ${path} and sha256 = ${sha256}`,
-  );
+  await db
+    .update(archiveFiles)
+    .set({ uploadedAt: sql`now()` })
+    .where(and(eq(archiveFiles.path, path), eq(archiveFiles.sha256, sha256)));
 }
 
 interface FileScope {
@@ -132,9 +133,12 @@ export async function retireExpired(
   db: Queryable,
   { eventsBefore, recordsBefore }: { eventsBefore: string; recordsBefore: string },
 ): Promise<number> {
-  const { rowCount } = await db.execute(sql`
-    update archive_files set retired_at = now()
-    where retired_at is null and (day < ${eventsBefore}::date or (kind = 'records' and day < ${recordsBefore}::date))`);
+  const { day, kind, retiredAt } = archiveFiles;
+  const isExpired = or(lt(day, eventsBefore), and(eq(kind, "records"), lt(day, recordsBefore)));
+  const { rowCount } = await db
+    .update(archiveFiles)
+    .set({ retiredAt: sql`now()` })
+    .where(and(isNull(retiredAt), isExpired));
   return rowCount ?? 0;
 }
 
@@ -143,29 +147,30 @@ export async function listRetired(db: Queryable, ms: number): Promise<string[]> 
   const rows = await db
     .select({ path: archiveFiles.path })
     .from(archiveFiles)
-    .where(sql`retired_at <= now() - ${ms}::float8 * interval '1 millisecond'`);
+    .where(sql`${archiveFiles.retiredAt} <= now() - ${ms}::float8 * interval '1 millisecond'`);
   return rows.map(({ path }) => path);
 }
 
 /** Deletes the rows of retired files. A file that has become valid again meanwhile keeps its row. */
 export async function forgetFiles(db: Queryable, paths: readonly string[]): Promise<void> {
-  await db.execute(sql`
-    delete from archive_files where path = any(${sql.param(paths)}::text[]) and retired_at is not null`);
+  await db.delete(archiveFiles).where(and(isOneOf(paths), isNotNull(archiveFiles.retiredAt)));
 }
 
 /** Notes that these files were compared with their hashes just now, and equal them. */
 export async function markChecked(db: Queryable, paths: readonly string[]): Promise<void> {
-  await db.execute(sql`
-    update archive_files set checked_at = now(), damaged_at = null, damage = null
-    where path = any(${sql.param(paths)}::text[])`);
+  await db
+    .update(archiveFiles)
+    .set({ checkedAt: sql`now()`, damagedAt: null, damage: null })
+    .where(isOneOf(paths));
 }
 
 /** Returns the size of all valid files together. */
 export async function sumValidBytes(db: Queryable): Promise<number> {
-  const { rows } = await db.execute<{ bytes: number }>(
-    sql`select coalesce(sum(bytes), 0)::float8 as bytes from archive_files where retired_at is null`,
-  );
-  return rows[0]?.bytes ?? 0;
+  const [row] = await db
+    .select({ bytes: sql<number>`coalesce(sum(${archiveFiles.bytes}), 0)::float8` })
+    .from(archiveFiles)
+    .where(isNull(archiveFiles.retiredAt));
+  return row?.bytes ?? 0;
 }
 
 /**
@@ -179,7 +184,7 @@ export async function listUnchecked(db: Queryable, ms: number): Promise<NamedFil
     .where(
       and(
         isNull(archiveFiles.retiredAt),
-        sql`checked_at <= now() - ${ms}::float8 * interval '1 millisecond'`,
+        sql`${archiveFiles.checkedAt} <= now() - ${ms}::float8 * interval '1 millisecond'`,
       ),
     )
     .orderBy(isNotNull(archiveFiles.damagedAt), archiveFiles.checkedAt, archiveFiles.path);
@@ -187,8 +192,10 @@ export async function listUnchecked(db: Queryable, ms: number): Promise<NamedFil
 
 /** The paths among these that a manifest row names, valid or retired. */
 export async function listNamed(db: Queryable, paths: readonly string[]): Promise<ReadonlySet<string>> {
-  const { rows } = await db.execute<{ path: string }>(
-    sql`select path from archive_files where path = any(${sql.param(paths)}::text[])`,
-  );
+  const rows = await db.select({ path: archiveFiles.path }).from(archiveFiles).where(isOneOf(paths));
   return new Set(rows.map(({ path }) => path));
+}
+
+function isOneOf(paths: readonly string[]): SQL {
+  return sql`${archiveFiles.path} = any(${sql.param(paths)}::text[])`;
 }

@@ -1,7 +1,16 @@
 import { sql } from "drizzle-orm";
+import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { CLASS_COUNTS, VERB } from "../detection/roll-up.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { dirtyBuckets } from "../schema/dirty-buckets.ts";
+import { ruleBuckets } from "../schema/rule-buckets.ts";
+import { wafEvents } from "../schema/waf-events.ts";
 import { toMoment } from "../search/search-condition.ts";
+
+const b = alias(ruleBuckets, "b");
+const d = alias(dirtyBuckets, "d");
+const e = alias(wafEvents, "e");
 
 export interface RuleDay {
   /** Start of the UTC day, epoch ms. */
@@ -22,25 +31,25 @@ export async function readRuleDays(
   { zoneId, ruleId }: { zoneId: number; ruleId: string },
   { from, to }: { from: number; to: number },
 ): Promise<RuleDay[]> {
-  const span = (column: string) =>
-    sql`${sql.raw(column)} >= ${toMoment(from)} and ${sql.raw(column)} < ${toMoment(to)}`;
+  const span = (column: PgColumn) => sql`${column} >= ${toMoment(from)} and ${column} < ${toMoment(to)}`;
   const found = await db.execute<RuleDay & Record<string, unknown>>(sql`
     with stale as materialized (
-      select minute from dirty_buckets where zone_id = ${zoneId} and rule_id = ${ruleId} and ${span("minute")}),
+      select ${d.minute} from ${dirtyBuckets} ${d}
+      where ${d.zoneId} = ${zoneId} and ${d.ruleId} = ${ruleId} and ${span(d.minute)}),
     parts as (
-      select starts_at as day, total, blocked, logged, challenged from rule_buckets
-      where zone_id = ${zoneId} and rule_id = ${ruleId} and width = 86400 and ${span("starts_at")}
+      select ${b.startsAt} as day, ${b.total}, ${b.blocked}, ${b.logged}, ${b.challenged} from ${ruleBuckets} ${b}
+      where ${b.zoneId} = ${zoneId} and ${b.ruleId} = ${ruleId} and ${b.width} = 86400 and ${span(b.startsAt)}
       union all
-      select date_trunc('day', minute), -total, -blocked, -logged, -challenged
-      from stale join rule_buckets b
-        on b.zone_id = ${zoneId} and b.rule_id = ${ruleId} and b.width = 60 and b.starts_at = minute
+      select date_trunc('day', minute), -${b.total}, -${b.blocked}, -${b.logged}, -${b.challenged}
+      from stale join ${ruleBuckets} ${b}
+        on ${b.zoneId} = ${zoneId} and ${b.ruleId} = ${ruleId} and ${b.width} = 60 and ${b.startsAt} = minute
       union all
       select date_trunc('day', minute), n.* from stale cross join lateral (
         select ${CLASS_COUNTS} from (
-          select ${VERB} as verb from waf_events e
-          where e.zone_id = ${zoneId} and e.occurred_at >= minute and e.occurred_at < minute + interval '1 minute'
-            and coalesce(e.rule_id, '') = ${ruleId}) e) n)
-    select extract(epoch from day)::float8 * 1000 as "startsAt", sum(total)::float8 as total,
+          select ${VERB} as verb from ${wafEvents} ${e}
+          where ${e.zoneId} = ${zoneId} and ${e.occurredAt} >= minute
+            and ${e.occurredAt} < minute + interval '1 minute' and coalesce(${e.ruleId}, '') = ${ruleId}) e) n)
+    select ${epochMs(sql`day`)} as "startsAt", sum(total)::float8 as total,
       sum(blocked)::float8 as blocked, sum(logged)::float8 as logged, sum(challenged)::float8 as challenged
     from parts group by day having sum(total) > 0 order by day`);
   return found.rows;

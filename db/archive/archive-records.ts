@@ -1,6 +1,13 @@
 import { sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { EventKey } from "#model/event-key.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { eventAliases } from "../schema/event-aliases.ts";
+import { rawBlocks } from "../schema/raw-blocks.ts";
+
+const b = alias(rawBlocks, "b");
+const a = alias(eventAliases, "a");
 
 /** A span within one UTC day (`yyyy-mm-dd`), epoch ms, both ends included. */
 export interface RecordSpan {
@@ -37,9 +44,10 @@ export async function findRecordBlocks(
       from unnest(${column((s) => s.day)}::date[], ${column((s) => s.fromMs)}::float8[],
         ${column((s) => s.toMs)}::float8[]) as span(day, from_ms, to_ms)
       cross join lateral (
-        select b.day, b.first_at, b.block_id, b.xmin::text as version, b.log_id_hashes from raw_blocks b
-        where b.zone_id = ${zoneId} and b.day = span.day and b.day = any(${days}::date[])
-          and b.first_at <= to_timestamp(span.to_ms / 1000) and b.last_at >= to_timestamp(span.from_ms / 1000)
+        select ${b.day}, ${b.firstAt}, ${b.blockId}, ${b}.xmin::text as version, ${b.logIdHashes}
+        from ${rawBlocks} ${b}
+        where ${b.zoneId} = ${zoneId} and ${b.day} = span.day and ${b.day} = any(${days}::date[])
+          and ${b.firstAt} <= to_timestamp(span.to_ms / 1000) and ${b.lastAt} >= to_timestamp(span.from_ms / 1000)
         offset 0) r
       order by r.day, r.first_at, r.block_id) found
     order by day, first_at, block_id`);
@@ -55,10 +63,13 @@ export async function readRecordBlocks(
   if (wanted.length === 0) return new Map();
   const days = sql.param([...new Set(wanted.map(({ day }) => day))]);
   const ids = sql.param(wanted.map(({ blockId }) => blockId));
-  const found = await db.execute<{ blockId: string; block: Buffer }>(sql`
-    select block_id as "blockId", block from raw_blocks
-    where zone_id = ${zoneId} and day = any(${days}::date[]) and block_id = any(${ids}::uuid[])`);
-  return new Map(found.rows.map(({ blockId, block }) => [blockId, block]));
+  const found = await db
+    .select({ blockId: b.blockId, block: b.block })
+    .from(b)
+    .where(
+      sql`${b.zoneId} = ${zoneId} and ${b.day} = any(${days}::date[]) and ${b.blockId} = any(${ids}::uuid[])`,
+    );
+  return new Map(found.map(({ blockId, block }) => [blockId, block]));
 }
 
 /** Returns the second times of these events, under which their records may be kept, with the events' positions. */
@@ -68,10 +79,10 @@ export async function readOtherTimes(
   keys: readonly EventKey[],
 ): Promise<{ index: number; occurredAt: number }[]> {
   const { rows } = await db.execute<{ index: number; occurredAt: number }>(sql`
-    select (given.position - 1)::integer as index, (extract(epoch from a.other_at) * 1000)::float8 as "occurredAt"
+    select (given.position - 1)::integer as index, ${epochMs(a.otherAt)} as "occurredAt"
     from unnest(${sql.param(keys.map(({ occurredAt }) => new Date(occurredAt)))}::timestamptz[],
       ${sql.param(keys.map(({ logId }) => logId))}::text[]) with ordinality as given(at, log_id, position)
-    join event_aliases a on a.zone_id = ${zoneId} and a.kept_at = given.at and a.log_id = given.log_id
-    order by given.position, a.other_at`);
+    join ${eventAliases} ${a} on ${a.zoneId} = ${zoneId} and ${a.keptAt} = given.at and ${a.logId} = given.log_id
+    order by given.position, ${a.otherAt}`);
   return rows;
 }

@@ -1,5 +1,9 @@
-import { type SQL, sql } from "drizzle-orm";
+import { and, gte, isNull, lt, type SQL, sql } from "drizzle-orm";
+import type { PgColumn } from "drizzle-orm/pg-core";
+import type { ArchiveKind } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { archiveFiles } from "../schema/archive-files.ts";
 import { isStored } from "./hot-days.ts";
 
 /** The days, events and bytes of a zone in the archive. Days are `yyyy-mm-dd`. */
@@ -18,28 +22,39 @@ export interface ZoneArchive {
 }
 
 /** Returns the archive of each of these zones that has archive days; null means every zone. */
-export async function readZoneArchives(
+export function readZoneArchives(
   db: Queryable,
   zoneIds: readonly number[] | null = null,
 ): Promise<ZoneArchive[]> {
-  const { rows } = await db.execute<ZoneArchive & Record<string, unknown>>(sql`
-    select zone_id as "zoneId", (count(*) filter (where kind = 'events'))::integer as days, min(day)::text as "firstDay",
-      max(day)::text as "lastDay", coalesce(sum(rows) filter (where kind = 'events'), 0)::float8 as events,
-      coalesce(sum(bytes) filter (where kind = 'events'), 0)::float8 as "eventBytes",
-      coalesce(sum(bytes) filter (where kind = 'records'), 0)::float8 as "recordBytes",
-      floor(extract(epoch from min(checked_at)) * 1000)::float8 as "checkedAt",
-      (count(*) filter (where damaged_at is not null))::integer as "damagedFiles"
-    from archive_files where retired_at is null ${ofZones(zoneIds)} group by zone_id order by zone_id`);
-  return rows;
+  const { zoneId, day, kind, rows, bytes, checkedAt, damagedAt, retiredAt } = archiveFiles;
+  const total = (column: PgColumn, of: typeof kind._.data) =>
+    sql<number>`coalesce(sum(${column}) filter (where ${kind} = ${of}), 0)::float8`;
+  return db
+    .select({
+      zoneId,
+      days: sql<number>`(count(*) filter (where ${kind} = 'events'))::integer`,
+      firstDay: sql<string>`min(${day})::text`,
+      lastDay: sql<string>`max(${day})::text`,
+      events: total(rows, "events"),
+      eventBytes: total(bytes, "events"),
+      recordBytes: total(bytes, "records"),
+      checkedAt: sql<number>`floor(${epochMs(sql`min(${checkedAt})`)})`,
+      damagedFiles: sql<number>`(count(*) filter (where ${damagedAt} is not null))::integer`,
+    })
+    .from(archiveFiles)
+    .where(and(isNull(retiredAt), ofZones(zoneIds)))
+    .groupBy(zoneId)
+    .orderBy(zoneId);
 }
 
-function ofZones(zoneIds: readonly number[] | null): SQL {
-  return zoneIds === null ? sql`` : sql`and zone_id = any(${sql.param([...zoneIds])}::integer[])`;
+function ofZones(zoneIds: readonly number[] | null): SQL | undefined {
+  if (zoneIds === null) return undefined;
+  return sql`${archiveFiles.zoneId} = any(${sql.param([...zoneIds])}::integer[])`;
 }
 
 /** A file of an archive day as people see it; times in epoch ms. */
 interface ReportedFile {
-  readonly kind: "events" | "records";
+  readonly kind: ArchiveKind;
   /** Relative to the archive folder. */
   readonly path: string;
   readonly sha256: string;
@@ -61,17 +76,23 @@ export interface ReportedDay {
 }
 
 /** Returns the archive days from `from` to before `to` (`yyyy-mm-dd`), oldest first. */
-export async function listReportedDays(
+export function listReportedDays(
   db: Queryable,
   { zoneIds, from, to }: { zoneIds: readonly number[] | null; from: string; to: string },
 ): Promise<ReportedDay[]> {
-  const ms = (column: string) => sql.raw(`floor(extract(epoch from ${column}) * 1000)::float8`);
-  const { rows } = await db.execute<ReportedDay & Record<string, unknown>>(sql`
-    select zone_id as "zoneId", day::text, ${isStored(sql`zone_id`, sql`day`)} as "isInPostgres",
-      jsonb_agg(jsonb_build_object('kind', kind, 'path', path, 'sha256', sha256, 'bytes', bytes, 'rows', rows,
-        'writtenAt', ${ms("written_at")}, 'checkedAt', ${ms("checked_at")}, 'damage', damage) order by kind) as files
-    from archive_files
-    where retired_at is null and day >= ${from}::date and day < ${to}::date ${ofZones(zoneIds)}
-    group by zone_id, day order by day, zone_id`);
-  return rows;
+  const f = archiveFiles;
+  const ms = (column: PgColumn) => sql`floor(${epochMs(column)})`;
+  return db
+    .select({
+      zoneId: f.zoneId,
+      day: f.day,
+      isInPostgres: sql<boolean>`${isStored(f.zoneId, f.day)}`,
+      files: sql<ReportedFile[]>`jsonb_agg(jsonb_build_object('kind', ${f.kind}, 'path', ${f.path},
+        'sha256', ${f.sha256}, 'bytes', ${f.bytes}, 'rows', ${f.rows}, 'writtenAt', ${ms(f.writtenAt)},
+        'checkedAt', ${ms(f.checkedAt)}, 'damage', ${f.damage}) order by ${f.kind})`,
+    })
+    .from(f)
+    .where(and(isNull(f.retiredAt), gte(f.day, from), lt(f.day, to), ofZones(zoneIds)))
+    .groupBy(f.zoneId, f.day)
+    .orderBy(f.day, f.zoneId);
 }

@@ -1,9 +1,14 @@
 import { sql } from "drizzle-orm";
+import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import { clampTime, DAY_MS } from "#lib/units.ts";
 import type { NamedFile } from "#model/archive-storage.ts";
 import { toDay } from "#model/horizon.ts";
 import type { Span } from "#model/span.ts";
 import type { Queryable } from "../client.ts";
+import { archiveFiles } from "../schema/archive-files.ts";
+
+const e = alias(archiveFiles, "e");
+const r = alias(archiveFiles, "r");
 
 /** A valid file of the manifest. */
 export interface ArchiveFile extends NamedFile {
@@ -28,31 +33,32 @@ export async function readArchivedDays(
   { from, to }: Span,
 ): Promise<ArchivedDay[]> {
   const [first, end] = [from, to].map((ms) => toDay(clampTime(ms)));
-  const found = await tx.execute<{
-    day: string;
-    path: string;
-    sha256: string;
-    bytes: number;
-    isReported: boolean;
-    rows: number;
-    records: Omit<ArchiveFile, "day"> | null;
-  }>(sql`
-    select e.day::text, e.path, e.sha256, e.bytes::float8, e.damaged_at is not null as "isReported", e.rows,
-      case when r.path is not null then jsonb_build_object('path', r.path, 'sha256', r.sha256, 'bytes', r.bytes,
-        'isReported', r.damaged_at is not null) end as records
-    from archive_files e
-      left join archive_files r on r.zone_id = e.zone_id and r.day = e.day and r.kind = 'records' and r.retired_at is null
-    where e.zone_id = ${zoneId}::integer and e.day between ${first}::date and ${end}::date and e.kind = 'events'
-      and e.retired_at is null
-    order by e.day`);
-  return found.rows.flatMap(({ day, rows, records, ...file }) => {
+  const isReported = (damagedAt: PgColumn) => sql<boolean>`${damagedAt} is not null`;
+  const found = await tx
+    .select({
+      day: e.day,
+      rows: e.rows,
+      events: { path: e.path, sha256: e.sha256, bytes: e.bytes, isReported: isReported(e.damagedAt) },
+      records: { path: r.path, sha256: r.sha256, bytes: r.bytes, isReported: isReported(r.damagedAt) },
+    })
+    .from(e)
+    .leftJoin(
+      r,
+      sql`${r.zoneId} = ${e.zoneId} and ${r.day} = ${e.day} and ${r.kind} = 'records' and ${r.retiredAt} is null`,
+    )
+    .where(
+      sql`${e.zoneId} = ${zoneId}::integer and ${e.day} between ${first}::date and ${end}::date
+        and ${e.kind} = 'events' and ${e.retiredAt} is null`,
+    )
+    .orderBy(e.day);
+  return found.flatMap(({ day, rows, events, records }) => {
     const startsAt = Date.parse(`${day}T00:00:00Z`);
     if (startsAt >= to) return [];
     return {
       from: startsAt,
       to: startsAt + DAY_MS,
       rows,
-      events: { day, ...file },
+      events: { day, ...events },
       records: records === null ? null : { day, ...records },
     };
   });

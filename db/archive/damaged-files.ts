@@ -1,6 +1,10 @@
-import { sql } from "drizzle-orm";
+import { and, isNotNull, isNull, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { archiveFiles } from "../schema/archive-files.ts";
 import type { ArchiveFile } from "./archived-days.ts";
+
+const f = archiveFiles;
 
 export interface DamagedFile {
   readonly zoneId: number;
@@ -18,16 +22,23 @@ export async function noteDamage(
   { path, sha256 }: Pick<ArchiveFile, "path" | "sha256">,
   damage: string | null,
 ): Promise<void> {
-  await db.execute(sql`
-    update archive_files
-    set damage = ${damage}, damaged_at = case when ${damage}::text is null then null else coalesce(damaged_at, now()) end
-    where path = ${path} and sha256 = ${sha256} and damage is distinct from ${damage}`);
+  await db
+    .update(f)
+    .set({ damage, damagedAt: damage === null ? null : sql`coalesce(${f.damagedAt}, now())` })
+    .where(sql`${f.path} = ${path} and ${f.sha256} = ${sha256} and ${f.damage} is distinct from ${damage}`);
 }
 
 /** Returns the valid files that are missing or damaged, the longest known first. */
-export async function readDamagedFiles(db: Queryable): Promise<DamagedFile[]> {
-  const { rows } = await db.execute<DamagedFile & Record<string, unknown>>(sql`
-    select zone_id as "zoneId", day::text, path, damage, floor(extract(epoch from damaged_at) * 1000)::float8 as "damagedAt"
-    from archive_files where damaged_at is not null and retired_at is null order by damaged_at, zone_id, day`);
-  return rows;
+export function readDamagedFiles(db: Queryable): Promise<DamagedFile[]> {
+  return db
+    .select({
+      zoneId: f.zoneId,
+      day: f.day,
+      path: f.path,
+      damage: sql<string>`${f.damage}`,
+      damagedAt: sql<number>`floor(${epochMs(f.damagedAt)})`,
+    })
+    .from(f)
+    .where(and(isNotNull(f.damagedAt), isNull(f.retiredAt)))
+    .orderBy(f.damagedAt, f.zoneId, f.day);
 }

@@ -1,9 +1,13 @@
 import { sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type pg from "pg";
 import { DAY_MS } from "#lib/units.ts";
 import { toDay } from "#model/horizon.ts";
 import type { Queryable } from "../client.ts";
 import { inOneTrip } from "../postgres/one-trip.ts";
+import { archiveFiles } from "../schema/archive-files.ts";
+
+const f = alias(archiveFiles, "f");
 
 /** First number of a pair of advisory lock numbers; the second is the day, counted from 1970. */
 const DAY_LOCK = 7_603_102;
@@ -27,9 +31,9 @@ export async function holdDays(
   const [, found] = await inOneTrip(client, () => [
     keepArchiveWaiting(tx, from, to),
     tx.execute<{ day: string }>(sql`
-      select day::text from archive_files
-      where zone_id = ${zoneId} and day between ${toDay(firstAt)}::date and ${toDay(lastAt)}::date
-        and kind = 'events' and retired_at is null`),
+      select ${f.day}::text from ${archiveFiles} ${f}
+      where ${f.zoneId} = ${zoneId} and ${f.day} between ${toDay(firstAt)}::date and ${toDay(lastAt)}::date
+        and ${f.kind} = 'events' and ${f.retiredAt} is null`),
   ]);
   return new Set(found.rows.map(({ day }) => day));
 }

@@ -1,12 +1,20 @@
-import { sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
+import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import type pg from "pg";
-import { to as copyTo } from "pg-copy-streams";
 import { EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
 import type { Queryable } from "../client.ts";
 import { copyToFile, readCopy } from "../postgres/copy-out.ts";
+import { copyQuery } from "../postgres/copy-query.ts";
 import { partitionName } from "../postgres/partitions.ts";
+import { eventAliases } from "../schema/event-aliases.ts";
+import { rawBlocks } from "../schema/raw-blocks.ts";
+import { wafEvents } from "../schema/waf-events.ts";
 import { lockArchiveDay } from "./day-lock.ts";
 import { type EventSum, rowSumIn } from "./row-sum.ts";
+
+const e = alias(wafEvents, "e");
+const b = alias(rawBlocks, "b");
+const a = alias(eventAliases, "a");
 
 /** About a megabyte: blocks are some tens of kilobytes. */
 const BLOCKS_PER_FETCH = 8;
@@ -44,28 +52,25 @@ export async function copyEvents(client: pg.PoolClient, zoneDay: ZoneDay, file: 
   const columns = EVENT_FILE_COLUMNS.flatMap(({ name }) =>
     name === "zone_id" ? [] : [name === "occurred_at" ? MS : name],
   );
-  const stream = client.query(
-    copyTo(
-      `copy (select ${columns.join(", ")} ${fromDay(zoneDay)} order by occurred_at, log_id) to stdout (format csv)`,
-    ),
-  );
-  return copyToFile(client, stream, file);
+  const events = sql`select ${sql.raw(columns.join(", "))} ${fromDay(zoneDay)} order by ${e.occurredAt}, ${e.logId}`;
+  return copyToFile(client, await copyQuery(client, events, "format csv"), file);
 }
 
 /** The milliseconds since 1970, as a whole number. */
 const MS = "(extract(epoch from occurred_at) * 1000)::bigint";
 
-/** Names and days come from this program, never from a caller: COPY takes no parameters. */
-function fromDay({ zoneId, day }: ZoneDay): string {
-  return `from ${partitionName("waf_events", day)} where zone_id = ${Math.trunc(zoneId)}`;
+/** Reads the day's partition by its name: planning for all of them would take longer. */
+function fromDay({ zoneId, day }: ZoneDay): SQL {
+  return sql`from ${sql.identifier(partitionName("waf_events", day))} ${e} where ${e.zoneId} = ${zoneId}`;
 }
 
 /** Returns number and sum of the events per hour of the day and rule, in order. */
 export async function sumEvents(tx: Queryable, zoneDay: ZoneDay): Promise<EventSum[]> {
+  const rule = sql`coalesce(${e.ruleId}, '')`;
   const { rows } = await tx.execute<{ hour: number; ruleId: string; events: number; sum: string }>(
-    sql.raw(`select extract(hour from occurred_at at time zone 'UTC')::integer as hour, coalesce(rule_id, '') as "ruleId",
-      count(*)::integer as events, sum(${rowSumIn("postgres")})::text as sum
-    ${fromDay(zoneDay)} group by 1, coalesce(rule_id, '') order by 1, coalesce(rule_id, '') collate "C"`),
+    sql`select extract(hour from ${e.occurredAt} at time zone 'UTC')::integer as hour, ${rule} as "ruleId",
+      count(*)::integer as events, sum(${sql.raw(rowSumIn("postgres"))})::text as sum
+    ${fromDay(zoneDay)} group by 1, ${rule} order by 1, ${rule} collate "C"`,
   );
   return rows.map(({ sum, ...row }) => ({ ...row, sum: BigInt(sum) }));
 }
@@ -75,7 +80,8 @@ export async function sumEvents(tx: Queryable, zoneDay: ZoneDay): Promise<EventS
  * which `raw_blocks` names its records.
  */
 export function readEventHashes(client: pg.PoolClient, zoneDay: ZoneDay): AsyncGenerator<Buffer> {
-  return readHashes(client, hashOf("occurred_at"), `${fromDay(zoneDay)} order by occurred_at, log_id`);
+  const hash = hashOf(e.occurredAt, e.logId);
+  return readHashes(client, sql`select ${hash} ${fromDay(zoneDay)} order by ${e.occurredAt}, ${e.logId}`);
 }
 
 /**
@@ -83,23 +89,24 @@ export function readEventHashes(client: pg.PoolClient, zoneDay: ZoneDay): AsyncG
  * the hash of the time under which the event is stored. One of the times is in the day.
  */
 export function readOtherHashes(client: pg.PoolClient, { zoneId, day }: ZoneDay): AsyncGenerator<Buffer> {
-  const isInDay = (column: string) =>
-    `${column} >= '${day}T00:00:00Z' and ${column} < '${day}T00:00:00Z'::timestamptz + interval '1 day'`;
+  const start = `${day}T00:00:00.000Z`;
+  const isInDay = (column: PgColumn) =>
+    sql`${column} >= ${start}::timestamptz and ${column} < ${start}::timestamptz + interval '1 day'`;
   return readHashes(
     client,
-    `${hashOf("other_at")} || ${hashOf("kept_at")}`,
-    `from event_aliases where zone_id = ${Math.trunc(zoneId)} and ((${isInDay("kept_at")}) or (${isInDay("other_at")}))`,
+    sql`select ${hashOf(a.otherAt, a.logId)} || ${hashOf(a.keptAt, a.logId)} from ${eventAliases} ${a}
+      where ${a.zoneId} = ${zoneId} and ((${isInDay(a.keptAt)}) or (${isInDay(a.otherAt)}))`,
   );
 }
 
-function hashOf(time: string): string {
-  const key = `(extract(epoch from ${time}) * 1000)::bigint || ' ' || log_id`;
-  return `encode(substr(sha256(convert_to(${key}, 'UTF8')), 1, 8), 'hex')`;
+function hashOf(time: PgColumn, logId: PgColumn): SQL {
+  const key = sql`(extract(epoch from ${time}) * 1000)::bigint || ' ' || ${logId}`;
+  return sql`encode(substr(sha256(convert_to(${key}, 'UTF8')), 1, 8), 'hex')`;
 }
 
 /** Yields the bytes of a column of hashes in hex, in chunks of whole rows. */
-async function* readHashes(client: pg.PoolClient, hashes: string, from: string): AsyncGenerator<Buffer> {
-  const stream = client.query(copyTo(`copy (select ${hashes} ${from}) to stdout`));
+async function* readHashes(client: pg.PoolClient, hashes: SQL): AsyncGenerator<Buffer> {
+  const stream = await copyQuery(client, hashes, "format text");
   let rest = "";
   for await (const chunk of readCopy(client, stream)) {
     const text = rest + String(chunk);
@@ -125,12 +132,15 @@ export async function* readDayBlocks(tx: Queryable, zoneDay: ZoneDay): AsyncGene
   const [zone, day] = [sql.raw(String(Math.trunc(zoneDay.zoneId))), sql.raw(`'${zoneDay.day}'::date`)];
   await tx.execute(sql`
     declare day_blocks no scroll cursor for
-    select day = ${day} as "isOfDay", log_id_hashes as "logIdHashes", entry_count as "entryCount", block
-    from raw_blocks b
-    where zone_id = ${zone} and day between ${day} - 2 and ${day} + 2 and (day = ${day} or exists (
-      select from event_aliases a where a.zone_id = ${zone} and a.other_at between b.first_at and b.last_at
-        and a.kept_at >= ${day}::timestamp at time zone 'UTC' and a.kept_at < (${day} + 1)::timestamp at time zone 'UTC'))
-    order by day <> ${day}, first_at, block_id`);
+    select ${b.day} = ${day} as "isOfDay", ${b.logIdHashes} as "logIdHashes", ${b.entryCount} as "entryCount",
+      ${b.block}
+    from ${rawBlocks} ${b}
+    where ${b.zoneId} = ${zone} and ${b.day} between ${day} - 2 and ${day} + 2 and (${b.day} = ${day} or exists (
+      select from ${eventAliases} ${a}
+      where ${a.zoneId} = ${zone} and ${a.otherAt} between ${b.firstAt} and ${b.lastAt}
+        and ${a.keptAt} >= ${day}::timestamp at time zone 'UTC'
+        and ${a.keptAt} < (${day} + 1)::timestamp at time zone 'UTC'))
+    order by ${b.day} <> ${day}, ${b.firstAt}, ${b.blockId}`);
   try {
     for (;;) {
       const { rows } = await tx.execute<SourceBlock & Record<string, unknown>>(

@@ -1,9 +1,18 @@
-import { type SQL, sql } from "drizzle-orm";
+import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { Database, Queryable } from "../client.ts";
 import { partitionDays, partitionName } from "../postgres/partitions.ts";
+import { epochMs } from "../postgres/terms.ts";
 import { inTransaction } from "../postgres/transaction.ts";
+import { archiveFiles } from "../schema/archive-files.ts";
+import { eventAliases } from "../schema/event-aliases.ts";
+import { wafEvents } from "../schema/waf-events.ts";
 import { lockArchiveDay } from "./day-lock.ts";
 import type { ZoneDay } from "./day-source.ts";
+
+const ea = alias(eventAliases, "ea");
+const f = alias(archiveFiles, "f");
+const e = alias(wafEvents, "e");
 
 /** A day that must not be dropped: Postgres holds more or less than the archive, or records that another day needs. */
 export interface UnarchivedRows {
@@ -17,8 +26,8 @@ export interface UnarchivedRows {
 export async function listHotDays(db: Queryable, before: string): Promise<string[]> {
   const { rows } = await db.execute<{ day: string }>(sql`
     select day::text from (${partitionDays("waf_events", "raw_blocks")}) p
-    where day < ${before}::date and exists (select from archive_files f
-      where f.day = p.day and f.kind = 'events' and f.retired_at is null)
+    where day < ${before}::date and exists (select from ${archiveFiles} ${f}
+      where ${f.day} = p.day and ${f.kind} = 'events' and ${f.retiredAt} is null)
     order by day`);
   return rows.map(({ day }) => day);
 }
@@ -50,8 +59,8 @@ export async function dropArchivedDay(database: Database, day: string): Promise<
     const { rows: differing } = await tx.execute<UnarchivedRows & Record<string, unknown>>(sql`
       select zone_id as "zoneId", sum(stored)::float8 as stored, max(f.rows)::float8 as archived
       from (${sql.join(counts, sql` union all `)}) s
-      left join (select zone_id, rows from archive_files
-        where day = ${day}::date and kind = 'events' and retired_at is null) f using (zone_id)
+      left join (select ${f.zoneId}, ${f.rows} from ${archiveFiles} ${f}
+        where ${f.day} = ${day}::date and ${f.kind} = 'events' and ${f.retiredAt} is null) f using (zone_id)
       group by zone_id having max(f.rows) is distinct from sum(stored) order by zone_id`);
     if (differing.length > 0) return differing;
     for (const name of [events, blocks])
@@ -69,9 +78,10 @@ export async function isDayStored(db: Queryable, { zoneId, day }: ZoneDay): Prom
 }
 
 /** Returns a condition: Postgres has events of the zone on the day, a date. */
-export function isStored(zoneId: SQL, day: SQL): SQL {
-  return sql`exists (select from waf_events e where e.zone_id = ${zoneId}
-    and e.occurred_at >= (${day})::timestamp at time zone 'UTC' and e.occurred_at < (${day} + 1)::timestamp at time zone 'UTC')`;
+export function isStored(zoneId: SQLWrapper, day: SQLWrapper): SQL {
+  return sql`exists (select from ${wafEvents} ${e} where ${e.zoneId} = ${zoneId}
+    and ${e.occurredAt} >= (${day})::timestamp at time zone 'UTC'
+    and ${e.occurredAt} < (${day} + 1)::timestamp at time zone 'UTC')`;
 }
 
 /**
@@ -81,12 +91,12 @@ export function isStored(zoneId: SQL, day: SQL): SQL {
 async function readNeededBy(tx: Queryable, day: string): Promise<UnarchivedRows[]> {
   const { rows } = await tx.execute<UnarchivedRows & Record<string, unknown>>(sql`
     select zone_id as "zoneId", count(*)::float8 as stored, null as archived from (
-      select zone_id, (kept_at at time zone 'UTC')::date as day from event_aliases
-      where other_at >= ${day}::date::timestamp at time zone 'UTC'
-        and other_at < (${day}::date + 1)::timestamp at time zone 'UTC') a
+      select ${ea.zoneId}, (${ea.keptAt} at time zone 'UTC')::date as day from ${eventAliases} ${ea}
+      where ${ea.otherAt} >= ${day}::date::timestamp at time zone 'UTC'
+        and ${ea.otherAt} < (${day}::date + 1)::timestamp at time zone 'UTC') a
     where day <> ${day}::date and to_regclass('waf_events_' || to_char(day, 'YYYYMMDD')) is not null
-      and not exists (select from archive_files f
-        where f.zone_id = a.zone_id and f.day = a.day and f.kind = 'events' and f.retired_at is null)
+      and not exists (select from ${archiveFiles} ${f}
+        where ${f.zoneId} = a.zone_id and ${f.day} = a.day and ${f.kind} = 'events' and ${f.retiredAt} is null)
     group by zone_id`);
   return rows;
 }
@@ -96,9 +106,10 @@ async function readNeededBy(tx: Queryable, day: string): Promise<UnarchivedRows[
  * every later day that is stored.
  */
 export async function readColdEnd(db: Queryable, zoneId: number): Promise<number | null> {
-  const { rows } = await db.execute<{ at: number | null }>(sql`
-    select (extract(epoch from (max(day) + 1)::timestamp at time zone 'UTC') * 1000)::float8 as at from archive_files
-    where zone_id = ${zoneId} and kind = 'events' and retired_at is null
-      and not ${isStored(sql`zone_id`, sql`day`)}`);
-  return rows[0]?.at ?? null;
+  const [row] = await db
+    .select({ at: epochMs(sql<string | null>`(max(${f.day}) + 1)::timestamp at time zone 'UTC'`) })
+    .from(f)
+    .where(sql`${f.zoneId} = ${zoneId} and ${f.kind} = 'events' and ${f.retiredAt} is null
+      and not ${isStored(f.zoneId, f.day)}`);
+  return row?.at ?? null;
 }

@@ -1,10 +1,12 @@
 import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
+import { getTableName } from "drizzle-orm";
 import type pg from "pg";
 import { from as copyFrom } from "pg-copy-streams";
 import { EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
 import type { EventKey } from "#model/event-key.ts";
 import type { Duckdb } from "../duckdb/duckdb.ts";
+import { wafEvents } from "../schema/waf-events.ts";
 import { quote, readFile } from "./day-files.ts";
 
 const RECORDS_PER_READ = 2_000;
@@ -31,7 +33,7 @@ export async function writeEventsCsv(duckdb: Duckdb, file: string, csv: string):
 export async function insertEvents(client: pg.PoolClient, csv: string): Promise<void> {
   await pipeline(
     createReadStream(csv),
-    client.query(copyFrom(`copy waf_events (${NAMES.join(", ")}) from stdin (format csv)`)),
+    client.query(copyFrom(`copy ${getTableName(wafEvents)} (${NAMES.join(", ")}) from stdin (format csv)`)),
   );
 }
 

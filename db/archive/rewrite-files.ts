@@ -70,6 +70,23 @@ function changed(file: string, { untilAt }: Replacements): string {
   return `from ${readFile(file)} where ip in (select ip from replaced) and epoch_ms(occurred_at) <= ${Math.trunc(untilAt)}`;
 }
 
+/** Returns which of these log ids are those of events that change. */
+export async function findChangedIds(
+  duckdb: Duckdb,
+  file: string,
+  changes: Replacements,
+  logIds: readonly string[],
+): Promise<string[]> {
+  const results = await duckdb.run([
+    ...bindReplacements(changes),
+    {
+      sql: `select encode(log_id) ${changed(file, changes)} and log_id in (select unnest($1))`,
+      values: [[...logIds]],
+    },
+  ]);
+  return (results.at(-1) ?? []).map(([logId]) => Buffer.from(logId as Uint8Array).toString());
+}
+
 /**
  * Writes an events file anew, row by row in the same order. Returns the number of changed rows, and whether every other
  * row is the same in both files.

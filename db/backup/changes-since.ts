@@ -1,6 +1,13 @@
 import { isNotNull, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
 import { apiKeys } from "../schema/api-keys.ts";
+import { auditEntries } from "../schema/audit-entries.ts";
+import { erasures } from "../schema/erasures.ts";
+
+const e = alias(erasures, "e");
+const t = alias(auditEntries, "t");
 
 interface RevokedKey {
   readonly keyId: string;
@@ -34,12 +41,12 @@ export async function readWithdrawals(db: Queryable): Promise<Withdrawals> {
     .where(isNotNull(apiKeys.revokedAt))
     .orderBy(apiKeys.revokedAt);
   const { rows } = await db.execute<{ [Key in keyof KnownErasure]: KnownErasure[Key] }>(sql`
-    select (extract(epoch from e.requested_at) * 1000)::float8 as "requestedAt", e.zone_id as "zoneId", e.family,
-      e.prefix, a.actor, a.details ->> 'reason' as reason
-    from erasures e left join lateral (
-      select actor, details from audit_entries
-      where action = 'erasure.requested' and details ->> 'erasure' = e.id::text
-      order by id desc limit 1) a on true
-    order by e.requested_at`);
+    select ${epochMs(e.requestedAt)} as "requestedAt", ${e.zoneId} as "zoneId", ${e.family}, ${e.prefix},
+      a.actor, a.details ->> 'reason' as reason
+    from ${erasures} ${e} left join lateral (
+      select ${t.actor}, ${t.details} from ${auditEntries} ${t}
+      where ${t.action} = 'erasure.requested' and ${t.details} ->> 'erasure' = ${e.id}::text
+      order by ${t.id} desc limit 1) a on true
+    order by ${e.requestedAt}`);
   return { revoked, erasures: rows };
 }

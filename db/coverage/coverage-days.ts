@@ -1,5 +1,6 @@
-import { sql } from "drizzle-orm";
+import { and, gte, lt, type SQL, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
+import { coverageWindows } from "../schema/coverage-windows.ts";
 
 export interface CoverageDay {
   readonly zoneId: number;
@@ -23,17 +24,27 @@ export async function readCoverageDays(
   },
 ): Promise<CoverageDay[]> {
   const { zoneIds, fromMs, toMs, unwatched } = query;
-  const ofZones = zoneIds === null ? sql`` : sql`and zone_id = any(${sql.param([...zoneIds])}::integer[])`;
-  const isUnwatched = sql`(gap_reason is not null and gap_reason = any(${sql.param([...unwatched])}::text[]))`;
-  const { rows } = await db.execute<{ [Key in keyof CoverageDay]: CoverageDay[Key] }>(sql`
-    select zone_id as "zoneId", ((starts_at at time zone 'UTC')::date)::text as day,
-      count(*) filter (where state = 'sealed')::integer as sealed,
-      count(*) filter (where state = 'open')::integer as open,
-      count(*) filter (where state = 'gap' and not ${isUnwatched})::integer as gap,
-      count(*) filter (where state = 'gap' and ${isUnwatched})::integer as unwatched,
-      coalesce(sum(stored_count), 0)::float8 as stored
-    from coverage_windows
-    where starts_at >= ${new Date(fromMs)} and starts_at < ${new Date(toMs)} ${ofZones}
-    group by 1, 2 order by 1, 2`);
-  return rows;
+  const { zoneId, startsAt, state, gapReason, storedCount } = coverageWindows;
+  const isUnwatched = sql`(${gapReason} is not null and ${gapReason} = any(${sql.param([...unwatched])}::text[]))`;
+  const hours = (condition: SQL) => sql<number>`count(*) filter (where ${condition})::integer`;
+  return db
+    .select({
+      zoneId,
+      day: sql<string>`((${startsAt} at time zone 'UTC')::date)::text`,
+      sealed: hours(sql`${state} = 'sealed'`),
+      open: hours(sql`${state} = 'open'`),
+      gap: hours(sql`${state} = 'gap' and not ${isUnwatched}`),
+      unwatched: hours(sql`${state} = 'gap' and ${isUnwatched}`),
+      stored: sql<number>`coalesce(sum(${storedCount}), 0)::float8`,
+    })
+    .from(coverageWindows)
+    .where(
+      and(
+        gte(startsAt, new Date(fromMs)),
+        lt(startsAt, new Date(toMs)),
+        zoneIds === null ? undefined : sql`${zoneId} = any(${sql.param([...zoneIds])}::integer[])`,
+      ),
+    )
+    .groupBy(sql`1, 2`)
+    .orderBy(sql`1, 2`);
 }

@@ -1,5 +1,10 @@
 import { sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
+import { epochMs, names } from "../postgres/terms.ts";
+import { coverageWindows } from "../schema/coverage-windows.ts";
+
+const w = alias(coverageWindows, "w");
 
 /** Coverage problems of one zone; times in epoch ms. */
 export interface CoverageTrouble {
@@ -37,41 +42,34 @@ export interface TroubleQuery {
 export async function readCoverageTrouble(db: Queryable, query: TroubleQuery): Promise<CoverageTrouble[]> {
   const { openBeforeMs, sinceMs, exceptReasons } = query;
   const since = new Date(sinceMs);
-  const isAsked = sql`zone_id = any(${sql.param([...query.zoneIds])}::integer[]) and starts_at >= ${since}`;
-  const isOpen = sql`state = 'open' and starts_at < ${new Date(openBeforeMs)}`;
-  const zones = await db.execute<{ zone: number; watched: number | null; open: number | null }>(sql`
-    select zone_id as zone, ${toMs(sql`min(sealed_at)`)} as watched,
-      ${toMs(sql`min(starts_at) filter (where ${isOpen} and starts_at >= first_at + interval '2 hours')`)} as open
-    from coverage_windows
-    join (select zone_id, min(starts_at) as first_at from coverage_windows group by zone_id) f using (zone_id)
-    where ${isAsked} group by zone_id order by zone_id`);
-  const gaps = await db.execute<{
-    zone: number;
-    decided: number;
-    hours: number;
-    first: number;
-    last: number;
-  }>(sql`
-    select zone_id as zone, ${toMs(sql`sealed_at`)} as decided, count(*)::integer as hours,
-      ${toMs(sql`min(starts_at)`)} as first, ${toMs(sql`max(starts_at) + interval '1 hour'`)} as last
-    from coverage_windows
-    where ${isAsked} and state = 'gap' and sealed_at > ${since} and gap_reason <> all(${sql.param([...exceptReasons])}::text[])
-    group by zone_id, sealed_at order by sealed_at`);
-  const byZone = Map.groupBy(gaps.rows, ({ zone }) => zone);
-  return zones.rows.map(({ zone, watched, open }) => ({
-    zoneId: zone,
-    oldestOpenAt: open,
-    watchedSince: watched,
-    gaps: (byZone.get(zone) ?? []).map(({ decided, hours, first, last }) => ({
-      decidedAt: decided,
-      hours,
-      from: first,
-      to: last,
-    })),
+  const isAsked = sql`${w.zoneId} = any(${sql.param([...query.zoneIds])}::integer[]) and ${w.startsAt} >= ${since}`;
+  const isOpen = sql`${w.state} = 'open' and ${w.startsAt} < ${new Date(openBeforeMs)}`;
+  const zones = await db.execute<Omit<CoverageTrouble, "gaps">>(sql`
+    select ${w.zoneId} as "zoneId", ${epochMs(sql`min(${w.sealedAt})`)} as "watchedSince",
+      ${epochMs(sql`min(${w.startsAt}) filter (where ${isOpen} and ${w.startsAt} >= first_at + interval '2 hours')`)}
+        as "oldestOpenAt"
+    from ${coverageWindows} ${w}
+    join (select ${w.zoneId}, min(${w.startsAt}) as first_at from ${coverageWindows} ${w} group by 1) f
+      using (${names(w.zoneId)})
+    where ${isAsked} group by ${w.zoneId} order by ${w.zoneId}`);
+  const gaps = await db
+    .select({
+      zoneId: w.zoneId,
+      decidedAt: epochMs(sql`${w.sealedAt}`),
+      hours: sql<number>`count(*)::integer`,
+      from: epochMs(sql`min(${w.startsAt})`),
+      to: epochMs(sql`max(${w.startsAt}) + interval '1 hour'`),
+    })
+    .from(w)
+    .where(
+      sql`${isAsked} and ${w.state} = 'gap' and ${w.sealedAt} > ${since}
+        and ${w.gapReason} <> all(${sql.param([...exceptReasons])}::text[])`,
+    )
+    .groupBy(w.zoneId, w.sealedAt)
+    .orderBy(w.sealedAt);
+  const byZone = Map.groupBy(gaps, ({ zoneId }) => zoneId);
+  return zones.rows.map((zone) => ({
+    ...zone,
+    gaps: (byZone.get(zone.zoneId) ?? []).map(({ zoneId: _zoneId, ...gap }) => gap),
   }));
-}
-
-/** Returns epoch ms: raw SQL returns times as text. */
-function toMs(time: ReturnType<typeof sql>) {
-  return sql`(extract(epoch from ${time}) * 1000)::float8`;
 }

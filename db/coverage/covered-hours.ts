@@ -1,7 +1,11 @@
 import { and, asc, eq, getTableColumns, gte, inArray, lt, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { CoveredHour } from "#model/covered-hour.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs, names } from "../postgres/terms.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
+
+const w = alias(coverageWindows, "w");
 
 /** No caller needs the evidence of the seals, which is the longest column. */
 const { evidence: _, ...COLUMNS } = getTableColumns(coverageWindows);
@@ -75,18 +79,21 @@ export async function enterHours(
   zoneId: number,
   { fromMs, toMs }: { fromMs: number; toMs: number },
 ): Promise<number> {
-  const { rows } = await db.execute<{ first: number }>(sql`
-    select (extract(epoch from least(min(starts_at),
-      case when bool_or(state <> 'open') then null else ${new Date(fromMs)}::timestamptz end)) * 1000)::float8 as first
-    from coverage_windows where zone_id = ${zoneId}`);
-  const first = rows[0]?.first ?? fromMs;
+  const [row] = await db
+    .select({
+      first: epochMs(sql`least(min(${w.startsAt}),
+        case when bool_or(${w.state} <> 'open') then null else ${new Date(fromMs)}::timestamptz end)`),
+    })
+    .from(w)
+    .where(eq(w.zoneId, zoneId));
+  const first = row?.first ?? fromMs;
   await db.execute(sql`
-    insert into coverage_windows (zone_id, starts_at)
+    insert into ${coverageWindows} (${names(w.zoneId, w.startsAt)})
     select ${zoneId}, hour from generate_series(
       ${new Date(first)}::timestamptz, ${new Date(toMs - 1)}::timestamptz, interval '1 hour') as hour
-    where not exists (select from coverage_windows w where w.zone_id = ${zoneId} and w.starts_at = hour)
+    where not exists (select from ${coverageWindows} ${w} where ${w.zoneId} = ${zoneId} and ${w.startsAt} = hour)
     order by hour
-    on conflict (zone_id, starts_at) do nothing`);
+    on conflict (${names(w.zoneId, w.startsAt)}) do nothing`);
   return first;
 }
 

@@ -1,6 +1,13 @@
-import { sql } from "drizzle-orm";
+import { desc, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import { HOUR_MS } from "#lib/units.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { eventRevisions } from "../schema/event-revisions.ts";
+import { wafEvents } from "../schema/waf-events.ts";
+
+const e = alias(wafEvents, "e");
+const r = alias(eventRevisions, "r");
 
 /** The stored events of an hour. */
 export interface HourContents {
@@ -24,49 +31,51 @@ export async function readHourContents(
   zoneId: number,
   startsAt: number,
 ): Promise<HourContents> {
+  const revisions = sql`from ${eventRevisions} ${r}
+    where ${isIn(r, zoneId, startsAt)} and ${r.field} not in ('withdrawn', 'removed')`;
   const { rows } = await db.execute<{ [Key in keyof HourContents]: HourContents[Key] }>(sql`
     select count(*)::integer as count, lpad(to_hex(coalesce(bit_xor(hashed), 0)), 16, '0') as ids,
       coalesce(sum(unresolved), 0)::integer as unresolved, (coalesce(sum(rows), 0) - count(*))::integer as doubled,
-      (select extract(epoch from max(seen_at) filter (where accepted_at is null)) * 1000
-        from (${revisionsIn(zoneId, startsAt)}) r)::float8
-        as "contestedAt",
-      (select count(accepted_at) from (${revisionsIn(zoneId, startsAt)}) r)::integer as revised
-    from (select ${ID_HASH} as hashed,
-        count(*) filter (where feature is null) as unresolved, count(*) as rows
-      from waf_events where ${isIn(zoneId, startsAt)} group by log_id) as ids`);
+      (select ${epochMs(sql`max(${r.seenAt}) filter (where ${r.acceptedAt} is null)`)} ${revisions}) as "contestedAt",
+      (select count(${r.acceptedAt}) ${revisions})::integer as revised
+    from (select ${ID_HASH} as hashed, count(*) filter (where ${e.feature} is null) as unresolved, count(*) as rows
+      from ${wafEvents} ${e} where ${isIn(e, zoneId, startsAt)} group by ${e.logId}) as ids`);
   const [contents] = rows;
   if (contents === undefined) throw new Error("an aggregate without groups returned no row");
   return contents;
 }
 
-/** Revisions of values of the hour's events. */
-function revisionsIn(zoneId: number, startsAt: number) {
-  return sql`select seen_at, accepted_at from event_revisions where ${isIn(zoneId, startsAt)} and field <> 'withdrawn'`;
-}
-
 /** Returns the digests of an hour's events of each feature. Leaves out events whose feature is not known. */
-export async function readFeatureIds(
+export function readFeatureIds(
   db: Queryable,
   zoneId: number,
   startsAt: number,
 ): Promise<{ feature: string; count: number; ids: string }[]> {
-  const { rows } = await db.execute<{ feature: string; count: number; ids: string }>(sql`
-    select feature, count(*)::integer as count, lpad(to_hex(bit_xor(${ID_HASH})), 16, '0') as ids
-    from waf_events where ${isIn(zoneId, startsAt)} and feature is not null group by feature order by feature`);
-  return rows;
+  return db
+    .select({
+      feature: sql<string>`${e.feature}`,
+      count: sql<number>`count(*)::integer`,
+      ids: sql<string>`lpad(to_hex(bit_xor(${ID_HASH})), 16, '0')`,
+    })
+    .from(e)
+    .where(sql`${isIn(e, zoneId, startsAt)} and ${e.feature} is not null`)
+    .groupBy(e.feature)
+    .orderBy(e.feature);
 }
 
-const ID_HASH = sql`('x' || encode(substr(sha256(convert_to(log_id, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint`;
+const ID_HASH = sql`('x' || encode(substr(sha256(convert_to(${e.logId}, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint`;
 
 /** Returns every event of one hour, in the order of their ids. A rule that is not known is ''. */
-export async function readHourIds(
+export function readHourIds(
   db: Queryable,
   zoneId: number,
   startsAt: number,
 ): Promise<{ logId: string; ruleId: string }[]> {
-  const { rows } = await db.execute<{ logId: string; ruleId: string }>(sql`
-    select log_id as "logId", coalesce(rule_id, '') as "ruleId" from waf_events where ${isIn(zoneId, startsAt)} order by log_id`);
-  return rows;
+  return db
+    .select({ logId: e.logId, ruleId: sql<string>`coalesce(${e.ruleId}, '')` })
+    .from(e)
+    .where(isIn(e, zoneId, startsAt))
+    .orderBy(e.logId);
 }
 
 /** The log ids of [fromMs, toMs) that are stored under another time too, in the span or within an hour of it. */
@@ -76,13 +85,15 @@ export async function readDoubledIds(
   { fromMs, toMs }: { fromMs: number; toMs: number },
 ): Promise<string[]> {
   const [from, to] = [new Date(fromMs - HOUR_MS), new Date(toMs + HOUR_MS)];
-  const { rows } = await db.execute<{ log_id: string }>(sql`
-    select log_id from waf_events
-    where zone_id = ${zoneId} and occurred_at >= ${from} and occurred_at < ${to}
-    group by log_id having count(*) > 1 and bool_or(occurred_at >= ${new Date(fromMs)}
-      and occurred_at < ${new Date(toMs)})
-    order by log_id`);
-  return rows.map(({ log_id }) => log_id);
+  const isInSpan = sql`${e.occurredAt} >= ${new Date(fromMs)} and ${e.occurredAt} < ${new Date(toMs)}`;
+  const rows = await db
+    .select({ logId: e.logId })
+    .from(e)
+    .where(sql`${e.zoneId} = ${zoneId} and ${e.occurredAt} >= ${from} and ${e.occurredAt} < ${to}`)
+    .groupBy(e.logId)
+    .having(sql`count(*) > 1 and bool_or(${isInSpan})`)
+    .orderBy(e.logId);
+  return rows.map(({ logId }) => logId);
 }
 
 /**
@@ -95,11 +106,11 @@ export async function readKnownIds(
   { fromMs, toMs }: { fromMs: number; toMs: number },
   { isResolved, limit }: { isResolved: boolean; limit: number | null },
 ): Promise<string[]> {
-  const { rows } = await db.execute<{ logId: string }>(sql`
-    select log_id as "logId" from waf_events
-    where zone_id = ${zoneId} and occurred_at between ${new Date(fromMs)} and ${new Date(toMs)}
-      and (feature is not null or not ${isResolved}::boolean)
-    order by occurred_at limit ${limit}::integer`);
+  const { rows } = await db.execute<Pick<typeof e.$inferSelect, "logId">>(sql`
+    select ${e.logId} as "logId" from ${wafEvents} ${e}
+    where ${e.zoneId} = ${zoneId} and ${e.occurredAt} between ${new Date(fromMs)} and ${new Date(toMs)}
+      and (${e.feature} is not null or not ${isResolved}::boolean)
+    order by ${e.occurredAt} limit ${limit}::integer`);
   return rows.map(({ logId }) => logId);
 }
 
@@ -112,15 +123,20 @@ export async function readKnownSince(
   zoneId: number,
   { fromMs, toMs, events }: { fromMs: number; toMs: number; events: number },
 ): Promise<number | null> {
-  const { rows } = await db.execute<{ at: number }>(sql`
-    select (extract(epoch from occurred_at) * 1000)::float8 as at from waf_events
-    where zone_id = ${zoneId} and occurred_at >= ${new Date(fromMs)} and occurred_at < ${new Date(toMs)}
-      and feature is not null
-    order by occurred_at desc limit 1 offset ${events - 1}`);
-  return rows[0]?.at ?? null;
+  const [row] = await db
+    .select({ at: epochMs(e.occurredAt) })
+    .from(e)
+    .where(
+      sql`${e.zoneId} = ${zoneId} and ${e.occurredAt} >= ${new Date(fromMs)} and ${e.occurredAt} < ${new Date(toMs)}
+        and ${e.feature} is not null`,
+    )
+    .orderBy(desc(e.occurredAt))
+    .limit(1)
+    .offset(events - 1);
+  return row?.at ?? null;
 }
 
-function isIn(zoneId: number, startsAt: number) {
-  return sql`zone_id = ${zoneId} and occurred_at >= ${new Date(startsAt)}
-    and occurred_at < ${new Date(startsAt + HOUR_MS)}`;
+function isIn(table: typeof e | typeof r, zoneId: number, startsAt: number) {
+  return sql`${table.zoneId} = ${zoneId} and ${table.occurredAt} >= ${new Date(startsAt)}
+    and ${table.occurredAt} < ${new Date(startsAt + HOUR_MS)}`;
 }

@@ -1,7 +1,10 @@
 import { and, asc, eq, inArray, sql } from "drizzle-orm";
 import type { HourLooks } from "#model/look.ts";
 import type { Queryable } from "../client.ts";
+import { names } from "../postgres/terms.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
+
+const KEY = names(coverageWindows.zoneId, coverageWindows.startsAt);
 
 /**
  * Returns the looks of these hours (epoch ms of their starts), locked until the commit. Inserts a row for an hour
@@ -15,9 +18,9 @@ export async function lockLooks(
   if (hours.length === 0) return new Map();
   const starts = hours.map((hour) => new Date(hour));
   await tx.execute(sql`
-    insert into coverage_windows (zone_id, starts_at)
+    insert into ${coverageWindows} (${KEY})
     select ${zoneId}, hour from unnest(${sql.param(starts)}::timestamptz[]) as hour order by hour
-    on conflict (zone_id, starts_at) do nothing`);
+    on conflict (${KEY}) do nothing`);
   const rows = await tx
     .select({ startsAt: coverageWindows.startsAt, looks: coverageWindows.looks })
     .from(coverageWindows)
@@ -35,8 +38,10 @@ export async function writeLooks(
 ): Promise<void> {
   if (looks.size === 0) return;
   const given = [...looks].map(([startsAt, value]) => ({ starts_at: new Date(startsAt), looks: value }));
-  await tx.execute(sql`
-    update coverage_windows w set looks = g.looks
-    from jsonb_to_recordset(${JSON.stringify(given)}::jsonb) as g(starts_at timestamptz, looks jsonb)
-    where w.zone_id = ${zoneId} and w.starts_at = g.starts_at and w.looks <> g.looks`);
+  const { zoneId: zone, startsAt: start, looks: stored } = coverageWindows;
+  await tx
+    .update(coverageWindows)
+    .set({ looks: sql`g.looks` })
+    .from(sql`jsonb_to_recordset(${JSON.stringify(given)}::jsonb) as g(starts_at timestamptz, looks jsonb)`)
+    .where(sql`${zone} = ${zoneId} and ${start} = g.starts_at and ${stored} <> g.looks`);
 }

@@ -1,5 +1,23 @@
-import { sql } from "drizzle-orm";
+import { count, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
+import type { Span } from "#model/span.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs, names, overwriting } from "../postgres/terms.ts";
+import { coverageWindows } from "../schema/coverage-windows.ts";
+import { differingCells } from "../schema/differing-cells.ts";
+import { dirtyBuckets } from "../schema/dirty-buckets.ts";
+import { eventRevisions } from "../schema/event-revisions.ts";
+import { ruleBuckets } from "../schema/rule-buckets.ts";
+import { wafEvents } from "../schema/waf-events.ts";
+
+const r = alias(eventRevisions, "r");
+
+const e = alias(wafEvents, "e");
+const w = alias(coverageWindows, "w");
+const d = alias(differingCells, "d");
+const b = alias(ruleBuckets, "b");
+const m = alias(dirtyBuckets, "m");
+const excluded = alias(differingCells, "excluded");
 
 /** Hours per statement, so that no statement for a large zone exceeds its time limit. */
 const HOURS_AT_ONCE = 6;
@@ -21,9 +39,9 @@ export async function readStoredCells(
       select hour, counted.rule, counted.events
       from unnest(${sql.param(asked)}::float8[]) as hour
       cross join lateral (
-        select coalesce(rule_id, '') as rule, count(*)::integer as events from waf_events
-        where zone_id = ${zoneId} and occurred_at >= to_timestamp(hour / 1000)
-          and occurred_at < to_timestamp(hour / 1000) + interval '1 hour'
+        select coalesce(${e.ruleId}, '') as rule, count(*)::integer as events from ${wafEvents} ${e}
+        where ${e.zoneId} = ${zoneId} and ${e.occurredAt} >= to_timestamp(hour / 1000)
+          and ${e.occurredAt} < to_timestamp(hour / 1000) + interval '1 hour'
         group by 1) as counted`);
     for (const { hour, rule, events } of rows) {
       const rules = cells.get(hour) ?? new Map<string, number>();
@@ -33,23 +51,53 @@ export async function readStoredCells(
   return cells;
 }
 
+/** Returns the stored events of a span that the platform has withdrawn, by hour and rule. */
+export async function readWithdrawnCells(
+  db: Queryable,
+  zoneId: number,
+  { from, to }: Span,
+): Promise<Map<number, Map<string, number>>> {
+  const isIn = (table: typeof e | typeof r) => sql`${table.zoneId} = ${zoneId}
+    and ${table.occurredAt} >= ${new Date(from)} and ${table.occurredAt} < ${new Date(to)}`;
+  const rows = await db
+    .select({
+      hour: epochMs(sql`date_trunc('hour', ${e.occurredAt}, 'UTC')`),
+      rule: sql<string>`coalesce(${e.ruleId}, '')`,
+      events: count(),
+    })
+    .from(e)
+    .where(
+      sql`${isIn(e)} and (${e.occurredAt}, ${e.logId}) in (select ${r.occurredAt}, ${r.logId}
+        from ${eventRevisions} ${r} where ${isIn(r)} and ${r.field} = 'withdrawn' and ${r.acceptedAt} is not null)`,
+    )
+    .groupBy(sql`1, 2`);
+  return toCells(rows);
+}
+
 /** Returns the stored events at exactly the end of each of these hours, by hour and rule. */
 export async function readEndCells(
   db: Queryable,
   zoneId: number,
   hours: readonly number[],
 ): Promise<Map<number, Map<string, number>>> {
-  const cells = new Map<number, Map<string, number>>();
-  if (hours.length === 0) return cells;
+  if (hours.length === 0) return new Map();
   const ends = hours.map((hour) => new Date(hour + 3_600_000));
-  const { rows } = await db.execute<{ hour: number; rule: string; events: number }>(sql`
-    select (extract(epoch from occurred_at) * 1000)::float8 - 3600000 as hour, coalesce(rule_id, '') as rule,
-      count(*)::integer as events
-    from waf_events where zone_id = ${zoneId} and occurred_at = any(${sql.param(ends)}::timestamptz[]) group by 1, 2`);
-  for (const { hour, rule, events } of rows) {
-    const rules = cells.get(hour) ?? new Map<string, number>();
-    cells.set(hour, rules.set(rule, events));
-  }
+  const rows = await db
+    .select({
+      hour: sql<number>`${epochMs(e.occurredAt)} - 3600000`,
+      rule: sql<string>`coalesce(${e.ruleId}, '')`,
+      events: sql<number>`count(*)::integer`,
+    })
+    .from(e)
+    .where(sql`${e.zoneId} = ${zoneId} and ${e.occurredAt} = any(${sql.param(ends)}::timestamptz[])`)
+    .groupBy(sql`1, 2`);
+  return toCells(rows);
+}
+
+function toCells(rows: readonly { hour: number; rule: string; events: number }[]) {
+  const cells = new Map<number, Map<string, number>>();
+  for (const { hour, rule, events } of rows)
+    cells.set(hour, (cells.get(hour) ?? new Map<string, number>()).set(rule, events));
   return cells;
 }
 
@@ -64,11 +112,11 @@ export async function readRolledCells(
 ): Promise<Map<number, Map<string, number>>> {
   const starts = hours.map((hour) => new Date(hour));
   const { rows } = await db.execute<{ hour: number; rule: string | null; events: number }>(sql`
-    select (extract(epoch from asked) * 1000)::float8 as hour, b.rule_id as rule, coalesce(b.total, 0) as events
+    select ${epochMs(sql`asked`)} as hour, ${b.ruleId} as rule, coalesce(${b.total}, 0) as events
     from unnest(${sql.param(starts)}::timestamptz[]) as asked
-    left join rule_buckets b on b.zone_id = ${zoneId} and b.width = 3600 and b.starts_at = asked
-    where not exists (select from dirty_buckets d
-      where d.zone_id = ${zoneId} and d.minute >= asked and d.minute < asked + interval '1 hour')`);
+    left join ${ruleBuckets} ${b} on ${b.zoneId} = ${zoneId} and ${b.width} = 3600 and ${b.startsAt} = asked
+    where not exists (select from ${dirtyBuckets} ${m}
+      where ${m.zoneId} = ${zoneId} and ${m.minute} >= asked and ${m.minute} < asked + interval '1 hour')`);
   const cells = new Map<number, Map<string, number>>();
   for (const { hour, rule, events } of rows) {
     const rules = cells.get(hour) ?? new Map<string, number>();
@@ -112,14 +160,19 @@ export async function recordComparison(
     missing: differing.filter((cell) => cell.storedCount < cell.upstreamCount).length,
     surplus: differing.filter((cell) => cell.storedCount > cell.upstreamCount).length,
   }));
-  await tx.execute(sql`
-    update coverage_windows w set reconciled_at = ${new Date(at)}, upstream_count = c.upstream,
-      missing_cells = c.missing, surplus_cells = c.surplus,
-      stored_count = case when w.stored_count = c.counter then c.stored else w.stored_count end
-    from jsonb_to_recordset(${JSON.stringify(counts)}::jsonb) as c(
-      starts_at timestamptz, upstream integer, stored integer, counter integer, missing integer, surplus integer)
-    where w.zone_id = ${zoneId} and w.starts_at = c.starts_at and w.state = 'open'
-      and (w.reconciled_at is null or w.reconciled_at < ${new Date(at)})`);
+  await tx
+    .update(w)
+    .set({
+      reconciledAt: new Date(at),
+      upstreamCount: sql`c.upstream`,
+      missingCells: sql`c.missing`,
+      surplusCells: sql`c.surplus`,
+      storedCount: sql`case when ${w.storedCount} = c.counter then c.stored else ${w.storedCount} end`,
+    })
+    .from(sql`jsonb_to_recordset(${JSON.stringify(counts)}::jsonb) as c(
+      starts_at timestamptz, upstream integer, stored integer, counter integer, missing integer, surplus integer)`)
+    .where(sql`${w.zoneId} = ${zoneId} and ${w.startsAt} = c.starts_at and ${w.state} = 'open'
+      and (${w.reconciledAt} is null or ${w.reconciledAt} < ${new Date(at)})`);
   await recordCells(tx, zoneId, hours, at);
 }
 
@@ -139,19 +192,20 @@ async function recordCells(
     })),
   );
   await tx.execute(sql`
-    insert into differing_cells as d (zone_id, starts_at, rule_id, upstream_count, stored_count, first_seen_at,
-      last_seen_at, next_repair_at)
+    insert into ${differingCells} as ${d} (${names(d.zoneId, d.startsAt, d.ruleId, d.upstreamCount, d.storedCount)},
+      ${names(d.firstSeenAt, d.lastSeenAt, d.nextRepairAt)})
     select ${zoneId}, starts_at, rule_id, upstream, stored, ${new Date(at)}, ${new Date(at)}, repair_at
     from jsonb_to_recordset(${JSON.stringify(cells)}::jsonb) as c(
       starts_at timestamptz, rule_id text, upstream integer, stored integer, repair_at timestamptz)
     order by starts_at, rule_id
-    on conflict (zone_id, starts_at, rule_id) do update set upstream_count = excluded.upstream_count,
-      stored_count = excluded.stored_count, last_seen_at = excluded.last_seen_at, resolved_at = null,
-      next_repair_at = case when d.resolved_at is null then d.next_repair_at else excluded.next_repair_at end
-    where d.last_seen_at <= excluded.last_seen_at`);
+    on conflict (${names(d.zoneId, d.startsAt, d.ruleId)}) do update
+    set ${overwriting(d.upstreamCount, d.storedCount, d.lastSeenAt)}, ${names(d.resolvedAt)} = null,
+      ${names(d.nextRepairAt)} = case when ${d.resolvedAt} is null then ${d.nextRepairAt} else ${excluded.nextRepairAt} end
+    where ${d.lastSeenAt} <= ${excluded.lastSeenAt}`);
   const starts = hours.map(({ startsAt }) => new Date(startsAt));
-  await tx.execute(sql`
-    update differing_cells set resolved_at = ${new Date(at)}
-    where zone_id = ${zoneId} and resolved_at is null and last_seen_at < ${new Date(at)}
-      and starts_at = any(${sql.param(starts)}::timestamptz[])`);
+  await tx
+    .update(d)
+    .set({ resolvedAt: new Date(at) })
+    .where(sql`${d.zoneId} = ${zoneId} and ${d.resolvedAt} is null and ${d.lastSeenAt} < ${new Date(at)}
+      and ${d.startsAt} = any(${sql.param(starts)}::timestamptz[])`);
 }

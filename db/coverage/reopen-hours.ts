@@ -1,5 +1,10 @@
 import { type SQL, sql } from "drizzle-orm";
+import type { PgColumn } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
+import { epochMs, names } from "../postgres/terms.ts";
+import { coverageWindows } from "../schema/coverage-windows.ts";
+
+const { zoneId: zone, startsAt: start, state, evidence, reopenedAt } = coverageWindows;
 
 /** A seal is withdrawn only while the platform still serves the hour. After that the seal is final. */
 export const REOPENED_FOR_MS = 72 * 3_600_000;
@@ -11,18 +16,18 @@ export const LATE_EVENT = "An event was stored after the seal.";
  * `isReopened` holds.
  */
 export function reopening(isReopened: SQL, at: Date, reason: string): SQL {
-  const keep = (column: string, value: SQL) =>
-    sql`${sql.raw(column)} = case when ${isReopened} then ${value} else coverage_windows.${sql.raw(column)} end`;
+  const keep = (column: PgColumn, value: SQL) =>
+    sql`${names(column)} = case when ${isReopened} then ${value} else ${column} end`;
   return sql.join(
     [
-      keep("state", sql`'open'`),
-      keep("sealed_at", sql`null`),
-      keep("reopened_at", sql`${at}::timestamptz`),
-      keep("reopen_reason", sql`${reason}::text`),
+      keep(coverageWindows.state, sql`'open'`),
+      keep(coverageWindows.sealedAt, sql`null`),
+      keep(coverageWindows.reopenedAt, sql`${at}::timestamptz`),
+      keep(coverageWindows.reopenReason, sql`${reason}::text`),
       keep(
-        "evidence",
+        evidence,
         sql`jsonb_build_object('history', ${HISTORY} || jsonb_build_array(
-        (coverage_windows.evidence - 'history') || jsonb_build_object('event', 'sealed', 'at', coverage_windows.sealed_at),
+        (${evidence} - 'history') || jsonb_build_object('event', 'sealed', 'at', ${coverageWindows.sealedAt}),
         jsonb_build_object('event', 'reopened', 'at', ${at.toISOString()}::text, 'reason', ${reason}::text)))`,
       ),
     ],
@@ -31,7 +36,7 @@ export function reopening(isReopened: SQL, at: Date, reason: string): SQL {
 }
 
 /** The seals and reopenings before the current evidence, oldest first. Empty for an hour that was never reopened. */
-export const HISTORY = sql`coalesce(coverage_windows.evidence->'history', '[]')`;
+export const HISTORY = sql`coalesce(${evidence}->'history', '[]')`;
 
 export interface HourToReopen {
   /** Epoch ms. */
@@ -50,9 +55,9 @@ export async function reopenHours(
   const at = new Date(atMs);
   for (const { startsAt, reason } of [...hours].sort((a, b) => a.startsAt - b.startsAt)) {
     const { rowCount } = await tx.execute(sql`
-      update coverage_windows set ${reopening(sql`true`, at, reason)}, proof_from = ${at}
-      where zone_id = ${zoneId} and starts_at = ${new Date(startsAt)} and state = 'sealed'
-        and starts_at > ${new Date(atMs - REOPENED_FOR_MS)}`);
+      update ${coverageWindows} set ${reopening(sql`true`, at, reason)}, ${names(coverageWindows.proofFrom)} = ${at}
+      where ${zone} = ${zoneId} and ${start} = ${new Date(startsAt)} and ${state} = 'sealed'
+        and ${start} > ${new Date(atMs - REOPENED_FOR_MS)}`);
     if (rowCount === 1) reopened.push(startsAt);
   }
   return reopened;
@@ -67,12 +72,17 @@ interface ReopenedHour {
 }
 
 /** Returns the reopened hours of these zones, by zone and time. */
-export async function readReopenedHours(db: Queryable, zoneIds: readonly number[]): Promise<ReopenedHour[]> {
-  const { rows } = await db.execute<{ [Key in keyof ReopenedHour]: ReopenedHour[Key] }>(sql`
-    select zone_id as "zoneId", (extract(epoch from starts_at) * 1000)::float8 as "startsAt",
-      (extract(epoch from reopened_at) * 1000)::float8 as "reopenedAt", reopen_reason as reason
-    from coverage_windows
-    where zone_id = any(${sql.param([...zoneIds])}::integer[]) and state = 'open' and reopened_at is not null
-    order by zone_id, starts_at`);
-  return rows;
+export function readReopenedHours(db: Queryable, zoneIds: readonly number[]): Promise<ReopenedHour[]> {
+  return db
+    .select({
+      zoneId: zone,
+      startsAt: epochMs(start),
+      reopenedAt: epochMs(sql`${reopenedAt}`),
+      reason: sql<string>`${coverageWindows.reopenReason}`,
+    })
+    .from(coverageWindows)
+    .where(
+      sql`${zone} = any(${sql.param([...zoneIds])}::integer[]) and ${state} = 'open' and ${reopenedAt} is not null`,
+    )
+    .orderBy(zone, start);
 }

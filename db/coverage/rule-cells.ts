@@ -1,5 +1,16 @@
 import { sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { coverageWindows } from "../schema/coverage-windows.ts";
+import { differingCells } from "../schema/differing-cells.ts";
+import { pages } from "../schema/pages.ts";
+import { ruleBuckets } from "../schema/rule-buckets.ts";
+
+const w = alias(coverageWindows, "w");
+const b = alias(ruleBuckets, "b");
+const c = alias(differingCells, "c");
+const p = alias(pages, "p");
 
 /** A rule in one hour: the stored count and the platform's. */
 export interface RuleCell {
@@ -30,18 +41,18 @@ export async function readRuleCells(
     { [Key in keyof RuleCell]: RuleCell[Key] } & { comparedAt: number | null }
   >(sql`
     with compared as (
-      select reconciled_at from coverage_windows where zone_id = ${zoneId} and starts_at = ${hour}),
+      select ${w.reconciledAt} from ${coverageWindows} ${w} where ${w.zoneId} = ${zoneId} and ${w.startsAt} = ${hour}),
     here as (
-      select rule_id, total from rule_buckets
-      where zone_id = ${zoneId} and width = 3600 and starts_at = ${hour}),
+      select ${b.ruleId}, ${b.total} from ${ruleBuckets} ${b}
+      where ${b.zoneId} = ${zoneId} and ${b.width} = 3600 and ${b.startsAt} = ${hour}),
     differing as (
-      select rule_id, upstream_count, repairs, resolved_at from differing_cells
-      where zone_id = ${zoneId} and starts_at = ${hour})
+      select ${c.ruleId}, ${c.upstreamCount}, ${c.repairs}, ${c.resolvedAt} from ${differingCells} ${c}
+      where ${c.zoneId} = ${zoneId} and ${c.startsAt} = ${hour})
     select rule_id as "ruleId", coalesce(total, 0)::float8 as stored, coalesce(repairs, 0)::integer as repairs,
       (case when (select reconciled_at from compared) is null then null
         when upstream_count is not null and resolved_at is null then upstream_count
         else coalesce(total, 0) end)::float8 as platform,
-      (select extract(epoch from reconciled_at) * 1000 from compared)::float8 as "comparedAt"
+      (select ${epochMs(sql`reconciled_at`)} from compared) as "comparedAt"
     from here full join differing using (rule_id)
     where coalesce(total, 0) > 0 or resolved_at is null
     order by (upstream_count is not null and resolved_at is null) desc, coalesce(total, 0) desc, rule_id
@@ -70,11 +81,12 @@ export async function readHourPasses(
 ): Promise<HourPass[]> {
   const day = sql`(${new Date(startsAt)}::timestamptz at time zone 'UTC')::date`;
   const { rows } = await db.execute<{ [Key in keyof HourPass]: HourPass[Key] }>(sql`
-    select pass, count(*)::integer as pages, sum((hour ->> 1)::integer)::integer as entries,
-      (extract(epoch from max(read_at)) * 1000)::float8 as "readAt"
-    from pages, jsonb_array_elements(hours) as hour
-    where zone_id = ${zoneId} and day = ${day} and (hour ->> 0)::bigint = ${startsAt}
-      and pass > (select coalesce(max(pass), 0) from pages where zone_id = ${zoneId} and day = ${day}) - ${PASSES}
-    group by pass order by pass desc`);
+    select ${p.pass}, count(*)::integer as pages, sum((hour ->> 1)::integer)::integer as entries,
+      ${epochMs(sql`max(${p.readAt})`)} as "readAt"
+    from ${pages} ${p}, jsonb_array_elements(${p.hours}) as hour
+    where ${p.zoneId} = ${zoneId} and ${p.day} = ${day} and (hour ->> 0)::bigint = ${startsAt}
+      and ${p.pass} > (select coalesce(max(${p.pass}), 0) from ${pages} ${p}
+        where ${p.zoneId} = ${zoneId} and ${p.day} = ${day}) - ${PASSES}
+    group by ${p.pass} order by ${p.pass} desc`);
   return rows;
 }

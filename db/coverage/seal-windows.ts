@@ -1,5 +1,6 @@
-import { sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
+import { coverageWindows } from "../schema/coverage-windows.ts";
 import { HISTORY } from "./reopen-hours.ts";
 
 /** The decision about an hour. */
@@ -24,14 +25,25 @@ export async function decideHours(
 ): Promise<number> {
   if (verdicts.length === 0) return 0;
   const given = verdicts.map(({ startsAt, ...verdict }) => ({ ...verdict, starts_at: new Date(startsAt) }));
-  const decided = await tx.execute(sql`
-    update coverage_windows set state = v.state, sealed_at = ${new Date(decidedAtMs)}, gap_reason = v.reason,
-      proof_from = null,
-      evidence = v.evidence || case when ${HISTORY} = '[]' then '{}' else jsonb_build_object('history', ${HISTORY}) end
-    from jsonb_to_recordset(${JSON.stringify(given)}::jsonb) as v(
-      starts_at timestamptz, state text, reason text, evidence jsonb)
-    where coverage_windows.zone_id = ${zoneId} and coverage_windows.starts_at = v.starts_at
-      and coverage_windows.state = 'open'`);
+  const decided = await tx
+    .update(coverageWindows)
+    .set({
+      state: sql`v.state`,
+      sealedAt: new Date(decidedAtMs),
+      gapReason: sql`v.reason`,
+      proofFrom: null,
+      evidence: sql`v.evidence
+        || case when ${HISTORY} = '[]' then '{}' else jsonb_build_object('history', ${HISTORY}) end`,
+    })
+    .from(sql`jsonb_to_recordset(${JSON.stringify(given)}::jsonb)
+      as v(starts_at timestamptz, state text, reason text, evidence jsonb)`)
+    .where(
+      and(
+        eq(coverageWindows.zoneId, zoneId),
+        eq(coverageWindows.startsAt, sql`v.starts_at`),
+        eq(coverageWindows.state, "open"),
+      ),
+    );
   return decided.rowCount ?? 0;
 }
 
@@ -46,8 +58,11 @@ export async function recordLastProof(
   atMs: number,
 ): Promise<void> {
   const starts = hours.map((hour) => new Date(hour));
-  await tx.execute(sql`
-    update coverage_windows set evidence = evidence || jsonb_build_object('lastProofAt', ${new Date(atMs).toISOString()}::text)
-    where zone_id = ${zoneId} and starts_at = any(${sql.param(starts)}::timestamptz[]) and state = 'sealed'
-      and not evidence ? 'lastProofAt'`);
+  const { zoneId: zone, startsAt, state, evidence } = coverageWindows;
+  const proof = sql`jsonb_build_object('lastProofAt', ${new Date(atMs).toISOString()}::text)`;
+  await tx
+    .update(coverageWindows)
+    .set({ evidence: sql`${evidence} || ${proof}` })
+    .where(sql`${zone} = ${zoneId} and ${startsAt} = any(${sql.param(starts)}::timestamptz[])
+      and ${state} = 'sealed' and not ${evidence} ? 'lastProofAt'`);
 }

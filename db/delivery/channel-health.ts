@@ -1,6 +1,12 @@
 import { sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { notifications } from "../schema/notifications.ts";
 import { isDead } from "../service/last-errors.ts";
+
+const n = alias(notifications, "n");
+const d = alias(notifications, "d");
 
 export interface FailingChannel {
   readonly channel: string;
@@ -24,22 +30,20 @@ export async function readFailingChannels(
 ): Promise<{ nowMs: number; failing: readonly FailingChannel[] }> {
   const grace = sql`(${graceMs}::double precision * interval '1 millisecond')`;
   const { rows } = await db.execute<{ [Key in keyof FailingChannel]: FailingChannel[Key] }>(sql`
-    select c.channel, floor(extract(epoch from min(n.created_at)) * 1000)::float8 as "sinceMs",
-      count(*) filter (where n.state <> 'undeliverable')::integer as waiting,
-      count(*) filter (where n.state = 'undeliverable')::integer as "givenUp",
-      (array_agg(n.last_error order by n.next_attempt_at desc))[1] as "lastError"
+    select c.channel, floor(${epochMs(sql`min(${n.createdAt})`)}) as "sinceMs",
+      count(*) filter (where ${n.state} <> 'undeliverable')::integer as waiting,
+      count(*) filter (where ${n.state} = 'undeliverable')::integer as "givenUp",
+      (array_agg(${n.lastError} order by ${n.nextAttemptAt} desc))[1] as "lastError"
     from unnest(${sql.param([...channels])}::text[]) as c(channel)
     cross join lateral (
-      select coalesce(max(delivered_at), '-infinity') as at from notifications d
-      where d.channel = c.channel and d.state = 'delivered') last
-    join notifications n on n.channel = c.channel and n.last_error is not null and (
-      ${isDead(sql`n`)}
-        and n.next_attempt_at >= least(last.at, now() - ${grace})
-      or n.state in ('pending', 'sending') and coalesce(n.replayed_at, n.created_at) < now() - ${grace} and last.at < now() - ${grace})
+      select coalesce(max(${d.deliveredAt}), '-infinity') as at from ${notifications} ${d}
+      where ${d.channel} = c.channel and ${d.state} = 'delivered') last
+    join ${notifications} ${n} on ${n.channel} = c.channel and ${n.lastError} is not null and (
+      ${isDead(n)} and ${n.nextAttemptAt} >= least(last.at, now() - ${grace})
+      or ${n.state} in ('pending', 'sending') and coalesce(${n.replayedAt}, ${n.createdAt}) < now() - ${grace}
+        and last.at < now() - ${grace})
     group by c.channel order by c.channel`);
-  const clock = await db.execute<{ now: number }>(
-    sql`select floor(extract(epoch from now()) * 1000)::float8 as now`,
-  );
+  const clock = await db.execute<{ now: number }>(sql`select floor(${epochMs(sql`now()`)}) as now`);
   const [time] = clock.rows;
   if (time === undefined) throw new Error("a query without a from clause returned no row");
   return { nowMs: time.now, failing: rows };

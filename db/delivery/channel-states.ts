@@ -1,11 +1,17 @@
 import { and, eq, inArray, type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
+import type { CircuitState } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
 import { channelStates } from "../schema/channel-states.ts";
+import { notifications } from "../schema/notifications.ts";
 import { isDead, WAIT_PREFIX } from "../service/last-errors.ts";
+
+const n = alias(notifications, "n");
 
 /** Times in epoch ms, on Postgres's clock. */
 export interface StoredChannelState {
-  readonly state: "closed" | "open" | "disabled";
+  readonly state: CircuitState;
   readonly failures: number;
   readonly openings: number;
   readonly openedAtMs: number | null;
@@ -14,14 +20,13 @@ export interface StoredChannelState {
   readonly lastError: string | null;
 }
 
-const ms = (column: unknown) => sql<number>`(extract(epoch from ${column}) * 1000)::float8`;
 const members = {
   state: channelStates.state,
   failures: channelStates.failures,
   openings: channelStates.openings,
-  openedAtMs: sql<number | null>`${ms(channelStates.openedAt)}`,
-  retryAtMs: ms(channelStates.retryAt),
-  spentUntilMs: ms(channelStates.spentUntil),
+  openedAtMs: epochMs(channelStates.openedAt),
+  retryAtMs: epochMs(channelStates.retryAt),
+  spentUntilMs: epochMs(channelStates.spentUntil),
   lastError: channelStates.lastError,
 };
 
@@ -32,7 +37,7 @@ export async function lockChannelState(
 ): Promise<{ state: StoredChannelState; nowMs: number }> {
   await tx.insert(channelStates).values({ channel }).onConflictDoNothing();
   const rows = await tx
-    .select({ ...members, nowMs: ms(sql`now()`) })
+    .select({ ...members, nowMs: epochMs(sql`now()`) })
     .from(channelStates)
     .where(eq(channelStates.channel, channel))
     .for("update");
@@ -71,20 +76,21 @@ export async function enableChannels(db: Queryable, channels: readonly string[])
 
 /** Makes the notifications due now that wait by their back-off for a channel that has just recovered. */
 export async function hastenWaiting(tx: Queryable, channel: string): Promise<void> {
-  await tx.execute(sql`update notifications set next_attempt_at = now()
-    where channel = ${channel} and state = 'pending' and next_attempt_at > now() and last_error is not null
-      and not starts_with(last_error, ${WAIT_PREFIX})`);
+  await boundWaiting(tx, channel, sql`now()`);
 }
 
 /**
  * Makes the notifications that wait by their back-off for a channel whose circuit is open due at the next probe. A
  * pause that the receiver asked for stays.
  */
-export async function boundWaiting(tx: Queryable, channel: string, untilMs: number): Promise<void> {
-  const until = new Date(untilMs).toISOString();
-  await tx.execute(sql`update notifications set next_attempt_at = ${until}::timestamptz
-    where channel = ${channel} and state = 'pending' and next_attempt_at > ${until}::timestamptz
-      and last_error is not null and not starts_with(last_error, ${WAIT_PREFIX})`);
+export async function boundWaiting(tx: Queryable, channel: string, until: SQL | Date): Promise<void> {
+  await tx
+    .update(n)
+    .set({ nextAttemptAt: until })
+    .where(
+      sql`${n.channel} = ${channel} and ${n.state} = 'pending' and ${n.nextAttemptAt} > ${until}
+      and ${n.lastError} is not null and not starts_with(${n.lastError}, ${WAIT_PREFIX})`,
+    );
 }
 
 export interface ChannelStatus extends StoredChannelState {
@@ -98,14 +104,14 @@ export async function readChannelStatuses(
   db: Queryable,
 ): Promise<readonly (ChannelStatus & { readonly nowMs: number })[]> {
   const count = (where: SQL) =>
-    sql<number>`(select count(*) from notifications n where n.channel = channel_states.channel and ${where})::integer`;
+    sql<number>`(select count(*) from ${notifications} ${n} where ${and(eq(n.channel, channelStates.channel), where)})::integer`;
   return db
     .select({
       channel: channelStates.channel,
       ...members,
-      waiting: count(sql`n.state in ('pending', 'sending')`),
-      dead: count(isDead(sql`n`)),
-      nowMs: ms(sql`now()`),
+      waiting: count(sql`${n.state} in ('pending', 'sending')`),
+      dead: count(isDead(n)),
+      nowMs: epochMs(sql`now()`),
     })
     .from(channelStates)
     .orderBy(channelStates.channel);

@@ -1,13 +1,16 @@
-import { type SQL, sql } from "drizzle-orm";
+import { count, desc, eq, type SQL, type SQLWrapper, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
+import type { DeliveryState } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs, names } from "../postgres/terms.ts";
+import { alerts } from "../schema/alerts.ts";
+import { notifications } from "../schema/notifications.ts";
 import { isDead, ORPHANED } from "../service/last-errors.ts";
 
-/**
- * State of a delivery. dead: given up although it should have been sent. needless: another message said the same, or
- * the message resolved an alert that the channel was never notified of.
- */
-export const DELIVERY_STATES = ["pending", "sending", "delivered", "dead", "needless"] as const;
-export type DeliveryState = (typeof DELIVERY_STATES)[number];
+const n = alias(notifications, "n");
+const a = alias(alerts, "a");
+const later = alias(notifications, "later");
+const r = alias(notifications, "r");
 
 export interface Delivery {
   readonly id: number;
@@ -30,8 +33,9 @@ export interface Delivery {
   readonly headline: string | null;
 }
 
-const STATE = sql`case when n.state <> 'undeliverable' then n.state when ${isDead(sql`n`)} then 'dead' else 'needless' end`;
-const ms = (column: SQL) => sql`floor(extract(epoch from ${column}) * 1000)::float8`;
+const STATE = sql<DeliveryState>`case when ${n.state} <> 'undeliverable' then ${n.state}
+  when ${isDead(n)} then 'dead' else 'needless' end`;
+const wholeMs = (column: SQLWrapper) => sql<number>`floor(${epochMs(column)})`;
 
 /** Selects deliveries. A member that is left out does not filter. */
 export interface DeliveryFilter {
@@ -46,35 +50,57 @@ export interface DeliveryFilter {
 }
 
 /** Returns the matching deliveries, newest first. */
-export async function listDeliveries(db: Queryable, filter: DeliveryFilter): Promise<Delivery[]> {
+export function listDeliveries(db: Queryable, filter: DeliveryFilter): Promise<Delivery[]> {
   const { state, channel, alertId, zoneIds, beforeId, limit } = filter;
-  const { rows } = await db.execute<{ [Key in keyof Delivery]: Delivery[Key] }>(sql`
-    select n.id::float8 as id, n.alert_id::float8 as "alertId", n.transition, n.reason, n.channel, ${STATE} as state,
-      n.attempts, ${ms(sql`n.created_at`)} as "createdAt",
-      case when n.state in ('pending', 'sending') then ${ms(sql`n.next_attempt_at`)} end as "nextAttemptAt",
-      ${ms(sql`n.delivered_at`)} as "deliveredAt", nullif(n.digest_key, '') as "digestKey",
-      n.stands_in_for as "standsInFor", n.last_error as "lastError", n.content ->> 'headline' as headline
-    from notifications n
-    where (${state ?? null}::text is null or ${STATE} = ${state ?? null})
-      and (${channel ?? null}::text is null or n.channel = ${channel ?? null})
-      ${alertId === undefined ? sql`` : sql`and n.alert_id = ${alertId}`}
-      ${beforeId === undefined ? sql`` : sql`and n.id < ${beforeId}`}
-      ${zoneIds == null ? sql`` : isOfZones(zoneIds)}
-    order by n.id desc limit ${limit}`);
-  return rows;
+  return db
+    .select({
+      id: n.id,
+      alertId: n.alertId,
+      transition: n.transition,
+      reason: n.reason,
+      channel: n.channel,
+      state: STATE,
+      attempts: n.attempts,
+      createdAt: wholeMs(n.createdAt),
+      nextAttemptAt: sql<
+        number | null
+      >`case when ${n.state} in ('pending', 'sending') then ${wholeMs(n.nextAttemptAt)} end`,
+      deliveredAt: sql<number | null>`${wholeMs(n.deliveredAt)}`,
+      digestKey: sql<string | null>`nullif(${n.digestKey}, '')`,
+      standsInFor: n.standsInFor,
+      lastError: n.lastError,
+      headline: sql<string | null>`${n.content} ->> 'headline'`,
+    })
+    .from(n)
+    .where(
+      sql`(${state ?? null}::text is null or ${STATE} = ${state ?? null})
+      and (${channel ?? null}::text is null or ${n.channel} = ${channel ?? null})
+      ${alertId === undefined ? sql`` : sql`and ${n.alertId} = ${alertId}`}
+      ${beforeId === undefined ? sql`` : sql`and ${n.id} < ${beforeId}`}
+      ${zoneIds == null ? sql`` : isOfZones(zoneIds)}`,
+    )
+    .orderBy(desc(n.id))
+    .limit(limit);
 }
 
 function isOfZones(zoneIds: readonly number[]): SQL {
-  return sql`and exists (select from alerts a
-    where a.id = n.alert_id and a.zone_id = any(${sql.param([...zoneIds])}::integer[]))`;
+  return sql`and exists (select from ${alerts} ${a}
+    where ${a.id} = ${n.alertId} and ${a.zoneId} = any(${sql.param([...zoneIds])}::integer[]))`;
 }
 
 /** Returns the zone of a delivery's alert, null if the alert has no zone, undefined if there is no such delivery. */
 export async function readDeliveryZone(db: Queryable, id: number): Promise<number | null | undefined> {
-  const { rows } = await db.execute<{ zoneId: number | null }>(sql`
-    select a.zone_id as "zoneId" from notifications n join alerts a on a.id = n.alert_id where n.id = ${id}`);
-  return rows[0]?.zoneId;
+  const [row] = await db
+    .select({ zoneId: a.zoneId })
+    .from(n)
+    .innerJoin(a, eq(a.id, n.alertId))
+    .where(eq(n.id, id));
+  return row?.zoneId;
 }
+
+const IS_OUTDATED = sql`exists (select from ${notifications} ${later}
+  where ${later.alertId} = ${n.alertId} and ${later.channel} = ${n.channel} and ${later.transition} > ${n.transition}
+    and ${later.state} in ('delivered', 'sending') and ${later.reason} <> 'advice')`;
 
 export interface Replayed {
   readonly replayed: number;
@@ -94,24 +120,22 @@ export async function replayDeliveries(
   which: { readonly id: number } | { readonly channel: string },
 ): Promise<Replayed> {
   const asked =
-    "id" in which ? sql`n.id = ${which.id}` : sql`n.channel = ${which.channel} and ${isDead(sql`n`)}`;
+    "id" in which ? sql`${n.id} = ${which.id}` : sql`${n.channel} = ${which.channel} and ${isDead(n)}`;
   const { rows } = await db.execute<{ [Key in keyof Replayed]: Replayed[Key] }>(sql`
     with asked as materialized (
-      select n.id, n.alert_id, n.channel, n.transition, ${isDead(sql`n`)} as is_dead, exists (
-        select from notifications later where later.alert_id = n.alert_id and later.channel = n.channel
-          and later.transition > n.transition and later.state in ('delivered', 'sending') and later.reason <> 'advice'
-      ) as is_outdated
-      from notifications n where ${asked} order by n.id for update of n),
+      select ${n.id}, ${n.alertId}, ${n.channel}, ${n.transition}, ${isDead(n)} as is_dead,
+        ${IS_OUTDATED} as is_outdated
+      from ${notifications} ${n} where ${asked} order by ${n.id} for update of ${n}),
     again as (
       select id from asked where is_dead and not is_outdated
       union
-      select r.id from notifications r join asked a on a.alert_id = r.alert_id and a.channel = r.channel
-        and a.transition < r.transition
-      where a.is_dead and not a.is_outdated and r.state = 'undeliverable' and r.last_error = ${ORPHANED}),
+      select ${r.id} from ${notifications} ${r} join asked a on a.alert_id = ${r.alertId} and a.channel = ${r.channel}
+        and a.transition < ${r.transition}
+      where a.is_dead and not a.is_outdated and ${r.state} = 'undeliverable' and ${r.lastError} = ${ORPHANED}),
     due as (
-      update notifications n set state = 'pending', next_attempt_at = now(), replayed_at = now(), last_error = null,
-        digest_key = null
-      from again where n.id = again.id returning n.id)
+      update ${notifications} ${n} set ${names(n.state)} = 'pending', ${names(n.nextAttemptAt)} = now(),
+        ${names(n.replayedAt)} = now(), ${names(n.lastError)} = null, ${names(n.digestKey)} = null
+      from again where ${n.id} = again.id returning ${n.id})
     select (select count(*) from due)::integer as replayed,
       count(*) filter (where is_dead and is_outdated)::integer as outdated,
       count(*) filter (where not is_dead)::integer as "notDead"
@@ -124,10 +148,9 @@ export async function replayDeliveries(
  * superseded.
  */
 export async function countGivenUp(db: Queryable, sinceMs: number): Promise<number> {
-  const { rows } = await db.execute<{ givenUp: number }>(sql`
-    select count(*)::integer as "givenUp" from notifications n
-    where n.created_at >= ${new Date(sinceMs)} and ${isDead(sql`n`)} and not exists (
-      select from notifications later where later.alert_id = n.alert_id and later.channel = n.channel
-        and later.transition > n.transition and later.state in ('delivered', 'sending') and later.reason <> 'advice')`);
-  return rows[0]?.givenUp ?? 0;
+  const [row] = await db
+    .select({ givenUp: count() })
+    .from(n)
+    .where(sql`${n.createdAt} >= ${new Date(sinceMs)} and ${isDead(n)} and not ${IS_OUTDATED}`);
+  return row?.givenUp ?? 0;
 }

@@ -1,9 +1,13 @@
 import { and, inArray, sql } from "drizzle-orm";
 import type { PgUpdateSetSource } from "drizzle-orm/pg-core";
+import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
+import { names } from "../postgres/terms.ts";
 import { notifications } from "../schema/notifications.ts";
 import { WAIT_PREFIX } from "../service/last-errors.ts";
 import { type Claimed, later } from "./notifications.ts";
+
+const n = alias(notifications, "n");
 
 /**
  * Marks claims as delivered. A sender whose row was dropped meanwhile still records the delivery. A sender whose row
@@ -76,11 +80,12 @@ export async function giveUpAged(
 ): Promise<number> {
   const given = await db.execute(sql`
     with aged as materialized (
-      select n.id from notifications n where n.channel = ${channel} and n.state = 'pending'
-        and coalesce(n.replayed_at, n.created_at) < ${later(-maxAgeMs)}
-      order by n.id for update of n skip locked)
-    update notifications n set state = 'undeliverable', last_error = ${error}, next_attempt_at = now()
-    from aged where n.id = aged.id`);
+      select ${n.id} from ${notifications} ${n} where ${n.channel} = ${channel} and ${n.state} = 'pending'
+        and coalesce(${n.replayedAt}, ${n.createdAt}) < ${later(-maxAgeMs)}
+      order by ${n.id} for update of ${n} skip locked)
+    update ${notifications} ${n} set ${names(n.state)} = 'undeliverable', ${names(n.lastError)} = ${error},
+      ${names(n.nextAttemptAt)} = now()
+    from aged where ${n.id} = aged.id`);
   return given.rowCount ?? 0;
 }
 
@@ -91,7 +96,8 @@ async function write(
   values: PgUpdateSetSource<typeof notifications>,
 ): Promise<number> {
   const held = sql`(${notifications.id}, ${notifications.attempts}) in (select * from unnest(
-    ${sql.param(claimed.map(({ id }) => id))}::bigint[], ${sql.param(claimed.map(({ attempts }) => attempts))}::integer[]))`;
+    ${sql.param(claimed.map(({ id }) => id))}::bigint[],
+    ${sql.param(claimed.map(({ attempts }) => attempts))}::integer[]))`;
   const written = await db
     .update(notifications)
     .set(values)

@@ -1,12 +1,20 @@
 import { sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
+import type { NotifyReason } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { notifications } from "../schema/notifications.ts";
 import { isDead } from "../service/last-errors.ts";
 
+const n = alias(notifications, "n");
+const late = alias(notifications, "late");
+const dead = alias(notifications, "dead");
+const copied = alias(notifications, "copied");
+const ended = alias(notifications, "ended");
+
 export interface Overdue {
   readonly alertId: number;
   readonly transition: number;
-  readonly reason: "first" | "worse" | "repeat" | "resolved";
+  readonly reason: Exclude<NotifyReason, "advice">;
   /** The channel that has not accepted the message. */
   readonly channel: string;
   readonly content: unknown;
@@ -25,22 +33,24 @@ export async function readOverdue(
   { fallback, afterMs, limit }: { fallback: string; afterMs: number; limit: number },
 ): Promise<Overdue[]> {
   const { rows } = await db.execute<{ [Key in keyof Overdue]: Overdue[Key] }>(sql`
-    select distinct on (n.alert_id, n.transition) n.alert_id::float8 as "alertId", n.transition, n.reason, n.channel,
-      n.content
-    from notifications n
-    where n.channel <> ${fallback} and n.reason not in ('advice', 'acknowledged') and n.id in (
-        select late.id from notifications late where late.state in ('pending', 'sending') and late.delivered_at is null
-          and late.created_at < now() - ${afterMs}::double precision * interval '1 millisecond'
+    select distinct on (${n.alertId}, ${n.transition}) ${n.alertId}::float8 as "alertId", ${n.transition},
+      ${n.reason}, ${n.channel}, ${n.content}
+    from ${notifications} ${n}
+    where ${n.channel} <> ${fallback} and ${n.reason} not in ('advice', 'acknowledged') and ${n.id} in (
+        select ${late.id} from ${notifications} ${late}
+        where ${late.state} in ('pending', 'sending') and ${late.deliveredAt} is null
+          and ${late.createdAt} < now() - ${afterMs}::double precision * interval '1 millisecond'
         union
-        select dead.id from notifications dead
-          where ${isDead(sql`dead`)} and dead.delivered_at is null and dead.next_attempt_at > now() - ${DEAD_SINCE}
+        select ${dead.id} from ${notifications} ${dead}
+        where ${isDead(dead)} and ${dead.deliveredAt} is null and ${dead.nextAttemptAt} > now() - ${DEAD_SINCE}
         union
-        select ended.id from notifications copied join notifications ended on ended.alert_id = copied.alert_id
-          where copied.stands_in_for is not null and copied.channel = ${fallback} and ended.channel = copied.stands_in_for
-            and ended.reason = 'resolved' and ended.transition > copied.transition)
-      and not exists (select from notifications copied where copied.alert_id = n.alert_id
-        and copied.channel = ${fallback} and copied.transition >= n.transition)
-    order by n.alert_id, n.transition, n.channel limit ${limit}`);
+        select ${ended.id} from ${notifications} ${copied}
+        join ${notifications} ${ended} on ${ended.alertId} = ${copied.alertId}
+        where ${copied.standsInFor} is not null and ${copied.channel} = ${fallback}
+          and ${ended.channel} = ${copied.standsInFor} and ${ended.reason} = 'resolved' and ${ended.transition} > ${copied.transition})
+      and not exists (select from ${notifications} ${copied} where ${copied.alertId} = ${n.alertId}
+        and ${copied.channel} = ${fallback} and ${copied.transition} >= ${n.transition})
+    order by ${n.alertId}, ${n.transition}, ${n.channel} limit ${limit}`);
   return rows;
 }
 

@@ -1,8 +1,13 @@
-import { and, inArray, type SQL, sql } from "drizzle-orm";
+import { and, eq, inArray, type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
+import { epochMs, names } from "../postgres/terms.ts";
 import { notifications } from "../schema/notifications.ts";
-import { isPaused } from "../service/last-errors.ts";
+import { isPaused, type NotificationRow } from "../service/last-errors.ts";
 import { dropNeedless, earlierOpen, isIdle, isQuiet, OPEN, saysAllOf } from "./drop-notifications.ts";
+
+const n = alias(notifications, "n");
+const earlier = alias(notifications, "earlier");
 
 /**
  * Identifies a claim. A row that is claimed again has one attempt more, and its former holder may no longer write it.
@@ -58,8 +63,10 @@ export const LONGEST_PAUSE = sql`interval '61 minutes'`;
  * Returns the number of rows.
  */
 export async function hastenMisdated(db: Queryable): Promise<number> {
-  const { rowCount } = await db.execute(sql`update notifications n set next_attempt_at = now()
-    where n.state in ${OPEN} and n.next_attempt_at > now() + ${LONGEST_PAUSE}`);
+  const { rowCount } = await db
+    .update(n)
+    .set({ nextAttemptAt: sql`now()` })
+    .where(sql`${n.state} in ${OPEN} and ${n.nextAttemptAt} > now() + ${LONGEST_PAUSE}`);
   return rowCount ?? 0;
 }
 
@@ -115,8 +122,8 @@ export async function lockDigestCandidates(
         // A digest notifies and edits nothing. So a row that only updates a message in place is sent alone, and the
         // end of an alert whose message can be edited. A message of which a part was accepted goes on alone.
         sql`${notifications.state} in ${OPEN} and ${notifications.digestKey} is null
-          and ${notifications.providerReference} is null and not ${isQuiet(sql`${notifications}`)}
-          and not (${notifications.reason} = 'resolved' and ${lastReference(sql`${notifications}`)} is not null)`,
+          and ${notifications.providerReference} is null and not ${isQuiet(notifications)}
+          and not (${notifications.reason} = 'resolved' and ${lastReference(notifications)} is not null)`,
       ),
     )
     .orderBy(sql`(${notifications.content} ->> 'zoneId')`, notifications.reason, notifications.id);
@@ -142,17 +149,21 @@ export async function claimBegunDigest(
   tx: Queryable,
   { channel, leaseMs }: { channel: string; leaseMs: number },
 ): Promise<{ digestKey: string; notifications: readonly ClaimedNotification[] } | null> {
-  const found = await tx.execute<{ key: string }>(sql`
-    select n.digest_key as key from notifications n
-    where n.channel = ${channel} and n.state in ${OPEN} and n.next_attempt_at <= now() and n.digest_key <> ''
-      and not ${isPaused(sql`${channel}`)}
-    order by n.id limit 1`);
-  const digestKey = found.rows[0]?.key;
-  if (digestKey === undefined) return null;
-  const locked = await tx.execute<{ id: string }>(sql`
-    select n.id from notifications n where n.channel = ${channel} and n.digest_key = ${digestKey}
-      and n.state in ${OPEN} and n.next_attempt_at <= now() order by n.id for update of n skip locked`);
-  const ids = locked.rows.map(({ id }) => Number(id));
+  const [found] = await tx
+    .select({ digestKey: n.digestKey })
+    .from(n)
+    .where(sql`${isDue(channel)} and ${n.digestKey} <> '' and not ${isPaused(sql`${channel}`)}`)
+    .orderBy(n.id)
+    .limit(1);
+  const digestKey = found?.digestKey ?? null;
+  if (digestKey === null) return null;
+  const locked = await tx
+    .select({ id: n.id })
+    .from(n)
+    .where(and(isDue(channel), eq(n.digestKey, digestKey)))
+    .orderBy(n.id)
+    .for("update", { skipLocked: true });
+  const ids = locked.map(({ id }) => id);
   return { digestKey, notifications: await claim(tx, ids, leaseMs) };
 }
 
@@ -160,10 +171,9 @@ export async function claimBegunDigest(
 export async function releaseFromDigest(tx: Queryable, channel: string): Promise<boolean> {
   const released = await tx.execute(sql`
     with oldest as materialized (
-      select n.id from notifications n
-      where n.channel = ${channel} and n.state in ${OPEN} and n.next_attempt_at <= now() and n.digest_key <> ''
-      order by n.id limit 1 for update of n skip locked)
-    update notifications n set digest_key = '' from oldest where n.id = oldest.id`);
+      select ${n.id} from ${notifications} ${n}
+      where ${isDue(channel)} and ${n.digestKey} <> '' order by ${n.id} limit 1 for update of ${n} skip locked)
+    update ${notifications} ${n} set ${names(n.digestKey)} = '' from oldest where ${n.id} = oldest.id`);
   return (released.rowCount ?? 0) > 0;
 }
 
@@ -174,37 +184,38 @@ async function lockDue(
   limit: number,
   digestsToo = false,
 ): Promise<{ id: number; alertId: number }[]> {
-  const due = await tx.execute(sql`
-    select n.id, n.alert_id from notifications n
-    where n.channel = ${channel} and n.state in ${OPEN} and n.next_attempt_at <= now()
-      and (coalesce(n.digest_key, '') = '' or ${digestsToo}) and not ${isPaused(sql`${channel}`)}
-      and not exists (${earlierOpen(sql`n`)} and not (${saysAllOf(sql`n`, sql`earlier`)} and ${isIdle(sql`earlier`)}))
-    order by n.next_attempt_at, n.id limit ${limit} for update of n skip locked`);
-  return due.rows.map((row) => ({ id: Number(row.id), alertId: Number(row.alert_id) }));
+  return tx
+    .select({ id: n.id, alertId: n.alertId })
+    .from(n)
+    .where(
+      sql`${isDue(channel)} and (coalesce(${n.digestKey}, '') = '' or ${digestsToo}) and not ${isPaused(sql`${channel}`)}
+        and not exists (${earlierOpen(n)} and not (${saysAllOf(n, earlier)} and ${isIdle(earlier)}))`,
+    )
+    .orderBy(n.nextAttemptAt, n.id)
+    .limit(limit)
+    .for("update", { skipLocked: true });
 }
 
 /** Claims rows. `attempts` is the fence: it distinguishes this claim from every other claim of the same row. */
 async function claim(tx: Queryable, ids: number[], leaseMs: number): Promise<ClaimedNotification[]> {
   if (ids.length === 0) return [];
-  const claimed = await tx.execute(sql`
-    update notifications n set state = 'sending', attempts = n.attempts + 1, next_attempt_at = ${later(leaseMs)}
-    where n.id in ${ids} and n.state in ${OPEN} and not exists (${earlierOpen(sql`n`)})
-    returning n.id, n.alert_id, n.transition, n.channel, n.attempts, n.dedupe_key, n.content,
-      n.provider_reference as progress,
-      extract(epoch from now() - coalesce(n.replayed_at, n.created_at)) * 1000 as age_ms,
-      ${lastReference(sql`n`)} as provider_reference`);
-  const rows = claimed.rows.map((row) => ({
-    id: Number(row.id),
-    alertId: Number(row.alert_id),
-    transition: Number(row.transition),
-    attempts: Number(row.attempts),
-    channel: String(row.channel),
-    dedupeKey: String(row.dedupe_key),
-    content: row.content,
-    ageMs: Number(row.age_ms),
-    providerReference: typeof row.provider_reference === "string" ? row.provider_reference : null,
-    progress: typeof row.progress === "string" ? row.progress : null,
-  }));
+  const rows = await tx
+    .update(n)
+    .set({ state: "sending", attempts: sql`${n.attempts} + 1`, nextAttemptAt: later(leaseMs) })
+    .where(sql`${n.id} in ${ids} and ${n.state} in ${OPEN} and not exists (${earlierOpen(n)})`)
+    .returning({
+      id: n.id,
+      alertId: n.alertId,
+      transition: n.transition,
+      channel: n.channel,
+      attempts: n.attempts,
+      dedupeKey: n.dedupeKey,
+      content: n.content,
+      progress: n.providerReference,
+      ageMs: epochMs(sql`now() - coalesce(${n.replayedAt}, ${n.createdAt})`),
+      // In its own template, because the builder drops the alias of a column that stands in a returned one directly.
+      providerReference: sql<string | null>`${lastReference(n)}`,
+    });
   // A digest that is sent again has to have the same bytes.
   return rows.sort((one, other) => one.id - other.id);
 }
@@ -213,11 +224,15 @@ async function claim(tx: Queryable, ids: number[], leaseMs: number): Promise<Cla
  * Returns the provider reference of the newest delivered transition of the row's alert on its channel. A message that
  * is being sent again to keep its alert open was delivered before.
  */
-function lastReference(row: SQL): SQL {
-  return sql`(select earlier.provider_reference from notifications earlier where earlier.alert_id = ${row}.alert_id
-    and earlier.channel = ${row}.channel and earlier.provider_reference is not null
-    and (earlier.state = 'delivered' or earlier.delivered_at is not null)
-    order by earlier.transition desc limit 1)`;
+function lastReference(row: NotificationRow): SQL {
+  return sql`(select ${earlier.providerReference} from ${notifications} ${earlier}
+    where ${earlier.alertId} = ${row.alertId} and ${earlier.channel} = ${row.channel} and ${earlier.providerReference} is not null
+    and (${earlier.state} = 'delivered' or ${earlier.deliveredAt} is not null)
+    order by ${earlier.transition} desc limit 1)`;
+}
+
+function isDue(channel: string): SQL {
+  return sql`${n.channel} = ${channel} and ${n.state} in ${OPEN} and ${n.nextAttemptAt} <= now()`;
 }
 
 /** Returns the moment `delayMs` from now on Postgres's clock. */

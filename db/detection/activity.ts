@@ -1,7 +1,12 @@
 import { type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import { keyOf, type SeriesKey } from "#model/series-key.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { ruleBuckets } from "../schema/rule-buckets.ts";
 import { askedSeries } from "./asked-series.ts";
+
+const b = alias(ruleBuckets, "b");
 
 export interface ActivityPoint {
   readonly zoneId: number;
@@ -27,17 +32,19 @@ export interface ActivityQuery {
 /** Returns the events by action of every step that has some, by zone and time. */
 export async function readActivity(db: Queryable, query: ActivityQuery): Promise<ActivityPoint[]> {
   const { zoneIds, width, stepMs, fromMs, toMs } = query;
-  const ofZones = zoneIds === null ? sql`` : sql`and zone_id = any(${sql.param([...zoneIds])}::integer[])`;
+  const ofZones =
+    zoneIds === null ? sql`` : sql`and ${b.zoneId} = any(${sql.param([...zoneIds])}::integer[])`;
   // date_bin cuts times five times as fast as arithmetic on their epochs.
   const { rows } = await db.execute<{ [Key in keyof ActivityPoint]: ActivityPoint[Key] }>(sql`
     with steps as (
-      select zone_id, date_bin(${toInterval(stepMs)}, starts_at, to_timestamp(0)) as step,
-        sum(blocked)::float8 as blocked, sum(challenged)::float8 as challenged, sum(logged)::float8 as logged,
-        sum(other)::float8 as other
-      from rule_buckets
-      where width = ${width} and starts_at >= ${new Date(fromMs)} and starts_at < ${new Date(toMs)} ${ofZones}
+      select ${b.zoneId}, date_bin(${toInterval(stepMs)}, ${b.startsAt}, to_timestamp(0)) as step,
+        sum(${b.blocked})::float8 as blocked, sum(${b.challenged})::float8 as challenged,
+        sum(${b.logged})::float8 as logged, sum(${b.other})::float8 as other
+      from ${ruleBuckets} ${b}
+      where ${b.width} = ${width} and ${b.startsAt} >= ${new Date(fromMs)}
+        and ${b.startsAt} < ${new Date(toMs)} ${ofZones}
       group by 1, 2)
-    select zone_id as "zoneId", (extract(epoch from step) * 1000)::float8 as "startsAt", blocked, challenged, logged, other
+    select zone_id as "zoneId", ${epochMs(sql`step`)} as "startsAt", blocked, challenged, logged, other
     from steps order by 1, 2`);
   return rows;
 }
@@ -57,13 +64,14 @@ export async function readRuleSparklines(
   // One look into the index for each rule: a join would read the buckets of every rule in the span.
   const { rows } = await db.execute<{ zoneId: number; ruleId: string; startsAt: number; total: number }>(sql`
     select asked.zone_id as "zoneId", asked.rule_id as "ruleId", total,
-      (extract(epoch from step) * 1000)::float8 as "startsAt"
+      ${epochMs(sql`step`)} as "startsAt"
     from ${askedSeries(series)}
     cross join lateral (
-      select date_bin(${toInterval(stepMs)}, b.starts_at, ${new Date(fromMs)}) as step, sum(b.total)::float8 as total
-      from rule_buckets b
-      where b.zone_id = asked.zone_id and b.rule_id = asked.rule_id and b.width = ${width}
-        and b.starts_at >= ${new Date(fromMs)} and b.starts_at < ${new Date(toMs)}
+      select date_bin(${toInterval(stepMs)}, ${b.startsAt}, ${new Date(fromMs)}) as step,
+        sum(${b.total})::float8 as total
+      from ${ruleBuckets} ${b}
+      where ${b.zoneId} = asked.zone_id and ${b.ruleId} = asked.rule_id and ${b.width} = ${width}
+        and ${b.startsAt} >= ${new Date(fromMs)} and ${b.startsAt} < ${new Date(toMs)}
       group by 1) counted`);
   const lines = new Map(series.map((key) => [keyOf(key), Array.from({ length: parts }, () => 0)]));
   for (const { startsAt, total, ...key } of rows) {

@@ -1,7 +1,16 @@
 import { type SQL, sql } from "drizzle-orm";
+import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
+import { archiveFiles } from "../schema/archive-files.ts";
+import { dirtyBuckets } from "../schema/dirty-buckets.ts";
+import { ruleBuckets } from "../schema/rule-buckets.ts";
 import { wafEvents } from "../schema/waf-events.ts";
 import { CLASS_COUNTS, VERB } from "./roll-up.ts";
+
+const b = alias(ruleBuckets, "b");
+const e = alias(wafEvents, "e");
+const d = alias(dirtyBuckets, "d");
+const f = alias(archiveFiles, "f");
 
 interface BucketCounts {
   readonly total: number;
@@ -35,7 +44,7 @@ export async function compareBuckets(
   const [fromSecond, toSecond] = [from.getTime() / 1_000, to.getTime() / 1_000];
   const firstDay = sql`to_timestamp(floor(${fromSecond}::float8 / 86400) * 86400)`;
   const lastDay = sql`to_timestamp(ceil(${toSecond}::float8 / 86400) * 86400)`;
-  const isZone = (column: SQL) => (zoneId === undefined ? sql`true` : sql`${column} = ${zoneId}`);
+  const isZone = (column: PgColumn) => (zoneId === undefined ? sql`true` : sql`${column} = ${zoneId}`);
   const asJson = (row: SQL) => sql`case when ${row}.total is not null then json_build_object(
     'total', ${row}.total, 'blocked', ${row}.blocked, 'logged', ${row}.logged, 'challenged', ${row}.challenged) end`;
   const found = await db.execute<
@@ -43,10 +52,10 @@ export async function compareBuckets(
   >(sql`
     with minutes as materialized (
       select zone_id, rule_id, minute, ${CLASS_COUNTS} from (
-        select zone_id, coalesce(rule_id, '') as rule_id, date_bin('1 minute', occurred_at, to_timestamp(0)) as minute,
-          ${VERB} as verb
-        from ${wafEvents} e
-        where ${isZone(sql`zone_id`)} and occurred_at >= ${firstDay} and occurred_at < ${lastDay}) e
+        select ${e.zoneId}, coalesce(${e.ruleId}, '') as rule_id,
+          date_bin('1 minute', ${e.occurredAt}, to_timestamp(0)) as minute, ${VERB} as verb
+        from ${wafEvents} ${e}
+        where ${isZone(e.zoneId)} and ${e.occurredAt} >= ${firstDay} and ${e.occurredAt} < ${lastDay}) e
       group by 1, 2, 3),
     recounted as (
       select zone_id, rule_id, width, date_bin(make_interval(secs => width), minute, to_timestamp(0)) as starts_at,
@@ -55,19 +64,22 @@ export async function compareBuckets(
       from minutes cross join (values (60), (3600), (86400)) as widths(width)
       group by 1, 2, 3, 4),
     stored as (
-      select zone_id, rule_id, width, starts_at, total, blocked, logged, challenged from rule_buckets
-      where ${isZone(sql`zone_id`)} and starts_at >= ${firstDay} and starts_at < ${lastDay})
+      select ${b.zoneId}, ${b.ruleId}, ${b.width}, ${b.startsAt}, ${b.total}, ${b.blocked}, ${b.logged}, ${b.challenged}
+      from ${ruleBuckets} ${b}
+      where ${isZone(b.zoneId)} and ${b.startsAt} >= ${firstDay} and ${b.startsAt} < ${lastDay})
     select zone_id as "zoneId", rule_id as "ruleId", width, extract(epoch from starts_at)::float8 as second,
       stored, recounted,
-      exists (select from dirty_buckets d where d.zone_id = differing.zone_id and d.rule_id = differing.rule_id
-        and d.minute >= starts_at and d.minute < starts_at + make_interval(secs => width)) as "isPending"
+      exists (select from ${dirtyBuckets} ${d}
+        where ${d.zoneId} = differing.zone_id and ${d.ruleId} = differing.rule_id
+          and ${d.minute} >= starts_at and ${d.minute} < starts_at + make_interval(secs => width)) as "isPending"
     from (
       select zone_id, rule_id, width, starts_at, ${asJson(sql`s`)} as stored, ${asJson(sql`r`)} as recounted
       from stored s full join recounted r using (zone_id, rule_id, width, starts_at)
       where (s.total, s.blocked, s.logged, s.challenged)
         is distinct from (r.total, r.blocked, r.logged, r.challenged)
-        and not (width = 60 and s.total is null and exists (select from archive_files f where f.zone_id = r.zone_id
-          and f.day = (r.starts_at at time zone 'UTC')::date and f.kind = 'events' and f.retired_at is null))) differing
+        and not (width = 60 and s.total is null and exists (select from ${archiveFiles} ${f}
+          where ${f.zoneId} = r.zone_id and ${f.day} = (r.starts_at at time zone 'UTC')::date
+            and ${f.kind} = 'events' and ${f.retiredAt} is null))) differing
     where starts_at < to_timestamp(${toSecond}) and starts_at + make_interval(secs => width) > to_timestamp(${fromSecond})
     order by 1, 2, 3, 4 limit ${limit}`);
   return found.rows.map(({ second, ...row }) => ({ ...row, startsAt: new Date(second * 1_000) }));

@@ -1,6 +1,8 @@
-import { sql } from "drizzle-orm";
+import { and, eq, isNull, lt, sql } from "drizzle-orm";
 import { toDay } from "#model/horizon.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { archiveFiles } from "../schema/archive-files.ts";
 
 /**
  * Returns the start of the first day of a zone (epoch ms) from which on all minutes are kept; null if all are. Minutes
@@ -11,8 +13,12 @@ export async function readMinutesFrom(
   zoneId: number,
   keptFrom: number,
 ): Promise<number | null> {
-  const { rows } = await db.execute<{ at: number | null }>(sql`
-    select (extract(epoch from (max(day) + 1)::timestamp at time zone 'UTC') * 1000)::float8 as at from archive_files
-    where zone_id = ${zoneId} and day < ${toDay(keptFrom)}::date and kind = 'events' and retired_at is null`);
-  return rows[0]?.at ?? null;
+  const { day, kind, retiredAt } = archiveFiles;
+  const [row] = await db
+    .select({ at: epochMs(sql<string | null>`(max(${day}) + 1)::timestamp at time zone 'UTC'`) })
+    .from(archiveFiles)
+    .where(
+      and(eq(archiveFiles.zoneId, zoneId), lt(day, toDay(keptFrom)), eq(kind, "events"), isNull(retiredAt)),
+    );
+  return row?.at ?? null;
 }

@@ -1,7 +1,10 @@
 import { and, asc, eq, gte, lt, or, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { SeriesKey } from "#model/series-key.ts";
 import type { Queryable } from "../client.ts";
 import { ruleBuckets } from "../schema/rule-buckets.ts";
+
+const b = alias(ruleBuckets, "b");
 
 /** Returns the zone's rules that have events in minutes of [fromMs, toMs). */
 export async function readActiveRules(
@@ -35,8 +38,8 @@ export async function readReplayCounts(
   { fromMs, toMs }: { fromMs: number; toMs: number },
 ): Promise<{ minute: number; count: number }[]> {
   const { startsAt, width, total } = ruleBuckets;
-  const first = sql`(select min(b.starts_at) from rule_buckets b
-    where b.zone_id = ${zoneId} and b.rule_id = ${ruleId} and b.width = 60)`;
+  const first = sql`(select min(${b.startsAt}) from ${ruleBuckets} ${b}
+    where ${b.zoneId} = ${zoneId} and ${b.ruleId} = ${ruleId} and ${b.width} = 60)`;
   const rows = await db
     .select({ startsAt, count: total })
     .from(ruleBuckets)

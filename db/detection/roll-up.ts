@@ -1,6 +1,22 @@
-import { type SQL, sql } from "drizzle-orm";
+import { desc, eq, type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
+import { names, overwriting } from "../postgres/terms.ts";
+import { dirtyBuckets } from "../schema/dirty-buckets.ts";
+import { ruleBuckets } from "../schema/rule-buckets.ts";
+import { rulePeaks } from "../schema/rule-peaks.ts";
+import { sourceHours } from "../schema/source-hours.ts";
 import { wafEvents } from "../schema/waf-events.ts";
+
+const b = alias(ruleBuckets, "b");
+const d = alias(dirtyBuckets, "d");
+const h = alias(sourceHours, "h");
+const e = alias(wafEvents, "e");
+const newBucket = alias(ruleBuckets, "excluded");
+const p = alias(rulePeaks, "p");
+const newPeak = alias(rulePeaks, "excluded");
+const BUCKET_KEY = names(b.zoneId, b.ruleId, b.width, b.startsAt);
+const PEAK_KEY = names(p.zoneId, p.ruleId, p.startsAt);
 
 /**
  * First number of a pair of advisory lock numbers; the second is the zone. Pairs never collide with single lock
@@ -27,10 +43,8 @@ export interface RolledBatch {
 }
 
 export async function listDirtyZones(db: Queryable): Promise<number[]> {
-  const found = await db.execute<{ zoneId: number }>(
-    sql`select distinct zone_id as "zoneId" from dirty_buckets order by 1`,
-  );
-  return found.rows.map(({ zoneId }) => zoneId);
+  const found = await db.selectDistinct({ zoneId: d.zoneId }).from(d).orderBy(d.zoneId);
+  return found.map(({ zoneId }) => zoneId);
 }
 
 /**
@@ -38,10 +52,13 @@ export async function listDirtyZones(db: Queryable): Promise<number[]> {
  * commit.
  */
 export async function hasStaleMinutes(db: Queryable, zoneId: number): Promise<boolean> {
-  const found = await db.execute(
-    sql`select 1 from dirty_buckets where zone_id = ${zoneId} limit 1 for update skip locked`,
-  );
-  return found.rows.length > 0;
+  const found = await db
+    .select({ marks: d.marks })
+    .from(d)
+    .where(eq(d.zoneId, zoneId))
+    .limit(1)
+    .for("update", { skipLocked: true });
+  return found.length > 0;
 }
 
 /**
@@ -90,11 +107,17 @@ async function takeZone(tx: Queryable, zoneId: number): Promise<boolean> {
   return taken.rows[0]?.isOurs === true;
 }
 
-async function readClaims(tx: Queryable, zoneId: number, limit: number): Promise<Claim[]> {
-  const found = await tx.execute<Claim & Record<string, unknown>>(sql`
-    select rule_id as "ruleId", extract(epoch from minute)::float8 as second, marks from dirty_buckets
-    where zone_id = ${zoneId} order by minute desc, rule_id limit ${limit}`);
-  return found.rows;
+function readClaims(tx: Queryable, zoneId: number, limit: number): Promise<Claim[]> {
+  return tx
+    .select({
+      ruleId: d.ruleId,
+      second: sql<number>`extract(epoch from ${d.minute})::float8`,
+      marks: d.marks,
+    })
+    .from(d)
+    .where(eq(d.zoneId, zoneId))
+    .orderBy(desc(d.minute), d.ruleId)
+    .limit(limit);
 }
 
 function toClaimed(claims: readonly Claim[]): SQL {
@@ -107,7 +130,7 @@ function toClaimed(claims: readonly Claim[]): SQL {
  * The class of an action in SQL. `classifyAction` computes the same in TypeScript, and a test compares them. The "C"
  * collation folds ASCII letters only, whatever the database's locale is.
  */
-export const VERB = sql`lower(e.action collate "C")`;
+export const VERB = sql`lower(${e.action} collate "C")`;
 export const CLASS_COUNTS = sql`
   count(*)::integer as total,
   (count(*) filter (where verb in ('block', 'blocked')))::integer as blocked,
@@ -128,9 +151,9 @@ function countMinutes(zoneId: number, claimed: SQL): SQL {
         max(challenged) as challenged
       from (
         select rule_id, false as is_claimed, ${CLASS_COUNTS} from (
-          select coalesce(e.rule_id, '') as rule_id, ${VERB} as verb from ${wafEvents} e
-          where e.zone_id = ${zoneId}
-            and e.occurred_at >= to_timestamp(c.second) and e.occurred_at < to_timestamp(c.second + 60)) e
+          select coalesce(${e.ruleId}, '') as rule_id, ${VERB} as verb from ${wafEvents} ${e}
+          where ${e.zoneId} = ${zoneId}
+            and ${e.occurredAt} >= to_timestamp(c.second) and ${e.occurredAt} < to_timestamp(c.second + 60)) e
         group by rule_id
         union all
         select rule_id, true, 0, 0, 0, 0 from unnest(c.rules) as rules(rule_id)) found
@@ -152,10 +175,11 @@ function sumBuckets(zoneId: number, claimed: SQL, finer: number, width: number):
     from (select distinct rule_id, to_timestamp(second / ${width}::bigint * ${width}) as starts_at
           from ${claimed}) t
     cross join lateral (
-      select coalesce(sum(total), 0)::integer as total, sum(blocked)::integer as blocked,
-        sum(logged)::integer as logged, sum(challenged)::integer as challenged
-      from rule_buckets b where b.zone_id = ${zoneId} and b.rule_id = t.rule_id and b.width = ${keyWidth(finer)}
-        and b.starts_at >= t.starts_at and b.starts_at < t.starts_at + make_interval(secs => ${width})) n`;
+      select coalesce(sum(${b.total}), 0)::integer as total, sum(${b.blocked})::integer as blocked,
+        sum(${b.logged})::integer as logged, sum(${b.challenged})::integer as challenged
+      from ${ruleBuckets} ${b}
+      where ${b.zoneId} = ${zoneId} and ${b.ruleId} = t.rule_id and ${b.width} = ${keyWidth(finer)}
+        and ${b.startsAt} >= t.starts_at and ${b.startsAt} < t.starts_at + make_interval(secs => ${width})) n`;
 }
 
 /**
@@ -170,20 +194,19 @@ async function replaceBuckets(
   await tx.execute(sql`
     with counted as materialized (${counted}),
     removed as (
-      delete from rule_buckets where ctid = any (array(
+      delete from ${ruleBuckets} ${b} where ctid = any (array(
         select found.ctid from counted c cross join lateral (
-          select b.ctid from rule_buckets b where b.zone_id = ${zoneId} and b.rule_id = c.rule_id
-            and b.width = ${keyWidth(width)} and b.starts_at = c.starts_at limit 1) found
+          select ${b}.ctid from ${ruleBuckets} ${b} where ${b.zoneId} = ${zoneId} and ${b.ruleId} = c.rule_id
+            and ${b.width} = ${keyWidth(width)} and ${b.startsAt} = c.starts_at limit 1) found
         where c.total = 0)))
-    insert into rule_buckets as b (zone_id, rule_id, width, starts_at, total, blocked, logged, challenged, other)
+    insert into ${ruleBuckets} as ${b} (${BUCKET_KEY}, ${names(b.total, b.blocked, b.logged, b.challenged, b.other)})
     select ${zoneId}, rule_id, ${width}, starts_at, total, blocked, logged, challenged,
       total - blocked - logged - challenged
     from counted where total > 0 order by rule_id, starts_at
-    on conflict (zone_id, rule_id, width, starts_at) do update
-      set total = excluded.total, blocked = excluded.blocked, logged = excluded.logged,
-        challenged = excluded.challenged, other = excluded.other
-      where (b.total, b.blocked, b.logged, b.challenged)
-        is distinct from (excluded.total, excluded.blocked, excluded.logged, excluded.challenged)`);
+    on conflict (${BUCKET_KEY}) do update
+      set ${overwriting(b.total, b.blocked, b.logged, b.challenged, b.other)}
+      where (${b.total}, ${b.blocked}, ${b.logged}, ${b.challenged})
+        is distinct from (${newBucket.total}, ${newBucket.blocked}, ${newBucket.logged}, ${newBucket.challenged})`);
 }
 
 /**
@@ -205,32 +228,33 @@ async function replacePeaks(tx: Queryable, zoneId: number, claimed: SQL): Promis
             sum(total) over (order by at range between '14 minutes' preceding and current row) as s15,
             sum(total) over (order by at range between '59 minutes' preceding and current row) as s60
           from (
-            select b.starts_at as at, b.total from rule_buckets b
-            where b.zone_id = ${zoneId} and b.rule_id = t.rule_id and b.width = ${keyWidth(60)}
-              and b.starts_at >= t.starts_at - interval '59 minutes'
-              and b.starts_at < t.starts_at + interval '1 hour'
+            select ${b.startsAt} as at, ${b.total} from ${ruleBuckets} ${b}
+            where ${b.zoneId} = ${zoneId} and ${b.ruleId} = t.rule_id and ${b.width} = ${keyWidth(60)}
+              and ${b.startsAt} >= t.starts_at - interval '59 minutes'
+              and ${b.startsAt} < t.starts_at + interval '1 hour'
             union all select t.starts_at, 0) m) w
         where at >= t.starts_at) p),
     removed as (
-      delete from rule_peaks where ctid = any (array(
+      delete from ${rulePeaks} where ctid = any (array(
         select found.ctid from counted c cross join lateral (
-          select p.ctid from rule_peaks p
-          where p.zone_id = ${zoneId} and p.rule_id = c.rule_id and p.starts_at = c.starts_at limit 1) found
+          select ${p}.ctid from ${rulePeaks} ${p}
+          where ${p.zoneId} = ${zoneId} and ${p.ruleId} = c.rule_id and ${p.startsAt} = c.starts_at limit 1) found
         where c.peak60 = 0)))
-    insert into rule_peaks as p (zone_id, rule_id, starts_at, events, peak3, peak15, peak60)
+    insert into ${rulePeaks} as ${p} (${PEAK_KEY}, ${names(p.events, p.peak3, p.peak15, p.peak60)})
     select ${zoneId}, rule_id, starts_at, events, peak3, peak15, peak60
     from counted where peak60 > 0 order by rule_id, starts_at
-    on conflict (zone_id, rule_id, starts_at) do update
-      set events = excluded.events, peak3 = excluded.peak3, peak15 = excluded.peak15, peak60 = excluded.peak60
-      where (p.events, p.peak3, p.peak15, p.peak60)
-        is distinct from (excluded.events, excluded.peak3, excluded.peak15, excluded.peak60)`);
+    on conflict (${PEAK_KEY}) do update
+      set ${overwriting(p.events, p.peak3, p.peak15, p.peak60)}
+      where (${p.events}, ${p.peak3}, ${p.peak15}, ${p.peak60})
+        is distinct from (${newPeak.events}, ${newPeak.peak3}, ${newPeak.peak15}, ${newPeak.peak60})`);
 }
 
 /** Marks the counted hours of the source series that the claims change; their windows reach into the hour after. */
 async function markSourceHours(tx: Queryable, zoneId: number, claimed: SQL): Promise<void> {
-  await tx.execute(sql`
-    update source_hours set marks = marks + 1, is_stale = true
-    where zone_id = ${zoneId} and starts_at in (
+  await tx
+    .update(h)
+    .set({ marks: sql`${h.marks} + 1`, isStale: true })
+    .where(sql`${h.zoneId} = ${zoneId} and ${h.startsAt} in (
       select to_timestamp(second / 3600 * 3600 + later) from ${claimed} cross join (values (0), (3600)) as hours(later))`);
 }
 
@@ -240,10 +264,10 @@ async function markSourceHours(tx: Queryable, zoneId: number, claimed: SQL): Pro
  */
 async function clearClaims(tx: Queryable, zoneId: number, claimed: SQL): Promise<number> {
   const cleared = await tx.execute(sql`
-    delete from dirty_buckets where ctid = any (array(
+    delete from ${dirtyBuckets} ${d} where ctid = any (array(
       select unchanged.ctid from ${claimed} cross join lateral (
-        select d.ctid from dirty_buckets d where d.zone_id = ${zoneId} and d.rule_id = claimed.rule_id
-          and d.minute = to_timestamp(claimed.second) and d.marks = claimed.marks
+        select ${d}.ctid from ${dirtyBuckets} ${d} where ${d.zoneId} = ${zoneId} and ${d.ruleId} = claimed.rule_id
+          and ${d.minute} = to_timestamp(claimed.second) and ${d.marks} = claimed.marks
         limit 1 for update skip locked) unchanged))`);
   return cleared.rowCount ?? 0;
 }

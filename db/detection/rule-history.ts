@@ -1,7 +1,20 @@
-import { sql } from "drizzle-orm";
+import { and, desc, eq, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
+import type { Mark } from "#model/kinds.ts";
 import type { SeriesKey } from "#model/series-key.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { advice } from "../schema/advice.ts";
+import { alerts } from "../schema/alerts.ts";
+import { ruleBuckets } from "../schema/rule-buckets.ts";
+import { ruleMetrics } from "../schema/rule-metrics.ts";
+import { spikes } from "../schema/spikes.ts";
 import { askedSeries } from "./asked-series.ts";
+
+const b = alias(ruleBuckets, "b");
+const m = alias(ruleMetrics, "m");
+const a = alias(advice, "a");
+const s = alias(spikes, "s");
 
 export interface AskedAdvice {
   /** Epoch ms. */
@@ -14,16 +27,23 @@ export interface AskedAdvice {
 }
 
 /** Returns what was asked about the rule, newest first. */
-export async function listAdvice(
+export function listAdvice(
   db: Queryable,
   { zoneId, ruleId }: SeriesKey,
   limit: number,
 ): Promise<AskedAdvice[]> {
-  const { rows } = await db.execute<{ [Key in keyof AskedAdvice]: AskedAdvice[Key] }>(sql`
-    select (extract(epoch from asked_at) * 1000)::float8 as "askedAt", success, text, error_key as "errorKey",
-      spike_id::float8 as "spikeId"
-    from advice where zone_id = ${zoneId} and rule_id = ${ruleId} order by asked_at desc limit ${limit}`);
-  return rows;
+  return db
+    .select({
+      askedAt: epochMs(a.askedAt),
+      success: a.success,
+      text: a.text,
+      errorKey: a.errorKey,
+      spikeId: a.spikeId,
+    })
+    .from(a)
+    .where(and(eq(a.zoneId, zoneId), eq(a.ruleId, ruleId)))
+    .orderBy(desc(a.askedAt))
+    .limit(limit);
 }
 
 /** Returns the newest text among the last five answers about each of these rules. Rules without one are left out. */
@@ -33,12 +53,13 @@ export async function readNewestAdvice(
 ): Promise<(SeriesKey & { readonly askedAt: number; readonly text: string })[]> {
   const { rows } = await db.execute<{ zoneId: number; ruleId: string; askedAt: number; text: string }>(sql`
     select asked.zone_id as "zoneId", asked.rule_id as "ruleId", text,
-      (extract(epoch from asked_at) * 1000)::float8 as "askedAt"
+      ${epochMs(sql`asked_at`)} as "askedAt"
     from ${askedSeries(series)}
     cross join lateral (
       select * from (
-        select asked_at, text from advice a where a.zone_id = asked.zone_id and a.rule_id = asked.rule_id
-        order by asked_at desc limit 5) recent
+        select ${a.askedAt}, ${a.text} from ${advice} ${a}
+        where ${a.zoneId} = asked.zone_id and ${a.ruleId} = asked.rule_id
+        order by ${a.askedAt} desc limit 5) recent
       where text is not null order by asked_at desc limit 1) given`);
   return rows;
 }
@@ -61,13 +82,14 @@ export async function compareRuleDays(
   const since = new Date(sinceMs);
   const { rows } = await db.execute<{ [Key in keyof ComparedDay]: ComparedDay[Key] }>(sql`
     with there as (
-      select day, total, fetched_at from rule_metrics
-      where zone_id = ${zoneId} and rule_id = ${ruleId} and day >= (${since}::timestamptz at time zone 'UTC')::date),
+      select ${m.day}, ${m.total}, ${m.fetchedAt} from ${ruleMetrics} ${m}
+      where ${m.zoneId} = ${zoneId} and ${m.ruleId} = ${ruleId}
+        and ${m.day} >= (${since}::timestamptz at time zone 'UTC')::date),
     here as (
-      select (starts_at at time zone 'UTC')::date as day, total from rule_buckets
-      where zone_id = ${zoneId} and rule_id = ${ruleId} and width = 86400 and starts_at >= ${since})
+      select (${b.startsAt} at time zone 'UTC')::date as day, ${b.total} from ${ruleBuckets} ${b}
+      where ${b.zoneId} = ${zoneId} and ${b.ruleId} = ${ruleId} and ${b.width} = 86400 and ${b.startsAt} >= ${since})
     select day::text, there.total::float8 as platform, coalesce(here.total, 0)::float8 as stored,
-      (extract(epoch from there.fetched_at) * 1000)::float8 as "fetchedAt"
+      ${epochMs(sql`there.fetched_at`)} as "fetchedAt"
     from there full join here using (day) order by day`);
   return rows;
 }
@@ -77,7 +99,7 @@ export interface SpikeSpan {
   readonly openedAt: number;
   readonly closedAt: number | null;
   readonly severity: string;
-  readonly mark: string | null;
+  readonly mark: Mark | null;
   readonly peak: number;
   /** The alert of the spike; null if none was raised. */
   readonly alertId: number | null;
@@ -89,12 +111,26 @@ export async function listSpikeSpans(
   { zoneId, ruleId }: SeriesKey,
   { fromMs, toMs }: { fromMs: number; toMs: number },
 ): Promise<SpikeSpan[]> {
-  const { rows } = await db.execute<{ [Key in keyof SpikeSpan]: SpikeSpan[Key] }>(sql`
-    select id::float8 as id, (extract(epoch from opened_at) * 1000)::float8 as "openedAt",
-      (extract(epoch from closed_at) * 1000)::float8 as "closedAt", severity, mark, peak::float8 as peak,
-      (select max(a.id)::float8 from alerts a where a.spike_id = s.id) as "alertId"
-    from spikes s where zone_id = ${zoneId} and rule_id = ${ruleId} and opened_at < ${new Date(toMs)}
-      and (closed_at is null or closed_at >= ${new Date(fromMs)})
-    order by opened_at desc limit 500`);
+  const newest = db
+    .select({ id: sql`max(${alerts.id})::float8` })
+    .from(alerts)
+    .where(eq(alerts.spikeId, s.id));
+  const rows = await db
+    .select({
+      id: s.id,
+      openedAt: epochMs(s.openedAt),
+      closedAt: epochMs(s.closedAt),
+      severity: s.severity,
+      mark: s.mark,
+      peak: s.peak,
+      alertId: sql<number | null>`${newest}`,
+    })
+    .from(s)
+    .where(
+      sql`${s.zoneId} = ${zoneId} and ${s.ruleId} = ${ruleId} and ${s.openedAt} < ${new Date(toMs)}
+        and (${s.closedAt} is null or ${s.closedAt} >= ${new Date(fromMs)})`,
+    )
+    .orderBy(desc(s.openedAt))
+    .limit(500);
   return rows.reverse();
 }

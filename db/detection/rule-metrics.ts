@@ -1,11 +1,25 @@
-import { sql } from "drizzle-orm";
+import { and, eq, lt, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import { DAY_MS } from "#lib/units.ts";
 import { toDay } from "#model/horizon.ts";
 import type { SeriesKey } from "#model/series-key.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs, names } from "../postgres/terms.ts";
+import { coverageWindows } from "../schema/coverage-windows.ts";
+import { dirtyBuckets } from "../schema/dirty-buckets.ts";
+import { ruleBuckets } from "../schema/rule-buckets.ts";
 import { ruleMetrics } from "../schema/rule-metrics.ts";
 import { ruleSnapshots } from "../schema/rule-snapshots.ts";
+import { wafEvents } from "../schema/waf-events.ts";
 import { askedSeries } from "./asked-series.ts";
+
+const b = alias(ruleBuckets, "b");
+const m = alias(ruleMetrics, "m");
+const d = alias(dirtyBuckets, "d");
+const w = alias(coverageWindows, "w");
+const s = alias(ruleSnapshots, "s");
+const e = alias(wafEvents, "e");
+const excluded = alias(ruleMetrics, "excluded");
 
 /** The platform serves 28 days. A few more are kept, so that days that it no longer serves can still be compared. */
 const KEPT_DAYS = 35;
@@ -25,12 +39,12 @@ export async function listDueRules(
 ): Promise<SeriesKey[]> {
   const found = await db.execute<{ zoneId: number; ruleId: string }>(sql`
     select seen.zone_id as "zoneId", seen.rule_id as "ruleId"
-    from (select distinct zone_id, rule_id from rule_buckets
-      where width = 86400 and zone_id = any(${sql.param(zoneIds)}::integer[]) and rule_id <> ''
-        and starts_at > to_timestamp(${(sinceMs - DAY_MS) / 1_000}::float8)) as seen
-    left join rule_snapshots s on s.zone_id = seen.zone_id and s.rule_id = seen.rule_id
-    where s.due_at is null or s.due_at <= to_timestamp(${nowMs / 1_000}::float8)
-    order by s.due_at nulls first, seen.zone_id, seen.rule_id
+    from (select distinct ${b.zoneId}, ${b.ruleId} from ${ruleBuckets} ${b}
+      where ${b.width} = 86400 and ${b.zoneId} = any(${sql.param(zoneIds)}::integer[]) and ${b.ruleId} <> ''
+        and ${b.startsAt} > to_timestamp(${(sinceMs - DAY_MS) / 1_000}::float8)) as seen
+    left join ${ruleSnapshots} ${s} on ${s.zoneId} = seen.zone_id and ${s.ruleId} = seen.rule_id
+    where ${s.dueAt} is null or ${s.dueAt} <= to_timestamp(${nowMs / 1_000}::float8)
+    order by ${s.dueAt} nulls first, seen.zone_id, seen.rule_id
     limit ${limit}`);
   return found.rows;
 }
@@ -69,15 +83,17 @@ export async function storeSnapshot(tx: Queryable, snapshot: Snapshot): Promise<
       .onConflictDoUpdate({
         target: [ruleMetrics.zoneId, ruleMetrics.ruleId, ruleMetrics.day],
         set: {
-          total: sql`excluded.total`,
-          blocked: sql`excluded.blocked`,
-          logged: sql`excluded.logged`,
-          challenged: sql`excluded.challenged`,
-          fetchedAt: sql`excluded.fetched_at`,
+          total: sql`${excluded.total}`,
+          blocked: sql`${excluded.blocked}`,
+          logged: sql`${excluded.logged}`,
+          challenged: sql`${excluded.challenged}`,
+          fetchedAt: sql`${excluded.fetchedAt}`,
         },
       });
-  await tx.execute(sql`delete from rule_metrics
-    where zone_id = ${zoneId} and rule_id = ${ruleId} and day < ${toDay(askedAtMs - KEPT_DAYS * DAY_MS)}::date`);
+  const isOld = lt(ruleMetrics.day, toDay(askedAtMs - KEPT_DAYS * DAY_MS));
+  await tx
+    .delete(ruleMetrics)
+    .where(and(eq(ruleMetrics.zoneId, zoneId), eq(ruleMetrics.ruleId, ruleId), isOld));
   return true;
 }
 
@@ -91,16 +107,16 @@ export interface DaysBefore extends SeriesKey {
 /** Returns the platform's totals of each series' days that ended before the zone's own history begins. */
 export async function readDaysBefore(db: Queryable, series: readonly SeriesKey[]): Promise<DaysBefore[]> {
   const found = await db.execute<DaysBefore & Record<string, unknown>>(sql`
-    select m.zone_id as "zoneId", m.rule_id as "ruleId", array_agg(m.total order by m.day) as totals,
-      (extract(epoch from min(m.day) filter (where m.total > 0)) / 3600)::integer as "firstHour"
+    select ${m.zoneId} as "zoneId", ${m.ruleId} as "ruleId", array_agg(${m.total} order by ${m.day}) as totals,
+      (extract(epoch from min(${m.day}) filter (where ${m.total} > 0)) / 3600)::integer as "firstHour"
     from ${askedSeries(series)}
     cross join lateral (select coalesce(
-      (select min(c.starts_at) from coverage_windows c where c.zone_id = asked.zone_id),
-      (select min(b.starts_at) from rule_buckets b
-        where b.zone_id = asked.zone_id and b.rule_id = asked.rule_id and b.width = 3600)) as at) as begin
-    join rule_metrics m on m.zone_id = asked.zone_id and m.rule_id = asked.rule_id
-      and m.day < (begin.at at time zone 'UTC')::date
-    group by m.zone_id, m.rule_id`);
+      (select min(${w.startsAt}) from ${coverageWindows} ${w} where ${w.zoneId} = asked.zone_id),
+      (select min(${b.startsAt}) from ${ruleBuckets} ${b}
+        where ${b.zoneId} = asked.zone_id and ${b.ruleId} = asked.rule_id and ${b.width} = 3600)) as at) as begin
+    join ${ruleMetrics} ${m} on ${m.zoneId} = asked.zone_id and ${m.ruleId} = asked.rule_id
+      and ${m.day} < (begin.at at time zone 'UTC')::date
+    group by ${m.zoneId}, ${m.ruleId}`);
   return found.rows;
 }
 
@@ -130,16 +146,16 @@ export async function compareDays(
 ): Promise<DailyComparison> {
   const span = sql`zone_id = ${zoneId} and starts_at >= to_timestamp(${fromMs / 1_000}::float8)
     and starts_at < to_timestamp(${toMs / 1_000}::float8)`;
-  const ofRules = ruleIds === undefined ? sql`` : sql`and m.rule_id = any(${sql.param(ruleIds)}::text[])`;
+  const ofRules = ruleIds === undefined ? sql`` : sql`and ${m.ruleId} = any(${sql.param(ruleIds)}::text[])`;
   const found = await db.execute<{ compared: number; beyond: DayBeyond[] }>(sql`
     with whole as (
-      select (starts_at at time zone 'UTC')::date as day from coverage_windows
-      where ${span} and state = 'sealed' group by 1 having count(*) = 24
+      select (${w.startsAt} at time zone 'UTC')::date as day from ${coverageWindows} ${w}
+      where ${span} and ${w.state} = 'sealed' group by 1 having count(*) = 24
     ), compared as (
-      select m.rule_id, m.day, m.total as upstream, coalesce(b.total, 0) as stored
-      from whole join rule_metrics m on m.zone_id = ${zoneId} and m.day = whole.day ${ofRules}
-      left join rule_buckets b on b.zone_id = m.zone_id and b.rule_id = m.rule_id and b.width = 86400
-        and b.starts_at = m.day::timestamp at time zone 'UTC'
+      select ${m.ruleId}, ${m.day}, ${m.total} as upstream, coalesce(${b.total}, 0) as stored
+      from whole join ${ruleMetrics} ${m} on ${m.zoneId} = ${zoneId} and ${m.day} = whole.day ${ofRules}
+      left join ${ruleBuckets} ${b} on ${b.zoneId} = ${m.zoneId} and ${b.ruleId} = ${m.ruleId} and ${b.width} = 86400
+        and ${b.startsAt} = ${m.day}::timestamp at time zone 'UTC'
     )
     select count(*)::integer as compared, coalesce(json_agg(json_build_object('ruleId', rule_id, 'day', day,
       'upstream', upstream, 'stored', stored) order by day, rule_id) filter (where upstream > stored), '[]'::json) as beyond
@@ -173,26 +189,30 @@ export async function readDaysOfRules(
   if (days.length === 0) return [];
   const { rows } = await db.execute<{ [Key in keyof DayOfRule]: DayOfRule[Key] }>(sql`
     with stale as (
-      select (minute at time zone 'UTC')::date as day, rule_id, minute from dirty_buckets
-      where zone_id = ${zoneId} and (minute at time zone 'UTC')::date = any(${sql.param([...days])}::date[])),
+      select (${d.minute} at time zone 'UTC')::date as day, ${d.ruleId}, ${d.minute} from ${dirtyBuckets} ${d}
+      where ${d.zoneId} = ${zoneId}
+        and (${d.minute} at time zone 'UTC')::date = any(${sql.param([...days])}::date[])),
     asked as (
       select given.day from unnest(${sql.param([...days])}::date[]) as given(day)
       where (select count(*) from stale where stale.day = given.day) <= ${MAX_STALE_MINUTES}),
-    there as (select day, rule_id, total, fetched_at from rule_metrics join asked using (day) where zone_id = ${zoneId}),
+    there as (
+      select ${m.day}, ${m.ruleId}, ${m.total}, ${m.fetchedAt}
+      from ${ruleMetrics} ${m} join asked using (${names(m.day)}) where ${m.zoneId} = ${zoneId}),
     here as (
       select day, rule_id, sum(total)::integer as total from (
-        select day, rule_id, total from asked join rule_buckets
-          on zone_id = ${zoneId} and width = 86400 and starts_at = day::timestamp at time zone 'UTC'
+        select day, ${b.ruleId}, ${b.total} from asked join ${ruleBuckets} ${b}
+          on ${b.zoneId} = ${zoneId} and ${b.width} = 86400 and ${b.startsAt} = day::timestamp at time zone 'UTC'
         union all
-        select day, rule_id, (select count(*) from waf_events e where e.zone_id = ${zoneId}
-            and e.rule_id is not distinct from nullif(stale.rule_id, '')
-            and e.occurred_at >= minute and e.occurred_at < minute + interval '1 minute')
-          - coalesce((select total from rule_buckets b where b.zone_id = ${zoneId} and b.rule_id = stale.rule_id
-            and b.width = 60 and b.starts_at = minute), 0)
+        select day, rule_id, (select count(*) from ${wafEvents} ${e} where ${e.zoneId} = ${zoneId}
+            and ${e.ruleId} is not distinct from nullif(stale.rule_id, '')
+            and ${e.occurredAt} >= minute and ${e.occurredAt} < minute + interval '1 minute')
+          - coalesce((select ${b.total} from ${ruleBuckets} ${b}
+            where ${b.zoneId} = ${zoneId} and ${b.ruleId} = stale.rule_id
+              and ${b.width} = 60 and ${b.startsAt} = minute), 0)
         from stale join asked using (day)) as counted
       group by day, rule_id)
     select day::text, rule_id as "ruleId", there.total as platform,
-      (extract(epoch from there.fetched_at) * 1000)::float8 as "fetchedAt", coalesce(here.total, 0) as stored
+      ${epochMs(sql`there.fetched_at`)} as "fetchedAt", coalesce(here.total, 0) as stored
     from there full join here using (day, rule_id) order by day, rule_id`);
   return rows;
 }
@@ -204,7 +224,11 @@ export async function askRulesAgain(
   ruleIds: readonly string[],
   dueAtMs: number,
 ): Promise<void> {
-  await db.execute(sql`
-    update rule_snapshots set due_at = ${new Date(dueAtMs)}
-    where zone_id = ${zoneId} and rule_id = any(${sql.param([...ruleIds])}::text[]) and due_at > ${new Date(dueAtMs)}`);
+  const dueAt = new Date(dueAtMs);
+  await db
+    .update(s)
+    .set({ dueAt })
+    .where(
+      sql`${s.zoneId} = ${zoneId} and ${s.ruleId} = any(${sql.param([...ruleIds])}::text[]) and ${s.dueAt} > ${dueAt}`,
+    );
 }

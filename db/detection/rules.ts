@@ -1,8 +1,16 @@
 import { type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
+import type { RuleSort } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { coverageWindows } from "../schema/coverage-windows.ts";
+import { ruleBuckets } from "../schema/rule-buckets.ts";
+import { spikes } from "../schema/spikes.ts";
 
-export const RULE_SORTS = ["total", "blocked", "lastSeen", "rule"] as const;
-type RuleSort = (typeof RULE_SORTS)[number];
+const b = alias(ruleBuckets, "b");
+const s = alias(spikes, "s");
+const w = alias(coverageWindows, "w");
+
 /** Sort keys whose value changes while events of the span still arrive. */
 type LiveSort = Exclude<RuleSort, "rule">;
 
@@ -48,27 +56,28 @@ export async function readRules(db: Queryable, query: RulesQuery): Promise<RuleR
   const before = new Date(query.fromMs - BASELINE_DAYS * 86_400_000);
   const { rows } = await db.execute<{ [Key in keyof RuleRow]: RuleRow[Key] }>(sql`
     with summed as (
-      select zone_id, rule_id, sum(total)::float8 as total, sum(blocked)::float8 as blocked, sum(logged)::float8 as logged,
-        sum(challenged)::float8 as challenged, sum(other)::float8 as other,
-        (extract(epoch from max(starts_at)) * 1000)::float8 as "lastSeen"
-      from rule_buckets
-      where width = ${width} and starts_at >= ${from} and starts_at < ${to} ${ofZones(query.zoneIds)}
-      group by zone_id, rule_id),
+      select ${b.zoneId}, ${b.ruleId}, sum(${b.total})::float8 as total, sum(${b.blocked})::float8 as blocked,
+        sum(${b.logged})::float8 as logged, sum(${b.challenged})::float8 as challenged,
+        sum(${b.other})::float8 as other, ${epochMs(sql`max(${b.startsAt})`)} as "lastSeen"
+      from ${ruleBuckets} ${b}
+      where ${b.width} = ${width} and ${b.startsAt} >= ${from} and ${b.startsAt} < ${to} ${ofZones(query.zoneIds)}
+      group by ${b.zoneId}, ${b.ruleId}),
     page as (
       select * from summed ${isAfter(sort, after)}
       order by ${orderOf(sort)} limit ${limit})
     select zone_id as "zoneId", rule_id as "ruleId", total, blocked, logged, challenged, other, "lastSeen",
       history.events / nullif(known.hours, 0) * ${spanHours}::float8 as usual,
-      (select s.id::float8 from spikes s
-        where s.zone_id = page.zone_id and s.rule_id = page.rule_id and s.closed_at is null) as "openSpikeId"
+      (select ${s.id}::float8 from ${spikes} ${s}
+        where ${s.zoneId} = page.zone_id and ${s.ruleId} = page.rule_id and ${s.closedAt} is null) as "openSpikeId"
     from page
     cross join lateral (
-      select coalesce(sum(b.total), 0)::float8 as events from rule_buckets b
-      where b.zone_id = page.zone_id and b.rule_id = page.rule_id and b.width = 3600
-        and b.starts_at >= ${before} and b.starts_at < ${from}) history
+      select coalesce(sum(${b.total}), 0)::float8 as events from ${ruleBuckets} ${b}
+      where ${b.zoneId} = page.zone_id and ${b.ruleId} = page.rule_id and ${b.width} = 3600
+        and ${b.startsAt} >= ${before} and ${b.startsAt} < ${from}) history
     cross join lateral (
-      select count(*)::float8 as hours from coverage_windows w
-      where w.zone_id = page.zone_id and w.starts_at >= ${before} and w.starts_at < ${from} and w.state <> 'gap') known
+      select count(*)::float8 as hours from ${coverageWindows} ${w}
+      where ${w.zoneId} = page.zone_id and ${w.startsAt} >= ${before} and ${w.startsAt} < ${from}
+        and ${w.state} <> 'gap') known
     order by ${orderOf(sort)}`);
   return rows;
 }

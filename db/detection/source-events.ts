@@ -1,8 +1,11 @@
 import { type SQL, sql } from "drizzle-orm";
+import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import type { StoredSources } from "#model/stored-sources.ts";
 import type { Database, Queryable } from "../client.ts";
 import { runPrepared, toPrepared } from "../postgres/prepared.ts";
 import { wafEvents } from "../schema/waf-events.ts";
+
+const e = alias(wafEvents, "e");
 
 type SourceKind = StoredSources["kind"];
 
@@ -27,7 +30,7 @@ const LONGEST_SLICE = 120;
 /** A slice with fewer events than this makes the next one longer. */
 const FEW_EVENTS = 2_000;
 
-const MINUTE = sql`floor(date_part('epoch', occurred_at) / 60)::integer`;
+const MINUTE = sql`floor(date_part('epoch', ${e.occurredAt}) / 60)::integer`;
 
 /** A part of a zone's time. Minutes are numbered since the epoch; `to` is exclusive. */
 export interface ZoneMinutes {
@@ -93,23 +96,24 @@ type EventColumns = Readonly<Record<Exclude<keyof StoredSourceEvent, "minute">, 
 
 /** A row per event would take the driver and the server several times as long. */
 function selectEvents(asked: SQL, limit: number | SQL, toValue = (value: SQL) => value): SQL {
-  const values = (column: string, maxChars = 300) => {
-    const [value, max] = [sql.raw(column), sql.raw(String(maxChars))];
+  const values = (value: PgColumn, maxChars = 300) => {
+    const max = sql.raw(String(maxChars));
     // `left` counts all characters of a text, which would take longer than everything else.
     const cut = sql`case when octet_length(${value}) > ${max} then left(${value}, ${max}) else ${value} end`;
     return sql`string_agg(coalesce(${toValue(cut)}, ''), E'\\x1f')`;
   };
   return sql`
-    select asked.zone_id as "zoneId", e.* from ${asked}
+    select asked.zone_id as "zoneId", found.* from ${asked}
     cross join lateral (
       select count(*)::integer as total,
         string_agg(${MINUTE}::text, E'\\x1f') as minutes,
-        ${values("rule_id")} as "ruleId", ${values("ip")} as ip, ${values("asn")} as asn, ${values("country")} as country,
-        ${values("ja4")} as ja4, ${values("ua")} as ua, ${values("url", 1_024)} as url
+        ${values(e.ruleId)} as "ruleId", ${values(e.ip)} as ip, ${values(e.asn)} as asn,
+        ${values(e.country)} as country, ${values(e.ja4)} as ja4, ${values(e.ua)} as ua, ${values(e.url, 1_024)} as url
       from (
-        select occurred_at, rule_id, ip, asn, country, ja4, ua, url from ${wafEvents}
-        where zone_id = asked.zone_id and ${IN_ASKED} order by occurred_at limit ${limit}) found) e
-    where e.total > 0`;
+        select ${e.occurredAt}, ${e.ruleId}, ${e.ip}, ${e.asn}, ${e.country}, ${e.ja4}, ${e.ua}, ${e.url}
+        from ${wafEvents} ${e}
+        where ${e.zoneId} = asked.zone_id and ${IN_ASKED} order by ${e.occurredAt} limit ${limit}) ${e}) found
+    where found.total > 0`;
 }
 
 /** Reads a part that has a value with a separator, which somebody who attacks can send. */
@@ -163,8 +167,8 @@ function askedOf(zoneIds: Parameter, from: Parameter, to: Parameter): SQL {
     as asked(zone_id, from_minute, to_minute)`;
 }
 
-const IN_ASKED = sql`occurred_at >= to_timestamp(asked.from_minute * 60)
-  and occurred_at < to_timestamp(asked.to_minute * 60)`;
+const IN_ASKED = sql`${e.occurredAt} >= to_timestamp(asked.from_minute * 60)
+  and ${e.occurredAt} < to_timestamp(asked.to_minute * 60)`;
 
 const PREPARED = toPrepared(
   "source-events",
@@ -176,11 +180,11 @@ const PREPARED = toPrepared(
 
 /** SQL for the field by which a series names its sources, as the source series read it. */
 const KEY_COLUMNS = {
-  rules_per_ip: sql`left(ip, 300)`,
-  ips_per_ja4: sql`left(ja4, 300)`,
-  ips_per_url: sql`left(regexp_replace(split_part(split_part(url, '?', 1), '#', 1), '^[A-Za-z][A-Za-z0-9+.-]*://[^/]*', ''), 300)`,
-  ips_per_ua: sql`left(ua, 300)`,
-  ips_per_asn: sql`left(asn, 300)`,
+  rules_per_ip: sql`left(${e.ip}, 300)`,
+  ips_per_ja4: sql`left(${e.ja4}, 300)`,
+  ips_per_url: sql`left(regexp_replace(split_part(split_part(${e.url}, '?', 1), '#', 1), '^[A-Za-z][A-Za-z0-9+.-]*://[^/]*', ''), 300)`,
+  ips_per_ua: sql`left(${e.ua}, 300)`,
+  ips_per_asn: sql`left(${e.asn}, 300)`,
 };
 /** A sender of IPv6 is a network, which no text column holds. */
 const IPV6_SENDER = /::\/64$/;
@@ -198,12 +202,13 @@ export async function readFirstSeen(
   toSource: (ip: string) => string,
 ): Promise<number | null> {
   const isNetwork = kind === "rules_per_ip" && IPV6_SENDER.test(key);
-  const isSource = isNetwork ? sql`ip like '%:%'` : sql`${KEY_COLUMNS[kind]} = ${key}`;
+  const isSource = isNetwork ? sql`${e.ip} like '%:%'` : sql`${KEY_COLUMNS[kind]} = ${key}`;
   const { rows } = await db.execute<{ ip: string | null; minute: number }>(sql`
-    select ${isNetwork ? sql`left(ip, 300)` : sql`null::text`} as ip,
-      floor(extract(epoch from min(occurred_at)) / 60)::integer as minute
-    from ${wafEvents} where zone_id = ${zoneId} and ${isSource}
-      and occurred_at >= to_timestamp(${from}::float8 * 60) and occurred_at < to_timestamp(${to}::float8 * 60)
+    select ${isNetwork ? KEY_COLUMNS.rules_per_ip : sql`null::text`} as ip,
+      floor(extract(epoch from min(${e.occurredAt})) / 60)::integer as minute
+    from ${wafEvents} ${e} where ${e.zoneId} = ${zoneId} and ${isSource}
+      and ${e.occurredAt} >= to_timestamp(${from}::float8 * 60)
+      and ${e.occurredAt} < to_timestamp(${to}::float8 * 60)
     group by 1`);
   const found = rows.filter(({ ip }) => ip === null || toSource(ip) === key).map(({ minute }) => minute);
   return found.length === 0 ? null : found.reduce((one, other) => Math.min(one, other));
@@ -216,11 +221,11 @@ export async function readFirstEventMinutes(
   from: number,
 ): Promise<ReadonlyMap<number, number>> {
   const { rows } = await db.execute<{ zoneId: number; minute: number }>(sql`
-    select asked.zone_id as "zoneId", e.minute from unnest(${sql.param(zoneIds)}::integer[]) as asked(zone_id)
+    select asked.zone_id as "zoneId", first.minute from unnest(${sql.param(zoneIds)}::integer[]) as asked(zone_id)
     cross join lateral (
-      select ${MINUTE} as minute from ${wafEvents}
-      where zone_id = asked.zone_id and occurred_at >= to_timestamp(${from}::float8 * 60)
-      order by occurred_at limit 1) e`);
+      select ${MINUTE} as minute from ${wafEvents} ${e}
+      where ${e.zoneId} = asked.zone_id and ${e.occurredAt} >= to_timestamp(${from}::float8 * 60)
+      order by ${e.occurredAt} limit 1) first`);
   return new Map(rows.map(({ zoneId, minute }) => [zoneId, minute]));
 }
 
@@ -231,7 +236,7 @@ export interface RuleMinutes extends ZoneMinutes {
 
 /** An address. Of most networks /64 of IPv6 it is always the first one, so that a sender with many of them hides no other. */
 const SENDER = sql`coalesce(
-  case when ip like '%:%' then substring(ip from '^(?:[0-9A-Fa-f]{1,4}:){4}') || ':' end, left(ip, 300))`;
+  case when ${e.ip} like '%:%' then substring(${e.ip} from '^(?:[0-9A-Fa-f]{1,4}:){4}') || ':' end, left(${e.ip}, 300))`;
 
 /**
  * Returns the different addresses of each rule's events, `limit` at most of each, in the order in which they are asked. Of a
@@ -245,8 +250,8 @@ export async function readAddressesOfRules(
   if (asked.length === 0) return [];
   // Events without a rule count under ''. By itself each part can use the index on zone, rule and time.
   const ipsOf = (isRule: SQL) => sql`
-    select ${SENDER} as ip from ${wafEvents}
-    where zone_id = asked.zone_id and ${isRule} and ${IN_ASKED} and ip not in ('', 'erased')`;
+    select ${SENDER} as ip from ${wafEvents} ${e}
+    where ${e.zoneId} = asked.zone_id and ${isRule} and ${IN_ASKED} and ${e.ip} not in ('', 'erased')`;
   const column = <T>(read: (one: RuleMinutes) => T) => sql.param(asked.map(read));
   const { rows } = await db.execute<{ ips: string[] }>(sql`
     select found.ips from unnest(${column(({ zoneId }) => zoneId)}::integer[], ${column(({ ruleId }) => ruleId)}::text[],
@@ -255,8 +260,8 @@ export async function readAddressesOfRules(
     cross join lateral (
       select coalesce(array_agg(ip), '{}') as ips from (
         select distinct ip from (
-          ${ipsOf(sql`rule_id = asked.rule_id`)}
-          union all ${ipsOf(sql`asked.rule_id = '' and rule_id is null`)}) each
+          ${ipsOf(sql`${e.ruleId} = asked.rule_id`)}
+          union all ${ipsOf(sql`asked.rule_id = '' and ${e.ruleId} is null`)}) each
         limit ${limit}) different) found
     order by place`);
   return rows.map(({ ips }) => ips);

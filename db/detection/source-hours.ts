@@ -1,6 +1,16 @@
 import { sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import { toDay } from "#model/horizon.ts";
 import type { Queryable } from "../client.ts";
+import { names } from "../postgres/terms.ts";
+import { coverageWindows } from "../schema/coverage-windows.ts";
+import { sourceHours } from "../schema/source-hours.ts";
+import { sourceUsual } from "../schema/source-usual.ts";
+
+const h = alias(sourceHours, "h");
+const u = alias(sourceUsual, "u");
+const w = alias(coverageWindows, "w");
+const excluded = alias(sourceUsual, "excluded");
 
 export interface SourceHour {
   /** Since the epoch. */
@@ -42,11 +52,13 @@ export async function readSourceHours(
 ): Promise<ReadonlyMap<number, readonly SourceHour[]>> {
   // One text per zone: a row and an array for every hour would take the driver ten times as long.
   const { rows } = await db.execute<{ zoneId: number; hours: string }>(sql`
-    select zone_id as "zoneId", string_agg('[' || concat_ws(',', (date_part('epoch', starts_at) / 3600)::integer, marks,
-      is_stale::integer, '"' || known || '"', array_to_string(peaks, ',')) || ']', ',' order by starts_at) as hours
-    from source_hours where zone_id = any(${sql.param(zoneIds)}::integer[])
-      and starts_at >= to_timestamp(${fromHour}::float8 * 3600)
-    group by zone_id`);
+    select ${h.zoneId} as "zoneId",
+      string_agg('[' || concat_ws(',', (date_part('epoch', ${h.startsAt}) / 3600)::integer, ${h.marks},
+        ${h.isStale}::integer, '"' || ${h.known} || '"', array_to_string(${h.peaks}, ',')) || ']', ','
+        order by ${h.startsAt}) as hours
+    from ${sourceHours} ${h} where ${h.zoneId} = any(${sql.param(zoneIds)}::integer[])
+      and ${h.startsAt} >= to_timestamp(${fromHour}::float8 * 3600)
+    group by ${h.zoneId}`);
   return new Map(
     rows.map(({ zoneId, hours }) => [zoneId, (JSON.parse(`[${hours}]`) as HourColumns[]).map(toSourceHour)]),
   );
@@ -62,10 +74,11 @@ function toSourceHour([hour, marks, isStale, known, ...peaks]: HourColumns): Sou
 /** Returns how many events are stored of hours, in the same order. Whoever stores an event counts it. */
 export async function readStoredCounts(db: Queryable, hours: readonly ZoneHourKey[]): Promise<number[]> {
   const { rows } = await db.execute<{ events: number }>(sql`
-    select coalesce(w.stored_count, 0) as events
+    select coalesce(${w.storedCount}, 0) as events
     from unnest(${sql.param(hours.map(({ zoneId }) => zoneId))}::integer[],
       ${sql.param(hours.map(({ hour }) => hour))}::integer[]) with ordinality as asked(zone_id, hour, place)
-    left join coverage_windows w on w.zone_id = asked.zone_id and w.starts_at = to_timestamp(asked.hour::float8 * 3600)
+    left join ${coverageWindows} ${w} on ${w.zoneId} = asked.zone_id
+      and ${w.startsAt} = to_timestamp(asked.hour::float8 * 3600)
     order by place`);
   return rows.map(({ events }) => events);
 }
@@ -77,10 +90,11 @@ export async function readHourVersions(
   { fromHour, toHour }: { fromHour: number; toHour: number },
 ): Promise<ReadonlyMap<number, string>> {
   const { rows } = await db.execute<{ zoneId: number; version: string }>(sql`
-    select zone_id as "zoneId", sum(marks) || '/' || count(*) filter (where is_stale) as version
-    from source_hours where zone_id = any(${sql.param(zoneIds)}::integer[])
-      and starts_at >= to_timestamp(${fromHour}::float8 * 3600) and starts_at < to_timestamp(${toHour}::float8 * 3600)
-    group by zone_id`);
+    select ${h.zoneId} as "zoneId", sum(${h.marks}) || '/' || count(*) filter (where ${h.isStale}) as version
+    from ${sourceHours} ${h} where ${h.zoneId} = any(${sql.param(zoneIds)}::integer[])
+      and ${h.startsAt} >= to_timestamp(${fromHour}::float8 * 3600)
+      and ${h.startsAt} < to_timestamp(${toHour}::float8 * 3600)
+    group by ${h.zoneId}`);
   return new Map(rows.map(({ zoneId, version }) => [zoneId, version]));
 }
 
@@ -88,7 +102,7 @@ export async function readHourVersions(
 export async function addSourceHours(db: Queryable, hours: readonly ZoneHourKey[]): Promise<void> {
   if (hours.length === 0) return;
   await db.execute(sql`
-    insert into source_hours (zone_id, starts_at)
+    insert into ${sourceHours} (${names(h.zoneId, h.startsAt)})
     select zone_id, to_timestamp(hour::float8 * 3600)
     from unnest(${sql.param(hours.map(({ zoneId }) => zoneId))}::integer[],
       ${sql.param(hours.map(({ hour }) => hour))}::integer[]) as asked(zone_id, hour)
@@ -106,24 +120,28 @@ export async function storeSourceHours(
 ): Promise<void> {
   const column = <T>(read: (one: CountedSourceHour) => T) => sql.param(hours.map(read));
   await tx.execute(sql`
-    update source_hours h set peaks = c.peaks::integer[], known = c.known, is_stale = h.marks <> c.marks
+    update ${sourceHours} ${h} set ${names(h.peaks)} = c.peaks::integer[], ${names(h.known)} = c.known,
+      ${names(h.isStale)} = ${h.marks} <> c.marks
     from unnest(${column(({ zoneId }) => zoneId)}::integer[], ${column(({ hour }) => hour)}::integer[],
       ${column(({ marks }) => marks)}::integer[], ${column(({ known }) => known)}::text[],
       ${column(({ peaks }) => `{${peaks.join()}}`)}::text[]) as c(zone_id, hour, marks, known, peaks)
-    where h.zone_id = c.zone_id and h.starts_at = to_timestamp(c.hour::float8 * 3600)`);
+    where ${h.zoneId} = c.zone_id and ${h.startsAt} = to_timestamp(c.hour::float8 * 3600)`);
   if (addresses.length === 0) return;
   const field = <T>(read: (one: AddressPeaks) => T) => sql.param(addresses.map(read));
   const peak = (place: number) => field(({ peaks }) => peaks[place] ?? 0);
   await tx.execute(sql`
-    insert into source_usual as u (zone_id, day, address, peak3, peak15, peak60)
+    insert into ${sourceUsual} as ${u} (${names(u.zoneId, u.day, u.address, u.peak3, u.peak15, u.peak60)})
     select zone_id, date '1970-01-01' + day, address, peak3, peak15, peak60
     from unnest(${field(({ zoneId }) => zoneId)}::integer[], ${field(({ day }) => day)}::integer[],
       ${field(({ address }) => address)}::text[], ${peak(0)}::integer[], ${peak(1)}::integer[],
       ${peak(2)}::integer[]) as a(zone_id, day, address, peak3, peak15, peak60)
     order by zone_id, day, address collate "C"
-    on conflict (zone_id, day, address) do update set peak3 = greatest(u.peak3, excluded.peak3),
-      peak15 = greatest(u.peak15, excluded.peak15), peak60 = greatest(u.peak60, excluded.peak60)
-    where (excluded.peak3, excluded.peak15, excluded.peak60) is distinct from (u.peak3, u.peak15, u.peak60)`);
+    on conflict (${names(u.zoneId, u.day, u.address)}) do update
+    set ${names(u.peak3)} = greatest(${u.peak3}, ${excluded.peak3}),
+      ${names(u.peak15)} = greatest(${u.peak15}, ${excluded.peak15}),
+      ${names(u.peak60)} = greatest(${u.peak60}, ${excluded.peak60})
+    where (${excluded.peak3}, ${excluded.peak15}, ${excluded.peak60})
+      is distinct from (${u.peak3}, ${u.peak15}, ${u.peak60})`);
 }
 
 /**
@@ -136,11 +154,11 @@ export async function readSourceUsual(
   { fromDay, toDay, atLeast = 1 }: { fromDay: number; toDay: number; atLeast?: number },
 ): Promise<AddressDays[]> {
   const { rows } = await db.execute<{ zoneId: number; address: string; days: AddressDays["days"] }>(sql`
-    select zone_id as "zoneId", address,
-      json_agg(json_build_array(day - date '1970-01-01', peak3, peak15, peak60)) as days
-    from source_usual where zone_id = any(${sql.param(zoneIds)}::integer[])
-      and day >= date '1970-01-01' + ${fromDay}::integer and day < date '1970-01-01' + ${toDay}::integer
-    group by zone_id, address having count(*) >= ${atLeast}`);
+    select ${u.zoneId} as "zoneId", ${u.address},
+      json_agg(json_build_array(${u.day} - date '1970-01-01', ${u.peak3}, ${u.peak15}, ${u.peak60})) as days
+    from ${sourceUsual} ${u} where ${u.zoneId} = any(${sql.param(zoneIds)}::integer[])
+      and ${u.day} >= date '1970-01-01' + ${fromDay}::integer and ${u.day} < date '1970-01-01' + ${toDay}::integer
+    group by ${u.zoneId}, ${u.address} having count(*) >= ${atLeast}`);
   return rows;
 }
 
@@ -157,6 +175,6 @@ export async function forgetSourceDays(
   { address, from, to }: { address: string; from: Date; to: Date },
 ): Promise<void> {
   await tx.execute(sql`
-    delete from source_usual where zone_id = ${zoneId} and address = ${address}
-      and day between ${toDay(from.getTime())}::date and ${toDay(to.getTime())}::date`);
+    delete from ${sourceUsual} ${u} where ${u.zoneId} = ${zoneId} and ${u.address} = ${address}
+      and ${u.day} between ${toDay(from.getTime())}::date and ${toDay(to.getTime())}::date`);
 }

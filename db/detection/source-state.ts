@@ -1,7 +1,21 @@
 import { sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import { HOUR_MS } from "#lib/units.ts";
+import type { HourState } from "#model/kinds.ts";
 import type { Database } from "../client.ts";
 import { runPrepared, toPrepared } from "../postgres/prepared.ts";
+import { coverageWindows } from "../schema/coverage-windows.ts";
+import { erasures } from "../schema/erasures.ts";
+import { knownSources } from "../schema/known-sources.ts";
+import { ruleBuckets } from "../schema/rule-buckets.ts";
+import { sourceHours } from "../schema/source-hours.ts";
+import { spikes } from "../schema/spikes.ts";
+
+const b = alias(ruleBuckets, "b");
+const s = alias(spikes, "s");
+const h = alias(sourceHours, "h");
+const w = alias(coverageWindows, "w");
+const x = alias(erasures, "x");
 
 /** Which rows there are. Most kinds are rare, and a tick reads only those that exist. */
 interface Found {
@@ -60,29 +74,31 @@ const STATE = toPrepared(
         string_agg(concat_ws(' ', state, hour, round(date_part('epoch', searched_through) * 1000)::bigint), ','
           order by starts_at) filter (where hour >= recent) as recent
       from (
-        select zone_id, starts_at, state, searched_through, (date_part('epoch', starts_at) / 3600)::integer as hour,
-          ${sql.placeholder("recent")}::integer as recent
-        from coverage_windows where starts_at > to_timestamp(${sql.placeholder("covered")}::float8 / 1000)
-          and starts_at <= to_timestamp(${sql.placeholder("now")}::float8 / 1000)) hours
+        select ${w.zoneId}, ${w.startsAt}, ${w.state}, ${w.searchedThrough},
+          (date_part('epoch', ${w.startsAt}) / 3600)::integer as hour, ${sql.placeholder("recent")}::integer as recent
+        from ${coverageWindows} ${w} where ${w.startsAt} > to_timestamp(${sql.placeholder("covered")}::float8 / 1000)
+          and ${w.startsAt} <= to_timestamp(${sql.placeholder("now")}::float8 / 1000)) hours
       group by zone_id),
     counted as (
       select zone_id, string_agg(minute || ' ' || total, ',') as totals
       from (
-        select zone_id, (date_part('epoch', starts_at) / 60)::integer as minute, sum(total) as total from rule_buckets
-        where width = 60 and starts_at >= to_timestamp(${sql.placeholder("from")}::float8 * 60)
-          and starts_at < to_timestamp(${sql.placeholder("to")}::float8 * 60)
+        select ${b.zoneId}, (date_part('epoch', ${b.startsAt}) / 60)::integer as minute, sum(${b.total}) as total
+        from ${ruleBuckets} ${b}
+        where ${b.width} = 60 and ${b.startsAt} >= to_timestamp(${sql.placeholder("from")}::float8 * 60)
+          and ${b.startsAt} < to_timestamp(${sql.placeholder("to")}::float8 * 60)
         group by 1, 2) minutes
       group by zone_id)
     select f.*, coalesce(covered.zone_id, counted.zone_id) as "zoneId", old, covered.recent, totals
     from (select
-      exists(select from spikes where closed_at is null and kind = 'sources') as "hasOpen",
-      exists(select from spikes where kind = 'sources'
-        and closed_at > to_timestamp(${sql.placeholder("closed")}::float8 / 1000)) as "hasClosed",
-      exists(select from spikes where mark = 'attack' and kind = 'sources') as "hasAttacks",
-      exists(select from known_sources) as "hasKnown",
-      (select concat_ws('/', max(id), max(until_at), count(ended_at), max(ended_at)) from erasures) as erasures,
-      array(select distinct zone_id from source_hours where is_stale
-        and starts_at >= to_timestamp(${sql.placeholder("stale")}::float8 * 3600)) as stale) f
+      exists(select from ${spikes} ${s} where ${s.closedAt} is null and ${s.kind} = 'sources') as "hasOpen",
+      exists(select from ${spikes} ${s} where ${s.kind} = 'sources'
+        and ${s.closedAt} > to_timestamp(${sql.placeholder("closed")}::float8 / 1000)) as "hasClosed",
+      exists(select from ${spikes} ${s} where ${s.mark} = 'attack' and ${s.kind} = 'sources') as "hasAttacks",
+      exists(select from ${knownSources}) as "hasKnown",
+      (select concat_ws('/', max(${x.id}), max(${x.untilAt}), count(${x.endedAt}), max(${x.endedAt}))
+        from ${erasures} ${x}) as erasures,
+      array(select distinct ${h.zoneId} from ${sourceHours} ${h} where ${h.isStale}
+        and ${h.startsAt} >= to_timestamp(${sql.placeholder("stale")}::float8 * 3600)) as stale) f
     left join (covered full join counted using (zone_id)) on true`,
 );
 
@@ -106,7 +122,7 @@ export async function readSourceState(
 interface HourCoverage {
   readonly startsAtMs: number;
   readonly searchedThroughMs: number | null;
-  readonly state: "open" | "sealed" | "gap";
+  readonly state: HourState;
 }
 
 const STATES: Readonly<Record<string, HourCoverage["state"]>> = { o: "open", s: "sealed", g: "gap" };

@@ -1,9 +1,16 @@
-import { sql } from "drizzle-orm";
+import { type SQLWrapper, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
+import { EVIDENCE_DIMENSIONS, type EvidenceDimension } from "#model/kinds.ts";
 import type { SeriesKey } from "#model/series-key.ts";
 import { toUrlPartSql } from "#model/url-parts.ts";
 import type { Queryable } from "../client.ts";
-import { EVIDENCE_DIMENSIONS, type EvidenceDimension, type SpikeEvidence } from "../schema/spikes.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { ruleBuckets } from "../schema/rule-buckets.ts";
+import { type SpikeEvidence } from "../schema/spikes.ts";
 import { wafEvents } from "../schema/waf-events.ts";
+
+const b = alias(ruleBuckets, "b");
+const e = alias(wafEvents, "e");
 
 const TOP = 5;
 const MAX_CODE_POINTS = 300;
@@ -56,17 +63,18 @@ export async function collectEvidence(db: Queryable, scope: EvidenceScope): Prom
 async function countEvents(db: Queryable, { zoneId, ruleId, sinceMs, toMs }: EvidenceScope) {
   const [since, to] = [sql`to_timestamp(${sinceMs / 1_000})`, sql`to_timestamp(${toMs / 1_000})`];
   const counted = await db.execute<{ total: number; first: number | null }>(sql`
-    select (select coalesce(sum(total), 0)::integer from rule_buckets
-        where zone_id = ${zoneId} and rule_id = ${ruleId} and width = (select 60)
-          and starts_at >= ${since} and starts_at < ${to}) as total,
-      (select extract(epoch from min(occurred_at))::float8 * 1000 from ${wafEvents}
-        where zone_id = ${zoneId} and ${isRule(ruleId)} and occurred_at >= ${since} and occurred_at < ${to}) as first`);
+    select (select coalesce(sum(${b.total}), 0)::integer from ${ruleBuckets} ${b}
+        where ${b.zoneId} = ${zoneId} and ${b.ruleId} = ${ruleId} and ${b.width} = (select 60)
+          and ${b.startsAt} >= ${since} and ${b.startsAt} < ${to}) as total,
+      (select ${epochMs(sql`min(${e.occurredAt})`)} from ${wafEvents} ${e}
+        where ${e.zoneId} = ${zoneId} and ${isRule(ruleId)} and ${e.occurredAt} >= ${since}
+          and ${e.occurredAt} < ${to}) as first`);
   return counted.rows[0] ?? { total: 0, first: null };
 }
 
 /** Returns the condition for the rule's events. Events without a rule count under ''. */
 function isRule(ruleId: string) {
-  return ruleId === "" ? sql`coalesce(rule_id, '') = ''` : sql`rule_id = ${ruleId}`;
+  return ruleId === "" ? sql`coalesce(${e.ruleId}, '') = ''` : sql`${e.ruleId} = ${ruleId}`;
 }
 
 /**
@@ -81,18 +89,18 @@ function evidenceStatement({ zoneId, ruleId, fromMs, toMs }: EvidenceScope) {
   const isSet = EVIDENCE_DIMENSIONS.map((_, i) => all - 2 ** (EVIDENCE_DIMENSIONS.length - 1 - i));
   const nameOf = sql.raw(isSet.map((bits, i) => `when ${bits} then '${EVIDENCE_DIMENSIONS[i]}'`).join(" "));
   const valueOf = sql.raw(isSet.map((bits, i) => `when ${bits} then ${EVIDENCE_DIMENSIONS[i]}`).join(" "));
+  const cut = (value: SQLWrapper) => sql`left(${value}, ${MAX_CODE_POINTS})`;
   return sql`
     with sample as materialized (
-      select left(ip, ${MAX_CODE_POINTS}) as ip, left(asn, ${MAX_CODE_POINTS}) as asn,
-        left(country, ${MAX_CODE_POINTS}) as country, coalesce(left(ua, ${MAX_CODE_POINTS}), '') as ua,
-        left(ja4, ${MAX_CODE_POINTS}) as ja4, left(action, ${MAX_CODE_POINTS}) as action,
-        left(${sql.raw(toUrlPartSql("path", "url"))}, ${MAX_CODE_POINTS}) as path, occurred_at
-      from ${wafEvents} where zone_id = ${zoneId} and ${isRule(ruleId)}
-        and occurred_at >= to_timestamp(${fromMs / 1_000}) and occurred_at < to_timestamp(${toMs / 1_000})
-      order by occurred_at desc limit ${SAMPLE}),
+      select ${cut(e.ip)} as ip, ${cut(e.asn)} as asn, ${cut(e.country)} as country, coalesce(${cut(e.ua)}, '') as ua,
+        ${cut(e.ja4)} as ja4, ${cut(e.action)} as action, ${cut(sql.raw(toUrlPartSql("path", "url")))} as path,
+        ${e.occurredAt}
+      from ${wafEvents} ${e} where ${e.zoneId} = ${zoneId} and ${isRule(ruleId)}
+        and ${e.occurredAt} >= to_timestamp(${fromMs / 1_000}) and ${e.occurredAt} < to_timestamp(${toMs / 1_000})
+      order by ${e.occurredAt} desc limit ${SAMPLE}),
     counted as (
       select grouping(${columns}) as bits, ${columns}, count(*)::integer as count,
-        extract(epoch from max(occurred_at))::float8 * 1000 as last
+        ${epochMs(sql`max(occurred_at)`)} as last
       from sample group by grouping sets (${sets}, ())),
     named as (
       select case bits ${nameOf} end as dimension, case bits ${valueOf} end as value, count, last from counted),

@@ -1,9 +1,20 @@
 import { and, asc, eq, gt, gte, isNull, lte, ne, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
+import type { HourState } from "#model/kinds.ts";
 import type { SeriesKey } from "#model/series-key.ts";
 import type { Queryable } from "../client.ts";
+import { names } from "../postgres/terms.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
+import { dirtyBuckets } from "../schema/dirty-buckets.ts";
+import { ruleBuckets } from "../schema/rule-buckets.ts";
+import { rulePeaks } from "../schema/rule-peaks.ts";
 import { spikes } from "../schema/spikes.ts";
 import { askedSeries } from "./asked-series.ts";
+
+const b = alias(ruleBuckets, "b");
+const d = alias(dirtyBuckets, "d");
+const s = alias(spikes, "s");
+const p = alias(rulePeaks, "p");
 
 export interface MinuteCounts extends SeriesKey {
   /** Minutes with events, since the epoch, ascending, and the number of events of each. */
@@ -20,16 +31,17 @@ export async function readMinuteCounts(
   { fromMs, toMs, atLeast }: { fromMs: number; toMs: number; atLeast: number },
 ): Promise<MinuteCounts[]> {
   const found = await db.execute<MinuteCounts & Record<string, unknown>>(sql`
-    select zone_id as "zoneId", rule_id as "ruleId",
-      array_agg((extract(epoch from starts_at) / 60)::integer order by starts_at) as minutes,
-      array_agg(total order by starts_at) as counts
-    from rule_buckets
-    where width = 60 and starts_at >= to_timestamp(${fromMs / 1_000}) and starts_at < to_timestamp(${toMs / 1_000})
-    group by zone_id, rule_id
-    having sum(total) >= ${atLeast}
-      or exists (select from spikes s where s.closed_at is null
-        and s.zone_id = rule_buckets.zone_id and s.rule_id = rule_buckets.rule_id)
-    order by zone_id, rule_id`);
+    select ${b.zoneId} as "zoneId", ${b.ruleId} as "ruleId",
+      array_agg((extract(epoch from ${b.startsAt}) / 60)::integer order by ${b.startsAt}) as minutes,
+      array_agg(${b.total} order by ${b.startsAt}) as counts
+    from ${ruleBuckets} ${b}
+    where ${b.width} = 60 and ${b.startsAt} >= to_timestamp(${fromMs / 1_000})
+      and ${b.startsAt} < to_timestamp(${toMs / 1_000})
+    group by ${b.zoneId}, ${b.ruleId}
+    having sum(${b.total}) >= ${atLeast}
+      or exists (select from ${spikes} ${s} where ${s.closedAt} is null
+        and ${s.zoneId} = ${b.zoneId} and ${s.ruleId} = ${b.ruleId})
+    order by ${b.zoneId}, ${b.ruleId}`);
   return found.rows;
 }
 
@@ -56,15 +68,15 @@ export async function readHourCounts(
     select zone_id as "zoneId", rule_id as "ruleId", first.hour as "firstHour", hours.list as hours
     from ${askedSeries(series)}
     cross join lateral (
-      select (extract(epoch from min(b.starts_at)) / 3600)::integer as hour from rule_buckets b
-      where b.zone_id = asked.zone_id and b.rule_id = asked.rule_id and b.width = 3600) as first
+      select (extract(epoch from min(${b.startsAt})) / 3600)::integer as hour from ${ruleBuckets} ${b}
+      where ${b.zoneId} = asked.zone_id and ${b.ruleId} = asked.rule_id and ${b.width} = 3600) as first
     cross join lateral (
-      select coalesce(json_agg(json_build_array((extract(epoch from p.starts_at) / 3600)::integer,
-          p.events, p.peak3, p.peak15, p.peak60) order by p.starts_at), '[]'::json) as list
-      from rule_peaks p
-      where p.zone_id = asked.zone_id and p.rule_id = asked.rule_id
-        and p.starts_at >= to_timestamp(${fromHour}::float8 * 3600)
-        and p.starts_at < to_timestamp(${toHour}::float8 * 3600)) as hours`);
+      select coalesce(json_agg(json_build_array((extract(epoch from ${p.startsAt}) / 3600)::integer,
+          ${p.events}, ${p.peak3}, ${p.peak15}, ${p.peak60}) order by ${p.startsAt}), '[]'::json) as list
+      from ${rulePeaks} ${p}
+      where ${p.zoneId} = asked.zone_id and ${p.ruleId} = asked.rule_id
+        and ${p.startsAt} >= to_timestamp(${fromHour}::float8 * 3600)
+        and ${p.startsAt} < to_timestamp(${toHour}::float8 * 3600)) as hours`);
   return found.rows;
 }
 
@@ -74,8 +86,8 @@ export async function readStaleSeries(
   { fromMs, toMs }: { fromMs: number; toMs: number },
 ): Promise<SeriesKey[]> {
   const found = await db.execute<{ zoneId: number; ruleId: string }>(sql`
-    select distinct zone_id as "zoneId", rule_id as "ruleId" from dirty_buckets
-    where minute >= to_timestamp(${fromMs / 1_000}) and minute < to_timestamp(${toMs / 1_000})`);
+    select distinct ${d.zoneId} as "zoneId", ${d.ruleId} as "ruleId" from ${dirtyBuckets} ${d}
+    where ${d.minute} >= to_timestamp(${fromMs / 1_000}) and ${d.minute} < to_timestamp(${toMs / 1_000})`);
   return found.rows;
 }
 
@@ -86,11 +98,14 @@ export async function readSearchedThrough(
 ): Promise<CoveredHour[]> {
   // One text per zone: a week of hundreds of zones is so many rows that the driver takes longer than the database.
   const { rows } = await db.execute<{ zoneId: number; hours: string }>(sql`
-    select zone_id as "zoneId", string_agg(concat_ws(' ', state, date_part('epoch', starts_at)::bigint,
-      round(date_part('epoch', searched_through) * 1000)::bigint), ',' order by starts_at) as hours
+    select ${coverageWindows.zoneId} as "zoneId",
+      string_agg(concat_ws(' ', ${coverageWindows.state}, date_part('epoch', ${coverageWindows.startsAt})::bigint,
+      round(date_part('epoch', ${coverageWindows.searchedThrough}) * 1000)::bigint), ','
+        order by ${coverageWindows.startsAt}) as hours
     from ${coverageWindows}
-    where starts_at > to_timestamp(${afterMs}::float8 / 1000) and starts_at <= to_timestamp(${untilMs}::float8 / 1000)
-    group by zone_id order by zone_id`);
+    where ${coverageWindows.startsAt} > to_timestamp(${afterMs}::float8 / 1000)
+      and ${coverageWindows.startsAt} <= to_timestamp(${untilMs}::float8 / 1000)
+    group by ${coverageWindows.zoneId} order by ${coverageWindows.zoneId}`);
   return rows.flatMap(({ zoneId, hours }) =>
     hours.split(",").map((text) => {
       const [state, second, through] = text.split(" ") as [CoveredHour["state"], string, string | undefined];
@@ -104,7 +119,7 @@ interface CoveredHour {
   readonly zoneId: number;
   readonly startsAtMs: number;
   readonly searchedThroughMs: number | null;
-  readonly state: "open" | "sealed" | "gap";
+  readonly state: HourState;
 }
 
 export type SpikeRow = typeof spikes.$inferSelect;
@@ -246,14 +261,17 @@ export async function updateSpikes(
         peak integer, "windowCount" integer, "windowMinutes" integer, companions integer, addresses integer,
         "gradedBy" text, severity text, kind text, evidence jsonb)),
     locked as materialized (
-      select id from spikes where id in (select id from changes) and closed_at is null order by id for no key update)
-    update spikes s set closed_at = c."closedAt", last_active_at = c."lastActiveAt",
-      judged_through = c."judgedThrough", baseline = c.baseline, threshold = c.threshold, score = c.score,
-      peak = c.peak, window_count = c."windowCount", window_minutes = c."windowMinutes", companions = c.companions,
-      addresses = c.addresses, graded_by = c."gradedBy", severity = c.severity, kind = c.kind,
-      evidence = coalesce(c.evidence, s.evidence)
-    from changes c join locked using (id)
-    where s.id = c.id and s.closed_at is null and s.judged_through <= c."judgedThrough"
-    returning s.id`);
+      select ${s.id} from ${spikes} ${s}
+      where ${s.id} in (select id from changes) and ${s.closedAt} is null order by ${s.id} for no key update)
+    update ${spikes} ${s} set ${names(s.closedAt)} = c."closedAt", ${names(s.lastActiveAt)} = c."lastActiveAt",
+      ${names(s.judgedThrough)} = c."judgedThrough", ${names(s.baseline)} = c.baseline,
+      ${names(s.threshold)} = c.threshold, ${names(s.score)} = c.score,
+      ${names(s.peak)} = c.peak, ${names(s.windowCount)} = c."windowCount",
+      ${names(s.windowMinutes)} = c."windowMinutes", ${names(s.companions)} = c.companions,
+      ${names(s.addresses)} = c.addresses, ${names(s.gradedBy)} = c."gradedBy", ${names(s.severity)} = c.severity,
+      ${names(s.kind)} = c.kind, ${names(s.evidence)} = coalesce(c.evidence, ${s.evidence})
+    from changes c join locked using (${names(s.id)})
+    where ${s.id} = c.id and ${s.closedAt} is null and ${s.judgedThrough} <= c."judgedThrough"
+    returning ${s.id}`);
   return new Set(rows.map(({ id }) => Number(id)));
 }

@@ -1,5 +1,8 @@
-import { sql } from "drizzle-orm";
+import { and, eq, gte, lt, sql } from "drizzle-orm";
+import type { PgColumn } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { ruleBuckets } from "../schema/rule-buckets.ts";
 
 export interface TrendQuery {
   readonly zoneId: number;
@@ -22,15 +25,29 @@ export interface TrendBucket {
 }
 
 /** Returns the buckets that hold events and begin in [fromMs, toMs), oldest first. */
-export async function readTrend(db: Queryable, query: TrendQuery): Promise<TrendBucket[]> {
+export function readTrend(db: Queryable, query: TrendQuery): Promise<TrendBucket[]> {
   const { zoneId, ruleId, width, fromMs, toMs } = query;
-  const { rows } = await db.execute<{ [Key in keyof TrendBucket]: TrendBucket[Key] }>(sql`
-    select (extract(epoch from starts_at) * 1000)::float8 as "startsAt", sum(total)::float8 as total,
-      sum(blocked)::float8 as blocked, sum(logged)::float8 as logged, sum(challenged)::float8 as challenged,
-      sum(other)::float8 as other
-    from rule_buckets
-    where zone_id = ${zoneId} and width = ${width} and starts_at >= ${new Date(fromMs)} and starts_at < ${new Date(toMs)}
-      ${ruleId === null ? sql`` : sql`and rule_id = ${ruleId}`}
-    group by starts_at order by starts_at`);
-  return rows;
+  const { startsAt, total, blocked, logged, challenged, other } = ruleBuckets;
+  const sum = (column: PgColumn) => sql<number>`sum(${column})::float8`;
+  return db
+    .select({
+      startsAt: epochMs(startsAt),
+      total: sum(total),
+      blocked: sum(blocked),
+      logged: sum(logged),
+      challenged: sum(challenged),
+      other: sum(other),
+    })
+    .from(ruleBuckets)
+    .where(
+      and(
+        eq(ruleBuckets.zoneId, zoneId),
+        eq(ruleBuckets.width, width),
+        gte(startsAt, new Date(fromMs)),
+        lt(startsAt, new Date(toMs)),
+        ruleId === null ? undefined : eq(ruleBuckets.ruleId, ruleId),
+      ),
+    )
+    .groupBy(startsAt)
+    .orderBy(startsAt);
 }

@@ -1,8 +1,7 @@
 import { and, desc, eq, gt, isNull, lte, sql } from "drizzle-orm";
+import type { BackfillRoute } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { backfills } from "../schema/backfills.ts";
-
-export type BackfillRoute = "list" | "search" | "export";
 
 /** Identifies a backfill; times in epoch ms. */
 export interface BackfillKey {

@@ -1,13 +1,19 @@
 import { type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { EventKey } from "#model/event-key.ts";
+import { findPositions } from "#model/log-id-hash.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
 import { ERASED_IP, eraseEvents } from "../privacy/erase-events.ts";
 import type { RecordEraser } from "../privacy/erase-records.ts";
 import { addErased } from "../privacy/erasures.ts";
 import { addOtherTimes, readKeptTimes } from "../privacy/other-times.ts";
 import type { TombstoneRow } from "../privacy/tombstones.ts";
+import { wafEvents } from "../schema/waf-events.ts";
 import type { NewQuarantinedEntry } from "./quarantine.ts";
 import type { NewRawBlock } from "./raw-blocks.ts";
+
+const e = alias(wafEvents, "e");
 
 /** Keeps erased data from being stored again. Called only if there are tombstones. */
 export interface ErasureGuard extends RecordEraser {
@@ -71,7 +77,7 @@ export async function eraseCovered(
   const { rows } = await tx.execute<
     EventKey & { ip: string; isEmpty: boolean } & Record<string, unknown>
   >(sql`
-    select (extract(epoch from occurred_at) * 1000)::float8 as "occurredAt", log_id as "logId", ip,
+    select ${epochMs(sql`occurred_at`)} as "occurredAt", log_id as "logId", ip,
       (ip, ua, url, ja4, message) is not distinct from (${ERASED_IP}, '', '', '', '') as "isEmpty"
     from (${shown}) shown where ip = any(${sql.param(covered)}::text[])
     order by occurred_at, log_id`);
@@ -93,15 +99,15 @@ function selectShown(
   { firstAt, lastAt }: { firstAt: number; lastAt: number },
   doubles: readonly EventKey[],
 ): SQL {
-  const columns = sql`occurred_at, log_id, ip, ua, url, ja4, message`;
+  const columns = sql`${e.occurredAt}, ${e.logId}, ${e.ip}, ${e.ua}, ${e.url}, ${e.ja4}, ${e.message}`;
   const inTime = (from: number, to: number) =>
-    sql`zone_id = ${zoneId} and occurred_at between ${new Date(from)} and ${new Date(to)}`;
-  const inSpan = sql`select ${columns} from waf_events where ${inTime(firstAt, lastAt)}`;
+    sql`${e.zoneId} = ${zoneId} and ${e.occurredAt} between ${new Date(from)} and ${new Date(to)}`;
+  const inSpan = sql`select ${columns} from ${wafEvents} ${e} where ${inTime(firstAt, lastAt)}`;
   if (doubles.length === 0) return inSpan;
   const times = doubles.map(({ occurredAt }) => occurredAt);
   return sql`${inSpan} union
-    select ${columns} from waf_events where ${inTime(Math.min(...times), Math.max(...times))}
-      and (occurred_at, log_id) in (select to_timestamp(at / 1000)::timestamptz(3), id
+    select ${columns} from ${wafEvents} ${e} where ${inTime(Math.min(...times), Math.max(...times))}
+      and (${e.occurredAt}, ${e.logId}) in (select to_timestamp(at / 1000)::timestamptz(3), id
         from unnest(${sql.param(times)}::float8[], ${sql.param(doubles.map(({ logId }) => logId))}::text[]) as k(at, id))`;
 }
 
@@ -123,7 +129,7 @@ export function eraseFromBlocks(
 ): Promise<NewRawBlock[]> {
   return Promise.all(
     blocks.map(async (block) => {
-      const positions = eraser.find(block.logIdHashes, erased);
+      const positions = findPositions(block.logIdHashes, erased);
       return positions.length === 0 ? block : { ...block, block: await eraser.erase(block.block, positions) };
     }),
   );

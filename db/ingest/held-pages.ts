@@ -1,15 +1,24 @@
-import { sql } from "drizzle-orm";
+import { and, between, eq, getTableColumns, gt, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { WafEvent } from "#model/waf-event.ts";
 import { holdDays } from "../archive/day-lock.ts";
 import type { Database, Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
 import { inTransaction } from "../postgres/transaction.ts";
 import { replaceRaw } from "../privacy/erase-quarantine.ts";
 import { holdTombstones } from "../privacy/tombstones.ts";
+import { heldBlocks } from "../schema/held-blocks.ts";
+import { heldEvents } from "../schema/held-events.ts";
+import { quarantinedEntries } from "../schema/quarantined-entries.ts";
 import { assertFence } from "../service/leases.ts";
 import { type ErasureGuard, enterEmptied, eraseCovered, eraseFromBlocks, matchOpen } from "./guard-page.ts";
 import { quarantineEntries } from "./quarantine.ts";
 import { insertRawBlocks, type NewRawBlock } from "./raw-blocks.ts";
 import { setAsideRecords } from "./set-aside-archived.ts";
+
+const hb = alias(heldBlocks, "hb");
+const q = alias(quarantinedEntries, "q");
+const h = alias(heldEvents, "h");
 
 /** Counts of one zone's data that is held back because the pseudonym key is missing. */
 export interface HeldCounts {
@@ -20,9 +29,9 @@ export interface HeldCounts {
 }
 
 const HELD_TABLES = sql`(
-  select zone_id, 1 as event, 0 as block, 0 as entry from held_events
-  union all select zone_id, 0, 1, 0 from held_blocks
-  union all select zone_id, 0, 0, 1 from quarantined_entries where is_held) as held`;
+  select ${h.zoneId}, 1 as event, 0 as block, 0 as entry from ${heldEvents} ${h}
+  union all select ${hb.zoneId}, 0, 1, 0 from ${heldBlocks} ${hb}
+  union all select ${q.zoneId}, 0, 0, 1 from ${quarantinedEntries} ${q} where ${q.isHeld}) as held`;
 
 /** Returns the counts of each zone with held data, by id. */
 export async function readHeldCounts(db: Queryable): Promise<HeldCounts[]> {
@@ -39,12 +48,14 @@ export interface HeldEvent extends WafEvent {
 }
 
 /** Returns the first held events of a zone in the order of their key. */
-export async function readHeldEvents(db: Queryable, zoneId: number, limit: number): Promise<HeldEvent[]> {
-  const { rows } = await db.execute<{ [Key in keyof HeldEvent]: HeldEvent[Key] }>(sql`
-    select ctid::text as version, (extract(epoch from occurred_at) * 1000)::float8 as "occurredAt", log_id as "logId",
-      route, feature, rule_id as "ruleId", ip, ja4, ua, url, asn, country, action, message
-    from held_events where zone_id = ${zoneId} order by zone_id, occurred_at, log_id limit ${limit}`);
-  return rows;
+export function readHeldEvents(db: Queryable, zoneId: number, limit: number): Promise<HeldEvent[]> {
+  const { heldAt: _heldAt, zoneId: _zoneId, ...columns } = getTableColumns(heldEvents);
+  return db
+    .select({ ...columns, version: sql<string>`ctid::text`, occurredAt: epochMs(columns.occurredAt) })
+    .from(heldEvents)
+    .where(eq(heldEvents.zoneId, zoneId))
+    .orderBy(heldEvents.zoneId, columns.occurredAt, columns.logId)
+    .limit(limit);
 }
 
 /** Deletes those held events that have not changed since they were read. */
@@ -56,9 +67,9 @@ export async function deleteHeldEvents(
   const versions = events.map(({ version }) => version);
   const logIds = events.map(({ logId }) => logId);
   await tx.execute(sql`
-    delete from held_events h using unnest(${sql.param(versions)}::text[]::tid[], ${sql.param(logIds)}::text[])
+    delete from ${heldEvents} ${h} using unnest(${sql.param(versions)}::text[]::tid[], ${sql.param(logIds)}::text[])
       as given(version, log_id)
-    where h.ctid = given.version and h.zone_id = ${zoneId} and h.log_id = given.log_id`);
+    where ${h}.ctid = given.version and ${h.zoneId} = ${zoneId} and ${h.logId} = given.log_id`);
 }
 
 interface ReleaseParts {
@@ -73,21 +84,14 @@ export async function readHeldBlock(
   zoneId: number,
   after: string | null,
 ): Promise<(NewRawBlock & { readonly blockId: string }) | null> {
-  const behind = after === null ? sql`true` : sql`block_id > ${after}::uuid`;
-  const { rows } = await db.execute<{
-    day: string;
-    firstAt: number;
-    lastAt: number;
-    entryCount: number;
-    blockId: string;
-    logIdHashes: Buffer;
-    block: Buffer;
-  }>(sql`
-    select day::text as day, (extract(epoch from first_at) * 1000)::float8 as "firstAt",
-      (extract(epoch from last_at) * 1000)::float8 as "lastAt", entry_count as "entryCount", block_id as "blockId",
-      log_id_hashes as "logIdHashes", block
-    from held_blocks where zone_id = ${zoneId} and ${behind} order by block_id limit 1`);
-  return rows[0] ?? null;
+  const { heldAt: _heldAt, zoneId: zone, ...columns } = getTableColumns(heldBlocks);
+  const [block] = await db
+    .select({ ...columns, firstAt: epochMs(columns.firstAt), lastAt: epochMs(columns.lastAt) })
+    .from(heldBlocks)
+    .where(and(eq(zone, zoneId), after === null ? undefined : gt(columns.blockId, after)))
+    .orderBy(columns.blockId)
+    .limit(1);
+  return block ?? null;
 }
 
 /**
@@ -106,9 +110,9 @@ export function releaseHeldBlock(
     const tombstones = await holdTombstones(tx, client, { zoneId, sinceMs: firstAt, untilMs: lastAt });
     const judge = await guard.judge(tombstones);
     if (judge === null || (await isAnyHeld(tx, zoneId, { firstAt, lastAt }))) return false;
-    const { rowCount } = await tx.execute(
-      sql`delete from held_blocks where zone_id = ${zoneId} and block_id = ${blockId}::uuid`,
-    );
+    const { rowCount } = await tx
+      .delete(heldBlocks)
+      .where(and(eq(heldBlocks.zoneId, zoneId), eq(heldBlocks.blockId, blockId)));
     if (rowCount === 0) return true;
     const open = await matchOpen(tombstones, guard);
     const covering = { match: judge.match, open, eraser: guard };
@@ -131,10 +135,12 @@ async function isAnyHeld(
   zoneId: number,
   { firstAt, lastAt }: { firstAt: number; lastAt: number },
 ): Promise<boolean> {
-  const { rowCount } = await tx.execute(sql`
-    select from held_events where zone_id = ${zoneId}
-      and occurred_at between ${new Date(firstAt)} and ${new Date(lastAt)} limit 1`);
-  return (rowCount ?? 0) > 0;
+  const held = await tx
+    .select({ logId: h.logId })
+    .from(h)
+    .where(and(eq(h.zoneId, zoneId), between(h.occurredAt, new Date(firstAt), new Date(lastAt))))
+    .limit(1);
+  return held.length > 0;
 }
 
 /** Judges the held unreadable entries of a zone. Returns false and changes nothing if the pseudonym key is missing. */
@@ -148,14 +154,20 @@ export function releaseHeldEntries(
     const judge = await guard.judge(tombstones);
     if (judge === null) return { isJudged: false, entries: 0 };
     const covers = (ip: string) => judge.orphans.length > 0 || judge.match(ip) !== null;
-    const { rows } = await tx.execute<{ id: string; raw: Buffer }>(sql`
-      select id, raw from quarantined_entries where zone_id = ${zoneId} and is_held order by id limit ${limit} for update`);
+    const { id: key, raw: bytes, isHeld } = quarantinedEntries;
+    const rows = await tx
+      .select({ id: key, raw: bytes })
+      .from(quarantinedEntries)
+      .where(and(eq(quarantinedEntries.zoneId, zoneId), isHeld))
+      .orderBy(key)
+      .limit(limit)
+      .for("update");
     for (const { id, raw } of rows) {
       const after = await guard.eraseUnreadable(raw, covers);
       if (after !== raw) await replaceRaw(tx, id, after);
     }
     const ids = sql.param(rows.map(({ id }) => id));
-    await tx.execute(sql`update quarantined_entries set is_held = false where id = any(${ids}::bigint[])`);
+    await tx.update(quarantinedEntries).set({ isHeld: false }).where(sql`${key} = any(${ids}::bigint[])`);
     await assertFence(tx, lease.name, lease.fence);
     return { isJudged: true, entries: rows.length };
   });

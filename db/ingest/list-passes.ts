@@ -1,8 +1,14 @@
 import { and, eq, lt, lte, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
+import type { PassResult } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { FenceLostError } from "../postgres/fence-lost-error.ts";
+import { names } from "../postgres/terms.ts";
 import { ingestCursors } from "../schema/ingest-cursors.ts";
 import { pages } from "../schema/pages.ts";
+
+const ic = alias(ingestCursors, "ic");
+const p = alias(pages, "p");
 
 /** State of the list pass over one zone's UTC day (`yyyy-mm-dd`); times in epoch ms. */
 export interface ListPass {
@@ -22,12 +28,6 @@ export interface ListPass {
   /** Null while the pass runs. */
   readonly passResult: PassResult | null;
 }
-
-/**
- * Result of a pass. `looped`: a token was repeated, so the pass may not have shown every page. `held`: a page was held
- * back, because it showed none of the zone's known events.
- */
-export type PassResult = "full" | "short" | "looped" | "token_rejected" | "held";
 
 /** Returns the latest pass of this day as it was last committed, or null when there never was one. */
 export async function readListPass(db: Queryable, zoneId: number, day: string): Promise<ListPass | null> {
@@ -136,14 +136,16 @@ export async function recordListPage(
   // One statement, so that no ledger row is written if the cursor has moved.
   const moved = await db.execute(sql`
     with moved as (
-      update ingest_cursors set fence = ${fence}, new_entries = ${newEntries}, pages_seen = pages_seen + 1,
-        continuation_token = ${page.nextToken}, tail_token = ${tailToken}, pass_result = ${passResult},
-        full_pass_started_at = case when ${isFull} then started_at else full_pass_started_at end,
-        quiet_pass_started_at = case when ${isQuiet} then started_at else quiet_pass_started_at end
-      where zone_id = ${zoneId} and day = ${day} and fence <= ${fence}
-        and pass = ${before.pass} and pages_seen = ${before.pagesSeen}
-      returning pass)
-    insert into pages (zone_id, day, pass, page, entries, new_entries, hash, token_hash, first_at, last_at, hours)
+      update ${ingestCursors} ${ic} set ${names(ic.fence)} = ${fence}, ${names(ic.newEntries)} = ${newEntries},
+        ${names(ic.pagesSeen)} = ${ic.pagesSeen} + 1, ${names(ic.continuationToken)} = ${page.nextToken},
+        ${names(ic.tailToken)} = ${tailToken}, ${names(ic.passResult)} = ${passResult},
+        ${names(ic.fullPassStartedAt)} = case when ${isFull} then ${ic.startedAt} else ${ic.fullPassStartedAt} end,
+        ${names(ic.quietPassStartedAt)} = case when ${isQuiet} then ${ic.startedAt} else ${ic.quietPassStartedAt} end
+      where ${ic.zoneId} = ${zoneId} and ${ic.day} = ${day} and ${ic.fence} <= ${fence}
+        and ${ic.pass} = ${before.pass} and ${ic.pagesSeen} = ${before.pagesSeen}
+      returning ${ic.pass})
+    insert into ${pages} (${names(p.zoneId, p.day, p.pass, p.page, p.entries, p.newEntries)},
+      ${names(p.hash, p.tokenHash, p.firstAt, p.lastAt, p.hours)})
     select ${zoneId}, ${day}, pass, ${before.pagesSeen}, ${entries}, ${page.newEntries}, ${hash}::bytea,
       ${tokenHash}::bytea, ${at(page.firstAt)}::timestamptz, ${at(page.lastAt)}::timestamptz,
       ${JSON.stringify(page.hours)}::jsonb

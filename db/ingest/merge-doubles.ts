@@ -1,6 +1,22 @@
 import { sql } from "drizzle-orm";
+import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import { HOUR_MS } from "#lib/units.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs, names, overwriting } from "../postgres/terms.ts";
+import { coverageWindows } from "../schema/coverage-windows.ts";
+import { dirtyBuckets } from "../schema/dirty-buckets.ts";
+import { eventAliases } from "../schema/event-aliases.ts";
+import { eventRevisions } from "../schema/event-revisions.ts";
+import { wafEvents } from "../schema/waf-events.ts";
+
+const e = alias(wafEvents, "e");
+const ea = alias(eventAliases, "ea");
+const w = alias(coverageWindows, "w");
+const b = alias(dirtyBuckets, "b");
+const r = alias(eventRevisions, "r");
+const k = alias(wafEvents, "k");
+const KEY = names(ea.zoneId, ea.otherAt, ea.logId);
+const COLUMNS = names(ea.zoneId, ea.logId, ea.otherAt, ea.keptAt, ea.notedAt);
 
 /** Two times of one event that are this close together are merged. */
 const NEAR = sql.raw("interval '1 hour'");
@@ -31,16 +47,19 @@ export async function mergeDoubles(
   const [from, to] = [new Date(startsAt), new Date(startsAt + HOUR_MS)];
   const { rows } = await tx.execute<{ logId: string; keptAt: number; otherAt: number }>(sql`
     with lacking as (
-      select occurred_at, log_id from event_revisions
-      where zone_id = ${zoneId} and occurred_at >= ${from} and occurred_at < ${to} and field = 'withdrawn'),
+      select ${r.occurredAt}, ${r.logId} from ${eventRevisions} ${r}
+      where ${r.zoneId} = ${zoneId} and ${r.occurredAt} >= ${from} and ${r.occurredAt} < ${to}
+        and ${r.field} = 'withdrawn'),
     near as (
-      select occurred_at, log_id, feature is null as is_unresolved from waf_events
-      where zone_id = ${zoneId} and occurred_at >= ${from}::timestamptz - ${NEAR} and occurred_at < ${to}::timestamptz + ${NEAR}
+      select ${e.occurredAt}, ${e.logId}, ${e.feature} is null as is_unresolved from ${wafEvents} ${e}
+      where ${e.zoneId} = ${zoneId} and ${e.occurredAt} >= ${from}::timestamptz - ${NEAR}
+        and ${e.occurredAt} < ${to}::timestamptz + ${NEAR}
       union
-      select occurred_at, log_id, feature is null from waf_events
-      where zone_id = ${zoneId} and occurred_at >= ${from}::timestamptz - ${FAR} and occurred_at < ${to}::timestamptz + ${FAR}
-        and log_id in (select log_id from waf_events
-          where zone_id = ${zoneId} and occurred_at >= ${from} and occurred_at < ${to} and feature is null
+      select ${e.occurredAt}, ${e.logId}, ${e.feature} is null from ${wafEvents} ${e}
+      where ${e.zoneId} = ${zoneId} and ${e.occurredAt} >= ${from}::timestamptz - ${FAR}
+        and ${e.occurredAt} < ${to}::timestamptz + ${FAR} and ${e.logId} in (
+          select ${e.logId} from ${wafEvents} ${e} where ${e.zoneId} = ${zoneId} and ${e.occurredAt} >= ${from}
+            and ${e.occurredAt} < ${to} and ${e.feature} is null
           union select log_id from lacking)),
     ranked as (
       select log_id, occurred_at, row_number() over one as rank, first_value(occurred_at) over one as kept_at,
@@ -50,31 +69,31 @@ export async function mergeDoubles(
         (occurred_at, log_id) in (select occurred_at, log_id from lacking), occurred_at)),
     doubled as (select * from ranked where times > 1 and rank > 1 and is_asked and is_known),
     removed as (
-      delete from waf_events e using doubled d
-      where e.zone_id = ${zoneId} and e.occurred_at = d.occurred_at and e.log_id = d.log_id
-      returning e.rule_id, e.occurred_at),
+      delete from ${wafEvents} ${e} using doubled d
+      where ${e.zoneId} = ${zoneId} and ${e.occurredAt} = d.occurred_at and ${e.logId} = d.log_id
+      returning ${e.ruleId}, ${e.occurredAt}),
     noted as (
-      insert into event_aliases (zone_id, log_id, other_at, kept_at, noted_at)
+      insert into ${eventAliases} (${COLUMNS})
       select ${zoneId}, log_id, occurred_at, kept_at, ${at} from doubled order by occurred_at, log_id
-      on conflict (zone_id, other_at, log_id) do update set kept_at = excluded.kept_at),
+      on conflict (${KEY}) do update set ${overwriting(ea.keptAt)}),
     ${countRemoved(zoneId)}
-    select log_id as "logId", (extract(epoch from kept_at) * 1000)::float8 as "keptAt",
-      (extract(epoch from occurred_at) * 1000)::float8 as "otherAt" from doubled order by occurred_at, log_id`);
+    select log_id as "logId", ${epochMs(sql`kept_at`)} as "keptAt", ${epochMs(sql`occurred_at`)} as "otherAt"
+    from doubled order by occurred_at, log_id`);
   return rows;
 }
 
 /** Two steps after a step `removed` (rule_id, occurred_at of deleted events): buckets to count again, hours that hold less. */
-function countRemoved(zoneId: number) {
+export function countRemoved(zoneId: number) {
   return sql`marked as (
-      insert into dirty_buckets (zone_id, rule_id, minute)
+      insert into ${dirtyBuckets} as ${b} (${names(b.zoneId, b.ruleId, b.minute)})
       select ${zoneId}, rule, minute from (
         select distinct coalesce(rule_id, '') as rule, date_trunc('minute', occurred_at) as minute from removed) touched
       order by rule collate "C", minute
-      on conflict (zone_id, rule_id, minute) do update set marks = dirty_buckets.marks + 1),
+      on conflict (${names(b.zoneId, b.ruleId, b.minute)}) do update set ${names(b.marks)} = ${b.marks} + 1),
     counted as (
-      update coverage_windows w set stored_count = w.stored_count - r.events
+      update ${coverageWindows} ${w} set ${names(w.storedCount)} = ${w.storedCount} - r.events
       from (select date_trunc('hour', occurred_at) as starts_at, count(*)::integer as events from removed group by 1) r
-      where w.zone_id = ${zoneId} and w.starts_at = r.starts_at)`;
+      where ${w.zoneId} = ${zoneId} and ${w.startsAt} = r.starts_at)`;
 }
 
 /** A platform that rounds times shows an event this close to its own time. */
@@ -89,28 +108,28 @@ export async function settleStagedDoubles(tx: Queryable, zoneId: number, atMs: n
   const at = new Date(atMs);
   await tx.execute(sql`
     with doubles as (
-      select s.log_id, s.occurred_at as staged_at, e.occurred_at as stored_at,
-        s.feature is not null and e.feature is null as is_replaced
+      select s.log_id, s.occurred_at as staged_at, ${e.occurredAt} as stored_at,
+        s.feature is not null and ${e.feature} is null as is_replaced
       from staged_events s cross join lateral (
-        select occurred_at, feature from waf_events e
-        where e.zone_id = ${zoneId} and e.occurred_at between s.occurred_at - ${ROUNDED} and s.occurred_at + ${ROUNDED}
-          and e.log_id = s.log_id and e.occurred_at <> s.occurred_at limit 1) e
-      where not exists (select from waf_events k
-        where k.zone_id = ${zoneId} and k.occurred_at = s.occurred_at and k.log_id = s.log_id)),
+        select ${e.occurredAt}, ${e.feature} from ${wafEvents} ${e}
+        where ${e.zoneId} = ${zoneId} and ${e.occurredAt} between s.occurred_at - ${ROUNDED} and s.occurred_at + ${ROUNDED}
+          and ${e.logId} = s.log_id and ${e.occurredAt} <> s.occurred_at limit 1) ${e}
+      where not exists (select from ${wafEvents} ${k}
+        where ${k.zoneId} = ${zoneId} and ${k.occurredAt} = s.occurred_at and ${k.logId} = s.log_id)),
     noted as (
-      insert into event_aliases (zone_id, log_id, other_at, kept_at, noted_at)
+      insert into ${eventAliases} (${COLUMNS})
       select distinct on (other_at, log_id) ${zoneId}, log_id, other_at, kept_at, noted_at from (
         select log_id, case when is_replaced then stored_at else staged_at end as other_at,
           case when is_replaced then staged_at else stored_at end as kept_at, ${at}::timestamptz as noted_at
         from doubles) as named order by other_at, log_id
-      on conflict (zone_id, other_at, log_id) do nothing),
+      on conflict (${KEY}) do nothing),
     unstaged as (
       delete from staged_events s using doubles d
       where not d.is_replaced and s.log_id = d.log_id and s.occurred_at = d.staged_at),
     removed as (
-      delete from waf_events e using doubles d
-      where d.is_replaced and e.zone_id = ${zoneId} and e.occurred_at = d.stored_at and e.log_id = d.log_id
-      returning e.rule_id, e.occurred_at),
+      delete from ${wafEvents} ${e} using doubles d
+      where d.is_replaced and ${e.zoneId} = ${zoneId} and ${e.occurredAt} = d.stored_at and ${e.logId} = d.log_id
+      returning ${e.ruleId}, ${e.occurredAt}),
     ${countRemoved(zoneId)}
     select`);
 }
@@ -129,13 +148,13 @@ export async function noteWrongTimes(
   const times = sql.param(entries.map(({ occurredAt }) => new Date(occurredAt)));
   const ids = sql.param(entries.map(({ logId }) => logId));
   const { rowCount } = await tx.execute(sql`
-    insert into event_aliases (zone_id, log_id, other_at, kept_at, noted_at)
-    select distinct on (g.at, g.log_id) ${zoneId}, g.log_id, g.at, e.occurred_at, ${new Date(atMs)}::timestamptz
+    insert into ${eventAliases} (${COLUMNS})
+    select distinct on (g.at, g.log_id) ${zoneId}, g.log_id, g.at, ${e.occurredAt}, ${new Date(atMs)}::timestamptz
     from unnest(${times}::timestamptz[], ${ids}::text[]) as g(at, log_id)
-    join waf_events e on e.zone_id = ${zoneId} and e.log_id = g.log_id
-      and e.occurred_at >= ${new Date(dayStart)} and e.occurred_at < ${new Date(dayStart + 86_400_000)}
+    join ${wafEvents} ${e} on ${e.zoneId} = ${zoneId} and ${e.logId} = g.log_id
+      and ${e.occurredAt} >= ${new Date(dayStart)} and ${e.occurredAt} < ${new Date(dayStart + 86_400_000)}
     order by g.at, g.log_id
-    on conflict (zone_id, other_at, log_id) do update set kept_at = excluded.kept_at`);
+    on conflict (${KEY}) do update set ${overwriting(ea.keptAt)}`);
   return rowCount ?? 0;
 }
 
@@ -143,16 +162,18 @@ export async function noteWrongTimes(
  * Returns the log ids that were shown in [fromMs, toMs) in another hour than the one in which their event is stored;
  * epoch ms of the hours' starts.
  */
-export async function readMovedIds(
+export function readMovedIds(
   db: Queryable,
   zoneId: number,
   { fromMs, toMs }: { fromMs: number; toMs: number },
 ): Promise<{ logId: string; shownIn: number; storedIn: number }[]> {
-  const hourOf = (column: string) => sql.raw(`date_trunc('hour', ${column}, 'UTC')`);
-  const { rows } = await db.execute<{ logId: string; shownIn: number; storedIn: number }>(sql`
-    select log_id as "logId", (extract(epoch from ${hourOf("other_at")}) * 1000)::float8 as "shownIn",
-      (extract(epoch from ${hourOf("kept_at")}) * 1000)::float8 as "storedIn"
-    from event_aliases where zone_id = ${zoneId} and other_at >= ${new Date(fromMs)} and other_at < ${new Date(toMs)}
-      and ${hourOf("other_at")} <> ${hourOf("kept_at")}`);
-  return rows;
+  const hourOf = (column: PgColumn) => sql`date_trunc('hour', ${column}, 'UTC')`;
+  const [shownIn, storedIn] = [hourOf(ea.otherAt), hourOf(ea.keptAt)];
+  return db
+    .select({ logId: ea.logId, shownIn: epochMs(shownIn), storedIn: epochMs(storedIn) })
+    .from(ea)
+    .where(
+      sql`${ea.zoneId} = ${zoneId} and ${ea.otherAt} >= ${new Date(fromMs)} and ${ea.otherAt} < ${new Date(toMs)}
+        and ${shownIn} <> ${storedIn}`,
+    );
 }

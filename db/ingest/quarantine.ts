@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { sql } from "drizzle-orm";
+import type { EventRoute } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { quarantinedEntries } from "../schema/quarantined-entries.ts";
 
@@ -10,7 +11,7 @@ import { quarantinedEntries } from "../schema/quarantined-entries.ts";
 const ROWS_PER_STATEMENT = 1_000;
 
 export interface NewQuarantinedEntry {
-  readonly route: "search" | "list";
+  readonly route: EventRoute;
   /** The UTC day of the request, `yyyy-mm-dd`; null on the search route. */
   readonly day: string | null;
   readonly reason: string;

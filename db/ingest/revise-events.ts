@@ -1,7 +1,18 @@
 import { sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import { HOUR_MS } from "#lib/units.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs, names } from "../postgres/terms.ts";
+import { dirtyBuckets } from "../schema/dirty-buckets.ts";
+import { eventRevisions } from "../schema/event-revisions.ts";
+import { wafEvents } from "../schema/waf-events.ts";
 import { FILLED } from "./event-rows.ts";
+
+const d = alias(dirtyBuckets, "d");
+const r = alias(eventRevisions, "r");
+const e = alias(wafEvents, "e");
+const IS_NOTED = sql`${r.occurredAt} = n.occurred_at and ${r.logId} = n.log_id and ${r.field} = n.field
+  and ${r.seenAt} = n.seen_at`;
 
 /** A look of the search must show another value twice, this far apart, before it replaces the stored value. */
 const CONFIRM = sql.raw("interval '10 minutes'");
@@ -33,7 +44,8 @@ export async function reviseEvents(
   { fromMs, toMs, atMs }: { fromMs: number; toMs: number; atMs: number },
 ): Promise<number> {
   const at = sql`${new Date(atMs)}::timestamptz`;
-  const inTime = sql`occurred_at between ${new Date(fromMs)} and ${new Date(toMs)}`;
+  const inTime = ({ occurredAt }: typeof e | typeof r) =>
+    sql`${occurredAt} between ${new Date(fromMs)} and ${new Date(toMs)}`;
   const values = [...FILLED, "ip"].map((name) => `('${name}', e.${name}, s.${name})`).join(", ");
   const isUsable = sql.raw(
     `v.given <> '' and (v.field <> 'ip' or (${isFullAddress("v.known")} and ${isFullAddress("v.given")}))`,
@@ -44,28 +56,26 @@ export async function reviseEvents(
       select e.occurred_at, e.log_id, v.field, v.known, v.given
       from (select * from staged_events order by zone_id, occurred_at, log_id) s
       cross join lateral (
-        select * from waf_events e
-        where e.zone_id = ${zoneId} and e.occurred_at = s.occurred_at and e.log_id = s.log_id and e.${inTime}
+        select * from ${wafEvents} ${e}
+        where ${e.zoneId} = ${zoneId} and ${e.occurredAt} = s.occurred_at and ${e.logId} = s.log_id and ${inTime(e)}
           and ${sql.raw(isComparable("e", "s"))}
         limit 1 for update) e
       cross join lateral (values ${sql.raw(values)}) as v(field, known, given)
       where ${isUsable}),
     noted as materialized (
-      select occurred_at, log_id, field, after, seen_at from event_revisions
-      where zone_id = ${zoneId} and ${inTime} and accepted_at is null and field <> 'withdrawn'),
+      select ${r.occurredAt}, ${r.logId}, ${r.field}, ${r.after}, ${r.seenAt} from ${eventRevisions} ${r}
+      where ${r.zoneId} = ${zoneId} and ${inTime(r)} and ${r.acceptedAt} is null and ${r.field} <> 'withdrawn'),
     confirmed as (
-      update event_revisions r set accepted_at = ${at}, before = s.known
-      from shown s join noted n using (occurred_at, log_id, field)
+      update ${eventRevisions} ${r} set ${names(r.acceptedAt)} = ${at}, ${names(r.before)} = s.known
+      from shown s join noted n using (${names(r.occurredAt, r.logId, r.field)})
       where s.given = n.after and s.given <> s.known and n.seen_at <= ${at} - ${CONFIRM}
-        and r.zone_id = ${zoneId} and r.occurred_at = n.occurred_at and r.log_id = n.log_id and r.field = n.field
-        and r.seen_at = n.seen_at
-      returning r.occurred_at, r.log_id, r.field, r.after),
+        and ${r.zoneId} = ${zoneId} and ${IS_NOTED}
+      returning ${r.occurredAt}, ${r.logId}, ${r.field}, ${r.after}),
     dismissed as (
-      delete from event_revisions r using shown s join noted n using (occurred_at, log_id, field)
-      where s.given <> n.after and r.zone_id = ${zoneId} and r.occurred_at = n.occurred_at and r.log_id = n.log_id
-        and r.field = n.field and r.seen_at = n.seen_at),
+      delete from ${eventRevisions} ${r} using shown s join noted n using (${names(r.occurredAt, r.logId, r.field)})
+      where s.given <> n.after and ${r.zoneId} = ${zoneId} and ${IS_NOTED}),
     entered as (
-      insert into event_revisions (zone_id, occurred_at, log_id, field, seen_at, before, after)
+      insert into ${eventRevisions} (${names(r.zoneId, r.occurredAt, r.logId, r.field, r.seenAt, r.before, r.after)})
       select ${zoneId}, occurred_at, log_id, field, ${at}, known, given from shown s
       where given <> known and not exists (select from noted n
         where n.occurred_at = s.occurred_at and n.log_id = s.log_id and n.field = s.field and n.after = s.given)
@@ -73,19 +83,19 @@ export async function reviseEvents(
     changed as (
       select occurred_at, log_id, jsonb_object_agg(field, after) as given from confirmed group by 1, 2),
     revised as (
-      update waf_events e set ${sql.raw(revised.join(", "))}
+      update ${wafEvents} ${e} set ${sql.raw(revised.join(", "))}
       from changed c
-      where e.zone_id = ${zoneId} and e.occurred_at = c.occurred_at and e.log_id = c.log_id and e.${inTime}
-      returning e.occurred_at, e.log_id, e.rule_id),
+      where ${e.zoneId} = ${zoneId} and ${e.occurredAt} = c.occurred_at and ${e.logId} = c.log_id and ${inTime(e)}
+      returning ${e.occurredAt}, ${e.logId}, ${e.ruleId}),
     marked as (
-      insert into dirty_buckets (zone_id, rule_id, minute)
+      insert into ${dirtyBuckets} as ${d} (${names(d.zoneId, d.ruleId, d.minute)})
       select ${zoneId}, rule, minute from (
         select distinct rule, date_trunc('minute', r.occurred_at) as minute
         from revised r join shown s using (occurred_at, log_id)
         cross join lateral unnest(array[r.rule_id, case when s.field = 'rule_id' then s.known else r.rule_id end]) as rule
         where rule is not null) touched
       order by rule collate "C", minute
-      on conflict (zone_id, rule_id, minute) do update set marks = dirty_buckets.marks + 1)
+      on conflict (${names(d.zoneId, d.ruleId, d.minute)}) do update set ${names(d.marks)} = ${d.marks} + 1)
     select count(*)::integer as revised from revised`);
   return rows[0]?.revised ?? 0;
 }
@@ -96,12 +106,14 @@ export async function readContested(
   zoneId: number,
   fromMs: number,
 ): Promise<Map<number, number>> {
-  const { rows } = await db.execute<{ hour: number; seen: number }>(sql`
-    select (extract(epoch from date_trunc('hour', occurred_at, 'UTC')) * 1000)::float8 as hour,
-      (extract(epoch from max(seen_at)) * 1000)::float8 as seen
-    from event_revisions
-    where zone_id = ${zoneId} and occurred_at >= ${new Date(fromMs)} and accepted_at is null and field <> 'withdrawn'
-    group by 1`);
+  const rows = await db
+    .select({ hour: HOUR, seen: epochMs(sql`max(${r.seenAt})`) })
+    .from(r)
+    .where(
+      sql`${r.zoneId} = ${zoneId} and ${r.occurredAt} >= ${new Date(fromMs)} and ${r.acceptedAt} is null
+        and ${r.field} <> 'withdrawn'`,
+    )
+    .groupBy(sql`1`);
   return new Map(rows.map(({ hour, seen }) => [hour, seen]));
 }
 
@@ -114,16 +126,16 @@ export async function noteLacking(
   zoneId: number,
   { startsAt, atMs, logIds }: { startsAt: number; atMs: number; logIds: readonly string[] },
 ): Promise<void> {
-  const isIn = sql`zone_id = ${zoneId} and ${inHour(startsAt)}`;
   const lacking = sql`${sql.param([...logIds])}::text[]`;
   await tx.execute(sql`
-    delete from event_revisions where ${isIn} and field = 'withdrawn' and log_id <> all(${lacking})`);
+    delete from ${eventRevisions} ${r} where ${isIn(r, zoneId, startsAt)} and ${r.field} = 'withdrawn' and ${r.logId} <> all(${lacking})`);
   if (logIds.length === 0) return;
   await tx.execute(sql`
-    insert into event_revisions (zone_id, occurred_at, log_id, field, seen_at)
-    select zone_id, occurred_at, log_id, 'withdrawn', ${new Date(atMs)} from waf_events e
-    where ${isIn} and log_id = any(${lacking}) and not exists (select from event_revisions r
-      where r.zone_id = e.zone_id and r.occurred_at = e.occurred_at and r.log_id = e.log_id and r.field = 'withdrawn')
+    insert into ${eventRevisions} (${names(r.zoneId, r.occurredAt, r.logId, r.field, r.seenAt)})
+    select ${e.zoneId}, ${e.occurredAt}, ${e.logId}, 'withdrawn', ${new Date(atMs)} from ${wafEvents} ${e}
+    where ${isIn(e, zoneId, startsAt)} and ${e.logId} = any(${lacking}) and not exists (select from ${eventRevisions} ${r}
+      where ${r.zoneId} = ${e.zoneId} and ${r.occurredAt} = ${e.occurredAt} and ${r.logId} = ${e.logId}
+        and ${r.field} = 'withdrawn')
     on conflict do nothing`);
 }
 
@@ -136,10 +148,13 @@ export async function readMovedFrom(
   zoneId: number,
   { startsAt, logIds }: { startsAt: number; logIds: readonly string[] },
 ): Promise<number[]> {
-  const { rows } = await tx.execute<{ hour: number }>(sql`
-    select distinct (extract(epoch from date_trunc('hour', occurred_at, 'UTC')) * 1000)::float8 as hour
-    from event_revisions where zone_id = ${zoneId} and field = 'withdrawn' and not (${inHour(startsAt)})
-      and log_id = any(${sql.param([...logIds])}::text[])`);
+  const rows = await tx
+    .selectDistinct({ hour: HOUR })
+    .from(r)
+    .where(
+      sql`${r.zoneId} = ${zoneId} and ${r.field} = 'withdrawn' and not (${inHour(r, startsAt)})
+        and ${r.logId} = any(${sql.param([...logIds])}::text[])`,
+    );
   return rows.map(({ hour }) => hour);
 }
 
@@ -151,11 +166,18 @@ export async function acceptWithdrawn(
   atMs: number,
 ): Promise<void> {
   for (const startsAt of hours)
-    await tx.execute(sql`
-      update event_revisions set accepted_at = ${new Date(atMs)}
-      where zone_id = ${zoneId} and ${inHour(startsAt)} and field = 'withdrawn' and accepted_at is null`);
+    await tx
+      .update(r)
+      .set({ acceptedAt: new Date(atMs) })
+      .where(sql`${isIn(r, zoneId, startsAt)} and ${r.field} = 'withdrawn' and ${r.acceptedAt} is null`);
 }
 
-function inHour(startsAt: number) {
-  return sql`occurred_at >= ${new Date(startsAt)} and occurred_at < ${new Date(startsAt + HOUR_MS)}`;
+const HOUR = epochMs(sql`date_trunc('hour', ${r.occurredAt}, 'UTC')`);
+
+function isIn(table: typeof e | typeof r, zoneId: number, startsAt: number) {
+  return sql`${table.zoneId} = ${zoneId} and ${inHour(table, startsAt)}`;
+}
+
+function inHour({ occurredAt }: typeof e | typeof r, startsAt: number) {
+  return sql`${occurredAt} >= ${new Date(startsAt)} and ${occurredAt} < ${new Date(startsAt + HOUR_MS)}`;
 }

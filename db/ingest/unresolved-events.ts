@@ -1,5 +1,10 @@
-import { sql } from "drizzle-orm";
+import { and, eq, gte, isNull, lt, lte } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { coverageWindows } from "../schema/coverage-windows.ts";
+import { wafEvents } from "../schema/waf-events.ts";
+
+const w = coverageWindows;
 
 const MAX_TIMES = 1_000;
 
@@ -12,11 +17,20 @@ export async function readUnresolved(
   zoneId: number,
   { startsAt, beforeMs }: { startsAt: number; beforeMs: number },
 ): Promise<number[]> {
-  const { rows } = await db.execute<{ at: number }>(sql`
-    select (extract(epoch from occurred_at) * 1000)::float8 as at from waf_events
-    where zone_id = ${zoneId} and feature is null and occurred_at >= ${new Date(startsAt)}
-      and occurred_at < ${new Date(Math.min(startsAt + 3_600_000, beforeMs))}
-    order by occurred_at limit ${MAX_TIMES}`);
+  const { occurredAt, feature } = wafEvents;
+  const rows = await db
+    .select({ at: epochMs(occurredAt) })
+    .from(wafEvents)
+    .where(
+      and(
+        eq(wafEvents.zoneId, zoneId),
+        isNull(feature),
+        gte(occurredAt, new Date(startsAt)),
+        lt(occurredAt, new Date(Math.min(startsAt + 3_600_000, beforeMs))),
+      ),
+    )
+    .orderBy(occurredAt)
+    .limit(MAX_TIMES);
   return rows.map(({ at }) => at);
 }
 
@@ -26,7 +40,10 @@ export async function clearUnresolved(
   zoneId: number,
   { startsAt, seenAt }: { startsAt: number; seenAt: number },
 ): Promise<void> {
-  await db.execute(sql`
-    update coverage_windows set unresolved_since = null
-    where zone_id = ${zoneId} and starts_at = ${new Date(startsAt)} and unresolved_since <= ${new Date(seenAt)}`);
+  await db
+    .update(w)
+    .set({ unresolvedSince: null })
+    .where(
+      and(eq(w.zoneId, zoneId), eq(w.startsAt, new Date(startsAt)), lte(w.unresolvedSince, new Date(seenAt))),
+    );
 }

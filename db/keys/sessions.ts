@@ -1,9 +1,13 @@
 import { and, desc, eq, isNull, lt, or, type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
+import { names } from "../postgres/terms.ts";
 import { apiKeys } from "../schema/api-keys.ts";
 import { sessions } from "../schema/sessions.ts";
 import { signInTokens } from "../schema/sign-in-tokens.ts";
 import { type FoundApiKey, isLive as isKeyLive, touchApiKey } from "./api-keys.ts";
+
+const t = alias(signInTokens, "t");
 
 const IDLE_HOURS = 12;
 const MOST_HOURS = 7 * 24;
@@ -130,11 +134,11 @@ export async function insertSignInToken(
 /** Uses the token up and returns its key's id, or null if it is unknown, used, expired or of a dead key. Of two calls one gets it. */
 export async function useSignInToken(tx: Queryable, tokenHash: Buffer): Promise<string | null> {
   const { rows } = await tx.execute<{ key_id: string }>(sql`
-    update ${signInTokens} t set used_at = now()
+    update ${signInTokens} ${t} set ${names(t.usedAt)} = now()
     from ${apiKeys}
-    where t.token_hash = ${tokenHash} and t.used_at is null and t.expires_at > now()
-      and ${apiKeys.keyId} = t.key_id and ${isKeyLive}
-    returning t.key_id`);
+    where ${t.tokenHash} = ${tokenHash} and ${t.usedAt} is null and ${t.expiresAt} > now()
+      and ${apiKeys.keyId} = ${t.keyId} and ${isKeyLive}
+    returning ${t.keyId}`);
   return rows[0]?.key_id ?? null;
 }
 

@@ -5,7 +5,7 @@ import { type CopyToStreamQuery, to as copyTo } from "pg-copy-streams";
 
 type Setting = readonly [name: string, value: string];
 
-const dialect = new PgDialect();
+const dialect = new PgDialect({ casing: "snake_case" });
 /** The format that `momentOf` writes. */
 const MOMENT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 

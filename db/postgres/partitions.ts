@@ -1,10 +1,12 @@
-import { type SQL, sql } from "drizzle-orm";
+import { getTableName, type SQL, sql } from "drizzle-orm";
 import { DAY_MS } from "#lib/units.ts";
 import type { Database, Queryable } from "../client.ts";
+import { rawBlocks } from "../schema/raw-blocks.ts";
+import { wafEvents } from "../schema/waf-events.ts";
 import { ADVISORY_LOCKS } from "./advisory-locks.ts";
 import { inTransaction } from "./transaction.ts";
 
-const PARTITIONED_TABLES = ["waf_events", "raw_blocks"] as const;
+const PARTITIONED_TABLES = [getTableName(wafEvents), getTableName(rawBlocks)] as const;
 export type PartitionedTable = (typeof PARTITIONED_TABLES)[number];
 
 /**

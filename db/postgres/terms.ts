@@ -1,5 +1,9 @@
 import { type Column, type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import { toSnakeCase } from "drizzle-orm/casing";
+import type { BuildAliasTable, PgTable } from "drizzle-orm/pg-core";
+
+/** The table under any alias, for conditions that several statements share. */
+export type Row<Table extends PgTable> = BuildAliasTable<Table, string>;
 
 /**
  * Returns the columns' names without their table, as `insert`, `set` and `on conflict` require them. A column in a
@@ -7,6 +11,11 @@ import { toSnakeCase } from "drizzle-orm/casing";
  */
 export function names(...columns: readonly Column[]): SQL {
   return join(columns.map(name));
+}
+
+/** Returns the assignments of an upsert that overwrite these columns with the values of the refused row. */
+export function overwriting(...columns: readonly Column[]): SQL {
+  return join(columns.map((column) => sql`${name(column)} = excluded.${name(column)}`));
 }
 
 /** Null where the column is nullable, or where the SQL's type says so. */

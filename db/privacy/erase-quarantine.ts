@@ -1,6 +1,10 @@
-import { sql } from "drizzle-orm";
+import { and, eq, gt, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { Database, Queryable } from "../client.ts";
 import { inTransaction } from "../postgres/transaction.ts";
+import { quarantinedEntries } from "../schema/quarantined-entries.ts";
+
+const o = alias(quarantinedEntries, "o");
 
 const ROWS_PER_TRANSACTION = 200;
 
@@ -35,10 +39,14 @@ async function rewritePage(
   { zoneId, behind }: { zoneId: number | null; behind: number },
   { raw: rewrite, write }: QuarantineRewrite,
 ): Promise<{ changed: number; last: number | null }> {
-  const { rows } = await tx.execute<{ id: string; raw: Buffer }>(sql`
-    select id, raw from quarantined_entries
-    where id > ${behind} and (${zoneId}::integer is null or zone_id = ${zoneId}::integer)
-    order by id limit ${ROWS_PER_TRANSACTION} for update`);
+  const { id: key, raw: bytes } = quarantinedEntries;
+  const rows = await tx
+    .select({ id: key, raw: bytes })
+    .from(quarantinedEntries)
+    .where(and(gt(key, behind), zoneId === null ? undefined : eq(quarantinedEntries.zoneId, zoneId)))
+    .orderBy(key)
+    .limit(ROWS_PER_TRANSACTION)
+    .for("update");
   let changed = 0;
   for (const { id, raw } of rows) {
     const after = rewrite(raw);
@@ -46,13 +54,14 @@ async function rewritePage(
     changed++;
     if (write) await replaceRaw(tx, id, after);
   }
-  return { changed, last: rows.length < ROWS_PER_TRANSACTION ? null : Number(rows.at(-1)?.id) };
+  return { changed, last: rows.length < ROWS_PER_TRANSACTION ? null : (rows.at(-1)?.id ?? null) };
 }
 
 /** Replaces the bytes of an entry. Deletes the entry if another one already has the new bytes. */
-export async function replaceRaw(tx: Queryable, id: string, raw: Buffer): Promise<void> {
-  await tx.execute(sql`
-    delete from quarantined_entries q where id = ${id} and exists (
-      select from quarantined_entries o where o.zone_id = q.zone_id and o.raw_hash = sha256(${raw}::bytea))`);
-  await tx.execute(sql`update quarantined_entries set raw = ${raw}::bytea where id = ${id}`);
+export async function replaceRaw(tx: Queryable, id: number, raw: Buffer): Promise<void> {
+  await tx.delete(quarantinedEntries).where(
+    sql`${quarantinedEntries.id} = ${id} and exists (select from ${quarantinedEntries} ${o}
+      where ${o.zoneId} = ${quarantinedEntries.zoneId} and ${o.rawHash} = sha256(${raw}::bytea))`,
+  );
+  await tx.update(quarantinedEntries).set({ raw }).where(eq(quarantinedEntries.id, id));
 }

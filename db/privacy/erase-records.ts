@@ -1,13 +1,13 @@
-import { and, eq, sql } from "drizzle-orm";
+import { and, eq, gte, lte } from "drizzle-orm";
 import type { EventKey } from "#model/event-key.ts";
 import { toDay } from "#model/horizon.ts";
+import { findPositions } from "#model/log-id-hash.ts";
+import { cutRawBlock } from "#model/raw-block.ts";
 import type { Queryable } from "../client.ts";
 import { rawBlocks } from "../schema/raw-blocks.ts";
 
-/** Finds records in a block and empties them. */
+/** Empties records in a block. */
 export interface RecordEraser {
-  /** Returns the positions of these events' records. */
-  find(logIdHashes: Buffer, events: readonly EventKey[]): readonly number[];
   erase(block: Buffer, positions: readonly number[]): Promise<Buffer>;
 }
 
@@ -15,42 +15,69 @@ export interface RecordEraser {
  * Empties the records of these events, even one that is kept twice. Returns how many were emptied. Their id hashes
  * stay, so that a later pass does not treat them as new. One block at a time is in memory.
  */
-export async function eraseRecords(
+export function eraseRecords(
   tx: Queryable,
   zoneId: number,
   events: readonly EventKey[],
   eraser: RecordEraser,
 ): Promise<number> {
+  return editBlocks(tx, zoneId, events, async ({ block }, positions) => ({
+    block: await eraser.erase(block, positions),
+  }));
+}
+
+/** Removes the records of these events, so that a later pass stores them if it shows them. Returns how many. */
+export function removeRecords(tx: Queryable, zoneId: number, events: readonly EventKey[]): Promise<number> {
+  return editBlocks(tx, zoneId, events, cutRawBlock);
+}
+
+type Block = Pick<typeof rawBlocks.$inferSelect, "block" | "logIdHashes" | "entryCount">;
+
+/** Changes every block that has a record of these events; `edit` returns null for a block without records. */
+async function editBlocks(
+  tx: Queryable,
+  zoneId: number,
+  events: readonly EventKey[],
+  edit: (block: Block, positions: readonly number[]) => Promise<Partial<Block> | null>,
+): Promise<number> {
   let records = 0;
   for (const [day, ofDay] of groupByDay(events)) {
     for (const { blockId, logIdHashes } of await findBlocks(tx, zoneId, day, ofDay)) {
-      const positions = eraser.find(logIdHashes, ofDay);
-      if (positions.length === 0) continue;
+      if (findPositions(logIdHashes, ofDay).length === 0) continue;
       const isBlock = and(
         eq(rawBlocks.zoneId, zoneId),
         eq(rawBlocks.day, day),
         eq(rawBlocks.blockId, blockId),
       );
-      const [row] = await tx.select({ block: rawBlocks.block }).from(rawBlocks).where(isBlock).for("update");
+      const [row] = await tx.select().from(rawBlocks).where(isBlock).for("update");
       if (row === undefined) continue;
-      await tx
-        .update(rawBlocks)
-        .set({ block: await eraser.erase(row.block, positions) })
-        .where(isBlock);
+      // Another transaction may have removed records meanwhile.
+      const positions = findPositions(row.logIdHashes, ofDay);
+      if (positions.length === 0) continue;
+      const edited = await edit(row, positions);
+      if (edited === null) await tx.delete(rawBlocks).where(isBlock);
+      else await tx.update(rawBlocks).set(edited).where(isBlock);
       records += positions.length;
     }
   }
   return records;
 }
 
-async function findBlocks(tx: Queryable, zoneId: number, day: string, events: readonly EventKey[]) {
+function findBlocks(tx: Queryable, zoneId: number, day: string, events: readonly EventKey[]) {
   const times = events.map(({ occurredAt }) => occurredAt);
-  const { rows } = await tx.execute<{ blockId: string; logIdHashes: Buffer }>(sql`
-    select block_id as "blockId", log_id_hashes as "logIdHashes" from raw_blocks
-    where zone_id = ${zoneId} and day = ${day} and first_at <= ${new Date(Math.max(...times))}
-      and last_at >= ${new Date(Math.min(...times))}
-    order by block_id`);
-  return rows;
+  const { blockId, logIdHashes, firstAt, lastAt } = rawBlocks;
+  return tx
+    .select({ blockId, logIdHashes })
+    .from(rawBlocks)
+    .where(
+      and(
+        eq(rawBlocks.zoneId, zoneId),
+        eq(rawBlocks.day, day),
+        lte(firstAt, new Date(Math.max(...times))),
+        gte(lastAt, new Date(Math.min(...times))),
+      ),
+    )
+    .orderBy(blockId);
 }
 
 function groupByDay(events: readonly EventKey[]): Map<string, EventKey[]> {

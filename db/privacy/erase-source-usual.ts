@@ -1,5 +1,6 @@
-import { sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
+import { sourceUsual } from "../schema/source-usual.ts";
 
 /**
  * Deletes what is usual for the addresses of a person, in one zone or in all. IPv6 addresses are kept as networks, in
@@ -10,15 +11,12 @@ export async function eraseSourceUsual(
   zoneId: number | null,
   covers: (address: string) => boolean,
 ): Promise<void> {
-  const isZone = zoneId === null ? sql`true` : sql`zone_id = ${zoneId}`;
-  const { rows } = await db.execute<{ address: string }>(
-    sql`select distinct address from source_usual where ${isZone}`,
-  );
+  const isZone = zoneId === null ? undefined : eq(sourceUsual.zoneId, zoneId);
+  const { address: source } = sourceUsual;
+  const rows = await db.selectDistinct({ address: source }).from(sourceUsual).where(isZone);
   const erased = rows
     .map(({ address }) => address)
     .filter((address) => address.endsWith("/64") || covers(address));
   if (erased.length === 0) return;
-  await db.execute(
-    sql`delete from source_usual where ${isZone} and address = any(${sql.param(erased)}::text[])`,
-  );
+  await db.delete(sourceUsual).where(and(isZone, sql`${source} = any(${sql.param(erased)}::text[])`));
 }

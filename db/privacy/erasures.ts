@@ -1,13 +1,22 @@
-import { sql } from "drizzle-orm";
+import { desc, eq, gte, isNull, or, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
+import type { AddressFamily } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs, names, overwriting } from "../postgres/terms.ts";
+import { auditEntries } from "../schema/audit-entries.ts";
 import type { ErasedCounts } from "../schema/erasures.ts";
+import { erasures } from "../schema/erasures.ts";
+
+const x = alias(erasures, "x");
+const t = alias(auditEntries, "t");
+const excluded = alias(erasures, "excluded");
 
 export interface NewErasure {
   /** Epoch ms. */
   readonly requestedAt: number;
   readonly untilAt: number;
   readonly zoneId: number | null;
-  readonly family: 4 | 6;
+  readonly family: AddressFamily;
   readonly prefix: number;
   readonly keyId: string;
   readonly hash: Buffer;
@@ -36,19 +45,23 @@ const NOTHING_ERASED: ErasedCounts = {
 export async function openErasure(tx: Queryable, erasure: NewErasure): Promise<OpenedErasure> {
   const { zoneId, family, prefix, keyId, hash, masked } = erasure;
   const [requestedAt, untilAt] = [new Date(erasure.requestedAt), new Date(erasure.untilAt)];
-  const { rows: before } = await tx.execute<{ endedAt: Date | null }>(sql`
-    select ended_at as "endedAt" from erasures
-    where zone_id is not distinct from ${zoneId}::integer and key_id = ${keyId} and hash = ${hash}
-      and include_masked = ${masked !== null} for update`);
+  const before = await tx
+    .select({ endedAt: x.endedAt })
+    .from(x)
+    .where(
+      sql`${x.zoneId} is not distinct from ${zoneId}::integer and ${x.keyId} = ${keyId} and ${x.hash} = ${hash}
+        and ${x.includeMasked} = ${masked !== null}`,
+    )
+    .for("update");
   const { rows } = await tx.execute<{ id: string; untilAt: number }>(sql`
-    insert into erasures as e (requested_at, until_at, zone_id, family, prefix, include_masked, key_id, hash,
-      masked_hash, masked_prefix, counts)
+    insert into ${erasures} as ${x} (${names(x.requestedAt, x.untilAt, x.zoneId, x.family, x.prefix, x.includeMasked)},
+      ${names(x.keyId, x.hash, x.maskedHash, x.maskedPrefix, x.counts)})
     values (${requestedAt}, ${untilAt}, ${zoneId}, ${family}, ${prefix}, ${masked !== null}, ${keyId}, ${hash},
       ${masked?.hash ?? null}, ${masked?.prefix ?? null}, ${JSON.stringify(NOTHING_ERASED)}::jsonb)
-    on conflict on constraint erasures_once do update set requested_at = excluded.requested_at,
-      until_at = greatest(e.until_at, excluded.until_at), ended_at = null,
-      counts = case when e.ended_at is null then e.counts else excluded.counts end
-    returning id, (extract(epoch from until_at) * 1000)::float8 as "untilAt"`);
+    on conflict on constraint erasures_once do update set ${overwriting(x.requestedAt)},
+      ${names(x.untilAt)} = greatest(${x.untilAt}, ${excluded.untilAt}), ${names(x.endedAt)} = null,
+      ${names(x.counts)} = case when ${x.endedAt} is null then ${x.counts} else ${excluded.counts} end
+    returning ${x.id}, ${epochMs(x.untilAt)} as "untilAt"`);
   const row = rows[0];
   if (row === undefined) throw new Error("an erasure was neither begun nor taken up");
   return { ...row, id: Number(row.id), isResumed: before.some(({ endedAt }) => endedAt === null) };
@@ -57,25 +70,28 @@ export async function openErasure(tx: Queryable, erasure: NewErasure): Promise<O
 /** Adds the counts of a part of the work, in the transaction of that part. */
 export async function addErased(tx: Queryable, id: number, more: Partial<ErasedCounts>): Promise<void> {
   const counts = JSON.stringify({ ...NOTHING_ERASED, ...more });
-  await tx.execute(sql`
-    update erasures e set counts = (
-      select jsonb_object_agg(key, coalesce((e.counts ->> key)::bigint, 0) + value::bigint)
-      from jsonb_each_text(${counts}::jsonb))
-    where id = ${id}`);
+  await tx
+    .update(x)
+    .set({
+      counts: sql`(select jsonb_object_agg(key, coalesce((${x.counts} ->> key)::bigint, 0) + value::bigint)
+        from jsonb_each_text(${counts}::jsonb))`,
+    })
+    .where(eq(x.id, id));
 }
 
 /** Returns the totals of the whole erasure, since it began. */
 export async function endErasure(tx: Queryable, id: number, nowMs: number): Promise<ErasedCounts> {
-  const { rows } = await tx.execute<{ counts: ErasedCounts }>(sql`
-    update erasures set ended_at = ${new Date(nowMs)} where id = ${id} returning counts`);
-  return rows[0]?.counts ?? NOTHING_ERASED;
+  const [row] = await tx
+    .update(x)
+    .set({ endedAt: new Date(nowMs) })
+    .where(eq(x.id, id))
+    .returning({ counts: x.counts });
+  return row?.counts ?? NOTHING_ERASED;
 }
 
 /** Returns the number of erasures whose tombstones are in effect or that are not finished. */
-export async function countErasuresInEffect(db: Queryable, sinceMs: number): Promise<number> {
-  const { rows } = await db.execute<{ count: number }>(sql`
-    select count(*)::integer as count from erasures where ended_at is null or until_at >= ${new Date(sinceMs)}`);
-  return rows[0]?.count ?? 0;
+export function countErasuresInEffect(db: Queryable, sinceMs: number): Promise<number> {
+  return db.$count(erasures, or(isNull(erasures.endedAt), gte(erasures.untilAt, new Date(sinceMs))));
 }
 
 export interface EndedErasure {
@@ -96,27 +112,27 @@ export async function endErasuresOf(tx: Queryable, keyId: string, nowMs: number)
   const now = new Date(nowMs);
   const { rows } = await tx.execute<{ [Key in keyof EndedErasure]: EndedErasure[Key] }>(sql`
     with before as (
-      select * from erasures where key_id = ${keyId} and (ended_at is null or until_at > ${now}) for update),
+      select * from ${erasures} ${x}
+      where ${x.keyId} = ${keyId} and (${x.endedAt} is null or ${x.untilAt} > ${now}) for update),
     ended as (
-      update erasures e set until_at = least(e.until_at, ${now}), ended_at = coalesce(e.ended_at, ${now})
-      from before b where b.id = e.id)
-    select b.id::float8 as id, (extract(epoch from b.requested_at) * 1000)::float8 as "requestedAt",
-      (extract(epoch from b.until_at) * 1000)::float8 as "untilAt", b.ended_at is not null as "isFinished",
+      update ${erasures} ${x} set ${names(x.untilAt)} = least(${x.untilAt}, ${now}),
+        ${names(x.endedAt)} = coalesce(${x.endedAt}, ${now})
+      from before b where b.id = ${x.id})
+    select b.id::float8 as id, ${epochMs(sql`b.requested_at`)} as "requestedAt",
+      ${epochMs(sql`b.until_at`)} as "untilAt", b.ended_at is not null as "isFinished",
       a.actor, a.details ->> 'reason' as reason
     from before b left join lateral (
-      select actor, details from audit_entries
-      where action = 'erasure.requested' and details ->> 'erasure' = b.id::text
-      order by id desc limit 1) a on true
+      select ${t.actor}, ${t.details} from ${auditEntries} ${t}
+      where ${t.action} = 'erasure.requested' and ${t.details} ->> 'erasure' = b.id::text
+      order by ${t.id} desc limit 1) a on true
     order by b.id`);
   return rows;
 }
 
 /** Returns when the last tombstone in effect ends; epoch ms, null if there is none. */
 export async function lastErasureUntil(db: Queryable): Promise<number | null> {
-  const { rows } = await db.execute<{ at: number | null }>(
-    sql`select (extract(epoch from max(until_at)) * 1000)::float8 as at from erasures`,
-  );
-  return rows[0]?.at ?? null;
+  const [row] = await db.select({ at: epochMs(sql<string | null>`max(${erasures.untilAt})`) }).from(erasures);
+  return row?.at ?? null;
 }
 
 export interface ListedErasure {
@@ -132,11 +148,19 @@ export interface ListedErasure {
 }
 
 /** Returns the newest erasures. None says which address it covers. */
-export async function listErasures(db: Queryable, limit: number): Promise<ListedErasure[]> {
-  const ms = (column: string) => sql.raw(`(extract(epoch from ${column}) * 1000)::float8`);
-  const { rows } = await db.execute<{ [Key in keyof ListedErasure]: ListedErasure[Key] }>(sql`
-    select id::float8 as id, ${ms("requested_at")} as "requestedAt", ${ms("until_at")} as "untilAt",
-      ${ms("ended_at")} as "endedAt", zone_id as zone, family, prefix, counts
-    from erasures order by id desc limit ${limit}`);
-  return rows;
+export function listErasures(db: Queryable, limit: number): Promise<ListedErasure[]> {
+  return db
+    .select({
+      id: x.id,
+      requestedAt: epochMs(x.requestedAt),
+      untilAt: epochMs(x.untilAt),
+      endedAt: epochMs(x.endedAt),
+      zone: x.zoneId,
+      family: x.family,
+      prefix: x.prefix,
+      counts: x.counts,
+    })
+    .from(x)
+    .orderBy(desc(x.id))
+    .limit(limit);
 }

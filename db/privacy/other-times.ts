@@ -1,7 +1,9 @@
-import { sql } from "drizzle-orm";
+import { and, between, eq } from "drizzle-orm";
 import type { EventKey } from "#model/event-key.ts";
 import { readOtherTimes } from "../archive/archive-records.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { eventAliases } from "../schema/event-aliases.ts";
 
 /** Returns the keys under which records of these events may be kept: the events' own keys and those of their aliases. */
 export async function addOtherTimes(
@@ -19,13 +21,14 @@ export async function addOtherTimes(
 }
 
 /** Returns the stored keys of the events that have an alias in a time span (epoch ms, both ends included). */
-export async function readKeptTimes(
+export function readKeptTimes(
   tx: Queryable,
   zoneId: number,
   { firstAt, lastAt }: { firstAt: number; lastAt: number },
 ): Promise<EventKey[]> {
-  const { rows } = await tx.execute<EventKey & Record<string, unknown>>(sql`
-    select (extract(epoch from kept_at) * 1000)::float8 as "occurredAt", log_id as "logId" from event_aliases
-    where zone_id = ${zoneId} and other_at between ${new Date(firstAt)} and ${new Date(lastAt)}`);
-  return rows;
+  const { keptAt, otherAt, logId } = eventAliases;
+  return tx
+    .select({ occurredAt: epochMs(keptAt), logId })
+    .from(eventAliases)
+    .where(and(eq(eventAliases.zoneId, zoneId), between(otherAt, new Date(firstAt), new Date(lastAt))));
 }

@@ -1,6 +1,12 @@
-import { sql } from "drizzle-orm";
+import { and, between, eq, like, ne, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { leases } from "../schema/leases.ts";
 import { pseudonymisedDays } from "../schema/pseudonymised-days.ts";
+import { wafEvents } from "../schema/waf-events.ts";
+
+const e = alias(wafEvents, "e");
 
 /** Epoch ms, both ends included. */
 export interface EventSpan {
@@ -16,17 +22,17 @@ export async function listZonesOf(
 ): Promise<number[]> {
   const { rows } = await db.execute<{ zoneId: number }>(sql`
     with recursive zones as (
-      (select zone_id from waf_events where ${inTime(from, to)} order by zone_id limit 1)
+      (select ${e.zoneId} from ${wafEvents} ${e} where ${inTime(from, to)} order by ${e.zoneId} limit 1)
       union all
-      select (select e.zone_id from waf_events e where e.zone_id > z.zone_id and ${inTime(from, to)}
-        order by e.zone_id limit 1)
+      select (select ${e.zoneId} from ${wafEvents} ${e} where ${e.zoneId} > z.zone_id and ${inTime(from, to)}
+        order by ${e.zoneId} limit 1)
       from zones z where z.zone_id is not null)
     select zone_id as "zoneId" from zones where zone_id is not null`);
   return rows.map(({ zoneId }) => zoneId);
 }
 
 function inTime(from: number, to: number) {
-  return sql`occurred_at >= ${new Date(from)} and occurred_at < ${new Date(to)}`;
+  return sql`${e.occurredAt} >= ${new Date(from)} and ${e.occurredAt} < ${new Date(to)}`;
 }
 
 /** Returns the end of about `limit` events of a zone from `from` on and before `to`, or null if there are fewer. */
@@ -35,17 +41,21 @@ export async function findBatchEnd(
   { zoneId, from, to }: EventSpan,
   limit: number,
 ): Promise<number | null> {
-  const { rows } = await db.execute<{ at: number }>(sql`
-    select (extract(epoch from occurred_at) * 1000)::float8 as at from waf_events
-    where zone_id = ${zoneId} and ${inTime(from, to)}
-    order by occurred_at, log_id offset ${limit - 1} limit 1`);
-  return rows[0]?.at ?? null;
+  const [row] = await db
+    .select({ at: epochMs(e.occurredAt) })
+    .from(e)
+    .where(and(eq(e.zoneId, zoneId), inTime(from, to)))
+    .orderBy(e.occurredAt, e.logId)
+    .offset(limit - 1)
+    .limit(1);
+  return row?.at ?? null;
 }
 
 export async function listAddresses(db: Queryable, { zoneId, from, to }: EventSpan): Promise<string[]> {
-  const { rows } = await db.execute<{ ip: string }>(sql`
-    select distinct ip from waf_events
-    where zone_id = ${zoneId} and occurred_at between ${new Date(from)} and ${new Date(to)} and ip <> ''`);
+  const rows = await db
+    .selectDistinct({ ip: sql<string>`${e.ip}` })
+    .from(e)
+    .where(and(eq(e.zoneId, zoneId), between(e.occurredAt, new Date(from), new Date(to)), ne(e.ip, "")));
   return rows.map(({ ip }) => ip);
 }
 
@@ -55,11 +65,14 @@ export async function replaceAddressesOf(
   { zoneId, from, to }: EventSpan,
   pseudonyms: ReadonlyMap<string, string>,
 ): Promise<number> {
-  const replaced = await tx.execute(sql`
-    update waf_events e set ip = p.pseudonym
-    from unnest(${sql.param([...pseudonyms.keys()])}::text[], ${sql.param([...pseudonyms.values()])}::text[])
-      as p(ip, pseudonym)
-    where e.zone_id = ${zoneId} and e.occurred_at between ${new Date(from)} and ${new Date(to)} and e.ip = p.ip`);
+  const replaced = await tx
+    .update(e)
+    .set({ ip: sql`p.pseudonym` })
+    .from(sql`unnest(${sql.param([...pseudonyms.keys()])}::text[], ${sql.param([...pseudonyms.values()])}::text[])
+      as p(ip, pseudonym)`)
+    .where(
+      sql`${e.zoneId} = ${zoneId} and ${e.occurredAt} between ${new Date(from)} and ${new Date(to)} and ${e.ip} = p.ip`,
+    );
   return replaced.rowCount ?? 0;
 }
 
@@ -77,7 +90,10 @@ export async function markDayDone(
 
 /** Returns whether a pass over this day's list is in progress. */
 export async function isDayWalked(db: Queryable, day: string): Promise<boolean> {
-  const { rows } = await db.execute(sql`
-    select from leases where name like ${`walk-days.%.${day}`} and expires_at > now() limit 1`);
+  const rows = await db
+    .select({ name: leases.name })
+    .from(leases)
+    .where(and(like(leases.name, `walk-days.%.${day}`), sql`${leases.expiresAt} > now()`))
+    .limit(1);
   return rows.length > 0;
 }

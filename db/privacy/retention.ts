@@ -1,7 +1,30 @@
-import { type SQL, sql } from "drizzle-orm";
+import { and, eq, isNull, lt, type SQL, sql } from "drizzle-orm";
+import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 import { startOfDay, toDay } from "#model/horizon.ts";
+import type { ArchiveKind } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { type PartitionedTable, partitionDays } from "../postgres/partitions.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { advice } from "../schema/advice.ts";
+import { alerts } from "../schema/alerts.ts";
+import { archiveFiles } from "../schema/archive-files.ts";
+import { eventAliases } from "../schema/event-aliases.ts";
+import { eventRevisions } from "../schema/event-revisions.ts";
+import { heldBlocks } from "../schema/held-blocks.ts";
+import { heldEvents } from "../schema/held-events.ts";
+import { ingestCursors } from "../schema/ingest-cursors.ts";
+import { pages } from "../schema/pages.ts";
+import { pseudonymisedDays } from "../schema/pseudonymised-days.ts";
+import { quarantinedEntries } from "../schema/quarantined-entries.ts";
+import { rawBlocks } from "../schema/raw-blocks.ts";
+import { ruleBuckets } from "../schema/rule-buckets.ts";
+import { ruleMetrics } from "../schema/rule-metrics.ts";
+import { rulePeaks } from "../schema/rule-peaks.ts";
+import { silences } from "../schema/silences.ts";
+import { sourceHours } from "../schema/source-hours.ts";
+import { sourceUsual } from "../schema/source-usual.ts";
+import { spikes } from "../schema/spikes.ts";
+import { wafEvents } from "../schema/waf-events.ts";
 
 const ROWS_PER_STATEMENT = 5_000;
 
@@ -32,50 +55,52 @@ export async function deleteExpired(
   const sourcesFrom = now - SOURCE_DAYS_MS;
   const rollUps = new Date(rollUpsFrom);
   const recordDays = sql`${sql.param(await listDays(db, "raw_blocks"))}::date[]`;
-  const isWithoutRecords = (column: SQL) => sql`(${column} at time zone 'UTC')::date <> all (${recordDays})`;
+  const isWithoutRecords = (column: PgColumn) =>
+    sql`(${column} at time zone 'UTC')::date <> all (${recordDays})`;
+  const { otherAt, keptAt } = eventAliases;
+  const { startsAt, width } = ruleBuckets;
   let deleted = 0;
   for (const [table, isExpired] of [
-    ["quarantined_entries", sql`received_at < ${new Date(rawFrom)}`],
-    ["held_events", sql`held_at < ${new Date(rawFrom)}`],
-    ["held_blocks", sql`held_at < ${new Date(rawFrom)}`],
+    [quarantinedEntries, lt(quarantinedEntries.receivedAt, new Date(rawFrom))],
+    [heldEvents, lt(heldEvents.heldAt, new Date(rawFrom))],
+    [heldBlocks, lt(heldBlocks.heldAt, new Date(rawFrom))],
     // An alias is the only way to a record that is kept under another time than its event.
     [
-      "event_aliases",
-      sql`other_at < ${new Date(now - ALIASES_KEPT_MS)}
-        and ${isWithoutRecords(sql`other_at`)} and ${isWithoutRecords(sql`kept_at`)}`,
+      eventAliases,
+      and(lt(otherAt, new Date(now - ALIASES_KEPT_MS)), isWithoutRecords(otherAt), isWithoutRecords(keptAt)),
     ],
-    ["event_revisions", sql`occurred_at < ${new Date(eventsFrom)}`],
-    ["pages", sql`day < ${toDay(eventsFrom)}::date`],
-    ["ingest_cursors", sql`day < ${toDay(eventsFrom)}::date`],
-    ["rule_buckets", sql`starts_at < ${rollUps}`],
+    [eventRevisions, lt(eventRevisions.occurredAt, new Date(eventsFrom))],
+    [pages, lt(pages.day, toDay(eventsFrom))],
+    [ingestCursors, lt(ingestCursors.day, toDay(eventsFrom))],
+    [ruleBuckets, lt(startsAt, rollUps)],
     [
-      "rule_buckets",
-      sql`width = 60 and starts_at < ${new Date(startOfDay(minutesFrom))} and exists (select from archive_files f
-        where f.zone_id = rule_buckets.zone_id and f.day = (rule_buckets.starts_at at time zone 'UTC')::date
-          and f.kind = 'events' and f.retired_at is null)`,
+      ruleBuckets,
+      sql`${width} = 60 and ${startsAt} < ${new Date(startOfDay(minutesFrom))} and exists (select from ${archiveFiles}
+        where ${archiveFiles.zoneId} = ${ruleBuckets.zoneId} and ${archiveFiles.day} = (${startsAt} at time zone 'UTC')::date
+          and ${archiveFiles.kind} = 'events' and ${archiveFiles.retiredAt} is null)`,
     ],
-    ["rule_peaks", sql`starts_at < ${rollUps}`],
-    ["source_hours", sql`starts_at < ${new Date(sourcesFrom)}`],
-    ["source_usual", sql`day < ${toDay(Math.max(sourcesFrom, addressesFrom))}::date`],
-    ["rule_metrics", sql`day < ${toDay(rollUpsFrom)}::date`],
-    ["alerts", sql`state = 'resolved' and resolved_at < ${rollUps}`],
-    ["advice", sql`asked_at < ${rollUps}`],
-    ["silences", sql`expires_at < ${rollUps}`],
+    [rulePeaks, lt(rulePeaks.startsAt, rollUps)],
+    [sourceHours, lt(sourceHours.startsAt, new Date(sourcesFrom))],
+    [sourceUsual, lt(sourceUsual.day, toDay(Math.max(sourcesFrom, addressesFrom)))],
+    [ruleMetrics, lt(ruleMetrics.day, toDay(rollUpsFrom))],
+    [alerts, and(eq(alerts.state, "resolved"), lt(alerts.resolvedAt, rollUps))],
+    [advice, lt(advice.askedAt, rollUps)],
+    [silences, lt(silences.expiresAt, rollUps)],
     [
-      "spikes",
-      sql`closed_at < ${rollUps} and not exists (select from alerts a where a.spike_id = spikes.id)`,
+      spikes,
+      sql`${spikes.closedAt} < ${rollUps} and not exists (select from ${alerts} where ${alerts.spikeId} = ${spikes.id})`,
     ],
   ] as const)
     deleted += await deleteAll(db, table, isExpired);
   return deleted;
 }
 
-async function deleteAll(db: Queryable, table: string, isExpired: SQL): Promise<number> {
+async function deleteAll(db: Queryable, table: PgTable, isExpired: SQL | undefined): Promise<number> {
   let deleted = 0;
   for (;;) {
     const { rowCount } = await db.execute(sql`
-      delete from ${sql.identifier(table)} where ctid = any (array(
-        select ctid from ${sql.identifier(table)} where ${isExpired} limit ${ROWS_PER_STATEMENT} for update skip locked))`);
+      delete from ${table} where ctid = any (array(
+        select ctid from ${table} where ${isExpired} limit ${ROWS_PER_STATEMENT} for update skip locked))`);
     deleted += rowCount ?? 0;
     if ((rowCount ?? 0) < ROWS_PER_STATEMENT) return deleted;
   }
@@ -102,52 +127,51 @@ export interface OldestRows {
  * it does not read all days.
  */
 export async function readOldestRows(db: Queryable): Promise<OldestRows> {
-  const first = async (statement: SQL) => {
-    const { rows } = await db.execute<{ at: number | null }>(statement);
-    return rows[0]?.at ?? null;
+  const first = async (table: PgTable, time: PgColumn, where?: SQL) => {
+    const [row] = await db
+      .select({ at: epochMs(sql<string | null>`min(${time})`) })
+      .from(table)
+      .where(where);
+    return row?.at ?? null;
   };
-  const ms = (column: string) => sql.raw(`(extract(epoch from min(${column})) * 1000)::float8 as at`);
-  const firstDay = async (table: "waf_events" | "raw_blocks", of: (day: string) => SQL) => {
+  const firstDay = async (table: PartitionedTable, of: (day: string) => Promise<number | null>) => {
     for (const day of await listDays(db, table)) {
-      const at = await first(of(day));
+      const at = await of(day);
       if (at !== null) return at;
     }
     return null;
   };
-  const isDay = (day: string) => sql`occurred_at >= ${day}::date and occurred_at < ${day}::date + 1`;
-  const { rows: done } = await db.execute<{ day: string }>(sql`select day::text from pseudonymised_days`);
+  const { occurredAt } = wafEvents;
+  const firstEvent = (day: string, where = sql`true`) =>
+    first(
+      wafEvents,
+      occurredAt,
+      sql`${occurredAt} >= ${day}::date and ${occurredAt} < ${day}::date + 1 and ${where}`,
+    );
+  const done = await db.select({ day: pseudonymisedDays.day }).from(pseudonymisedDays);
   const isDone = new Set(done.map(({ day }) => day));
   // A file's addresses are not read: a day that is not done counts as one with full addresses.
-  const firstArchived = (kind: string, where: SQL = sql`true`) =>
-    first(
-      sql`select ${ms("first_at")} from archive_files where kind = ${kind} and retired_at is null and ${where}`,
-    );
+  const { firstAt, kind, retiredAt, day: fileDay } = archiveFiles;
+  const firstArchived = (fileKind: ArchiveKind, where?: SQL) =>
+    first(archiveFiles, firstAt, and(eq(kind, fileKind), isNull(retiredAt), where));
   return {
     raw: earliest(
-      await firstDay("raw_blocks", (day) => sql`select ${ms("first_at")} from raw_blocks where day = ${day}`),
+      await firstDay("raw_blocks", (day) => first(rawBlocks, rawBlocks.firstAt, eq(rawBlocks.day, day))),
       await firstArchived("records"),
     ),
     fullAddress: earliest(
-      await firstDay("waf_events", (day) =>
-        isDone.has(day)
-          ? sql`select null as at`
-          : sql`select ${ms("occurred_at")} from waf_events where ${isDay(day)} and ${IS_FULL_ADDRESS}`,
+      await firstDay("waf_events", async (day) =>
+        isDone.has(day) ? null : firstEvent(day, IS_FULL_ADDRESS),
       ),
       await firstArchived(
         "events",
-        sql`to_regclass('waf_events_' || to_char(day, 'YYYYMMDD')) is null
-          and not exists (select from pseudonymised_days p where p.day = archive_files.day)`,
+        sql`to_regclass('waf_events_' || to_char(${fileDay}, 'YYYYMMDD')) is null
+          and not exists (select from ${pseudonymisedDays} where ${pseudonymisedDays.day} = ${fileDay})`,
       ),
     ),
-    event: earliest(
-      await firstDay(
-        "waf_events",
-        (day) => sql`select ${ms("occurred_at")} from waf_events where ${isDay(day)}`,
-      ),
-      await firstArchived("events"),
-    ),
-    rollUp: await first(sql`select ${ms("starts_at")} from rule_buckets where width = 86400`),
-    quarantined: await first(sql`select ${ms("received_at")} from quarantined_entries`),
+    event: earliest(await firstDay("waf_events", (day) => firstEvent(day)), await firstArchived("events")),
+    rollUp: await first(ruleBuckets, ruleBuckets.startsAt, eq(ruleBuckets.width, 86_400)),
+    quarantined: await first(quarantinedEntries, quarantinedEntries.receivedAt),
   };
 }
 
@@ -157,5 +181,5 @@ function earliest(...times: readonly (number | null)[]): number | null {
 }
 
 /** The condition of `isFullAddress` in src/stages/privacy, in SQL. */
-const IS_FULL_ADDRESS = sql`ip not in ('', 'erased') and ip not like '%*%'
-  and ip !~ '^anon-[a-z2-7]{13}-[a-z2-7]{13}$'`;
+const IS_FULL_ADDRESS = sql`${wafEvents.ip} not in ('', 'erased') and ${wafEvents.ip} not like '%*%'
+  and ${wafEvents.ip} !~ '^anon-[a-z2-7]{13}-[a-z2-7]{13}$'`;

@@ -1,143 +1,136 @@
-import { type SQL, sql } from "drizzle-orm";
+import { and, eq, isNull, type SQL, type SQLWrapper, sql } from "drizzle-orm";
+import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 import type { Span } from "#model/span.ts";
 import type { Database, Queryable } from "../client.ts";
+import { epochMs, names } from "../postgres/terms.ts";
 import { inTransaction } from "../postgres/transaction.ts";
+import { advice } from "../schema/advice.ts";
+import { alertTransitions } from "../schema/alert-transitions.ts";
+import { alerts } from "../schema/alerts.ts";
+import { channelStates } from "../schema/channel-states.ts";
+import { eventRevisions as revisions } from "../schema/event-revisions.ts";
+import { knownSources } from "../schema/known-sources.ts";
+import { notifications } from "../schema/notifications.ts";
+import { savedViews } from "../schema/saved-views.ts";
+import { silences } from "../schema/silences.ts";
+import { spikes } from "../schema/spikes.ts";
 
 const ROWS_PER_TRANSACTION = 200;
 
-type CountedTable = "spikes" | "alerts" | "notifications" | "advice" | "silences";
-
-/** Copies of what is counted elsewhere, and texts that are about no event. */
-const UNCOUNTED = [
-  "alert_transitions",
-  "channel_states",
-  "saved_views",
-  "known_sources",
-  "event_revisions",
-] as const;
-type UncountedTable = (typeof UNCOUNTED)[number];
-
 interface DerivedTable {
-  readonly name: CountedTable | UncountedTable;
-  /** The key columns and their types. */
-  readonly key: readonly (readonly [string, string])[];
-  readonly json: readonly string[];
-  readonly text: readonly string[];
-  /** SQL for when the row was over, which is the day of its data. */
-  readonly over: string;
-  /** SQL for the first and last time at which the row was written. */
-  readonly written: readonly [string, string];
-  readonly isZone: (zoneId: number) => SQL;
+  readonly table: PgTable;
+  /** Left out for copies of what is counted elsewhere, and for texts that are about no event. */
+  readonly counted?: keyof DerivedCounts;
+  readonly key: readonly PgColumn[];
+  readonly json: readonly PgColumn[];
+  readonly text: readonly PgColumn[];
+  /** When the row was over, which is the day of its data. */
+  readonly over: SQLWrapper;
+  /** The first and last time at which the row was written. */
+  readonly written: readonly [SQLWrapper, SQLWrapper];
+  /** Left out for a table of all zones. */
+  readonly isZone?: (zoneId: number) => SQL;
 }
 
-const ofZone = (zoneId: number) => sql`zone_id = ${zoneId}`;
-const ID = [["id", "bigint"]] as const;
-const TRANSITION_AT = `coalesce(to_timestamp((entry ->> 'at')::float8 / 1000),
-  (select fired_at from alerts where alerts.id = alert_id))`;
+const transitionAt = sql`coalesce(to_timestamp((${alertTransitions.entry} ->> 'at')::float8 / 1000),
+  (select ${alerts.firedAt} from ${alerts} where ${alerts.id} = ${alertTransitions.alertId}))`;
+const ofAlert = (alertId: PgColumn) => (zoneId: number) =>
+  sql`${alertId} in (select ${alerts.id} from ${alerts} where ${alerts.zoneId} = ${zoneId})`;
 
 /** Every table outside the events that may repeat an address. */
 const TABLES: readonly DerivedTable[] = [
   {
-    name: "spikes",
-    key: ID,
-    json: ["evidence", "sources"],
+    table: spikes,
+    counted: "spikes",
+    key: [spikes.id],
+    json: [spikes.evidence, spikes.sources],
     text: [],
-    over: "closed_at",
+    over: spikes.closedAt,
     // An open spike keeps the evidence of its strongest minute.
-    written: ["(evidence ->> 'from')::timestamptz", "judged_through"],
-    isZone: ofZone,
+    written: [sql`(${spikes.evidence} ->> 'from')::timestamptz`, spikes.judgedThrough],
+    isZone: (zoneId) => eq(spikes.zoneId, zoneId),
   },
   {
-    name: "alerts",
-    key: ID,
-    json: ["transitions", "details"],
-    text: ["acknowledged_by"],
-    over: "resolved_at",
-    written: ["fired_at", "fired_at"],
-    isZone: ofZone,
+    table: alerts,
+    counted: "alerts",
+    key: [alerts.id],
+    json: [alerts.transitions, alerts.details],
+    text: [alerts.acknowledgedBy],
+    over: alerts.resolvedAt,
+    written: [alerts.firedAt, alerts.firedAt],
+    isZone: (zoneId) => eq(alerts.zoneId, zoneId),
   },
   {
-    name: "alert_transitions",
-    key: ID,
-    json: ["entry"],
-    text: ["headline"],
-    over: "(select resolved_at from alerts where alerts.id = alert_id)",
-    written: [TRANSITION_AT, TRANSITION_AT],
-    isZone: (zoneId) => sql`alert_id in (select id from alerts where ${ofZone(zoneId)})`,
+    table: alertTransitions,
+    key: [alertTransitions.id],
+    json: [alertTransitions.entry],
+    text: [alertTransitions.headline],
+    over: sql`(select ${alerts.resolvedAt} from ${alerts} where ${alerts.id} = ${alertTransitions.alertId})`,
+    written: [transitionAt, transitionAt],
+    isZone: ofAlert(alertTransitions.alertId),
   },
   {
-    name: "notifications",
-    key: ID,
-    json: ["content"],
-    text: ["last_error"],
+    table: notifications,
+    counted: "notifications",
+    key: [notifications.id],
+    json: [notifications.content],
+    text: [notifications.lastError],
     // For an undeliverable message, next_attempt_at is when the service gave up.
-    over: "coalesce(delivered_at, next_attempt_at)",
-    written: ["created_at", "created_at"],
-    isZone: (zoneId) => sql`alert_id in (select id from alerts where ${ofZone(zoneId)})`,
+    over: sql`coalesce(${notifications.deliveredAt}, ${notifications.nextAttemptAt})`,
+    written: [notifications.createdAt, notifications.createdAt],
+    isZone: ofAlert(notifications.alertId),
   },
   {
-    name: "advice",
-    key: [
-      ["asked_at", "timestamptz"],
-      ["zone_id", "integer"],
-      ["rule_id", "text"],
-    ],
+    table: advice,
+    counted: "advice",
+    key: [advice.askedAt, advice.zoneId, advice.ruleId],
     json: [],
-    text: ["text"],
-    over: "asked_at",
-    written: ["asked_at", "asked_at"],
-    isZone: ofZone,
+    text: [advice.text],
+    over: advice.askedAt,
+    written: [advice.askedAt, advice.askedAt],
+    isZone: (zoneId) => eq(advice.zoneId, zoneId),
   },
   {
-    name: "silences",
-    key: ID,
-    json: ["matchers"],
-    text: ["reason", "created_by"],
-    over: "expires_at",
-    written: ["created_at", "created_at"],
-    isZone: () => sql`true`,
+    table: silences,
+    counted: "silences",
+    key: [silences.id],
+    json: [silences.matchers],
+    text: [silences.reason, silences.createdBy],
+    over: silences.expiresAt,
+    written: [silences.createdAt, silences.createdAt],
   },
   {
-    name: "event_revisions",
-    key: [
-      ["zone_id", "integer"],
-      ["occurred_at", "timestamptz"],
-      ["log_id", "text"],
-      ["field", "text"],
-      ["seen_at", "timestamptz"],
-    ],
+    table: revisions,
+    key: [revisions.zoneId, revisions.occurredAt, revisions.logId, revisions.field, revisions.seenAt],
     json: [],
-    text: ["before", "after"],
-    over: "occurred_at",
-    written: ["occurred_at", "occurred_at"],
-    isZone: ofZone,
+    text: [revisions.before, revisions.after],
+    over: revisions.occurredAt,
+    written: [revisions.occurredAt, revisions.occurredAt],
+    isZone: (zoneId) => eq(revisions.zoneId, zoneId),
   },
   {
-    name: "channel_states",
-    key: [["channel", "text"]],
+    table: channelStates,
+    key: [channelStates.channel],
     json: [],
-    text: ["last_error"],
-    over: "opened_at",
-    written: ["opened_at", "'infinity'"],
-    isZone: () => sql`true`,
+    text: [channelStates.lastError],
+    over: channelStates.openedAt,
+    written: [channelStates.openedAt, sql`'infinity'`],
   },
   {
-    name: "saved_views",
-    key: ID,
+    table: savedViews,
+    key: [savedViews.id],
     json: [],
-    text: ["name", "state", "created_by"],
-    over: "changed_at",
-    written: ["created_at", "changed_at"],
-    isZone: () => sql`true`,
+    text: [savedViews.name, savedViews.state, savedViews.createdBy],
+    over: savedViews.changedAt,
+    written: [savedViews.createdAt, savedViews.changedAt],
   },
   {
-    name: "known_sources",
-    key: ID,
+    table: knownSources,
+    key: [knownSources.id],
     json: [],
-    text: ["pattern", "reason", "created_by"],
-    over: "expires_at",
-    written: ["created_at", "created_at"],
-    isZone: () => sql`true`,
+    text: [knownSources.pattern, knownSources.reason, knownSources.createdBy],
+    over: knownSources.expiresAt,
+    written: [knownSources.createdAt, knownSources.createdAt],
   },
 ];
 
@@ -163,7 +156,9 @@ export interface DerivedRewrite {
  * Number of rows by table. The feed's copy of an alert's transitions is counted with the alert. A channel's last
  * error, saved views and known sources are not counted.
  */
-export type DerivedCounts = Readonly<Record<CountedTable, number>>;
+export type DerivedCounts = Readonly<
+  Record<"spikes" | "alerts" | "notifications" | "advice" | "silences", number>
+>;
 
 /**
  * Rewrites the copies of event data in spikes, alerts, messages and advice. Returns how many rows of each were
@@ -176,14 +171,14 @@ export async function rewriteDerived(
 ): Promise<DerivedCounts> {
   const counts = { spikes: 0, alerts: 0, notifications: 0, advice: 0, silences: 0 };
   for (const table of TABLES) {
-    if (scope.isUndelivered === true && table.name !== "notifications") continue;
+    if (scope.isUndelivered === true && table.table !== notifications) continue;
     let after: readonly string[] | null = null;
     do {
       const behind: readonly string[] | null = after;
       const page: RewrittenPage = await inTransaction(database, ({ tx }) =>
         rewritePage(tx, table, { scope, behind }, rewrite),
       );
-      if (isCounted(table.name)) counts[table.name] += page.changed;
+      if (table.counted !== undefined) counts[table.counted] += page.changed;
       after = page.last;
     } while (after !== null);
   }
@@ -192,17 +187,13 @@ export async function rewriteDerived(
 
 /** Returns when the first stored spike, alert, message, advice or silence was over; epoch ms, null if none was. */
 export async function readFirstOver(db: Queryable): Promise<number | null> {
-  const first = TABLES.filter(({ name }) => isCounted(name)).map(
-    ({ name, over }) => sql`(select min(${sql.raw(over)}) from ${sql.identifier(name)})`,
+  const first = TABLES.filter(({ counted }) => counted !== undefined).map(
+    ({ table, over }) => sql`(select min(${over}) from ${table})`,
   );
   const { rows } = await db.execute<{ at: number | null }>(
-    sql`select (extract(epoch from least(${sql.join(first, sql`, `)})) * 1000)::float8 as at`,
+    sql`select ${epochMs(sql`least(${sql.join(first, sql`, `)})`)} as at`,
   );
   return rows[0]?.at ?? null;
-}
-
-function isCounted(name: DerivedTable["name"]): name is CountedTable {
-  return !(UNCOUNTED as readonly string[]).includes(name);
 }
 
 interface RewrittenPage {
@@ -223,21 +214,18 @@ async function rewritePage(
   let changed = 0;
   for (const row of rows) {
     const changes = [
-      ...table.json.map((name) => ({ name, before: row[name], after: json(row[name]), type: "jsonb" })),
-      ...table.text.map((name) => {
-        const before = row[name];
-        return { name, before, after: typeof before === "string" ? text(before) : before, type: "text" };
+      ...table.json.map((column) => ({ column, before: row[column.name], after: json(row[column.name]) })),
+      ...table.text.map((column) => {
+        const before = row[column.name];
+        return { column, before, after: typeof before === "string" ? text(before) : before };
       }),
     ].filter(({ before, after }) => before !== after);
     if (changes.length === 0) continue;
     changed++;
     if (!write) continue;
-    const set = changes.map(({ name, after, type }) => {
-      const value = type === "jsonb" ? JSON.stringify(after) : after;
-      return sql`${sql.identifier(name)} = ${value}::${sql.raw(type)}`;
-    });
+    const set = changes.map(({ column, after }) => sql`${names(column)} = ${sql.param(after, column)}`);
     await tx.execute(
-      sql`update ${sql.identifier(table.name)} set ${sql.join(set, sql`, `)} where ${keyOf(table)} = ${valueOf(table, row.key)}`,
+      sql`update ${table.table} set ${sql.join(set, sql`, `)} where ${keyOf(table)} = ${valueOf(table, row.key)}`,
     );
   }
   return { changed, last: rows.length < ROWS_PER_TRANSACTION ? null : (rows.at(-1)?.key ?? null) };
@@ -249,33 +237,36 @@ async function readPage(
   { zoneId, overIn, writtenIn, isUndelivered = false }: DerivedScope,
   behind: readonly string[] | null,
 ): Promise<Row[]> {
-  const over = sql.raw(table.over);
-  const [first, last] = table.written;
+  const { over, written, json, text, key } = table;
+  const [first, last] = written;
   const conditions = [
-    zoneId === null ? sql`true` : table.isZone(zoneId),
+    zoneId === null ? undefined : table.isZone?.(zoneId),
     overIn === undefined
-      ? sql`true`
+      ? undefined
       : sql`${over} >= ${new Date(overIn.from)} and ${over} < ${new Date(overIn.to)}`,
     writtenIn === undefined
-      ? sql`true`
-      : sql`${sql.raw(first)} < ${new Date(writtenIn.to)} and ${sql.raw(last)} >= ${new Date(writtenIn.from)}`,
-    isUndelivered ? sql`delivered_at is null` : sql`true`,
-    behind === null ? sql`true` : sql`${keyOf(table)} > ${valueOf(table, behind)}`,
+      ? undefined
+      : sql`${first} < ${new Date(writtenIn.to)} and ${last} >= ${new Date(writtenIn.from)}`,
+    isUndelivered ? isNull(notifications.deliveredAt) : undefined,
+    behind === null ? undefined : sql`${keyOf(table)} > ${valueOf(table, behind)}`,
   ];
-  const columns = sql.raw([...table.json, ...table.text].join(", "));
-  const key = sql.raw(table.key.map(([name]) => `${name}::text`).join(", "));
+  const columns = [...json, ...text].map((column) => sql`${column} as ${sql.identifier(column.name)}`);
+  const keys = key.map((column) => sql`${column}::text`);
   const { rows } = await tx.execute<Row & Record<string, unknown>>(sql`
-    select array[${key}] as key, ${columns} from ${sql.identifier(table.name)}
-    where ${sql.join(conditions, sql` and `)}
-    order by ${sql.raw(table.key.map(([name]) => name).join(", "))} limit ${ROWS_PER_TRANSACTION} for update`);
+    select array[${list(keys)}] as key, ${list(columns)} from ${table.table}
+    where ${and(sql`true`, ...conditions)}
+    order by ${list(key)} limit ${ROWS_PER_TRANSACTION} for update`);
   return rows;
 }
 
 function keyOf({ key }: DerivedTable): SQL {
-  return sql.raw(`(${key.map(([name]) => name).join(", ")})`);
+  return sql`(${list(key)})`;
 }
 
 function valueOf({ key }: DerivedTable, values: readonly string[]): SQL {
-  const parts = key.map(([, type], index) => sql`${values[index] ?? null}::${sql.raw(type)}`);
-  return sql`(${sql.join(parts, sql`, `)})`;
+  return sql`(${list(key.map((column, index) => sql`${values[index] ?? null}::${sql.raw(column.getSQLType())}`))})`;
+}
+
+function list(terms: readonly SQLWrapper[]): SQL {
+  return sql.join([...terms], sql`, `);
 }

@@ -1,8 +1,15 @@
 import { type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type pg from "pg";
 import type { Queryable } from "../client.ts";
 import { ADVISORY_LOCKS } from "../postgres/advisory-locks.ts";
 import { inOneTrip } from "../postgres/one-trip.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { erasures } from "../schema/erasures.ts";
+import { eventAliases } from "../schema/event-aliases.ts";
+
+const x = alias(erasures, "x");
+const ea = alias(eventAliases, "ea");
 
 /** The record that an erasure leaves; times in epoch ms. */
 export interface TombstoneRow {
@@ -35,11 +42,11 @@ export async function holdTombstones(
 ): Promise<TombstoneRow[]> {
   const since = new Date(sinceMs);
   // Postgres runs the subquery only if there are tombstones.
-  const keptSince = sql`least(${since}::timestamptz - interval '1 second', (select min(kept_at) from event_aliases
-    where zone_id = ${zoneId} and other_at between ${since} and ${new Date(untilMs)}))`;
+  const keptSince = sql`least(${since}::timestamptz - interval '1 second', (select min(${ea.keptAt})
+    from ${eventAliases} ${ea} where ${ea.zoneId} = ${zoneId} and ${ea.otherAt} between ${since} and ${new Date(untilMs)}))`;
   const [, rows] = await inOneTrip(client, () => [
     keepErasuresWaiting(tx),
-    readRows(tx, sql`(zone_id = ${zoneId} or zone_id is null) and until_at >= ${keptSince}`),
+    readRows(tx, sql`(${x.zoneId} = ${zoneId} or ${x.zoneId} is null) and ${x.untilAt} >= ${keptSince}`),
   ]);
   return rows;
 }
@@ -62,14 +69,25 @@ export interface DatedTombstone extends TombstoneRow {
 
 /** Returns every zone's tombstones that were made since `sinceMs` or cover anything since then. */
 export function readTombstones(db: Queryable, sinceMs: number): Promise<DatedTombstone[]> {
-  return readRows(db, sql`greatest(until_at, requested_at) >= ${new Date(sinceMs)}`);
+  return readRows(db, sql`greatest(${x.untilAt}, ${x.requestedAt}) >= ${new Date(sinceMs)}`);
 }
 
 async function readRows(db: Queryable, where: SQL): Promise<DatedTombstone[]> {
-  const { rows } = await db.execute<DatedTombstone & Record<string, unknown>>(sql`
-    select id::float8 as id, ended_at is null as "isOpen", (extract(epoch from until_at) * 1000)::float8 as "untilAt", family, prefix, key_id as "keyId", hash,
-      masked_hash as "maskedHash", masked_prefix as "maskedPrefix", zone_id as "zoneId",
-      (extract(epoch from requested_at) * 1000)::float8 as "requestedAt"
-    from erasures where ${where} order by id`);
-  return rows;
+  return db
+    .select({
+      id: x.id,
+      isOpen: sql<boolean>`${x.endedAt} is null`,
+      requestedAt: epochMs(x.requestedAt),
+      untilAt: epochMs(x.untilAt),
+      zoneId: x.zoneId,
+      family: x.family,
+      prefix: x.prefix,
+      keyId: x.keyId,
+      hash: x.hash,
+      maskedHash: x.maskedHash,
+      maskedPrefix: x.maskedPrefix,
+    })
+    .from(x)
+    .where(where)
+    .orderBy(x.id);
 }

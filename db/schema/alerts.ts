@@ -10,6 +10,8 @@ import {
   timestamp,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
+import { ALERT_STATES } from "#model/kinds.ts";
+import { isOneOf } from "../postgres/is-one-of.ts";
 import { spikes } from "./spikes.ts";
 
 /**
@@ -28,9 +30,7 @@ export const alerts = pgTable(
     zoneId: integer(),
     /** Number of the latest transition, from 1; `transitions` holds as many. */
     transition: integer().notNull().default(1),
-    state: text({ enum: ["firing", "acknowledged", "resolved"] })
-      .notNull()
-      .default("firing"),
+    state: text({ enum: ALERT_STATES }).notNull().default("firing"),
     kind: text().notNull(),
     fingerprint: text().notNull(),
     ruleId: text(),
@@ -41,7 +41,7 @@ export const alerts = pgTable(
   (t) => [
     index("alerts_spike").on(t.spikeId),
     uniqueIndex("alerts_open").on(t.fingerprint).where(sql`state <> 'resolved'`),
-    check("alerts_state", sql`${t.state} in ('firing', 'acknowledged', 'resolved')`),
+    check("alerts_state", isOneOf(t.state, ALERT_STATES)),
     check("alerts_resolved_at", sql`(${t.state} = 'resolved') = (${t.resolvedAt} is not null)`),
   ],
 );

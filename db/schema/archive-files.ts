@@ -12,6 +12,8 @@ import {
   timestamp,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
+import { ARCHIVE_KINDS } from "#model/kinds.ts";
+import { isOneOf } from "../postgres/is-one-of.ts";
 
 /**
  * The manifest of the archive: one row per file. A zone's day whose events file is in the manifest and not retired is
@@ -43,7 +45,7 @@ export const archiveFiles = pgTable(
     hours: integer().array().notNull(),
     /** The sum that the file was verified with, over its rows; does not depend on their order. */
     sum: numeric().notNull(),
-    kind: text({ enum: ["events", "records"] }).notNull(),
+    kind: text({ enum: ARCHIVE_KINDS }).notNull(),
     /** The problem of a damaged file. */
     damage: text(),
     /** Lower-case hex. */
@@ -55,7 +57,7 @@ export const archiveFiles = pgTable(
     primaryKey({ columns: [t.zoneId, t.day, t.kind, t.sha256] }),
     uniqueIndex("archive_files_valid").on(t.zoneId, t.day, t.kind).where(sql`retired_at is null`),
     index("archive_files_day").on(t.day),
-    check("archive_files_kind", sql`${t.kind} in ('events', 'records')`),
+    check("archive_files_kind", isOneOf(t.kind, ARCHIVE_KINDS)),
     check("archive_files_sha256", sql`${t.sha256} ~ '^[0-9a-f]{64}$'`),
     check("archive_files_hours", sql`cardinality(${t.hours}) = 24`),
     check(

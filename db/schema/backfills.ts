@@ -1,5 +1,7 @@
 import { sql } from "drizzle-orm";
 import { bigint, check, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+import { BACKFILL_ROUTES } from "#model/kinds.ts";
+import { isOneOf } from "../postgres/is-one-of.ts";
 
 /** Progress of a requested backfill, so that it resumes where it stopped. Only `longwatch backfill` uses it. */
 export const backfills = pgTable(
@@ -14,11 +16,11 @@ export const backfills = pgTable(
     /** Events that were not stored before. */
     newEvents: bigint({ mode: "number" }).notNull().default(0),
     zoneId: integer().notNull(),
-    route: text({ enum: ["list", "search", "export"] }).notNull(),
+    route: text({ enum: BACKFILL_ROUTES }).notNull(),
   },
   (t) => [
     primaryKey({ columns: [t.zoneId, t.fromAt, t.toAt, t.route] }),
-    check("backfills_route", sql`${t.route} in ('list', 'search', 'export')`),
+    check("backfills_route", isOneOf(t.route, BACKFILL_ROUTES)),
     check("backfills_span", sql`${t.fromAt} < ${t.toAt}`),
   ],
 );

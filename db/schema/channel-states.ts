@@ -1,5 +1,6 @@
-import { sql } from "drizzle-orm";
 import { check, integer, pgTable, text, timestamp } from "drizzle-orm/pg-core";
+import { CIRCUIT_STATES } from "#model/kinds.ts";
+import { isOneOf } from "../postgres/is-one-of.ts";
 
 /**
  * State of a channel, shared by all replicas: its circuit and the spent part of its rate. Written and read by
@@ -20,10 +21,8 @@ export const channelStates = pgTable(
     /** Openings of the circuit since the last success. Each one doubles the pause. */
     openings: integer().notNull().default(0),
     channel: text().primaryKey(),
-    state: text({ enum: ["closed", "open", "disabled"] })
-      .notNull()
-      .default("closed"),
+    state: text({ enum: CIRCUIT_STATES }).notNull().default("closed"),
     lastError: text(),
   },
-  (t) => [check("channel_states_state", sql`${t.state} in ('closed', 'open', 'disabled')`)],
+  (t) => [check("channel_states_state", isOneOf(t.state, CIRCUIT_STATES))],
 );

@@ -1,6 +1,8 @@
 import { sql } from "drizzle-orm";
 import { check, integer, jsonb, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+import { HOUR_STATES } from "#model/kinds.ts";
 import type { HourLooks } from "#model/look.ts";
+import { isOneOf } from "../postgres/is-one-of.ts";
 
 /**
  * One hour of one zone and what is known about its completeness. Written by poll-events, walk-days,
@@ -37,9 +39,7 @@ export const coverageWindows = pgTable(
     surplusCells: integer().notNull().default(0),
     storedCount: integer().notNull().default(0),
     passes: integer().notNull().default(0),
-    state: text({ enum: ["open", "sealed", "gap"] })
-      .notNull()
-      .default("open"),
+    state: text({ enum: HOUR_STATES }).notNull().default("open"),
     gapReason: text(),
     reopenReason: text(),
     looks: jsonb().$type<HourLooks>().notNull().default({}),
@@ -48,7 +48,7 @@ export const coverageWindows = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.zoneId, t.startsAt] }),
-    check("coverage_windows_state", sql`${t.state} in ('open', 'sealed', 'gap')`),
+    check("coverage_windows_state", isOneOf(t.state, HOUR_STATES)),
     check("coverage_windows_whole_hour", sql`extract(epoch from ${t.startsAt}) % 3600 = 0`),
     check(
       "coverage_windows_sealed_with_evidence",

@@ -1,4 +1,3 @@
-import { sql } from "drizzle-orm";
 import {
   bigint,
   boolean,
@@ -11,7 +10,9 @@ import {
   timestamp,
   unique,
 } from "drizzle-orm/pg-core";
+import { ADDRESS_FAMILIES } from "#model/kinds.ts";
 import { bytea } from "../postgres/column-types.ts";
+import { isOneOf } from "../postgres/is-one-of.ts";
 
 /** Counts of an erasure's changes: rows, and records in raw blocks. */
 export interface ErasedCounts {
@@ -57,6 +58,6 @@ export const erasures = pgTable(
   (t) => [
     unique("erasures_once").on(t.zoneId, t.keyId, t.hash, t.includeMasked).nullsNotDistinct(),
     index("erasures_until").on(t.untilAt),
-    check("erasures_family", sql`${t.family} in (4, 6)`),
+    check("erasures_family", isOneOf(t.family, ADDRESS_FAMILIES)),
   ],
 );

@@ -4,8 +4,9 @@ import { bytewiseText } from "../postgres/column-types.ts";
 
 /**
  * A later look of the search that showed another value of a stored event (`field` is the column), or did not show the
- * event (`field` is `withdrawn`). Written by every writer of events and by poll-events; read by poll-events,
- * seal-windows and the event's page. While `accepted_at` is null the look is not confirmed: the stored value stays, and
+ * event (`field` is `withdrawn`), or an event that an operator removed (`field` is `removed`, `after` is the reason).
+ * Written by every writer of events, by poll-events and by `coverage withdraw`; read by poll-events, seal-windows and the
+ * event's page. While `accepted_at` is null the look is not confirmed: the stored value stays, and
  * a look that shows the stored value or the event deletes the row.
  */
 export const eventRevisions = pgTable(

@@ -1,6 +1,7 @@
-import { sql } from "drizzle-orm";
 import { check, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+import { EVENT_ROUTES } from "#model/kinds.ts";
 import { bytewiseText } from "../postgres/column-types.ts";
+import { isOneOf } from "../postgres/is-one-of.ts";
 
 /**
  * Events that an erasure may cover and that could not be judged, because the pseudonym key was missing. Written by
@@ -14,7 +15,7 @@ export const heldEvents = pgTable(
     zoneId: integer().notNull(),
     logId: bytewiseText().notNull(),
     /** The route that showed the event first. */
-    route: text({ enum: ["search", "list"] }).notNull(),
+    route: text({ enum: EVENT_ROUTES }).notNull(),
     feature: text(),
     ruleId: text(),
     ip: text(),
@@ -29,6 +30,6 @@ export const heldEvents = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.zoneId, t.occurredAt, t.logId] }),
-    check("held_events_route", sql`${t.route} in ('search', 'list')`),
+    check("held_events_route", isOneOf(t.route, EVENT_ROUTES)),
   ],
 );

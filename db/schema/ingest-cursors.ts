@@ -1,4 +1,3 @@
-import { sql } from "drizzle-orm";
 import {
   bigint,
   boolean,
@@ -10,6 +9,8 @@ import {
   text,
   timestamp,
 } from "drizzle-orm/pg-core";
+import { PASS_RESULTS } from "#model/kinds.ts";
+import { isOneOf } from "../postgres/is-one-of.ts";
 
 /**
  * State of the list pass over one zone's day. Written by walk-days in the transaction of each page, by the holder of
@@ -39,13 +40,10 @@ export const ingestCursors = pgTable(
     /** The pass began at `tailToken`. It ends as a short pass, also after another process has resumed it. */
     beganAtTail: boolean().notNull().default(false),
     /** Null while the pass runs. */
-    passResult: text({ enum: ["full", "short", "looped", "token_rejected", "held"] }),
+    passResult: text({ enum: PASS_RESULTS }),
   },
   (t) => [
     primaryKey({ columns: [t.zoneId, t.day] }),
-    check(
-      "ingest_cursors_pass_result",
-      sql`${t.passResult} in ('full', 'short', 'looped', 'token_rejected', 'held')`,
-    ),
+    check("ingest_cursors_pass_result", isOneOf(t.passResult, PASS_RESULTS)),
   ],
 );

@@ -1,6 +1,6 @@
-import { sql } from "drizzle-orm";
 import { bigint, check, integer, pgTable, text, timestamp } from "drizzle-orm/pg-core";
-import { KNOWN_KINDS } from "#model/known-source.ts";
+import { KNOWN_KINDS } from "#model/kinds.ts";
+import { isOneOf } from "../postgres/is-one-of.ts";
 
 /**
  * Sources that a person has named as expected, beside those of the configuration file. Written by `longwatch known` and
@@ -21,5 +21,5 @@ export const knownSources = pgTable(
     reason: text().notNull(),
     createdBy: text().notNull(),
   },
-  (t) => [check("known_sources_kind", sql`${t.kind} in ('ip', 'asn', 'ja4', 'ua')`)],
+  (t) => [check("known_sources_kind", isOneOf(t.kind, KNOWN_KINDS))],
 );

@@ -1,5 +1,7 @@
 import { sql } from "drizzle-orm";
 import { bigint, check, index, integer, jsonb, pgTable, text, timestamp, unique } from "drizzle-orm/pg-core";
+import { NOTIFICATION_STATES, REASONS } from "#model/kinds.ts";
+import { isOneOf } from "../postgres/is-one-of.ts";
 import { alerts } from "./alerts.ts";
 
 /**
@@ -22,11 +24,9 @@ export const notifications = pgTable(
     /** The alert's transition number. */
     transition: integer().notNull(),
     attempts: integer().notNull().default(0),
-    reason: text({ enum: ["first", "worse", "repeat", "advice", "acknowledged", "resolved"] }).notNull(),
+    reason: text({ enum: REASONS }).notNull(),
     channel: text().notNull(),
-    state: text({ enum: ["pending", "sending", "delivered", "undeliverable"] })
-      .notNull()
-      .default("pending"),
+    state: text({ enum: NOTIFICATION_STATES }).notNull().default("pending"),
     /** The dedupe key, which is the same for every attempt, so that a receiver recognises a repeated one. */
     dedupeKey: text().notNull(),
     /** Before the delivery: progress of an attempt with a message of several parts. */
@@ -44,10 +44,7 @@ export const notifications = pgTable(
     index("notifications_due").on(t.nextAttemptAt).where(sql`state in ('pending', 'sending')`),
     index("notifications_given_up").on(t.channel).where(sql`state = 'undeliverable'`),
     index("notifications_stand_ins").on(t.alertId).where(sql`stands_in_for is not null`),
-    check("notifications_state", sql`${t.state} in ('pending', 'sending', 'delivered', 'undeliverable')`),
-    check(
-      "notifications_reason",
-      sql`${t.reason} in ('first', 'worse', 'repeat', 'advice', 'acknowledged', 'resolved')`,
-    ),
+    check("notifications_state", isOneOf(t.state, NOTIFICATION_STATES)),
+    check("notifications_reason", isOneOf(t.reason, REASONS)),
   ],
 );

@@ -11,7 +11,9 @@ import {
   timestamp,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
+import { EVENT_ROUTES } from "#model/kinds.ts";
 import { bytea } from "../postgres/column-types.ts";
+import { isOneOf } from "../postgres/is-one-of.ts";
 
 /**
  * An entry that could not become an event, byte for byte. Written by walk-days, poll-events and repair-window, once
@@ -25,7 +27,7 @@ export const quarantinedEntries = pgTable(
     zoneId: integer().notNull(),
     /** The UTC day of the request; null if the search route returned the entry. */
     day: date({ mode: "string" }),
-    route: text({ enum: ["search", "list"] }).notNull(),
+    route: text({ enum: EVENT_ROUTES }).notNull(),
     reason: text().notNull(),
     raw: bytea().notNull(),
     rawHash: bytea().generatedAlwaysAs(sql`sha256(raw)`),
@@ -35,6 +37,6 @@ export const quarantinedEntries = pgTable(
   (t) => [
     uniqueIndex("quarantined_entries_content").on(t.zoneId, t.rawHash),
     index("quarantined_entries_held").on(t.id).where(sql`is_held`),
-    check("quarantined_entries_route", sql`${t.route} in ('search', 'list')`),
+    check("quarantined_entries_route", isOneOf(t.route, EVENT_ROUTES)),
   ],
 );

@@ -1,4 +1,5 @@
-import { integer, pgTable, text, timestamp } from "drizzle-orm/pg-core";
+import { integer, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
+import type { TickName, TickReport } from "#model/schedule.ts";
 
 /**
  * One row per process of the service. Each process writes its own row at its start, every few seconds and at its stop.
@@ -17,4 +18,6 @@ export const replicas = pgTable("replicas", {
   version: text().notNull(),
   roles: text().array().notNull(),
   zoneIds: integer().array().notNull(),
+  /** The ticks that the process has, with the last run of each job in it. */
+  ticks: jsonb().$type<Partial<Record<TickName, TickReport>>>().notNull().default({}),
 });

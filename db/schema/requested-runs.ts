@@ -11,6 +11,8 @@ import {
   timestamp,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
+import { RUN_KINDS } from "#model/kinds.ts";
+import { isOneOf } from "../postgres/is-one-of.ts";
 
 /**
  * Backfills and verifications that a person started over the API. Written by the API, by run-requested and by
@@ -33,7 +35,7 @@ export const requestedRuns = pgTable(
     percent: integer().notNull().default(0),
     /** A verification also compares a few hours id by id. */
     withIds: boolean().notNull().default(false),
-    kind: text({ enum: ["backfill", "verify", "verify-archive"] }).notNull(),
+    kind: text({ enum: RUN_KINDS }).notNull(),
     requestedBy: text().notNull(),
     /** The current step, in words for people. */
     step: text(),
@@ -47,7 +49,7 @@ export const requestedRuns = pgTable(
       .on(t.kind, t.zoneId, t.fromAt, t.toAt, t.withIds)
       .where(sql`${t.endedAt} is null`),
     index("requested_runs_zone").on(t.zoneId, t.id),
-    check("requested_runs_kind", sql`${t.kind} in ('backfill', 'verify', 'verify-archive')`),
+    check("requested_runs_kind", isOneOf(t.kind, RUN_KINDS)),
     check("requested_runs_span", sql`${t.fromAt} < ${t.toAt}`),
   ],
 );

@@ -1,5 +1,7 @@
 import { sql } from "drizzle-orm";
 import { check, index, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+import { BUCKET_WIDTHS } from "#model/kinds.ts";
+import { isOneOf } from "../postgres/is-one-of.ts";
 
 /**
  * Event counts per rule and half-open bucket [starts_at, starts_at + width seconds), UTC aligned.
@@ -26,7 +28,7 @@ export const ruleBuckets = pgTable(
     index("rule_buckets_minutes").on(t.startsAt).where(sql`width = 60`),
     // Finds the rules that were seen in the last weeks.
     index("rule_buckets_days").on(t.zoneId, t.startsAt, t.ruleId).where(sql`width = 86400`),
-    check("rule_buckets_width", sql`${t.width} in (60, 3600, 86400)`),
+    check("rule_buckets_width", isOneOf(t.width, BUCKET_WIDTHS)),
     check("rule_buckets_aligned", sql`extract(epoch from ${t.startsAt}) % ${t.width} = 0`),
     check(
       "rule_buckets_adds_up",

@@ -12,11 +12,16 @@ import {
   timestamp,
   uniqueIndex,
 } from "drizzle-orm/pg-core";
-import { SPIKE_KINDS } from "#model/kinds.ts";
+import {
+  type EvidenceDimension,
+  GRADINGS,
+  MARKS,
+  SPIKE_KINDS,
+  SPIKE_SEVERITIES,
+  WINDOWS,
+} from "#model/kinds.ts";
 import type { StoredSources } from "#model/stored-sources.ts";
-
-export const EVIDENCE_DIMENSIONS = ["ip", "asn", "country", "path", "ua", "ja4", "action"] as const;
-export type EvidenceDimension = (typeof EVIDENCE_DIMENSIONS)[number];
+import { isOneOf } from "../postgres/is-one-of.ts";
 
 /**
  * Common values of the events of a spike. Values come from requests: hostile text, at most 300 code points. Times
@@ -72,7 +77,7 @@ export const spikes = pgTable(
     companions: integer().notNull().default(0),
     zoneId: integer().notNull(),
     ruleId: text().notNull(),
-    severity: text({ enum: ["warning", "error", "critical"] }).notNull(),
+    severity: text({ enum: SPIKE_SEVERITIES }).notNull(),
     /**
      * `new-rule`: the rule was first seen within a day and its burst is small. It is less severe. `sources`: the source
      * series of a zone, under the rule id of `SOURCES_RULE`.
@@ -81,7 +86,7 @@ export const spikes = pgTable(
     /** Different addresses in the window, up to a limit; null while nothing depends on them. */
     addresses: integer(),
     /** The facts that decided the severity. */
-    gradedBy: text({ enum: ["addresses", "score", "both"] }),
+    gradedBy: text({ enum: GRADINGS }),
     /** Stored while sources were in shadow mode: raises no alert. */
     isShadow: boolean().notNull().default(false),
     /** For the kind `sources`: the series that fire, and why. */
@@ -90,7 +95,7 @@ export const spikes = pgTable(
      * A person's verdict. The hours of an attack are removed from the rule's history. Null until a person has marked
      * the spike.
      */
-    mark: text({ enum: ["attack", "noise"] }),
+    mark: text({ enum: MARKS }),
     markedAt: timestamp({ withTimezone: true }),
     evidence: jsonb().$type<SpikeEvidence>().notNull(),
   },
@@ -99,15 +104,12 @@ export const spikes = pgTable(
     index("spikes_opened").on(t.zoneId, t.openedAt),
     index("spikes_closed").on(t.closedAt),
     index("spikes_marked").on(t.zoneId, t.ruleId, t.openedAt).where(sql`mark is not null`),
-    check(
-      "spikes_mark",
-      sql`${t.mark} in ('attack', 'noise') and ${t.markedAt} is not null or ${t.mark} is null`,
-    ),
+    check("spikes_mark", sql`${isOneOf(t.mark, MARKS)} and ${t.markedAt} is not null or ${t.mark} is null`),
     check("spikes_close_after_open", sql`${t.closedAt} >= ${t.openedAt}`),
-    check("spikes_window", sql`${t.windowMinutes} in (3, 15, 60)`),
-    check("spikes_severity", sql`${t.severity} in ('warning', 'error', 'critical')`),
-    check("spikes_kind", sql`${t.kind} in ('spike', 'new-rule', 'sources')`),
+    check("spikes_window", isOneOf(t.windowMinutes, WINDOWS)),
+    check("spikes_severity", isOneOf(t.severity, SPIKE_SEVERITIES)),
+    check("spikes_kind", isOneOf(t.kind, SPIKE_KINDS)),
     check("spikes_sources", sql`(${t.kind} = 'sources') = (${t.sources} is not null)`),
-    check("spikes_graded_by", sql`${t.gradedBy} in ('addresses', 'score', 'both')`),
+    check("spikes_graded_by", isOneOf(t.gradedBy, GRADINGS)),
   ],
 );

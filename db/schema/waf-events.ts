@@ -1,6 +1,7 @@
-import { sql } from "drizzle-orm";
 import { check, index, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+import { EVENT_ROUTES } from "#model/kinds.ts";
 import { bytewiseText } from "../postgres/column-types.ts";
+import { isOneOf } from "../postgres/is-one-of.ts";
 
 /**
  * One WAF event, once. Written by poll-events, walk-days and repair-window; read by roll-up-trends,
@@ -15,7 +16,7 @@ export const wafEvents = pgTable(
     zoneId: integer().notNull(),
     logId: bytewiseText().notNull(),
     /** The route that showed the event first. */
-    route: text({ enum: ["search", "list"] }).notNull(),
+    route: text({ enum: EVENT_ROUTES }).notNull(),
     feature: text(),
     ruleId: text(),
     ip: text(),
@@ -31,6 +32,6 @@ export const wafEvents = pgTable(
     primaryKey({ columns: [t.zoneId, t.occurredAt, t.logId] }),
     index("waf_events_rule_time").on(t.zoneId, t.ruleId, t.occurredAt),
     index("waf_events_time_range").using("brin", t.occurredAt),
-    check("waf_events_route", sql`${t.route} in ('search', 'list')`),
+    check("waf_events_route", isOneOf(t.route, EVENT_ROUTES)),
   ],
 );

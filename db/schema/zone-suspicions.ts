@@ -1,5 +1,6 @@
-import { sql } from "drizzle-orm";
 import { boolean, check, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+import { LOOK_ROUTES } from "#model/kinds.ts";
+import { isOneOf } from "../postgres/is-one-of.ts";
 
 /**
  * A route of a zone whose answers changed as a whole, or contradict themselves. For an hour its answers are held back:
@@ -15,13 +16,13 @@ export const zoneSuspicions = pgTable(
     /** When a look did not contradict any more; null while the route is suspect. */
     clearedAt: timestamp({ withTimezone: true, precision: 3 }),
     zoneId: integer().notNull(),
-    route: text({ enum: ["list", "search", "counts"] }).notNull(),
+    route: text({ enum: LOOK_ROUTES }).notNull(),
     /** True if the route shows nothing of what is known. Then other routes store nothing that is not recognised either. */
     isWhole: boolean().notNull().default(false),
     reason: text().notNull(),
   },
   (t) => [
     primaryKey({ columns: [t.zoneId, t.route] }),
-    check("zone_suspicions_route", sql`${t.route} in ('list', 'search', 'counts')`),
+    check("zone_suspicions_route", isOneOf(t.route, LOOK_ROUTES)),
   ],
 );

@@ -1,12 +1,16 @@
 import { sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type pg from "pg";
 import type { EventKey } from "#model/event-key.ts";
 import { toColumnSql } from "#model/search-columns.ts";
 import type { Span } from "#model/span.ts";
 import { copyToFile } from "../postgres/copy-out.ts";
 import { copyQuery } from "../postgres/copy-query.ts";
+import { wafEvents } from "../schema/waf-events.ts";
 import { toCondition, toMoment } from "./search-condition.ts";
 import type { EventQuery } from "./search-query.ts";
+
+const e = alias(wafEvents, "e");
 
 interface OpenPart {
   readonly spans: readonly Span[];
@@ -38,10 +42,10 @@ export async function copyOpenRows(
   const isBehind =
     after === null
       ? sql``
-      : sql` and (e.occurred_at < ${toMoment(after.occurredAt)} or e.log_id < ${after.logId})`;
+      : sql` and (${e.occurredAt} < ${toMoment(after.occurredAt)} or ${e.logId} < ${after.logId})`;
   const order =
-    part === undefined ? sql`` : sql` order by e.occurred_at desc, e.log_id desc limit ${part.limit}`;
-  const select = sql`select ${sql.raw(selected.join(", "))} from waf_events e
+    part === undefined ? sql`` : sql` order by ${e.occurredAt} desc, ${e.logId} desc limit ${part.limit}`;
+  const select = sql`select ${sql.raw(selected.join(", "))} from ${wafEvents} ${e}
     where ${toCondition(zoneId, query, spans)}${isBehind}${order}`;
   // Without a filter, the next part can be read from the primary key in order. Sorting the rest of the day would cost
   // twice as much.

@@ -1,9 +1,16 @@
-import { sql } from "drizzle-orm";
+import { count, getTableName, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import { DAY_MS, HOUR_MS, LAST_MS } from "#lib/units.ts";
 import type { Span } from "#model/span.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { coverageWindows } from "../schema/coverage-windows.ts";
+import { wafEvents } from "../schema/waf-events.ts";
 import { toCondition } from "./search-condition.ts";
 import type { EventQuery } from "./search-query.ts";
+
+const w = alias(coverageWindows, "w");
+const e = alias(wafEvents, "e");
 
 /** A part of a window and how many of its events match. */
 export interface OpenCount extends Span {
@@ -21,10 +28,12 @@ export async function countMatches(
   spans: readonly Span[],
 ): Promise<OpenCount[]> {
   if (spans.length === 0) return [];
-  const found = await tx.execute<{ first: number; total: number }>(sql`
-    select (extract(epoch from min(e.occurred_at)) * 1000)::float8 as first, count(*)::float8 as total
-    from waf_events e where ${toCondition(zoneId, query, spans)} group by e.tableoid`);
-  return found.rows.map(({ first, total }) => {
+  const found = await tx
+    .select({ first: epochMs(sql`min(${e.occurredAt})`), total: count() })
+    .from(e)
+    .where(toCondition(zoneId, query, spans))
+    .groupBy(sql`${e}.tableoid`);
+  return found.map(({ first, total }) => {
     const from = first - (first % DAY_MS);
     return { from, to: from + DAY_MS, total };
   });
@@ -56,22 +65,23 @@ export async function countEvents(
   if (whole.length > 0) {
     const isInside = whole.map(
       ({ from, to }) =>
-        sql`(starts_at >= ${new Date(from)} and starts_at < ${new Date(Math.min(to, LAST_MS))})`,
+        sql`(${w.startsAt} >= ${new Date(from)} and ${w.startsAt} < ${new Date(Math.min(to, LAST_MS))})`,
     );
     const found = await tx.execute<{ from: number; total: number }>(sql`
-      select (extract(epoch from starts_at) * 1000)::float8 as from, stored_count::float8 as total
-      from coverage_windows
-      where zone_id = ${zoneId}::integer and stored_count > 0 and (${sql.join(isInside, sql` or `)})
-        and to_char(starts_at at time zone 'UTC', 'YYYYMMDD') in (
+      select ${epochMs(w.startsAt)} as from, ${w.storedCount}::float8 as total
+      from ${coverageWindows} ${w}
+      where ${w.zoneId} = ${zoneId}::integer and ${w.storedCount} > 0 and (${sql.join(isInside, sql` or `)})
+        and to_char(${w.startsAt} at time zone 'UTC', 'YYYYMMDD') in (
           select right(c.relname, 8) from pg_inherits i join pg_class c on c.oid = i.inhrelid
-          where i.inhparent = 'waf_events'::regclass)`);
+          where i.inhparent = ${getTableName(wafEvents)}::regclass)`);
     counts.push(...found.rows.map(({ from, total }) => ({ from, to: from + HOUR_MS, total })));
   }
   for (const part of cut) {
-    const found = await tx.execute<{ total: number }>(sql`
-      select count(*)::float8 as total from waf_events e
-      where ${toCondition(zoneId, { ...part, clauses: [] })}`);
-    const total = found.rows[0]?.total ?? 0;
+    const [counted] = await tx
+      .select({ total: count() })
+      .from(e)
+      .where(toCondition(zoneId, { ...part, clauses: [] }));
+    const total = counted?.total ?? 0;
     if (total > 0) counts.push({ ...part, total });
   }
   return counts;

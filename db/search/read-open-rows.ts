@@ -1,9 +1,13 @@
 import { sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { Span } from "#model/span.ts";
 import type { Queryable } from "../client.ts";
+import { wafEvents } from "../schema/waf-events.ts";
 import { toCondition } from "./search-condition.ts";
 import { FOUND_COLUMNS, type FoundColumns, type FoundEvent, toFoundEvent } from "./search-found.ts";
 import type { EventQuery } from "./search-query.ts";
+
+const e = alias(wafEvents, "e");
 
 /** Events that may be read in order before it pays to find all that match first. */
 const ORDERED_READS = 50_000;
@@ -31,10 +35,10 @@ export async function readOpenRows(
   const condition = toCondition(zoneId, query, spans);
   const isCommon = ((skip + limit) / matching) * present <= ORDERED_READS;
   const from = isCommon
-    ? sql`waf_events e where ${condition}`
-    : sql`(select * from waf_events e where ${condition} offset 0) e`;
+    ? sql`${wafEvents} ${e} where ${condition}`
+    : sql`(select * from ${wafEvents} ${e} where ${condition} offset 0) ${e}`;
   const found = await tx.execute<FoundColumns>(sql`
     select ${sql.raw(FOUND_COLUMNS)} from ${from}
-    order by e.occurred_at desc, e.log_id desc limit ${limit} offset ${skip}`);
+    order by ${e.occurredAt} desc, ${e.logId} desc limit ${limit} offset ${skip}`);
   return found.rows.map(toFoundEvent);
 }

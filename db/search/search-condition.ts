@@ -1,8 +1,12 @@
 import { type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import { formatIso } from "#lib/format.ts";
 import { columnOf, type SearchColumn, toColumnSql } from "#model/search-columns.ts";
 import type { Span } from "#model/span.ts";
+import { wafEvents } from "../schema/waf-events.ts";
 import type { EventQuery, SearchClause, SearchTest } from "./search-query.ts";
+
+const e = alias(wafEvents, "e");
 
 /** Returns a moment as a parameter. A time outside 1970 to 9999, when nothing is stored, becomes the nearer end. */
 export function toMoment(ms: number): SQL {
@@ -15,9 +19,9 @@ export function toMoment(ms: number): SQL {
  */
 export function toCondition(zoneId: number, query: EventQuery, spans: readonly Span[] = [query]): SQL {
   const times = spans.map(
-    ({ from, to }) => sql`(e.occurred_at >= ${toMoment(from)} and e.occurred_at < ${toMoment(to)})`,
+    ({ from, to }) => sql`(${e.occurredAt} >= ${toMoment(from)} and ${e.occurredAt} < ${toMoment(to)})`,
   );
-  return and([sql`e.zone_id = ${zoneId}::integer`, or(times), ...query.clauses.map(toClause)]);
+  return and([sql`${e.zoneId} = ${zoneId}::integer`, or(times), ...query.clauses.map(toClause)]);
 }
 
 /** A clause over `e`, of any table that has these columns. */
@@ -59,7 +63,7 @@ function toEquals(text: SQL, texts: readonly string[]): SQL {
 /** Rules most URLs out for a fraction of what finding their path costs. Only the path / can be missing in its URL. */
 function mayHavePath(texts: readonly string[]): SQL {
   const [path = ""] = texts;
-  return texts.length === 1 && path.length > 1 ? sql`strpos(e.url, ${path}) > 0` : sql`true`;
+  return texts.length === 1 && path.length > 1 ? sql`strpos(${e.url}, ${path}) > 0` : sql`true`;
 }
 
 /** Ignores case. The "C" collation folds ASCII letters only, whatever the database's locale; others are folded by name. */

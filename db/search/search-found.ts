@@ -1,4 +1,4 @@
-import type { SearchDimension } from "#model/search-columns.ts";
+import type { Dimension } from "#model/kinds.ts";
 
 /** An event as searches show it; what is not known is ''. */
 export interface FoundEvent {
@@ -6,12 +6,12 @@ export interface FoundEvent {
   /** Epoch ms. */
   readonly occurredAt: number;
   readonly route: string;
-  readonly fields: Readonly<Record<SearchDimension, string>>;
+  readonly fields: Readonly<Record<Dimension, string>>;
   readonly message: string;
 }
 
 /** A row as `FOUND_COLUMNS` selects it. */
-export interface FoundColumns extends Record<SearchDimension, string>, Record<string, unknown> {
+export interface FoundColumns extends Record<Dimension, string>, Record<string, unknown> {
   readonly at: number;
   readonly log_id: string;
   readonly route: string;

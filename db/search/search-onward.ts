@@ -1,9 +1,13 @@
 import { sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { EventKey } from "#model/event-key.ts";
 import type { Queryable } from "../client.ts";
+import { wafEvents } from "../schema/waf-events.ts";
 import { and, toCondition, toMoment } from "./search-condition.ts";
 import { FOUND_COLUMNS, type FoundColumns, type FoundEvent, toFoundEvent } from "./search-found.ts";
 import type { SearchClause } from "./search-query.ts";
+
+const e = alias(wafEvents, "e");
 
 export interface OnwardQuery {
   /** Epoch ms; [from, to). */
@@ -28,9 +32,9 @@ export async function searchOnward(
   const isAfter =
     after === null
       ? []
-      : [sql`(e.occurred_at, e.log_id) > (${toMoment(after.occurredAt)}, ${after.logId}::text)`];
+      : [sql`(${e.occurredAt}, ${e.logId}) > (${toMoment(after.occurredAt)}, ${after.logId}::text)`];
   const { rows } = await db.execute<FoundColumns>(sql`
-    select ${sql.raw(FOUND_COLUMNS)} from waf_events e where ${and([condition, ...isAfter])}
-    order by e.occurred_at, e.log_id limit ${limit}`);
+    select ${sql.raw(FOUND_COLUMNS)} from ${wafEvents} ${e} where ${and([condition, ...isAfter])}
+    order by ${e.occurredAt}, ${e.logId} limit ${limit}`);
   return rows.map(toFoundEvent);
 }

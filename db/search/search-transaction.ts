@@ -3,6 +3,7 @@ import type pg from "pg";
 import { readSqlState } from "#lib/sql-state.ts";
 import { type Database, onConnection, type Queryable } from "../client.ts";
 import { transact } from "../postgres/transaction.ts";
+import { wafEvents } from "../schema/waf-events.ts";
 
 const NO_TABLE = "42P01";
 const PARALLEL_WORKERS = 4;
@@ -28,7 +29,7 @@ export function inSearchTransaction<T>(
         async (tx) => {
           // Before the snapshot. Otherwise a day that moves into the archive between the snapshot and the scan would be
           // in neither: the snapshot's manifest lacks the file, and a scan never sees a dropped partition.
-          await tx.execute(sql`lock table only waf_events in access share mode`);
+          await tx.execute(sql`lock table only ${wafEvents} in access share mode`);
           await tx.execute(sql`
             select set_config('jit', 'off', true), set_config('work_mem', ${`${memory}MB`}, true),
               set_config('hash_mem_multiplier', '1', true),

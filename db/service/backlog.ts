@@ -1,18 +1,24 @@
-import { sql } from "drizzle-orm";
+import { count, ne, sql } from "drizzle-orm";
+import type { UNRESOLVED_STATES } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
+import { alerts } from "../schema/alerts.ts";
+import { coverageWindows } from "../schema/coverage-windows.ts";
 
 interface OpenAlerts {
-  readonly state: "firing" | "acknowledged";
+  readonly state: (typeof UNRESOLVED_STATES)[number];
   readonly kind: string;
   readonly count: number;
 }
 
 /** Returns how many alerts are not resolved, by state and kind. */
-export async function countOpenAlerts(db: Queryable): Promise<readonly OpenAlerts[]> {
-  const { rows } = await db.execute<{ [Key in keyof OpenAlerts]: OpenAlerts[Key] }>(sql`
-    select state, kind, count(*)::integer as count from alerts
-    where state <> 'resolved' group by state, kind order by state, kind`);
-  return rows;
+export function countOpenAlerts(db: Queryable): Promise<readonly OpenAlerts[]> {
+  const { state, kind } = alerts;
+  return db
+    .select({ state: sql<OpenAlerts["state"]>`${state}`, kind, count: count() })
+    .from(alerts)
+    .where(ne(state, "resolved"))
+    .groupBy(state, kind)
+    .orderBy(state, kind);
 }
 
 /**
@@ -23,9 +29,14 @@ export async function countGapHours(
   db: Queryable,
   { fromMs, unwatched }: { readonly fromMs: number; readonly unwatched: readonly string[] },
 ): Promise<ReadonlyMap<number, number>> {
-  const { rows } = await db.execute<{ zone: number; hours: number }>(sql`
-    select zone_id as zone, count(*)::integer as hours from coverage_windows
-    where state = 'gap' and starts_at >= ${new Date(fromMs)} and gap_reason <> all(${sql.param([...unwatched])}::text[])
-    group by zone_id`);
-  return new Map(rows.map(({ zone, hours }) => [zone, hours]));
+  const { zoneId, startsAt, state, gapReason } = coverageWindows;
+  const rows = await db
+    .select({ zoneId, hours: count() })
+    .from(coverageWindows)
+    .where(
+      sql`${state} = 'gap' and ${startsAt} >= ${new Date(fromMs)}
+        and ${gapReason} <> all(${sql.param([...unwatched])}::text[])`,
+    )
+    .groupBy(zoneId);
+  return new Map(rows.map(({ zoneId: zone, hours }) => [zone, hours]));
 }

@@ -1,5 +1,7 @@
-import { sql } from "drizzle-orm";
+import { getTableName, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
+import { rawBlocks } from "../schema/raw-blocks.ts";
+import { wafEvents } from "../schema/waf-events.ts";
 
 /** How much the data of the server grows per day, in bytes. */
 export interface DailyGrowth {
@@ -28,7 +30,7 @@ export async function readDayBytes(db: Queryable, nowMs: number): Promise<number
     select coalesce((select max(bytes) from (
         select sum(pg_total_relation_size(c.oid)) as bytes
         from pg_inherits i join pg_class c on c.oid = i.inhrelid
-        where i.inhparent in ('waf_events'::regclass, 'raw_blocks'::regclass)
+        where i.inhparent in (${getTableName(wafEvents)}::regclass, ${getTableName(rawBlocks)}::regclass)
           and right(c.relname, 8) = any (${sql.param(days)}::text[])
         group by right(c.relname, 8)) d), 0)::float8 as "bytes"`);
   return rows[0]?.bytes ?? 0;

@@ -1,4 +1,11 @@
 import { type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
+import type { Row } from "../postgres/terms.ts";
+import { notifications } from "../schema/notifications.ts";
+
+export type NotificationRow = Row<typeof notifications>;
+
+const paused = alias(notifications, "paused");
 
 /** The lastErrors of rows that need not be sent. They are no failures of their channel. */
 export const SUPERSEDED = "superseded by transition ";
@@ -11,14 +18,14 @@ export const WAIT_PREFIX = "asked to wait: ";
 const DEFERRED_PREFIX = "RECIPIENT_DEFERRED: ";
 
 /** Returns the condition for a row that some recipients of its channel have. It does not delay later transitions. */
-export function isDeferred(row: SQL): SQL {
-  return sql`(${row}.state = 'pending' and starts_with(coalesce(${row}.last_error, ''), ${DEFERRED_PREFIX}))`;
+export function isDeferred(row: NotificationRow): SQL {
+  return sql`(${row.state} = 'pending' and starts_with(coalesce(${row.lastError}, ''), ${DEFERRED_PREFIX}))`;
 }
 
 /** Returns the condition for a dead letter: a row that was given up although it should have been sent. */
-export function isDead(row: SQL): SQL {
-  return sql`(${row}.state = 'undeliverable' and coalesce(${row}.last_error, '') not in (${ORPHANED}, ${NOT_SHOWN})
-    and not starts_with(coalesce(${row}.last_error, ''), ${SUPERSEDED}))`;
+export function isDead(row: NotificationRow): SQL {
+  return sql`(${row.state} = 'undeliverable' and coalesce(${row.lastError}, '') not in (${ORPHANED}, ${NOT_SHOWN})
+    and not starts_with(coalesce(${row.lastError}, ''), ${SUPERSEDED}))`;
 }
 
 /** Returns whether an unsent row did not have to be sent. */
@@ -31,6 +38,7 @@ export function isNeedless(lastError: string | null): boolean {
  * to those written since.
  */
 export function isPaused(channel: SQL): SQL {
-  return sql`exists (select from notifications paused where paused.channel = ${channel} and paused.state = 'pending'
-    and paused.next_attempt_at > now() and starts_with(paused.last_error, ${WAIT_PREFIX}))`;
+  return sql`exists (select from ${notifications} ${paused}
+    where ${paused.channel} = ${channel} and ${paused.state} = 'pending' and ${paused.nextAttemptAt} > now()
+      and starts_with(${paused.lastError}, ${WAIT_PREFIX}))`;
 }

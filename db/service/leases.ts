@@ -1,7 +1,11 @@
 import { and, eq, isNotNull, type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { FenceLostError } from "../postgres/fence-lost-error.ts";
+import { names, overwriting } from "../postgres/terms.ts";
 import { leases } from "../schema/leases.ts";
+
+const held = alias(leases, "held");
 
 /**
  * Takes the lease if no process holds it, if its time is over, or if its holder is the one that is known to have `ended`.
@@ -67,38 +71,42 @@ export async function assertFence(tx: Queryable, name: string, fence: number): P
   if (held.length === 0) throw new FenceLostError(name, fence);
 }
 
-/** A period of work that is due once. */
-export interface Period {
+/** A run of a tick, as its cron expression names it. */
+export interface TickRun {
   readonly name: string;
-  readonly periodMs: number;
-  /** Periods begin this long after those that are aligned to the epoch. 0 by default. */
-  readonly offsetMs?: number;
+  /** The time of the run; epoch ms. */
+  readonly at: number;
+  /** The time of the next run; epoch ms. */
+  readonly nextAt: number;
 }
 
 /**
- * Returns the names of those periods that this caller has claimed. Each period is claimed by exactly one caller over
- * all replicas. Periods are aligned to the epoch, plus their offset, on Postgres's clock. Call more often than once per
- * period: a replica whose clock is ahead calls too early and claims nothing. A claimed period is spent even if its work
- * then fails. A missed period is skipped. After a setting has shortened a period, the due time of the longer period is void.
+ * Returns those runs that this caller has claimed, by name, each with the number of claims of its tick so far. Each run is
+ * claimed by exactly one caller over all replicas, as long as their clocks differ by less than the pause between two
+ * runs. A claimed run is spent even if its work then fails. A missed run is skipped.
  */
-export async function claimDue(db: Queryable, periods: readonly Period[]): Promise<ReadonlySet<string>> {
-  const names = periods.map(({ name }) => name);
-  const seconds = periods.map(({ periodMs }) => periodMs / 1_000);
-  const offsets = periods.map(({ offsetMs = 0 }) => offsetMs / 1_000);
-  // Sorted by name, so that two replicas that claim the same periods lock them in the same order. A due time of the same
-  // period is at most one period later than this caller's, whose now() may lie before a boundary that another has passed.
-  const claimed = await db.execute<{ name: string }>(sql`
+export async function claimRuns(
+  db: Queryable,
+  runs: readonly TickRun[],
+): Promise<ReadonlyMap<string, number>> {
+  const asked = runs.map(({ name }) => name);
+  const times = (read: (run: TickRun) => number) =>
+    sql.param(runs.map((run) => new Date(read(run)).toISOString()));
+  // Sorted by name, so that two replicas that claim the same runs lock them in the same order. A due time of the same
+  // expression is at most one pause later than this caller's next run. A later one comes from a clock that was ahead, or
+  // from an expression that has since been changed.
+  const claimed = await db.execute<{ name: string; fence: number }>(sql`
     with asked as (
-      select * from unnest(${sql.param(names)}::text[], ${sql.param(seconds)}::numeric[], ${sql.param(offsets)}::numeric[])
-        as periods(name, seconds, shift))
-    insert into leases as held (name, due_at)
-    select name, to_timestamp((floor((extract(epoch from now()) - shift) / seconds) + 1) * seconds + shift)
-    from asked order by name
-    on conflict (name) do update set due_at = excluded.due_at
-    where held.due_at is null or held.due_at <= now() or held.due_at > excluded.due_at
-      + (select seconds from asked where asked.name = held.name) * interval '1 second'
-    returning name`);
-  return new Set(claimed.rows.map(({ name }) => name));
+      select * from unnest(${sql.param(asked)}::text[], ${times(({ at }) => at)}::timestamptz[],
+        ${times(({ nextAt }) => nextAt)}::timestamptz[]) as runs(name, run_at, next_at))
+    insert into ${leases} as ${held} (${names(held.name, held.dueAt, held.fence)})
+    select name, next_at, 1 from asked order by name
+    on conflict (${names(held.name)}) do update
+    set ${overwriting(held.dueAt)}, ${names(held.fence)} = ${held.fence} + 1
+    where ${held.dueAt} is null or exists (select from asked where asked.name = ${held.name}
+      and (${held.dueAt} <= run_at or ${held.dueAt} > next_at + (next_at - run_at)))
+    returning ${held.name}, ${held.fence}::float8`);
+  return new Map(claimed.rows.map(({ name, fence }) => [name, fence]));
 }
 
 function isHeld(name: string, fence: number): SQL | undefined {
@@ -116,14 +124,4 @@ export async function isLeaseHeld(db: Queryable, name: string): Promise<boolean>
     .from(leases)
     .where(and(eq(leases.name, name), sql`${leases.expiresAt} > now()`));
   return held.length > 0;
-}
-
-const TICK = "tick.";
-
-/** Returns when each tick is due next, epoch ms, by name: `poll-events.101`. */
-export async function listTickTimes(db: Queryable): Promise<{ name: string; dueAt: number }[]> {
-  const { rows } = await db.execute<{ name: string; dueAt: number }>(sql`
-    select substr(name, ${TICK.length + 1}) as name, (extract(epoch from due_at) * 1000)::float8 as "dueAt"
-    from leases where starts_with(name, ${TICK}) and due_at is not null order by name limit 2000`);
-  return rows;
 }

@@ -1,6 +1,14 @@
 import { gt, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { coverageWindows } from "../schema/coverage-windows.ts";
+import { ingestCursors } from "../schema/ingest-cursors.ts";
 import { platformHealth } from "../schema/platform-health.ts";
+
+const w = alias(coverageWindows, "w");
+const c = alias(ingestCursors, "c");
+const h = alias(platformHealth, "h");
 
 /** Stores that the platform returned events of the zone. The time never moves back. */
 export async function recordAnswer(db: Queryable, zoneId: number, atMs: number): Promise<void> {
@@ -82,14 +90,14 @@ export interface ZoneHealth {
 /** Returns the health of each of these zones, in their order. */
 export async function readZoneHealth(db: Queryable, zoneIds: readonly number[]): Promise<ZoneHealth[]> {
   const { rows } = await db.execute<{ [Key in keyof ZoneHealth]: ZoneHealth[Key] }>(sql`
-    select z.zone_id as "zoneId", ${toMs("h.watched_since")} as "watchedSince", ${toMs("h.answered_at")} as "answeredAt",
-      ${toMs("h.refused_since")} as "refusedSince", h.refused_with as "refusedWith",
+    select z.zone_id as "zoneId", ${epochMs(h.watchedSince)} as "watchedSince",
+      ${epochMs(h.answeredAt)} as "answeredAt", ${epochMs(h.refusedSince)} as "refusedSince", ${h.refusedWith} as "refusedWith",
       greatest(
-        (select ${toMs("max(searched_through)")} from coverage_windows w where w.zone_id = z.zone_id),
-        (select ${toMs("max(started_at)")} from ingest_cursors c
-          where c.zone_id = z.zone_id and c.pass_result in ('full', 'short'))) as "polledThrough"
+        (select ${epochMs(sql`max(${w.searchedThrough})`)} from ${coverageWindows} ${w} where ${w.zoneId} = z.zone_id),
+        (select ${epochMs(sql`max(${c.startedAt})`)} from ${ingestCursors} ${c}
+          where ${c.zoneId} = z.zone_id and ${c.passResult} in ('full', 'short'))) as "polledThrough"
     from unnest(${sql.param([...zoneIds])}::integer[]) with ordinality as z(zone_id, place)
-    left join platform_health h on h.zone_id = z.zone_id order by z.place`);
+    left join ${platformHealth} ${h} on ${h.zoneId} = z.zone_id order by z.place`);
   return rows;
 }
 
@@ -101,9 +109,4 @@ export async function readNewlyWatched(db: Queryable, sinceMs: number): Promise<
     .from(platformHealth)
     .where(gt(watchedSince, new Date(sinceMs)));
   return new Map(rows.map((row) => [row.zoneId, row.watchedSince.getTime()]));
-}
-
-/** Returns SQL for epoch ms, because raw SQL returns times as text. */
-function toMs(expression: string) {
-  return sql.raw(`(extract(epoch from ${expression}) * 1000)::float8`);
 }

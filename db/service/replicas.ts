@@ -2,10 +2,11 @@ import { eq, lt, sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 import { replicas } from "../schema/replicas.ts";
 
-type Replica = Pick<typeof replicas.$inferSelect, "id" | "host" | "pid" | "version" | "roles" | "zoneIds">;
+type ReplicaRow = typeof replicas.$inferSelect;
+type Replica = Pick<ReplicaRow, "id" | "host" | "pid" | "version" | "roles" | "zoneIds">;
 
 /** Times in epoch ms, on Postgres's clock. */
-export interface SeenReplica extends Replica {
+export interface SeenReplica extends Replica, Pick<ReplicaRow, "ticks"> {
   readonly startedAt: number;
   readonly seenAt: number;
   /** Null while the process runs, and forever if it was killed. */
@@ -15,11 +16,17 @@ export interface SeenReplica extends Replica {
 }
 
 /** Records that this process is alive. Creates its row if it is missing, even if somebody has deleted it. */
-export async function beatReplica(db: Queryable, replica: Replica): Promise<void> {
+export async function beatReplica(
+  db: Queryable,
+  replica: Replica & Partial<Pick<ReplicaRow, "ticks">>,
+): Promise<void> {
   await db
     .insert(replicas)
     .values(replica)
-    .onConflictDoUpdate({ target: replicas.id, set: { seenAt: sql`now()`, stoppedAt: null } });
+    .onConflictDoUpdate({
+      target: replicas.id,
+      set: { seenAt: sql`now()`, stoppedAt: null, ticks: replica.ticks },
+    });
 }
 
 /** Records that this process stops on purpose. */
@@ -48,5 +55,5 @@ export async function forgetReplicas(db: Queryable, keptMs: number): Promise<voi
   const isOld = lt(replicas.seenAt, sql`now() - ${keptMs}::double precision * interval '1 millisecond'`);
   await db
     .delete(replicas)
-    .where(sql`${isOld} and ${replicas.seenAt} < (select max(seen_at) from ${replicas})`);
+    .where(sql`${isOld} and ${replicas.seenAt} < (select max(${replicas.seenAt}) from ${replicas})`);
 }

@@ -1,6 +1,13 @@
 import { eq, isNotNull, isNull, or, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
+import { names } from "../postgres/terms.ts";
 import { requestBudgets } from "../schema/request-budgets.ts";
+
+const b = alias(requestBudgets, "b");
+const z = alias(requestBudgets, "z");
+const one = alias(requestBudgets, "one");
+const other = alias(requestBudgets, "other");
 
 /** A token bucket that holds at most `burst` tokens and refills at a rate. One token is one request. */
 export interface RequestBudget {
@@ -50,7 +57,7 @@ export async function takeTokens(
   const take = () =>
     db.execute<{ [Key in keyof TakenTokens]: TakenTokens[Key] }>(sql`
       with locked as (
-        select tokens, refilled_at, paused_until from request_budgets where name = ${name} for update
+        select ${b.tokens}, ${b.refilledAt}, ${b.pausedUntil} from ${requestBudgets} ${b} where ${b.name} = ${name} for update
       ), read as (
         select tokens, refilled_at, paused_until, ${NOW} as at from locked
       ), paused as (
@@ -66,16 +73,16 @@ export async function takeTokens(
         -- A pause leaves no tokens, and none are added while it lasts.
         select *, greatest(0, least(${atMost}::float8, floor(tokens - ${reserve}::float8))) as granted from filled
       )
-      update request_budgets b set tokens = a.tokens - a.granted, refilled_at = a.at,
-        paused_until = case when a.is_paused then a.paused_until end
-      from answer a where b.name = ${name}
+      update ${requestBudgets} ${b} set ${names(b.tokens)} = a.tokens - a.granted, ${names(b.refilledAt)} = a.at,
+        ${names(b.pausedUntil)} = case when a.is_paused then a.paused_until end
+      from answer a where ${b.name} = ${name}
       returning a.granted::integer as granted, a.is_paused as "isPaused",
         ceil(case when a.is_paused then extract(epoch from a.paused_until - a.at)::float8 * 1000
           when a.granted > 0 then 0
           else (1 + ${reserve}::float8 - a.tokens) / ${rate}::float8 * 1000 end)::integer as "waitMs",
-        (select coalesce(json_agg(json_build_object('zoneId', zone_id, 'waitMs', greatest(0, least(${MAX_PAUSE_MS}::integer,
-            ceil(extract(epoch from z.paused_until - a.at) * 1000))))), '[]')
-          from request_budgets z where z.refused_since is not null) as "refusedZones"`);
+        (select coalesce(json_agg(json_build_object('zoneId', ${z.zoneId}, 'waitMs',
+            greatest(0, least(${MAX_PAUSE_MS}::integer, ceil(extract(epoch from ${z.pausedUntil} - a.at) * 1000))))), '[]')
+          from ${requestBudgets} ${z} where ${z.refusedSince} is not null) as "refusedZones"`);
   for (;;) {
     const [taken] = (await take()).rows;
     if (taken !== undefined) return taken;
@@ -123,9 +130,9 @@ export async function pauseZone(
     });
   // A statement of its own: of two replicas that store refusals at the same time, at least one reads both.
   const { rows } = await db.execute(sql`
-    select from request_budgets one join request_budgets other on other.zone_id <> one.zone_id
-    where one.zone_id = ${zoneId} and one.refused_since > ${NOW} - ${BEGUN_TOGETHER}
-      and other.refused_since > ${NOW} - ${BEGUN_TOGETHER}
+    select from ${requestBudgets} ${one} join ${requestBudgets} ${other} on ${other.zoneId} <> ${one.zoneId}
+    where ${one.zoneId} = ${zoneId} and ${one.refusedSince} > ${NOW} - ${BEGUN_TOGETHER}
+      and ${other.refusedSince} > ${NOW} - ${BEGUN_TOGETHER}
     limit 1`);
   if (rows.length > 0) await pauseBudget(db, name, pauseMs);
   return rows.length > 0;
@@ -165,10 +172,13 @@ export async function readBudget(
   db: Queryable,
   { name, ratePerSecond: rate, burst }: RequestBudget,
 ): Promise<{ tokens: number; isPaused: boolean } | null> {
-  const { rows } = await db.execute<{ tokens: number; isPaused: boolean }>(sql`
-    select least(${burst}::float8, tokens + ${rate}::float8 * greatest(0,
-        extract(epoch from clock_timestamp() - greatest(refilled_at, paused_until)))::float8) as tokens,
-      coalesce(paused_until > clock_timestamp(), false) as "isPaused"
-    from request_budgets where name = ${name}`);
+  const rows = await db
+    .select({
+      tokens: sql<number>`least(${burst}::float8, ${b.tokens} + ${rate}::float8 * greatest(0,
+        extract(epoch from clock_timestamp() - greatest(${b.refilledAt}, ${b.pausedUntil})))::float8)`,
+      isPaused: sql<boolean>`coalesce(${b.pausedUntil} > clock_timestamp(), false)`,
+    })
+    .from(b)
+    .where(eq(b.name, name));
   return rows[0] ?? null;
 }

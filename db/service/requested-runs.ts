@@ -1,9 +1,7 @@
 import { and, desc, eq, inArray, isNull, lt, or, sql } from "drizzle-orm";
+import type { RunKind } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { requestedRuns } from "../schema/requested-runs.ts";
-
-export const RUN_KINDS = ["backfill", "verify", "verify-archive"] as const;
-export type RunKind = (typeof RUN_KINDS)[number];
 
 /** The run that a person asks for. Times in epoch ms. */
 export interface WantedRun {

@@ -1,5 +1,20 @@
 import { sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { alerts } from "../schema/alerts.ts";
+import { coverageWindows } from "../schema/coverage-windows.ts";
+import { notifications } from "../schema/notifications.ts";
+import { quarantinedEntries } from "../schema/quarantined-entries.ts";
+import { spikes } from "../schema/spikes.ts";
+import { wafEvents } from "../schema/waf-events.ts";
+
+const s = alias(spikes, "s");
+const a = alias(alerts, "a");
+const w = alias(coverageWindows, "w");
+const n = alias(notifications, "n");
+const e = alias(wafEvents, "e");
+const q = alias(quarantinedEntries, "q");
 
 interface ZoneStatus {
   readonly zoneId: number;
@@ -28,18 +43,18 @@ export async function readServiceStatus(
   const from = new Date(fromMs);
   const zones = await db.execute<{ [Key in keyof ZoneStatus]: ZoneStatus[Key] }>(sql`
     select zone_id as "zoneId",
-      coalesce((select sum(stored_count) from coverage_windows w
-        where w.zone_id = z.zone_id and starts_at >= ${from}), 0)::float8 as events,
-      (select extract(epoch from max(occurred_at)) * 1000 from waf_events e
-        where e.zone_id = z.zone_id and occurred_at >= ${from})::float8 as "newestAt",
-      (select extract(epoch from max(searched_through)) * 1000 from coverage_windows w
-        where w.zone_id = z.zone_id)::float8 as "searchedThrough",
-      (select count(*) from quarantined_entries q where q.zone_id = z.zone_id)::float8 as quarantined
+      coalesce((select sum(${w.storedCount}) from ${coverageWindows} ${w}
+        where ${w.zoneId} = z.zone_id and ${w.startsAt} >= ${from}), 0)::float8 as events,
+      (select ${epochMs(sql`max(${e.occurredAt})`)} from ${wafEvents} ${e}
+        where ${e.zoneId} = z.zone_id and ${e.occurredAt} >= ${from}) as "newestAt",
+      (select ${epochMs(sql`max(${w.searchedThrough})`)} from ${coverageWindows} ${w}
+        where ${w.zoneId} = z.zone_id) as "searchedThrough",
+      (select count(*) from ${quarantinedEntries} ${q} where ${q.zoneId} = z.zone_id)::float8 as quarantined
     from unnest(${sql.param([...zoneIds])}::integer[]) as z(zone_id) order by 1`);
   const work = await db.execute<{ spikes: number; alerts: number; notifications: number }>(sql`
-    select (select count(*) from spikes where closed_at is null)::integer as spikes,
-      (select count(*) from alerts where state <> 'resolved')::integer as alerts,
-      (select count(*) from notifications where state in ('pending', 'sending'))::integer as notifications`);
+    select (select count(*) from ${spikes} ${s} where ${s.closedAt} is null)::integer as spikes,
+      (select count(*) from ${alerts} ${a} where ${a.state} <> 'resolved')::integer as alerts,
+      (select count(*) from ${notifications} ${n} where ${n.state} in ('pending', 'sending'))::integer as notifications`);
   const [counts] = work.rows;
   return {
     zones: zones.rows,
@@ -55,8 +70,11 @@ export async function readStoredEvents(
   zoneIds: readonly number[],
   fromMs: number,
 ): Promise<number> {
-  const { rows } = await db.execute<{ events: number }>(sql`
-    select coalesce(sum(stored_count), 0)::float8 as events from coverage_windows
-    where zone_id = any(${sql.param([...zoneIds])}::integer[]) and starts_at >= ${new Date(fromMs)}`);
-  return rows[0]?.events ?? 0;
+  const [row] = await db
+    .select({ events: sql<number>`coalesce(sum(${w.storedCount}), 0)::float8` })
+    .from(w)
+    .where(
+      sql`${w.zoneId} = any(${sql.param([...zoneIds])}::integer[]) and ${w.startsAt} >= ${new Date(fromMs)}`,
+    );
+  return row?.events ?? 0;
 }

@@ -1,6 +1,16 @@
 import { sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { LONGEST_PAUSE } from "../delivery/notifications.ts";
+import { alerts } from "../schema/alerts.ts";
+import { dirtyBuckets } from "../schema/dirty-buckets.ts";
+import { notifications } from "../schema/notifications.ts";
+import { spikes } from "../schema/spikes.ts";
+
+const d = alias(dirtyBuckets, "d");
+const s = alias(spikes, "s");
+const a = alias(alerts, "a");
+const n = alias(notifications, "n");
 
 /** Which kinds of work the tables hold that are due now. */
 export interface UnfinishedWork {
@@ -33,18 +43,22 @@ const RENEWABLE = sql`interval '30 minutes'`;
 /** Returns which kinds of work exist, with existence checks in one round trip. */
 export async function readUnfinishedWork(db: Queryable): Promise<UnfinishedWork> {
   const { rows } = await db.execute<Record<keyof UnfinishedWork, boolean>>(sql`
-    select exists (select from dirty_buckets) as "staleMinutes",
-      exists (select from spikes s where s.closed_at is null
-        or exists (select from alerts a where a.spike_id = s.id and a.state <> 'resolved')
-        or s.closed_at > now() - ${MISSED_SPIKE} and not exists (select from alerts a
-          where a.zone_id = s.zone_id and a.rule_id = s.rule_id and a.spike_id >= s.id)) as "pendingSpikes",
-      exists (select from spikes s where s.opened_at > now() - ${NEW}) as "newSpikes",
-      exists (select from notifications n where n.state in ('pending', 'sending') and n.next_attempt_at <= now())
-        or exists (select from notifications n
-          where n.state in ('pending', 'sending') and n.next_attempt_at > now() + ${LONGEST_PAUSE}) as "dueNotifications",
-      exists (select from alerts a where a.kind = 'self' and a.state <> 'resolved')
-        or exists (select from alerts a join notifications n on n.alert_id = a.id
-          where a.state <> 'resolved' and n.state = 'delivered' and n.delivered_at < now() - ${RENEWABLE}) as "channelUpkeep"`);
+    select exists (select from ${dirtyBuckets} ${d}) as "staleMinutes",
+      exists (select from ${spikes} ${s} where ${s.closedAt} is null
+        or exists (select from ${alerts} ${a} where ${a.spikeId} = ${s.id} and ${a.state} <> 'resolved')
+        or ${s.closedAt} > now() - ${MISSED_SPIKE} and not exists (select from ${alerts} ${a}
+          where ${a.zoneId} = ${s.zoneId} and ${a.ruleId} = ${s.ruleId}
+            and ${a.spikeId} >= ${s.id})) as "pendingSpikes",
+      exists (select from ${spikes} ${s} where ${s.openedAt} > now() - ${NEW}) as "newSpikes",
+      exists (select from ${notifications} ${n}
+        where ${n.state} in ('pending', 'sending') and ${n.nextAttemptAt} <= now())
+        or exists (select from ${notifications} ${n}
+          where ${n.state} in ('pending', 'sending')
+            and ${n.nextAttemptAt} > now() + ${LONGEST_PAUSE}) as "dueNotifications",
+      exists (select from ${alerts} ${a} where ${a.kind} = 'self' and ${a.state} <> 'resolved')
+        or exists (select from ${alerts} ${a} join ${notifications} ${n} on ${n.alertId} = ${a.id}
+          where ${a.state} <> 'resolved' and ${n.state} = 'delivered'
+            and ${n.deliveredAt} < now() - ${RENEWABLE}) as "channelUpkeep"`);
   const [work] = rows;
   if (work === undefined) throw new Error("a query without a from clause returned no row");
   return work;

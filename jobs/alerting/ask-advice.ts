@@ -3,7 +3,7 @@ import type { Queryable } from "#db/client.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import type { Clock } from "#lib/clock.ts";
 import { ANSWER_KEEPS_MS, MODEL_FAILED, REFUSAL_KEEPS_MS } from "#model/advice-row.ts";
-import { planAsks } from "#stages/alerting/advice/plan-asks.ts";
+import { type OpenSpike, planAsks } from "#stages/alerting/advice/plan-asks.ts";
 import { type AskPlatformDeps, askPlatform, claimAsk } from "../ingest/ask-platform.ts";
 
 export interface AskAdviceDeps extends AskPlatformDeps {
@@ -55,6 +55,6 @@ async function isDue(tx: Queryable, deps: AskAdviceDeps, rule: AskedRule, nowMs:
     beforeOpeningMs: ANSWER_KEEPS_MS,
   });
   const { budgetPerHour } = deps;
-  const spike = { id: 0, severity: "info", openedAtMs: nowMs, ...rule };
+  const spike: OpenSpike = { id: 0, severity: "info", openedAtMs: nowMs, ...rule };
   return planAsks({ spikes: [spike], rows, nowMs, budgetPerHour, atMost: 1 }).asks.length > 0;
 }

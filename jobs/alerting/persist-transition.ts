@@ -7,7 +7,8 @@ import {
 } from "#db/alerting/alerts.ts";
 import type { Queryable } from "#db/client.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import type { AlertRecord, NotifyReason, Recipients } from "#stages/alerting/alert-record.ts";
+import type { NotifyReason } from "#model/kinds.ts";
+import type { AlertRecord, Recipients } from "#stages/alerting/alert-record.ts";
 import { toNotifications } from "#stages/alerting/to-notifications.ts";
 
 export interface NewTransition {

@@ -4,9 +4,9 @@ import type { Database, Queryable } from "#db/client.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
-import { GROUP_KIND } from "#model/kinds.ts";
+import { GROUP_KIND, type NotifyReason } from "#model/kinds.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
-import { type NotifyReason, Transitions, toAlertRecord } from "#stages/alerting/alert-record.ts";
+import { Transitions, toAlertRecord } from "#stages/alerting/alert-record.ts";
 import { type AlertSpike, toAlertSpike } from "#stages/alerting/alert-spike.ts";
 import type { Assess, Context } from "#stages/alerting/assess.ts";
 import {

@@ -2,6 +2,7 @@ import { listAlerts } from "#db/alerting/alert-reports.ts";
 import { readNewestAlerts } from "#db/alerting/alerts.ts";
 import { readSilences } from "#db/alerting/silences.ts";
 import type { Database } from "#db/client.ts";
+import { UNRESOLVED_STATES } from "#model/kinds.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { toAlertRecord } from "#stages/alerting/alert-record.ts";
 import {
@@ -26,7 +27,7 @@ export async function reportSilences(deps: SelfAlertDeps, nowMs: number): Promis
   const { db } = deps.database;
   // A silence may have ended while the service was down.
   const own = await listAlerts(db, {
-    states: ["firing", "acknowledged"],
+    states: UNRESOLVED_STATES,
     kinds: ["self"],
     limit: MOST_ALERTS,
   });

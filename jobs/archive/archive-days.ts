@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
+import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
 import { listNotUploaded } from "#db/archive/archive-files.ts";
 import type { ZoneDay } from "#db/archive/day-source.ts";
 import { listDaysToArchive } from "#db/archive/days-to-archive.ts";
@@ -64,7 +64,9 @@ export function createArchiveDaysJob(deps: ArchiveDaysDeps): AnyJob {
     attempts: 1,
     timeoutMs: 50 * 60_000,
     async run(_payload, signal) {
-      await archiveDays(deps, {}, signal);
+      const days = await archiveDays(deps, {}, signal);
+      if (days === null) return LEASE_TAKEN;
+      return days === 0 ? "no day can be archived yet" : undefined;
     },
   });
 }

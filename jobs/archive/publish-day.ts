@@ -6,7 +6,8 @@ import type { EventSum } from "#db/archive/row-sum.ts";
 import type { Queryable } from "#db/client.ts";
 import type { Duckdb } from "#db/duckdb/duckdb.ts";
 import { hashFile } from "#lib/hash-file.ts";
-import { ARCHIVE_FORMAT, type ArchiveKind, archivePath } from "#model/archive-layout.ts";
+import { ARCHIVE_FORMAT, archivePath } from "#model/archive-layout.ts";
+import type { ArchiveKind } from "#model/kinds.ts";
 import { ArchiveMismatchError } from "#stages/archive/files/archive-mismatch-error.ts";
 import {
   addSums,

@@ -5,15 +5,18 @@ import { lockArchiveDay } from "#db/archive/day-lock.ts";
 import type { ZoneDay } from "#db/archive/day-source.ts";
 import {
   countFileAddresses,
+  findChangedIds,
   type Replacements,
   readChangedRecords,
   rewriteEvents,
   rewriteRecords,
 } from "#db/archive/rewrite-files.ts";
 import type { Database, Queryable } from "#db/client.ts";
+import { forgetValues, listRevisedIds } from "#db/ingest/event-revisions.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import type { ArchiveKind } from "#model/archive-layout.ts";
+import { DAY_MS } from "#lib/units.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
+import type { ArchiveKind } from "#model/kinds.ts";
 import { ArchiveMismatchError } from "#stages/archive/files/archive-mismatch-error.ts";
 import { compareSums } from "#stages/archive/files/compare-sums.ts";
 import { readStatement, statementPath } from "#stages/archive/files/day-statement.ts";
@@ -38,7 +41,7 @@ export interface DayChange {
   readonly replace: (ip: string) => string | null;
   /** Events up to here change; epoch ms. */
   readonly untilAt: number;
-  /** Whether the events' other texts and their records are emptied. */
+  /** Whether the events' other texts and their records are emptied, and their former values deleted. */
   readonly isErasure: boolean;
   /** Runs in the transaction that makes the new files valid. */
   readonly conclude?: (tx: Queryable, changed: Rewritten) => Promise<void>;
@@ -149,6 +152,12 @@ async function rewriteFiles(
   });
   await onStep?.("published");
   await enterFiles(tx, isSame ? published.filter(({ kind }) => kind === "events") : published);
+  if (change.isErasure) {
+    const span = { firstAt: Date.parse(zoneDay.day), lastAt: Date.parse(zoneDay.day) + DAY_MS };
+    const revised = await listRevisedIds(tx, zoneDay.zoneId, span);
+    const logIds = revised.length === 0 ? [] : await findChangedIds(duckdb, oldEvents, changes, revised);
+    if (logIds.length > 0) await forgetValues(tx, zoneDay.zoneId, { ...span, logIds });
+  }
   const rewritten = { events: changed, records: emptied };
   await change.conclude?.(tx, rewritten);
   await onStep?.("entered");

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
-import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
+import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import { readCoverageHours } from "#db/coverage/coverage-report.ts";
 import { lockHours, proveAnew, readCoveredHours } from "#db/coverage/covered-hours.ts";
@@ -84,9 +84,10 @@ export function createReconcileCountsJob(deps: ReconcileCountsDeps): AnyJob {
     timeoutMs: 300_000,
     async run({ zoneId }, signal) {
       const name = `reconcile-counts.${zoneId}`;
-      await holdLease(deps.database, { name, ttlMs: LEASE_TTL_MS }, (lease) =>
+      const held = await holdLease(deps.database, { name, ttlMs: LEASE_TTL_MS }, (lease) =>
         reconcile(deps, { zoneId, lease }, AbortSignal.any([signal, lease.lost])),
       );
+      return held === null ? LEASE_TAKEN : undefined;
     },
   });
 }

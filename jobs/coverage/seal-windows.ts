@@ -67,6 +67,7 @@ export function createSealWindowsJob(deps: SealWindowsDeps): AnyJob {
       if (lost[0] !== undefined) log.error({ ...facts, from: new Date(lost[0].startsAt) }, "hours lost");
       else if (verdicts.length > 0) log.info(facts, "hours decided");
       await deps.afterSeal();
+      return verdicts.length === 0 ? "no hour can be decided yet" : undefined;
     },
   });
 }

@@ -108,6 +108,7 @@ export function createDeliverAlertsJob(deps: DeliverAlertsDeps) {
       } while (!signal.aborted && (await reportChannels({ ...deps, routing })) > 0);
       for (const lane of lanes) if (lane.status === "rejected") throw lane.reason;
       signal.throwIfAborted();
+      return lanes.length === 0 ? "no notification is due" : undefined;
     },
   });
 }

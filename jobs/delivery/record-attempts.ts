@@ -30,7 +30,7 @@ export async function recordAttempts(
     const after = { ...before, ...afterAttempts(before, { ...ended, nowMs }) };
     await saveChannelState(tx, channel, after);
     if (before.state === "open" && after.state === "closed") await hastenWaiting(tx, channel);
-    if (after.state === "open") await boundWaiting(tx, channel, after.retryAtMs);
+    if (after.state === "open") await boundWaiting(tx, channel, new Date(after.retryAtMs));
     const error = `too old, at last: ${after.lastError}`;
     if (after.state !== "closed") await giveUpAged(tx, { channel, maxAgeMs: MAX_AGE_MS, error });
     return { before, after };

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
+import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
 import { closeSources } from "#db/detection/spikes.ts";
 import { inLanes } from "#lib/in-lanes.ts";
 import { MINUTE_MS } from "#lib/units.ts";
@@ -38,13 +38,13 @@ export function createDetectSourcesJob(deps: DetectSourcesDeps): AnyJob {
     timeoutMs: 300_000,
     async run(_payload, signal) {
       // Two ticks must not feed the same watches. The next tick judges what a skipped one has not.
-      if (state.isRunning) return;
+      if (state.isRunning) return LEASE_TAKEN;
       if (deps.sourceMode() === "off") {
         // An alert that was open when the series were switched off would stay open for ever.
         if ((await closeSources(deps.database.db, deps.clock())) > 0) await deps.afterSpikes();
-        return;
+        return "detection.sources is off";
       }
-      if (state.doneMinute === Math.floor(deps.clock() / MINUTE_MS)) return;
+      if (state.doneMinute === Math.floor(deps.clock() / MINUTE_MS)) return "this minute is judged already";
       const own = state;
       own.isRunning = true;
       // A connection that the network has dropped may never answer. The next tick does not wait for it.
@@ -63,6 +63,7 @@ export function createDetectSourcesJob(deps: DetectSourcesDeps): AnyJob {
         signal.removeEventListener("abort", replaceState);
         own.isRunning = false;
       }
+      return undefined;
     },
   });
 }

@@ -19,11 +19,12 @@ import {
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import type { GradedBy } from "#model/kinds.ts";
 import type { SeriesKey } from "#model/series-key.ts";
 import { type Trace, type TraceSpan, traceSpike } from "#model/spike-trace.ts";
 import { assessSeries, type SeriesOutcome } from "#stages/detection/assess-series.ts";
 import type { Episode } from "#stages/detection/episode.ts";
-import { type GradedBy, gradeSpike, isGradedByAddresses } from "#stages/detection/grade-spike.ts";
+import { gradeSpike, isGradedByAddresses } from "#stages/detection/grade-spike.ts";
 import {
   type Candidate,
   planTick,
@@ -97,11 +98,12 @@ export function createDetectSpikesJob(deps: DetectSpikesDeps): AnyJob {
     timeoutMs: 120_000,
     run: oneAtATime(async () => {
       const { opened, updated, closed } = await detectSpikes(deps, cache);
-      if (opened.length + updated.length + closed.length === 0) return;
+      if (opened.length + updated.length + closed.length === 0) return "no spike opened, changed or closed";
       if (opened.length > 0) deps.trace?.(opened.flatMap(({ spans }) => spans));
       const counts = { opened: opened.length, updated: updated.length, closed: closed.length };
       deps.log[opened.length + closed.length > 0 ? "info" : "debug"](counts, "spikes detected");
       await deps.afterSpikes();
+      return undefined;
     }),
   });
 }

@@ -1,7 +1,7 @@
 import type { StoredSourceEvent } from "#db/detection/source-events.ts";
 import type { AddressPeaks, CountedSourceHour } from "#db/detection/source-hours.ts";
+import { SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
 import type { KnownSources } from "#model/known-source.ts";
-import { SOURCE_KINDS, type SourceKind } from "#stages/detection/sources/source-kinds.ts";
 import {
   createSourceWatch,
   type PastSourceEpisode,

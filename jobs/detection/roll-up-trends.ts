@@ -42,7 +42,7 @@ export function createRollUpTrendsJob(deps: RollUpTrendsDeps): AnyJob {
  * skipped the zone, and the other one checks for marks once more after it releases the zone. If the other one is
  * killed, the next tick enqueues the job again.
  */
-async function rollUpTrends({ database, ...deps }: RollUpTrendsDeps, signal: AbortSignal): Promise<void> {
+async function rollUpTrends({ database, ...deps }: RollUpTrendsDeps, signal: AbortSignal) {
   const limit = deps.batch ?? BATCH;
   let minutes = 0;
   let zoneIds = await listDirtyZones(database.db);
@@ -61,7 +61,9 @@ async function rollUpTrends({ database, ...deps }: RollUpTrendsDeps, signal: Abo
     // Only minutes that writers mark faster than they are counted are left. They are recounted after a pause.
     if (zoneIds.length > 0 && cleared === 0) await pause(REST_MS, signal);
   }
-  if (minutes > 0) deps.log.debug({ minutes }, "trends rolled up");
+  if (minutes === 0) return "no minute has new events";
+  deps.log.debug({ minutes }, "trends rolled up");
+  return undefined;
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {

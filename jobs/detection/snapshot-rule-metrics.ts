@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import { EdgeError } from "#adapters/edge/edge-error.ts";
-import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
+import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
 import type { Database } from "#db/client.ts";
 import { compareDays, listDueRules, type Snapshot, storeSnapshot } from "#db/detection/rule-metrics.ts";
 import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
@@ -47,14 +47,22 @@ export function createSnapshotRuleMetricsJob(deps: SnapshotRuleMetricsDeps): Any
     attempts: 1,
     timeoutMs: 240_000,
     async run(_payload, signal) {
-      await holdLease(deps.database, { name: "snapshot-rule-metrics", ttlMs: LEASE_TTL_MS }, (lease) =>
-        snapshot(deps, lease, AbortSignal.any([signal, lease.lost])),
+      const lease = { name: "snapshot-rule-metrics", ttlMs: LEASE_TTL_MS };
+      const due = await holdLease(deps.database, lease, (held) =>
+        snapshot(deps, held, AbortSignal.any([signal, held.lost])),
       );
+      if (due === null) return LEASE_TAKEN;
+      return due === 0 ? "no rule is due" : undefined;
     },
   });
 }
 
-async function snapshot(deps: SnapshotRuleMetricsDeps, lease: HeldLease, signal: AbortSignal): Promise<void> {
+/** Returns the number of rules that were due. */
+async function snapshot(
+  deps: SnapshotRuleMetricsDeps,
+  lease: HeldLease,
+  signal: AbortSignal,
+): Promise<number> {
   const { database, clock, log, zoneIds } = deps;
   const nowMs = clock();
   const due = await listDueRules(database.db, {
@@ -63,7 +71,7 @@ async function snapshot(deps: SnapshotRuleMetricsDeps, lease: HeldLease, signal:
     sinceMs: nowMs - OVERVIEW_DAYS * DAY_MS,
     limit: deps.rulesPerRun ?? RULES_PER_RUN,
   });
-  if (due.length === 0) return;
+  if (due.length === 0) return 0;
   const run = {
     answered: [] as SeriesKey[],
     failed: new Map<string, number>(),
@@ -81,6 +89,7 @@ async function snapshot(deps: SnapshotRuleMetricsDeps, lease: HeldLease, signal:
     );
   }
   await reportBeyond(deps, run.answered, nowMs);
+  return due.length;
 }
 
 interface Asking {

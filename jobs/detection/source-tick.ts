@@ -10,10 +10,10 @@ import {
 import { readAttacks, readOpenSources, readRecentClosings, type SpikeRow } from "#db/detection/spikes.ts";
 import type { Clock } from "#lib/clock.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import type { SourceMode } from "#model/kinds.ts";
 import { createKnownSources, type KnownSource, type KnownSources } from "#model/known-source.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
 import { toAttackHours } from "#stages/detection/backtest/attack-hours.ts";
-import type { SourceMode } from "#stages/detection/detection-settings.ts";
 import { spanOfTick, type TickSpan } from "#stages/detection/plan-tick.ts";
 import { LONGEST_WINDOW } from "#stages/detection/thresholds/windows.ts";
 import { viewZone, type ZoneHour, type ZoneView } from "#stages/detection/zone-view.ts";

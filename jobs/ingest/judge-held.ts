@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
+import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
 import type { Database } from "#db/client.ts";
 import type { ErasureGuard } from "#db/ingest/guard-page.ts";
 import {
@@ -46,10 +46,11 @@ export function createJudgeHeldJob(deps: JudgeHeldDeps): AnyJob {
   });
 }
 
-export async function judgeHeld(deps: JudgeHeldDeps, signal: AbortSignal): Promise<void> {
+export async function judgeHeld(deps: JudgeHeldDeps, signal: AbortSignal) {
   const held = await readHeldCounts(deps.database.db);
-  if (held.length === 0 || (await deps.erasures.judge([])) === null) return;
-  await holdLease(deps.database, LEASE, async (lease) => {
+  if (held.length === 0) return "no event is held";
+  if ((await deps.erasures.judge([])) === null) return "the pseudonym key is missing";
+  const done = await holdLease(deps.database, LEASE, async (lease) => {
     const until = AbortSignal.any([signal, lease.lost]);
     for (const { zoneId, ...counts } of held) {
       await judgeEvents(deps, { zoneId, lease }, until);
@@ -59,6 +60,7 @@ export async function judgeHeld(deps: JudgeHeldDeps, signal: AbortSignal): Promi
       deps.log.info({ zoneId, ...counts }, "held events judged and stored");
     }
   });
+  return done === null ? LEASE_TAKEN : undefined;
 }
 
 interface Zone {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { EdgeError } from "#adapters/edge/edge-error.ts";
-import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
+import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
 import { readCoveredHours } from "#db/coverage/covered-hours.ts";
 import { readKeptMs } from "#db/coverage/horizons.ts";
 import { readKnownSince } from "#db/coverage/hour-contents.ts";
@@ -54,10 +54,11 @@ export function createPollEventsJob(given: Omit<PollEventsDeps, "searchedAt">): 
   });
 }
 
-async function pollEvents(deps: PollEventsDeps, zoneId: number, signal: AbortSignal): Promise<void> {
-  await holdLease(deps.database, { name: pollLeaseName(zoneId), ttlMs: LEASE_TTL_MS }, (lease) =>
+async function pollEvents(deps: PollEventsDeps, zoneId: number, signal: AbortSignal) {
+  const held = await holdLease(deps.database, { name: pollLeaseName(zoneId), ttlMs: LEASE_TTL_MS }, (lease) =>
     pollUntilCurrent(deps, { zoneId, lease }, AbortSignal.any([signal, lease.lost])),
   );
+  return held === null ? LEASE_TAKEN : undefined;
 }
 
 interface Poll {
@@ -66,8 +67,8 @@ interface Poll {
 }
 
 /**
- * Polls until the zone is current. A failed search of an hour does not stop the later ones; two failures in a row end
- * the run, and so does an answer that is held back.
+ * Polls until the zone is current. An hour whose search fails or is held back does not stop the later ones. Two
+ * failures in a row end the run, and so does an answer about the newest minutes that is held back.
  */
 async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortSignal): Promise<void> {
   const { database, clock, log } = deps;
@@ -117,7 +118,7 @@ async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortS
       searched.set(span.hour, contradiction === null ? to : LATER);
       if (contradiction !== null || copied.isRecognised)
         await judgeRoute(deps, { zoneId, route: "search", atMs, contradiction });
-      if (contradiction?.isWhole === true) break;
+      if (contradiction?.isWhole === true && span.hour === startOfHour(now)) break;
     } catch (thrown) {
       if (signal.aborted) return;
       failures.push(thrown);

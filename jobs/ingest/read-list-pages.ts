@@ -10,6 +10,7 @@ import { readAhead } from "#lib/read-ahead.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { spanOf } from "#model/event-key.ts";
 import { toDay } from "#model/horizon.ts";
+import { EVENT_ROUTES } from "#model/kinds.ts";
 import type { RawBlock } from "#model/raw-block.ts";
 import { hashEntries, type ReadPage, readPage } from "#stages/ingest/read-page.ts";
 import { type ShownHour, sumPageHours } from "#stages/ingest/sum-page-hours.ts";
@@ -68,7 +69,7 @@ async function* makeReady(
   { zoneId, dayStart }: DayList,
   pages: AsyncIterable<ReadEventLogsResult & PageOfPass>,
 ): AsyncGenerator<ReadListPage, void, undefined> {
-  const isSuspect = await isZoneSuspect(db, zoneId, ["search", "list"]);
+  const isSuspect = await isZoneSuspect(db, zoneId, EVENT_ROUTES);
   const day = toDay(dayStart);
   const source = { route: "list", day, schema: EventLogEntry, toEvent: toListEvent } as const;
   // The previous page may not be stored yet, so its blocks are not in the database.

@@ -7,7 +7,6 @@ import {
   beginListPass,
   breakListPass,
   type ListPass,
-  type PassResult,
   readListPass,
   recordListPage,
 } from "#db/ingest/list-passes.ts";
@@ -19,6 +18,7 @@ import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import { daysOf } from "#model/event-key.ts";
 import { startOfDay, toDay } from "#model/horizon.ts";
+import type { PassResult } from "#model/kinds.ts";
 import { BELIEVE_AFTER_MS, HELD_BACK, toHeldBack } from "#stages/ingest/held-back.ts";
 import type { IngestObserver } from "#stages/ingest/ingest-observer.ts";
 import { watchPageOrder } from "#stages/ingest/page-order.ts";

@@ -47,15 +47,16 @@ export function createWalkDaysJob(deps: WalkDaysDeps): AnyJob {
 }
 
 /** Walks the days. A failed day, such as one that the platform has just forgotten, does not stop the others. */
-async function walkDays(deps: WalkDaysDeps, zoneId: number, signal: AbortSignal): Promise<void> {
+async function walkDays(deps: WalkDaysDeps, zoneId: number, signal: AbortSignal) {
   const { database } = deps;
   const now = deps.clock();
   const keptMs = await readKeptMs(database.db, zoneId, now);
   const listed = { fromMs: firstListedDay(now), toMs: startOfDay(now) + DAY_MS };
   let hours: readonly CoveredHour[] | null = null;
   const failures: unknown[] = [];
+  let walked = 0;
   for (let dayStart = listed.fromMs; dayStart < listed.toMs; dayStart += DAY_MS) {
-    if (signal.aborted) return;
+    if (signal.aborted) return undefined;
     hours ??= await readCoveredHours(database.db, zoneId, listed);
     const day = { zoneId, dayStart, keptMs };
     if (await isSearchedFirst(deps, day, hours)) continue;
@@ -64,9 +65,10 @@ async function walkDays(deps: WalkDaysDeps, zoneId: number, signal: AbortSignal)
     if (await isArchived(deps, zoneId, dayStart)) continue;
     const name = walkLeaseName(zoneId, dayStart);
     try {
-      await holdLease(database, { name, ttlMs: LEASE_TTL_MS }, (lease) =>
+      const held = await holdLease(database, { name, ttlMs: LEASE_TTL_MS }, (lease) =>
         walkIfDue(deps, { ...day, lease }, AbortSignal.any([signal, lease.lost])),
       );
+      if (held !== null) walked += 1;
     } catch (thrown) {
       failures.push(thrown);
       if (thrown instanceof EdgeError && thrown.disposition === "wait") break;
@@ -75,6 +77,7 @@ async function walkDays(deps: WalkDaysDeps, zoneId: number, signal: AbortSignal)
     hours = null;
   }
   if (failures.length > 0) throw failures[0];
+  return walked === 0 ? "no day needs a pass" : undefined;
 }
 
 interface Day {

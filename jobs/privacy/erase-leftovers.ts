@@ -33,11 +33,12 @@ export function createEraseLeftoversJob({ database, clock, erasures }: EraseLeft
     attempts: 3,
     timeoutMs: 300_000,
     async run() {
-      for (const tombstone of await readTombstones(database.db, clock() - DAY_MS)) {
+      const tombstones = await readTombstones(database.db, clock() - DAY_MS);
+      for (const tombstone of tombstones) {
         const { zoneId, requestedAt, untilAt } = tombstone;
         const judge = await erasures.judge([tombstone]);
         // The next run comes in minutes, and another job raises the alert about the missing key.
-        if (judge === null) return;
+        if (judge === null) return "the pseudonym key is missing";
         const { match } = judge;
         // The tombstone does not say in which network of 64 bits its address is, so every such sender is erased.
         const isNarrow = tombstone.family === 6 && tombstone.prefix > NETWORK_PREFIX[6];
@@ -55,6 +56,7 @@ export function createEraseLeftoversJob({ database, clock, erasures }: EraseLeft
           },
         );
       }
+      return tombstones.length === 0 ? "nothing was erased in the last day" : undefined;
     },
   });
 }

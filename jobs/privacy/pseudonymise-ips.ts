@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
+import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
 import { listValidFiles } from "#db/archive/archive-files.ts";
 import type { Database } from "#db/client.ts";
 import { holdLease } from "#db/postgres/hold-lease.ts";
@@ -58,23 +58,26 @@ export function createPseudonymiseIpsJob(deps: PseudonymiseIpsDeps): AnyJob {
     timeoutMs: 900_000,
     async run(_, signal) {
       const lease = { name: "pseudonymise-ips", ttlMs: LEASE_TTL_MS };
-      await holdLease(deps.database, lease, ({ lost }) =>
+      const due = await holdLease(deps.database, lease, ({ lost }) =>
         pseudonymise(deps, catchUp, AbortSignal.any([signal, lost])),
       );
+      if (due === null) return LEASE_TAKEN;
+      return due === 0 ? "no day has reached LONGWATCH_IP_DAYS" : undefined;
     },
   });
 }
 
+/** Returns the number of days that were due. */
 async function pseudonymise(
   deps: PseudonymiseIpsDeps,
   catchUp: { isDone: boolean },
   signal: AbortSignal,
-): Promise<void> {
+): Promise<number> {
   const { database, clock, log, ipDays, openKey, archive = null } = deps;
   const done = await readDoneDays(database.db);
   const now = clock();
   const due = (await listDueDays(database, keptFrom(now, ipDays))).filter((day) => !done.has(day));
-  if (due.length === 0) return;
+  if (due.length === 0) return 0;
   const key = await openKey();
   // Earlier versions left undeliverable messages out of the days that they marked as done.
   if (!catchUp.isDone)
@@ -84,16 +87,17 @@ async function pseudonymise(
     });
   catchUp.isDone = true;
   for (const day of due) {
-    if (signal.aborted) return;
+    if (signal.aborted) break;
     if (await isDayWalked(database.db, day)) continue;
     const stored = await pseudonymiseDay(database, { key, day }, signal);
-    if (stored === null) return;
+    if (stored === null) break;
     // After the events in Postgres: a day that was being archived meanwhile is in the manifest by now.
     const events = Math.max(stored, await pseudonymiseFiles({ database, archive, signal }, { key, day }));
     if (events > 0) log.info({ day, events }, "addresses replaced by pseudonyms");
     const isSettled = Date.parse(day) < keptFrom(now, INGEST_DAYS);
     if (isSettled) await markDayDone(database.db, { day, events, keyId: key.id });
   }
+  return due.length;
 }
 
 /**

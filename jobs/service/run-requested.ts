@@ -2,10 +2,11 @@ import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import type { Database } from "#db/client.ts";
 import { holdLease } from "#db/postgres/hold-lease.ts";
-import { type RequestedRun, type RunKind, reportRun, startRun } from "#db/service/requested-runs.ts";
+import { type RequestedRun, reportRun, startRun } from "#db/service/requested-runs.ts";
 import type { Clock } from "#lib/clock.ts";
 import { ServiceError, toError } from "#lib/errors.ts";
 import { messageOf } from "#lib/message-of.ts";
+import type { RunKind } from "#model/kinds.ts";
 
 const LEASE_TTL_MS = 15_000;
 /** A backfill continues where it stopped, so it may be begun often. A verification begins anew. */

@@ -36,9 +36,13 @@ export function createSendHeartbeatJob(deps: SendHeartbeatDeps): AnyJob {
       const limitMs = quietLimit(deps.pollEveryMs);
       const zones = await readZoneHealth(database.db, zoneIds);
       const unseen = zones.filter((zone) => !isPolled(zone, nowMs, limitMs)).map(({ zoneId }) => zoneId);
-      if (unseen.length > 0) return log.warn({ zoneIds: unseen }, "heartbeat withheld");
+      if (unseen.length > 0) {
+        log.warn({ zoneIds: unseen }, "heartbeat withheld");
+        return `zones without a poll: ${unseen.join(", ")}`;
+      }
       await heartbeat(signal);
       log.debug({}, "heartbeat sent");
+      return undefined;
     },
   });
 }

@@ -72,6 +72,7 @@ export function createSweepJob({ database, enqueue, clock }: SweepDeps): AnyJob 
       enqueued.push(...runs.map(({ id, kind }) => enqueue(jobOfRun(kind), { id })));
       // A job that cannot be enqueued does not stop the others.
       for (const one of await Promise.allSettled(enqueued)) if (one.status === "rejected") throw one.reason;
+      return enqueued.length === 0 ? "no work is left over" : undefined;
     },
   });
 }

@@ -1,22 +1,24 @@
+import { isDeepStrictEqual } from "node:util";
 import { createEdgeClient, type EdgeClient } from "#adapters/edge/edge-client.ts";
 import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import { describePostgresFailure } from "#adapters/embedded/describe-postgres-failure.ts";
 import { findCluster } from "#adapters/embedded/place-cluster.ts";
 import { createBatch } from "#adapters/queue/batch.ts";
 import type { Enqueuer } from "#adapters/queue/enqueuer.ts";
-import { createSchedule, type Schedule } from "#adapters/queue/schedule.ts";
-import { staggerTicks } from "#adapters/queue/stagger-ticks.ts";
+import { createSchedule, type ScheduleEntry } from "#adapters/queue/schedule.ts";
+import { staggerTicks, takeTurn } from "#adapters/queue/stagger-ticks.ts";
 import type { Config } from "#config/config.ts";
 import { readVersion } from "#config/read-version.ts";
 import { createDatabase, type Database } from "#db/client.ts";
 import { migrate } from "#db/migrate.ts";
 import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
 import { WORK_SESSIONS } from "#db/postgres/session-names.ts";
-import { claimDue, type Period } from "#db/service/leases.ts";
+import { claimRuns, type TickRun } from "#db/service/leases.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
 import { createAskAdvice } from "#jobs/alerting/ask-advice.ts";
-import { createJobs, type JobSettings, listTicks } from "#jobs/index.ts";
+import { createJobs, type JobSettings, planTicks } from "#jobs/index.ts";
 import { type Clock, systemClock } from "#lib/clock.ts";
+import { readPauses } from "#lib/cron.ts";
 import { readDiskSpace } from "#lib/disk-space.ts";
 import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
@@ -24,6 +26,7 @@ import { messageOf } from "#lib/message-of.ts";
 import type { Secret } from "#lib/secret.ts";
 import { createStopStack, type StopStack } from "#lib/stop-stack.ts";
 import { explainTlsFailure } from "#lib/tls-failure-error.ts";
+import { type LastRun, toSchedule } from "#model/schedule.ts";
 import { createExecuteRun } from "#operations/execute-run.ts";
 import { planPeriods } from "#stages/coverage/plan-periods.ts";
 import type { TerminalStream } from "#stages/delivery/channels/terminal/terminal.ts";
@@ -63,7 +66,6 @@ import { watchEdge } from "./watch-edge.ts";
 
 /** Together with the forced end of a stop, inside ten seconds. */
 const STOP_GRACE_MS = 2_000;
-const EMULATED_POLL_MS = 10_000;
 
 export interface AppOptions {
   readonly config: Config;
@@ -209,6 +211,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     observer: trace === null ? observer : tracePages(observer, { database, clock, log, trace }, stack),
   };
   const watchedPatientEdge = watchEdge(patientEdge, recordHealth);
+  const lastRuns = new Map<string, LastRun>();
   const jobs = createJobs({
     ...ingest,
     edge: watchedEdge,
@@ -235,7 +238,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     sourceMode: alerting.sourceMode,
     knownSources: alerting.knownSources,
     enqueue: (job, payload) => enqueuer?.enqueue(job, payload) ?? Promise.resolve(false),
-  }).map((job) => fullDisk.watchJob(measureJob(job, metrics, systemClock)));
+  }).map((job) => fullDisk.watchJob(measureJob(job, metrics, { clock, lastRuns })));
   const queues = openQueues({ config, log, metrics, jobs, zones: zoneIds.length, databaseUrl });
   enqueuer = queues.enqueuer;
   stack.defer("queues", () => queues.close(STOP_GRACE_MS));
@@ -245,7 +248,8 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     fullDisk.onFailure(error);
     log.warn({ tick, err: error }, "tick failed");
   };
-  const schedule = planSchedule({ config, onFailure, database, jobs, settings, zoneIds, enqueuer });
+  const entries = planEntries({ config, database, jobs, settings, zoneIds, enqueuer });
+  const schedule = createSchedule({ entries, onError: onFailure });
   stack.defer("schedule", () => schedule.stop());
   stopping.throwIfAborted();
   schedule.start();
@@ -255,6 +259,8 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const inUse = alerting;
   const reload = () => {
     inUse.reload();
+    if (!isDeepStrictEqual(inUse.current().schedule, config.alerting.schedule))
+      log.warn({}, "schedule changed; the next start applies it");
     rereadKey();
     auditConfig(database, config, inUse.current()).catch((thrown) =>
       log.warn({ err: toError(thrown) }, "settings not audited at start"),
@@ -278,6 +284,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
           ...(await openStores()),
           alerting: inUse,
           askAdvice,
+          edge: watchedPatientEdge,
           openKey,
           zones: () => inUse.current().routing.zones ?? {},
         },
@@ -293,7 +300,11 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     settings: Object.fromEntries(config.settings.map(({ name, value }) => [name, value])),
   });
   stack.defer("runtime file", () => removeRuntimeFile(config.dataDir));
-  await openLifeSign({ config, database, log, zoneIds, version: readVersion() }, stack);
+  const ticks = () =>
+    Object.fromEntries(
+      entries.map(({ name, expression }) => [name, { expression, lastRun: lastRuns.get(name) ?? null }]),
+    );
+  await openLifeSign({ config, database, log, zoneIds, ticks, version: readVersion() }, stack);
   log.info({ zoneIds, httpUrl, queues: queues.kind, emulated: platform.isEmulated }, "service started");
   return { database, edge, clock, platform, zoneIds, httpUrl, adminKey, reload };
 }
@@ -306,16 +317,14 @@ function watchProbe(watch: DatabaseWatch, error: unknown): void {
   watch.failed("probe", { headline, isDiskFull: false });
 }
 
-/**
- * Returns the periods and limits of the jobs. The emulator is polled more often, because a demonstration should not
- * keep its audience waiting.
- */
+/** Returns the times and limits of the jobs. */
 function readSettings(config: Config, { isEmulated, zoneIds, requestsPerSecond }: Platform): JobSettings {
-  const { lastProofMs, advicePerHour, retention, archive, fallback } = config;
-  const wished = isEmulated ? Math.min(config.pollEveryMs, EMULATED_POLL_MS) : config.pollEveryMs;
+  const { alerting, lastProofMs, advicePerHour, retention, archive, fallback } = config;
+  const schedule = toSchedule(alerting.schedule, isEmulated);
+  const polls = readPauses(schedule["poll-events"]);
   return {
-    ...planPeriods({ zones: zoneIds.length, requestsPerSecond, pollEveryMs: wished }),
-    proveEveryMs: isEmulated ? 60_000 : 5 * 60_000,
+    schedule,
+    ...planPeriods({ zones: zoneIds.length, requestsPerSecond, ...polls }),
     lastProofMs,
     advicePerHour,
     retention,
@@ -325,9 +334,8 @@ function readSettings(config: Config, { isEmulated, zoneIds, requestsPerSecond }
   };
 }
 
-interface ScheduleParts {
+interface EntryParts {
   readonly config: Pick<Config, "roles">;
-  readonly onFailure: (tick: string, error: Error) => void;
   readonly database: Database;
   readonly jobs: ReturnType<typeof createJobs>;
   readonly settings: JobSettings;
@@ -335,21 +343,21 @@ interface ScheduleParts {
   readonly enqueuer: Enqueuer;
 }
 
-/** The ticks of the jobs this process works on; over all replicas each is due once per period. */
-function planSchedule(parts: ScheduleParts): Schedule {
-  const { config, onFailure, database, jobs, settings, zoneIds, enqueuer } = parts;
+/** Returns the ticks of the jobs that this process works on. Of each run, one of all replicas enqueues the jobs. */
+function planEntries({ config, database, jobs, settings, zoneIds, enqueuer }: EntryParts): ScheduleEntry[] {
   // Many ticks fall due at the same moment: one statement claims them all.
-  const claimAll = createBatch((periods: Period[]) => claimDue(database.db, periods));
-  const claim = async (period: Period) => (await claimAll(period)).has(period.name);
-  const entries = listTicks(zoneIds, settings).flatMap(({ job, everyMs, payloads }) => {
+  const claimAll = createBatch((runs: TickRun[]) => claimRuns(database.db, runs));
+  return planTicks(zoneIds, settings).flatMap(({ job, expression, payloads, most }) => {
     const queue = jobs.find(({ name }) => name === job)?.queue;
     if (queue === undefined || !config.roles.includes(queue)) return [];
-    return payloads.map((payload, index) => {
-      const name = [job, ...Object.values(payload)].join(".");
-      const offsetMs = staggerTicks(index, payloads.length, everyMs);
-      const isDue = () => claim({ name: `tick.${name}`, periodMs: everyMs, offsetMs });
-      return { name, everyMs, offsetMs, isDue, enqueue: () => enqueuer.enqueue(job, payload) };
-    });
+    const run = async (at: number, nextAt: number) => {
+      const name = `tick.${job}`;
+      const turn = (await claimAll({ name, at, nextAt })).get(name);
+      if (turn === undefined) return;
+      const due = takeTurn(payloads, most, turn);
+      const delay = (index: number) => staggerTicks(index, due.length, nextAt - at);
+      await Promise.all(due.map((payload, index) => enqueuer.enqueue(job, payload, delay(index))));
+    };
+    return [{ name: job, expression, run }];
   });
-  return createSchedule({ entries, onError: onFailure });
 }

@@ -14,12 +14,12 @@ const ACTION = "config.changed";
  * secret the entry has only whether it is set. Replicas that start at once may each write the same entry.
  */
 export async function auditConfig({ db }: Database, config: Config, alerting: Alerting): Promise<void> {
-  const { edge, pollEveryMs, spikeZ, advicePerHour, retention, fallback } = config;
+  const { edge, spikeZ, advicePerHour, retention, fallback } = config;
   const settings = {
     platform: edge.url === null ? "emulator" : new URL(edge.url).origin,
     zones: edge.zones,
     requestsPerSecond: edge.requestsPerSecond,
-    pollEveryMs,
+    schedule: alerting.schedule,
     spikeZ,
     advicePerHour,
     retention,

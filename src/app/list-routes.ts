@@ -7,17 +7,14 @@ import { createAuditExport } from "#faces/http/keys/audit-export.ts";
 import type { AdmissionQueue } from "#faces/http/limits/admission-queue.ts";
 import type { RefuseCostly } from "#faces/http/limits/refuse-costly.ts";
 import { createRunInPlace } from "#faces/http/limits/run-in-place.ts";
-import type { PageCursors } from "#faces/http/page-cursor.ts";
 import { addPlatform } from "#faces/http/routes/edge/add-platform.ts";
 import { addListApiKeys } from "#faces/http/routes/edge/list-api-keys.ts";
 import type { AskAdvice } from "#faces/http/routes/edge/platform-deps.ts";
 import type { ApiDeps } from "#faces/http/routes/v1/api-deps.ts";
-import { addKeys } from "#faces/http/routes/v1/keys.ts";
+import { addExportEvents } from "#faces/http/routes/v1/export-events.ts";
 import { addNativeApi } from "#faces/http/routes/v1/native-api.ts";
-import { addSavedViews } from "#faces/http/routes/v1/saved-views.ts";
-import { addSearchEvents } from "#faces/http/routes/v1/search-events.ts";
-import { addSessions } from "#faces/http/routes/v1/sessions.ts";
 import { type Clock, systemClock } from "#lib/clock.ts";
+import type { PageCursors } from "#operations/page-cursor.ts";
 import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import { openAdmissionQueue } from "./open-admission-queue.ts";
 
@@ -39,7 +36,7 @@ export interface RouteParts {
   readonly retentionDays: number;
   /** Null where the platform is not asked for advice on a client's behalf. */
   readonly askAdvice: AskAdvice | null;
-  readonly api: ApiDeps;
+  readonly api: Omit<ApiDeps, "searching">;
   /** Default: one by the number of connections. */
   readonly queue?: AdmissionQueue;
   /** Whether costly searches must step back. Default: what the sessions of the server say. */
@@ -50,7 +47,7 @@ export interface RouteParts {
 
 /** Every route that takes a key, each with what it needs. */
 export function listRoutes(parts: RouteParts): ((app: FastifyInstance) => void)[] {
-  const { archive, keys, cursors, api } = parts;
+  const { archive, keys, api } = parts;
   const openedBlocks = createOpenedBlocks(OPENED_BLOCKS_BYTES);
   const auditExport = createAuditExport((entry) => writeAuditEntry(keys.db, entry), systemClock);
   const isIngestBusy = parts.isIngestBusy ?? (() => areWritersAtWork(archive.db));
@@ -59,11 +56,8 @@ export function listRoutes(parts: RouteParts): ((app: FastifyInstance) => void)[
   const searching = { ...parts, openedBlocks, auditExport, runInPlace };
   return [
     (app) => addPlatform(app, searching),
-    (app) => addSearchEvents(app, searching),
+    (app) => addExportEvents(app, searching),
     (app) => addListApiKeys(app, { archive: archive.db }),
-    (app) => addKeys(app, { archive: archive.db, keys, cursors }),
-    (app) => addSessions(app, { keys }),
-    (app) => addSavedViews(app, { keys, cursors }),
-    (app) => addNativeApi(app, api),
+    (app) => addNativeApi(app, { ...api, searching }),
   ];
 }

@@ -2,11 +2,11 @@ import type { Database } from "#db/client.ts";
 import { insertFirstApiKey, keepApiKey } from "#db/keys/api-keys.ts";
 import { writeAuditEntry } from "#db/keys/audit-entries.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
-import { toRow } from "#faces/http/keys/issue-key.ts";
-import { ADMIN_EXPIRES, readExpiry, type WantedKey } from "#faces/http/keys/wanted-key.ts";
 import { UsageError } from "#lib/errors.ts";
 import { createSecret, type Secret } from "#lib/secret.ts";
 import { createAccessKey, hashAccessKey, readKeyId } from "#model/access-key.ts";
+import { toRow } from "#operations/keys/issue-key.ts";
+import { ADMIN_EXPIRES, readExpiry, type WantedKey } from "#operations/keys/wanted-key.ts";
 
 const ACTOR = "longwatch start";
 

@@ -9,13 +9,8 @@ import type { ApiActs, ApiDeps } from "#faces/http/routes/v1/api-deps.ts";
 import { jobOfRun } from "#jobs/service/run-requested.ts";
 import type { Log } from "#lib/log.ts";
 import type { Zones } from "#model/zones.ts";
-import { acknowledgeByHand, resolveAlert } from "#operations/act-on-alert.ts";
-import { actOnAlerts } from "#operations/act-on-alerts.ts";
-import { addKnownSource, removeKnownSource } from "#operations/act-on-known-source.ts";
-import { addSilence, endSilence, extendSilenceByHand, planSilence } from "#operations/act-on-silence.ts";
-import { markAlert } from "#operations/mark-alert.ts";
-import { replayDeliveries } from "#operations/replay-deliveries.ts";
 import { requestRun } from "#operations/request-run.ts";
+import { type WithdrawDeps, withdrawEvents } from "#operations/withdraw-events.ts";
 
 /** How late a stream may say what has happened. */
 const FEED_POLL_MS = 1_000;
@@ -26,6 +21,8 @@ export interface ApiParts extends Pick<ApiDeps, "clock" | "cursors" | "service">
   readonly log: Log;
   /** Names and labels of zones; none without. */
   readonly zones?: () => Zones;
+  /** The platform; without it, hours that the platform still has cannot be checked. */
+  readonly edge?: WithdrawDeps["edge"];
   /** Default 1 s. */
   readonly feedPollMs?: number;
   /** Without it, the sweep finds what was requested. */
@@ -33,8 +30,8 @@ export interface ApiParts extends Pick<ApiDeps, "clock" | "cursors" | "service">
 }
 
 /** What the native API answers from and acts through. */
-export async function openApi(parts: ApiParts): Promise<ApiDeps> {
-  const { database, archive, log, feedPollMs, zones = () => ({}), enqueue, ...given } = parts;
+export async function openApi(parts: ApiParts): Promise<Omit<ApiDeps, "searching">> {
+  const { database, archive, log, feedPollMs, zones = () => ({}), enqueue, edge = null, ...given } = parts;
   const { db } = archive;
   const instance = await readServerSecret(database.db, "instance-id", randomBytes(8));
   return {
@@ -42,7 +39,9 @@ export async function openApi(parts: ApiParts): Promise<ApiDeps> {
     log,
     zones,
     archive: db,
-    acts: createActs(database, enqueue),
+    database,
+    enqueue: enqueue ?? (async () => false),
+    acts: createActs({ database, edge, clock: given.clock }, enqueue),
     instanceId: instance.toString("hex"),
     hub: createRowHub({
       pollEveryMs: feedPollMs ?? FEED_POLL_MS,
@@ -53,20 +52,9 @@ export async function openApi(parts: ApiParts): Promise<ApiDeps> {
   };
 }
 
-function createActs(database: Database, enqueue: ApiParts["enqueue"]): ApiActs {
+function createActs(deps: WithdrawDeps, enqueue: ApiParts["enqueue"]): ApiActs {
+  const { database } = deps;
   return {
-    acknowledge: (act) => acknowledgeByHand(database, act),
-    resolve: (act) => resolveAlert(database, act),
-    planSilence: (wanted) => planSilence(database.db, wanted),
-    addSilence: (wanted) => addSilence(database, wanted),
-    actOnAlerts: (act) => actOnAlerts(database, act),
-    extendSilence: (extension) => extendSilenceByHand(database, extension),
-    endSilence: (ended) => endSilence(database, ended),
-    addKnownSource: (wanted, actor) => addKnownSource(database, wanted, actor),
-    removeKnownSource: (id, actor) => removeKnownSource(database, id, actor),
-    replayDelivery: ({ id, actor }) => replayDeliveries(database, { id }, actor),
-    replayChannel: ({ channel, actor }) => replayDeliveries(database, { channel }, actor),
-    mark: (act) => markAlert(database, { ...act, by: act.actor }),
     requestRun: async (wanted) => {
       const requested = await inTransaction(database, ({ tx }) => requestRun(tx, wanted));
       // A run that is not enqueued waits for the sweep.
@@ -74,6 +62,7 @@ function createActs(database: Database, enqueue: ApiParts["enqueue"]): ApiActs {
         await enqueue?.(jobOfRun(wanted.kind), { id: requested.run.id }).catch(() => false);
       return requested;
     },
+    withdrawEvents: (asked, by, signal) => withdrawEvents(deps, asked, by, signal),
     audit: (entry) => writeAuditEntry(database.db, entry),
   };
 }

@@ -18,7 +18,6 @@ import { createHttp } from "#faces/http/http.ts";
 import { MAX_GOOD_KEYS } from "#faces/http/keys/failed-keys.ts";
 import { createRefuseCostly } from "#faces/http/limits/refuse-costly.ts";
 import type { Backlog, Metrics } from "#faces/http/metrics.ts";
-import { createPageCursors } from "#faces/http/page-cursor.ts";
 import type { AskAdvice } from "#faces/http/routes/edge/platform-deps.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
@@ -26,6 +25,8 @@ import type { StopStack } from "#lib/stop-stack.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import type { Zones } from "#model/zones.ts";
+import { createPageCursors } from "#operations/page-cursor.ts";
+import type { WithdrawDeps } from "#operations/withdraw-events.ts";
 import { hoursToLoss } from "#stages/coverage/hours-to-loss.ts";
 import { UNPREVENTABLE } from "#stages/coverage/judge-hour.ts";
 import { explainListenFailure } from "./check-port.ts";
@@ -59,6 +60,7 @@ export interface HttpParts {
   readonly zoneIds: readonly number[];
   readonly requestsPerSecond: number;
   readonly askAdvice: AskAdvice | null;
+  readonly edge: NonNullable<WithdrawDeps["edge"]>;
 }
 
 /** Where `npm run build:console` builds to. */
@@ -116,9 +118,12 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
         cursors,
         zones: parts.zones,
         log,
+        edge: parts.edge,
         enqueue: (job, payload) => queues.enqueuer.enqueue(job, payload),
         service: {
           alerting: parts.alerting.current,
+          configuredChannels: () => new Set(parts.alerting.current().channels.map(({ name }) => name)),
+          zoneIds: parts.zoneIds,
           notifiers: parts.alerting.notifiers,
           settings: config.settings,
           retention: config.retention,

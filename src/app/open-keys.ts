@@ -1,13 +1,13 @@
 import { createDatabase, type Database } from "#db/client.ts";
 import { findApiKey, touchApiKey } from "#db/keys/api-keys.ts";
 import { createAuthenticate } from "#faces/http/keys/authenticate.ts";
-import type { Authenticate } from "#faces/http/keys/caller.ts";
 import { createLastUsed } from "#faces/http/keys/last-used.ts";
 import { systemClock } from "#lib/clock.ts";
 import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
 import type { Secret } from "#lib/secret.ts";
 import type { StopStack } from "#lib/stop-stack.ts";
+import type { Authenticate } from "#operations/caller.ts";
 
 const CONNECTIONS = 3;
 const TIMEOUT_MS = 5_000;

@@ -6,6 +6,7 @@ import { beatReplica, endReplica } from "#db/service/replicas.ts";
 import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
 import type { StopStack } from "#lib/stop-stack.ts";
+import type { TickName, TickReport } from "#model/schedule.ts";
 import { LIFE_SIGN_EVERY_MS } from "#operations/service-life.ts";
 
 export interface LifeSignParts {
@@ -14,6 +15,8 @@ export interface LifeSignParts {
   readonly log: Log;
   readonly zoneIds: readonly number[];
   readonly version: string;
+  /** Returns what this process says of its ticks. */
+  readonly ticks: () => Partial<Record<TickName, TickReport>>;
   /** Default 15 s. */
   readonly everyMs?: number;
 }
@@ -23,7 +26,7 @@ export interface LifeSignParts {
  * next one writes the same.
  */
 export async function openLifeSign(parts: LifeSignParts, stack: StopStack): Promise<void> {
-  const { config, database, log, zoneIds, version, everyMs = LIFE_SIGN_EVERY_MS } = parts;
+  const { config, database, log, zoneIds, version, ticks, everyMs = LIFE_SIGN_EVERY_MS } = parts;
   const replica = {
     id: randomUUID(),
     host: hostname(),
@@ -36,7 +39,7 @@ export async function openLifeSign(parts: LifeSignParts, stack: StopStack): Prom
   let isFailing = false;
   const write = async () => {
     try {
-      await beatReplica(database.db, replica);
+      await beatReplica(database.db, { ...replica, ticks: ticks() });
       isFailing = false;
     } catch (thrown) {
       // Reported once per lasting failure: the status then shows that this process does not run.

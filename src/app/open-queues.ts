@@ -54,8 +54,8 @@ export function openQueues({ config, log, metrics, jobs, zones, databaseUrl }: Q
   const enqueuer = createEnqueuer({
     jobQueue: {
       ...jobQueue,
-      async enqueue(job, payload, id) {
-        isAdded = await jobQueue.enqueue(job, payload, id);
+      async enqueue(...given) {
+        isAdded = await jobQueue.enqueue(...given);
         if (!isAdded) metrics.enqueueFailures.inc();
         return isAdded;
       },

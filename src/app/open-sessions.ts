@@ -12,7 +12,6 @@ import {
 } from "#db/keys/sessions.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { toCaller } from "#faces/http/keys/authenticate.ts";
-import { actorOf, type Caller } from "#faces/http/keys/caller.ts";
 import { createLastUsed } from "#faces/http/keys/last-used.ts";
 import type { NewSession, Sessions } from "#faces/http/keys/sessions.ts";
 import { systemClock } from "#lib/clock.ts";
@@ -24,6 +23,7 @@ import {
   hashToken,
   type SessionTokens,
 } from "#model/session-token.ts";
+import { actorOf, type Caller } from "#operations/caller.ts";
 
 const MAX_USER_AGENT_CHARS = 200;
 

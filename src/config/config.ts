@@ -1,11 +1,15 @@
 import path from "node:path";
 import type { z } from "zod";
 import { closestName } from "#lib/closest-name.ts";
+import { readPauses } from "#lib/cron.ts";
 import { UsageError } from "#lib/errors.ts";
+import type { LogLevel } from "#lib/log.ts";
 import { createSecret, type Secret } from "#lib/secret.ts";
+import type { ProcessRole } from "#model/kinds.ts";
+import { toSchedule } from "#model/schedule.ts";
 import type { ChannelConfig } from "#stages/delivery/channels/channel-config.ts";
 import { type Retention, settleRetention } from "#stages/privacy/retention.ts";
-import { aboutVariable, Environment, type ROLES, SECRETS, VARIABLES } from "./environment.ts";
+import { aboutVariable, Environment, SECRETS, VARIABLES } from "./environment.ts";
 import { checkAddress } from "./file/check-opening.ts";
 import { type Alerting, defaultAlerting, readConfigFile } from "./file/config-file.ts";
 import { findFolderMistake } from "./find-folder-mistake.ts";
@@ -13,7 +17,10 @@ import { readDatabaseUrl } from "./read-database-url.ts";
 import { readSecretFiles } from "./read-secret-files.ts";
 import { openSecretFile, type Reread } from "./secret-file.ts";
 
-type Role = (typeof ROLES)[number];
+export interface RemoteService {
+  readonly url: string;
+  readonly key: Secret;
+}
 
 export interface Config {
   readonly edge: {
@@ -56,7 +63,7 @@ export interface Config {
     /** How long after its end a day of the emulated platform is archived. Null: as with the real platform. */
     readonly archiveAfterMs: number | null;
   };
-  readonly roles: readonly Role[];
+  readonly roles: readonly ProcessRole[];
   readonly http: {
     readonly host: string;
     readonly port: number;
@@ -73,7 +80,10 @@ export interface Config {
     /** The address that people use, without a slash at its end. Null means that none is known. */
     readonly publicUrl: string | null;
   };
-  readonly logLevel: "debug" | "info" | "warn" | "error";
+  /** The service elsewhere that commands ask instead of the database. */
+  readonly remote: RemoteService | null;
+  readonly logLevel: LogLevel;
+  /** The longest time between two runs of the tick that polls. */
   readonly pollEveryMs: number;
   /** The age of a sealed hour at which its last comparison is written into its evidence. */
   readonly lastProofMs: number;
@@ -189,6 +199,8 @@ function read(env: NodeJS.ProcessEnv, findMore: (given: Given) => string[]): Con
     const { rule, isSecret } = aboutVariable(name);
     mistakes.push(`${name}: ${isSecret === true ? "[secret]" : show(given[name])}: must be ${rule}`);
   }
+  if ((given["LONGWATCH_URL"] === undefined) !== (given["LONGWATCH_KEY"] === undefined))
+    mistakes.push("LONGWATCH_URL and LONGWATCH_KEY (or LONGWATCH_KEY_FILE) must be set together");
   mistakes.push(...findMore(given));
   const { data } = parsed;
   const named = wrong.has("LONGWATCH_FALLBACK_CHANNEL") ? undefined : given["LONGWATCH_FALLBACK_CHANNEL"];
@@ -207,7 +219,16 @@ function read(env: NodeJS.ProcessEnv, findMore: (given: Given) => string[]): Con
   const key = keyFile === undefined || firstKey === undefined ? null : openSecretFile(keyFile, firstKey);
   const rereadKey = key?.reread ?? (() => "same" as const);
   const edge = { ...config.edge, key: key?.secret ?? config.edge.key };
-  return Object.freeze({ ...config, edge, settings: toSettings(env), alerting, rereadAlerting, rereadKey });
+  const pollEveryMs = readPauses(toSchedule(alerting.schedule, false)["poll-events"]).longestMs;
+  return Object.freeze({
+    ...config,
+    edge,
+    pollEveryMs,
+    settings: toSettings(env),
+    alerting,
+    rereadAlerting,
+    rereadKey,
+  });
 }
 
 /** Replaces DATABASE_URL by its complete form and returns the mistakes. The schema reports a text that is no URL. */
@@ -253,6 +274,10 @@ function toPublicUrl(given: string | undefined): string | null {
   return given?.replace(/\/+$/, "") ?? null;
 }
 
+function toRemote(url: string | undefined, key: Secret | null): RemoteService | null {
+  return url === undefined || key === null ? null : { url, key };
+}
+
 function allowsPrivate({ LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: allows }: Given): boolean {
   return allows === "true";
 }
@@ -286,12 +311,19 @@ function show(value: string | undefined): string {
   return JSON.stringify(value?.replace(/\/\/[^/]*@/, "//[secret]@"));
 }
 
+/** Variables of earlier versions, and what replaces them. */
+const RETIRED: Readonly<Record<string, string>> = {
+  LONGWATCH_POLL_SECONDS:
+    'the file that LONGWATCH_CONFIG names has schedule.poll-events, a cron expression: "*/30 * * * * *" polls every 30 seconds',
+};
+
 /** Returns a mistake for every unknown variable. Without it, a misspelt variable would silently have no effect. */
 function findUnknown(given: Given): string[] {
   const known = [...VARIABLES, ...SECRETS.map((name) => `${name}_FILE`)];
   return Object.keys(given)
     .filter((name) => /^(LONGWATCH|EDGE)_/.test(name) && !known.includes(name))
     .map((name) => {
+      if (name in RETIRED) return `${name}: is no longer a setting: ${RETIRED[name]}`;
       const meant = closestName(name, known);
       // Its value is not shown: it may be a secret under a wrong name.
       return `${name}: is not a setting${meant === null ? "" : `: did you mean ${meant}?`}`;
@@ -367,7 +399,7 @@ function toBucket(value: z.output<typeof Environment>): Config["archive"]["bucke
 
 function toConfig(
   value: z.output<typeof Environment>,
-): Omit<Config, "alerting" | "rereadAlerting" | "rereadKey" | "settings"> {
+): Omit<Config, "alerting" | "pollEveryMs" | "rereadAlerting" | "rereadKey" | "settings"> {
   return {
     edge: {
       url: value.EDGE_API_URL ?? null,
@@ -404,8 +436,8 @@ function toConfig(
       areMetricsPublic: value.LONGWATCH_METRICS_PUBLIC,
       publicUrl: toPublicUrl(value.LONGWATCH_PUBLIC_URL),
     },
+    remote: toRemote(value.LONGWATCH_URL, secret(value.LONGWATCH_KEY)),
     logLevel: value.LONGWATCH_LOG_LEVEL,
-    pollEveryMs: value.LONGWATCH_POLL_SECONDS * 1_000,
     lastProofMs: value.LONGWATCH_LAST_PROOF_HOURS * 3_600_000,
     spikeZ: value.LONGWATCH_SPIKE_Z,
     advicePerHour: value.LONGWATCH_ADVICE_PER_HOUR,

@@ -1,6 +1,8 @@
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
+import { LOG_LEVELS } from "#lib/log.ts";
 import { readKeyId } from "#model/access-key.ts";
+import { PROCESS_ROLES } from "#model/kinds.ts";
 import { readCertificates } from "./read-certificates.ts";
 
 /** Rule and description of a variable. The list of mistakes and the table of docs/configuration.md use the same words. */
@@ -14,9 +16,6 @@ interface About {
   readonly fallback?: string;
 }
 
-export const ROLES = ["ingest", "derive", "alerts", "http"] as const;
-const LEVELS = ["debug", "info", "warn", "error"] as const;
-const DAY_SECONDS = 86_400;
 /** A link of a message has room for a path after it. */
 const MAX_PUBLIC_URL_CHARS = 500;
 
@@ -181,8 +180,8 @@ export const Environment = z.object({
     rule: "a whole number of days from 4 to 36500, or all",
     description: "how long Postgres keeps a day that is in the archive; all keeps every day in Postgres too",
   }),
-  LONGWATCH_ROLES: withDefault(listOf(ROLES), ROLES.join(","), {
-    rule: `a comma separated list of ${ROLES.join(", ")}`,
+  LONGWATCH_ROLES: withDefault(listOf(PROCESS_ROLES), PROCESS_ROLES.join(","), {
+    rule: `a comma separated list of ${PROCESS_ROLES.join(", ")}`,
     description: "what this process does; replicas may divide the roles",
   }),
   LONGWATCH_HOST: withDefault(z.string().regex(/^[\w.:-]+$/), "127.0.0.1", {
@@ -237,18 +236,23 @@ export const Environment = z.object({
     description:
       "answers /metrics without a key; otherwise /metrics needs a key for every zone with the role reader",
   }),
+  LONGWATCH_URL: optional(publicUrl, {
+    rule: "an http or https URL without user name, query and fragment",
+    description: "commands: the address of a service elsewhere that answers instead of the database",
+  }),
+  LONGWATCH_KEY: optional(z.string().min(1).max(512), {
+    rule: "1 to 512 characters",
+    description: "commands: the key for the service at LONGWATCH_URL",
+    isSecret: true,
+  }),
   LONGWATCH_PUBLIC_URL: optional(publicUrl, {
     rule: "an http or https URL without user name, query and fragment",
     description:
       "the address under which people reach this service; alert messages link to it, and sign-in links begin with it; browsers may use its host name beside addresses, localhost and names without a dot",
   }),
-  LONGWATCH_LOG_LEVEL: withDefault(z.enum(LEVELS), "info", {
-    rule: `one of ${LEVELS.join(", ")}`,
+  LONGWATCH_LOG_LEVEL: withDefault(z.enum(LOG_LEVELS), "info", {
+    rule: `one of ${LOG_LEVELS.join(", ")}`,
     description: "the lowest level that is logged",
-  }),
-  LONGWATCH_POLL_SECONDS: withDefault(numberBetween(1, DAY_SECONDS), "30", {
-    rule: "a whole number of seconds from 1 to 86400",
-    description: "the time between two polls of a zone's newest events",
   }),
   LONGWATCH_LAST_PROOF_HOURS: withDefault(numberBetween(2, 71), "66", {
     rule: "a whole number of hours from 2 to 71",
@@ -297,7 +301,8 @@ export const Environment = z.object({
   }),
   LONGWATCH_CONFIG: optional(anyText, {
     rule: "a YAML file",
-    description: "channels, routes, quiet hours and detection (docs/routing.md); read again on SIGHUP",
+    description:
+      "channels, routes, quiet hours and detection (docs/routing.md), read again on SIGHUP; the schedule, read at the start",
   }),
   LONGWATCH_WEBHOOK_URL: optional(urlWith("http:", "https:"), {
     rule: "an http or https URL",

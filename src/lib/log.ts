@@ -4,11 +4,14 @@ import { messageOf } from "./message-of.ts";
 import { prettyLine } from "./pretty-line.ts";
 import type { Secret } from "./secret.ts";
 
+export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
 /** The part of the logger that the service uses: fields first, then an event in the past tense. */
-export type Log = Pick<pino.Logger, "debug" | "info" | "warn" | "error">;
+export type Log = Pick<pino.Logger, LogLevel>;
 
 export interface LogOptions {
-  readonly level: "debug" | "info" | "warn" | "error";
+  readonly level: LogLevel;
   /** True for lines for people at a terminal instead of JSON; `coloured` if the terminal has colours. */
   readonly pretty?: boolean | "coloured";
   /** Returns the terminal's current width. Lines for people break at words there. Undefined or 0: not known. */

@@ -1,6 +1,6 @@
 import { ServiceError, toError } from "./errors.ts";
 
-type Store = "Postgres" | "Redis";
+type Server = "Postgres" | "Redis" | "the service";
 
 /** Node's TLS error codes for a certificate that is not trusted. */
 const UNTRUSTED = new Set([
@@ -26,7 +26,7 @@ export class TlsFailureError extends ServiceError {
  * Returns an error that says what to do if a store's certificate or a missing certificate is the cause. Returns any
  * other error unchanged.
  */
-export function explainTlsFailure(thrown: unknown, store: Store): Error {
+export function explainTlsFailure(thrown: unknown, store: Server): Error {
   const error = toError(thrown);
   if (error instanceof ServiceError) return error;
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
@@ -37,15 +37,22 @@ export function explainTlsFailure(thrown: unknown, store: Store): Error {
   return error;
 }
 
-function advise(error: Error, store: Store): string | null {
+const AUTHORITY: Readonly<Record<Server, string>> = {
+  Postgres: "DATABASE_URL, sslrootcert=/path/ca.pem",
+  Redis: "LONGWATCH_REDIS_CA",
+  "the service": "NODE_EXTRA_CA_CERTS",
+};
+const ADDRESS: Readonly<Record<Server, string>> = {
+  Postgres: "DATABASE_URL",
+  Redis: "REDIS_URL",
+  "the service": "LONGWATCH_URL",
+};
+
+function advise(error: Error, store: Server): string | null {
   const code = "code" in error ? String(error.code) : "";
-  const variable = store === "Postgres" ? "DATABASE_URL" : "REDIS_URL";
-  if (UNTRUSTED.has(code))
-    return store === "Postgres"
-      ? "name the file of its authority in DATABASE_URL, sslrootcert=/path/ca.pem"
-      : "name the file of its authority in LONGWATCH_REDIS_CA";
+  if (UNTRUSTED.has(code)) return `name the file of its authority in ${AUTHORITY[store]}`;
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID")
-    return `use a name in ${variable} that the certificate is for, and make sure that this is the server you mean`;
+    return `use a name in ${ADDRESS[store]} that the certificate is for, and make sure that this is the server you mean`;
   if (OUTDATED.has(code)) return "the server needs another certificate, or one of the two clocks is wrong";
   if (error.message === "The server does not support SSL connections")
     return "turn TLS on there, or set sslmode=disable in DATABASE_URL if the network in between is private";
@@ -53,7 +60,9 @@ function advise(error: Error, store: Store): string | null {
   if (code === "28000" && error.message.includes("no encryption"))
     return "say sslmode=verify-full in DATABASE_URL";
   // One side used plain text and the other expected a TLS handshake.
-  if (store === "Redis" && code === "ERR_SSL_WRONG_VERSION_NUMBER")
-    return "it does not speak TLS at this port: redis:// instead of rediss://, or its other port";
+  if (code === "ERR_SSL_WRONG_VERSION_NUMBER" && store !== "Postgres") {
+    const [plain, encrypted] = store === "Redis" ? ["redis", "rediss"] : ["http", "https"];
+    return `it does not speak TLS at this port: ${plain}:// instead of ${encrypted}://, or its other port`;
+  }
   return null;
 }

@@ -1,5 +1,4 @@
-/** The four classes of actions that buckets count. */
-export type ActionClass = "blocked" | "logged" | "challenged" | "other";
+import type { ActionClass } from "./kinds.ts";
 
 const CLASS_OF_WORD: ReadonlyMap<string, ActionClass> = new Map([
   ["block", "blocked"],

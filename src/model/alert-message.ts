@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { SUBJECT_KINDS } from "./kinds.ts";
-import { SOURCE_TRAITS } from "./source-traits.ts";
+import { ADVICE_STATES, ALERT_STATES, REASONS, SEVERITIES, SOURCE_TRAITS, SUBJECT_KINDS } from "./kinds.ts";
 
 /**
  * The most frequent values among the alert's events, in descending order. `share` is relative to the alert's count,
@@ -12,9 +11,6 @@ const topList = z.array(
 /** Epoch milliseconds. */
 const time = z.number().int();
 const count = z.number().int().nonnegative();
-
-const reasons = ["first", "worse", "repeat", "advice", "acknowledged", "resolved"] as const;
-export const severities = ["info", "warning", "error", "critical"] as const;
 
 /** Maximum number of links in one message. The first ones are kept. */
 export const MAX_LINKS = 5;
@@ -32,13 +28,13 @@ export const alertMessage = z.object({
   dedupeKey: z.string().min(1).max(255),
   /** From 1, rising by one. Every channel delivers in this order. */
   transition: z.number().int().positive(),
-  reason: z.enum(reasons),
+  reason: z.enum(REASONS),
   /** For `worse` and `repeat`: true if the last notification on this channel said that the alert was resolved. */
   isAgain: z.boolean().optional(),
   /** True if a channel that updates its message in place must not notify now. It notifies later. */
   isQuiet: z.boolean().optional(),
-  state: z.enum(["firing", "acknowledged", "resolved"]),
-  severity: z.enum(severities),
+  state: z.enum(ALERT_STATES),
+  severity: z.enum(SEVERITIES),
   kind: z.enum(SUBJECT_KINDS),
   /** Null if the alert is about Longwatch itself. */
   zoneId: z.number().int().nullable(),
@@ -82,7 +78,7 @@ export const alertMessage = z.object({
   /** Counts of equal spans, oldest first. */
   sparkline: z.array(z.number().nonnegative()),
   advice: z.object({
-    state: z.enum(["pending", "present", "unavailable"]),
+    state: z.enum(ADVICE_STATES),
     text: z.string().nullable(),
     /** Why there is no advice; null if there is. */
     reason: z.string().nullable(),
@@ -96,7 +92,7 @@ export const alertMessage = z.object({
         zoneId: z.number().int(),
         zoneName: z.string().optional(),
         ruleId: z.string(),
-        severity: z.enum(severities),
+        severity: z.enum(SEVERITIES),
         count,
         windowMinutes: z.number().positive(),
         usual: z.number().nonnegative(),
@@ -114,8 +110,8 @@ export const alertMessage = z.object({
     .array(
       z.object({
         alertId: z.number().int(),
-        reason: z.enum(reasons),
-        severity: z.enum(severities),
+        reason: z.enum(REASONS),
+        severity: z.enum(SEVERITIES),
         zoneId: z.number().int().nullable(),
         zoneName: z.string().optional(),
         name: z.string(),

@@ -1,3 +1,4 @@
+import type { ArchiveKind } from "./kinds.ts";
 /**
  * Layout of the archive's Parquet files: folders, names and columns. Other engines read the files as they are, so a
  * change needs a new `ARCHIVE_FORMAT`, and readers of both.
@@ -5,9 +6,6 @@
 
 /** Version of the columns below. */
 export const ARCHIVE_FORMAT = 1;
-
-export const ARCHIVE_KINDS = ["events", "records"] as const;
-export type ArchiveKind = (typeof ARCHIVE_KINDS)[number];
 
 interface ArchiveColumn {
   readonly name: string;

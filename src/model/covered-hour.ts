@@ -1,9 +1,10 @@
+import type { HourState } from "./kinds.ts";
 import type { HourLooks } from "./look.ts";
 
 /** One hour of a zone and its completeness; times in epoch ms, null if the event has not happened. */
 export interface CoveredHour {
   readonly startsAt: number;
-  readonly state: "open" | "sealed" | "gap";
+  readonly state: HourState;
   /** End of the part that the search route has covered. */
   readonly searchedThrough: number | null;
   /** When it last gained an event. */

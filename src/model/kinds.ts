@@ -1,5 +1,12 @@
+/**
+ * The closed lists of words and numbers that stand in more than one place: in the database, in schemas, on the faces.
+ * Each is written here and nowhere else. test/model/kinds.test.ts compares schemas, check constraints, the console's
+ * choices and the source with them.
+ */
+
 /** The kinds that the detector opens: `new-rule` for a rule that was first seen within a day, `sources` for the source series. */
 export const SPIKE_KINDS = ["spike", "new-rule", "sources"] as const;
+export type SpikeKind = (typeof SPIKE_KINDS)[number];
 
 /** The kinds that routes, silences and messages match. `self`: an alert of Longwatch about itself. */
 export const SUBJECT_KINDS = [...SPIKE_KINDS, "self"] as const;
@@ -10,3 +17,258 @@ export const GROUP_KIND = "group";
 /** Every kind of a stored alert. */
 export const ALERT_KINDS = [...SPIKE_KINDS, GROUP_KIND, "self"] as const;
 export type AlertKind = (typeof ALERT_KINDS)[number];
+
+/** Ascending, as `SEVERITIES`. */
+export const SPIKE_SEVERITIES = ["warning", "error", "critical"] as const;
+export type SpikeSeverity = (typeof SPIKE_SEVERITIES)[number];
+export const SEVERITIES = ["info", ...SPIKE_SEVERITIES] as const;
+export type Severity = (typeof SEVERITIES)[number];
+
+/** The facts that decided the severity of a spike. */
+export const GRADINGS = ["addresses", "score", "both"] as const;
+export type GradedBy = (typeof GRADINGS)[number];
+
+/** A person's verdict on a spike. */
+export const MARKS = ["attack", "noise"] as const;
+export type Mark = (typeof MARKS)[number];
+/** The results of marking an alert. */
+export const MARK_RESULTS = ["done", "unchanged"] as const;
+
+export const UNRESOLVED_STATES = ["firing", "acknowledged"] as const;
+export const ALERT_STATES = [...UNRESOLVED_STATES, "resolved"] as const;
+export type AlertState = (typeof ALERT_STATES)[number];
+/** The words that ask for alerts by state. */
+export const ASKED_ALERT_STATES = [...ALERT_STATES, "all"] as const;
+
+/** Why a transition of an alert is sent. `acknowledged` is a person's act, every other one the service's decision. */
+export const REASONS = ["first", "worse", "repeat", "advice", "acknowledged", "resolved"] as const;
+export type NotifyReason = Exclude<(typeof REASONS)[number], "acknowledged">;
+
+/** State of the platform's advice on an alert. */
+export const ADVICE_STATES = ["pending", "present", "unavailable"] as const;
+export type AdviceState = (typeof ADVICE_STATES)[number];
+
+/** `worst`: firing alerts first, then acknowledged ones, each by severity, and the newest of one severity first. */
+export const ALERT_SORTS = ["worst", "newest"] as const;
+export type AlertSort = (typeof ALERT_SORTS)[number];
+
+/** The acts of a person on alerts. */
+export const ALERT_ACTS = ["ack", "resolve", "silence"] as const;
+/** The acts that change the state of an alert. */
+export type StateAct = Exclude<(typeof ALERT_ACTS)[number], "silence">;
+
+/** The results of an act on one alert. `noted`: the alert had that state already, and the note was added. */
+export const ACT_RESULTS = ["done", "noted", "unchanged"] as const;
+/** The same for one of many alerts. `refused`: nothing was changed. */
+export const MANY_ACT_RESULTS = [...ACT_RESULTS, "refused"] as const;
+
+/** The result of a route of the routing tree for an alert. */
+export const ROUTE_VERDICTS = ["taken", "passed on", "no match", "skipped"] as const;
+export type RouteVerdict = (typeof ROUTE_VERDICTS)[number];
+
+/** The states of silences that are not over. Alertmanager's words. */
+export const LASTING_SILENCE_STATES = ["active", "pending"] as const;
+export const SILENCE_STATES = [...LASTING_SILENCE_STATES, "expired"] as const;
+export type SilenceState = (typeof SILENCE_STATES)[number];
+/** The words that ask for silences by state. */
+export const ASKED_SILENCE_STATES = [...SILENCE_STATES, "all"] as const;
+
+/** The results of ending a silence. `over`: it had ended already. */
+export const SILENCE_ENDINGS = ["expired", "over"] as const;
+export type SilenceEnding = (typeof SILENCE_ENDINGS)[number];
+
+/** What a silence for an alert names. The narrowest comes first. */
+export const SILENCE_SCOPES = ["source", "rule", "zone"] as const;
+export type SilenceScope = (typeof SILENCE_SCOPES)[number];
+
+/** The stored states of a notification. */
+export const NOTIFICATION_STATES = ["pending", "sending", "delivered", "undeliverable"] as const;
+
+/**
+ * State of a delivery. dead: given up although it should have been sent. needless: another message said the same, or
+ * the message resolved an alert that the channel was never notified of.
+ */
+export const DELIVERY_STATES = ["pending", "sending", "delivered", "dead", "needless"] as const;
+export type DeliveryState = (typeof DELIVERY_STATES)[number];
+
+/** The stored states of a channel's circuit. An open circuit whose next message is a probe is shown as half-open. */
+export const CIRCUIT_STATES = ["closed", "open", "disabled"] as const;
+export type CircuitState = (typeof CIRCUIT_STATES)[number];
+
+/** The kinds of channels, in the order in which documents and error messages list them. */
+export const CHANNEL_KINDS = [
+  "terminal",
+  "webhook",
+  "slack",
+  "pagerduty",
+  "teams",
+  "discord",
+  "slack-bot",
+  "alertmanager",
+  "opsgenie",
+  "email",
+] as const;
+export type ChannelKind = (typeof CHANNEL_KINDS)[number];
+
+/** The stored states of an hour of a zone. */
+export const HOUR_STATES = ["open", "sealed", "gap"] as const;
+export type HourState = (typeof HOUR_STATES)[number];
+
+/**
+ * Status of an hour. sealed: proven complete. searched: read to its end, not yet proven. open: still to be read. gap:
+ * the platform has forgotten the hour, and it was never proven complete. unwatched: a gap that nobody could have
+ * prevented. "not yet": the hour has not begun.
+ */
+export const HOUR_STATUSES = ["sealed", "searched", "open", "gap", "unwatched", "not yet"] as const;
+export type HourStatus = (typeof HOUR_STATUSES)[number];
+
+/** The routes of the platform that show events. */
+export const EVENT_ROUTES = ["search", "list"] as const;
+export type EventRoute = (typeof EVENT_ROUTES)[number];
+/** The routes that show an hour: its events or their counts. */
+export const LOOK_ROUTES = ["list", "search", "counts"] as const;
+export type LookRoute = (typeof LOOK_ROUTES)[number];
+export const BACKFILL_ROUTES = ["list", "search", "export"] as const;
+export type BackfillRoute = (typeof BACKFILL_ROUTES)[number];
+
+/**
+ * Result of a pass. `looped`: a token was repeated, so the pass may not have shown every page. `held`: a page was held
+ * back, because it showed none of the zone's known events.
+ */
+export const PASS_RESULTS = ["full", "short", "looped", "token_rejected", "held"] as const;
+export type PassResult = (typeof PASS_RESULTS)[number];
+
+/** The runs that a person can start over the API. */
+export const RUN_KINDS = ["backfill", "verify", "verify-archive"] as const;
+export type RunKind = (typeof RUN_KINDS)[number];
+
+/** The kinds of archive files. */
+export const ARCHIVE_KINDS = ["events", "records"] as const;
+export type ArchiveKind = (typeof ARCHIVE_KINDS)[number];
+
+/** The four classes of actions that buckets count. */
+export const ACTION_CLASSES = ["blocked", "challenged", "logged", "other"] as const;
+export type ActionClass = (typeof ACTION_CLASSES)[number];
+
+/** Bucket widths in seconds, finest first. Every width is a multiple of the one before. */
+export const BUCKET_WIDTHS = [60, 3_600, 86_400] as const;
+export type BucketWidth = (typeof BUCKET_WIDTHS)[number];
+/** The names of `BUCKET_WIDTHS`, in their order. */
+export const WIDTH_NAMES = ["minute", "hour", "day"] as const;
+export type WidthName = (typeof WIDTH_NAMES)[number];
+export const WIDTH_SECONDS: Readonly<Record<WidthName, BucketWidth>> = {
+  minute: 60,
+  hour: 3_600,
+  day: 86_400,
+};
+
+/** Window lengths in minutes. A series is judged by the counts of its last 3, 15 and 60 closed minutes. */
+export const WINDOWS = [3, 15, 60] as const;
+export type WindowMinutes = (typeof WINDOWS)[number];
+
+/** Dimensions of filters and groups, with the platform's names (platform API spec 2.3). */
+export const DIMENSIONS = [
+  "feature",
+  "ruleId",
+  "ip",
+  "ja4",
+  "ua",
+  "url",
+  "asn",
+  "country",
+  "action",
+] as const;
+export type Dimension = (typeof DIMENSIONS)[number];
+export const OPERATORS = ["eq", "in", "contains", "cidr", "wildcard"] as const;
+export type Operator = (typeof OPERATORS)[number];
+
+/** The dimensions of a spike's evidence. */
+export const EVIDENCE_DIMENSIONS = ["ip", "asn", "country", "path", "ua", "ja4", "action"] as const;
+export type EvidenceDimension = (typeof EVIDENCE_DIMENSIONS)[number];
+
+/** The properties besides zone and rule by which alerts can be matched. */
+export const SOURCE_TRAITS = ["ip", "asn", "country", "ja4", "url"] as const;
+export type SourceTrait = (typeof SOURCE_TRAITS)[number];
+
+/** The properties by which a source can be named as known. */
+export const KNOWN_KINDS = ["ip", "asn", "ja4", "ua"] as const;
+export type KnownKind = (typeof KNOWN_KINDS)[number];
+
+/**
+ * The series of a zone that count sources: the largest number of different members behind one key. Counting distinct
+ * things keeps one broken client, which is one address on one or two rules, however many events it causes, from
+ * looking like an attack.
+ */
+export const SOURCE_KINDS = [
+  "rules_per_ip",
+  "ips_per_ja4",
+  "ips_per_url",
+  "ips_per_ua",
+  "ips_per_asn",
+] as const;
+export type SourceKind = (typeof SOURCE_KINDS)[number];
+
+/** `shadow`: source series are judged and stored, and nothing is sent. */
+export const SOURCE_MODES = ["on", "shadow", "off"] as const;
+export type SourceMode = (typeof SOURCE_MODES)[number];
+
+export const WEEKDAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
+export type Weekday = (typeof WEEKDAYS)[number];
+
+/** The roles of keys. Each may do what the ones before it may. */
+export const ROLES = ["reader", "exporter", "operator", "admin"] as const;
+export type Role = (typeof ROLES)[number];
+export const SCOPES = ["read", "export", "act", "admin"] as const;
+export type Scope = (typeof SCOPES)[number];
+/** The rights of each role. */
+export const ROLE_SCOPES: Readonly<Record<Role, readonly Scope[]>> = {
+  reader: ["read"],
+  exporter: ["read", "export"],
+  operator: ["read", "export", "act"],
+  admin: SCOPES,
+};
+
+/** The roles of processes without which nothing is copied, detected or sent. */
+export const WORKER_ROLES = ["ingest", "derive", "alerts"] as const;
+export const PROCESS_ROLES = [...WORKER_ROLES, "http"] as const;
+export type ProcessRole = (typeof PROCESS_ROLES)[number];
+
+export const HEALTH_STATES = ["ok", "degraded", "failing"] as const;
+export type HealthState = (typeof HEALTH_STATES)[number];
+
+export const RULE_SORTS = ["total", "blocked", "lastSeen", "rule"] as const;
+export type RuleSort = (typeof RULE_SORTS)[number];
+
+/** The labels by which alerts are grouped. */
+export const GROUP_LABELS = ["zone", "rule"] as const;
+export type GroupLabel = (typeof GROUP_LABELS)[number];
+
+/** Whether critical alerts are notified in quiet hours. */
+export const QUIET_CRITICAL = ["tell", "hold"] as const;
+export type QuietCritical = (typeof QUIET_CRITICAL)[number];
+
+/** State of a process. stopped: the process was stopped. silent: it no longer writes life signs; it may have been killed. */
+export const REPLICA_STATES = ["alive", "stopped", "silent"] as const;
+export type ReplicaState = (typeof REPLICA_STATES)[number];
+
+/** The results of the last run of a tick's job. */
+export const LAST_RESULTS = ["done", "nothing to do", "failed"] as const;
+export type LastResult = (typeof LAST_RESULTS)[number];
+
+/** What needs a person's attention, the most urgent first. */
+export const ATTENTION_KINDS = [
+  "not-running",
+  "pseudonym-key",
+  "unpolled",
+  "suspect",
+  "channel",
+  "given-up",
+  "self-alert",
+  "near-loss",
+  "gap",
+] as const;
+export type AttentionKind = (typeof ATTENTION_KINDS)[number];
+
+/** IP versions. */
+export const ADDRESS_FAMILIES = [4, 6] as const;
+export type AddressFamily = (typeof ADDRESS_FAMILIES)[number];

@@ -1,9 +1,6 @@
 import { digest } from "./fingerprint.ts";
-import { type SourceTrait, toTraitTest } from "./source-traits.ts";
-
-/** The properties by which a source can be named as known. */
-export const KNOWN_KINDS = ["ip", "asn", "ja4", "ua"] as const;
-type KnownKind = (typeof KNOWN_KINDS)[number];
+import { KNOWN_KINDS, type KnownKind, type SourceTrait } from "./kinds.ts";
+import { toTraitTest } from "./source-traits.ts";
 
 /** A source that a person knows and expects, such as the owner's own scanner. */
 export interface KnownSource {

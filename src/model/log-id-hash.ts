@@ -22,3 +22,12 @@ export function unpackLogIdHashes(packed: Buffer): string[] {
     hex.slice(index * width, (index + 1) * width),
   );
 }
+
+/** Returns the positions of these events in the packed hashes of a block. */
+export function findPositions(
+  packed: Buffer,
+  events: readonly { occurredAt: number; logId: string }[],
+): number[] {
+  const wanted = new Set(events.map(hashEventKey));
+  return unpackLogIdHashes(packed).flatMap((hash, position) => (wanted.has(hash) ? [position] : []));
+}

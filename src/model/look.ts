@@ -1,3 +1,4 @@
+import type { LookRoute } from "./kinds.ts";
 /** Stored events that a look did not show. */
 export interface LookLacks {
   readonly count: number;
@@ -35,13 +36,7 @@ export interface Look {
 }
 
 /** The latest look of each route; a route that has not been read completely has none. */
-export interface HourLooks {
-  readonly list?: Look;
-  readonly search?: Look;
-  readonly counts?: Look;
-}
-
-export type LookRoute = keyof HourLooks;
+export type HourLooks = Readonly<Partial<Record<LookRoute, Look>>>;
 
 export type SeenHour = Omit<Look, "since">;
 

@@ -3,7 +3,7 @@ import zlib from "node:zlib";
 import { sliceArray } from "#lib/slice-entries.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { toDay } from "./horizon.ts";
-import { packLogIdHashes } from "./log-id-hash.ts";
+import { packLogIdHashes, unpackLogIdHashes } from "./log-id-hash.ts";
 
 /**
  * Smaller blocks compress worse, larger ones cost more to open for a single record. Measured at level 1: 122 bytes an
@@ -82,6 +82,22 @@ export async function rewriteRawBlock(
     if (raw !== undefined) entries[position] = replace(raw);
   }
   return compress(joinEntries(entries), COMPRESSION);
+}
+
+/** Returns a block without the entries at some positions, or null if none is left. */
+export async function cutRawBlock(
+  { block, logIdHashes }: Pick<RawBlock, "block" | "logIdHashes">,
+  positions: readonly number[],
+): Promise<Pick<RawBlock, "block" | "logIdHashes" | "entryCount"> | null> {
+  const cut = new Set(positions);
+  const isKept = (_: unknown, position: number) => !cut.has(position);
+  const entries = (await openRawBlock(block)).filter(isKept);
+  if (entries.length === 0) return null;
+  return {
+    block: await compress(joinEntries(entries), COMPRESSION),
+    logIdHashes: packLogIdHashes(unpackLogIdHashes(logIdHashes).filter(isKept)),
+    entryCount: entries.length,
+  };
 }
 
 function joinEntries(entries: readonly Buffer[]): Buffer {

@@ -1,3 +1,4 @@
+import type { Dimension } from "./kinds.ts";
 import { toUrlPartSql, URL_PARTS, type UrlPart } from "./url-parts.ts";
 
 /**
@@ -15,14 +16,13 @@ export const SEARCH_COLUMNS = {
   country: "country",
   action: "action",
   message: "message",
-} as const;
-export type SearchDimension = Exclude<keyof typeof SEARCH_COLUMNS, "message">;
+} as const satisfies Readonly<Record<Dimension | "message", string>>;
 /** A value that a statement can ask of an event: a column, or a part of the URL. */
 export type SearchColumn = keyof typeof SEARCH_COLUMNS | UrlPart;
 
 /** Returns the name of a column in a result; that of a part of the URL, or of the method, is the part's own. */
 export function columnOf(field: string): string {
-  return Object.hasOwn(SEARCH_COLUMNS, field) ? SEARCH_COLUMNS[field as SearchDimension] : field;
+  return Object.hasOwn(SEARCH_COLUMNS, field) ? SEARCH_COLUMNS[field as Dimension] : field;
 }
 
 /** Returns SQL for a column of `columnOf`, for Postgres and for DuckDB. `prefix` is the table's alias with a dot. */

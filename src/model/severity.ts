@@ -1,10 +1,8 @@
-import { severities } from "./alert-message.ts";
-
-export type Severity = (typeof severities)[number];
+import { SEVERITIES, type Severity } from "./kinds.ts";
 
 /** Returns true when `a` is more severe than `b`. */
 export function isGraver(a: Severity, b: Severity): boolean {
-  return severities.indexOf(a) > severities.indexOf(b);
+  return SEVERITIES.indexOf(a) > SEVERITIES.indexOf(b);
 }
 
 /** Returns the most severe one; `info` of none. */

@@ -1,8 +1,5 @@
 import ipaddr from "ipaddr.js";
-
-/** The properties besides zone and rule by which alerts can be matched. */
-export const SOURCE_TRAITS = ["ip", "asn", "country", "ja4", "url"] as const;
-export type SourceTrait = (typeof SOURCE_TRAITS)[number];
+import { SOURCE_TRAITS, type SourceTrait } from "./kinds.ts";
 
 /** The sources that an alert is about: those that fire, and those that most of its events share. Hostile text. */
 export type SourceTraits = Readonly<Partial<Record<SourceTrait, readonly string[]>>>;

@@ -1,15 +1,8 @@
 import { z } from "zod";
+import { SOURCE_KINDS, WINDOWS } from "./kinds.ts";
 
 /** The spike of a zone's source series stands under this rule id. */
 export const SOURCES_RULE = "(sources)";
-
-export const sourceKinds = [
-  "rules_per_ip",
-  "ips_per_ja4",
-  "ips_per_url",
-  "ips_per_ua",
-  "ips_per_asn",
-] as const;
 
 /** A value that grew, and its events in a quarter of an hour now and at the same time yesterday. */
 const grown = z.object({
@@ -24,15 +17,15 @@ const top = z.array(z.object({ value: z.string(), count: z.int() }));
 /** The source series of a zone that fire, and why. Keys and values come from requests: hostile text. */
 export const storedSources = z.object({
   /** The series that fired first. */
-  kind: z.enum(sourceKinds),
+  kind: z.enum(SOURCE_KINDS),
   findings: z.array(
     z.object({
-      kind: z.enum(sourceKinds),
+      kind: z.enum(SOURCE_KINDS),
       key: z.string(),
       /** Different members of the key in the window, and how many are usual for this key. */
       members: z.int(),
       usualMembers: z.int(),
-      windowMinutes: z.union([z.literal(3), z.literal(15), z.literal(60)]),
+      windowMinutes: z.literal(WINDOWS),
       /** `members` less `usualMembers`, compared with the line. */
       count: z.int(),
       usual: z.number(),

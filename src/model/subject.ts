@@ -1,4 +1,4 @@
-import type { Severity } from "./severity.ts";
+import type { Severity } from "./kinds.ts";
 import { matchesSources, type SourceMatchers, type SourceTraits } from "./source-traits.ts";
 
 /** The facts that routes, inhibitions and quiet hours match. */

@@ -1,3 +1,4 @@
+import type { EventRoute } from "./kinds.ts";
 /**
  * One WAF event as it is stored. In every nullable text null means "this route cannot know" and '' means "known to be
  * empty": a merge fills nulls only. No text holds a NUL, which Postgres cannot store, and each is cut to a limit. The
@@ -7,7 +8,7 @@ export interface WafEvent {
   /** Epoch milliseconds, the platform's own clock. */
   readonly occurredAt: number;
   readonly logId: string;
-  readonly route: "search" | "list";
+  readonly route: EventRoute;
   readonly feature: string | null;
   readonly ruleId: string | null;
   /** May be masked (`203.0.113.*`). */

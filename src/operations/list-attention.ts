@@ -2,6 +2,7 @@ import type { HeldCounts } from "#db/ingest/held-pages.ts";
 import { formatHours, many } from "#lib/format.ts";
 import { showTime } from "#lib/show-time.ts";
 import { HOUR_MS } from "#lib/units.ts";
+import type { AttentionKind } from "#model/kinds.ts";
 import type { UnpolledZone } from "./read-unpolled.ts";
 import type { ZoneCoverage } from "./read-zones.ts";
 import type { ServiceLife } from "./service-life.ts";
@@ -30,21 +31,9 @@ export interface Looked {
   readonly selfAlerts: number;
 }
 
-export const ATTENTION_KINDS = [
-  "not-running",
-  "pseudonym-key",
-  "unpolled",
-  "suspect",
-  "channel",
-  "given-up",
-  "self-alert",
-  "near-loss",
-  "gap",
-] as const;
-
 /** Something that a person should look at. */
 export interface Attention {
-  readonly kind: (typeof ATTENTION_KINDS)[number];
+  readonly kind: AttentionKind;
   /** Null if it is of no single zone. */
   readonly zoneId: number | null;
   readonly text: string;

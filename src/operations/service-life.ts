@@ -1,13 +1,10 @@
 import type { SeenReplica } from "#db/service/replicas.ts";
+import { type ReplicaState, WORKER_ROLES } from "#model/kinds.ts";
 
 /** How often a process writes that it is alive. */
 export const LIFE_SIGN_EVERY_MS = 15_000;
 /** A process that is silent for longer is not alive: it has missed four writes. */
 const SILENT_AFTER_MS = 60_000;
-/** The roles without which nothing is copied, detected or sent. */
-const NEEDED_ROLES = ["ingest", "derive", "alerts"] as const;
-
-export type ReplicaState = "alive" | "stopped" | "silent";
 
 /** One process of the service. Times in epoch ms. */
 export interface ReplicaLife {
@@ -15,7 +12,6 @@ export interface ReplicaLife {
   readonly pid: number;
   readonly version: string;
   readonly roles: readonly string[];
-  /** stopped: the process was stopped. silent: the process no longer writes life signs; it may have been killed. */
   readonly state: ReplicaState;
   readonly startedAt: number;
   readonly lastAliveAt: number;
@@ -47,11 +43,11 @@ export interface ServiceLife {
 export function assessService(rows: readonly SeenReplica[]): ServiceLife {
   const replicas = rows.map(toLife);
   const others = replicas.flatMap(({ roles }) => roles);
-  const names = [...new Set([...NEEDED_ROLES, ...others])];
+  const names = [...new Set([...WORKER_ROLES, ...others])];
   const roles = names.map((role) => lifeOf(role, replicas));
   const isMissing = ({ role, alive }: RoleLife) => {
     if (alive > 0) return false;
-    const isNeeded = NEEDED_ROLES.some((needed) => needed === role);
+    const isNeeded = WORKER_ROLES.some((needed) => needed === role);
     return isNeeded || replicas.find((replica) => replica.roles.includes(role))?.state === "silent";
   };
   return { replicas, roles, missingRoles: roles.filter(isMissing).map(({ role }) => role) };

@@ -6,11 +6,11 @@ import { inTransaction } from "#db/postgres/transaction.ts";
 import { channelStates } from "#db/schema/channel-states.ts";
 import { notifications } from "#db/schema/notifications.ts";
 import { createDeliverAlertsJob } from "#jobs/delivery/deliver-alerts.ts";
-import { acknowledgeByHand } from "#operations/act-on-alert.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { POSTING } from "../delivery/support/receiver.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
+import { acknowledgeByHand } from "../operations/act-by-hand.ts";
 import { createAlertWorld } from "./alert-world.ts";
 import { NOW } from "./support.ts";
 
@@ -66,7 +66,7 @@ test("an acknowledgement updates messages in place, and is sent to no channel th
   await deliver();
   const before = new Map(CHANNELS.map((kind) => [kind, asked(kind).length]));
   const act = { alertId, by: "alice <!channel>", note: null, atMs: NOW };
-  expect(await acknowledgeByHand(database, act)).toMatchObject({ kind: "done", channels: CHANNELS });
+  expect(await acknowledgeByHand(database, act)).toMatchObject({ result: "done", channels: CHANNELS });
   await deliver();
   await deliver();
 
@@ -93,8 +93,8 @@ test("concurrent acknowledgements write one dedupe key per channel", async () =>
   const acts = ["alice", "bob", "carol"].map((by) =>
     acknowledgeByHand(database, { alertId, by, note: null, atMs: NOW }),
   );
-  const kinds = (await Promise.all(acts)).map(({ kind }) => kind);
-  expect(kinds.sort()).toEqual(["done", "unchanged", "unchanged"]);
+  const results = (await Promise.all(acts)).map(({ result }) => result);
+  expect(results.sort()).toEqual(["done", "unchanged", "unchanged"]);
   const rows = (await database.db.select().from(notifications)).filter(
     ({ reason }) => reason === "acknowledged",
   );

@@ -24,7 +24,7 @@ export function createAlertWorld(database: Database) {
     async clear(): Promise<void> {
       for (const table of [alerts, advice, spikes, silences]) await db.delete(table);
     },
-    runAt(
+    async runAt(
       minutes: number,
       over: Partial<RaiseAlertsDeps> & { channels?: readonly string[] } = {},
     ): Promise<void> {
@@ -37,7 +37,7 @@ export function createAlertWorld(database: Database) {
         afterAlerts: async () => {},
         ...over,
       };
-      return createRaiseAlertsJob({ log: pino({ level: "silent" }), ...deps }).run({} as never, never);
+      await createRaiseAlertsJob({ log: pino({ level: "silent" }), ...deps }).run({} as never, never);
     },
     openSpike: (minutes = 0, over: Partial<Parameters<typeof insertSpike>[1]> = {}) =>
       insertSpike(db, { openedAt: at(minutes), ...over }),

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "#lib/units.ts";
+import type { NotifyReason } from "#model/kinds.ts";
 import type { LaterMessage } from "#model/later-message.ts";
-import type { AlertRecord, NotifyReason } from "#stages/alerting/alert-record.ts";
+import type { AlertRecord } from "#stages/alerting/alert-record.ts";
 import { decide, type Situation } from "#stages/alerting/decide.ts";
 import { DEFAULT_TIMING } from "#stages/alerting/routing/routing.ts";
 import { alertSpike, NOW } from "./support.ts";

@@ -55,7 +55,7 @@ async function countAsks(emulator: Emulator): Promise<number> {
   return JSON.stringify(shown).split("/ai-recommendation/").length - 1;
 }
 
-function run(over: Partial<FetchAdviceDeps> & Pick<FetchAdviceDeps, "edge">, signal = never): Promise<void> {
+function run(over: Partial<FetchAdviceDeps> & Pick<FetchAdviceDeps, "edge">, signal = never) {
   const afterAdvice = async () => {};
   const deps = { database, clock: () => NOW, log, afterAdvice, ...over };
   return createFetchAdviceJob(deps).run({} as never, signal);

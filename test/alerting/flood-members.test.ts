@@ -3,9 +3,9 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { readNewestAlerts } from "#db/alerting/alerts.ts";
 import { silences } from "#db/schema/silences.ts";
 import { spikes } from "#db/schema/spikes.ts";
-import { acknowledgeByHand, resolveAlert } from "#operations/act-on-alert.ts";
 import { DEFAULT_TIMING, type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { acknowledgeByHand, resolveAlert } from "../operations/act-by-hand.ts";
 import { at, createAlertWorld } from "./alert-world.ts";
 import { insertSpike } from "./insert-spike.ts";
 

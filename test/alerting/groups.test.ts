@@ -3,20 +3,14 @@ import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { alerts } from "#db/schema/alerts.ts";
 import { silences } from "#db/schema/silences.ts";
 import { spikes } from "#db/schema/spikes.ts";
-import { alertsCommand } from "#faces/cli/alerts/alerts.ts";
-import { silencesCommand } from "#faces/cli/silences/silences.ts";
+import { alertsCommand, silencesCommand } from "#faces/cli/operations/subjects.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { resolveAlert } from "#operations/act-on-alert.ts";
-import {
-  DEFAULT_TIMING,
-  type Label,
-  type Routing,
-  routeToAll,
-  WEEKDAYS,
-} from "#stages/alerting/routing/routing.ts";
+import { type GroupLabel, WEEKDAYS } from "#model/kinds.ts";
+import { DEFAULT_TIMING, type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
 import { describeSubject } from "#stages/delivery/message/describe-alert.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { resolveAlert } from "../operations/act-by-hand.ts";
 import { at, createAlertWorld } from "./alert-world.ts";
 import { insertSpike } from "./insert-spike.ts";
 import { NOW } from "./support.ts";
@@ -31,7 +25,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 beforeEach(() => world.clear());
 
-function groupedBy(...groupBy: Label[]): { routing: () => Routing } {
+function groupedBy(...groupBy: GroupLabel[]): { routing: () => Routing } {
   const all = routeToAll(["chat"]);
   const timing = { ...DEFAULT_TIMING, groupWaitMs: 0, groupBy };
   return { routing: () => ({ ...all, root: { ...all.root, timing } }) };
@@ -259,7 +253,7 @@ test("after a person resolves a group, no member notifies on its own, and a new 
   await world.runAt(1, groupedBy("zone"));
   const group = (await world.alerts()).find(({ ruleId }) => ruleId === null);
   const act = { alertId: group?.id ?? 0, by: "alice", note: "a known scan", atMs: at(5).getTime() };
-  expect(await resolveAlert(database, act)).toMatchObject({ kind: "done", channels: ["chat"] });
+  expect(await resolveAlert(database, act)).toMatchObject({ result: "done", channels: ["chat"] });
   for (const minutes of [6, 60, 300]) await world.runAt(minutes, groupedBy("zone"));
   expect((await sent()).map((line) => line.split(" ")[0])).toEqual(["first", "resolved"]);
   const members = (await world.alerts()).filter(({ ruleId }) => ruleId !== null);

@@ -2,9 +2,10 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { episodeKeyOf, notificationKeyOf } from "#model/dedupe-key.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
+import type { GroupLabel } from "#model/kinds.ts";
 import { groupKeyOf } from "#stages/alerting/group.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
-import { DEFAULT_TIMING, type Label } from "#stages/alerting/routing/routing.ts";
+import { DEFAULT_TIMING } from "#stages/alerting/routing/routing.ts";
 
 const subject = { kind: "spike", zoneId: 101, ruleId: "942100" };
 
@@ -53,7 +54,7 @@ test.each([
 });
 
 test("quiet hours and the order of routes make no other group, another place or another subject does", () => {
-  const key = (channels: string[], held: string[], groupBy: Label[] = ["zone"], over = {}) => {
+  const key = (channels: string[], held: string[], groupBy: GroupLabel[] = ["zone"], over = {}) => {
     const timing = { ...DEFAULT_TIMING, groupBy };
     return groupKeyOf({ timing, channels, held, repeatIntervalMs: new Map() }, { ...subject, ...over });
   };

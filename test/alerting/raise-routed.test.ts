@@ -4,13 +4,13 @@ import { alerts } from "#db/schema/alerts.ts";
 import { notifications } from "#db/schema/notifications.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { alertMessage } from "#model/alert-message.ts";
+import { WEEKDAYS } from "#model/kinds.ts";
 import {
   DEFAULT_TIMING,
   type Route,
   type Routing,
   routeToAll,
   type Timing,
-  WEEKDAYS,
 } from "#stages/alerting/routing/routing.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { at, createAlertWorld } from "./alert-world.ts";

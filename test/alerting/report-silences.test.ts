@@ -3,10 +3,11 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { silences } from "#db/schema/silences.ts";
 import { reportSilences } from "#jobs/alerting/report-silences.ts";
 import { MINUTE_MS } from "#lib/units.ts";
-import { endSilence, extendSilenceByHand } from "#operations/act-on-silence.ts";
+import { endSilence, extendSilence } from "#operations/silences/end-silence.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { routeSelf } from "#stages/alerting/self-alert.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { performOn } from "../operations/perform-on.ts";
 import { at, createAlertWorld } from "./alert-world.ts";
 import { NOW } from "./support.ts";
 
@@ -66,7 +67,7 @@ test("a short silence is announced in its last quarter, and an extended one no l
   await world.runAt(1);
   expect(await reportAt(14)).toEqual([]);
   expect(await reportAt(16)).toHaveLength(1);
-  await extendSilenceByHand(database, { id, expiresAtMs: NOW + 300 * MINUTE_MS, by: "bob", nowMs: NOW });
+  await performOn(database, extendSilence, { id, durationMinutes: 300 }, { by: "bob", now: NOW });
   expect(await reportAt(17)).toEqual([
     `resolved info: Silence ${id} of alice (load test) now ends 2026-11-20 20:30 UTC`,
   ]);
@@ -85,7 +86,7 @@ test("a critical alert that no channel was notified of is reported while it is h
     ),
   ]);
   expect(await reportAt(3)).toEqual([]);
-  await endSilence(database, { id, by: "alice", nowMs: NOW + 4 * MINUTE_MS });
+  await performOn(database, endSilence, { id }, { by: "alice", now: NOW + 4 * MINUTE_MS });
   expect(await reportAt(5)).toEqual([
     `resolved warning: Silence ${id} of alice (load test) has ended, and it hides no critical alert any more`,
   ]);

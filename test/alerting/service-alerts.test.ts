@@ -15,12 +15,12 @@ import { createReportServiceJob } from "#jobs/alerting/report-service.ts";
 import { createSendHeartbeatJob } from "#jobs/service/send-heartbeat.ts";
 import type { DiskSpace } from "#lib/disk-space.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { resolveAlert } from "#operations/act-on-alert.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { startReplyQueue } from "../edge/support/reply-queue.ts";
 import { openEmulator } from "../emulator/support.ts";
 import { createReplica, ZONE } from "../faults/replica.ts";
+import { resolveAlert } from "../operations/act-by-hand.ts";
 import { createAlertWorld } from "./alert-world.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 15, 30);
@@ -74,7 +74,7 @@ async function poll(at: number, zoneId = ZONE): Promise<void> {
 }
 
 /** Everything that polls stops at NOW; the job goes on looking every minute for so long. */
-async function lookFor(teller: { look(): Promise<void> }, minutes: number): Promise<void> {
+async function lookFor(teller: { look(): Promise<unknown> }, minutes: number): Promise<void> {
   for (let minute = 0; minute < minutes; minute++) {
     now += MINUTE_MS;
     await teller.look();
@@ -262,7 +262,7 @@ test("an alert that a person resolves while its cause goes on fires again, as th
   await lookFor(teller, 21);
   const [alert] = await teller.alerts();
   const act = { alertId: alert?.id ?? 0, by: "alice", note: null, atMs: now };
-  expect(await resolveAlert(database, act)).toMatchObject({ kind: "done", channels: ["chat"] });
+  expect(await resolveAlert(database, act)).toMatchObject({ result: "done", channels: ["chat"] });
   await teller.look();
   await teller.look();
   expect((await teller.told()).map((told) => told.split(" ").slice(0, 2).join(" "))).toEqual([

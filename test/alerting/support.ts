@@ -1,5 +1,6 @@
+import type { NotifyReason } from "#model/kinds.ts";
 import type { LaterMessage } from "#model/later-message.ts";
-import type { AlertRecord, NotifyReason } from "#stages/alerting/alert-record.ts";
+import type { AlertRecord } from "#stages/alerting/alert-record.ts";
 import { type AlertSpike, isCalm } from "#stages/alerting/alert-spike.ts";
 import { decide } from "#stages/alerting/decide.ts";
 import { DEFAULT_TIMING } from "#stages/alerting/routing/routing.ts";

@@ -2,11 +2,12 @@ import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { spikes } from "#db/schema/spikes.ts";
 import { raiseSelfAlert } from "#jobs/alerting/raise-self-alert.ts";
-import { acknowledgeByHand, resolveAlert } from "#operations/act-on-alert.ts";
+import { WEEKDAYS } from "#model/kinds.ts";
 import { explainAlert } from "#stages/alerting/explain-alert.ts";
-import { routeToAll, WEEKDAYS } from "#stages/alerting/routing/routing.ts";
+import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { routeSelf, type SelfSubject } from "#stages/alerting/self-alert.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { acknowledgeByHand, resolveAlert } from "../operations/act-by-hand.ts";
 import { at, createAlertWorld } from "./alert-world.ts";
 
 let database: MigratedDatabase;

@@ -73,7 +73,7 @@ async function noteReplica(id: string, { zoneIds, startedMinutesAgo, seenMinutes
 }
 
 /** The job as a replica with the zone 101 runs it. */
-function report(minutes = LATER): Promise<void> {
+function report(minutes = LATER) {
   const job = createReportServiceJob({
     database,
     log: silent,

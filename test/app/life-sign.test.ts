@@ -10,6 +10,8 @@ import { assessService } from "#operations/service-life.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { startServiceProcess } from "../faults/service-process.ts";
 
+const lastRun = { at: 1_800_000_000_000, result: "done", why: null } as const;
+
 async function open() {
   const database = await createMigratedDatabase();
   onTestFinished(() => database.drop());
@@ -26,6 +28,7 @@ async function open() {
         log,
         zoneIds: [101, 102],
         version: "0.1.0",
+        ticks: () => ({ "poll-events": { expression: "* * * * * *", lastRun } }),
         everyMs: 20,
       },
       stack,
@@ -42,6 +45,7 @@ test("a process names itself with its roles and zones, stays fresh, and says tha
     roles: ["ingest", "http"],
     zoneIds: [101, 102],
     stoppedAt: null,
+    ticks: { "poll-events": { expression: "* * * * * *", lastRun } },
   });
   await vi.waitFor(async () => {
     const [later] = await readReplicas(database.db);

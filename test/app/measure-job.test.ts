@@ -4,10 +4,11 @@ import { defineJob } from "#adapters/queue/define-job.ts";
 import { measureJob } from "#app/measure-job.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
 import { UsageError } from "#lib/errors.ts";
+import type { LastRun } from "#model/schedule.ts";
 
 const NOW = Date.UTC(2026, 10, 20);
 
-function measured(run: () => Promise<void>, clock = () => NOW) {
+function measured(run: () => Promise<string | void>, clock = () => NOW) {
   const metrics = createMetrics();
   const job = defineJob({
     name: "poll-events",
@@ -17,8 +18,14 @@ function measured(run: () => Promise<void>, clock = () => NOW) {
     timeoutMs: 1_000,
     run,
   });
-  const measuredJob = measureJob(job, metrics, clock);
-  return { metrics, run: () => measuredJob.run({} as never, new AbortController().signal) };
+  const lastRuns = new Map<string, LastRun>();
+  const measuredJob = measureJob(job, metrics, { clock, lastRuns });
+  const last = () => lastRuns.get("poll-events");
+  return {
+    metrics,
+    last,
+    run: () => measuredJob.run({ zoneId: 101 } as never, new AbortController().signal),
+  };
 }
 
 test("a job that ended well is counted, and when it did", async () => {
@@ -42,6 +49,21 @@ test.each<[string, unknown]>([
   const text = await metrics.render();
   expect(text).toContain(`longwatch_job_runs_total{job="poll-events",outcome="${outcome}"} 1`);
   expect(text).not.toContain("longwatch_job_last_success_timestamp_seconds{");
+});
+
+test("the last run of a job is recorded with its result and why it did nothing", async () => {
+  const outcomes = [undefined, "every hour is searched", new Error("203.0.113.9 refused")];
+  const { last, run } = measured(async () => {
+    const outcome = outcomes.shift();
+    if (outcome instanceof Error) throw outcome;
+    return outcome;
+  });
+  await run();
+  expect(last()).toEqual({ at: NOW, result: "done", why: null });
+  await run();
+  expect(last()).toEqual({ at: NOW, result: "nothing to do", why: "zone 101: every hour is searched" });
+  await expect(run()).rejects.toThrow("refused");
+  expect(last()).toEqual({ at: NOW, result: "failed", why: "zone 101: the log has the error" });
 });
 
 test("F8: a clock that is set back while a job runs makes no negative duration", async () => {

@@ -10,6 +10,7 @@ import { createEmulator } from "#emulator/emulator.ts";
 import { startServiceProcess } from "../faults/service-process.ts";
 import { startWebhookReceiver } from "../faults/webhook-receiver.ts";
 import { mountSmallDisk } from "../support/small-disk.ts";
+import { writeSchedule } from "../support/write-schedule.ts";
 
 const LOOK = { timeout: 120_000, interval: 200 };
 
@@ -32,7 +33,7 @@ async function startService(dataDir: string, env: Record<string, string>) {
     EDGE_API_KEY: emulator.accessKey,
     EDGE_SHIELD_ZONES: "101",
     EDGE_REQUESTS_PER_SECOND: "1000",
-    LONGWATCH_POLL_SECONDS: "1",
+    ...writeSchedule(dataDir, { "poll-events": "* * * * * *" }),
     LONGWATCH_DATA_DIR: dataDir,
     ...env,
   });

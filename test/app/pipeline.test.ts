@@ -16,6 +16,7 @@ import { HOUR_MS } from "#lib/units.ts";
 import { oracle } from "../emulator/support.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { findRedisServer, startTestRedis, type TestRedis } from "../support/redis.ts";
+import { writeSchedule } from "../support/write-schedule.ts";
 
 const SIGNING_SECRET = `whsec_${Buffer.from("a signing secret of 32 bytes ....").toString("base64")}`;
 const Posted = z.object({
@@ -83,7 +84,7 @@ async function openService(emulator: Emulator, env: Record<string, string>) {
     EDGE_REQUESTS_PER_SECOND: "1000",
     LONGWATCH_DATA_DIR: dataDir,
     LONGWATCH_PORT: "0",
-    LONGWATCH_POLL_SECONDS: "1",
+    ...writeSchedule(dataDir, { "poll-events": "* * * * * *" }),
     LONGWATCH_METRICS_PUBLIC: "true",
     ...env,
   });

@@ -11,6 +11,7 @@ import { readShown } from "../faults/invariants.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { ROUTES } from "../support/liar/lie.ts";
 import { type LyingPlatform, startLyingPlatform } from "../support/liar/lying-platform.ts";
+import { writeSchedule } from "../support/write-schedule.ts";
 
 const REFUSED = 101;
 const OTHER = 102;
@@ -27,7 +28,7 @@ async function startReplica(databaseUrl: string, platform: LyingPlatform, key: s
     EDGE_REQUESTS_PER_SECOND: "100",
     LONGWATCH_DATA_DIR: dataDir,
     LONGWATCH_PORT: "0",
-    LONGWATCH_POLL_SECONDS: "1",
+    ...writeSchedule(dataDir, { "poll-events": "* * * * * *" }),
     // Every replica has a data folder of its own, and all need the same key.
     LONGWATCH_PSEUDONYM_KEY: "pseudonym-key-of-every-replica-of-the-test",
   });

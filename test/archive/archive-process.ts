@@ -2,9 +2,9 @@ import { randomBytes } from "node:crypto";
 import { createDatabase } from "#db/client.ts";
 import { createHttp } from "#faces/http/http.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
-import { createPageCursors } from "#faces/http/page-cursor.ts";
 import { addPlatform } from "#faces/http/routes/edge/add-platform.ts";
 import { createLog } from "#lib/log.ts";
+import { createPageCursors } from "#operations/page-cursor.ts";
 import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import { openFolder } from "./archive-folder.ts";
 import { NOW } from "./now.ts";
@@ -34,7 +34,7 @@ const app = await createHttp({
         openedBlocks: createOpenedBlocks(1_000_000),
         auditExport: async () => undefined,
         askAdvice: null,
-        runInPlace: (_request, _work, run) => run({ archive, files: folder.files }),
+        runInPlace: (_request, { signal }, run) => run({ archive, files: folder.files }, signal),
       }),
   ],
   areMetricsPublic: true,

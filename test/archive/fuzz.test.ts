@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { HOSTILE } from "#emulator/traffic/payloads.ts";
-import { DIMENSIONS, OPERATORS } from "#stages/archive/query/search.ts";
+import { DIMENSIONS, OPERATORS } from "#model/kinds.ts";
 import { type Ask, NOW, openArchive, post } from "./support.ts";
 
 /** Words of our database and code that no answer may contain. */

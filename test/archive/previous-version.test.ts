@@ -1,45 +1,23 @@
-import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import path from "node:path";
-import { drizzle } from "drizzle-orm/node-postgres";
-import { migrate as applyMigrations } from "drizzle-orm/node-postgres/migrator";
 import { expect, onTestFinished, test } from "vitest";
 import { createDatabase } from "#db/client.ts";
 import { migrate } from "#db/migrate.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { storeEvents } from "../db/new-events.ts";
+import { createDatabase02, migrateTo02 } from "../db/version-02.ts";
 import { makeEvent } from "../detection/trend-support.ts";
-import { createTestDatabase } from "../support/database.ts";
 import { archiveDay, openTestFolder } from "./archive-folder.ts";
 import { createNaiveSearch } from "./query/naive-search.ts";
 import { expectSame, ZONE } from "./query/world.ts";
 
 const DAY = "2026-03-01";
 const FROM = Date.parse(`${DAY}T00:00:00Z`);
-/** The last migration of the version before archive days. */
+/** The last migration of version 0.2 before archive days. */
 const LAST_BEFORE = 14;
 
-/** The migrations of the version before. */
-async function copyMigrations(): Promise<string> {
-  const folder = await mkdtemp(path.join(tmpdir(), "longwatch-migrations-"));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  await cp(path.join(import.meta.dirname, "../../migrations"), folder, { recursive: true });
-  const journal = path.join(folder, "meta/_journal.json");
-  const { entries, ...rest } = JSON.parse(await readFile(journal, "utf8")) as { entries: { idx: number }[] };
-  await writeFile(
-    journal,
-    JSON.stringify({ ...rest, entries: entries.filter(({ idx }) => idx <= LAST_BEFORE) }),
-  );
-  return folder;
-}
-
 test("a day that the version before has closed is searched in Postgres, and then archived", async () => {
-  const empty = await createTestDatabase();
-  const { url } = empty;
-  onTestFinished(() => empty.drop());
+  const { url } = await createDatabase02(LAST_BEFORE);
   const database = createDatabase({ url, max: 4, applicationName: "test", onError: () => undefined });
   onTestFinished(() => database.close());
-  await applyMigrations(drizzle(database.pool), { migrationsFolder: await copyMigrations() });
   await ensurePartitions(database, [DAY]);
   await database.pool.query(`
     create extension if not exists pg_trgm;
@@ -49,6 +27,7 @@ test("a day that the version before has closed is searched in Postgres, and then
       country, action on waf_events_20260301 for each row execute function mark_cube_day();
     insert into cube_days (zone_id, day) values (${ZONE}, '${DAY}')`);
 
+  await migrateTo02(url);
   await migrate({ url });
   const events = Array.from({ length: 50 }, (_, index) =>
     makeEvent({

@@ -1,6 +1,6 @@
 import { gzipSync } from "node:zlib";
 import { HOUR_MS } from "#lib/units.ts";
-import { DIMENSIONS } from "#stages/archive/query/search.ts";
+import { DIMENSIONS } from "#model/kinds.ts";
 import { NOW, post } from "./support.ts";
 
 /** One request of the matrix: what it is about, and how it is sent. */

@@ -3,10 +3,11 @@ import path from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase } from "#db/client.ts";
-import { applyMigrations, listMigrations } from "#db/migrate.ts";
+import { listMigrations } from "#db/migrate.ts";
 import { openBackup } from "#operations/backup/open-backup.ts";
 import { NOW, ZONE } from "../archive/files/archive-world.ts";
 import { storeEvents } from "../db/new-events.ts";
+import { createDatabase02 } from "../db/version-02.ts";
 import { makeEvent } from "../detection/trend-support.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { findOlderServer, startOlderServer } from "../support/older-postgres.ts";
@@ -138,13 +139,9 @@ test("the settings of the role and the database change no value in a backup", as
   expect(await hashTables(odd)).toEqual(await hashTables(plain));
 });
 
-test("a backup of older tables is restored and brought to this version", async () => {
+test("a backup of the tables of version 0.2 is restored and brought to this version", async () => {
   const migrations = listMigrations();
-  const [from, into] = [await createTestDatabase(), await createTestDatabase()];
-  const client = new pg.Client({ connectionString: from.url });
-  await client.connect();
-  await applyMigrations(client, { after: 0, to: migrations.at(-2) ?? 0 });
-  await client.end();
+  const [from, into] = [await createDatabase02(), await createTestDatabase()];
   await query(
     from.url,
     "insert into silences (starts_at, expires_at, matchers, created_by, reason) values (now(), now() + interval '1 hour', '{}', 'alice', 'old')",

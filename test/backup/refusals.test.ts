@@ -164,6 +164,16 @@ test.each([
   });
 });
 
+test("a backup of tables before the baseline is refused, and the version that restores it is named", async () => {
+  const file = await rewrite((manifest) => ({ ...manifest, migration: 1_795_385_238_219, version: "0.2.0" }));
+  expect(await check(file)).toMatchObject({
+    code: 1,
+    err: expect.stringContaining(
+      "does not have: restore it with Longwatch 0.2.0 of the commit 4b14ecc7, and then start this version on that database",
+    ),
+  });
+});
+
 test("a manifest that counts other rows than its tables have restores nothing", async () => {
   const file = await rewrite((manifest) => {
     const tables = manifest["tables"] as { name: string; parts: { rows: number }[] }[];

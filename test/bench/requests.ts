@@ -4,7 +4,8 @@ import path from "node:path";
 import { startEmbeddedPostgres } from "#adapters/embedded/postgres.ts";
 import { migrate } from "#db/migrate.ts";
 import { createEmulator, type Emulator } from "#emulator/emulator.ts";
-import { listTicks } from "#jobs/index.ts";
+import { planTicks } from "#jobs/index.ts";
+import { readPauses } from "#lib/cron.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { isConcerned } from "../faults/concerned-jobs.ts";
 import { createReplica, REPLICA_SETTINGS, type Replica, ZONE } from "../faults/replica.ts";
@@ -96,8 +97,8 @@ async function runStep({ emulator, replica, asked }: Service, elapsedMs: number)
     await replica.run(job);
     emulator.advance(BETWEEN_JOBS_MS);
   };
-  for (const { job, everyMs } of listTicks([ZONE], REPLICA_SETTINGS)) {
-    if (isConcerned(job) && elapsedMs % everyMs === 0) await run(job);
+  for (const { job, expression } of planTicks([ZONE], REPLICA_SETTINGS)) {
+    if (isConcerned(job) && elapsedMs % readPauses(expression).longestMs === 0) await run(job);
   }
   while (asked.length > 0) {
     const jobs = new Set(asked.splice(0).filter(isConcerned));

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { issueKey, withdrawKey } from "#faces/http/keys/issue-key.ts";
+import { issueKey, withdrawKey } from "#test/support/issue-key.ts";
 import { testAlertsPage } from "./alerts-page.ts";
 import { testCoveragePage } from "./coverage-page.ts";
 import { makeHostile } from "./hostile.ts";
@@ -266,6 +266,36 @@ describe.skipIf(CHROMIUM === null)(
       expect(await drawer.innerText()).toMatch(/catalog\/item/);
       await page.keyboard.press("Escape");
       await drawer.waitFor({ state: "detached" });
+    });
+
+    test("an event shows its former values as text, and since when the platform no longer shows it", async () => {
+      const page = await open();
+      const hostile = `<img src=x onerror="tripped(1)">\u202E${"a".repeat(4_000)}`;
+      const { rows } = await world.running.database.pool.query<{ at: Date }>(
+        `insert into event_revisions (zone_id, occurred_at, log_id, field, seen_at, accepted_at, before, after)
+         select zone_id, occurred_at, log_id, field, now(), accepted_at, before, after
+         from (select * from waf_events where zone_id = 101 order by occurred_at limit 1) one cross join (values
+           ('url', now(), $1, '/now'), ('ja4', null, 'old', 'new'), ('withdrawn', now(), null, null))
+             as v(field, accepted_at, before, after)
+         returning occurred_at as at`,
+        [hostile],
+      );
+      const at = rows[0]?.at.getTime() ?? 0;
+      const [from, to] = [at, at + 1].map((ms) => new Date(ms).toISOString());
+      await page.goto(`/explorer?zone=101&from=${from}&to=${to}`);
+      await settle(page);
+      await page.getByRole("button", { name: /^Open the event of/ }).click();
+      const changes = page.getByRole("dialog").locator("[data-changes]");
+      await changes.waitFor();
+      const text = await changes.innerText();
+      expect(text).toMatch(/The platform no longer shows this event since \d{4}-\d\d-\d\d/);
+      expect(text).toContain('formerly <img src=x onerror="tripped(1)">\\u{202e}aaa');
+      expect(text).toContain("now /now");
+      expect(text).toMatch(
+        /stored old\s+shown new\s+shown by the search since .*; stored after a second look/,
+      );
+      expect(text.length).toBeLessThan(1_000);
+      await world.running.database.pool.query("delete from event_revisions where after in ('/now', 'new')");
     });
 
     test("an export holds the events that the page counts", async () => {

@@ -9,6 +9,7 @@ import { parseServiceConfig } from "#config/config.ts";
 import { createEmulator } from "#emulator/emulator.ts";
 import { createSignInLink } from "#operations/create-sign-in-link.ts";
 import { createTestDatabase } from "../support/database.ts";
+import { writeSchedule } from "../support/write-schedule.ts";
 import { archiveOneDay } from "./archive-one-day.ts";
 import { openBrowser } from "./open-browser.ts";
 import { type SignedIn, signIn } from "./sign-in.ts";
@@ -55,7 +56,7 @@ export async function openWorld(): Promise<BrowserWorld> {
     LONGWATCH_DATA_DIR: dataDir,
     LONGWATCH_ARCHIVE_DIR: archiveFolder,
     LONGWATCH_PORT: "0",
-    LONGWATCH_POLL_SECONDS: "5",
+    ...writeSchedule(dataDir, { "poll-events": "*/5 * * * * *" }),
   });
   const terminal = { write: (_: string, done: () => void) => (done(), true) };
   const app = createApp({ config, log: pino({ level: "silent" }), terminal, onStep: () => undefined });

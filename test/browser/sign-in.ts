@@ -1,7 +1,7 @@
 import type { Browser, BrowserContext } from "playwright-core";
 import type { Database } from "#db/client.ts";
-import { issueKey } from "#faces/http/keys/issue-key.ts";
-import type { Role } from "#faces/http/keys/roles.ts";
+import type { Role } from "#model/kinds.ts";
+import { issueKey } from "#test/support/issue-key.ts";
 
 /** What a browser keeps of a session: the cookie, and the page's secret. */
 export interface SignedIn {

@@ -19,7 +19,9 @@ export function openAlertRows(database: MigratedDatabase) {
     },
     async audit() {
       const rows = await db.select().from(auditEntries).orderBy(auditEntries.id);
-      return rows.map(({ actor, action, subject, details }) => ({ actor, action, subject, details }));
+      // A test that asks over HTTP makes keys.
+      const acts = rows.filter(({ action }) => action !== "key.created");
+      return acts.map(({ actor, action, subject, details }) => ({ actor, action, subject, details }));
     },
     notifications: () => db.select().from(notifications).orderBy(notifications.id),
   };

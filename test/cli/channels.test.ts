@@ -1,8 +1,9 @@
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { Webhook } from "standardwebhooks";
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { channelsCommand } from "#faces/cli/channels/channels.ts";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { channelsCommand } from "#faces/cli/operations/subjects.ts";
+import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 import { runStoreCommand } from "./run-store-command.ts";
@@ -24,16 +25,18 @@ function run(args: readonly string[], over: Record<string, string> = {}) {
     LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: "true",
     ...over,
   };
-  return runStoreCommand(channelsCommand, environment, args, { now: 0 });
+  return runStoreCommand((read, io) => channelsCommand(read, read, io), environment, args, { now: 0 });
 }
 
 test("the configured channels are listed by name, without their addresses", async () => {
-  const { code, out } = await run(["list"]);
+  const database = await createMigratedDatabase();
+  onTestFinished(() => database.drop());
+  const { code, out } = await run(["list"], { DATABASE_URL: database.url });
   expect(code).toBe(0);
   expect(out).toMatch(
-    /^CHANNEL +KIND\nterminal +terminal\nwebhook +webhook\nslack +slack\n\nNo configuration file was read\./,
+    /^CHANNEL .*\nslack +slack +yes +0 +0\nterminal +terminal +yes +0 +0\nwebhook +webhook +yes +0 +0\n$/,
   );
-  expect((await run(["list"], { LONGWATCH_SLACK_WEBHOOK_URL: "" })).out).not.toContain("slack");
+  expect(out).not.toContain("canary");
 });
 
 test("a test message arrives signed, says that it is a test, and two of them are not one", async () => {

@@ -1,10 +1,10 @@
-import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { deliveriesCommand } from "#faces/cli/deliveries.ts";
+import { beforeAll, beforeEach, describe, expect } from "vitest";
+import { channelsCommand, deliveriesCommand } from "#faces/cli/operations/subjects.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { type MigratedDatabase } from "../db/migrated-database.ts";
 import { type DeliverWorld, openDeliverWorld, type Receiver } from "../delivery/deliver-world.ts";
+import { testBothWays, type Way } from "./both-ways.ts";
 import { clearAudit } from "./clear-audit.ts";
-import { runStoreCommand } from "./run-store-command.ts";
 
 let database: MigratedDatabase;
 let receiver: Receiver;
@@ -23,14 +23,17 @@ beforeEach(async () => {
 
 async function audited() {
   const { rows } = await database.pool.query<{ subject: string }>(
-    "select actor, action, subject, details from audit_entries order by id",
+    "select actor, action, subject, details from audit_entries where action <> 'key.created' order by id",
   );
   return rows;
 }
 
-function run(...args: string[]) {
-  return runStoreCommand(deliveriesCommand, { DATABASE_URL: database.url }, args, { now: Date.now() });
-}
+let way: Way;
+const run: Way["run"] = (...args) => way.run(...args);
+const place = () => ({ database, now: Date.now() });
+const testDeliveries = testBothWays(deliveriesCommand, place, {
+  channels: (read, io) => channelsCommand(read, read, io),
+});
 
 interface Listed {
   readonly channels: { readonly name: string; readonly circuit: string }[];
@@ -51,14 +54,14 @@ async function refused(...reasons: Parameters<typeof world.raise>[0]): Promise<n
 }
 
 describe("deliveries list", () => {
-  test("says of every channel whether it delivers, and the newest deliveries with state and reason", async () => {
+  testDeliveries("shows the newest deliveries with state and reason", async (given) => {
+    way = given;
     await refused("first", "resolved");
     await world.raise(["first"], ["chat"]);
     await world.run();
     const { code, err, out } = await run("list");
 
     expect({ code, err }).toEqual({ code: 0, err: "" });
-    expect(out).toMatch(/^CHANNEL +DELIVERS +PENDING +DEAD +LAST ERROR\nchat +yes +0 +1(?: |\n)/);
     expect(
       out
         .split("\n")
@@ -68,7 +71,8 @@ describe("deliveries list", () => {
     expect(out).toMatch(/: ENDPOINT_REJECTED: 127\.0\.0\.1:\d+ answered 404\n/);
   });
 
-  test("is narrowed by state, channel and number", async () => {
+  testDeliveries("is narrowed by state, channel and number", async (given) => {
+    way = given;
     await refused("first", "resolved");
     await world.raise(["first"], ["chat", "pager"]);
     await world.run(["chat"]);
@@ -80,20 +84,27 @@ describe("deliveries list", () => {
     expect((await run("list", "--channel", "terminal")).out).toBe("No delivery matches.\n");
   });
 
-  test("shows a circuit that is open, and half-open once it may be probed", async () => {
+  testDeliveries("shows a circuit that is open, and half-open once it may be probed", async (given) => {
+    way = given;
+    const channels = async () =>
+      (JSON.parse((await run("channels", "list", "--json")).out) as { items: object[] }).items;
     for (let alert = 0; alert < 8; alert += 1) await world.raise(["first"]);
     receiver.status("chat", 500);
     await world.run();
     await world.run();
-    expect((await list()).channels).toMatchObject([{ name: "chat", circuit: "open", waiting: 8 }]);
-    expect((await run("list")).out).toMatch(
-      /\nchat +no, next attempt \d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)? UTC +8 +0 +ENDPOINT_UNAVAILABLE/,
+    expect(await channels()).toMatchObject([
+      { name: "chat", circuit: "open", waiting: 8 },
+      { name: "terminal", circuit: "closed", isConfigured: true },
+    ]);
+    expect((await run("channels", "list")).out).toMatch(
+      /\nchat +not configured +no, next attempt \d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)? UTC +8 +0 +ENDPOINT_UNAVAILABLE/,
     );
     await world.pass(MINUTE_MS);
-    expect((await list()).channels).toMatchObject([{ name: "chat", circuit: "half-open" }]);
+    expect((await channels())[0]).toMatchObject({ name: "chat", circuit: "half-open" });
   });
 
-  test("is harmless to a terminal, whatever texts an alert has", async () => {
+  testDeliveries("is harmless to a terminal, whatever texts an alert has", async (given) => {
+    way = given;
     await world.raise(["first"]);
     const hostile = JSON.stringify({ headline: "\u001b[2J\u202eevil" });
     await database.pool.query("update notifications set content = content || $1::jsonb", [hostile]);
@@ -101,7 +112,8 @@ describe("deliveries list", () => {
     expect((await run("list")).out).toContain("\\u001b[2J\\u202eevil");
   });
 
-  test("names every mistake at once", async () => {
+  testDeliveries("names every mistake at once", async (given) => {
+    way = given;
     expect(await run("list", "--state", "lost", "--limit", "0", "extra")).toEqual({
       code: 2,
       out: "",
@@ -109,7 +121,7 @@ describe("deliveries list", () => {
         "longwatch deliveries list: 3 mistakes, nothing was read or stored",
         '  - "extra" is not an argument or option of this command',
         '  - --state "lost" must be one of pending, sending, delivered, dead, needless',
-        '  - --limit "0" must be a whole number from 1 to 10000',
+        '  - --limit "0" must be a whole number from 1 to 10,000',
         "",
       ].join("\n"),
     });
@@ -117,34 +129,39 @@ describe("deliveries list", () => {
 });
 
 describe("deliveries replay", () => {
-  test("sends one dead delivery again, under its own key, and the resolve that was dropped for it", async () => {
-    await refused("first", "resolved");
-    const [dead] = (await list("--state", "dead")).items;
-    const ran = await run("replay", String(dead?.id), "--by", "alice");
-    expect(ran).toEqual({ code: 0, err: "", out: "replayed: 2.\n" });
-    expect(await audited()).toEqual([
-      {
-        actor: "alice",
-        action: "delivery.replayed",
-        subject: `delivery ${dead?.id}`,
-        details: { replayed: 2, outdated: 0, notDead: 0 },
-      },
-    ]);
-    await world.run();
+  testDeliveries(
+    "sends one dead delivery again, under its own key, and the resolve that was dropped for it",
+    async (given) => {
+      way = given;
+      await refused("first", "resolved");
+      const [dead] = (await list("--state", "dead")).items;
+      const ran = await run("replay", String(dead?.id), ...way.by("alice"));
+      expect(ran).toEqual({ code: 0, err: "", out: "replayed: 2.\n" });
+      expect(await audited()).toEqual([
+        {
+          actor: way.way === "over HTTP" ? expect.stringMatching(/^key \w+ \(alice\)$/) : "alice",
+          action: "delivery.replayed",
+          subject: `delivery ${dead?.id}`,
+          details: { replayed: 2, outdated: 0, notDead: 0 },
+        },
+      ]);
+      await world.run();
 
-    expect(receiver.heard()).toEqual(["chat first", "chat first", "chat resolved"]);
-    expect(receiver.received[1]?.id).toBe(receiver.received[0]?.id);
-    expect((await list("--state", "dead")).items).toEqual([]);
-  });
+      expect(receiver.heard()).toEqual(["chat first", "chat first", "chat resolved"]);
+      expect(receiver.received[1]?.id).toBe(receiver.received[0]?.id);
+      expect((await list("--state", "dead")).items).toEqual([]);
+    },
+  );
 
-  test("of a channel makes all of its dead letters due and nothing else", async () => {
+  testDeliveries("of a channel makes all of its dead letters due and nothing else", async (given) => {
+    way = given;
     await refused("first");
     await refused("first");
     await world.raise(["first"], ["pager"]);
     receiver.status("pager", 404);
     await world.run(["chat", "pager"]);
     const before = receiver.received.length;
-    expect((await run("replay", "--channel", "chat")).out).toBe("replayed: 2.\n");
+    expect((await run("channels", "replay", "chat")).out).toBe("replayed: 2.\n");
     await world.run(["chat", "pager"]);
 
     // Besides, the channel that works again is notified that the other fails.
@@ -153,21 +170,23 @@ describe("deliveries replay", () => {
       "chat first",
       "chat first",
     ]);
-    expect((await run("replay", "--channel", "chat")).out).toBe("replayed: 0.\n");
+    expect((await run("channels", "replay", "chat")).out).toBe("replayed: 0.\n");
     expect((await audited()).map(({ subject }) => subject)).toEqual(["channel chat"]);
   });
 
-  test("has three new days, however old the delivery is", async () => {
+  testDeliveries("has three new days, however old the delivery is", async (given) => {
+    way = given;
     await refused("first");
     await world.pass(5 * 24 * 60 * MINUTE_MS);
-    await run("replay", "--channel", "chat");
+    await run("channels", "replay", "chat");
     receiver.status("chat", 503);
     await world.run();
 
     expect(await world.outbox()).toEqual(["1 first chat pending"]);
   });
 
-  test("leaves alone what a later message has overtaken", async () => {
+  testDeliveries("leaves alone what a later message has overtaken", async (given) => {
+    way = given;
     const id = await refused("first");
     await world.add(id, 2, "worse");
     await world.run();
@@ -175,27 +194,27 @@ describe("deliveries replay", () => {
     const { code, err } = await run("replay", String(dead?.id));
 
     expect(code).toBe(2);
-    expect(err).toContain(`delivery ${dead?.id} cannot be replayed: its channel was sent a later message`);
-    expect((await run("replay", "--channel", "chat")).out).toBe(
+    expect(err).toContain(`Delivery ${dead?.id} is outdated. Its channel was already sent a later message`);
+    expect((await run("channels", "replay", "chat")).out).toBe(
       "replayed: 0; still dead because of a later message: 1.\n",
     );
   });
 
-  test("refuses what is not dead, not there, not a number or not said", async () => {
+  testDeliveries("refuses what is not dead, not there, not a number or not said", async (given) => {
+    way = given;
     await world.raise(["first"]);
     const [pending] = (await list()).items;
-    const errors = [];
+    const refusals = [];
     for (const args of [[String(pending?.id)], ["999999"], ["x"], [], ["1", "--channel", "chat"]]) {
       const { code, err } = await run("replay", ...args);
-      expect(code).toBe(2);
-      errors.push(err.split("\n")[1]);
+      refusals.push([code, err.trim().split("\n").at(-1)]);
     }
-    expect(errors).toEqual([
-      `  - delivery ${pending?.id} is not dead; only dead deliveries can be replayed`,
-      "  - there is no delivery 999999",
-      '  - "x" must be a delivery\'s number',
-      "  - either a delivery's number or --channel must be given",
-      "  - either a delivery's number or --channel must be given",
+    expect(refusals).toEqual([
+      [2, `  - Delivery ${pending?.id} is not dead. Only dead deliveries can be sent again.`],
+      [1, "longwatch deliveries replay: There is no delivery 999999, or this key may not see it."],
+      [2, '  - <id> "x" must be a whole number'],
+      [2, "  - <id> is missing"],
+      [2, '  - "--channel" is not an argument or option of this command'],
     ]);
   });
 });

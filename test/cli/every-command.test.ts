@@ -49,7 +49,10 @@ test("every list command can be limited or has an end, and names its columns", (
     "audit list",
     "deliveries list",
     "keys list",
+    "rules list",
     "silences list",
+    "spikes list",
+    "zones list",
   ]);
   for (const { command } of paged)
     expect(command.options.map(({ long }) => long)).toEqual(expect.arrayContaining(["--limit", "--json"]));

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { keysCommand } from "#faces/cli/keys/keys.ts";
+import { keysCommand } from "#faces/cli/operations/subjects.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { call, startArchive } from "../http/start-archive.ts";
 import { clearAudit } from "./clear-audit.ts";
@@ -114,7 +114,7 @@ test("a name that several keys have revokes none of them, and the ids are named"
 test("a key that there is not is an error", async () => {
   expect(await run("revoke", "nobody")).toMatchObject({
     code: 1,
-    err: 'longwatch keys revoke: there is no key "nobody"\n',
+    err: 'longwatch keys revoke: There is no key "nobody".\n',
   });
 });
 
@@ -124,9 +124,9 @@ test("every mistake is named at once, and nothing is made", async () => {
   expect(refused.code).toBe(2);
   for (const text of [
     "5 mistakes",
-    "--name is missing; it must be the purpose of the key",
+    "--name is missing",
     '--role "root" must be one of reader, exporter, operator, admin',
-    '--zones "x" must be a shield zone\'s number',
+    '--zones "x" must be a number',
     '--expires "1y" must be hours or days such as 12h or 90d, at most 3650d',
     '"more" is not an argument or option of this command',
   ])

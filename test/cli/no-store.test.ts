@@ -1,17 +1,19 @@
 import { existsSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { alertsCommand } from "#faces/cli/alerts/alerts.ts";
-import { auditCommand } from "#faces/cli/audit/audit.ts";
 import { coverageCommand } from "#faces/cli/coverage/coverage.ts";
-import { deliveriesCommand } from "#faces/cli/deliveries.ts";
 import { eraseCommand } from "#faces/cli/erase/erase.ts";
 import { exportCommand } from "#faces/cli/export/export.ts";
 import { gapsCommand } from "#faces/cli/gaps.ts";
-import { keysCommand } from "#faces/cli/keys/keys.ts";
+import {
+  alertsCommand,
+  auditCommand,
+  deliveriesCommand,
+  keysCommand,
+  silencesCommand,
+} from "#faces/cli/operations/subjects.ts";
 import { privacyCommand } from "#faces/cli/privacy/privacy.ts";
 import { searchCommand } from "#faces/cli/search/search.ts";
-import { silencesCommand } from "#faces/cli/silences/silences.ts";
 import { statusCommand } from "#faces/cli/status/status.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { createTestDatabase } from "../support/database.ts";

@@ -3,13 +3,16 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Config } from "#config/config.ts";
 import { silences } from "#db/schema/silences.ts";
 import { beatReplica } from "#db/service/replicas.ts";
-import { alertsCommand } from "#faces/cli/alerts/alerts.ts";
 import { backtestCommand } from "#faces/cli/backtest/backtest.ts";
 import { coverageCommand } from "#faces/cli/coverage/coverage.ts";
-import { deliveriesCommand } from "#faces/cli/deliveries.ts";
 import { eraseCommand } from "#faces/cli/erase/erase.ts";
 import { gapsCommand } from "#faces/cli/gaps.ts";
-import { silencesCommand } from "#faces/cli/silences/silences.ts";
+import {
+  alertsCommand,
+  channelsCommand,
+  deliveriesCommand,
+  silencesCommand,
+} from "#faces/cli/operations/subjects.ts";
 import type { StoreIo } from "#faces/cli/store/store-command.ts";
 import { verifyCommand } from "#faces/cli/verify/verify.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
@@ -75,16 +78,21 @@ test.each(ZONES.filter(([create]) => create !== verifyCommand).map(([create, typ
 );
 
 test("a channel that does not exist fails and names those that do, with what was probably meant", async () => {
-  for (const typed of ["list --channel slak", "replay --channel slak"]) {
-    const { code, out, err } = await run(deliveriesCommand, typed);
+  const channels: Create = (read, io) => channelsCommand(read, read, io);
+  for (const [create, typed, flag] of [
+    [deliveriesCommand, "list --channel slak", "--channel"],
+    [channels, "replay slak", "<name>"],
+  ] as const) {
+    const { code, out, err } = await run(create, typed);
     expect({ code, out }).toEqual({ code: 2, out: "" });
     expect(err).toContain(
-      '--channel "slak" must be a channel that is configured or was used before (former, slack, terminal): did you mean slack?',
+      `${flag} "slak" must be a channel that is configured or was used before (former, slack, terminal): did you mean slack?`,
     );
   }
-  for (const name of ["former", "slack", "terminal"])
-    for (const command of ["list", "replay"])
-      expect(await run(deliveriesCommand, `${command} --channel ${name}`)).toMatchObject({ code: 0 });
+  for (const name of ["former", "slack", "terminal"]) {
+    expect(await run(deliveriesCommand, `list --channel ${name}`)).toMatchObject({ code: 0 });
+    expect(await run(channels, `replay ${name}`)).toMatchObject({ code: 0 });
+  }
 });
 
 test("a rule pattern that can never match is a mistake, and nothing is silenced", async () => {
@@ -97,7 +105,7 @@ test("a rule pattern that can never match is a mistake, and nothing is silenced"
   }
   const self = await run(silencesCommand, "add --kind self --rule 942* --for 2h --reason x");
   expect(self).toMatchObject({ code: 2, out: "" });
-  expect(self.err).toContain("--rule must be left out with --kind self");
+  expect(self.err).toContain("--rule must be left out with kind self");
   // The silences of the tests above name zones.
   const stored = await database.db.select().from(silences);
   expect(stored.filter(({ matchers }) => "rule" in (matchers as object))).toEqual([]);

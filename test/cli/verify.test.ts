@@ -142,6 +142,10 @@ test("events with another value are named by field and need no backfill, and wit
   expect(ids).toMatch(/ids: 1 difference\n/);
   expect(ids).toContain(`(another address of ${second}; another URL of ${first})`);
   expect(ids).toContain("    2026-11-20 10:00: withdrawn by the platform: gone\n");
+  // The hour's only other difference of counts would be the withdrawn event.
+  expect(out).toMatch(/platform counts [^\n]+: no difference\n/);
+  expect(out).toContain("    2026-11-20 10:00: 1 stored event withdrawn by the platform, nothing to do\n");
+  expect(out).not.toContain("To copy these hours again");
   expect(out).toContain("Other values need no command: the service searches the last 72 hours again");
 });
 

@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { parseConfig, parseServiceConfig } from "#config/config.ts";
 import { toJsonSchema } from "#config/file/config-file-schema.ts";
 import { UsageError } from "#lib/errors.ts";
+import { TICK_NAMES, toSchedule } from "#model/schedule.ts";
 import { PLACEHOLDERS } from "#stages/alerting/message/link-template.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { lowestFloor, sensitivityOf } from "#stages/detection/detection-settings.ts";
@@ -140,6 +141,52 @@ detection: { z: 99, floor: 2.5, overrides: [{ zon: [3] }] }
     "detection.floor: 2.5: must be a whole number",
     "detection.overrides[0].zon: is not a setting: did you mean zone?",
   ]);
+});
+
+test("every mistake of the schedule is listed with what the job promises", () => {
+  const text = `
+schedule:
+  poll-events: "0 0 0 * * *"
+  walk-days: "*/90 61 * * * *"
+  seal-windows: "*/5 * * * *"
+  manage-partitions: "0 0 3 * * 1"
+  archive-days: 3600
+  sweeep: "* * * * * *"
+  sweep: "*/20 * * * * *"
+`;
+  const field = (range: string, name: string) =>
+    `must have *, or ${range}, or a list, range or step of these (*/5) as ${name}`;
+  expect(mistakesIn(text)).toEqual([
+    'schedule.manage-partitions: "0 0 3 * * 1": must run at least every 1 d: events of a day need its partition, and retention is counted in days',
+    'schedule.poll-events: "0 0 0 * * *": must run at least every 12 h: a zone counts as not polled after three pauses, and the platform forgets events after 72 hours',
+    `schedule.walk-days: "*/90 61 * * * *": ${field("0 to 59", "second, not */90")}`,
+    `schedule.walk-days: "*/90 61 * * * *": ${field("0 to 59", "minute, not 61")}`,
+    'schedule.seal-windows: "*/5 * * * *": must have six fields: second, minute, hour, day of month, month, day of week',
+    "schedule.archive-days: 3600: must be text (in quotes if it looks like a number)",
+    "schedule.sweeep: is not a setting: did you mean sweep?",
+  ]);
+});
+
+test("an expression of the file replaces the default, also with the emulated platform", () => {
+  const config = parseConfig({
+    LONGWATCH_CONFIG: writeConfig('schedule: { poll-events: "0 */10 * * * *" }'),
+  });
+  expect(config).toMatchObject({
+    pollEveryMs: 600_000,
+    alerting: { schedule: { "poll-events": "0 */10 * * * *" } },
+  });
+  expect(toSchedule(config.alerting.schedule, true)).toMatchObject({
+    "poll-events": "0 */10 * * * *",
+    "reconcile-counts": "0 * * * * *",
+    sweep: "*/10 * * * * *",
+  });
+});
+
+test.each(TICK_NAMES)("the defaults of %s keep what the job promises", (name) => {
+  for (const isEmulated of [false, true]) {
+    const { [name]: expression } = toSchedule({}, isEmulated);
+    expect(mistakesIn(`schedule: { ${name}: "${expression}" }`)).toEqual([]);
+  }
 });
 
 test("what does not go together is listed too", () => {

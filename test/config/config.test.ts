@@ -84,7 +84,6 @@ test("settings are read with their types", () => {
   const config = parseServiceConfig({
     LONGWATCH_ROLES: "http, ingest,http",
     LONGWATCH_PORT: "0",
-    LONGWATCH_POLL_SECONDS: "5",
     LONGWATCH_SPIKE_Z: "4.25",
     LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: "true",
     LONGWATCH_WEBHOOK_URL: "https://hooks.example.test/a",
@@ -95,7 +94,6 @@ test("settings are read with their types", () => {
   expect(config).toMatchObject({
     roles: ["http", "ingest"],
     http: { port: 0 },
-    pollEveryMs: 5_000,
     spikeZ: 4.25,
     channels: { slack: null, allowPrivate: true },
   });
@@ -116,8 +114,6 @@ test.each([
   ["LONGWATCH_PORT", "65536"],
   ["LONGWATCH_PORT", "0x50"],
   ["LONGWATCH_LOG_LEVEL", "loud"],
-  ["LONGWATCH_POLL_SECONDS", "0"],
-  ["LONGWATCH_POLL_SECONDS", "1.5"],
   ["LONGWATCH_SPIKE_Z", "0.5"],
   ["LONGWATCH_SPIKE_Z", "NaN"],
   ["EDGE_REQUESTS_PER_SECOND", "0"],
@@ -154,11 +150,17 @@ test("a mistake never shows the value of a secret, nor a password inside an addr
   expect(mistakes.join("\n")).not.toContain("canary");
 });
 
+test("a variable of an earlier version is a mistake that names what replaces it", () => {
+  expect(mistakesOf(() => parseConfig({ LONGWATCH_POLL_SECONDS: "45" }))).toEqual([
+    expect.stringMatching(/^LONGWATCH_POLL_SECONDS: is no longer a setting: .* schedule\.poll-events, /),
+  ]);
+});
+
 test.each([
   ["EDGE_API_KEYS", "EDGE_API_KEY"],
   ["EDGE_API_KEY_FIEL", "EDGE_API_KEY_FILE"],
   ["LONGWATCH_SPIKEZ", "LONGWATCH_SPIKE_Z"],
-  ["LONGWATCH_POLL", "LONGWATCH_POLL_SECONDS"],
+  ["LONGWATCH_LAST_PROOF", "LONGWATCH_LAST_PROOF_HOURS"],
   ["LONGWATCH_RETENTION_DAYS_FILE", "LONGWATCH_RETENTION_DAYS"],
 ])("the misspelt variable %s is a mistake that suggests %s", (typed, meant) => {
   expect(mistakesOf(() => parseConfig({ [typed]: "1" }))).toEqual([
@@ -289,6 +291,17 @@ test("config check names the file that it read, and the other file that the runn
     isRight: true,
     configFile: own,
     serviceFile: its,
+    schedule: [],
+  });
+  writeFileSync(own, 'schedule: { archive-days: "0 15 2,14 * * *", poll-events: "*/20 * * * * *" }');
+  expect(await check({ LONGWATCH_CONFIG: own })).toMatch(
+    /\npoll-events +\*\/20 .* every 20 s .*\narchive-days +0 15 2,14 \* \* \* +every 12 h +(\d{4}-\d\d-\d\d (02|14):15(, )?){3}\n$/,
+  );
+  expect(JSON.parse(await check({ LONGWATCH_CONFIG: own }, ["--json"]))).toMatchObject({
+    schedule: [
+      { job: "poll-events" },
+      { job: "archive-days", expression: "0 15 2,14 * * *", every: "every 12 h", next: { length: 3 } },
+    ],
   });
   const adopted = adoptServiceFile({ LONGWATCH_DATA_DIR: folder });
   expect(adopted).toMatchObject({ env: { LONGWATCH_CONFIG: its }, found: { file: its, from: "service" } });

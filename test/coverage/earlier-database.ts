@@ -1,39 +1,10 @@
-import { cpSync, readFileSync, writeFileSync } from "node:fs";
-import path from "node:path";
-import { drizzle } from "drizzle-orm/node-postgres";
-import { migrate } from "drizzle-orm/node-postgres/migrator";
-import pg from "pg";
-import { onTestFinished } from "vitest";
 import { createDatabase } from "#db/client.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { toDay } from "#model/horizon.ts";
 import type { OracleEvent } from "../emulator/support.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
-import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
-interface Journal {
-  entries: readonly { readonly idx: number }[];
-}
-
-/** Returns a database with the schema of an earlier version, whose last migration had this number. */
-export async function createEarlierDatabase(lastMigration: number): Promise<TestDatabase> {
-  const folder = makeTemporaryFolder("earlier");
-  cpSync("migrations", folder, { recursive: true });
-  const journal = path.join(folder, "meta/_journal.json");
-  const all = JSON.parse(readFileSync(journal, "utf8")) as Journal;
-  const entries = all.entries.filter(({ idx }) => idx <= lastMigration);
-  writeFileSync(journal, JSON.stringify({ ...all, entries }));
-  const database = await createTestDatabase();
-  onTestFinished(() => database.drop());
-  const client = new pg.Client({ connectionString: database.url });
-  await client.connect();
-  await migrate(drizzle(client), { migrationsFolder: folder });
-  await client.end();
-  return database;
-}
-
-/** An hour as the version before migration 0012 left it. */
+/** An hour as the version before migration 0012 of 0.2 left it. */
 export interface EarlierHour {
   readonly startsAt: number;
   readonly events: readonly EarlierEvent[];
@@ -47,7 +18,7 @@ interface EarlierEvent extends OracleEvent {
   readonly isUnresolved?: boolean;
 }
 
-/** Stores sealed hours as the version before migration 0012 did: events, marks for the roll-up, coverage, evidence. */
+/** Stores sealed hours as the version before migration 0012 of 0.2 did: events, marks for the roll-up, coverage, evidence. */
 export async function insertEarlierHours(
   url: string,
   zoneId: number,

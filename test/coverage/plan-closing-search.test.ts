@@ -42,6 +42,15 @@ test("an hour that gained an event since its search is searched again, after fiv
   expect(isDue(at + 5 * 60_000, looked(START, look({ at }), { lastNewAt: at }))).toBe(true);
 });
 
+test("an hour that is to be proven anew in ten minutes is searched at once and then, and not in between", () => {
+  const proofFrom = NOW + 10 * 60_000;
+  expect(isDue(NOW, looked(START, look(), { proofFrom }))).toBe(true);
+  const again = looked(START, look({ at: NOW }), { proofFrom });
+  expect(isDue(proofFrom - 1, again)).toBe(false);
+  expect(isDue(proofFrom, again)).toBe(true);
+  expect(isDue(proofFrom, looked(START, look({ at: proofFrom }), { proofFrom }))).toBe(false);
+});
+
 test("a search that did not show what is stored is repeated after five minutes, one that lacks events after ten, and then as long after as its looks have agreed, up to an hour", () => {
   const hour = (search: Look) => looked(START, search, { storedCount: 5 });
   expect(isDue(NOW + 5 * 60_000 - 2, hour(look()))).toBe(false);

@@ -6,12 +6,13 @@ import { createRollUpTrendsJob } from "#jobs/detection/roll-up-trends.ts";
 import { ownCommand } from "#lib/own-command.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
+import { createDatabase02, migrateTo02 } from "../db/version-02.ts";
 import { NOW, openEmulator, oracle } from "../emulator/support.ts";
 import { openIngest, silent, ZONE } from "../ingest/ingest-support.ts";
 import { hoursOf, prove } from "./coverage-support.ts";
-import { createEarlierDatabase, type EarlierHour, insertEarlierHours } from "./earlier-database.ts";
+import { type EarlierHour, insertEarlierHours } from "./earlier-database.ts";
 
-/** The last migration before a seal kept its looks. */
+/** The last migration of version 0.2 before a seal kept its looks. */
 const BEFORE_LOOKS = 11;
 const TODAY = Date.UTC(2026, 10, 20);
 const OLD_DAY = TODAY - 5 * DAY_MS;
@@ -43,13 +44,14 @@ async function openDamaged() {
   });
   damage(11, (held) => ({ events: held.map((event, n) => ({ ...event, isUnresolved: n < 3 })) }));
   damage(12, (held) => ({ upstream: held.length - 4, stored: held.length - 4 }));
-  const { url } = await createEarlierDatabase(BEFORE_LOOKS);
+  const { url } = await createDatabase02(BEFORE_LOOKS);
   await insertEarlierHours(url, ZONE, hours, NOW - 20 * MINUTE_MS);
   return { emulator, url, events };
 }
 
 test("after an upgrade, verify names every damaged hour, and one comparison reopens every hour whose seal does not hold", async () => {
   const { emulator, url, events } = await openDamaged();
+  await migrateTo02(url);
   await migrate({ url });
   const database = createDatabase({ url, max: 8, applicationName: "upgraded", onError: () => undefined });
   // The migration does this by the server's clock, for the hours that the platform still has.

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { leases } from "#db/schema/leases.ts";
 import { ruleMetrics } from "#db/schema/rule-metrics.ts";
-import { acquireLease, assertFence, claimDue, releaseLease, renewLease } from "#db/service/leases.ts";
+import { acquireLease, assertFence, claimRuns, releaseLease, renewLease } from "#db/service/leases.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 
 const name = "walk-days:7";
@@ -108,71 +108,57 @@ test("a lease is renewed by its owner, late too, and not by a predecessor", asyn
   expect(held).toEqual([{ holder: "b" }]);
 });
 
-test("a due tick is claimed once among ten callers, and once again when its time has come", async () => {
-  const hourly = [{ name: "hourly", periodMs: 86_400_000_000 }];
-  const claim = async () =>
-    (await Promise.all(Array.from({ length: 10 }, () => claimDue(database.db, hourly)))).flatMap((names) => [
-      ...names,
-    ]);
+const SLOT = Date.UTC(2026, 10, 25, 12);
+const runs = (names: readonly string[], at = SLOT, pauseMs = 3_600_000) =>
+  names.map((name) => ({ name, at, nextAt: at + pauseMs }));
+const claim = async (claimed: ReturnType<typeof runs>) => [...(await claimRuns(database.db, claimed)).keys()];
 
-  expect(await claim()).toEqual(["hourly"]);
-  expect(await claim()).toEqual([]);
-  await database.db.update(leases).set({ dueAt: sql`now()` }).where(eq(leases.name, "hourly"));
-  expect(await claim()).toEqual(["hourly"]);
+test("a run is claimed once among ten callers, and so is the next, and claims are counted", async () => {
+  const ten = async (at: number) =>
+    (
+      await Promise.all(Array.from({ length: 10 }, () => claimRuns(database.db, runs(["hourly"], at))))
+    ).flatMap((claimed) => [...claimed]);
+
+  expect(await ten(SLOT)).toEqual([["hourly", 1]]);
+  expect(await ten(SLOT)).toEqual([]);
+  expect(await ten(SLOT + 3_600_000)).toEqual([["hourly", 2]]);
 });
 
-test("of many ticks that are claimed together each is claimed once among ten callers, in whatever order they ask", async () => {
-  const periods = Array.from({ length: 40 }, (_, n) => ({ name: `tick.${n}`, periodMs: 86_400_000_000 }));
-  const asked = Array.from({ length: 10 }, (_, n) =>
-    claimDue(database.db, n % 2 ? periods : periods.toReversed()),
-  );
-  const claimed = (await Promise.all(asked)).flatMap((names) => [...names]);
-  expect(claimed.sort()).toEqual(periods.map(({ name: tick }) => tick).sort());
+test("of many runs that are claimed together each is claimed once among ten callers, in whatever order they ask", async () => {
+  const all = runs(Array.from({ length: 40 }, (_, n) => `tick.${n}`));
+  const asked = Array.from({ length: 10 }, (_, n) => claim(n % 2 ? all : all.toReversed()));
+  const claimed = (await Promise.all(asked)).flat();
+  expect(claimed.sort()).toEqual(all.map(({ name: tick }) => tick).sort());
 
-  await database.db.update(leases).set({ dueAt: sql`now()` }).where(eq(leases.name, "tick.7"));
-  expect([...(await claimDue(database.db, periods))]).toEqual(["tick.7"]);
+  await database.db
+    .update(leases)
+    .set({ dueAt: new Date(SLOT) })
+    .where(eq(leases.name, "tick.7"));
+  expect(await claim(all)).toEqual(["tick.7"]);
 });
 
-test("the next tick lies on a whole period of Postgres's clock, ahead of now", async () => {
-  // In one transaction, so that now() is the same moment in the claim and in the check.
-  const due = await inTransaction(database, async ({ tx }) => {
-    await claimDue(tx, [{ name: "half-minutely", periodMs: 30_000 }]);
-    return tx.execute(sql`
-      select extract(epoch from due_at)::numeric % 30 = 0 as whole, due_at > now() as ahead,
-        due_at <= now() + interval '30 seconds' as near from leases`);
-  });
-  expect(due.rows).toEqual([{ whole: true, ahead: true, near: true }]);
+test("a start between two runs claims nothing, and one after a missed run claims it", async () => {
+  await claim(runs(["hourly"]));
+  expect(await claim([{ name: "hourly", at: SLOT + 60_000, nextAt: SLOT + 3_600_000 }])).toEqual([]);
+  expect(await claim([{ name: "hourly", at: SLOT + 4_000_000, nextAt: SLOT + 7_200_000 }])).toEqual([
+    "hourly",
+  ]);
 });
 
-test("an offset moves the next tick, and is claimed once like every other", async () => {
-  const period = { name: "shifted", periodMs: 30_000, offsetMs: 12_000 };
-  const due = await inTransaction(database, async ({ tx }) => {
-    await claimDue(tx, [period]);
-    return tx.execute(sql`
-      select extract(epoch from due_at)::numeric % 30 as shift, due_at > now() as ahead,
-        due_at <= now() + interval '30 seconds' as near from leases`);
-  });
-  expect(due.rows).toEqual([{ shift: "12.000000", ahead: true, near: true }]);
-  expect(await claimDue(database.db, [period])).toEqual(new Set());
+test("an expression that was made more frequent is due at once, among ten callers once", async () => {
+  await claim(runs(["archive-days"], SLOT, 86_400_000));
+  const minutely = runs(["archive-days"], SLOT + 60_000, 60_000);
+  const claims = await Promise.all(Array.from({ length: 10 }, () => claim(minutely)));
+
+  expect(claims.flat()).toEqual(["archive-days"]);
 });
 
-test("a shortened period is due at once, among ten callers once, and then on its own boundaries", async () => {
-  await claimDue(database.db, [{ name: "archive-days", periodMs: 86_400_000_000 }]);
-  const shortened = [{ name: "archive-days", periodMs: 60_000 }];
-  const claims = await Promise.all(Array.from({ length: 10 }, () => claimDue(database.db, shortened)));
-
-  expect(claims.flatMap((names) => [...names])).toEqual(["archive-days"]);
-  const due = await database.db.execute(
-    sql`select due_at <= now() + interval '1 minute' as near from leases`,
-  );
-  expect(due.rows).toEqual([{ near: true }]);
+test("a due time from a clock that was hours ahead is void", async () => {
+  await claim(runs(["minutely"], SLOT + 3_600_000, 60_000));
+  expect(await claim(runs(["minutely"], SLOT, 60_000))).toEqual(["minutely"]);
 });
 
-test("a caller whose now() lies before a boundary does not claim the period that another claimed after it", async () => {
-  const period = { name: "half-minutely", periodMs: 30_000 };
-  await inTransaction(database, async ({ tx }) => {
-    await claimDue(tx, [period]);
-    await tx.update(leases).set({ dueAt: sql`${leases.dueAt} + interval '30 seconds'` });
-    expect(await claimDue(tx, [period])).toEqual(new Set());
-  });
+test("a caller that is late for a run does not claim it after another has claimed the next one", async () => {
+  await claim(runs(["minutely"], SLOT + 60_000, 60_000));
+  expect(await claim(runs(["minutely"], SLOT, 60_000))).toEqual([]);
 });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { ChannelKind } from "#stages/delivery/channels/registry.ts";
+import type { ChannelKind } from "#model/kinds.ts";
 import { afterAttempts, type Circuit, closeCircuit, describeCircuit } from "#stages/delivery/circuit.ts";
 import { capabilitiesOf } from "./support/capabilities.ts";
 

@@ -148,7 +148,7 @@ export function createDeliverWorld(database: Database, receiver: Receiver) {
       channels: readonly string[] = ["chat"],
       over: Partial<DeliverAlertsDeps> = {},
       signal = new AbortController().signal,
-    ): Promise<void> {
+    ) {
       const notifiers = webhooksOf(receiver.url, channels);
       const deps = { database, notifiers, log: pino({ level: "silent" }), random: () => 0.999, ...over };
       return createDeliverAlertsJob(deps).run({} as never, signal);

@@ -1,9 +1,9 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
 import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
+import type { ChannelKind } from "#model/kinds.ts";
 import { toDiscordMessage } from "#stages/delivery/channels/discord/discord-message.ts";
 import { toEmailMessage } from "#stages/delivery/channels/email/email-message.ts";
-import type { ChannelKind } from "#stages/delivery/channels/registry.ts";
 import { SLACK_LIMITS } from "#stages/delivery/channels/slack/slack-block.ts";
 import { toSlackMessage, toWholeSlackMessage } from "#stages/delivery/channels/slack/slack-blocks.ts";
 import { toTeamsMessage } from "#stages/delivery/channels/teams/teams-card.ts";

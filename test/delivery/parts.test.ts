@@ -32,7 +32,7 @@ beforeEach(async () => {
   return () => chat.close();
 });
 
-function deliver(signal = new AbortController().signal): Promise<void> {
+function deliver(signal = new AbortController().signal) {
   const notifiers = new Map([["chat", notifier]]);
   const log = pino({ level: "silent" });
   return createDeliverAlertsJob({ database, notifiers, log, random: () => 0.999 }).run({} as never, signal);

@@ -25,7 +25,7 @@ beforeEach(async () => {
 });
 
 /** An Alertmanager named `prom`, and the webhook `chat`, which gets what Alertmanager does not accept. */
-function run(): Promise<void> {
+function run() {
   const opened = POSTING["alertmanager"]?.(prom.url);
   if (opened === undefined) throw new Error("no alertmanager");
   const notifiers = new Map([...world.notifiers(["chat"]), ["prom", { ...opened, name: "prom" }]]);

@@ -1,15 +1,15 @@
 import { expect, test } from "vitest";
 import { readRaisableSpikes } from "#db/alerting/alerts.ts";
+import { deleteKnownSource, insertKnownSource } from "#db/detection/known-sources.ts";
 import { readEventsOfZones, readFirstSeen, readSourceEvents } from "#db/detection/source-events.ts";
 import { backtestCommand } from "#faces/cli/backtest/backtest.ts";
 import { compareSourceHours } from "#jobs/detection/count-source-hours.ts";
 import { MINUTE_MS } from "#lib/units.ts";
+import type { SourceMode } from "#model/kinds.ts";
 import { createKnownSources, type KnownSource } from "#model/known-source.ts";
 import { storedSources } from "#model/stored-sources.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import { addKnownSources, removeKnownSource } from "#operations/act-on-known-source.ts";
 import { createZoneReplay, type ReplayedAlert } from "#stages/detection/backtest/replay-zone.ts";
-import type { SourceMode } from "#stages/detection/detection-settings.ts";
 import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { END, minuteOf, openDetectWorld } from "./detect-support.ts";
@@ -265,10 +265,10 @@ test("the events of known sources are left out and counted apart, and count agai
   expect(await world.readSpikes()).toEqual([]);
   // The network of addresses is not known, and its alert says what was left out.
   const stored = { kind: "ja4", pattern: "t13d1516h2_net", reason: "a test", createdBy: "alice" } as const;
-  const [added] = await addKnownSources(database, [stored], "alice");
+  const added = await insertKnownSource(database.db, stored);
   await world.tickThrough(ATTACK + 25, ATTACK + 29, ticks);
   expect(await world.readSpikes()).toEqual([]);
-  await removeKnownSource(database, added?.id ?? 0, "alice");
+  await deleteKnownSource(database.db, added.id);
   await world.tickThrough(ATTACK + 29, ATTACK + 31, ticks);
   const [spike] = await world.readSpikes();
   expect(spike?.sources).toMatchObject({ kind: "ips_per_ja4", known: 80 });

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { openSpike, readMinuteCounts } from "#db/detection/spikes.ts";
-import { EVIDENCE_DIMENSIONS, spikes } from "#db/schema/spikes.ts";
+import { spikes } from "#db/schema/spikes.ts";
 import { MINUTE_MS } from "#lib/units.ts";
+import { EVIDENCE_DIMENSIONS } from "#model/kinds.ts";
 import { END, eventsOf, minuteOf, openDetectWorld, START } from "./detect-support.ts";
 
 const { database, world } = await openDetectWorld();

@@ -4,9 +4,9 @@ import { spikes } from "#db/schema/spikes.ts";
 import { createDetectSourcesJob } from "#jobs/detection/detect-sources.ts";
 import { createDetectSpikesJob, type DetectSpikesDeps } from "#jobs/detection/detect-spikes.ts";
 import { MINUTE_MS } from "#lib/units.ts";
+import type { SourceMode } from "#model/kinds.ts";
 import type { KnownSource } from "#model/known-source.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import type { SourceMode } from "#stages/detection/detection-settings.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { silent } from "../ingest/ingest-support.ts";
 import { createRollUp, makeEvent, runJob, storeAll, ZONE } from "./trend-support.ts";
@@ -40,7 +40,7 @@ export function createDetectWorld(database: MigratedDatabase) {
     );
   }
 
-  function createDetector(over: Partial<DetectSpikesDeps> = {}): () => Promise<void> {
+  function createDetector(over: Partial<DetectSpikesDeps> = {}): () => Promise<string | void> {
     const deps = { database, clock: () => now, log: silent, afterSpikes: () => undefined, ...over };
     // One job, as in the service: it remembers thresholds from tick to tick.
     const job = createDetectSpikesJob(deps);
@@ -51,7 +51,7 @@ export function createDetectWorld(database: MigratedDatabase) {
     sourceMode: () => SourceMode = () => "on",
     knownSources: () => readonly KnownSource[] = () => [],
     afterSpikes: () => unknown = () => undefined,
-  ): (signal?: AbortSignal) => Promise<void> {
+  ): (signal?: AbortSignal) => Promise<string | void> {
     const deps = {
       database,
       clock: () => now,

@@ -4,12 +4,12 @@ import path from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { backtestCommand } from "#faces/cli/backtest/backtest.ts";
+import { WINDOWS } from "#model/kinds.ts";
 import { createZoneReplay } from "#stages/detection/backtest/replay-zone.ts";
 import { createDistinctMembers, MAX_MEMBERS } from "#stages/detection/sources/distinct-members.ts";
 import type { SourceEvent } from "#stages/detection/sources/source-event.ts";
 import { toSourceAddress, toSourcePath } from "#stages/detection/sources/source-event.ts";
 import { usualOnDay } from "#stages/detection/sources/usual-rules.ts";
-import { WINDOWS } from "#stages/detection/thresholds/windows.ts";
 import { drawZone, START_MINUTE } from "../bench/sources/draw-zone.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 

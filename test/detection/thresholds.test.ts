@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { WINDOWS } from "#model/kinds.ts";
 import { scanHistory } from "#stages/detection/backtest/scan-history.ts";
 import { judgeMinute } from "#stages/detection/judge-minute.ts";
-import { WINDOWS } from "#stages/detection/thresholds/windows.ts";
 import { drawCounts, shapes } from "./support/histories.ts";
 import { type NaiveThreshold, naiveSum, naiveThreshold } from "./support/log-peak-guard.ts";
 

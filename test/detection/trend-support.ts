@@ -40,11 +40,14 @@ export function connectAs(name: string, { url }: MigratedDatabase): Database {
   return database;
 }
 
-export function createRollUp(database: Database, options: { batch?: number } = {}): () => Promise<void> {
+export function createRollUp(
+  database: Database,
+  options: { batch?: number } = {},
+): () => Promise<string | void> {
   return () => runJob(createRollUpTrendsJob({ database, log: silent, ...options }));
 }
 
-export function runJob(job: AnyJob, signal = new AbortController().signal): Promise<void> {
+export function runJob(job: AnyJob, signal = new AbortController().signal) {
   return job.run({} as never, signal);
 }
 

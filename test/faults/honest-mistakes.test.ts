@@ -135,6 +135,20 @@ test("4, 5: a false rule, address and URL that the search shows for eight minute
   ]);
 });
 
+test("an hour whose events all get new ids is held back by itself: the searches of later hours go on", async () => {
+  const world = await openLyingWorld();
+  await sealAll(world);
+  const events = { from: HOUR_AGO(6), to: HOUR_AGO(5) };
+  world.liar.tell({ kind: "short", routes: ROUTES, events });
+  world.liar.tell({ kind: "phantom", routes: ROUTES, events });
+  const isOther = (hour: string) => !hour.startsWith(new Date(events.from).toISOString());
+  for (let passed = 0; passed < 150 * MINUTE_MS; passed += ROUND_MS) {
+    await world.round(ROUND_MS);
+    expect((await readUnsealed(world)).filter(isOther)).toEqual([]);
+  }
+  expect(await world.endLies()).toEqual([]);
+});
+
 test("6, 7: when the platform begins to keep events for less, the horizon is learned, and no hour is reopened or lost", async () => {
   const world = await openLyingWorld();
   await sealAll(world);

@@ -7,6 +7,7 @@ import { createJobs, type JobSettings, type JobsDeps } from "#jobs/index.ts";
 import type { Clock } from "#lib/clock.ts";
 import { createSecret } from "#lib/secret.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
+import { toSchedule } from "#model/schedule.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
 import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
@@ -16,9 +17,11 @@ import { capabilitiesOf } from "../delivery/support/capabilities.ts";
 export const ZONE = 101;
 
 export const REPLICA_SETTINGS: JobSettings = {
+  schedule: toSchedule({}, false),
   pollEveryMs: 30_000,
+  freshMs: 15_000,
+  mostPolls: 1,
   shortPassEveryMs: 90_000,
-  proveEveryMs: 300_000,
   lastProofMs: 66 * 3_600_000,
   advicePerHour: 100,
   retention: { rawDays: 90, ipDays: 90, eventDays: 400, rollUpDays: 800 },

@@ -6,6 +6,7 @@ import { createDatabase } from "#db/client.ts";
 import { createEmulator } from "#emulator/emulator.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { findRedisServer, startTestRedis } from "../support/redis.ts";
+import { writeSchedule } from "../support/write-schedule.ts";
 import { findBreaches, findMissing, readShown } from "./invariants.ts";
 import { startServiceProcess } from "./service-process.ts";
 import { startTcpProxy } from "./tcp-proxy.ts";
@@ -48,7 +49,7 @@ async function openStores(queues: "postgres" | "redis" = "redis") {
       EDGE_SHIELD_ZONES: String(ZONE),
       LONGWATCH_DATA_DIR: path.join(folder, `${name}-${emulator.port}`),
       LONGWATCH_PSEUDONYM_KEY: PSEUDONYM_KEY,
-      LONGWATCH_POLL_SECONDS: "1",
+      ...writeSchedule(folder, { "poll-events": "* * * * * *" }),
       LONGWATCH_LOG_LEVEL: "error",
       ...receiver.env,
       ...over,

@@ -3,8 +3,8 @@ import { connect, type Socket } from "node:net";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { HttpOptions } from "#faces/http/http.ts";
-import { scopesOf } from "#faces/http/keys/roles.ts";
 import type { ConnectionLimits } from "#faces/http/limits/limit-connections.ts";
+import { scopesOf } from "#operations/roles.ts";
 import { startHttp } from "./start-http.ts";
 
 const LIMITS: ConnectionLimits = {

@@ -2,9 +2,9 @@ import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { measureIngest } from "#app/measure-ingest.ts";
-import type { Authenticate, Caller } from "#faces/http/keys/caller.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
 import type { Zones } from "#model/zones.ts";
+import type { Authenticate, Caller } from "#operations/caller.ts";
 import { startHttp } from "./start-http.ts";
 
 const READER = { keyId: "k", name: "k", roles: [], zoneIds: null, masked: false } satisfies Partial<Caller>;

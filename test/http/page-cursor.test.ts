@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Refusal } from "#faces/http/errors/refusal.ts";
-import { createPageCursors } from "#faces/http/page-cursor.ts";
+import { createPageCursors } from "#operations/page-cursor.ts";
+import { Refusal } from "#operations/refusal.ts";
 
 const cursors = createPageCursors(Buffer.alloc(32, 1));
 const position = fc.array(fc.oneof(fc.string(), fc.integer(), fc.constant(null)), { maxLength: 5 });

@@ -1,22 +1,22 @@
 import { randomBytes } from "node:crypto";
 import { onTestFinished } from "vitest";
 import { listRoutes, type RouteParts } from "#app/list-routes.ts";
-import { openApi } from "#app/open-api.ts";
+import { type ApiParts, openApi } from "#app/open-api.ts";
 import { openKeys } from "#app/open-keys.ts";
 import { openSessions } from "#app/open-sessions.ts";
 import { createDatabase, type Database } from "#db/client.ts";
 import { writeAuditEntry } from "#db/keys/audit-entries.ts";
 import { readServerSecret } from "#db/service/server-secrets.ts";
 import type { HttpOptions } from "#faces/http/http.ts";
-import { issueKey } from "#faces/http/keys/issue-key.ts";
-import type { Role } from "#faces/http/keys/roles.ts";
 import { createRefuseCostly } from "#faces/http/limits/refuse-costly.ts";
-import { createPageCursors } from "#faces/http/page-cursor.ts";
 import type { ApiDeps } from "#faces/http/routes/v1/api-deps.ts";
 import { systemClock } from "#lib/clock.ts";
 import { createLog } from "#lib/log.ts";
 import { createSecret } from "#lib/secret.ts";
 import { createStopStack } from "#lib/stop-stack.ts";
+import type { Role } from "#model/kinds.ts";
+import { createPageCursors } from "#operations/page-cursor.ts";
+import { issueKey } from "#test/support/issue-key.ts";
 import { openTestFolder } from "../archive/archive-folder.ts";
 import { SERVICE } from "./default-service.ts";
 import { startHttp } from "./start-http.ts";
@@ -26,7 +26,8 @@ export async function startArchive(
   url: string,
   options: Partial<HttpOptions> = {},
   api: Partial<
-    Pick<ApiDeps, "clock" | "heartbeatMs" | "service" | "streamsPerKey" | "zones"> & { feedPollMs: number }
+    Pick<ApiDeps, "clock" | "heartbeatMs" | "service" | "streamsPerKey" | "zones"> &
+      Pick<ApiParts, "feedPollMs" | "edge">
   > = {},
   more: Partial<RouteParts> = {},
 ) {
@@ -38,11 +39,12 @@ export async function startArchive(
   const cursors = createPageCursors(
     await readServerSecret(keys.database.db, "page-cursors", randomBytes(32)),
   );
+  const { feedPollMs = 20, edge = null, ...given } = api;
   const parts = { database: keys.database, archive, clock: systemClock, cursors, log, service: SERVICE };
   const routes = listRoutes({
     archive,
     files: more.files ?? (await openTestFolder()).files,
-    api: { ...(await openApi({ ...parts, feedPollMs: api.feedPollMs ?? 20 })), ...api },
+    api: { ...(await openApi({ ...parts, feedPollMs, edge })), ...given },
     keys: keys.database,
     cursors,
     refuseCostly: createRefuseCostly(1_000),

@@ -11,7 +11,7 @@ import { createIngestJobs, ZONE } from "./ingest-jobs.ts";
 
 export { silent, ZONE } from "./ingest-jobs.ts";
 
-type Run = (signal?: AbortSignal) => Promise<void>;
+type Run = (signal?: AbortSignal) => Promise<string | void>;
 
 export interface IngestTest {
   readonly database: MigratedDatabase;

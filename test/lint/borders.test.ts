@@ -45,6 +45,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     "src/model",
     "src/lib",
   ],
+  "src/faces/mcp": ["src/config", "src/model", "src/lib", "src/operations"],
   "src/faces/console": ["src/model", "src/lib"],
 };
 const FOLDERS = [...Object.keys(MAY_IMPORT), "src/app", "src/faces/cli"];
@@ -53,7 +54,7 @@ const FOLDERS = [...Object.keys(MAY_IMPORT), "src/app", "src/faces/cli"];
 const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   bullmq: ["src/adapters/queue"],
   ioredis: ["src/adapters/queue"],
-  "node-cron": ["src/adapters/queue"],
+  "node-cron": ["src/adapters/queue", "src/lib"],
   pg: ["db", "src/adapters/embedded"],
   "pg-copy-streams": ["db"],
   "drizzle-orm": ["db"],
@@ -65,6 +66,7 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   "prom-client": ["src/faces/http"],
   pino: ["src/lib"],
   commander: ["src/faces/cli"],
+  "@modelcontextprotocol/sdk": ["src/faces/mcp"],
   yaml: ["src/config"],
   react: ["src/faces/console"],
   "@mantine/core": ["src/faces/console"],

@@ -4,15 +4,16 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eraseCommand } from "#faces/cli/erase/erase.ts";
 import { HOUR_MS } from "#lib/units.ts";
-import { acknowledgeByHand } from "#operations/act-on-alert.ts";
-import { addSilence } from "#operations/act-on-silence.ts";
-import { markAlert } from "#operations/mark-alert.ts";
+import { markAlert } from "#operations/alerts/mark-alert.ts";
+import { addSilence } from "#operations/silences/add-silence.ts";
 import { readAddress } from "#stages/privacy/ip-address.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { EVIDENCE } from "../alerting/support.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { NOW } from "../emulator/support.ts";
+import { acknowledgeByHand } from "../operations/act-by-hand.ts";
+import { performOn } from "../operations/perform-on.ts";
 import { dumpDatabase, environment } from "./erasure-world.ts";
 import { isAnother, neighbour, type SpelledAddress, spelledIpv4, spelledIpv6 } from "./spelled-address.ts";
 
@@ -67,10 +68,13 @@ async function writeEverywhere(text: string, ruleId: string): Promise<void> {
   );
   const alertId = Number(rows[0]?.id);
   const person = { alertId, by: text, note: text, atMs: NOW };
-  expect((await markAlert(database, { ...person, mark: "attack" })).kind).toBe("done");
-  expect((await acknowledgeByHand(database, person)).kind).toBe("done");
-  const span = { durationMs: HOUR_MS, reason: text, by: text, nowMs: NOW };
-  await addSilence(database, { ...span, matchers: { rule: [text] } });
+  const marked = { id: alertId, mark: "attack" as const, note: text };
+  expect(await performOn(database, markAlert, marked, { by: text, now: NOW })).toMatchObject({
+    result: "done",
+  });
+  expect(await acknowledgeByHand(database, person)).toMatchObject({ result: "done" });
+  const silence = { matchers: { rule: [text] }, durationMinutes: 60, reason: text, dryRun: "false" as const };
+  await performOn(database, addSilence, silence, { by: text, now: NOW });
   await pool.query(
     `insert into notifications (alert_id, transition, reason, channel, dedupe_key, content, last_error)
      values ($1::bigint, 1, 'first', 'terminal', $1::bigint::text, jsonb_build_object('headline', $2::text), $2::text)`,

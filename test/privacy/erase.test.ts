@@ -120,6 +120,23 @@ test("what was erased before it was ever stored stays out as well, whichever rou
   await expectErased(theirs, person);
 });
 
+test("the former values of an erased event are deleted, also those under a second time, and no other's", async () => {
+  const { ingest, person, theirs } = await openWorld(4);
+  await ingest.poll();
+  const [first, other] = [theirs[0]?.logId, "another"];
+  await database.pool.query(
+    `insert into event_revisions (zone_id, occurred_at, log_id, field, seen_at, before, after)
+     select 101, occurred_at + later, id, field, now(), $3, '/former?of=them'
+     from waf_events, unnest('{0,90}'::integer[]) minutes, make_interval(mins => minutes) later,
+       unnest(array[$1, $2]) id, unnest('{ip,url}'::text[]) field where log_id = $1`,
+    [first, other, person],
+  );
+  expectQuiet(await erase(person));
+  const { rows } = await database.pool.query("select distinct log_id, before, after from event_revisions");
+  expect(rows).toEqual([{ log_id: other, before: "erased", after: "/former?of=them" }]);
+  await expectErased(theirs, person);
+});
+
 test("an event that the list alone had shown, masked, is emptied with its record once its address is known", async () => {
   const { ingest, person, theirs } = await openWorld(4, { oldest: true });
   await ingest.walk();

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import type { Emulator } from "#emulator/emulator.ts";
-import { auditCommand } from "#faces/cli/audit/audit.ts";
 import { eraseCommand } from "#faces/cli/erase/erase.ts";
+import { auditCommand } from "#faces/cli/operations/subjects.ts";
 import { privacyCommand } from "#faces/cli/privacy/privacy.ts";
 import { verifyCommand } from "#faces/cli/verify/verify.ts";
 import { createRollUpTrendsJob } from "#jobs/detection/roll-up-trends.ts";

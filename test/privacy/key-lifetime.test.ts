@@ -10,6 +10,7 @@ import { runStoreCommand } from "../cli/run-store-command.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { openEmulator } from "../emulator/support.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
+import { writeSchedule } from "../support/write-schedule.ts";
 
 const PROGRAM = path.join(import.meta.dirname, "../../src/main.ts");
 const LOOK = { timeout: 120_000, interval: 200 };
@@ -36,7 +37,7 @@ function start(emulator: Emulator, folder: string) {
       EDGE_REQUESTS_PER_SECOND: "1000",
       LONGWATCH_DATA_DIR: folder,
       LONGWATCH_PORT: "0",
-      LONGWATCH_POLL_SECONDS: "5",
+      ...writeSchedule(folder, { "poll-events": "*/5 * * * * *" }),
       LONGWATCH_LOG_LEVEL: "error",
     },
   });

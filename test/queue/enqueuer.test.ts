@@ -75,6 +75,19 @@ test("F20: a ring that nobody heard runs here, with its payload", async () => {
   expect(runs.map(({ payload }) => payload)).toEqual([{ zoneId: 101 }]);
 });
 
+test("a job with a delay that the queue has not accepted runs here after the delay, and not after a stop", async () => {
+  const { job, runs } = heldJob();
+  const { enqueuer } = openEnqueuer([job], () => false);
+  await enqueuer.enqueue("poll-events", { zoneId: 101 }, 50);
+  await enqueuer.enqueue("poll-events", { zoneId: 102 }, 60_000);
+  expect(runs).toHaveLength(0);
+  await expect.poll(() => runs.length, LOOK).toBe(1);
+  runs[0]?.end();
+  await enqueuer.stop(1_000);
+
+  expect(runs.map(({ payload }) => payload)).toEqual([{ zoneId: 101 }]);
+});
+
 test("enqueueing another role's job without the queue returns false", async () => {
   const { enqueuer } = openEnqueuer([], () => false);
 

@@ -48,6 +48,32 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
     },
   );
 
+  test.skipIf(skipped)(
+    "jobs with a delay run after it, also while the worker is idle, and not before",
+    async () => {
+      const startedAt = new Map<number, number>();
+      const { job, runs } = recorder("delayed", async () => {
+        startedAt.set(runs.at(-1) ?? 0, performance.now());
+      });
+      const jobQueue = open([job]);
+      jobQueue.startWorkers();
+      await jobQueue.enqueue(job.name, { zoneId: 1 }, "idle_first");
+      await expect.poll(() => runs, LOOK).toEqual([1]);
+
+      const enqueuedAt = performance.now();
+      const delays = Array.from({ length: 10 }, (_, index) => (index + 1) * 200);
+      await Promise.all(
+        delays.map((delayMs) =>
+          jobQueue.enqueue(job.name, { zoneId: delayMs }, `delayed_${delayMs}`, delayMs),
+        ),
+      );
+      await expect.poll(() => runs.length, { timeout: 10_000 }).toBe(11);
+      // A job's clock has whole milliseconds.
+      for (const delayMs of delays)
+        expect((startedAt.get(delayMs) ?? 0) - enqueuedAt).toBeGreaterThan(delayMs - 2);
+    },
+  );
+
   test.skipIf(skipped)("retry is tried again, give-up is not, wait uses up no attempt", async () => {
     const retried = recorder("retried", async (run) => {
       if (run < 2) throw new Failure("retry");

@@ -1,9 +1,8 @@
-import { sql } from "drizzle-orm";
+import { eq } from "drizzle-orm";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { createSchedule } from "#adapters/queue/schedule.ts";
 import { leases } from "#db/schema/leases.ts";
-import { claimDue } from "#db/service/leases.ts";
-import { DAY_MS } from "#lib/units.ts";
+import { claimRuns } from "#db/service/leases.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 
 const LOOK = { timeout: 20_000 };
@@ -22,15 +21,11 @@ async function startReplicas(name: string): Promise<number> {
   const start = () => {
     const entry = {
       name,
-      everyMs: DAY_MS,
-      isDue: async () => {
-        const isDue = (await claimDue(database.db, [{ name, periodMs: DAY_MS }])).has(name);
+      expression: "0 0 0 1 1 *",
+      run: async (at: number, nextAt: number) => {
+        const isClaimed = (await claimRuns(database.db, [{ name, at, nextAt }])).has(name);
         asked += 1;
-        return isDue;
-      },
-      enqueue: async () => {
-        enqueued += 1;
-        return true;
+        if (isClaimed) enqueued += 1;
       },
     };
     const schedule = createSchedule({ entries: [entry], onError() {} });
@@ -44,9 +39,28 @@ async function startReplicas(name: string): Promise<number> {
   return enqueued;
 }
 
-test("F5 F27: however many replicas and restarts, a period is rung once, and so is the next", async () => {
-  expect(await startReplicas("tick.daily")).toBe(1);
-  expect(await startReplicas("tick.daily")).toBe(0);
-  await database.db.update(leases).set({ dueAt: sql`now()` });
-  expect(await startReplicas("tick.daily")).toBe(1);
+test("F5 F27: however many replicas and restarts, a run is enqueued once, and so is the next", async () => {
+  expect(await startReplicas("tick.yearly")).toBe(1);
+  expect(await startReplicas("tick.yearly")).toBe(0);
+  await database.db.update(leases).set({ dueAt: new Date() }).where(eq(leases.name, "tick.yearly"));
+  expect(await startReplicas("tick.yearly")).toBe(1);
+});
+
+test("F5: replicas whose expression fires every second enqueue each run once", async () => {
+  const name = "tick.secondly";
+  const claimed: number[] = [];
+  for (let replica = 0; replica < 3; replica += 1) {
+    const run = async (at: number, nextAt: number) => {
+      if ((await claimRuns(database.db, [{ name, at, nextAt }])).has(name)) claimed.push(at);
+    };
+    const entries = [{ name, expression: "* * * * * *", run }];
+    const schedule = createSchedule({ entries, onError() {} });
+    onTestFinished(() => schedule.stop(0));
+    schedule.start();
+  }
+  await expect.poll(() => claimed.length, LOOK).toBeGreaterThan(4);
+  // A replica that starts claims its own time. All others are the whole seconds that the expression names.
+  const named = claimed.filter((at) => at % 1_000 === 0);
+  expect(named.length).toBeGreaterThan(1);
+  expect(named).toHaveLength(new Set(named).size);
 });

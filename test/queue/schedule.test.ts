@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { createSchedule, type ScheduleEntry } from "#adapters/queue/schedule.ts";
+import { createSchedule } from "#adapters/queue/schedule.ts";
 
 const MIDNIGHT = Date.UTC(2026, 10, 21);
 const never = () => new Promise<never>(() => {});
+const sinceMidnight = (atMs: number) => (atMs - MIDNIGHT) / 1_000;
 
 beforeEach(() => {
   vi.useFakeTimers({ now: MIDNIGHT + 500 });
@@ -12,152 +13,129 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** An entry that is always due unless told otherwise, and its schedule, started. */
-function start(entry: Partial<ScheduleEntry> = {}) {
-  const asked: number[] = [];
-  const enqueued: number[] = [];
+/** Starts a schedule of one entry and records its runs: seconds after midnight when it ran, of its time and of the next. */
+function start(expression = "*/30 * * * * *", run: () => Promise<void> = async () => undefined) {
+  const ran: number[] = [];
+  const times: [at: number, nextAt: number][] = [];
   const errors: string[] = [];
   const schedule = createSchedule({
     entries: [
       {
         name: "poll-events",
-        everyMs: 30_000,
-        async isDue() {
-          asked.push(Date.now() - MIDNIGHT);
-          return (await entry.isDue?.()) ?? true;
+        expression,
+        run(at, nextAt) {
+          ran.push(sinceMidnight(Date.now()));
+          times.push([sinceMidnight(at), sinceMidnight(nextAt)]);
+          return run();
         },
-        async enqueue() {
-          enqueued.push(Date.now() - MIDNIGHT);
-          return (await entry.enqueue?.()) ?? true;
-        },
-        ...(entry.everyMs === undefined ? {} : { everyMs: entry.everyMs }),
-        ...(entry.offsetMs === undefined ? {} : { offsetMs: entry.offsetMs }),
       },
     ],
     onError: (name, error) => errors.push(`${name}: ${error.message}`),
   });
   onTestFinished(() => schedule.stop(0));
   schedule.start();
-  return { asked, enqueued, errors, schedule };
+  return { ran, times, errors, schedule };
 }
 
-test("rings at the start and then once per period, at its beginning in UTC", async () => {
-  const { enqueued } = start();
+test("an entry runs at the start and then at the times of its expression, in UTC", async () => {
+  const { times } = start();
   await vi.advanceTimersByTimeAsync(65_000);
 
-  expect(enqueued).toEqual([500, 30_000, 60_000]);
+  expect(times).toEqual([
+    [0.5, 30],
+    [30, 60],
+    [60, 90],
+  ]);
 });
 
-test("a period that no cron pattern can say is kept as well", async () => {
-  const { enqueued } = start({ everyMs: 45_000 });
-  await vi.advanceTimersByTimeAsync(140_000);
+test("an entry runs at the hours of its expression", async () => {
+  const { times } = start("0 15 2,14 * * *");
+  await vi.advanceTimersByTimeAsync(24 * 3_600_000);
 
-  expect(enqueued).toEqual([500, 45_000, 90_000, 135_000]);
+  expect(times.slice(1)).toEqual([
+    [8_100, 51_300],
+    [51_300, 94_500],
+  ]);
 });
 
-test("an offset moves the beginning of every period", async () => {
-  const { enqueued } = start({ offsetMs: 12_000 });
-  await vi.advanceTimersByTimeAsync(80_000);
-
-  expect(enqueued).toEqual([500, 12_000, 42_000, 72_000]);
-});
-
-test("what is not due is not rung, and is asked for again within the period", async () => {
-  const { asked, enqueued } = start({ isDue: async () => Date.now() - MIDNIGHT >= 12_000 });
-  await vi.advanceTimersByTimeAsync(25_000);
-
-  expect(enqueued).toEqual([15_500]);
-  expect(asked).toEqual([500, 8_000, 15_500]);
-});
-
-test("a daily entry that another replica took is asked for every minute, not every second", async () => {
-  const { asked } = start({ everyMs: 86_400_000, isDue: async () => false });
-  await vi.advanceTimersByTimeAsync(600_000);
-
-  expect(asked).toHaveLength(11);
-});
-
-test("F7: a tick that a blocked event loop missed is made up for by the next one", async () => {
+test("F7: the last of the runs that a blocked event loop missed is made up for", async () => {
   vi.useRealTimers();
-  const { enqueued } = start({ everyMs: 2_000 });
-  await vi.waitFor(() => expect(enqueued).not.toHaveLength(0));
-  const before = enqueued.length;
-  // Longer than node-cron tolerates: it drops the run.
+  const { ran } = start("*/2 * * * * *");
+  await vi.waitFor(() => expect(ran.length).toBeGreaterThan(1), { timeout: 10_000 });
+  const before = ran.length;
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 4_200);
 
-  await vi.waitFor(() => expect(enqueued.length).toBeGreaterThan(before), { timeout: 10_000 });
+  await vi.waitFor(() => expect(ran.length).toBeGreaterThan(before), { timeout: 1_500 });
 });
 
 test("F8: a clock that is set back does not silence an entry", async () => {
-  const { enqueued } = start();
+  const { ran } = start();
   await vi.advanceTimersByTimeAsync(30_000);
   vi.setSystemTime(MIDNIGHT - 600_000);
-  const before = enqueued.length;
   await vi.advanceTimersByTimeAsync(10_000);
+  const before = ran.length;
+  await vi.advanceTimersByTimeAsync(30_000);
 
-  expect(enqueued.length).toBe(before + 1);
+  expect(ran.length).toBe(before + 1);
 });
 
-test("a run that is still going on is not started a second time", async () => {
-  const { asked } = start({ isDue: never });
-  await vi.advanceTimersByTimeAsync(29_000);
+test("F8: an entry whose time a clock that was set forward has passed runs within seconds", async () => {
+  const { ran } = start("0 0 * * * *");
+  await vi.advanceTimersByTimeAsync(20_000);
+  vi.setSystemTime(MIDNIGHT + 2 * 3_600_000);
+  await vi.advanceTimersByTimeAsync(5_000);
 
-  expect(asked).toHaveLength(1);
+  expect(ran).toEqual([0.5, expect.closeTo(7_205, 0)]);
 });
 
-test("a run that never ends is given up after its period, said so, and the entry goes on", async () => {
+test("a run that hangs is not started a second time, is abandoned after the shortest pause, and reported", async () => {
   let runs = 0;
-  const { enqueued, errors } = start({ isDue: async () => (++runs === 1 ? never() : true) });
-  await vi.advanceTimersByTimeAsync(62_000);
+  const { ran, errors } = start("*/30 * * * * *", () => (++runs === 1 ? never() : Promise.resolve()));
+  await vi.advanceTimersByTimeAsync(29_000);
+  expect(ran).toEqual([0.5]);
+  await vi.advanceTimersByTimeAsync(33_000);
 
   expect(errors).toEqual(["poll-events: took longer than 30000 ms"]);
-  expect(enqueued).toEqual([30_500, 60_000]);
+  expect(ran).toEqual([0.5, 30.5, 60]);
 });
 
-test("a daily entry's run is given up after a minute", async () => {
+test("a run of a daily entry is abandoned after a minute", async () => {
   let runs = 0;
-  const { enqueued } = start({ everyMs: 86_400_000, isDue: async () => (++runs === 1 ? never() : true) });
-  await vi.advanceTimersByTimeAsync(62_000);
+  const { ran } = start("0 0 0 * * *", () => (++runs === 1 ? never() : Promise.resolve()));
+  await vi.advanceTimersByTimeAsync(66_000);
 
-  expect(enqueued).toHaveLength(1);
+  expect(ran).toEqual([0.5, 60.5]);
 });
 
-test("a period that was claimed but whose ring nobody heard is rung again without asking", async () => {
-  let enqueues = 0;
-  const { asked, enqueued } = start({ enqueue: async () => ++enqueues > 2 });
-  await vi.advanceTimersByTimeAsync(29_000);
-
-  expect(asked).toHaveLength(1);
-  expect(enqueued).toEqual([500, 8_000, 15_500]);
-});
-
-test("an error of the database or the queue is told with the entry's name, and the entry goes on", async () => {
-  let asks = 0;
-  const { enqueued, errors } = start({
-    isDue: async () => {
-      if (++asks === 1) throw new Error("no database");
-      return true;
-    },
+test("a run that fails is reported with the entry's name and repeated within seconds until it succeeds", async () => {
+  let runs = 0;
+  const { ran, errors } = start("0 0 * * * *", async () => {
+    if (++runs < 3) throw new Error("no database");
   });
-  await vi.advanceTimersByTimeAsync(10_000);
+  await vi.advanceTimersByTimeAsync(600_000);
 
-  expect(errors).toEqual(["poll-events: no database"]);
-  expect(enqueued).toEqual([8_000]);
+  expect(errors).toEqual(["poll-events: no database", "poll-events: no database"]);
+  expect(ran).toEqual([0.5, 5.5, 10.5]);
 });
 
-test("a stop lets a claimed period still ring, and then nothing rings any more", async () => {
-  const claimed = Promise.withResolvers<boolean>();
-  const { enqueued, schedule } = start({ isDue: () => claimed.promise });
-  const stopped = schedule.stop();
-  claimed.resolve(true);
+test("a stop waits for a run in progress, and nothing runs after it", async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const { ran, schedule } = start(undefined, () => promise);
+  let isStopped = false;
+  const stopped = schedule.stop().then(() => {
+    isStopped = true;
+  });
+  await vi.advanceTimersByTimeAsync(10);
+  expect(isStopped).toBe(false);
+  resolve();
   await stopped;
   await vi.advanceTimersByTimeAsync(120_000);
 
-  expect(enqueued).toEqual([500]);
+  expect(ran).toEqual([0.5]);
 });
 
 test("a stop does not wait for a run that hangs", async () => {
-  const { schedule } = start({ isDue: never });
+  const { schedule } = start(undefined, never);
   const stopped = schedule.stop(1_000);
   await vi.advanceTimersByTimeAsync(1_000);
 

@@ -106,6 +106,8 @@ test("S24: nothing else in the program opens connections than what is known to",
     // To this service itself, the console's from the browser.
     "src/app/check-health.ts",
     "src/faces/console/api/client.ts",
+    // To the service that a person names, with a key.
+    "src/faces/cli/operations/ask-remotely.ts",
     // To the channels, guarded.
     "src/stages/delivery/channels/email/email.ts",
     "src/stages/delivery/guarded-dispatcher.ts",

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { KEPT_MS } from "#model/horizon.ts";
 import type { HourLooks, Look } from "#model/look.ts";
 import { FIRST_WATCHED } from "#stages/coverage/judge-hour.ts";
 import { openHour } from "../coverage/some-hours.ts";
@@ -85,4 +86,13 @@ test("an hour of which a route does not show every event waits until its looks h
   expect(found).toMatchObject({ waiting: 1, waitingUntil: since + HOUR_MS + 10 * MINUTE_MS });
   expect(found.failures).toEqual([expect.stringContaining(new Date(beside.startsAt).toISOString())]);
   expect(reckonHours(NOW + HOUR_MS, [short]).failures).toHaveLength(1);
+});
+
+test("of the hours that the platform has begun to forget, only the first two of a zone are not yet due, until they are forgotten", () => {
+  const first = OLD - KEPT_MS;
+  const hours = [0, 1, 2].map((index) => hour({ startsAt: first + index * HOUR_MS, looks: {} }));
+  const failuresAt = (now: number) => reckonHours(now, hours).failures.map((text) => text.slice(20, 25));
+  const [one, two, three] = hours.map(({ startsAt }) => new Date(startsAt).toISOString().slice(11, 16));
+  expect(failuresAt(OLD + 30 * MINUTE_MS)).toEqual([two, three]);
+  expect(failuresAt(OLD + 125 * MINUTE_MS)).toEqual([one, three]);
 });

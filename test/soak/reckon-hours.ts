@@ -1,4 +1,6 @@
+import { HOUR_MS } from "#lib/units.ts";
 import type { CoveredHour } from "#model/covered-hour.ts";
+import { horizonAt, KEPT_MS } from "#model/horizon.ts";
 import type { Look } from "#model/look.ts";
 import { AGREE_LONG_MS, LACKING, settledAt } from "#stages/coverage/hour-proof.ts";
 import { explainOpen, UNPREVENTABLE } from "#stages/coverage/judge-hour.ts";
@@ -30,7 +32,8 @@ interface HourReckoning {
 
 /**
  * Sorts the hours that have ended. An undecided hour fails unless a rule makes it wait: it has just settled, it has
- * no event and waits for its second look, or its looks have to agree for an hour on what they do not show. A gap fails if it has no reason.
+ * no event and waits for its second look, its looks have to agree for an hour on what they do not show, or it is one of
+ * the zone's first two hours and the platform has forgotten a part of it. A gap fails if it has no reason.
  */
 export function reckonHours(now: number, hours: readonly SoakHour[]): HourReckoning {
   const failures: string[] = [];
@@ -38,6 +41,9 @@ export function reckonHours(now: number, hours: readonly SoakHour[]): HourReckon
   const reasons = new Map<string, number>();
   const falseGaps: string[] = [];
   const counts = { sealed: 0, gap: 0 };
+  const firstHours = new Map<number, number>();
+  for (const { zoneId, startsAt } of hours)
+    firstHours.set(zoneId, Math.min(startsAt, firstHours.get(zoneId) ?? startsAt));
   for (const hour of hours) {
     const name = `zone ${hour.zoneId} ${new Date(hour.startsAt).toISOString()}`;
     if (hour.state !== "open") {
@@ -49,7 +55,10 @@ export function reckonHours(now: number, hours: readonly SoakHour[]): HourReckon
       if (hour.isComplete && !UNPREVENTABLE.includes(reason)) falseGaps.push(`${name}: ${reason}`);
       continue;
     }
-    const dueAt = dueAtOf(now, hour);
+    const isFirst = hour.startsAt <= (firstHours.get(hour.zoneId) ?? 0) + HOUR_MS;
+    // Too late for a seal. The hour is a gap once the platform has forgotten it completely.
+    const isForgotten = isFirst && hour.startsAt < horizonAt(now);
+    const dueAt = isForgotten ? hour.startsAt + HOUR_MS + KEPT_MS + PROOF_MS : dueAtOf(now, hour);
     const why = explainOpen(now, hour, SETTLE_MS) ?? "nothing is lacking, but no seal was made";
     if (dueAt > now) dueTimes.push(dueAt);
     else failures.push(`${name} is not decided: ${why}`);

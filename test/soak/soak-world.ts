@@ -8,6 +8,7 @@ import { startTcpProxy, type TcpProxy } from "../faults/tcp-proxy.ts";
 import { startWebhookReceiver, type WebhookReceiver } from "../faults/webhook-receiver.ts";
 import { type LyingPlatform, startLyingPlatform } from "../support/liar/lying-platform.ts";
 import { findRedisServer, startTestRedis } from "../support/redis.ts";
+import { writeSchedule } from "../support/write-schedule.ts";
 import { type SoakPostgres, startSoakPostgres } from "./soak-postgres.ts";
 
 export const ZONES = [101, 102] as const;
@@ -89,7 +90,7 @@ export async function openSoakWorld(options: SoakWorldOptions): Promise<SoakWorl
     EDGE_API_URL: toPlatform.through(liar.url),
     EDGE_API_KEY: emulator.accessKey,
     EDGE_SHIELD_ZONES: ZONES.join(","),
-    LONGWATCH_POLL_SECONDS: "2",
+    ...writeSchedule(folder, { "poll-events": "*/2 * * * * *" }),
     LONGWATCH_LOG_LEVEL: "warn",
     // Every replica has a data folder of its own, and all need the same key.
     LONGWATCH_PSEUDONYM_KEY: "pseudonym-key-of-every-replica-of-the-soak",

@@ -4,6 +4,9 @@ import type { z } from "zod";
 export const QUEUES = ["ingest", "derive", "alerts"] as const;
 export type QueueName = (typeof QUEUES)[number];
 
+/** Why a run did nothing that did not get its lease. */
+export const LEASE_TAKEN = "another run of this job is in progress";
+
 /** One unit of background work. `run` must be safe to run twice and at the same time as a copy of itself. */
 export interface JobDefinition<Payload> {
   readonly name: string;
@@ -13,7 +16,8 @@ export interface JobDefinition<Payload> {
   /** Number of attempts by the queue. The sweep finds work that is still unfinished afterwards. */
   readonly attempts: number;
   readonly timeoutMs: number;
-  run(payload: Payload, signal: AbortSignal): Promise<void>;
+  /** Returns why there was nothing to do, if there was nothing to do. */
+  run(payload: Payload, signal: AbortSignal): Promise<string | void>;
 }
 
 /** A job whose payload type is known only to its own schema. */

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import { toError } from "#lib/errors.ts";
 import { within } from "#lib/within.ts";
 import type { AnyJob } from "./define-job.ts";
@@ -13,7 +14,7 @@ export interface EnqueuerOptions {
 
 export interface Enqueuer {
   /** Enqueues a job. If the queue's store is unreachable, runs the job here. Returns true if either has happened. */
-  enqueue(job: string, payload?: Record<string, unknown>): Promise<boolean>;
+  enqueue(job: string, payload?: Record<string, unknown>, delayMs?: number): Promise<boolean>;
   /** Aborts the jobs that run here. */
   stop(graceMs: number): Promise<void>;
 }
@@ -29,6 +30,7 @@ export function createEnqueuer({ jobQueue, jobs, onError }: EnqueuerOptions): En
   const stopping = new AbortController();
 
   async function runHere(job: AnyJob, payload: Record<string, unknown>): Promise<void> {
+    if (stopping.signal.aborted) return;
     const signal = AbortSignal.any([stopping.signal, AbortSignal.timeout(job.timeoutMs)]);
     try {
       await job.run(job.payload.parse(payload), signal);
@@ -41,7 +43,13 @@ export function createEnqueuer({ jobQueue, jobs, onError }: EnqueuerOptions): En
    * Runs a job once at a time. If it is enqueued meanwhile, it runs once more, because its rows may have been written
    * after the first run read them.
    */
-  async function runUntilQuiet(key: string, job: AnyJob, payload: Record<string, unknown>): Promise<void> {
+  async function runUntilQuiet(
+    key: string,
+    job: AnyJob,
+    payload: Record<string, unknown>,
+    delayMs: number,
+  ): Promise<void> {
+    if (delayMs > 0) await delay(delayMs, undefined, { signal: stopping.signal }).catch(() => undefined);
     do {
       requestedAgain.delete(key);
       await runHere(job, payload);
@@ -50,14 +58,14 @@ export function createEnqueuer({ jobQueue, jobs, onError }: EnqueuerOptions): En
   }
 
   return {
-    async enqueue(name, payload = {}) {
+    async enqueue(name, payload = {}, delayMs = 0) {
       if (stopping.signal.aborted) return false;
-      if (await jobQueue.enqueue(name, payload, randomUUID())) return true;
+      if (await jobQueue.enqueue(name, payload, randomUUID(), delayMs)) return true;
       const job = byName.get(name);
       if (job === undefined || stopping.signal.aborted) return false;
       const key = `${name} ${JSON.stringify(payload)}`;
       if (running.has(key)) requestedAgain.add(key);
-      else running.set(key, runUntilQuiet(key, job, payload));
+      else running.set(key, runUntilQuiet(key, job, payload, delayMs));
       return true;
     },
     async stop(graceMs) {

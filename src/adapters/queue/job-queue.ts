@@ -38,9 +38,9 @@ export interface JobQueue {
   /**
    * Enqueues a job. The id is never reused, does not protect against duplicates, holds no colon and is not a number.
    * Returns false when the queue's store does not answer in time. The caller's rows stay due, so the work is late,
-   * not lost.
+   * not lost. With a delay, the job waits in the queue for that long.
    */
-  enqueue(job: string, payload: Record<string, unknown>, id: string): Promise<boolean>;
+  enqueue(job: string, payload: Record<string, unknown>, id: string, delayMs?: number): Promise<boolean>;
   /** Starts the workers of these queues; of all by default. */
   startWorkers(names?: readonly QueueName[]): void;
   /**
@@ -118,7 +118,11 @@ export function createJobQueue(options: JobQueueOptions): JobQueue {
           const now = clock();
           // A run that began after this job was enqueued has found its rows. Under overload, ticks of one zone would
           // else wait in the queue by the thousand, each with nothing left to do.
-          if (job.attemptsMade === 0 && (beganAt.get(key) ?? 0) > job.timestamp + CLOCK_SKEW_MS) return;
+          if (
+            job.attemptsMade === 0 &&
+            (beganAt.get(key) ?? 0) > job.timestamp + (job.opts.delay ?? 0) + CLOCK_SKEW_MS
+          )
+            return;
           running += 1;
           try {
             await runAttempt(definition, job, token, stopping.signal);
@@ -149,10 +153,15 @@ export function createJobQueue(options: JobQueueOptions): JobQueue {
     every(lockMs, `worker ${name}`, watch);
   }
 
-  async function add(definition: AnyJob, payload: Record<string, unknown>, id: string): Promise<unknown> {
+  async function add(
+    definition: AnyJob,
+    payload: Record<string, unknown>,
+    id: string,
+    delay: number,
+  ): Promise<unknown> {
     const bytes = Buffer.byteLength(JSON.stringify(payload));
     if (bytes > MAX_PAYLOAD_BYTES) throw new Error(`a payload of ${bytes} bytes: it may hold ids only`);
-    const opts = { jobId: id, attempts: definition.attempts };
+    const opts = { jobId: id, attempts: definition.attempts, ...(delay > 0 ? { delay } : {}) };
     return batches.get(definition.queue)?.({ name: definition.name, data: payload, opts });
   }
 
@@ -174,13 +183,13 @@ export function createJobQueue(options: JobQueueOptions): JobQueue {
   }
 
   return {
-    async enqueue(job, payload, id) {
+    async enqueue(job, payload, id, delayMs = 0) {
       const definition = byName.get(job);
       if (definition === undefined) throw new Error(`no job is called ${job}`);
       const { queue } = definition;
       // One unanswered enqueue is enough. Further ones would all be processed at once when the store answers again.
       if (unanswered.has(queue)) return false;
-      const added = add(definition, payload, id);
+      const added = add(definition, payload, id, delayMs);
       try {
         if ((await within(added, options.enqueueTimeoutMs)) === "done") return true;
         unanswered.add(queue);

@@ -1,6 +1,6 @@
 import { untilAborted } from "#lib/until-aborted.ts";
 
-type Run<Payload> = (payload: Payload, signal: AbortSignal) => Promise<void>;
+type Run<Payload> = (payload: Payload, signal: AbortSignal) => Promise<string | void>;
 
 /**
  * Returns a function that runs `run` once at a time. A call during a run waits for its end. A call while another one
@@ -11,7 +11,7 @@ export function oneAtATime<Payload>(run: Run<Payload>): Run<Payload> {
   let running: Promise<void> | null = null;
   let isWaiting = false;
   return async (payload, signal) => {
-    if (isWaiting) return;
+    if (isWaiting) return "another run waits to begin";
     if (running !== null) {
       isWaiting = true;
       await running;
@@ -22,6 +22,6 @@ export function oneAtATime<Payload>(run: Run<Payload>): Run<Payload> {
       running = null;
     };
     running = untilAborted(ended, signal).then(end, end);
-    await ended;
+    return ended;
   };
 }

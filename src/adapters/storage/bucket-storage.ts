@@ -11,7 +11,6 @@ import { readBody } from "#lib/read-body.ts";
 import { removeOld } from "#lib/remove-old.ts";
 import { UNTOUCHED_MS } from "#lib/touched-folder.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
-import { ARCHIVE_KINDS } from "#model/archive-layout.ts";
 import {
   type ArchiveStorage,
   type ListedFile,
@@ -19,6 +18,7 @@ import {
   SPILL_FOLDER,
   TEMPORARY_FOLDER,
 } from "#model/archive-storage.ts";
+import { ARCHIVE_KINDS } from "#model/kinds.ts";
 import { StorageError } from "#model/storage-error.ts";
 import type { Bucket } from "./bucket.ts";
 import { describeDifference } from "./describe-difference.ts";

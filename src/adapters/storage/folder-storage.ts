@@ -3,8 +3,8 @@ import { lstat, readdir, readFile, rm } from "node:fs/promises";
 import path from "node:path";
 import { type FileHash, hashFile } from "#lib/hash-file.ts";
 import { publishFile, replaceFile } from "#lib/publish-file.ts";
-import { ARCHIVE_KINDS } from "#model/archive-layout.ts";
 import type { ArchiveStorage, ListedFile, NamedFile } from "#model/archive-storage.ts";
+import { ARCHIVE_KINDS } from "#model/kinds.ts";
 import { describeDifference } from "./describe-difference.ts";
 import { writeHashed } from "./write-hashed.ts";
 

@@ -1,9 +1,17 @@
 import { z } from "zod";
-import { severities } from "#model/alert-message.ts";
-import { SUBJECT_KINDS } from "#model/kinds.ts";
+import { findCronMistakes, readPauses } from "#lib/cron.ts";
+import { formatDuration } from "#lib/format.ts";
+import {
+  GROUP_LABELS,
+  QUIET_CRITICAL,
+  SEVERITIES,
+  SOURCE_MODES,
+  SUBJECT_KINDS,
+  WEEKDAYS,
+} from "#model/kinds.ts";
+import { TICK_NAMES, TICKS, type Tick, type TickName } from "#model/schedule.ts";
 import { isAddressPattern } from "#model/source-traits.ts";
 import { findTemplateMistake, PLACEHOLDERS } from "#stages/alerting/message/link-template.ts";
-import { WEEKDAYS } from "#stages/alerting/routing/routing.ts";
 import { channelEntry } from "./channel-entry.ts";
 
 const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -71,7 +79,7 @@ const zoneLabels = z
   .describe("labels of the zone, from zones; the zone must have every named label, with one of its values");
 const RULE_PATTERN = 'must be a rule\'s id in quotes, or the beginning of ids and a star ("942*")';
 const rules = z.array(z.string(RULE_PATTERN).regex(/^[^*]+\*?$/, RULE_PATTERN)).min(1);
-const labels = z.array(z.enum(["zone", "rule"]));
+const labels = z.array(z.enum(GROUP_LABELS));
 
 const patterns = z.array(z.string().min(1).max(300)).min(1);
 
@@ -80,7 +88,7 @@ const matchers = z
     zone: zones.optional().describe("numbers, or names from zones"),
     zone_labels: zoneLabels,
     rule: rules.optional(),
-    severity: z.array(z.enum(severities)).min(1).optional(),
+    severity: z.array(z.enum(SEVERITIES)).min(1).optional(),
     kind: z.array(z.enum(SUBJECT_KINDS)).min(1).optional(),
     ip: z
       .array(z.string().refine(isAddressPattern, "must be an address or a network (198.51.100.0/24)"))
@@ -141,7 +149,7 @@ const quietHours = z.strictObject({
   channels: z.array(channelName).min(1).optional(),
   matchers: matchers.optional(),
   critical: z
-    .enum(["tell", "hold"])
+    .enum(QUIET_CRITICAL)
     .optional()
     .describe("whether critical alerts are notified (tell, the default) or held back (hold)"),
 });
@@ -204,6 +212,23 @@ const knownSource = z
 
 const MAX_KNOWN = 200;
 
+/** A cron expression that is not too rare for what its job promises. */
+function tick({ expression, longestMs, because }: Tick) {
+  const limit = `must run at least every ${formatDuration(longestMs)}`;
+  return z
+    .string()
+    .superRefine((text, context) => {
+      const mistakes = findCronMistakes(text);
+      if (mistakes.length === 0 && readPauses(text).longestMs > longestMs)
+        mistakes.push(`${limit}: ${because}`);
+      for (const mistake of mistakes) context.addIssue(mistake);
+    })
+    .optional()
+    .describe(`default "${expression}"; ${limit}`);
+}
+
+const ticks = Object.fromEntries(TICK_NAMES.map((name) => [name, tick(TICKS[name])]));
+
 /** The schema of the configuration file. Its output has times as numbers. */
 export const configFile = z
   .strictObject({
@@ -241,7 +266,7 @@ export const configFile = z
       .strictObject({
         ...sensitivity,
         sources: z
-          .enum(["on", "shadow", "off"])
+          .enum(SOURCE_MODES)
           .optional()
           .describe(
             "whether many rules or addresses of one source raise alerts; shadow stores and does not send",
@@ -263,6 +288,10 @@ export const configFile = z
           .optional(),
       })
       .optional(),
+    schedule: z
+      .strictObject(ticks as Record<TickName, ReturnType<typeof tick>>)
+      .optional()
+      .describe("when each job runs: cron expressions of six fields in UTC; read at the start"),
   })
   .meta({ title: "Longwatch configuration file" });
 export type ConfigFile = z.output<typeof configFile>;

@@ -4,7 +4,9 @@ import { closestName } from "#lib/closest-name.ts";
 import { toError } from "#lib/errors.ts";
 import { isObject } from "#lib/is-object.ts";
 import { MAX_LINKS } from "#model/alert-message.ts";
-import { KNOWN_KINDS, type KnownSource } from "#model/known-source.ts";
+import { KNOWN_KINDS } from "#model/kinds.ts";
+import { type KnownSource } from "#model/known-source.ts";
+import type { Schedule } from "#model/schedule.ts";
 import { type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
 import type { ChannelConfig } from "#stages/delivery/channels/channel-config.ts";
 import type { Detection } from "#stages/detection/detection-settings.ts";
@@ -16,11 +18,13 @@ import { type ReferenceContext, readChannel } from "./read-channels.ts";
 import { resolveZone, toZones } from "./resolve-zones.ts";
 import { findMismatches, toRouting } from "./to-routing.ts";
 
-/** Channels, routing and detection: the settings that a running service can read again. */
+/** The settings of the file. A running service can read all but the schedule again. */
 export interface Alerting {
   readonly channels: readonly ChannelConfig[];
   readonly routing: Routing;
   readonly detection: Detection;
+  /** The cron expressions that the file sets. */
+  readonly schedule: Partial<Schedule>;
 }
 
 export interface ConfigFileOptions extends Omit<ReferenceContext, "folder"> {
@@ -43,6 +47,7 @@ export function defaultAlerting({
     channels,
     routing,
     detection: { z: spikeZ, floor: FLOOR, sources: "on", knownSources: [], overrides: [] },
+    schedule: {},
   };
 }
 
@@ -96,7 +101,8 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
   };
   const routing = toRouting(parsed.data, names);
   const links = [...consoleLinks(options.publicUrl), ...routing.links];
-  const alerting = { channels, routing: { ...routing, links }, detection };
+  const schedule = dropUnset(parsed.data.schedule ?? {});
+  const alerting = { channels, routing: { ...routing, links }, detection, schedule };
   return { alerting, mistakes: [], channels: names };
 }
 

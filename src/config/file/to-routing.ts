@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { closestName } from "#lib/closest-name.ts";
+import { WEEKDAYS } from "#model/kinds.ts";
 import type { SubjectMatchers } from "#model/subject.ts";
 import {
   DEFAULT_TIMING,
@@ -7,7 +8,6 @@ import {
   type Routing,
   routeToAll,
   type Timing,
-  WEEKDAYS,
 } from "#stages/alerting/routing/routing.ts";
 import type { ConfigFile, RouteEntry } from "./config-file-schema.ts";
 import { type LooseRoute, looseFile } from "./loose-file.ts";

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
+import { OPERATORS } from "#adapters/edge/contract/event-logs-search.ts";
 import { DIMENSIONS, type Dimension } from "../traffic/render-event.ts";
 
-const OPERATORS = ["eq", "in", "contains", "cidr", "wildcard"] as const;
 type Operator = (typeof OPERATORS)[number];
 
 export interface Filter {

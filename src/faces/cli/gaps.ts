@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { toGap } from "#faces/http/routes/v1/gaps.ts";
-import { toIso } from "#faces/http/routes/v1/parts.ts";
 import { shortenText } from "#lib/escape-text.ts";
 import { formatWhole, many } from "#lib/format.ts";
 import { showTime } from "#lib/show-time.ts";
 import { nameZone, type Zones } from "#model/zones.ts";
+import { toIso } from "#operations/fields.ts";
 import { readZones } from "#operations/read-zones.ts";
 import { type Gap, joinGaps } from "#stages/coverage/join-gaps.ts";
 import { describeNothing, GAP_EXIT_CODE } from "./coverage/coverage.ts";

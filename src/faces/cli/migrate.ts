@@ -9,8 +9,9 @@ import { type StoreIo, storeAction, storeCommand } from "./store/store-command.t
 
 const HELP = `
 Brings the tables of DATABASE_URL to this version, creates nothing else, and ends. Changes nothing if the tables are of this
-version; then the role needs no right to create tables. Refuses a database of a newer version. Each process of the service
-does the same when it starts: the command lets a role with more rights do it before the service starts.
+version; then the role needs no right to create tables. Refuses a database of a newer version, and one that is too old: the
+error names the version to start first. Each process of the service does the same when it starts: the command lets a role
+with more rights do it before the service starts.
 
 Examples:
   npm run -s longwatch -- migrate

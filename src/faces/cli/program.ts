@@ -47,6 +47,7 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
         list: () => listSettings(process.env),
         running: () => readRuntimeFile(parseConfig(process.env).dataDir),
       }),
+    jobs: async () => (await import("./operations/subjects.ts")).jobsCommand(readConfig),
     backup: async () => (await import("./backup.ts")).backupCommand(readConfig),
     restore: async () => (await import("./restore.ts")).restoreCommand(readConfig),
     migrate: async () => (await import("./migrate.ts")).migrateCommand(readConfig),
@@ -57,14 +58,19 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
     tail: async () => (await import("./tail/tail.ts")).tailCommand(readConfig),
     search: async () => (await import("./search/search.ts")).searchCommand(readConfig),
     export: async () => (await import("./export/export.ts")).exportCommand(readConfig),
-    alerts: async () => (await import("./alerts/alerts.ts")).alertsCommand(readConfig),
-    silences: async () => (await import("./silences/silences.ts")).silencesCommand(readConfig),
-    known: async () => (await import("./known/known.ts")).knownCommand(readConfig),
+    alerts: async () => (await import("./operations/subjects.ts")).alertsCommand(readConfig),
+    silences: async () => (await import("./operations/subjects.ts")).silencesCommand(readConfig),
+    known: async () => (await import("./operations/subjects.ts")).knownCommand(readConfig),
+    zones: async () => (await import("./operations/subjects.ts")).zonesCommand(readConfig),
+    rules: async () => (await import("./operations/subjects.ts")).rulesCommand(readConfig),
+    spikes: async () => (await import("./operations/subjects.ts")).spikesCommand(readConfig),
+    trends: async () => (await import("./operations/subjects.ts")).trendsCommand(readConfig),
     channels: async () =>
-      (await import("./channels/channels.ts")).channelsCommand(() =>
+      (await import("./operations/subjects.ts")).channelsCommand(readConfig, () =>
         parseServiceConfig(adoptServiceFile(process.env).env),
       ),
-    deliveries: async () => (await import("./deliveries.ts")).deliveriesCommand(readConfig),
+    deliveries: async () => (await import("./operations/subjects.ts")).deliveriesCommand(readConfig),
+    mcp: async () => (await import("./mcp.ts")).mcpCommand(readConfig),
     backtest: async () => (await import("./backtest/backtest.ts")).backtestCommand(readConfig),
   },
   "Is anything missing?": {
@@ -75,11 +81,11 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
     archive: async () => (await import("./archive/archive.ts")).archiveCommand(readConfig),
   },
   "Access and personal data:": {
-    keys: async () => (await import("./keys/keys.ts")).keysCommand(readConfig),
+    keys: async () => (await import("./operations/subjects.ts")).keysCommand(readConfig),
     "sign-in": async () => (await import("./sign-in.ts")).signInCommand(readConfig),
     privacy: async () => (await import("./privacy/privacy.ts")).privacyCommand(readConfig),
     erase: async () => (await import("./erase/erase.ts")).eraseCommand(readConfig),
-    audit: async () => (await import("./audit/audit.ts")).auditCommand(readConfig),
+    audit: async () => (await import("./operations/subjects.ts")).auditCommand(readConfig),
   },
   "The platform:": {
     edge: async () => (await import("./edge/edge.ts")).edgeCommand(() => requireEdge(readConfig())),
@@ -96,6 +102,9 @@ export async function loadProgram(name?: string): Promise<Command> {
     .description("Keeps an edge platform's WAF event logs beyond 72 hours, detects spikes and raises alerts.")
     .version(readVersion(), "-V, --version", "print the version")
     .helpOption("-h, --help", "print this help")
+    .option("--url <address>", "ask the service at this address instead of the database (LONGWATCH_URL)")
+    .option("--key-file <file>", "the file with the key for that service (LONGWATCH_KEY_FILE)")
+    .hook("preAction", (_program, action) => adoptRemote(action.optsWithGlobals()))
     .showSuggestionAfterError()
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   const isAlone =
@@ -111,10 +120,25 @@ export async function loadProgram(name?: string): Promise<Command> {
   return program;
 }
 
+/** Lets the options that name a service elsewhere count as the variables of the same names. */
+function adoptRemote({ url, keyFile }: { readonly url?: string; readonly keyFile?: string }): void {
+  if (url !== undefined) process.env["LONGWATCH_URL"] = url;
+  if (keyFile === undefined) return;
+  process.env["LONGWATCH_KEY_FILE"] = keyFile;
+  delete process.env["LONGWATCH_KEY"];
+}
+
+/** Returns the name of the command, which the options of the program may precede. */
+function findCommand(args: readonly string[]): string | undefined {
+  return args.find(
+    (arg, index) => !arg.startsWith("-") && !["--url", "--key-file"].includes(args[index - 1] ?? ""),
+  );
+}
+
 /** Parses the arguments and runs a command. Errors become a text on stderr and an exit code. */
 export async function runProgram(): Promise<void> {
   try {
-    await (await loadProgram(process.argv[2])).parseAsync();
+    await (await loadProgram(findCommand(process.argv.slice(2)))).parseAsync();
   } catch (thrown) {
     const isMistyped = thrown instanceof UsageError;
     process.stderr.write(

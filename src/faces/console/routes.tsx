@@ -1,5 +1,5 @@
 import { type ComponentType, lazy } from "react";
-import type { Scope } from "#faces/http/keys/roles.ts";
+import type { Scope } from "#model/kinds.ts";
 import type { IconName } from "./look/icons.tsx";
 import OverviewPage from "./pages/overview.tsx";
 

@@ -7,6 +7,26 @@ const target = process.env["LONGWATCH_API"] ?? "http://127.0.0.1:8080";
 const key = process.env["LONGWATCH_KEY"];
 const toService = { target, ...(key === undefined ? {} : { headers: { accesskey: key } }) };
 
+const OPERATIONS = "virtual:operations";
+
+/**
+ * Gives the page the addresses of the operations. Their descriptions need the database's code, so Node loads them when the
+ * console is built, and only method, path and the members of the query get into the bundle.
+ */
+const operationAddresses = {
+  name: "operation-addresses",
+  resolveId: (id: string) => (id === OPERATIONS ? `\0${OPERATIONS}` : null),
+  async load(id: string) {
+    if (id !== `\0${OPERATIONS}`) return null;
+    const [{ OPERATIONS: all }, { addressOf }] = await Promise.all([
+      import("#operations/index.ts"),
+      import("#operations/place-members.ts"),
+    ]);
+    const entries = all.map((operation) => [operation.name, addressOf(operation)]);
+    return `export const ADDRESSES = ${JSON.stringify(Object.fromEntries(entries))};`;
+  },
+};
+
 /** Builds the console into `dist/console`. The server replaces the placeholder of the nonce on each answer. */
 export default defineConfig({
   root,
@@ -33,5 +53,6 @@ export default defineConfig({
       },
     },
   },
+  plugins: [operationAddresses],
   oxc: { jsx: { runtime: "automatic" } },
 });

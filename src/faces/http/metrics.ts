@@ -1,14 +1,15 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { readVersion } from "#config/read-version.ts";
+import type { UNRESOLVED_STATES } from "#model/kinds.ts";
 import { type Zones, zoneFactsOf } from "#model/zones.ts";
-import type { JobRuns } from "./routes/v1/service-view.ts";
+import type { JobRuns } from "#operations/service-view.ts";
 
 /** What the whole service, not this process, still has to do: read from the database when somebody scrapes. */
 export interface Backlog {
   readonly spikesOpen: number;
   /** Alerts that are not resolved. */
   readonly alerts: readonly {
-    readonly state: "firing" | "acknowledged";
+    readonly state: (typeof UNRESOLVED_STATES)[number];
     readonly kind: string;
     readonly count: number;
   }[];

@@ -1,8 +1,9 @@
 import { toError } from "#lib/errors.ts";
 import { within } from "#lib/within.ts";
+import type { HealthState } from "#model/kinds.ts";
 
 export interface Health {
-  readonly state: "ok" | "degraded" | "failing";
+  readonly state: HealthState;
   /** May be public: no SQL, no addresses, no text of an error. */
   readonly detail?: string;
 }

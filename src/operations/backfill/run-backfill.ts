@@ -1,11 +1,6 @@
-import {
-  type Backfill,
-  type BackfillKey,
-  type BackfillRoute,
-  endBackfill,
-  openBackfill,
-} from "#db/ingest/backfills.ts";
+import { type Backfill, type BackfillKey, endBackfill, openBackfill } from "#db/ingest/backfills.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
+import type { BackfillRoute } from "#model/kinds.ts";
 import { backfillByExport } from "./backfill-by-export.ts";
 import { backfillByList } from "./backfill-by-list.ts";
 import { backfillBySearch } from "./backfill-by-search.ts";

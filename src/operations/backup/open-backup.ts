@@ -3,7 +3,7 @@ import { createReadStream } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { z } from "zod";
 import { readVersion } from "#config/read-version.ts";
-import { listMigrations } from "#db/migrate.ts";
+import { BEFORE_BASELINE, listMigrations } from "#db/migrate.ts";
 import { toError } from "#lib/errors.ts";
 import { messageOf } from "#lib/message-of.ts";
 import { listTar, TarError, type TarMember } from "#lib/tar.ts";
@@ -97,7 +97,7 @@ async function readManifest(
   const manifest = BackupManifest.parse(given);
   if (!listMigrations().includes(manifest.migration))
     throw new BackupError(
-      `${file}: its tables are of the migration ${manifest.migration}, which Longwatch ${readVersion()} does not have: restore it with Longwatch ${manifest.version}`,
+      `${file}: its tables are of the migration ${manifest.migration}, which Longwatch ${readVersion()} does not have: restore it with ${BEFORE_BASELINE}, and then start this version on that database`,
     );
   return manifest;
 }

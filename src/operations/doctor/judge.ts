@@ -121,7 +121,7 @@ function judgeChannel({ name, kind, failed, circuit, dead, lastError }: ChannelF
     return warning(
       "channels",
       `${channel} has ${many(dead, "dead notification")}${why}.`,
-      `Send them again: npm run -s longwatch -- deliveries replay --channel ${name}`,
+      `Send them again: npm run -s longwatch -- channels replay ${name}`,
     );
   return ok("channels", `${channel} renders the test message; nothing was sent.`);
 }

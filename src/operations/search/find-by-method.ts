@@ -1,6 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { UsageError } from "#lib/errors.ts";
 import { formatWhole } from "#lib/format.ts";
+import { DIMENSIONS } from "#model/kinds.ts";
 import { columnOf } from "#model/search-columns.ts";
 import { toUrlPart } from "#model/url-parts.ts";
 import { MAX_METHOD_EVENTS } from "#stages/archive/query/estimate-cost.ts";
@@ -67,12 +68,7 @@ export async function writeFound(
   events: readonly MethodEvent[],
   { path, columns }: OpenRows,
 ): Promise<OpenRows> {
-  const fields = Object.fromEntries(
-    ["feature", "ruleId", "ip", "ja4", "ua", "url", "asn", "country", "action"].map((one) => [
-      columnOf(one),
-      one,
-    ]),
-  );
+  const fields = Object.fromEntries(DIMENSIONS.map((one) => [columnOf(one), one]));
   const textOf = ({ event, method }: MethodEvent, column: string): string => {
     if (column === "zone_id") return String(zoneId);
     if (column === "log_id") return event.logId;

@@ -1,21 +1,19 @@
 import { EventRow } from "#adapters/edge/contract/event-logs-search.ts";
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
-import { searchPages } from "#adapters/edge/search-pages.ts";
 import { COMPARED, type ComparedField, readStoredValues, type StoredValues } from "#db/coverage/verify.ts";
 import { many } from "#lib/format.ts";
 import { showTime } from "#lib/show-time.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import type { Span } from "#model/span.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import { splitSpan } from "#stages/coverage/split-span.ts";
 import { toSearchEvent } from "#stages/ingest/to-search-event.ts";
 import { isFullAddress } from "#stages/privacy/pseudonym.ts";
 import { findAskable } from "./askable-hours.ts";
 import type { Check, Checked, Difference } from "./check.ts";
+import { searchRows } from "./search-rows.ts";
 import { showIds } from "./show-ids.ts";
 
 const SAMPLED_HOURS = 3;
-const PAGE_SIZE = 500;
 
 /**
  * Compares the events of a few hours, spread over the span, with the platform, id by id and value by value. Events that
@@ -43,7 +41,8 @@ export async function checkIds(
     const sizes = { at: from, ruleId: null, expected: shown.size, found: stored.size };
     const parts = [showIds("missing", missing), showIds("not on the platform", pickIds(extra, false))];
     const detail = joinParts(parts);
-    if (detail !== null) differences.push({ ...sizes, detail });
+    const isUnshown = missing.length === 0 ? ({ isUnshown: true } as const) : {};
+    if (detail !== null) differences.push({ ...sizes, detail, ...isUnshown });
     const values = joinParts(describeValues(shown, stored));
     if (values !== null) differences.push({ ...sizes, detail: values, correctsItself: true });
   }
@@ -103,22 +102,14 @@ function describeValues(
 
 async function searchEvents(
   edge: Pick<EdgeClient, "searchEventLogs">,
-  shieldZoneId: number,
-  { from, to }: Span,
-  isWhole = true,
+  zoneId: number,
+  span: Span,
 ): Promise<Map<string, WafEvent>> {
   const events = new Map<string, WafEvent>();
-  const request = { from, to, pageSize: PAGE_SIZE };
-  for await (const { page } of searchPages(edge.searchEventLogs, { shieldZoneId, request })) {
-    const parts = isWhole ? splitSpan(from, to, page.total) : null;
-    for (const part of parts ?? [])
-      for (const [id, event] of await searchEvents(edge, shieldZoneId, part, false)) events.set(id, event);
-    if (parts !== null) return events;
-    for (const row of page.rows) {
-      const read = EventRow.safeParse(row);
-      // Ingest also puts a row without an id or a time into quarantine.
-      if (read.success) events.set(read.data.logId, toSearchEvent(read.data));
-    }
+  for await (const row of searchRows(edge, zoneId, span)) {
+    const read = EventRow.safeParse(row);
+    // Ingest also puts a row without an id or a time into quarantine.
+    if (read.success) events.set(read.data.logId, toSearchEvent(read.data));
   }
   return events;
 }

@@ -13,6 +13,8 @@ export interface Difference {
   readonly detail: string | null;
   /** True if the service corrects it without a command. */
   readonly correctsItself?: true;
+  /** True if only events differ that the platform does not show. */
+  readonly isUnshown?: true;
 }
 
 /** The result of one check. */

@@ -1,9 +1,10 @@
-import { gravestOf, type Severity } from "#model/severity.ts";
+import { REASONS, type Severity } from "#model/kinds.ts";
+import { gravestOf } from "#model/severity.ts";
 import { type AlertRecord, isMuted, type Transition } from "./alert-record.ts";
 
 /** Reasons of a message that a person has to notice. */
 const NOTIFYING: readonly string[] = ["first", "worse", "repeat"];
-const SENT: readonly string[] = [...NOTIFYING, "advice", "resolved"];
+const SENT: readonly string[] = REASONS.filter((reason) => reason !== "acknowledged");
 
 /** Returns how often an unresolved alert has fired again after a resolve. */
 export function countReopenings(alert: AlertRecord): number {

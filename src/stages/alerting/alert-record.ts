@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { severities } from "#model/alert-message.ts";
-import type { Severity } from "#model/severity.ts";
+import { ALERT_STATES, type AlertState, type NotifyReason, SEVERITIES, type Severity } from "#model/kinds.ts";
 
 /** One entry of an alert's history. A person's act has no channels. */
 const Transition = z.object({
@@ -9,8 +8,8 @@ const Transition = z.object({
   at: z.int(),
   /** A notify reason, or a person's act. */
   reason: z.string(),
-  state: z.enum(["firing", "acknowledged", "resolved"]),
-  severity: z.enum(severities).nullish().default(null),
+  state: z.enum(ALERT_STATES),
+  severity: z.enum(SEVERITIES).nullish().default(null),
   /** The silence that muted the transition. */
   silencedBy: z.int().nullish().default(null),
   /** The mute that is not a silence: an alert inhibits this one, or a group has this one as a member. */
@@ -32,11 +31,9 @@ const Transition = z.object({
 export const Transitions = z.array(Transition);
 export type Transition = z.infer<typeof Transition>;
 
-export type NotifyReason = "first" | "worse" | "repeat" | "advice" | "resolved";
-
 /** An alert, as the lifecycle reads it. Times are epoch ms. */
 export interface AlertRecord {
-  readonly state: "firing" | "acknowledged" | "resolved";
+  readonly state: AlertState;
   /** Number of the latest transition, from 1. */
   readonly transition: number;
   /** When the first spike of the episode opened. */

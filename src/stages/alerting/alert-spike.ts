@@ -1,6 +1,12 @@
-import { SPIKE_KINDS } from "#model/kinds.ts";
-import type { Severity } from "#model/severity.ts";
-import { type SourceTrait, type SourceTraits, sharedValues } from "#model/source-traits.ts";
+import type {
+  EvidenceDimension,
+  GradedBy,
+  Severity,
+  SourceTrait,
+  SpikeKind,
+  SpikeSeverity,
+} from "#model/kinds.ts";
+import { type SourceTraits, sharedValues } from "#model/source-traits.ts";
 import type { StoredSources } from "#model/stored-sources.ts";
 import { type ZoneFacts, type Zones, zoneFactsOf } from "#model/zones.ts";
 
@@ -11,8 +17,8 @@ export interface StoredSpike {
   readonly id: number;
   readonly zoneId: number;
   readonly ruleId: string;
-  readonly kind: (typeof SPIKE_KINDS)[number];
-  readonly severity: Exclude<Severity, "info">;
+  readonly kind: SpikeKind;
+  readonly severity: SpikeSeverity;
   readonly openedAt: Date;
   readonly closedAt: Date | null;
   readonly windowMinutes: number;
@@ -25,11 +31,11 @@ export interface StoredSpike {
   readonly companions?: number;
   /** Different addresses in the window, and what decided the severity; null or left out if it did not depend on them. */
   readonly addresses?: number | null;
-  readonly gradedBy?: "addresses" | "score" | "both" | null;
+  readonly gradedBy?: GradedBy | null;
   /** Set for the kind `sources`. */
   readonly sources?: StoredSources | null;
   readonly evidence: {
-    readonly top: Readonly<Record<"ip" | "asn" | "country" | "path" | "ua" | "ja4" | "action", TopValues>>;
+    readonly top: Readonly<Record<EvidenceDimension, TopValues>>;
     readonly sparkline: readonly number[];
   };
 }

@@ -1,4 +1,5 @@
 import { MINUTE_MS } from "#lib/units.ts";
+import type { NotifyReason } from "#model/kinds.ts";
 import { isGraver } from "#model/severity.ts";
 import {
   countReopenings,
@@ -15,7 +16,6 @@ import {
   isMuted,
   type Mute,
   NOBODY,
-  type NotifyReason,
   nextAlert,
   type Occurrence,
   type Recipients,

@@ -1,10 +1,14 @@
 import { MINUTE_MS } from "#lib/units.ts";
-import { severities } from "#model/alert-message.ts";
-import { SPIKE_KINDS } from "#model/kinds.ts";
-import type { Severity } from "#model/severity.ts";
+import {
+  type NotifyReason,
+  type RouteVerdict,
+  SEVERITIES,
+  type Severity,
+  SPIKE_KINDS,
+} from "#model/kinds.ts";
 import type { Subject, SubjectMatchers } from "#model/subject.ts";
 import { matchesSubject } from "#model/subject.ts";
-import { type AlertRecord, isMuted, type NotifyReason } from "./alert-record.ts";
+import { type AlertRecord, isMuted } from "./alert-record.ts";
 import type { AlertSpike } from "./alert-spike.ts";
 import { type Context, createAssessor } from "./assess.ts";
 import { decide } from "./decide.ts";
@@ -20,7 +24,7 @@ export interface ExplainedRoute {
   /** `route.routes[0]`. */
   readonly path: string;
   /** `skipped`: an earlier route has taken the alert, or the route above does not match. */
-  readonly verdict: "taken" | "passed on" | "no match" | "skipped";
+  readonly verdict: RouteVerdict;
   /** The members of the matchers that do not match. */
   readonly mismatches: readonly (keyof SubjectMatchers)[];
   readonly channels: readonly string[];
@@ -142,7 +146,7 @@ function explainSelf(subject: Subject, context: Context): ExplainedTransition {
 
 /** The alert's beginning, a rise a minute later where there can be one, and its end. */
 function simulate(subject: Subject, context: Context, groupWaitMs: number): ExplainedTransition[] {
-  const graver = severities[severities.indexOf(subject.severity) + 1];
+  const graver = SEVERITIES[SEVERITIES.indexOf(subject.severity) + 1];
   const first = step(toSpike(subject, context.nowMs, groupWaitMs), null, context);
   const later = { ...context, nowMs: context.nowMs + MINUTE_MS };
   const rise =

@@ -1,6 +1,7 @@
 import type { AlertMessage } from "#model/alert-message.ts";
 import { digest, fingerprintOf } from "#model/fingerprint.ts";
-import { gravestOf, type Severity } from "#model/severity.ts";
+import type { Severity } from "#model/kinds.ts";
+import { gravestOf } from "#model/severity.ts";
 import type { Occurrence } from "./alert-record.ts";
 import { type AlertSpike, isCalm } from "./alert-spike.ts";
 import type { RoutePlan } from "./routing/plan-route.ts";

@@ -1,4 +1,5 @@
-import { isGraver, type Severity } from "#model/severity.ts";
+import type { Severity } from "#model/kinds.ts";
+import { isGraver } from "#model/severity.ts";
 import { type ZoneFacts, zoneFactsOf } from "#model/zones.ts";
 import { gravestNotified, notifiedChannels } from "./alert-history.ts";
 import type { AlertRecord } from "./alert-record.ts";

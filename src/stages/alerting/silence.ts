@@ -1,7 +1,6 @@
 import { z } from "zod";
-import { severities } from "#model/alert-message.ts";
 import type { AlertSubject } from "#model/fingerprint.ts";
-import type { Severity } from "#model/severity.ts";
+import { SEVERITIES, type Severity } from "#model/kinds.ts";
 import { matchesSources, type SourceTraits } from "#model/source-traits.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
 
@@ -13,7 +12,7 @@ export const Matchers = z
   .strictObject({
     zone: z.array(z.int()).min(1).optional(),
     rule: z.array(z.string().min(1)).min(1).optional(),
-    severity: z.array(z.enum(severities)).min(1).optional(),
+    severity: z.array(z.enum(SEVERITIES)).min(1).optional(),
     kind: z.array(z.string().min(1)).min(1).optional(),
     ip: z.array(z.string().min(1)).min(1).optional(),
     asn: z.array(z.string().min(1)).min(1).optional(),

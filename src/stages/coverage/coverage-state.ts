@@ -1,10 +1,11 @@
 import type { CoveredHour } from "#model/covered-hour.ts";
+import type { HourState } from "#model/kinds.ts";
 
 /**
  * State of an hour. open: not decided. reopened: not decided, after its seal was withdrawn. sealed: proven complete.
  * gap: the platform forgot the hour before it was proven.
  */
-export type CoverageState = "open" | "reopened" | "sealed" | "gap";
+export type CoverageState = HourState | "reopened";
 
 const DECIDED = {
   sealed: "everything that the routes show is stored, and looks agree on what they no longer show",

@@ -1,15 +1,9 @@
 import { HOUR_MS } from "#lib/units.ts";
 import type { CoverageHour } from "#model/covered-hour.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
+import type { HourStatus } from "#model/kinds.ts";
 import { explainOpen, foreseeVerdict, UNPREVENTABLE } from "./judge-hour.ts";
 import { SETTLE_MS } from "./settle.ts";
-
-/**
- * Status of an hour. sealed: proven complete. searched: read to its end, not yet proven. open: still to be read. gap:
- * the platform has forgotten the hour, and it was never proven complete. unwatched: a gap that nobody could have
- * prevented. "not yet": the hour has not begun.
- */
-export type HourStatus = "sealed" | "searched" | "open" | "gap" | "unwatched" | "not yet";
 
 export interface AssessedHour extends CoverageHour {
   readonly status: HourStatus;

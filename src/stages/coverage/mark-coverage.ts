@@ -1,6 +1,7 @@
 import { HOUR_MS } from "#lib/units.ts";
 import { startOfHour } from "#model/horizon.ts";
-import type { AssessedHour, HourStatus } from "./hour-status.ts";
+import type { HourStatus } from "#model/kinds.ts";
+import type { AssessedHour } from "./hour-status.ts";
 
 /** Statuses, worst first. */
 const WORST_FIRST: readonly HourStatus[] = ["gap", "unwatched", "open", "not yet", "searched", "sealed"];

@@ -64,7 +64,7 @@ function nextSearchAt(
   hour: CoveredHour,
   { settleMs, keptMs, contested }: ClosingPolicy,
 ): number | null {
-  const { startsAt, lastNewAt, storedCount, looks, state } = hour;
+  const { startsAt, lastNewAt, storedCount, looks, state, proofFrom } = hour;
   const { search, counts } = looks;
   const contestedAt = contested.get(startsAt);
   const confirmAt = contestedAt !== undefined && search !== undefined ? search.at + AGREE_MS : null;
@@ -74,6 +74,9 @@ function nextSearchAt(
     const againAt = [LOOK_AGAIN_MS, keptMs - LAST_LOOK_MS].map((age) => startsAt + age);
     return againAt.find((at) => search.at < at) ?? null;
   }
+  // If the hour is to be proven later, one search at once copies what is missing. Others before that prove nothing.
+  const isAsked = search !== undefined && proofFrom !== null && search.at >= proofFrom - AGREE_MS;
+  if (isAsked && search.at < proofFrom) return proofFrom;
   if (!isFresh(search, hour, settledAt(hour, settleMs))) return 0;
   // While the list serves the day, its pass may have stored the event at the same time as the search ran.
   if (lastNewAt !== null && lastNewAt >= search.at)

@@ -5,24 +5,26 @@ const SHORT_PASS_SHARE = 0.1;
 /** At every second tick: ticks are a minute apart, and a pass begins shortly after its tick. */
 const SHORT_PASS_MS = 90_000;
 
-interface RequestedPeriods {
+interface PollSchedule {
   readonly zones: number;
   readonly requestsPerSecond: number;
-  /** The configured period. */
-  readonly pollEveryMs: number;
+  /** Pauses between two runs of the tick that polls. */
+  readonly shortestMs: number;
+  readonly longestMs: number;
 }
 
 /**
- * Returns how often each zone is polled and how often its list gets a short pass. With many zones both are rarer than
- * configured, so that the requests fit into the budget and the lag of every zone stays near the period.
+ * Returns how many zones one run of the tick polls, how long a zone waits at most for its next poll, how old its newest
+ * minutes are then at least, and how often its list gets a short pass. With many zones polls and passes are rarer, so that
+ * the requests fit into the budget.
  */
-export function planPeriods({ zones, requestsPerSecond, pollEveryMs }: RequestedPeriods): {
-  pollEveryMs: number;
-  shortPassEveryMs: number;
-} {
-  const seconds = (share: number) => Math.ceil(zones / (requestsPerSecond * share)) * 1_000;
+export function planPeriods({ zones, requestsPerSecond, shortestMs, longestMs }: PollSchedule) {
+  const mostPolls = Math.max(1, Math.floor((requestsPerSecond * POLL_SHARE * shortestMs) / 1_000));
+  const passMs = Math.ceil(zones / (requestsPerSecond * SHORT_PASS_SHARE)) * 1_000;
   return {
-    pollEveryMs: Math.max(pollEveryMs, seconds(POLL_SHARE)),
-    shortPassEveryMs: Math.max(SHORT_PASS_MS, seconds(SHORT_PASS_SHARE)),
+    mostPolls,
+    pollEveryMs: Math.max(1, Math.ceil(zones / mostPolls)) * longestMs,
+    freshMs: shortestMs / 2,
+    shortPassEveryMs: Math.max(SHORT_PASS_MS, passMs),
   };
 }

@@ -1,3 +1,5 @@
+import type { CircuitState } from "#model/kinds.ts";
+
 /** After so many failures in a row, of any messages, the channel itself counts as failing. */
 const FAILURES_TO_OPEN = 5;
 const FIRST_PAUSE_MS = 30_000;
@@ -5,7 +7,7 @@ const FIRST_PAUSE_MS = 30_000;
 /** Whether a channel is worth trying; times in epoch ms. */
 export interface Circuit {
   /** disabled: the receiver is gone for good (410), until a restart or another configuration. */
-  readonly state: "closed" | "open" | "disabled";
+  readonly state: CircuitState;
   /** Failures since the last success. */
   readonly failures: number;
   /** Since the last success. */

@@ -1,7 +1,4 @@
-/** Bucket widths in seconds, finest first. Every width is a multiple of the one before. */
-export const BUCKET_WIDTHS = [60, 3_600, 86_400] as const;
-export type BucketWidth = (typeof BUCKET_WIDTHS)[number];
-
+import type { BucketWidth } from "#model/kinds.ts";
 /**
  * Returns the start, in epoch ms, of the half-open bucket [start, start + width) that holds a time. UTC, aligned to
  * the epoch.

@@ -1,3 +1,4 @@
+import type { SourceMode } from "#model/kinds.ts";
 import type { KnownSource } from "#model/known-source.ts";
 import { matchesRule } from "#model/subject.ts";
 
@@ -7,9 +8,6 @@ export interface Sensitivity {
   /** The least number of events of a window that can be a spike. */
   readonly floor: number;
 }
-
-/** `shadow`: source series are judged and stored, and nothing is sent. */
-export type SourceMode = "on" | "shadow" | "off";
 
 export interface Detection extends Sensitivity {
   readonly sources: SourceMode;

@@ -1,7 +1,6 @@
-import type { Severity } from "#model/severity.ts";
+import { type SpikeKind, type SpikeSeverity, WINDOWS } from "#model/kinds.ts";
 import { type Finding, isQuiet, judgeMinute } from "./judge-minute.ts";
 import type { Thresholds } from "./thresholds/thresholds.ts";
-import { WINDOWS } from "./thresholds/windows.ts";
 
 /** A spike closes when this many minutes in a row were quiet. */
 const QUIET_MINUTES = 15;
@@ -12,12 +11,11 @@ const NEW_RULE_HOURS = 24;
 /** A window of a new rule with at least this count is a spike instead of the less severe notice. */
 const LARGE_BURST = 100;
 
-export type SpikeSeverity = Exclude<Severity, "info">;
 /**
  * `new-rule`: a rule that was never seen before is active. Less severe, because there is no history to compare it
  * with.
  */
-type SpikeKind = "spike" | "new-rule";
+type RuleSpikeKind = Exclude<SpikeKind, "sources">;
 
 /**
  * A spike from opening to closing. Minutes are numbered since the epoch, and times are the ends of minutes. The
@@ -28,7 +26,7 @@ export interface Episode extends Finding {
   readonly lastActiveAt: number;
   readonly peak: number;
   readonly severity: SpikeSeverity;
-  readonly kind: SpikeKind;
+  readonly kind: RuleSpikeKind;
 }
 
 export interface ClosedMinute {
@@ -98,7 +96,7 @@ export function isOver(episode: Episode, minute: number, quietFrom = 0): boolean
   return minute + 1 - Math.max(episode.lastActiveAt, quietFrom) >= QUIET_MINUTES;
 }
 
-function kindOf(finding: Finding, { minute, firstHour }: ClosedMinute): SpikeKind {
+function kindOf(finding: Finding, { minute, firstHour }: ClosedMinute): RuleSpikeKind {
   const isNew = minute / 60 - firstHour < NEW_RULE_HOURS;
   return isNew && finding.count < LARGE_BURST ? "new-rule" : "spike";
 }

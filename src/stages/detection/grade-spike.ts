@@ -1,4 +1,5 @@
-import { gradeSeverity, type SpikeSeverity } from "./episode.ts";
+import type { GradedBy, SpikeSeverity } from "#model/kinds.ts";
+import { gradeSeverity } from "./episode.ts";
 import { raiseSeverity } from "./raise-severity.ts";
 
 /** A spike needs this many different addresses to page anyone. */
@@ -10,7 +11,6 @@ const FAR_ABOVE_Z = 3;
  * What decided the severity of a rule's spike: the number of addresses kept it low, its distance from the usual kept
  * it low, or both were high enough.
  */
-export type GradedBy = "addresses" | "score" | "both";
 
 export interface SpikeStrength {
   readonly score: number;

@@ -1,5 +1,6 @@
+import { WINDOWS, type WindowMinutes } from "#model/kinds.ts";
 import type { Thresholds } from "./thresholds/thresholds.ts";
-import { WINDOW_COUNT, WINDOWS, type WindowMinutes } from "./thresholds/windows.ts";
+import { WINDOW_COUNT } from "./thresholds/windows.ts";
 
 /** The window of a minute with the highest score among those at or above their threshold. */
 export interface Finding {

@@ -1,6 +1,6 @@
-import type { Episode, SpikeSeverity } from "./episode.ts";
+import { SPIKE_SEVERITIES, type SpikeSeverity } from "#model/kinds.ts";
+import type { Episode } from "./episode.ts";
 
-const STEPS: readonly SpikeSeverity[] = ["warning", "error", "critical"];
 /** Spikes that opened within this many minutes of each other rise together. */
 const TOGETHER_MINUTES = 15;
 
@@ -30,6 +30,8 @@ export function raiseSeverity(
   companions: number,
   before: SpikeSeverity = "warning",
 ): SpikeSeverity {
-  const step = STEPS.indexOf(graded) + (companions > 0 ? 1 : 0);
-  return STEPS[Math.min(Math.max(step, STEPS.indexOf(before)), STEPS.length - 1)] as SpikeSeverity;
+  const step = SPIKE_SEVERITIES.indexOf(graded) + (companions > 0 ? 1 : 0);
+  return SPIKE_SEVERITIES[
+    Math.min(Math.max(step, SPIKE_SEVERITIES.indexOf(before)), SPIKE_SEVERITIES.length - 1)
+  ] as SpikeSeverity;
 }

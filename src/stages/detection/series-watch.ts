@@ -1,10 +1,11 @@
+import { WINDOWS } from "#model/kinds.ts";
 import type { PastEpisode } from "./backtest/scan-history.ts";
 import { type Episode, followMinute, isOver } from "./episode.ts";
 import { isSpiking } from "./judge-minute.ts";
 import { FLOOR, type SpikePolicy } from "./policy.ts";
 import { addMinute, createHourHistory, type HourHistory } from "./thresholds/hour-history.ts";
 import { computeThresholds, createThresholds, type Thresholds } from "./thresholds/thresholds.ts";
-import { LONGEST_WINDOW, WINDOW_COUNT, WINDOWS } from "./thresholds/windows.ts";
+import { LONGEST_WINDOW, WINDOW_COUNT } from "./thresholds/windows.ts";
 
 const HOUR_SUM = WINDOW_COUNT - 1;
 

@@ -1,9 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
 import { MINUTE_MS } from "#lib/units.ts";
+import type { GradedBy, WindowMinutes } from "#model/kinds.ts";
 import type { SeriesOutcome } from "./assess-series.ts";
 import type { Episode } from "./episode.ts";
-import type { GradedBy } from "./grade-spike.ts";
-import type { WindowMinutes } from "./thresholds/windows.ts";
 
 /** An episode as stored in a row. */
 export interface StoredEpisode {

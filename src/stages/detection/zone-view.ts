@@ -1,10 +1,11 @@
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import type { HourState } from "#model/kinds.ts";
 
 /** The coverage of an hour as the detector reads it; times in epoch ms. */
 export interface ZoneHour {
   readonly startsAtMs: number;
   readonly searchedThroughMs: number | null;
-  readonly state: "open" | "sealed" | "gap";
+  readonly state: HourState;
 }
 
 /** The platform keeps 72 hours, which a first start fills in. */

@@ -1,3 +1,4 @@
+import type { EventRoute } from "#model/kinds.ts";
 import { AGREE_LONG_MS } from "#stages/coverage/hour-proof.ts";
 import type { QuarantinedEntry } from "./read-page.ts";
 
@@ -12,7 +13,7 @@ export const DROP_AFTER_MS = 2 * AGREE_LONG_MS;
 /** Returns raw entries as they are quarantined when their answer is held back. */
 export function toHeldBack(
   raws: readonly Buffer[],
-  { route, day, receivedAt }: { route: "search" | "list"; day: string | null; receivedAt: number },
+  { route, day, receivedAt }: { route: EventRoute; day: string | null; receivedAt: number },
 ): (QuarantinedEntry & { readonly receivedAt: number })[] {
   return raws.map((raw) => ({ route, day, reason: HELD_BACK, raw, receivedAt }));
 }

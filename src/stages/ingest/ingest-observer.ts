@@ -1,6 +1,7 @@
+import type { EventRoute } from "#model/kinds.ts";
 /** One stored page, for metrics and progress. */
 export interface StoredPageFacts {
-  readonly route: "search" | "list";
+  readonly route: EventRoute;
   readonly zoneId: number;
   readonly entries: number;
   readonly inserted: number;

@@ -1,6 +1,7 @@
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import type { CoveredHour } from "#model/covered-hour.ts";
 import { listedUntil } from "#model/horizon.ts";
+import type { PassResult } from "#model/kinds.ts";
 import { agreedFor } from "#model/look.ts";
 import { AGREE_LONG_MS, isFresh, settledAt } from "#stages/coverage/hour-proof.ts";
 
@@ -28,7 +29,7 @@ export interface PassState {
   /** Events that the pass has stored as new. */
   readonly newEntries: number;
   /** Null while the pass runs. */
-  readonly passResult: "full" | "short" | "looped" | "token_rejected" | "held" | null;
+  readonly passResult: PassResult | null;
 }
 
 export interface PassPolicy {

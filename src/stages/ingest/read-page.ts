@@ -5,11 +5,12 @@ import { parseJson } from "#lib/parse-json.ts";
 import { sliceEntries } from "#lib/slice-entries.ts";
 import { DAY_MS } from "#lib/units.ts";
 import type { EventKey } from "#model/event-key.ts";
+import type { EventRoute } from "#model/kinds.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { SETTLE_MS } from "#stages/coverage/settle.ts";
 
 export interface PageSource {
-  readonly route: "search" | "list";
+  readonly route: EventRoute;
   /** The UTC day of the request, `yyyy-mm-dd`; null for a span. */
   readonly day: string | null;
   /** Epoch ms. */
@@ -21,7 +22,7 @@ export interface PageSource {
 }
 
 export interface QuarantinedEntry {
-  readonly route: "search" | "list";
+  readonly route: EventRoute;
   readonly day: string | null;
   readonly reason: string;
   readonly raw: Buffer;

@@ -1,6 +1,4 @@
 import { ServiceError } from "#lib/errors.ts";
-import type { EventKey } from "#model/event-key.ts";
-import { hashEventKey, unpackLogIdHashes } from "#model/log-id-hash.ts";
 import { rewriteRawBlock } from "#model/raw-block.ts";
 import { eraseRecord } from "./erase-record.ts";
 import { matchTombstones, type Tombstone } from "./match-tombstones.ts";
@@ -22,13 +20,8 @@ export class PseudonymKeyError extends ServiceError {
   }
 }
 
-/** Finds an event's record in a block and empties it. */
+/** Empties the records of events in a block. */
 export const recordEraser = {
-  find(logIdHashes: Buffer, events: readonly EventKey[]): readonly number[] {
-    if (events.length === 0) return [];
-    const wanted = new Set(events.map(hashEventKey));
-    return unpackLogIdHashes(logIdHashes).flatMap((hash, position) => (wanted.has(hash) ? [position] : []));
-  },
   erase: (block: Buffer, positions: readonly number[]) => rewriteRawBlock(block, positions, eraseRecord),
 };
 

@@ -1,4 +1,5 @@
 import ipaddr from "ipaddr.js";
+import type { AddressFamily } from "#model/kinds.ts";
 import { addressBits, type IpAddress, networkOf, readAddress, readMasked } from "./ip-address.ts";
 import { addressPart, isPseudonym, NETWORK_PREFIX, networkPart, splitPseudonym } from "./pseudonym.ts";
 import type { PseudonymKey } from "./pseudonym-key.ts";
@@ -34,7 +35,7 @@ export function singleAddress(text: string): Network | null {
  * Returns whether the prefix is supported. Wider networks, and prefixes between a pseudonym's network and a few
  * addresses, cannot be found among pseudonyms.
  */
-function isCovered(family: 4 | 6, prefix: number): boolean {
+function isCovered(family: AddressFamily, prefix: number): boolean {
   const network = NETWORK_PREFIX[family];
   if (prefix > addressBits(family)) return false;
   const wanted = prefix <= network ? network - prefix : addressBits(family) - prefix;
@@ -42,7 +43,7 @@ function isCovered(family: 4 | 6, prefix: number): boolean {
 }
 
 export interface ErasureTarget {
-  readonly family: 4 | 6;
+  readonly family: AddressFamily;
   readonly prefix: number;
   readonly hash: Buffer;
   readonly masked: { readonly prefix: number; readonly hash: Buffer } | null;

@@ -1,8 +1,9 @@
 import ipaddr from "ipaddr.js";
+import type { AddressFamily } from "#model/kinds.ts";
 
 /** An IPv4 or IPv6 address. An IPv4-mapped IPv6 address (`::ffff:203.0.113.7`) counts as the IPv4 address. */
 export interface IpAddress {
-  readonly family: 4 | 6;
+  readonly family: AddressFamily;
   readonly bytes: readonly number[];
 }
 
@@ -52,7 +53,7 @@ function readGroups(text: string): number[] | null {
   return groups;
 }
 
-export function addressBits(family: 4 | 6): number {
+export function addressBits(family: AddressFamily): number {
   return family === 4 ? 32 : 128;
 }
 

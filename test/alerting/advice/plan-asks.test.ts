@@ -2,10 +2,11 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { AdviceRow } from "#model/advice-row.ts";
+import type { Severity } from "#model/kinds.ts";
 import { planAsks } from "#stages/alerting/advice/plan-asks.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 15, 30);
-const spike = (id: number, severity: string, minutesAgo: number) => ({
+const spike = (id: number, severity: Severity, minutesAgo: number) => ({
   id,
   severity,
   zoneId: 101,

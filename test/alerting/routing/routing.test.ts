@@ -1,31 +1,25 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { severities } from "#model/alert-message.ts";
+import { SEVERITIES, WEEKDAYS } from "#model/kinds.ts";
 import type { Subject, SubjectMatchers } from "#model/subject.ts";
 import { matchesSubject } from "#model/subject.ts";
 import { findInhibition } from "#stages/alerting/routing/find-inhibition.ts";
 import { pickRoutes } from "#stages/alerting/routing/pick-routes.ts";
 import { planRoute } from "#stages/alerting/routing/plan-route.ts";
 import { isQuiet } from "#stages/alerting/routing/quiet-hours.ts";
-import {
-  DEFAULT_TIMING,
-  type QuietHours,
-  type Route,
-  routeToAll,
-  WEEKDAYS,
-} from "#stages/alerting/routing/routing.ts";
+import { DEFAULT_TIMING, type QuietHours, type Route, routeToAll } from "#stages/alerting/routing/routing.ts";
 
 const subjects: fc.Arbitrary<Subject> = fc.record({
   kind: fc.constantFrom("spike", "new-rule", "self"),
   zoneId: fc.option(fc.constantFrom(101, 102)),
   ruleId: fc.option(fc.constantFrom("942100", "942200", "920100")),
-  severity: fc.constantFrom(...severities),
+  severity: fc.constantFrom(...SEVERITIES),
 });
 const matcherSets: fc.Arbitrary<SubjectMatchers> = fc.record(
   {
     zone: fc.subarray([101, 102], { minLength: 1 }),
     rule: fc.subarray(["942*", "920100", "*"], { minLength: 1 }),
-    severity: fc.subarray([...severities], { minLength: 1 }),
+    severity: fc.subarray([...SEVERITIES], { minLength: 1 }),
     kind: fc.subarray(["spike", "new-rule", "self"], { minLength: 1 }),
   },
   { requiredKeys: [] },

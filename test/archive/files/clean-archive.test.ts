@@ -201,6 +201,12 @@ test("what killed writers left is removed after a day, but not a file that may b
 
 test("an erasure empties the covered events and their records in new files, changes nothing else, and is safe to repeat", async () => {
   const { day, events } = await archiveDay(6);
+  const { pool } = world.database;
+  await pool.query(
+    `insert into event_revisions (zone_id, occurred_at, log_id, field, seen_at, after)
+     select $1, occurred_at, log_id, 'url', now(), '/former' from waf_events where zone_id = $1 and log_id = any($2)`,
+    [ZONE, events.map(({ logId }) => logId)],
+  );
   const before = [await fileOf(day, "events"), await fileOf(day, "records")];
   const change = {
     replace: (ip: string) => (ip === "203.0.113.1" ? "erased" : null),
@@ -217,6 +223,12 @@ test("an erasure empties the covered events and their records in new files, chan
   const after = [await fileOf(day, "events"), await fileOf(day, "records")];
   expect(after).not.toEqual(before);
   const isErased = (index: number) => index === 1 || index === 3;
+  const { rows: revised } = await pool.query<{ log_id: string }>(
+    "delete from event_revisions where zone_id = $1 returning log_id",
+    [ZONE],
+  );
+  const kept = events.filter((_, index) => !isErased(index));
+  expect(revised.map(({ log_id }) => log_id).toSorted()).toEqual(kept.map(({ logId }) => logId).toSorted());
   expect(await readEventsFile(world, after[0] ?? "")).toEqual(
     inFileOrder(events).map((event, index) =>
       isErased(index) ? { ...event, ip: "erased", ua: "", url: "", ja4: "", message: "" } : event,

@@ -1,6 +1,6 @@
 import { DAY_MS } from "#lib/units.ts";
+import { DIMENSIONS, type Dimension } from "#model/kinds.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import { DIMENSIONS, type Dimension } from "#stages/archive/query/search.ts";
 
 export const FIRST_DAY = Date.UTC(2026, 2, 1);
 export const DAYS = ["2026-03-01", "2026-03-02", "2026-03-03", "2026-03-04", "2026-03-05"] as const;

@@ -1,5 +1,6 @@
 import { expect } from "vitest";
 import { readSearch as readNaively } from "#emulator/query/request.ts";
+import { DIMENSIONS } from "#model/kinds.ts";
 import { exportEvents } from "#operations/search/export-events.ts";
 import type { SearchDeps } from "#operations/search/search-deps.ts";
 import { searchGroups } from "#operations/search/search-groups.ts";
@@ -7,7 +8,6 @@ import { searchRows } from "#operations/search/search-rows.ts";
 import { toCsvLine } from "#stages/archive/csv/csv-line.ts";
 import { planSearch } from "#stages/archive/query/plan-search.ts";
 import { readSearch } from "#stages/archive/query/read-search.ts";
-import { DIMENSIONS } from "#stages/archive/query/search.ts";
 import type { createNaiveSearch } from "./naive-search.ts";
 
 export const ZONE = 101;

@@ -8,8 +8,8 @@ import { openApi } from "#app/open-api.ts";
 import { createDatabase } from "#db/client.ts";
 import { createHttp } from "#faces/http/http.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
-import { createPageCursors } from "#faces/http/page-cursor.ts";
 import { createLog } from "#lib/log.ts";
+import { createPageCursors } from "#operations/page-cursor.ts";
 import { SERVICE } from "../../http/default-service.ts";
 import { openFiles } from "./archive-days.ts";
 

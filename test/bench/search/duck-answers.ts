@@ -1,4 +1,5 @@
-import type { Dimension, Filter, Search } from "#stages/archive/query/search.ts";
+import type { Dimension } from "#model/kinds.ts";
+import type { Filter, Search } from "#stages/archive/query/search.ts";
 import type { Answer, AnsweredGroup, AnsweredRow } from "./answer.ts";
 import type { Duck, DuckRow } from "./duck.ts";
 

@@ -1,5 +1,6 @@
+import type { ChannelKind } from "#model/kinds.ts";
 import type { ChannelCapabilities } from "#stages/delivery/channel-capabilities.ts";
-import { type ChannelKind, findChannel } from "#stages/delivery/channels/registry.ts";
+import { findChannel } from "#stages/delivery/channels/registry.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
 
 export function capabilitiesOf(kind: ChannelKind): ChannelCapabilities {

@@ -1,11 +1,12 @@
 import { type ChannelField, channelFields } from "#config/file/channel-entry.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
+import type { ChannelKind } from "#model/kinds.ts";
 import { toAlertmanagerAlerts } from "#stages/delivery/channels/alertmanager/alertmanager-alerts.ts";
 import { toDiscordMessage } from "#stages/delivery/channels/discord/discord-message.ts";
 import { toEmailMessage } from "#stages/delivery/channels/email/email-message.ts";
 import { toOpsgenieRequests } from "#stages/delivery/channels/opsgenie/opsgenie-requests.ts";
 import { toPagerDutyEvent } from "#stages/delivery/channels/pagerduty/pagerduty-event.ts";
-import { CHANNELS, type ChannelKind } from "#stages/delivery/channels/registry.ts";
+import { CHANNELS } from "#stages/delivery/channels/registry.ts";
 import type { SlackMessage } from "#stages/delivery/channels/slack/slack-block.ts";
 import { toSlackMessage, toWholeSlackMessage } from "#stages/delivery/channels/slack/slack-blocks.ts";
 import { toTeamsMessage } from "#stages/delivery/channels/teams/teams-card.ts";

@@ -2,7 +2,8 @@ import { sql } from "drizzle-orm";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CLASS_COUNTS, VERB } from "#db/detection/roll-up.ts";
-import { type ActionClass, classifyAction } from "#model/action-class.ts";
+import { classifyAction } from "#model/action-class.ts";
+import type { ActionClass } from "#model/kinds.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 
 let database: MigratedDatabase;

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll } from "vitest";
+import { beatReplica } from "#db/service/replicas.ts";
 import { createAlertWorld } from "../../alerting/alert-world.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 import { call, makeKey, startArchive } from "../start-archive.ts";
+
+const REPLICA = { id: "one", host: "one", pid: 1, version: "0", roles: [] };
 
 /** A database for the tests of a file, and what they ask it over HTTP. Zones 101 and 102 are known. */
 export function openApiWorld() {
@@ -12,6 +15,7 @@ export function openApiWorld() {
   };
   beforeAll(async () => {
     database = await createMigratedDatabase();
+    await beatReplica(database.db, { ...REPLICA, zoneIds: [101, 102] });
   });
   afterAll(async () => {
     await database?.drop();

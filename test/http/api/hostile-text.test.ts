@@ -2,7 +2,7 @@ import { eq } from "drizzle-orm";
 import { beforeAll, expect, test } from "vitest";
 import { alerts } from "#db/schema/alerts.ts";
 import { notifications } from "#db/schema/notifications.ts";
-import { issueKey } from "#faces/http/keys/issue-key.ts";
+import { issueKey } from "#test/support/issue-key.ts";
 import { EVIDENCE } from "../../alerting/support.ts";
 import { call } from "../start-archive.ts";
 import { ask, openApiWorld } from "./api-world.ts";

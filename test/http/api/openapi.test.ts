@@ -90,6 +90,7 @@ test("every reference resolves, every name is used once, and every schema is one
 const QUERIES: Readonly<Record<string, string>> = {
   "/api/v1/trends": "?zone=101",
   "/api/v1/coverage/rules": `?zone=101&hour=${encodeURIComponent(new Date().toISOString())}`,
+  "/api/v1/zones/{zone}/events/revisions": "?logId=e1&at=1",
   "/api/v1/rules/series": "?zone=101&rule=942100",
   "/api/v1/rules/replay": "?zone=101&rule=942100",
   "/api/v1/rules/facts": "?zone=101&rule=942100",
@@ -156,7 +157,7 @@ test("what is answered is what the document says", async () => {
     const alertId = (await ask<{ items: [{ id: number }] }>(url, "/api/v1/alerts", key)).items[0].id;
     const ids = { spikes: id, silences: silence.id, runs: run.id };
     const known = Object.entries(ids).find(([part]) => path.includes(part));
-    const address = path.replace("{id}", String(known?.[1] ?? alertId));
+    const address = path.replace("{id}", String(known?.[1] ?? alertId)).replace("{zone}", "101");
     const answer = await ask(url, `${address}${QUERIES[path] ?? ""}`, key);
     const where = `openapi#/paths/${path.replaceAll("/", "~1")}/get/responses/200/content/application~1json/schema`;
     const isValid = ajv.validate({ $ref: where }, answer);
@@ -190,7 +191,13 @@ const REFUSED: readonly Refused[] = [
   { status: 404, path: "/api/v1/alerts/999999", of: "/api/v1/alerts/{id}" },
   { status: 400, path: "/api/v1/silences/x", of: "/api/v1/silences/{id}" },
   { status: 400, path: "/api/v1/silences/x", of: "/api/v1/silences/{id}", init: { method: "DELETE" } },
-  { status: 400, path: "/api/v1/keys/X", of: "/api/v1/keys/{id}", init: { method: "DELETE" }, role: "admin" },
+  {
+    status: 400,
+    path: "/api/v1/keys/%0A",
+    of: "/api/v1/keys/{key}",
+    init: { method: "DELETE" },
+    role: "admin",
+  },
   {
     status: 400,
     path: "/api/v1/deliveries/x/replay",

@@ -1,9 +1,9 @@
 import pino from "pino";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { createReportServiceJob } from "#jobs/alerting/report-service.ts";
-import { resolveAlert } from "#operations/act-on-alert.ts";
 import { type LinkRule, type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
 import { at } from "../../alerting/alert-world.ts";
+import { resolveAlert } from "../../operations/act-by-hand.ts";
 import { ask, openApiWorld } from "../api/api-world.ts";
 import { call } from "../start-archive.ts";
 

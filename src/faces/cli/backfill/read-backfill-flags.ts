@@ -1,4 +1,4 @@
-import type { BackfillRoute } from "#db/ingest/backfills.ts";
+import { BACKFILL_ROUTES, type BackfillRoute } from "#model/kinds.ts";
 import { findReachFaults } from "#model/run-span.ts";
 import type { Span } from "#model/span.ts";
 import type { AskedBackfill } from "#operations/backfill/plan-backfill.ts";
@@ -11,7 +11,7 @@ export interface BackfillFlags extends SpanFlags {
   readonly json?: true;
 }
 
-export const ROUTES = ["auto", "list", "search", "export"] as const;
+export const ROUTES = ["auto", ...BACKFILL_ROUTES] as const;
 /** Reads the flags. Notes every mistake, including a span whose start the platform has already forgotten. */
 export function readBackfillFlags(read: FlagReader, flags: BackfillFlags, now: number): AskedBackfill {
   const zoneId = readZone(read, flags, true) ?? 0;

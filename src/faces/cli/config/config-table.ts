@@ -1,9 +1,26 @@
 import { describeConfig } from "#config/config.ts";
+import { formatDuration } from "#lib/format.ts";
+import { TICK_NAMES, TICKS, type Tick } from "#model/schedule.ts";
 
+const SCHEDULE = `## Schedule
+
+Each tick is a cron expression of six fields: second, minute, hour, day of month, month, day of week; UTC. The file that
+\`LONGWATCH_CONFIG\` names changes it under \`schedule\`; the next start applies the change:
+
+\`\`\`yaml
+schedule:
+  poll-events: "*/10 * * * * *"    # every ten seconds, in quotes
+  archive-days: "0 15 2-6 * * *"   # five times in the night
+\`\`\`
+
+\`config check\` names every wrong expression and shows the next runs of the others. An expression with a longer pause than the table
+allows is refused. \`jobs list\` shows the last and the next run of each tick, and why a run did nothing. Ticks with the emulated
+platform are more frequent. If all zones cannot be polled within the request budget, they take turns.
+`;
 const BEGIN = "<!-- config -->";
 const END = "<!-- /config -->";
 
-/** Returns a Markdown table with one line per variable. */
+/** Returns two Markdown tables: one line per variable, and one line per tick of the configuration file's schedule. */
 export function configTable(): string {
   const rows = describeConfig().map(({ variables, rule, fallback, description }) => [
     variables.map(code).join(", "),
@@ -11,9 +28,15 @@ export function configTable(): string {
     rule,
     fallback === null ? "" : code(fallback),
   ]);
-  return [["Variable", "Meaning", "Must be", "Default"], ["---", "---", "---", "---"], ...rows]
-    .map((cells) => `| ${cells.join(" | ")} |\n`)
-    .join("");
+  const ticks = TICK_NAMES.map((name) => {
+    const { expression, longestMs, because }: Tick = TICKS[name];
+    return [code(name), code(expression), formatDuration(longestMs), because];
+  });
+  return `${table(["Variable", "Meaning", "Must be", "Default"], rows)}\n${SCHEDULE}\n${table(["Job", "Default", "Longest pause", "Because"], ticks)}`;
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |\n`).join("");
 }
 
 /**

@@ -3,18 +3,26 @@ import type { Command } from "commander";
 import type { Runtime } from "#app/runtime-file.ts";
 import { type Config, describeConfig, type Setting } from "#config/config.ts";
 import { toJsonSchema } from "#config/file/config-file-schema.ts";
+import { nextRuns, readPauses } from "#lib/cron.ts";
 import { UsageError } from "#lib/errors.ts";
 import { escapeText } from "#lib/escape-text.ts";
+import { formatDuration, formatIso } from "#lib/format.ts";
+import { showTime } from "#lib/show-time.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { commandGroup, type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { drawTable } from "../terminal/draw-table.ts";
 import { configTable, withConfigTable } from "./config-table.ts";
 import { describeFile } from "./describe-file.ts";
 import { testRoutesCommand } from "./test-routes.ts";
 
+/** How many next runs the check shows of an expression. */
+const NEXT_RUNS = 3;
+
 const CHECK_HELP = `
 Reads the environment, the files it names and the configuration file, if LONGWATCH_CONFIG names one here. The command says which
-file it read, and which one the running service uses. It connects to nothing. Exit code 0, or 2 if there is a mistake.
+file it read, and which one the running service uses. Of each cron expression under schedule it shows the next runs. It
+connects to nothing. Exit code 0, or 2 if there is a mistake.
 
 Examples:
   npm run -s longwatch -- config check
@@ -79,11 +87,42 @@ function checkCommand({ check, running }: ConfigReaders, io: StoreIo): Command {
         read.finish();
         const config = check();
         const serviceFile = running()?.configFile ?? null;
+        const ticks = listSchedule(config.alerting.schedule);
         if (json === true)
-          await writeJson(io.stdout, { isRight: true, configFile: config.file, serviceFile });
-        else await writeOut(io.stdout, `The configuration is valid.\n${describeFile(config)}\n`);
+          await writeJson(io.stdout, {
+            isRight: true,
+            configFile: config.file,
+            serviceFile,
+            schedule: ticks,
+          });
+        else
+          await writeOut(
+            io.stdout,
+            `The configuration is valid.\n${describeFile(config)}\n${describeSchedule(ticks)}`,
+          );
       }),
     );
+}
+
+/** Returns what the expressions of the file mean. */
+function listSchedule(schedule: Config["alerting"]["schedule"]) {
+  return Object.entries(schedule).map(([job, expression]) => {
+    const pauses = readPauses(expression);
+    const [shortest, longest] = [formatDuration(pauses.shortestMs), formatDuration(pauses.longestMs)];
+    const every = shortest === longest ? `every ${longest}` : `every ${shortest} to ${longest}`;
+    return { job, expression, every, next: nextRuns(expression, NEXT_RUNS).map(formatIso) };
+  });
+}
+
+function describeSchedule(ticks: ReturnType<typeof listSchedule>): string {
+  if (ticks.length === 0) return "";
+  const rows = ticks.map(({ job, expression, every, next }) => [
+    job,
+    expression,
+    every,
+    next.map((at) => showTime(Date.parse(at))).join(", "),
+  ]);
+  return `\n${drawTable(["JOB", "EXPRESSION", "RUNS", "NEXT RUNS (UTC)"], rows, (_style, text) => text)}`;
 }
 
 function listCommand({ list, running }: ConfigReaders, io: StoreIo): Command {

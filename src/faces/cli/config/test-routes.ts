@@ -1,8 +1,7 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import type { Log } from "#lib/log.ts";
-import { severities } from "#model/alert-message.ts";
-import { SUBJECT_KINDS } from "#model/kinds.ts";
+import { SEVERITIES, SUBJECT_KINDS } from "#model/kinds.ts";
 import type { Subject } from "#model/subject.ts";
 import { explainRouting, readLiveState } from "#operations/explain-routing.ts";
 import type { ExplainedAlert } from "#stages/alerting/explain-alert.ts";
@@ -44,7 +43,7 @@ export function testRoutesCommand(readConfig: () => Config, io: StoreIo): Comman
   return storeCommand("test", "Show who would be notified of an alert, and why.", HELP, io)
     .option("--zone <zone>", "the shield zone, by number or by name (required, except with --kind self)")
     .option("--rule <id>", "the rule (required, except with --kind self)")
-    .option("--severity <name>", "info, warning, error or critical (required)")
+    .option("--severity <name>", `one of ${SEVERITIES.join(", ")} (required)`)
     .option("--kind <name>", `one of ${SUBJECT_KINDS.join(", ")} (default: spike)`)
     .option("--at <time>", "when: ISO-8601, epoch ms, relative such as +8h (default: now)")
     .option("--live", "also apply the silences and the spikes in the database")
@@ -83,8 +82,8 @@ function readSubject(read: FlagReader, flags: Flags, { zones = {} }: Routing): S
     SUBJECT_KINDS.find((one) => one === (flags.kind ?? "spike")) ??
     read.wrong("kind", flags.kind, SUBJECT_KINDS.join(", "));
   const severity =
-    severities.find((one) => one === flags.severity) ??
-    read.wrong("severity", flags.severity, `one of ${severities.join(", ")}`);
+    SEVERITIES.find((one) => one === flags.severity) ??
+    read.wrong("severity", flags.severity, `one of ${SEVERITIES.join(", ")}`);
   const isSelf = kind === "self";
   const named = Object.entries(zones).find(([, { name }]) => name !== null && name === flags.zone)?.[0];
   const zoneId =

@@ -1,15 +1,15 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { toHorizons, toHour } from "#faces/http/routes/v1/coverage.ts";
-import { toIso } from "#faces/http/routes/v1/parts.ts";
 import { formatDuration, formatWhole, many } from "#lib/format.ts";
 import { asCalled } from "#lib/own-command.ts";
 import { showTime } from "#lib/show-time.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { startOfDay } from "#model/horizon.ts";
+import type { HourStatus } from "#model/kinds.ts";
 import { nameZone, type Zones } from "#model/zones.ts";
+import { toIso } from "#operations/fields.ts";
 import { readZones, type ZoneCoverage } from "#operations/read-zones.ts";
-import type { HourStatus } from "#stages/coverage/hour-status.ts";
 import type { Paint } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
@@ -19,6 +19,7 @@ import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
 import { drawDays, drawLegend } from "./draw-days.ts";
+import { withdrawCommand } from "./withdraw.ts";
 
 /** Exit code of `coverage` and `gaps` if an hour of the span is lost. */
 export const GAP_EXIT_CODE = 3;
@@ -44,7 +45,7 @@ type Flags = SpanFlags & { readonly json?: true };
 
 /** `longwatch coverage`: shows the state of every hour of every zone. */
 export function coverageCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("coverage", "Show whether every hour is complete.", HELP, io)
+  const command = storeCommand("coverage", "Show whether every hour is complete.", HELP, io)
     .option("--zone <id>", "one shield zone (default: all)")
     .option("--from <time>", "start: ISO-8601, epoch ms, relative such as -30d (default: 7 days ago)")
     .option("--to <time>", "end (default: the end of today)")
@@ -70,6 +71,7 @@ export function coverageCommand(readConfig: () => Config, io: StoreIo = createPr
         if (zones.some(({ hours }) => countStatuses(hours).gap > 0)) io.setExitCode(GAP_EXIT_CODE);
       }),
     );
+  return command.addCommand(withdrawCommand(readConfig, io));
 }
 
 function draw(

@@ -1,6 +1,7 @@
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { startOfDay, toDay } from "#model/horizon.ts";
-import type { AssessedHour, HourStatus } from "#stages/coverage/hour-status.ts";
+import type { HourStatus } from "#model/kinds.ts";
+import type { AssessedHour } from "#stages/coverage/hour-status.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 
 const CELLS: Record<HourStatus, { readonly cell: string; readonly style: Style }> = {

@@ -126,7 +126,7 @@ async function run(
 }
 
 /** Stores the events that a process without the key held back, so that the erasure finds them. */
-function storeHeld(database: Database, key: PseudonymKey, clock: Clock, signal: AbortSignal): Promise<void> {
+function storeHeld(database: Database, key: PseudonymKey, clock: Clock, signal: AbortSignal) {
   const partitions = createPartitionKeeper(database);
   const erasures = createErasureGuard(() => Promise.resolve(key));
   const log = { info: () => undefined };

@@ -1,12 +1,10 @@
 import type { Config } from "#config/config.ts";
-import { readAlert } from "#db/alerting/alert-reports.ts";
 import type { Queryable } from "#db/client.ts";
 import {
   findKnownZones,
   isCountedRule,
   listBusiestRules,
   listNamableZones,
-  listUsedChannels,
 } from "#db/privacy/known-subjects.ts";
 import { closestName } from "#lib/closest-name.ts";
 import { UsageError } from "#lib/errors.ts";
@@ -36,32 +34,12 @@ export async function requireZones(
   throw new UsageError(unknown.map((id) => `--${flag} "${id}" must be ${rule}`));
 }
 
-/** @throws {UsageError} for a channel that is neither configured nor was used before */
-export async function requireChannel(
-  db: Queryable,
-  { alerting }: Pick<Config, "alerting">,
-  channel: string,
-): Promise<void> {
-  const configured = alerting.channels.map((one) => one.name);
-  if (configured.includes(channel)) return;
-  const known = [...new Set([...configured, ...(await listUsedChannels(db))])].sort();
-  if (known.includes(channel)) return;
-  const rule = `a channel that is configured or was used before (${name(known)})`;
-  throw new UsageError([`--channel "${escapeText(channel)}" must be ${rule}${guess(channel, known)}`]);
-}
-
 /** @throws {UsageError} for a rule without a single event in the zone */
 export async function requireRule(db: Queryable, zoneId: number, ruleId: string): Promise<void> {
   if (await isCountedRule(db, zoneId, ruleId)) return;
   const busiest = await listBusiestRules(db, zoneId, MAX_NAMED);
   const rule = `a rule with events in zone ${zoneId} (${name(busiest)})`;
   throw new UsageError([`--rule "${escapeText(ruleId)}" must be ${rule}${guess(ruleId, busiest)}`]);
-}
-
-/** @throws {UsageError} if there is no alert with this number */
-export async function requireAlert(db: Queryable, flag: string, alertId: number): Promise<void> {
-  if ((await readAlert(db, alertId)) === null)
-    throw new UsageError([`--${flag} "${alertId}" must be the number of a stored alert`]);
 }
 
 function name(known: readonly string[]): string {

@@ -1,10 +1,10 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { formatWhole } from "#lib/format.ts";
+import { DIMENSIONS } from "#model/kinds.ts";
 import { toCsvLine } from "#stages/archive/csv/csv-line.ts";
 import { EXPORT_HEADER } from "#stages/archive/csv/export-lines.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
-import { DIMENSIONS } from "#stages/archive/query/search.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { addSearchOptions, readRequest, readSearchFlags, type SearchFlags } from "../edge/read-search.ts";
 import { writeJoinedPages, writeJson } from "../edge/write-json.ts";

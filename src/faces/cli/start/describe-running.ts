@@ -1,7 +1,8 @@
 import type { RunningApp } from "#app/app.ts";
 import { listAlerts } from "#db/alerting/alert-reports.ts";
+import { showAge } from "#lib/ago.ts";
 import { OWN_COMMAND } from "#lib/own-command.ts";
-import { showAge } from "../terminal/ago.ts";
+import { UNRESOLVED_STATES } from "#model/kinds.ts";
 
 /** The emulated attack at the moment when the history is complete. */
 export interface RunningAttack {
@@ -20,8 +21,12 @@ export async function readAttack({
   const { attack } = platform;
   if (attack === null) return null;
   const { zoneId, ruleId, startsAtMs } = attack;
-  const states = ["firing", "acknowledged"] as const;
-  const [alert] = await listAlerts(database.db, { states, zoneId, rule: ruleId, limit: 1 });
+  const [alert] = await listAlerts(database.db, {
+    states: UNRESOLVED_STATES,
+    zoneId,
+    rule: ruleId,
+    limit: 1,
+  });
   return { zoneId, startsInMs: startsAtMs - Date.now(), alertId: alert?.id ?? null };
 }
 

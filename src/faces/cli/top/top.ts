@@ -95,9 +95,11 @@ function lookAt(db: Queryable, config: Config, zoneIds: readonly number[] | null
     isWhole: true,
     isMasked: false,
     names: alerting.routing.zones ?? {},
-    requestBudget: toRequestBudget(edge.requestsPerSecond),
-    pollEveryMs,
-    channels: configuredChannels(config),
+    service: {
+      requestBudget: toRequestBudget(edge.requestsPerSecond),
+      pollEveryMs,
+      configuredChannels: () => configuredChannels(config),
+    },
   });
 }
 

@@ -62,11 +62,17 @@ const VALUES = `Other values need no command: the service searches the last 72 h
 that two searches, at least ten minutes apart, have shown.
 `;
 
+const UNSHOWN = `Events that are not on the platform: the service names them as withdrawn once later looks confirm that. If they are not
+the zone's own, remove them: ${ownCommand("coverage withdraw --help")}
+`;
+
 /** Returns the command that repairs the hours that the platform still has, and the number of hours that it has forgotten. */
 function adviseRepair(zoneId: number, now: number, checks: readonly Check[]): string[] {
   const ofEvents = checks.filter(({ name }) => COPIED_AGAIN.has(name));
   const all = ofEvents.flatMap(({ differences }) => differences);
-  const hours = all.flatMap(({ at, correctsItself }) => (correctsItself === true ? [] : [at]));
+  const hours = all.flatMap(({ at, correctsItself, isUnshown }) =>
+    correctsItself === true || isUnshown === true ? [] : [at],
+  );
   const askable = hours.filter((at) => at >= horizonAt(now));
   const forgotten = new Set(hours.filter((at) => at < horizonAt(now)));
   return [
@@ -79,6 +85,7 @@ function adviseRepair(zoneId: number, now: number, checks: readonly Check[]): st
       ? []
       : [`${many(forgotten.size, "hour")} cannot be copied again: the platform has forgotten them.\n`]),
     ...(all.some(({ correctsItself }) => correctsItself === true) ? [VALUES] : []),
+    ...(all.some(({ isUnshown }) => isUnshown === true) ? [UNSHOWN] : []),
   ];
 }
 

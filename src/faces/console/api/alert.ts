@@ -5,31 +5,21 @@ import {
   useQuery,
   useQueryClient,
 } from "@tanstack/react-query";
-import type { z } from "zod";
-import type { ManyAnswer, ManyBody } from "#faces/http/routes/v1/alert-acts.ts";
-import type { AlertContext as AlertContextSchema } from "#faces/http/routes/v1/alert-context.ts";
-import type { AlertDetail as AlertDetailSchema } from "#faces/http/routes/v1/alert-schemas.ts";
-import type { SilencePreview as SilencePreviewSchema } from "#faces/http/routes/v1/silence-preview.ts";
-import type {
-  PlannedSilence,
-  SilenceBody,
-  Silence as SilenceSchema,
-} from "#faces/http/routes/v1/silence-schemas.ts";
-import { call } from "./client.ts";
-import type { Page } from "./page.ts";
+import type { Mark, StateAct } from "#model/kinds.ts";
+import { ask, type Input, type Item, type Output } from "./ask.ts";
 
-export type AlertDetail = z.infer<typeof AlertDetailSchema>;
-export type AlertContext = z.infer<typeof AlertContextSchema>;
-export type SilencePreview = z.infer<typeof SilencePreviewSchema>;
-export type Silence = z.infer<typeof SilenceSchema>;
-export type ManyActs = z.input<typeof ManyBody>;
-export type ManyActed = z.infer<typeof ManyAnswer>;
-export type NewSilence = z.input<typeof SilenceBody>;
+export type AlertDetail = Output<"alerts.show">;
+export type AlertContext = Output<"alerts.context">;
+export type Silence = Item<"silences.list">;
+export type ManyActs = Input<"alerts.act">;
+export type ManyActed = Output<"alerts.act">;
+type Matchers = NonNullable<Input<"silences.preview">["matchers"]>;
+export type NewSilence = Input<"silences.add"> & { readonly matchers: Matchers };
 
 export function useAlert(id: string) {
   return useQuery({
     queryKey: ["alert", id],
-    queryFn: ({ signal }) => call<AlertDetail>(`/api/v1/alerts/${encodeURIComponent(id)}`, { signal }),
+    queryFn: ({ signal }) => ask("alerts.show", { id }, { signal }),
     refetchInterval: 30_000,
   });
 }
@@ -37,8 +27,7 @@ export function useAlert(id: string) {
 export function useAlertContext(id: string) {
   return useQuery({
     queryKey: ["alert", id, "context"],
-    queryFn: ({ signal }) =>
-      call<AlertContext>(`/api/v1/alerts/${encodeURIComponent(id)}/context`, { signal }),
+    queryFn: ({ signal }) => ask("alerts.context", { id }, { signal }),
     staleTime: 30_000,
   });
 }
@@ -47,11 +36,8 @@ export function useAlertContext(id: string) {
 export function useAlertAct(id: number) {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: ({ act, note }: { readonly act: "ack" | "resolve"; readonly note: string }) =>
-      call<{ readonly result: string }>(`/api/v1/alerts/${id}/${act}`, {
-        method: "POST",
-        body: note === "" ? {} : { note },
-      }),
+    mutationFn: ({ act, note }: { readonly act: StateAct; readonly note: string }) =>
+      ask(`alerts.${act}`, { id: String(id), ...(note === "" ? {} : { note }) }),
     onSuccess: () => refreshAlerts(client),
   });
 }
@@ -60,11 +46,8 @@ export function useAlertAct(id: number) {
 export function useMarkAlert(id: number) {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: ({ mark, note }: { readonly mark: "attack" | "noise"; readonly note: string }) =>
-      call<unknown>(`/api/v1/alerts/${id}/mark`, {
-        method: "POST",
-        body: { mark, ...(note === "" ? {} : { note }) },
-      }),
+    mutationFn: ({ mark, note }: { readonly mark: Mark; readonly note: string }) =>
+      ask("alerts.mark", { id: String(id), mark, ...(note === "" ? {} : { note }) }),
     onSuccess: () => refreshAlerts(client),
   });
 }
@@ -72,8 +55,7 @@ export function useMarkAlert(id: number) {
 export function useSilencePreview(matchers: NewSilence["matchers"]) {
   return useQuery({
     queryKey: ["silence-preview", matchers],
-    queryFn: ({ signal }) =>
-      call<SilencePreview>("/api/v1/silences/preview", { method: "POST", body: { matchers }, signal }),
+    queryFn: ({ signal }) => ask("silences.preview", { matchers }, { signal }),
     enabled: Object.keys(matchers).length > 0,
     placeholderData: keepPreviousData,
   });
@@ -82,8 +64,7 @@ export function useSilencePreview(matchers: NewSilence["matchers"]) {
 export function useAddSilence() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (body: NewSilence) =>
-      call<z.infer<typeof PlannedSilence>>("/api/v1/silences", { method: "POST", body }),
+    mutationFn: (body: NewSilence) => ask("silences.add", body),
     onSuccess: () => refreshAlerts(client),
   });
 }
@@ -93,7 +74,7 @@ export function useSilences(state: readonly Silence["state"][]) {
   return useInfiniteQuery({
     queryKey: ["silences", state],
     queryFn: ({ pageParam, signal }) =>
-      call<Page<Silence>>("/api/v1/silences", { query: { state, limit: 50, after: pageParam }, signal }),
+      ask("silences.list", { state, limit: 50, after: pageParam }, { signal }),
     initialPageParam: null as string | null,
     getNextPageParam: ({ next }) => next,
     placeholderData: keepPreviousData,
@@ -106,7 +87,7 @@ export function useExtendSilence() {
   const client = useQueryClient();
   return useMutation({
     mutationFn: ({ id, expiresAt }: Pick<Silence, "id" | "expiresAt">) =>
-      call<Silence>(`/api/v1/silences/${id}`, { method: "PATCH", body: { expiresAt } }),
+      ask("silences.extend", { id: String(id), expiresAt }),
     onSuccess: () => refreshAlerts(client),
   });
 }
@@ -115,7 +96,7 @@ export function useExtendSilence() {
 export function useActOnAlerts() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (body: ManyActs) => call<ManyActed>("/api/v1/alerts/act", { method: "POST", body }),
+    mutationFn: (body: ManyActs) => ask("alerts.act", body),
     onSettled: () => refreshAlerts(client),
   });
 }
@@ -123,7 +104,7 @@ export function useActOnAlerts() {
 export function useEndSilence() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (id: number) => call<unknown>(`/api/v1/silences/${id}`, { method: "DELETE" }),
+    mutationFn: (id: number) => ask("silences.expire", { id: String(id) }),
     onSuccess: () => refreshAlerts(client),
   });
 }

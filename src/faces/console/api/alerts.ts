@@ -1,10 +1,8 @@
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import type { z } from "zod";
-import type { AlertItem } from "#faces/http/routes/v1/alert-schemas.ts";
-import { call } from "./client.ts";
-import type { Page } from "./page.ts";
+import type { AlertSort } from "#model/kinds.ts";
+import { ask, type Item } from "./ask.ts";
 
-export type Alert = z.infer<typeof AlertItem>;
+export type Alert = Item<"alerts.list">;
 
 export interface AlertQuery {
   readonly state?: readonly string[];
@@ -15,7 +13,7 @@ export interface AlertQuery {
   readonly zone?: number;
   readonly since?: number;
   readonly until?: number;
-  readonly sort?: "worst" | "newest";
+  readonly sort?: AlertSort;
   readonly limit?: number;
 }
 
@@ -23,7 +21,7 @@ export interface AlertQuery {
 export function useAlerts(query: AlertQuery, name: string) {
   return useQuery({
     queryKey: ["alerts", name, query],
-    queryFn: ({ signal }) => call<Page<Alert>>("/api/v1/alerts", { query: { ...query }, signal }),
+    queryFn: ({ signal }) => ask("alerts.list", query, { signal }),
     placeholderData: keepPreviousData,
     refetchInterval: 60_000,
   });
@@ -33,8 +31,7 @@ export function useAlerts(query: AlertQuery, name: string) {
 export function useAlertPages(query: AlertQuery) {
   return useInfiniteQuery({
     queryKey: ["alerts", "pages", query],
-    queryFn: ({ pageParam, signal }) =>
-      call<Page<Alert>>("/api/v1/alerts", { query: { ...query, after: pageParam }, signal }),
+    queryFn: ({ pageParam, signal }) => ask("alerts.list", { ...query, after: pageParam }, { signal }),
     initialPageParam: null as string | null,
     getNextPageParam: ({ next }) => next,
     placeholderData: keepPreviousData,

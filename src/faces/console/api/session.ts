@@ -1,5 +1,5 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import type { Role, Scope } from "#faces/http/keys/roles.ts";
+import { ROLE_SCOPES, type Role, type Scope } from "#model/kinds.ts";
 import { call, send } from "./client.ts";
 import { pageToken } from "./page-token.ts";
 import { ApiProblem } from "./problem.ts";
@@ -20,18 +20,9 @@ export interface Session {
 }
 
 const KEY = ["session"];
-/** The role from which on a scope is included. The server decides; this only hides what it would refuse. */
-const LEAST_ROLE: Readonly<Record<Scope, Role>> = {
-  read: "reader",
-  export: "exporter",
-  act: "operator",
-  admin: "admin",
-};
-const ORDER: readonly Role[] = ["reader", "exporter", "operator", "admin"];
-
+/** The server decides; this only hides what it would refuse. */
 export function hasScope({ roles }: Pick<Session, "roles">, scope: Scope): boolean {
-  const least = ORDER.indexOf(LEAST_ROLE[scope]);
-  return roles.some((role) => ORDER.indexOf(role) >= least);
+  return roles.some((role) => ROLE_SCOPES[role].includes(scope));
 }
 
 /** The session; null if nobody is signed in. */

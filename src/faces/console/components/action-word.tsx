@@ -1,9 +1,10 @@
 import { classifyAction } from "#model/action-class.ts";
-import { ACTION_COLOURS, type ActionName } from "../look/words.ts";
+import type { ActionClass } from "#model/kinds.ts";
+import { ACTION_COLOURS } from "../look/words.ts";
 
 /** The action of an event: a colour that is the same everywhere, and the word. */
 export function ActionWord({ action }: { readonly action: string }) {
-  const name: ActionName = classifyAction(action);
+  const name: ActionClass = classifyAction(action);
   return (
     <ColourWord colour={ACTION_COLOURS[name]}>{name === "other" ? action || "(none)" : name}</ColourWord>
   );

@@ -1,13 +1,11 @@
 import { Fragment } from "react";
+import { HOUR_STATUSES, type HourStatus } from "#model/kinds.ts";
 import { formatMoment } from "../look/words.ts";
 import { axisTicks, periodOf, type StripUnit } from "./axis-ticks.ts";
 import classes from "./coverage-strip.module.css";
 
-const HOUR_STATES = ["sealed", "searched", "open", "gap", "unwatched", "not yet"] as const;
-export type HourState = (typeof HOUR_STATES)[number];
-
 /** The meaning of each state, in words. */
-export const STATE_WORDS: Readonly<Record<HourState, string>> = {
+export const STATE_WORDS: Readonly<Record<HourStatus, string>> = {
   sealed: "sealed: proven complete",
   searched: "searched: read once, not proven yet",
   open: "open: still being read",
@@ -18,7 +16,7 @@ export const STATE_WORDS: Readonly<Record<HourState, string>> = {
 
 export interface StripCell {
   readonly startsAtMs: number;
-  readonly state: HourState;
+  readonly state: HourStatus;
   /** Added to the cell's title: counts, for example. */
   readonly note?: string;
 }
@@ -100,7 +98,7 @@ function moveFocus(event: React.KeyboardEvent): void {
 
 /** `69 sealed, 2 open, 1 gap`. */
 export function countStates(cells: readonly Pick<StripCell, "state">[]): string {
-  return HOUR_STATES.flatMap((state) => {
+  return HOUR_STATUSES.flatMap((state) => {
     const count = cells.filter((cell) => cell.state === state).length;
     return count === 0 || state === "not yet" ? [] : [`${count} ${state}`];
   }).join(", ");

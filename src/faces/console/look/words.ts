@@ -1,6 +1,7 @@
 import { formatDuration, formatNumber } from "#lib/format.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { FieldName } from "#model/fields.ts";
+import type { ActionClass } from "#model/kinds.ts";
 
 /** The words of the page for the fields of an event that are not called by their name. */
 const OTHER_WORDS: Partial<Record<FieldName, string>> = {
@@ -80,9 +81,7 @@ export function formatLength(ms: number): string {
     : `${formatNumber(ms / MINUTE_MS)} minutes`;
 }
 
-export const ACTIONS = ["blocked", "challenged", "logged", "other"] as const;
-export type ActionName = (typeof ACTIONS)[number];
-export const ACTION_COLOURS: Readonly<Record<ActionName, string>> = {
+export const ACTION_COLOURS: Readonly<Record<ActionClass, string>> = {
   blocked: "var(--lw-blocked)",
   challenged: "var(--lw-challenged)",
   logged: "var(--lw-logged)",

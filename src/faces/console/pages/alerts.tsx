@@ -2,7 +2,7 @@ import { Button, Checkbox, SegmentedControl } from "@mantine/core";
 import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import { formatDuration } from "#lib/format.ts";
-import type { AlertKind } from "#model/kinds.ts";
+import { ALERT_KINDS, ALERT_SORTS, type AlertKind, SEVERITIES, UNRESOLVED_STATES } from "#model/kinds.ts";
 import { type Alert, type AlertQuery, useAlertPages } from "../api/alerts.ts";
 import { useMay } from "../api/session.ts";
 import { Ago, Moment } from "../components/ago.tsx";
@@ -21,15 +21,13 @@ import classes from "./alerts/alerts.module.css";
 import { ManyActs } from "./alerts/many-acts.tsx";
 
 const STATES = {
-  open: ["firing", "acknowledged"],
+  open: UNRESOLVED_STATES,
   firing: ["firing"],
   resolved: ["resolved"],
   all: null,
 } as const;
 type StateName = keyof typeof STATES;
-const SEVERITIES = ["critical", "error", "warning", "info"];
-const SORTS = ["worst", "newest"] as const;
-const KINDS: Readonly<Record<AlertKind, string>> = {
+const KIND_WORDS: Readonly<Record<AlertKind, string>> = {
   spike: "spike",
   "new-rule": "new rule",
   sources: "sources",
@@ -44,8 +42,12 @@ export default function AlertsPage() {
   const span = useSpan();
   const named = params.get("state") ?? "open";
   const state: StateName = Object.hasOwn(STATES, named) ? (named as StateName) : "open";
-  const severity = (params.get("severity") ?? "").split(",").filter((one) => SEVERITIES.includes(one));
-  const kind = (params.get("kind") ?? "").split(",").filter((one) => Object.hasOwn(KINDS, one));
+  const severity = (params.get("severity") ?? "")
+    .split(",")
+    .filter((one) => SEVERITIES.some((known) => known === one));
+  const kind = (params.get("kind") ?? "")
+    .split(",")
+    .filter((one) => ALERT_KINDS.some((known) => known === one));
   const rule = params.get("rule");
   const states = STATES[state];
   const isTimed = state === "resolved" || state === "all";
@@ -84,14 +86,14 @@ export default function AlertsPage() {
         />
         <Choices
           label="Severity"
-          names={SEVERITIES}
+          names={SEVERITIES.toReversed()}
           chosen={severity}
           onToggle={(one) => toggle("severity", severity, one)}
         />
         <Choices
           label="Kind"
-          names={Object.keys(KINDS)}
-          words={KINDS}
+          names={ALERT_KINDS}
+          words={KIND_WORDS}
           chosen={kind}
           onToggle={(one) => toggle("kind", kind, one)}
         />
@@ -112,7 +114,7 @@ export default function AlertsPage() {
           <SegmentedControl
             size="xs"
             aria-label="Order"
-            data={[...SORTS]}
+            data={[...ALERT_SORTS]}
             value={sort}
             onChange={(value) => change({ sort: value === "worst" ? null : value })}
           />
@@ -294,7 +296,7 @@ function Row({ alert, index, isChosen, isSelected, onSelect }: RowProps) {
         <div className={classes["where"]}>
           {zoneName(zoneId)}
           {ruleId === null || kind === "sources" ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`}{" "}
-          {ruleTitle ?? ""} · {KINDS[kind as AlertKind] ?? kind} · alert {id}
+          {ruleTitle ?? ""} · {KIND_WORDS[kind as AlertKind] ?? kind} · alert {id}
           {quietSince === null ? null : (
             <>
               {" "}

@@ -1,6 +1,6 @@
 import { Tabs } from "@mantine/core";
 import type { ComponentType } from "react";
-import type { Scope } from "#faces/http/keys/roles.ts";
+import type { Scope } from "#model/kinds.ts";
 import { hasScope, useSession } from "../api/session.ts";
 import { useUrlState } from "../state/url-state.ts";
 import { Audit } from "./operations-page/audit.tsx";

@@ -1,3 +1,4 @@
+import { LASTING_SILENCE_STATES } from "#model/kinds.ts";
 import { type Silence, useSilences } from "../api/alert.ts";
 import { OlderEntries } from "../components/older-entries.tsx";
 import { Panel } from "../components/panel.tsx";
@@ -13,7 +14,7 @@ export default function SilencesPage() {
       <List
         title="Silences"
         about="active, and pending ones that have not begun"
-        states={["active", "pending"]}
+        states={LASTING_SILENCE_STATES}
         none="Nothing is muted. A silence is made on the page of an alert, or from the alerts that are selected in the list."
       />
       <List title="Ended" about="newest first" states={["expired"]} none="No silence has ended." />

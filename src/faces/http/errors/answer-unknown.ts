@@ -1,7 +1,7 @@
 import type { FastifyInstance } from "fastify";
+import { Refusal } from "#operations/refusal.ts";
 import type { AnswerPage } from "../page/add-console.ts";
 import { learnMethods } from "./allowed-methods.ts";
-import { Refusal } from "./refusal.ts";
 import { sendProblem } from "./send-problem.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from "node:http";
 import { shortenText } from "#lib/escape-text.ts";
-import type { Mistake } from "./refusal.ts";
+import type { Mistake } from "#operations/refusal.ts";
 
 export const PROBLEM_TYPE = "application/problem+json; charset=utf-8";
 const MAX_DETAIL_CHARS = 300;

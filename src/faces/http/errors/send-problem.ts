@@ -1,10 +1,10 @@
 import type { FastifyReply } from "fastify";
 import { UsageError } from "#lib/errors.ts";
 import { readSqlState } from "#lib/sql-state.ts";
+import { Refusal } from "#operations/refusal.ts";
 import { SECURITY_HEADERS } from "../security-headers.ts";
 import { wordError } from "./error-form.ts";
 import { type ProblemAbout, problemOf } from "./problem.ts";
-import { Refusal } from "./refusal.ts";
 import { wordFrameworkError } from "./word-framework-error.ts";
 
 /** Of Postgres: the statement was cancelled, here by its time limit. */

@@ -1,13 +1,7 @@
 import type { FastifySchemaCompiler } from "fastify";
 import type { z } from "zod";
-import { shortenText } from "#lib/escape-text.ts";
-import { isObject } from "#lib/is-object.ts";
-import { type Mistake, Refusal } from "./refusal.ts";
-
-const MAX_SHOWN_CHARS = 100;
-const MAX_MISTAKES = 50;
-/** Fields that may contain a key or a password by mistake. */
-const SECRET_FIELD = /key|secret|token|password|credential|authori[sz]ation/i;
+import { findMistakes } from "#operations/mistakes.ts";
+import { Refusal } from "#operations/refusal.ts";
 
 /** Checks a part of the request by its zod schema; all mistakes come in one refusal. */
 export const validatorCompiler: FastifySchemaCompiler<z.ZodType> =
@@ -15,57 +9,6 @@ export const validatorCompiler: FastifySchemaCompiler<z.ZodType> =
   (data: unknown) => {
     const parsed = schema.safeParse(data);
     if (parsed.success) return { value: parsed.data };
-    const mistakes = parsed.error.issues
-      .flatMap((issue) => toMistakes(issue, data, httpPart))
-      .slice(0, MAX_MISTAKES);
+    const mistakes = findMistakes(parsed.error, data, { isText: httpPart !== "body" });
     return { error: new Refusal(400, { slug: "invalid-request", mistakes }) };
   };
-
-/** The mistake for one broken rule; `root` is the whole value that was checked. */
-function toMistakes(issue: z.core.$ZodIssue, root: unknown, part?: string): Mistake[] {
-  if (issue.code === "unrecognized_keys")
-    return issue.keys.map((key) => ({
-      field: toField([...issue.path, key]),
-      rule: "is not a known member of this request",
-    }));
-  const field = toField(issue.path);
-  const value = valueAt(root, issue.path);
-  const shown = typeof value === "object" || SECRET_FIELD.test(field) ? undefined : JSON.stringify(value);
-  return [
-    {
-      field,
-      ...(shown === undefined ? {} : { value: shortenText(shown, MAX_SHOWN_CHARS) }),
-      rule: wordRule(issue, value, part),
-    },
-  ];
-}
-
-/** Words a mistake for a request instead of its schema: every value in a query is text. */
-function wordRule(issue: z.core.$ZodIssue, value: unknown, part?: string): string {
-  if (issue.code !== "invalid_type")
-    return value === undefined ? `is missing: ${issue.message}` : issue.message;
-  if (value === undefined) return "is missing";
-  if (Array.isArray(value) && part !== "body") return "is given more than once";
-  return `must be ${WORDS[issue.expected] ?? issue.expected}`;
-}
-
-const WORDS: Readonly<Record<string, string>> = {
-  object: "a JSON object",
-  array: "a list",
-  string: "a text",
-  number: "a number",
-  int: "a whole number",
-  boolean: "true or false",
-};
-
-function toField(path: readonly PropertyKey[]): string {
-  const text = path.map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`)).join("");
-  return text === "" ? "body" : shortenText(text.replace(/^\./, ""), MAX_SHOWN_CHARS);
-}
-
-function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {
-  return path.reduce<unknown>((value, part) => {
-    if (Array.isArray(value)) return value[Number(part)];
-    return isObject(value) && Object.hasOwn(value, part) ? value[String(part)] : undefined;
-  }, root);
-}

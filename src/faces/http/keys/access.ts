@@ -1,7 +1,7 @@
+import type { Scope } from "#model/kinds.ts";
+import type { Caller } from "#operations/caller.ts";
 import type { ErrorForm } from "../errors/error-form.ts";
 import type { HeavyWork } from "../limits/concurrency-limit.ts";
-import type { Caller } from "./caller.ts";
-import type { Scope } from "./roles.ts";
 import type { Session } from "./sessions.ts";
 
 /**

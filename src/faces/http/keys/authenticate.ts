@@ -1,7 +1,7 @@
 import type { FoundApiKey } from "#db/keys/api-keys.ts";
 import { isSameKey, readKeyId } from "#model/access-key.ts";
-import type { Authenticate, Caller } from "./caller.ts";
-import { isRole, scopesOf } from "./roles.ts";
+import type { Authenticate, Caller } from "#operations/caller.ts";
+import { isRole, scopesOf } from "#operations/roles.ts";
 
 export interface AuthenticateOptions {
   /** Asked on every request, so that a revoked key fails on the next one, whichever replica gets it. */

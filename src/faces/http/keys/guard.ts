@@ -1,13 +1,13 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Clock } from "#lib/clock.ts";
 import { isObject } from "#lib/is-object.ts";
-import { Refusal } from "../errors/refusal.ts";
+import { type Authenticate, actorOf, type Caller, maySeeZone } from "#operations/caller.ts";
+import { Refusal } from "#operations/refusal.ts";
+import { describeLack } from "#operations/roles.ts";
 import { networkOf } from "../limits/client-network.ts";
 import { aboutRequest } from "../limits/limit-requests.ts";
 import type { Access } from "./access.ts";
-import { type Authenticate, actorOf, type Caller, maySeeZone } from "./caller.ts";
 import type { FailedKeys } from "./failed-keys.ts";
-import { describeLack } from "./roles.ts";
 import { refuseOtherOrigins } from "./same-origin.ts";
 import type { NoteSecurityEvent, SecurityAction } from "./security-events.ts";
 import { PAGE_TOKEN_HEADER, readSessionTokens } from "./session-cookie.ts";

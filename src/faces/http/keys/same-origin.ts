@@ -1,5 +1,5 @@
 import type { FastifyRequest } from "fastify";
-import { Refusal } from "../errors/refusal.ts";
+import { Refusal } from "#operations/refusal.ts";
 
 const READS = new Set(["GET", "HEAD", "OPTIONS"]);
 

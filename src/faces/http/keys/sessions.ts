@@ -1,5 +1,5 @@
 import type { SessionTokens } from "#model/session-token.ts";
-import type { Caller } from "./caller.ts";
+import type { Caller } from "#operations/caller.ts";
 
 /** The holder of a session, and when the session ends without another request. */
 export interface Session {

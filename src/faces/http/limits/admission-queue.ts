@@ -1,30 +1,19 @@
-import { Refusal } from "../errors/refusal.ts";
-
-/** `quick`: pages, and whatever takes some ten milliseconds. `long`: everything else. */
-export type WorkKind = "quick" | "long";
+import { Refusal } from "#operations/refusal.ts";
+import type { SearchWork } from "#operations/search/searching.ts";
 
 export interface AdmissionQueueOptions {
   /** Requests of each kind that run at once, at least 2. */
-  readonly places: Readonly<Record<WorkKind, number>>;
+  readonly places: Readonly<Record<SearchWork["kind"], number>>;
   /** Requests of one key and kind, running and waiting. */
-  readonly perKey: Readonly<Record<WorkKind, number>>;
+  readonly perKey: Readonly<Record<SearchWork["kind"], number>>;
   readonly maxWaitMs: number;
   /** CPU time that one key may use within a minute. */
   readonly cpuMsPerMinute: number;
 }
 
-export interface Work {
-  readonly kind: WorkKind;
-  readonly signal: AbortSignal;
-  /** Waits as long as necessary and is not refused: a part of an answer whose beginning was sent. */
-  readonly isPatient?: boolean;
-  /** CPU time that it is expected to use in Postgres, which cannot be measured. Default 0. */
-  readonly postgresMs?: number;
-}
-
 /** A place in the queue: its holder runs. */
 export interface Place {
-  readonly kind: WorkKind;
+  readonly kind: SearchWork["kind"];
   /**
    * Notes a statement. The place is not free before the returned function was called with the CPU time of the statement,
    * also if its holder has left: an interrupted statement runs on for a moment.
@@ -41,7 +30,7 @@ export interface AdmissionQueue {
    * @throws {Refusal} 429 if the key has too many requests or has used its time, 503 if the wait was too long
    * @throws the signal's reason if it aborts while the request waits
    */
-  enter(keyId: string, work: Work): Promise<Place>;
+  enter(keyId: string, work: SearchWork): Promise<Place>;
   counts(): { readonly working: number; readonly waiting: number };
 }
 
@@ -59,7 +48,7 @@ export function createAdmissionQueue(options: AdmissionQueueOptions): AdmissionQ
   const allowance = createAllowance(options.cpuMsPerMinute);
   const lanes = { quick: createLane(options, "quick"), long: createLane(options, "long") };
 
-  function occupy(keyId: string, { kind, postgresMs = 0 }: Work): Place {
+  function occupy(keyId: string, { kind, postgresMs = 0 }: SearchWork): Place {
     let unfinished = 0;
     const begin = () => {
       unfinished += 1;
@@ -94,7 +83,7 @@ export function createAdmissionQueue(options: AdmissionQueueOptions): AdmissionQ
   };
 }
 
-function createLane({ places, perKey, maxWaitMs }: AdmissionQueueOptions, kind: WorkKind) {
+function createLane({ places, perKey, maxWaitMs }: AdmissionQueueOptions, kind: SearchWork["kind"]) {
   /** In the order of arrival. */
   const queue: Waiter[] = [];
   const working = new Map<string, number>();
@@ -127,7 +116,7 @@ function createLane({ places, perKey, maxWaitMs }: AdmissionQueueOptions, kind: 
 
   return {
     /** Resolves when the request has a place. */
-    waitForTurn(keyId: string, { signal, isPatient = false }: Work): Promise<void> {
+    waitForTurn(keyId: string, { signal, isPatient = false }: SearchWork): Promise<void> {
       const most = perKey[kind];
       if (!isPatient && countOwn(keyId) >= most) throw tooMany(most);
       // A new key comes after the keys that have waited since the last turn, and before the key that had that turn.

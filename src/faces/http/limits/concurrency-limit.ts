@@ -1,5 +1,5 @@
 import type { FastifyInstance } from "fastify";
-import { Refusal } from "../errors/refusal.ts";
+import { Refusal } from "#operations/refusal.ts";
 
 export type HeavyWork = "read" | "export";
 

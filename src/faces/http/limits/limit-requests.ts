@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Clock } from "#lib/clock.ts";
-import { Refusal } from "../errors/refusal.ts";
-import { actorOf } from "../keys/caller.ts";
+import { actorOf } from "#operations/caller.ts";
+import { Refusal } from "#operations/refusal.ts";
 import type { NoteSecurityEvent } from "../keys/security-events.ts";
 import { networkOf } from "./client-network.ts";
 import { createRateLimiter, type Taken } from "./rate-limiter.ts";

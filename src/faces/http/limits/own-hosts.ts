@@ -1,6 +1,6 @@
 import type { FastifyRequest } from "fastify";
 import ipaddr from "ipaddr.js";
-import { Refusal } from "../errors/refusal.ts";
+import { Refusal } from "#operations/refusal.ts";
 
 /** Names that nobody can register: an attacker cannot let one point to this service. */
 const PRIVATE = /^[^.]+$|\.(?:localhost|local|internal)$/;

@@ -1,5 +1,5 @@
 import { formatWhole } from "#lib/format.ts";
-import { Refusal } from "../errors/refusal.ts";
+import { Refusal } from "#operations/refusal.ts";
 
 interface CostEstimate {
   /** The cost of the search, as a number of events to read. */

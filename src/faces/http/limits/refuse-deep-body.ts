@@ -1,4 +1,4 @@
-import { Refusal } from "../errors/refusal.ts";
+import { Refusal } from "#operations/refusal.ts";
 
 /** No valid body is half as deep. */
 export const MAX_DEPTH = 32;

@@ -1,5 +1,5 @@
 import type { FastifyRequest } from "fastify";
-import { Refusal } from "../errors/refusal.ts";
+import { Refusal } from "#operations/refusal.ts";
 
 /** Refuses a compressed body. The service cannot decompress it and would report it as invalid JSON. */
 export function refuseEncodedBody({ headers }: Pick<FastifyRequest, "headers">): void {

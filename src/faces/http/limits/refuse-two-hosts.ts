@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { Refusal } from "../errors/refusal.ts";
+import { Refusal } from "#operations/refusal.ts";
 
 /** Refuses a request with two Host headers (RFC 9112, section 3.2): a proxy in front may have read the other one. */
 export function refuseTwoHosts({ rawHeaders }: Pick<IncomingMessage, "rawHeaders">): void {

@@ -2,7 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import { toError } from "#lib/errors.ts";
 import { within } from "#lib/within.ts";
-import { Refusal } from "../errors/refusal.ts";
+import { Refusal } from "#operations/refusal.ts";
 import type { Backlog, Metrics } from "../metrics.ts";
 
 const schema = {

@@ -1,8 +1,9 @@
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
+import { HEALTH_STATES } from "#model/kinds.ts";
 import type { Readiness } from "../readiness.ts";
 
-const Health = z.object({ state: z.enum(["ok", "degraded", "failing"]), detail: z.string().optional() });
+const Health = z.object({ state: z.enum(HEALTH_STATES), detail: z.string().optional() });
 const Answer = Health.extend({ checks: z.record(z.string(), Health) });
 const schema = {
   tags: ["Service"],

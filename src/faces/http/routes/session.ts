@@ -2,12 +2,13 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import type { Clock } from "#lib/clock.ts";
+import { ROLES } from "#model/kinds.ts";
 import type { SessionTokens } from "#model/session-token.ts";
-import { Refusal } from "../errors/refusal.ts";
-import type { Authenticate } from "../keys/caller.ts";
+import type { Authenticate } from "#operations/caller.ts";
+import { known } from "#operations/fields.ts";
+import { Refusal } from "#operations/refusal.ts";
 import { createFailedKeys, type FailedKeys } from "../keys/failed-keys.ts";
 import { refuseWaiting } from "../keys/guard.ts";
-import { ROLES } from "../keys/roles.ts";
 import { isSameOrigin } from "../keys/same-origin.ts";
 import type { NoteSecurityEvent } from "../keys/security-events.ts";
 import { readSessionTokens, writeSessionCookie } from "../keys/session-cookie.ts";
@@ -15,7 +16,6 @@ import type { NewSession, Sessions } from "../keys/sessions.ts";
 import { networkOf } from "../limits/client-network.ts";
 import { aboutRequest, refuseSpent } from "../limits/limit-requests.ts";
 import { createRateLimiter, type RateLimiter } from "../limits/rate-limiter.ts";
-import { known } from "./v1/parts.ts";
 
 const tags = ["Service"];
 

@@ -6,11 +6,12 @@ import {
   FIRST_BACK_OFF_MS,
   LONGEST_BACK_OFF_MS,
 } from "#model/advice-row.ts";
+import type { AdviceState } from "#model/kinds.ts";
 import { type AdviceOutcome, classifyAdvice } from "./classify-advice.ts";
 
 /** The status of a spike's advice. `isDue`: the platform should be asked now, if the budget allows. */
 export interface AdviceStatus {
-  readonly state: "pending" | "present" | "unavailable";
+  readonly state: AdviceState;
   /** Why there is no advice, in words; null unless `unavailable`. May quote the platform's key. */
   readonly reason: string | null;
   /** When the ask whose text is to be shown was made; null unless `present`. */

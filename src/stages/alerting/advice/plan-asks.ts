@@ -1,10 +1,11 @@
 import { HOUR_MS } from "#lib/units.ts";
 import type { AdviceRow, AdvisedSpike } from "#model/advice-row.ts";
+import { SEVERITIES, type Severity } from "#model/kinds.ts";
 import { adviceStatus } from "./advice-status.ts";
 
 export interface OpenSpike extends AdvisedSpike {
   readonly id: number;
-  readonly severity: string;
+  readonly severity: Severity;
 }
 
 export interface AskPlan<Spike> {
@@ -12,9 +13,6 @@ export interface AskPlan<Spike> {
   /** Also due, but beyond the budget of this hour. */
   readonly overBudget: number;
 }
-
-/** Least severe first; an unknown word ranks lowest. */
-const RANKS = ["info", "warning", "error", "critical"];
 
 /**
  * Returns the open spikes to ask about now: at most `atMost`, and no more asks in any hour than the budget, which
@@ -36,6 +34,6 @@ export function planAsks<Spike extends OpenSpike>(input: {
   return { asks: due.slice(0, Math.min(left, atMost)), overBudget: Math.max(due.length - left, 0) };
 }
 
-function rank(severity: string): number {
-  return RANKS.indexOf(severity);
+function rank(severity: Severity): number {
+  return SEVERITIES.indexOf(severity);
 }

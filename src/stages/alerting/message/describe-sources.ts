@@ -1,6 +1,7 @@
 import { formatWhole, many } from "#lib/format.ts";
 import { showTime } from "#lib/show-time.ts";
 import { MINUTE_MS } from "#lib/units.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
 import type { GrownValue, StoredSources } from "#model/stored-sources.ts";
 
 type Finding = StoredSources["findings"][number];
@@ -17,7 +18,7 @@ export interface SourceText {
   /** The other series, what grew most, and what limits the counts. */
   readonly details: readonly string[];
   /** The thing that the strongest series counts. */
-  readonly unit: "rules" | "addresses";
+  readonly unit: NonNullable<AlertMessage["unit"]>;
 }
 
 /** Describes what fires, the series furthest above its line first. */

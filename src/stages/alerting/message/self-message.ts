@@ -1,7 +1,7 @@
 import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
 import { episodeKeyOf } from "#model/dedupe-key.ts";
+import type { NotifyReason, Severity } from "#model/kinds.ts";
 import { NO_EVENTS } from "#model/no-events.ts";
-import type { Severity } from "#model/severity.ts";
 import type { ZoneFacts } from "#model/zones.ts";
 import type { AlertRecord } from "../alert-record.ts";
 
@@ -11,7 +11,7 @@ export interface SelfMessageFacts {
   readonly fingerprint: string;
   /** After the transition. */
   readonly alert: AlertRecord;
-  readonly reason: "first" | "worse" | "repeat" | "resolved";
+  readonly reason: Exclude<NotifyReason, "advice">;
   readonly severity: Severity;
   /** Null where no single zone is concerned. */
   readonly zoneId: number | null;

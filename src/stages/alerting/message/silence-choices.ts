@@ -1,10 +1,7 @@
 import type { AlertMessage } from "#model/alert-message.ts";
-import { isAddressPattern, type SourceTrait, type SourceTraits } from "#model/source-traits.ts";
+import type { SilenceScope, SourceTrait } from "#model/kinds.ts";
+import { isAddressPattern, type SourceTraits } from "#model/source-traits.ts";
 import type { Matchers } from "../silence.ts";
-
-export const SILENCE_SCOPES = ["source", "rule", "zone"] as const;
-/** The scope of a silence made from an alert: the alert's address or network, its rule, or its zone. */
-export type SilenceScope = (typeof SILENCE_SCOPES)[number];
 
 export interface SilenceChoice {
   readonly scope: SilenceScope;

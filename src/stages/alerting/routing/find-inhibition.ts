@@ -1,6 +1,7 @@
+import type { GroupLabel } from "#model/kinds.ts";
 import type { Subject } from "#model/subject.ts";
 import { matchesSubject } from "#model/subject.ts";
-import type { Inhibition, Label } from "./routing.ts";
+import type { Inhibition } from "./routing.ts";
 
 /**
  * Returns the inhibition that mutes `subject` while the `firing` alerts fire; null if there is none. An alert that is
@@ -20,6 +21,6 @@ export function findInhibition(
   return inhibitions.find(holds) ?? null;
 }
 
-function isEqual(label: Label, subject: Subject, other: Subject): boolean {
+function isEqual(label: GroupLabel, subject: Subject, other: Subject): boolean {
   return label === "zone" ? subject.zoneId === other.zoneId : subject.ruleId === other.ruleId;
 }

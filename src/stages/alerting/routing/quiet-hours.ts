@@ -1,6 +1,7 @@
+import { WEEKDAYS, type Weekday } from "#model/kinds.ts";
 import type { Subject } from "#model/subject.ts";
 import { matchesSubject } from "#model/subject.ts";
-import { type QuietHours, WEEKDAYS, type Weekday } from "./routing.ts";
+import { type QuietHours } from "./routing.ts";
 
 /** Returns the channels of `channels` that are in quiet hours for this subject now. */
 export function findQuietChannels(

@@ -1,14 +1,13 @@
 import { MINUTE_MS } from "#lib/units.ts";
+import type { GroupLabel, QuietCritical, Weekday } from "#model/kinds.ts";
 import type { SubjectMatchers } from "#model/subject.ts";
 import type { Zones } from "#model/zones.ts";
 import type { LinkTemplate } from "../message/link-template.ts";
 
-export type Label = "zone" | "rule";
-
 /** When a route's channels are notified; in milliseconds. */
 export interface Timing {
   /** Alerts with the same values of these labels may become one message; with both labels, none do. */
-  readonly groupBy: readonly Label[];
+  readonly groupBy: readonly GroupLabel[];
   /** How many new alerts make a group. */
   readonly groupFrom: number;
   /** How long the first notification waits for more alerts of its group. */
@@ -31,12 +30,9 @@ export interface Route {
 export interface Inhibition {
   readonly source: SubjectMatchers;
   readonly target: SubjectMatchers;
-  /** Labels that both alerts must have in common. */
-  readonly equal: readonly Label[];
+  /** GroupLabels that both alerts must have in common. */
+  readonly equal: readonly GroupLabel[];
 }
-
-export const WEEKDAYS = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;
-export type Weekday = (typeof WEEKDAYS)[number];
 
 /** Times of the wall clock in `timeZone`, minutes after midnight, [from, to); over midnight where `to` is not later. */
 export interface QuietHours {
@@ -48,7 +44,7 @@ export interface QuietHours {
   /** Null: all channels. */
   readonly channels: readonly string[] | null;
   readonly matchers: SubjectMatchers;
-  readonly critical: "tell" | "hold";
+  readonly critical: QuietCritical;
 }
 
 /** A link for the messages that its matchers match. */

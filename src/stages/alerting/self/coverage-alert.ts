@@ -1,7 +1,8 @@
 import { formatHours, many } from "#lib/format.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { digest } from "#model/fingerprint.ts";
-import { isGraver, type Severity } from "#model/severity.ts";
+import type { Severity } from "#model/kinds.ts";
+import { isGraver } from "#model/severity.ts";
 import { gravestSeverity } from "../alert-history.ts";
 import { type AlertRecord } from "../alert-record.ts";
 

@@ -1,4 +1,4 @@
-import { DIMENSIONS } from "../query/search.ts";
+import { DIMENSIONS } from "#model/kinds.ts";
 import { escapeControlsInJson } from "./escape-controls.ts";
 
 /** The columns of an exported event, with the platform's names. */

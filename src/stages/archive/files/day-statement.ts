@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ARCHIVE_FORMAT, archiveFolder } from "#model/archive-layout.ts";
+import { ARCHIVE_KINDS } from "#model/kinds.ts";
 
 const wholeNumber = z.int().nonnegative();
 /** A sum in decimal. */
@@ -7,7 +8,7 @@ const sum = z.string().regex(/^\d+$/);
 
 /** One file of an archive day. `path` is relative to the archive folder and stays in it. */
 const StatedFile = z.object({
-  kind: z.enum(["events", "records"]),
+  kind: z.enum(ARCHIVE_KINDS),
   path: z.string().regex(/^(?:events|records)\/zone=\d+\/day=\d{4}-\d\d-\d\d\/[0-9a-f]{16}\.parquet$/),
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   bytes: wholeNumber,

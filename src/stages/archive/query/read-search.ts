@@ -8,8 +8,9 @@ import {
   toFieldName,
   toStoredValues,
 } from "#model/fields.ts";
+import { DIMENSIONS, OPERATORS } from "#model/kinds.ts";
 import { toNetwork } from "./network.ts";
-import { DIMENSIONS, type Filter, type Mistakes, OPERATORS, type Search } from "./search.ts";
+import { type Filter, type Mistakes, type Search } from "./search.ts";
 
 const MAX_INT32 = 2_147_483_647;
 /** One more than the largest int64. */

@@ -1,21 +1,5 @@
 import type { Field } from "#model/fields.ts";
-
-/** Dimensions of filters and groups, with the platform's names (platform API spec 2.3). */
-export const DIMENSIONS = [
-  "feature",
-  "ruleId",
-  "ip",
-  "ja4",
-  "ua",
-  "url",
-  "asn",
-  "country",
-  "action",
-] as const;
-export type Dimension = (typeof DIMENSIONS)[number];
-
-export const OPERATORS = ["eq", "in", "contains", "cidr", "wildcard"] as const;
-type Operator = (typeof OPERATORS)[number];
+import type { Operator } from "#model/kinds.ts";
 
 /** One clause; several values mean any of them. */
 export interface Filter {

@@ -1,4 +1,4 @@
-import type { Dimension } from "../query/search.ts";
+import type { Dimension } from "#model/kinds.ts";
 
 /** An event with the values of its columns. An unknown value is ''. */
 export interface ArchivedEvent {

@@ -1,6 +1,6 @@
+import { DIMENSIONS } from "#model/kinds.ts";
 import { SEARCH_COLUMNS } from "#model/search-columns.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
-import { DIMENSIONS } from "../query/search.ts";
 import { type OpenRows, prepareSource, quote, readFiles } from "./event-source.ts";
 import { duck, type Piece, raw } from "./piece.ts";
 import { toClauses, toTimeCondition } from "./to-condition.ts";

@@ -1,3 +1,4 @@
+import type { CHANNEL_KINDS } from "#model/kinds.ts";
 import type { AnyChannel } from "../channel-definition.ts";
 import { alertmanager } from "./alertmanager/alertmanager.ts";
 import { discord } from "./discord/discord.ts";
@@ -10,7 +11,11 @@ import { teams } from "./teams/teams.ts";
 import { terminal } from "./terminal/terminal.ts";
 import { webhook } from "./webhook/webhook.ts";
 
-/** Every kind of channel, in the order in which documents and error messages list them. */
+type OfKinds<Kinds extends readonly string[]> = {
+  readonly [At in keyof Kinds]: { readonly kind: Kinds[At] };
+};
+
+/** The definition of every kind of channel, in the order of `CHANNEL_KINDS`. */
 export const CHANNELS = [
   terminal,
   webhook,
@@ -22,9 +27,7 @@ export const CHANNELS = [
   alertmanager,
   opsgenie,
   email,
-] as const;
-
-export type ChannelKind = (typeof CHANNELS)[number]["kind"];
+] as const satisfies OfKinds<typeof CHANNEL_KINDS>;
 
 const definitions: ReadonlyMap<string, AnyChannel> = new Map(
   CHANNELS.map((definition) => [definition.kind, definition]),

@@ -2,6 +2,7 @@ import { formatDecimal, formatDuration, formatNumber } from "#lib/format.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { stripMarkdown } from "#lib/strip-markdown.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
+import { ACTION_CLASSES } from "#model/kinds.ts";
 import { nameZone } from "#model/zones.ts";
 
 /** `2026-11-21 14:03 UTC`, or without the day. */
@@ -79,9 +80,9 @@ export function describeCount(message: AlertMessage): CountPhrase | null {
 export function describeActions({ actions, count }: AlertMessage): string {
   const { blocked, challenged, logged, other } = actions;
   const total = blocked + challenged + logged + other;
-  const parts = (["blocked", "challenged", "logged", "other"] as const)
-    .filter((action) => actions[action] > 0)
-    .map((action) => `${action} ${formatNumber(actions[action])}`);
+  const parts = ACTION_CLASSES.filter((action) => actions[action] > 0).map(
+    (action) => `${action} ${formatNumber(actions[action])}`,
+  );
   return `${total === 0 || total === count ? "" : `of ${formatNumber(total)} events: `}${parts.join(" · ")}`;
 }
 

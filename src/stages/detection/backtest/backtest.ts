@@ -1,4 +1,5 @@
-import type { Episode, SpikeSeverity } from "../episode.ts";
+import type { SpikeSeverity } from "#model/kinds.ts";
+import type { Episode } from "../episode.ts";
 import type { SpikePolicy } from "../policy.ts";
 import { createSeriesWatch, passMinutes, type SeriesWatch, takeMinute } from "../series-watch.ts";
 import { createHindsight, type Hindsight } from "./hindsight.ts";

@@ -1,8 +1,8 @@
+import { WINDOWS } from "#model/kinds.ts";
 import type { Episode } from "../episode.ts";
 import type { SpikePolicy } from "../policy.ts";
 import { passMinutes, type SeriesWatch } from "../series-watch.ts";
 import { computeThresholds } from "../thresholds/thresholds.ts";
-import { WINDOWS } from "../thresholds/windows.ts";
 
 /** The hour after an episode may still count its events in the longest window. */
 const AFTERMATH_HOURS = 2;

@@ -1,4 +1,4 @@
-import type { Severity } from "#model/severity.ts";
+import { type Severity, type SourceKind, WINDOWS } from "#model/kinds.ts";
 import type { Episode } from "../episode.ts";
 import { gradeSpike, isGradedByAddresses } from "../grade-spike.ts";
 import type { SpikePolicy } from "../policy.ts";
@@ -6,9 +6,7 @@ import { createRiseCounter } from "../raise-severity.ts";
 import { createSeriesWatch, passMinutes, type SeriesWatch, takeMinute } from "../series-watch.ts";
 import { type SourceEpisode } from "../sources/source-episode.ts";
 import type { SourceEvent } from "../sources/source-event.ts";
-import type { SourceKind } from "../sources/source-kinds.ts";
 import { createSourceWatch, QUIET_MINUTES } from "../sources/source-watch.ts";
-import { WINDOWS } from "../thresholds/windows.ts";
 
 /** One alert of a replay. Times are the ends of minutes since the epoch. */
 export interface ReplayedAlert {

@@ -1,10 +1,11 @@
+import { WINDOWS } from "#model/kinds.ts";
 import { type Episode, followMinute, isOver } from "../episode.ts";
 import { isSpiking } from "../judge-minute.ts";
 import type { SpikePolicy } from "../policy.ts";
 import { addMinute, createHourHistory, type HourHistory, resetHours } from "../thresholds/hour-history.ts";
 import { computeThresholds, createThresholds, type Thresholds } from "../thresholds/thresholds.ts";
 import { windowSums } from "../thresholds/window-sums.ts";
-import { WINDOW_COUNT, WINDOWS } from "../thresholds/windows.ts";
+import { WINDOW_COUNT } from "../thresholds/windows.ts";
 
 /** Work space of a scan. Reusing it for every series keeps the scan free of allocations. */
 export interface ScanSpace {

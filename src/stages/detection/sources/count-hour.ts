@@ -1,9 +1,9 @@
+import { SOURCE_KINDS } from "#model/kinds.ts";
 import type { KnownSources } from "#model/known-source.ts";
 import { WINDOW_COUNT } from "../thresholds/windows.ts";
 import type { UsualOf } from "./distinct-members.ts";
 import { createSourceCounter } from "./source-counter.ts";
 import type { SourceEvent } from "./source-event.ts";
-import { SOURCE_KINDS } from "./source-kinds.ts";
 
 export interface MinuteEvent extends SourceEvent {
   /** Since the epoch. */

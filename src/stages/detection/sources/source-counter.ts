@@ -1,8 +1,8 @@
+import type { SourceKind } from "#model/kinds.ts";
 import { WINDOW_COUNT } from "../thresholds/windows.ts";
 import { createDistinctMembers, type DistinctMinute, type UsualOf } from "./distinct-members.ts";
 import { createNumbering } from "./numbering.ts";
 import { createAddressReader, type SourceEvent, toSourceKey, toSourcePath } from "./source-event.ts";
-import type { SourceKind } from "./source-kinds.ts";
 
 /** The counts of a closed minute, by series. */
 export type SourceMinute = Readonly<Record<SourceKind, DistinctMinute>>;

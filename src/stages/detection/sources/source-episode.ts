@@ -1,11 +1,10 @@
-import type { SpikeSeverity } from "../episode.ts";
+import { SOURCE_KINDS, type SourceKind, type SpikeSeverity, WINDOWS } from "#model/kinds.ts";
 import { type Finding, judgeMinute } from "../judge-minute.ts";
 import type { Thresholds } from "../thresholds/thresholds.ts";
-import { WINDOWS } from "../thresholds/windows.ts";
 import type { Leader } from "./distinct-members.ts";
 import type { SourceMinute } from "./source-counter.ts";
-import { SOURCE_KINDS, SOURCE_Z, type SourceKind } from "./source-kinds.ts";
 import { floorOf } from "./source-thresholds.ts";
+import { SOURCE_Z } from "./source-z.ts";
 
 /** An episode ends when no series has fired for this many minutes. */
 const QUIET_MINUTES = 30;

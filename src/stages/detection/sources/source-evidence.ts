@@ -1,9 +1,9 @@
+import type { EvidenceDimension, SourceKind } from "#model/kinds.ts";
 import type { KnownSources } from "#model/known-source.ts";
 import type { GrownValue, StoredSources } from "#model/stored-sources.ts";
 import { LONGEST_WINDOW } from "../thresholds/windows.ts";
 import type { MinuteEvent } from "./count-hour.ts";
 import { toSourceAddress, toSourceKey, toSourcePath } from "./source-event.ts";
-import type { SourceKind } from "./source-kinds.ts";
 
 const TOP = 5;
 const MAX_GROWN = 3;
@@ -20,7 +20,7 @@ type Top = { value: string; count: number; share: number }[];
 
 export interface SourceEvidence
   extends Pick<StoredSources, "grown" | "rules" | "events" | "isMasked" | "known"> {
-  readonly top: Readonly<Record<"ip" | "asn" | "country" | "path" | "ua" | "ja4", Top>>;
+  readonly top: Readonly<Record<Exclude<EvidenceDimension, "action">, Top>>;
   readonly firstMinute: number | null;
   readonly lastMinute: number | null;
   /** Events of the source in each of the sixty minutes before the end. */

@@ -1,7 +1,8 @@
+import type { SourceKind } from "#model/kinds.ts";
 import { advanceHours, type HourHistory, slotOf } from "../thresholds/hour-history.ts";
 import { computeThresholds, type Thresholds } from "../thresholds/thresholds.ts";
 import { WINDOW_COUNT } from "../thresholds/windows.ts";
-import { SOURCE_Z, type SourceKind } from "./source-kinds.ts";
+import { SOURCE_Z } from "./source-z.ts";
 
 /** A series never fires below this count, however quiet the zone is. Small campaigns have some thirty addresses. */
 const RULES_FLOOR = 15;

@@ -1,10 +1,10 @@
 import { MINUTES_PER_DAY } from "#lib/units.ts";
+import { SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
 import { addMinute, createHourHistory, type HourHistory } from "../thresholds/hour-history.ts";
 import type { Thresholds } from "../thresholds/thresholds.ts";
 import { createSourceCounter, type SourceCounter } from "./source-counter.ts";
 import { followSources, isSourceOver, type SourceEpisode } from "./source-episode.ts";
 import type { SourceEvent } from "./source-event.ts";
-import { SOURCE_KINDS, type SourceKind } from "./source-kinds.ts";
 import { computeSourceThresholds, type SourcePolicy } from "./source-thresholds.ts";
 import { createUsualRules, type UsualRules } from "./usual-rules.ts";
 

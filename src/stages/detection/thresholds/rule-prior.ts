@@ -1,4 +1,4 @@
-import { WINDOWS } from "./windows.ts";
+import { WINDOWS } from "#model/kinds.ts";
 
 /**
  * The expectation for a rule without history, from the platform's own daily counts. Per window (3, 15, 60 minutes);

@@ -1,7 +1,8 @@
+import { WINDOWS } from "#model/kinds.ts";
 import { FLOOR, type SpikePolicy } from "../policy.ts";
 import { advanceHours, type HourHistory, slotOf } from "./hour-history.ts";
 import type { RulePrior } from "./rule-prior.ts";
-import { WINDOW_COUNT, WINDOWS } from "./windows.ts";
+import { WINDOW_COUNT } from "./windows.ts";
 
 /**
  * Hours back to the oldest one judged. The current hour and the one before it are left out, so that an attack does

@@ -1,4 +1,5 @@
-import { WINDOW_COUNT, WINDOWS } from "./windows.ts";
+import { WINDOWS } from "#model/kinds.ts";
+import { WINDOW_COUNT } from "./windows.ts";
 
 /**
  * Returns the events of the last 3, 15 and 60 minutes up to and including the one at `index`. Minutes before `from`

@@ -2,6 +2,7 @@ import { Button, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { Link } from "wouter";
 import { formatDuration, formatNumber } from "#lib/format.ts";
+import type { StateAct } from "#model/kinds.ts";
 import { type AlertContext, type AlertDetail, useAlertAct } from "../../api/alert.ts";
 import { useMay } from "../../api/session.ts";
 import { ActionWord } from "../../components/action-word.tsx";
@@ -184,7 +185,7 @@ function useKeys(mayAct: boolean, silence: () => void): void {
 
 interface ActProps {
   readonly id: number;
-  readonly act: "ack" | "resolve";
+  readonly act: StateAct;
   readonly word: string;
   /** The key that opens it. */
   readonly letter?: string;

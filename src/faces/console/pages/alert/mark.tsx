@@ -1,14 +1,14 @@
 import { Button, SegmentedControl, TextInput } from "@mantine/core";
 import { useState } from "react";
+import { MARKS, type Mark as MarkWord } from "#model/kinds.ts";
 import { type AlertDetail, useAlertContext, useMarkAlert } from "../../api/alert.ts";
 import { PopoverForm } from "../../components/popover-form.tsx";
 import { ProblemBox } from "../../components/states.tsx";
 
-const ABOUT = {
+const ABOUT: Readonly<Record<MarkWord, string>> = {
   attack: "Its hours leave the history of the rule, so that the next attack is not taken for usual.",
   noise: "Its hours stay in the history of the rule, and the threshold grows with them.",
-} as const;
-type MarkWord = keyof typeof ABOUT;
+};
 
 /** Says what the alert was about. A later mark replaces an earlier one. */
 export function Mark({ alert: { id } }: { readonly alert: AlertDetail }) {
@@ -29,7 +29,7 @@ export function Mark({ alert: { id } }: { readonly alert: AlertDetail }) {
         size="xs"
         fullWidth
         aria-label="What it was"
-        data={["attack", "noise"]}
+        data={[...MARKS]}
         value={mark}
         onChange={(value) => setMark(value)}
       />

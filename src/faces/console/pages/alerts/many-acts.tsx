@@ -1,5 +1,6 @@
 import { Button, Checkbox, SegmentedControl, TextInput } from "@mantine/core";
 import { useState } from "react";
+import { SILENCE_SCOPES, type SilenceScope, type StateAct } from "#model/kinds.ts";
 import { type ManyActed, type ManyActs as ManyBody, useActOnAlerts } from "../../api/alert.ts";
 import type { Alert } from "../../api/alerts.ts";
 import { PopoverForm } from "../../components/popover-form.tsx";
@@ -56,7 +57,7 @@ function NoteForm({
   act,
   isPending,
   onSend,
-}: FormProps & { readonly word: string; readonly act: "ack" | "resolve" }) {
+}: FormProps & { readonly word: string; readonly act: StateAct }) {
   const [isOpen, setOpen] = useState(false);
   const [note, setNote] = useState("");
   const text = note.trim();
@@ -81,22 +82,21 @@ function NoteForm({
   );
 }
 
-const SCOPES = [
-  { value: "source", label: "address or network" },
-  { value: "rule", label: "rule" },
-  { value: "zone", label: "zone" },
-] as const;
-const ABOUT = {
+const SCOPE_WORDS: Readonly<Record<SilenceScope, string>> = {
+  source: "address or network",
+  rule: "rule",
+  zone: "zone",
+};
+const ABOUT: Readonly<Record<SilenceScope, string>> = {
   source:
     "One silence for the address or network of each alert, or for its rule if no address has most of its events.",
   rule: "One silence for the rule of each alert, in its zone.",
   zone: "One silence for the whole zone of each alert.",
-} as const;
-type Scope = keyof typeof ABOUT;
+};
 
 function SilenceForm({ isPending, onSend }: FormProps) {
   const [isOpen, setOpen] = useState(false);
-  const [scope, setScope] = useState<Scope>("source");
+  const [scope, setScope] = useState<SilenceScope>("source");
   const [duration, setDuration] = useState<DurationName>("2 h");
   const [reason, setReason] = useState("");
   const body = {
@@ -117,7 +117,7 @@ function SilenceForm({ isPending, onSend }: FormProps) {
       <SegmentedControl
         size="xs"
         aria-label="What is silenced"
-        data={[...SCOPES]}
+        data={SILENCE_SCOPES.map((value) => ({ value, label: SCOPE_WORDS[value] }))}
         value={scope}
         onChange={setScope}
       />

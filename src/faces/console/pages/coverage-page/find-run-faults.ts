@@ -1,4 +1,5 @@
 import { DAY_MS } from "#lib/units.ts";
+import type { RunKind } from "#model/kinds.ts";
 import { findLengthFault, findReachFaults, showIso } from "#model/run-span.ts";
 
 /** What is wrong with each field of the form; null if nothing is known to be. */
@@ -9,7 +10,7 @@ export interface RunFaults {
 }
 
 interface Typed {
-  readonly kind: "verify" | "backfill" | "verify-archive";
+  readonly kind: RunKind;
   readonly from: string;
   readonly to: string;
 }

@@ -1,8 +1,9 @@
 import { Button, Checkbox, SegmentedControl, Select, TextInput } from "@mantine/core";
 import { useRef, useState } from "react";
 import { HOUR_MS } from "#lib/units.ts";
+import { RUN_KINDS, type RunKind } from "#model/kinds.ts";
 import { showIso } from "#model/run-span.ts";
-import { type CoverageRun, useStartRun } from "../../api/coverage.ts";
+import { useStartRun } from "../../api/coverage.ts";
 import { useServerTime, useStatus } from "../../api/status.ts";
 import { mistakeOf } from "../../components/mistake-of.ts";
 import { PopoverForm } from "../../components/popover-form.tsx";
@@ -12,14 +13,13 @@ import { toUrlTime, useSpan } from "../../state/span.ts";
 import { useZones, zoneTitle } from "../../state/zones.ts";
 import { findRunFaults, type RunFaults } from "./find-run-faults.ts";
 
-type Kind = CoverageRun["kind"];
-const ABOUT: Readonly<Record<Kind, string>> = {
+const ABOUT: Readonly<Record<RunKind, string>> = {
   verify: "Compares the stored events with the platform and with themselves. It changes nothing.",
   backfill: "Reads the span again from the platform, at most the last 72 hours, and stores what is missing.",
   "verify-archive":
     "Reads every file of the archive days in the span, and compares it with its hash, its statement and the counts.",
 };
-export const RUN_WORDS: Readonly<Record<Kind, string>> = {
+export const RUN_WORDS: Readonly<Record<RunKind, string>> = {
   verify: "Verify",
   backfill: "Read again",
   "verify-archive": "Verify archive",
@@ -43,7 +43,7 @@ function StartForm({ isOpen, onToggle }: FormProps) {
   const { all, zones } = useZones();
   const span = useSpan();
   const start = useStartRun();
-  const [kind, setKind] = useState<Kind>("verify");
+  const [kind, setKind] = useState<RunKind>("verify");
   const [zone, setZone] = useState(String(zones[0]?.id ?? ""));
   const [from, setFrom] = useState(() => toUrlTime(Math.floor(span.fromMs / HOUR_MS) * HOUR_MS));
   const serverTime = useServerTime();
@@ -95,7 +95,7 @@ function StartForm({ isOpen, onToggle }: FormProps) {
         size="xs"
         fullWidth
         aria-label="What is started"
-        data={Object.entries(RUN_WORDS).map(([value, label]) => ({ value: value as Kind, label }))}
+        data={RUN_KINDS.map((value) => ({ value, label: RUN_WORDS[value] }))}
         value={kind}
         onChange={(value) => {
           setKind(value);

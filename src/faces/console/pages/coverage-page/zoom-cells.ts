@@ -1,7 +1,8 @@
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import type { HourStatus } from "#model/kinds.ts";
 import type { CoverageDay, CoverageHour } from "../../api/coverage.ts";
 import type { StripUnit } from "../../components/axis-ticks.ts";
-import type { HourState, StripCell } from "../../components/coverage-strip.tsx";
+import type { StripCell } from "../../components/coverage-strip.tsx";
 import { formatCount } from "../../look/words.ts";
 
 /** A cell of the strip: an hour, a day or a month. */
@@ -78,7 +79,7 @@ function worstState({
   open,
   sealed,
   unwatched,
-}: Record<"gap" | "open" | "sealed" | "unwatched", number>): HourState {
+}: Record<Exclude<HourStatus, "searched" | "not yet">, number>): HourStatus {
   if (gap > 0) return "gap";
   if (open > 0) return "open";
   if (sealed > 0) return "sealed";

@@ -1,5 +1,6 @@
 import { Button } from "@mantine/core";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import { HOUR_STATUSES } from "#model/kinds.ts";
 import { useCoverageDays, useCoverageHours } from "../../api/coverage.ts";
 import { CoverageStrip, countStates, STATE_WORDS, StripAxis } from "../../components/coverage-strip.tsx";
 import { Panel } from "../../components/panel.tsx";
@@ -133,7 +134,7 @@ export function ZoomStrip({ picked }: Props) {
 function Legend() {
   return (
     <div className={classes["legend"]}>
-      {(["sealed", "searched", "open", "gap", "unwatched"] as const).map((state) => (
+      {HOUR_STATUSES.filter((one) => one !== "not yet").map((state) => (
         <span key={state}>
           <span className={classes["mark"]}>
             <CoverageStrip cells={[{ startsAtMs: 0, state }]} label={state} height={12} />

@@ -2,6 +2,7 @@ import { Button, Drawer } from "@mantine/core";
 import { Link } from "wouter";
 import { MINUTE_MS } from "#lib/units.ts";
 import { FIELD_NAMES } from "#model/fields.ts";
+import { useEventRevisions } from "../../api/event-revisions.ts";
 import { decodeUrl, readRecord } from "../../api/record.ts";
 import { type EventRow, type EventScope } from "../../api/search.ts";
 import { useSession } from "../../api/session.ts";
@@ -15,6 +16,7 @@ import { shareLink } from "../../state/share-link.ts";
 import { useSpan } from "../../state/span.ts";
 import { useZoneTitle } from "../../state/zones.ts";
 import { toCurl } from "./copy-menu.tsx";
+import { EventChanges } from "./event-changes.tsx";
 import classes from "./explorer.module.css";
 
 const AROUND_MS = 5 * MINUTE_MS;
@@ -54,6 +56,7 @@ function Content({
   const { narrow } = useSpan();
   const zoneName = useZoneTitle();
   const ruleLink = useRuleLink();
+  const revisions = useEventRevisions(event);
   const { timestamp, fields, log, logId, zoneId } = event;
   const record = readRecord(log);
   const decoded = decodeUrl(fields.url);
@@ -91,6 +94,7 @@ function Content({
           Its rule
         </Button>
       </div>
+      <EventChanges query={revisions} />
       <section>
         <h3>Request</h3>
         <div className={classes["request"]}>

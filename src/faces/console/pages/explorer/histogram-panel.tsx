@@ -1,12 +1,13 @@
 import { Button } from "@mantine/core";
 import { useMemo } from "react";
+import { ACTION_CLASSES } from "#model/kinds.ts";
 import { markIncomplete, useCompleteness } from "../../api/completeness.ts";
 import { type EventScope, useEventCount, useHistogram, withoutFilter } from "../../api/search.ts";
 import { Completeness } from "../../components/completeness.tsx";
 import { TimeSeries } from "../../components/lazy-time-series.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Empty, Partial, QueryView } from "../../components/states.tsx";
-import { ACTION_COLOURS, ACTIONS, formatCount, formatLength, formatMoment } from "../../look/words.ts";
+import { ACTION_COLOURS, formatCount, formatLength, formatMoment } from "../../look/words.ts";
 import { filterAction, toFilterParams, wordFilter } from "../../state/filters.ts";
 import { useSpan } from "../../state/span.ts";
 import { useUrlState } from "../../state/url-state.ts";
@@ -22,7 +23,7 @@ export function HistogramPanel({ scope }: { readonly scope: EventScope }) {
     () =>
       data === undefined
         ? []
-        : ACTIONS.filter((name) => data.counts[name].some((count) => count > 0)).map((name) => ({
+        : ACTION_CLASSES.filter((name) => data.counts[name].some((count) => count > 0)).map((name) => ({
             id: name,
             label: name,
             colour: ACTION_COLOURS[name],

@@ -67,7 +67,7 @@ function ViewRow({ view, onOpen }: { readonly view: SavedView; readonly onOpen: 
           size="sm"
           aria-label={`Delete the view ${view.name}`}
           loading={remove.isPending}
-          onClick={() => remove.mutate(view.id)}
+          onClick={() => remove.mutate({ id: view.id })}
         >
           <Icon name="close" size={12} />
         </ActionIcon>

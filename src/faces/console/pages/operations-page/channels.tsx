@@ -109,17 +109,13 @@ function ChannelRow({ channel }: { readonly channel: Channel }) {
               variant="default"
               loading={test.isPending}
               aria-label={`Send a test message on ${name}`}
-              onClick={() => test.mutate(name)}
+              onClick={() => test.mutate({ name })}
             >
               Send a test
             </Button>
           ) : null}
           {dead > 0 ? (
-            <Button
-              variant="default"
-              loading={replay.isPending}
-              onClick={() => replay.mutate({ channel: name })}
-            >
+            <Button variant="default" loading={replay.isPending} onClick={() => replay.mutate({ name })}>
               Send {formatCount(dead)} dead again
             </Button>
           ) : null}

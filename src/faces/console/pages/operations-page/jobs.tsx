@@ -9,7 +9,11 @@ import { formatCount } from "../../look/words.ts";
 export function Jobs() {
   const jobs = useJobs();
   return (
-    <Panel title="Jobs" about="runs of the process that answers; next runs of the whole installation" flush>
+    <Panel
+      title="Jobs"
+      about="runs of the process that answers; schedule and last results of the whole installation"
+      flush
+    >
       <QueryView query={jobs} rows={10} asking="the jobs">
         {({ items }) => (
           <table className="lw-table">
@@ -20,6 +24,7 @@ export function Jobs() {
                 <th className="lw-number">done</th>
                 <th className="lw-number">failed</th>
                 <th className="lw-number lw-wide">mean</th>
+                <th className="lw-wide">last result</th>
                 <th className="lw-wide">next</th>
               </tr>
             </thead>
@@ -35,10 +40,9 @@ export function Jobs() {
   );
 }
 
-function JobRow({ job: { job, runs, meanSeconds, lastSuccessAt, ticks } }: { readonly job: Job }) {
+function JobRow({ job: { job, runs, meanSeconds, lastSuccessAt, tick } }: { readonly job: Job }) {
   const { done = 0, ...others } = runs;
   const failed = Object.values(others).reduce((sum, count) => sum + count, 0);
-  const next = ticks.map(({ nextAt }) => nextAt).sort()[0];
   return (
     <tr>
       <td>{job}</td>
@@ -61,8 +65,13 @@ function JobRow({ job: { job, runs, meanSeconds, lastSuccessAt, ticks } }: { rea
             ? `${Math.round(meanSeconds * 1_000)} ms`
             : formatDuration(meanSeconds * 1_000)}
       </td>
-      <td className="lw-wide">
-        {next === undefined ? <span className="lw-dim">when there is work</span> : <Ago at={next} />}
+      <td className="lw-wide">{tick?.lastRun?.why ?? tick?.lastRun?.result}</td>
+      <td className="lw-wide" title={tick?.expression ?? undefined}>
+        {tick?.nextAt == null ? (
+          <span className="lw-dim">{tick?.off ?? "when there is work"}</span>
+        ) : (
+          <Ago at={tick.nextAt} />
+        )}
       </td>
     </tr>
   );

@@ -1,6 +1,7 @@
 import { Button, Checkbox, PasswordInput, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { many } from "#lib/format.ts";
+import { ROLES, type Role } from "#model/kinds.ts";
 import { type Key, useCreateKey, useKeys, useRevokeKey } from "../../api/operations.ts";
 import { toProblem } from "../../api/problem.ts";
 import { Ago, Moment } from "../../components/ago.tsx";
@@ -16,13 +17,12 @@ import { useUrlState } from "../../state/url-state.ts";
 import { useZoneTitle } from "../../state/zones.ts";
 import classes from "./operations.module.css";
 
-const ROLES = [
-  { value: "reader", label: "reader: sees" },
-  { value: "exporter", label: "exporter: sees and exports" },
-  { value: "operator", label: "operator: acts on alerts" },
-  { value: "admin", label: "admin: everything" },
-] as const;
-type Role = (typeof ROLES)[number]["value"];
+const ROLE_WORDS: Readonly<Record<Role, string>> = {
+  reader: "reader: sees",
+  exporter: "exporter: sees and exports",
+  operator: "operator: acts on alerts",
+  admin: "admin: everything",
+};
 
 /** Every key; a new one is shown once. */
 export function Keys() {
@@ -202,7 +202,7 @@ function KeyForm({ isOpen, onToggle }: FormProps) {
             label="Role"
             allowDeselect={false}
             comboboxProps={{ withinPortal: false }}
-            data={ROLES}
+            data={ROLES.map((value) => ({ value, label: ROLE_WORDS[value] }))}
             value={role}
             error={mistakeOf(error, "role")}
             onChange={(value) => setRole(value ?? "reader")}

@@ -1,7 +1,7 @@
 import { Button, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { formatDuration } from "#lib/format.ts";
-import { SPIKE_KINDS } from "#model/kinds.ts";
+import { type RouteVerdict, SEVERITIES, SPIKE_KINDS } from "#model/kinds.ts";
 import { type ExplainedRouting, type RoutingQuestion, useRoutingTest } from "../../api/operations.ts";
 import { Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
@@ -9,9 +9,6 @@ import { Empty, QueryView } from "../../components/states.tsx";
 import { useUrlState } from "../../state/url-state.ts";
 import { useZones, zoneTitle } from "../../state/zones.ts";
 import classes from "./operations.module.css";
-
-const SEVERITIES = ["critical", "error", "warning", "info"];
-const KINDS = SPIKE_KINDS.map((kind) => ({ value: kind, label: kind.replace("-", " ") }));
 
 /** "Who would be notified of this alert now?", answered step by step. The question is in the address. */
 export function RoutingTest() {
@@ -55,7 +52,7 @@ export function RoutingTest() {
           size="xs"
           label="Severity"
           allowDeselect={false}
-          data={SEVERITIES}
+          data={SEVERITIES.toReversed()}
           value={severity}
           onChange={(value) => setSeverity(value ?? "critical")}
         />
@@ -63,7 +60,7 @@ export function RoutingTest() {
           size="xs"
           label="Kind"
           allowDeselect={false}
-          data={KINDS}
+          data={SPIKE_KINDS.map((value) => ({ value, label: value.replace("-", " ") }))}
           value={kind}
           onChange={(value) => setKind(value ?? "spike")}
         />
@@ -93,7 +90,7 @@ function readQuestion(params: URLSearchParams): RoutingQuestion | null {
   };
 }
 
-const VERDICTS: Readonly<Record<string, string>> = {
+const VERDICTS: Readonly<Record<RouteVerdict, string>> = {
   taken: "matches: its channels are notified",
   "passed on": "matches, and one of its routes decides",
   "no match": "does not match",
@@ -111,7 +108,7 @@ function Steps({ found }: { readonly found: ExplainedRouting }) {
             <code>
               <Payload text={path} />
             </code>{" "}
-            {VERDICTS[verdict] ?? verdict}
+            {VERDICTS[verdict]}
             {mismatches.length === 0 ? null : (
               <>
                 : <Payload prose text={mismatches.join(", ")} />

@@ -36,8 +36,8 @@ export function Sessions() {
                   {isCurrent ? null : (
                     <Button
                       variant="default"
-                      loading={end.isPending && end.variables === id}
-                      onClick={() => end.mutate(id)}
+                      loading={end.isPending && end.variables?.id === id}
+                      onClick={() => end.mutate({ id })}
                     >
                       End
                     </Button>

@@ -2,6 +2,7 @@ import { Button } from "@mantine/core";
 import { Link } from "wouter";
 import { formatDuration } from "#lib/format.ts";
 import { HOUR_MS } from "#lib/units.ts";
+import { UNRESOLVED_STATES } from "#model/kinds.ts";
 import { type Alert, useAlerts } from "../../api/alerts.ts";
 import { type Overview, useOverview } from "../../api/overview.ts";
 import { Ago } from "../../components/ago.tsx";
@@ -21,7 +22,7 @@ const SHOWN = 6;
 /** Everything that needs a person, the worst first, each with its link. */
 export function Attention() {
   const { zones, chosen } = useZones();
-  const alerts = useAlerts({ state: ["firing", "acknowledged"], sort: "worst", limit: 200 }, "open");
+  const alerts = useAlerts({ state: UNRESOLVED_STATES, sort: "worst", limit: 200 }, "open");
   const overview = useOverview();
   const ids = new Set(zones.map(({ id }) => id));
   const isShown = ({ zoneId }: Alert) => chosen === "" || (zoneId !== null && ids.has(zoneId));

@@ -1,5 +1,5 @@
 import { useMemo } from "react";
-import { GROUP_KIND, SPIKE_KINDS } from "#model/kinds.ts";
+import { ACTION_CLASSES, GROUP_KIND, SPIKE_KINDS } from "#model/kinds.ts";
 import { useAlerts } from "../../api/alerts.ts";
 import { markIncomplete, useCompleteness } from "../../api/completeness.ts";
 import { type Overview, useOverview } from "../../api/overview.ts";
@@ -7,7 +7,7 @@ import { Completeness } from "../../components/completeness.tsx";
 import { TimeSeries } from "../../components/lazy-time-series.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Empty, Partial, QueryView } from "../../components/states.tsx";
-import { ACTION_COLOURS, ACTIONS, formatCount, formatLength } from "../../look/words.ts";
+import { ACTION_COLOURS, formatCount, formatLength } from "../../look/words.ts";
 import { filterAction } from "../../state/filters.ts";
 import { useSpan } from "../../state/span.ts";
 import { useZones, zoneTitle } from "../../state/zones.ts";
@@ -101,15 +101,17 @@ function sumUp({ zones, from, to, stepSeconds }: Overview) {
   const widthMs = stepSeconds * 1_000;
   const firstMs = Math.floor(Date.parse(from) / widthMs) * widthMs;
   const steps = Math.max(0, Math.ceil((Date.parse(to) - firstMs) / widthMs));
-  const counts = Object.fromEntries(ACTIONS.map((name) => [name, Array.from({ length: steps }, () => 0)]));
+  const counts = Object.fromEntries(
+    ACTION_CLASSES.map((name) => [name, Array.from({ length: steps }, () => 0)]),
+  );
   for (const { startsAtMs, ...point } of zones.flatMap(({ points }) => points)) {
     const step = Math.round((startsAtMs - firstMs) / widthMs);
-    for (const name of ACTIONS) {
+    for (const name of ACTION_CLASSES) {
       const column = counts[name];
       if (column !== undefined && step >= 0 && step < steps) column[step] = (column[step] ?? 0) + point[name];
     }
   }
-  const series = ACTIONS.map((name) => ({
+  const series = ACTION_CLASSES.map((name) => ({
     id: name,
     label: name,
     colour: ACTION_COLOURS[name],

@@ -1,5 +1,6 @@
 import { SegmentedControl } from "@mantine/core";
 import { useMemo } from "react";
+import { WIDTH_NAMES } from "#model/kinds.ts";
 import type { RuleKey, RuleSeries } from "../../api/rule.ts";
 import { toDetectorChart } from "../../components/detector-lines.ts";
 import { TimeSeries } from "../../components/lazy-time-series.tsx";
@@ -8,11 +9,11 @@ import { QueryView } from "../../components/states.tsx";
 import { formatCount, formatLength } from "../../look/words.ts";
 import { useSpan } from "../../state/span.ts";
 import { useUrlState } from "../../state/url-state.ts";
-import { useCurve, WIDTHS, type WidthName } from "./use-curve.ts";
+import { useCurve } from "./use-curve.ts";
 
 /** The rule's counts with what the detector expected, and its threshold. */
 export function RuleCurve(key: RuleKey) {
-  const { width, series, isCut, startMs, allowed } = useCurve(key);
+  const { width, widthMs, series, isCut, startMs, allowed } = useCurve(key);
   const { toMs, narrow, widen } = useSpan();
   const { change } = useUrlState();
   const { data } = series;
@@ -33,7 +34,7 @@ export function RuleCurve(key: RuleKey) {
         <SegmentedControl
           size="xs"
           aria-label="Width of a bar"
-          data={(Object.keys(WIDTHS) as WidthName[]).map((name) => ({
+          data={WIDTH_NAMES.map((name) => ({
             value: name,
             label: name,
             disabled: !allowed(name),
@@ -49,7 +50,7 @@ export function RuleCurve(key: RuleKey) {
           <TimeSeries
             {...chart}
             lines={width === "day" ? chart.lines?.slice(1) : chart.lines}
-            widthMs={WIDTHS[width]}
+            widthMs={widthMs}
             markers={markers}
             height={200}
             onBrush={narrow}

@@ -1,5 +1,5 @@
 import type { FastifyReply } from "fastify";
-import { Refusal } from "../../errors/refusal.ts";
+import { Refusal } from "#operations/refusal.ts";
 
 /** No client reads this status; proxies write it into their logs. */
 const CLIENT_GONE = 499;

@@ -5,8 +5,13 @@ import { z } from "zod";
 import { EventLogsExportRequest } from "#adapters/edge/contract/event-logs-export.ts";
 import { GenericRequestResponse } from "#adapters/edge/contract/generic-request-response.ts";
 import type { ScratchFile } from "#db/archive/archive-reader.ts";
+import { maySeeZone } from "#operations/caller.ts";
+import { Refusal } from "#operations/refusal.ts";
 import { exportEvents, type RunPart } from "#operations/search/export-events.ts";
 import { exportParquet } from "#operations/search/export-parquet.ts";
+import { SEARCH_LIMITS, SEARCH_SPAN } from "#operations/search/native-search.ts";
+import type { SearchRequest } from "#operations/search/plan-body.ts";
+import { priceSearch } from "#operations/search/searching.ts";
 import { toCsvLine } from "#stages/archive/csv/csv-line.ts";
 import {
   EXPORT_HEADER,
@@ -17,14 +22,12 @@ import {
 import { PARQUET_TYPE, preferredForm } from "#stages/archive/csv/preferred-form.ts";
 import { maskAddress } from "#stages/archive/mask/mask.ts";
 import { asksMethod } from "#stages/archive/query/plan-search.ts";
-import { Refusal } from "../../errors/refusal.ts";
-import { maySeeZone } from "../../keys/caller.ts";
 import { clientGone } from "./client-gone.ts";
 import { endWhenRefused } from "./end-when-refused.ts";
 import { sendJson } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
-import { PLATFORM_TAGS, SEARCH_LIMITS, SEARCH_SPAN, searchRefusals, ZONE_PARAM } from "./platform-schemas.ts";
-import { priceSearch, readSearchRequest, type SearchRequest } from "./read-search-request.ts";
+import { PLATFORM_TAGS, searchRefusals, ZONE_PARAM } from "./platform-schemas.ts";
+import { readSearchRequest } from "./read-search-request.ts";
 import { unknownZoneBlock } from "./read-zone.ts";
 
 /** A reader that takes longer is cut off; one that takes nothing is long before. */
@@ -84,7 +87,9 @@ export async function sendExport(
     throw new Refusal(406, { slug: "not-acceptable", mistakes: [{ field: "accept", value, rule }] });
   }
   // An export by method reads all events at once, as a search does.
-  const price = asksMethod(plan) ? await priceSearch(deps, wanted) : ({ kind: "long" } as const);
+  const price = asksMethod(plan)
+    ? await priceSearch(deps.archive.db, deps, wanted)
+    : ({ kind: "long" } as const);
   await deps.auditExport(request, wanted);
   const gone = clientGone(reply);
   const isAllowed = async () => {

@@ -1,9 +1,8 @@
 import type { Database } from "#db/client.ts";
 import type { Clock } from "#lib/clock.ts";
-import type { OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import type { PageCursors } from "#operations/page-cursor.ts";
+import type { Searching } from "#operations/search/searching.ts";
 import type { AuditExport } from "../../keys/audit-export.ts";
-import type { RunInPlace } from "../../limits/run-in-place.ts";
-import type { PageCursors } from "../../page-cursor.ts";
 
 /** What an ask of the platform came to, or why nobody asked. */
 export type AskedAdvice =
@@ -15,7 +14,7 @@ export type AskedAdvice =
 
 export type AskAdvice = (rule: { zoneId: number; ruleId: string }) => Promise<AskedAdvice>;
 
-export interface PlatformDeps {
+export interface PlatformDeps extends Searching {
   /** For counts and keys. Events are read in a place of the admission queue only. */
   readonly archive: Database;
   readonly cursors: PageCursors;
@@ -23,10 +22,6 @@ export interface PlatformDeps {
   /** The zones that are copied. */
   readonly zoneIds: readonly number[];
   readonly retentionDays: number;
-  readonly openedBlocks: OpenedBlocks;
-  /** @throws when a question would read more rows than one may. */
-  readonly refuseCostly: (estimate: { rows: number }) => void;
-  readonly runInPlace: RunInPlace;
   readonly auditExport: AuditExport;
   /** How often an export asks whether its key is still good. Default 10 s. */
   readonly checkKeyEveryMs?: number;

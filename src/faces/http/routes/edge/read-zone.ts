@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { hasStoredEvents } from "#db/archive/archive-zones.ts";
 import { isObject } from "#lib/is-object.ts";
-import { maySeeZone } from "../../keys/caller.ts";
+import { maySeeZone } from "#operations/caller.ts";
 import { failureBlock, sendMistakes, shown } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
 

@@ -4,16 +4,19 @@ import {
   EventLogsSearchRequest,
   EventLogsSearchResponse,
 } from "#adapters/edge/contract/event-logs-search.ts";
+import { SEARCH_LIMITS, SEARCH_SPAN } from "#operations/search/native-search.ts";
+import type { SearchRequest } from "#operations/search/plan-body.ts";
 import { type RecordDeps, readRecords } from "#operations/search/read-records.ts";
 import type { SearchDeps } from "#operations/search/search-deps.ts";
 import { searchGroups } from "#operations/search/search-groups.ts";
 import { searchRows } from "#operations/search/search-rows.ts";
+import { priceSearch } from "#operations/search/searching.ts";
 import { toSearchRow } from "#stages/archive/records/to-search-row.ts";
 import { clientGone } from "./client-gone.ts";
 import { sendJson } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
-import { PLATFORM_TAGS, SEARCH_LIMITS, SEARCH_SPAN, searchRefusals, ZONE_PARAM } from "./platform-schemas.ts";
-import { priceSearch, readSearchRequest, type SearchRequest } from "./read-search-request.ts";
+import { PLATFORM_TAGS, searchRefusals, ZONE_PARAM } from "./platform-schemas.ts";
+import { readSearchRequest } from "./read-search-request.ts";
 import { unknownZoneBlock } from "./read-zone.ts";
 
 const schema = {
@@ -52,19 +55,18 @@ export function addSearchEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
   });
 }
 
-/** Answers a search in a place of the queue. `toRow` writes one event. */
-export async function answerSearch(
+/** Answers a search in a place of the queue. */
+async function answerSearch(
   deps: PlatformDeps,
   request: FastifyRequest,
   reply: FastifyReply,
   wanted: SearchRequest,
-  toRow = toSearchRow,
 ): Promise<Answer> {
   const gone = clientGone(reply);
-  const work = { ...(await priceSearch(deps, wanted)), signal: gone };
+  const work = { ...(await priceSearch(deps.archive.db, deps, wanted)), signal: gone };
   return deps.runInPlace(request, work, (found) =>
     wanted.plan.groupBy.length === 0
-      ? answerRows({ ...found, openedBlocks: deps.openedBlocks }, gone, wanted, toRow)
+      ? answerRows({ ...found, openedBlocks: deps.openedBlocks }, gone, wanted)
       : answerGroups(found, gone, wanted),
   );
 }
@@ -73,11 +75,10 @@ async function answerRows(
   deps: RecordDeps,
   signal: AbortSignal,
   { zoneId, plan, isMasked }: SearchRequest,
-  toRow: typeof toSearchRow,
 ): Promise<Answer> {
   const found = await searchRows(deps, zoneId, plan, signal);
   const records = isMasked ? [] : await readRecords(deps, zoneId, found.rows, signal);
-  const rows = found.rows.map((event, index) => toRow(event, records[index], isMasked));
+  const rows = found.rows.map((event, index) => toSearchRow(event, records[index], isMasked));
   return { rows: `[${rows.join(",")}]`, groups: null, total: found.total, source: found.source };
 }
 

@@ -1,10 +1,10 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { Refusal } from "../../errors/refusal.ts";
+import { known, visibleZones, ZoneId } from "#operations/fields.ts";
+import { Refusal } from "#operations/refusal.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { type AlertStream, openAlertStream } from "./open-alert-stream.ts";
-import { known, visibleZones, ZoneId } from "./parts.ts";
 
 const STREAMS_PER_KEY = 5;
 

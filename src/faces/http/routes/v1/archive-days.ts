@@ -3,9 +3,10 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listReportedDays } from "#db/archive/archive-report.ts";
 import { toDay } from "#model/horizon.ts";
+import { ARCHIVE_KINDS } from "#model/kinds.ts";
+import { IsoTime, toIso, visibleZones } from "#operations/fields.ts";
+import { DAYS_QUERY, readDays } from "#operations/span.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { IsoTime, toIso, visibleZones } from "./parts.ts";
-import { DAYS_QUERY, readDays } from "./span.ts";
 
 const MAX_DAYS = 800;
 
@@ -18,7 +19,7 @@ export const ArchiveDay = z
       .describe("Whether Postgres still has the events, too. The files answer searches."),
     files: z.array(
       z.object({
-        kind: z.enum(["events", "records"]),
+        kind: z.enum(ARCHIVE_KINDS),
         path: z.string().describe("Relative to the archive folder."),
         sha256: z.string(),
         bytes: z.number(),

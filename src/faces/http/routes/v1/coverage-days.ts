@@ -2,10 +2,10 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { readCoverageDays } from "#db/coverage/coverage-days.ts";
+import { IsoTime, toIso, visibleZones } from "#operations/fields.ts";
+import { DAYS_QUERY, readDays } from "#operations/span.ts";
 import { UNPREVENTABLE } from "#stages/coverage/judge-hour.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { IsoTime, toIso, visibleZones } from "./parts.ts";
-import { DAYS_QUERY, readDays } from "./span.ts";
 
 const MAX_DAYS = 4_000;
 

@@ -3,9 +3,9 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { readHourPasses, readRuleCells } from "#db/coverage/rule-cells.ts";
 import { startOfHour } from "#model/horizon.ts";
+import { IsoTime, Time, toIso, toIsoOrNull, ZoneId } from "#operations/fields.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { IsoTime, Time, toIso, toIsoOrNull, ZoneId } from "./parts.ts";
 
 const MOST = 500;
 

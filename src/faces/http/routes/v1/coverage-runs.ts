@@ -3,25 +3,18 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listReportedDays } from "#db/archive/archive-report.ts";
 import { listKnownZones } from "#db/coverage/coverage-report.ts";
-import {
-  listRuns,
-  MOST_UNFINISHED,
-  type RequestedRun,
-  RUN_KINDS,
-  readRun,
-} from "#db/service/requested-runs.ts";
+import { listRuns, MOST_UNFINISHED, type RequestedRun, readRun } from "#db/service/requested-runs.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { startOfDay, toDay } from "#model/horizon.ts";
+import { RUN_KINDS } from "#model/kinds.ts";
 import { findReachFaults, MAX_RUN_DAYS } from "#model/run-span.ts";
 import type { RunResult } from "#operations/execute-run.ts";
-import { widenSpan } from "#operations/verify/widen-span.ts";
-import { maskNullable } from "#stages/archive/mask/mask-text.ts";
-import { Refusal } from "../../errors/refusal.ts";
-import type { ApiDeps } from "./api-deps.ts";
 import {
   actOf,
   IsoTime,
   known,
+  MAX_ZONE_ID,
+  Moment,
   maySee,
   notFound,
   RowId,
@@ -29,13 +22,14 @@ import {
   toIsoOrNull,
   visibleZones,
   ZoneId,
-} from "./parts.ts";
-import { checkSpan } from "./span.ts";
+} from "#operations/fields.ts";
+import { Refusal } from "#operations/refusal.ts";
+import { checkSpan } from "#operations/span.ts";
+import { widenSpan } from "#operations/verify/widen-span.ts";
+import { maskNullable } from "#stages/archive/mask/mask-text.ts";
+import type { ApiDeps } from "./api-deps.ts";
 
 const MOST_LISTED = 50;
-const MAX_ZONE_ID = 2_147_483_647;
-
-const Moment = z.iso.datetime({ offset: true, error: "must be an ISO 8601 time with a UTC offset" });
 
 export const StartBody = z
   .strictObject({

@@ -4,9 +4,7 @@ import { z } from "zod";
 import { listKnownZones, readCoverageHours } from "#db/coverage/coverage-report.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { type KnownHorizon, startOfDay, startOfHour } from "#model/horizon.ts";
-import { readZoneFacts } from "#operations/read-zones.ts";
-import { type AssessedHour, assessHours } from "#stages/coverage/hour-status.ts";
-import type { ApiDeps } from "./api-deps.ts";
+import { HOUR_STATUSES } from "#model/kinds.ts";
 import {
   IsoTime,
   pageOf,
@@ -17,8 +15,11 @@ import {
   toPage,
   visibleZones,
   ZoneId,
-} from "./parts.ts";
-import { checkSpan, HOUR_STATES } from "./span.ts";
+} from "#operations/fields.ts";
+import { readZoneFacts } from "#operations/read-zones.ts";
+import { checkSpan } from "#operations/span.ts";
+import { type AssessedHour, assessHours } from "#stages/coverage/hour-status.ts";
+import type { ApiDeps } from "./api-deps.ts";
 
 const MAX_DAYS = 800;
 const DEFAULT_DAYS = 7;
@@ -34,7 +35,7 @@ export const CoverageHour = z
   .object({
     zoneId: z.number().int(),
     startsAt: IsoTime,
-    state: z.enum(HOUR_STATES),
+    state: z.enum(HOUR_STATUSES),
     storedCount: z.number().int(),
     upstreamCount: z
       .number()

@@ -3,11 +3,11 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { listKnownZones } from "#db/coverage/coverage-report.ts";
 import { DAY_MS } from "#lib/units.ts";
+import { IsoTime, pageOf, pageQuery, Time, toIso, toPage, visibleZones, ZoneId } from "#operations/fields.ts";
 import { readZones } from "#operations/read-zones.ts";
+import { checkSpan } from "#operations/span.ts";
 import { type Gap, joinGaps } from "#stages/coverage/join-gaps.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { IsoTime, pageOf, pageQuery, Time, toIso, toPage, visibleZones, ZoneId } from "./parts.ts";
-import { checkSpan } from "./span.ts";
 
 const MAX_DAYS = 800;
 /** The default retention, the longest of all data. */

@@ -1,62 +1,34 @@
 import type { FastifyInstance } from "fastify";
-import { addAlertActs } from "./alert-acts.ts";
-import { addAlertContext } from "./alert-context.ts";
+import { OPERATIONS } from "#operations/index.ts";
+import { addOperations } from "../../operations.ts";
 import { addAlertStream } from "./alert-stream.ts";
-import { addAlerts } from "./alerts.ts";
 import { addAlertsAtom } from "./alerts-atom.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { addArchiveDays } from "./archive-days.ts";
-import { addAudit } from "./audit.ts";
-import { addChannels } from "./channels.ts";
 import { addCoverage } from "./coverage.ts";
 import { addCoverageDays } from "./coverage-days.ts";
 import { addCoverageRules } from "./coverage-rules.ts";
 import { addCoverageRuns } from "./coverage-runs.ts";
-import { addDeliveries } from "./deliveries.ts";
+import { addCoverageWithdrawals } from "./coverage-withdrawals.ts";
 import { addEtag } from "./etag.ts";
+import { addEventRevisions } from "./event-revisions.ts";
 import { addGaps } from "./gaps.ts";
-import { addJobs } from "./jobs.ts";
-import { addKnownSources } from "./known-sources.ts";
 import { addOverview } from "./overview.ts";
 import { addRoutingTest } from "./routing-test.ts";
-import { addRuleSeries } from "./rule-series.ts";
-import { addRules } from "./rules.ts";
-import { addSettings } from "./settings.ts";
-import { addSilencePreview } from "./silence-preview.ts";
-import { addSilences } from "./silences.ts";
-import { addSpikes } from "./spikes.ts";
-import { addStatus } from "./status.ts";
-import { addTrends } from "./trends.ts";
-import { addZones } from "./zones.ts";
 
 const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
-  addAlerts,
-  addAlertActs,
   addAlertStream,
   addAlertsAtom,
-  addSilences,
-  addTrends,
-  addRules,
-  addSpikes,
   addCoverage,
   addGaps,
-  addDeliveries,
-  addZones,
-  addStatus,
   addOverview,
   addArchiveDays,
   addCoverageDays,
   addCoverageRules,
   addCoverageRuns,
-  addAlertContext,
-  addSilencePreview,
-  addKnownSources,
-  addRuleSeries,
-  addChannels,
+  addCoverageWithdrawals,
+  addEventRevisions,
   addRoutingTest,
-  addJobs,
-  addAudit,
-  addSettings,
 ];
 
 /** The native API: alerts, silences, trends, rules, spikes, coverage, gaps, deliveries, zones, status. */
@@ -64,5 +36,7 @@ export function addNativeApi(app: FastifyInstance, deps: ApiDeps): void {
   app.addHook("onSend", async (request, reply, payload) =>
     request.routeOptions.url?.startsWith("/api/v1/") === true ? addEtag(request, reply, payload) : payload,
   );
+  const { archive: db, ...parts } = deps;
+  addOperations(app, OPERATIONS, { ...parts, db });
   for (const addRoutes of ROUTES) addRoutes(app, deps);
 }

@@ -1,10 +1,10 @@
 import type { FastifyReply } from "fastify";
 import { type FeedRow, readFeed, readFeedEnd } from "#db/alerting/feed-transitions.ts";
+import type { Caller } from "#operations/caller.ts";
+import { maySee, visibleZones } from "#operations/fields.ts";
 import { SSE_OPENING, toSseEvent, toSseHeartbeat } from "../../feed/sse-block.ts";
 import { toFeedEvent } from "../../feed/to-feed-event.ts";
-import type { Caller } from "../../keys/caller.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { maySee, visibleZones } from "./parts.ts";
 
 /** Of what a client missed; who missed more is told so and reads the list. */
 const MAX_REPLAY = 1_000;

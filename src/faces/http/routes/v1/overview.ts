@@ -5,25 +5,25 @@ import { listAlerts } from "#db/alerting/alert-reports.ts";
 import { readActivity, readRuleSparklines } from "#db/detection/activity.ts";
 import { readNewestAdvice } from "#db/detection/rule-history.ts";
 import { type RuleRow, readRules } from "#db/detection/rules.ts";
-import { type RequestBudget, readBudget } from "#db/service/request-budgets.ts";
+import { readBudget } from "#db/service/request-budgets.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
+import { ATTENTION_KINDS, type BucketWidth, HOUR_STATUSES, UNRESOLVED_STATES } from "#model/kinds.ts";
 import { keyOf } from "#model/series-key.ts";
 import type { Zones } from "#model/zones.ts";
-import { ATTENTION_KINDS, listAttention } from "#operations/list-attention.ts";
-import { listFirstCopies, lookAround } from "#operations/look-around.ts";
-import { readUnpolled } from "#operations/read-unpolled.ts";
+import { Alert, readAlertView, toAlert } from "#operations/alerts/alert.ts";
+import { IsoTime, known, Time, toIso, visibleZones, ZoneId } from "#operations/fields.ts";
+import { maskOutput } from "#operations/masking.ts";
 import { readZones } from "#operations/read-zones.ts";
-import { assessService } from "#operations/service-life.ts";
+import { readAttention } from "#operations/service/attention.ts";
+import { HourItem, toHourItem } from "#operations/service/hour-item.ts";
+import { describeZones, readVisibleZones, Zone } from "#operations/service/zones.ts";
+import type { ServiceView } from "#operations/service-view.ts";
+import { checkSpan } from "#operations/span.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
 import { maskNullable, maskText } from "#stages/archive/mask/mask-text.ts";
-import { type BucketWidth, bucketEnd, bucketStart } from "#stages/detection/bucket.ts";
-import { AlertItem } from "./alert-schemas.ts";
+import { bucketEnd, bucketStart } from "#stages/detection/bucket.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { IsoTime, known, Time, toIso, visibleZones, ZoneId } from "./parts.ts";
-import { checkSpan, HOUR_STATES } from "./span.ts";
-import { readAlertView, toAlertItem } from "./to-alert-item.ts";
-import { describeZones, readVisibleZones, Zone } from "./zones.ts";
 
 const MAX_DAYS = 400;
 const MAX_POINTS = 200;
@@ -53,14 +53,12 @@ export const Overview = z
               }),
             )
             .describe("Events by action. Steps without events are left out."),
-          hours: z
-            .array(z.object({ startsAtMs: z.number().int(), state: z.enum(HOUR_STATES), stored: z.number() }))
-            .describe("The last 72 hours, oldest first."),
+          hours: z.array(HourItem).describe("The last 72 hours, oldest first."),
         }),
       )
       .describe(`The first ${MAX_ZONES} zones.`),
     alerts: z
-      .array(AlertItem)
+      .array(Alert)
       .describe(
         "Unresolved alerts and those that fired in the span, at most 200: firing alerts first, each state by severity, and the newest of one severity first.",
       ),
@@ -137,9 +135,7 @@ export function addOverview(
         isWhole: known(caller).zoneIds === null,
         isMasked: known(caller).masked,
         names: readNames(),
-        requestBudget: service.requestBudget,
-        pollEveryMs: service.pollEveryMs,
-        channels: new Set(service.alerting().channels.map(({ name }) => name)),
+        service,
       });
     },
   );
@@ -155,48 +151,31 @@ interface OverviewAsked {
   readonly isWhole: boolean;
   readonly isMasked: boolean;
   readonly names: Zones;
-  readonly requestBudget: RequestBudget;
-  readonly pollEveryMs: number;
-  /** The configured channels; null if they are not known. */
-  readonly channels: ReadonlySet<string> | null;
+  readonly service: Pick<ServiceView, "requestBudget" | "pollEveryMs" | "configuredChannels">;
 }
-
-/** A caller of some zones sees nothing of the service as a whole. */
-const NOTHING_ELSE = {
-  channels: null,
-  service: assessService([]),
-  keyProblem: null,
-  held: [],
-  givenUp: 0,
-  selfAlerts: 0,
-};
 
 /** Returns the answer of GET /api/v1/overview. */
 export async function readOverview(
   archive: ApiDeps["archive"],
-  { now, from, to, zoneIds, isWhole, isMasked, names, requestBudget, pollEveryMs, channels }: OverviewAsked,
+  { now, from, to, zoneIds, isWhole, isMasked, names, service }: OverviewAsked,
 ): Promise<OverviewAnswer> {
   const { width, stepMs } = pickStep(to - from);
   const span = { width, fromMs: bucketStart(from, width), toMs: bucketEnd(to - 1, width) };
   const seen = (await readVisibleZones(archive, zoneIds)).slice(0, MAX_ZONES);
   const recent = { from: startOfHour(horizonAt(now)), to: now + HOUR_MS, hasEvidence: false };
-  const [activity, coverage, budget, around, unpolled, described, alerts, rules, view] = await Promise.all([
+  const [activity, coverage, budget, described, alerts, rules, view] = await Promise.all([
     readActivity(archive, { zoneIds, stepMs, ...span }),
     Promise.all(seen.map(({ zoneId }) => readZones(archive, now, { zoneId, ...recent }))),
-    isWhole ? readBudget(archive, requestBudget) : null,
-    isWhole
-      ? lookAround(archive, now)
-      : listFirstCopies(archive, now).then((newlyWatched) => ({ ...NOTHING_ELSE, newlyWatched })),
-    readUnpolled(archive, now, { zoneIds, pollEveryMs }),
+    isWhole ? readBudget(archive, service.requestBudget) : null,
     describeZones(archive, seen, { now, names }),
     readAlerts(archive, zoneIds, span),
     readTopRules(archive, zoneIds, span, isMasked),
-    readAlertView(archive, isMasked, now),
+    readAlertView(archive, now),
   ]);
   const points = Map.groupBy(activity, (one) => one.zoneId);
   const zones = coverage.flat();
   const hours = new Map(zones.map((one) => [one.zoneId, one.hours]));
-  const attention = listAttention({ ...around, zones, unpolled }, channels);
+  const attention = await readAttention(archive, now, { zones, zoneIds, isWhole, service });
   return {
     now: toIso(now),
     from: toIso(span.fromMs),
@@ -208,22 +187,18 @@ export async function readOverview(
         startsAtMs: startsAt,
         ...counts,
       })),
-      hours: (hours.get(one.id) ?? []).map(({ startsAt, status, storedCount }) => ({
-        startsAtMs: startsAt,
-        state: status,
-        stored: storedCount,
-      })),
+      hours: (hours.get(one.id) ?? []).map(toHourItem),
     })),
-    alerts: alerts.map((row) => toAlertItem(row, view)),
+    alerts: alerts
+      .map((row) => toAlert(row, view))
+      .map((alert) => (isMasked ? (maskOutput(Alert, alert) as Alert) : alert)),
     rules,
-    attention: attention
-      .filter(({ kind }) => isWhole || kind !== "not-running")
-      .map(({ kind, zoneId, text }) => ({
-        kind,
-        zoneId,
-        text: isMasked ? (maskNullable(text) ?? "") : text,
-      })),
-    requestBudget: budget === null ? null : { ...budget, ratePerSecond: requestBudget.ratePerSecond },
+    attention: attention.map(({ kind, zoneId, text }) => ({
+      kind,
+      zoneId,
+      text: isMasked ? (maskNullable(text) ?? "") : text,
+    })),
+    requestBudget: budget === null ? null : { ...budget, ratePerSecond: service.requestBudget.ratePerSecond },
   };
 }
 
@@ -249,7 +224,7 @@ async function readAlerts(
 ) {
   const [unresolved, fired] = await Promise.all([
     listAlerts(archive, {
-      states: ["firing", "acknowledged"],
+      states: UNRESOLVED_STATES,
       zoneIds,
       sort: "worst",
       limit: MAX_ALERTS,

@@ -1,15 +1,14 @@
 import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { severities } from "#model/alert-message.ts";
-import { SPIKE_KINDS } from "#model/kinds.ts";
+import { ROUTE_VERDICTS, SEVERITIES, SPIKE_KINDS } from "#model/kinds.ts";
 import { explainRouting, readLiveState } from "#operations/explain-routing.ts";
+import { IsoTime, RuleId, requireEveryZone, Time, toIso, ZoneId } from "#operations/fields.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { IsoTime, RuleId, requireEveryZone, Time, toIso, ZoneId } from "./parts.ts";
 
 const Transition = z.object({
   reason: z.string(),
-  severity: z.enum(severities),
+  severity: z.enum(SEVERITIES),
   notified: z.array(z.string()),
   updated: z.array(z.string()),
   waiting: z.array(z.string()),
@@ -22,7 +21,7 @@ export const ExplainedRouting = z
     routes: z.array(
       z.object({
         path: z.string(),
-        verdict: z.enum(["taken", "passed on", "no match", "skipped"]),
+        verdict: z.enum(ROUTE_VERDICTS),
         mismatches: z.array(z.string()),
         channels: z.array(z.string()),
         continues: z.boolean(),
@@ -58,7 +57,7 @@ export function addRoutingTest(app: FastifyInstance, { archive, clock, log, serv
         querystring: z.strictObject({
           zone: ZoneId,
           rule: RuleId,
-          severity: z.enum(severities),
+          severity: z.enum(SEVERITIES),
           kind: z.enum(SPIKE_KINDS).default("spike"),
           at: Time.optional().describe("Default: now."),
         }),

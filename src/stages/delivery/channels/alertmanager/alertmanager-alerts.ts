@@ -2,7 +2,8 @@ import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { formatIso } from "#lib/format.ts";
 import { toLine } from "#lib/plain-text.ts";
-import { type AlertMessage, severities } from "#model/alert-message.ts";
+import { type AlertMessage } from "#model/alert-message.ts";
+import { SEVERITIES } from "#model/kinds.ts";
 import { describeMember } from "../../message/group-members.ts";
 import { FULL_CAPS, outlineAlert } from "../../message/outline-alert.ts";
 import { toInert, toMemberLines, toRowLine } from "../../message/outline-lines.ts";
@@ -107,7 +108,7 @@ const zoneLabels = z.record(z.string(), z.string());
 /** The severity a channel's reference holds; null for anything else. */
 export function readPostedSeverity(reference: string | null): Severity | null {
   const [word] = (reference ?? "").split(" ", 1);
-  return severities.find((severity) => severity === word) ?? null;
+  return SEVERITIES.find((severity) => severity === word) ?? null;
 }
 
 /** The zone's labels that a channel's reference holds; none for anything else. */

@@ -1,0 +1,63 @@
+import { randomBytes } from "node:crypto";
+import { toRequestBudget } from "#app/open-request-gate.ts";
+import type { Config } from "#config/config.ts";
+import { configuredChannels } from "#config/configured-channels.ts";
+import { readServerSecret } from "#db/service/server-secrets.ts";
+import type { Clock } from "#lib/clock.ts";
+import { localCaller } from "#operations/caller.ts";
+import { createPageCursors } from "#operations/page-cursor.ts";
+import { perform } from "#operations/perform.ts";
+import type { Searching } from "#operations/search/searching.ts";
+import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import { withFiles } from "../search/with-search.ts";
+import { withStore } from "../store/open-store.ts";
+import { readServiceClock } from "../store/service-clock.ts";
+import type { AskOperation } from "./operation-command.ts";
+
+const OPENED_BLOCKS_BYTES = 33_554_432;
+
+/** Runs operations in this process, on the service's database, with every right. `actor` is for the audit trail. */
+export function askLocally({
+  config,
+  clock,
+  actor,
+}: {
+  readonly config: Config;
+  readonly clock: Clock;
+  readonly actor: string | null;
+}): AskOperation {
+  return (operation, input) =>
+    withStore(config, async (database) => {
+      const { db } = database;
+      const performing = {
+        caller: localCaller(actor ?? "local"),
+        sessionId: null,
+        db,
+        database,
+        now: (await readServiceClock(database, clock))(),
+        cursors: createPageCursors(await readServerSecret(db, "page-cursors", randomBytes(32))),
+        log: { warn: () => undefined },
+        zones: () => config.alerting.routing.zones ?? {},
+        service: {
+          alerting: () => config.alerting,
+          configuredChannels: () => configuredChannels(config),
+          notifiers: new Map(),
+          settings: config.settings,
+          retention: config.retention,
+          requestBudget: toRequestBudget(config.edge.requestsPerSecond),
+          pollEveryMs: config.pollEveryMs,
+          zoneIds: config.edge.zones,
+          readJobRuns: async () => [],
+        },
+        searching: {
+          openedBlocks: createOpenedBlocks(OPENED_BLOCKS_BYTES),
+          refuseCostly: () => undefined,
+          runInPlace: (_asked, { signal }, run) => withFiles(database, config, signal, run),
+        } satisfies Searching,
+        signal: new AbortController().signal,
+        instanceId: "",
+        enqueue: async () => false,
+      };
+      return perform(operation, performing, operation.input.parse(input));
+    });
+}

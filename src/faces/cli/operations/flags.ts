@@ -1,0 +1,136 @@
+import { SECOND_MS } from "#lib/units.ts";
+import { describeInput, type Member } from "#operations/input-schema.ts";
+import type { Operation } from "#operations/operation.ts";
+import { parseTime } from "../edge/parse-time.ts";
+
+/** An option or an argument of a command, made from a member of the operation's input. */
+export interface Flag {
+  /** As typed, without dashes: `zone`. */
+  readonly name: string;
+  /** Where the value is in the input: `["matchers", "zone"]`. */
+  readonly path: readonly string[];
+  /** Typed without a dash: a part of the path, or a list of numbers. */
+  readonly isOperand: boolean;
+  readonly isRequired: boolean;
+  readonly member: Member;
+}
+
+/** Returns the flags of an operation. The members of an object become flags of their own. */
+export function listFlags(operation: Operation): Flag[] {
+  const inPath = new Set(operation.http[1].match(/(?<=:)\w+/g));
+  return listMembers(describeInput(operation), [], inPath);
+}
+
+function listMembers(
+  { properties = {}, required = [] }: Member,
+  path: readonly string[],
+  inPath: ReadonlySet<string>,
+): Flag[] {
+  return Object.entries(properties).flatMap(([name, { anyOf = [], ...own }]) => {
+    // The command line cannot say null: the flag is left out.
+    const member = { ...anyOf.find(({ type }) => type !== "null"), ...own };
+    const ownPath = [...path, name];
+    const isRequired = required.includes(name);
+    if (member.properties !== undefined) return listMembers(member, ownPath, new Set());
+    if (member.flag === null) return [];
+    const typed = member.flag ?? name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+    return [
+      {
+        name: typed,
+        path: ownPath,
+        isOperand: inPath.has(name) || member.operand === true,
+        isRequired,
+        member,
+      },
+    ];
+  });
+}
+
+/** Returns how the value is shown in the help; null for a flag without a value. */
+export function placeholderOf({ type, time, unit, items, isSwitch, enum: words }: Member): string | null {
+  if (type === "boolean" || isSwitch === true) return null;
+  if (time === true) return "time";
+  if (unit !== undefined) return "duration";
+  if (type === "array") return items?.type === "integer" ? "numbers" : isFree(items) ? "text" : "words";
+  if (words !== undefined) return "word";
+  return [type].flat().includes("integer") ? "number" : "text";
+}
+
+/** A free text may contain a comma, so the flag is repeated for several. */
+function isFree(items: Member | undefined): boolean {
+  return items?.type === "string" && items.enum === undefined;
+}
+
+/** Returns the help of a flag: what it is, its words and its default. */
+export function describeFlag({ member, isRequired, isOperand }: Flag): string {
+  const { description = "", items, enum: words = items?.enum } = member;
+  const fallback = member.flagDefault ?? member.default;
+  const sentence = description.replace(/\.$/, "");
+  const isNamed =
+    words === undefined || member.isSwitch === true || words.every((word) => sentence.includes(String(word)));
+  const named = isNamed ? "" : `${sentence === "" ? "" : ": "}${words.join(", ")}`;
+  const isSaid =
+    fallback === undefined || fallback === false || member.isSwitch === true || sentence.includes("efault");
+  const notes = [
+    ...(isRequired && !isOperand ? ["required"] : []),
+    ...(isSaid ? [] : [`default: ${[fallback].flat().map(String).join(",")}`]),
+  ];
+  return `${sentence}${named}${notes.length === 0 ? "" : ` (${notes.join("; ")})`}`;
+}
+
+/** Returns the input that the typed values say, without checking it. `nowMs` is where relative times begin. */
+export function readInput(
+  flags: readonly Flag[],
+  typed: (flag: Flag) => readonly string[] | true | undefined,
+  nowMs: number,
+): Record<string, unknown> {
+  const input: Record<string, unknown> = {};
+  for (const flag of flags) {
+    const given =
+      typed(flag) ?? (flag.member.flagDefault === undefined ? undefined : [flag.member.flagDefault]);
+    if (given === undefined) continue;
+    const last = flag.path.at(-1) ?? "";
+    let place = input;
+    for (const name of flag.path.slice(0, -1)) place = (place[name] ??= {}) as Record<string, unknown>;
+    place[last] =
+      given === true ? (flag.member.isSwitch === true ? "true" : true) : toValue(flag.member, given, nowMs);
+  }
+  return input;
+}
+
+function toValue(member: Member, given: readonly string[], nowMs: number): unknown {
+  const [text = ""] = given.slice(-1);
+  if (member.time === true) return toIsoTime(text, nowMs);
+  if (member.unit !== undefined) return toDuration(text, member.unit);
+  if (member.isText === true) return given.join(",");
+  if (member.type === "array") {
+    const parts = isFree(member.items) ? given : given.flatMap((one) => one.split(","));
+    return parts.map((one) => toScalar(member.items ?? {}, one.trim()));
+  }
+  return toScalar(member, text);
+}
+
+/** A text that is no number stays a text, and the schema says what it must be. */
+function toScalar({ type }: Member, text: string): unknown {
+  const types = [type].flat();
+  const isNumber = types.includes("integer") || types.includes("number");
+  // People type the numbers of rows as lists show them: #3.
+  if (isNumber && /^#?-?\d{1,15}(\.\d+)?$/.test(text)) return Number(text.replace("#", ""));
+  if (types.includes("boolean") && /^(true|false)$/.test(text)) return text === "true";
+  return text;
+}
+
+/** The operations read times with an offset; a person may write `-2h` or leave the offset out. */
+function toIsoTime(text: string, nowMs: number): string {
+  const at = parseTime(text, nowMs);
+  return at === null ? text : new Date(at).toISOString();
+}
+
+const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 };
+
+function toDuration(text: string, unit: "minutes" | "ms"): unknown {
+  const [, count, letter = ""] = /^(\d{1,9})([smhd])$/.exec(text) ?? [];
+  const ms = Number(count) * (UNIT_SECONDS[letter] ?? Number.NaN) * SECOND_MS;
+  if (Number.isNaN(ms)) return text;
+  return unit === "ms" ? ms : ms / (60 * SECOND_MS);
+}

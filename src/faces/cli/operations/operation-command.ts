@@ -1,0 +1,204 @@
+import type { Command } from "commander";
+import type { Config } from "#config/config.ts";
+import { UsageError } from "#lib/errors.ts";
+import { isObject } from "#lib/is-object.ts";
+import { findMistakes } from "#operations/mistakes.ts";
+import type { Cell, CommandForm, Operation } from "#operations/operation.ts";
+import { type Mistake, Refusal } from "#operations/refusal.ts";
+import type { Paint } from "#stages/delivery/channels/terminal/terminal-style.ts";
+import { writeOut } from "../edge/edge-io.ts";
+import type { FlagReader } from "../edge/flag-reader.ts";
+import { writeJson } from "../edge/write-json.ts";
+import { NotFoundError } from "../options/not-found-error.ts";
+import { readActor } from "../options/read-actor.ts";
+import { gather } from "../options/read-list.ts";
+import { commandGroup, type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { drawTable } from "../terminal/draw-table.ts";
+import { pickPaint } from "../terminal/pick-paint.ts";
+import { describeFlag, type Flag, listFlags, placeholderOf, readInput } from "./flags.ts";
+import { pickAsk } from "./pick-ask.ts";
+import { readPages } from "./read-pages.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: a form is contravariant in its output
+type Form = CommandForm<any, any>;
+
+/** Width of a text that goes to a file. */
+const DEFAULT_COLUMNS = 100;
+
+/** Runs an operation with the input as it was typed, which its schema accepts, and returns its output. */
+export type AskOperation = (
+  operation: Operation,
+  input: Readonly<Record<string, unknown>>,
+) => Promise<unknown>;
+
+/** Creates the command of a subject, such as `silences`, with a command below it for each of its operations. */
+export function subjectCommand(
+  name: string,
+  description: string,
+  operations: readonly Operation[],
+  readConfig: () => Config,
+  io: StoreIo,
+  others: readonly Command[] = [],
+): Command {
+  const commands = operations.flatMap((operation) =>
+    [operation.command ?? []].flat().map((form: Form) => operationCommand(operation, form, readConfig, io)),
+  );
+  return commandGroup(name, description, io, [...commands, ...others]);
+}
+
+/** Creates the command of an operation: its flags, help, mistakes, table and exit code. */
+function operationCommand(operation: Operation, shown: Form, readConfig: () => Config, io: StoreIo): Command {
+  const { changes } = operation;
+  const { name = operation.name.split(".").at(-1) ?? "", summary = operation.summary, preset = {} } = shown;
+  const flags = listFlags(operation).filter(({ path }) => !Object.hasOwn(preset, path[0] ?? ""));
+  const isPaged = ["limit", "after"].every((member) => flags.some((flag) => flag.name === member));
+  const most = shown.limit ?? 1_000;
+  const examples = shown.examples.map((example) => `  npm run -s longwatch -- ${example}`).join("\n");
+  const help = `\n${shown.help === undefined ? "" : `${shown.help}\n\n`}Examples:\n${examples}`;
+  const command = storeCommand(name, `${summary}.`, help, io);
+  const operands = flags.filter(({ isOperand }) => isOperand);
+  if (operands.length > 0)
+    command.usage(
+      `[options] ${operands.map((flag) => (isMany(flag) ? `[<${flag.name}> ...]` : `<${flag.name}>`)).join(" ")}`,
+    );
+  for (const flag of operands)
+    command.argument(`[${flag.name}${isMany(flag) ? "..." : ""}]`, describeFlag(flag));
+  for (const flag of flags.filter(({ isOperand }) => !isOperand)) {
+    const place = placeholderOf(flag.member);
+    const typed = `--${flag.name}${place === null ? "" : ` <${place}>`}`;
+    if (place === null) command.option(typed, describeFlag(flag));
+    else if (isPaged && flag.name === "limit")
+      command.option(typed, `show at most this many (default: ${most})`, gather);
+    else command.option(typed, describeFlag(flag), gather);
+  }
+  if (changes)
+    command.option("--by <name>", "name of the person who does it (default: the user who runs the command)");
+  command.option("--json", "print the answer as JSON");
+  return command.action(
+    storeAction<Record<string, unknown>>(io, async (options, read, args) => {
+      const nowMs = io.clock();
+      const typed: Typed = (flag) => {
+        if (isMany(flag) && flag.isOperand) return args.length === 0 ? undefined : args;
+        // People type the numbers as lists show them: #3.
+        if (flag.isOperand) return toList(args[operands.indexOf(flag)]?.replace(/^#/, ""));
+        return toList(options[toOptionName(flag.name)]);
+      };
+      const input: Record<string, unknown> = { ...preset, ...readInput(flags, typed, nowMs) };
+      const { limit, ...unlimited } = input;
+      const checked = isPaged ? unlimited : input;
+      const parsed = operation.input.safeParse(checked);
+      if (!parsed.success)
+        read.mistakes.push(
+          ...findMistakes(parsed.error, checked, { isText: true }).map((mistake) =>
+            word(mistake, flags, typed),
+          ),
+        );
+      const size = isPaged ? readLimit(read, limit) : undefined;
+      const config = readConfig();
+      const by = options["by"] as string | undefined;
+      const actor = !changes || config.remote !== null ? null : readActor(read, by);
+      if (config.remote !== null && by !== undefined)
+        read.mistakes.push("--by cannot be used with another service's address: the key names who acts");
+      read.finish();
+      const ask = pickAsk(config, io, actor);
+      try {
+        const output = isPaged
+          ? await readPages(ask, operation, checked, size ?? most)
+          : await ask(operation, checked);
+        if (options["json"] === true) await writeJson(io.stdout, output);
+        else {
+          const about = { now: nowMs, input, paint: pickPaint(io), columns: columnsOf(io) };
+          await writeOut(io.stdout, show(shown, output, about));
+        }
+        if (shown.failed?.(output) === true) io.setExitCode(1);
+      } catch (thrown) {
+        throw thrown instanceof Refusal ? toCommandError(thrown, flags, typed) : thrown;
+      }
+    }),
+  );
+}
+
+/** Reads how many rows are asked for, which may be more than a page has. */
+function readLimit(read: FlagReader, typed: unknown): number | undefined {
+  const text = typeof typed === "string" ? typed : undefined;
+  if (text === undefined || /^([1-9]\d{0,3}|10000)$/.test(text))
+    return text === undefined ? undefined : Number(text);
+  return read.wrong("limit", text, "a whole number from 1 to 10,000");
+}
+
+function isMany({ member }: Flag): boolean {
+  return member.type === "array" && member.isText !== true;
+}
+
+function toList(value: unknown): readonly string[] | true | undefined {
+  if (value === undefined || value === true) return value;
+  return [value].flat().map(String);
+}
+
+/** Commander's name of an option: `durationMinutes` for `--duration-minutes`. */
+function toOptionName(flag: string): string {
+  return flag.replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+type Typed = (flag: Flag) => readonly string[] | true | undefined;
+
+/** Words a mistake with the flag instead of the member, and with the value as it was typed: `--limit "0" must be ...`. */
+function word({ field, value, rule }: Mistake, flags: readonly Flag[], typed: Typed): string {
+  const path = field.replaceAll(/\[\d+\]/g, "");
+  const flag = flags.find((one) => one.path.join(".") === path);
+  const below = flags.filter((one) => one.path.join(".").startsWith(`${path}.`)).map(nameOf);
+  const name = flag === undefined ? (below.length > 0 ? below.join(", ") : `--${path}`) : nameOf(flag);
+  const isDuration = flag?.member.unit !== undefined;
+  const given = isDuration && value !== undefined ? `"${[typed(flag)].flat().at(-1)}"` : value;
+  const shown = given === undefined || given.startsWith('"') ? given : `"${given}"`;
+  const isNumberless = isDuration && value?.startsWith('"') === true;
+  const said = isNumberless ? "must be a duration such as 30m, 2h or 7d" : rule;
+  // Members with a name of two words have a flag of another name.
+  const words = said.replaceAll(/\b[a-z]+[A-Z]\w*/g, (member) => {
+    const meant = flags.find((one) => one.path.at(-1) === member);
+    return meant === undefined ? member : nameOf(meant);
+  });
+  return `${name}${shown === undefined ? "" : ` ${shown}`} ${words}`;
+}
+
+function nameOf({ name, isOperand }: Flag): string {
+  return isOperand ? `<${name}>` : `--${name}`;
+}
+
+/** A refused input is a mistake of the command line; what is not there, or not allowed, is a failure. */
+function toCommandError(
+  { statusCode, mistakes, message }: Refusal,
+  flags: readonly Flag[],
+  typed: Typed,
+): Error {
+  if (mistakes.length > 0) return new UsageError(mistakes.map((mistake) => word(mistake, flags, typed)));
+  if (statusCode === 404) return new NotFoundError(message);
+  return [400, 409, 422].includes(statusCode) ? new UsageError([message]) : new Error(message);
+}
+
+function columnsOf({ stdout: { isTTY, columns = 0 } }: StoreIo): number {
+  return isTTY === true && columns > 0 ? columns : DEFAULT_COLUMNS;
+}
+
+interface About {
+  readonly now: number;
+  readonly input: Record<string, unknown>;
+  readonly paint: Paint;
+  readonly columns: number;
+}
+
+function show({ columns, empty = "Nothing to show.", say }: Form, output: unknown, about: About): string {
+  const table = (heads: readonly string[], rows: readonly (readonly Cell[])[]) =>
+    drawTable(heads, rows, about.paint);
+  const said = say?.(output, { ...about, table }) ?? "";
+  if (columns === undefined) return said;
+  const { items, points, next = null } = isObject(output) ? output : {};
+  const rows = [items ?? points ?? []].flat();
+  const more =
+    typeof next === "string"
+      ? `There are more: --after ${next} shows the next page, --limit sets its size.\n`
+      : "";
+  const cells = rows.map((item) => columns.map(({ get }) => get(item, about)));
+  const heads = columns.map(({ head }) => head);
+  return rows.length === 0 ? `${empty}\n${said}` : `${table(heads, cells)}${more}${said}`;
+}

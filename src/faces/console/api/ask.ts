@@ -1,0 +1,96 @@
+import { ADDRESSES } from "virtual:operations";
+import {
+  keepPreviousData,
+  type UseQueryOptions,
+  useInfiniteQuery,
+  useMutation,
+  useQuery,
+  useQueryClient,
+} from "@tanstack/react-query";
+import type { z } from "zod";
+import type { OPERATIONS } from "#operations/index.ts";
+import { call } from "./client.ts";
+
+type Known = (typeof OPERATIONS)[number];
+export type OperationName = Known["name"];
+type Named<Name extends OperationName> = Extract<Known, { readonly name: Name }>;
+
+/** The service reads the members of a query as texts, so numbers and lists of words may be sent for them. */
+type Loose<Value> = Value extends string ? Value | number | boolean | readonly Value[] : Value;
+type LooseMembers<Input> = { readonly [Member in keyof Input]: Loose<Input[Member]> | null };
+
+export type Input<Name extends OperationName> = LooseMembers<z.input<Named<Name>["input"]>>;
+export type Output<Name extends OperationName> = z.output<Named<Name>["output"]>;
+/** An item of a list. */
+export type Item<Name extends OperationName> =
+  Output<Name> extends { readonly items: readonly (infer One)[] } ? One : never;
+
+interface Sending {
+  readonly signal?: AbortSignal | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Runs an operation. @throws {ApiProblem} for every refusal and failure. */
+export function ask<Name extends OperationName>(
+  name: Name,
+  input: Input<Name>,
+  sending: Sending = {},
+): Promise<Output<Name>> {
+  const address = ADDRESSES[name];
+  if (address === undefined) throw new Error(`the console was built without the operation ${name}`);
+  const { method, path, query } = address;
+  const left = new Map(Object.entries<unknown>(input).filter(([, value]) => value !== undefined));
+  const take = (member: string) => {
+    const value = left.get(member);
+    left.delete(member);
+    return value as string;
+  };
+  const filled = path.replaceAll(/:(\w+)/g, (_, member: string) => encodeURIComponent(take(member)));
+  const inQuery = Object.fromEntries(query.map((member) => [member, take(member)]));
+  const body = left.size === 0 ? {} : { body: Object.fromEntries(left) };
+  return call<Output<Name>>(filled, { method, query: inQuery, ...body, ...sending });
+}
+
+type QueryOptions = Pick<UseQueryOptions, "enabled" | "refetchInterval" | "staleTime">;
+
+/** The answer of an operation, asked again as the options say. While the input changes, the former answer stays. */
+export function useOperation<Name extends OperationName>(
+  name: Name,
+  input: Input<Name>,
+  options: QueryOptions = {},
+) {
+  return useQuery<Output<Name>>({
+    queryKey: [name, input],
+    queryFn: ({ signal }) => ask(name, input, { signal }),
+    placeholderData: keepPreviousData,
+    ...(options as object),
+  });
+}
+
+/** The pages of a list, one after another. */
+export function useOperationPages<Name extends OperationName>(
+  name: Name,
+  input: Input<Name>,
+  options: { readonly refetchInterval?: number } = {},
+) {
+  return useInfiniteQuery({
+    queryKey: [name, input],
+    queryFn: ({ pageParam, signal }) => {
+      const page = { ...input, after: pageParam } as unknown as Input<Name>;
+      return ask(name, page, { signal }) as Promise<{ items: Item<Name>[]; next: string | null }>;
+    },
+    initialPageParam: null as string | null,
+    getNextPageParam: ({ next }) => next,
+    placeholderData: keepPreviousData,
+    ...options,
+  });
+}
+
+/** Runs a change. Afterwards the answers of `outdated` are asked for again. */
+export function useChange<Name extends OperationName>(name: Name, outdated: readonly OperationName[] = []) {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: (input: Input<Name>) => ask(name, input),
+    onSettled: () => Promise.all(outdated.map((one) => client.invalidateQueries({ queryKey: [one] }))),
+  });
+}

@@ -1,0 +1,91 @@
+import type { FastifyInstance, FastifyRequest, RouteShorthandOptions } from "fastify";
+import { z } from "zod";
+import type { Clock } from "#lib/clock.ts";
+import { isObject } from "#lib/is-object.ts";
+import { known } from "#operations/fields.ts";
+import type { Operation } from "#operations/operation.ts";
+import { type Performing, perform } from "#operations/perform.ts";
+import { placeMembers, type Shape } from "#operations/place-members.ts";
+import { clientGone } from "./routes/edge/client-gone.ts";
+
+/** Everything that operations need of the service; the request adds its caller. */
+export type OperationParts = Omit<Performing, "caller" | "sessionId" | "now" | "signal"> & {
+  readonly clock: Clock;
+};
+
+/** Adds the route of each operation. */
+export function addOperations(
+  app: FastifyInstance,
+  operations: readonly Operation[],
+  parts: OperationParts,
+): void {
+  for (const operation of operations) addOperation(app, operation, parts);
+}
+
+function addOperation(app: FastifyInstance, operation: Operation, { clock, ...parts }: OperationParts): void {
+  const [method, url] = operation.http;
+  // The defaults of a body that was left out.
+  const noBody = z.strictObject(placeMembers(operation).body).safeParse({}).data ?? {};
+  app.route({
+    method,
+    url,
+    config: {
+      access: {
+        scope: operation.scope,
+        ...(operation.zone === undefined ? {} : { zone: operation.zone }),
+        ...(operation.withKey === true ? { withKey: true } : {}),
+      },
+      ...(operation.refuses === undefined ? {} : { refuses: operation.refuses }),
+      ...(operation.heavy === undefined ? {} : { heavy: operation.heavy }),
+    },
+    schema: describe(operation),
+    handler: async (request, reply) => {
+      const performing = {
+        ...parts,
+        caller: known(request.caller),
+        sessionId: request.session?.id ?? null,
+        now: clock(),
+        signal: clientGone(reply),
+      };
+      const output = await perform(operation, performing, { ...noBody, ...gather(request) });
+      const location = operation.created?.(output) ?? null;
+      if (location !== null) void reply.code(201).header("location", location);
+      void reply.headers(operation.headers?.(output) ?? {});
+      return output === undefined ? reply.code(204).send() : reply.send(output);
+    },
+  });
+}
+
+/** Returns the members of the input, wherever the request has them. */
+function gather({ params, query, body }: FastifyRequest): Record<string, unknown> {
+  return Object.assign({}, ...[query, body, params].filter(isObject)) as Record<string, unknown>;
+}
+
+function describe(operation: Operation): NonNullable<RouteShorthandOptions["schema"]> {
+  const { tag, summary, description, output, example, created } = operation;
+  const { params, query, body } = placeMembers(operation);
+  const hasBody = !["GET", "DELETE"].includes(operation.http[0]) && Object.keys(body).length > 0;
+  return {
+    tags: [tag],
+    summary,
+    ...(description === undefined ? {} : { description }),
+    ...(Object.keys(params).length === 0 ? {} : { params: z.object(params) }),
+    ...(Object.keys(query).length === 0 ? {} : { querystring: z.strictObject(query) }),
+    ...(hasBody ? { body: toBody(body, example) } : {}),
+    response:
+      output instanceof z.ZodVoid
+        ? { 204: output }
+        : created === undefined
+          ? { 200: output }
+          : { 200: output, 201: output },
+  };
+}
+
+/** A body whose members may all be left out may be left out as well. */
+function toBody(shape: Shape, example: Readonly<Record<string, unknown>> | undefined): z.ZodType {
+  const members = z.strictObject(shape);
+  const body = members.safeParse({}).success ? members.nullish() : members;
+  if (example === undefined) return body;
+  const shown = Object.fromEntries(Object.entries(example).filter(([name]) => Object.hasOwn(shape, name)));
+  return body.meta({ examples: [shown] });
+}

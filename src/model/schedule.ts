@@ -1,0 +1,133 @@
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import type { LastResult } from "./kinds.ts";
+
+/** When the job of the same name is enqueued. Expressions have six fields, in UTC: second first. */
+export interface Tick {
+  /** The default. */
+  readonly expression: string;
+  /** The default with the emulated platform, because a demonstration should not keep its audience waiting. */
+  readonly emulated?: string;
+  /** The longest pause between two runs that keeps the promise of the job. */
+  readonly longestMs: number;
+  /** What a longer pause would break. */
+  readonly because: string;
+  /** Whether the job runs for each zone. */
+  readonly isPerZone?: true;
+  /** The setting without which no process runs the job. */
+  readonly needs?: string;
+}
+
+const BEFORE_LOSS =
+  "the platform forgets an hour 72 hours after it, and LONGWATCH_LAST_PROOF_HOURS may leave one";
+const SOON = "an alert is later by this pause";
+
+/** Every tick by its job's name, in the order in which data passes the jobs. These jobs enqueue all others. */
+export const TICKS = {
+  "manage-partitions": {
+    expression: "0 0 * * * *",
+    longestMs: DAY_MS,
+    because: "events of a day need its partition, and retention is counted in days",
+  },
+  "pseudonymise-ips": {
+    expression: "0 0 * * * *",
+    longestMs: DAY_MS,
+    because: "LONGWATCH_IP_DAYS is counted in days",
+  },
+  "erase-leftovers": {
+    expression: "0 */5 * * * *",
+    longestMs: HOUR_MS,
+    because: "an erased event that was on its way must not stay",
+  },
+  "poll-events": {
+    expression: "*/30 * * * * *",
+    emulated: "*/10 * * * * *",
+    longestMs: 12 * HOUR_MS,
+    because: "a zone counts as not polled after three pauses, and the platform forgets events after 72 hours",
+    isPerZone: true,
+  },
+  "walk-days": {
+    expression: "0 * * * * *",
+    longestMs: HOUR_MS,
+    because: "a day's last list pass begins six hours before the platform forgets the day",
+    isPerZone: true,
+  },
+  "judge-held": {
+    expression: "0 * * * * *",
+    longestMs: HOUR_MS,
+    because: "no hour with held events can be sealed",
+  },
+  "reconcile-counts": {
+    expression: "0 */5 * * * *",
+    emulated: "0 * * * * *",
+    longestMs: 30 * MINUTE_MS,
+    because: BEFORE_LOSS,
+    isPerZone: true,
+  },
+  "seal-windows": {
+    expression: "0 */5 * * * *",
+    emulated: "0 * * * * *",
+    longestMs: 30 * MINUTE_MS,
+    because: BEFORE_LOSS,
+    isPerZone: true,
+  },
+  "roll-up-trends": { expression: "*/30 * * * * *", longestMs: 5 * MINUTE_MS, because: SOON },
+  "snapshot-rule-metrics": {
+    expression: "0 */5 * * * *",
+    longestMs: HOUR_MS,
+    because: "each run asks about few rules, and every rule is due once a day",
+  },
+  "archive-days": {
+    expression: "0 0 * * * *",
+    emulated: "0 * * * * *",
+    longestMs: DAY_MS,
+    because: "LONGWATCH_HOT_DAYS is counted in days",
+    needs: "an archive: LONGWATCH_ARCHIVE_DIR, LONGWATCH_ARCHIVE_URL or the embedded Postgres",
+  },
+  // Every roll-up that the detectors can use enqueues them. The ticks make up for a lost enqueue.
+  "detect-spikes": { expression: "*/30 * * * * *", longestMs: 5 * MINUTE_MS, because: SOON },
+  "detect-sources": { expression: "*/30 * * * * *", longestMs: 5 * MINUTE_MS, because: SOON },
+  // Runs even with nothing due, because messages are copied to the fallback channel by their age.
+  "deliver-alerts": { expression: "0 * * * * *", longestMs: 5 * MINUTE_MS, because: SOON },
+  sweep: {
+    expression: "*/10 * * * * *",
+    longestMs: 5 * MINUTE_MS,
+    because: "work whose queue message was lost waits for it",
+  },
+  "report-service": { expression: "0 * * * * *", longestMs: 5 * MINUTE_MS, because: SOON },
+  "send-heartbeat": {
+    expression: "0 * * * * *",
+    longestMs: DAY_MS,
+    because: "a monitor reports a missing heartbeat",
+    needs: "LONGWATCH_HEARTBEAT_URL",
+  },
+} as const satisfies Record<string, Tick>;
+
+export type TickName = keyof typeof TICKS;
+export const TICK_NAMES = Object.keys(TICKS) as TickName[];
+
+/** The expression of each tick. */
+export type Schedule = Readonly<Record<TickName, string>>;
+
+/** Returns the expressions in use: the given ones and the defaults of the others. */
+export function toSchedule(given: Partial<Schedule>, isEmulated: boolean): Schedule {
+  const fallback = ({ expression, emulated = expression }: Tick) => (isEmulated ? emulated : expression);
+  return Object.fromEntries(
+    TICK_NAMES.map((name) => [name, given[name] ?? fallback(TICKS[name])]),
+  ) as Schedule;
+}
+
+/** The last run of a tick's job in one process. */
+export interface LastRun {
+  /** End of the run, epoch ms. */
+  readonly at: number;
+  readonly result: LastResult;
+  /** Why the run did nothing or failed. */
+  readonly why: string | null;
+}
+
+/** What one process says of a tick that it has. */
+export interface TickReport {
+  readonly expression: string;
+  /** Null before the first run in this process. */
+  readonly lastRun: LastRun | null;
+}

@@ -1,0 +1,229 @@
+import { z } from "zod";
+import { type ReportedAlert, readAlertDeliveries } from "#db/alerting/alert-reports.ts";
+import { type AlertMarks, readMarks } from "#db/alerting/marks.ts";
+import { readSilences } from "#db/alerting/silences.ts";
+import { DAY_MS } from "#lib/units.ts";
+import { alertMessage } from "#model/alert-message.ts";
+import { ADVICE_STATES, ALERT_STATES, MARKS, REASONS, SEVERITIES, SILENCE_SCOPES } from "#model/kinds.ts";
+import { parseDetails } from "#stages/alerting/alert-details.ts";
+import { toAlertRecord } from "#stages/alerting/alert-record.ts";
+import { silenceChoices } from "#stages/alerting/message/silence-choices.ts";
+import { silenceCommand } from "#stages/alerting/message/silence-command.ts";
+import { toSilences } from "#stages/alerting/silence.ts";
+import { maskRows } from "#stages/archive/mask/mask-rows.ts";
+import { isAdvised } from "#stages/delivery/message/describe-alert.ts";
+import { suggestZ } from "#stages/detection/backtest/suggest-z.ts";
+import { sensitivityOf } from "#stages/detection/detection-settings.ts";
+import { IsoTime, Name, RowId, Text, toIso, toIsoOrNull } from "../fields.ts";
+import { type Asked, defineQuery } from "../operation.ts";
+import { StoredMatchers } from "../silences/silence.ts";
+import { Alert, findAlert, MutedBy, toAlert, toMutedBy } from "./alert.ts";
+import { listSilenced } from "./list-silenced.ts";
+import { maskMessage } from "./mask-message.ts";
+import { sayAlert } from "./say-alert.ts";
+
+/** The marks of a rule that a suggestion is made from. */
+const MARKS_MS = 30 * DAY_MS;
+
+const count = z.number();
+
+export const Top = z.array(z.object({ value: Name, count, share: z.number() }));
+/** Counted addresses. For a masked key, those that look the same are counted together. */
+export const TopAddresses = Top.meta({ masked: maskRows });
+
+const Transition = z
+  .object({
+    transition: z.number().int(),
+    at: IsoTime,
+    reason: Name.describe(`One of ${REASONS.join(", ")}.`),
+    state: z.enum(ALERT_STATES),
+    severity: z.enum(SEVERITIES).nullable(),
+    channels: z.array(Name),
+    silencedBy: z.number().int().nullable(),
+    by: Text.nullable(),
+    note: Text.nullable(),
+  })
+  .meta({ id: "AlertTransition" });
+
+const Delivery = z.object({
+  channel: Name,
+  transition: z.number().int(),
+  reason: Name,
+  state: Name,
+  attempts: z.number().int(),
+  createdAt: IsoTime,
+  nextAttemptAt: IsoTime.nullable(),
+  deliveredAt: IsoTime.nullable(),
+  lastError: Text.nullable(),
+});
+
+const Facts = z.object({
+  windowMinutes: z.number(),
+  count,
+  usual: z.number(),
+  threshold: z.number(),
+  score: z.number(),
+  peak: count,
+  times: z.number().nullable(),
+  actions: z.object({ blocked: count, logged: count, challenged: count, other: count }),
+  sparkline: z.array(z.number()).describe("Event counts of consecutive spans of equal length, oldest first."),
+});
+
+const Evidence = z.object({
+  ips: TopAddresses,
+  asns: Top,
+  countries: Top,
+  paths: Top,
+  userAgents: Top,
+  ja4s: Top,
+});
+
+const Member = z.object({ zoneId: z.number().int(), ruleId: Name, severity: Name, count });
+
+export const AlertDetail = Alert.extend({
+  facts: Facts.nullable().describe(
+    "The numbers of the latest message; null if the stored message cannot be read.",
+  ),
+  evidence: Evidence.nullable().describe(
+    "The most frequent sources and targets of the events. The values are text from requests. Escape them.",
+  ),
+  advice: z
+    .object({
+      state: z.enum(ADVICE_STATES),
+      text: Text.nullable(),
+      reason: Name.nullable(),
+      source: z
+        .literal("platform AI")
+        .describe("The advice is not verified, and Longwatch has not applied it."),
+    })
+    .nullable()
+    .describe(
+      "What the platform said about the alert's rule in all of its zone. Null if the alert is not about rules.",
+    ),
+  members: z.array(Member).describe("The rules of a group; empty for other alerts."),
+  spikeId: z.number().int().nullable(),
+  howToSilence: Name.nullable(),
+  silenceChoices: z
+    .array(z.object({ scope: z.enum(SILENCE_SCOPES), matchers: StoredMatchers, command: Name }))
+    .describe("Silences that can be made from the alert, the narrowest first."),
+  silenced: z
+    .array(MutedBy.extend({ from: IsoTime, to: IsoTime.nullable().describe("Null while it lasts.") }))
+    .describe("When silences that match the alert were in force while the alert was open, oldest first."),
+  transitions: z.array(Transition),
+  deliveries: z.array(Delivery),
+  mark: z.enum(MARKS).nullable().describe("How a person marked the alert."),
+  markedAt: IsoTime.nullable(),
+  suggestedZ: z
+    .object({
+      z: z.number(),
+      now: z.number().describe("The z that is set for the rule."),
+      marked: z.number().int().describe("Spikes of the rule that were marked as noise in the last 30 days."),
+      silenced: z.number().int().describe("Those of them that would not have opened."),
+    })
+    .nullable()
+    .describe("A threshold score for a rule that is often marked as noise."),
+  message: alertMessage
+    .meta({ masked: maskMessage })
+    .nullable()
+    .optional()
+    .describe("The latest message, if it was asked for."),
+}).meta({ id: "AlertDetail" });
+export type AlertDetail = z.infer<typeof AlertDetail>;
+
+export const showAlert = defineQuery({
+  name: "alerts.show",
+  summary: "Show one alert with its history, evidence and deliveries",
+  http: ["GET", "/api/v1/alerts/:id"],
+  tag: "Alerts",
+  scope: "read",
+  input: z.strictObject({
+    id: RowId.describe("The alert's number."),
+    message: z
+      .enum(["true", "false"])
+      .default("false")
+      .meta({ flag: null, isSwitch: true })
+      .describe("Add the latest message, with everything that the channels show of it."),
+  }),
+  output: AlertDetail,
+  command: {
+    preset: { message: "true" },
+    examples: ["alerts show 17", "alerts show 17 --json"],
+    help: "Shows the message of the alert, every transition and every delivery.",
+    say: sayAlert,
+  },
+  run: async (asked, { id, message }) => {
+    const { db, caller, now, service } = asked;
+    const row = await findAlert(db, caller, id);
+    const marks = await readMarks(db, row, now - MARKS_MS);
+    const { detection } = service.alerting();
+    return {
+      ...(await describeAlert(asked, row)),
+      mark: marks.mark,
+      markedAt: marks.markedAt?.toISOString() ?? null,
+      suggestedZ: suggestFor(row, marks, (zoneId, ruleId) => sensitivityOf(detection, zoneId, ruleId).z),
+      ...(message === "true" ? { message: parseDetails(row.details).message } : {}),
+    };
+  },
+});
+
+/** Reads everything that is shown of an alert, except how it was marked. */
+async function describeAlert(
+  { db, caller, now }: Asked,
+  row: ReportedAlert,
+): Promise<Omit<AlertDetail, "mark" | "markedAt" | "suggestedZ">> {
+  // The silences in force now, and all that were while the alert was open.
+  const span = { fromMs: row.firedAt.getTime(), toMs: row.resolvedAt?.getTime() ?? now };
+  const silences = toSilences(await readSilences(db, span));
+  const deliveries = await readAlertDeliveries(db, row.id);
+  const { message } = parseDetails(row.details);
+  // A masked key must not name an address in a silence.
+  const choices = (message === null ? [] : silenceChoices(message)).filter(
+    ({ matchers }) => !caller.masked || matchers.ip === undefined,
+  );
+  return {
+    ...toAlert(row, { silences, now }),
+    facts: message === null ? null : Facts.parse(message),
+    evidence: message === null ? null : Evidence.parse(message.top),
+    advice: message === null || !isAdvised(message) ? null : { ...message.advice, source: "platform AI" },
+    members: z.array(Member).parse(message?.members ?? []),
+    spikeId: row.spikeId,
+    howToSilence: caller.masked ? silenceCommand(row.id, choices) : (message?.howToSilence ?? null),
+    silenceChoices: choices.map((choice) => ({
+      ...choice,
+      command: silenceCommand(row.id, [choice]) ?? "",
+    })),
+    silenced: listSilenced(row, silences, now).map(({ silence, fromMs, toMs }) => ({
+      ...toMutedBy(silence),
+      from: toIso(fromMs),
+      to: toIsoOrNull(toMs),
+    })),
+    transitions: toAlertRecord(row).transitions.map((one) => ({
+      transition: one.transition,
+      at: toIso(one.at),
+      reason: one.reason,
+      state: one.state,
+      severity: one.severity ?? null,
+      channels: [...one.channels],
+      silencedBy: one.silencedBy ?? null,
+      by: one.by ?? null,
+      note: one.note ?? null,
+    })),
+    deliveries: deliveries.map((one) => ({
+      ...one,
+      createdAt: one.createdAt.toISOString(),
+      nextAttemptAt: ["pending", "sending"].includes(one.state) ? one.nextAttemptAt.toISOString() : null,
+      deliveredAt: one.deliveredAt?.toISOString() ?? null,
+    })),
+  };
+}
+
+function suggestFor(
+  { zoneId, ruleId }: ReportedAlert,
+  { noiseScores }: AlertMarks,
+  readZ: (zoneId: number, ruleId: string) => number,
+): AlertDetail["suggestedZ"] {
+  if (zoneId === null || ruleId === null) return null;
+  const now = readZ(zoneId, ruleId);
+  const suggested = suggestZ(noiseScores, now);
+  return suggested === null ? null : { ...suggested, now, marked: noiseScores.length };
+}

@@ -1,0 +1,113 @@
+import { z } from "zod";
+import { listAlerts as readAlerts } from "#db/alerting/alert-reports.ts";
+import { showAge } from "#lib/ago.ts";
+import { toLine } from "#lib/plain-text.ts";
+import { showTime } from "#lib/show-time.ts";
+import { ALERT_SORTS, ALERT_STATES, ASKED_ALERT_STATES, UNRESOLVED_STATES } from "#model/kinds.ts";
+import { oneOrMore, pageOf, pageQuery, toPage } from "../fields.ts";
+import { type Column, defineQuery } from "../operation.ts";
+import { ackAlert, resolveAlert } from "./act-on-alert.ts";
+import { actOnAlerts } from "./act-on-alerts.ts";
+import { Alert, readAlertView, toAlert } from "./alert.ts";
+import { showContext } from "./alert-context.ts";
+import { showAlert } from "./alert-detail.ts";
+import { ALERT_FILTER, readFilter } from "./alert-filter.ts";
+import { markAlert } from "./mark-alert.ts";
+
+const STYLES = { critical: "red", error: "red", warning: "yellow", info: "cyan" } as const;
+
+/** The headline and the name are untrusted text. */
+const COLUMNS: readonly Column<Alert>[] = [
+  { head: "ALERT", get: ({ id }) => `#${id}` },
+  { head: "SEVERITY", get: ({ severity }) => ({ text: severity, style: STYLES[severity] }) },
+  {
+    head: "STATE",
+    get: (alert, { now }) => ({
+      text: sayState(alert, now),
+      style: alert.state === "firing" && alert.silence === null ? "bold" : "dim",
+    }),
+  },
+  { head: "AGE", get: ({ firedAt }, { now }) => showAge(now - Date.parse(firedAt)) },
+  {
+    head: "SINCE (UTC)",
+    get: ({ firedAt }) => showTime(Date.parse(firedAt) - (Date.parse(firedAt) % 1_000)),
+  },
+  {
+    head: "HEADLINE",
+    get: ({ headline }) =>
+      headline === null ? "(the stored message cannot be read)" : toLine(headline, 200),
+  },
+];
+
+function sayState({ state, acknowledgedBy, quietSince, silence }: Alert, now: number): string {
+  const by = state === "acknowledged" && acknowledgedBy !== null ? ` by ${toLine(acknowledgedBy, 40)}` : "";
+  const quiet = quietSince === null ? "" : `, quiet ${showAge(now - Date.parse(quietSince))}`;
+  const muted = silence === null ? "" : `, silenced until ${showTime(Date.parse(silence.expiresAt))}`;
+  return `${state}${by}${quiet}${muted}`;
+}
+
+const listAlerts = defineQuery({
+  name: "alerts.list",
+  summary: "List alerts, newest or worst first",
+  http: ["GET", "/api/v1/alerts"],
+  tag: "Alerts",
+  scope: "read",
+  refuses: [422],
+  input: z.strictObject({
+    state: oneOrMore(ASKED_ALERT_STATES)
+      .optional()
+      .meta({ flagDefault: UNRESOLVED_STATES.join() })
+      .describe("Alerts in these states."),
+    ...ALERT_FILTER,
+    sort: z
+      .enum(ALERT_SORTS)
+      .default("newest")
+      .meta({ flagDefault: "worst" })
+      .describe(
+        "worst: firing alerts first, then acknowledged ones, each by severity, and the newest of one severity first. newest: the order does not change while you read pages.",
+      ),
+    ...pageQuery({ fallback: 50, most: 200 }),
+  }),
+  output: pageOf(Alert),
+  command: {
+    examples: [
+      "alerts list",
+      "alerts list --state all --since -24h",
+      "alerts list --zone 101 --rule '942*' --json",
+    ],
+    limit: 100,
+    columns: COLUMNS,
+    empty: "No alert matches. Without --state, resolved alerts are left out.",
+  },
+  run: async (asked, { state, sort, limit, after, ...filter }) => {
+    const { db, cursors, now } = asked;
+    const { zone, rule, severity, kind, group, since, until } = filter;
+    const list = `alerts:${JSON.stringify([state, zone, rule, severity, kind, group, since, until, sort])}`;
+    const selected = await readFilter(asked, filter);
+    const last = cursors.readAfter(list, after);
+    const rows = await readAlerts(db, {
+      ...selected,
+      states: state && ALERT_STATES.filter((one) => state.includes(one) || state.includes("all")),
+      sort,
+      after: last === null ? undefined : { id: Number(last[0]), urgency: Number(last[1]) },
+      limit: limit + 1,
+    });
+    const view = await readAlertView(db, now);
+    return toPage(
+      rows,
+      limit,
+      (row) => toAlert(row, view),
+      ({ id, urgency }) => cursors.sign(list, [id, urgency]),
+    );
+  },
+});
+
+export const alertOperations = [
+  listAlerts,
+  showAlert,
+  showContext,
+  ackAlert,
+  resolveAlert,
+  actOnAlerts,
+  markAlert,
+];

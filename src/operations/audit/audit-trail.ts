@@ -1,0 +1,83 @@
+import { z } from "zod";
+import { listAudit } from "#db/keys/audit-trail.ts";
+import { showAge } from "#lib/ago.ts";
+import { shortenText } from "#lib/escape-text.ts";
+import { showTime } from "#lib/show-time.ts";
+import { SECOND_MS } from "#lib/units.ts";
+import { IsoTime, Name, pageOf, pageQuery, Time, toIso, toPage } from "../fields.ts";
+import { defineQuery } from "../operation.ts";
+import { checkOrder } from "../span.ts";
+
+const MAX_NAME_CHARS = 64;
+const MAX_DETAIL_CHARS = 300;
+
+/** Addresses in an entry are masked when it is written, because no erasure reaches it. */
+const AuditItem = z
+  .object({
+    id: z.number().int(),
+    at: IsoTime,
+    actor: Name,
+    action: Name,
+    subject: Name,
+    details: z.unknown().meta({ masked: "open" }),
+  })
+  .meta({ id: "AuditEntry" });
+
+const name = (text: string) => shortenText(text, MAX_NAME_CHARS);
+
+export const auditOperations = [
+  defineQuery({
+    name: "audit.list",
+    summary: "List the audit trail, newest first",
+    http: ["GET", "/api/v1/audit"],
+    tag: "Keys",
+    scope: "admin",
+    refuses: [422],
+    input: z.strictObject({
+      since: Time.optional().describe("The begin, such as -30d."),
+      until: Time.optional().describe("The end."),
+      action: z
+        .string()
+        .regex(
+          /^[a-z][a-z.-]{0,60}$/,
+          "must be an action such as key.created, or the beginning of one with . at its end (key.)",
+        )
+        .optional()
+        .describe("One action such as erasure.completed, or the beginning of some, such as erasure."),
+      ...pageQuery({ fallback: 50, most: 500 }),
+    }),
+    output: pageOf(AuditItem),
+    command: {
+      examples: [
+        "audit list",
+        "audit list --since -30d --action erasure.",
+        "audit list --action erasure.completed --json",
+      ],
+      help: "Postgres refuses to change or delete an entry.",
+      limit: 50,
+      columns: [
+        { head: "ENTRY", get: ({ id }) => `#${id}` },
+        { head: "AGE", get: ({ at }, { now }) => showAge(now - Date.parse(at)) },
+        { head: "AT (UTC)", get: ({ at }) => showTime(Math.floor(Date.parse(at) / SECOND_MS) * SECOND_MS) },
+        { head: "BY", get: ({ actor }) => name(actor) },
+        { head: "ACTION", get: ({ action }) => ({ text: name(action), style: "bold" }) },
+        { head: "SUBJECT", get: ({ subject }) => name(subject) },
+        { head: "DETAILS", get: ({ details }) => describeDetails(details) },
+      ],
+      empty: "No entry matches.",
+    },
+    run: async ({ db, cursors }, { since, until, action, limit, after }) => {
+      checkOrder({ name: "since", ms: since }, { name: "until", ms: until });
+      const list = `audit:${JSON.stringify([since, until, action])}`;
+      const [beforeId] = cursors.readAfter(list, after)?.map(Number) ?? [];
+      const rows = await listAudit(db, { since, until, action, beforeId, limit: limit + 1 });
+      const toItem = ({ at, ...entry }: (typeof rows)[number]) => ({ ...entry, at: toIso(at) });
+      return toPage(rows, limit, toItem, ({ id }) => cursors.sign(list, [id]));
+    },
+  }),
+];
+
+function describeDetails(details: unknown): string {
+  const text = shortenText(JSON.stringify(details), MAX_DETAIL_CHARS);
+  return text === "{}" ? "" : text;
+}

@@ -1,0 +1,40 @@
+import type { Role, Scope } from "#model/kinds.ts";
+import { maskText } from "#stages/archive/mask/mask-text.ts";
+import { scopesOf } from "./roles.ts";
+
+/** The holder of a valid key, and the key's rights. */
+export interface Caller {
+  /** The public part of the key; `LOCAL` for a person at the command line of the service's machine. */
+  readonly keyId: string;
+  readonly name: string;
+  readonly roles: readonly Role[];
+  readonly scopes: ReadonlySet<Scope>;
+  /** Null is every zone. */
+  readonly zoneIds: readonly number[] | null;
+  /** Sees no raw record, and addresses only masked. */
+  readonly masked: boolean;
+}
+
+/**
+ * Returns the holder of this key; null if the key is unknown, expired or revoked. A client cannot tell the three apart.
+ */
+export type Authenticate = (accessKey: string) => Promise<Caller | null>;
+
+/** For routes that read the zone from their body. */
+export function maySeeZone({ zoneIds }: Pick<Caller, "zoneIds">, zoneId: number): boolean {
+  return zoneIds === null || zoneIds.includes(zoneId);
+}
+
+/** No key has this id: those of keys are hexadecimal. */
+const LOCAL = "local";
+
+/** Returns the caller of the command line, who reads the database directly and so may do everything. */
+export function localCaller(name: string): Caller {
+  return { keyId: LOCAL, name, roles: ["admin"], scopes: scopesOf(["admin"]), zoneIds: null, masked: false };
+}
+
+/** Returns the actor of an audit entry. An entry outlives every erasure, so an address in the name is masked. */
+export function actorOf(caller: Caller | null): string {
+  if (caller === null) return "nobody";
+  return caller.keyId === LOCAL ? maskText(caller.name) : `key ${caller.keyId} (${maskText(caller.name)})`;
+}

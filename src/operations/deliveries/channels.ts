@@ -1,0 +1,117 @@
+import { z } from "zod";
+import { readChannelStatuses } from "#db/delivery/channel-states.ts";
+import { shortenText } from "#lib/escape-text.ts";
+import { showTime } from "#lib/show-time.ts";
+import { SECOND_MS } from "#lib/units.ts";
+import { describeCircuit } from "#stages/delivery/circuit.ts";
+import { IsoTime, Name, notFound, requireEveryZone, Text, toIsoOrNull } from "../fields.ts";
+import { type Cell, defineChange, defineQuery } from "../operation.ts";
+import { testChannel } from "../test-channel.ts";
+import { ChannelName, channelReplay } from "./deliveries.ts";
+
+const TAG = "Deliveries";
+const MAX_NAME_CHARS = 64;
+const MAX_TEXT_CHARS = 160;
+
+const ChannelItem = z
+  .object({
+    name: Name,
+    kind: Name.nullable().describe("Null if the configuration no longer has the channel."),
+    isConfigured: z.boolean(),
+    circuit: Name.describe("One of closed, open, half-open, disabled; closed if nothing was ever sent."),
+    retryAt: IsoTime.nullable().describe("When an open circuit lets one message through."),
+    waiting: z.number().int(),
+    dead: z.number().int(),
+    lastError: Text.nullable().describe("May quote the receiver."),
+    perMinute: z
+      .number()
+      .nullable()
+      .describe("The most messages in a minute. Null if this process does not have the channel."),
+  })
+  .meta({ id: "ChannelItem" });
+
+type ChannelItem = z.infer<typeof ChannelItem>;
+
+const list = defineQuery({
+  name: "channels.list",
+  summary: "List channels with their state",
+  http: ["GET", "/api/v1/channels"],
+  tag: TAG,
+  scope: "read",
+  input: z.strictObject({}),
+  output: z.object({ items: z.array(ChannelItem) }),
+  command: {
+    examples: ["channels list", "channels list --json"],
+    help: "DELIVERS says whether messages are sent at the moment. Channels that the configuration no longer has are listed if they were used.",
+    columns: [
+      { head: "CHANNEL", get: ({ name }) => shortenText(name, MAX_NAME_CHARS) },
+      { head: "KIND", get: ({ kind }) => kind ?? "not configured" },
+      { head: "DELIVERS", get: toCircuitCell },
+      { head: "PENDING", get: ({ waiting }) => String(waiting) },
+      { head: "DEAD", get: ({ dead }) => (dead === 0 ? "0" : { text: String(dead), style: "red" }) },
+      {
+        head: "LAST ERROR",
+        get: ({ lastError }) => (lastError === null ? "" : shortenText(lastError, MAX_TEXT_CHARS)),
+      },
+    ],
+    empty: "No channels.",
+  },
+  run: async ({ caller, db, service }) => {
+    requireEveryZone(caller);
+    const statuses = new Map((await readChannelStatuses(db)).map((one) => [one.channel, one]));
+    const kinds = new Map(service.alerting().channels.map(({ name, kind }) => [name, kind]));
+    const names = [...new Set([...kinds.keys(), ...statuses.keys()])].sort();
+    const items = names.map((name) => {
+      const status = statuses.get(name);
+      const circuit = status === undefined ? "closed" : describeCircuit(status, status.nowMs);
+      return {
+        name,
+        kind: kinds.get(name) ?? null,
+        isConfigured: kinds.has(name),
+        circuit,
+        retryAt: toIsoOrNull(circuit === "open" ? (status?.retryAtMs ?? null) : null),
+        waiting: status?.waiting ?? 0,
+        dead: status?.dead ?? 0,
+        lastError: status?.lastError ?? null,
+        perMinute: service.notifiers.get(name)?.capabilities.rate.perMinute ?? null,
+      };
+    });
+    return { items };
+  },
+});
+
+/** The command line has a test of its own, which opens the channel with the settings of its environment. */
+const test = defineChange({
+  name: "channels.test",
+  summary: "Send one test message on a channel",
+  description:
+    "The message is sent once, by the process that answers, without the outbox. A test incident is resolved again.",
+  http: ["POST", "/api/v1/channels/:name/test"],
+  tag: TAG,
+  scope: "act",
+  input: z.strictObject({ name: ChannelName.describe("The channel's name.") }),
+  output: z.object({ isDelivered: z.boolean(), code: Name.nullable(), text: Text }),
+  isLong: true,
+  run: async ({ caller, now, service }, { name }) => {
+    requireEveryZone(caller);
+    const notifier = service.notifiers.get(name);
+    if (notifier === undefined) throw notFound(`channel ${name}`);
+    const output = await testChannel(notifier, now, []);
+    const details = { isDelivered: output.isDelivered };
+    return { output, audit: { action: "channel.tested", subject: `channel ${name}`, details } };
+  },
+});
+
+export const channelOperations = [list, test, channelReplay];
+
+/** Describes the circuit in words. The word "open" alone would suggest a channel that works. */
+function toCircuitCell({ circuit, retryAt }: ChannelItem): Cell {
+  if (circuit === "closed") return { text: "yes", style: "green" };
+  const at = retryAt === null ? 0 : Math.floor(Date.parse(retryAt) / SECOND_MS) * SECOND_MS;
+  const why: Readonly<Record<string, string>> = {
+    open: `next attempt ${showTime(at)} UTC`,
+    "half-open": "an attempt runs now",
+    disabled: "disabled until its configuration changes",
+  };
+  return { text: `no, ${why[circuit] ?? circuit}`, style: "red" };
+}

@@ -1,0 +1,46 @@
+import { z } from "zod";
+import { isObject } from "#lib/is-object.ts";
+import type { Operation } from "./operation.ts";
+
+/** JSON Schema of an input or of one of its members, with what `GlobalMeta` adds. */
+export interface Member {
+  readonly type?: string | readonly string[];
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly enum?: readonly unknown[];
+  /** A member that may be null. */
+  readonly anyOf?: readonly Member[];
+  readonly items?: Member;
+  readonly properties?: Readonly<Record<string, Member>>;
+  readonly required?: readonly string[];
+  readonly flag?: string | null;
+  readonly flagDefault?: string;
+  readonly operand?: true;
+  readonly unit?: "minutes" | "ms";
+  readonly time?: true;
+  readonly isSwitch?: true;
+  /** The schema reads texts, whatever the type says. */
+  readonly isText?: true;
+}
+
+/** Returns the JSON Schema of what a client sends. */
+export function describeInput({ input }: Operation): Member {
+  return z.toJSONSchema(input, { io: "input", unrepresentable: "any", override: useWire }) as Member;
+}
+
+/** Puts what a client sends in the place of what the schema reads it with: a text, unless the schema takes any value. */
+function useWire({
+  zodSchema,
+  jsonSchema,
+}: {
+  readonly zodSchema: z.core.$ZodType;
+  readonly jsonSchema: z.core.JSONSchema.BaseSchema;
+}): void {
+  const { wire, ...rest } = jsonSchema as Record<string, unknown>;
+  if (!isObject(wire)) return;
+  const { description, flag, flagDefault, unit, time } = rest;
+  for (const name of Object.keys(jsonSchema)) delete jsonSchema[name];
+  const said = description ?? wire["description"];
+  Object.assign(jsonSchema, { ...wire, description: said, flag, flagDefault, unit, time });
+  if (!(zodSchema instanceof z.ZodCustom)) Object.assign(jsonSchema, { isText: true });
+}

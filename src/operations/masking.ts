@@ -1,0 +1,134 @@
+import { z } from "zod";
+import { isObject } from "#lib/is-object.ts";
+import { maskAddress } from "#stages/archive/mask/mask.ts";
+import { maskText } from "#stages/archive/mask/mask-text.ts";
+
+/**
+ * What a masked key sees of a text: `address` and `text` with their addresses shortened, `nothing` not at all, `open` all
+ * of it, because it holds no address.
+ */
+type Masked = "address" | "text" | "nothing" | "open";
+
+declare module "zod" {
+  interface GlobalMeta {
+    /** What a masked key sees. A function gets the whole value. */
+    masked?: Masked | ((value: never) => unknown);
+    /** The name of the flag, if it is not the member's; null where the command line has none. */
+    flag?: string | null;
+    /** What the command line sends without the flag, if it is not the member's default. */
+    flagDefault?: string;
+    /** The command line takes the member as arguments without a dash. */
+    operand?: true;
+    /** What a client sends, if the schema reads texts. */
+    wire?: Record<string, unknown>;
+    /** The command line takes a duration such as 30m. */
+    unit?: "minutes" | "ms";
+    /** A word that is "true" or "false" in a query and a flag without a value on the command line. */
+    isSwitch?: true;
+    /** The command line takes a relative time such as -2h. */
+    time?: true;
+  }
+}
+
+const MASKS: Readonly<Record<Masked, (value: unknown) => unknown>> = {
+  address: (value) => (typeof value === "string" ? maskAddress(value) : value),
+  text: (value) => (typeof value === "string" ? maskText(value) : value),
+  nothing: () => null,
+  open: (value) => value,
+};
+
+type Mask = (value: unknown) => unknown;
+/** Null if no part of the schema is masked. */
+const masks = new WeakMap<z.core.$ZodType, Mask | null>();
+
+/** Masks the parts of a value that its schema says are masked. */
+export function maskOutput(schema: z.core.$ZodType, value: unknown): unknown {
+  return maskOf(schema)?.(value) ?? value;
+}
+
+function maskOf(schema: z.core.$ZodType): Mask | null {
+  const known = masks.get(schema);
+  if (known !== undefined) return known;
+  const mask = makeMask(schema);
+  masks.set(schema, mask);
+  return mask;
+}
+
+function makeMask(schema: z.core.$ZodType): Mask | null {
+  const { masked } = z.globalRegistry.get(schema) ?? {};
+  if (masked === "open") return null;
+  if (typeof masked === "function") return masked as Mask;
+  if (masked !== undefined) return (value) => (value === null ? null : deep(MASKS[masked], value));
+  if (schema instanceof z.ZodObject) return maskMembers(schema.shape);
+  if (schema instanceof z.ZodArray) return maskEach(maskOf(schema.element));
+  if (schema instanceof z.ZodRecord) return maskValues(maskOf(schema.valueType));
+  if (schema instanceof z.ZodUnion) return maskOption(schema.options);
+  if (schema instanceof z.ZodNullable || schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) {
+    const mask = maskOf(schema.unwrap());
+    return mask === null ? null : (value) => (value === null || value === undefined ? value : mask(value));
+  }
+  return null;
+}
+
+/** A mask on a list or on an object is that of each text in it. */
+function deep(mask: Mask, value: unknown): unknown {
+  if (Array.isArray(value)) return value.map((one) => deep(mask, one));
+  if (isObject(value))
+    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, deep(mask, one)]));
+  return mask(value);
+}
+
+function maskMembers(shape: Readonly<Record<string, z.core.$ZodType>>): Mask | null {
+  const members = Object.entries(shape).flatMap(([name, schema]) => {
+    const mask = maskOf(schema);
+    return mask === null ? [] : [[name, mask] as const];
+  });
+  if (members.length === 0) return null;
+  return (value) => {
+    if (!isObject(value)) return value;
+    const changed = members
+      .filter(([name]) => Object.hasOwn(value, name))
+      .map(([name, mask]) => [name, mask(value[name])]);
+    return { ...value, ...Object.fromEntries(changed) };
+  };
+}
+
+function maskEach(mask: Mask | null): Mask | null {
+  return mask === null ? null : (value) => (Array.isArray(value) ? value.map(mask) : value);
+}
+
+function maskValues(mask: Mask | null): Mask | null {
+  if (mask === null) return null;
+  return (value) =>
+    isObject(value)
+      ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name, mask(one)]))
+      : value;
+}
+
+/** The first option that the value fits decides. */
+function maskOption(options: readonly z.core.$ZodType[]): Mask | null {
+  if (options.every((option) => maskOf(option) === null)) return null;
+  return (value) => {
+    const option = options.find((one) => z.safeParse(one, value).success);
+    return option === undefined ? value : (maskOf(option)?.(value) ?? value);
+  };
+}
+
+/** Returns the paths of texts in an output of which nobody has decided what a masked key sees. */
+export function findUndecided(
+  schema: z.core.$ZodType,
+  path = "",
+  seen = new Set<z.core.$ZodType>(),
+): string[] {
+  if (z.globalRegistry.get(schema)?.masked !== undefined || seen.has(schema)) return [];
+  seen.add(schema);
+  const below = (one: z.core.$ZodType, name: string) => findUndecided(one, `${path}${name}`, new Set(seen));
+  if (schema instanceof z.ZodObject)
+    return Object.entries(schema.shape).flatMap(([name, one]) => below(one as z.core.$ZodType, `.${name}`));
+  if (schema instanceof z.ZodArray) return below(schema.element, "[]");
+  if (schema instanceof z.ZodRecord) return below(schema.valueType, ".*");
+  if (schema instanceof z.ZodUnion) return schema.options.flatMap((one) => below(one, ""));
+  if (schema instanceof z.ZodNullable || schema instanceof z.ZodOptional || schema instanceof z.ZodDefault)
+    return below(schema.unwrap(), "");
+  return schema instanceof z.ZodString || schema instanceof z.ZodUnknown ? [path] : [];
+}

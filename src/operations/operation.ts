@@ -1,0 +1,185 @@
+import type { z } from "zod";
+import type { Database, Queryable } from "#db/client.ts";
+import type { AuditEntry } from "#db/keys/audit-entries.ts";
+import type { Log } from "#lib/log.ts";
+import type { Scope } from "#model/kinds.ts";
+import type { Zones } from "#model/zones.ts";
+import type { Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
+import type { Caller } from "./caller.ts";
+import type { PageCursors } from "./page-cursor.ts";
+import type { Searching } from "./search/searching.ts";
+import type { ServiceView } from "./service-view.ts";
+
+/** What an operation is answered from. Faces make one for each call. */
+export interface Asked {
+  readonly caller: Caller;
+  /** The pool for questions of clients. */
+  readonly db: Queryable;
+  /** Epoch ms, of the clock that the service writes with. */
+  readonly now: number;
+  readonly cursors: PageCursors;
+  readonly log: Pick<Log, "warn">;
+  /** Names and labels of zones as they are now. */
+  readonly zones: () => Zones;
+  readonly service: ServiceView;
+  readonly searching: Searching;
+  /** Aborts when nobody waits for the answer any more. */
+  readonly signal: AbortSignal;
+  /** The console's session that asks; null for a key. */
+  readonly sessionId: string | null;
+  /** The same on all replicas of this installation, and on no other. */
+  readonly instanceId: string;
+}
+
+/** The same for an operation that changes something. */
+export interface Changing extends Asked {
+  /** The transaction of the change and of its audit entry. */
+  readonly tx: Queryable;
+  /** For work that is no transaction. What it changes must be safe to repeat. */
+  readonly database: Database;
+  /** Hands work to a job now. Without it, and where it fails, the sweep finds the work. */
+  readonly enqueue: (job: string, payload: Record<string, unknown>) => Promise<boolean>;
+  /** Runs after the commit. */
+  readonly afterCommit: (work: () => Promise<unknown>) => void;
+}
+
+/** An audit entry without its actor. Addresses in `details` must be masked, because an erasure changes no entry. */
+export type AuditNote = Omit<AuditEntry, "actor">;
+
+/** Text without control characters, in a style or plain. */
+export type Cell = string | { readonly text: string; readonly style: Style };
+
+/** A column of the table that the command line prints of a list. */
+export interface Column<Item> {
+  readonly head: string;
+  /** Texts of people and of events must go through `toLine`. */
+  readonly get: (item: Item, at: { readonly now: number }) => Cell;
+}
+
+/** The rows of a table are the items of a list, or the points of a curve. */
+type ItemOf<Output> = Output extends
+  | { readonly items: readonly (infer Item)[] }
+  | { readonly points: readonly (infer Item)[] }
+  ? Item
+  : never;
+
+type OperationName = `${string}.${string}`;
+
+interface Described<Input extends z.ZodObject, Output extends z.ZodType, Name extends OperationName> {
+  /** Subject and verb: `silences.list` is the command `silences list`. */
+  readonly name: Name;
+  /** One sentence without a full stop. */
+  readonly summary: string;
+  readonly description?: string;
+  /** Members of `input` that the path names are its parameters; others are in the query, or in the body of a change. */
+  readonly http: readonly ["GET" | "POST" | "PUT" | "PATCH" | "DELETE", `/api/v1/${string}`];
+  /** Heading in the OpenAPI document. */
+  readonly tag: string;
+  readonly input: Input;
+  readonly output: Output;
+  /** Members of `input` that are in the query although the operation has a body. */
+  readonly query?: readonly (keyof z.input<Input> & string)[];
+  /** The member with the zone's id; a key for other zones is refused. */
+  readonly zone?: keyof z.input<Input> & string;
+  /** A session is refused: the person enters the key again. */
+  readonly withKey?: true;
+  /** One key may have only so many of such operations in progress. */
+  readonly heavy?: "read" | "export";
+  /** Statuses with which `run` refuses what `input` lets through. */
+  readonly refuses?: readonly number[];
+  /** For the OpenAPI document. */
+  readonly example?: z.input<Input>;
+  /** Returns headers of the HTTP answer. */
+  readonly headers?: (output: z.output<Output>) => Readonly<Record<string, string>>;
+  /** Returns the address of what was created, which makes the answer a 201; null if nothing was. */
+  readonly created?: (output: z.output<Output>) => string | null;
+  /** For the console's pages: an assistant gets no tool. */
+  readonly isForPages?: true;
+  /** Without it, the operation has no command. Several commands ask for the same in different ways. */
+  readonly command?: CommandForm<Input, Output> | readonly CommandForm<Input, Output>[];
+}
+
+/** How an operation is a command. Columns or `say` are needed. */
+export interface CommandForm<Input extends z.ZodObject, Output extends z.ZodType> {
+  /** Instead of the operation's verb. */
+  readonly name?: string;
+  /** Instead of the operation's summary. */
+  readonly summary?: string;
+  /** Members that the command sets, and that are no flags of it. */
+  readonly preset?: Partial<z.input<Input>>;
+  /** Arguments of the program: `silences list --state expired`. */
+  readonly examples: readonly string[];
+  /** More sentences for the help. */
+  readonly help?: string;
+  readonly columns?: readonly Column<ItemOf<z.output<Output>>>[];
+  /** Printed instead of a table without rows. */
+  readonly empty?: string;
+  /** The text of an answer that is no list, or text below the table. */
+  readonly say?: (output: z.output<Output>, about: Said<Input>) => string;
+  /** Whether the answer says that a part of the work failed: exit code 1. */
+  readonly failed?: (output: z.output<Output>) => boolean;
+  /** How many rows a list has without `--limit`. Default 1,000. */
+  readonly limit?: number;
+}
+
+interface Said<Input extends z.ZodObject> {
+  readonly now: number;
+  readonly input: z.input<Input>;
+  readonly paint: (style: Style, text: string) => string;
+  /** Returns the lines of a table. */
+  readonly table: (heads: readonly string[], rows: readonly (readonly Cell[])[]) => string;
+  /** Width of the terminal. */
+  readonly columns: number;
+}
+
+/** An operation that changes nothing. */
+export interface Query<
+  Input extends z.ZodObject = z.ZodObject,
+  Output extends z.ZodType = z.ZodType,
+  Name extends OperationName = OperationName,
+> extends Described<Input, Output, Name> {
+  readonly changes: false;
+  readonly scope: Exclude<Scope, "act">;
+  readonly run: (asked: Asked, input: z.output<Input>) => Promise<z.input<Output>>;
+}
+
+/** An operation that changes something. It cannot return without saying what the audit trail gets. */
+export interface Change<
+  Input extends z.ZodObject = z.ZodObject,
+  Output extends z.ZodType = z.ZodType,
+  Name extends OperationName = OperationName,
+> extends Described<Input, Output, Name> {
+  readonly changes: true;
+  readonly scope: Scope;
+  /** `run` does more than a transaction may, such as sending a message. Its `tx` is the database. */
+  readonly isLong?: true;
+  /** Runs in a transaction, up to five times if Postgres asks for it, unless it is long. */
+  readonly run: (changing: Changing, input: z.output<Input>) => Promise<Changed<z.input<Output>>>;
+}
+
+export interface Changed<Output> {
+  readonly output: Output;
+  /** Null if nothing was changed. */
+  readonly audit: AuditNote | readonly AuditNote[] | null;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: an operation is contravariant in its input and covariant in its output
+export type Operation = Query<any, any, any> | Change<any, any, any>;
+
+/** Describes what a person or a program can ask. */
+export function defineQuery<
+  Input extends z.ZodObject,
+  Output extends z.ZodType,
+  const Name extends OperationName,
+>(query: Omit<Query<Input, Output, Name>, "changes">): Query<Input, Output, Name> {
+  return { ...query, changes: false };
+}
+
+/** Describes what a person or a program can change. */
+export function defineChange<
+  Input extends z.ZodObject,
+  Output extends z.ZodType,
+  const Name extends OperationName,
+>(change: Omit<Change<Input, Output, Name>, "changes">): Change<Input, Output, Name> {
+  return { ...change, changes: true };
+}

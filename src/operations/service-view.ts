@@ -1,0 +1,32 @@
+import type { Setting } from "#config/config.ts";
+import type { Alerting } from "#config/file/config-file.ts";
+import type { RequestBudget } from "#db/service/request-budgets.ts";
+import type { Notifier } from "#stages/delivery/notifier.ts";
+import type { Retention } from "#stages/privacy/retention.ts";
+
+/** Attempts of a job in this process since its start. */
+export interface JobRuns {
+  readonly job: string;
+  /** By outcome: done, retry, give-up, wait. */
+  readonly runs: Readonly<Record<string, number>>;
+  readonly meanSeconds: number | null;
+  /** Epoch ms. */
+  readonly lastSuccessAt: number | null;
+}
+
+/** The running service as the operations pages show it. Channels are listed by name and kind; the rest of one is secret. */
+export interface ServiceView {
+  /** Returns the settings of the configuration file that hold now. */
+  readonly alerting: () => Alerting;
+  /** Returns the names of the channels that hold now; null if this process does not know those of the service. */
+  readonly configuredChannels: () => ReadonlySet<string> | null;
+  /** The configured zones. */
+  readonly zoneIds: readonly number[];
+  /** The opened channels of this process. */
+  readonly notifiers: ReadonlyMap<string, Notifier>;
+  readonly settings: readonly Setting[];
+  readonly retention: Retention;
+  readonly requestBudget: RequestBudget;
+  readonly pollEveryMs: number;
+  readonly readJobRuns: () => Promise<readonly JobRuns[]>;
+}

@@ -1,0 +1,172 @@
+import { z } from "zod";
+import { listKnownZones } from "#db/coverage/coverage-report.ts";
+import { readCoveredHours } from "#db/coverage/covered-hours.ts";
+import { readKeptMs } from "#db/coverage/horizons.ts";
+import { readSuspicions } from "#db/coverage/zone-suspicions.ts";
+import { type OpenWork, readOpenWork } from "#db/service/open-work.ts";
+import { readServiceStatus } from "#db/service/service-status.ts";
+import { formatWhole } from "#lib/format.ts";
+import { toLine } from "#lib/plain-text.ts";
+import { showTime } from "#lib/show-time.ts";
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import { horizonAt, startOfHour } from "#model/horizon.ts";
+import type { Zones } from "#model/zones.ts";
+import { hoursToLoss } from "#stages/coverage/hours-to-loss.ts";
+import { copyProgress } from "../copy-progress.ts";
+import { IsoTime, Name, pageOf, pageQuery, toIso, toIsoOrNull, toPage } from "../fields.ts";
+import { type Asked, defineQuery } from "../operation.ts";
+
+/** Time range for the newest event and the recent count. */
+const RECENT_MS = 4 * DAY_MS;
+
+export const Zone = z
+  .object({
+    id: z.number().int(),
+    name: Name.nullable().describe("Name of the zone in the configuration file."),
+    labels: z.record(z.string(), Name),
+    firstHour: IsoTime.describe("Start of the first hour that Longwatch has watched."),
+    newestEventAt: IsoTime.nullable().describe("Null if no event of the last four days is stored."),
+    searchedThrough: IsoTime.nullable(),
+    hoursToLoss: z
+      .number()
+      .nullable()
+      .describe("Hours until the platform forgets the oldest open hour; null if no hour is open."),
+    copying: z
+      .object({ hours: z.number().int(), done: z.number().int() })
+      .nullable()
+      .describe(
+        "How many hours of the platform's history have been copied. Null if all have been, and while the platform does not answer.",
+      ),
+    recentEvents: z.number().int().describe("Number of stored events of the last four days."),
+    suspicions: z
+      .array(z.object({ route: Name, since: IsoTime, reason: Name }))
+      .describe(
+        "Routes of the platform that show fewer events than before. While the list is not empty, no hour is sealed.",
+      ),
+    quarantined: z.number().int(),
+    spikesOpen: z.number().int(),
+    alertsFiring: z.number().int(),
+    alertsAcknowledged: z.number().int(),
+    notificationsPending: z.number().int(),
+  })
+  .meta({ id: "Zone" });
+
+export const listZones = defineQuery({
+  name: "zones.list",
+  summary: "List zones",
+  description: "The stored events and the current state of each zone.",
+  http: ["GET", "/api/v1/zones"],
+  tag: "Service",
+  scope: "read",
+  input: z.strictObject(pageQuery({ fallback: 100, most: 500 })),
+  output: pageOf(Zone),
+  command: {
+    examples: ["zones list", "zones list --json"],
+    help: "EVENTS are those of the last four days. TO LOSS is the time until the platform forgets the oldest hour that is not proven.",
+    columns: [
+      { head: "ZONE", get: ({ id }) => String(id) },
+      { head: "NAME", get: ({ name }) => (name === null ? "-" : toLine(name, 60)) },
+      { head: "EVENTS", get: ({ recentEvents }) => formatWhole(recentEvents) },
+      {
+        head: "NEWEST (UTC)",
+        get: ({ newestEventAt: at }) => (at === null ? "-" : showTime(Date.parse(at))),
+      },
+      { head: "TO LOSS", get: ({ hoursToLoss: hours }) => (hours === null ? "-" : `${Math.floor(hours)} h`) },
+      {
+        head: "ALERTS",
+        get: ({ alertsFiring, alertsAcknowledged }) => String(alertsFiring + alertsAcknowledged),
+      },
+      { head: "QUARANTINED", get: ({ quarantined }) => formatWhole(quarantined) },
+    ],
+    empty: "No zones.",
+  },
+  run: async ({ db, now, cursors, caller, zones: readNames }, { limit, after }) => {
+    const [lastZone] = cursors.readAfter("zones", after) ?? [];
+    const zones = await readVisibleZones(db, caller.zoneIds);
+    const left = zones.filter(({ zoneId }) => zoneId > Number(lastZone ?? 0)).slice(0, limit + 1);
+    const shown = await describeZones(db, left, { now, names: readNames() });
+    return toPage(
+      shown,
+      limit,
+      (zone) => zone,
+      ({ id }) => cursors.sign("zones", [id]),
+    );
+  },
+});
+
+interface SeenZone {
+  readonly zoneId: number;
+  readonly firstHour: number;
+}
+
+export async function readVisibleZones(
+  archive: Asked["db"],
+  zoneIds: readonly number[] | null,
+): Promise<SeenZone[]> {
+  const zones = await listKnownZones(archive);
+  return zones.filter(({ zoneId }) => zoneIds === null || zoneIds.includes(zoneId));
+}
+
+export async function describeZones(
+  archive: Asked["db"],
+  zones: readonly SeenZone[],
+  { now, names }: { readonly now: number; readonly names: Zones },
+): Promise<z.infer<typeof Zone>[]> {
+  const ids = zones.map(({ zoneId }) => zoneId);
+  const [status, openWork, suspected, progress] = await Promise.all([
+    readServiceStatus(archive, ids, now - RECENT_MS),
+    readOpenWork(archive, ids),
+    readSuspicions(archive, ids),
+    readProgress(archive, ids, now),
+  ]);
+  const work = new Map(openWork.map(({ zoneId, ...open }) => [zoneId, open]));
+  const stored = new Map(status.zones.map((zone) => [zone.zoneId, zone]));
+  const suspicions = Map.groupBy(suspected, ({ zoneId }) => zoneId);
+  return zones.map(({ zoneId, firstHour }) => {
+    const known = stored.get(zoneId);
+    return {
+      id: zoneId,
+      name: names[zoneId]?.name ?? null,
+      labels: { ...names[zoneId]?.labels },
+      firstHour: toIso(firstHour),
+      newestEventAt: toIsoOrNull(known?.newestAt ?? null),
+      searchedThrough: toIsoOrNull(known?.searchedThrough ?? null),
+      hoursToLoss: progress.get(zoneId)?.hoursToLoss ?? null,
+      copying: progress.get(zoneId)?.copying ?? null,
+      recentEvents: known?.events ?? 0,
+      suspicions: (suspicions.get(zoneId) ?? []).map(({ route, since, reason }) => ({
+        route,
+        since: toIso(since),
+        reason,
+      })),
+      quarantined: known?.quarantined ?? 0,
+      ...(work.get(zoneId) ?? NOTHING_OPEN),
+    };
+  });
+}
+
+/** One zone after another, because one request may be about hundreds of zones and must leave connections for others. */
+async function readProgress(
+  archive: Asked["db"],
+  zoneIds: readonly number[],
+  now: number,
+): Promise<ReadonlyMap<number, Pick<z.infer<typeof Zone>, "hoursToLoss" | "copying">>> {
+  const range = { fromMs: startOfHour(horizonAt(now)), toMs: now + HOUR_MS };
+  const found = new Map<number, Pick<z.infer<typeof Zone>, "hoursToLoss" | "copying">>();
+  for (const zoneId of zoneIds) {
+    const hours = await readCoveredHours(archive, zoneId, range);
+    const keptMs = await readKeptMs(archive, zoneId, now);
+    found.set(zoneId, {
+      hoursToLoss: hoursToLoss(now, hours, keptMs),
+      copying: copyProgress(now, hours, keptMs),
+    });
+  }
+  return found;
+}
+
+const NOTHING_OPEN: Omit<OpenWork, "zoneId"> = {
+  spikesOpen: 0,
+  alertsFiring: 0,
+  alertsAcknowledged: 0,
+  notificationsPending: 0,
+};

@@ -1,0 +1,257 @@
+import { hash } from "node:crypto";
+import { LogId } from "#adapters/edge/contract/log-id.ts";
+import type { EdgeClient } from "#adapters/edge/edge-client.ts";
+import { eventLogPages } from "#adapters/edge/event-log-pages.ts";
+import { toLogDay } from "#adapters/edge/log-day.ts";
+import { listValidFiles } from "#db/archive/archive-files.ts";
+import { lockArchiveDay } from "#db/archive/day-lock.ts";
+import type { Database, Queryable } from "#db/client.ts";
+import { readKeptMs } from "#db/coverage/horizons.ts";
+import { mayRemoveEvents, readEventKeys, removeEvents } from "#db/ingest/remove-events.ts";
+import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { readRuleCounts } from "#jobs/coverage/read-rule-counts.ts";
+import type { Clock } from "#lib/clock.ts";
+import { ServiceError } from "#lib/errors.ts";
+import { many } from "#lib/format.ts";
+import { isObject } from "#lib/is-object.ts";
+import { ownCommand } from "#lib/own-command.ts";
+import { showTime } from "#lib/show-time.ts";
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import type { EventKey } from "#model/event-key.ts";
+import { firstListedDay, horizonAt, startOfDay, startOfHour, toDay } from "#model/horizon.ts";
+import type { Span } from "#model/span.ts";
+import { maskText } from "#stages/archive/mask/mask-text.ts";
+import { SETTLE_MS } from "#stages/coverage/settle.ts";
+import { searchRows } from "./verify/search-rows.ts";
+
+/** Whole hours of one UTC day of a zone; times in epoch ms. */
+export interface AskedWithdrawal extends Span {
+  readonly zoneId: number;
+  /** Null: every stored event of the span that the platform does not show. */
+  readonly logIds: readonly string[] | null;
+  /** Also removes named events of hours that the platform has forgotten, so that nobody can check them. */
+  readonly isUnchecked: boolean;
+}
+
+export interface Withdrawal {
+  /** Ids of the events to remove, or that were removed. */
+  readonly logIds: readonly string[];
+  /** Named events that the platform shows. They stay. */
+  readonly shown: readonly string[];
+  /** Named events that are not stored in the span. */
+  readonly unknown: readonly string[];
+  /** Null if nothing was to be removed yet. */
+  readonly removed: { readonly events: number; readonly records: number } | null;
+}
+
+export interface WithdrawDeps {
+  readonly database: Database;
+  /** Null if the platform's address is not known. */
+  readonly edge: Pick<EdgeClient, "searchEventLogs" | "listEventLogs"> | null;
+  readonly clock: Clock;
+}
+
+/** Why a withdrawal is refused. `fault` names the part of the request that is wrong, if it is one. */
+export class WithdrawalRefusedError extends ServiceError {
+  override readonly name = "WithdrawalRefusedError";
+  readonly code = "WITHDRAWAL_REFUSED";
+  readonly disposition = "give-up";
+  readonly fault: { readonly field: "from" | "to" | "logIds"; readonly rule: string } | null;
+
+  constructor(text: string, field: "from" | "to" | "logIds" | null = null) {
+    super(field === null ? text : `${field} ${text}`);
+    this.fault = field === null ? null : { field, rule: text };
+  }
+}
+
+const NO_RIGHT =
+  "the database role of this process may not remove events; use a process with the role ingest, or the command coverage withdraw with its settings";
+const CHECK_LONGER =
+  "the platform has forgotten earlier hours. Name the ids and ask for an unchecked removal";
+
+/** @throws {WithdrawalRefusedError} if the span cannot be checked. `horizon` is the oldest time that the platform shows. */
+function refuseSpan(
+  { from, to, logIds, isUnchecked }: AskedWithdrawal,
+  { now, horizon }: { readonly now: number; readonly horizon: number },
+): void {
+  const refuse = (field: "from" | "to" | "logIds", rule: string) => {
+    throw new WithdrawalRefusedError(rule, field);
+  };
+  const last = startOfHour(now - SETTLE_MS);
+  if (from % HOUR_MS !== 0) refuse("from", "must be a full hour");
+  if (to % HOUR_MS !== 0 || to <= from) refuse("to", "must be a full hour after from");
+  if (to > startOfDay(from) + DAY_MS) refuse("to", "must be in the same UTC day as from");
+  if (to > last) refuse("to", `must be ${showTime(last)} UTC or earlier: later hours may still get events`);
+  if (logIds === null && isUnchecked) refuse("logIds", "must be named for an unchecked removal");
+  if (from < horizon && !isUnchecked) {
+    const first = Math.ceil(horizon / HOUR_MS) * HOUR_MS;
+    refuse("from", `must be ${showTime(first)} UTC or later: ${CHECK_LONGER}`);
+  }
+}
+
+/**
+ * Asks the platform for the span, with an hour on both sides, and for the list of the day. Removes the stored events that
+ * the platform does not show, and writes the audit entry in the same transaction. Without `by`, removes nothing.
+ * @throws {WithdrawalRefusedError} if the answer does not allow that, or the day is in the archive.
+ */
+export async function withdrawEvents(
+  deps: WithdrawDeps,
+  asked: AskedWithdrawal,
+  by: { readonly actor: string; readonly reason: string } | null,
+  signal: AbortSignal,
+): Promise<Withdrawal> {
+  const { database, clock } = deps;
+  const { zoneId, from, to } = asked;
+  const now = clock();
+  const horizon = horizonAt(now, await readKeptMs(database.db, zoneId, now, 0));
+  refuseSpan(asked, { now, horizon });
+  await refuseArchived(database.db, asked);
+  if (!(await mayRemoveEvents(database.db))) throw new WithdrawalRefusedError(NO_RIGHT);
+  // Before the platform is asked: an event that comes later is never removed.
+  const stored = await readEventKeys(database.db, zoneId, { from, to });
+  const named = asked.logIds === null ? null : new Set(asked.logIds);
+  const wanted = named === null ? stored : stored.filter(({ logId }) => named.has(logId));
+  const checkedFrom = Math.max(from, Math.ceil(horizon / HOUR_MS) * HOUR_MS);
+  const isChecked = wanted.length > 0 && checkedFrom < to;
+  const checked = { zoneId, from: checkedFrom, to };
+  const shown = isChecked ? await askShown(deps.edge, checked, { now, horizon }, signal) : new Set<string>();
+  if (isChecked) refuseUnrecognised(stored, { named, shown, checkedFrom });
+  const events = wanted.filter(({ logId }) => !shown.has(logId));
+  const known = new Set(wanted.map(({ logId }) => logId));
+  return {
+    logIds: events.map(({ logId }) => logId),
+    shown: named === null ? [] : [...known].filter((logId) => shown.has(logId)),
+    unknown: [...(named ?? [])].filter((logId) => !known.has(logId)),
+    removed:
+      by === null || events.length === 0
+        ? null
+        : await inTransaction(database, ({ tx }) =>
+            remove(tx, asked, { events, ...by, atMs: clock(), servedFrom: horizon + HOUR_MS }),
+          ),
+  };
+}
+
+interface Removal {
+  readonly events: readonly EventKey[];
+  readonly actor: string;
+  readonly reason: string;
+  readonly atMs: number;
+  readonly servedFrom: number;
+}
+
+async function remove(
+  tx: Queryable,
+  asked: AskedWithdrawal,
+  { events, actor, reason: given, ...times }: Removal,
+): Promise<{ events: number; records: number }> {
+  const { zoneId, from, to, isUnchecked } = asked;
+  const reason = maskText(given);
+  await tx.execute("set local statement_timeout = 0");
+  await lockArchiveDay(tx, toDay(from));
+  await refuseArchived(tx, asked);
+  const removed = await removeEvents(tx, zoneId, events, { reason, ...times });
+  const ids = events.map(({ logId }) => logId).toSorted();
+  await writeAuditEntry(tx, {
+    actor: maskText(actor),
+    action: "events.withdrawn",
+    subject: `zone ${zoneId}`,
+    details: {
+      from: new Date(from).toISOString(),
+      to: new Date(to).toISOString(),
+      reason,
+      ...removed,
+      ids: hash("sha256", ids.join("\n"), "hex"),
+      ...(isUnchecked ? { unchecked: true } : {}),
+    },
+  });
+  return removed;
+}
+
+/** Returns the ids that the platform shows now, in whole hours that it still serves and in an hour on both sides. */
+async function askShown(
+  edge: WithdrawDeps["edge"],
+  { zoneId, from, to }: Span & { readonly zoneId: number },
+  { now, horizon }: { readonly now: number; readonly horizon: number },
+  signal: AbortSignal,
+): Promise<ReadonlySet<string>> {
+  if (edge === null)
+    throw new WithdrawalRefusedError("the platform cannot be asked: EDGE_API_URL is not set");
+  const shown = new Set<string>();
+  const found = new Map<number, number>();
+  const around = { from: Math.max(from - HOUR_MS, horizon), to: to + HOUR_MS };
+  for await (const row of searchRows(edge, zoneId, around, signal)) {
+    const hour = startOfHour(isObject(row) ? Number(row["timestamp"]) : Number.NaN);
+    if (addId(row, shown)) found.set(hour, (found.get(hour) ?? 0) + 1);
+  }
+  const { cells } = await readRuleCounts(edge, zoneId, { from, hours: (to - from) / HOUR_MS }, signal);
+  for (const [hour, rules] of cells) {
+    const counted = [...rules.values()].reduce((sum, count) => sum + count, 0);
+    const searched = found.get(hour) ?? 0;
+    if (counted > searched)
+      throw new WithdrawalRefusedError(
+        `the platform counts ${counted} events from ${showTime(hour)} UTC on, and its search shows ${searched}; try again later`,
+      );
+  }
+  if (startOfDay(from) >= firstListedDay(now)) await addListed(edge, { zoneId, from }, shown, signal);
+  return shown;
+}
+
+async function refuseArchived(db: Queryable, { zoneId, from }: AskedWithdrawal): Promise<void> {
+  const day = toDay(from);
+  if ((await listValidFiles(db, { zoneId, day })).length === 0) return;
+  throw new WithdrawalRefusedError(
+    `${day} is an archive day, whose files lose no events. Bring it back first: ${ownCommand(`archive restore --zone ${zoneId} --day ${day}`)}. The service archives the day again afterwards.`,
+  );
+}
+
+/**
+ * An answer that shows none of an hour's stored events may be that of another zone, or of a failing platform. It is
+ * believed only if all of them are named.
+ * @throws {WithdrawalRefusedError}
+ */
+function refuseUnrecognised(
+  stored: readonly EventKey[],
+  {
+    named,
+    shown,
+    checkedFrom,
+  }: { named: ReadonlySet<string> | null; shown: ReadonlySet<string>; checkedFrom: number },
+): void {
+  const checked = stored.filter(({ occurredAt }) => occurredAt >= checkedFrom);
+  for (const [hour, events] of Map.groupBy(checked, ({ occurredAt }) => startOfHour(occurredAt))) {
+    if (events.some(({ logId }) => shown.has(logId))) continue;
+    if (events.every(({ logId }) => named?.has(logId) === true)) continue;
+    throw new WithdrawalRefusedError(
+      `the platform shows none of the ${many(events.length, "stored event")} from ${showTime(hour)} UTC on, so its answer may be wrong; if all of them are foreign, name their ids`,
+    );
+  }
+}
+
+/**
+ * Adds the ids that the list of the day shows.
+ * @throws {WithdrawalRefusedError} if the list cannot be read to its end.
+ */
+async function addListed(
+  edge: Pick<EdgeClient, "listEventLogs">,
+  { zoneId, from }: { readonly zoneId: number; readonly from: number },
+  shown: Set<string>,
+  signal: AbortSignal,
+): Promise<void> {
+  const params = { shieldZoneId: zoneId, date: toLogDay(from), continuationToken: null };
+  for await (const { page, looped } of eventLogPages(edge.listEventLogs, params, signal)) {
+    for (const entry of page.logs) addId(entry, shown);
+    if (looped)
+      throw new WithdrawalRefusedError(
+        "the platform's list repeats its pages and cannot be read to its end; try again later",
+      );
+  }
+}
+
+/** Returns whether the id is new. */
+function addId(entry: unknown, shown: Set<string>): boolean {
+  const id = LogId.safeParse(isObject(entry) ? entry["logId"] : undefined);
+  const { size } = shown;
+  if (id.success) shown.add(id.data);
+  return shown.size > size;
+}

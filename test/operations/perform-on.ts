@@ -1,0 +1,37 @@
+import type { z } from "zod";
+import type { Database } from "#db/client.ts";
+import { localCaller } from "#operations/caller.ts";
+import type { Change, Query } from "#operations/operation.ts";
+import { createPageCursors } from "#operations/page-cursor.ts";
+import { perform } from "#operations/perform.ts";
+import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import { SERVICE } from "../http/default-service.ts";
+
+/** Runs an operation on this database at this time, in the name of a person. The input is as its schema returns it. */
+export async function performOn<Input extends z.ZodObject, Output extends z.ZodType>(
+  database: Database,
+  operation: Query<Input, Output> | Change<Input, Output>,
+  input: z.output<Input>,
+  { by, now }: { readonly by: string; readonly now: number },
+): Promise<z.output<Output>> {
+  const performing = {
+    caller: localCaller(by),
+    db: database.db,
+    database,
+    now,
+    cursors: createPageCursors(Buffer.alloc(32)),
+    log: { warn: () => undefined },
+    zones: () => ({}),
+    service: SERVICE,
+    searching: {
+      openedBlocks: createOpenedBlocks(1_000_000),
+      refuseCostly: () => undefined,
+      runInPlace: () => Promise.reject(new Error("no search here")),
+    },
+    signal: new AbortController().signal,
+    instanceId: "",
+    sessionId: null,
+    enqueue: async () => false,
+  };
+  return (await perform(operation, performing, input)) as z.output<Output>;
+}
