@@ -17,7 +17,6 @@ import { claimRuns, type TickRun } from "#db/service/leases.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
 import { createAskAdvice } from "#jobs/alerting/ask-advice.ts";
 import { createJobs, type JobSettings, planTicks } from "#jobs/index.ts";
-import { createListPageWorkers } from "#jobs/ingest/list-page-workers.ts";
 import { type Clock, systemClock } from "#lib/clock.ts";
 import { readPauses } from "#lib/cron.ts";
 import { readDiskSpace } from "#lib/disk-space.ts";
@@ -67,8 +66,6 @@ import { watchEdge } from "./watch-edge.ts";
 
 /** Time limit for a graceful stop. Together with the forced stop it is less than ten seconds. */
 const STOP_GRACE_MS = 2_000;
-/** Number of ingest threads. More threads would compete with the main thread and Postgres for the processors. */
-const INGEST_THREADS = 1;
 
 export interface AppOptions {
   readonly config: Config;
@@ -195,8 +192,6 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   stack.defer("platform connections", () => transport.close());
   const edge = createEdgeClient(transport);
   const patientEdge = createEdgeClient(transport, "low");
-  const workers = createListPageWorkers({ threads: INGEST_THREADS });
-  stack.defer("page threads", () => workers.close());
 
   begin(`Starting jobs (queues in ${config.redisUrl === null ? "Postgres" : "Redis"})`);
   const settings = readSettings(config, platform);
@@ -211,7 +206,6 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     database,
     clock,
     log,
-    digestListPage: workers.digest,
     partitions: createPartitionKeeper(database),
     erasures: createErasureGuard(keyring.open, checkKey),
     observer: trace === null ? observer : tracePages(observer, { database, clock, log, trace }, stack),

@@ -1,9 +1,9 @@
 import { promisify } from "node:util";
 import zlib from "node:zlib";
+import { sliceArray } from "#lib/slice-entries.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { toDay } from "./horizon.ts";
 import { packLogIdHashes, unpackLogIdHashes } from "./log-id-hash.ts";
-import { sliceArray } from "./slice-entries.ts";
 
 /**
  * Smaller blocks compress worse, larger ones cost more to open for a single record. Measured at level 1: 122 bytes an
@@ -44,7 +44,7 @@ export async function packRawBlocks(entries: readonly RawEntry[]): Promise<RawBl
  * Returns the entries of a block, byte for byte. With `entryCount` it is ten times as fast.
  * @throws {Error} of zlib if the block is damaged or cut
  */
-export async function openRawBlock(block: Buffer, entryCount?: number): Promise<Buffer[]> {
+export async function openRawBlock(block: Buffer, entryCount?: number): Promise<readonly Buffer[]> {
   const array = await decompress(block, { chunkSize: piecesOf(block) });
   const cut = entryCount === undefined ? null : cutAtSeparators(array, entryCount);
   return cut ?? sliceArray(array, 0).items;
@@ -76,7 +76,7 @@ export async function rewriteRawBlock(
   positions: readonly number[],
   replace: (raw: Buffer) => Buffer,
 ): Promise<Buffer> {
-  const entries = await openRawBlock(block);
+  const entries = [...(await openRawBlock(block))];
   for (const position of positions) {
     const raw = entries[position];
     if (raw !== undefined) entries[position] = replace(raw);

@@ -7,14 +7,21 @@ const CLOSE_ARRAY = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
+/** The items of an array, as views into its bytes, and the positions of its brackets. */
+export interface SlicedArray {
+  readonly items: readonly Buffer[];
+  readonly start: number;
+  readonly end: number;
+}
+
 /**
- * Returns the items of the array `member` of a JSON object, byte for byte as they were received; views into `body`,
- * not copies. The last such member counts, as for JSON.parse. `body` must be valid JSON. Returns null when the member
+ * Returns the array `member` of a JSON object with its items byte for byte as they were received. The last such member
+ * counts, as for JSON.parse. `body` must be valid JSON. Returns null when the member
  * is not found as an array, or when its name was written with escapes.
  */
-export function sliceEntries(body: Buffer, member: string): Buffer[] | null {
+export function sliceEntries(body: Buffer, member: string): SlicedArray | null {
   const name = Buffer.from(`"${member}"`);
-  let items: Buffer[] | null = null;
+  let found: SlicedArray | null = null;
   let depth = 0;
   for (let at = 0; at < body.length; at++) {
     const byte = body[at];
@@ -24,18 +31,17 @@ export function sliceEntries(body: Buffer, member: string): Buffer[] | null {
     const end = endOfString(body, at);
     const value = depth === 1 && body.subarray(at, end + 1).equals(name) ? startOfValue(body, end + 1) : null;
     if (value !== null && body[value] === OPEN_ARRAY) {
-      const array = sliceArray(body, value);
-      items = array.items;
-      at = array.end;
+      found = sliceArray(body, value);
+      at = found.end;
     } else {
       at = end;
     }
   }
-  return items;
+  return found;
 }
 
-/** Returns the items of the array that begins at `start`, and the array's end. */
-export function sliceArray(body: Buffer, start: number): { items: Buffer[]; end: number } {
+/** Returns the array that begins at `start`. */
+export function sliceArray(body: Buffer, start: number): SlicedArray {
   const items: Buffer[] = [];
   let depth = 0;
   let itemStart = -1;
@@ -53,7 +59,7 @@ export function sliceArray(body: Buffer, start: number): { items: Buffer[]; end:
     }
     if (depth === 0 && byte === CLOSE_ARRAY) {
       close();
-      return { items, end: at };
+      return { items, start, end: at };
     }
     if (itemStart === -1) itemStart = at;
     if (byte === QUOTE) at = endOfString(body, at);
@@ -61,7 +67,7 @@ export function sliceArray(body: Buffer, start: number): { items: Buffer[]; end:
     else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) depth--;
     itemEnd = at;
   }
-  return { items, end: body.length };
+  return { items, start, end: body.length };
 }
 
 /** Returns the position of the closing quote of the string that begins at `start`. */
