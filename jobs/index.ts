@@ -34,7 +34,6 @@ import { createDetectSpikesJob } from "./detection/detect-spikes.ts";
 import { createRollUpTrendsJob } from "./detection/roll-up-trends.ts";
 import { createSnapshotRuleMetricsJob } from "./detection/snapshot-rule-metrics.ts";
 import { createJudgeHeldJob } from "./ingest/judge-held.ts";
-import type { DigestListPage } from "./ingest/list-page-workers.ts";
 import { createPollEventsJob } from "./ingest/poll-events.ts";
 import { createWalkDaysJob } from "./ingest/walk-days.ts";
 import { createEraseLeftoversJob } from "./privacy/erase-leftovers.ts";
@@ -73,7 +72,6 @@ export interface JobsDeps {
   readonly edge: EdgeClient;
   /** The same client for calls that let calls for the newest minutes go first. */
   readonly patientEdge: EdgeClient;
-  readonly digestListPage: DigestListPage;
   /** Null or left out: no day is archived. */
   readonly archive?: ArchiveStore | null;
   /** Executes backfills and verifications that the API was asked for. Null or left out: nobody executes them here. */

@@ -1,10 +1,21 @@
 import { sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
+import { names } from "../postgres/terms.ts";
 import { ERASED_IP } from "../privacy/erase-events.ts";
 import { heldBlocks } from "../schema/held-blocks.ts";
+import { heldEvents } from "../schema/held-events.ts";
+import { wafEvents } from "../schema/waf-events.ts";
 import { EVENT_COLUMNS } from "./event-rows.ts";
 import type { NewRawBlock } from "./raw-blocks.ts";
 import { fillOf, lacksOf, unmasksOf } from "./store-events.ts";
+
+const e = alias(wafEvents, "e");
+/** Staged events: a temporary table with the columns of `waf_events`. */
+const s = alias(wafEvents, "s");
+const h = alias(heldEvents, "h");
+const KEY = names(heldEvents.zoneId, heldEvents.occurredAt, heldEvents.logId);
+const COLUMNS = sql.raw(EVENT_COLUMNS);
 
 interface StagedSpan {
   readonly zoneId: number;
@@ -24,22 +35,19 @@ export interface HeldStaged {
  * stays staged, because it was judged before. An event that is already held gains the values that it lacks.
  */
 export async function holdStaged(tx: Queryable, { zoneId, untilMs }: StagedSpan): Promise<HeldStaged> {
-  const changes = sql.raw(`${lacksOf("e", "s")} or ${unmasksOf("e", "s")}`);
+  const given = alias(heldEvents, "excluded");
   const { rows } = await tx.execute<{ moved: number; added: number }>(sql`
     with moved as (
       delete from staged_events s
-      where s.occurred_at <= ${new Date(untilMs)} and not exists (
-        select from waf_events e
-        where e.zone_id = ${zoneId} and e.occurred_at = s.occurred_at and e.log_id = s.log_id
-          and e.occurred_at <= ${new Date(untilMs)} and not (${changes}))
+      where ${s.occurredAt} <= ${new Date(untilMs)} and not exists (
+        ${selectStored({ zoneId, untilMs })} and not (${lacksOf(e, s)} or ${unmasksOf(e, s)}))
       returning s.*),
     entered as (
-      insert into held_events as h (${sql.raw(EVENT_COLUMNS)})
-      select distinct on (zone_id, occurred_at, log_id) ${sql.raw(EVENT_COLUMNS)} from moved
-      order by zone_id, occurred_at, log_id
-      on conflict (zone_id, occurred_at, log_id) do update set ${sql.raw(fillOf("h", "excluded"))},
-        ip = case when ${sql.raw(unmasksOf("h", "excluded"))} then excluded.ip else h.ip end
-      where ${sql.raw(`${lacksOf("h", "excluded")} or ${unmasksOf("h", "excluded")}`)}
+      insert into ${heldEvents} as h (${COLUMNS})
+      select distinct on (${KEY}) ${COLUMNS} from moved order by ${KEY}
+      on conflict (${KEY}) do update set ${fillOf(h, given)},
+        ${names(h.ip)} = case when ${unmasksOf(h, given)} then ${given.ip} else ${h.ip} end
+      where ${lacksOf(h, given)} or ${unmasksOf(h, given)}
       returning xmax = 0 as is_new)
     select (select count(*) from moved)::integer as moved,
       (select count(*) from entered where is_new)::integer as added`);
@@ -52,15 +60,26 @@ export async function holdStaged(tx: Queryable, { zoneId, untilMs }: StagedSpan)
  * say nothing about a person.
  */
 export async function blankStaged(tx: Queryable, { zoneId, untilMs }: StagedSpan): Promise<void> {
-  const isMeant = sql`s.occurred_at <= ${new Date(untilMs)}`;
-  const isStored = sql`exists (select from waf_events e where e.zone_id = ${zoneId}
-    and e.occurred_at = s.occurred_at and e.log_id = s.log_id and e.occurred_at <= ${new Date(untilMs)})`;
+  const isMeant = sql`${s.occurredAt} <= ${new Date(untilMs)}`;
+  const isStored = sql`exists (${selectStored({ zoneId, untilMs })})`;
+  const { ip, ja4, ua, url, message } = wafEvents;
+  const personal = [ja4, ua, url, message];
+  const setAll = (value: "null" | "''") =>
+    sql.join(
+      personal.map((column) => sql`${names(column)} = ${sql.raw(value)}`),
+      sql`, `,
+    );
   await tx.execute(sql`
-    update staged_events s set ip = null, ja4 = null, ua = null, url = null, message = null
-    where ${isMeant} and ${isStored}`);
+    update staged_events s set ${names(ip)} = null, ${setAll("null")} where ${isMeant} and ${isStored}`);
   await tx.execute(sql`
-    update staged_events s set ip = ${ERASED_IP}, ja4 = '', ua = '', url = '', message = ''
-    where ${isMeant} and not ${isStored}`);
+    update staged_events s set ${names(ip)} = ${ERASED_IP}, ${setAll("''")} where ${isMeant} and not ${isStored}`);
+}
+
+/** Returns the query for the stored event of a staged one. */
+function selectStored({ zoneId, untilMs }: StagedSpan) {
+  return sql`select from ${wafEvents} e
+    where ${e.zoneId} = ${zoneId} and ${e.occurredAt} = ${s.occurredAt} and ${e.logId} = ${s.logId}
+      and ${e.occurredAt} <= ${new Date(untilMs)}`;
 }
 
 export async function insertHeldBlocks(

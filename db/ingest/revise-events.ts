@@ -6,25 +6,13 @@ import { epochMs, names } from "../postgres/terms.ts";
 import { dirtyBuckets } from "../schema/dirty-buckets.ts";
 import { eventRevisions } from "../schema/event-revisions.ts";
 import { wafEvents } from "../schema/waf-events.ts";
+import { FILLED } from "./event-rows.ts";
 
 const d = alias(dirtyBuckets, "d");
 const r = alias(eventRevisions, "r");
 const e = alias(wafEvents, "e");
 const IS_NOTED = sql`${r.occurredAt} = n.occurred_at and ${r.logId} = n.log_id and ${r.field} = n.field
   and ${r.seenAt} = n.seen_at`;
-
-/** The columns of an event that a look shows. Only a null of one of them, without the address, is filled. */
-export const FILLED = [
-  "feature",
-  "rule_id",
-  "ja4",
-  "ua",
-  "url",
-  "asn",
-  "country",
-  "action",
-  "message",
-] as const;
 
 /** A look of the search must show another value twice, this far apart, before it replaces the stored value. */
 const CONFIRM = sql.raw("interval '10 minutes'");

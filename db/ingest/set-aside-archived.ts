@@ -1,38 +1,34 @@
+import { toDay } from "#model/horizon.ts";
 import { openRawBlock } from "#model/raw-block.ts";
+import type { WafEvent } from "#model/waf-event.ts";
+import { toEventRows } from "./event-rows.ts";
 import type { NewQuarantinedEntry } from "./quarantine.ts";
 import type { NewRawBlock } from "./raw-blocks.ts";
-import type { NewEvents } from "./store-events.ts";
 
 interface Page {
-  readonly events: NewEvents;
+  readonly zoneId: number;
+  readonly events: readonly WafEvent[];
   readonly quarantined: readonly NewQuarantinedEntry[];
   readonly rawBlocks: readonly NewRawBlock[];
 }
-
-const LINE_END = 0x0a;
-const DAY_CHARS = "yyyy-mm-dd".length;
 
 /**
  * Moves a page's events and records of archive days to its quarantined entries, because an archive day does not change:
  * an event as the line that COPY would have stored, a record as it was received.
  */
 export async function setAsideArchived<P extends Page>(page: P, archived: ReadonlySet<string>): Promise<P> {
-  const kept: Buffer[] = [];
-  const aside: NewQuarantinedEntry[] = [];
-  const { rows } = page.events;
-  for (let from = 0; from < rows.length; ) {
-    const end = rows.indexOf(LINE_END, from) + 1 || rows.length;
-    const day = rows.toString("utf8", from, from + DAY_CHARS);
-    if (archived.has(day))
-      aside.push(quarantine(day, readRoute(rows.subarray(from, end)), rows.subarray(from, end)));
-    else kept.push(rows.subarray(from, end));
-    from = end;
-  }
-  aside.push(...(await setAsideRecords(page.rawBlocks, archived)));
+  if (archived.size === 0) return page;
+  const isArchived = ({ occurredAt }: WafEvent) => archived.has(toDay(occurredAt));
+  const events = page.events
+    .filter(isArchived)
+    .map((event) =>
+      quarantine(toDay(event.occurredAt), event.route, Buffer.from(toEventRows(page.zoneId, [event]))),
+    );
+  const records = await setAsideRecords(page.rawBlocks, archived);
   return {
     ...page,
-    events: { ...page.events, rows: Buffer.concat(kept), size: kept.length },
-    quarantined: [...page.quarantined, ...aside],
+    events: page.events.filter((event) => !isArchived(event)),
+    quarantined: [...page.quarantined, ...events, ...records],
     rawBlocks: page.rawBlocks.filter(({ day }) => !archived.has(day)),
   };
 }
@@ -50,18 +46,6 @@ export async function setAsideRecords(
   return aside;
 }
 
-type Route = NewQuarantinedEntry["route"];
-
-function quarantine(day: string, route: Route, raw: Buffer): NewQuarantinedEntry {
-  return {
-    route,
-    day,
-    reason: `${day} is an archive day, which does not change any more`,
-    raw: Buffer.from(raw),
-  };
-}
-
-/** The fourth column of `EVENT_COLUMNS`; no value holds a bare tab. */
-function readRoute(line: Buffer): Route {
-  return line.toString().split("\t", 4)[3] === "search" ? "search" : "list";
+function quarantine(day: string, route: NewQuarantinedEntry["route"], raw: Buffer): NewQuarantinedEntry {
+  return { route, day, reason: `${day} is an archive day, which does not change any more`, raw };
 }

@@ -1,6 +1,7 @@
 import { and, eq, isNull, lt, type SQL, sql } from "drizzle-orm";
 import type { PgColumn, PgTable } from "drizzle-orm/pg-core";
 import { startOfDay, toDay } from "#model/horizon.ts";
+import type { ArchiveKind } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { type PartitionedTable, partitionDays } from "../postgres/partitions.ts";
 import { epochMs } from "../postgres/terms.ts";
@@ -151,7 +152,7 @@ export async function readOldestRows(db: Queryable): Promise<OldestRows> {
   const isDone = new Set(done.map(({ day }) => day));
   // A file's addresses are not read: a day that is not done counts as one with full addresses.
   const { firstAt, kind, retiredAt, day: fileDay } = archiveFiles;
-  const firstArchived = (fileKind: "events" | "records", where?: SQL) =>
+  const firstArchived = (fileKind: ArchiveKind, where?: SQL) =>
     first(archiveFiles, firstAt, and(eq(kind, fileKind), isNull(retiredAt), where));
   return {
     raw: earliest(

@@ -16,8 +16,8 @@ const MOVED = "The search shows an event of this hour at another time now.";
 
 /** Collects the log ids that one search of an hour has shown and compares them with the stored events. */
 export interface SearchWatch {
-  /** Adds a page of events, in order. */
-  readonly add: (events: readonly WafEvent[]) => void;
+  /** Adds the events of some pages. */
+  readonly add: (events: readonly WafEvent[], pages: number) => void;
   /** Stores the search as a look at its hour, and notes the stored events that it did not show. */
   recordLook(tx: Queryable, zoneId: number, hour: LookedAtHour): Promise<void>;
 }
@@ -34,8 +34,8 @@ export function createSearchWatch(): SearchWatch {
   const shown = new Map<string, number>();
   let pages = 0;
   return {
-    add(events) {
-      pages++;
+    add(events, read) {
+      pages += read;
       for (const { logId, occurredAt } of events) shown.set(logId, occurredAt);
     },
     async recordLook(tx, zoneId, { startsAt, at, looks }) {

@@ -1,6 +1,5 @@
 import { type EventLogsFilter, EventRow } from "#adapters/edge/contract/event-logs-search.ts";
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
-import type { SearchEventLogsResult } from "#adapters/edge/search-event-logs.ts";
 import { searchPages } from "#adapters/edge/search-pages.ts";
 import type { Queryable } from "#db/client.ts";
 import { readSuspicions } from "#db/coverage/zone-suspicions.ts";
@@ -12,8 +11,8 @@ import { readAhead } from "#lib/read-ahead.ts";
 import { showTime } from "#lib/show-time.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { splitSpan } from "#stages/coverage/split-span.ts";
-import { entryBytes } from "#stages/ingest/entry-bytes.ts";
-import { BELIEVE_AFTER_MS, HELD_BACK } from "#stages/ingest/held-back.ts";
+import { BELIEVE_AFTER_MS, HELD_BACK, toHeldBack } from "#stages/ingest/held-back.ts";
+import { cutEntries, readBy, readPage } from "#stages/ingest/read-page.ts";
 import { toSearchEvent } from "#stages/ingest/to-search-event.ts";
 import { type Contradiction, isZoneSuspect } from "../coverage/judge-route.ts";
 import { type Recognition, recogniseAnswer } from "../coverage/recognise-answer.ts";
@@ -21,6 +20,8 @@ import { type StoreEntriesDeps, storeEntries } from "./store-entries.ts";
 
 /** Maximum page size of the platform; platform API spec 2.3. */
 const PAGE_SIZE = 500;
+/** A search that shows more is split in time, because its rows are held in memory until they are stored. */
+const MAX_BYTES = 128 * 1_024 * 1_024;
 
 export interface CopySearchDeps extends StoreEntriesDeps {
   readonly edge: Pick<EdgeClient, "searchEventLogs">;
@@ -38,14 +39,14 @@ export interface CopiedSearch {
   readonly expectNew: boolean;
   /** True if an answer without any event is no answer when events are known in the span. */
   readonly mustShow?: boolean;
-  /** Called once with the events of each page, before they are stored. */
-  readonly onEvents?: (events: readonly WafEvent[]) => void;
+  /** Called once per part with its events and the number of its pages, before they are stored. */
+  readonly onEvents?: (events: readonly WafEvent[], pages: number) => void;
   /**
-   * Runs in the transaction of the last page of each part, when everything before `through` is stored. Not called
-   * when the search has contradicted itself.
+   * Runs in the transaction of each part, when everything before `through` is stored. Not called when the search has
+   * contradicted itself.
    */
   readonly conclude?: (tx: Queryable, through: number) => Promise<void>;
-  /** Runs in the transaction of every page. */
+  /** Runs in the transaction of each part. */
   readonly onPage?: (tx: Queryable, stored: StoredPage) => Promise<void>;
 }
 
@@ -60,117 +61,133 @@ export interface CopiedPages {
 }
 
 /**
- * Copies the results of one flat search, page by page, each page in one transaction. A span with too many events for
- * paging is split in time. A killed copy may be run again from the beginning. Pages are stored once one of them shows an
- * event that is known, or none can be known. If a search shows none of the known events of its span, its pages are
- * quarantined instead, until the platform has shown that for an hour.
+ * Copies the results of one flat search: reads all its pages, recognises the answer, and stores it in one transaction. A
+ * span with too many events for that is split in time. A killed copy may be run again from the beginning. If a search
+ * shows none of the known events of its span, its rows are quarantined instead, until the platform has shown that for an
+ * hour.
  */
 export async function copySearch(
   deps: CopySearchDeps,
   search: CopiedSearch,
   signal: AbortSignal,
 ): Promise<CopiedPages> {
-  const { zoneId, from, to, filters } = search;
+  const { zoneId, lease, to, expectNew, conclude, onEvents, onPage } = search;
   const isSuspect = await isZoneSuspect(deps.database.db, zoneId, ["search"]);
-  const request = {
-    from,
-    to,
-    pageSize: PAGE_SIZE,
-    ...(filters === undefined ? {} : { filters: [...filters] }),
-  };
-  const params = { shieldZoneId: zoneId, request };
-  let [pages, inserted, rows] = [0, 0, 0];
-  let { expectNew } = search;
-  let contradiction: Contradiction | null = null;
-  // Without known events every page is as good as the next one. Known events are looked for while any page may be false.
-  let recognition: Recognition = "neutral";
-  const isStoredAtOnce = () => recognition === "known" || (search.expectNew && !isSuspect);
-  const waiting: SearchEventLogsResult[] = [];
-  const store = async (result: SearchEventLogsResult, { isLast = false, isHeldBack = false } = {}) => {
-    const isComplete = isLast && contradiction === null;
-    const stored = await storeSearchPage(deps, search, { result, expectNew, isLast: isComplete, isHeldBack });
-    expectNew = stored.events > 0 && stored.inserted === stored.events;
-    inserted += stored.inserted;
-  };
-  let parts: ReturnType<typeof splitSpan> = null;
-  for await (const result of readAhead(searchPages(deps.edge.searchEventLogs, params, signal))) {
-    const { page } = result;
-    parts = pages === 0 ? splitSpan(from, to, page.total) : null;
-    // The pages end first, because a rejection of work in parallel could otherwise be unhandled.
-    if (parts !== null) break;
-    const isLast = pages + 1 >= page.totalPages || page.rows.length === 0;
-    if (page.rows.length === 0 && page.total > pages * PAGE_SIZE)
-      contradiction = {
-        reason: `A search page is empty although ${page.total} events are announced.`,
-        isWhole: false,
-      };
-    pages++;
-    rows += page.rows.length;
-    if (!isStoredAtOnce()) recognition = await recogniseRows(deps, search, page.rows);
-    if (isStoredAtOnce()) for (const earlier of waiting.splice(0)) await store(earlier);
-    if (isStoredAtOnce()) await store(result, { isLast });
-    else waiting.push(result);
-  }
-  if (parts !== null) return copyParts(deps, search, parts, signal);
-  if (!isStoredAtOnce())
-    recognition = await recogniseRows(
-      deps,
-      search,
-      waiting.flatMap(({ page }) => page.rows),
-      { isAll: true },
-    );
-  const isDoubtful = recognition === "unknown" || (recognition === "neutral" && isSuspect && rows > 0);
-  const isHeldBack = isDoubtful && !(await isBelieved(deps, search, waiting));
-  if (isHeldBack) contradiction = { reason: describeUnknown(search, rows), isWhole: true };
-  for (const [index, result] of waiting.entries())
-    await store(result, { isLast: index === waiting.length - 1, isHeldBack });
+  const answer = await readRows(deps, search, signal);
+  if ("parts" in answer) return copyParts(deps, search, answer.parts, signal);
+  const { rows, raws, pages, bytes } = answer;
+  // Nothing is known of a span that is searched first, unless the platform is suspect.
+  const recognition = expectNew && !isSuspect ? "neutral" : await recogniseRows(deps, search, rows);
+  const isDoubtful = recognition === "unknown" || (recognition === "neutral" && isSuspect && rows.length > 0);
+  const isHeldBack = isDoubtful && !(await isBelieved(deps, search, raws));
+  const contradiction = isHeldBack
+    ? { reason: describeUnknown(search, rows.length), isWhole: true }
+    : answer.contradiction;
+  const source = { route: "search", day: null, receivedAt: deps.clock() } as const;
+  const read = isHeldBack
+    ? { events: [], records: [], quarantined: toHeldBack(raws, source) }
+    : readPage(raws, { ...source, ...readBy(EventRow, toSearchEvent) }, rows);
+  onEvents?.(read.events, pages);
+  const inserted = await storeEntries(deps, {
+    ...read,
+    zoneId,
+    lease,
+    expectNew,
+    bytes,
+    conclude: async (tx, stored) => {
+      await onPage?.(tx, stored);
+      if (contradiction === null) await conclude?.(tx, to);
+    },
+  });
   return { pages, inserted, contradiction, isRecognised: recognition === "known" || !isSuspect };
 }
 
-/** Returns what rows show of the events that are known of their time, or with `isAll` of the whole span. */
+interface Rows {
+  readonly rows: readonly unknown[];
+  /** The rows byte for byte. */
+  readonly raws: readonly Buffer[];
+  readonly pages: number;
+  readonly bytes: number;
+  readonly contradiction: Contradiction | null;
+}
+
+/** Reads the pages of a search, or returns the parts of a span that is too large for one transaction. */
+async function readRows(
+  { edge }: CopySearchDeps,
+  { zoneId, from, to, filters }: CopiedSearch,
+  signal: AbortSignal,
+): Promise<Rows | { readonly parts: readonly { from: number; to: number }[] }> {
+  const filtered = filters === undefined ? {} : { filters: [...filters] };
+  const params = { shieldZoneId: zoneId, request: { from, to, pageSize: PAGE_SIZE, ...filtered } };
+  const rows: unknown[] = [];
+  const raws: Buffer[] = [];
+  let [pages, bytes] = [0, 0];
+  let contradiction: Contradiction | null = null;
+  for await (const { page, body } of readAhead(searchPages(edge.searchEventLogs, params, signal))) {
+    const isTooLarge = bytes + body.length > MAX_BYTES;
+    const parts = isTooLarge ? halve(from, to) : pages === 0 ? splitSpan(from, to, page.total) : null;
+    // The pages end first, because a rejection of work in parallel could otherwise be unhandled.
+    if (parts !== null) return { parts };
+    if (page.rows.length === 0 && page.total > pages * PAGE_SIZE) {
+      const reason = `A search page is empty although ${page.total} events are announced.`;
+      contradiction = { reason, isWhole: false };
+    }
+    if (isTooLarge) {
+      const reason = `A search of one millisecond shows more than ${rows.length} events, which are too many to read at once.`;
+      contradiction = { reason, isWhole: false };
+      break;
+    }
+    pages++;
+    bytes += body.length;
+    rows.push(...page.rows);
+    raws.push(...cutEntries(body, "rows", page.rows));
+  }
+  return { rows, raws, pages, bytes, contradiction };
+}
+
+function halve(from: number, to: number) {
+  const middle = Math.floor((from + to) / 2);
+  return middle === from
+    ? null
+    : [
+        { from, to: middle },
+        { from: middle, to },
+      ];
+}
+
+/** Returns what the rows show of the events that are known of the span. */
 async function recogniseRows(
   { database }: CopySearchDeps,
   { zoneId, from, to, filters, mustShow = false }: CopiedSearch,
   rows: readonly unknown[],
-  { isAll = false } = {},
 ): Promise<Recognition> {
-  const keys = rows.flatMap((row) => {
+  const shown = rows.flatMap((row) => {
     const { logId, timestamp } = (row ?? {}) as { logId?: unknown; timestamp?: unknown };
-    return typeof logId === "string" && typeof timestamp === "number" ? [{ logId, timestamp }] : [];
+    return typeof logId === "string" && typeof timestamp === "number" ? [logId] : [];
   });
   // A filter may select none of the known events, and an hour may have lost all of its events.
-  if (filters !== undefined || (keys.length === 0 && !(isAll && mustShow))) return "neutral";
-  const ids = new Set(keys.map(({ logId }) => logId));
-  const times = keys.map(({ timestamp }) => timestamp);
-  const span = isAll
-    ? { fromMs: from, toMs: to - 1 }
-    : { fromMs: Math.max(from, Math.min(...times)), toMs: Math.min(to - 1, Math.max(...times)) };
-  const recognition = await recogniseAnswer(database.db, zoneId, {
-    ...span,
-    isResolved: true,
-    shows: (id) => ids.has(id),
-  });
-  return recognition === "unknown" && !isAll ? "neutral" : recognition;
+  if (filters !== undefined || (shown.length === 0 && !mustShow)) return "neutral";
+  const ids = new Set(shown);
+  const span = { fromMs: from, toMs: to - 1 };
+  return recogniseAnswer(database.db, zoneId, { ...span, isResolved: true, shows: (id) => ids.has(id) });
 }
 
 /** Returns whether the platform has shown this for an hour, so that it is stored although nothing of it is known. */
 async function isBelieved(
   { database: { db }, clock }: CopySearchDeps,
   { zoneId }: CopiedSearch,
-  waiting: readonly SearchEventLogsResult[],
+  raws: readonly Buffer[],
 ): Promise<boolean> {
   const since = clock() - BELIEVE_AFTER_MS;
-  const raws = waiting.flatMap(({ page, body }) => entryBytes(body, "rows", page.rows));
   if (raws.length > 0) return wasQuarantined(db, zoneId, raws, { reason: HELD_BACK, beforeMs: since });
   const suspicions = await readSuspicions(db, [zoneId]);
   return suspicions.some((one) => one.route === "search" && one.isWhole && one.since <= since);
 }
 
 function describeUnknown({ from, to }: CopiedSearch, rows: number): string {
+  const shown = rows === 0 ? "no event" : many(rows, "event");
   const span = `from ${showTime(from)} to ${showTime(to)} UTC`;
-  return rows === 0
-    ? `The search shows no event ${span}, and none of the events that it showed before.`
-    : `The search shows ${many(rows, "event")} ${span}, and none of the events that it showed before.`;
+  return `The search shows ${shown} ${span}, and none of the events that it showed before.`;
 }
 
 async function copyParts(
@@ -189,35 +206,4 @@ async function copyParts(
     if (copied.contradiction !== null) return { ...copied, pages, inserted };
   }
   return { pages, inserted, contradiction: null, isRecognised };
-}
-
-interface SearchedPage {
-  readonly result: SearchEventLogsResult;
-  readonly expectNew: boolean;
-  readonly isLast: boolean;
-  readonly isHeldBack: boolean;
-}
-
-function storeSearchPage(
-  deps: CopySearchDeps,
-  { zoneId, lease, to, conclude, onEvents, onPage }: CopiedSearch,
-  { result, expectNew, isLast, isHeldBack }: SearchedPage,
-) {
-  const { page, body } = result;
-  const readEntry = (index: number) => page.rows[index];
-  return storeEntries(deps, {
-    zoneId,
-    lease,
-    entries: { records: entryBytes(body, "rows", page.rows), readPlainEntry: readEntry, readEntry },
-    bytes: body.length,
-    expectNew,
-    isHeldBack,
-    schema: EventRow,
-    toEvent: toSearchEvent,
-    onEvents,
-    conclude: async (tx, stored) => {
-      await onPage?.(tx, stored);
-      if (isLast) await conclude?.(tx, to);
-    },
-  });
 }

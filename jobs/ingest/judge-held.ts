@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
 import type { Database } from "#db/client.ts";
-import { toEventRows } from "#db/ingest/event-rows.ts";
 import type { ErasureGuard } from "#db/ingest/guard-page.ts";
 import {
   deleteHeldEvents,
@@ -16,8 +15,7 @@ import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
 import type { PartitionKeeper } from "#db/postgres/partition-keeper.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
-import { countEvents } from "#stages/ingest/count-events.ts";
-import { listDays } from "#stages/ingest/digest-list-page.ts";
+import { daysOf } from "#model/event-key.ts";
 
 const LEASE = { name: "judge-held", ttlMs: 15_000 };
 const EVENTS_PER_TRANSACTION = 2_000;
@@ -77,26 +75,19 @@ async function judgeEvents(
 ): Promise<void> {
   while (!signal.aborted) {
     const events = await readHeldEvents(database.db, zoneId, EVENTS_PER_TRANSACTION);
-    const [first, last] = [events.at(0), events.at(-1)];
-    if (first === undefined || last === undefined) return;
+    if (events.length === 0) return;
     const page = {
       zoneId,
       lease,
-      events: {
-        rows: toEventRows(zoneId, events),
-        size: events.length,
-        firstAt: first.occurredAt,
-        lastAt: last.occurredAt,
-        counts: countEvents(events),
-      },
+      events,
       expectNew: false,
       mustJudge: true,
       storedAt: clock(),
+      erasures,
       quarantined: [],
       rawBlocks: [],
-      erasures,
     };
-    await partitions.withDays(listDays(events), () =>
+    await partitions.withDays(daysOf(events), () =>
       storePage(database, page, (tx) => deleteHeldEvents(tx, zoneId, events)),
     );
     afterPage();

@@ -16,17 +16,17 @@ import { type StoredPage, storePage } from "#db/ingest/store-page.ts";
 import type { PartitionKeeper } from "#db/postgres/partition-keeper.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
-import { releaseMemory } from "#lib/own-memory.ts";
-import { toDay } from "#model/horizon.ts";
+import { daysOf } from "#model/event-key.ts";
+import { startOfDay, toDay } from "#model/horizon.ts";
 import type { PassResult } from "#model/kinds.ts";
 import { BELIEVE_AFTER_MS, HELD_BACK, toHeldBack } from "#stages/ingest/held-back.ts";
 import type { IngestObserver } from "#stages/ingest/ingest-observer.ts";
 import { watchPageOrder } from "#stages/ingest/page-order.ts";
 import { isPassedNews } from "#stages/ingest/plan-pass.ts";
+import { OUTSIDE_DAY } from "#stages/ingest/read-page.ts";
 import { judgeRoute } from "../coverage/judge-route.ts";
 import { recordListLooks } from "../coverage/record-list-looks.ts";
-import type { DigestListPage } from "./list-page-workers.ts";
-import { type ReadyListPage, readListPages } from "./read-list-pages.ts";
+import { type ReadListPage, readListPages } from "./read-list-pages.ts";
 
 /**
  * After this many pages in a row that were empty or seen before in the pass, the pass ends: its tokens lead nowhere.
@@ -39,7 +39,6 @@ export interface WalkDayDeps {
   readonly database: Database;
   readonly partitions: PartitionKeeper;
   readonly edge: Pick<EdgeClient, "readEventLogs">;
-  readonly digestListPage: DigestListPage;
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: IngestObserver;
@@ -161,7 +160,7 @@ async function walkPass(
   { pass, mayStop }: WalkedPass,
   signal: AbortSignal,
 ): Promise<EndedPass | null> {
-  const { observer } = deps;
+  const { database, clock, observer } = deps;
   const { zoneId, dayStart } = day;
   const { continuationToken } = pass;
   const seenPages = new Set<string>();
@@ -171,22 +170,23 @@ async function walkPass(
   let expectNew = false;
   let previous: { firstAt: number | null } = { firstAt: null };
   let earliestNew: number | null = null;
-  let outsideDay = 0;
-  let [isRecognised, unreadable] = [false, 0];
+  let [outsideDay, unreadable, isRecognised] = [0, 0, false];
   for await (const page of readListPages(deps, { zoneId, dayStart, continuationToken }, signal)) {
-    const { entries, size, firstAt } = page.content;
-    const pageHash = page.content.hash.toString("hex");
-    outsideDay += page.content.outsideDay;
-    unreadable += page.content.quarantined.length - page.content.outsideDay;
-    const { nearDay } = page.content;
+    const { entries, events, firstAt, bytes } = page;
+    const outside = page.quarantined.filter(({ reason }) => reason === OUTSIDE_DAY).length;
+    outsideDay += outside;
+    unreadable += page.quarantined.length - outside;
     isRecognised ||= page.isRecognised;
-    if (page.doubtful.length > 0 && (await holdBack(deps, day, current, page)))
+    if (page.isDoubtful && (await holdBack(deps, day, current, page)))
       return { ...current, passResult: "held", outsideDay, unreadable, isRecognised: false };
+    // Entries just outside the day may be correct: a list may be divided by the time at which an event arrived.
+    const nearDay = events.filter(({ occurredAt }) => startOfDay(occurredAt) !== dayStart);
     if (nearDay.length > 0)
-      outsideDay += await noteWrongTimes(deps.database.db, zoneId, { dayStart, atMs: deps.clock() }, nearDay);
+      outsideDay += await noteWrongTimes(database.db, zoneId, { dayStart, atMs: clock() }, nearDay);
+    const pageHash = page.hash.toString("hex");
     stalledPages = entries === 0 || seenPages.has(pageHash) ? stalledPages + 1 : 0;
     seenPages.add(pageHash);
-    order.add(page.content);
+    order.add(page);
     const commitsAt = performance.now();
     const walked = await storeListPage(deps, day, { current, page, expectNew }, (newEntries) => {
       if (page.looped || stalledPages > MAX_STALLED_PAGES) return { passResult: "looped", tailToken: null };
@@ -194,19 +194,18 @@ async function walkPass(
         const tailToken = order.isOldestFirst() ? page.token : null;
         return { passResult: pass.beganAtTail ? "short" : "full", tailToken };
       }
-      const isNews = { ...page.content, newEntries };
-      const isPassed = mayStop && isPassedNews(isNews, previous, { earliestNew });
+      const isPassed = mayStop && isPassedNews({ ...page, newEntries }, previous, { earliestNew });
       return { passResult: isPassed ? "short" : null, tailToken: null };
     });
     const commitMs = performance.now() - commitsAt;
     const { stored } = walked;
     current = walked.pass;
-    expectNew = size > 0 && stored.inserted === size;
+    expectNew = events.length > 0 && stored.inserted === events.length;
     if (stored.inserted > 0 && firstAt !== null) {
       earliestNew = Math.min(earliestNew ?? Number.POSITIVE_INFINITY, firstAt);
     }
     previous = { firstAt };
-    observer.pageStored({ route: "list", zoneId, entries, ...stored, bytes: page.bytes, commitMs });
+    observer.pageStored({ route: "list", zoneId, entries, ...stored, bytes, commitMs });
     if (stored.inserted + stored.filled > 0) deps.afterPage();
     if (current.passResult !== null) return { ...current, outsideDay, unreadable, isRecognised };
     if (signal.aborted) return null;
@@ -222,15 +221,24 @@ async function holdBack(
   { database, clock, erasures }: WalkDayDeps,
   { zoneId, dayStart, lease }: DayToWalk,
   { pass }: ListPass,
-  { content, doubtful: raws }: ReadyListPage,
+  { records }: ReadListPage,
 ): Promise<boolean> {
   const storedAt = clock();
   const day = toDay(dayStart);
+  const raws = records.map(({ raw }) => raw);
   const since = { reason: HELD_BACK, beforeMs: storedAt - BELIEVE_AFTER_MS };
   if (await wasQuarantined(database.db, zoneId, raws, since)) return false;
   const quarantined = toHeldBack(raws, { route: "list", day, receivedAt: storedAt });
-  const events = { ...content, size: 0 };
-  const page = { zoneId, lease, expectNew: false, storedAt, events, rawBlocks: [], quarantined, erasures };
+  const page = {
+    zoneId,
+    lease,
+    expectNew: false,
+    storedAt,
+    events: [],
+    rawBlocks: [],
+    quarantined,
+    erasures,
+  };
   await storePage(database, page, (tx) =>
     breakListPass(tx, zoneId, day, { pass, fence: lease.fence, passResult: "held" }),
   );
@@ -239,7 +247,7 @@ async function holdBack(
 
 interface WalkedPage {
   readonly current: ListPass;
-  readonly page: ReadyListPage;
+  readonly page: ReadListPage;
   readonly expectNew: boolean;
 }
 
@@ -250,31 +258,31 @@ async function storeListPage(
   endOf: (newEntries: number) => { passResult: PassResult | null; tailToken: string | null },
 ): Promise<{ pass: ListPass; stored: StoredPage }> {
   const { database, partitions, clock, erasures } = deps;
-  const { content, isKnown, rawBlocks, hours } = page;
+  const { entries, hash: pageHash, firstAt, lastAt, hours, nextToken, rawBlocks } = page;
   const day = toDay(dayStart);
   const conclude = async (tx: Queryable, stored: StoredPage) => {
     const recorded = await recordListPage(tx, current, lease.fence, {
       zoneId,
       day,
-      entries: content.entries,
+      entries,
       newEntries: stored.inserted,
-      hash: content.hash,
-      tokenHash: page.token === null ? null : hash("sha256", page.token, "buffer"),
-      firstAt: content.firstAt,
-      lastAt: content.lastAt,
+      hash: pageHash,
+      firstAt,
+      lastAt,
       hours,
-      nextToken: page.nextToken,
+      nextToken,
+      tokenHash: page.token === null ? null : hash("sha256", page.token, "buffer"),
       ...endOf(stored.inserted),
     });
     await concludeMore?.(tx, stored);
     return recorded;
   };
-  const events = isKnown ? { ...content, size: 0 } : content;
-  const quarantined = isKnown ? [] : content.quarantined;
+  const { events, quarantined } = page.isKnown ? NOTHING_NEW : page;
   const newPage = { zoneId, lease, expectNew, storedAt: clock(), events, rawBlocks, quarantined, erasures };
-  const { stored, concluded } = await partitions.withDays(content.days, () =>
+  const { stored, concluded } = await partitions.withDays(daysOf(events), () =>
     storePage(database, newPage, conclude),
   );
-  releaseMemory(content.rows);
   return { pass: concluded, stored };
 }
+
+const NOTHING_NEW = { events: [], quarantined: [] };

@@ -17,7 +17,6 @@ import { claimRuns, type TickRun } from "#db/service/leases.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
 import { createAskAdvice } from "#jobs/alerting/ask-advice.ts";
 import { createJobs, type JobSettings, planTicks } from "#jobs/index.ts";
-import { createListPageWorkers } from "#jobs/ingest/list-page-workers.ts";
 import { type Clock, systemClock } from "#lib/clock.ts";
 import { readPauses } from "#lib/cron.ts";
 import { readDiskSpace } from "#lib/disk-space.ts";
@@ -65,39 +64,37 @@ import { tracePages } from "./trace-pages.ts";
 import type { DatabaseWatch } from "./watch-database.ts";
 import { watchEdge } from "./watch-edge.ts";
 
-/** Together with the forced end of a stop, inside ten seconds. */
+/** Time limit for a graceful stop. Together with the forced stop it is less than ten seconds. */
 const STOP_GRACE_MS = 2_000;
-/** Beside the main thread and Postgres more would only wait for each other. */
-const INGEST_THREADS = 1;
 
 export interface AppOptions {
   readonly config: Config;
   readonly log: Log;
-  /** Where the terminal channel prints. */
+  /** The stream to which the terminal channel prints. */
   readonly terminal: TerminalStream;
-  /** Told, in a person's words, what is being done. */
+  /** Called with a short progress message, for example "Starting embedded Postgres". */
   readonly onStep: (step: string) => void;
 }
 
-/** What a start brought up. */
+/** The parts of a started service. */
 export interface RunningApp {
   readonly database: Database;
   readonly edge: EdgeClient;
   readonly clock: Clock;
   readonly platform: Platform;
   readonly zoneIds: readonly number[];
-  /** Null where this process serves no HTTP. */
+  /** Null if this process serves no HTTP. */
   readonly httpUrl: string | null;
-  /** The key that this start made because the database had none; nobody is shown it again. */
+  /** The key that this start created because the database had none. It is shown only once. */
   readonly adminKey: Secret | null;
-  /** Reads the configuration file again; one with a mistake changes nothing. */
+  /** Reads the configuration file again. A file with a mistake changes nothing. */
   readonly reload: () => void;
 }
 
 export interface App {
-  /** Brings everything up in order; rejects, with nothing left running, when a part does not come. */
+  /** Starts all parts in order. If a part fails, stops the started parts and rejects. */
   start(): Promise<RunningApp>;
-  /** Takes everything down in reverse, also what a start in progress has built; idempotent. */
+  /** Stops all parts in reverse order, including those of a start in progress. Idempotent. */
   stop(): Promise<void>;
 }
 
@@ -128,7 +125,7 @@ export function createApp(options: AppOptions): App {
   };
 }
 
-/** One long straight line on purpose: every step needs what the ones before it built. */
+/** This is one long function on purpose: every step needs the results of the earlier steps. */
 async function build(options: AppOptions, stack: StopStack, stopping: AbortSignal): Promise<RunningApp> {
   const { config, log, onStep, terminal } = options;
   const begin = (step: string) => {
@@ -195,8 +192,6 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   stack.defer("platform connections", () => transport.close());
   const edge = createEdgeClient(transport);
   const patientEdge = createEdgeClient(transport, "low");
-  const workers = createListPageWorkers({ threads: INGEST_THREADS });
-  stack.defer("page threads", () => workers.close());
 
   begin(`Starting jobs (queues in ${config.redisUrl === null ? "Postgres" : "Redis"})`);
   const settings = readSettings(config, platform);
@@ -211,7 +206,6 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     database,
     clock,
     log,
-    digestListPage: workers.digest,
     partitions: createPartitionKeeper(database),
     erasures: createErasureGuard(keyring.open, checkKey),
     observer: trace === null ? observer : tracePages(observer, { database, clock, log, trace }, stack),
@@ -315,7 +309,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   return { database, edge, clock, platform, zoneIds, httpUrl, adminKey, reload };
 }
 
-/** A query every minute that fails: the database is down, or hangs. */
+/** Reports a failed query of the clock, which runs every minute: the database is down or does not answer. */
 function watchProbe(watch: DatabaseWatch, error: unknown): void {
   if (error === null) return watch.recovered("probe");
   const why = describePostgresFailure(error) ?? messageOf(toError(error));
@@ -349,7 +343,7 @@ interface EntryParts {
   readonly enqueuer: Enqueuer;
 }
 
-/** Returns the ticks of the jobs that this process works on. Of each run, one of all replicas enqueues the jobs. */
+/** Returns the ticks of the jobs that this process runs. At each tick only one replica enqueues the jobs. */
 function planEntries({ config, database, jobs, settings, zoneIds, enqueuer }: EntryParts): ScheduleEntry[] {
   // Many ticks fall due at the same moment: one statement claims them all.
   const claimAll = createBatch((runs: TickRun[]) => claimRuns(database.db, runs));

@@ -10,8 +10,8 @@ import { whoRuns } from "#lib/who-runs.ts";
 const ACTION = "config.changed";
 
 /**
- * Writes an audit entry with the settings that all replicas share, if they differ from those of the last entry. Of a
- * secret the entry has only whether it is set. Replicas that start at once may each write the same entry.
+ * Writes an audit entry with the settings that all replicas share, if they differ from those of the last entry. The
+ * entry contains only whether a secret is set. Replicas that start at once may each write the same entry.
  */
 export async function auditConfig({ db }: Database, config: Config, alerting: Alerting): Promise<void> {
   const { edge, spikeZ, advicePerHour, retention, fallback } = config;

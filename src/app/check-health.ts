@@ -2,8 +2,9 @@ import { parseConfig } from "#config/config.ts";
 import { readRuntimeFile } from "./runtime-file.ts";
 
 /**
- * A container's health check: exit code 0 if the service of this machine answers /livez, or runs with roles that serve
- * no HTTP. It is a separate program, because the whole command line takes a second of CPU to load on every probe.
+ * Implements a container's health check: exit code 0 if the service of this machine answers /livez, or runs with roles
+ * that serve no HTTP. It is a separate program, because loading the whole command line takes a second of CPU for every
+ * probe.
  */
 const TIMEOUT_MS = 3_000;
 

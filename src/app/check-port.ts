@@ -22,7 +22,7 @@ export async function checkPort(config: Place): Promise<void> {
   await new Promise((resolve) => server.close(resolve));
 }
 
-/** Returns the failure as a mistake of the settings, if it is one. */
+/** Returns the failure as a mistake of the settings if the settings caused it. */
 export function explainListenFailure(thrown: unknown, { http, dataDir }: Place): unknown {
   const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";
   if (["ENOTFOUND", "EAI_AGAIN", "EADDRNOTAVAIL"].includes(code))

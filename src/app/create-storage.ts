@@ -6,7 +6,7 @@ import { listNotUploaded } from "#db/archive/archive-files.ts";
 import type { Queryable } from "#db/client.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
 
-/** Returns the archive's folder, or its bucket with the folder as cache. Connects to nothing. */
+/** Returns the archive's folder, or its bucket with the folder as cache. It does not connect yet. */
 export function createStorage({ folder, bucket }: Config["archive"], db: Queryable): ArchiveStorage {
   if (bucket === null) return createFolderStorage(folder);
   return createBucketStorage({

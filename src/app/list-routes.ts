@@ -11,22 +11,22 @@ import { addPlatform } from "#faces/http/routes/edge/add-platform.ts";
 import { addListApiKeys } from "#faces/http/routes/edge/list-api-keys.ts";
 import type { AskAdvice } from "#faces/http/routes/edge/platform-deps.ts";
 import type { ApiDeps } from "#faces/http/routes/v1/api-deps.ts";
+import { addExportEvents } from "#faces/http/routes/v1/export-events.ts";
 import { addNativeApi } from "#faces/http/routes/v1/native-api.ts";
-import { addSearchEvents } from "#faces/http/routes/v1/search-events.ts";
 import { type Clock, systemClock } from "#lib/clock.ts";
 import type { PageCursors } from "#operations/page-cursor.ts";
 import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import { openAdmissionQueue } from "./open-admission-queue.ts";
 
-/** Of records that were opened for searches and lists, for those that turn their pages. */
+/** Size of the cache of opened records for searches and lists. It serves clients that request page after page. */
 const OPENED_BLOCKS_BYTES = 33_554_432;
 
 export interface RouteParts {
-  /** What questions of clients are answered from. */
+  /** Connections for the queries of clients. */
   readonly archive: Database;
   /** The files of archive days. */
   readonly files: ArchiveReader;
-  /** What keys are kept in. */
+  /** Connections for keys. */
   readonly keys: Database;
   readonly cursors: PageCursors;
   readonly refuseCostly: RefuseCostly;
@@ -34,18 +34,18 @@ export interface RouteParts {
   /** The zones that are copied. */
   readonly zoneIds: readonly number[];
   readonly retentionDays: number;
-  /** Null where the platform is not asked for advice on a client's behalf. */
+  /** Null if the platform may not be asked for a client. */
   readonly askAdvice: AskAdvice | null;
-  readonly api: ApiDeps;
+  readonly api: Omit<ApiDeps, "searching">;
   /** Default: one by the number of connections. */
   readonly queue?: AdmissionQueue;
-  /** Whether costly searches must step back. Default: what the sessions of the server say. */
+  /** Returns whether costly searches must use less of the database. Default: looks at the sessions of the server. */
   readonly isIngestBusy?: () => Promise<boolean>;
-  /** How often an export asks whether its key is still good. Default 10 s. */
+  /** Interval at which an export checks that its key is still valid. Default 10 s. */
   readonly checkKeyEveryMs?: number;
 }
 
-/** Every route that takes a key, each with what it needs. */
+/** Returns functions that add every route that takes a key. */
 export function listRoutes(parts: RouteParts): ((app: FastifyInstance) => void)[] {
   const { archive, keys, api } = parts;
   const openedBlocks = createOpenedBlocks(OPENED_BLOCKS_BYTES);
@@ -56,8 +56,8 @@ export function listRoutes(parts: RouteParts): ((app: FastifyInstance) => void)[
   const searching = { ...parts, openedBlocks, auditExport, runInPlace };
   return [
     (app) => addPlatform(app, searching),
-    (app) => addSearchEvents(app, searching),
+    (app) => addExportEvents(app, searching),
     (app) => addListApiKeys(app, { archive: archive.db }),
-    (app) => addNativeApi(app, api),
+    (app) => addNativeApi(app, { ...api, searching }),
   ];
 }

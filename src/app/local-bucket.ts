@@ -1,11 +1,11 @@
-/** A token bucket of this process only. It starts empty; times are of one monotonic clock, in ms. */
+/** Creates a token bucket of this process only. It starts empty. All times are of one monotonic clock, in ms. */
 export function createLocalBucket(ratePerSecond: number, startedAt: number) {
   const burst = Math.max(1, ratePerSecond);
   let tokens = 0;
   let filledAt = startedAt;
 
   return {
-    /** Takes up to `atMost` whole tokens; without a token, returns how long until there is one. */
+    /** Takes up to `atMost` whole tokens. If there is none, also returns the time until the next token. */
     take(atMost: number, now: number): { granted: number; waitMs: number } {
       tokens = Math.min(burst, tokens + ((now - filledAt) / 1_000) * ratePerSecond);
       filledAt = now;

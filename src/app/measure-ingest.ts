@@ -1,7 +1,7 @@
 import type { Metrics } from "#faces/http/metrics.ts";
 import type { IngestObserver } from "#stages/ingest/ingest-observer.ts";
 
-/** Counts what ingest stores. */
+/** Counts the events that ingest stores. */
 export function measureIngest(metrics: Metrics): IngestObserver {
   return {
     pageStored({ route, zoneId, entries, inserted, filled, quarantined, held, commitMs }) {

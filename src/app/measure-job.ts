@@ -4,7 +4,7 @@ import type { Metrics } from "#faces/http/metrics.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { LastRun } from "#model/schedule.ts";
 
-/** Returns the same job with its attempts counted and timed, and the last one entered into `lastRuns`. */
+/** Returns the same job with its attempts counted and timed. The last attempt is stored in `lastRuns`. */
 export function measureJob(
   job: AnyJob,
   metrics: Metrics,

@@ -9,8 +9,8 @@ import { createRateLimitedReport } from "./rate-limited-report.ts";
 import type { DatabaseWatch } from "./watch-database.ts";
 
 /**
- * Every zone is polled more often than this, and every poll writes. So without a further failure the disk has space
- * again.
+ * Every zone is polled more often than this, and every poll writes. Without a further failure for this time, the disk
+ * has space again.
  */
 const OVER_AFTER_MS = 5 * 60_000;
 
@@ -22,7 +22,7 @@ export interface FullDiskNotice {
   readonly stop: () => void;
 }
 
-/** Notices statements that fail because the database's disk is full: SQLSTATE 53100, of the embedded or another server. */
+/** Notices SQLSTATE 53100, a full disk, in errors of the embedded server or another one. */
 export function createFullDiskNotice(parts: {
   /** Data folder of the embedded Postgres; null for another server. */
   readonly dataDir: string | null;

@@ -34,7 +34,7 @@ async function makeFirst(database: Database): Promise<Secret | null> {
   return isFirst ? createSecret(key) : null;
 }
 
-/** A revoked key stays revoked: a restart must not restore it. */
+/** Stores the configured key. A revoked key stays revoked, because a restart must not restore it. */
 async function keep(database: Database, key: string): Promise<void> {
   const keyId = readKeyId(key) ?? "";
   const kept = await inTransaction(database, async ({ tx }) => {

@@ -7,8 +7,8 @@ const MAX_WAIT_MS = 15_000;
 const CPU_MS_PER_MINUTE = 30_000;
 
 /**
- * Opens the queue with half of the connections for what is quick, so that one key can ask two things at a time, and a
- * third for what is long.
+ * Opens the queue. Quick work gets half of the connections, so that one key can run two requests at a time. Long work
+ * gets a third.
  */
 export function openAdmissionQueue(
   { pool: { options } }: Pick<Database, "pool">,

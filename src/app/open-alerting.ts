@@ -27,7 +27,7 @@ export type OpenAlerting = ReturnType<typeof openAlerting>;
 export function openAlerting(parts: AlertingParts) {
   const { config, log } = parts;
   let alerting = config.alerting;
-  // Whoever holds it sees the channels of the moment: what is swapped is its content.
+  // Holders of this map always see the current channels, because a reload replaces its content.
   const notifiers = new Map(openAll(alerting, parts));
   return {
     notifiers: notifiers as ReadonlyMap<string, Notifier>,

@@ -7,24 +7,24 @@ import type { ApiDeps } from "#faces/http/routes/v1/api-deps.ts";
 import type { Log } from "#lib/log.ts";
 import type { Zones } from "#model/zones.ts";
 
-/** How late a stream may say what has happened. */
+/** Maximum delay of a transition in the stream. */
 const FEED_POLL_MS = 1_000;
 
 export interface ApiParts extends Pick<ApiDeps, "clock" | "cursors" | "service"> {
   readonly database: Database;
   readonly archive: Database;
   readonly log: Log;
-  /** Names and labels of zones; none without. */
+  /** Returns names and labels of the zones. Default: none. */
   readonly zones?: () => Zones;
   readonly edge?: ApiDeps["edge"];
   /** Default 1 s. */
   readonly feedPollMs?: number;
-  /** Without it, the sweep finds what was requested. */
+  /** Enqueues a job at once. Without it, the sweep finds the requested work later. */
   readonly enqueue?: (job: string, payload: Record<string, unknown>) => Promise<boolean>;
 }
 
-/** What the native API answers from and acts through. */
-export async function openApi(parts: ApiParts): Promise<ApiDeps> {
+/** Returns the parts that the native API needs. */
+export async function openApi(parts: ApiParts): Promise<Omit<ApiDeps, "searching">> {
   const { database, archive, log, feedPollMs, zones = () => ({}), enqueue, edge = null, ...given } = parts;
   const { db } = archive;
   const instance = await readServerSecret(database.db, "instance-id", randomBytes(8));

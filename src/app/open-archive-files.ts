@@ -16,7 +16,7 @@ import { HOUR_MS } from "#lib/units.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
 
 export interface ArchiveFilesParts {
-  /** Where damaged files are noted, for the alert. */
+  /** The database in which damaged files are recorded for the alert. */
   readonly database: Database;
   readonly config: Pick<Config, "http" | "dataDir">;
   readonly storage: ArchiveStorage;
@@ -24,8 +24,8 @@ export interface ArchiveFilesParts {
 }
 
 /**
- * Opens the files of archive days for searches. There are as many processes for long searches as run at once by default. A
- * process starts when it is needed, and ends when it is idle.
+ * Opens the files of archive days for searches. The number of processes is the default number of concurrent long
+ * searches. A process starts when it is needed and ends when it is idle.
  */
 export async function openArchiveFiles(
   { config, storage, log, database }: ArchiveFilesParts,
@@ -66,7 +66,7 @@ export async function openArchiveFiles(
   });
 }
 
-/** @throws {UsageError} if the folder cannot be made. */
+/** @throws {UsageError} if the folder cannot be created */
 async function makeFolder(folder: string): Promise<void> {
   try {
     await mkdir(folder, { recursive: true });

@@ -5,7 +5,7 @@ import { temporaryFolder } from "#jobs/archive/work-folder.ts";
 import type { StopStack } from "#lib/stop-stack.ts";
 import { type ArchiveStorage, SPILL_FOLDER } from "#model/archive-storage.ts";
 
-/** Writing takes more than DuckDB's own limit: the buffers of compression and of the CSV file are not counted. */
+/** DuckDB's own limit. It does not cover the buffers of compression and of the CSV file. */
 const MEMORY_BYTES = 160_000_000;
 const RESIDENT_BYTES = 400_000_000;
 

@@ -10,12 +10,12 @@ export interface ArchiveParts {
   readonly log: Log;
 }
 
-/** A new connection plans its first search over every day's partition, which takes some ten milliseconds. */
+/** The first search of a new connection plans over every day's partition, which takes about ten milliseconds. */
 const IDLE_TIMEOUT_MS = 10 * 60_000;
 
 /**
- * Opens a few connections for HTTP requests only, with a time limit for each statement. Expensive searches take turns
- * here, and ingest never waits for a search.
+ * Opens a few connections for HTTP requests only, with a time limit for each statement. Expensive searches share these
+ * connections, so ingest never waits for a search.
  */
 export function openArchive({ config, databaseUrl, log }: ArchiveParts, stack: StopStack): Database {
   const archive = createDatabase({

@@ -13,8 +13,8 @@ export interface BucketParts {
 }
 
 /**
- * Logs at start what is wrong with the bucket: the service runs without it, days then wait in Postgres. Every hour
- * removes from this process's cache the files that another replica has erased or that have expired.
+ * Logs at the start why the bucket cannot be used. The service then runs without it, and archive days wait in Postgres.
+ * Every hour removes from this process's cache the files that another replica has erased or that have expired.
  */
 export function openBucket({ database, storage, log }: BucketParts, stack: StopStack): void {
   if (!storage.isBucket) return;

@@ -14,7 +14,7 @@ export async function openClock(
   database: Database,
   log: Log,
   stack: StopStack,
-  /** Called after every measurement; with null when the database has answered. */
+  /** Called after every measurement: with null if the database answered, otherwise with the error. */
   onMeasured: (error: unknown) => void = () => undefined,
 ): Promise<Clock> {
   let offsetMs = await readClockOffset(database.db);

@@ -45,7 +45,7 @@ export interface HttpParts {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly database: Database;
-  /** What questions of clients are answered from. */
+  /** Connections for the queries of clients. */
   readonly archive: Database;
   /** The files of archive days. */
   readonly files: ArchiveReader;
@@ -53,9 +53,9 @@ export interface HttpParts {
   readonly queues: Pick<OpenQueues, "check" | "enqueuer">;
   readonly clock: Clock;
   readonly alerting: Pick<OpenAlerting, "current" | "notifiers">;
-  /** Names and labels as they are now. */
+  /** Returns the current names and labels. */
   readonly zones: () => Zones;
-  /** Rejects where this process lacks the key that the database's pseudonyms are made with. */
+  /** Rejects if this process lacks the key with which the database's pseudonyms were made. */
   readonly openKey: () => Promise<unknown>;
   readonly zoneIds: readonly number[];
   readonly requestsPerSecond: number;
@@ -63,18 +63,18 @@ export interface HttpParts {
   readonly edge: NonNullable<Changing["edge"]>;
 }
 
-/** Where `npm run build:console` builds to. */
+/** The folder to which `npm run build:console` writes. */
 const CONSOLE_FOLDER = fileURLToPath(new URL("../../dist/console", import.meta.url));
 
-/** Of gaps in the metrics: what an alert rule is still about, and few enough rows to read at every scrape. */
+/** Gaps older than this are not in the metrics, so that few rows are read at every scrape. */
 const GAP_DAYS = 30;
 
-/** What a question may wait for its turn, and a statement before or after the long one. */
+/** Time that a request may take besides its long query: waiting for its turn, and short statements. */
 const BESIDE_QUERY_MS = 30_000;
 
 /**
- * Listens, and returns the URL.
- * @throws {UsageError} when the port is taken, or the host is none of this machine's.
+ * Starts to listen, and returns the URL.
+ * @throws {UsageError} if the port is taken, or the host is not an address of this machine
  */
 export async function openHttp(parts: HttpParts, stack: StopStack): Promise<string> {
   const { config, log, metrics, database, archive, keys, queues } = parts;
@@ -122,6 +122,7 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
         enqueue: (job, payload) => queues.enqueuer.enqueue(job, payload),
         service: {
           alerting: parts.alerting.current,
+          configuredChannels: () => new Set(parts.alerting.current().channels.map(({ name }) => name)),
           zoneIds: parts.zoneIds,
           notifiers: parts.alerting.notifiers,
           settings: config.settings,

@@ -15,15 +15,15 @@ export interface LifeSignParts {
   readonly log: Log;
   readonly zoneIds: readonly number[];
   readonly version: string;
-  /** Returns what this process says of its ticks. */
+  /** Returns this process's report on its ticks. */
   readonly ticks: () => Partial<Record<TickName, TickReport>>;
   /** Default 15 s. */
   readonly everyMs?: number;
 }
 
 /**
- * Writes this process's row in `replicas` now, every few seconds and at the stop. A failed write stops nothing: the
- * next one writes the same.
+ * Writes this process's row in `replicas` now, every few seconds and at the stop. A failed write stops nothing, because
+ * the next write contains the same facts.
  */
 export async function openLifeSign(parts: LifeSignParts, stack: StopStack): Promise<void> {
   const { config, database, log, zoneIds, version, ticks, everyMs = LIFE_SIGN_EVERY_MS } = parts;

@@ -12,7 +12,7 @@ const ATTACK_AFTER_MS = 60_000;
 const SCAN_AFTER_MS = 150_000;
 const ATTACKED = { zoneId: 101, ruleId: "942100" } as const;
 const EMULATED_ATTACK = `zone=${ATTACKED.zoneId},rule=${ATTACKED.ruleId},start=+${ATTACK_AFTER_MS / 1_000}s,duration=5m,rate=12/s`;
-/** After the attack on one rule: a scan that no single rule shows. */
+/** A scan that begins after the attack on one rule. No single rule shows it. */
 const EMULATED_SCAN = `kind=scanner,zone=102,start=+${SCAN_AFTER_MS / 1_000}s,duration=5m,rate=1/s`;
 
 export interface Platform {

@@ -26,7 +26,7 @@ export async function checkDataFolder({
   }
 }
 
-/** Takes away what older versions let other users of the machine read. */
+/** Removes the permissions with which older versions let other users of the machine read the data. */
 export function keepOthersOut({ dataDir }: Pick<Config, "dataDir">, log: Log): void {
   if (!existsSync(dataDir)) return;
   const open = makePrivate(dataDir, POSTGRES_FOLDERS);

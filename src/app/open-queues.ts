@@ -25,9 +25,9 @@ export interface QueueParts {
 export interface OpenQueues {
   readonly kind: "redis" | "postgres";
   readonly enqueuer: Enqueuer;
-  /** The outcome of the last enqueue. Without the queue's store the service continues, more slowly. */
+  /** Returns the outcome of the last enqueue. Without the queue's store the service continues, more slowly. */
   check(): Promise<Health>;
-  /** Starts to work on the queues of this process's roles. */
+  /** Starts the workers for the queues of this process's roles. */
   start(): void;
   close(graceMs: number): Promise<void>;
 }

@@ -14,8 +14,8 @@ import { createSharedGate } from "./shared-gate.ts";
 const STATEMENT_TIMEOUT_MS = 2_000;
 
 /**
- * The bucket of all replicas. It holds half a second of the rate, so that there is no burst after a start or an idle
- * hour.
+ * Returns the request budget of all replicas. It holds half a second of the rate, so that there is no burst after a
+ * start or an idle hour.
  */
 export function toRequestBudget(requestsPerSecond: number): RequestBudget {
   return { name: "edge", ratePerSecond: requestsPerSecond, burst: Math.max(2, requestsPerSecond / 2) };
@@ -31,7 +31,7 @@ export interface RequestGateParts {
 
 export interface OpenRequestGate {
   readonly gate: RequestGate;
-  /** Close the transport first. */
+  /** Closes the gate. Close the transport first. */
   close(): Promise<void>;
 }
 

@@ -27,7 +27,7 @@ import { actorOf, type Caller } from "#operations/caller.ts";
 
 const MAX_USER_AGENT_CHARS = 200;
 
-/** Sessions on the connections of the keys. */
+/** Returns the console's sessions, stored over the connections of the keys. */
 export function openSessions(database: Database, log: Log): Sessions {
   const onUsed = createLastUsed({
     clock: systemClock,

@@ -7,7 +7,7 @@ import type { StopStack } from "#lib/stop-stack.ts";
 import type { Trace, TraceSpan } from "#model/spike-trace.ts";
 
 const PACKAGE = "@opentelemetry/exporter-trace-otlp-http";
-/** A stop of the service waits for it. */
+/** Time limit of one export, short because a stop of the service waits for the export. */
 const TIMEOUT_MS = 1_500;
 const SAMPLED = 1;
 const INTERNAL = 0;
@@ -17,10 +17,10 @@ type Exporter = Pick<OTLPTraceExporter, "export" | "shutdown">;
 type Exported = Parameters<OTLPTraceExporter["export"]>[0][number];
 
 /**
- * Returns what sends spans to the collector of OTEL_EXPORTER_OTLP_ENDPOINT, or null without one. Only then the
- * exporter's package is loaded, which Longwatch does not install. Traces are lost while the collector is down; nothing
- * waits for them.
- * @throws {UsageError} if the package is missing.
+ * Returns a function that sends spans to the collector of OTEL_EXPORTER_OTLP_ENDPOINT; null without a collector. The
+ * exporter's package, which Longwatch does not install, is loaded only if there is a collector. Traces are lost while
+ * the collector is down; nothing waits for them.
+ * @throws {UsageError} if the package is missing
  */
 export async function openTracing(
   { traceEndpoint }: Pick<Config, "traceEndpoint">,

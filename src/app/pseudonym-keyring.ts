@@ -21,7 +21,7 @@ export interface PseudonymKeyring {
    * @throws {PseudonymKeyError} if this process lacks the key that the database was created with
    */
   readonly open: () => Promise<PseudonymKey>;
-  /** Returns what is wrong with the key; null when this process has it and a later start will find it. */
+  /** Returns what is wrong with the key; null if this process has the key and a later start will find it. */
   readonly findProblem: () => Promise<string | null>;
 }
 
@@ -88,7 +88,7 @@ export function prepareKey({ pseudonymKey, keyDir }: KeyConfig): NextKey {
   };
 }
 
-/** Returns the key in the place of a lost one: what this process has, or a new one. */
+/** Returns the key that replaces a lost one: the key that this process has, or a new one. */
 export function prepareSubstitute(config: KeyConfig): NextKey {
   const own = readKey(config, null);
   return own === null ? prepareKey(config) : { key: own, adopt: () => undefined };
@@ -129,8 +129,8 @@ function nextFileIn(keyDir: string): string {
 }
 
 /**
- * Returns the configured key, or the one of the key folder; null where there is none.
- * @throws {PseudonymKeyError} when a file is there and cannot be read.
+ * Returns the configured key, or the key of the key folder; null if there is none.
+ * @throws {PseudonymKeyError} if the file exists but cannot be read
  */
 function readKey(config: KeyConfig, inUse: string | null): PseudonymKey | null {
   const { pseudonymKey, keyDir } = config;
@@ -155,7 +155,7 @@ function readKeyFile(file: string): PseudonymKey {
   return createPseudonymKey(createSecret(readFileSync(file, "utf8").trim()));
 }
 
-/** Creates the key file atomically, so that one process of the folder creates it; only its user may read it. */
+/** Creates the key file atomically, so that only one process creates it. Only its user may read it. */
 function createKeyFile(keyDir: string): PseudonymKey {
   const fresh = writeFresh(keyDir);
   try {

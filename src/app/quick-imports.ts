@@ -25,12 +25,12 @@ registerHooks({
   },
 });
 
-/** Returns the file of an import by room. The rooms beside src are named as such, all others lie in it. */
+/** Returns the file of an import by room. Some rooms are folders beside src; all others are folders in src. */
 function toRoom(path: string): URL {
   return new URL(/^(db|jobs|test)\//.test(path) ? `../../${path}` : `../${path}`, import.meta.url);
 }
 
-/** Returns the format of a relative import that names a file in full; null where that is not known. */
+/** Returns the format of a relative import that names a file in full; null if the format is unknown. */
 function formatOf(specifier: string, parentUrl = ""): "module" | "module-typescript" | null {
   if (specifier.endsWith(".ts")) return "module-typescript";
   return parentUrl.includes(`/node_modules/${PACKAGE}/`) ? "module" : null;

@@ -4,12 +4,10 @@ import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import type { EdgeObserver } from "./watch-edge.ts";
 
-/** How often an unchanged state is written, because answers arrive many times per second. */
+/** Interval at which an unchanged state is written, because answers arrive many times per second. */
 const WRITE_EVERY_MS = 30_000;
 
-/**
- * Stores in the database how the platform answers, so that every replica sees it. A failed write does not stop ingest.
- */
+/** Stores the outcome of the platform's answers, so that every replica sees it. A failed write does not stop ingest. */
 export function recordPlatformHealth(parts: {
   readonly database: Pick<Database, "db">;
   readonly clock: Clock;

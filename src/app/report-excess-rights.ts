@@ -57,7 +57,7 @@ export function findExcess(rights: RoleRights, { roles }: Pick<RightsConfig, "ro
   return found;
 }
 
-/** Encryption without verification does not help against an attacker between client and server. */
+/** Encryption without verification does not stop an attacker between client and server. */
 function findAnyServer({ databaseUrl }: RightsConfig): Excess[] {
   if (databaseUrl === null || !trustsAnyServer(databaseUrl.reveal())) return [];
   return [
@@ -77,7 +77,7 @@ function findOpenRedis({ redisUrl }: RightsConfig): Excess[] {
   return [{ excess: `the connection to Redis is not encrypted${who}`, instead }];
 }
 
-/** IPv4 or IPv6, with or without brackets. */
+/** Returns whether an IPv4 or IPv6 address, with or without brackets, is loopback. */
 function isLoopback(address: string): boolean {
   return /^(127\.|::ffff:127\.|\[?::1\]?$)/.test(address);
 }

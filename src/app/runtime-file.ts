@@ -19,7 +19,7 @@ const Runtime = z.object({
   settings: z.record(z.string(), z.string().nullable()).optional(),
 });
 export type Runtime = z.infer<typeof Runtime>;
-/** The writer may leave out members that have a default. */
+/** A member with a default may be omitted. */
 type WrittenRuntime = z.input<typeof Runtime>;
 
 function fileIn(dataDir: string): string {

@@ -18,19 +18,19 @@ export interface DirectSenderParts {
   readonly routing: () => Routing;
   readonly clock: Clock;
   readonly log: Log;
-  /** Wait before the second attempt; it doubles for each further one, up to a minute. */
+  /** Wait before the second attempt. It doubles for each further attempt, up to a minute. */
   readonly pauseMs?: number;
 }
 
 export interface DirectSender {
-  /** Sends the first message of an alert to the channels that its routes name, and tries each until it has taken it. */
+  /** Sends the first message of an alert to the routes' channels, and retries each channel until it accepts. */
   open(message: AlertMessage): void;
-  /** Sends the end of that alert to the channels that have taken its first message; gives up on the others. */
+  /** Sends the end of that alert to the channels that accepted its first message, and stops retrying the others. */
   close(message: AlertMessage): void;
   stop(): void;
 }
 
-/** Sends without the outbox, for the one alert that the database cannot take: about the database. */
+/** Sends without the outbox. It is used only for the alert about the database, which the database cannot store. */
 export function createDirectSender({
   notifiers,
   routing,
@@ -42,7 +42,7 @@ export function createDirectSender({
   /** Stops starting attempts for the first message; an attempt in progress ends by itself. */
   let over = new AbortController();
   /**
-   * By channel, the reference that it returned for the first message; undefined if the channel has not accepted that
+   * The reference that each channel returned for the first message; undefined if the channel has not accepted that
    * message.
    */
   let lanes = new Map<Notifier, Promise<string | null | undefined>>();
@@ -123,7 +123,7 @@ export function createDirectSender({
   };
 }
 
-/** Silences are rows of the database, so none applies. If the routes lead to no channel, every channel is used. */
+/** Silences are stored in the database, so none applies. If the routes name no channel, every channel is used. */
 function pickNotifiers(
   notifiers: ReadonlyMap<string, Notifier>,
   routing: Routing,

@@ -8,27 +8,27 @@ import type { TakenTokens } from "#db/service/request-budgets.ts";
 import { createLocalBucket } from "./local-bucket.ts";
 import { createWaitingLine } from "./waiting-line.ts";
 
-/** Tokens that were taken and not used expire after this time: an idle replica must not save up a burst or outlast a pause. */
+/** Unused tokens expire after this time, so that an idle replica neither saves up a burst nor ignores a pause. */
 const KEEP_MS = 500;
-/** Longest time until a bucket that was empty or did not answer is asked again: another replica may have changed it. */
+/** A bucket that was empty or did not answer is asked again after this time, because other replicas change it. */
 const LOOK_AGAIN_MS = 1_000;
 /** Pause after a 429 without a Retry-After. */
 const PAUSE_MS = 1_000;
-/** A longer wait for one zone is returned to the caller, so that it holds nothing meanwhile. */
+/** If a zone's pause is longer, the caller gets an error instead of waiting, so that it holds nothing meanwhile. */
 const LONGEST_ZONE_WAIT_MS = 30_000;
 /** Share of the rate that each replica uses alone while the shared bucket does not answer. */
 const UNSHARED_SHARE = 1 / 4;
 
 export interface SharedGateDeps {
   readonly ratePerSecond: number;
-  /** Takes tokens from the bucket of all replicas; rejects, in bounded time, when it does not answer. */
+  /** Takes tokens from the bucket of all replicas. Rejects within a bounded time if the bucket does not answer. */
   readonly take: (atMost: number, priority: RequestPriority) => Promise<TakenTokens>;
-  /** Stops the requests of all replicas for a zone; for null, and if other zones are refused too, all requests. */
+  /** Pauses a zone's requests in all replicas. All requests are paused for null, or if more zones are refused. */
   readonly pause: (pauseMs: number, zoneId: number | null) => Promise<{ readonly isForAll: boolean }>;
-  /** Stores that a refused zone is answered again. */
+  /** Stores that the platform answers for a refused zone again. */
   readonly answered: (zoneId: number) => Promise<void>;
   readonly maxPauseMs: number;
-  /** After this wait a low caller counts as a normal one. Default 30 s. */
+  /** After this wait a caller with low priority counts as a normal one. Default 30 s. */
   readonly patienceMs?: number;
   /** Called with the time that a caller waited. */
   readonly onWaited: (ms: number, priority: RequestPriority) => void;
@@ -38,16 +38,17 @@ export interface SharedGateDeps {
   readonly now?: () => number;
 }
 
-/** This replica's door to the shared budget. */
+/** This replica's limiter over the shared request budget. */
 export interface SharedGate extends RequestGate {
-  /** Sends away whoever waits. */
+  /** Rejects all waiting callers. */
   close(): void;
 }
 
 /**
- * Takes tokens in small chunks, one take at a time: for everybody in line and a few ahead, which are topped up beside the
- * calls, so that a page does not wait for a round trip while there are tokens. While the bucket does not answer a quarter
- * of the rate is spent alone: five replicas then still send about what all may, and none is ever stuck.
+ * Takes tokens from the shared bucket in small chunks, one take at a time: for all waiting callers and a few in
+ * advance. The advance is refilled while requests run, so that a page does not wait for a round trip. While the bucket
+ * does not answer, this replica uses a quarter of the rate on its own. Five replicas then exceed the rate only a
+ * little, and none stops.
  */
 export function createSharedGate(deps: SharedGateDeps): SharedGate {
   const now = deps.now ?? (() => performance.now());
@@ -56,7 +57,7 @@ export function createSharedGate(deps: SharedGateDeps): SharedGate {
   const ownBucket = createLocalBucket(deps.ratePerSecond * UNSHARED_SHARE, now());
   let kept = { tokens: 0, until: 0 };
   let pausedUntil = 0;
-  /** By zone that the platform refuses, the end of its pause. */
+  /** The end of the pause of each zone that the platform refuses. */
   const refused = new Map<number, number>();
   let isUnshared = false;
   let probeAt = 0;
@@ -76,7 +77,7 @@ export function createSharedGate(deps: SharedGateDeps): SharedGate {
       timer = setTimeout(serve, Math.min(Math.max(ms, 1), LOOK_AGAIN_MS));
   }
 
-  /** A stale answer still serves those in line: with a slow bucket nobody would ever pass otherwise. */
+  /** Serves waiting callers even if the answer is old. With a slow bucket nobody would get a token otherwise. */
   function spend(granted: number, askedAt: number): void {
     const left = granted - (isPaused() ? 0 : line.pass(granted));
     const until = askedAt + KEEP_MS;
@@ -85,7 +86,7 @@ export function createSharedGate(deps: SharedGateDeps): SharedGate {
       : { tokens: Math.min(left, ahead), until };
   }
 
-  /** Takes over what all replicas know. Keeps a pause of this replica that may not be stored yet. */
+  /** Takes over the pauses that all replicas know. Keeps a pause of this replica that may not be stored yet. */
   function noteRefused(zones: TakenTokens["refusedZones"]): void {
     for (const [zoneId, until] of refused) if (until <= now()) refused.delete(zoneId);
     for (const { zoneId, waitMs } of zones)
@@ -115,7 +116,7 @@ export function createSharedGate(deps: SharedGateDeps): SharedGate {
   function askOnce(priority: RequestPriority): void {
     asking ??= ask(priority).finally(() => {
       asking = undefined;
-      // Whoever came meanwhile was not counted in.
+      // Callers that arrived meanwhile were not counted.
       if (timer === undefined) lookAgainIn(0);
     });
   }
@@ -151,7 +152,7 @@ export function createSharedGate(deps: SharedGateDeps): SharedGate {
     await passed.finally(() => deps.onWaited(now() - since, priority));
   }
 
-  /** Waits for the end of the zone's pause, but not for long. */
+  /** Waits for the end of the zone's pause. Throws if the pause is long. */
   async function waitForZone(zoneId: number, signal: AbortSignal): Promise<void> {
     const waitMs = zoneWait(zoneId);
     if (waitMs > LONGEST_ZONE_WAIT_MS) throw new ZonePausedError(zoneId, waitMs);
@@ -183,7 +184,7 @@ export function createSharedGate(deps: SharedGateDeps): SharedGate {
         ({ isForAll }) => {
           if (isForAll && zoneId !== null) pauseAll(pauseMs);
         },
-        // Refused by a bucket that is gone: then the others hear of the limit from the platform itself.
+        // If the bucket does not answer, the platform limits the other replicas itself.
         () => undefined,
       );
     },

@@ -8,10 +8,10 @@ import { type Trace, type TracedPage, tracePage } from "#model/spike-trace.ts";
 import type { IngestObserver } from "#stages/ingest/ingest-observer.ts";
 
 const LOOK_EVERY_MS = 10_000;
-/** The longest window of a spike, and time for its detection. */
+/** The longest window of a spike, plus time for its detection. */
 const KEPT_MS = 75 * MINUTE_MS;
 const MOST_KEPT = 5_000;
-/** A spike's trace has the last pages before its detection. */
+/** Number of pages before a spike's detection that its trace contains. */
 const MOST_PAGES = 20;
 
 interface PageTracingParts {
@@ -24,8 +24,8 @@ interface PageTracingParts {
 }
 
 /**
- * Returns the same observer, which also remembers pages with new events. When a spike has opened, whichever process has
- * found it, each process that stored pages of its zone adds them to its trace.
+ * Returns the same observer, which also remembers pages with new events. After a spike has opened, each process that
+ * stored pages of its zone adds them to the spike's trace.
  */
 export function tracePages(
   observer: IngestObserver,

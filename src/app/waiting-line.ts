@@ -5,21 +5,21 @@ interface Waiter {
   readonly fail: (reason: unknown) => void;
 }
 
-/** After this wait a low caller is treated as a normal one, so that the newest minutes alone cannot stop the proof. */
+/** After this wait a low caller counts as a normal one, so that polling cannot stop the proof. */
 const PATIENCE_MS = 30_000;
 
-/** Callers in the order they came, normal ones before low ones that have waited less than the patience. */
+/** Creates a queue in order of arrival. Normal callers precede low ones that have waited less than this. */
 export function createWaitingLine(patienceMs = PATIENCE_MS) {
   const lines: Record<RequestPriority, Set<Waiter>> = { normal: new Set(), low: new Set() };
 
   return {
     count: (priority: RequestPriority) => lines[priority].size,
-    /** Whose turn it is; null when nobody waits. */
+    /** Returns the priority of the next caller; null if nobody waits. */
     head(): RequestPriority | null {
       if (lines.normal.size > 0) return "normal";
       return lines.low.size > 0 ? "low" : null;
     },
-    /** Resolves when passed; rejects, and leaves the line, with the signal's reason. */
+    /** Resolves when the caller may go. Leaves the queue and rejects with the signal's reason if the signal aborts. */
     join(priority: RequestPriority, signal: AbortSignal): Promise<void> {
       return new Promise((resolve, reject) => {
         const leave = () => {
@@ -42,13 +42,13 @@ export function createWaitingLine(patienceMs = PATIENCE_MS) {
         lines[priority].add(waiter);
       });
     },
-    /** Lets up to `count` callers go and returns how many there were. */
+    /** Lets up to `count` callers go, and returns their number. */
     pass(count: number): number {
       const next = [...lines.normal, ...lines.low].slice(0, count);
       for (const waiter of next) waiter.pass();
       return next.length;
     },
-    /** Sends everybody away. */
+    /** Rejects all waiting callers. */
     dissolve(reason: Error): void {
       for (const waiter of [...lines.normal, ...lines.low]) waiter.fail(reason);
     },

@@ -6,7 +6,7 @@ const GRACE_MS = 2 * 60_000;
 /** The database has to work for this long before the outage is over, because a server may start and fail again. */
 const STABLE_MS = 60_000;
 
-/** The source of a report: the supervisor of the embedded server, a query every minute, a job that met a full disk. */
+/** The reporter: the supervisor of the embedded server, a query every minute, or a job on a full disk. */
 export type TroubleSource = "server" | "probe" | "disk";
 
 export interface DatabaseWatchOptions {
@@ -39,7 +39,7 @@ export function createDatabaseWatch(options: DatabaseWatchOptions): DatabaseWatc
   let reported: DatabaseTrouble | null = null;
   let timer: NodeJS.Timeout | undefined;
 
-  /** The most precise source comes first. */
+  /** Returns the current trouble. The most precise source comes first. */
   const current = () => SOURCES.flatMap((source) => seen.get(source) ?? [])[0] ?? null;
 
   function fire(): void {

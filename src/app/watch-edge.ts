@@ -22,8 +22,7 @@ export function watchEdge(edge: EdgeClient, observer: EdgeObserver): EdgeClient 
   return {
     ...edge,
     searchEventLogs: (params, signal) => watched(params.shieldZoneId, edge.searchEventLogs(params, signal)),
-    readEventLogs: (params, read, signal) =>
-      watched(params.shieldZoneId, edge.readEventLogs(params, read, signal)),
+    readEventLogs: (params, signal) => watched(params.shieldZoneId, edge.readEventLogs(params, signal)),
   };
 }
 

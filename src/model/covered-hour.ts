@@ -7,24 +7,24 @@ export interface CoveredHour {
   readonly state: HourState;
   /** End of the part that the search route has covered. */
   readonly searchedThrough: number | null;
-  /** When it last gained an event. */
+  /** Time at which the hour last gained an event. */
   readonly lastNewAt: number | null;
   /** Start of the latest complete search over the whole hour that began after it had settled. */
   readonly closingSearchAt: number | null;
-  /** When the platform's counts were last read and compared. */
+  /** Time at which the platform's counts were last read and compared. */
   readonly reconciledAt: number | null;
   readonly upstreamCount: number | null;
   readonly storedCount: number;
-  /** Number of rules in that comparison with fewer events stored than the platform counts. */
+  /** Number of rules of which that comparison found fewer events stored than the platform counts. */
   readonly missingCells: number;
-  /** Number of rules with more events stored. */
+  /** Number of rules of which it found more events stored. */
   readonly surplusCells: number;
-  /** When a seal was last withdrawn. */
+  /** Time at which a seal was last withdrawn. */
   readonly reopenedAt: number | null;
   readonly reopenReason: string | null;
-  /** Looks that began before this prove nothing. */
+  /** Looks that began before this time prove nothing. */
   readonly proofFrom: number | null;
-  /** When the list last stored an event that the search had not shown; null when every event is resolved. */
+  /** Time at which the list last stored an event that the search had not shown; null if every event is resolved. */
   readonly unresolvedSince: number | null;
   readonly looks: HourLooks;
 }

@@ -1,8 +1,7 @@
 import { digest } from "./fingerprint.ts";
 
 /**
- * Returns the key that is the same for every transition of one episode, reopenings included. Receivers group and
- * resolve by it.
+ * Returns the key that all transitions of one episode share, reopenings included. Receivers group and resolve by it.
  */
 export function episodeKeyOf(alert: { readonly fingerprint: string; readonly firedAtMs: number }): string {
   return digest([alert.fingerprint, alert.firedAtMs]);
@@ -11,8 +10,8 @@ export function episodeKeyOf(alert: { readonly fingerprint: string; readonly fir
 const PLAIN_CHANNEL = /^[\w-]{1,64}$/;
 
 /**
- * Returns the key of one transition on one channel, which is the same at every attempt. At most 110 characters of
- * `\w-`: signed webhooks join their id with dots, so the key may hold none.
+ * Returns the key of one transition on one channel, which is the same at every attempt. It has at most 110 characters
+ * of `\w-`. It contains no dot, because signed webhooks join their id with dots.
  */
 export function notificationKeyOf(episodeKey: string, transition: number, channel: string): string {
   const name = PLAIN_CHANNEL.test(channel) ? channel : digest([channel]);

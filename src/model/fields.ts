@@ -1,6 +1,6 @@
 /**
- * The fields of an event that a search can ask, by their names on every face of Longwatch, and their keys in its code and in
- * the platform's API. A key is accepted as a name too.
+ * The fields of an event that a search can use: their names on every face of Longwatch, and their keys in its code and
+ * in the platform's API. A key is accepted as a name too.
  */
 export const FIELDS = {
   rule: "ruleId",
@@ -20,12 +20,12 @@ export type FieldName = keyof typeof FIELDS;
 export type Field = (typeof FIELDS)[FieldName];
 export const FIELD_NAMES = Object.keys(FIELDS) as FieldName[];
 
-/** Returns the field that a name or a key of the platform means; null for any other text. */
+/** Returns the field for a name or a key of the platform; null for any other text. */
 export function toFieldName(name: unknown): FieldName | null {
   return FIELD_NAMES.find((one) => one === name || FIELDS[one] === name) ?? null;
 }
 
-/** The words that events store as their action, and the words that people read. */
+/** The actions as events store them, and as people read them. */
 const ACTIONS: Readonly<Record<string, string>> = {
   blocked: "block",
   challenged: "challenge",
@@ -37,7 +37,7 @@ const ACTION_RULE = `must be ${Object.entries(ACTIONS)
   .map(([shown, stored]) => `${stored} (or ${shown})`)
   .join(", ")}; contains finds any other word of the platform`;
 
-/** The values that a field cannot have, and the rule. */
+/** Patterns of values that no event has in the field, each with its rule. */
 const IMPOSSIBLE: Readonly<Partial<Record<FieldName, readonly [RegExp, string]>>> = {
   rule: [/\*/, "must be the id of a rule; wildcard finds a family such as 942*"],
   address: [/\//, "must be an address such as 203.0.113.7; cidr finds a network such as 203.0.113.0/24"],
@@ -47,13 +47,13 @@ const IMPOSSIBLE: Readonly<Partial<Record<FieldName, readonly [RegExp, string]>>
   path: [/[?#]|^[^/]+:\/\//, "must be a path such as /login, without host and query; url is the whole URL"],
   method: [/[^\w!#$%&'*+.^`|~-]/, "must be a method such as POST"],
 };
-/** Characters that no value of a field can have, and the rule. */
+/** Patterns of characters that no value of the field contains, each with its rule. */
 const IMPOSSIBLE_PART: Readonly<Partial<Record<FieldName, readonly [RegExp, string]>>> = {
   host: [/[/?#]/, "must be a part of a host name, without path; url is the whole URL"],
   path: [/[?#]/, "must be a part of a path, without query; url is the whole URL"],
 };
 
-/** Returns the rule that a value breaks because no event can have it in this field; null if an event can. */
+/** Returns the broken rule if no event can have this value in the field; null otherwise. */
 export function refuseValue(field: FieldName, op: string, value: string): string | null {
   if (value === "" || op === "cidr") return null;
   const isWhole = op === "eq" || op === "in";
@@ -64,8 +64,8 @@ export function refuseValue(field: FieldName, op: string, value: string): string
 }
 
 /**
- * Returns the texts that mean a value: itself, and the form in which events store what people read or write. `blocked` is
- * stored as `block`, AS64500 as 64500, de as DE.
+ * Returns the stored texts that match a value: the text itself, and the stored form of a text that people read or
+ * write. `blocked` is stored as `block`, AS64500 as 64500, de as DE.
  */
 export function toStoredValues(field: FieldName, op: string, value: string): readonly string[] {
   const stored =

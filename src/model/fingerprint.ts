@@ -9,8 +9,8 @@ export interface AlertSubject {
 }
 
 /**
- * Returns 32 hex digits. A new rule's burst may grow into a spike within one episode, so both kinds are one subject.
- * The rule id sets a zone's sources apart. JSON keeps hostile rule ids apart, because no text in one member can look
+ * Returns 32 hex digits. `new-rule` counts as `spike`, because a new rule's burst may become a spike within one
+ * episode. The rule id distinguishes a zone's sources. JSON separates the members, so that no hostile rule id can look
  * like another member.
  */
 export function fingerprintOf({ kind, zoneId, ruleId }: AlertSubject): string {

@@ -31,12 +31,16 @@ export type GradedBy = (typeof GRADINGS)[number];
 /** A person's verdict on a spike. */
 export const MARKS = ["attack", "noise"] as const;
 export type Mark = (typeof MARKS)[number];
+/** The results of marking an alert. */
+export const MARK_RESULTS = ["done", "unchanged"] as const;
 
 export const UNRESOLVED_STATES = ["firing", "acknowledged"] as const;
 export const ALERT_STATES = [...UNRESOLVED_STATES, "resolved"] as const;
 export type AlertState = (typeof ALERT_STATES)[number];
+/** The words that ask for alerts by state. */
+export const ASKED_ALERT_STATES = [...ALERT_STATES, "all"] as const;
 
-/** Why a transition of an alert is sent. `acknowledged` is a person's act, every other one the service's decision. */
+/** The reasons of transitions. `acknowledged` is a person's act; every other reason is the service's decision. */
 export const REASONS = ["first", "worse", "repeat", "advice", "acknowledged", "resolved"] as const;
 export type NotifyReason = Exclude<(typeof REASONS)[number], "acknowledged">;
 
@@ -50,9 +54,8 @@ export type AlertSort = (typeof ALERT_SORTS)[number];
 
 /** The acts of a person on alerts. */
 export const ALERT_ACTS = ["ack", "resolve", "silence"] as const;
-export type AlertAct = (typeof ALERT_ACTS)[number];
 /** The acts that change the state of an alert. */
-export type StateAct = Exclude<AlertAct, "silence">;
+export type StateAct = Exclude<(typeof ALERT_ACTS)[number], "silence">;
 
 /** The results of an act on one alert. `noted`: the alert had that state already, and the note was added. */
 export const ACT_RESULTS = ["done", "noted", "unchanged"] as const;
@@ -67,12 +70,14 @@ export type RouteVerdict = (typeof ROUTE_VERDICTS)[number];
 export const LASTING_SILENCE_STATES = ["active", "pending"] as const;
 export const SILENCE_STATES = [...LASTING_SILENCE_STATES, "expired"] as const;
 export type SilenceState = (typeof SILENCE_STATES)[number];
+/** The words that ask for silences by state. */
+export const ASKED_SILENCE_STATES = [...SILENCE_STATES, "all"] as const;
 
 /** The results of ending a silence. `over`: it had ended already. */
 export const SILENCE_ENDINGS = ["expired", "over"] as const;
 export type SilenceEnding = (typeof SILENCE_ENDINGS)[number];
 
-/** What a silence for an alert names. The narrowest comes first. */
+/** The facts of an alert that a silence names, the narrowest first. */
 export const SILENCE_SCOPES = ["source", "rule", "zone"] as const;
 export type SilenceScope = (typeof SILENCE_SCOPES)[number];
 
@@ -238,7 +243,7 @@ export type RuleSort = (typeof RULE_SORTS)[number];
 export const GROUP_LABELS = ["zone", "rule"] as const;
 export type GroupLabel = (typeof GROUP_LABELS)[number];
 
-/** Whether critical alerts are notified in quiet hours. */
+/** The handling of critical alerts in quiet hours: `tell` notifies, `hold` delays. */
 export const QUIET_CRITICAL = ["tell", "hold"] as const;
 export type QuietCritical = (typeof QUIET_CRITICAL)[number];
 
@@ -250,7 +255,7 @@ export type ReplicaState = (typeof REPLICA_STATES)[number];
 export const LAST_RESULTS = ["done", "nothing to do", "failed"] as const;
 export type LastResult = (typeof LAST_RESULTS)[number];
 
-/** What needs a person's attention, the most urgent first. */
+/** The kinds of facts that need a person's attention, the most urgent first. */
 export const ATTENTION_KINDS = [
   "not-running",
   "pseudonym-key",
@@ -267,3 +272,7 @@ export type AttentionKind = (typeof ATTENTION_KINDS)[number];
 /** IP versions. */
 export const ADDRESS_FAMILIES = [4, 6] as const;
 export type AddressFamily = (typeof ADDRESS_FAMILIES)[number];
+
+/** archive: files of the archive had a part in the answer. events: only the database had. */
+export const SEARCH_SOURCES = ["archive", "events"] as const;
+export type SearchSource = (typeof SEARCH_SOURCES)[number];

@@ -7,24 +7,24 @@ export interface KnownSource {
   readonly kind: KnownKind;
   /** An address or a network, an ASN, a JA4, or a user agent that may end in `*`. */
   readonly pattern: string;
-  /** Null: every zone. */
+  /** Null applies to every zone. */
   readonly zoneIds: readonly number[] | null;
   readonly reason: string;
-  /** Epoch milliseconds; null: no end. */
+  /** Epoch milliseconds; null if there is no end. */
   readonly untilMs: number | null;
 }
 
 /** The fields of an event by which its source is recognised. Hostile text. */
 type SourceFields = Readonly<Record<KnownKind, string | null>>;
 
-/** How many different values of a field are remembered. */
+/** Maximum number of remembered values of a field. */
 const MAX_REMEMBERED = 20_000;
 const TRAIT_OF: Readonly<Record<KnownKind, SourceTrait>> = { ip: "ip", asn: "asn", ja4: "ja4", ua: "url" };
 
 /** Recognises the events of known sources in one zone. */
 export interface KnownSources {
   readonly isKnown: (event: SourceFields) => boolean;
-  /** The same for lists that recognise the same events; empty for an empty list. */
+  /** Equal for lists that recognise the same events; empty for an empty list. */
   readonly fingerprint: string;
 }
 
@@ -53,7 +53,7 @@ export function createKnownSources(
   };
 }
 
-/** Reading an address costs more than finding its answer again. */
+/** Remembers the results, because parsing an address costs more than a lookup. */
 function remember(isMatch: (value: string) => boolean): (value: string) => boolean {
   const known = new Map<string, boolean>();
   return (value) => {

@@ -3,8 +3,8 @@ import { hash } from "node:crypto";
 const LOG_ID_HASH_BYTES = 8;
 
 /**
- * Returns eight bytes, as lower-case hex, that identify an event for the question whether it was seen before. Hashes
- * time (epoch ms) and id together, because a platform that uses an id twice must not lose a record.
+ * Returns eight bytes, as lower-case hex, that tell whether an event was seen before. The hash covers time (epoch ms)
+ * and id, because a platform that uses an id twice must not lose a record.
  */
 export function hashEventKey({ occurredAt, logId }: { occurredAt: number; logId: string }): string {
   return hash("sha256", `${occurredAt} ${logId}`, "hex").slice(0, 2 * LOG_ID_HASH_BYTES);

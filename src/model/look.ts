@@ -4,13 +4,13 @@ export interface LookLacks {
   readonly count: number;
   /** The first log ids, in order. Empty for counts. */
   readonly ids: readonly string[];
-  /** Digest of all their log ids. Left out for counts, and by earlier versions. */
+  /** Digest of all their log ids. Omitted for counts, and by earlier versions. */
   readonly digest?: string;
-  /** Number of events by rule; a rule that is not known is ''. */
+  /** Number of events by rule. The key of an unknown rule is ''. */
   readonly rules: Readonly<Record<string, number>>;
 }
 
-/** Stored events of features that a look showed none of, although it showed every event of the other features. */
+/** Stored events of features of which a look showed no event, although it showed every event of the other features. */
 export interface LookUnlisted {
   readonly features: readonly string[];
   readonly count: number;
@@ -20,18 +20,18 @@ export interface LookUnlisted {
 
 /** The result of one complete reading of an hour by one route; times in epoch ms. */
 export interface Look {
-  /** When the look began. */
+  /** Time at which the look began. */
   readonly at: number;
-  /** Start of the first look of the unbroken run of looks that all showed exactly the same. */
+  /** Start of the first look in an unbroken series of looks with exactly the same result. */
   readonly since: number;
   readonly pages: number;
   readonly count: number;
-  /** Digest of the log ids that were shown, or for counts of the cells. */
+  /** Digest of the log ids that were shown; for counts, of the cells. */
   readonly ids: string;
   readonly lacks?: LookLacks;
-  /** Only a look at the list has it. */
+  /** Set only by a look at the list. */
   readonly unlisted?: LookUnlisted;
-  /** Entries of the list's whole day that could not be read, and so are in no hour. They are quarantined. */
+  /** Entries of the list's whole day that could not be read and belong to no hour. They are quarantined. */
   readonly unreadable?: number;
 }
 
@@ -47,14 +47,13 @@ export function nextLook(before: Look | undefined, seen: SeenHour): Look {
   return { ...seen, since: isSame ? before.since : seen.at };
 }
 
-/** Returns how long two or more looks that showed exactly the same have lasted; ms. */
+/** Returns the time over which two or more looks showed exactly the same; ms. */
 export function agreedFor({ at, since }: Look): number {
   return at - since;
 }
 
 /**
- * Returns whether two looks lack the same number of events of every rule. Lacks whose rules are not named equal no
- * others.
+ * Returns whether two looks lack the same number of events of every rule. Lacks without named rules equal no others.
  */
 export function isSameLacks(a: NamedLacks = NO_LACKS, b: NamedLacks = NO_LACKS): boolean {
   const rules = Object.keys(a.rules);

@@ -1,16 +1,16 @@
 import { promisify } from "node:util";
 import zlib from "node:zlib";
+import { sliceArray } from "#lib/slice-entries.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { toDay } from "./horizon.ts";
 import { packLogIdHashes, unpackLogIdHashes } from "./log-id-hash.ts";
-import { sliceArray } from "./slice-entries.ts";
 
 /**
  * Smaller blocks compress worse, larger ones cost more to open for a single record. Measured at level 1: 122 bytes an
  * event with blocks of 128 KiB, 104 with 512 KiB, 99 with 1 MiB; opening one takes 0.2, 0.3 and 0.6 ms.
  */
 const TARGET_BYTES = 524_288;
-/** On blocks of this size level 3 gains 1 % and costs a tenth more. Higher levels cost three times as much. */
+/** Level 3 gains 1 % on blocks of this size and costs a tenth more. Higher levels cost three times as much. */
 const LEVEL = 1;
 /** Highest usual compression ratio. A higher ratio only means more pieces. */
 const MOST_COMPRESSED = 24;
@@ -42,9 +42,9 @@ export async function packRawBlocks(entries: readonly RawEntry[]): Promise<RawBl
 
 /**
  * Returns the entries of a block, byte for byte. With `entryCount` it is ten times as fast.
- * @throws {Error} zlib's, when the block is damaged or cut.
+ * @throws {Error} of zlib if the block is damaged or cut
  */
-export async function openRawBlock(block: Buffer, entryCount?: number): Promise<Buffer[]> {
+export async function openRawBlock(block: Buffer, entryCount?: number): Promise<readonly Buffer[]> {
   const array = await decompress(block, { chunkSize: piecesOf(block) });
   const cut = entryCount === undefined ? null : cutAtSeparators(array, entryCount);
   return cut ?? sliceArray(array, 0).items;
@@ -58,7 +58,7 @@ function piecesOf(block: Buffer): number {
   return Math.min(Math.max(MOST_COMPRESSED * block.length, 16_384), 2 * TARGET_BYTES);
 }
 
-/** Cuts the array at its separators. If there are exactly as many as needed, none of them lies within an entry. */
+/** Cuts the array at its separators; null unless their number is as expected, because one may lie in an entry. */
 function cutAtSeparators(array: Buffer, entryCount: number): Buffer[] | null {
   const entries: Buffer[] = [];
   let from = OPEN.length;
@@ -70,13 +70,13 @@ function cutAtSeparators(array: Buffer, entryCount: number): Buffer[] | null {
   return entries.length === entryCount ? entries : null;
 }
 
-/** Returns the same block with some of its entries, by their positions, replaced. */
+/** Returns the same block with the entries at some positions replaced. */
 export async function rewriteRawBlock(
   block: Buffer,
   positions: readonly number[],
   replace: (raw: Buffer) => Buffer,
 ): Promise<Buffer> {
-  const entries = await openRawBlock(block);
+  const entries = [...(await openRawBlock(block))];
   for (const position of positions) {
     const raw = entries[position];
     if (raw !== undefined) entries[position] = replace(raw);
@@ -142,7 +142,7 @@ async function packBlock(entries: readonly RawEntry[]): Promise<RawBlock> {
   };
 }
 
-/** With a checksum, so that a damaged block never opens as other records. */
+/** Includes a checksum, so that a damaged block never opens as other records. */
 const COMPRESSION = {
   params: { [zlib.constants.ZSTD_c_compressionLevel]: LEVEL, [zlib.constants.ZSTD_c_checksumFlag]: 1 },
 };

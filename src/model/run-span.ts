@@ -2,10 +2,10 @@ import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
 import { firstListedDay, horizonAt, KEPT_MS } from "./horizon.ts";
 import type { Span } from "./span.ts";
 
-/** The longest span of a run that a person starts over the API. */
+/** The longest span of a run that is started over the API. */
 export const MAX_RUN_DAYS = 31;
 
-/** Returns what is wrong with the span of a backfill: the name of the end, and the rule that it breaks. */
+/** Returns the mistakes of a backfill's span: the name of the end, and the rule that it breaks. */
 export function findReachFaults(
   { from, to, route }: Span & { readonly route: string },
   now: number,
@@ -33,7 +33,7 @@ export function findReachFaults(
   ];
 }
 
-/** Returns a fault if the span is empty, or longer than a run of the API may be. */
+/** Returns a mistake if the span is empty, or too long for a run over the API. */
 export function findLengthFault({
   from,
   to,
@@ -48,7 +48,7 @@ export function findLengthFault({
     : null;
 }
 
-/** In whole seconds, as a person types it: `2026-11-21T14:00:00Z`. */
+/** Returns the time in whole seconds, as a person types it: `2026-11-21T14:00:00Z`. */
 export function showIso(at: number): string {
   return new Date(Math.floor(at / 1_000) * 1_000).toISOString().replace(".000Z", "Z");
 }

@@ -1,17 +1,17 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { LastResult } from "./kinds.ts";
 
-/** When the job of the same name is enqueued. Expressions have six fields, in UTC: second first. */
+/** A tick enqueues the job of the same name. Expressions have six fields, in UTC, and begin with the second. */
 export interface Tick {
-  /** The default. */
+  /** The default expression. */
   readonly expression: string;
-  /** The default with the emulated platform, because a demonstration should not keep its audience waiting. */
+  /** The default with the emulated platform. It is shorter, because a demonstration should show results soon. */
   readonly emulated?: string;
   /** The longest pause between two runs that keeps the promise of the job. */
   readonly longestMs: number;
-  /** What a longer pause would break. */
+  /** The consequence of a longer pause. */
   readonly because: string;
-  /** Whether the job runs for each zone. */
+  /** True if the job runs for each zone. */
   readonly isPerZone?: true;
   /** The setting without which no process runs the job. */
   readonly needs?: string;
@@ -108,7 +108,7 @@ export const TICK_NAMES = Object.keys(TICKS) as TickName[];
 /** The expression of each tick. */
 export type Schedule = Readonly<Record<TickName, string>>;
 
-/** Returns the expressions in use: the given ones and the defaults of the others. */
+/** Returns the expressions in use: the given ones, and the defaults for the others. */
 export function toSchedule(given: Partial<Schedule>, isEmulated: boolean): Schedule {
   const fallback = ({ expression, emulated = expression }: Tick) => (isEmulated ? emulated : expression);
   return Object.fromEntries(
@@ -118,14 +118,14 @@ export function toSchedule(given: Partial<Schedule>, isEmulated: boolean): Sched
 
 /** The last run of a tick's job in one process. */
 export interface LastRun {
-  /** End of the run, epoch ms. */
+  /** Time at which the run ended, epoch ms. */
   readonly at: number;
   readonly result: LastResult;
-  /** Why the run did nothing or failed. */
+  /** The reason why the run did nothing or failed. */
   readonly why: string | null;
 }
 
-/** What one process says of a tick that it has. */
+/** The report of one process on one of its ticks. */
 export interface TickReport {
   readonly expression: string;
   /** Null before the first run in this process. */

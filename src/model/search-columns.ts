@@ -2,7 +2,7 @@ import type { Dimension } from "./kinds.ts";
 import { toUrlPartSql, URL_PARTS, type UrlPart } from "./url-parts.ts";
 
 /**
- * The columns of events that a search can ask, in Postgres and in the archive's files, by the names of the search
+ * The columns of events that a search can use, in Postgres and in the archive's files, by the names of the search
  * language. A rule's name is its message.
  */
 export const SEARCH_COLUMNS = {
@@ -17,10 +17,10 @@ export const SEARCH_COLUMNS = {
   action: "action",
   message: "message",
 } as const satisfies Readonly<Record<Dimension | "message", string>>;
-/** A value that a statement can ask of an event: a column, or a part of the URL. */
+/** A value of an event that a statement can read: a column, or a part of the URL. */
 export type SearchColumn = keyof typeof SEARCH_COLUMNS | UrlPart;
 
-/** Returns the name of a column in a result; that of a part of the URL, or of the method, is the part's own. */
+/** Returns the name of a column in a result. A part of the URL, or the method, keeps its own name. */
 export function columnOf(field: string): string {
   return Object.hasOwn(SEARCH_COLUMNS, field) ? SEARCH_COLUMNS[field as Dimension] : field;
 }

@@ -17,7 +17,7 @@ export function createToken(): NewToken {
 
 /** The two secrets of a session. Both are needed. */
 export interface SessionTokens {
-  /** In the cookie, which a browser also sends to every other port of the host. */
+  /** Sent in the cookie. A browser also sends the cookie to every other port of the host. */
   readonly cookie: Secret;
   /** Kept by the page, where no other port can read it, and sent in a header. */
   readonly page: Secret;
@@ -28,7 +28,7 @@ export function createSessionTokens(): { readonly tokens: SessionTokens; readonl
   return { tokens, hash: hash(joinTokens(tokens)) };
 }
 
-/** Returns the hash of both secrets, or null for text that cannot be one of them. */
+/** Returns the hash of both secrets; null for texts that cannot be such secrets. */
 export function hashSessionTokens(tokens: SessionTokens): Buffer | null {
   const isToken = (secret: Secret) => TOKEN.test(secret.reveal());
   return isToken(tokens.cookie) && isToken(tokens.page) ? hash(joinTokens(tokens)) : null;
@@ -38,7 +38,7 @@ function joinTokens({ cookie, page }: SessionTokens): string {
   return `${cookie.reveal()}.${page.reveal()}`;
 }
 
-/** Returns the hash of a token, or null for text that cannot be one. */
+/** Returns the hash of a token; null for a text that cannot be a token. */
 export function hashToken(token: string): Buffer | null {
   return TOKEN.test(token) ? hash(token) : null;
 }

@@ -5,12 +5,12 @@ import { SOURCE_TRAITS, type SourceTrait } from "./kinds.ts";
 export type SourceTraits = Readonly<Partial<Record<SourceTrait, readonly string[]>>>;
 
 /**
- * Of every member one pattern has to match. An address may be a network (198.51.100.0/24), a URL's path may end in
- * `*`, and the number of an ASN is enough.
+ * The patterns of each member. At least one of a member's patterns must match. An address may be a network
+ * (198.51.100.0/24), a URL's path may end in `*`, and the number of an ASN is enough.
  */
 export type SourceMatchers = Readonly<Partial<Record<SourceTrait, readonly string[] | undefined>>>;
 
-/** Values that so many of the events share describe an alert. */
+/** A value describes an alert if at least this share of the events has it. */
 const MOST = 0.5;
 
 /** Returns the values that most of the events share. */
@@ -27,7 +27,7 @@ export function matchesSources(matchers: SourceMatchers, traits: SourceTraits = 
   });
 }
 
-/** Returns a test whether a value of the trait matches one of the patterns. */
+/** Returns a function that tests whether a value of the trait matches one of the patterns. */
 export function toTraitTest(trait: SourceTrait, patterns: readonly string[]): (value: string) => boolean {
   return (value) => patterns.some((pattern) => MATCHES[trait](pattern, value));
 }

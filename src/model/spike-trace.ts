@@ -1,6 +1,6 @@
 import { digest } from "./fingerprint.ts";
 
-/** One span of a trace; times in epoch ms. Its ids are made of facts, so any process can add to the trace of a spike. */
+/** One span; times in epoch ms. Its ids are derived from facts, so any process can add to a spike's trace. */
 export interface TraceSpan {
   /** 32 hex digits. */
   readonly traceId: string;
@@ -11,14 +11,14 @@ export interface TraceSpan {
   readonly name: string;
   readonly startMs: number;
   readonly endMs: number;
-  /** Facts without addresses or texts of requests. */
+  /** Facts that contain no addresses and no texts of requests. */
   readonly attributes: Readonly<Record<string, string | number>>;
 }
 
 /** Receives spans. Must not throw. */
 export type Trace = (spans: readonly TraceSpan[]) => void;
 
-/** What names the trace of a spike in every process. */
+/** The facts that identify the trace of a spike in every process. */
 export interface TracedSpike {
   readonly zoneId: number;
   readonly ruleId: string;
@@ -30,7 +30,7 @@ export interface TracedPage {
   readonly route: string;
   readonly entries: number;
   readonly inserted: number;
-  /** When the transaction ended, epoch ms. */
+  /** Time at which the transaction ended, epoch ms. */
   readonly committedAt: number;
   readonly commitMs: number;
 }
@@ -41,7 +41,7 @@ export interface SentNotification {
   readonly alertId: number;
   readonly transition: number;
   readonly attempt: number;
-  /** When the notification was written, when its sending began, and when the receiver accepted it; epoch ms. */
+  /** The times at which the notification was written, sending began, and the receiver accepted it; epoch ms. */
   readonly writtenAt: number;
   readonly sendingAt: number;
   readonly acceptedAt: number;

@@ -1,6 +1,6 @@
 import { type Disposition, ServiceError } from "#lib/errors.ts";
 
-/** `ARCHIVE_UNREACHABLE`: the bucket cannot be used now. `ARCHIVE_TOO_LARGE`: the cache has no room for the wanted files. */
+/** `ARCHIVE_UNREACHABLE`: the bucket is out of reach now. `ARCHIVE_TOO_LARGE`: the wanted files exceed the cache. */
 type StorageErrorCode = "ARCHIVE_UNREACHABLE" | "ARCHIVE_TOO_LARGE";
 
 /** Thrown when the archive's storage does not give or take a file. It says nothing about the file. */

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { SOURCE_KINDS, WINDOWS } from "./kinds.ts";
 
-/** The spike of a zone's source series stands under this rule id. */
+/** The rule id of a spike of the zone's source series. */
 export const SOURCES_RULE = "(sources)";
 
-/** A value that grew, and its events in a quarter of an hour now and at the same time yesterday. */
+/** A value that grew, with its number of events in a quarter of an hour now and at the same time yesterday. */
 const grown = z.object({
   dimension: z.enum(["asn", "country", "path", "rule", "ja4"]),
   value: z.string(),
@@ -14,7 +14,7 @@ const grown = z.object({
 
 const top = z.array(z.object({ value: z.string(), count: z.int() }));
 
-/** The source series of a zone that fire, and why. Keys and values come from requests: hostile text. */
+/** The source series of a zone that fire, and the reason. Keys and values come from requests: hostile text. */
 export const storedSources = z.object({
   /** The series that fired first. */
   kind: z.enum(SOURCE_KINDS),
@@ -22,11 +22,11 @@ export const storedSources = z.object({
     z.object({
       kind: z.enum(SOURCE_KINDS),
       key: z.string(),
-      /** Different members of the key in the window, and how many are usual for this key. */
+      /** Number of different members of the key in the window, and the usual number for this key. */
       members: z.int(),
       usualMembers: z.int(),
       windowMinutes: z.literal(WINDOWS),
-      /** `members` less `usualMembers`, compared with the line. */
+      /** `members` minus `usualMembers`, compared with the threshold. */
       count: z.int(),
       usual: z.number(),
       threshold: z.number(),
@@ -39,13 +39,13 @@ export const storedSources = z.object({
   grown: z.array(grown),
   /** The rules of the strongest source's events. */
   rules: top,
-  /** Events of the strongest source in its window. */
+  /** Number of events of the strongest source in its window. */
   events: z.int(),
-  /** Whether addresses are masked, so that several count as one. */
+  /** True if addresses are masked, so that several count as one. */
   isMasked: z.boolean(),
-  /** The minute of the strongest source's first event of the last 24 hours, since the epoch. */
+  /** The minute of the strongest source's first event in the last 24 hours, in minutes since the epoch. */
   firstSeen: z.int().nullish(),
-  /** Events of known sources in the hour, which are left out of everything else. */
+  /** Number of events of known sources in the hour. They are excluded from everything else. */
   known: z.int().optional(),
 });
 export type StoredSources = z.output<typeof storedSources>;

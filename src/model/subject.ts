@@ -5,7 +5,7 @@ import { matchesSources, type SourceMatchers, type SourceTraits } from "./source
 export interface Subject {
   /** One of `SUBJECT_KINDS`. */
   readonly kind: string;
-  /** Null if the alert is about Longwatch itself and no single zone. */
+  /** Null if the alert is about Longwatch itself and not about a zone. */
   readonly zoneId: number | null;
   readonly ruleId: string | null;
   readonly severity: Severity;
@@ -14,8 +14,8 @@ export interface Subject {
 }
 
 /**
- * Every member that is given must match with one of its values. An empty object matches everything. A rule may end in
- * `*`.
+ * The values to match. Each given member must match one of its values. An empty object matches everything. A rule may
+ * end in `*`.
  */
 export interface SubjectMatchers extends SourceMatchers {
   readonly zone?: readonly number[] | undefined;

@@ -1,4 +1,4 @@
-/** The parts of an event's URL that a search can ask. */
+/** The parts of an event's URL that a search can use. */
 export const URL_PARTS = ["host", "path"] as const;
 export type UrlPart = (typeof URL_PARTS)[number];
 

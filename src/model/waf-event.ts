@@ -1,11 +1,11 @@
 import type { EventRoute } from "./kinds.ts";
 /**
- * One WAF event as it is stored. In every nullable text null means "this route cannot know" and '' means "known to be
- * empty": a merge fills nulls only. No text holds a NUL, which Postgres cannot store, and each is cut to a limit. The
- * record as received is stored elsewhere.
+ * One WAF event as it is stored. In every nullable text, null means "this route cannot know" and '' means "known to be
+ * empty". A merge fills only nulls. No text contains a NUL, which Postgres cannot store, and each is cut to a limit.
+ * The record as received is stored elsewhere.
  */
 export interface WafEvent {
-  /** Epoch milliseconds, the platform's own clock. */
+  /** Epoch milliseconds by the platform's clock. */
   readonly occurredAt: number;
   readonly logId: string;
   readonly route: EventRoute;
@@ -18,7 +18,7 @@ export interface WafEvent {
   readonly url: string | null;
   readonly asn: string | null;
   readonly country: string | null;
-  /** The search language's verb: `block`, `log`, `challenge`, ...; an unknown word stays as it came. */
+  /** The search language's verb: `block`, `log`, `challenge`, ... An unknown word is stored unchanged. */
   readonly action: string | null;
   readonly message: string | null;
 }

@@ -8,7 +8,7 @@ interface Zone {
 /** Zones by number. */
 export type Zones = Readonly<Record<number, Zone>>;
 
-/** A zone's name and labels in messages; members without a value are left out. */
+/** A zone's name and labels in messages. Members without a value are omitted. */
 export interface ZoneFacts {
   readonly zoneName?: string | undefined;
   readonly zoneLabels?: Readonly<Record<string, string>> | undefined;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { canMatchRules } from "#stages/alerting/silence.ts";
-import { actorOf, type Caller, maySeeZone } from "./caller.ts";
+import { type Caller, maySeeZone } from "./caller.ts";
 import { Refusal } from "./refusal.ts";
 
 /** The largest that a JSON number and a bigint column share, less what could overflow on the way. */
@@ -178,11 +178,6 @@ export function maySee(caller: Caller | null, zoneId: number | null): boolean {
 export function known(caller: Caller | null): Caller {
   if (caller === null) throw new Error("a route with a scope was answered without a caller");
   return caller;
-}
-
-/** Whom people are told of, and whom the audit trail names. */
-export function actOf(caller: Caller | null): { by: string; actor: string } {
-  return { by: known(caller).name, actor: actorOf(caller) };
 }
 
 /**

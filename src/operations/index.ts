@@ -9,7 +9,15 @@ import { deliveryOperations } from "./deliveries/deliveries.ts";
 import { keyOperations } from "./keys/keys.ts";
 import { sessionOperations } from "./keys/sessions.ts";
 import type { Operation } from "./operation.ts";
+import { ruleOperations } from "./rules/rules.ts";
+import { spikeOperations } from "./rules/spikes.ts";
+import { showTrend } from "./rules/trends.ts";
 import { listRevisions } from "./search/event-revisions.ts";
+import { searchEvents } from "./search/search-events.ts";
+import { listJobs } from "./service/jobs.ts";
+import { showOverview } from "./service/overview.ts";
+import { showPrivacy, showSettings } from "./service/settings.ts";
+import { showStatus } from "./service/status.ts";
 import { listZones } from "./service/zones.ts";
 import { silenceOperations } from "./silences/silences.ts";
 import { knownOperations } from "./sources/known-sources.ts";
@@ -17,7 +25,16 @@ import { viewOperations } from "./views/saved-views.ts";
 
 /** Everything that a person or a program can ask or do. */
 export const OPERATIONS = [
+  showStatus,
+  showOverview,
   listZones,
+  listJobs,
+  showSettings,
+  showPrivacy,
+  searchEvents,
+  ...ruleOperations,
+  ...spikeOperations,
+  showTrend,
   ...knownOperations,
   ...auditOperations,
   ...deliveryOperations,

@@ -29,11 +29,19 @@ export function describeInput({ input }: Operation): Member {
   return z.toJSONSchema(input, { io: "input", unrepresentable: "any", override: useWire }) as Member;
 }
 
-/** Puts what a client sends in the place of what the schema reads it with. */
-function useWire({ jsonSchema }: { readonly jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+/** Puts what a client sends in the place of what the schema reads it with: a text, unless the schema takes any value. */
+function useWire({
+  zodSchema,
+  jsonSchema,
+}: {
+  readonly zodSchema: z.core.$ZodType;
+  readonly jsonSchema: z.core.JSONSchema.BaseSchema;
+}): void {
   const { wire, ...rest } = jsonSchema as Record<string, unknown>;
   if (!isObject(wire)) return;
   const { description, flag, flagDefault, unit, time } = rest;
   for (const name of Object.keys(jsonSchema)) delete jsonSchema[name];
-  Object.assign(jsonSchema, { ...wire, isText: true, description, flag, flagDefault, unit, time });
+  const said = description ?? wire["description"];
+  Object.assign(jsonSchema, { ...wire, description: said, flag, flagDefault, unit, time });
+  if (!(zodSchema instanceof z.ZodCustom)) Object.assign(jsonSchema, { isText: true });
 }

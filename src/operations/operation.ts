@@ -9,6 +9,7 @@ import type { Zones } from "#model/zones.ts";
 import type { Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import type { Caller } from "./caller.ts";
 import type { PageCursors } from "./page-cursor.ts";
+import type { Searching } from "./search/searching.ts";
 import type { ServiceView } from "./service-view.ts";
 
 /** What an operation is answered from. Faces make one for each call. */
@@ -23,6 +24,7 @@ export interface Asked {
   /** Names and labels of zones as they are now. */
   readonly zones: () => Zones;
   readonly service: ServiceView;
+  readonly searching: Searching;
   /** Aborts when nobody waits for the answer any more. */
   readonly signal: AbortSignal;
   /** The console's session that asks; null for a key. */
@@ -60,7 +62,12 @@ export interface Column<Item> {
   readonly get: (item: Item, at: { readonly now: number }) => Cell;
 }
 
-type ItemOf<Output> = Output extends { readonly items: readonly (infer Item)[] } ? Item : never;
+/** The rows of a table are the items of a list, or the points of a curve. */
+type ItemOf<Output> = Output extends
+  | { readonly items: readonly (infer Item)[] }
+  | { readonly points: readonly (infer Item)[] }
+  ? Item
+  : never;
 
 type OperationName = `${string}.${string}`;
 
@@ -88,6 +95,8 @@ interface Described<Input extends z.ZodObject, Output extends z.ZodType, Name ex
   readonly refuses?: readonly number[];
   /** For the OpenAPI document. */
   readonly example?: z.input<Input>;
+  /** Returns headers of the HTTP answer. */
+  readonly headers?: (output: z.output<Output>) => Readonly<Record<string, string>>;
   /** Returns the address of what was created, which makes the answer a 201; null if nothing was. */
   readonly created?: (output: z.output<Output>) => string | null;
   /** The work goes on after the answer, which is a 202. */
@@ -125,6 +134,8 @@ interface Said<Input extends z.ZodObject> {
   readonly now: number;
   readonly input: z.input<Input>;
   readonly paint: (style: Style, text: string) => string;
+  /** Returns the lines of a table. */
+  readonly table: (heads: readonly string[], rows: readonly (readonly Cell[])[]) => string;
   /** Width of the terminal. */
   readonly columns: number;
 }

@@ -57,7 +57,7 @@ export async function readZones(
 }
 
 /** Reads the facts about a zone that decide the status of its hours. */
-export async function readZoneFacts(db: Queryable, { zoneId, firstHour }: KnownZone, now: number) {
+async function readZoneFacts(db: Queryable, { zoneId, firstHour }: KnownZone, now: number) {
   const suspicions = await readSuspicions(db, [zoneId]);
   const horizon = await readHorizon(db, zoneId);
   const keptMs = keptFor(horizon, now, GIVE_UP_MS);

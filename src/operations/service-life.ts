@@ -7,7 +7,7 @@ export const LIFE_SIGN_EVERY_MS = 15_000;
 const SILENT_AFTER_MS = 60_000;
 
 /** One process of the service. Times in epoch ms. */
-export interface ReplicaLife {
+interface ReplicaLife {
   readonly host: string;
   readonly pid: number;
   readonly version: string;

@@ -18,6 +18,8 @@ export interface JobRuns {
 export interface ServiceView {
   /** Returns the settings of the configuration file that hold now. */
   readonly alerting: () => Alerting;
+  /** Returns the names of the channels that hold now; null if this process does not know those of the service. */
+  readonly configuredChannels: () => ReadonlySet<string> | null;
   /** The configured zones. */
   readonly zoneIds: readonly number[];
   /** The opened channels of this process. */

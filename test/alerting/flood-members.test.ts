@@ -78,7 +78,7 @@ test("a rule of an acknowledged flood that was over for hours and spikes again i
   expect(news).toEqual(["first 1,2,3,4,5", "worse 1,2,3,4,5"]);
 });
 
-test("a rule of an acknowledged flood that pauses for some minutes is no news", async () => {
+test("a rule of an acknowledged flood that pauses for some minutes does not notify", async () => {
   await spike(FLOOD, 0, { severity: "critical" });
   await world.runAt(1, grouped());
   await acknowledgeFlood();

@@ -196,7 +196,7 @@ test("a refusal on one route while the other is answered is nobody's alarm", asy
   expect(await teller.told()).toEqual([]);
 });
 
-test("a zone of which nothing was polled for 20 minutes is told once, and once when it is polled again", async () => {
+test("a zone without a poll for 20 minutes causes one alert, which resolves at the next poll", async () => {
   const teller = createTeller({ zoneIds: [ZONE, 102] });
   await poll(NOW);
   await teller.look();
@@ -214,7 +214,7 @@ test("a zone of which nothing was polled for 20 minutes is told once, and once w
   expect((await teller.told()).slice(1)).toEqual(["2 resolved Zone 101: events are polled again"]);
 });
 
-test("a zone that never was polled is told of, one that the list alone reads is not", async () => {
+test("a zone that was never polled causes an alert; a zone that only the list reads causes none", async () => {
   const teller = createTeller({ zoneIds: [ZONE, 102] });
   await teller.look();
   for (let minute = 0; minute < 25; minute++) {
@@ -313,7 +313,7 @@ test("the heartbeat goes out while every zone is polled and the key is taken, an
   expect(lines.join("")).not.toContain("canary");
 });
 
-test("a watcher that fails is told of without the secret, and an address that is not public is refused", async () => {
+test("a failing external monitor is reported without the secret, and an address that is not public is refused", async () => {
   const watcher = await startReplyQueue();
   onTestFinished(() => watcher.close());
   await poll(NOW);

@@ -46,7 +46,7 @@ test("S25: a start closes the data folder of an older version, and what it write
   expect([...listLoose(folder)]).toEqual([]);
 });
 
-test("makePrivate changes neither the target of a link nor what it is told to leave out", () => {
+test("makePrivate changes neither the target of a link nor an excluded folder", () => {
   const [folder, other] = [openFolder(), openFolder()];
   const target = leaveOpen(other);
   symlinkSync(other, path.join(folder, "link"));

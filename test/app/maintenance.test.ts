@@ -101,7 +101,7 @@ test("a sweep without due work enqueues nothing", async () => {
   expect(await sweep()).toEqual([]);
 });
 
-test("F21: work that lies in the tables is rung for, whoever lost the nudge", async () => {
+test("F21: the sweep enqueues work that lies in the tables after its job was lost", async () => {
   await database.pool.query(
     "insert into dirty_buckets (zone_id, rule_id, minute) values (1, 'a', '2026-02-28T00:00Z')",
   );

@@ -77,7 +77,7 @@ it("shows stored advice to a key that may only read, and does not ask the platfo
   expect((await reader(PATH)).text).toBe(stored.text);
 });
 
-it("S3: tells a masked key no address that the text names", async () => {
+it("S3: masks the addresses in the text for a masked key", async () => {
   const { ask, http, database } = await openAdvice();
   const { key } = await makeKey(database, "reader", { isMasked: true });
   const masked = createClient(http.url, key);
@@ -123,7 +123,7 @@ it("says so in the platform's form when the platform fails", async () => {
   });
 });
 
-it("S3: keeps what another zone was told of the same rule to that zone", async () => {
+it("S3: never shows a zone the advice of another zone on the same rule", async () => {
   const { ask, database, emulator } = await openAdvice();
   const ours = (await ask(PATH)).text;
   await database.pool.query(`insert into advice

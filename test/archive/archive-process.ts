@@ -34,7 +34,7 @@ const app = await createHttp({
         openedBlocks: createOpenedBlocks(1_000_000),
         auditExport: async () => undefined,
         askAdvice: null,
-        runInPlace: (_request, _work, run) => run({ archive, files: folder.files }),
+        runInPlace: (_request, { signal }, run) => run({ archive, files: folder.files }, signal),
       }),
   ],
   areMetricsPublic: true,

@@ -406,7 +406,7 @@ testWays("a resolve can say what it was, also of an alert that is resolved alrea
   ]);
 });
 
-testWays("marks given at the same time are heard one after the other", async ({ run, by }) => {
+testWays("marks given at the same time are stored one after the other", async ({ run, by }) => {
   const id = String(await rows.fire());
   await Promise.all(["attack", "noise", "attack"].map((as) => run("mark", id, "--as", as, ...by(as))));
   const [spike] = await rows.spikes();

@@ -110,7 +110,7 @@ test.each([
   [403, "ENDPOINT_REJECTED", "become a dead letter"],
   [503, "ENDPOINT_UNAVAILABLE", "be retried"],
 ])(
-  "a receiver that answers %i is told of with exit code 1 and without a secret",
+  "a receiver that answers %i is reported with exit code 1 and without a secret",
   async (status, code, next) => {
     for (const channel of ["webhook", "slack"]) {
       receiver.reply(status, "canary");

@@ -30,7 +30,7 @@ testWays(
   },
 );
 
-testWays("the exit code tells whether an hour of the span is lost", async ({ run }) => {
+testWays("the exit code is 3 if an hour of the span is lost, else 0", async ({ run }) => {
   await insertStory(database);
   expect(await run("--from", "2026-11-18", "--to", "now")).toMatchObject({ code: 0 });
   expect(await run("--from", "2026-11-17T05:00", "--to", "2026-11-17T06:00")).toMatchObject({ code: 3 });
@@ -134,7 +134,7 @@ testWays("as JSON every hour comes with state, counts and evidence, as the API h
   });
 });
 
-test("every mistake is told at once and the database is not asked", async () => {
+test("all mistakes are listed at once and the database is not queried", async () => {
   const terminal = { now: NOW };
   const args = ["--zone", "x", "--from", "soon\u001b[2J", "--to", "12", "--color"];
   const { code, out, err } = await runStoreCommand(

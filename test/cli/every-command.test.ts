@@ -49,7 +49,9 @@ test("every list command can be limited or has an end, and names its columns", (
     "audit list",
     "deliveries list",
     "keys list",
+    "rules list",
     "silences list",
+    "spikes list",
     "zones list",
   ]);
   for (const { command } of paged)

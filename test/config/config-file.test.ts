@@ -88,7 +88,7 @@ test("the example file is right, and says what it seems to", () => {
   );
 });
 
-test("without a file every channel of the environment hears of everything at once", () => {
+test("without a file every channel of the environment gets every notification at once", () => {
   const env = { LONGWATCH_WEBHOOK_URL: "https://example.com", LONGWATCH_WEBHOOK_SECRET: SIGNING_SECRET };
   const { alerting } = parseServiceConfig({ ...env, LONGWATCH_SPIKE_Z: "4" });
   expect(alerting.routing).toEqual(routeToAll(["terminal", "webhook"]));
@@ -358,7 +358,7 @@ test("a secret in the wrong place is refused and never shown", () => {
   );
 });
 
-test("what is not YAML is told by line and column, and a missing file by its name", () => {
+test("a YAML mistake is reported with line and column, and a missing file with its name", () => {
   expect(mistakesIn('a: [1\nb: 2\na: "SECRET')).toEqual([
     expect.stringMatching(/^line 2, column 1: must be YAML \(bad indent\)$/),
     expect.stringMatching(/^line 3/),
@@ -410,7 +410,7 @@ test("a title of 40 characters and a hundred links are right, one more of either
   expect(mistakesIn(`links:\n${listOf(101)}`)).toEqual(["links: must be at most 100 links"]);
 });
 
-test("a link that no message could show is told of", () => {
+test("a link that no message could show is a mistake", () => {
   const link = (title: string, more = "") => `{ title: ${title}, url: https://wiki.example/${more} }`;
   const five = ["a", "b", "c", "d", "e"].map((title) => link(title)).join(", ");
   const late = '{ title: runbook, url: https://wiki.example/r, matchers: { rule: ["942*"] } }';

@@ -64,7 +64,7 @@ async function enterZone(openFrom: number, now: number): Promise<void> {
   await decideHours(database.db, ZONE, verdicts, NOW - 48 * HOUR_MS);
 }
 
-test("I5: an outage of 80 hours is one alert for its gaps, which tells of all of them and resolves when no more come", async () => {
+test("I5: an outage of 80 hours is one alert that names all its gaps and resolves when no more come", async () => {
   const emulator = await openEmulator({ historyHours: 10, eventsPerSecond: 0.02, lateShare: 0 });
   const ingest = await openIngest(emulator);
   const teller = createTeller(ingest.database, () => emulator.now());
@@ -140,7 +140,7 @@ test("the hour that had begun to expire when the zone was first watched alerts n
   expect(await teller.told()).toEqual([]);
 });
 
-test("an hour that is about to be lost warns, worsens and resolves, each told once", async () => {
+test("an hour that is about to be lost warns, worsens and resolves, with one notification each", async () => {
   let now = NOW;
   const oldest = startOfHour(horizonAt(NOW)) + 25 * HOUR_MS;
   await enterZone(oldest, NOW);
@@ -171,7 +171,7 @@ test("an hour that is about to be lost warns, worsens and resolves, each told on
   ]);
 });
 
-test("hours that expired and that nobody decides about are told of after a while", async () => {
+test("expired hours that nobody decides about cause an alert after a while", async () => {
   let now = NOW;
   await enterZone(startOfHour(horizonAt(NOW)) - 3 * HOUR_MS, NOW);
   const teller = createTeller(database, () => now);

@@ -326,6 +326,6 @@ test("whatever is recorded: sealed only if nothing shown or counted is missing, 
   expect(sealed).toBeGreaterThan(0);
 });
 
-test("a reason that coverage prints once for several hours does not speak of one hour", () => {
+test("a reason that coverage prints once for several hours does not mention one hour", () => {
   for (const reason of Object.values(LACKING)) expect(reason).not.toMatch(/\b(it|its|this hour)\b/i);
 });

@@ -216,7 +216,7 @@ test("F1: a repair that is ended in the middle goes on in its turn, and every ho
   expect(await countStates(second)).toMatchObject({ gap: 1 });
 });
 
-test("F21: a repair whose nudge was lost is rung by the sweep when it is due, until its hour is decided", async () => {
+test("F21: the sweep enqueues a due repair whose job was lost, until its hour is decided", async () => {
   const emulator = await openEmulator(SPARSE);
   emulator.addFault({ kind: "hidden-rows", share: 0.02 });
   const ingest = await openIngest(emulator);

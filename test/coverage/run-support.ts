@@ -11,7 +11,6 @@ import { createExecuteRun } from "#operations/execute-run.ts";
 import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
 import { createPseudonymKey } from "#stages/privacy/pseudonym-key.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
-import { digestListPage } from "../ingest/shared-list-page-workers.ts";
 
 interface RunParts {
   readonly database: MigratedDatabase;
@@ -29,7 +28,6 @@ export function openRuns({ database, clock, platform: { url, accessKey }, archiv
     database,
     clock,
     edge: createEdgeClient(transport),
-    digestListPage,
     partitions: createPartitionKeeper(database),
     erasures: createErasureGuard(async () => key),
     observer: { pageStored: () => undefined },

@@ -284,7 +284,7 @@ test("the hours that are judged are the zone's own that ended undecided, oldest 
   });
 });
 
-test("a zone is spoken for from where it was first watched, and until anything is decided from where the platform remembers", async () => {
+test("the hours of a zone begin when it was first watched, or at the horizon before any hour is decided", async () => {
   const ingest = await openIngest(await openEmulator({ historyHours: 1 }));
   const span = { fromMs: startOf(NOW) - 6 * HOUR_MS, toMs: startOf(NOW) };
   const entered = async () =>

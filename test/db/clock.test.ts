@@ -18,7 +18,7 @@ test("on the machine Postgres runs on the offset is within the time of the query
   expect(Math.abs(offsetMs)).toBeLessThanOrEqual(Date.now() - before + 2);
 });
 
-test.each([-10, 10])("a clock that is %i minutes off is told by how much", async (minutes) => {
+test.each([-10, 10])("a clock that is %i minutes off is reported with the difference", async (minutes) => {
   const skewMs = minutes * 60_000;
   const realNow = Date.now;
   const start = realNow();

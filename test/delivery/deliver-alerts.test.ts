@@ -408,7 +408,7 @@ describe("a channel that fails", () => {
   const both = ["chat", "pager"] as const;
   const selfMessages = () => receiver.received.filter(({ message }) => message.kind === "self");
 
-  test("F62: is told of on the others, once, by name and cause, and again when it delivers", async () => {
+  test("F62: causes one alert on the other channels, with its name and cause, and a resolve when it delivers", async () => {
     await world.raise(["first"], both);
     receiver.status("chat", 410);
     await Promise.all([world.run(both), world.run(both), world.run(both)]);

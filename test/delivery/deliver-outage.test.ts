@@ -202,7 +202,7 @@ describe("a receiver that is gone (410)", () => {
     return () => job.run({} as never, new AbortController().signal);
   }
 
-  test("F62: disables its channel until a restart, and the others are told", async () => {
+  test("F62: a 410 disables the channel until a restart and notifies the other channels", async () => {
     const run = start();
     await world.raise(["first"], both);
     receiver.status("chat", 410);
@@ -252,7 +252,7 @@ describe("the fallback channel", () => {
       .filter(({ channel, message }) => channel === "pager" && message.kind !== "self")
       .map(({ message }) => `${message.alertId} ${message.reason}`);
 
-  test("is told what another has not taken for so long, once, and its resolve when that comes", async () => {
+  test("gets each notification that another channel has not accepted in time once, and its resolve", async () => {
     receiver.status("chat", 503);
     const id = await world.raise(["first"]);
     await run();
@@ -279,7 +279,7 @@ describe("the fallback channel", () => {
     ).toBe("chat resolved");
   });
 
-  test("is told at once what was refused for good", async () => {
+  test("gets a notification at once if another channel refused it for good", async () => {
     receiver.status("chat", 400);
     const id = await world.raise(["first"]);
     await run();
@@ -288,7 +288,7 @@ describe("the fallback channel", () => {
     expect(paged()).toEqual([`${id} first`]);
   });
 
-  test("is not told twice what it is told anyway, nor what is out of date", async () => {
+  test("gets no notification of its own twice, and none that is out of date", async () => {
     receiver.status("chat", 503);
     const own = await world.raise(["first"], both);
     const other = await world.raise(["first", "worse"]);

@@ -202,7 +202,7 @@ test("a digest that is refused is taken apart: each message goes alone", async (
   expect(new Set(receiver.received.flatMap(({ message }) => message.ruleId ?? [])).size).toBe(200);
 });
 
-test("a resolve follows the digest that told of its firing", async () => {
+test("a resolve follows the digest that contained its alert", async () => {
   await storm(120);
   for (const { id } of await world.alerts()) await world.add(id, 2, "resolved");
   for (let round = 0; round < 3; round += 1) {

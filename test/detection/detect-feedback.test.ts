@@ -40,7 +40,7 @@ test("after a confirmed attack the same burst is a spike again; unmarked, or mar
   expect(await openedInWatch()).toEqual([START + 6]);
 });
 
-test("a mark is heard at the next tick of a detector that has its thresholds in memory", async () => {
+test("a mark counts at the next tick of a detector that has its thresholds in memory", async () => {
   await keepTwoBursts();
   const detector = world.createDetector();
   await world.tickThrough(START, START + 8, detector);
@@ -50,7 +50,7 @@ test("a mark is heard at the next tick of a detector that has its thresholds in 
   expect(await openedInWatch()).toEqual([START + 6]);
 });
 
-test("a replay of the stored history hears the marks as well", async () => {
+test("a replay of the stored history uses the marks as well", async () => {
   await keepTwoBursts();
   const asked = { zoneId: ZONE, ruleId: undefined, days: 3, nowMs: END * MINUTE_MS };
   const replay = () => replayStore(database.db, asked, [{ z: 3.5, floor: 10 }]);

@@ -23,7 +23,7 @@ test("the z-score compares five minutes with six hours, above its floor only", (
   expect(createZScore(3.5, 300)(counts)).toEqual([]);
 });
 
-test("a score tells found attacks, late ones, false alerts and what was not looked at apart", () => {
+test("a score distinguishes found attacks, late ones, false alerts and unchecked spans", () => {
   const score = createScore();
   const at = SCORED_FROM + 1_000;
   const series = {

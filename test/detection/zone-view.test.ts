@@ -60,7 +60,7 @@ test("a zone waits until a day of its history is in place, or all there will be"
   expect(viewZone([...gaps, searched(NOW_HOUR, NOW)], NOW).isReady).toBe(true);
 });
 
-test("no rule is called new while more than six hours of the history are missing, unless only seals tell", () => {
+test("no rule is called new while more than six hours of the history are missing, unless only seals are known", () => {
   const canShow = (missing: number) =>
     viewZone(
       zone((age) => age > missing + 1 || age === 1),

@@ -170,7 +170,7 @@ describe("body size", () => {
     },
   );
 
-  test("a bomb as an error body costs only its beginning, and the status still speaks", async ({
+  test("of a bomb as an error body only the beginning is read, and the status decides", async ({
     platform,
     edge,
   }) => {

@@ -47,7 +47,7 @@ async function setTokens(tokens: number): Promise<void> {
 
 const readRow = async () => (await database.db.select().from(requestBudgets))[0];
 
-test("a 429 heard by one replica stops the others (F40)", async () => {
+test("a 429 to one replica pauses all replicas (F40)", async () => {
   const [one, other] = [open(100), open(100)];
   await other.gate.enter("normal", never, null);
   one.gate.limited(60_000, null);

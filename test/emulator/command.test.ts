@@ -48,7 +48,7 @@ async function start(
   return { child, url: /http:\S+(?=\n)/.exec(output)?.[0] ?? "", output };
 }
 
-test("every mistake on the command line is told at once, with exit code 2 and nothing started", async () => {
+test("all mistakes on the command line are listed at once, with exit code 2 and nothing started", async () => {
   const { code, stderr, stdout } = await run([
     "--port",
     "99999",
@@ -178,7 +178,7 @@ test("its state file is named after the seed unless a path or --no-state is give
   await exit;
 });
 
-test("forked, it tells its parent when it is ready, leaves Ctrl-C to it, and ends with it", async () => {
+test("a forked emulator reports when it is ready, ignores Ctrl-C, and ends with its parent", async () => {
   const child = ended(fork(MAIN, ["emulator", ...SMALL], { stdio: ["ignore", "ignore", "inherit", "ipc"] }));
   const [message] = (await once(child, "message")) as [{ type: string; url: string; accessKey: string }];
   expect(message).toEqual({

@@ -126,7 +126,7 @@ test("a short platform hides the same events on every route, and its totals, cou
   expect(tally.answers).toBeGreaterThan(5);
 });
 
-test("an empty platform shows nothing of the span on the named routes, and the other routes tell the truth", async () => {
+test("an empty platform shows nothing of the span on the named routes, and other routes answer truthfully", async () => {
   const { liar, searchAll, listAll, count, events } = await openLiar();
   const from = NOW - 3 * HOUR_MS;
   liar.tell(told("empty", ["search", "list"], { events: { from } }));

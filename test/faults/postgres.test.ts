@@ -55,7 +55,7 @@ test("F31: a commit of which nobody knows the outcome is made again by a cursor 
   expect(await world.inspect()).toEqual([]);
 });
 
-test("F30: a connection that stalls in the middle of a page, and one that hears no answer, end in an error and cost nothing", async () => {
+test("F30: a connection that stalls within a page, or gets no answer, ends in an error and loses nothing", async () => {
   const world = await proxyPostgres(await openFaultyWorld());
   const replica = world.openReplica();
   await replica.run("poll-events");

@@ -13,7 +13,6 @@ import type { Notifier } from "#stages/delivery/notifier.ts";
 import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
 import { createPseudonymKey } from "#stages/privacy/pseudonym-key.ts";
 import { capabilitiesOf } from "../delivery/support/capabilities.ts";
-import { digestListPage } from "../ingest/shared-list-page-workers.ts";
 
 export const ZONE = 101;
 
@@ -93,7 +92,6 @@ export function createReplica(options: ReplicaOptions): Replica {
     clock,
     log: pino({ level: "silent" }),
     settings: REPLICA_SETTINGS,
-    digestListPage,
     partitions: createPartitionKeeper(database),
     openKey,
     erasures: createErasureGuard(openKey),

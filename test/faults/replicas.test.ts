@@ -102,7 +102,7 @@ test.each([
   },
 );
 
-test("F3, F4: told to stop while the platform says nothing a service ends in time with nothing held; told twice, at once", async () => {
+test("F3, F4: a service whose platform does not answer ends in time with nothing held, and at once after a second SIGTERM", async () => {
   const { emulator, database, start } = await openStores();
   const proxy = await startTcpProxy(emulator.port);
   onTestFinished(() => proxy.close());

@@ -60,7 +60,7 @@ test("F32: Postgres that crashes and comes back at another address in the middle
 });
 
 test.skipIf(server === null)(
-  "F28: a Redis that runs as a cluster takes rings, because a queue's keys share one slot",
+  "F28: a Redis that runs as a cluster accepts jobs, because a queue's keys share one slot",
   async () => {
     const probe = await startTcpProxy(1);
     const { port } = probe;

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createAdmissionQueue, type Place, type Work } from "#faces/http/limits/admission-queue.ts";
+import { createAdmissionQueue, type Place } from "#faces/http/limits/admission-queue.ts";
+import type { SearchWork } from "#operations/search/searching.ts";
 
 const { signal: never } = new AbortController();
 const OPTIONS = {
@@ -18,7 +19,7 @@ function openQueue(options: Partial<typeof OPTIONS> = {}) {
   const queue = createAdmissionQueue({ ...OPTIONS, ...options });
   const entered: string[] = [];
   const places = new Map<string, Place>();
-  const ask = (name: string, work: Partial<Work> = {}) =>
+  const ask = (name: string, work: Partial<SearchWork> = {}) =>
     queue.enter(name.replace(/\d+$/, ""), { kind: "long", signal: never, ...work }).then((place) => {
       entered.push(name);
       places.set(name, place);
@@ -28,7 +29,7 @@ function openQueue(options: Partial<typeof OPTIONS> = {}) {
     places.get(name)?.leave();
     await vi.advanceTimersByTimeAsync(0);
   };
-  const askAll = async (names: readonly string[], more: Partial<Work> = {}) => {
+  const askAll = async (names: readonly string[], more: Partial<SearchWork> = {}) => {
     for (const name of names) void ask(name, more).catch(() => undefined);
     await vi.advanceTimersByTimeAsync(0);
   };

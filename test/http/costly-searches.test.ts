@@ -8,7 +8,7 @@ import { createDatabase } from "#db/client.ts";
 import { areWritersAtWork } from "#db/ingest/writers.ts";
 import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
 import { inSearchTransaction } from "#db/search/search-transaction.ts";
-import { createAdmissionQueue, type WorkKind } from "#faces/http/limits/admission-queue.ts";
+import { createAdmissionQueue } from "#faces/http/limits/admission-queue.ts";
 import { createRefuseCostly } from "#faces/http/limits/refuse-costly.ts";
 import { createRunInPlace } from "#faces/http/limits/run-in-place.ts";
 import type { Role } from "#model/kinds.ts";
@@ -223,7 +223,7 @@ test.each([
 ] as const)(
   "$kind work has $parallelWorkers parallel workers if ingest is busy: $isIngestBusy",
   async (given) => {
-    const perKey = { quick: 1, long: 1 } satisfies Record<WorkKind, number>;
+    const perKey = { quick: 1, long: 1 } satisfies Record<"quick" | "long", number>;
     const queue = createAdmissionQueue({
       places: { quick: 2, long: 2 },
       perKey,

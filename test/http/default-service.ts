@@ -4,7 +4,8 @@ import type { ServiceView } from "#operations/service-view.ts";
 /** A service with the default settings and no channel. */
 export const SERVICE: ServiceView = {
   alerting: () => defaultAlerting({ channels: [], publicUrl: null, spikeZ: 3.5 }),
-  zoneIds: [],
+  configuredChannels: () => new Set(),
+  zoneIds: [101, 102],
   notifiers: new Map(),
   settings: [{ name: "EDGE_API_KEY", value: "[secret]", isSet: true }],
   retention: { rawDays: 90, ipDays: 90, eventDays: 400, rollUpDays: 800 },

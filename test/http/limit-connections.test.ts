@@ -130,7 +130,7 @@ test("S4: while every connection is at work, probes and keys still get reserved 
   expect(known.socket.closed).toBe(false);
 });
 
-test("S4: a connection that pipelines more than a few requests is answered those, told why, and closed", async () => {
+test("S4: a connection that pipelines too many requests gets a few answers and the reason, and is closed", async () => {
   const { port, waiting } = await start();
   const { socket, read } = await open(port);
   socket.write(LIVEZ.repeat(500));

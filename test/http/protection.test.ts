@@ -111,7 +111,7 @@ test("S16: a wrong key is written down without the key", async () => {
   expect(JSON.stringify(entry)).not.toContain("0000000");
 });
 
-test("S4: a key has its requests a minute, is told what is left of them, and others keep theirs", async () => {
+test("S4: each key has its requests a minute, and every answer states how many are left", async () => {
   let now = 0;
   const limits = { ...LIMITS, perKeyAndMinute: 3 };
   const { url } = await startArchive(database.url, { limits, clock: () => now });

@@ -14,7 +14,6 @@ import type { Clock } from "#lib/clock.ts";
 import { createSecret } from "#lib/secret.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { IngestObserver } from "#stages/ingest/ingest-observer.ts";
-import { digestListPage } from "./shared-list-page-workers.ts";
 
 export const ZONE = 101;
 export const silent = pino({ level: "silent" });
@@ -39,7 +38,6 @@ export function createIngestJobs(options: IngestJobsOptions) {
     sleep: async () => undefined,
   });
   const deps = {
-    digestListPage,
     database,
     partitions: createPartitionKeeper(database),
     edge: createEdgeClient(transport),

@@ -116,7 +116,7 @@ test("at a terminal a line is for people, with text that could be taken for a fi
   );
 });
 
-test("at a terminal, what says nothing is left out, long lists are cut and colours tell routine from trouble", () => {
+test("at a terminal, empty fields are left out, long lists are cut and trouble has another colour than routine", () => {
   const { log, lines } = capture({ pretty: "coloured" });
   log.info({ sealed: 0, gaps: 1, failed: {}, codes: [], days: ["a", "b", "c", "d", "e"] }, "hours decided");
   log.error({ zoneId: 101 }, "hours lost");

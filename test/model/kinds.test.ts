@@ -52,6 +52,9 @@ interface Node {
 /** Lists of one schema only, with the reason why no other place writes them. */
 const OF_ONE_SCHEMA: ReadonlyMap<string, string> = new Map([
   [JSON.stringify([...FIELD_NAMES, "message"]), "the values of an event that a later look may change"],
+  [JSON.stringify([...kinds.ALERT_STATES, "all"]), "the filter of alerts, where all is every state"],
+  [JSON.stringify([...kinds.SILENCE_STATES, "all"]), "the filter of silences, where all is every state"],
+  ['["done","unchanged"]', "the results of marking an alert"],
   ['["revoked","over"]', "the results of revoking a key"],
   ['["true","false"]', "a flag in an address or in the environment"],
   ['["open","closed"]', "the filter of spikes; a spike is open while its end is null"],

@@ -4,6 +4,7 @@ import { localCaller } from "#operations/caller.ts";
 import type { Change, Query } from "#operations/operation.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
 import { perform } from "#operations/perform.ts";
+import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import { SERVICE } from "../http/default-service.ts";
 
 /** Runs an operation on this database at this time, in the name of a person. The input is as its schema returns it. */
@@ -22,9 +23,14 @@ export async function performOn<Input extends z.ZodObject, Output extends z.ZodT
     log: { warn: () => undefined },
     zones: () => ({}),
     service: SERVICE,
+    searching: {
+      openedBlocks: createOpenedBlocks(1_000_000),
+      refuseCostly: () => undefined,
+      runInPlace: () => Promise.reject(new Error("no search here")),
+    },
+    signal: new AbortController().signal,
     instanceId: "",
     sessionId: null,
-    signal: new AbortController().signal,
     clock: () => now,
     edge: null,
     enqueue: async () => false,

@@ -3,7 +3,6 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { toEventRows } from "#db/ingest/event-rows.ts";
 import type { MergedDouble } from "#db/ingest/merge-doubles.ts";
 import { storePage } from "#db/ingest/store-page.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
@@ -14,7 +13,6 @@ import { hashEventKey } from "#model/log-id-hash.ts";
 import { openRawBlock, packRawBlocks } from "#model/raw-block.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { eraseAddress } from "#operations/erase-address.ts";
-import { countEvents } from "#stages/ingest/count-events.ts";
 import { recordEraser } from "#stages/privacy/erasure-guard.ts";
 import { singleAddress } from "#stages/privacy/erasure-target.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
@@ -48,17 +46,10 @@ async function store(
 ) {
   const name = `test.${Math.random()}`;
   const fence = await acquireLease(database.db, { name, holder: name, ttlMs: 600_000 });
-  const times = events.map(({ occurredAt }) => occurredAt);
   const page = {
     zoneId: ZONE,
     lease: { name, fence: fence ?? 0 },
-    events: {
-      rows: toEventRows(ZONE, events),
-      size: events.length,
-      firstAt: Math.min(...times),
-      lastAt: Math.max(...times),
-      counts: countEvents(events),
-    },
+    events,
     expectNew,
     storedAt: NOON,
     quarantined: [],
@@ -271,15 +262,8 @@ test("a page that may hold erased data is refused without an erasure guard", asy
     rawBlocks: [],
   };
   const events = [personalEvent("a", NOON - 1, "198.51.100.1")];
-  const prepared = {
-    rows: toEventRows(ZONE, events),
-    size: 1,
-    firstAt: NOON - 1,
-    lastAt: NOON - 1,
-    counts: countEvents(events),
-  };
-  await expect(storePage(database, { ...page, events: prepared }, async () => undefined)).rejects.toThrow(
-    "nobody to keep it out",
+  await expect(storePage(database, { ...page, events }, async () => undefined)).rejects.toThrow(
+    "no erasure guard was given",
   );
 });
 
@@ -293,7 +277,7 @@ test("an unreadable entry that names the address is emptied on its way in, once 
   const page = {
     zoneId: ZONE,
     lease: { name, fence },
-    events: { rows: Buffer.alloc(0), size: 0, firstAt: null, lastAt: null, counts: countEvents([]) },
+    events: [],
     expectNew: false,
     storedAt: NOON,
     rawBlocks: [],

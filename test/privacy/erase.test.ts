@@ -394,7 +394,7 @@ test("the trail says who erased what by its hash, and the receipt how much; neit
   );
 });
 
-test("every mistake is told at once, and nothing is done without a yes", async () => {
+test("all mistakes are listed at once, and nothing is erased without --yes", async () => {
   const run = (line: string) => runCommand(database, `erase ${line}`, { now: NOW });
   const { code, err } = await run("--ip x --cidr y --zone z --until w");
   expect(code).toBe(2);
@@ -410,7 +410,7 @@ test("every mistake is told at once, and nothing is done without a yes", async (
   expect((await database.pool.query("select from erasures")).rowCount).toBe(0);
 });
 
-test("a person at the keyboard is told the counts and asked, and nothing is done without the word", async () => {
+test("a person at the terminal sees the counts and a question, and nothing is erased without the word", async () => {
   const { ingest, person, theirs } = await openWorld(4);
   await ingest.poll();
   const answer = (typed: string) => runCommand(database, `erase --ip ${person}`, { now: NOW, typed });

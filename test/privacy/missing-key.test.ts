@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { toEventRows } from "#db/ingest/event-rows.ts";
 import { readHeldCounts } from "#db/ingest/held-pages.ts";
 import type { NewQuarantinedEntry } from "#db/ingest/quarantine.ts";
 import { storePage } from "#db/ingest/store-page.ts";
@@ -19,7 +18,6 @@ import type { WafEvent } from "#model/waf-event.ts";
 import { eraseAddress } from "#operations/erase-address.ts";
 import { listAttention } from "#operations/list-attention.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
-import { countEvents } from "#stages/ingest/count-events.ts";
 import { createErasureGuard, PseudonymKeyError } from "#stages/privacy/erasure-guard.ts";
 import { singleAddress } from "#stages/privacy/erasure-target.ts";
 import { createPseudonymKey } from "#stages/privacy/pseudonym-key.ts";
@@ -89,17 +87,10 @@ async function store(
 ) {
   const name = `test.${Math.random()}`;
   const fence = await acquireLease(database.db, { name, holder: name, ttlMs: 600_000 });
-  const times = events.map(({ occurredAt }) => occurredAt);
   const page = {
     zoneId: ZONE,
     lease: { name, fence: fence ?? 0 },
-    events: {
-      rows: toEventRows(ZONE, events),
-      size: events.length,
-      firstAt: times.length === 0 ? null : Math.min(...times),
-      lastAt: times.length === 0 ? null : Math.max(...times),
-      counts: countEvents(events),
-    },
+    events,
     expectNew: true,
     storedAt: NOW,
     quarantined,

@@ -26,7 +26,7 @@ test("addresses of one network still group together: a /24 of IPv4, a /64 of IPv
   expect(network("2001:db8:1:2::1")).not.toBe(network("2001:db8:1:3::1"));
 });
 
-test("another key makes other pseudonyms, in the network's part as well, and its id tells it apart", () => {
+test("another key makes other pseudonyms, in the network's part as well, and has another id", () => {
   const [mine, theirs] = [KEY, OTHER].map((key) => splitPseudonym(toPseudonym(key, "203.0.113.7")));
   expect(mine?.network).not.toBe(theirs?.network);
   expect(mine?.address).not.toBe(theirs?.address);

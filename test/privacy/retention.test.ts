@@ -150,8 +150,8 @@ test("the retention of each class is shown with its oldest row", async () => {
     "no pseudonym or tombstone was made yet",
     "",
   ]);
-  const { items } = JSON.parse((await runCommand(database, "privacy show --json", { now: NOW })).out) as {
-    items: { oldest: string | null }[];
+  const { classes } = JSON.parse((await runCommand(database, "privacy show --json", { now: NOW })).out) as {
+    classes: { oldest: string | null }[];
   };
-  expect(items.map(({ oldest }) => oldest)).toContain(new Date(NOW - 300 * DAY_MS).toISOString());
+  expect(classes.map(({ oldest }) => oldest)).toContain(new Date(NOW - 300 * DAY_MS).toISOString());
 });

@@ -58,7 +58,7 @@ test("a job that the queue has accepted does not run here", async () => {
   expect(runs).toHaveLength(0);
 });
 
-test("F26: no two rings share an id, and none is a number or holds a colon", async () => {
+test("F26: no two enqueued jobs share an id, and no id is a number or contains a colon", async () => {
   const { job } = heldJob();
   const { enqueuer, ids } = openEnqueuer([job], () => true);
   for (let enqueue = 0; enqueue < 50; enqueue += 1) await enqueuer.enqueue("poll-events");
@@ -67,7 +67,7 @@ test("F26: no two rings share an id, and none is a number or holds a colon", asy
   for (const id of ids) expect(id).toMatch(/^(?!\d+$)[^:]+$/);
 });
 
-test("F20: a ring that nobody heard runs here, with its payload", async () => {
+test("F20: a job that the queue did not accept runs in this process, with its payload", async () => {
   const { job, runs } = heldJob();
   const { enqueuer } = openEnqueuer([job], () => false);
 

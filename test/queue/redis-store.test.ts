@@ -22,7 +22,7 @@ describe.each(REDIS)("%s", (_name, { skipped }) => {
     onTestFinished(async () => void (await askRedis(store.url, "CONFIG", "SET", name, before)));
   }
 
-  test.skipIf(skipped)("a store that may evict jobs is told of at the start", async () => {
+  test.skipIf(skipped)("a store that may evict jobs is reported at the start", async () => {
     await configure("maxmemory-policy", "allkeys-lru", "noeviction");
     // BullMQ prints its own remark, once per connection.
     const printed = vi.spyOn(console, "warn").mockImplementation(() => {});
@@ -62,7 +62,7 @@ describe.each(REDIS)("%s", (_name, { skipped }) => {
   });
 
   test.skipIf(skipped)(
-    "F23: with its memory full a ring says no and why, and is heard once there is room",
+    "F23: with full memory enqueueing fails with the reason, and works again once there is space",
     async () => {
       const { job, runs } = recorder("full");
       const jobQueue = openJobQueue(createBackend("redis", store.url), [job]);

@@ -30,7 +30,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
     await expect.poll(() => runs, LOOK).toEqual([2]);
   });
 
-  test.skipIf(skipped)("F26: after a job that failed for good the next ring is heard", async () => {
+  test.skipIf(skipped)("F26: after a job that failed for good the next enqueued job runs", async () => {
     const { job, runs } = recorder("failing", async (run) => {
       if (run === 1) throw Object.assign(new Error("no"), { disposition: "give-up" });
     });

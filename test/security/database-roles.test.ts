@@ -118,7 +118,7 @@ test("S21: over the role that answers, everything works that is done over HTTP",
   const { items } = await ask<{ items: { id: number }[] }>(url, "/api/v1/alerts", key);
 
   const made = await ask(url, "/api/v1/keys", key, post({ name: "n", role: "reader" }, 201));
-  await ask(url, `/api/v1/keys/${String(made["id"])}`, key, { method: "DELETE", status: 204 }).catch(noBody);
+  await ask(url, `/api/v1/keys/${String(made["id"])}`, key, { method: "DELETE" });
   await ask(url, `/api/v1/alerts/${items[0]?.id}/ack`, key, { method: "POST" });
   await ask(url, `/api/v1/alerts/${items[0]?.id}/resolve`, key, { method: "POST" });
   const wanted = { matchers: { zone: [101] }, reason: "test", durationMinutes: 5 };
@@ -142,10 +142,6 @@ test("S21: over the role that answers, everything works that is done over HTTP",
     "silence.expired",
   ]);
 });
-
-function noBody(thrown: Error): void {
-  expect(thrown.message).toMatch(/JSON/);
-}
 
 /** An export without rows is the header only. */
 function noJson(thrown: Error): void {
@@ -173,7 +169,7 @@ test("S21: a start as a superuser says so once, with what to do; the embedded da
   expect(said).not.toContain("canary");
 });
 
-test("S21: a connection that others can listen to is told, one inside this machine is not", () => {
+test("S21: a connection that others can read is reported; a connection inside this machine is not", () => {
   const rights = { role: "r", isSuperuser: false, excess: [], ownsAudit: false } as const;
   const told = (clientAddress: string | null, isEncrypted = false) =>
     findExcess({ ...rights, clientAddress, isEncrypted }, { roles: ["http"] }).length;

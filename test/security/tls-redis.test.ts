@@ -90,7 +90,7 @@ describe.each([
   });
 });
 
-test("S21: the server is told by which name it is meant, an address is not one", async () => {
+test("S21: TLS names the server if its host is a name, and not if the host is an address", async () => {
   const names: unknown[] = [];
   const listener = createServer({ key, cert }, (socket: TLSSocket) => {
     names.push(socket.servername);

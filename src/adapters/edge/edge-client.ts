@@ -7,7 +7,7 @@ import { updateApplication } from "./account/update-application.ts";
 import { exportEventLogs } from "./export-event-logs.ts";
 import { getRecommendation } from "./get-recommendation.ts";
 import { getRuleMetrics } from "./get-rule-metrics.ts";
-import { type ListEventLogsParams, listEventLogs, type ReadPage, readEventLogs } from "./list-event-logs.ts";
+import { listEventLogs, readEventLogs } from "./list-event-logs.ts";
 import { searchEventLogs } from "./search-event-logs.ts";
 import type { RequestPriority } from "./transport/request-gate.ts";
 import type { EdgeTransport } from "./transport/transport.ts";
@@ -41,11 +41,7 @@ export function createEdgeClient(shared: EdgeTransport, priority: RequestPriorit
     deleteVolumeInstances: bind(deleteVolumeInstances),
     searchEventLogs: bind(searchEventLogs),
     listEventLogs: bind(listEventLogs),
-    readEventLogs: <Content>(
-      params: ListEventLogsParams,
-      read: (body: Buffer) => Promise<ReadPage<Content>>,
-      signal?: AbortSignal,
-    ) => readEventLogs(transport, params, read, signal),
+    readEventLogs: bind(readEventLogs),
     exportEventLogs: bind(exportEventLogs),
     getRecommendation: bind(getRecommendation),
     getRuleMetrics: bind(getRuleMetrics),

@@ -62,47 +62,23 @@ export async function listEventLogs(
   };
 }
 
-/**
- * The result of reading a page's bytes: the answer without its entries (undefined when it is not JSON), and the
- * content.
- */
-export interface ReadPage<Content> {
-  readonly envelope: unknown;
-  /** Rejects when the bytes differ from what the envelope promised. */
-  readonly content: Promise<Content>;
-}
-
-export interface ReadEventLogsResult<Content> {
+export interface ReadEventLogsResult {
   /** The page without entries. */
   readonly page: EventLogListResponse;
-  readonly content: Promise<Content>;
+  /** The entries byte for byte. An entry may be no JSON. */
+  readonly entries: readonly Buffer[];
   /** Size of the page, decompressed. */
   readonly bytes: number;
 }
 
-/**
- * Returns the same page with the entries read by `read`, which may use another thread. `read` is called once per
- * attempt and owns the bytes that it gets.
- */
-export async function readEventLogs<Content>(
+/** Returns the same page with its entries as bytes. */
+export async function readEventLogs(
   transport: EdgeTransport,
   params: ListEventLogsParams,
-  read: (body: Buffer) => Promise<ReadPage<Content>>,
   signal?: AbortSignal,
-): Promise<ReadEventLogsResult<Content>> {
-  let latest: { content: Promise<Content>; bytes: number } | undefined;
-  const decode = async (body: Buffer) => {
-    const bytes = body.length;
-    const { envelope, content } = await read(body);
-    latest = { content, bytes };
-    // The caller awaits the content later, or never when the answer is refused. Until then a failure must not be
-    // unhandled.
-    content.catch(() => undefined);
-    return envelope;
-  };
-  const call = { ...toCall(params), decode };
+): Promise<ReadEventLogsResult> {
+  const call = { ...toCall(params), list: "logs" };
   const reply = await transport.request(call, signal);
   const page = readAnswer(EventLogListResponse, call, reply);
-  if (latest === undefined) throw new Error("the transport answered without reading the body");
-  return { page, ...latest };
+  return { page, entries: reply.entries, bytes: reply.body.length };
 }

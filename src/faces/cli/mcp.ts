@@ -2,8 +2,7 @@ import { PassThrough } from "node:stream";
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { createProcessIo } from "./edge/edge-io.ts";
-import { askLocally } from "./operations/ask-locally.ts";
-import { askRemotely } from "./operations/ask-remotely.ts";
+import { pickAsk } from "./operations/pick-ask.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
 
 const HELP = `
@@ -31,10 +30,7 @@ export function mcpCommand(readConfig: () => Config, io: StoreIo = createProcess
         const config = readConfig();
         const { serveMcp } = await import("#faces/mcp/mcp.ts");
         const { StdioServerTransport } = await import("@modelcontextprotocol/sdk/server/stdio.js");
-        const ask =
-          config.remote === null
-            ? askLocally({ config, clock: io.clock, actor: null })
-            : askRemotely(config.remote);
+        const ask = pickAsk(config, io, null);
         // The transport ends when the assistant closes its end, which closes the stream.
         const stdin = io.stdin.pipe(new PassThrough());
         const transport = new StdioServerTransport(stdin, io.stdout);

@@ -47,7 +47,7 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
         list: () => listSettings(process.env),
         running: () => readRuntimeFile(parseConfig(process.env).dataDir),
       }),
-    jobs: async () => (await import("./jobs/jobs.ts")).jobsCommand(readConfig),
+    jobs: async () => (await import("./operations/subjects.ts")).jobsCommand(readConfig),
     backup: async () => (await import("./backup.ts")).backupCommand(readConfig),
     restore: async () => (await import("./restore.ts")).restoreCommand(readConfig),
     migrate: async () => (await import("./migrate.ts")).migrateCommand(readConfig),
@@ -62,6 +62,9 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
     silences: async () => (await import("./operations/subjects.ts")).silencesCommand(readConfig),
     known: async () => (await import("./operations/subjects.ts")).knownCommand(readConfig),
     zones: async () => (await import("./operations/subjects.ts")).zonesCommand(readConfig),
+    rules: async () => (await import("./operations/subjects.ts")).rulesCommand(readConfig),
+    spikes: async () => (await import("./operations/subjects.ts")).spikesCommand(readConfig),
+    trends: async () => (await import("./operations/subjects.ts")).trendsCommand(readConfig),
     channels: async () =>
       (await import("./operations/subjects.ts")).channelsCommand(readConfig, () =>
         parseServiceConfig(adoptServiceFile(process.env).env),

@@ -37,44 +37,44 @@ import { SECURITY_HEADERS, TLS_HEADERS } from "./security-headers.ts";
 export interface HttpOptions {
   readonly checks: readonly HealthCheck[];
   readonly metrics: Metrics;
-  /** One query or two, on every scrape. */
+  /** Runs one or two queries at every scrape. */
   readonly readBacklog: () => Promise<Backlog>;
   readonly log: Log;
   readonly authenticate: Authenticate;
-  /** Hashes of keys that were good before the start, the ones used last first: no wrong key of others locks them out. */
+  /** Hashes of keys in recent use, newest first. Wrong keys of other clients do not delay these keys. */
   readonly knownKeys?: readonly Buffer[];
-  /** Sign-in to the console. Default: nobody signs in. */
+  /** Sign-in to the console. Default: nobody can sign in. */
   readonly sessions?: Sessions;
-  /** Where the built console is. Default: none is served, and `/` leads to the documentation. */
+  /** Folder of the built console. Default: no console is served, and `/` redirects to the documentation. */
   readonly consoleFolder?: string;
-  /** The address that people use. Default: none is known. */
+  /** The address that people use. Default: unknown. */
   readonly publicUrl?: string | null;
-  /** Names of this service beside that of `publicUrl`. Addresses, and names that nobody can register, are known. */
+  /** Further host names of this service. IP addresses and names that nobody can register need no entry. */
   readonly ownHosts?: readonly string[];
-  /** Each adds its routes, with the access they declare; one without access makes this throw. */
+  /** Each function adds routes and declares their access. A route without access makes this throw. */
   readonly routes: readonly ((app: FastifyInstance) => void)[];
   readonly limits: RequestLimits & ConcurrencyLimits;
-  /** Proxies whose X-Forwarded-For is believed, as addresses or networks. */
+  /** Addresses or networks of the proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies: readonly string[];
-  /** Called seldom enough to write into a table. */
+  /** Called rarely enough to write each event into a table. */
   readonly writeSecurityEvent: SecurityEventsOptions["write"];
-  /** Of limits. Default: the system's. */
+  /** Clock of the limits. Default: the system's clock. */
   readonly clock?: Clock;
-  /** Whether /metrics asks for no key. */
+  /** True if /metrics needs no key. */
   readonly areMetricsPublic: boolean;
-  /** Of a request. Default 256 KiB. */
+  /** Maximum size of a request's body. Default 256 KiB. */
   readonly bodyLimitBytes?: number;
-  /** Default: those of a process with 1,000 connections. */
+  /** Default: limits for a process with 1,000 connections. */
   readonly connectionLimits?: ConnectionLimits;
-  /** To receive a whole request. Default 30 s. */
+  /** Time limit for receiving a whole request. Default 30 s. */
   readonly requestTimeoutMs?: number;
-  /** To receive and answer one. Default 40 s: who sends too slowly is told so before that. */
+  /** Time limit for receiving and answering a request. Default 40 s, longer than that for receiving. */
   readonly handlerTimeoutMs?: number;
-  /** For one health check, and for the backlog. Default 2 s. */
+  /** Time limit of each health check and of the backlog. Default 2 s. */
   readonly checkTimeoutMs?: number;
 }
 
-/** The server, not listening yet. `close` lets requests in flight end. */
+/** Creates the server, which does not listen yet. `close` lets requests in progress end. */
 export async function createHttp(options: HttpOptions): Promise<FastifyInstance> {
   const requestTimeout = options.requestTimeoutMs ?? 30_000;
   const timeoutMs = options.checkTimeoutMs ?? 2_000;
@@ -151,7 +151,7 @@ export async function createHttp(options: HttpOptions): Promise<FastifyInstance>
   return app;
 }
 
-/** In this order: what costs least to refuse comes first. */
+/** Adds the checks. The order matters: the cheapest refusal comes first. */
 function protect(app: FastifyInstance, options: HttpOptions, connections: Connections) {
   const clock = options.clock ?? systemClock;
   const note = createSecurityEvents({

@@ -4,7 +4,7 @@ import type { UNRESOLVED_STATES } from "#model/kinds.ts";
 import { type Zones, zoneFactsOf } from "#model/zones.ts";
 import type { JobRuns } from "#operations/service-view.ts";
 
-/** What the whole service, not this process, still has to do: read from the database when somebody scrapes. */
+/** The pending work of the whole service, not of this process. It is read from the database at every scrape. */
 export interface Backlog {
   readonly spikesOpen: number;
   /** Alerts that are not resolved. */
@@ -13,12 +13,12 @@ export interface Backlog {
     readonly kind: string;
     readonly count: number;
   }[];
-  /** Whether this process lacks the key that the database's pseudonyms are made with. */
+  /** True if this process lacks the key with which the database's pseudonyms were made. */
   readonly isKeyMissing: boolean;
   readonly notificationsPending: number;
   /** The request budget that all replicas share; null before the first request. */
   readonly requestBudget: { readonly tokens: number; readonly isPaused: boolean } | null;
-  /** Every channel that was ever sent to. */
+  /** Every channel that has received a message. */
   readonly channels: readonly {
     readonly channel: string;
     readonly isOpen: boolean;
@@ -39,15 +39,15 @@ export interface Backlog {
   }[];
   readonly zones: readonly {
     readonly zoneId: number;
-    /** Age of the newest stored event; null before the first. */
+    /** Age of the newest stored event; null before the first event. */
     readonly ingestLagSeconds: number | null;
-    /** Until the platform forgets the oldest hour that is not sealed; null when all are. */
+    /** Hours until the platform deletes the oldest hour that is not sealed; null if all hours are sealed. */
     readonly hoursToLoss: number | null;
-    /** The platform's answers for the zone are held back. */
+    /** True while the platform's answers for the zone are not trusted. */
     readonly isSuspect: boolean;
     /** Hours whose seal was withdrawn and that are not sealed again. */
     readonly hoursReopened: number;
-    /** Of the last 30 days. */
+    /** Gaps of the last 30 days. */
     readonly gapHours: number;
   }[];
 }
@@ -63,14 +63,14 @@ export interface JobRun {
 export type Metrics = ReturnType<typeof createMetrics>;
 
 /**
- * Period of the timer that measures how long the event loop is blocked. The measured delays include it. The default of
- * 10 ms would cost a third of a percent of a core.
+ * Period of the timer that measures event loop delays. The measured delays include it. The default of 10 ms would cost
+ * a third of a percent of a core.
  */
 const LAG_PERIOD_MS = 100;
 
 /**
- * Every metric of the service, in a registry of its own. Labels are closed sets; the only ids are configured zones.
- * Text or addresses from events must never become a label. `readZones` returns the names and labels that hold now.
+ * Creates every metric of the service, in its own registry. Labels are closed sets; the only ids are configured zones.
+ * A text or an address from an event must never become a label. `readZones` returns current names and labels.
  */
 export function createMetrics(readZones: () => Zones | undefined = () => undefined) {
   const registry = new Registry();
@@ -116,15 +116,15 @@ export function createMetrics(readZones: () => Zones | undefined = () => undefin
   return {
     /** The labels of a metric that is about one zone. */
     labelsOf,
-    /** route: list or search; result: as the ingest job names it. */
+    /** `route`: list or search. `result`: the ingest job's word. */
     pages: counter("pages_total", "Pages of the platform that were read.", ["route", ...ZONE, "result"]),
-    /** result: new, known, quarantined or held (back, because the pseudonym key is missing). */
+    /** `result`: new, known, quarantined or held (the pseudonym key is missing). */
     events: counter("events_total", "Entries in the pages that were read.", [...ZONE, "route", "result"]),
     edgeRequests: counter("edge_requests_total", "Attempts of calls to the platform.", [
       "operation",
       "outcome",
     ]),
-    /** priority: normal or low. */
+    /** `priority`: normal or low. */
     edgeWait: histogram(
       "edge_budget_wait_seconds",
       "Time that an attempt waited for the request budget.",
@@ -188,14 +188,14 @@ export function createMetrics(readZones: () => Zones | undefined = () => undefin
         };
       });
     },
-    /** `route` is the pattern of a route, never an address that somebody asked for. */
+    /** `route` is the pattern of a route, never a requested address. */
     requestEnded({ route, status, durationMs }: { route: string; status: number; durationMs: number }): void {
       httpRequests.inc({ route, status });
       httpDuration.observe({ route }, durationMs / 1_000);
     },
-    /** The configuration file was read again, and taken or refused. */
+    /** Counts a reload of the configuration file, which was applied or refused. */
     configReloaded: (result: "taken" | "refused"): void => reloads.note(result),
-    /** Null when it could not be read: no number is better than an old one. */
+    /** Sets the backlog. Null if it could not be read: a missing number is better than an old one. */
     setBacklog: (read: Backlog | null): void => backlog.set(read),
     contentType: registry.contentType,
     render(): Promise<string> {
@@ -205,10 +205,10 @@ export function createMetrics(readZones: () => Zones | undefined = () => undefin
   };
 }
 
-/** `zone_name` is there where the configuration file names the zone. */
+/** `zone_name` is set if the configuration file names the zone. */
 const ZONE = ["zone", "zone_name"] as const;
 
-/** The zones' labels, to be joined to the other metrics by `zone`; made anew, because a reload may bring other names of labels. */
+/** Adds the zones' labels, to join by `zone`. Created anew, because a reload may change the names of labels. */
 function describeZones(registry: Registry, zones: Zones): void {
   const name = "longwatch_zone_info";
   registry.removeSingleMetric(name);
@@ -219,7 +219,7 @@ function describeZones(registry: Registry, zones: Zones): void {
     info.set({ ...labels, zone, ...(zoneName === null ? {} : { zone_name: zoneName }) }, 1);
 }
 
-/** Named and counted as Prometheus does for its own configuration. */
+/** Creates the metrics of reloads, with the names that Prometheus uses for its own configuration. */
 function createReloadMetrics(counter: CreateCounter, gauge: CreateGauge) {
   const reloads = counter(
     "config_reloads_total",

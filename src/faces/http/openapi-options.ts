@@ -11,7 +11,7 @@ import { Problem } from "./problem-schema.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** Statuses with which the route refuses what its schemas let through. */
+    /** Statuses with which the route refuses a request that its schemas accept. */
     refuses?: readonly number[];
   }
   interface FastifySchema {
@@ -32,7 +32,7 @@ const TAGS = [
   "Service",
 ];
 
-/** Replaced by the address that the document is served from; no text of a route contains it. */
+/** Placeholder for the address from which the document is served. No text of a route contains it. */
 export const ORIGIN_PLACE = "http://place.of.the.origin.invalid";
 
 const DESCRIPTION = `Lists are paged. Send the \`next\` of a page as \`after\` to get the following page. Times in answers are ISO 8601 in UTC. A request may use another UTC offset, or epoch milliseconds. Errors are problem+json (RFC 9457). Send the key in the header AccessKey. Routes that are not the platform's also take it in the header Authorization, after the word Bearer. The header RateLimit shows how many requests are left in this minute. Lists and records have an ETag. A request with If-None-Match is answered with 304 if nothing has changed.
@@ -63,7 +63,7 @@ function toInputJson(schema: z.core.$ZodType): object {
   return json;
 }
 
-/** Options of `@fastify/swagger` for the OpenAPI 3.1 document, made of the schemas that check requests and shape answers. */
+/** Returns the options for the OpenAPI 3.1 document, made from the schemas that check requests and write answers. */
 export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
   return {
     openapi: {
@@ -88,7 +88,7 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
 const toJson = createJsonSchemaTransform({ zodToJsonConfig });
 const addComponents = createJsonSchemaTransformObject({ zodToJsonConfig });
 
-/** Adds what follows from the route's access and schemas: its operationId, security, scope and refusals. */
+/** Adds the parts that follow from the route's access and schemas: operationId, security, scope and refusals. */
 const describeRoute: SwaggerTransform = ({ url: given, route, ...document }) => {
   const { schema = {} } = route;
   if (schema.hide === true) return { schema, url: given };
@@ -115,7 +115,7 @@ const describeRoute: SwaggerTransform = ({ url: given, route, ...document }) => 
   return described;
 };
 
-/** A path with a slash at its end is another path, and its operation another one. */
+/** Returns the operationId. A path with a slash at its end is another path, so its operation has another id. */
 function toOperationId(method: string, url: string): string {
   const words = url.replace(/[^A-Za-z0-9]+(.)?/g, (_, next: string = "") => next.toUpperCase());
   return `${method.toLowerCase()}${words}${url.length > 1 && url.endsWith("/") ? "Slash" : ""}`;
@@ -167,7 +167,7 @@ interface Document {
   readonly components: { readonly schemas: Readonly<Record<string, object>> };
 }
 
-/** Corrects what the packages cannot do: unused components are removed, and a body that may be null may be left out. */
+/** Corrects what the packages cannot: removes unused components, and makes a body that may be null optional. */
 const finish: SwaggerTransformObject = (given) => {
   const { paths, components, ...rest } = addComponents(given) as unknown as Document;
   const text = JSON.stringify(paths);

@@ -49,12 +49,13 @@ function addOperation(app: FastifyInstance, operation: Operation, parts: Operati
       const location = operation.created?.(output) ?? null;
       if (location !== null) void reply.code(201).header("location", location);
       if (operation.goesOn === true) void reply.code(202);
+      void reply.headers(operation.headers?.(output) ?? {});
       return output === undefined ? reply.code(204).send() : reply.send(output);
     },
   });
 }
 
-/** Returns the members of the input, wherever the request has them. */
+/** Returns the members of the input from the path, the query and the body. */
 function gather({ params, query, body }: FastifyRequest): Record<string, unknown> {
   return Object.assign({}, ...[query, body, params].filter(isObject)) as Record<string, unknown>;
 }
@@ -79,7 +80,7 @@ function describe(operation: Operation): NonNullable<RouteShorthandOptions["sche
   };
 }
 
-/** A body whose members may all be left out may be left out as well. */
+/** Returns the schema of the body. A body whose members are all optional is optional too. */
 function toBody(shape: Shape, example: Readonly<Record<string, unknown>> | undefined): z.ZodType {
   const members = z.strictObject(shape);
   const body = members.safeParse({}).success ? members.nullish() : members;

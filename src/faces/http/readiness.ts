@@ -4,13 +4,13 @@ import type { HealthState } from "#model/kinds.ts";
 
 export interface Health {
   readonly state: HealthState;
-  /** May be public: no SQL, no addresses, no text of an error. */
+  /** May be public: it contains no SQL, no address and no text of an error. */
   readonly detail?: string;
 }
 
 export interface HealthCheck {
   readonly name: string;
-  /** A check that throws or is late is failing. It is degraded if the service works without it. */
+  /** True if the service cannot work without it: a check that throws or is late is then failing, else degraded. */
   readonly isRequired: boolean;
   check(): Promise<Health>;
 }

@@ -1,4 +1,4 @@
-/** Headers of every answer. No answer is a page, so nothing may be loaded, framed, sniffed or cached. */
+/** Headers of every answer. Only the console's page may load anything; nothing may be framed or sniffed. */
 export const SECURITY_HEADERS = {
   "content-security-policy": "default-src 'none'; base-uri 'none'; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",

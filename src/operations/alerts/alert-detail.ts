@@ -10,6 +10,7 @@ import { toAlertRecord } from "#stages/alerting/alert-record.ts";
 import { silenceChoices } from "#stages/alerting/message/silence-choices.ts";
 import { silenceCommand } from "#stages/alerting/message/silence-command.ts";
 import { toSilences } from "#stages/alerting/silence.ts";
+import { maskRows } from "#stages/archive/mask/mask-rows.ts";
 import { isAdvised } from "#stages/delivery/message/describe-alert.ts";
 import { suggestZ } from "#stages/detection/backtest/suggest-z.ts";
 import { sensitivityOf } from "#stages/detection/detection-settings.ts";
@@ -18,7 +19,7 @@ import { type Asked, defineQuery } from "../operation.ts";
 import { StoredMatchers } from "../silences/silence.ts";
 import { Alert, findAlert, MutedBy, toAlert, toMutedBy } from "./alert.ts";
 import { listSilenced } from "./list-silenced.ts";
-import { maskMessage, maskRows } from "./mask-message.ts";
+import { maskMessage } from "./mask-message.ts";
 import { sayAlert } from "./say-alert.ts";
 
 /** The marks of a rule that a suggestion is made from. */

@@ -3,7 +3,7 @@ import { listAlerts as readAlerts } from "#db/alerting/alert-reports.ts";
 import { showAge } from "#lib/ago.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { showTime } from "#lib/show-time.ts";
-import { ALERT_SORTS, ALERT_STATES, UNRESOLVED_STATES } from "#model/kinds.ts";
+import { ALERT_SORTS, ALERT_STATES, ASKED_ALERT_STATES, UNRESOLVED_STATES } from "#model/kinds.ts";
 import { oneOrMore, pageOf, pageQuery, toPage } from "../fields.ts";
 import { type Column, defineQuery } from "../operation.ts";
 import { ackAlert, resolveAlert } from "./act-on-alert.ts";
@@ -54,7 +54,7 @@ const listAlerts = defineQuery({
   scope: "read",
   refuses: [422],
   input: z.strictObject({
-    state: oneOrMore([...ALERT_STATES, "all"])
+    state: oneOrMore(ASKED_ALERT_STATES)
       .optional()
       .meta({ flagDefault: UNRESOLVED_STATES.join() })
       .describe("Alerts in these states."),

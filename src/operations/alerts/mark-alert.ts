@@ -6,7 +6,7 @@ import type { Queryable } from "#db/client.ts";
 import { forgetSourceDays } from "#db/detection/source-hours.ts";
 import { many } from "#lib/format.ts";
 import { toLine } from "#lib/plain-text.ts";
-import { MARKS, type Mark } from "#model/kinds.ts";
+import { MARK_RESULTS, MARKS, type Mark } from "#model/kinds.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";
 import { lineOf, notFound, RowId, Text } from "../fields.ts";
 import { type AuditNote, defineChange } from "../operation.ts";
@@ -16,7 +16,7 @@ import { findAlert } from "./alert.ts";
 export const MarkWord = z.enum(MARKS, `must be ${MARKS.join(" or ")}`);
 
 export const Marked = z.object({
-  result: z.enum(["done", "unchanged"]),
+  result: z.enum(MARK_RESULTS),
   mark: z.enum(MARKS),
   before: z.enum(MARKS).nullable(),
   spikeIds: z.array(z.number().int()).describe("The spikes whose mark was changed."),

@@ -1,23 +1,6 @@
 import type { AlertMessage } from "#model/alert-message.ts";
-import { maskAddress } from "#stages/archive/mask/mask.ts";
+import { maskRows } from "#stages/archive/mask/mask-rows.ts";
 import { maskNullable, maskText } from "#stages/archive/mask/mask-text.ts";
-
-interface CountedValue {
-  readonly value: string;
-  readonly count: number;
-  readonly share: number;
-}
-
-/** Counted addresses, masked; networks that are the same now are counted together. */
-export function maskRows(rows: readonly CountedValue[]): CountedValue[] {
-  const merged = new Map<string, CountedValue>();
-  for (const { value, count, share } of rows) {
-    const masked = maskAddress(value);
-    const seen = merged.get(masked) ?? { value: masked, count: 0, share: 0 };
-    merged.set(masked, { ...seen, count: seen.count + count, share: Math.min(seen.share + share, 1) });
-  }
-  return [...merged.values()];
-}
 
 /** User agents and paths stay as they are: a version such as `121.0.0.0` is no address. */
 export function maskMessage(message: AlertMessage): AlertMessage {
@@ -34,7 +17,7 @@ export function maskMessage(message: AlertMessage): AlertMessage {
   };
 }
 
-/** A member that stands for a zone's sources names one of them. */
+/** Masks the finding of a member for a zone's sources, because the finding names a source. */
 function maskMember(member: NonNullable<AlertMessage["members"]>[number]) {
   return member.finding === undefined ? member : { ...member, finding: maskText(member.finding) };
 }

@@ -1,5 +1,6 @@
 import { EventRow } from "#adapters/edge/contract/event-logs-search.ts";
 import { storeEntries } from "#jobs/ingest/store-entries.ts";
+import { readBy, readPage } from "#stages/ingest/read-page.ts";
 import type { BackfillDeps, Expired, RunningBackfill } from "./backfill-deps.ts";
 import { BackfillError } from "./backfill-error.ts";
 import { backfillHours, type HourToRead } from "./backfill-hours.ts";
@@ -77,20 +78,21 @@ async function storeRecords(
   { backfill, lease }: RunningBackfill,
   { columns, batch, expectNew, through, onPage, conclude }: Batch,
 ): Promise<boolean> {
-  const records = batch.map(({ text }) => Buffer.from(text));
-  const readEntry = (index: number) => toExportEntry(columns, batch[index]?.cells ?? []);
-  const { events, inserted } = await storeEntries(deps, {
+  const raws = batch.map(({ text }) => Buffer.from(text));
+  const entries = batch.map(({ cells }) => toExportEntry(columns, cells));
+  const source = { route: "search", day: null, receivedAt: deps.clock() } as const;
+  const reader = readBy(EventRow, (row) => toExportEvent(columns, row));
+  const read = readPage(raws, { ...source, ...reader }, entries);
+  const inserted = await storeEntries(deps, {
+    ...read,
     zoneId: backfill.zoneId,
     lease,
-    entries: { records, readPlainEntry: readEntry, readEntry },
-    bytes: records.reduce((sum, { length }) => sum + length, 0),
     expectNew,
-    schema: EventRow,
-    toEvent: (row) => toExportEvent(columns, row),
+    bytes: raws.reduce((sum, { length }) => sum + length, 0),
     conclude: async (tx, stored) => {
       await onPage(tx, stored);
       if (through !== null) await conclude(tx, through);
     },
   });
-  return events > 0 && inserted === events;
+  return read.events.length > 0 && inserted === read.events.length;
 }

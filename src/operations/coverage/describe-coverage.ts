@@ -17,7 +17,7 @@ export function describeCoverage(
     now,
     input,
     paint,
-  }: { readonly now: number; readonly input: { readonly zone?: unknown }; readonly paint: Paint },
+  }: { readonly now: number; readonly input: { readonly zone?: string | undefined }; readonly paint: Paint },
 ): string {
   if (zones.length === 0) return describeNothing(input.zone);
   const hoursOf = Map.groupBy(items, ({ zoneId }) => zoneId);
@@ -37,8 +37,8 @@ export function describeCoverage(
   return `${blocks.join("\n")}\n${drawLegend(paint)}\n`;
 }
 
-export function describeNothing(zone: unknown): string {
-  const where = zone === undefined ? "" : ` for zone ${String(zone)}`;
+export function describeNothing(zone: string | undefined): string {
+  const where = zone === undefined ? "" : ` for zone ${zone}`;
   return asCalled(`No data is stored${where} yet: run npm start.\n`);
 }
 

@@ -57,7 +57,7 @@ export const listGaps = defineQuery({
   heavy: "read",
   refuses: [422],
   input: z.strictObject({
-    zone: ZoneId.optional(),
+    zone: ZoneId.optional().describe("Id of the shield zone. Default: all."),
     from: Time.optional().describe(`Default: ${DEFAULT_DAYS} days before \`to\`.`),
     to: Time.optional().describe("Default: now."),
     ...pageQuery({ fallback: 50, most: 500 }),
@@ -116,7 +116,7 @@ function toGap({ from, to, reasons, ...gap }: ZoneGap): Gap {
 
 function describe(
   { items, zones, ...span }: z.infer<typeof Answer>,
-  { input }: { readonly input: { readonly zone?: unknown } },
+  { input }: { readonly input: { readonly zone?: string | undefined } },
 ): string {
   if (zones.length === 0) return describeNothing(input.zone);
   const gapsOf = Map.groupBy(items, ({ zoneId }) => zoneId);

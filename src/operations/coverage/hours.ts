@@ -106,7 +106,7 @@ export const listCoverage = defineQuery({
   scope: "read",
   refuses: [422],
   input: z.strictObject({
-    zone: ZoneId.optional(),
+    zone: ZoneId.optional().describe("Id of the shield zone. Default: all."),
     from: Time.optional().describe(`Default: ${DEFAULT_DAYS} days including today.`),
     to: Time.optional().describe("Default: the end of today."),
     ...pageQuery({ fallback: 200, most: 2_000 }),

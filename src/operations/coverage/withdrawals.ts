@@ -62,9 +62,7 @@ export const withdraw = defineChange({
       .boolean()
       .default(true)
       .meta({ flag: "yes" })
-      .describe(
-        "Unless it is false (--yes), the answer only says what would be removed, which is the default.",
-      ),
+      .describe("By default, nothing is removed. The value false, or --yes, removes the events."),
   }),
   output: CoverageWithdrawal,
   example: {

@@ -1,6 +1,7 @@
 import { writeFile } from "node:fs/promises";
 import { UsageError } from "#lib/errors.ts";
 import { formatWhole } from "#lib/format.ts";
+import type { SearchSource } from "#model/kinds.ts";
 import { DIMENSIONS } from "#model/kinds.ts";
 import { columnOf } from "#model/search-columns.ts";
 import { toUrlPart } from "#model/url-parts.ts";
@@ -24,7 +25,7 @@ interface MethodEvent {
 
 interface Found {
   readonly events: readonly MethodEvent[];
-  readonly source: "archive" | "events";
+  readonly source: SearchSource;
 }
 
 /**

@@ -4,6 +4,7 @@ import { runCancellable } from "#db/postgres/cancellable.ts";
 import { countEvents, countMatches, type OpenCount } from "#db/search/count-open-events.ts";
 import { readOpenRows } from "#db/search/read-open-rows.ts";
 import { inSearchTransaction } from "#db/search/search-transaction.ts";
+import type { SearchSource } from "#model/kinds.ts";
 import type { Span } from "#model/span.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
 import type { ArchivedEvent } from "#stages/archive/records/archived-event.ts";
@@ -28,7 +29,7 @@ export interface FoundPage {
   /** Number of events on all pages. */
   readonly total: number;
   /** Whether files of the archive had a part in the answer. */
-  readonly source: "archive" | "events";
+  readonly source: SearchSource;
 }
 
 /** Events of a part of the window, of which there is no other. */

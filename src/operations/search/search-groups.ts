@@ -2,6 +2,7 @@ import { cutOut, readArchivedDays } from "#db/archive/archived-days.ts";
 import { runCancellable } from "#db/postgres/cancellable.ts";
 import { copyOpenRows } from "#db/search/copy-open-rows.ts";
 import { inSearchTransaction } from "#db/search/search-transaction.ts";
+import type { SearchSource } from "#model/kinds.ts";
 import { asksMethod, type SearchPlan } from "#stages/archive/query/plan-search.ts";
 import { type FoundGroups, groupColumns, groupEvents, readGroups } from "#stages/archive/sql/group-events.ts";
 import { findByMethod, writeFound } from "./find-by-method.ts";
@@ -9,7 +10,7 @@ import type { SearchDeps } from "./search-deps.ts";
 
 interface AnsweredGroups extends FoundGroups {
   /** Whether files of the archive had a part in the answer. */
-  readonly source: "archive" | "events";
+  readonly source: SearchSource;
 }
 
 /**

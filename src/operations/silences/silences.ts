@@ -3,7 +3,7 @@ import { pageSilences } from "#db/alerting/silences.ts";
 import { showAge } from "#lib/ago.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { showTime } from "#lib/show-time.ts";
-import { LASTING_SILENCE_STATES, SILENCE_STATES } from "#model/kinds.ts";
+import { ASKED_SILENCE_STATES, LASTING_SILENCE_STATES, SILENCE_STATES } from "#model/kinds.ts";
 import { oneOrMore, pageOf, pageQuery, RowId, toPage } from "../fields.ts";
 import { type Column, defineQuery } from "../operation.ts";
 import { addSilence } from "./add-silence.ts";
@@ -43,7 +43,7 @@ const listSilences = defineQuery({
   tag: "Silences",
   scope: "read",
   input: z.strictObject({
-    state: oneOrMore([...SILENCE_STATES, "all"])
+    state: oneOrMore(ASKED_SILENCE_STATES)
       .default([...LASTING_SILENCE_STATES])
       .describe(`Default: ${LASTING_SILENCE_STATES.join(", ")}.`),
     ...pageQuery({ fallback: 50, most: 200 }),

@@ -23,9 +23,9 @@ export function joinIdDigests(a: string, b: string): string {
 export function digestIds(logIds: Iterable<string>): string {
   let [high, low] = [0, 0];
   for (const logId of logIds) {
-    const hashed = hash("sha256", logId, "buffer");
-    high ^= hashed.readInt32BE(0);
-    low ^= hashed.readInt32BE(4);
+    const hashed = hashLogId(logId);
+    high ^= Number.parseInt(hashed.slice(0, 8), 16);
+    low ^= Number.parseInt(hashed.slice(8), 16);
   }
   return toHex(high) + toHex(low);
 }

@@ -10,7 +10,7 @@ import type { Notifier } from "./notifier.ts";
 export interface Surroundings {
   readonly clock: Clock;
   readonly network?: NetworkPolicy;
-  /** Ends one attempt; the channel's own limit by default. */
+  /** Time limit of one attempt. Default: the channel's own limit. */
   readonly timeoutMs?: number;
 }
 
@@ -50,13 +50,13 @@ export interface ChannelDefinition<
     z.core.$strict
   >;
   /**
-   * Opens the channel; does not connect yet.
+   * Opens the channel, which does not connect yet.
    * @throws {UsageError} listing every mistake of its addresses and secrets
    */
   open(options: SenderOptions<Settings, Needs>): Notifier;
 }
 
-/** Any of the channels. The caller has parsed the configuration with `schema` before opening the channel. */
+/** Any kind of channel. The caller has parsed the configuration with `schema` before opening the channel. */
 export interface AnyChannel extends ChannelFacts<string, Fields> {
   open(options: { readonly name: string }): Notifier;
 }

@@ -1,20 +1,20 @@
 import type { CircuitState } from "#model/kinds.ts";
 
-/** After so many failures in a row, of any messages, the channel itself counts as failing. */
+/** The circuit opens after this number of failures in a row, of any messages. */
 const FAILURES_TO_OPEN = 5;
 const FIRST_PAUSE_MS = 30_000;
 
-/** Whether a channel is worth trying; times in epoch ms. */
+/** The state of a channel's circuit; times in epoch ms. */
 export interface Circuit {
-  /** disabled: the receiver is gone for good (410), until a restart or another configuration. */
+  /** `disabled`: the receiver is gone for good (410). A restart or a changed configuration ends this state. */
   readonly state: CircuitState;
-  /** Failures since the last success. */
+  /** Number of failures since the last success. */
   readonly failures: number;
-  /** Since the last success. */
+  /** Number of openings since the last success. */
   readonly openings: number;
   /** Null while closed. */
   readonly openedAtMs: number | null;
-  /** While open: when one message may be sent as a probe. */
+  /** While the circuit is open: the time from which one message may be sent as a probe. */
   readonly retryAtMs: number;
   readonly lastError: string | null;
 }
@@ -25,7 +25,7 @@ export interface AttemptsEnded {
   readonly nowMs: number;
   readonly succeeded: number;
   readonly failed: number;
-  /** The receiver has answered that the address is gone for good (410). */
+  /** True if the receiver answered that the address is gone for good (410). */
   readonly isGone: boolean;
   readonly lastError: string | null;
 }
@@ -55,7 +55,7 @@ export function closeCircuit(nowMs: number): Circuit {
   return { state: "closed", failures: 0, openings: 0, openedAtMs: null, retryAtMs: nowMs, lastError: null };
 }
 
-/** Returns the state in one word; half-open: the next message is a probe. */
+/** Returns the state in one word. Half-open means that the next message is a probe. */
 export function describeCircuit({ state, retryAtMs }: Circuit, nowMs: number): string {
   return state === "open" && retryAtMs <= nowMs ? "half-open" : state;
 }

@@ -7,14 +7,14 @@ interface StatusVerdict {
   readonly waitMs?: number;
 }
 
-/** The receiver, or a gateway in front of it, asks for fewer requests. */
+/** Statuses with which the receiver, or a gateway in front of it, asks for fewer requests. */
 const BUSY = new Set([429, 502, 504]);
-/** 4xx statuses that refuse the message now, not for good. */
+/** 4xx statuses that refuse the message for the moment. */
 const TRANSIENT = new Set([408, 425]);
 
 /**
- * Returns the error for a receiver's status; null if the message was accepted. One table for every channel: only 2xx is
- * success, and a 4xx would refuse the same bytes again. `retryAfterMs` is the answer's Retry-After, null without one.
+ * Returns the error for a receiver's status; null if the message was accepted. All channels use this table. Only 2xx is
+ * success. Most 4xx would refuse the same bytes again. `retryAfterMs` is the answer's Retry-After, null without one.
  */
 export function classifyStatus(status: number, retryAfterMs: number | null): StatusVerdict | null {
   if (status >= 200 && status < 300) return null;

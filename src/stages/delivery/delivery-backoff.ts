@@ -6,7 +6,7 @@ const MAX_CEILING_MS = 15 * 60_000;
 const MIN_DELAY_MS = 1_000;
 /** Upper limit for Retry-After: no header may stop a channel for a day. */
 const MAX_WAIT_MS = 60 * 60_000;
-/** A message older than this is out of date, and its channel has long been reported as failing. */
+/** Unsent notifications older than this are dropped. Their channel has long been reported as failing. */
 export const MAX_AGE_MS = 3 * 24 * 60 * 60_000;
 
 export type DeliveryPlan =
@@ -19,9 +19,9 @@ export type DeliveryPlan =
 export function planDelivery(failed: {
   readonly disposition: Disposition;
   readonly waitMs: number | undefined;
-  /** From 1. */
+  /** The first attempt is 1. */
   readonly attempt: number;
-  /** Since the message was written. */
+  /** Time since the message was written. */
   readonly ageMs: number;
   /** 0 to 1, exclusive. */
   readonly random: number;

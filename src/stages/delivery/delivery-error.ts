@@ -1,10 +1,10 @@
 import { type Disposition, ServiceError } from "#lib/errors.ts";
 
 /**
- * The cause of the failure, as a bounded set.
- * BUSY: 429, 502 or 504, or another 5xx with Retry-After. UNAVAILABLE: any other 5xx. UNREACHABLE: no answer. GONE:
- * 410, the address is gone for good. REDIRECTED: redirects are not followed. ADDRESS_REFUSED: the address is not a
- * public one. RECIPIENT_DEFERRED: some recipients have the message, others may take it later.
+ * The cause of the failure, from a closed set. BUSY: 429, 502 or 504, or another 5xx with Retry-After. UNAVAILABLE: any
+ * other 5xx. UNREACHABLE: no answer. GONE: 410, the address is gone for good. REDIRECTED: redirects are not followed.
+ * ADDRESS_REFUSED: the address is not a public one. RECIPIENT_DEFERRED: some recipients have the message, others may
+ * accept it later.
  */
 export type DeliveryErrorCode =
   | "ENDPOINT_BUSY"

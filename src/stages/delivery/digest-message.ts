@@ -26,7 +26,7 @@ export function toMember({
   return { alertId, reason, severity, zoneId, ...named, name: nameMember(ruleId ?? headline) };
 }
 
-/** Returns how many of these messages, from the first on, one digest can name; at least one. */
+/** Returns the number of these messages that one digest can name, counted from the first; at least one. */
 export function countFitting(members: readonly DigestMember[], room: DigestRoom): number {
   let used = 0;
   const groups = new Set<string>();
@@ -40,7 +40,7 @@ export function countFitting(members: readonly DigestMember[], room: DigestRoom)
   return end === -1 ? members.length : Math.max(end, 1);
 }
 
-/** Characters at the beginning of a line, `zone 2147483647 () · getting worse: `, without the zone's name. */
+/** Length of the beginning of a line, `zone 2147483647 () · getting worse: `, without the zone's name. */
 const GROUP_CHARS = 43;
 
 /** An escaped character takes up to six characters. */

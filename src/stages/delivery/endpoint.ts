@@ -5,7 +5,7 @@ import { createGuardedDispatcher } from "./guarded-dispatcher.ts";
 import type { NetworkPolicy } from "./network-policy.ts";
 import { refuseHost } from "./refuse-address.ts";
 
-/** The settings that allow private addresses: of one channel in the configuration file, and of all. */
+/** The settings that allow private addresses: for one channel in the configuration file, and for all channels. */
 export const ALLOWED_BY = "allow_private_networks, LONGWATCH_ALLOW_PRIVATE_WEBHOOKS";
 
 /** A receiver of POST requests. Only the origin of its URL may be shown, because anyone with the rest can post. */
@@ -18,7 +18,7 @@ export interface Endpoint {
   readonly dispatcher: Dispatcher;
 }
 
-/** Returns the reasons for which nothing would be sent to this URL. None shows more of the URL than its host. */
+/** Returns the reasons for which nothing would be sent to this URL. No reason shows more of the URL than its host. */
 export function findUrlMistakes(text: string, allowPrivateNetworks: boolean): string[] {
   const url = URL.parse(text);
   if (url === null) return ["is not a URL"];
@@ -35,8 +35,9 @@ export function findUrlMistakes(text: string, allowPrivateNetworks: boolean): st
 }
 
 /**
- * Checks the URL before anything is sent; names are checked again when they are resolved. `known` are mistakes of the
- * same channel that the caller has found, without the channel's name; they are thrown together with those of the URL.
+ * Checks the URL before anything is sent. Host names are checked again when they are resolved. `known` are mistakes of
+ * the same channel that the caller has found, without the channel's name; they are thrown together with those of the
+ * URL.
  * @throws {UsageError} naming the channel, and no more of the URL than its host
  */
 export function openEndpoint(

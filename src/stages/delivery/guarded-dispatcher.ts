@@ -7,7 +7,7 @@ import { refuseAddress, refuseHost } from "./refuse-address.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** A literal address cannot change; a name may resolve to another address later. */
+/** `disposition` is `retry` for a name, because it may resolve to another address later. */
 function refused(range: string, disposition: "retry" | "give-up"): DeliveryError {
   const text = `the address is not a public one (${range})`;
   return new DeliveryError({ code: "ADDRESS_REFUSED", disposition, text });
@@ -31,8 +31,8 @@ export function guardLookup(lookup: LookupFunction, allowPrivateNetworks: boolea
 }
 
 /**
- * Checks a literal address before connecting, and the peer's real address before a byte is sent. So TLS starts as a
- * second step, over the checked socket: the first message of TLS would already contain the host name.
+ * Checks a literal address before connecting, and the peer's real address before a byte is sent. TLS starts as a second
+ * step over the checked socket, because its first message contains the host name.
  */
 export function guardConnector(
   connect: buildConnector.connector,
@@ -58,7 +58,7 @@ export function guardConnector(
   };
 }
 
-/** Connects to public addresses only, or as the policy allows, whatever the name or notation. */
+/** Returns a connector that connects only to addresses that the policy allows, whatever the name or notation. */
 export function createGuardedConnector(policy: NetworkPolicy): buildConnector.connector {
   const allowPrivateNetworks = policy.allowPrivateNetworks ?? false;
   const connect = buildConnector({
@@ -71,7 +71,8 @@ export function createGuardedConnector(policy: NetworkPolicy): buildConnector.co
 }
 
 /**
- * An HTTP dispatcher that ignores proxies of the environment and keeps no connection, so every request is checked anew.
+ * Returns an HTTP dispatcher that ignores the environment's proxies and keeps no connection, so that the address of
+ * every request is checked.
  */
 export function createGuardedDispatcher(policy: NetworkPolicy): Dispatcher {
   return new Agent({ connect: createGuardedConnector(policy), pipelining: 0 });

@@ -4,8 +4,8 @@ import type { LookupFunction } from "node:net";
 export interface NetworkPolicy {
   /** Admits private, loopback, unique-local and carrier-grade-NAT addresses and plain http. Default false. */
   readonly allowPrivateNetworks?: boolean;
-  /** Authorities that are trusted besides the public ones, PEM. */
+  /** Certificate authorities in PEM that are trusted in addition to the public ones. */
   readonly ca?: string;
-  /** Like `dns.lookup`, which is the default. */
+  /** A function like `dns.lookup`, which is the default. */
   readonly lookup?: LookupFunction;
 }

@@ -2,11 +2,11 @@ import type { AlertMessage } from "#model/alert-message.ts";
 import type { ChannelCapabilities } from "./channel-capabilities.ts";
 
 export interface SendOptions {
-  /** Ends the attempt; the notifier rejects with its reason. */
+  /** Aborts the attempt; the notifier then rejects with the signal's reason. */
   readonly signal: AbortSignal;
-  /** From 1. */
+  /** The first attempt is 1. */
   readonly attempt: number;
-  /** The same for every attempt of this transition on this channel: a receiver that sees it twice drops one. */
+  /** Equal for all attempts of this transition on this channel, so that a receiver can drop a duplicate. */
   readonly deliveryKey: string;
   /**
    * The reference that an earlier transition of this alert returned on this channel, if the provider can edit in place.

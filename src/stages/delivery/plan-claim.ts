@@ -3,8 +3,8 @@ import type { ChannelRate } from "./channel-rate.ts";
 import type { Circuit } from "./circuit.ts";
 
 /**
- * No rate is used, and no circuit is open, for longer than this. A time that is further ahead was written while the
- * database's clock was ahead, and would keep the channel silent until then.
+ * No rate is used, and no circuit is open, for longer than this. A time further ahead was written while the database's
+ * clock was wrong. Such a time is ignored, because it would keep the channel silent.
  */
 const FURTHEST_MS = HOUR_MS;
 /** Share of the rate that is reserved for digests. */
@@ -16,8 +16,8 @@ export interface ChannelState extends Circuit {
 }
 
 /**
- * nothing: send nothing now. probe: one message. alone: so many messages, each on its own. together: as many messages
- * as fit into one digest.
+ * `nothing`: send nothing now. `probe`: send one message. `alone`: send this number of messages, each on its own.
+ * `together`: send as many messages as fit into one digest.
  */
 export type ClaimPlan =
   | { readonly kind: "nothing" }
@@ -25,7 +25,7 @@ export type ClaimPlan =
   | { readonly kind: "alone"; readonly atMost: number }
   | { readonly kind: "together" };
 
-/** Decides what a channel may be sent next. */
+/** Decides what may be sent to a channel next. */
 export function planClaim(state: ChannelState, rate: ChannelRate, nowMs: number): ClaimPlan {
   if (state.state === "disabled") return { kind: "nothing" };
   if (state.state === "open")
@@ -42,7 +42,7 @@ function countLeft(spentUntilMs: number, { perMinute }: ChannelRate, nowMs: numb
   return Math.max(Math.floor(perMinute - (aheadMs * perMinute) / MINUTE_MS + 1e-6), 0);
 }
 
-/** Returns the time up to which the rate is used after so many more messages. */
+/** Returns the time up to which the rate is used after this number of further messages. */
 export function spend(spentUntilMs: number, { perMinute }: ChannelRate, sent: number, nowMs: number): number {
   return Math.max(plausible(spentUntilMs, nowMs), nowMs) + (sent * MINUTE_MS) / perMinute;
 }

@@ -26,7 +26,7 @@ export interface PostRequest {
   readonly signal: AbortSignal;
   /** Parts of the request, besides the path, that no error may repeat. */
   readonly secrets?: readonly Secret[];
-  /** Statuses besides 2xx that are an answer and no failure. */
+  /** Statuses besides 2xx that are not a failure. */
   readonly accepts?: readonly number[];
 }
 
@@ -37,8 +37,8 @@ export interface Reply {
 }
 
 /**
- * Returns a provider's error word, such as `invalid_blocks`. Nothing else of a reply is repeated, because it may
- * contain our message.
+ * Returns a provider's error word, such as `invalid_blocks`. Nothing else of a reply is repeated, because the reply may
+ * contain the sent message.
  */
 async function readErrorWord(response: Dispatcher.ResponseData, secrets: readonly Secret[]): Promise<string> {
   const body = await readBody(response.body, MAX_REPLY_BYTES, true).catch(() => Buffer.alloc(0));
@@ -68,7 +68,7 @@ async function readReply(
   throw new DeliveryError({ ...verdict, text: `${endpoint.host} answered ${status}${word}` });
 }
 
-/** Returns the code of a failed connection. Its message is left out: it may contain the request or our addresses. */
+/** Returns the code of a failed connection. Its message may contain the request or internal addresses. */
 function toUnreachable(thrown: unknown, endpoint: Endpoint): DeliveryError {
   const code =
     thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : "UNKNOWN";
@@ -77,8 +77,8 @@ function toUnreachable(thrown: unknown, endpoint: Endpoint): DeliveryError {
 }
 
 /**
- * Sends once. Resolves on 2xx; throws DeliveryError, or the signal's reason if the caller aborts. A lost answer is an
- * ENDPOINT_UNREACHABLE although the receiver may have the message.
+ * Sends once and resolves on 2xx. Throws DeliveryError, or the signal's reason if the caller aborts. A lost answer
+ * counts as ENDPOINT_UNREACHABLE, although the receiver may have the message.
  */
 export async function post(endpoint: Endpoint, request: PostRequest): Promise<Reply> {
   const deadline = startDeadline(request.timeoutMs, request.signal, never);

@@ -1,6 +1,6 @@
 import type { EventRoute } from "#model/kinds.ts";
 import { AGREE_LONG_MS } from "#stages/coverage/hour-proof.ts";
-import type { QuarantinedEntry } from "./prepare-page.ts";
+import type { QuarantinedEntry } from "./read-page.ts";
 
 /** The reason for quarantining an entry of an answer that shows none of the zone's known events. */
 export const HELD_BACK = "held back: the answer shows none of the zone's known events";
@@ -15,5 +15,5 @@ export function toHeldBack(
   raws: readonly Buffer[],
   { route, day, receivedAt }: { route: EventRoute; day: string | null; receivedAt: number },
 ): (QuarantinedEntry & { readonly receivedAt: number })[] {
-  return raws.map((raw) => ({ route, day, reason: HELD_BACK, raw: Buffer.from(raw), receivedAt }));
+  return raws.map((raw) => ({ route, day, reason: HELD_BACK, raw, receivedAt }));
 }

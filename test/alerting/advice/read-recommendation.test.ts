@@ -34,7 +34,7 @@ test("a text is cut after 20,000 code points, never inside one", () => {
   expect(over.text).toBe(`a${"😀".repeat(19_999)}`);
 });
 
-test("a failure keeps the platform's key where that tells more, else the code and the wait", () => {
+test("a failure keeps the platform's key if the key says more, else the code and the wait", () => {
   const facts = { code: "EDGE_PLAN", errorKey: "limit_reached.ai_recommendation", waitMs: undefined };
   expect(toFailedAdvice(facts).errorKey).toBe("limit_reached.ai_recommendation");
   expect(toFailedAdvice({ ...facts, errorKey: null }).errorKey).toBe("EDGE_PLAN");

@@ -9,15 +9,11 @@ import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import { createDatabase } from "#db/client.ts";
 import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
 import { WORK_SESSIONS } from "#db/postgres/session-names.ts";
-import { createListPageWorkers } from "#jobs/ingest/list-page-workers.ts";
 import { createWalkDaysJob } from "#jobs/ingest/walk-days.ts";
 import { createLog } from "#lib/log.ts";
 import { createSecret } from "#lib/secret.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { derive, type SpentCpu, spend } from "./derive.ts";
-
-/** As many threads as the service has. */
-const workers = createListPageWorkers({ threads: 1 });
 
 export interface WalkCommand {
   readonly kind: "walk" | "derive";
@@ -56,7 +52,6 @@ async function walk({ databaseUrl, platformUrl, zones, now }: WalkCommand): Prom
     database,
     partitions: createPartitionKeeper(database),
     edge: createEdgeClient(transport),
-    digestListPage: workers.digest,
     clock: () => now,
     log,
     observer: {

@@ -176,7 +176,7 @@ test("each channel shows them in its vendor's own way", () => {
   );
 });
 
-test("Alertmanager's annotations tell links of one name, and of none it can write, apart", () => {
+test("Alertmanager's annotations for links with equal or unusable names get different names", () => {
   const links = ["Runbook", "runbook!", "攻撃", "攻"].map((title, index) => ({
     title,
     url: `https://wiki.example/${index}`,

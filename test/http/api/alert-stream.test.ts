@@ -151,7 +151,7 @@ test("a key for one zone gets that zone's transitions, and its last id moves pas
   replay.socket.destroy();
 });
 
-test("a revoked key hears no more", async () => {
+test("a revoked key gets no more transitions", async () => {
   const { url, port } = await world.start({ heartbeatMs: 20 });
   const admin = await world.key("admin");
   const made = await ask<{ key: string; id: string }>(url, "/api/v1/keys", admin, {

@@ -171,7 +171,7 @@ test("a rule's series has the counts, what is usual, and the threshold that the 
   await ask(url, `/api/v1/rules/series?zone=102&rule=${RULE}`, key, { status: 403 });
 });
 
-test("the replay tells how many alerts other settings would have raised, and the lines that keep them", async () => {
+test("the replay returns the alerts that other settings would have raised, and the lines for these settings", async () => {
   const { url } = await start();
   const key = await world.key("reader");
   const get = (more: string, status = 200) =>

@@ -4,17 +4,15 @@ import { StatusBlock } from "./generic-request-response.ts";
 import { LogId } from "./log-id.ts";
 import { OptionalText, Text } from "./text.ts";
 
+export const LABELS = [
+  ...(["asn", "country", "ruleId", "severity"] as const),
+  ...(["method", "ruleGroup", "status", "serverZone"] as const),
+];
+
 /** All members are strings; `""` means none. `status` is an action word such as `Blocked`, not an HTTP status. */
-const EventLogLabels = z.looseObject({
-  asn: Text,
-  country: Text,
-  ruleId: Text,
-  severity: Text,
-  method: Text,
-  ruleGroup: Text,
-  status: Text,
-  serverZone: Text,
-});
+const EventLogLabels = z.looseObject(
+  Object.fromEntries(LABELS.map((name) => [name, Text])) as Record<(typeof LABELS)[number], typeof Text>,
+);
 
 /** One entry of a page. `log` holds JSON as text (read it with EventLog), but other text occurs as well. */
 export const EventLogEntry = z.looseObject({

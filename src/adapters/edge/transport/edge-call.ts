@@ -19,11 +19,8 @@ export interface EdgeCall {
   readonly zoneId?: number;
   /** `normal` when unset. */
   readonly priority?: RequestPriority;
-  /**
-   * Reads the whole body instead of the transport; undefined when it is not JSON. May transfer the body's memory, in
-   * which case the reply's body is empty.
-   */
-  readonly decode?: (body: Buffer) => Promise<unknown>;
+  /** The list of the answer whose entries are not parsed but returned as bytes. */
+  readonly list?: string;
 }
 
 /** Returns whether a second copy of the call is harmless when the outcome of the first is unknown. */

@@ -3,6 +3,7 @@ import { readBody } from "#lib/read-body.ts";
 import type { EdgeCall } from "./edge-call.ts";
 import { type Exchange, throwStatus } from "./exchange.ts";
 import { FailedAttempt, malformed } from "./failed-attempt.ts";
+import { openList } from "./open-list.ts";
 import { readFailure } from "./read-failure.ts";
 
 /** A whole, successful answer. */
@@ -10,6 +11,8 @@ export interface EdgeReply {
   readonly status: number;
   /** The body parsed once; undefined when the call expects nothing and got nothing. */
   readonly json: unknown;
+  /** The entries of the call's `list`, byte for byte; the list itself is then empty. */
+  readonly entries: readonly Buffer[];
   /** The body byte for byte as the platform wrote it (decompressed). */
   readonly body: Buffer;
   readonly requestId: string | null;
@@ -42,7 +45,8 @@ export async function receiveReply(
   if (status < 200 || status >= 300) return throwStatus(answer, signal);
   const body = await readBody(answer.body, maxBodyBytes);
   const text = body.toString("utf8", 0, START_BYTES);
-  const json = call.decode === undefined ? parseJson(body.toString()) : await call.decode(body);
+  const { json, entries } =
+    call.list === undefined ? { json: parseJson(body.toString()), entries: [] } : openList(body, call.list);
   const failure = readFailure({ status, json, text });
   if (failure !== null) throw new FailedAttempt(failure, retryAfterMs, requestId);
   const isUnread = call.expects === "json" ? json === undefined : text.trimStart().startsWith("<");
@@ -53,5 +57,5 @@ export async function receiveReply(
       retryAfterMs,
       requestId,
     );
-  return { status, json, body, requestId };
+  return { status, json, entries, body, requestId };
 }

@@ -5,7 +5,6 @@ import { type Config, requireEdge } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
 import type { Backfill, BackfillKey } from "#db/ingest/backfills.ts";
 import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
-import { createListPageWorkers } from "#jobs/ingest/list-page-workers.ts";
 import { formatWhole } from "#lib/format.ts";
 import { createLog } from "#lib/log.ts";
 import { showTime } from "#lib/show-time.ts";
@@ -21,8 +20,6 @@ import { withStore } from "../store/open-store.ts";
 import { readServiceClock } from "../store/service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { type BackfillFlags, ROUTES, readBackfillFlags } from "./read-backfill-flags.ts";
-
-const LIST_PAGE_THREADS = 2;
 
 const HELP = `
 Reads a span of the last 72 hours again and stores the missing events. Needs EDGE_API_URL and EDGE_API_KEY.
@@ -93,7 +90,6 @@ async function run(
     progress.clear();
     io.stderr.write(`${text}\n`);
   };
-  const workers = createListPageWorkers({ threads: LIST_PAGE_THREADS });
   const stopping = new AbortController();
   const stop = () => stopping.abort(new Error("stopped; the same command continues from here"));
   process.once("SIGINT", stop).once("SIGTERM", stop);
@@ -104,7 +100,6 @@ async function run(
     partitions: createPartitionKeeper(database),
     erasures: createErasureGuard(createPseudonymKeyring(config, database).open),
     observer: progress.observer,
-    digestListPage: workers.digest,
     log: createLog({
       level: config.logLevel === "debug" ? "debug" : "error",
       pretty: false,
@@ -131,7 +126,6 @@ async function run(
   } finally {
     progress.clear();
     process.off("SIGINT", stop).off("SIGTERM", stop);
-    await workers.close();
   }
 }
 

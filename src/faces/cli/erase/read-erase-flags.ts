@@ -47,7 +47,7 @@ function readWhom(read: FlagReader, { ip, cidr }: EraseFlags) {
 }
 
 /** Refuses a reason with an address, because the audit trail is kept longer than the erased data. */
-export function readReason(read: FlagReader, text: string | undefined): string | null {
+function readReason(read: FlagReader, text: string | undefined): string | null {
   const reason = readText(read, "reason", text, MAX_REASON_CHARS) ?? null;
   if (reason === null) return null;
   let isNaming = false;

@@ -1,16 +1,22 @@
 import { randomBytes } from "node:crypto";
 import { toRequestBudget } from "#app/open-request-gate.ts";
 import type { Config } from "#config/config.ts";
+import { configuredChannels } from "#config/configured-channels.ts";
 import { readServerSecret } from "#db/service/server-secrets.ts";
 import type { Clock } from "#lib/clock.ts";
 import { localCaller } from "#operations/caller.ts";
 import type { Changing } from "#operations/operation.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
 import { perform } from "#operations/perform.ts";
+import type { Searching } from "#operations/search/searching.ts";
+import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import { withEdge } from "../edge/open-edge.ts";
+import { withFiles } from "../search/with-search.ts";
 import { withStore } from "../store/open-store.ts";
 import { readServiceClock } from "../store/service-clock.ts";
 import type { AskOperation } from "./operation-command.ts";
+
+const OPENED_BLOCKS_BYTES = 33_554_432;
 
 /** Runs operations in this process, on the service's database, with every right. `actor` is for the audit trail. */
 export function askLocally({
@@ -39,6 +45,7 @@ export function askLocally({
         zones: () => config.alerting.routing.zones ?? {},
         service: {
           alerting: () => config.alerting,
+          configuredChannels: () => configuredChannels(config),
           notifiers: new Map(),
           settings: config.settings,
           retention: config.retention,
@@ -47,6 +54,11 @@ export function askLocally({
           zoneIds: config.edge.zones,
           readJobRuns: async () => [],
         },
+        searching: {
+          openedBlocks: createOpenedBlocks(OPENED_BLOCKS_BYTES),
+          refuseCostly: () => undefined,
+          runInPlace: (_asked, { signal }, run) => withFiles(database, config, signal, run),
+        } satisfies Searching,
         instanceId: "",
         enqueue: async () => false,
       };

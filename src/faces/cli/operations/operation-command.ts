@@ -3,7 +3,7 @@ import type { Config } from "#config/config.ts";
 import { UsageError } from "#lib/errors.ts";
 import { isObject } from "#lib/is-object.ts";
 import { findMistakes } from "#operations/mistakes.ts";
-import type { CommandForm, Operation } from "#operations/operation.ts";
+import type { Cell, CommandForm, Operation } from "#operations/operation.ts";
 import { type Mistake, Refusal } from "#operations/refusal.ts";
 import type { Paint } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { writeOut } from "../edge/edge-io.ts";
@@ -15,9 +15,8 @@ import { gather } from "../options/read-list.ts";
 import { commandGroup, type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { drawTable } from "../terminal/draw-table.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
-import { askLocally } from "./ask-locally.ts";
-import { askRemotely } from "./ask-remotely.ts";
 import { describeFlag, type Flag, listFlags, placeholderOf, readInput } from "./flags.ts";
+import { pickAsk } from "./pick-ask.ts";
 import { readPages } from "./read-pages.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a form is contravariant in its output
@@ -110,8 +109,7 @@ function operationCommand(operation: Operation, shown: Form, readConfig: () => C
       if (config.remote !== null && by !== undefined)
         read.mistakes.push("--by cannot be used with another service's address: the key names who acts");
       read.finish();
-      const ask: AskOperation =
-        config.remote === null ? askLocally({ config, clock: io.clock, actor }) : askRemotely(config.remote);
+      const ask = pickAsk(config, io, actor);
       try {
         const output = isPaged
           ? await readPages(ask, operation, checked, size ?? most)
@@ -212,15 +210,17 @@ interface About {
 }
 
 function show({ columns, empty = "Nothing to show.", say }: Form, output: unknown, about: About): string {
-  const said = say?.(output, about) ?? "";
+  const table = (heads: readonly string[], rows: readonly (readonly Cell[])[]) =>
+    drawTable(heads, rows, about.paint);
+  const said = say?.(output, { ...about, table }) ?? "";
   if (columns === undefined) return said;
-  const { items, next = null } = isObject(output) ? output : {};
-  const rows = Array.isArray(items) ? items : [];
+  const { items, points, next = null } = isObject(output) ? output : {};
+  const rows = [items ?? points ?? []].flat();
   const more =
     typeof next === "string"
       ? `There are more: --after ${next} shows the next page, --limit sets its size.\n`
       : "";
   const cells = rows.map((item) => columns.map(({ get }) => get(item, about)));
   const heads = columns.map(({ head }) => head);
-  return rows.length === 0 ? `${empty}\n${said}` : `${drawTable(heads, cells, about.paint)}${more}${said}`;
+  return rows.length === 0 ? `${empty}\n${said}` : `${table(heads, cells)}${more}${said}`;
 }

@@ -7,6 +7,10 @@ import { listGaps } from "#operations/coverage/gaps.ts";
 import { channelOperations } from "#operations/deliveries/channels.ts";
 import { deliveryOperations } from "#operations/deliveries/deliveries.ts";
 import { keyOperations } from "#operations/keys/keys.ts";
+import { ruleOperations } from "#operations/rules/rules.ts";
+import { spikeOperations } from "#operations/rules/spikes.ts";
+import { showTrend } from "#operations/rules/trends.ts";
+import { listJobs } from "#operations/service/jobs.ts";
 import { listZones } from "#operations/service/zones.ts";
 import { silenceOperations } from "#operations/silences/silences.ts";
 import { knownOperations } from "#operations/sources/known-sources.ts";
@@ -65,4 +69,21 @@ export function coverageCommand(readConfig: () => Config, io: StoreIo = createPr
 
 export function gapsCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
   return subjectCommand("gaps", "List the hours that are lost, and why.", [listGaps], readConfig, io);
+}
+
+export function rulesCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  const description = "Rank rules, show a rule's counts and thresholds, and replay other settings.";
+  return subjectCommand("rules", description, ruleOperations, readConfig, io);
+}
+
+export function spikesCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return subjectCommand("spikes", "List spikes and show one.", spikeOperations, readConfig, io);
+}
+
+export function trendsCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return subjectCommand("trends", "Count events over time.", [showTrend], readConfig, io);
+}
+
+export function jobsCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
+  return subjectCommand("jobs", "Show when the background jobs run.", [listJobs], readConfig, io);
 }

@@ -20,29 +20,39 @@ export function withSearch<T>(
   config: Config,
   fn: (deps: SearchDeps, database: Database, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
+  return withStore(config, (database) =>
+    withFiles(database, config, interrupted, (deps, signal) => fn(deps, database, signal)),
+  );
+}
+
+/** Does the same on a database that is open. */
+export async function withFiles<T>(
+  database: Database,
+  config: Config,
+  interrupted: AbortSignal | undefined,
+  fn: (deps: SearchDeps, signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const { folder } = config.archive;
-  return withStore(config, async (database) => {
-    const stopping = new AbortController();
-    const stop = () => stopping.abort(new Error("stopped"));
-    process.once("SIGINT", stop).once("SIGTERM", stop);
-    const scratch = await mkdtemp(path.join(tmpdir(), "longwatch-search-"));
-    const duckdb = createSearchDuckdb(folder, scratch);
-    const signals = [stopping.signal, ...(interrupted === undefined ? [] : [interrupted])];
-    try {
-      const files = createArchiveReader({
-        duckdb,
-        storage: createStorage(config.archive, database.db),
-        scratch,
-      });
-      return await fn({ archive: database, files }, database, AbortSignal.any(signals));
-    } catch (thrown) {
-      throw thrown instanceof ArchiveDamagedError ? explain(thrown, config.archive) : thrown;
-    } finally {
-      process.off("SIGINT", stop).off("SIGTERM", stop);
-      await duckdb.close();
-      await rm(scratch, { recursive: true, force: true });
-    }
-  });
+  const stopping = new AbortController();
+  const stop = () => stopping.abort(new Error("stopped"));
+  process.once("SIGINT", stop).once("SIGTERM", stop);
+  const scratch = await mkdtemp(path.join(tmpdir(), "longwatch-search-"));
+  const duckdb = createSearchDuckdb(folder, scratch);
+  const signals = [stopping.signal, ...(interrupted === undefined ? [] : [interrupted])];
+  try {
+    const files = createArchiveReader({
+      duckdb,
+      storage: createStorage(config.archive, database.db),
+      scratch,
+    });
+    return await fn({ archive: database, files }, AbortSignal.any(signals));
+  } catch (thrown) {
+    throw thrown instanceof ArchiveDamagedError ? explain(thrown, config.archive) : thrown;
+  } finally {
+    process.off("SIGINT", stop).off("SIGTERM", stop);
+    await duckdb.close();
+    await rm(scratch, { recursive: true, force: true });
+  }
 }
 
 function explain(error: ArchiveDamagedError, { folder, bucket }: Config["archive"]): Error {

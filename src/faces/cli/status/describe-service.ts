@@ -2,7 +2,7 @@ import { ago } from "#lib/ago.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { showTime } from "#lib/show-time.ts";
 import type { ReplicaState } from "#model/kinds.ts";
-import type { ReplicaLife, ServiceLife } from "#operations/service-life.ts";
+import type { StatusAnswer } from "#operations/service/status.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { drawTable } from "../terminal/draw-table.ts";
 
@@ -10,12 +10,14 @@ import { drawTable } from "../terminal/draw-table.ts";
 const SHOWN_MS = 24 * 3_600_000;
 const MAX_SHOWN = 50;
 
+type Service = NonNullable<StatusAnswer["service"]>;
+
 const STYLES: Readonly<Record<ReplicaState, Style>> = { alive: "green", stopped: "dim", silent: "red" };
 
 /** One line that says whether the service runs, and a table of its processes. */
-export function describeService(service: ServiceLife, paint: Paint): string {
-  const { replicas } = service;
-  const shown = replicas
+export function describeService(service: Service, paint: Paint): string {
+  const { processes } = service;
+  const shown = processes
     .filter(({ state, silentMs }, index) => index === 0 || state === "alive" || silentMs < SHOWN_MS)
     .slice(0, MAX_SHOWN);
   if (shown.length === 0) return paint("red", "Not running: no service has ever run on this database.");
@@ -24,8 +26,8 @@ export function describeService(service: ServiceLife, paint: Paint): string {
   return `${describeLife(service, paint)}\n${table.trimEnd()}`;
 }
 
-function describeLife({ replicas, roles, missingRoles }: ServiceLife, paint: Paint): string {
-  const [last] = replicas;
+function describeLife({ processes, roles, missingRoles }: Service, paint: Paint): string {
+  const [last] = processes;
   const age = last === undefined ? "" : `${ago(last.silentMs)}, ${showTime(toSecond(last.lastAliveAt))} UTC`;
   if (missingRoles.length === 0) return `${paint("green", "Running")}: last alive ${age}`;
   if (roles.every(({ alive }) => alive === 0)) return `${paint("red", "Not running")}: last alive ${age}`;
@@ -38,7 +40,7 @@ function describeLife({ replicas, roles, missingRoles }: ServiceLife, paint: Pai
   return `${paint("red", "Running in part")}: no live process has ${missing.join(", ")}`;
 }
 
-function toRow({ host, pid, roles, state, silentMs, startedAt, version }: ReplicaLife) {
+function toRow({ host, pid, roles, state, silentMs, startedAt, version }: Service["processes"][number]) {
   return [
     `${toLine(host, 60)} ${pid}`,
     roles.map((role) => toLine(role, 20)).join(", "),
@@ -49,6 +51,7 @@ function toRow({ host, pid, roles, state, silentMs, startedAt, version }: Replic
   ];
 }
 
-function toSecond(at: number): number {
+function toSecond(iso: string): number {
+  const at = Date.parse(iso);
   return at - (at % 1_000);
 }

@@ -1,8 +1,6 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
-import { configuredChannels } from "#config/configured-channels.ts";
 import type { Queryable } from "#db/client.ts";
-import { readStatus, type StatusAnswer, toServiceItem } from "#faces/http/routes/v1/status.ts";
 import { ago } from "#lib/ago.ts";
 import { formatBytes } from "#lib/disk-space.ts";
 import { escapeText } from "#lib/escape-text.ts";
@@ -10,18 +8,15 @@ import { many } from "#lib/format.ts";
 import { asCalled } from "#lib/own-command.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { readSqlState } from "#lib/sql-state.ts";
-import { HOUR_MS } from "#lib/units.ts";
-import { horizonAt, startOfHour } from "#model/horizon.ts";
-import { nameZone, type Zones } from "#model/zones.ts";
+import { nameZone } from "#model/zones.ts";
 import { GAP_EXIT_CODE } from "#operations/coverage/hours.ts";
-import { type Attention, type Looked, listAttention } from "#operations/list-attention.ts";
-import { lookAround } from "#operations/look-around.ts";
-import { readUnpolled } from "#operations/read-unpolled.ts";
-import { readZones, type ZoneCoverage } from "#operations/read-zones.ts";
-import { assessService } from "#operations/service-life.ts";
+import { listAttention } from "#operations/list-attention.ts";
+import { NOTHING_AROUND } from "#operations/service/attention.ts";
+import { type StatusAnswer, showStatus, toServiceItem } from "#operations/service/status.ts";
 import type { Paint } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
+import { pickAsk } from "../operations/pick-ask.ts";
 import { describePastOutage } from "../start/describe-outage.ts";
 import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
@@ -51,6 +46,8 @@ Examples:
   npm run -s longwatch -- status
   npm run -s longwatch -- status --json`;
 
+type Attention = NonNullable<StatusAnswer["attention"]>;
+
 /** `longwatch status`: shows whether the service runs, the stored events and everything that needs attention. */
 export function statusCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
   return storeCommand(
@@ -59,101 +56,71 @@ export function statusCommand(readConfig: () => Config, io: StoreIo = createProc
     HELP,
     io,
   )
-    .option("--json", "print the answer of GET /api/v1/status")
+    .option("--json", "print the answer of GET /api/v1/status?detailed=true")
     .action(
       storeAction<{ json?: true }>(io, async (flags, read) => {
         read.finish();
         const config = readConfig();
-        const seen = await withStore(config, ({ db }) => look(db, io.clock(), config));
-        const attention = listAttention(seen, configuredChannels(config));
-        const outage = config.databaseUrl === null ? describePastOutage(config.dataDir, io.clock()) : [];
-        if (flags.json === true) await writeJson(io.stdout, { ...seen.status, attention });
-        else
-          await writeOut(
-            io.stdout,
-            [
-              describe(seen, attention, { names: config.alerting.routing.zones, paint: pickPaint(io) }),
-              ...outage.map((line) => `${escapeText(line)}\n`),
-            ].join(""),
-          );
+        const status = await look(config, io);
+        const { attention = [] } = status;
+        if (flags.json === true) await writeJson(io.stdout, status);
+        else {
+          const isLocal = config.remote === null && config.databaseUrl === null;
+          const outage = isLocal ? describePastOutage(config.dataDir, io.clock()) : [];
+          const lines = outage.map((line) => `${escapeText(line)}\n`);
+          await writeOut(io.stdout, [describe(status, attention, pickPaint(io)), ...lines].join(""));
+        }
         io.setExitCode(exitCodeOf(attention));
       }),
     );
 }
 
-function exitCodeOf(attention: readonly Attention[]): number {
+function exitCodeOf(attention: Attention): number {
   if (attention.length === 0) return 0;
   return attention.every(({ kind }) => kind === "gap") ? GAP_EXIT_CODE : 1;
 }
 
-interface Seen extends Looked {
-  readonly status: StatusAnswer;
-  readonly now: number;
-}
-
-async function look(db: Queryable, now: number, { alerting, pollEveryMs }: Config): Promise<Seen> {
+async function look(config: Config, io: StoreIo): Promise<StatusAnswer> {
   try {
-    const from = startOfHour(horizonAt(now));
-    return {
-      now,
-      ...(await lookAround(db, now)),
-      status: await readStatus(db, null, { now, names: alerting.routing.zones ?? {} }),
-      unpolled: await readUnpolled(db, now, { zoneIds: null, pollEveryMs }),
-      zones: await readZones(db, now, { zoneId: undefined, from, to: now + HOUR_MS }),
-    };
+    return (await pickAsk(config, io, null)(showStatus, { detailed: "true" })) as StatusAnswer;
   } catch (thrown) {
-    if (readSqlState(thrown) === UNDEFINED_TABLE && (await isUntouched(db))) return neverStarted(now);
+    const isUntouched =
+      readSqlState(thrown) === UNDEFINED_TABLE && (await withStore(config, ({ db }) => isNew(db)));
+    if (isUntouched) return neverStarted(io.clock());
     throw thrown;
   }
 }
 
 /** Returns whether the service has never been started on the database. */
-async function isUntouched(db: Queryable): Promise<boolean> {
+async function isNew(db: Queryable): Promise<boolean> {
   const { rows } = await db.execute<{ exists: boolean }>(
     "select to_regclass('coverage_windows') is not null as exists",
   );
   return rows[0]?.exists !== true;
 }
 
-function neverStarted(now: number): Seen {
-  const service = assessService([]);
-  const nothing = { spikesOpen: 0, alertsFiring: 0, alertsAcknowledged: 0, notificationsPending: 0 };
-  const status: StatusAnswer = {
+function neverStarted(now: number): StatusAnswer {
+  return {
     now: new Date(now).toISOString(),
-    ...nothing,
+    spikesOpen: 0,
+    alertsFiring: 0,
+    alertsAcknowledged: 0,
+    notificationsPending: 0,
     hoursToLoss: null,
     zones: [],
     channels: [],
     archive: [],
-    service: toServiceItem(service),
-  };
-  return {
-    now,
-    status,
-    channels: [],
-    service,
-    zones: [],
-    unpolled: [],
-    keyProblem: null,
-    held: [],
-    newlyWatched: new Map(),
-    givenUp: 0,
-    selfAlerts: 0,
+    service: toServiceItem(NOTHING_AROUND.service),
+    attention: listAttention({ ...NOTHING_AROUND, zones: [], unpolled: [] }, null),
   };
 }
 
-interface Drawn {
-  readonly names: Zones | undefined;
-  readonly paint: Paint;
-}
-
-function describe(seen: Seen, attention: readonly Attention[], drawn: Drawn): string {
-  const { paint } = drawn;
-  const { status, service, zones, now } = seen;
+function describe(status: StatusAnswer, attention: Attention, paint: Paint): string {
+  const { service, zones, now } = status;
   const nothing = zones.length === 0 ? [asCalled("No data is stored yet: run npm start.")] : [];
   return [
-    describeService(service, paint),
-    ...status.zones.flatMap((zone) => describeZone(zone, zones, now, drawn)),
+    ...(service === null ? [] : [describeService(service, paint)]),
+    ...zones.flatMap((zone) => describeZone(zone, Date.parse(now), paint)),
     ...nothing,
     ...describeWork(status),
     ...describeArchive(status.archive),
@@ -163,17 +130,16 @@ function describe(seen: Seen, attention: readonly Attention[], drawn: Drawn): st
 }
 
 function describeZone(
-  { id, newestEventAt, quarantined }: StatusAnswer["zones"][number],
-  zones: readonly ZoneCoverage[],
+  { id, name, newestEventAt, quarantined, hours = [] }: StatusAnswer["zones"][number],
   now: number,
-  { names, paint }: Drawn,
+  paint: Paint,
 ): string[] {
   const age = newestEventAt === null ? "none yet" : `newest ${ago(now - Date.parse(newestEventAt))}`;
-  const hours = zones.find(({ zoneId }) => zoneId === id)?.hours ?? [];
-  const events = hours.reduce((sum, { storedCount }) => sum + storedCount, 0);
+  const events = hours.reduce((sum, { stored }) => sum + stored, 0);
+  const drawn = hours.map(({ startsAtMs, state }) => ({ startsAt: startsAtMs, status: state }));
   return [
-    `${paint("bold", nameZone(id, names?.[id]?.name))}   ${many(events, "event")} in the last 72 hours, ${age}`,
-    `  ${drawHours(now, hours)}`,
+    `${paint("bold", nameZone(id, name))}   ${many(events, "event")} in the last 72 hours, ${age}`,
+    `  ${drawHours(now, drawn)}`,
     ...(quarantined > 0
       ? [`  ${many(quarantined, "unreadable entry", "unreadable entries")} in quarantine`]
       : []),
@@ -208,7 +174,7 @@ function describeArchive(zones: StatusAnswer["archive"]): string[] {
   ];
 }
 
-function describeAttention(attention: readonly Attention[], paint: Paint): string[] {
+function describeAttention(attention: Attention, paint: Paint): string[] {
   if (attention.length === 0) return [];
   const lines = attention.map(({ text, command }) => {
     const more = command === null ? "" : asCalled(`: npm run -s longwatch -- ${command}`);

@@ -1,9 +1,9 @@
-import type { OverviewAnswer } from "#faces/http/routes/v1/overview.ts";
 import { showAge } from "#lib/ago.ts";
 import { formatDecimal, formatWhole } from "#lib/format.ts";
 import { asCalled } from "#lib/own-command.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { showTime } from "#lib/show-time.ts";
+import type { OverviewAnswer } from "#operations/service/overview.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { drawSparkline } from "#stages/delivery/message/draw-sparkline.ts";
 import { type Cell, drawTable } from "../terminal/draw-table.ts";

@@ -5,8 +5,9 @@ import { toRequestBudget } from "#app/open-request-gate.ts";
 import type { Config } from "#config/config.ts";
 import { configuredChannels } from "#config/configured-channels.ts";
 import type { Queryable } from "#db/client.ts";
-import { type OverviewAnswer, readOverview } from "#faces/http/routes/v1/overview.ts";
 import { HOUR_MS } from "#lib/units.ts";
+import { localCaller } from "#operations/caller.ts";
+import { type OverviewAnswer, readOverview } from "#operations/service/overview.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { writeJson } from "../edge/write-json.ts";
@@ -87,18 +88,13 @@ function readEvery(read: FlagReader, text: string | undefined): number {
 
 function lookAt(db: Queryable, config: Config, zoneIds: readonly number[] | null, now: number) {
   const { alerting, edge, pollEveryMs } = config;
-  return readOverview(db, {
-    now,
-    from: now - SPAN_MS,
-    to: now,
-    zoneIds,
-    isWhole: true,
-    isMasked: false,
-    names: alerting.routing.zones ?? {},
+  const service = {
     requestBudget: toRequestBudget(edge.requestsPerSecond),
     pollEveryMs,
-    channels: configuredChannels(config),
-  });
+    configuredChannels: () => configuredChannels(config),
+  };
+  const asked = { db, now, caller: localCaller("local"), zones: () => alerting.routing.zones ?? {}, service };
+  return readOverview(asked, { from: now - SPAN_MS, to: now, zoneIds });
 }
 
 async function refresh(

@@ -1,9 +1,8 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import type { TrendAnswer } from "#faces/http/routes/v1/trends.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import type { HourStatus } from "#model/kinds.ts";
 import type { Span } from "../state/span.ts";
-import { call } from "./client.ts";
+import { ask } from "./ask.ts";
 import { askZones } from "./of-zones.ts";
 import type { Zone } from "./status.ts";
 
@@ -19,16 +18,15 @@ export function useCompleteness(zones: readonly Zone[], span: Pick<Span, "fromMs
   const isByHour = toMs - fromMs <= LONGEST_BY_HOUR;
   const widthMs = isByHour ? HOUR_MS : DAY_MS;
   const query = {
-    width: isByHour ? "hour" : "day",
+    width: isByHour ? ("hour" as const) : ("day" as const),
     from: Math.floor(fromMs / widthMs) * widthMs,
     to: Math.ceil(toMs / widthMs) * widthMs,
   };
   return useQuery({
     queryKey: ["completeness", zones.map(({ id }) => id), query],
     queryFn: async ({ signal }) => {
-      const ask = ({ id }: Zone) =>
-        call<TrendAnswer>("/api/v1/trends", { query: { zone: id, ...query }, signal });
-      const { answers, failed } = await askZones(zones, ask, signal);
+      const askOne = ({ id }: Zone) => ask("trends.show", { zone: id, ...query }, { signal });
+      const { answers, failed } = await askZones(zones, askOne, signal);
       const completeness = { sealed: 0, searched: 0, open: 0, gap: 0, unwatched: 0, "not yet": 0 };
       const incomplete = new Set<number>();
       for (const { answer } of answers)

@@ -1,21 +1,15 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { z } from "zod";
-import type { JobItem } from "#faces/http/routes/v1/jobs.ts";
 import type { ExplainedRouting as ExplainedRoutingSchema } from "#faces/http/routes/v1/routing-test.ts";
-import type { PrivacyAnswer, SettingsAnswer } from "#faces/http/routes/v1/settings.ts";
 import { ask, type Input, type Item, useChange, useOperation, useOperationPages } from "./ask.ts";
 import { call } from "./client.ts";
 
 export type Channel = Item<"channels.list">;
 export type Delivery = Item<"deliveries.list">;
-export type Job = z.infer<typeof JobItem>;
+export type Job = Item<"jobs.list">;
 export type Key = Item<"keys.list">;
 export type AuditEntry = Item<"audit.list">;
 export type ExplainedRouting = z.infer<typeof ExplainedRoutingSchema>;
-
-interface List<Item> {
-  readonly items: readonly Item[];
-}
 
 export const useChannels = () => useOperation("channels.list", {}, { refetchInterval: 15_000 });
 
@@ -56,13 +50,7 @@ export function useRoutingTest(question: RoutingQuestion | null) {
   });
 }
 
-export function useJobs() {
-  return useQuery({
-    queryKey: ["jobs"],
-    queryFn: ({ signal }) => call<List<Job>>("/api/v1/jobs", { signal }),
-    refetchInterval: 15_000,
-  });
-}
+export const useJobs = () => useOperation("jobs.list", {}, { refetchInterval: 15_000 });
 
 export const useKeys = (all: boolean) => useOperationPages("keys.list", { all, limit: 200 });
 
@@ -100,16 +88,6 @@ export type AuditQuery = Pick<Input<"audit.list">, "action" | "since" | "until">
 
 export const useAudit = (query: AuditQuery) => useOperationPages("audit.list", { ...query, limit: 100 });
 
-export function usePrivacy() {
-  return useQuery({
-    queryKey: ["privacy"],
-    queryFn: ({ signal }) => call<z.infer<typeof PrivacyAnswer>>("/api/v1/privacy", { signal }),
-  });
-}
+export const usePrivacy = () => useOperation("privacy.show", {});
 
-export function useSettings() {
-  return useQuery({
-    queryKey: ["settings"],
-    queryFn: ({ signal }) => call<z.infer<typeof SettingsAnswer>>("/api/v1/settings", { signal }),
-  });
-}
+export const useSettings = () => useOperation("settings.show", {});

@@ -1,11 +1,9 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import type { z } from "zod";
-import type { Overview as OverviewSchema } from "#faces/http/routes/v1/overview.ts";
 import { useSpan } from "../state/span.ts";
 import { useZones } from "../state/zones.ts";
-import { call } from "./client.ts";
+import { ask, type Output } from "./ask.ts";
 
-export type Overview = z.infer<typeof OverviewSchema>;
+export type Overview = Output<"overview.show">;
 
 /** The answer that several parts of the overview share. Zones that the reader did not choose are left out. */
 export function useOverview() {
@@ -19,7 +17,7 @@ export function useOverview() {
     queryKey: ["overview", zone, fromMs, toMs],
     queryFn: ({ signal }) => {
       const query = { zone, from: Math.floor(fromMs), to: Math.ceil(toMs) };
-      return call<Overview>("/api/v1/overview", { query, signal });
+      return ask("overview.show", query, { signal });
     },
     select: (found) => ({
       ...found,

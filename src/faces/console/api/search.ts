@@ -2,9 +2,9 @@ import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-qu
 import { classifyAction } from "#model/action-class.ts";
 import type { FieldName } from "#model/fields.ts";
 import type { ActionClass } from "#model/kinds.ts";
-import { type EventFilter, FILTER_KINDS, isSameFilter } from "../state/filters.ts";
+import { type EventFilter, FILTER_KINDS, type FilterKind, isSameFilter } from "../state/filters.ts";
 import { bucketWidth } from "../state/span.ts";
-import { call } from "./client.ts";
+import { ask, type Input, type Output } from "./ask.ts";
 import { askZones, type OfZones } from "./of-zones.ts";
 import type { Zone } from "./status.ts";
 
@@ -17,14 +17,8 @@ export interface EventScope {
   readonly filters: readonly EventFilter[];
 }
 
-export interface EventRow {
-  readonly zoneId: number;
-  readonly logId: string;
-  readonly timestamp: number;
-  /** The record as the platform sent it; null if it has not come yet or the reader may not see it. */
-  readonly log: Record<string, unknown> | null;
-  readonly fields: Readonly<Record<FieldName, string>>;
-}
+/** Its record is null if it has not come yet or the reader may not see it. */
+export type EventRow = SearchAnswer["rows"][number] & { readonly zoneId: number };
 
 interface EventGroup {
   readonly value: string;
@@ -33,20 +27,18 @@ interface EventGroup {
   readonly lastSeen: number;
 }
 
-interface SearchAnswer {
-  readonly rows: readonly Omit<EventRow, "zoneId">[];
-  readonly groups: readonly {
-    key: Partial<Record<FieldName, string>>;
-    count: number;
-    lastSeen: number;
-    sparkline?: readonly number[];
-  }[];
-  readonly total: number;
-}
+type SearchAnswer = Output<"events.search">;
+
+type SearchBody = Omit<Input<"events.search">, "zone">;
 
 /** The body of a search or an export. Values of one field are alternatives; exclusions are not. */
-export function toBody({ fromMs, toMs, query, filters }: Omit<EventScope, "zones">): Record<string, unknown> {
-  const clauses: { field: string; op: string; value: string[]; not?: true }[] = [];
+export function toBody({ fromMs, toMs, query, filters }: Omit<EventScope, "zones">): SearchBody {
+  const clauses: {
+    field: FieldName;
+    op: (typeof FILTER_KINDS)[FilterKind]["op"] | "in";
+    value: string[];
+    not?: true;
+  }[] = [];
   for (const { kind, field, value } of filters) {
     const { op, isNot } = FILTER_KINDS[kind];
     const same = clauses.find(
@@ -90,8 +82,8 @@ export function eventsPath(zoneId: number): string {
   return `/api/v1/zones/${zoneId}/events`;
 }
 
-function search({ id }: Zone, body: object, signal: AbortSignal): Promise<SearchAnswer> {
-  return takeTurn(signal, () => call(`${eventsPath(id)}/search`, { method: "POST", body, signal }));
+function search({ id }: Zone, body: SearchBody, signal: AbortSignal): Promise<SearchAnswer> {
+  return takeTurn(signal, () => ask("events.search", { zone: id, ...body }, { signal }));
 }
 
 function keyOf({ zones, ...scope }: EventScope) {
@@ -118,7 +110,7 @@ export function useHistogram(scope: EventScope) {
       );
       const firstMs = Math.floor(scope.fromMs);
       const widthMs = (Math.ceil(scope.toMs) - firstMs) / buckets;
-      const body = { ...toBody(scope), groupBy: ["action"], buckets, pageSize: 50 };
+      const body = { ...toBody(scope), groupBy: ["action" as const], buckets, pageSize: 50 };
       const found = await askZones(scope.zones, (zone) => search(zone, body, signal), signal);
       const zeros = () => Array.from({ length: buckets }, () => 0);
       const counts = { blocked: zeros(), challenged: zeros(), logged: zeros(), other: zeros() };

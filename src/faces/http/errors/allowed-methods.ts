@@ -1,6 +1,6 @@
 import type { FastifyInstance } from "fastify";
 
-/** Returns the methods of an address; none if no route has the address. */
+/** Returns the methods of an address; an empty list if no route has the address. */
 export type AllowedMethods = (path: string) => readonly string[];
 
 /** Collects every route that is added later. Called only for unmatched requests, so it may go through all routes. */

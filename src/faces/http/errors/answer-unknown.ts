@@ -5,9 +5,10 @@ import { learnMethods } from "./allowed-methods.ts";
 import { sendProblem } from "./send-problem.ts";
 
 /**
- * Answers what no route takes: with the console's page where it has that address, else 404 for an unknown address or a
- * file that is gone, 405 for a method that the address does not take, and for OPTIONS the methods that it takes. Call
- * before the routes are added. The public document names the addresses.
+ * Answers a request that matches no route. The console's page is the answer if the console has that address. Otherwise
+ * the answer is 404 for an unknown address or a missing file, 405 for a method that the address does not accept, and
+ * the accepted methods for OPTIONS. Call this before the routes are added. The accepted methods are no secret: the
+ * public document lists them.
  */
 export function answerUnknown(app: FastifyInstance, answerPage: AnswerPage): void {
   const allowedAt = learnMethods(app);

@@ -2,14 +2,14 @@ import type { Problem } from "./problem.ts";
 import { PROBLEM_TYPE } from "./problem.ts";
 
 /**
- * How an area of the platform words what is not a mistake in the body (platform API spec 2.13): `bare` problem details,
- * `status-code` alone, or a `message` as the account's operations have it.
+ * The form in which an area of the platform's API reports errors that are not about the body (platform API spec 2.13).
+ * `bare`: problem details. `status-code`: the status alone. `message`: the form of the account's operations.
  */
 export type ErrorForm = "native" | "bare" | "status-code" | "message";
 
 const JSON_TYPE = "application/json; charset=utf-8";
 
-/** Where RFC 9110 defines the status. */
+/** The section of RFC 9110 that defines the status. */
 const SECTIONS: Readonly<Record<number, string>> = {
   400: "15.5.1",
   401: "15.5.2",

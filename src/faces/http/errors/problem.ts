@@ -11,7 +11,7 @@ export interface Problem {
   readonly title: string;
   readonly status: number;
   readonly detail?: string;
-  /** Every broken rule of the request at once. */
+  /** All broken rules of the request. */
   readonly mistakes?: readonly Mistake[];
   readonly requestId?: string;
 }
@@ -23,7 +23,7 @@ export interface ProblemAbout {
   readonly requestId?: string | undefined;
 }
 
-/** The first mistake in one line, and how many more there are. */
+/** Returns the first mistake in one line, with the number of further mistakes. */
 function summarise(mistakes: readonly Mistake[]): string | undefined {
   const [first] = mistakes;
   const more = mistakes.length > 1 ? ` (and ${mistakes.length - 1} more)` : "";

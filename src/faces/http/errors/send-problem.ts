@@ -7,10 +7,10 @@ import { wordError } from "./error-form.ts";
 import { type ProblemAbout, problemOf } from "./problem.ts";
 import { wordFrameworkError } from "./word-framework-error.ts";
 
-/** Of Postgres: the statement was cancelled, here by its time limit. */
+/** Postgres cancelled the statement, here because of its time limit. */
 const QUERY_CANCELED = "57014";
 
-/** Of Postgres: text with a character that it cannot keep, which is NUL. */
+/** Postgres cannot store a character of the text: NUL. */
 const BAD_CHARACTER = "22021";
 
 const NUL_CHARACTER = new Refusal(400, {
@@ -42,7 +42,7 @@ const SEARCH_LOST = new Refusal(503, {
   headers: { "retry-after": "5" },
 });
 
-/** By the code of an error of the archive's reader. */
+/** The refusals by the error code of the archive's reader. */
 const ARCHIVE_ERRORS: Readonly<Record<string, Refusal>> = {
   DUCKDB_TIMEOUT: QUERY_TOO_SLOW,
   DUCKDB_MEMORY: SEARCH_TOO_LARGE,
@@ -60,11 +60,11 @@ export interface AnyError {
   readonly statusCode?: number | undefined;
   readonly code?: string;
   readonly message?: string;
-  /** The day of a file of the archive, `yyyy-mm-dd`. */
+  /** The day of the archive file, `yyyy-mm-dd`. */
   readonly day?: string | null;
 }
 
-/** What is told to the client: a statement that Postgres stopped is the query's fault, and waiting for one the others'. */
+/** Returns the error for the client: a statement that Postgres stopped is the query's fault. */
 export function toTold(error: AnyError): AnyError {
   if (error instanceof Refusal) return error;
   if (error instanceof UsageError)
@@ -94,14 +94,14 @@ function toDamaged({ day }: AnyError): Refusal {
   });
 }
 
-/** The pool says so in words only. */
+/** Returns whether the pool had no free connection. The pool's error has a message and no code. */
 function isOutOfConnections(thrown: unknown): boolean {
   for (let error = thrown; error instanceof Error; error = error.cause)
     if (error.message === "timeout exceeded when trying to connect") return true;
   return false;
 }
 
-/** In the form of the route that was asked. */
+/** Sends the error in the form of the requested route. */
 export function sendProblem(reply: FastifyReply, requestId: string, error: AnyError): FastifyReply {
   const claimed = error.statusCode ?? 500;
   const status = claimed >= 400 && claimed <= 599 ? claimed : 500;
@@ -116,7 +116,7 @@ export function sendProblem(reply: FastifyReply, requestId: string, error: AnyEr
     .send(body);
 }
 
-/** Only what was meant for the client, or the framework says about the request itself: other text may hold SQL. */
+/** Keeps only texts that are for the client or about the request itself, because others may contain SQL. */
 function aboutOf(status: number, error: AnyError, reply: FastifyReply): ProblemAbout {
   if (error instanceof Refusal) return error;
   const isAboutRequest = status < 500 && error.code?.startsWith("FST_ERR_") === true;

@@ -3,7 +3,7 @@ import type { z } from "zod";
 import { findMistakes } from "#operations/mistakes.ts";
 import { Refusal } from "#operations/refusal.ts";
 
-/** Checks a part of the request by its zod schema; all mistakes come in one refusal. */
+/** Checks a part of the request by its zod schema. One refusal lists all mistakes. */
 export const validatorCompiler: FastifySchemaCompiler<z.ZodType> =
   ({ schema, httpPart }) =>
   (data: unknown) => {

@@ -6,7 +6,7 @@ export interface AtomEntry {
   /** Epoch ms. */
   readonly publishedAt: number;
   readonly updatedAt: number;
-  /** State, severity and the like: `[scheme, term]`. */
+  /** State, severity and others: `[scheme, term]`. */
   readonly categories: readonly (readonly [scheme: string, term: string])[];
   /** Plain text. */
   readonly lines: readonly string[];
@@ -24,9 +24,9 @@ export interface AtomFeed {
 const FEED_PATH = "/api/v1/alerts.atom";
 
 /**
- * An Atom document (RFC 4287). Ids are tag URIs (RFC 4151) that neither time nor the server's address changes; an entry
- * is updated when its alert moves on. All text is plain and escaped; it links to the API and, as `related`, where the
- * operator's own links lead.
+ * Returns an Atom document (RFC 4287). Ids are tag URIs (RFC 4151), which depend neither on the time nor on the
+ * server's address. A transition of an alert updates its entry. All text is plain and escaped. The links lead to the
+ * API and, as `related`, to the operator's own addresses.
  */
 export function renderAtom({ instanceId, title, entries }: AtomFeed): string {
   const authority = `tag:${instanceId}.longwatch.invalid,2026`;

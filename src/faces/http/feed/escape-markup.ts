@@ -9,7 +9,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": "&#39;",
 };
 
-/** Text for XML or HTML, between tags or in a quoted attribute. */
+/** Escapes a text for XML or HTML: between tags, or in a quoted attribute. */
 export function escapeMarkup(text: string): string {
   return text.replace(NOT_XML, "\ufffd").replace(/[&<>"']/g, (mark) => ENTITIES[mark] ?? mark);
 }

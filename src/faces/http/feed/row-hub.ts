@@ -1,6 +1,6 @@
 import { toError } from "#lib/errors.ts";
 
-/** Transitions in one read. */
+/** Maximum number of transitions in one read. */
 const BATCH = 500;
 
 export interface Numbered {
@@ -8,9 +8,9 @@ export interface Numbered {
 }
 
 export interface RowHubOptions<Row extends Numbered> {
-  /** The number of the newest row; 0 before the first. */
+  /** Returns the number of the newest row; 0 before the first row. */
   readonly readEnd: () => Promise<number>;
-  /** Rows after that number, in order. */
+  /** Returns the rows after that number, in order. */
   readonly read: (after: number, limit: number) => Promise<readonly Row[]>;
   readonly pollEveryMs: number;
   readonly onError: (error: Error) => void;
@@ -23,7 +23,7 @@ interface Joined {
 }
 
 export interface RowHub<Row extends Numbered> {
-  /** @throws when the store cannot be read. */
+  /** @throws if the store cannot be read */
   join(listener: (rows: readonly Row[]) => void): Promise<Joined>;
 }
 

@@ -8,7 +8,7 @@ export interface FeedEvent {
   readonly sequence: number;
   readonly alertId: number;
   readonly transition: number;
-  /** ISO 8601; null, like state and severity, where the alert's history cannot be read. */
+  /** ISO 8601. Null, like state and severity, if the alert's history cannot be read. */
   readonly at: string | null;
   readonly reason: string;
   readonly state: string | null;
@@ -26,7 +26,7 @@ export interface FeedEvent {
   readonly silencedBy: number | null;
 }
 
-/** With `isMasked`, addresses in the texts are masked. */
+/** Returns a transition for the stream. `isMasked` masks the addresses in its texts. */
 export function toFeedEvent(row: FeedRow, isMasked: boolean): FeedEvent {
   const { sequence, alertId, transition, kind, zoneId, ruleId, fingerprint, headline } = row;
   const entry = Transitions.safeParse([row.entry]).data?.[0];

@@ -5,35 +5,35 @@ import type { HeavyWork } from "../limits/concurrency-limit.ts";
 import type { Session } from "./sessions.ts";
 
 /**
- * Who may use a route. `zone` names the path parameter or query member with the zone's id: a key for some zones is
- * refused where it names another one or none. A route that finds the zone in its body, or that answers for all of the
- * caller's zones, leaves it out and looks at `caller.zoneIds` itself.
+ * The callers that may use a route. `zone` names the path parameter or query member that contains the zone's id. A key
+ * for some zones is refused if that is another zone or missing. A route whose body names the zone, or that answers for
+ * all of the caller's zones, omits `zone` and checks `caller.zoneIds` itself.
  */
 export type Access =
   | "public"
   | {
       readonly scope: Scope;
       readonly zone?: string;
-      /** A session is refused: the person enters the key again. */
+      /** Refuses a session: the person must enter the key again. */
       readonly withKey?: true;
     };
 
 declare module "fastify" {
   interface FastifyContextConfig {
     access?: Access;
-    /** The form of the platform's errors on the platform's routes; left out on Longwatch's own routes. */
+    /** The form of the platform's errors, on the platform's routes. Longwatch's own routes omit it. */
     errorForm?: ErrorForm;
-    /** One key may have only so many requests of such routes in progress. */
+    /** Limits how many requests of such routes one key may have in progress. */
     heavy?: HeavyWork;
-    /** Asked by balancers and supervisors, as often as they like. */
+    /** Marks routes that balancers and supervisors may request as often as they like. */
     isProbe?: true;
   }
   interface FastifyRequest {
     /** Null on public routes. */
     caller: Caller | null;
-    /** Null where the request came with a key, and on public routes. */
+    /** Null on public routes, and if the request came with a key. */
     session: Session | null;
-    /** For answers that last: a revoked key or session gets no more of them. Not set on public routes. */
+    /** Looks the caller up again, because an answer may outlast the key. Not set on public routes. */
     readCallerAgain: () => Promise<Caller | null>;
   }
 }

@@ -4,12 +4,12 @@ import type { Authenticate, Caller } from "#operations/caller.ts";
 import { isRole, scopesOf } from "#operations/roles.ts";
 
 export interface AuthenticateOptions {
-  /** Asked on every request, so that a revoked key fails on the next one, whichever replica gets it. */
+  /** Called for every request, so that a revoked key fails on its next request, at any replica. */
   readonly find: (keyId: string) => Promise<FoundApiKey | null>;
   readonly onUsed: (keyId: string) => void;
 }
 
-/** An id that no key has: what is not even a key takes the same way as one that is unknown. */
+/** An id that no key has. A text that is not a key takes the same path as an unknown key. */
 const NO_ID = "";
 
 export function createAuthenticate({ find, onUsed }: AuthenticateOptions): Authenticate {

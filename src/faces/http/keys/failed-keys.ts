@@ -3,7 +3,7 @@ import { hashAccessKey } from "#model/access-key.ts";
 const FREE_FAILURES = 10;
 const FIRST_WAIT_MS = 1_000;
 const MAX_WAIT_MS = 15 * 60_000;
-/** Longer than the longest wait; otherwise a patient guesser could wait until the failures are forgotten. */
+/** Longer than the longest wait. Otherwise a patient guesser could wait until the failures are forgotten. */
 const FORGOTTEN_AFTER_MS = 4 * MAX_WAIT_MS;
 const MAX_NETWORKS = 10_000;
 export const MAX_GOOD_KEYS = 1_000;
@@ -16,10 +16,10 @@ interface Failures {
 export type FailedKeys = ReturnType<typeof createFailedKeys>;
 
 /**
- * Makes a network that sends wrong keys wait before its next key is checked: ten failures are free, then 1 s, 2 s, 4 s
- * up to 15 minutes. Failures are counted per network and forgotten after an hour without one. A key that was good
- * lately (here, or in `known` as SHA-256 from before the start) is checked without a wait, so that another client
- * behind the same address cannot lock it out.
+ * Delays the checks of a network that sends wrong keys. Ten failures are free; then the waits are 1 s, 2 s, 4 s, up to
+ * 15 minutes. Failures are counted per network and forgotten after an hour without one. A key that was valid recently
+ * is checked without a wait, so that another client behind the same address cannot lock it out. `known` contains
+ * SHA-256 hashes of such keys from before the start.
  */
 export function createFailedKeys(known: readonly Buffer[] = []) {
   const failures = new Map<string, Failures>();
@@ -66,7 +66,7 @@ function dropOldest(
   }
 }
 
-/** Hashes the key, which should be in memory no longer than its request. */
+/** Hashes the key, because a key should be in memory no longer than its request. */
 function digest(key: string): string {
   return toText(hashAccessKey(key));
 }

@@ -13,7 +13,7 @@ import type { NoteSecurityEvent, SecurityAction } from "./security-events.ts";
 import { PAGE_TOKEN_HEADER, readSessionTokens } from "./session-cookie.ts";
 import type { Sessions } from "./sessions.ts";
 
-/** Longer than any key there is. */
+/** Longer than any key. */
 const MAX_KEY_CHARS = 512;
 
 export interface GuardParts {
@@ -21,11 +21,11 @@ export interface GuardParts {
   readonly clock: Clock;
   readonly note: NoteSecurityEvent;
   readonly failed: FailedKeys;
-  /** Null where nobody signs in. */
+  /** Null if nobody can sign in. */
   readonly sessions: Sessions | null;
 }
 
-/** Lets nobody in whom the route's access does not name. Adding a route that declares none throws. */
+/** Admits only callers that the route's access names. Adding a route without access throws. */
 export function addGuard(app: FastifyInstance, parts: GuardParts): void {
   app.decorateRequest("caller", null);
   app.decorateRequest("session", null);
@@ -41,7 +41,7 @@ export function addGuard(app: FastifyInstance, parts: GuardParts): void {
   });
 }
 
-/** Comes after the limits of the key: whoever is denied over and over spends them. */
+/** Checks scope and zones after the limits of the key, so that denied requests use up the key's quota as well. */
 export function addPermissions(
   app: FastifyInstance,
   { clock, note }: Pick<GuardParts, "clock" | "note">,
@@ -65,7 +65,7 @@ export function addPermissions(
   });
 }
 
-/** The header AccessKey comes before the cookie: whoever sends both means the key. */
+/** Finds the caller. The header AccessKey comes before the cookie: a client that sends both means the key. */
 async function identify(request: FastifyRequest, parts: GuardParts): Promise<void> {
   const { sessions, authenticate } = parts;
   const tokens = hasKey(request) ? null : readSessionTokens(request);
@@ -113,7 +113,7 @@ async function readCaller(
   return caller;
 }
 
-/** @throws {Refusal} 429 where a network has to wait before its next key or one-time token is looked at. */
+/** @throws {Refusal} 429 if the network has to wait before its next key or one-time token is checked */
 export function refuseWaiting(waitMs: number): void {
   if (waitMs <= 0) return;
   const headers = { "retry-after": String(Math.ceil(waitMs / 1_000)) };
@@ -155,7 +155,7 @@ function unauthorized(detail: string): Refusal {
   return new Refusal(401, { detail, headers: { "www-authenticate": "AccessKey" } });
 }
 
-/** What is wrong with the zone that is asked for; null where nothing is. */
+/** Returns why the caller may not see the requested zone; null if the caller may see it. */
 function findForeignZone(request: FastifyRequest, caller: Caller, access: Access): string | null {
   const zone = access === "public" ? undefined : access.zone;
   if (zone === undefined || caller.zoneIds === null) return null;
@@ -164,7 +164,7 @@ function findForeignZone(request: FastifyRequest, caller: Caller, access: Access
   return `This key is for zone ${caller.zoneIds.join(", ")} only. The parameter ${zone} must name such a zone.`;
 }
 
-/** As the handler will read them; NaN, which is no zone, for whatever is not plainly a number. */
+/** Returns the zone ids as the handler will read them; NaN, which is no zone, if a text is not a plain number. */
 function readZoneIds({ params, query }: FastifyRequest, zone: string): number[] {
   const places = [params, query].filter(isObject);
   const given = places.find((place) => Object.hasOwn(place, zone))?.[zone];

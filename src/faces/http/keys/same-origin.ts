@@ -4,8 +4,8 @@ import { Refusal } from "#operations/refusal.ts";
 const READS = new Set(["GET", "HEAD", "OPTIONS"]);
 
 /**
- * Refuses what another site's page makes a browser send with the session's cookie. SameSite=Strict alone lets pages of
- * other ports and subdomains through.
+ * Refuses a request that another site's page makes a browser send with the session's cookie. SameSite=Strict alone
+ * would admit pages of other ports and subdomains.
  * @throws {Refusal} 403
  */
 export function refuseOtherOrigins(request: FastifyRequest): void {
@@ -18,8 +18,8 @@ export function refuseOtherOrigins(request: FastifyRequest): void {
 }
 
 /**
- * Whether the page that sends the request is of this origin; null for a program that names none. Browsers send
- * Sec-Fetch-Site where they trust the origin (TLS or loopback), and Origin with every POST, PUT, PATCH and DELETE.
+ * Returns whether the page that sends the request is of this origin; null for a program that names no origin. Browsers
+ * send Sec-Fetch-Site if they trust the origin (TLS or loopback), and Origin with every POST, PUT, PATCH and DELETE.
  */
 export function isSameOrigin({
   headers,

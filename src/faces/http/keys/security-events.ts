@@ -10,13 +10,13 @@ export type SecurityAction =
 interface SecurityEvent {
   readonly action: SecurityAction;
   readonly actor: string;
-  /** The method and route that was asked for. */
+  /** The requested method and route. */
   readonly subject: string;
   readonly details: Readonly<Record<string, string>>;
 }
 
 type WrittenEvent = Omit<SecurityEvent, "details"> & {
-  /** `notWritten`: how many of the same action came since the entry before. */
+  /** `notWritten`: number of events of the same action that were omitted since the previous entry. */
   readonly details: Readonly<Record<string, string | number>>;
 };
 
@@ -27,12 +27,12 @@ export interface SecurityEventsOptions {
 
 export type NoteSecurityEvent = (event: SecurityEvent, nowMs: number) => void;
 
-/** Of each action ten at once and one a minute after that. */
+/** Ten entries of each action at once, then one a minute. */
 const QUOTA = { quota: 10, windowMs: 10 * 60_000, maxKeys: 10 };
 
 /**
- * Writes down who was refused, but never as fast as they can ask: what is left out is counted, and the next entry of its
- * action says how many.
+ * Writes an audit entry for a refused request, at a limited rate. Omitted events are counted, and the next entry of the
+ * same action contains their number.
  */
 export function createSecurityEvents({ write, onError }: SecurityEventsOptions): NoteSecurityEvent {
   const limiter = createRateLimiter(QUOTA);

@@ -3,16 +3,16 @@ import { createSecret, type Secret } from "#lib/secret.ts";
 import type { SessionTokens } from "#model/session-token.ts";
 
 const NAME = "longwatch_session";
-/** How long a browser keeps the cookie: the longest time of a session. */
+/** Time that a browser keeps the cookie: the maximum duration of a session. */
 const MAX_AGE_SECONDS = 7 * 86_400;
 export const PAGE_TOKEN_HEADER = "x-page-token";
 
-/** With TLS, here or at a trusted proxy, the browser takes the cookie from no other host and sends it over TLS only. */
+/** With TLS, the name's prefix makes the browser accept the cookie from this host only, over TLS only. */
 function nameFor({ protocol }: Pick<FastifyRequest, "protocol">): string {
   return protocol === "https" ? `__Host-${NAME}` : NAME;
 }
 
-/** The secrets of the request's session; null where it has no cookie. Without the header the page's secret is empty. */
+/** Returns the request's secrets; null without a cookie. Without the header the page's secret is empty. */
 export function readSessionTokens(request: FastifyRequest): SessionTokens | null {
   const wanted = `${nameFor(request)}=`;
   const pairs = (request.headers.cookie ?? "").split(";").map((pair) => pair.trim());
@@ -21,7 +21,7 @@ export function readSessionTokens(request: FastifyRequest): SessionTokens | null
   return cookie === undefined ? null : { cookie: createSecret(cookie), page: createSecret(page) };
 }
 
-/** Null takes the cookie away. */
+/** Sets the cookie; null removes it. */
 export function writeSessionCookie(request: FastifyRequest, reply: FastifyReply, token: Secret | null): void {
   const isSecure = request.protocol === "https";
   const parts = [

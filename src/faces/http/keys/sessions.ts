@@ -10,23 +10,23 @@ export interface Session {
 
 export interface NewSession {
   readonly userAgent: string;
-  /** For the audit trail. */
+  /** Written into the audit trail. */
   readonly network: string;
-  /** The secrets of the request. Their session ends, and they are never used again. */
+  /** The secrets that came with the request. Their session ends, and they are never used again. */
   readonly before: SessionTokens | null;
 }
 
 /**
- * Sessions of the console. Each lasts as long as its key, at most 12 hours without use, and at most seven days, with the
- * role admin 24 hours.
+ * Sessions of the console. A session lasts as long as its key, at most 12 hours without use, and at most seven days; 24
+ * hours for the role admin.
  */
 export interface Sessions {
-  /** Null where the secrets are unknown, or their session or key is over. */
+  /** Returns null if the secrets are unknown, or if their session or key has ended. */
   readonly find: (tokens: SessionTokens) => Promise<Session | null>;
-  /** Records that a person used the session, so that its 12 hours begin again. */
+  /** Records a use of the session, so that its 12 hours begin again. */
   readonly noteUse: (session: Session) => void;
   readonly openByKey: (caller: Caller, session: NewSession) => Promise<SessionTokens>;
-  /** Uses the one-time token up. Null where it is unknown, used or expired. */
+  /** Consumes the one-time token. Returns null if the token is unknown, used or expired. */
   readonly openByLink: (token: string, session: NewSession) => Promise<SessionTokens | null>;
   readonly end: (session: Session, how: { readonly everywhere: boolean }) => Promise<void>;
 }

@@ -1,47 +1,36 @@
 import { Refusal } from "#operations/refusal.ts";
-
-/** `quick`: pages, and whatever takes some ten milliseconds. `long`: everything else. */
-export type WorkKind = "quick" | "long";
+import type { SearchWork } from "#operations/search/searching.ts";
 
 export interface AdmissionQueueOptions {
   /** Requests of each kind that run at once, at least 2. */
-  readonly places: Readonly<Record<WorkKind, number>>;
+  readonly places: Readonly<Record<SearchWork["kind"], number>>;
   /** Requests of one key and kind, running and waiting. */
-  readonly perKey: Readonly<Record<WorkKind, number>>;
+  readonly perKey: Readonly<Record<SearchWork["kind"], number>>;
   readonly maxWaitMs: number;
   /** CPU time that one key may use within a minute. */
   readonly cpuMsPerMinute: number;
 }
 
-export interface Work {
-  readonly kind: WorkKind;
-  readonly signal: AbortSignal;
-  /** Waits as long as necessary and is not refused: a part of an answer whose beginning was sent. */
-  readonly isPatient?: boolean;
-  /** CPU time that it is expected to use in Postgres, which cannot be measured. Default 0. */
-  readonly postgresMs?: number;
-}
-
 /** A place in the queue: its holder runs. */
 export interface Place {
-  readonly kind: WorkKind;
+  readonly kind: SearchWork["kind"];
   /**
-   * Notes a statement. The place is not free before the returned function was called with the CPU time of the statement,
-   * also if its holder has left: an interrupted statement runs on for a moment.
+   * Registers a statement. The place stays taken until the returned function is called with the statement's CPU time,
+   * even if the holder has left, because an interrupted statement continues for a moment.
    */
   readonly begin: () => (cpuMs: number) => void;
-  /** Gives the place back; a second call does nothing. */
+  /** Returns the place; a second call does nothing. */
   readonly leave: () => void;
 }
 
-/** The requests of this process that read many events, each of which waits for its turn. */
+/** Admits the requests of this process that read many events, one after another. */
 export interface AdmissionQueue {
   /**
    * Resolves when the request may run.
    * @throws {Refusal} 429 if the key has too many requests or has used its time, 503 if the wait was too long
    * @throws the signal's reason if it aborts while the request waits
    */
-  enter(keyId: string, work: Work): Promise<Place>;
+  enter(keyId: string, work: SearchWork): Promise<Place>;
   counts(): { readonly working: number; readonly waiting: number };
 }
 
@@ -51,15 +40,16 @@ interface Waiter {
 }
 
 /**
- * Creates the queue. Each kind has its places, and the last free one is never given to a key that has one of that kind:
- * whatever one key sends, another key finds a place. The keys take turns (round-robin), so a key with many requests delays
- * another key's request by one request. A key that has used its CPU time waits until some of it has come back.
+ * Creates the queue. Each kind has its own places. The last free place of a kind is never given to a key that already
+ * has one, so a key always finds a place, whatever another key sends. The keys take turns (round-robin), so a key with
+ * many requests delays another key's request by one request. A key that has used its CPU time waits until part of that
+ * time is available again.
  */
 export function createAdmissionQueue(options: AdmissionQueueOptions): AdmissionQueue {
   const allowance = createAllowance(options.cpuMsPerMinute);
   const lanes = { quick: createLane(options, "quick"), long: createLane(options, "long") };
 
-  function occupy(keyId: string, { kind, postgresMs = 0 }: Work): Place {
+  function occupy(keyId: string, { kind, postgresMs = 0 }: SearchWork): Place {
     let unfinished = 0;
     const begin = () => {
       unfinished += 1;
@@ -94,8 +84,8 @@ export function createAdmissionQueue(options: AdmissionQueueOptions): AdmissionQ
   };
 }
 
-function createLane({ places, perKey, maxWaitMs }: AdmissionQueueOptions, kind: WorkKind) {
-  /** In the order of arrival. */
+function createLane({ places, perKey, maxWaitMs }: AdmissionQueueOptions, kind: SearchWork["kind"]) {
+  /** The waiting requests, in the order of arrival. */
   const queue: Waiter[] = [];
   const working = new Map<string, number>();
   /** Sequence number of each key's last admission; used for round-robin between keys. */
@@ -127,7 +117,7 @@ function createLane({ places, perKey, maxWaitMs }: AdmissionQueueOptions, kind: 
 
   return {
     /** Resolves when the request has a place. */
-    waitForTurn(keyId: string, { signal, isPatient = false }: Work): Promise<void> {
+    waitForTurn(keyId: string, { signal, isPatient = false }: SearchWork): Promise<void> {
       const most = perKey[kind];
       if (!isPatient && countOwn(keyId) >= most) throw tooMany(most);
       // A new key comes after the keys that have waited since the last turn, and before the key that had that turn.
@@ -166,9 +156,9 @@ function createLane({ places, perKey, maxWaitMs }: AdmissionQueueOptions, kind: 
 
 const MINUTE_MS = 60_000;
 
-/** The CPU time of each key, refilled evenly. That of a minute may be used at once, and the last request may exceed it. */
+/** Counts each key's CPU time, refilled evenly. A minute's time may be used at once; the last request may exceed it. */
 function createAllowance(cpuMsPerMinute: number) {
-  /** When each key's allowance is full again. */
+  /** The time at which each key's allowance is full again. */
   const fullAt = new Map<string, number>();
   return {
     waitMs: (keyId: string) => Math.ceil((fullAt.get(keyId) ?? 0) - performance.now() - MINUTE_MS),

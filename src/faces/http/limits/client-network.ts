@@ -4,9 +4,9 @@ import ipaddr from "ipaddr.js";
 const IPV6_NETWORK_BYTES = 8;
 
 /**
- * Returns the network that a client cannot easily leave: its IPv4 address, or the /64 of its IPv6 address, from which a
- * host may pick any address. Behind trusted proxies it is the address that they forward; if that is no address, the
- * proxy's own.
+ * Returns the network that a client cannot easily change: its IPv4 address, or the /64 of its IPv6 address, because a
+ * host may use any address of that network. Behind trusted proxies it is the forwarded address; if that is not an
+ * address, the proxy's own.
  */
 export function networkOf({ ip, socket }: Pick<FastifyRequest, "ip" | "socket">): string {
   const given = ipaddr.isValid(ip) ? ip : (socket.remoteAddress ?? "");

@@ -4,11 +4,11 @@ import { Refusal } from "#operations/refusal.ts";
 export type HeavyWork = "read" | "export";
 
 export interface ConcurrencyLimits {
-  /** Requests of one key in progress, by kind. There is no limit for all keys: a few keys could use it up. */
+  /** Maximum per key and kind. There is no limit over all keys, because a few keys could use it up. */
   readonly perKey: Readonly<Record<HeavyWork, number>>;
 }
 
-/** Holds each key to so many requests in progress on routes that declare `heavy`, until the answer is sent or cut off. */
+/** Limits each key's requests on routes that declare `heavy`, until their answers are sent or cut off. */
 export function addConcurrencyLimit(app: FastifyInstance, { perKey }: ConcurrencyLimits): void {
   const running = new Map<string, number>();
   const add = (place: string, change: number) => {

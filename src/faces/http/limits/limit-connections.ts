@@ -4,17 +4,17 @@ import { PROBLEM_TYPE, problemOf } from "../errors/problem.ts";
 import { networkOf } from "./client-network.ts";
 
 export interface ConnectionLimits {
-  /** More would take the files that the connections to the databases need. */
+  /** Maximum number of connections. More would use up the files that the connections to the databases need. */
   readonly most: number;
-  /** The last of these connections: reserved for probes and for callers with a key. */
+  /** Number of these connections that are reserved for probes and for callers with a key. */
   readonly reserved: number;
-  /** Connections of one IPv4 address or IPv6 /64. */
+  /** Maximum number of connections of one IPv4 address or IPv6 /64. */
   readonly perAddress: number;
-  /** Time in which the client of a reserved connection has to send a good key; otherwise it is answered once. */
+  /** Time limit to send a valid key over a reserved connection. Without one it ends with its first answer. */
   readonly provingMs: number;
-  /** Time in which a client has to read some of its answer, or to send something while no request is in progress. */
+  /** Time limit for a client to read some of its answer, or to send something while no request is in progress. */
   readonly stallMs: number;
-  /** Requests of one connection that are in progress at once. */
+  /** Maximum number of requests of one connection in progress. */
   readonly pipelined: number;
 }
 
@@ -31,23 +31,23 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
 interface Held {
   readonly network: string;
-  /** Requests in progress. */
+  /** Number of requests in progress. */
   active: number;
-  /** Whether a good key came over it. */
+  /** True if a valid key was sent over the connection. */
   isKnown: boolean;
   isReserved: boolean;
 }
 
 export interface Connections {
   createServer(handler: Handler, options: { readonly requestTimeoutMs: number }): Server;
-  /** Called for every admitted request. Returns whether the connection ends with its answer. */
+  /** Called for every admitted request. Returns whether the connection ends with the answer. */
   noteRequest(socket: Socket, hasKey: boolean): boolean;
 }
 
 /**
- * Bounds the connections of all servers that it makes. If an address has all of its connections, or nearly all are taken,
- * a new connection takes the place of the one that has been idle for longest; connections that never showed a good key go
- * first. Only where none is idle, a new connection is refused, or gets a reserved place.
+ * Limits the connections of all servers that it creates. If an address has all of its connections, or nearly all are
+ * taken, a new connection replaces the one that has been idle for longest. Connections that never sent a valid key go
+ * first. If none is idle, the new connection is refused or gets a reserved place.
  */
 export function createConnections(
   trustedProxies: readonly string[],
@@ -55,7 +55,7 @@ export function createConnections(
 ): Connections {
   const held = new Map<Socket, Held>();
   const ofNetwork = new Map<string, Set<Socket>>();
-  /** In the order in which they became idle. */
+  /** Idle connections, in the order in which they became idle. */
   const idle = { known: new Set<Socket>(), unknown: new Set<Socket>() };
   const proxies = toBlockList(trustedProxies);
   const idleOf = ({ isKnown }: Held) => (isKnown ? idle.known : idle.unknown);
@@ -120,7 +120,7 @@ export function createConnections(
     return false;
   }
 
-  /** Node asks for progress itself: a slow reader that takes some of its answer is no stalled one. */
+  /** Ends a connection on which a client reads nothing. Node does not call this for a slow reader. */
   function endStalled(socket: Socket): void {
     const isAtWork = (held.get(socket)?.active ?? 0) > 0 && socket.writableLength === 0;
     if (isAtWork) socket.setTimeout(limits.stallMs);

@@ -10,9 +10,9 @@ const WINDOW_MS = 60_000;
 const MAX_KEYS = 10_000;
 
 export interface RequestLimits {
-  /** Requests of one key, in this process. */
+  /** Maximum number of requests of one key in this process. */
   readonly perKeyAndMinute: number;
-  /** Requests of one IPv4 address or IPv6 /64, with a key or without. */
+  /** Maximum number of requests of one IPv4 address or IPv6 /64, with or without a key. */
   readonly perAddressAndMinute: number;
 }
 
@@ -23,7 +23,8 @@ interface LimitParts {
 }
 
 /**
- * Probes of one address: a load balancer probes from one address for all clients, and more often than any other client.
+ * Maximum number of probes of one address. A load balancer probes from one address for all clients, and more often than
+ * any other client.
  */
 const PROBES_PER_MINUTE = 1_200;
 
@@ -65,7 +66,7 @@ export function aboutRequest(request: FastifyRequest) {
   };
 }
 
-/** The header fields of draft-ietf-httpapi-ratelimit-headers-10: policy and what is left of it. */
+/** Sets the header fields of draft-ietf-httpapi-ratelimit-headers-10: the policy and the remaining quota. */
 function tell(reply: FastifyReply, policy: string, quota: number, { remaining, resetMs }: Taken): void {
   void reply
     .header("ratelimit-policy", `"${policy}";q=${quota};w=${WINDOW_MS / 1_000}`)
@@ -77,7 +78,7 @@ function refuse(reply: FastifyReply, policy: "key" | "address", quota: number, t
   refuseSpent(taken, `This ${policy} may send at most ${quota} requests a minute.`);
 }
 
-/** @throws {Refusal} 429 where the quota is spent */
+/** @throws {Refusal} 429 if the quota is used up */
 export function refuseSpent({ isAllowed, retryAfterMs }: Taken, detail: string): void {
   if (isAllowed) return;
   const headers = { "retry-after": String(Math.ceil(retryAfterMs / 1_000)) };

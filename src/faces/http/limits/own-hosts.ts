@@ -2,13 +2,13 @@ import type { FastifyRequest } from "fastify";
 import ipaddr from "ipaddr.js";
 import { Refusal } from "#operations/refusal.ts";
 
-/** Names that nobody can register: an attacker cannot let one point to this service. */
+/** Names that nobody can register, so an attacker cannot make one point to this service. */
 const PRIVATE = /^[^.]+$|\.(?:localhost|local|internal)$/;
 
 /**
- * Returns a check that refuses a request without a key to a host that is not this service's. A page of another host whose
- * name suddenly points here (DNS rebinding) is of the same origin for its browser. It has no key, so requests with one pass
- * under any name. `own` are names of this service.
+ * Returns a check that refuses a request without a key to a host that is not this service's. If another host's name
+ * suddenly points here (DNS rebinding), a browser treats its pages as of the same origin. Such a page has no key, so a
+ * request with a key passes under any name. `own` are names of this service.
  */
 export function createRefuseOtherHosts(own: readonly string[]): (request: FastifyRequest) => void {
   const names = new Set(own.map(normalise));
@@ -24,7 +24,7 @@ export function createRefuseOtherHosts(own: readonly string[]): (request: Fastif
   };
 }
 
-/** Without brackets of IPv6, in lower case, without the dot of the root. */
+/** Returns the host in lower case, without the brackets of IPv6 and without the dot of the root. */
 function normalise(host: string): string {
   return host
     .toLowerCase()

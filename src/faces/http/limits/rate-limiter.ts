@@ -1,5 +1,5 @@
 export interface RateLimiterOptions {
-  /** Requests in one full window; all of them may come at once. */
+  /** Number of requests in one full window; all of them may come at once. */
   readonly quota: number;
   readonly windowMs: number;
   /** Maximum number of remembered keys; the oldest are forgotten first. */
@@ -18,8 +18,8 @@ export interface Taken {
 export type RateLimiter = ReturnType<typeof createRateLimiter>;
 
 /**
- * Allows `quota` requests per window and key, refilled evenly (GCRA): one number per key, the time at which its quota
- * is full again. A refused request uses no quota, so a client that keeps asking is admitted as soon as any other.
+ * Allows `quota` requests per window and key, refilled evenly (GCRA). It stores one number per key: the time at which
+ * the quota is full again. A refused request uses no quota, so a client that keeps asking is admitted like any other.
  */
 export function createRateLimiter({ quota, windowMs, maxKeys }: RateLimiterOptions) {
   const stepMs = windowMs / quota;
@@ -51,7 +51,7 @@ export function createRateLimiter({ quota, windowMs, maxKeys }: RateLimiterOptio
         retryAfterMs: isAllowed ? 0 : spentMs + stepMs - windowMs,
       };
     },
-    /** Keys that are remembered now. */
+    /** Number of remembered keys. */
     size: () => fullAt.size,
   };
 }

@@ -7,12 +7,10 @@ const CLIENT_ERRORS: Readonly<Record<string, number>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 408,
 };
 
-/** Time for the answer to arrive, and for the client to end its side. */
+/** Time limit for the answer to arrive and for the client to end its side. */
 const LINGER_MS = 1_000;
 
-/**
- * Answers on the bare socket if there is no request yet, and closes the socket soon after, whatever the client does.
- */
+/** Answers on the bare socket if there is no request yet. Closes the socket soon after, whatever the client does. */
 export function refuseConnection(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();

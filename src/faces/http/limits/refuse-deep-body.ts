@@ -1,16 +1,16 @@
 import { Refusal } from "#operations/refusal.ts";
 
-/** No valid body is half as deep. */
+/** Maximum depth of a body. No valid body is half as deep. */
 export const MAX_DEPTH = 32;
 
-/** Code that walks a body recursively may rely on this: no list or object is inside more than 31 others. */
+/** Refuses a body that is nested too deeply. Code that walks a body recursively relies on this. */
 export function refuseDeepBody(body: unknown): void {
   if (!isTooDeep(body)) return;
   const rule = `must not be nested more than ${MAX_DEPTH} deep`;
   throw new Refusal(400, { slug: "invalid-request", mistakes: [{ field: "body", rule }] });
 }
 
-/** Whether a list or object lies in more than 31 others. */
+/** Returns whether a list or object lies in more than 31 others. */
 export function isTooDeep(body: unknown): boolean {
   let level = [body].filter(isContainer);
   for (let depth = 1; level.length > 0; depth += 1) {

@@ -16,12 +16,12 @@ const NOT_BUILT = `<!doctype html>
 
 const html = { content: { "text/html": { schema: z.string() } } };
 
-/** Answers an address that no route has with the page, which has addresses of its own; null where it is none of them. */
+/** Answers with the console's page; null if the page cannot have that address. Used for addresses without a route. */
 export type AnswerPage = (request: FastifyRequest, reply: FastifyReply) => FastifyReply | null;
 
 /**
- * The console from `folder`, as Vite built it: its files under the names that contain their hashes, and the page at `/`.
- * The page is answered to whoever accepts HTML, at every address whose first part no route begins with.
+ * Serves the console from `folder`, as Vite built it: the files, whose names contain their hashes, and the page at `/`.
+ * A client that accepts HTML gets the page at every address whose first part no route begins with.
  */
 export async function addConsole(app: FastifyInstance, folder: string): Promise<AnswerPage> {
   const index = path.join(folder, "index.html");
@@ -47,7 +47,7 @@ export async function addConsole(app: FastifyInstance, folder: string): Promise<
   };
 }
 
-/** Every file is a route of its own, so that no path reaches beyond the folder. */
+/** Adds a route for each file, so that no path can leave the folder. */
 async function addFiles(app: FastifyInstance, folder: string): Promise<void> {
   const { default: serveFiles } = await import("@fastify/static");
   await app.register(serveFiles, { root: folder, serve: false, preCompressed: true, cacheControl: false });

@@ -32,7 +32,7 @@ export interface CspReportsParts {
   readonly onReport: () => void;
 }
 
-/** `POST /csp-reports`: what a browser refused to run or load for the console. Browsers send it without a key. */
+/** `POST /csp-reports` receives browsers' reports of blocked parts of the console. It needs no key. */
 export function addCspReports(app: FastifyInstance, { log, clock, onReport }: CspReportsParts): void {
   const limiter = createRateLimiter(QUOTA);
   const schema = {

@@ -2,12 +2,12 @@ import { randomBytes } from "node:crypto";
 
 export const REPORTS_PATH = "/csp-reports";
 
-/** The text that `vite.config.ts` writes in the place of a nonce. */
+/** Placeholder that `vite.config.ts` writes instead of a nonce. */
 const NONCE_PLACE = "__CSP_NONCE__";
 
 /**
- * Scripts come from this origin only, and no text becomes markup or a script. Styles that the page writes itself carry
- * the nonce of this one answer.
+ * Returns the content policy. Scripts come from this origin only, and no text becomes markup or a script. Styles that
+ * the page writes itself carry the nonce of this answer.
  */
 function contentPolicy(nonce: string): string {
   return [
@@ -28,7 +28,7 @@ function contentPolicy(nonce: string): string {
   ].join("; ");
 }
 
-/** The page with a fresh nonce, and the headers that go with it. */
+/** Returns the page with a new nonce, and its headers. */
 export function dressPage(html: string): {
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;

@@ -7,7 +7,7 @@ const schema = {
   response: { 200: z.object({ state: z.literal("ok"), uptimeSeconds: z.int() }) },
 };
 
-/** Answers without any check: if this depended on anything else, an outage elsewhere would restart every replica. */
+/** Answers without any check. If this depended on another part, an outage of that part would restart every replica. */
 export function addLivez(app: FastifyInstance): void {
   app.get("/livez", { config: { access: "public", isProbe: true }, schema }, () => ({
     state: "ok",

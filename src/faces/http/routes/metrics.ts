@@ -14,13 +14,13 @@ const schema = {
 export interface MetricsRoute {
   readonly metrics: Metrics;
   readonly readBacklog: () => Promise<Backlog>;
-  /** Otherwise a key of every zone with the scope read is asked for. */
+  /** If false, a key with the scope read for all zones is required. */
   readonly isPublic: boolean;
   readonly timeoutMs: number;
   readonly onError: (name: string, error: Error) => void;
 }
 
-/** For Prometheus. The process's own numbers are there also when the database is not. */
+/** Serves the metrics for Prometheus. The process's own metrics work without the database. */
 export function addMetrics(
   app: FastifyInstance,
   { metrics, readBacklog, isPublic, timeoutMs, onError }: MetricsRoute,

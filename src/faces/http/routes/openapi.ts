@@ -11,7 +11,7 @@ const DOCS_SCHEMA = { tags, summary: "Read this documentation in a browser", res
 const DOCS_CSP =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** Swagger UI declares no access for its own routes. Hidden routes are not in the document. */
+/** Declares the access of Swagger UI's routes, which declare none themselves. Hidden routes are not in the document. */
 export function openDocsRoutes(route: RouteOptions): void {
   if (!/^\/docs(\/|$)/.test(route.url)) return;
   route.config = { ...route.config, access: "public" };
@@ -19,8 +19,9 @@ export function openDocsRoutes(route: RouteOptions): void {
 }
 
 /**
- * `/openapi.json`, and `/docs` as Swagger UI, of every route that is added after this. Public: they say nothing of this
- * installation that the source does not. The packages are loaded here because only the HTTP role needs them.
+ * Serves `/openapi.json`, and `/docs` as Swagger UI, for every route that is added later. Both are public, because they
+ * contain nothing about this installation beyond the source code. The packages are loaded here, because only the HTTP
+ * role needs them.
  */
 export async function addOpenApi(app: FastifyInstance): Promise<void> {
   const [{ default: swagger }, { default: swaggerUi }] = await Promise.all([
@@ -58,7 +59,7 @@ export async function addOpenApi(app: FastifyInstance): Promise<void> {
   });
 }
 
-/** Whoever opens the address alone in a browser, where there is no console. */
+/** Redirects a browser from `/` to the documentation if there is no console. */
 export function addRedirectToDocs(app: FastifyInstance): void {
   const root = { tags, summary: "Redirect to the documentation", response: { 200: html } };
   app.get("/", { config: { access: "public" }, schema: root }, async (_request, reply) =>
@@ -68,7 +69,7 @@ export function addRedirectToDocs(app: FastifyInstance): void {
 
 const FALLBACK_ORIGIN = "http://127.0.0.1:8080";
 
-/** The address that a request was sent to, as a word of a shell; a usual one where the request names none that is safe. */
+/** Returns the request's origin for the commands in the document; a usual one if the host is unsafe in a shell. */
 function originOf({ protocol, host }: Pick<FastifyRequest, "protocol" | "host">): string {
   return /^[A-Za-z0-9.-]+(?::\d{1,5})?$|^\[[0-9A-Fa-f:.]+\](?::\d{1,5})?$/.test(host)
     ? `${protocol}://${host}`

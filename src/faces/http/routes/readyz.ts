@@ -11,7 +11,7 @@ const schema = {
   response: { 200: Answer, 503: Answer },
 };
 
-/** 200 while it can do its work, degraded included; 503 when a required part is failing. */
+/** Answers 200 while the service can work, also when degraded, and 503 while a required part is failing. */
 export function addReadyz(app: FastifyInstance, readReadiness: () => Promise<Readiness>): void {
   app.get("/readyz", { config: { access: "public", isProbe: true }, schema }, async (_request, reply) => {
     const readiness = await readReadiness();

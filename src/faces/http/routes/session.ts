@@ -51,7 +51,7 @@ export interface SessionRoutes {
   readonly publicUrl: string | null;
 }
 
-/** Sessions that one key opens. Each adds an audit entry that is kept for good. */
+/** Limit of the sessions that one key opens. Each session adds an audit entry that is kept for good. */
 const QUOTA = { quota: 30, windowMs: 10 * 60_000, maxKeys: 1_000 };
 
 interface SignInParts extends SessionRoutes {
@@ -59,7 +59,7 @@ interface SignInParts extends SessionRoutes {
   readonly opened: RateLimiter;
 }
 
-/** `/session`: signs in, says who is signed in, signs out. */
+/** Adds `/session`: sign in, show who is signed in, sign out. */
 export function addSession(app: FastifyInstance, parts: SessionRoutes): void {
   const { sessions, version, publicUrl } = parts;
   const signingIn = { ...parts, failedLinks: createFailedKeys(), opened: createRateLimiter(QUOTA) };
@@ -134,7 +134,7 @@ export function addSession(app: FastifyInstance, parts: SessionRoutes): void {
   );
 }
 
-/** @throws {Refusal} 401 for a wrong key or token, 429 for whoever sent too many of them and for a key with too many sessions */
+/** @throws {Refusal} 401 for a wrong key or token, 429 after too many of them and for a key with too many sessions */
 async function signIn(
   { sessions, authenticate, failed: failedKeys, failedLinks, opened, clock, note }: SignInParts,
   request: FastifyRequest,

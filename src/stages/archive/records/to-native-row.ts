@@ -1,15 +1,22 @@
-import { FIELD_NAMES, FIELDS } from "#model/fields.ts";
+import { FIELD_NAMES, FIELDS, type FieldName } from "#model/fields.ts";
 import { toUrlPart } from "#model/url-parts.ts";
 import type { ArchivedEvent } from "./archived-event.ts";
 import { readMethod } from "./read-record.ts";
 import { toSearchRow } from "./to-search-row.ts";
 
+interface NativeRow {
+  readonly logId: string;
+  readonly timestamp: number;
+  readonly log: Record<string, unknown> | null;
+  readonly fields: Record<FieldName, string>;
+}
+
 /**
- * Returns a row as JSON: that of the platform's search, with Longwatch's names of the fields, and with host and path of the
+ * Returns a row: that of the platform's search, with Longwatch's names of the fields, and with host and path of the
  * URL and the method of the record.
  */
-export function toNativeRow(event: ArchivedEvent, record: Buffer | undefined, isMasked: boolean): string {
-  const row = JSON.parse(toSearchRow(event, record, isMasked)) as { fields: Record<string, string> };
+export function toNativeRow(event: ArchivedEvent, record: Buffer | undefined, isMasked: boolean): NativeRow {
+  const row = JSON.parse(toSearchRow(event, record, isMasked)) as NativeRow;
   const { url } = event.fields;
   const known: Record<string, string> = {
     ...row.fields,
@@ -18,5 +25,5 @@ export function toNativeRow(event: ArchivedEvent, record: Buffer | undefined, is
     method: readMethod(record),
   };
   const fields = Object.fromEntries(FIELD_NAMES.map((name) => [name, known[FIELDS[name]] ?? ""]));
-  return JSON.stringify({ ...row, fields });
+  return { ...row, fields } as NativeRow;
 }

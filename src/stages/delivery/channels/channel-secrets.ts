@@ -1,7 +1,7 @@
 import type { Secret } from "#lib/secret.ts";
 import type { ChannelConfig } from "./channel-config.ts";
 
-/** Every credential of these channels, wherever in their configuration it is. */
+/** Returns every credential of these channels, wherever it is in their configuration. */
 export function secretsOf(channels: readonly ChannelConfig[]): readonly Secret[] {
   return channels.flatMap(findSecrets);
 }

@@ -14,7 +14,7 @@ function toNetwork(config: ChannelConfig, network: NetworkPolicy): NetworkPolicy
 }
 
 /**
- * Opens a configured channel; connects nowhere yet.
+ * Opens a configured channel, which does not connect yet.
  * @throws {UsageError} listing every mistake of its addresses and secrets
  */
 export function openNotifier(config: ChannelConfig, shared: SharedSurroundings): Notifier {

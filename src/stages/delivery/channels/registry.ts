@@ -33,7 +33,7 @@ const definitions: ReadonlyMap<string, AnyChannel> = new Map(
   CHANNELS.map((definition) => [definition.kind, definition]),
 );
 
-/** Returns the definition of a kind of channel, undefined for a word that is none. */
+/** Returns the definition of a kind of channel; undefined for an unknown kind. */
 export function findChannel(kind: string | undefined): AnyChannel | undefined {
   return kind === undefined ? undefined : definitions.get(kind);
 }

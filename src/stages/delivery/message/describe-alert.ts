@@ -5,14 +5,14 @@ import type { AlertMessage } from "#model/alert-message.ts";
 import { ACTION_CLASSES } from "#model/kinds.ts";
 import { nameZone } from "#model/zones.ts";
 
-/** `2026-11-21 14:03 UTC`, or without the day. */
+/** Returns `2026-11-21 14:03 UTC`, or the time without the day. */
 function formatTime(atMs: number, part: "full" | "clock" = "full"): string {
   const iso = Number.isFinite(atMs) && Math.abs(atMs) <= 8.64e15 ? new Date(atMs).toISOString() : "?";
   const shown = iso.slice(0, 16).replace("T", " ");
   return part === "full" ? `${shown} UTC` : `${shown.slice(11)} UTC`;
 }
 
-/** `firing`, `worse`, `still firing`, ...: what this transition is, in two words at most. */
+/** Returns the reason of the transition in a few words: `firing`, `getting worse`, `still firing`, ... */
 export function describeReason(message: AlertMessage): string {
   switch (message.reason) {
     case "first":
@@ -33,7 +33,7 @@ export function describeReason(message: AlertMessage): string {
   }
 }
 
-/** `zone 101 (shop) · rule 942100 SQL injection`, `zone 101 · flood`. Still hostile: the rule's words are the log's. */
+/** Returns `zone 101 (shop) · rule 942100 SQL injection` or `zone 101 · flood`. Hostile: it quotes the log. */
 export function describeSubject(message: AlertMessage): string {
   const zone = message.zoneId === null ? "" : nameZone(message.zoneId, message.zoneName);
   if (message.kind === "self") return zone === "" ? "Longwatch" : `Longwatch · ${zone}`;
@@ -44,7 +44,7 @@ export function describeSubject(message: AlertMessage): string {
   return [zone, rule === "" ? "" : `rule ${rule}`].filter((part) => part !== "").join(" · ");
 }
 
-/** The headline, behind what it is about where it does not name that itself: what is read out is not said twice. */
+/** Returns the headline. The subject precedes it unless the headline already names the rule or a group. */
 export function describeBriefly(message: AlertMessage): string {
   const { headline, ruleId, members } = message;
   const isRule = toLine(ruleId ?? "", 100) !== "";
@@ -56,11 +56,11 @@ export interface CountPhrase {
   readonly count: string;
   /** `in 5 minutes against usual 12`. */
   readonly against: string;
-  /** `68x`; null where it says nothing. */
+  /** `68x`; null if the factor would mean nothing. */
   readonly times: string | null;
 }
 
-/** How much against how much is usual; null for an alert that counts nothing. */
+/** Returns the count and the usual count; null for an alert that counts nothing. */
 export function describeCount(message: AlertMessage): CountPhrase | null {
   if (message.kind === "self") return null;
   const minutes = `in ${formatNumber(message.windowMinutes)} ${message.windowMinutes === 1 ? "minute" : "minutes"}`;
@@ -74,8 +74,8 @@ export function describeCount(message: AlertMessage): CountPhrase | null {
 }
 
 /**
- * `blocked 700 · logged 147`; empty where nothing was counted. `of 5,912 events: ...` where these, like the top lists,
- * are of more or fewer events than the count: they are of all since the beginning, when somebody last looked.
+ * Returns `blocked 700 · logged 147`; empty if nothing was counted. The actions, like the top lists, cover all events
+ * since the alert's start. If their sum differs from the count, `of 5,912 events: ` precedes them.
  */
 export function describeActions({ actions, count }: AlertMessage): string {
   const { blocked, challenged, logged, other } = actions;
@@ -86,12 +86,12 @@ export function describeActions({ actions, count }: AlertMessage): string {
   return `${total === 0 || total === count ? "" : `of ${formatNumber(total)} events: `}${parts.join(" · ")}`;
 }
 
-/** `since 2026-11-21 14:03 UTC`. */
+/** Returns `since 2026-11-21 14:03 UTC`. */
 export function describeSince({ startedAt }: AlertMessage): string {
   return `since ${formatTime(startedAt)}`;
 }
 
-/** `alert 7 · since 2026-11-21 14:03 UTC · peak 912 · score 9.4 · threshold 45`; the number is what commands ask for. */
+/** Returns `alert 7 · since 2026-11-21 14:03 UTC · peak 912 · score 9.4 · threshold 45`. */
 export function describeCourse(message: AlertMessage): string {
   const isOne = message.alertId > 0 && message.digest === undefined;
   const since = `${isOne ? `alert ${message.alertId} · ` : ""}${describeSince(message)}`;
@@ -100,7 +100,7 @@ export function describeCourse(message: AlertMessage): string {
   return `${since} · peak ${formatNumber(peak)} · score ${formatDecimal(score)} · threshold ${formatNumber(threshold)}`;
 }
 
-/** `after 23 min (2026-11-21 14:03 UTC to 14:26 UTC), peak 912 in 5 minutes`. */
+/** Returns `after 23 min (2026-11-21 14:03 UTC to 14:26 UTC), peak 912 in 5 min`. */
 export function describeEnd(message: AlertMessage): string {
   const { startedAt, endedAt } = message;
   const span =
@@ -114,17 +114,17 @@ export function describeEnd(message: AlertMessage): string {
   return `${span}, peak ${formatNumber(message.peak)} in ${formatNumber(message.windowMinutes)} min`;
 }
 
-/** Who is speaking, said wherever the platform's recommendation is shown: its text is an attacker's to influence. */
+/** Heading of every shown recommendation. It names the author, because an attacker may influence the text. */
 export const ADVICE_HEADING = "Advice from the platform's AI (not verified, nothing was applied)";
 
-/** Returns whether the platform advises on the alert's subject: on a rule, and not on sources or on Longwatch itself. */
+/** Returns whether the platform advises on the alert: on rules, and not on sources or Longwatch itself. */
 export function isAdvised({ kind }: Pick<AlertMessage, "kind">): boolean {
   return kind === "spike" || kind === "new-rule";
 }
 
 /**
- * Returns the recommendation behind a line with its subject. The platform answers about a rule in all of a zone, so the
- * text may name sources that have nothing to do with the alert. Still hostile.
+ * Returns the recommendation below a line with its subject. The platform answers about a rule in the whole zone, so the
+ * text may name sources that have nothing to do with the alert. Hostile.
  */
 export function describeAdvice({ ruleId, zoneId, zoneName, advice }: AlertMessage): string {
   const text = stripMarkdown(advice.text ?? "");
@@ -133,7 +133,7 @@ export function describeAdvice({ ruleId, zoneId, zoneName, advice }: AlertMessag
   return `About ${rule} in all of ${nameZone(zoneId, zoneName)}:\n${text}`;
 }
 
-/** Where there is no advice, the reason; null where there is. Still hostile. */
+/** Returns why there is no advice; null if there is advice. Hostile. */
 export function describeMissingAdvice({ kind, advice }: AlertMessage): string | null {
   if (!isAdvised({ kind })) return "none: the platform advises on rules only";
   if (advice.state === "present" && advice.text !== null && advice.text.trim() !== "") return null;

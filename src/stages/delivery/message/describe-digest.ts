@@ -10,9 +10,9 @@ export function nameMember(text: string): string {
 }
 
 /**
- * Returns every alert of a digest by name, a line for each zone and kind of transition: `zone 101 · firing: 942100,
- * 942110`. Names are those of `nameMember` and are not cut, so a line may be longer than `lineChars` by one. Empty if
- * the message is no digest.
+ * Returns every alert of a digest by name, with a line for each zone and kind of transition: `zone 101 · firing:
+ * 942100, 942110`. Names are those of `nameMember` and are not cut, so a line may be longer than `lineChars` by one
+ * name. Empty if the message is no digest.
  */
 export function describeMembers(
   members: AlertMessage["digest"],

@@ -2,7 +2,7 @@ import { cutText, toLine } from "#lib/plain-text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 
 const MAX_CHARS = 300;
-/** A shorter text is cut at its end only, because two short halves would not be readable. */
+/** A shorter text is cut only at its end, because two short halves would not be readable. */
 const LEAST_FOR_HALVES = 24;
 const TAIL_SHARE = 0.6;
 
@@ -14,7 +14,7 @@ export function describeTopValue(key: keyof AlertMessage["top"], value: string, 
   return cutText(named || "-", maxChars);
 }
 
-/** The names of browsers begin alike and differ at the end. */
+/** Cuts the middle, because the names of browsers begin alike and differ at the end. */
 function cutMiddle(text: string, maxChars: number): string {
   const characters = Array.from(text);
   if (characters.length <= maxChars || maxChars < LEAST_FOR_HALVES) return cutText(text, maxChars);

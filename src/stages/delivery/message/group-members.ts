@@ -6,43 +6,43 @@ import { nameMember } from "./describe-digest.ts";
 
 type Member = NonNullable<AlertMessage["members"]>[number];
 
-/** How much of a group's list a message has room for. */
+/** The space that a message has for a group's list. */
 export interface MemberRoom {
-  /** So many members are shown with their counts. */
+  /** Maximum number of members that are shown with their counts. */
   readonly rows: number;
-  /** Of each such row. */
+  /** Maximum length of each such row. */
   readonly rowChars: number;
-  /** All the others are named beside them where that takes no more than this, by `measure`. */
+  /** Space for the names of all other members, by `measure`. If they do not fit, none of them is named here. */
   readonly chars: number;
-  /** Characters of a text once it is escaped for where it goes; its own without. */
+  /** Returns the length of a text once it is escaped for the receiver. Default: the text's own length. */
   readonly measure?: Measure;
-  /** Where the others are, where they are not in the message itself: `in the thread`. */
+  /** The place of the other members if they are not in the message itself, for example `in the thread`. */
   readonly elsewhere?: string;
 }
 
 type Measure = (text: string) => number;
 
-/** The rules that a message is about, the worst first. Every text is one harmless line, to be escaped. */
+/** The rules of a message, the most severe first. Every text is one harmless line and still has to be escaped. */
 export interface MembersOutline {
   /** `5,000 rules, worst first`. */
   readonly heading: string;
-  /** `942100: 847 in 5 min, usually 12 · critical`. */
+  /** Lines such as `942100: 847 in 5 min, usually 12 · critical`. */
   readonly rows: readonly string[];
-  /** `zone 101: 942110, 942120`; empty where not all of them fit. */
+  /** Lines such as `zone 101: 942110, 942120`; empty if the names do not all fit. */
   readonly others: readonly string[];
-  /** How many are not named, exactly, and how to see them; null where all are. */
+  /** The exact number of members that are not named, and how to list them; null if all are named. */
   readonly more: string | null;
-  /** Those that are not named. */
+  /** The members that are not named. */
   readonly rest: readonly Member[];
 }
 
-/** Of names in one message that follows. */
+/** The space for names in one further message. */
 export interface PartRoom {
   readonly chars: number;
-  /** A line may be no longer; so much shorter than a part that its last line never matters. */
+  /** Maximum length of a line, much shorter than `chars`, so that the unused rest of a part is small. */
   readonly lineChars: number;
   readonly measure?: Measure;
-  /** At most so many messages; `MOST_PARTS` without. */
+  /** Maximum number of further messages. Default `MOST_PARTS`. */
   readonly most?: number;
 }
 
@@ -52,9 +52,9 @@ export interface MembersPart {
   readonly lines: readonly string[];
 }
 
-/** Whatever the number and the names of the rules, a channel is sent no more messages than these after the first. */
+/** Maximum number of further messages for one transition, whatever the number and the names of its rules. */
 const MOST_PARTS = 10;
-/** Of an attached list: less than any mail server or chat takes. */
+/** Maximum size of an attached list, which every mail server and chat accepts. */
 const MAX_FILE_BYTES = 5_000_000;
 const LINE_CHARS = 500;
 const MAX_FINDING_CHARS = 300;
@@ -62,7 +62,7 @@ const FILE_NAME_CHARS = 200;
 
 const length: Measure = countCharacters;
 
-/** Null for a message that speaks for one rule. */
+/** Returns the list of a message's members; null for a message about one rule. */
 export function outlineMembers(
   message: Pick<AlertMessage, "members" | "howToList">,
   room: MemberRoom,
@@ -86,7 +86,7 @@ export function outlineMembers(
   };
 }
 
-/** Names all members in lines of at most `chars` together; null where they take more. Only what may fit is packed. */
+/** Returns lines that name all members, or null once the lines exceed `chars` together. */
 function packWithin(members: readonly Member[], chars: number, measure: Measure): readonly string[] | null {
   const lines: string[] = [];
   let used = 0;
@@ -98,7 +98,7 @@ function packWithin(members: readonly Member[], chars: number, measure: Measure)
   return lines;
 }
 
-/** `942100: 847 in 5 min, usually 12 · critical`, behind its zone where that is not said already. */
+/** Returns `942100: 847 in 5 min, usually 12 · critical`. The zone precedes it unless all members are in one zone. */
 export function describeMember(
   { zoneId, zoneName, ruleId, count, windowMinutes, usual, severity, finding }: Member,
   isOneZone: boolean,
@@ -116,15 +116,15 @@ function describeMore(count: number, howToList: string | undefined, elsewhere?: 
   return `and ${formatNumber(count)} more${where}${how}`;
 }
 
-/** Returns whether a transition lists the members of its group. Advice, acknowledgement and the end do not repeat the list. */
+/** Returns whether a transition lists its group's members. Advice, acknowledgement and the end do not. */
 export function showsMembers({ reason, state, members }: AlertMessage): boolean {
   const isNews = reason === "first" || reason === "worse" || reason === "repeat";
   return isNews && state !== "resolved" && (members?.length ?? 0) > 0;
 }
 
 /**
- * The members that had no room, by name alone, as messages to follow the first: at most `MOST_PARTS`. What does not go
- * into those either, thousands of rules with names a hundred times as long as usual, is counted in the last one.
+ * Returns the names of members that do not fit into the message, as at most `MOST_PARTS` further messages. Names that
+ * do not fit into those either are counted in the last one. That needs thousands of rules with very long names.
  */
 export function partMembers(
   message: AlertMessage,
@@ -162,8 +162,8 @@ interface Line {
 }
 
 /**
- * `zone 101: 942100, 942110; zone 102: 942100`, each line at most `lineChars` by `measure` unless one name alone is
- * longer. A line that goes on with a zone says which it is.
+ * Yields lines such as `zone 101: 942100, 942110; zone 102: 942100`. A line is at most `lineChars` long by `measure`,
+ * unless a single name is longer. A line that continues a zone repeats the zone's name.
  */
 function* packNames(members: readonly Member[], lineChars: number, measure: Measure): Generator<Line> {
   let texts: string[] = [];
@@ -187,7 +187,7 @@ function* packNames(members: readonly Member[], lineChars: number, measure: Meas
   if (texts.length > 0) yield { text: texts.join(""), names: texts.length };
 }
 
-/** All members as a table for an attachment: tab-separated, one harmless line each. */
+/** Returns all members as a table for an attachment: tab-separated, one harmless line each. */
 export function toMembersFile({
   members = [],
   howToList,

@@ -22,7 +22,7 @@ import { drawSparkline } from "./draw-sparkline.ts";
 import { type MemberRoom, type MembersOutline, outlineMembers } from "./group-members.ts";
 import { type SafeLink, toSafeLinks } from "./safe-link.ts";
 
-/** In code points, of one piece of text each. */
+/** Maximum lengths in code points, each for one piece of text. */
 export interface OutlineCaps {
   readonly title: number;
   readonly headline: number;
@@ -52,8 +52,8 @@ interface OutlineTop {
 }
 
 /**
- * What a message says, piece by piece. Every piece is one line that moves, hides and links nothing, and still has to be
- * escaped for the markup it goes into.
+ * The parts of a message. Every text is one line that cannot move the cursor, hide text or link. It still has to be
+ * escaped for the receiver's markup.
  */
 export interface Outline {
   readonly status: "firing" | "advice" | "resolved";
@@ -62,16 +62,16 @@ export interface Outline {
   /** `zone 101 · rule 942100 SQL injection`. */
   readonly subject: string;
   readonly headline: string;
-  /** `847 in 5 minutes against usual 12 (68x)`, the course, what was done. */
+  /** `847 in 5 minutes against usual 12 (68x)`, the alert's course, and the platform's actions. */
   readonly facts: readonly string[];
   /** Further facts. Unlike the others they may quote a request. */
   readonly details: readonly string[];
-  /** Block characters; empty where nothing was counted. */
+  /** Block characters; empty if nothing was counted. */
   readonly sparkline: string;
   readonly top: readonly OutlineTop[];
-  /** Of a message that speaks for many rules. */
+  /** The members of a group; null for a message about one rule. */
   readonly members: MembersOutline | null;
-  /** Of one that stands for many: `zone 101 · firing: 942100, 942110`. */
+  /** The alerts of a digest: `zone 101 · firing: 942100, 942110`. */
   readonly digest: readonly string[];
   readonly advice: { readonly heading: string; readonly lines: readonly string[] } | null;
   /** A command to copy. */
@@ -117,8 +117,9 @@ function outlineAdvice(message: AlertMessage, caps: OutlineCaps): Outline["advic
 }
 
 /**
- * `transition` says what is new, for channels that add a message each time: of a resolve only its end, of advice only
- * the advice. `whole` says all that is known, for those that edit one message in place.
+ * Returns the parts of a message. `transition` is for channels that add a message each time, and has only the new
+ * facts: the end of a resolved alert, or the text of advice. `whole` is for channels that edit one message in place,
+ * and has all facts.
  */
 export function outlineAlert(message: AlertMessage, view: "transition" | "whole", caps = FULL_CAPS): Outline {
   const isResolved = message.state === "resolved" || message.reason === "resolved";

@@ -1,29 +1,30 @@
 import type { Outline } from "./outline-alert.ts";
 
-/** What programs further on may take for markup or a mention, as characters that look alike and mean nothing. */
+/** Similar characters without a meaning, for those that later programs may read as markup or a mention. */
 const LOOKALIKES: Readonly<Record<string, string>> = { "<": "‹", ">": "›", "&": "＆", "`": "ˋ" };
 
 const MENTION = /@(?=[\p{L}\p{N}_])/gu;
 
-/** Text for a receiver that hands it on to others, each with a markup of its own. */
+/** Makes text harmless for a receiver that forwards it to programs with a markup of their own. */
 export function toInert(text: string): string {
   return text.replace(/[<>&`]/g, (mark) => LOOKALIKES[mark] ?? mark).replace(MENTION, "@\u2060");
 }
 
 /**
- * The same for a receiver whose fields are plain text, such as PagerDuty: `&`, `<` and `>` stay, so that an address or a
- * command can be copied. `@` and the backtick mean something to the chats it hands its texts on to.
+ * Makes text harmless for a receiver with plain text fields, such as PagerDuty. `&`, `<` and `>` stay, so that an
+ * address or a command can be copied. `@` and the backtick are replaced, because they have a meaning in the chats to
+ * which the receiver forwards.
  */
 export function toInertPlain(text: string): string {
   return text.replaceAll("`", LOOKALIKES["`"] ?? "").replace(MENTION, "@\u2060");
 }
 
-/** `203.0.113.7 612 (72 %)`. */
+/** Returns `203.0.113.7 612 (72 %)`. */
 export function toRowLine({ value, count, share }: Outline["top"][number]["rows"][number]): string {
   return `${value} ${count} (${share})`;
 }
 
-/** The rules that a message speaks for, indented below their heading. */
+/** Returns the members of a group, indented below their heading. */
 export function toMemberLines(members: Outline["members"]): string[] {
   if (members === null) return [];
   const { heading, rows, others, more } = members;
@@ -33,7 +34,7 @@ export function toMemberLines(members: Outline["members"]): string[] {
   ];
 }
 
-/** An outline as plain text, line by line, an empty line between its parts; what it links to and its title apart. */
+/** Returns an outline as lines of plain text, with an empty line between its parts. Title and links are left out. */
 export function toPlainLines(outline: Outline): string[] {
   const { headline, facts, details, sparkline, top, members, digest, advice, silence } = outline;
   const parts = [

@@ -1,4 +1,4 @@
-/** East Asian wide and full-width characters and emoji: two columns each. */
+/** East Asian wide and full-width characters, and emoji. Each takes two columns. */
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
 const MARK = /[\p{Mn}\p{Me}]/u;
@@ -9,7 +9,7 @@ function columnsOf(character: string): number {
   return WIDE.test(character) ? 2 : 1;
 }
 
-/** Returns the columns of a terminal that the text takes; the text has no control characters. */
+/** Returns the number of columns that the text takes in a terminal. The text has no control characters. */
 export function measureWidth(text: string): number {
   let width = 0;
   for (const character of text) width += columnsOf(character);

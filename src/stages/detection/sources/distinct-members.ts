@@ -1,4 +1,4 @@
-import { ownText } from "#lib/own-memory.ts";
+import { ownText } from "#lib/own-text.ts";
 import { WINDOWS } from "#model/kinds.ts";
 import { LONGEST_WINDOW, WINDOW_COUNT } from "../thresholds/windows.ts";
 import { createPairTable } from "./pair-table.ts";
@@ -98,7 +98,7 @@ export function createDistinctMembers(): DistinctMembers {
   }
 
   function noteMany({ number }: KeyState, ring: Uint16Array, member: number, minute: number): void {
-    // Enough members of one minute are as many as are counted of all.
+    // Counts stop at MAX_MEMBERS, so further members of a minute change nothing.
     if ((ring[minute & LAST_SLOT] as number) >= MAX_MEMBERS) return;
     const before = pairs.note(number, member, minute);
     if (before === minute) return;

@@ -1,4 +1,4 @@
-import { ownText } from "#lib/own-memory.ts";
+import { ownText } from "#lib/own-text.ts";
 import { LONGEST_WINDOW } from "../thresholds/windows.ts";
 
 /** The most texts of one generation. In a flood of more, a text that comes back may get another number. */

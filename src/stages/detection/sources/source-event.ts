@@ -1,5 +1,5 @@
 import ipaddr from "ipaddr.js";
-import { ownText } from "#lib/own-memory.ts";
+import { ownText } from "#lib/own-text.ts";
 
 /** The fields of an event that the source series read. Hostile text; an unknown or empty value is null or ''. */
 export interface SourceEvent {

@@ -96,7 +96,7 @@ test("colour is for terminals only", async () => {
   expect(await print(messageOf(), {})).toContain(`${ESC}[97;41m`);
 });
 
-test("where there is no command to silence it, no line speaks of one", async () => {
+test("without a command to silence the alert, no line mentions silencing", async () => {
   expect(await print(messageOf())).toContain("\nSilence:\nlongwatch silences add");
   expect(await print(messageOf({ howToSilence: null }))).not.toContain("Silence");
 });

@@ -9,7 +9,7 @@ import { addRecommendRule } from "./recommend-rule.ts";
 import { addRuleMetrics } from "./rule-metrics.ts";
 import { addSearchEventLogs } from "./search-event-logs.ts";
 
-/** The platform's `/shield` operations at its own paths, with bodies read by its rules and not by the native API's. */
+/** Adds the platform's `/shield` operations at the platform's paths. Bodies are read by the platform's rules. */
 export function addPlatform(app: FastifyInstance, deps: PlatformDeps): void {
   void app.register(async (scope) => {
     addJsonParser(scope);

@@ -5,8 +5,8 @@ import { Refusal } from "#operations/refusal.ts";
 const CLIENT_GONE = 499;
 
 /**
- * Aborts when the client leaves before the answer has gone out. Not the framework's own signal: that one also aborts when
- * a request's body was read to its end.
+ * Returns a signal that aborts if the client leaves before the answer is sent. The framework's own signal also aborts
+ * when a request's body was read to its end.
  */
 export function clientGone({ raw }: FastifyReply): AbortSignal {
   const gone = new AbortController();

@@ -1,11 +1,11 @@
 import type { ServerResponse } from "node:http";
 
-/** A key that was revoked may read for at most this long and the time of one look-up. */
+/** Interval of the check. A client with a revoked key may read for at most this long and the time of one lookup. */
 const CHECK_EVERY_MS = 10_000;
 
 /**
- * Ends an answer once `isAllowed` returns false. A timer checks it, because a client that does not read makes no
- * progress. While the key cannot be looked up, a client that was admitted with a good key stays.
+ * Ends an answer once `isAllowed` returns false. A timer calls it, because a client that does not read makes no
+ * progress. While the key cannot be looked up, a client that was admitted stays connected.
  */
 export function endWhenRefused(
   raw: ServerResponse,

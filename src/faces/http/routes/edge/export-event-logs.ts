@@ -9,6 +9,9 @@ import { maySeeZone } from "#operations/caller.ts";
 import { Refusal } from "#operations/refusal.ts";
 import { exportEvents, type RunPart } from "#operations/search/export-events.ts";
 import { exportParquet } from "#operations/search/export-parquet.ts";
+import { SEARCH_LIMITS, SEARCH_SPAN } from "#operations/search/native-search.ts";
+import type { SearchRequest } from "#operations/search/plan-body.ts";
+import { priceSearch } from "#operations/search/searching.ts";
 import { toCsvLine } from "#stages/archive/csv/csv-line.ts";
 import {
   EXPORT_HEADER,
@@ -23,11 +26,11 @@ import { clientGone } from "./client-gone.ts";
 import { endWhenRefused } from "./end-when-refused.ts";
 import { sendJson } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
-import { PLATFORM_TAGS, SEARCH_LIMITS, SEARCH_SPAN, searchRefusals, ZONE_PARAM } from "./platform-schemas.ts";
-import { priceSearch, readSearchRequest, type SearchRequest } from "./read-search-request.ts";
+import { PLATFORM_TAGS, searchRefusals, ZONE_PARAM } from "./platform-schemas.ts";
+import { readSearchRequest } from "./read-search-request.ts";
 import { unknownZoneBlock } from "./read-zone.ts";
 
-/** A reader that takes longer is cut off; one that takes nothing is long before. */
+/** Time limit of an export. A client that reads nothing is disconnected much earlier. */
 export const LONGEST_EXPORT_MS = 3_600_000;
 const IP_COLUMN = EXPORT_NAMES.indexOf("ip");
 
@@ -54,9 +57,9 @@ const schema = {
 };
 
 /**
- * The full filtered event set, newest first (platform API spec 4.8), as CSV that no spreadsheet runs, or as it is in
- * NDJSON or Parquet where `Accept` asks for that. Streamed: a failure in the middle ends the connection, so that half a
- * file does not look like a whole one.
+ * Exports all events that match, newest first (platform API spec 4.8). The default is CSV with cells that no
+ * spreadsheet evaluates. `Accept` may request NDJSON or Parquet with unchanged values. The answer is streamed: a
+ * failure in the middle ends the connection, so that an incomplete file is recognised.
  */
 export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): void {
   const config = { access: { scope: "export" }, errorForm: "bare", heavy: "export" } as const;
@@ -69,7 +72,7 @@ export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
   });
 }
 
-/** Sends the events in the form that `Accept` names, after an entry in the audit trail. */
+/** Writes an audit entry, then sends the events in the form that `Accept` names. */
 export async function sendExport(
   deps: PlatformDeps,
   request: FastifyRequest,
@@ -84,7 +87,9 @@ export async function sendExport(
     throw new Refusal(406, { slug: "not-acceptable", mistakes: [{ field: "accept", value, rule }] });
   }
   // An export by method reads all events at once, as a search does.
-  const price = asksMethod(plan) ? await priceSearch(deps, wanted) : ({ kind: "long" } as const);
+  const price = asksMethod(plan)
+    ? await priceSearch(deps.archive.db, deps, wanted)
+    : ({ kind: "long" } as const);
   await deps.auditExport(request, wanted);
   const gone = clientGone(reply);
   const isAllowed = async () => {
@@ -124,7 +129,7 @@ function sendFile(reply: FastifyReply, body: Readable, name: string, type: strin
     .send(body);
 }
 
-/** Reads a file, and removes the file once it was read or its reader has gone. */
+/** Returns a stream of a file, and removes the file once it was read or the client has left. */
 function removeAfter({ path, remove }: ScratchFile): Readable {
   return createReadStream(path).once("close", () => void remove().catch(() => undefined));
 }

@@ -15,10 +15,10 @@ import { isServedZone, readParam, readZoneId, unknownZoneBlock } from "./read-zo
 
 const PAGE_SIZE = 1_000;
 const FAILED = { logs: null, hasMoreData: false, continuationToken: null, startToken: null };
-/** What some clients send for the first page. */
+/** Tokens that some clients send for the first page. */
 const FIRST = new Set(["", "start"]);
 
-/** A failure has null in the place of what was asked for. */
+/** A failure has null instead of the events. */
 const FailedList = EventLogListResponse.extend({ logs: z.null() });
 const PARAMS = {
   ...ZONE_PARAM,
@@ -42,8 +42,8 @@ const schema = {
 type After = { readonly occurredAt: number; readonly logId: string } | null;
 
 /**
- * One page of a UTC day's entries (platform API spec 4.9), of any day that is kept. Oldest first, those of one
- * millisecond by id; a token names the last event of its page, so what arrives meanwhile moves nothing.
+ * Lists one page of a UTC day's entries (platform API spec 4.9), of any day that is kept. Events are ordered by time
+ * and then by id. A token names the last event of its page, so events that arrive meanwhile do not move the pages.
  */
 export function addListEventLogs(app: FastifyInstance, deps: PlatformDeps): void {
   const config = { access: { scope: "read" }, errorForm: "bare" } as const;
@@ -89,7 +89,7 @@ async function listEventLogs(deps: PlatformDeps, request: FastifyRequest, reply:
   );
 }
 
-/** Days are dropped whole, so the first one kept is kept whole. */
+/** Returns whether the day is kept. Days are dropped whole, so the first kept day is complete. */
 function isKeptDay(from: number, { clock, retentionDays }: PlatformDeps): boolean {
   const today = startOfDay(clock());
   return from <= today && from >= today - retentionDays * DAY_MS;
@@ -100,7 +100,7 @@ function outside({ retentionDays }: PlatformDeps) {
   return failureBlock(401, "invalid_datetime_window.event_logs", message);
 }
 
-/** Where the page begins; undefined for a token of another zone, day or key, or one that was changed. */
+/** Returns the event after which the page begins; undefined for a changed token, or one of another zone, day or key. */
 function readPosition({ cursors }: PlatformDeps, list: string, token: string): After | undefined {
   if (FIRST.has(token)) return null;
   const position = cursors.read(list, token);

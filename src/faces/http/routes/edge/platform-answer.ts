@@ -7,7 +7,7 @@ import { PROBLEM_TYPE } from "../../errors/problem.ts";
 const JSON_TYPE = "application/json; charset=utf-8";
 const MAX_SHOWN_CHARS = 80;
 
-/** Sends JSON whatever `Accept` requests, as the platform does. A text is JSON already. */
+/** Sends JSON regardless of `Accept`, as the platform does. A string is sent as it is. */
 export function sendJson(reply: FastifyReply, status: number, body: string | object): FastifyReply {
   return reply
     .code(status)
@@ -15,7 +15,7 @@ export function sendJson(reply: FastifyReply, status: number, body: string | obj
     .send(typeof body === "string" ? body : JSON.stringify(body));
 }
 
-/** An error in the form of its route: bare problem details, or the status alone (platform API spec 2.13). */
+/** Sends an error in the form of its route: bare problem details, or the status alone (platform API spec 2.13). */
 export function sendBareProblem(reply: FastifyReply, status: number, detail?: string): FastifyReply {
   const title = STATUS_CODES[status] ?? "Error";
   const problem = { type: "", title, status, ...(detail === undefined ? {} : { detail }) };
@@ -23,7 +23,7 @@ export function sendBareProblem(reply: FastifyReply, status: number, detail?: st
   return reply.code(status).type(type).send(JSON.stringify(body));
 }
 
-/** Problem details with everything that is wrong, field by field; the status alone where that is the route's form. */
+/** Sends problem details with all mistakes by field, or the status alone if that is the route's form. */
 export function sendMistakes(reply: FastifyReply, errors: Mistakes): FastifyReply {
   if (reply.routeOptions.config.errorForm === "status-code") return sendBareProblem(reply, 400);
   const type = "https://tools.ietf.org/html/rfc9110#section-15.5.1";
@@ -41,7 +41,7 @@ function summarise(errors: Mistakes): string {
   return `${all[0] ?? ""}${more}`;
 }
 
-/** A filled status block (platform API spec 2.5). */
+/** Returns a filled status block (platform API spec 2.5). */
 export function failureBlock(statusCode: number, errorKey: string, message: string) {
   return { statusCode, success: false, message, errorKey };
 }

@@ -1,35 +1,30 @@
 import type { Database } from "#db/client.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { PageCursors } from "#operations/page-cursor.ts";
-import type { OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import type { Searching } from "#operations/search/searching.ts";
 import type { AuditExport } from "../../keys/audit-export.ts";
-import type { RunInPlace } from "../../limits/run-in-place.ts";
 
-/** What an ask of the platform came to, or why nobody asked. */
+/** The outcome of a request for advice, or the reason why the platform was not asked. */
 export type AskedAdvice =
   | { readonly kind: "answered"; readonly text: string }
-  /** The key as it is stored: the platform's own, or one of this service's in capitals. */
+  /** The stored key: the platform's own, or one of this service's in capitals. */
   | { readonly kind: "failed"; readonly errorKey: string }
-  /** The hour's budget is spent, or a refusal is in force, or somebody else asks at this moment. */
+  /** The budget of the hour is used up, a refusal is in force, or another process is asking. */
   | { readonly kind: "not-now" };
 
 export type AskAdvice = (rule: { zoneId: number; ruleId: string }) => Promise<AskedAdvice>;
 
-export interface PlatformDeps {
-  /** For counts and keys. Events are read in a place of the admission queue only. */
+export interface PlatformDeps extends Searching {
+  /** Used for counts and keys. Events are read only in a place of the admission queue. */
   readonly archive: Database;
   readonly cursors: PageCursors;
   readonly clock: Clock;
   /** The zones that are copied. */
   readonly zoneIds: readonly number[];
   readonly retentionDays: number;
-  readonly openedBlocks: OpenedBlocks;
-  /** @throws when a question would read more rows than one may. */
-  readonly refuseCostly: (estimate: { rows: number }) => void;
-  readonly runInPlace: RunInPlace;
   readonly auditExport: AuditExport;
-  /** How often an export asks whether its key is still good. Default 10 s. */
+  /** Interval at which an export checks that its key is still valid. Default 10 s. */
   readonly checkKeyEveryMs?: number;
-  /** Null where nobody may be asked on a client's behalf. */
+  /** Null if the platform may not be asked for a client. */
   readonly askAdvice: AskAdvice | null;
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { MinimalError, ProblemDetails } from "#adapters/edge/contract/errors.ts";
 
-/** The schemas of the platform's routes only document them: the handlers check and write bodies by the platform's rules. */
+/** The platform's schemas are only documentation. The handlers check and write bodies by the platform's rules. */
 export const ONLY_DOCUMENTED = {
   validatorCompiler: () => (value: unknown) => ({ value }),
   serializerCompiler: () => (body: unknown) => JSON.stringify(body),
@@ -9,17 +9,11 @@ export const ONLY_DOCUMENTED = {
 
 export const PLATFORM_TAGS = ["Archive (the platform's API)"];
 
-/** Limits of the platform's search language that the platform does not document. */
-export const SEARCH_LIMITS =
-  "A request may have at most 50 filters, 1,000 values in one filter, 10,000 characters in one text, and 256 KiB in total. `from` and `to` may reach back as far as Longwatch keeps events.";
-
-export const SEARCH_SPAN = { from: 1_795_219_200_000, to: 1_795_262_400_000 };
-
 export const ZONE_PARAM = { shieldZoneId: z.int32() };
 
 export const PROBLEM = { "application/problem+json": { schema: ProblemDetails } };
 
-/** The responses that these statuses have in common. */
+/** Returns the same response for all these statuses. */
 export function forAll<Content>(statuses: readonly number[], content: Content) {
   return Object.fromEntries(statuses.map((status) => [status, { content }]));
 }

@@ -13,7 +13,7 @@ const TOO_DEEP = Symbol("too deep");
 /** A body in a charset that the service cannot read. */
 const NOT_READABLE = Symbol("not readable");
 
-/** Takes every body; which media types count is decided with the rest of what is wrong (platform API spec 4.7). */
+/** Accepts every body. The handler checks the media type together with the other rules (platform API spec 4.7). */
 export function addJsonParser(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, ({ headers }, body, done) => {
@@ -21,9 +21,7 @@ export function addJsonParser(app: FastifyInstance): void {
   });
 }
 
-/**
- * Bytes that are invalid in their charset are not JSON: with replacement characters they would be a different request.
- */
+/** Bytes that are invalid in their charset are not JSON, because replacement characters would change the request. */
 function parse(body: Buffer, contentType = ""): unknown {
   const decoder = decoderOf(CHARSET.exec(contentType)?.[1] ?? "utf-8");
   if (decoder === null) return NOT_READABLE;

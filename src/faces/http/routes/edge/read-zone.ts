@@ -12,7 +12,7 @@ export function readParam(request: FastifyRequest, name: string): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Returns the zone of the path. If it is no 32-bit integer, answers and returns null. */
+/** Returns the zone of the path. If the path contains no 32-bit integer, answers and returns null. */
 export function readZoneId(request: FastifyRequest, reply: FastifyReply): number | null {
   const text = readParam(request, "shieldZoneId");
   const id = /^-?\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
@@ -23,7 +23,7 @@ export function readZoneId(request: FastifyRequest, reply: FastifyReply): number
   return null;
 }
 
-/** Whether there is anything of the zone that this key may see. */
+/** Returns whether the key may see the zone and the service copies it or has events of it. */
 export async function isServedZone(
   { archive, zoneIds }: Pick<PlatformDeps, "archive" | "zoneIds">,
   { caller }: FastifyRequest,
@@ -33,7 +33,7 @@ export async function isServedZone(
   return zoneIds.includes(zoneId) || hasStoredEvents(archive.db, zoneId);
 }
 
-/** A zone that is not watched and a zone that the key may not see get the same answer. */
+/** The answer is the same for a zone that is not watched and a zone that the key may not see. */
 export function unknownZoneBlock() {
   return failureBlock(
     202,

@@ -10,7 +10,7 @@ import type { AskedAdvice, PlatformDeps } from "./platform-deps.ts";
 import { PLATFORM_TAGS, ruleRefusals, ZONE_PARAM } from "./platform-schemas.ts";
 import { isServedZone, readParam, readZoneId, unknownZoneBlock } from "./read-zone.ts";
 
-/** No known rule id is as long as this. */
+/** Longer than any known rule id. */
 const MAX_RULE_ID_CHARS = 200;
 /** The platform's error for a rule that it does not have. */
 const UNKNOWN_RULE = "not_found_or_unauthorised_access.waf_rule";
@@ -23,9 +23,9 @@ const schema = {
 };
 
 /**
- * Answers with the recommendation for a triggered rule (platform API spec 4.10). A fresh stored one is returned.
- * Otherwise the platform is asked, if the key may act and the budget allows it; if not, an old one is returned. The
- * text comes from a model and is hostile.
+ * Answers with the recommendation for a triggered rule (platform API spec 4.10). A fresh stored recommendation is
+ * returned. Otherwise the platform is asked, if the key may act and the budget allows it; if not, an old recommendation
+ * is returned. The text comes from a language model and is hostile.
  */
 export function addRecommendRule(app: FastifyInstance, deps: PlatformDeps): void {
   const config = { access: { scope: "read" }, errorForm: "status-code" } as const;
@@ -41,7 +41,7 @@ export function addRecommendRule(app: FastifyInstance, deps: PlatformDeps): void
   });
 }
 
-/** Whether a rule can have this id. The platform is not asked about an impossible id. */
+/** Returns whether a rule can have this id. The platform is not asked about an impossible id. */
 function canBeRule(ruleId: string): boolean {
   return ruleId.length <= MAX_RULE_ID_CHARS && !ruleId.includes("\0") && !/^\.{1,2}$/.test(ruleId);
 }

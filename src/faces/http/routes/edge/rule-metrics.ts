@@ -25,8 +25,8 @@ const schema = {
 type Counts = Omit<RuleDay, "startsAt">;
 
 /**
- * A rule's counters, in total and for each of the last 28 UTC days, the oldest first, days without events included
- * (platform API spec 4.11). All of it is counted here: days before the first event that was copied have zeros.
+ * Returns a rule's counters (platform API spec 4.11): in total, and for each of the last 28 UTC days, oldest first.
+ * Days without events are included. Longwatch counts its own copy, so days before the first copied event have zeros.
  */
 export function addRuleMetrics(app: FastifyInstance, deps: PlatformDeps): void {
   const config = { access: { scope: "read" }, errorForm: "status-code" } as const;
@@ -54,7 +54,7 @@ function toMetrics(days: readonly RuleDay[], from: number) {
   return { ...toCounters(days), overviewPastTwentyEightDays: Object.fromEntries(overview) as object };
 }
 
-/** `dd-MM-yyyy`, unlike the list's days. */
+/** Returns the day as `dd-MM-yyyy`, unlike the days of the list. */
 function toDayKey(at: number): string {
   return toDay(at).split("-").reverse().join("-");
 }

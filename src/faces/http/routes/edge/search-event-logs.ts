@@ -4,16 +4,20 @@ import {
   EventLogsSearchRequest,
   EventLogsSearchResponse,
 } from "#adapters/edge/contract/event-logs-search.ts";
+import type { SearchSource } from "#model/kinds.ts";
+import { SEARCH_LIMITS, SEARCH_SPAN } from "#operations/search/native-search.ts";
+import type { SearchRequest } from "#operations/search/plan-body.ts";
 import { type RecordDeps, readRecords } from "#operations/search/read-records.ts";
 import type { SearchDeps } from "#operations/search/search-deps.ts";
 import { searchGroups } from "#operations/search/search-groups.ts";
 import { searchRows } from "#operations/search/search-rows.ts";
+import { priceSearch } from "#operations/search/searching.ts";
 import { toSearchRow } from "#stages/archive/records/to-search-row.ts";
 import { clientGone } from "./client-gone.ts";
 import { sendJson } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
-import { PLATFORM_TAGS, SEARCH_LIMITS, SEARCH_SPAN, searchRefusals, ZONE_PARAM } from "./platform-schemas.ts";
-import { priceSearch, readSearchRequest, type SearchRequest } from "./read-search-request.ts";
+import { PLATFORM_TAGS, searchRefusals, ZONE_PARAM } from "./platform-schemas.ts";
+import { readSearchRequest } from "./read-search-request.ts";
 import { unknownZoneBlock } from "./read-zone.ts";
 
 const schema = {
@@ -28,14 +32,14 @@ const schema = {
 const FAILED = { rows: null, groups: null, total: 0, totalPages: 0, page: 0 };
 
 interface Answer {
-  /** The JSON of the side that was asked for; null for the other side. */
+  /** The JSON of the requested side; null for the other side. */
   readonly rows: string | null;
   readonly groups: string | null;
   readonly total: number;
-  readonly source: "archive" | "events";
+  readonly source: SearchSource;
 }
 
-/** Flat rows or groups over everything that is kept (platform API spec 4.7); `x-longwatch-source` says what answered. */
+/** Searches all kept events (platform API spec 4.7). `x-longwatch-source` names the stores that answered. */
 export function addSearchEventLogs(app: FastifyInstance, deps: PlatformDeps): void {
   const config = { access: { scope: "read" }, errorForm: "bare" } as const;
   app.post("/shield/event-logs/:shieldZoneId/search", { config, schema }, async (request, reply) => {
@@ -52,19 +56,18 @@ export function addSearchEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
   });
 }
 
-/** Answers a search in a place of the queue. `toRow` writes one event. */
-export async function answerSearch(
+/** Answers a search in a place of the queue. */
+async function answerSearch(
   deps: PlatformDeps,
   request: FastifyRequest,
   reply: FastifyReply,
   wanted: SearchRequest,
-  toRow = toSearchRow,
 ): Promise<Answer> {
   const gone = clientGone(reply);
-  const work = { ...(await priceSearch(deps, wanted)), signal: gone };
+  const work = { ...(await priceSearch(deps.archive.db, deps, wanted)), signal: gone };
   return deps.runInPlace(request, work, (found) =>
     wanted.plan.groupBy.length === 0
-      ? answerRows({ ...found, openedBlocks: deps.openedBlocks }, gone, wanted, toRow)
+      ? answerRows({ ...found, openedBlocks: deps.openedBlocks }, gone, wanted)
       : answerGroups(found, gone, wanted),
   );
 }
@@ -73,11 +76,10 @@ async function answerRows(
   deps: RecordDeps,
   signal: AbortSignal,
   { zoneId, plan, isMasked }: SearchRequest,
-  toRow: typeof toSearchRow,
 ): Promise<Answer> {
   const found = await searchRows(deps, zoneId, plan, signal);
   const records = isMasked ? [] : await readRecords(deps, zoneId, found.rows, signal);
-  const rows = found.rows.map((event, index) => toRow(event, records[index], isMasked));
+  const rows = found.rows.map((event, index) => toSearchRow(event, records[index], isMasked));
   return { rows: `[${rows.join(",")}]`, groups: null, total: found.total, source: found.source };
 }
 

@@ -5,11 +5,13 @@ import type { Log } from "#lib/log.ts";
 import type { Zones } from "#model/zones.ts";
 import type { Changing } from "#operations/operation.ts";
 import type { PageCursors } from "#operations/page-cursor.ts";
+import type { Searching } from "#operations/search/searching.ts";
 import type { ServiceView } from "#operations/service-view.ts";
 import type { RowHub } from "../../feed/row-hub.ts";
 
 export interface ApiDeps {
   readonly service: ServiceView;
+  readonly searching: Searching;
   readonly log: Pick<Log, "warn">;
   /** The pool for questions of clients. */
   readonly archive: Queryable;

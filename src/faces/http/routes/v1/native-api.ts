@@ -5,28 +5,12 @@ import { addAlertStream } from "./alert-stream.ts";
 import { addAlertsAtom } from "./alerts-atom.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { addEtag } from "./etag.ts";
-import { addJobs } from "./jobs.ts";
-import { addOverview } from "./overview.ts";
 import { addRoutingTest } from "./routing-test.ts";
-import { addRuleSeries } from "./rule-series.ts";
-import { addRules } from "./rules.ts";
-import { addSettings } from "./settings.ts";
-import { addSpikes } from "./spikes.ts";
-import { addStatus } from "./status.ts";
-import { addTrends } from "./trends.ts";
 
 const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
   addAlertStream,
   addAlertsAtom,
-  addTrends,
-  addRules,
-  addSpikes,
-  addStatus,
-  addOverview,
-  addRuleSeries,
   addRoutingTest,
-  addJobs,
-  addSettings,
 ];
 
 /** The native API: alerts, silences, trends, rules, spikes, coverage, gaps, deliveries, zones, status. */

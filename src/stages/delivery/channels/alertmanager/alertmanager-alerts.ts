@@ -30,7 +30,7 @@ const NAMES: Readonly<Record<AlertMessage["kind"], string>> = {
 const LABEL_CHARS = 200;
 export const MAX_BODY_BYTES = 900_000;
 export const MEMBER_ROWS = 10;
-/** Annotations have no limit of their own, but what is built from them has: a chat message, a page. */
+/** Annotations have no limit of their own, but the messages that are built from them have limits. */
 const CAPS = {
   ...FULL_CAPS,
   advice: { maxLines: 12, maxChars: 1_200 },
@@ -40,7 +40,7 @@ const FLOOD_NAME = "LongwatchFlood";
 
 type Member = NonNullable<AlertMessage["members"]>[number];
 
-/** Of one rule of a flood: the flood's severity, so that all of them move together, and its own among the annotations. */
+/** Returns a member's labels. `severity` is the group's, so that all members change together. */
 function toMemberLabels({ fingerprint }: AlertMessage, { zoneId, ruleId }: Member, severity: Severity) {
   return {
     alertname: NAMES.spike,
@@ -51,7 +51,7 @@ function toMemberLabels({ fingerprint }: AlertMessage, { zoneId, ruleId }: Membe
   };
 }
 
-/** Labels are identity there: of a rule's alert they never change but for the severity. */
+/** Alertmanager identifies an alert by its labels, so a rule's labels never change except for the severity. */
 function toLabels(message: AlertMessage, severity: Severity): Record<string, string> {
   const { zoneId, ruleId, kind, fingerprint } = message;
   const rule = toInert(toLine(ruleId ?? "", LABEL_CHARS));
@@ -91,7 +91,7 @@ function toAnnotations(message: AlertMessage): Record<string, string> {
   return { ...Object.fromEntries(written.map(([name, text]) => [name, toInert(text)])), ...nameLinks(links) };
 }
 
-/** An annotation per link that holds nothing else, so that templates and boards can link it: `link_runbook_sqli`. */
+/** Returns an annotation per link, such as `link_runbook_sqli`, so that templates and dashboards can link it. */
 function nameLinks(links: readonly SafeLink[]): Record<string, string> {
   const named: Record<string, string> = {};
   for (const [index, { title, href }] of links.entries()) {
@@ -105,13 +105,13 @@ function nameLinks(links: readonly SafeLink[]): Record<string, string> {
 type ZoneLabels = Readonly<Record<string, string>>;
 const zoneLabels = z.record(z.string(), z.string());
 
-/** The severity a channel's reference holds; null for anything else. */
+/** Returns the severity in a channel's reference; null for any other text. */
 export function readPostedSeverity(reference: string | null): Severity | null {
   const [word] = (reference ?? "").split(" ", 1);
   return SEVERITIES.find((severity) => severity === word) ?? null;
 }
 
-/** The zone's labels that a channel's reference holds; none for anything else. */
+/** Returns the zone's labels in a channel's reference; none for any other text. */
 export function readPostedLabels(reference: string | null): ZoneLabels {
   const [, json = "{}"] = /^\w+ (\{.*\})$/s.exec(reference ?? "") ?? [];
   try {
@@ -121,26 +121,27 @@ export function readPostedLabels(reference: string | null): ZoneLabels {
   }
 }
 
-/** What of an alert's labels may change while it fires, for the next message of it. */
+/** Returns the labels of an alert that may change while it fires, as the reference for its next message. */
 export function toPostedReference({ severity, zoneLabels: labels = {} }: AlertMessage): string {
   return Object.keys(labels).length === 0 ? severity : `${severity} ${JSON.stringify(labels)}`;
 }
 
 /**
- * An alert for Alertmanager's API v2. `posted` is the severity under which it was posted before: where it has changed,
- * the alert under the old label ends in the same request, else it would be another one that fires on; so it is with the
- * zone's labels. A firing alert ends by itself after `firingForMs` unless it is posted again; an end is never in the
- * future. A message about many rules is an alert for itself and one for every rule, tied by the label `flood`.
+ * Returns an alert for Alertmanager's API v2. `posted` is the severity under which the alert was posted before. If the
+ * severity or the zone's labels have changed, the same request ends the alert with the old labels, which would
+ * otherwise keep firing as another alert. A firing alert ends by itself after `firingForMs` unless it is posted again.
+ * An end is never in the future. A group becomes one alert for itself and one for every rule; the label `flood`
+ * connects them.
  */
 export function toAlertmanagerAlerts(
   message: AlertMessage,
   options: {
     readonly atMs: number;
     readonly posted: Severity | null;
-    /** The zone's labels under which it was posted before. */
+    /** The zone's labels under which the alert was posted before. */
     readonly postedLabels?: ZoneLabels;
     readonly firingForMs: number;
-    /** Put on every alert; Longwatch's own labels win. */
+    /** Labels for every alert. If names are equal, Longwatch's own labels replace these. */
     readonly labels?: Readonly<Record<string, string>>;
   },
 ): AlertmanagerAlert[] {
@@ -175,7 +176,7 @@ export function toAlertmanagerAlerts(
   return posted === null || isSame ? firing : [...make(posted, postedLabels, atMs), ...firing];
 }
 
-/** The bodies to post these in, in order: a gateway in front may take no more than a megabyte. */
+/** Returns the request bodies in order. A proxy in front of Alertmanager may refuse more than a megabyte. */
 export function toAlertmanagerBodies(alerts: readonly AlertmanagerAlert[]): readonly string[] {
   const bodies: string[][] = [];
   let used = Number.POSITIVE_INFINITY;

@@ -22,9 +22,9 @@ const settings = {
   url: secretText,
   /** The whole Authorization header, such as `Bearer ...`, if a proxy in front of Alertmanager requires one. */
   authorization: secretText.optional(),
-  /** Labels that every alert gets. */
+  /** Labels for every alert. */
   labels: z.record(z.string().regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/), z.string().min(1).max(200)).optional(),
-  /** How long Alertmanager keeps a firing alert that is not sent again, for example because Longwatch is down. */
+  /** Time that Alertmanager keeps a firing alert that is not sent again, for example because Longwatch is down. */
   firingForHours: z.number().min(1).max(168).optional(),
   ...networkSettings,
 };
@@ -32,8 +32,8 @@ const settings = {
 type Options = SenderOptions<typeof settings>;
 
 /**
- * Prometheus Alertmanager, API v2: grouping, silences and receivers are its own. Labels make an alert that arrives twice
- * one. The reference is the severity it was last posted under.
+ * Sends to Prometheus Alertmanager, API v2, which does its own grouping, silencing and routing. An alert that arrives
+ * twice has the same labels and stays one alert. The reference is the severity under which the alert was last posted.
  * @throws {UsageError} for a bad URL
  */
 function createSender(options: Options): Notifier["send"] {

@@ -10,7 +10,7 @@ import { toDiscord, toDiscordCode, toDiscordQuote } from "./discord-text.ts";
 
 /**
  * Discord's limits in characters; `total` is over all texts of a message's embeds (discord.com/developers, "Embed
- * Limits"). The budgets below add up to less, whatever the message holds.
+ * Limits"). The budgets below add up to less for every message.
  */
 export const DISCORD_LIMITS = {
   content: 2_000,
@@ -24,14 +24,14 @@ export const DISCORD_LIMITS = {
 } as const;
 const HEADLINE_CHARS = 600;
 const ADVICE_CHARS = 2_000;
-/** Kept for the advice beside the longest links. */
+/** Minimum space for the advice, also if the links are as long as possible. */
 const LEAST_ADVICE_CHARS = 600;
 const LINK_TITLE_CHARS = 60;
-/** `5 more without room here`. */
+/** Space for `5 more do not fit here`. */
 const MORE_LINKS_CHARS = 30;
 const VALUE_CHARS = 60;
 const FOOTER_CHARS = 300;
-/** Beside a list of rules the advice has less room; there it says no more than where to look. */
+/** Maximum length of the advice in a message that lists rules. It is enough to say what to look at first. */
 const ADVICE_CHARS_BESIDE = 400;
 const MEMBER_LINE_CHARS = 600;
 const measureDiscord = (text: string) => Array.from(toDiscord(text, DISCORD_LIMITS.description)).length;
@@ -39,7 +39,7 @@ export const MEMBER_ROWS = 6;
 const CAPS = {
   ...FULL_CAPS,
   headline: HEADLINE_CHARS,
-  // Beside the signs that make code of it.
+  // Leaves space for the two backticks.
   value: VALUE_CHARS - 2,
   members: { rows: MEMBER_ROWS, rowChars: 70, chars: 400, measure: measureDiscord, elsewhere: "attached" },
 };
@@ -61,9 +61,9 @@ interface DiscordField {
 
 export interface DiscordMessage {
   readonly content: string;
-  /** Nobody is ever pinged, whatever a text looks like. */
+  /** Empty, so that no text can notify anybody. */
   readonly allowed_mentions: { readonly parse: readonly never[] };
-  /** What is attached, in the order of the files of the request. */
+  /** The attachments, in the order of the request's files. */
   readonly attachments?: readonly [{ readonly id: 0; readonly filename: typeof DISCORD_FILE }];
   readonly embeds?: readonly [
     {
@@ -78,7 +78,7 @@ export interface DiscordMessage {
   ];
 }
 
-/** Half a link leads nowhere: what has no room is left out, and counted. */
+/** Returns the links that fit, and the number of the others. A link is never cut. */
 function renderLinks({ links }: Outline, chars: number): string {
   const texts = links.map(({ title, href }) => `[${toDiscord(title, LINK_TITLE_CHARS)}](<${href}>)`);
   const kept = takeFitting(texts, chars - MORE_LINKS_CHARS, (text) => text.length + 3);
@@ -103,7 +103,7 @@ function renderLines({ members, digest }: Outline): string[] {
 
 const countChars = (text: string) => Array.from(text).length;
 
-/** `room` is what all of it may hold; links and advice share what the rest leaves of it. */
+/** Returns at most `room` characters. Links and advice share the space that the other parts leave. */
 function renderDescription(outline: Outline, room: number): string {
   const { headline, facts, details, sparkline } = outline;
   const head = [
@@ -129,13 +129,13 @@ function renderFields({ top }: Outline): DiscordField[] {
   }));
 }
 
-/** The whole list of a group's rules, where it has no room in the message; null where nothing is to be attached now. */
+/** Returns a group's whole list of rules if the message has no space for it; null if nothing is to be attached. */
 export function toDiscordFile(message: AlertMessage): string | null {
   const rest = outlineAlert(message, "whole", CAPS).members?.rest ?? [];
   return rest.length > 0 && showsMembers(message) ? toMembersFile(message) : null;
 }
 
-/** All that is known of an alert, as one message to be edited in place; an edit leaves what is attached where it is. */
+/** Returns all facts as one message, which later transitions edit. An edit keeps the attachments. */
 export function toDiscordMessage(message: AlertMessage): DiscordMessage {
   const outline = outlineAlert(message, "whole", CAPS);
   const { status, standing, subject, headline, silence, links } = outline;
@@ -146,7 +146,7 @@ export function toDiscordMessage(message: AlertMessage): DiscordMessage {
   const room = DISCORD_LIMITS.total - beside.reduce((sum, chars) => sum + chars, 0);
   const [first] = links;
   return {
-    // What a phone shows of it without opening.
+    // A phone shows this text in its notification.
     content: toDiscord(`${standing}: ${headline || subject}`, HEADLINE_CHARS),
     allowed_mentions: { parse: [] },
     embeds: [
@@ -163,7 +163,7 @@ export function toDiscordMessage(message: AlertMessage): DiscordMessage {
   };
 }
 
-/** What is said besides, where an edit alone would go unnoticed. */
+/** Returns the additional message for a transition that must notify, because an edit notifies nobody. */
 export function toDiscordNote(message: AlertMessage): DiscordMessage {
   const { standing, subject } = outlineAlert(message, "transition");
   const phrase = describeCount(message);

@@ -12,8 +12,8 @@ function escapeLine(line: string): string[] {
 }
 
 /**
- * Escapes hostile text so that it cannot format, link or mention; at most `maxChars` code points, no escape cut in
- * half.
+ * Escapes hostile text so that it cannot format, link or mention. The result has at most `maxChars` code points, and no
+ * escape is cut in half.
  */
 export function toDiscord(text: string, maxChars: number): string {
   return joinWithin(escapeLine(toLine(text, maxChars)), maxChars);

@@ -27,7 +27,7 @@ type Options = SenderOptions<typeof settings>;
 
 const created = z.object({ id: z.string().regex(/^\d{1,20}$/) });
 
-/** The request's body, as JSON or, with a file, as form data. */
+/** Returns the request's body: JSON, or form data if there is a file. */
 function toBody(message: DiscordMessage, file: string | null) {
   if (file === null) return { headers: {}, body: JSON.stringify(message) };
   const payload = JSON.stringify({ ...message, attachments: [{ id: 0, filename: DISCORD_FILE }] });
@@ -73,9 +73,9 @@ async function update(send: Send, id: string, message: AlertMessage, signal: Abo
 }
 
 /**
- * Discord's webhook: one message per alert, updated in place. An update notifies nobody, so a transition that needs a
- * notification is also posted as a note. A long list of rules is attached as a file. There is no idempotency key: after a
- * lost reply the channel shows the message twice.
+ * Sends to Discord's webhook: one message per alert, updated in place. An update notifies nobody, so a transition that
+ * needs a notification is also posted as a note. A long list of rules is attached as a file. There is no idempotency
+ * key: after a lost reply the channel shows the message twice.
  * @throws {UsageError} for a bad URL
  */
 function createSender(options: Options): Notifier["send"] {
@@ -89,7 +89,7 @@ function createSender(options: Options): Notifier["send"] {
   };
 }
 
-/** The message, and the list of rules that is attached if it does not fit into the message. */
+/** Returns the message, and the attached list of rules if it does not fit into the message. */
 function renderDiscord(message: AlertMessage): readonly (DiscordMessage | string)[] {
   const file = toDiscordFile(message);
   return [toDiscordMessage(message), ...(file === null ? [] : [file])];

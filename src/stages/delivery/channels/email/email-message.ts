@@ -6,12 +6,12 @@ import { showsMembers, toMembersFile } from "../../message/group-members.ts";
 import { FULL_CAPS, type Outline, outlineAlert } from "../../message/outline-alert.ts";
 import { toMemberLines, toPlainLines } from "../../message/outline-lines.ts";
 
-/** A subject's characters: what a phone shows, and far below what a header line may hold. */
+/** Maximum length of a subject: as much as a phone shows, and far below the limit of a header line. */
 export const MAX_SUBJECT_CHARS = 150;
 
 export interface EmailMessage {
   readonly messageId: string;
-  /** Of the thread's first message; absent in that one. */
+  /** Message-ID of the thread's first message. The first message has none. */
   readonly inReplyTo?: string;
   readonly references?: string;
   readonly subject: string;
@@ -19,7 +19,7 @@ export interface EmailMessage {
   readonly html: string;
   readonly priority: "high" | "normal";
   readonly headers: Readonly<Record<string, string>>;
-  /** The whole list of a group's rules, where it has no room in the text. */
+  /** The whole list of a group's rules, if it does not fit into the text. */
   readonly attachments?: readonly { filename: string; content: string; contentType: string }[];
 }
 
@@ -41,7 +41,7 @@ const TEXT = "text/plain; charset=utf-8";
 export const MEMBER_ROWS = 20;
 const MEMBERS = { rows: MEMBER_ROWS, rowChars: 200, chars: 4_000, elsewhere: "attached" } as const;
 
-/** Mail programs make an address of every `a@b`. */
+/** Prevents mail programs from turning `a@b` into an address. */
 function unlink(text: string): string {
   return text.replaceAll("@", "@\u2060");
 }
@@ -50,7 +50,7 @@ function escapeHtml(text: string): string {
   return unlink(text).replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
 }
 
-/** The episode's key as what may stand in a Message-ID, whatever the key holds. */
+/** Returns a text for a Message-ID, because the episode's key may contain any character. */
 function toThreadId({ dedupeKey }: AlertMessage): string {
   return createHash("sha256").update(dedupeKey).digest("hex").slice(0, 32);
 }
@@ -103,7 +103,7 @@ function renderText(outline: Outline): string {
   return `${[...shown, ...links.map(({ title, href }) => `${unlink(title)}: ${href}`)].join("\n")}\n`;
 }
 
-/** `CRITICAL firing`, `CRITICAL firing, advice` or `CRITICAL resolved`. */
+/** Returns `CRITICAL firing`, `CRITICAL firing, advice` or `CRITICAL resolved`. */
 function describeStanding(message: AlertMessage): string {
   const { reason, severity } = message;
   const state = reason === "advice" ? `${message.state}, advice` : describeReason(message);
@@ -111,9 +111,10 @@ function describeStanding(message: AlertMessage): string {
 }
 
 /**
- * An alert as mail. Every transition of an episode is in one thread: their Message-IDs follow from the episode's key, so
- * one sent twice has the same. Some programs also thread by the subject: what changes stands in brackets in front, which
- * are not part of the subject that is compared (RFC 5256, base subject); the rest of a spike's subject stays the same.
+ * Returns an alert as mail. All transitions of an episode are in one thread. Message-IDs are derived from the episode's
+ * key, so a mail that is sent twice has the same id. Some programs also thread by the subject. Therefore the changing
+ * part is a prefix in brackets, which such programs ignore (RFC 5256, base subject), and the rest of a spike's subject
+ * stays the same.
  */
 export function toEmailMessage(message: AlertMessage, domain: string): EmailMessage {
   // In a preview the page once more would be taken for a second one.

@@ -20,7 +20,7 @@ const settings = {
   /** `starttls`: no mail is sent before TLS has started; `implicit`: TLS from the first byte; `none`: private networks only. */
   tls: z.enum(["starttls", "implicit", "none"]).default("starttls"),
   login: z.strictObject({ user: z.string().min(1), password: secretText }).optional(),
-  /** Bare addresses, `alerts@example.com`. */
+  /** Addresses without a name, such as `alerts@example.com`. */
   from: z.string().min(3).max(254),
   to: z.array(z.string().min(3).max(254)).min(1).max(50),
   ...networkSettings,

@@ -14,7 +14,7 @@ export function readSettled(progress: string | null | undefined): readonly strin
   }
 }
 
-/** Returns the outcome of a mail that every recipient was refused; throws any other error again. */
+/** Returns the outcome of a mail that the server refused for every recipient. Throws any other error again. */
 export function toRefusals(thrown: unknown): Outcome {
   const { rejected, rejectedErrors } = thrown as { rejected?: unknown } & Partial<Outcome>;
   if (rejected === undefined || rejectedErrors === undefined) throw thrown;

@@ -10,7 +10,7 @@ import { MEMBER_ROWS, OPSGENIE_LIMITS, toOpsgenieRequests } from "./opsgenie-req
 const settings = {
   /** The key of an API integration. */
   apiKey: secretText,
-  /** Address without `/v2/alerts`; by default Opsgenie's own. For the EU it is `https://api.eu.opsgenie.com`. */
+  /** The address without `/v2/alerts`. Default: Opsgenie's own. For the EU it is `https://api.eu.opsgenie.com`. */
   url: z.url().optional(),
   ...networkSettings,
 };

@@ -8,15 +8,15 @@ import { FULL_CAPS, outlineAlert } from "../../message/outline-alert.ts";
 import { toInertPlain, toRowLine } from "../../message/outline-lines.ts";
 
 /**
- * Of Events API v2: characters of the key and the summary, bytes of a whole event (developer.pagerduty.com, "Send an
- * alert event" and "Limits"). What the pieces below may hold adds up to less than the bytes.
+ * Limits of Events API v2: characters of the key and the summary, bytes of a whole event (developer.pagerduty.com,
+ * "Send an alert event" and "Limits"). The parts below add up to fewer bytes.
  */
 export const PAGERDUTY_LIMITS = { dedupKey: 255, summary: 1_024, bytes: 512_000 } as const;
 
 const measureJson = (text: string) => Buffer.byteLength(JSON.stringify(toInertPlain(text))) - 2;
 export const MEMBER_ROWS = 20;
 const MEMBERS = { rows: MEMBER_ROWS, rowChars: 200, chars: 0 } as const;
-/** One event for all rules: there is room for tens of thousands of them. */
+/** One event lists all rules. It has space for tens of thousands. */
 const NAMES_ROOM = { chars: 400_000, lineChars: 2_000, measure: measureJson, most: 1 } as const;
 
 interface PagerDutyPayload {
@@ -43,7 +43,7 @@ export type PagerDutyEvent =
       readonly payload: PagerDutyPayload;
     };
 
-/** Late news of an alert that is over must not trigger: under a resolved key that would open a new incident. */
+/** A late transition of a resolved alert must not trigger, because that would open a new incident. */
 function toAction({ state, reason }: AlertMessage): PagerDutyEvent["event_action"] {
   if (state === "resolved" || reason === "resolved") return "resolve";
   const isTaken = reason === "acknowledged" || (reason === "repeat" && state === "acknowledged");
@@ -88,7 +88,7 @@ function toPayload(message: AlertMessage): PagerDutyPayload {
   };
 }
 
-/** An alert as an event of Events API v2: every transition under one key, so that it stays one incident. */
+/** Returns an event of Events API v2. All transitions have the same key, so the alert stays one incident. */
 export function toPagerDutyEvent(message: AlertMessage): PagerDutyEvent {
   const event_action = toAction(message);
   const dedup_key = message.dedupeKey;

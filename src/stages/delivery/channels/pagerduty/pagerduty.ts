@@ -9,7 +9,7 @@ import { MEMBER_ROWS, PAGERDUTY_LIMITS, toPagerDutyEvent } from "./pagerduty-eve
 const settings = {
   /** The integration key of an Events API v2 integration. */
   routingKey: secretText,
-  /** The US service region by default; `https://events.eu.pagerduty.com/v2/enqueue` for the EU. */
+  /** Default: the US service region. For the EU it is `https://events.eu.pagerduty.com/v2/enqueue`. */
   url: z.url().optional(),
   ...networkSettings,
 };

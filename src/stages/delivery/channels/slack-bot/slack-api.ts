@@ -12,7 +12,7 @@ export interface SlackApiOptions {
   readonly name: string;
   /** `xoxb-...` with the scope `chat:write`. */
   readonly token: Secret;
-  /** Base address of the Web API; Slack's own by default. */
+  /** Base address of the Web API. Default: Slack's own. */
   readonly url?: string | undefined;
   readonly clock: Clock;
   readonly network?: NetworkPolicy;
@@ -45,7 +45,7 @@ const verdict = z.object({
 });
 type Verdict = z.infer<typeof verdict>;
 
-/** Errors of Slack itself, which are tried again. */
+/** Slack's own temporary errors. The request is tried again. */
 const TRANSIENT = new Set([
   "fatal_error",
   "internal_error",
@@ -54,7 +54,7 @@ const TRANSIENT = new Set([
   "team_added_to_org",
 ]);
 const BUSY = new Set(["ratelimited", "rate_limited", "message_limit_exceeded"]);
-/** The message was deleted, or may no longer be edited. */
+/** Errors for a message that was deleted or can no longer be edited. */
 const UNEDITABLE = new Set([
   "message_not_found",
   "cant_update_message",
@@ -79,7 +79,7 @@ function toFailure(answer: Verdict | null, host: string, token: Secret): Deliver
 }
 
 /**
- * Creates a client for the methods of Slack's Web API that a channel needs; does not connect yet.
+ * Creates a client for the methods of Slack's Web API that a channel needs. It does not connect yet.
  * @throws {UsageError} for a bad URL or token
  */
 export function openSlackApi(options: SlackApiOptions): SlackApi {

@@ -13,20 +13,20 @@ const settings = {
   token: secretText,
   /** An id such as `C0123ABCD`, or a name with `#`. */
   channel: z.string().regex(/^(?:[A-Z0-9]{1,30}|#[^\s#]{1,80})$/u, "must be a channel's id, or #name"),
-  /** The base address of the Web API, if it is not `https://slack.com/api`. */
+  /** Base address of the Web API. Default: `https://slack.com/api`. */
   url: z.url().optional(),
   ...networkSettings,
 };
 
 type Options = SenderOptions<typeof settings>;
 
-/** `C0123ABC:1732197780.000100`. */
+/** Reads a reference such as `C0123ABC:1732197780.000100`. */
 function readReference(reference: string | null): SlackPlace | null {
   const [, channel, ts] = /^([A-Z0-9]{1,30}):(\d{1,20}\.\d{1,10})$/.exec(reference ?? "") ?? [];
   return channel === undefined || ts === undefined ? null : { channel, ts };
 }
 
-/** Null for a place that no later transition could be brought to. */
+/** Returns the reference of a message; null if no later transition could find the message. */
 function toReference(place: SlackPlace | null): string | null {
   const reference = place === null ? null : `${place.channel}:${place.ts}`;
   return readReference(reference) === null ? null : reference;
@@ -48,9 +48,9 @@ async function update(
 }
 
 /**
- * Slack by a bot token: one message per alert, updated in place. An update notifies nobody, so a transition that needs
- * a notification is also posted in the thread and shown in the channel. A long list of rules is in the thread alone.
- * There is no idempotency key: after a lost reply the message is there twice.
+ * Sends to Slack with a bot token: one message per alert, updated in place. An update notifies nobody, so a transition
+ * that needs a notification is also posted in the thread and shown in the channel. A long list of rules is in the
+ * thread only. There is no idempotency key: after a lost reply the channel shows the message twice.
  * @throws {UsageError} for a bad URL or token
  */
 function createSender({ channel, ...options }: Options): Notifier["send"] {

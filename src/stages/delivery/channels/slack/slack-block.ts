@@ -10,7 +10,7 @@ export const SLACK_LIMITS = { header: 150, section: 3_000, field: 2_000, blocks:
 export interface MrkdwnText {
   readonly type: "mrkdwn";
   readonly text: string;
-  /** Keeps Slack from finding links and names on its own. */
+  /** Prevents Slack from finding links and names on its own. */
   readonly verbatim: true;
 }
 
@@ -41,7 +41,7 @@ export function header(text: string): SlackBlock {
   };
 }
 
-/** Joins whole pieces to as few sections as possible; no section exceeds its limit. */
+/** Joins whole pieces into as few sections as possible. No section exceeds its limit. */
 export function packSections(pieces: readonly string[], separator: string): SlackBlock[] {
   const texts: string[] = [];
   for (const piece of pieces) {

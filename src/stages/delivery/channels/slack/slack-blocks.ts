@@ -39,7 +39,7 @@ const VALUE_CHARS = 120;
 const ADVICE_CHARS = 2_800;
 const HELP_CHARS = 400;
 const LINK_TITLE_CHARS = 80;
-/** An address of 500 with as many ampersands as there may ever be; five of them fit beside everything else. */
+/** Maximum length of an escaped link. Five links of this length fit besides everything else. */
 const MAX_LINK_CHARS = 1_000;
 
 const SIGNS: Readonly<Record<AlertMessage["severity"], string>> = {
@@ -91,7 +91,7 @@ const measureMrkdwn = (text: string) => Array.from(toMrkdwn(text, SLACK_LIMITS.s
 export const MEMBER_ROWS = 8;
 const MEMBER_ROW_CHARS = 120;
 const MEMBER_ROOM = { rows: MEMBER_ROWS, rowChars: 110, chars: 900, measure: measureMrkdwn } as const;
-/** Of a message that follows: four sections of names, which is what fits below the limit over all blocks. */
+/** Number of sections with names in one further message. More would exceed the limit over all blocks. */
 const PART_SECTIONS = 4;
 const PART_LINE_CHARS = 2_800;
 const PART_ROOM = {
@@ -119,7 +119,7 @@ function renderMembers(message: AlertMessage, elsewhere: string | null): SlackBl
 
 const MAX_MORE_CHARS = 300;
 
-/** What follows a message about many rules: the names that had no room in it. */
+/** Returns further messages with the names of the rules that do not fit into the message itself. */
 export function toSlackParts(message: AlertMessage): readonly SlackMessage[] {
   const members = outlineRules(message, null);
   return partMembers(message, members?.rest ?? [], PART_ROOM).map(({ title, lines }) => ({
@@ -128,7 +128,7 @@ export function toSlackParts(message: AlertMessage): readonly SlackMessage[] {
   }));
 }
 
-/** A digest's alerts: as many sections as they need, the digest's own budget is below the limit over all blocks. */
+/** Returns a digest's alerts. The digest's own budget is below the limit over all blocks. */
 function renderDigest({ digest }: AlertMessage): SlackBlock[] {
   const lines = describeMembers(digest, DIGEST_LINE_CHARS);
   return packSections(
@@ -137,7 +137,7 @@ function renderDigest({ digest }: AlertMessage): SlackBlock[] {
   );
 }
 
-/** Text, not buttons: Slack puts a warning beside a button that no app of its answers for. */
+/** Returns the links as text, because Slack shows a warning for a button whose clicks no app handles. */
 function renderLinks(message: AlertMessage): SlackBlock[] {
   // Half a link leads nowhere: one that is too long once escaped is left out.
   const links = toSafeLinks(message.links)
@@ -146,7 +146,7 @@ function renderLinks(message: AlertMessage): SlackBlock[] {
   return packSections(links, " · ");
 }
 
-/** No block where there is nothing to say: Slack refuses an empty one. */
+/** Returns no block if there is no command, because Slack refuses an empty block. */
 function renderHelp({ howToSilence }: AlertMessage): SlackBlock[] {
   if (howToSilence === null) return [];
   const elements = [mrkdwn(`Silence: ${toMrkdwnCode(howToSilence, HELP_CHARS)}`)];
@@ -154,8 +154,8 @@ function renderHelp({ howToSilence }: AlertMessage): SlackBlock[] {
 }
 
 /**
- * An alert as Block Kit. Hostile text reaches it only escaped; only the message's own links are live. `elsewhere` says
- * where the rest of a long list of rules is.
+ * Returns an alert as Block Kit. Hostile text is escaped, and only the message's own links are live. `elsewhere` names
+ * the place of the rest of a long list of rules.
  */
 export function toSlackMessage(
   message: AlertMessage,

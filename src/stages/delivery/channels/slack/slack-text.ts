@@ -7,9 +7,7 @@ const PLAIN_LOOKALIKES: Readonly<Record<string, string>> = { "&": "ï¼†", "<": "â
 /** Prevents Slack from interpreting `@channel`, `#general` and `:smile:`. */
 const MENTIONS = /([@#])(?=[\p{L}\p{N}_])|:(?=[\w+-]+:)/gu;
 
-/**
- * Escapes hostile text for a plain_text object, which formats nothing but may decode entities, so no entity is left.
- */
+/** Escapes hostile text for a plain_text object, which formats nothing but may decode entities. No entity is left. */
 export function toSlackPlain(text: string, maxChars: number): string {
   const pieces = Array.from(toLine(text, maxChars), (character) => PLAIN_LOOKALIKES[character] ?? character);
   return joinWithin(pieces, maxChars);
@@ -21,7 +19,7 @@ function escapeProse(line: string): string[] {
 }
 
 /**
- * Escapes hostile prose for a mrkdwn text: one line that cannot format, link or mention; at most `maxChars` code
+ * Escapes hostile prose for a mrkdwn text: one line that cannot format, link or mention, of at most `maxChars` code
  * points.
  */
 export function toMrkdwn(text: string, maxChars: number): string {

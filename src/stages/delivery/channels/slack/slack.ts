@@ -15,14 +15,14 @@ const settings = {
 
 type Options = SenderOptions<typeof settings>;
 
-/** The message that a channel shows, and further messages for the rules that do not fit into it. */
+/** Returns the message that the channel shows, and further messages for the rules that do not fit into it. */
 function renderSlack(message: AlertMessage) {
   return [toSlackMessage(message), ...toSlackParts(message)];
 }
 
 /**
- * Slack's incoming webhook. It cannot edit and has no idempotency key: after a lost reply the channel shows the message
- * twice. A long list of rules follows in further messages.
+ * Sends to Slack's incoming webhook, which cannot edit and has no idempotency key: after a lost reply the channel shows
+ * the message twice. A long list of rules follows in further messages.
  * @throws {UsageError} for a bad URL
  */
 function createSender(options: Options): Notifier["send"] {

@@ -5,19 +5,19 @@ import { partMembers, showsMembers } from "../../message/group-members.ts";
 import { FULL_CAPS, type Outline, type OutlineCaps, outlineAlert } from "../../message/outline-alert.ts";
 import { toMemberLines } from "../../message/outline-lines.ts";
 
-/** Of a whole message, in bytes as sent (Microsoft Learn, "Create an Incoming Webhook": 28 KB). */
+/** Limit of a whole message, in bytes as sent (Microsoft Learn, "Create an Incoming Webhook": 28 KB). */
 export const TEAMS_MAX_BYTES = 28_000;
-/** Of an Adaptive Card in Teams; more of them hide in a menu. */
+/** Maximum number of actions that an Adaptive Card shows in Teams. Further actions are hidden in a menu. */
 const MAX_ACTIONS = 6;
 
-/** In bytes of JSON, as the limit is. */
+/** Returns the length in bytes of JSON, the unit of the limit. */
 const measureJson = (text: string) => Buffer.byteLength(JSON.stringify(escapeExpressions(text))) - 2;
 export const MEMBER_ROWS = 10;
 const MEMBERS = { rows: MEMBER_ROWS, rowChars: 160, chars: 2_000, measure: measureJson } as const;
 const PART_ROOM = { chars: 22_000, lineChars: 2_000, measure: measureJson } as const;
 
 const CAPS: OutlineCaps = { ...FULL_CAPS, members: MEMBERS };
-/** What is tried where everything is too much; the last fits whatever the strings hold. The list of rules stays whole. */
+/** Caps to try in order while the card is too large. The last fit always. The list of rules is never cut. */
 const STEPS: readonly OutlineCaps[] = [
   { ...FULL_CAPS, value: 60, advice: { maxLines: 20, maxChars: 1_400 }, members: MEMBERS },
   {
@@ -77,8 +77,8 @@ const COLORS: Readonly<Record<AlertMessage["severity"], Color>> = {
 };
 
 /**
- * Escapes the date functions of cards and the expressions of templates and flows. Runs know no Markdown, so nothing else
- * is read as more than text.
+ * Escapes the date functions of cards and the expressions of templates and flows. Text runs have no Markdown, so
+ * nothing else needs escaping.
  */
 function escapeExpressions(text: string): string {
   return text.replace(/([{$@])(?=\{)/g, "$1 ");
@@ -178,7 +178,7 @@ function envelop(
   return { type: "message", attachments: [{ contentType, contentUrl: null, content }] };
 }
 
-/** An alert as an Adaptive Card made of text runs, where nothing formats; cut until it fits into a message. */
+/** Returns an Adaptive Card of text runs, in which no text can format, cut until it fits into a message. */
 export function toTeamsMessage(message: AlertMessage): TeamsMessage {
   let card = toCard(message, CAPS);
   for (const caps of STEPS) {
@@ -188,7 +188,7 @@ export function toTeamsMessage(message: AlertMessage): TeamsMessage {
   return card;
 }
 
-/** What follows a card about many rules: the names that had no room in it. */
+/** Returns further cards with the names of the rules that do not fit into the card itself. */
 export function toTeamsParts(message: AlertMessage): readonly TeamsMessage[] {
   const rest = outlineAlert(message, "transition", CAPS).members?.rest ?? [];
   return partMembers(message, rest, PART_ROOM).map(({ title, lines }) =>

@@ -7,7 +7,7 @@ import { sendParts } from "../../send-parts.ts";
 import { MEMBER_ROWS, TEAMS_MAX_BYTES, toTeamsMessage, toTeamsParts } from "./teams-card.ts";
 
 const settings = {
-  /** The URL of a flow that starts "when a Teams webhook request is received": its query holds the signature. */
+  /** The URL of a flow that starts "when a Teams webhook request is received". Its query contains the signature. */
   url: secretText,
   ...networkSettings,
 };
@@ -19,9 +19,9 @@ function renderTeams(message: AlertMessage) {
 }
 
 /**
- * Microsoft Teams through Workflows. A flow cannot edit its card, so every transition is a new card. The flow answers
- * 202 before the card is shown. Later failures, for example after the flow's owner has left, are not reported to
- * Longwatch.
+ * Sends to Microsoft Teams through Workflows. A flow cannot edit its card, so every transition is a new card. The flow
+ * answers 202 before the card is shown. Later failures, for example after the flow's owner has left, are not reported
+ * to Longwatch.
  * @throws {UsageError} for a bad URL
  */
 function createSender(options: Options): Notifier["send"] {

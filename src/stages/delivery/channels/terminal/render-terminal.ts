@@ -48,13 +48,13 @@ const BADGES: Readonly<Record<AlertMessage["severity"], Style>> = {
 export interface TerminalOptions {
   readonly columns: number;
   readonly paint: Paint;
-  /** How a person who reads this calls the program; default `longwatch`. */
+  /** The command that starts the program for the reader. Default `longwatch`. */
   readonly command?: string;
 }
 
 interface Page {
   readonly paint: Paint;
-  /** Between the frame's bar and the right edge. */
+  /** Number of columns between the frame's left edge and the right margin. */
   readonly columns: number;
 }
 
@@ -90,13 +90,13 @@ function renderLinks(message: AlertMessage, { paint }: Page): string[] {
   );
 }
 
-/** Below the frame and on one line, so that it can be copied whole whatever the width of the terminal. */
+/** Returns the command below the frame and on one line, so that it can be copied in a terminal of any width. */
 function renderSilence({ howToSilence }: AlertMessage, { paint }: Page, command: string): string {
   if (howToSilence === null) return "";
   return `${paint("dim", "Silence:")}\n${toLine(callWith(howToSilence, command), 400)}\n`;
 }
 
-/** How messages name the program; those of earlier versions named the npm script. */
+/** The program's name in messages. Messages of earlier versions contain the npm script. */
 const PROGRAM = /^(?:npm run -s longwatch --|longwatch)(?= )/;
 
 function callWith(text: string, command: string): string {
@@ -120,7 +120,7 @@ function renderMembers(message: AlertMessage, { paint, columns }: Page): string[
   return [paint("bold", heading), ...lines.flatMap((line) => wrapText(line, columns))];
 }
 
-/** The names that had no room in the frame. Above it, so that the page is what a full screen shows last. */
+/** Returns the names that do not fit into the frame, to print above it: the frame must stay visible. */
 function renderRest(message: AlertMessage, { paint, columns }: Page): string {
   const rest = outlineRules(message)?.rest ?? [];
   const lines = partMembers(message, rest, REST_ROOM).flatMap((part) => [part.title, ...part.lines]);
@@ -169,9 +169,9 @@ function frame(
 }
 
 /**
- * An alert for a person at a terminal: a frame open to the right, so that no character's width can break it. Every line
- * but a link and the command below the frame fits into `columns`, clamped to 40 to 100; hostile text reaches it only
- * through toLine.
+ * Returns an alert for a person at a terminal. The frame is open to the right, so that no character's width can break
+ * it. Every line fits into `columns` (40 to 100), except for links and the command below the frame. Hostile text is
+ * cleaned by `toLine`.
  */
 export function renderTerminal(given: AlertMessage, options: TerminalOptions): string {
   const { command = "longwatch" } = options;

@@ -16,5 +16,5 @@ export type Paint = (style: Style, text: string) => string;
 
 /** Sets and resets the style of one piece of text. */
 export const paintColour: Paint = (style, text) => `\u001b[${CODES[style]}m${text}\u001b[0m`;
-/** For pipes and files. */
+/** Returns the text without a style, for pipes and files. */
 export const paintPlain: Paint = (_style, text) => text;

@@ -4,7 +4,7 @@ import type { Notifier } from "../../notifier.ts";
 import { MEMBER_ROWS, renderTerminal } from "./render-terminal.ts";
 import { paintColour, paintPlain } from "./terminal-style.ts";
 
-/** The needed part of a writable stream; a TTY also has a width. */
+/** The part of a writable stream that is needed. A TTY also has a width. */
 export interface TerminalStream {
   write(text: string, done: (error?: Error | null) => void): boolean;
   readonly isTTY?: boolean;

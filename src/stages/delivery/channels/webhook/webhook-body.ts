@@ -9,7 +9,7 @@ import { takeFitting } from "../../message/take-fitting.ts";
 
 /** Standard Webhooks asks for less than 20 KB. */
 export const MAX_BODY_BYTES = 20_000;
-/** Returns the body of a message whose members are short enough to fit. */
+/** Number of members in a body that is not cut. */
 export const MEMBER_ROWS = 10_000;
 
 interface Caps {
@@ -17,15 +17,15 @@ interface Caps {
   readonly adviceChars: number;
   readonly rows: number;
   readonly points: number;
-  /** Of those that the message speaks for; the others follow by name. */
+  /** Maximum number of members with all their facts. The others follow by id. */
   readonly members: number;
   readonly linkBytes: number;
 }
 
-/** Five of the longest, as long as hardly anything of them has to be escaped. */
+/** Enough for five links of maximum length in which hardly anything has to be escaped. */
 const LINK_BYTES = 3_200;
 
-/** From "everything" to what fits whatever the strings hold: at most 12 bytes per code point once escaped. */
+/** Caps to try in order. The first cut nothing; the last fit for every message (12 bytes per code point). */
 const STEPS: readonly [Caps, Caps, ...Caps[]] = [
   {
     chars: 100_000,
@@ -49,9 +49,9 @@ const STEPS: readonly [Caps, Caps, ...Caps[]] = [
   { chars: 20, adviceChars: 200, rows: 1, points: 30, members: 5, linkBytes: LINK_BYTES },
 ];
 const MEMBER_ID_CHARS = 200;
-/** Of the ids in one message that follows, in bytes; its own members take less than the rest. */
+/** Space for the ids in one further message, in bytes. The message's other members take less than the rest. */
 const PART_BYTES = MAX_BODY_BYTES - 1_000;
-/** As many as follow on the other channels. */
+/** Maximum number of further messages, as on the other channels. */
 const MOST_PARTS = 10;
 
 function trim(message: AlertMessage, caps: Caps): AlertMessage {
@@ -92,28 +92,28 @@ function trim(message: AlertMessage, caps: Caps): AlertMessage {
   };
 }
 
-/** Half a link leads nowhere: what has no room is left out. */
+/** Returns the links that fit. A link is never cut. */
 function trimLinks(links: AlertMessage["links"], bytes: number): AlertMessage["links"] {
   const safe = toSafeLinks(links).map(({ title, href }) => ({ title, url: href }));
   return takeFitting(safe, bytes, (link) => Buffer.byteLength(toHarmlessJson(link)));
 }
 
-/** JSON whose bytes are harmless in a log, a terminal or a page; its values are what they were. */
+/** Returns JSON whose bytes are harmless in a log, a terminal or a page. Its values are unchanged. */
 function toHarmlessJson(value: unknown): string {
   return JSON.stringify(value).replace(/[\p{C}\p{Zl}\p{Zp}\p{DI}<>&]/gu, escapeUnits);
 }
 
-/** A page and, where it speaks for more rules than it has room for, what follows it. */
+/** A message, and further messages with the members that do not fit into it. */
 export interface WebhookBodies {
   readonly first: string;
   readonly following: readonly string[];
 }
 
 /**
- * The payload: `{type, timestamp, trimmed, data}` with the message as `data`. Below 20,000 bytes; where it would be more,
- * texts and lists are cut, `trimmed` says so, and the shape stays. Members that had to go follow by their ids alone, as
- * `alert.members`: their zone, their number and which part of how many it is; what would need more than ten of those
- * is counted in `left`.
+ * Returns the payload `{type, timestamp, trimmed, data}` with the message as `data`. It has fewer than 20,000 bytes: if
+ * necessary, texts and lists are cut and `trimmed` is true, but the shape stays. Members that were cut follow by their
+ * ids, in messages of the type `alert.members`. Each of these contains its zones, its number and the number of such
+ * messages. There are at most ten; `left` counts the members after those.
  */
 export function toWebhookBodies(message: AlertMessage, atMs: number): WebhookBodies {
   const timestamp = new Date(atMs).toISOString();
@@ -148,12 +148,12 @@ function toFollowing(message: AlertMessage, rest: Members, timestamp: string): s
   });
 }
 
-/** As many ids as fit into a message each, whatever they hold. */
+/** Splits the ids into parts that fit into one message each, whatever the ids contain. */
 function splitIds(rest: Members): Members[] {
   const parts: Members[] = [];
   let used = Number.POSITIVE_INFINITY;
   for (const [, ofZone] of Map.groupBy(rest, ({ zoneId }) => zoneId)) {
-    // What a zone of its own costs besides its ids.
+    // A zone takes this space besides its ids.
     used += 60;
     for (const member of ofZone) {
       const bytes = Buffer.byteLength(toHarmlessJson(cutText(member.ruleId, MEMBER_ID_CHARS))) + 1;

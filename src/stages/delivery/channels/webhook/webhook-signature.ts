@@ -23,7 +23,7 @@ export function findSecretMistake(secret: Secret): string | null {
 }
 
 /**
- * Returns the `webhook-signature` header: one signature per secret, so that a receiver may have the old or the new
+ * Returns the `webhook-signature` header with one signature per secret, so that a receiver may have the old or the new
  * secret.
  */
 export function signWebhook(

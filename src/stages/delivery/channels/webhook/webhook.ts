@@ -12,7 +12,7 @@ import { findSecretMistake, signWebhook } from "./webhook-signature.ts";
 const settings = {
   /** The whole URL is secret: anyone with its path and query can post. */
   url: secretText,
-  /** `whsec_...`; the new and the old secret while a receiver changes from one to the other. */
+  /** `whsec_...`. Give the new and the old secret while a receiver changes its secret. */
   secrets: z.array(secretText).min(1),
   ...networkSettings,
 };
@@ -34,7 +34,8 @@ function renderWebhook(message: AlertMessage, atMs: number): readonly string[] {
 }
 
 /**
- * Signed JSON by Standard Webhooks 1.0: `webhook-id` is the same for every attempt, the timestamp is the attempt's.
+ * Sends signed JSON by Standard Webhooks 1.0. `webhook-id` is the same for every attempt; the timestamp is that of the
+ * attempt.
  * @throws {UsageError} for a bad URL or secret, listing every mistake
  */
 function createSender(options: Options): Notifier["send"] {

@@ -1,0 +1,38 @@
+import type { FastifyInstance } from "fastify";
+import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import { z } from "zod";
+import { ZoneId } from "#operations/fields.ts";
+import { ABOUT_SEARCH, planNative, SEARCH_SPAN, SEARCH_WINDOW } from "#operations/search/native-search.ts";
+import { EXPORTED, LONGEST_EXPORT_MS, sendExport } from "../edge/export-event-logs.ts";
+import type { PlatformDeps } from "../edge/platform-deps.ts";
+
+const EXAMPLE = {
+  ...SEARCH_SPAN,
+  filters: [{ field: "path", op: "contains", value: ["/admin"], not: true }],
+};
+
+/** `POST /api/v1/zones/{zone}/events/export`: a stream, and so no operation. The search language reads the body. */
+export function addExportEvents(app: FastifyInstance, deps: PlatformDeps): void {
+  app.withTypeProvider<ZodTypeProvider>().post(
+    "/api/v1/zones/:zone/events/export",
+    {
+      config: { access: { scope: "export", zone: "zone" }, heavy: "export", refuses: [406, 503] },
+      handlerTimeout: LONGEST_EXPORT_MS,
+      schema: {
+        tags: ["Events"],
+        summary: "Export events as CSV, or as NDJSON or Parquet if the Accept header asks for it",
+        description: `${ABOUT_SEARCH} The columns are those of the platform's export.`,
+        params: z.object({ zone: ZoneId }),
+        body: z.unknown().meta({ wire: { ...z.toJSONSchema(z.object(SEARCH_WINDOW)), examples: [EXAMPLE] } }),
+        response: { 200: EXPORTED },
+      },
+    },
+    async (request, reply) => {
+      const { archive, zoneIds, clock, retentionDays } = deps;
+      const isMasked = request.caller?.masked ?? true;
+      const asked = { db: archive.db, zoneIds, nowMs: clock(), retentionDays, isMasked };
+      const wanted = { zoneId: request.params.zone, body: request.body, kind: "export" } as const;
+      return sendExport(deps, request, reply, await planNative(asked, wanted));
+    },
+  );
+}

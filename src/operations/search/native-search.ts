@@ -1,0 +1,74 @@
+import { z } from "zod";
+import { hasStoredEvents } from "#db/archive/archive-zones.ts";
+import type { Queryable } from "#db/client.ts";
+import { FIELD_NAMES } from "#model/fields.ts";
+import { OPERATORS } from "#model/kinds.ts";
+import { type Mistake, Refusal } from "../refusal.ts";
+import { planBody, type SearchRequest } from "./plan-body.ts";
+
+/** Limits of the platform's search language that the platform does not document. */
+export const SEARCH_LIMITS =
+  "A request may have at most 50 filters, 1,000 values in one filter, 10,000 characters in one text, and 256 KiB in total. `from` and `to` may reach back as far as Longwatch keeps events.";
+
+export const SEARCH_SPAN = { from: 1_795_219_200_000, to: 1_795_262_400_000 };
+
+export const ABOUT_SEARCH = `${SEARCH_LIMITS} A value that no event can have is refused. The method is in the records of events only: a filter or group by it is refused if the other filters find more than 10,000 events.`;
+
+export const SearchedField = z
+  .enum(FIELD_NAMES)
+  .describe("The platform's names (ruleId, ip, asn, ua) are accepted, too.");
+
+/** The members of a search or an export. They only document it: the rules of the search language name every mistake. */
+export const SEARCH_WINDOW = {
+  from: z.int().describe("Epoch ms."),
+  to: z.int().describe("Epoch ms, after `from`. Events at `to` are not found."),
+  query: z.string().nullish().describe("Text in address, rule, URL, user agent or message."),
+  filters: z
+    .array(
+      z.object({
+        field: SearchedField,
+        op: z.enum(OPERATORS),
+        value: z.array(z.string()).describe("One of the values must match."),
+        not: z
+          .boolean()
+          .optional()
+          .describe("Finds the events that the filter would not find without `not`."),
+      }),
+    )
+    .nullish()
+    .describe("All filters must match."),
+};
+
+/**
+ * Returns what a body with Longwatch's names of the fields asks for.
+ * @throws {Refusal} 400 with everything that is wrong with the body, 404 for a zone without events
+ */
+export async function planNative(
+  asked: {
+    db: Queryable;
+    zoneIds: readonly number[];
+    nowMs: number;
+    retentionDays: number;
+    isMasked: boolean;
+  },
+  { zoneId, body, kind }: { zoneId: number; body: unknown; kind: "search" | "export" },
+): Promise<SearchRequest> {
+  const read = planBody(body, asked, { kind, form: "native" });
+  if ("mistakes" in read) {
+    const mistakes = Object.entries(read.mistakes).flatMap(([field, texts]) =>
+      texts.map((text) => toMistake(field, text)),
+    );
+    throw new Refusal(400, { slug: "invalid-request", mistakes });
+  }
+  if (!asked.zoneIds.includes(zoneId) && !(await hasStoredEvents(asked.db, zoneId)))
+    throw new Refusal(404, { detail: `Longwatch keeps no events of zone ${zoneId}.` });
+  return { zoneId, ...read };
+}
+
+/** Splits `The value 5 is not valid: to must be after from.` into the members of a mistake of the native API. */
+function toMistake(field: string, text: string): Mistake {
+  const middle = ` is not valid: ${field} `;
+  const at = text.lastIndexOf(middle);
+  if (at < 0) return { field, rule: text };
+  return { field, value: text.slice("The value ".length, at), rule: text.slice(at + middle.length, -1) };
+}

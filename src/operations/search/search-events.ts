@@ -1,0 +1,112 @@
+import { z } from "zod";
+import { FIELD_NAMES } from "#model/fields.ts";
+import { SEARCH_SOURCES } from "#model/kinds.ts";
+import { toNativeRow } from "#stages/archive/records/to-native-row.ts";
+import { Name, ZoneId } from "../fields.ts";
+import { defineQuery } from "../operation.ts";
+import { ABOUT_SEARCH, planNative, SEARCH_SPAN, SEARCH_WINDOW, SearchedField } from "./native-search.ts";
+import type { SearchRequest } from "./plan-body.ts";
+import { type RecordDeps, readRecords } from "./read-records.ts";
+import { searchGroups } from "./search-groups.ts";
+import { searchRows } from "./search-rows.ts";
+import { priceSearch } from "./searching.ts";
+
+/** A member that the search language reads by rules of its own. */
+function documented<Value>(schema: z.ZodType<Value>) {
+  const { $schema: _$schema, ...wire } = z.toJSONSchema(schema);
+  return z.custom<Value>(() => true).meta({ wire });
+}
+
+/** A masked key sees no record and no whole address: neither is read for it. */
+const Found = z.object({
+  rows: z.array(
+    z.object({
+      logId: Name,
+      timestamp: z.number().describe("Epoch ms."),
+      log: z
+        .record(z.string(), z.unknown())
+        .nullable()
+        .meta({ masked: "nothing" })
+        .describe("The record as the platform sent it."),
+      fields: z.record(z.enum(FIELD_NAMES), Name).describe("Texts from requests. Escape them."),
+    }),
+  ),
+  groups: z.array(
+    z.object({
+      key: z.record(z.string(), Name).describe("By the names in `groupBy`."),
+      count: z.number(),
+      firstSeen: z.number(),
+      lastSeen: z.number(),
+      context: z.record(z.string(), z.unknown()).meta({ masked: "open" }),
+      sparkline: z.array(z.number()).optional(),
+    }),
+  ),
+  total: z.number().describe("Number of rows or groups on all pages."),
+  totalPages: z.number(),
+  page: z.number(),
+  source: z
+    .enum(SEARCH_SOURCES)
+    .describe("archive: files of the archive had a part in the answer. events: only the database had."),
+});
+
+/** The search of the platform's API with Longwatch's names of the fields, with host, path and method, and with filters that exclude. */
+export const searchEvents = defineQuery({
+  name: "events.search",
+  summary: "Search and group events",
+  description: ABOUT_SEARCH,
+  http: ["POST", "/api/v1/zones/:zone/events/search"],
+  tag: "Events",
+  scope: "read",
+  zone: "zone",
+  refuses: [503],
+  input: z.strictObject({
+    zone: ZoneId,
+    from: documented(SEARCH_WINDOW.from),
+    to: documented(SEARCH_WINDOW.to),
+    query: documented(SEARCH_WINDOW.query).optional(),
+    filters: documented(SEARCH_WINDOW.filters).optional(),
+    groupBy: documented(z.array(SearchedField).nullish()).optional(),
+    buckets: documented(z.int()).optional(),
+    page: documented(z.int()).optional(),
+    pageSize: documented(z.int()).optional(),
+  }),
+  output: Found,
+  example: {
+    zone: "101",
+    ...SEARCH_SPAN,
+    groupBy: ["path"],
+    filters: [{ field: "action", op: "eq", value: ["block"] }],
+  },
+  headers: ({ source }) => ({ "x-longwatch-source": source }),
+  run: async ({ db, now, caller, service, searching, signal }, { zone, ...body }) => {
+    const { zoneIds, retention } = service;
+    const asked = { db, zoneIds, nowMs: now, retentionDays: retention.eventDays, isMasked: caller.masked };
+    const wanted = await planNative(asked, { zoneId: zone, body, kind: "search" });
+    const work = { ...(await priceSearch(db, searching, wanted)), signal };
+    const found = await searching.runInPlace({ caller }, work, async (deps, stopped) => {
+      const reading = { ...deps, openedBlocks: searching.openedBlocks };
+      return wanted.plan.groupBy.length === 0
+        ? findRows(reading, wanted, stopped)
+        : findGroups(reading, wanted, stopped);
+    });
+    const { page, pageSize } = wanted.plan;
+    return { ...found, totalPages: Math.ceil(found.total / pageSize), page };
+  },
+});
+
+async function findRows(deps: RecordDeps, { zoneId, plan, isMasked }: SearchRequest, signal: AbortSignal) {
+  const { rows: events, total, source } = await searchRows(deps, zoneId, plan, signal);
+  const records = isMasked ? [] : await readRecords(deps, zoneId, events, signal);
+  const rows = events.map((event, index) => toNativeRow(event, records[index], isMasked));
+  return { rows, groups: [], total, source };
+}
+
+async function findGroups(deps: RecordDeps, { zoneId, plan }: SearchRequest, signal: AbortSignal) {
+  const { groups: found, total, source } = await searchGroups(deps, zoneId, plan, signal);
+  const groups = found.map(({ sparkline, context, ...group }) => ({
+    ...group,
+    context: { ...context },
+    ...(sparkline === null ? {} : { sparkline: [...sparkline] }),
+  }));
+  return { rows: [], groups, total, source };
+}

@@ -1,0 +1,195 @@
+import { z } from "zod";
+import { readZoneArchives } from "#db/archive/archive-report.ts";
+import { type OpenWork, readOpenWork } from "#db/service/open-work.ts";
+import { readReplicas } from "#db/service/replicas.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { horizonAt, startOfHour } from "#model/horizon.ts";
+import { ATTENTION_KINDS, REPLICA_STATES } from "#model/kinds.ts";
+import { IsoTime, Name, Text, toIso, toIsoOrNull } from "../fields.ts";
+import { type Asked, defineQuery } from "../operation.ts";
+import { readChannels } from "../read-channels.ts";
+import { readZones, type ZoneCoverage } from "../read-zones.ts";
+import { assessService, type ServiceLife } from "../service-life.ts";
+import { readAttention } from "./attention.ts";
+import { HourItem, toHourItem } from "./hour-item.ts";
+import { describeZones, readVisibleZones, Zone } from "./zones.ts";
+
+const MAX_ZONES = 500;
+
+const Channel = z
+  .object({
+    name: Name,
+    circuit: Name.describe("One of closed, open, half-open, disabled."),
+    waiting: z.number().int(),
+    dead: z.number().int(),
+    lastError: Text.nullable(),
+  })
+  .meta({ id: "Channel" });
+
+const Process = z
+  .object({
+    host: Name,
+    pid: z.number().int(),
+    version: Name,
+    roles: z.array(Name),
+    state: z
+      .enum(REPLICA_STATES)
+      .describe(
+        "stopped: the process was stopped on purpose. silent: the process has shown no sign of life for a minute and may have been killed.",
+      ),
+    startedAt: IsoTime,
+    lastAliveAt: IsoTime,
+    silentMs: z.number().describe("Time since then, by the clock of the database."),
+  })
+  .meta({ id: "Process" });
+
+const Service = z
+  .object({
+    missingRoles: z
+      .array(Name)
+      .describe("Roles that no live process has. An empty list means that everything runs."),
+    roles: z.array(
+      z.object({
+        role: Name,
+        alive: z.number().int().describe("Number of live processes with this role."),
+        lastAliveAt: IsoTime.nullable().describe("Null if no process ever had this role."),
+        silentMs: z.number().nullable().describe("Time since then, by the clock of the database."),
+      }),
+    ),
+    processes: z
+      .array(Process)
+      .describe("Processes of the last seven days. The process that was alive last comes first."),
+  })
+  .meta({ id: "Service" });
+
+const Answer = z.object({
+  now: IsoTime,
+  spikesOpen: z.number().int(),
+  alertsFiring: z.number().int(),
+  alertsAcknowledged: z.number().int(),
+  notificationsPending: z.number().int(),
+  hoursToLoss: z.number().nullable().describe("The smallest value of all zones."),
+  zones: z
+    .array(
+      Zone.extend({
+        hours: z.array(HourItem).optional().describe("The last 72 hours, oldest first. Only with detailed."),
+      }),
+    )
+    .describe(`The first ${MAX_ZONES} zones. GET /api/v1/zones lists all of them.`),
+  channels: z
+    .array(Channel)
+    .nullable()
+    .describe("Null if the key is for some zones only, because channels serve all zones."),
+  archive: z
+    .array(
+      z.object({
+        zoneId: z.number().int(),
+        days: z.number().int(),
+        firstDay: Name,
+        lastDay: Name,
+        events: z.number(),
+        eventBytes: z.number(),
+        recordBytes: z.number(),
+        checkedAt: IsoTime.describe("The last check of the file that was checked longest ago."),
+        damagedFiles: z.number().int(),
+      }),
+    )
+    .describe("The zones that have days in the archive. GET /api/v1/archive/days lists the files."),
+  service: Service.nullable().describe(
+    "Which processes of the service are alive. Null if the key is for some zones only.",
+  ),
+  attention: z
+    .array(
+      z.object({
+        kind: z.enum(ATTENTION_KINDS),
+        zoneId: z.number().int().nullable(),
+        text: Text,
+        command: Name.nullable().describe("The command that shows more, without the program's name."),
+      }),
+    )
+    .optional()
+    .describe("What a person should look at, the most urgent first. Only with detailed."),
+});
+export type StatusAnswer = z.infer<typeof Answer>;
+
+/** The command line's `status` has exit codes and a text of its own. */
+export const showStatus = defineQuery({
+  name: "status.show",
+  summary: "Show the status of the service",
+  http: ["GET", "/api/v1/status"],
+  tag: "Service",
+  scope: "read",
+  input: z.strictObject({
+    detailed: z
+      .enum(["true", "false"])
+      .default("false")
+      .describe("true: also what needs attention, and the state of each zone's last 72 hours."),
+  }),
+  output: Answer,
+  run: readStatus,
+});
+
+async function readStatus(asked: Asked, { detailed }: { detailed: "true" | "false" }): Promise<StatusAnswer> {
+  const { db, now, caller, zones: readNames } = asked;
+  const { zoneIds } = caller;
+  const seen = (await readVisibleZones(db, zoneIds)).slice(0, MAX_ZONES);
+  // Facts of no single zone, such as alerts about Longwatch itself, are for keys of every zone.
+  const isWhole = zoneIds === null;
+  const [zones, ofNoZone, channels, archives, replicas, details] = await Promise.all([
+    describeZones(db, seen, { now, names: readNames() }),
+    isWhole ? readOpenWork(db, [null]) : [],
+    isWhole ? readChannels(db) : null,
+    readZoneArchives(db, zoneIds),
+    isWhole ? readReplicas(db) : null,
+    detailed === "true" ? readDetails(asked, seen) : null,
+  ]);
+  const work = [...zones, ...ofNoZone];
+  const sum = (count: (one: Omit<OpenWork, "zoneId">) => number) =>
+    work.reduce((total, one) => total + count(one), 0);
+  const losses = zones.flatMap(({ hoursToLoss }) => hoursToLoss ?? []);
+  return {
+    now: toIso(now),
+    spikesOpen: sum((zone) => zone.spikesOpen),
+    alertsFiring: sum((zone) => zone.alertsFiring),
+    alertsAcknowledged: sum((zone) => zone.alertsAcknowledged),
+    notificationsPending: sum((zone) => zone.notificationsPending),
+    hoursToLoss: losses.length === 0 ? null : Math.min(...losses),
+    zones: zones.map((zone) => ({
+      ...zone,
+      ...(details === null ? {} : { hours: details.hoursOf(zone.id) }),
+    })),
+    channels,
+    archive: archives.map((zone) => ({
+      ...zone,
+      checkedAt: toIso(zone.checkedAt),
+    })),
+    service: replicas === null ? null : toServiceItem(assessService(replicas)),
+    ...(details === null ? {} : { attention: details.attention }),
+  };
+}
+
+/** One zone after another, because one request may be about hundreds of zones and must leave connections for others. */
+async function readDetails(
+  { db, now, caller: { zoneIds }, service }: Asked,
+  seen: readonly { readonly zoneId: number }[],
+) {
+  const span = { from: startOfHour(horizonAt(now)), to: now + HOUR_MS, hasEvidence: false };
+  const zones: ZoneCoverage[] = [];
+  for (const { zoneId } of seen) zones.push(...(await readZones(db, now, { zoneId, ...span })));
+  const hours = new Map(zones.map((zone) => [zone.zoneId, zone.hours.map(toHourItem)]));
+  const attention = await readAttention(db, now, { zones, zoneIds, isWhole: zoneIds === null, service });
+  return { attention, hoursOf: (zoneId: number) => hours.get(zoneId) ?? [] };
+}
+
+export function toServiceItem({ missingRoles, roles, replicas }: ServiceLife): z.infer<typeof Service> {
+  return {
+    missingRoles: [...missingRoles],
+    roles: roles.map(({ lastAliveAt, ...role }) => ({ ...role, lastAliveAt: toIsoOrNull(lastAliveAt) })),
+    processes: replicas.map(({ roles: own, startedAt, lastAliveAt, ...replica }) => ({
+      ...replica,
+      roles: [...own],
+      startedAt: toIso(startedAt),
+      lastAliveAt: toIso(lastAliveAt),
+    })),
+  };
+}

@@ -1,0 +1,130 @@
+import { createHash } from "node:crypto";
+import type { z } from "zod";
+import { MAX_DIMENSION_CHARS } from "#lib/clean-text.ts";
+import { parseJson } from "#lib/parse-json.ts";
+import { sliceEntries } from "#lib/slice-entries.ts";
+import { DAY_MS } from "#lib/units.ts";
+import type { EventKey } from "#model/event-key.ts";
+import type { EventRoute } from "#model/kinds.ts";
+import type { WafEvent } from "#model/waf-event.ts";
+import { SETTLE_MS } from "#stages/coverage/settle.ts";
+
+export interface PageSource {
+  readonly route: EventRoute;
+  /** The UTC day of the request, `yyyy-mm-dd`; null for a span. */
+  readonly day: string | null;
+  /** Epoch ms. */
+  readonly receivedAt: number;
+  /** Returns null for an entry that the schema refuses. */
+  readonly toEvent: (entry: unknown) => WafEvent | null;
+  /** Names what is wrong with an entry. */
+  readonly schema: z.ZodType;
+}
+
+export interface QuarantinedEntry {
+  readonly route: EventRoute;
+  readonly day: string | null;
+  readonly reason: string;
+  readonly raw: Buffer;
+}
+
+/** Returns how an entry that the schema has checked becomes an event. */
+export function readBy<Entry>(
+  schema: z.ZodType<Entry>,
+  toEvent: (entry: Entry) => WafEvent,
+): Pick<PageSource, "schema" | "toEvent"> {
+  const read = (entry: unknown) => {
+    const { data } = schema.safeParse(entry);
+    return data === undefined ? null : toEvent(data);
+  };
+  return { schema, toEvent: read };
+}
+
+/** An event as the platform sent it, byte for byte. */
+export interface EventRecord extends EventKey {
+  readonly raw: Buffer;
+}
+
+export interface ReadPage {
+  readonly events: readonly WafEvent[];
+  /** The records of the events. */
+  readonly records: readonly EventRecord[];
+  readonly quarantined: readonly QuarantinedEntry[];
+}
+
+/** The reason for quarantining an entry of a list that belongs to another day. */
+export const OUTSIDE_DAY = "timestamp: outside the day of its list";
+
+/**
+ * Converts the entries of a page to events. An entry that cannot become an event affects no other and is quarantined
+ * with its bytes. Entries that were not read before are parsed one by one, because garbage that is never part of a whole
+ * page costs the collector a tenth.
+ */
+export function readPage(
+  raws: readonly Buffer[],
+  source: PageSource,
+  entries?: readonly unknown[],
+): ReadPage {
+  const events: WafEvent[] = [];
+  const records: EventRecord[] = [];
+  const quarantined: QuarantinedEntry[] = [];
+  for (const [index, raw] of raws.entries()) {
+    const event = readEntry(entries === undefined ? parseJson(raw.toString()) : entries[index], source);
+    if (typeof event === "string") {
+      quarantined.push({ route: source.route, day: source.day, reason: event, raw });
+      continue;
+    }
+    events.push(event);
+    records.push({ occurredAt: event.occurredAt, logId: event.logId, raw });
+  }
+  return { events, records, quarantined };
+}
+
+/** Returns the entries of a page byte for byte. Serialises them again if they cannot be cut out of the answer. */
+export function cutEntries(body: Buffer, member: string, entries: readonly unknown[]): readonly Buffer[] {
+  const slices = sliceEntries(body, member)?.items;
+  if (slices?.length === entries.length) return slices;
+  return entries.map((entry) => Buffer.from(JSON.stringify(entry) ?? "null"));
+}
+
+/** Returns the SHA-256 of the entries of a page without the tokens around them, which change from pass to pass. */
+export function hashEntries(raws: readonly Buffer[]): Buffer {
+  const hash = createHash("sha256");
+  for (const [index, raw] of raws.entries()) hash.update(index === 0 ? "" : ",").update(raw);
+  return hash.digest();
+}
+
+/** Returns the event, or the reason why it cannot be stored. */
+function readEntry(entry: unknown, source: PageSource): WafEvent | string {
+  const event = source.toEvent(entry);
+  if (event === null) return `unreadable: ${describe(source.schema.safeParse(entry).error)}`;
+  return whyRefused(event, source) ?? event;
+}
+
+/**
+ * Returns why the event cannot be stored, or null. An id is stored unchanged or not at all, because a changed id would
+ * name another event. The platform shows three days and its clock may be off. A time far outside that is wrong, and its
+ * day would get a partition of its own.
+ */
+function whyRefused(
+  { logId, occurredAt }: WafEvent,
+  { day, receivedAt }: Pick<PageSource, "day" | "receivedAt">,
+): string | null {
+  if (logId.length > MAX_DIMENSION_CHARS) return `logId: longer than ${MAX_DIMENSION_CHARS} characters`;
+  if (logId.includes("\0") || !logId.isWellFormed()) return "logId: holds text that cannot be stored";
+  const [from, to] = [receivedAt - 10 * DAY_MS, receivedAt + 2 * DAY_MS];
+  if (occurredAt < from) return `timestamp: before ${new Date(from).toISOString()}`;
+  if (occurredAt >= to) return `timestamp: not before ${new Date(to).toISOString()}`;
+  if (day === null) return null;
+  const dayStart = Date.parse(day);
+  const isOutside = occurredAt < dayStart - SETTLE_MS || occurredAt >= dayStart + DAY_MS + SETTLE_MS;
+  return isOutside ? OUTSIDE_DAY : null;
+}
+
+/** Returns which members are wrong, never their values, which are the visitor's. */
+function describe(error: z.ZodError | undefined): string {
+  const wrong = (error?.issues ?? [])
+    .slice(0, 3)
+    .map(({ path, code }) => `${path.join(".") || "entry"}: ${code}`);
+  return wrong.join("; ");
+}
