@@ -176,6 +176,7 @@ const WRITTEN_ANEW: ReadonlyMap<string, string> = new Map([
   ["mark-coverage.ts", "every status, the worst first"],
   ["alert-history.ts", "the reasons that a person has to notice"],
   ["verify.ts", "the dimensions that verify compares"],
+  ["event-rows.ts", "the columns of an event in the order of COPY"],
 ]);
 
 /** `["a", "b"]`, `[{ value: "a" }, { value: "b" }]`, `"a" | "b"` and `in ('a', 'b')`. */
