@@ -39,7 +39,7 @@ export const withdraw = defineChange({
   isLong: true,
   asksPlatform: true,
   input: z.strictObject({
-    zone: z.int().min(1).max(MAX_ZONE_ID),
+    zone: z.int().min(1).max(MAX_ZONE_ID).describe("Id of the shield zone."),
     from: Moment.meta({ time: true }).describe("A full hour."),
     to: Moment.meta({ time: true }).describe("A full hour of the same UTC day, or its end."),
     logIds: z
@@ -48,11 +48,11 @@ export const withdraw = defineChange({
       .max(MOST_IDS)
       .optional()
       .meta({ flag: "id", lines: true })
-      .describe("The events. Exactly one of logIds and allUnshown must be given."),
+      .describe("Ids of the events to remove, instead of every event that the platform does not show."),
     allUnshown: z
       .literal(true)
       .optional()
-      .describe("Every event of the span that the platform does not show."),
+      .describe("Removes every event of the span that the platform does not show."),
     unchecked: z
       .boolean()
       .default(false)
