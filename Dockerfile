@@ -50,5 +50,5 @@ EXPOSE 8080
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=15s --timeout=5s --start-period=60s --retries=3 CMD ["node", "/app/src/app/check-health.ts"]
 # The options, and the two for malloc above, are those of src/app/launch.json: half the memory.
-ENTRYPOINT ["tini", "--", "node", "--max-semi-space-size=4", "--heap-growing-percent=100", "/app/src/main.ts"]
+ENTRYPOINT ["tini", "--", "node", "--max-semi-space-size=16", "--heap-growing-percent=100", "/app/src/main.ts"]
 CMD ["start"]

@@ -94,8 +94,11 @@ async function* makeReady(
       : "neutral";
     const rawBlocks = isNew ? await packNewRecords(db, zoneId, read.records, before) : [];
     if (isNew) before = rawBlocks;
+    const isDoubtful = isNew && (recognition === "unknown" || (recognition === "neutral" && isSuspect));
     yield {
       ...read,
+      // The records of other pages are packed, and would keep the whole answer in memory.
+      records: isDoubtful ? read.records : [],
       token,
       nextToken,
       looped,
@@ -108,7 +111,7 @@ async function* makeReady(
       hours: sumPageHours(read.events, shown),
       rawBlocks,
       isRecognised: isKnown || recognition === "known" || !isSuspect,
-      isDoubtful: isNew && (recognition === "unknown" || (recognition === "neutral" && isSuspect)),
+      isDoubtful,
     };
   }
 }

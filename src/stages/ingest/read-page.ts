@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { z } from "zod";
 import { MAX_DIMENSION_CHARS } from "#lib/clean-text.ts";
 import { parseJson } from "#lib/parse-json.ts";
@@ -87,11 +87,12 @@ export function cutEntries(body: Buffer, member: string, entries: readonly unkno
   return entries.map((entry) => Buffer.from(JSON.stringify(entry) ?? "null"));
 }
 
+const COMMA = Buffer.from(",");
+
 /** Returns the SHA-256 of the entries of a page without the tokens around them, which change from pass to pass. */
 export function hashEntries(raws: readonly Buffer[]): Buffer {
-  const hash = createHash("sha256");
-  for (const [index, raw] of raws.entries()) hash.update(index === 0 ? "" : ",").update(raw);
-  return hash.digest();
+  const separated = raws.flatMap((raw, index) => (index === 0 ? [raw] : [COMMA, raw]));
+  return hash("sha256", Buffer.concat(separated), "buffer");
 }
 
 /** Returns the event, or the reason why it cannot be stored. */

@@ -26,7 +26,7 @@ export function toListEvent(entry: unknown): WafEvent | null {
   const [logId, labels] = [toLogId(entry["logId"]), entry["labels"] ?? {}];
   if (logId === null || !isTime(timestamp) || !isObject(labels)) return null;
   if (log !== null && typeof log !== "string") return null;
-  if (LABELS.some((name) => toText(labels[name]) === null)) return null;
+  for (const name of LABELS) if (toText(labels[name]) === null) return null;
   const read = log === null ? null : parseJson(log);
   const record = isObject(read) ? read : {};
   const status = toText(labels["status"]) ?? "";
