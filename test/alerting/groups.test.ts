@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { alerts } from "#db/schema/alerts.ts";
 import { silences } from "#db/schema/silences.ts";
 import { spikes } from "#db/schema/spikes.ts";
-import { alertsCommand, silencesCommand } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { type GroupLabel, WEEKDAYS } from "#model/kinds.ts";
 import { DEFAULT_TIMING, type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
@@ -14,6 +14,9 @@ import { resolveAlert } from "../operations/act-by-hand.ts";
 import { at, createAlertWorld } from "./alert-world.ts";
 import { insertSpike } from "./insert-spike.ts";
 import { NOW } from "./support.ts";
+
+const alertsCommand = await loadSubject("alerts");
+const silencesCommand = await loadSubject("silences");
 
 let database: MigratedDatabase;
 let world: ReturnType<typeof createAlertWorld>;

@@ -4,7 +4,7 @@ import { alerts } from "#db/schema/alerts.ts";
 import { notifications } from "#db/schema/notifications.ts";
 import { silences } from "#db/schema/silences.ts";
 import { NOT_SHOWN } from "#db/service/last-errors.ts";
-import { alertsCommand } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { at } from "../alerting/alert-world.ts";
 import { NOW } from "../alerting/support.ts";
@@ -13,6 +13,8 @@ import { openAlertRows } from "./alert-rows.ts";
 import { testBothWays } from "./both-ways.ts";
 import { clearAudit } from "./clear-audit.ts";
 import { runStoreCommand } from "./run-store-command.ts";
+
+const alertsCommand = await loadSubject("alerts");
 
 let database: MigratedDatabase;
 let rows: ReturnType<typeof openAlertRows>;

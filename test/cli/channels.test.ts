@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { Webhook } from "standardwebhooks";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { channelsCommand } from "#faces/cli/operations/subjects.ts";
+import { channelsCommand } from "#faces/cli/channels/channels.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";

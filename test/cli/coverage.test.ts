@@ -1,12 +1,14 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { writeHorizon } from "#db/coverage/horizons.ts";
-import { coverageCommand } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { testBothWays } from "./both-ways.ts";
 import { insertHours, insertStory, NOW, SEALED } from "./coverage-world.ts";
 import { runStoreCommand } from "./run-store-command.ts";
+
+const coverageCommand = await loadSubject("coverage");
 
 let database: MigratedDatabase;
 

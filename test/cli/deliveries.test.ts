@@ -1,10 +1,13 @@
 import { beforeAll, beforeEach, describe, expect } from "vitest";
-import { channelsCommand, deliveriesCommand } from "#faces/cli/operations/subjects.ts";
+import { channelsCommand } from "#faces/cli/channels/channels.ts";
+import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { type MigratedDatabase } from "../db/migrated-database.ts";
 import { type DeliverWorld, openDeliverWorld, type Receiver } from "../delivery/deliver-world.ts";
 import { testBothWays, type Way } from "./both-ways.ts";
 import { clearAudit } from "./clear-audit.ts";
+
+const deliveriesCommand = await loadSubject("deliveries");
 
 let database: MigratedDatabase;
 let receiver: Receiver;

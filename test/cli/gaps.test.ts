@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, expect } from "vitest";
-import { gapsCommand } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { testBothWays } from "./both-ways.ts";
 import { insertHours, insertStory, NOW, SEALED } from "./coverage-world.ts";
+
+const gapsCommand = await loadSubject("gaps");
 
 let database: MigratedDatabase;
 

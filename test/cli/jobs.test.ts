@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, beforeEach, expect } from "vitest";
 import { replicas } from "#db/schema/replicas.ts";
 import { beatReplica, endReplica } from "#db/service/replicas.ts";
-import { jobsCommand } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { TICK_NAMES, type TickReport } from "#model/schedule.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { testBothWays, type Way } from "./both-ways.ts";
+
+const jobsCommand = await loadSubject("jobs");
 
 const RAN_AT = Date.UTC(2026, 10, 20, 15, 30, 10, 250);
 let database: MigratedDatabase;

@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { keysCommand } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { call, startArchive } from "../http/start-archive.ts";
 import { clearAudit } from "./clear-audit.ts";
 import { runStoreCommand } from "./run-store-command.ts";
+
+const keysCommand = await loadSubject("keys");
 
 let database: MigratedDatabase;
 

@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, expect } from "vitest";
 import { auditEntries } from "#db/schema/audit-entries.ts";
-import { knownCommand } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { testBothWays } from "./both-ways.ts";
 import { clearAudit } from "./clear-audit.ts";
+
+const knownCommand = await loadSubject("known");
 
 const NOW = Date.UTC(2026, 10, 20, 15, 30);
 let database: MigratedDatabase;

@@ -3,15 +3,7 @@ import path from "node:path";
 import { expect, test } from "vitest";
 import { eraseCommand } from "#faces/cli/erase/erase.ts";
 import { exportCommand } from "#faces/cli/export/export.ts";
-import {
-  alertsCommand,
-  auditCommand,
-  coverageCommand,
-  deliveriesCommand,
-  gapsCommand,
-  keysCommand,
-  silencesCommand,
-} from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { privacyCommand } from "#faces/cli/privacy/privacy.ts";
 import { searchCommand } from "#faces/cli/search/search.ts";
 import { statusCommand } from "#faces/cli/status/status.ts";
@@ -19,6 +11,14 @@ import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 import { runStoreCommand } from "./run-store-command.ts";
+
+const alertsCommand = await loadSubject("alerts");
+const auditCommand = await loadSubject("audit");
+const coverageCommand = await loadSubject("coverage");
+const deliveriesCommand = await loadSubject("deliveries");
+const gapsCommand = await loadSubject("gaps");
+const keysCommand = await loadSubject("keys");
+const silencesCommand = await loadSubject("silences");
 
 const NOW = Date.UTC(2026, 10, 20, 12);
 

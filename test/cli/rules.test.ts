@@ -1,11 +1,15 @@
 import { afterAll, beforeAll, expect } from "vitest";
 import { coverageWindows } from "#db/schema/coverage-windows.ts";
 import { ruleBuckets } from "#db/schema/rule-buckets.ts";
-import { rulesCommand, spikesCommand, trendsCommand } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { testBothWays } from "./both-ways.ts";
+
+const rulesCommand = await loadSubject("rules");
+const spikesCommand = await loadSubject("spikes");
+const trendsCommand = await loadSubject("trends");
 
 const NOW = Date.UTC(2026, 10, 20, 15, 30);
 const HOUR = NOW - (NOW % HOUR_MS);

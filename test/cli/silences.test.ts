@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { silences } from "#db/schema/silences.ts";
 import type { SpikeEvidence } from "#db/schema/spikes.ts";
 import { beatReplica } from "#db/service/replicas.ts";
-import { silencesCommand } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { SilenceChoice } from "#stages/alerting/message/silence-choices.ts";
@@ -15,6 +15,8 @@ import { openAlertRows } from "./alert-rows.ts";
 import { testBothWays } from "./both-ways.ts";
 import { clearAudit } from "./clear-audit.ts";
 import { runStoreCommand } from "./run-store-command.ts";
+
+const silencesCommand = await loadSubject("silences");
 
 const NOW = Date.UTC(2026, 10, 20, 15, 30);
 let now: number;

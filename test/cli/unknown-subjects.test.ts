@@ -4,20 +4,20 @@ import type { Config } from "#config/config.ts";
 import { silences } from "#db/schema/silences.ts";
 import { beatReplica } from "#db/service/replicas.ts";
 import { backtestCommand } from "#faces/cli/backtest/backtest.ts";
+import { channelsCommand } from "#faces/cli/channels/channels.ts";
 import { eraseCommand } from "#faces/cli/erase/erase.ts";
-import {
-  alertsCommand,
-  channelsCommand,
-  coverageCommand,
-  deliveriesCommand,
-  gapsCommand,
-  silencesCommand,
-} from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import type { StoreIo } from "#faces/cli/store/store-command.ts";
 import { verifyCommand } from "#faces/cli/verify/verify.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { insertHours, NOW, SEALED } from "./coverage-world.ts";
 import { runStoreCommand } from "./run-store-command.ts";
+
+const alertsCommand = await loadSubject("alerts");
+const coverageCommand = await loadSubject("coverage");
+const deliveriesCommand = await loadSubject("deliveries");
+const gapsCommand = await loadSubject("gaps");
+const silencesCommand = await loadSubject("silences");
 
 let database: MigratedDatabase;
 

@@ -3,7 +3,7 @@ import path from "node:path";
 import { expect, test } from "vitest";
 import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
 import type { Emulator } from "#emulator/emulator.ts";
-import { coverageCommand } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { verifyCommand } from "#faces/cli/verify/verify.ts";
 import { createRollUpTrendsJob } from "#jobs/detection/roll-up-trends.ts";
 import { HOUR_MS } from "#lib/units.ts";
@@ -23,6 +23,8 @@ import {
 import { recordsOf } from "../privacy/erasure-world.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 import { countStates, hoursOf, prove } from "./coverage-support.ts";
+
+const coverageCommand = await loadSubject("coverage");
 
 const HOUR = Date.UTC(2026, 10, 20, 12);
 const SPAN = ["--from", "2026-11-20T12:00", "--to", "2026-11-20T13:00"];

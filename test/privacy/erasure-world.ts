@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import type { Emulator } from "#emulator/emulator.ts";
 import { eraseCommand } from "#faces/cli/erase/erase.ts";
-import { auditCommand } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { privacyCommand } from "#faces/cli/privacy/privacy.ts";
 import { verifyCommand } from "#faces/cli/verify/verify.ts";
 import { createRollUpTrendsJob } from "#jobs/detection/roll-up-trends.ts";
@@ -18,6 +18,8 @@ export const KEY = createPseudonymKey(createSecret(KEY_TEXT));
 export const GUARD = createErasureGuard(() => Promise.resolve(KEY));
 
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
+
+const auditCommand = await loadSubject("audit");
 
 const COMMANDS = { erase: eraseCommand, audit: auditCommand, privacy: privacyCommand, verify: verifyCommand };
 

@@ -9,6 +9,7 @@ import { many } from "#lib/format.ts";
 import { messageOf } from "#lib/message-of.ts";
 import { adoptServiceFile } from "./config/adopt-service-file.ts";
 import { useRunningEmulator } from "./emulator/use-running-emulator.ts";
+import { loadSubject } from "./operations/subjects.ts";
 import { addHelp, listAsTyped } from "./terminal/shape-help.ts";
 
 const readConfig = () => useRunningEmulator(parseConfig(process.env));
@@ -32,6 +33,10 @@ Examples:
   npm run -s longwatch -- alerts show 17
   npm run -s longwatch -- silences add --help`;
 
+/** Returns the loader of a command that is made from operations. */
+const fromOperations = (name: Parameters<typeof loadSubject>[0]) => async () =>
+  (await loadSubject(name))(readConfig);
+
 type Loaders = Readonly<Record<string, () => Promise<Command>>>;
 
 /** Every command by name, under the headings of the help. Each is loaded when it is needed, because all of them load the whole service. */
@@ -47,7 +52,7 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
         list: () => listSettings(process.env),
         running: () => readRuntimeFile(parseConfig(process.env).dataDir),
       }),
-    jobs: async () => (await import("./operations/subjects.ts")).jobsCommand(readConfig),
+    jobs: fromOperations("jobs"),
     backup: async () => (await import("./backup.ts")).backupCommand(readConfig),
     restore: async () => (await import("./restore.ts")).restoreCommand(readConfig),
     migrate: async () => (await import("./migrate.ts")).migrateCommand(readConfig),
@@ -58,34 +63,34 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
     tail: async () => (await import("./tail/tail.ts")).tailCommand(readConfig),
     search: async () => (await import("./search/search.ts")).searchCommand(readConfig),
     export: async () => (await import("./export/export.ts")).exportCommand(readConfig),
-    alerts: async () => (await import("./operations/subjects.ts")).alertsCommand(readConfig),
-    silences: async () => (await import("./operations/subjects.ts")).silencesCommand(readConfig),
-    known: async () => (await import("./operations/subjects.ts")).knownCommand(readConfig),
-    zones: async () => (await import("./operations/subjects.ts")).zonesCommand(readConfig),
-    rules: async () => (await import("./operations/subjects.ts")).rulesCommand(readConfig),
-    spikes: async () => (await import("./operations/subjects.ts")).spikesCommand(readConfig),
-    trends: async () => (await import("./operations/subjects.ts")).trendsCommand(readConfig),
+    alerts: fromOperations("alerts"),
+    silences: fromOperations("silences"),
+    known: fromOperations("known"),
+    zones: fromOperations("zones"),
+    rules: fromOperations("rules"),
+    spikes: fromOperations("spikes"),
+    trends: fromOperations("trends"),
     channels: async () =>
-      (await import("./operations/subjects.ts")).channelsCommand(readConfig, () =>
+      (await import("./channels/channels.ts")).channelsCommand(readConfig, () =>
         parseServiceConfig(adoptServiceFile(process.env).env),
       ),
-    deliveries: async () => (await import("./operations/subjects.ts")).deliveriesCommand(readConfig),
+    deliveries: fromOperations("deliveries"),
     mcp: async () => (await import("./mcp.ts")).mcpCommand(readConfig),
     backtest: async () => (await import("./backtest/backtest.ts")).backtestCommand(readConfig),
   },
   "Is anything missing?": {
-    coverage: async () => (await import("./operations/subjects.ts")).coverageCommand(readConfig),
-    gaps: async () => (await import("./operations/subjects.ts")).gapsCommand(readConfig),
+    coverage: fromOperations("coverage"),
+    gaps: fromOperations("gaps"),
     verify: async () => (await import("./verify/verify.ts")).verifyCommand(readConfig),
     backfill: async () => (await import("./backfill/backfill.ts")).backfillCommand(readConfig),
     archive: async () => (await import("./archive/archive.ts")).archiveCommand(readConfig),
   },
   "Access and personal data:": {
-    keys: async () => (await import("./operations/subjects.ts")).keysCommand(readConfig),
+    keys: fromOperations("keys"),
     "sign-in": async () => (await import("./sign-in.ts")).signInCommand(readConfig),
     privacy: async () => (await import("./privacy/privacy.ts")).privacyCommand(readConfig),
     erase: async () => (await import("./erase/erase.ts")).eraseCommand(readConfig),
-    audit: async () => (await import("./operations/subjects.ts")).auditCommand(readConfig),
+    audit: fromOperations("audit"),
   },
   "The platform:": {
     edge: async () => (await import("./edge/edge.ts")).edgeCommand(() => requireEdge(readConfig())),

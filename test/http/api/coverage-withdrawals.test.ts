@@ -2,7 +2,7 @@ import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { createEdgeClient } from "#adapters/edge/edge-client.ts";
 import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
-import { coverageCommand } from "#faces/cli/operations/subjects.ts";
+import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { createSecret } from "#lib/secret.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { clearAudit } from "../../cli/clear-audit.ts";
@@ -11,6 +11,8 @@ import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
 import { openEmulator, oracle } from "../../emulator/support.ts";
 import { ask, openApiWorld } from "./api-world.ts";
+
+const coverageCommand = await loadSubject("coverage");
 
 const world = openApiWorld();
 const now = Date.now();

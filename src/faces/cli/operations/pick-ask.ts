@@ -1,14 +1,22 @@
 import type { Config } from "#config/config.ts";
 import type { StoreIo } from "../store/store-command.ts";
-import { askLocally } from "./ask-locally.ts";
-import { askRemotely } from "./ask-remotely.ts";
 import type { AskOperation } from "./operation-command.ts";
 
-/** Returns how operations are run: on the service that the configuration names, else on the database. */
+/**
+ * Returns how operations are run: on the service that the configuration names, else on the database. Either way is loaded
+ * for the first operation, so that help and mistakes need neither the HTTP client nor the code of the searches.
+ */
 export function pickAsk(
   config: Config,
   { clock }: Pick<StoreIo, "clock">,
   actor: string | null,
 ): AskOperation {
-  return config.remote === null ? askLocally({ config, clock, actor }) : askRemotely(config.remote);
+  return async (operation, input) => {
+    if (config.remote !== null) {
+      const { askRemotely } = await import("./ask-remotely.ts");
+      return askRemotely(config.remote)(operation, input);
+    }
+    const { askLocally } = await import("./ask-locally.ts");
+    return askLocally({ config, clock, actor })(operation, input);
+  };
 }
