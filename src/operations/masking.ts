@@ -4,22 +4,22 @@ import { maskAddress } from "#stages/archive/mask/mask.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";
 
 /**
- * What a masked key sees of a text: `address` and `text` with their addresses shortened, `nothing` not at all, `open` all
- * of it, because it holds no address.
+ * How an answer shows a text to a masked key. `address` and `text`: with shortened addresses. `nothing`: as null. `open`:
+ * unchanged, because the text holds no address.
  */
 type Masked = "address" | "text" | "nothing" | "open";
 
 declare module "zod" {
   interface GlobalMeta {
-    /** What a masked key sees. A function gets the whole value. */
+    /** How an answer shows the value to a masked key. A function gets the whole value. */
     masked?: Masked | ((value: never) => unknown);
     /** The name of the flag, if it is not the member's; null where the command line has none. */
     flag?: string | null;
-    /** What the command line sends without the flag, if it is not the member's default. */
+    /** The value that the command line sends without the flag, if it differs from the member's default. */
     flagDefault?: string;
     /** The command line takes the member as arguments without a dash. */
     operand?: true;
-    /** What a client sends, if the schema reads texts. */
+    /** JSON Schema of the value that a client sends, if the schema reads texts. */
     wire?: Record<string, unknown>;
     /** The command line takes a duration such as 30m. */
     unit?: "minutes" | "ms";
@@ -45,7 +45,8 @@ const masks = new WeakMap<z.core.$ZodType, Mask | null>();
 
 /** Masks the parts of a value that its schema says are masked. */
 export function maskOutput(schema: z.core.$ZodType, value: unknown): unknown {
-  return maskOf(schema)?.(value) ?? value;
+  const mask = maskOf(schema);
+  return mask === null ? value : mask(value);
 }
 
 function maskOf(schema: z.core.$ZodType): Mask | null {
@@ -107,16 +108,16 @@ function maskValues(mask: Mask | null): Mask | null {
       : value;
 }
 
-/** The first option that the value fits decides. */
+/** Masks a value by the first option that it fits. */
 function maskOption(options: readonly z.core.$ZodType[]): Mask | null {
   if (options.every((option) => maskOf(option) === null)) return null;
   return (value) => {
     const option = options.find((one) => z.safeParse(one, value).success);
-    return option === undefined ? value : (maskOf(option)?.(value) ?? value);
+    return option === undefined ? value : maskOutput(option, value);
   };
 }
 
-/** Returns the paths of texts in an output of which nobody has decided what a masked key sees. */
+/** Returns the paths of texts in an output without a decision how a masked key sees them. */
 export function findUndecided(
   schema: z.core.$ZodType,
   path = "",

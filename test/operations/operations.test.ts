@@ -84,3 +84,13 @@ test("a masked key sees the addresses of an alert's evidence shortened, and thos
   });
   expect(maskOutput(AlertDetail, { evidence: { ips } })).toEqual({ evidence: { ips: merged } });
 });
+
+test("a masked key gets null for a value that it may not see, also for a whole answer and for an option", () => {
+  const hidden = z.string().nullable().meta({ masked: "nothing" });
+  expect(maskOutput(hidden, "198.51.100.7")).toBeNull();
+  expect(maskOutput(z.object({ either: z.union([z.number(), hidden]) }), { either: "198.51.100.7" })).toEqual(
+    {
+      either: null,
+    },
+  );
+});
