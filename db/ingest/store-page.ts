@@ -104,7 +104,7 @@ async function readArchived({ tx, client }: Transaction, page: NewPage): Promise
   return holdDays(tx, client, { zoneId: page.zoneId, ...span });
 }
 
-/** How a page is kept from storing erased data again. */
+/** The protection of a page against storing erased data again. */
 type Cover =
   | { readonly kind: "none" }
   | {

@@ -12,7 +12,7 @@ import type { PageCursors } from "./page-cursor.ts";
 import type { Searching } from "./search/searching.ts";
 import type { ServiceView } from "./service-view.ts";
 
-/** What an operation is answered from. Faces make one for each call. */
+/** The parts that an operation answers from. A face makes them for each call. */
 export interface Asked {
   readonly caller: Caller;
   /** The pool for questions of clients. */
@@ -37,9 +37,9 @@ export interface Asked {
 export interface Changing extends Asked {
   /** The transaction of the change and of its audit entry. */
   readonly tx: Queryable;
-  /** For work that is no transaction. What it changes must be safe to repeat. */
+  /** The pool, for work that is no transaction. Its changes must be safe to repeat. */
   readonly database: Database;
-  /** For times during work that takes long. */
+  /** The clock, because work that takes long needs later times than `now`. */
   readonly clock: Clock;
   /** Null if the platform's address is not known. */
   readonly edge: Pick<EdgeClient, "searchEventLogs" | "listEventLogs"> | null;
@@ -93,7 +93,7 @@ interface Described<Input extends z.ZodObject, Output extends z.ZodType, Name ex
   readonly heavy?: "read" | "export";
   /** Statuses with which `run` refuses what `input` lets through. */
   readonly refuses?: readonly number[];
-  /** For the OpenAPI document. */
+  /** The example of the OpenAPI document. */
   readonly example?: z.input<Input>;
   /** Returns headers of the HTTP answer. */
   readonly headers?: (output: z.output<Output>) => Readonly<Record<string, string>>;
@@ -101,17 +101,17 @@ interface Described<Input extends z.ZodObject, Output extends z.ZodType, Name ex
   readonly created?: (output: z.output<Output>) => string | null;
   /** The work goes on after the answer, which is a 202. */
   readonly goesOn?: true;
-  /** For the console's pages: an assistant gets no tool. */
+  /** Only the console's pages need the operation, so an assistant gets no tool for it. */
   readonly isForPages?: true;
   /** Without it, the operation has no command. Several commands ask for the same in different ways. */
   readonly command?: CommandForm<Input, Output> | readonly CommandForm<Input, Output>[];
 }
 
-/** How an operation is a command. Columns or `say` are needed. */
+/** A command that runs an operation. It needs columns or `say`. */
 export interface CommandForm<Input extends z.ZodObject, Output extends z.ZodType> {
-  /** Instead of the operation's verb. An empty text is the command of the subject itself, such as `gaps`. */
+  /** The verb. Default: that of the operation. An empty text is the command of the subject itself, such as `gaps`. */
   readonly name?: string;
-  /** Instead of the operation's summary. */
+  /** The first line of the help. Default: the operation's summary. */
   readonly summary?: string;
   /** Members that the command sets, and that are no flags of it. */
   readonly preset?: Partial<z.input<Input>>;
@@ -126,7 +126,7 @@ export interface CommandForm<Input extends z.ZodObject, Output extends z.ZodType
   readonly say?: (output: z.output<Output>, about: Said<Input>) => string;
   /** Default 0. */
   readonly exitCode?: (output: z.output<Output>) => number;
-  /** How many rows a list has without `--limit`. Default 1,000. Null is all of them, and there is no `--limit`. */
+  /** The rows of a list without `--limit`. Default 1,000. Null: the command shows all rows and has no `--limit`. */
   readonly limit?: number | null;
 }
 
@@ -167,7 +167,7 @@ export interface Change<
   readonly run: (changing: Changing, input: z.output<Input>) => Promise<Changed<z.input<Output>>>;
 }
 
-/** How long a client waits for a change that is long. The list of a large day takes minutes within the request budget. */
+/** The time that a client waits for a change that is long. The list of a large day takes minutes within the request budget. */
 export const LONG_MS = 600_000;
 
 export interface Changed<Output> {

@@ -70,7 +70,7 @@ function createTicker(entry: ScheduleEntry, onError: ScheduleOptions["onError"])
     timezone: "UTC",
     logger: SILENT,
     suppressMissedWarning: true,
-    // Of the runs that a blocked event loop missed, the last one is made up for.
+    // After a blocked event loop, node-cron makes up for the last missed run.
     missedExecutionTolerance: Number.POSITIVE_INFINITY,
   });
 

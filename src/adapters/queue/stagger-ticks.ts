@@ -1,4 +1,4 @@
-/** So many jobs of one tick are enqueued together. */
+/** Number of jobs of one tick that are enqueued together. */
 const TOGETHER = 8;
 
 /**

@@ -35,7 +35,7 @@ type ActResult =
   | {
       readonly kind: "done" | "noted";
       readonly state: AlertRow["state"];
-      /** Who acknowledged the alert first. */
+      /** The person who acknowledged the alert first. */
       readonly acknowledgedBy: string | null;
       readonly channels: readonly string[];
     };

@@ -31,7 +31,7 @@ export interface AskedWithdrawal extends Span {
   readonly zoneId: number;
   /** Null: every stored event of the span that the platform does not show. */
   readonly logIds: readonly string[] | null;
-  /** Also removes named events of hours that the platform has forgotten, so that nobody can check them. */
+  /** True: named events are removed even if the platform has forgotten their hour, so that no answer can confirm them. */
   readonly isUnchecked: boolean;
 }
 
@@ -46,7 +46,7 @@ export interface Withdrawal {
   readonly removed: { readonly events: number; readonly records: number } | null;
 }
 
-/** What a withdrawal asks and writes with. */
+/** The parts of an operation that a withdrawal needs. */
 type WithdrawDeps = Pick<Changing, "database" | "edge" | "clock" | "signal" | "caller">;
 
 /** Refuses because of what is stored here or shown by the platform. */

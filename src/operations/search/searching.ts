@@ -20,7 +20,7 @@ export interface SearchWork extends SearchPrice {
   readonly isPatient?: boolean;
 }
 
-/** How a process reads many events. */
+/** The means of a process to read many events. */
 export interface Searching {
   readonly openedBlocks: OpenedBlocks;
   /** @throws when a question would read more rows than one may. */

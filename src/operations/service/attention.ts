@@ -27,11 +27,11 @@ export async function readAttention(
     isWhole,
     service: { pollEveryMs, configuredChannels },
   }: {
-    /** With their hours of the last 72 hours. */
+    /** The zones, with their coverage of the last 72 hours. */
     readonly zones: readonly ZoneCoverage[];
     /** Null is every zone. */
     readonly zoneIds: readonly number[] | null;
-    /** Whether the caller may see what is of no single zone. */
+    /** True if the caller may see things that belong to no single zone. */
     readonly isWhole: boolean;
     readonly service: Pick<ServiceView, "pollEveryMs" | "configuredChannels">;
   },

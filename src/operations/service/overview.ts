@@ -171,7 +171,7 @@ interface CountedSpan {
   readonly toMs: number;
 }
 
-/** At most 200 points, of the finest buckets that are still there for so long a time. */
+/** Returns the width and step of at most 200 points. Finer buckets are kept for a shorter time. */
 function pickStep(spanMs: number): { width: BucketWidth; stepMs: number } {
   const width = spanMs <= 2 * DAY_MS ? 60 : spanMs <= 60 * DAY_MS ? 3_600 : 86_400;
   const widthMs = width * 1_000;

@@ -141,7 +141,7 @@ function mayShare({ scopes }: Caller, isShared: boolean): void {
     throw new Refusal(403, { detail: `${describeLack("act")} Sharing a view needs it.` });
 }
 
-/** What others filtered for can be an address. Its owner typed it, and sees it whole. */
+/** Masks the view of another key, because its filters can hold an address. The owner of a view sees it whole. */
 function maskOfOthers(view: {
   readonly isOwn: boolean;
   readonly name: string;

@@ -16,7 +16,7 @@ import { configTable, withConfigTable } from "./config-table.ts";
 import { describeFile } from "./describe-file.ts";
 import { testRoutesCommand } from "./test-routes.ts";
 
-/** How many next runs the check shows of an expression. */
+/** Number of next runs that the check shows of an expression. */
 const NEXT_RUNS = 3;
 
 const CHECK_HELP = `

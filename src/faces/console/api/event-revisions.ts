@@ -4,7 +4,7 @@ import type { EventRow } from "./search.ts";
 
 export type RevisedValue = Output<"events.revisions">["values"][number];
 
-/** What later looks at the platform changed of an event. */
+/** Returns the values of an event that later looks at the platform changed. */
 export function useEventRevisions({ zoneId, logId, timestamp }: EventRow) {
   return useQuery({
     queryKey: ["events.revisions", zoneId, logId, timestamp],

@@ -39,7 +39,7 @@ export interface RoutingQuestion {
   readonly kind: string;
 }
 
-/** Who would be notified of such an alert now. */
+/** Returns the channels that Longwatch would notify of such an alert now. */
 export function useRoutingTest(question: RoutingQuestion | null) {
   return useQuery({
     queryKey: ["routing-test", question],

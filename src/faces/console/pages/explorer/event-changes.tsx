@@ -7,7 +7,7 @@ import classes from "./explorer.module.css";
 
 const LONGEST = 500;
 
-/** What later looks at the platform changed of an event. Shows nothing for an event without changes. */
+/** Shows the values of an event that later looks at the platform changed. An event without changes shows nothing. */
 export function EventChanges({ query }: { readonly query: ReturnType<typeof useEventRevisions> }) {
   const { data, error } = query;
   if (error !== null) return <ProblemBox thrown={error} onRetry={() => void query.refetch()} />;

@@ -28,8 +28,8 @@ export interface ApiDeps {
   readonly zones: () => Zones;
   /** The same on all replicas of this installation, and on no other. */
   readonly instanceId: string;
-  /** Of a stream without events. Default 15 s. */
+  /** Time between two heartbeats of a stream without events. Default 15 s. */
   readonly heartbeatMs?: number;
-  /** At once, of one key in one process. Default 5. */
+  /** The most streams of one key in one process at the same time. Default 5. */
   readonly streamsPerKey?: number;
 }
