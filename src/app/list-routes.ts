@@ -18,9 +18,6 @@ import type { PageCursors } from "#operations/page-cursor.ts";
 import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import { openAdmissionQueue } from "./open-admission-queue.ts";
 
-/** Size of the cache of opened records for searches and lists. It serves clients that request page after page. */
-const OPENED_BLOCKS_BYTES = 33_554_432;
-
 export interface RouteParts {
   /** Connections for the queries of clients. */
   readonly archive: Database;
@@ -48,7 +45,7 @@ export interface RouteParts {
 /** Returns functions that add every route that takes a key. */
 export function listRoutes(parts: RouteParts): ((app: FastifyInstance) => void)[] {
   const { archive, keys, api } = parts;
-  const openedBlocks = createOpenedBlocks(OPENED_BLOCKS_BYTES);
+  const openedBlocks = createOpenedBlocks();
   const auditExport = createAuditExport((entry) => writeAuditEntry(keys.db, entry), systemClock);
   const isIngestBusy = parts.isIngestBusy ?? (() => areWritersAtWork(archive.db));
   const queue = parts.queue ?? openAdmissionQueue(archive);

@@ -5,7 +5,7 @@ import { Refusal } from "./refusal.ts";
 
 /** The largest that a JSON number and a bigint column share, less what could overflow on the way. */
 const MAX_ROW_ID = 999_999_999_999_999;
-export const MAX_ZONE_ID = 2_147_483_647;
+const MAX_ZONE_ID = 2_147_483_647;
 /** The end of 9999-12-30: with what lies a day after it Postgres, JSON and Atom all can deal. */
 const LAST_MS = 253_402_214_399_999;
 
@@ -22,6 +22,9 @@ export const RowId = digits
   .transform(Number)
   .refine((id) => id >= 1 && id <= MAX_ROW_ID, `must be a whole number from 1 to ${MAX_ROW_ID}`)
   .meta({ wire: { type: "integer", minimum: 1 } });
+
+/** The id of a shield zone in a body. */
+export const ZoneNumber = z.int().min(1).max(MAX_ZONE_ID);
 
 export const ZoneId = digits
   .transform(Number)
@@ -168,20 +171,20 @@ export function visibleZones(caller: Caller | null, zone: number | undefined): r
   throw new Refusal(403, { detail: `This key is for zone ${zoneIds?.join(", ")} only.` });
 }
 
-/** What is of no zone is for keys of every zone only. */
+/** Returns whether the caller may see a thing of this zone. A thing without a zone is for keys of every zone only. */
 export function maySee(caller: Caller | null, zoneId: number | null): boolean {
   const { zoneIds } = known(caller);
   return zoneIds === null || (zoneId !== null && zoneIds.includes(zoneId));
 }
 
-/** Of a route that is not public. */
+/** Returns the caller of a route that is not public. */
 export function known(caller: Caller | null): Caller {
   if (caller === null) throw new Error("a route with a scope was answered without a caller");
   return caller;
 }
 
 /**
- * What is of the whole service, and of no zone, is for keys of every zone.
+ * Refuses a key for some zones, because the answer is about the whole service.
  * @throws {Refusal} 403
  */
 export function requireEveryZone(caller: Caller | null): void {

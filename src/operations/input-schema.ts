@@ -24,6 +24,11 @@ export interface Member {
   readonly isText?: true;
 }
 
+/** Members of a JSON Schema that only our faces know. */
+export const OWN_KEYWORDS: ReadonlySet<string> = new Set(
+  "flag flagDefault operand unit time isSwitch lines isText masked".split(" "),
+);
+
 /** Returns the JSON Schema of what a client sends. */
 export function describeInput({ input }: Operation): Member {
   return z.toJSONSchema(input, { io: "input", unrepresentable: "any", override: useWire }) as Member;

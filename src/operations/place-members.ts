@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { OperationAddress } from "#model/operation-address.ts";
 import type { Operation } from "./operation.ts";
 
 /** Members of an input and their schemas. */
@@ -20,12 +21,8 @@ export function placeMembers({ http: [method, path], input, query: inQuery = [] 
   return places;
 }
 
-/** Method, path with `:names`, and the members that are in the query: what a client needs to send an operation. */
-export function addressOf(operation: Operation): {
-  readonly method: string;
-  readonly path: string;
-  readonly query: readonly string[];
-} {
+/** Returns where a client sends the operation. */
+export function addressOf(operation: Operation): OperationAddress {
   const [method, path] = operation.http;
   return { method, path, query: Object.keys(placeMembers(operation).query) };
 }

@@ -1,9 +1,8 @@
 import { listUsedChannels } from "#db/privacy/known-subjects.ts";
 import { closestName } from "#lib/closest-name.ts";
+import { nameKnown } from "./name-known.ts";
 import type { Asked } from "./operation.ts";
 import { Refusal } from "./refusal.ts";
-
-const MOST_NAMED = 20;
 
 /**
  * Refuses a channel that is neither configured nor was used before.
@@ -18,11 +17,9 @@ export async function requireChannel(
   if (configured.includes(channel)) return;
   const known = [...new Set([...configured, ...(await listUsedChannels(db))])].sort();
   if (known.includes(channel)) return;
-  const named = known.slice(0, MOST_NAMED).join(", ");
-  const more = known.length > MOST_NAMED ? ` and ${known.length - MOST_NAMED} more` : "";
   const meant = closestName(channel, known);
   const hint = meant === null ? "" : `: did you mean ${meant}?`;
-  const rule = `must be a channel that is configured or was used before (${known.length === 0 ? "there is none" : `${named}${more}`})${hint}`;
+  const rule = `must be a channel that is configured or was used before (${nameKnown(known)})${hint}`;
   throw new Refusal(422, {
     slug: "unknown-channel",
     mistakes: [{ field, value: JSON.stringify(channel), rule }],

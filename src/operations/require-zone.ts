@@ -1,9 +1,8 @@
 import { findKnownZones, listNamableZones } from "#db/privacy/known-subjects.ts";
 import { maySeeZone } from "./caller.ts";
+import { nameKnown } from "./name-known.ts";
 import type { Asked } from "./operation.ts";
 import { Refusal } from "./refusal.ts";
-
-const MOST_NAMED = 20;
 
 type Asking = Pick<Asked, "db" | "caller" | "service">;
 
@@ -27,9 +26,7 @@ export async function requireZones(
   if (unknown.length === 0) return;
   const all = new Set([...configured, ...(await listNamableZones(db))]);
   const known = [...all].filter((id) => maySeeZone(caller, id)).sort((one, other) => one - other);
-  const shown = known.slice(0, MOST_NAMED).join(", ");
-  const more = known.length > MOST_NAMED ? ` and ${known.length - MOST_NAMED} more` : "";
-  const rule = `must be a shield zone that is configured or has stored data (${known.length === 0 ? "there is none" : `${shown}${more}`})`;
+  const rule = `must be a shield zone that is configured or has stored data (${nameKnown(known)})`;
   const mistakes = unknown.map((zone) => ({ field, value: JSON.stringify(String(zone)), rule }));
   throw new Refusal(422, { slug: "unknown-zone", mistakes });
 }

@@ -21,8 +21,9 @@ export function addOperations(
 
 function addOperation(app: FastifyInstance, operation: Operation, parts: OperationParts): void {
   const [method, url] = operation.http;
+  const places = placeMembers(operation);
   // The defaults of a body that was left out.
-  const noBody = z.strictObject(placeMembers(operation).body).safeParse({}).data ?? {};
+  const noBody = z.strictObject(places.body).safeParse({}).data ?? {};
   app.route({
     method,
     url,
@@ -35,7 +36,7 @@ function addOperation(app: FastifyInstance, operation: Operation, parts: Operati
       ...(operation.refuses === undefined ? {} : { refuses: operation.refuses }),
       ...(operation.heavy === undefined ? {} : { heavy: operation.heavy }),
     },
-    schema: describe(operation),
+    schema: describe(operation, places),
     ...(operation.changes && operation.isLong === true ? { handlerTimeout: LONG_MS } : {}),
     handler: async (request, reply) => {
       const performing = {
@@ -60,17 +61,17 @@ function gather({ params, query, body }: FastifyRequest): Record<string, unknown
   return Object.assign({}, ...[query, body, params].filter(isObject)) as Record<string, unknown>;
 }
 
-function describe(operation: Operation): NonNullable<RouteShorthandOptions["schema"]> {
-  const { tag, summary, description, output, example, created, goesOn } = operation;
-  const { params, query, body } = placeMembers(operation);
-  const hasBody = !["GET", "DELETE"].includes(operation.http[0]) && Object.keys(body).length > 0;
+function describe(
+  { tag, summary, description, output, example, created, goesOn }: Operation,
+  { params, query, body }: ReturnType<typeof placeMembers>,
+): NonNullable<RouteShorthandOptions["schema"]> {
   return {
     tags: [tag],
     summary,
     ...(description === undefined ? {} : { description }),
     ...(Object.keys(params).length === 0 ? {} : { params: z.object(params) }),
     ...(Object.keys(query).length === 0 ? {} : { querystring: z.strictObject(query) }),
-    ...(hasBody ? { body: toBody(body, example) } : {}),
+    ...(Object.keys(body).length === 0 ? {} : { body: toBody(body, example) }),
     response:
       output instanceof z.ZodVoid
         ? { 204: output }

@@ -6,7 +6,7 @@ import { toError } from "#lib/errors.ts";
 import { isObject } from "#lib/is-object.ts";
 import { messageOf } from "#lib/message-of.ts";
 import { OPERATIONS } from "#operations/index.ts";
-import { describeInput, type Member } from "#operations/input-schema.ts";
+import { describeInput, type Member, OWN_KEYWORDS } from "#operations/input-schema.ts";
 import { findMistakes } from "#operations/mistakes.ts";
 import type { Operation } from "#operations/operation.ts";
 import { Refusal } from "#operations/refusal.ts";
@@ -68,8 +68,6 @@ export async function serveMcp(ask: AskTool, transport: Transport): Promise<void
   await server.connect(transport);
   await closed;
 }
-
-const OWN_KEYWORDS = new Set(["flag", "flagDefault", "operand", "unit", "time", "isText", "lines", "masked"]);
 
 /** Removes our own keywords. A member may have the name of one, and then its value is an object. */
 function toJsonSchema(schema: Member): Record<string, unknown> {

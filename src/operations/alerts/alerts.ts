@@ -2,7 +2,7 @@ import { z } from "zod";
 import { listAlerts as readAlerts } from "#db/alerting/alert-reports.ts";
 import { showAge } from "#lib/ago.ts";
 import { toLine } from "#lib/plain-text.ts";
-import { showTime } from "#lib/show-time.ts";
+import { showSecond, showTime } from "#lib/show-time.ts";
 import { ALERT_SORTS, ALERT_STATES, ASKED_ALERT_STATES, UNRESOLVED_STATES } from "#model/kinds.ts";
 import { oneOrMore, pageOf, pageQuery, toPage } from "../fields.ts";
 import { type Column, defineQuery } from "../operation.ts";
@@ -30,7 +30,7 @@ const COLUMNS: readonly Column<Alert>[] = [
   { head: "AGE", get: ({ firedAt }, { now }) => showAge(now - Date.parse(firedAt)) },
   {
     head: "SINCE (UTC)",
-    get: ({ firedAt }) => showTime(Date.parse(firedAt) - (Date.parse(firedAt) % 1_000)),
+    get: ({ firedAt }) => showSecond(firedAt),
   },
   {
     head: "HEADLINE",

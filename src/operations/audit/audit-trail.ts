@@ -2,8 +2,7 @@ import { z } from "zod";
 import { listAudit } from "#db/keys/audit-trail.ts";
 import { showAge } from "#lib/ago.ts";
 import { shortenText } from "#lib/escape-text.ts";
-import { showTime } from "#lib/show-time.ts";
-import { SECOND_MS } from "#lib/units.ts";
+import { showSecond } from "#lib/show-time.ts";
 import { IsoTime, Name, pageOf, pageQuery, Time, toIso, toPage } from "../fields.ts";
 import { defineQuery } from "../operation.ts";
 import { checkOrder } from "../span.ts";
@@ -58,7 +57,7 @@ export const auditOperations = [
       columns: [
         { head: "ENTRY", get: ({ id }) => `#${id}` },
         { head: "AGE", get: ({ at }, { now }) => showAge(now - Date.parse(at)) },
-        { head: "AT (UTC)", get: ({ at }) => showTime(Math.floor(Date.parse(at) / SECOND_MS) * SECOND_MS) },
+        { head: "AT (UTC)", get: ({ at }) => showSecond(at) },
         { head: "BY", get: ({ actor }) => name(actor) },
         { head: "ACTION", get: ({ action }) => ({ text: name(action), style: "bold" }) },
         { head: "SUBJECT", get: ({ subject }) => name(subject) },

@@ -9,7 +9,7 @@ import { startOfDay, toDay } from "#model/horizon.ts";
 import { RUN_KINDS } from "#model/kinds.ts";
 import { findReachFaults, MAX_RUN_DAYS } from "#model/run-span.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";
-import { MAX_ZONE_ID, Moment, maySee, notFound, RowId, toIso, visibleZones, ZoneId } from "../fields.ts";
+import { Moment, maySee, notFound, RowId, toIso, visibleZones, ZoneId, ZoneNumber } from "../fields.ts";
 import { defineChange, defineQuery } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
 import { checkSpan } from "../span.ts";
@@ -22,7 +22,7 @@ const MOST_LISTED = 50;
 
 const Wanted = z.strictObject({
   kind: z.enum(RUN_KINDS),
-  zone: z.int().min(1).max(MAX_ZONE_ID),
+  zone: ZoneNumber,
   from: Moment,
   to: Moment,
   ids: z.boolean().default(false).describe("verify: also compare a few hours id by id."),

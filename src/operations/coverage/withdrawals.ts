@@ -3,7 +3,7 @@ import { listKnownZones } from "#db/coverage/coverage-report.ts";
 import { ServiceError } from "#lib/errors.ts";
 import { many } from "#lib/format.ts";
 import { showTime } from "#lib/show-time.ts";
-import { lineOf, MAX_ZONE_ID, Moment, Name, notFound, visibleZones } from "../fields.ts";
+import { lineOf, Moment, Name, notFound, visibleZones, ZoneNumber } from "../fields.ts";
 import { defineChange } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
 import { showIds } from "../verify/show-ids.ts";
@@ -39,7 +39,7 @@ export const withdraw = defineChange({
   isLong: true,
   asksPlatform: true,
   input: z.strictObject({
-    zone: z.int().min(1).max(MAX_ZONE_ID).describe("Id of the shield zone."),
+    zone: ZoneNumber.describe("Id of the shield zone."),
     from: Moment.meta({ time: true }).describe("A full hour."),
     to: Moment.meta({ time: true }).describe("A full hour of the same UTC day, or its end."),
     logIds: z

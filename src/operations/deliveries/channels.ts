@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { readChannelStatuses } from "#db/delivery/channel-states.ts";
 import { shortenText } from "#lib/escape-text.ts";
-import { showTime } from "#lib/show-time.ts";
-import { SECOND_MS } from "#lib/units.ts";
+import { showSecond } from "#lib/show-time.ts";
 import { describeCircuit } from "#stages/delivery/circuit.ts";
 import { IsoTime, Name, notFound, requireEveryZone, Text, toIsoOrNull } from "../fields.ts";
 import { type Cell, defineChange, defineQuery } from "../operation.ts";
@@ -107,9 +106,8 @@ export const channelOperations = [list, test, channelReplay];
 /** Describes the circuit in words. The word "open" alone would suggest a channel that works. */
 function toCircuitCell({ circuit, retryAt }: ChannelItem): Cell {
   if (circuit === "closed") return { text: "yes", style: "green" };
-  const at = retryAt === null ? 0 : Math.floor(Date.parse(retryAt) / SECOND_MS) * SECOND_MS;
   const why: Readonly<Record<string, string>> = {
-    open: `next attempt ${showTime(at)} UTC`,
+    open: `next attempt ${retryAt === null ? "" : showSecond(retryAt)} UTC`,
     "half-open": "an attempt runs now",
     disabled: "disabled until its configuration changes",
   };

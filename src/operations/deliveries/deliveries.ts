@@ -8,8 +8,7 @@ import {
 } from "#db/delivery/deliveries.ts";
 import { showAge } from "#lib/ago.ts";
 import { shortenText } from "#lib/escape-text.ts";
-import { showTime } from "#lib/show-time.ts";
-import { SECOND_MS } from "#lib/units.ts";
+import { showSecond } from "#lib/show-time.ts";
 import { DELIVERY_STATES, type DeliveryState } from "#model/kinds.ts";
 import type { Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import * as fields from "../fields.ts";
@@ -184,10 +183,6 @@ function toDelivery(delivery: Delivery): DeliveryItem {
     deliveredAt: toIsoOrNull(deliveredAt),
     isInDigest: digestKey !== null,
   };
-}
-
-function showSecond(at: string): string {
-  return showTime(Math.floor(Date.parse(at) / SECOND_MS) * SECOND_MS);
 }
 
 function describeMessage({ reason, standsInFor, isInDigest, headline, lastError }: DeliveryItem): string {

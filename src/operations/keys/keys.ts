@@ -4,7 +4,7 @@ import { ago } from "#lib/ago.ts";
 import { escapeText } from "#lib/escape-text.ts";
 import { showTime } from "#lib/show-time.ts";
 import { ROLES } from "#model/kinds.ts";
-import { pageOf, pageQuery, toPage } from "../fields.ts";
+import { pageOf, pageQuery, toPage, ZoneNumber } from "../fields.ts";
 import { defineChange, defineQuery } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
 import { issueKey, withdrawKey } from "./issue-key.ts";
@@ -20,7 +20,6 @@ import {
 
 const TAG = "Keys";
 const PATH = "/api/v1/keys";
-const MAX_ZONE_ID = 2_147_483_647;
 
 type KeyItem = z.output<typeof KeyItem>;
 
@@ -86,7 +85,7 @@ const create = defineChange({
       .describe("The purpose of the key."),
     role: z.enum(ROLES),
     zones: z
-      .array(z.int().min(1).max(MAX_ZONE_ID))
+      .array(ZoneNumber)
       .min(1)
       .max(1_000)
       .nullable()

@@ -16,8 +16,6 @@ import { readRecords } from "./read-records.ts";
 import type { SearchDeps } from "./search-deps.ts";
 
 const RECORDS_AT_ONCE = 500;
-const OPENED_BLOCKS_BYTES = 33_554_432;
-
 interface MethodEvent {
   readonly event: FoundEvent;
   readonly method: string;
@@ -47,7 +45,7 @@ export async function findByMethod(
       `${rule}; the other filters and the time range find ${formatWhole(total)} events. Choose a shorter time range or add a filter.`,
     ]);
   }
-  const recordDeps = { ...deps, openedBlocks: createOpenedBlocks(OPENED_BLOCKS_BYTES) };
+  const recordDeps = { ...deps, openedBlocks: createOpenedBlocks() };
   const events: MethodEvent[] = [];
   for (let first = 0; first < rows.length; first += RECORDS_AT_ONCE) {
     const part = rows.slice(first, first + RECORDS_AT_ONCE);

@@ -13,7 +13,7 @@ import type { KnownSource } from "#model/known-source.ts";
 import { isAddressPattern } from "#model/source-traits.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";
 import { type Caller, maySeeZone } from "../caller.ts";
-import { IsoTime, lineOf, notFound, pageOf, RowId, Text, Time, toIsoOrNull } from "../fields.ts";
+import { IsoTime, lineOf, notFound, pageOf, RowId, Text, Time, toIsoOrNull, ZoneNumber } from "../fields.ts";
 import { type Asked, type Column, defineChange, defineQuery } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
 import { requireZone } from "../require-zone.ts";
@@ -84,7 +84,7 @@ const addKnown = defineChange({
     asn: pattern.optional().describe("A network's number (AS64500)."),
     ja4: pattern.optional().describe("A TLS fingerprint."),
     ua: pattern.optional().describe("A user agent; it may end in *."),
-    zone: z.int().min(1).max(2_147_483_647).optional().describe("Default: every zone."),
+    zone: ZoneNumber.optional().describe("Default: every zone."),
     reason: lineOf(500).describe("Why the source is expected."),
     until: Time.optional().describe("The time from which the source counts again. Default: never."),
     kind: z

@@ -16,8 +16,6 @@ import { withStore } from "../store/open-store.ts";
 import { readServiceClock } from "../store/service-clock.ts";
 import type { AskOperation } from "./operation-command.ts";
 
-const OPENED_BLOCKS_BYTES = 33_554_432;
-
 /** Runs operations in this process, on the service's database, with every right. `actor` is for the audit trail. */
 export function askLocally({
   config,
@@ -55,7 +53,7 @@ export function askLocally({
           readJobRuns: async () => [],
         },
         searching: {
-          openedBlocks: createOpenedBlocks(OPENED_BLOCKS_BYTES),
+          openedBlocks: createOpenedBlocks(),
           refuseCostly: () => undefined,
           runInPlace: (_asked, { signal }, run) => withFiles(database, config, signal, run),
         } satisfies Searching,

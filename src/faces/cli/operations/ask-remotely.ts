@@ -5,8 +5,9 @@ import { toError } from "#lib/errors.ts";
 import { isObject } from "#lib/is-object.ts";
 import { messageOf } from "#lib/message-of.ts";
 import { explainTlsFailure, TlsFailureError } from "#lib/tls-failure-error.ts";
+import { fillAddress } from "#model/operation-address.ts";
 import { LONG_MS, type Operation } from "#operations/operation.ts";
-import { placeMembers } from "#operations/place-members.ts";
+import { addressOf } from "#operations/place-members.ts";
 import { type Mistake, Refusal } from "#operations/refusal.ts";
 import type { AskOperation } from "./operation-command.ts";
 
@@ -16,37 +17,21 @@ const TIMEOUT_MS = 120_000;
 /** Runs operations over HTTP on a service elsewhere, with the rights of a key. */
 export function askRemotely(remote: RemoteService): AskOperation {
   return async (operation, input) => {
-    const { path, body } = toRequest(operation, input);
-    const response = await send(remote, operation, path, body);
+    const response = await send(remote, operation, input);
     const answer: unknown = await response.json().catch(() => null);
     if (response.ok) return answer;
     throw toRefusal(remote, response.status, answer);
   };
 }
 
-function toRequest(
-  operation: Operation,
-  input: Readonly<Record<string, unknown>>,
-): { readonly path: string; readonly body: object | null } {
-  const places = placeMembers(operation);
-  const pick = (shape: object) => Object.entries(input).filter(([name]) => Object.hasOwn(shape, name));
-  let path: string = operation.http[1];
-  for (const [name, value] of pick(places.params))
-    path = path.replace(`:${name}`, encodeURIComponent(String(value)));
-  const query = new URLSearchParams(
-    pick(places.query).map(([name, value]) => [name, String(value)] as [string, string]),
-  );
-  const isBodiless = Object.keys(places.body).length === 0;
-  return {
-    path: query.size === 0 ? path : `${path}?${query.toString()}`,
-    body: isBodiless ? null : Object.fromEntries(pick(places.body)),
-  };
-}
-
-function send(remote: RemoteService, operation: Operation, path: string, body: object | null) {
+function send(remote: RemoteService, operation: Operation, input: object) {
+  const address = addressOf(operation);
+  const { path, query, body } = fillAddress(address, input);
+  const url = new URL(path, remote.url);
+  for (const [name, value] of Object.entries(query)) url.searchParams.set(name, String(value));
   const isLong = operation.changes && operation.isLong === true;
-  const request = fetch(new URL(path, remote.url), {
-    method: operation.http[0],
+  const request = fetch(url, {
+    method: address.method,
     headers: {
       accesskey: remote.key.reveal(),
       accept: "application/json",

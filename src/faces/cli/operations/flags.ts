@@ -6,11 +6,11 @@ import { parseTime } from "../edge/parse-time.ts";
 
 /** An option or an argument of a command, made from a member of the operation's input. */
 export interface Flag {
-  /** As typed, without dashes: `zone`. */
+  /** The name without dashes: `zone`. */
   readonly name: string;
-  /** Where the value is in the input: `["matchers", "zone"]`. */
+  /** The place of the value in the input: `["matchers", "zone"]`. */
   readonly path: readonly string[];
-  /** Typed without a dash: a part of the path, or a list of numbers. */
+  /** The value is an argument without a dash: a part of the path, or a list of numbers. */
   readonly isOperand: boolean;
   readonly isRequired: boolean;
   readonly member: Member;
@@ -102,7 +102,7 @@ export function readInput(
   return input;
 }
 
-/** Texts, or `@FILE` for one text per line. */
+/** Returns the texts. `@FILE` stands for the lines of a file. */
 function readLines({ name }: Flag, given: readonly string[], mistakes: string[]): string[] {
   return given.flatMap((text) => {
     if (!text.startsWith("@")) return [text];

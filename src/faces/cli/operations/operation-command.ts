@@ -140,10 +140,9 @@ function readAfter(read: FlagReader, readConfig: () => Config): Config {
 
 /** Reads how many rows are asked for, which may be more than a page has. */
 function readLimit(read: FlagReader, typed: unknown): number | undefined {
-  const text = typeof typed === "string" ? typed : undefined;
-  if (text === undefined || /^([1-9]\d{0,3}|10000)$/.test(text))
-    return text === undefined ? undefined : Number(text);
-  return read.wrong("limit", text, "a whole number from 1 to 10,000");
+  if (typeof typed !== "string") return undefined;
+  if (/^([1-9]\d{0,3}|10000)$/.test(typed)) return Number(typed);
+  return read.wrong("limit", typed, "a whole number from 1 to 10,000");
 }
 
 function isMany({ member }: Flag): boolean {

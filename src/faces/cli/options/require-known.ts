@@ -9,6 +9,7 @@ import {
 import { closestName } from "#lib/closest-name.ts";
 import { UsageError } from "#lib/errors.ts";
 import { escapeText } from "#lib/escape-text.ts";
+import { nameKnown } from "#operations/name-known.ts";
 
 const MAX_NAMED = 20;
 const MAX_NAME_CHARS = 64;
@@ -30,7 +31,7 @@ export async function requireZones(
   const unknown = asked.filter((id) => !stored.includes(id));
   if (unknown.length === 0) return;
   const known = [...new Set([...edge.zones, ...(await listNamableZones(db))])].sort((a, b) => a - b);
-  const rule = `a shield zone that is configured or has stored data (${name(known.map(String))})`;
+  const rule = `a shield zone that is configured or has stored data (${nameKnown(known)})`;
   throw new UsageError(unknown.map((id) => `--${flag} "${id}" must be ${rule}`));
 }
 
@@ -38,14 +39,8 @@ export async function requireZones(
 export async function requireRule(db: Queryable, zoneId: number, ruleId: string): Promise<void> {
   if (await isCountedRule(db, zoneId, ruleId)) return;
   const busiest = await listBusiestRules(db, zoneId, MAX_NAMED);
-  const rule = `a rule with events in zone ${zoneId} (${name(busiest)})`;
+  const rule = `a rule with events in zone ${zoneId} (${nameKnown(busiest.map((one) => escapeText(one).slice(0, MAX_NAME_CHARS)))})`;
   throw new UsageError([`--rule "${escapeText(ruleId)}" must be ${rule}${guess(ruleId, busiest)}`]);
-}
-
-function name(known: readonly string[]): string {
-  if (known.length === 0) return "there is none";
-  const shown = known.slice(0, MAX_NAMED).map((one) => escapeText(one).slice(0, MAX_NAME_CHARS));
-  return `${shown.join(", ")}${known.length > MAX_NAMED ? ` and ${known.length - MAX_NAMED} more` : ""}`;
 }
 
 function guess(typed: string, known: readonly string[]): string {

@@ -7,8 +7,6 @@ import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
 import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import { toSearchRow } from "#stages/archive/records/to-search-row.ts";
 
-const OPENED_BLOCKS_BYTES = 33_554_432;
-
 type FoundGroup = Awaited<ReturnType<typeof searchGroups>>["groups"][number];
 
 /** A page as a search finds it. */
@@ -48,7 +46,7 @@ export async function* toAnswers(
   { pageSize }: Pick<SearchPlan, "pageSize">,
   { pages, signal }: { readonly pages: AsyncIterable<FoundPage>; readonly signal: AbortSignal },
 ) {
-  const openedBlocks = createOpenedBlocks(OPENED_BLOCKS_BYTES);
+  const openedBlocks = createOpenedBlocks();
   for await (const { rows, groups, total, page } of pages) {
     const records = await readRecords({ ...deps, openedBlocks }, zoneId, rows, signal);
     yield {

@@ -1,6 +1,6 @@
 import { ago } from "#lib/ago.ts";
 import { toLine } from "#lib/plain-text.ts";
-import { showTime } from "#lib/show-time.ts";
+import { showSecond } from "#lib/show-time.ts";
 import type { ReplicaState } from "#model/kinds.ts";
 import type { StatusAnswer } from "#operations/service/status.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
@@ -28,7 +28,7 @@ export function describeService(service: Service, paint: Paint): string {
 
 function describeLife({ processes, roles, missingRoles }: Service, paint: Paint): string {
   const [last] = processes;
-  const age = last === undefined ? "" : `${ago(last.silentMs)}, ${showTime(toSecond(last.lastAliveAt))} UTC`;
+  const age = last === undefined ? "" : `${ago(last.silentMs)}, ${showSecond(last.lastAliveAt)} UTC`;
   if (missingRoles.length === 0) return `${paint("green", "Running")}: last alive ${age}`;
   if (roles.every(({ alive }) => alive === 0)) return `${paint("red", "Not running")}: last alive ${age}`;
   const missing = roles
@@ -46,12 +46,7 @@ function toRow({ host, pid, roles, state, silentMs, startedAt, version }: Servic
     roles.map((role) => toLine(role, 20)).join(", "),
     { text: state, style: STYLES[state] },
     ago(silentMs),
-    showTime(toSecond(startedAt)),
+    showSecond(startedAt),
     toLine(version, 30),
   ];
-}
-
-function toSecond(iso: string): number {
-  const at = Date.parse(iso);
-  return at - (at % 1_000);
 }

@@ -2,7 +2,7 @@ import { showAge } from "#lib/ago.ts";
 import { formatDecimal, formatWhole } from "#lib/format.ts";
 import { asCalled } from "#lib/own-command.ts";
 import { toLine } from "#lib/plain-text.ts";
-import { showTime } from "#lib/show-time.ts";
+import { showSecond } from "#lib/show-time.ts";
 import type { OverviewAnswer } from "#operations/service/overview.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { drawSparkline } from "#stages/delivery/message/draw-sparkline.ts";
@@ -21,7 +21,7 @@ export function describeOverview(overview: OverviewAnswer, paint: Paint): string
   const { now, zones, rules, attention, requestBudget } = overview;
   const none = zones.length === 0 ? asCalled("No data is stored yet: run npm start.\n") : "";
   return [
-    `${paint("bold", "longwatch top")}   ${showTime(toSecond(Date.parse(now)))} UTC   ${describeBudget(requestBudget)}\n`,
+    `${paint("bold", "longwatch top")}   ${showSecond(now)} UTC   ${describeBudget(requestBudget)}\n`,
     none,
     zones.length === 0 ? "" : drawZones(overview, paint),
     drawAlerts(overview, paint),
@@ -119,8 +119,4 @@ function showRate(perMinute: number): string {
 
 function warn(text: string, isBad: boolean, style: Style): Cell {
   return isBad ? { text, style } : text;
-}
-
-function toSecond(at: number): number {
-  return at - (at % 1_000);
 }

@@ -8,8 +8,9 @@ import {
   useQueryClient,
 } from "@tanstack/react-query";
 import type { z } from "zod";
+import { fillAddress } from "#model/operation-address.ts";
 import type { OPERATIONS } from "#operations/index.ts";
-import { call } from "./client.ts";
+import { type ApiRequest, call } from "./client.ts";
 
 type Known = (typeof OPERATIONS)[number];
 export type OperationName = Known["name"];
@@ -38,17 +39,13 @@ export function ask<Name extends OperationName>(
 ): Promise<Output<Name>> {
   const address = ADDRESSES[name];
   if (address === undefined) throw new Error(`the console was built without the operation ${name}`);
-  const { method, path, query } = address;
-  const left = new Map(Object.entries<unknown>(input).filter(([, value]) => value !== undefined));
-  const take = (member: string) => {
-    const value = left.get(member);
-    left.delete(member);
-    return value as string;
+  const { path, query, body } = fillAddress(address, input);
+  const sent = {
+    method: address.method,
+    query: query as NonNullable<ApiRequest["query"]>,
+    ...(body === null ? {} : { body }),
   };
-  const filled = path.replaceAll(/:(\w+)/g, (_, member: string) => encodeURIComponent(take(member)));
-  const inQuery = Object.fromEntries(query.map((member) => [member, take(member)]));
-  const body = left.size === 0 ? {} : { body: Object.fromEntries(left) };
-  return call<Output<Name>>(filled, { method, query: inQuery, ...body, ...sending });
+  return call<Output<Name>>(path, { ...sent, ...sending });
 }
 
 type QueryOptions = Pick<UseQueryOptions, "enabled" | "refetchInterval" | "staleTime">;

@@ -1,14 +1,5 @@
 declare module "virtual:operations" {
-  import type { ApiRequest } from "./client.ts";
-  /** Method and path of each operation by name, and the members of its input that are in the query. */
-  export const ADDRESSES: Readonly<
-    Record<
-      string,
-      {
-        readonly method: NonNullable<ApiRequest["method"]>;
-        readonly path: string;
-        readonly query: readonly string[];
-      }
-    >
-  >;
+  import type { OperationAddress } from "#model/operation-address.ts";
+  /** The address of each operation by name. */
+  export const ADDRESSES: Readonly<Record<string, OperationAddress>>;
 }

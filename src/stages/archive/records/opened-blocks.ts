@@ -14,11 +14,13 @@ interface OpenedBlock {
   readonly entries: readonly Buffer[];
 }
 
+const DEFAULT_BYTES = 33_554_432;
+
 /**
  * Returns a cache of opened blocks, limited in bytes, that keeps the most recently used ones: a reader of successive
  * pages finds most of them again.
  */
-export function createOpenedBlocks(maxBytes: number) {
+export function createOpenedBlocks(maxBytes = DEFAULT_BYTES) {
   // lru-cache treats a size of 0 as unlimited.
   const maxSize = Math.max(1, maxBytes);
   const opened = new LRUCache<string, OpenedBlock>({ maxSize, sizeCalculation: sizeOf });
