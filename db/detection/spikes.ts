@@ -138,12 +138,21 @@ export async function readOpenSpikes(db: Queryable): Promise<RuleSpikeRow[]> {
   return rows.filter((row): row is RuleSpikeRow => row.kind !== "sources");
 }
 
-/** Returns the open spikes of the zones' source series. */
+/** Returns the open incidents. */
 export async function readOpenSources(db: Queryable): Promise<SpikeRow[]> {
   return db
     .select()
     .from(spikes)
     .where(and(isNull(spikes.closedAt), eq(spikes.kind, "sources")))
+    .orderBy(asc(spikes.id));
+}
+
+/** Returns the incidents that closed after `afterMs`, the oldest first. */
+export async function readClosedSources(db: Queryable, afterMs: number): Promise<SpikeRow[]> {
+  return db
+    .select()
+    .from(spikes)
+    .where(and(gt(spikes.closedAt, new Date(afterMs)), eq(spikes.kind, "sources")))
     .orderBy(asc(spikes.id));
 }
 
@@ -206,17 +215,18 @@ export async function readAttacks(
  * so much faster that the attack is over and has been notified.
  */
 export async function openSpike(db: Queryable, spike: NewSpike): Promise<number | null> {
-  const { zoneId, ruleId, closedAt } = spikes;
+  const { zoneId, ruleId, incident, closedAt } = spikes;
   const isToldAlready = and(
     eq(zoneId, spike.zoneId),
     eq(ruleId, spike.ruleId),
+    eq(incident, spike.incident ?? ""),
     gte(closedAt, spike.openedAt),
   );
   if ((await db.$count(spikes, isToldAlready)) > 0) return null;
   const opened = await db
     .insert(spikes)
     .values(spike)
-    .onConflictDoNothing({ target: [spikes.zoneId, spikes.ruleId], where: sql`closed_at is null` })
+    .onConflictDoNothing({ target: [spikes.zoneId, spikes.ruleId, spikes.incident], where: sql`closed_at is null` })
     .returning({ id: spikes.id });
   return opened[0]?.id ?? null;
 }
@@ -241,7 +251,7 @@ export async function updateSpike(
 /** The new state of an open spike of a rule; `closedAt` in it closes the spike. Null: its evidence stays. */
 export type SpikeChange = Omit<
   SpikeRow,
-  "openedAt" | "zoneId" | "ruleId" | "isShadow" | "sources" | "mark" | "markedAt" | "evidence"
+  "openedAt" | "zoneId" | "ruleId" | "incident" | "isShadow" | "sources" | "mark" | "markedAt" | "evidence"
 > & { readonly evidence: SpikeRow["evidence"] | null };
 
 /**
@@ -258,8 +268,8 @@ export async function updateSpikes(
     with changes as materialized (
       select * from jsonb_to_recordset(${JSON.stringify(changes)}::jsonb) as c(id bigint, "closedAt" timestamptz,
         "lastActiveAt" timestamptz, "judgedThrough" timestamptz, baseline float8, threshold float8, score float8,
-        peak integer, "windowCount" integer, "windowMinutes" integer, companions integer, addresses integer,
-        "gradedBy" text, severity text, kind text, evidence jsonb)),
+        peak integer, "windowCount" integer, "windowMinutes" integer, addresses integer,
+        "gradedBy" text, "memberOf" bigint, severity text, kind text, evidence jsonb)),
     locked as materialized (
       select ${s.id} from ${spikes} ${s}
       where ${s.id} in (select id from changes) and ${s.closedAt} is null order by ${s.id} for no key update)
@@ -267,8 +277,8 @@ export async function updateSpikes(
       ${names(s.judgedThrough)} = c."judgedThrough", ${names(s.baseline)} = c.baseline,
       ${names(s.threshold)} = c.threshold, ${names(s.score)} = c.score,
       ${names(s.peak)} = c.peak, ${names(s.windowCount)} = c."windowCount",
-      ${names(s.windowMinutes)} = c."windowMinutes", ${names(s.companions)} = c.companions,
-      ${names(s.addresses)} = c.addresses, ${names(s.gradedBy)} = c."gradedBy", ${names(s.severity)} = c.severity,
+      ${names(s.windowMinutes)} = c."windowMinutes", ${names(s.addresses)} = c.addresses,
+      ${names(s.gradedBy)} = c."gradedBy", ${names(s.memberOf)} = c."memberOf", ${names(s.severity)} = c.severity,
       ${names(s.kind)} = c.kind, ${names(s.evidence)} = coalesce(c.evidence, ${s.evidence})
     from changes c join locked using (${names(s.id)})
     where ${s.id} = c.id and ${s.closedAt} is null and ${s.judgedThrough} <= c."judgedThrough"

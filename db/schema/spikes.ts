@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import {
+  type AnyPgColumn,
   bigint,
   boolean,
   check,
@@ -46,8 +47,8 @@ export interface SpikeEvidence {
 }
 
 /**
- * A rule far above its baseline, from opening to closing; at most one open per zone and rule. Written by
- * detect-spikes; read by fetch-advice, raise-alerts and the spike API. While it is open, window, baseline, threshold,
+ * A rule far above its baseline, or an incident, from opening to closing; at most one open per zone, rule and incident.
+ * Written by detect-spikes and detect-sources; read by fetch-advice, raise-alerts and the spike API. While it is open, window, baseline, threshold,
  * score, severity and peak are those of its strongest minute so far. Counts are of events.
  */
 export const spikes = pgTable(
@@ -73,23 +74,25 @@ export const spikes = pgTable(
     /** The window's present count. */
     windowCount: integer().notNull(),
     windowMinutes: integer().notNull(),
-    /** The highest number of other rules of the zone that were spiking in the same minutes. */
-    companions: integer().notNull().default(0),
     zoneId: integer().notNull(),
     ruleId: text().notNull(),
+    /** Distinguishes the incidents of a zone; empty for a rule. */
+    incident: text().notNull().default(""),
+    /** The incident whose attackers hold most of a rule's events; null if the rule spikes alone. */
+    memberOf: bigint({ mode: "number" }).references((): AnyPgColumn => spikes.id, { onDelete: "set null" }),
     severity: text({ enum: SPIKE_SEVERITIES }).notNull(),
     /**
-     * `new-rule`: the rule was first seen within a day and its burst is small. It is less severe. `sources`: the source
-     * series of a zone, under the rule id of `SOURCES_RULE`.
+     * `new-rule`: the rule was first seen within a day and its burst is small. It is less severe. `sources`: an incident,
+     * which is attackers that the source series of a zone have found, under the rule id of `SOURCES_RULE`.
      */
     kind: text({ enum: SPIKE_KINDS }).notNull(),
-    /** Different addresses in the window, up to a limit; null while nothing depends on them. */
+    /** Different addresses in the window, up to a limit; null if none is known. */
     addresses: integer(),
     /** The facts that decided the severity. */
     gradedBy: text({ enum: GRADINGS }),
     /** Stored while sources were in shadow mode: raises no alert. */
     isShadow: boolean().notNull().default(false),
-    /** For the kind `sources`: the series that fire, and why. */
+    /** For the kind `sources`: the attackers, and why. */
     sources: jsonb().$type<StoredSources>(),
     /**
      * A person's verdict. The hours of an attack are removed from the rule's history. Null until a person has marked
@@ -100,9 +103,10 @@ export const spikes = pgTable(
     evidence: jsonb().$type<SpikeEvidence>().notNull(),
   },
   (t) => [
-    uniqueIndex("spikes_open").on(t.zoneId, t.ruleId).where(sql`closed_at is null`),
+    uniqueIndex("spikes_open").on(t.zoneId, t.ruleId, t.incident).where(sql`closed_at is null`),
     index("spikes_opened").on(t.zoneId, t.openedAt),
     index("spikes_closed").on(t.closedAt),
+    index("spikes_members").on(t.memberOf).where(sql`member_of is not null`),
     index("spikes_marked").on(t.zoneId, t.ruleId, t.openedAt).where(sql`mark is not null`),
     check("spikes_mark", sql`${isOneOf(t.mark, MARKS)} and ${t.markedAt} is not null or ${t.mark} is null`),
     check("spikes_close_after_open", sql`${t.closedAt} >= ${t.openedAt}`),

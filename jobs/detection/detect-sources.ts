@@ -24,7 +24,7 @@ const PASS_MS = 400;
 const WARMED_AT_ONCE = 2;
 
 /**
- * Judges the source series of every zone: opens, updates and closes one spike per zone for all of them. Counts its own
+ * Judges the source series of every zone: opens, updates and closes incidents. Counts its own
  * closed hours first. A zone that fails does not stop the others, and no zone stops the detector of rules. Of two
  * concurrent ticks one opens the spike.
  */
@@ -154,10 +154,10 @@ async function detectSources(
   return pass;
 }
 
-function isUsable(one: KeptWatch, { zoneId, row, judged, known }: DueZone, tick: SourceTick): boolean {
+function isUsable(one: KeptWatch, { zoneId, open, judged, known }: DueZone, tick: SourceTick): boolean {
   if (one.known.fingerprint !== known.fingerprint || one.next < firstToRead(tick)) return false;
-  // Another replica opened the spike, and has not judged the minutes that this watch took without the spike.
-  if (row !== undefined && one.next > judged) return false;
+  // Another replica opened an incident, and has not judged the minutes that this watch took without it.
+  if (open.length > 0 && one.next > judged) return false;
   return !hasLateEvents(one, tick.totals.get(zoneId));
 }
 

@@ -9,6 +9,7 @@ import {
   type RuleSpikeRow,
   readAttacks,
   readMinuteCounts,
+  readOpenSources,
   readOpenSpikes,
   readRecentClosings,
   readSearchedThrough,
@@ -24,7 +25,10 @@ import type { SeriesKey } from "#model/series-key.ts";
 import { type Trace, type TraceSpan, traceSpike } from "#model/spike-trace.ts";
 import { assessSeries, type SeriesOutcome } from "#stages/detection/assess-series.ts";
 import type { Episode } from "#stages/detection/episode.ts";
-import { gradeSpike, isGradedByAddresses } from "#stages/detection/grade-spike.ts";
+import { gradeSpike } from "#stages/detection/grade-spike.ts";
+import { newestNews } from "#stages/detection/incidents/incident.ts";
+import { findMembership } from "#stages/detection/incidents/member-share.ts";
+import { toIncident } from "#stages/detection/incidents/stored-incident.ts";
 import {
   type Candidate,
   planTick,
@@ -34,7 +38,6 @@ import {
   type TickSpan,
 } from "#stages/detection/plan-tick.ts";
 import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
-import { createRiseCounter } from "#stages/detection/raise-severity.ts";
 import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
 import {
   isNews,
@@ -47,11 +50,14 @@ import {
 import { createThresholdCache, type ThresholdCache } from "#stages/detection/thresholds/threshold-cache.ts";
 import { LONGEST_WINDOW } from "#stages/detection/thresholds/windows.ts";
 import { fillThresholds, thresholdsKey } from "./fill-thresholds.ts";
+import { readHour } from "./store-incidents.ts";
 
 /** Maximum number of spikes whose evidence is collected in one tick. The next ticks collect the rest. */
 const EVIDENCE_PER_TICK = 50;
 /** While many spikes are open, the evidence of one of them is collected again in so much time. */
 const EVIDENCE_EVERY_MS = 2_000;
+/** How long after a new attacker the spikes that are alone are compared with it. */
+const ADOPTED_MINUTES = 15;
 /** More different addresses than this are not counted: the severity no longer depends on them. */
 const COUNTED_ADDRESSES = 200;
 
@@ -120,7 +126,8 @@ async function detectSpikes(
   await fillThresholds(db, tick, cache);
   cache.prune(nowMs);
   const assessed = tick.candidates.flatMap((candidate) => assess(tick, candidate, cache));
-  return writeOutcomes(db, tick, await gradeAll(db, assessed.map(compareWithin(assessed))));
+  const graded = await gradeAll(db, assessed);
+  return writeOutcomes(db, tick, await joinIncidents(deps.database, graded));
 }
 
 type OpenSpike = Candidate<RuleSpikeRow>;
@@ -151,12 +158,12 @@ async function readTick(
   };
 }
 
-const NOT_GRADED = { addresses: null, gradedBy: null };
+const NOT_GRADED = { addresses: null, gradedBy: null, memberOf: null };
 
 interface Assessed extends SeriesOutcome {
   readonly candidate: OpenSpike;
   readonly episode: Episode;
-  readonly companions: number;
+  readonly memberOf: number | null;
   readonly addresses: number | null;
   readonly gradedBy: GradedBy | null;
 }
@@ -170,34 +177,18 @@ function assess({ span }: Tick, candidate: OpenSpike, cache: ThresholdCache): As
     firstUnjudged: row === undefined ? 0 : toMinute(row.judgedThrough),
     thresholdsOf: (hour) => cache.get(thresholdsKey(candidate, hour), span.nowMs),
   });
-  return episode === null ? [] : [{ episode, closedAt, candidate, companions: 0, ...NOT_GRADED }];
-}
-
-/** Returns a function that counts, for a spike, the other rules of its zone that rose with it. */
-function compareWithin(assessed: readonly Assessed[]): (one: Assessed) => Assessed {
-  const zones = Map.groupBy(assessed, ({ candidate }) => candidate.zoneId);
-  const companies = new Map(
-    [...zones].map(([zoneId, inZone]) => [zoneId, createRiseCounter(inZone.map(({ episode }) => episode))]),
-  );
-  return (one) => {
-    const { row, zoneId } = one.candidate;
-    const rising = companies.get(zoneId)?.(one.episode) ?? 0;
-    // Includes those that have closed by now.
-    return { ...one, companions: Math.max(rising, row?.companions ?? 0) };
-  };
+  return episode === null ? [] : [{ episode, closedAt, candidate, ...NOT_GRADED }];
 }
 
 /**
- * Grades spikes by their scores, their company and, where it depends on them, their different addresses. These are
- * counted again only if the window has changed since the row was stored.
+ * Grades spikes by their scores and their different addresses. These are counted until they are enough, and again only if
+ * the window has changed since the row was stored.
  */
 async function gradeAll(db: Queryable, assessed: readonly Assessed[]): Promise<Assessed[]> {
   const counted = assessed.filter((one) => {
-    const { row, z } = one.candidate;
-    const { score, count } = one.episode;
-    if (count === 0 || !isGradedByAddresses({ score, z, companions: one.companions })) return false;
-    if (row?.gradedBy !== "addresses" && row?.gradedBy !== "both") return true;
-    return (row.addresses ?? 0) < COUNTED_ADDRESSES && !isSameWindow(row, one);
+    const { row } = one.candidate;
+    if (one.episode.count === 0) return false;
+    return row === undefined || ((row.addresses ?? 0) < COUNTED_ADDRESSES && !isSameWindow(row, one));
   });
   const scopes = counted.map(({ candidate: { zoneId, ruleId, tested }, episode: { windowMinutes } }) => {
     const to = (tested.at(-1) ?? 0) + 1;
@@ -209,10 +200,39 @@ async function gradeAll(db: Queryable, assessed: readonly Assessed[]): Promise<A
     const { row, z } = one.candidate;
     // None are found where all are erased: the number that was counted before is kept.
     const addresses = Math.max(row?.addresses ?? 0, numbers.get(one) ?? 0) || null;
-    const strength = { score: one.episode.score, z, companions: one.companions, addresses };
-    const { severity, gradedBy } = gradeSpike({ ...strength, before: row?.severity });
+    const { severity, gradedBy } = gradeSpike({ score: one.episode.score, z, addresses, before: row?.severity });
     return { ...one, addresses, gradedBy, episode: { ...one.episode, severity } };
   });
+}
+
+/**
+ * Finds the incident that each spike is a member of. A spike that was alone is compared again while the newest attacker of
+ * its zone is young, so that an incident adopts the spikes that were there before it.
+ */
+async function joinIncidents(database: Database, assessed: readonly Assessed[]): Promise<Assessed[]> {
+  const before = assessed.map((one) => ({ ...one, memberOf: one.candidate.row?.memberOf ?? null }));
+  const alone = before.filter(({ memberOf, closedAt }) => memberOf === null && closedAt === null);
+  if (alone.length === 0) return before;
+  const rows = Map.groupBy(await readOpenSources(database.db), ({ zoneId }) => zoneId);
+  const found = new Map<SeriesKey, number>();
+  for (const [zoneId, inZone] of Map.groupBy(alone, ({ candidate }) => candidate.zoneId)) {
+    const incidents = (rows.get(zoneId) ?? []).flatMap((row) => {
+      const incident = toIncident(row);
+      return incident === null ? [] : [{ ...incident, id: row.id }];
+    });
+    const end = Math.max(...inZone.map(({ candidate: { tested } }) => (tested.at(-1) ?? 0) + 1));
+    const isNew = Math.max(0, ...incidents.map(newestNews)) > end - ADOPTED_MINUTES;
+    const compared = inZone.filter(({ candidate: { row } }) => isNew || row === undefined);
+    if (incidents.length === 0 || compared.length === 0) continue;
+    const byRule = Map.groupBy(await readHour(database, zoneId, end - 1), ({ ruleId }) => ruleId);
+    for (const { candidate, episode } of compared) {
+      const from = end - episode.windowMinutes;
+      const events = (byRule.get(candidate.ruleId) ?? []).filter(({ minute }) => minute >= from);
+      const incident = findMembership(events, incidents, end - 1);
+      if (incident !== null) found.set(candidate, incident.id);
+    }
+  }
+  return before.map((one) => ({ ...one, memberOf: one.memberOf ?? found.get(one.candidate) ?? null }));
 }
 
 /** Returns whether the events of the spike's window were counted when the row was stored. */

@@ -6,14 +6,13 @@ import {
 } from "#db/detection/source-events.ts";
 import { readSourceUsual } from "#db/detection/source-hours.ts";
 import { MINUTES_PER_DAY } from "#lib/units.ts";
-import type { PastSourceEpisode } from "#stages/detection/sources/source-watch.ts";
-import { toSourceEpisode } from "#stages/detection/sources/stored-sources.ts";
+import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
 import { ENOUGH_DAYS, USUAL_DAYS } from "#stages/detection/sources/usual-rules.ts";
 import { toUsualRules } from "./count-source-hours.ts";
+import { judgeIncidents } from "./judge-incidents.ts";
 import { closeUntil, type KeptWatch, takeEvents } from "./kept-watch.ts";
 import { attempt, type Pass } from "./source-pass.ts";
 import type { DueZone, SourceTick } from "./source-tick.ts";
-import { storeSourceEpisodes } from "./store-source-episodes.ts";
 
 /** About so many events are read with one statement, and at most so many of a zone. Larger zones are read by themselves. */
 const EVENTS_PER_READ = 20_000;
@@ -73,24 +72,13 @@ async function judgeSpan(
 ): Promise<void> {
   const { zone, one, zoneId, from, to } = span;
   const judgeFrom = Math.max(pass.tick.span.firstTested, zone.judged);
-  // The row is the truth: a replica that was faster may have judged minutes that are not judged again here.
-  one.watch.resume(zone.row === undefined ? null : toSourceEpisode(zone.row));
-  const ended: PastSourceEpisode[] = [];
-  if (events !== null) ended.push(...takeEvents(one, events, { judgeFrom, isCut: false }));
+  const fired: FiredMinute[] = [];
+  if (events !== null) fired.push(...takeEvents(one, events, { judgeFrom, isCut: false }));
   else
     for await (const slice of readSourceEvents(pass.deps.database.db, { zoneId, from, to }))
-      ended.push(...takeEvents(one, slice, { judgeFrom, isCut: slice.length >= SLICE_EVENTS }));
-  ended.push(...closeUntil(one, to, judgeFrom));
-  const { isShadow } = pass.tick;
-  const judged = {
-    isShadow,
-    row: zone.row,
-    known: one.known,
-    through: to,
-    ended,
-    running: one.watch.episode(),
-  };
-  if (await storeSourceEpisodes(pass.deps.database, zoneId, judged)) pass.changed += 1;
+      fired.push(...takeEvents(one, slice, { judgeFrom, isCut: slice.length >= SLICE_EVENTS }));
+  fired.push(...closeUntil(one, to, judgeFrom));
+  if (await judgeIncidents(pass, zone, { fired, through: to })) pass.changed += 1;
 }
 
 /** Reads what is usual for the addresses of zones whose minutes are of another day than before. */

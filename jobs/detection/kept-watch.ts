@@ -2,11 +2,8 @@ import type { StoredSourceEvent } from "#db/detection/source-events.ts";
 import type { AddressPeaks, CountedSourceHour } from "#db/detection/source-hours.ts";
 import { SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
 import type { KnownSources } from "#model/known-source.ts";
-import {
-  createSourceWatch,
-  type PastSourceEpisode,
-  type SourceWatch,
-} from "#stages/detection/sources/source-watch.ts";
+import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
+import { createSourceWatch, type SourceWatch } from "#stages/detection/sources/source-watch.ts";
 import { createUsualRules, type UsualRules } from "#stages/detection/sources/usual-rules.ts";
 import {
   createHourHistory,
@@ -136,26 +133,26 @@ function remember(
   remembered.set(key, { zoneId, day, address, peaks: largest });
 }
 
-/** Takes events in the order of time. Returns the episodes that ended. */
+/** Takes events in the order of time. Returns the minutes in which keys fired. */
 export function takeEvents(
   one: KeptWatch,
   events: readonly StoredSourceEvent[],
   { judgeFrom, isCut }: { judgeFrom: number; isCut: boolean },
-): PastSourceEpisode[] {
-  const ended: PastSourceEpisode[] = [];
+): FiredMinute[] {
+  const fired: FiredMinute[] = [];
   for (const event of events) {
     const { minute } = event;
-    if (minute > one.next) ended.push(...closeUntil(one, minute, judgeFrom));
+    if (minute > one.next) fired.push(...closeUntil(one, minute, judgeFrom));
     if (!one.known.isKnown(event)) one.watch.take(event, minute);
     // A flood was read in part only. Its number of events does not show late ones.
     one.taken.set(minute, isCut ? Number.POSITIVE_INFINITY : (one.taken.get(minute) ?? 0) + 1);
   }
-  return ended;
+  return fired;
 }
 
 /** Closes the minutes before `through`. Those before `judgeFrom` are counted and not judged. */
-export function closeUntil(one: KeptWatch, through: number, judgeFrom: number): PastSourceEpisode[] {
-  const ended = one.watch.closeUntil(through, judgeFrom);
+export function closeUntil(one: KeptWatch, through: number, judgeFrom: number): FiredMinute[] {
+  const fired = one.watch.closeUntil(through, judgeFrom);
   for (let hour = Math.floor(one.next / 60); (hour + 1) * 60 <= through; hour += 1) {
     if (hour < one.firstWhole) {
       if (!one.counted.has(hour)) one.lacking = [...one.lacking, hour];
@@ -165,7 +162,7 @@ export function closeUntil(one: KeptWatch, through: number, judgeFrom: number): 
     one.counted.add(hour);
   }
   one.next = Math.max(one.next, through);
-  return ended;
+  return fired;
 }
 
 /** Returns the hours that the watch has counted and that may be stored. Forgets them, and what is older than any use. */

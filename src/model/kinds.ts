@@ -208,6 +208,13 @@ export const SOURCE_KINDS = [
 ] as const;
 export type SourceKind = (typeof SOURCE_KINDS)[number];
 
+/**
+ * How a key became part of an incident. opened: it opened the incident. joined: it shares events, a network or a tool with
+ * it. apart: it shares nothing with it, and has none of its own. facet: another view of an attacker that is named already.
+ */
+export const ATTACKER_ROLES = ["opened", "joined", "apart", "facet"] as const;
+export type AttackerRole = (typeof ATTACKER_ROLES)[number];
+
 /** `shadow`: source series are judged and stored, and nothing is sent. */
 export const SOURCE_MODES = ["on", "shadow", "off"] as const;
 export type SourceMode = (typeof SOURCE_MODES)[number];

@@ -9,6 +9,9 @@ export interface Sensitivity {
   readonly floor: number;
 }
 
+/** A rule's spike from fewer addresses than this is listed and notifies nobody, unless it pages. */
+export const FEW_ADDRESSES = 3;
+
 export interface Detection extends Sensitivity {
   readonly sources: SourceMode;
   /** The known sources of the configuration file. Those that `longwatch known` adds are in the database. */

@@ -4,7 +4,6 @@ import type { Thresholds } from "./thresholds/thresholds.ts";
 
 /** A spike closes when this many minutes in a row were quiet. */
 const QUIET_MINUTES = 15;
-const ERROR_ABOVE_Z = 2;
 const CRITICAL_ABOVE_Z = 5;
 /** A rule first seen within this many hours is new. */
 const NEW_RULE_HOURS = 24;
@@ -42,8 +41,7 @@ export interface ClosedMinute {
 }
 
 export function gradeSeverity(score: number, z: number): SpikeSeverity {
-  if (score >= z + CRITICAL_ABOVE_Z) return "critical";
-  return score >= z + ERROR_ABOVE_Z ? "error" : "warning";
+  return score >= z + CRITICAL_ABOVE_Z ? "critical" : "warning";
 }
 
 /**

@@ -16,7 +16,7 @@ export interface StoredEpisode {
   readonly peak: number;
   readonly windowCount: number;
   readonly windowMinutes: number;
-  readonly companions: number;
+  readonly memberOf: number | null;
   readonly addresses: number | null;
   readonly gradedBy: GradedBy | null;
   readonly severity: Episode["severity"];
@@ -48,10 +48,10 @@ export function toStoredEpisode(
   {
     episode,
     closedAt,
-    companions,
+    memberOf,
     addresses,
     gradedBy,
-  }: SeriesOutcome & { episode: Episode } & Pick<StoredEpisode, "companions" | "addresses" | "gradedBy">,
+  }: SeriesOutcome & { episode: Episode } & Pick<StoredEpisode, "memberOf" | "addresses" | "gradedBy">,
   lastTested: number,
 ): StoredEpisode {
   const { threshold, score, peak, severity, kind } = episode;
@@ -63,7 +63,7 @@ export function toStoredEpisode(
     baseline: episode.usual,
     windowCount: episode.count,
     windowMinutes: episode.windowMinutes,
-    companions,
+    memberOf,
     addresses,
     gradedBy,
     threshold,

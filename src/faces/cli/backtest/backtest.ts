@@ -7,6 +7,7 @@ import type { Span } from "#model/span.ts";
 import { replaySources } from "#operations/replay-sources.ts";
 import { replayStore, type StoredReplay } from "#operations/replay-store.ts";
 import type { BacktestReport } from "#stages/detection/backtest/backtest.ts";
+import { FEW_ADDRESSES } from "#stages/detection/detection-settings.ts";
 import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
@@ -19,7 +20,7 @@ import { type BacktestFlags, readBacktestFlags } from "./read-backtest-flags.ts"
 import { type EventsReport, replayEvents } from "./replay-events.ts";
 import { replayFile } from "./replay-file.ts";
 import { writeAlertMinutes } from "./write-alert-minutes.ts";
-import { writeEpisodes } from "./write-episodes.ts";
+import { writeMessages } from "./write-messages.ts";
 
 const HELP = `
 The file has the header series,timestamp,count and one row per series and minute with events. The timestamp is the epoch
@@ -29,10 +30,10 @@ its threshold to the last minute that was not quiet. The 15 quiet minutes that c
 
 With --events the file has one row per event and the header zone,timestamp,rule_id,ip,asn,country,ja4,ua,url,action. The
 timestamps are epoch seconds, ascending within a zone. A file whose name ends in .gz is decompressed. Rules and sources
-are judged minute by minute, as the service does; a zone's first day is history. --alerts then gets one row per alert:
-zone,kind,key,severity,start,end.
+are judged minute by minute, as the service does; a zone's first day is history. --alerts then gets one row per message:
+zone,at,incident,reason,severity,subject,attackers,rules.
 
-With --sources the stored events of a zone, or of all, go through the source series: the alerts that would have been sent
+With --sources the stored events of a zone, or of all, go through the source series: the messages that would have been sent
 since --from, with the known sources of now. The week before is history. Only events of days that are in Postgres are
 read (LONGWATCH_HOT_DAYS); the first of these days raises nothing.
 
@@ -57,14 +58,14 @@ export function backtestCommand(readConfig: () => Config, io: StoreIo = createPr
     .option("--days <count>", "replay this many days up to now (default: 7)")
     .option("--z <number>", `deviations above a rule's usual peaks (default: ${DEFAULT_Z})`)
     .option("--floor <count>", `the fewest events that a spike needs (default: ${FLOOR})`)
-    .option("--alerts <file>", "write every minute in alert, or with --events every alert, to this file")
+    .option("--alerts <file>", "write every minute in alert, or with --events every message, to this file")
     .option("--json", "print the summary and the alerts as JSON")
     .action(
       storeAction<BacktestFlags>(io, async (flags, read) => {
         const now = io.clock();
         const asked = readBacktestFlags(read, flags, now);
         if (asked === undefined) return;
-        const { source, ...policy } = asked;
+        const { source, ...policy } = { ...asked, fewAddresses: FEW_ADDRESSES };
         if (source.kind === "events") {
           const replayed = await replayEvents(source.path, policy, io.stderr);
           await show(replayed, flags, policy, io);
@@ -91,7 +92,7 @@ async function show(
   policy: { z: number; floor: number },
   io: StoreIo,
 ): Promise<void> {
-  if (alerts !== undefined) await writeEpisodes(alerts, replayed);
+  if (alerts !== undefined) await writeMessages(alerts, replayed);
   if (json === true) await writeJson(io.stdout, toEventsJson(replayed, policy));
   else await writeOut(io.stdout, describeEvents(replayed));
 }
@@ -107,14 +108,14 @@ function replayStored(
       ...config.alerting.detection.knownSources,
       ...(await listKnownSources(db)).map(toKnownSource),
     ];
-    const alerts: EventsReport["alerts"][number][] = [];
+    const messages: EventsReport["messages"][number][] = [];
     let rows = 0;
     for (const one of zones) {
       const replayed = await replaySources(db, one.zoneId, span, known);
       rows += replayed.events;
-      alerts.push(...replayed.alerts.map((alert) => ({ zone: String(one.zoneId), ...alert })));
+      messages.push(...replayed.messages.map((message) => ({ zone: String(one.zoneId), ...message })));
     }
-    return { zones: zones.length, rows, zoneDays: (zones.length * (span.to - span.from)) / DAY_MS, alerts };
+    return { zones: zones.length, rows, zoneDays: (zones.length * (span.to - span.from)) / DAY_MS, messages };
   });
 }
 

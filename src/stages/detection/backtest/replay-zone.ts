@@ -1,47 +1,47 @@
-import { type Severity, type SourceKind, WINDOWS } from "#model/kinds.ts";
+import { type Severity, WINDOWS } from "#model/kinds.ts";
 import type { Episode } from "../episode.ts";
-import { gradeSpike, isGradedByAddresses } from "../grade-spike.ts";
+import { gradeSpike } from "../grade-spike.ts";
+import { findMembership } from "../incidents/member-share.ts";
 import type { SpikePolicy } from "../policy.ts";
-import { createRiseCounter } from "../raise-severity.ts";
 import { createSeriesWatch, passMinutes, type SeriesWatch, takeMinute } from "../series-watch.ts";
-import { type SourceEpisode } from "../sources/source-episode.ts";
 import type { SourceEvent } from "../sources/source-event.ts";
 import { createSourceWatch, QUIET_MINUTES } from "../sources/source-watch.ts";
-
-/** One alert of a replay. Times are the ends of minutes since the epoch. */
-export interface ReplayedAlert {
-  readonly kind: SourceKind | "rule";
-  /** The rule, or the source that led when the alert opened. */
-  readonly key: string;
-  readonly severity: Severity;
-  readonly openedAt: number;
-  readonly lastActiveAt: number;
-}
+import { createIncidentReplay } from "./replay-incidents.ts";
+import type { ReplayedMessage } from "./replayed-message.ts";
+import { createTeller, type Tellable } from "./tell-alerts.ts";
 
 export interface ZoneReplay {
   /** Takes an event. Minutes never go back. */
   readonly take: (event: SourceEvent, minute: number) => void;
-  /** Closes the last minute and returns all alerts, also those that are still open. */
-  readonly finish: () => ReplayedAlert[];
+  /** Closes the last minute and returns all messages, in the order of time. */
+  readonly finish: () => ReplayedMessage[];
+}
+
+export interface ReplayPolicy extends SpikePolicy {
+  /** A rule's spike from fewer addresses is listed and notifies nobody, unless it pages. */
+  readonly fewAddresses: number;
 }
 
 interface FollowedRule {
   readonly ruleId: string;
   readonly watch: SeriesWatch;
   /** The values of the open episode. */
-  companions: number;
   addresses: number;
   severity: Episode["severity"];
+  /** The name of the incident that the episode is a member of; undefined before it was asked. */
+  incident: string | null | undefined;
 }
 
 /**
  * Replays the events of one zone through the detectors of rules and of sources, minute by minute, as the service runs
  * them. Nothing is judged with later events.
  */
-export function createZoneReplay(policy: SpikePolicy): ZoneReplay {
+export function createZoneReplay({ fewAddresses, ...policy }: ReplayPolicy): ZoneReplay {
   const sources = createSourceWatch({ withRules: true });
   const rules = new Map<string, FollowedRule>();
-  const alerts: ReplayedAlert[] = [];
+  const messages: ReplayedMessage[] = [];
+  const teller = createTeller((message) => messages.push(message));
+  const incidents = createIncidentReplay(teller, membersOf);
   // As in the service, a zone without a day of history is not judged.
   const learning = { ...policy, floor: Number.POSITIVE_INFINITY };
   let isLearning = true;
@@ -56,14 +56,15 @@ export function createZoneReplay(policy: SpikePolicy): ZoneReplay {
     const ruleId = event.ruleId ?? "";
     counts.set(ruleId, (counts.get(ruleId) ?? 0) + 1);
     sources.take(event, minute);
+    incidents.take({ ...event, minute });
   }
 
   function closeUntil(minute: number): void {
     for (let at = current ?? minute; at < minute; at += 1) {
-      if (at > (current ?? at) && !isAnyOpen()) break;
+      if (at > (current ?? at) && !isAnyOpen() && incidents.nextDue(at) === null) break;
       closeMinute(at);
     }
-    for (const ended of sources.closeUntil(minute)) alerts.push(toSourceAlert(ended));
+    sources.closeUntil(minute);
   }
 
   function isAnyOpen(): boolean {
@@ -72,6 +73,7 @@ export function createZoneReplay(policy: SpikePolicy): ZoneReplay {
   }
 
   function closeMinute(minute: number): void {
+    const hasNew = sources.closeUntil(minute + 1).map(incidents.follow).includes(true);
     const judgedFrom = firstMinute + QUIET_MINUTES;
     if (isLearning && minute >= judgedFrom) {
       isLearning = false;
@@ -80,82 +82,64 @@ export function createZoneReplay(policy: SpikePolicy): ZoneReplay {
     const judged = isLearning ? learning : policy;
     for (const [ruleId, count] of counts) {
       const rule = rules.get(ruleId) ?? follow(ruleId);
-      takeMinute(rule.watch, minute, count, judged, (episode) => close(rule, episode));
+      takeMinute(rule.watch, minute, count, judged, () => close(rule, minute));
     }
     counts = new Map();
-    let changed = false;
     for (const rule of rules.values()) {
       if (rule.watch.episode === null) continue;
-      passMinutes(rule.watch, minute + 1, judged, (episode) => close(rule, episode));
-      changed ||= rule.watch.episode !== null;
+      passMinutes(rule.watch, minute + 1, judged, () => close(rule, minute));
+      if (rule.watch.episode !== null) judgeOpen(rule, rule.watch.episode, { minute, hasNew });
     }
-    if (changed) gradeOpen(minute);
+    incidents.tell(minute);
   }
 
   function follow(ruleId: string): FollowedRule {
-    const rule: FollowedRule = {
-      ruleId,
-      watch: createSeriesWatch(),
-      companions: 0,
-      addresses: 0,
-      severity: "warning",
-    };
+    const watch = createSeriesWatch();
+    const rule: FollowedRule = { ruleId, watch, addresses: 0, severity: "warning", incident: undefined };
     rules.set(ruleId, rule);
     return rule;
   }
 
-  function gradeOpen(minute: number): void {
-    const open = [...rules.values()].flatMap((rule) =>
-      rule.watch.episode === null ? [] : [{ rule, episode: rule.watch.episode }],
-    );
-    const rising = createRiseCounter(open.map(({ episode }) => episode));
-    for (const { rule, episode } of open) {
-      rule.companions = Math.max(rule.companions, rising(episode));
-      const strength = { score: episode.score, z: policy.z, companions: rule.companions };
-      if (isGradedByAddresses(strength)) {
-        const byWindow = sources.counter.addressesOfRule(rule.ruleId, minute);
-        rule.addresses = Math.max(rule.addresses, byWindow[WINDOWS.indexOf(episode.windowMinutes)] ?? 0);
-      }
-      const addresses = rule.addresses === 0 ? null : rule.addresses;
-      rule.severity = gradeSpike({ ...strength, addresses, before: rule.severity }).severity;
+  function judgeOpen(
+    rule: FollowedRule,
+    episode: Episode,
+    { minute, hasNew }: { minute: number; hasNew: boolean },
+  ): void {
+    const byWindow = sources.counter.addressesOfRule(rule.ruleId, minute);
+    rule.addresses = Math.max(rule.addresses, byWindow[WINDOWS.indexOf(episode.windowMinutes)] ?? 0);
+    const { score } = episode;
+    const addresses = rule.addresses === 0 ? null : rule.addresses;
+    rule.severity = gradeSpike({ score, z: policy.z, addresses, before: rule.severity }).severity;
+    if (rule.incident === undefined || (rule.incident === null && hasNew)) {
+      const isOfRule = ({ ruleId }: SourceEvent) => (ruleId ?? "") === rule.ruleId;
+      const window = incidents.hour(minute).filter((event) => event.minute > minute - episode.windowMinutes);
+      rule.incident = findMembership(window.filter(isOfRule), incidents.open(), minute)?.name ?? null;
     }
+    if (rule.incident !== null) return;
+    const isAlone = rule.severity !== "critical" && addresses !== null && addresses < fewAddresses;
+    const one = toTellable(rule, episode);
+    if (!isAlone || teller.isTold(one.name)) teller.update(minute + 1, one);
   }
 
-  function close(rule: FollowedRule, episode: Episode): void {
-    alerts.push(toRuleAlert(rule, episode));
-    Object.assign(rule, { companions: 0, addresses: 0, severity: "warning" });
+  function close(rule: FollowedRule, minute: number): void {
+    teller.end(minute + 1, toTellable(rule, null));
+    Object.assign(rule, { addresses: 0, severity: "warning", incident: undefined });
+  }
+
+  function membersOf(incident: string): string[] {
+    return [...rules.values()].filter((rule) => rule.incident === incident).map(({ ruleId }) => ruleId);
   }
 
   return {
     take,
     finish() {
-      if (current === null) return alerts;
-      closeUntil(current + 1);
-      for (const rule of rules.values())
-        if (rule.watch.episode !== null) alerts.push(toRuleAlert(rule, rule.watch.episode));
-      const open = sources.episode();
-      return open === null ? alerts : [...alerts, toSourceAlert(open)];
+      if (current !== null) closeUntil(current + 1);
+      return messages.toSorted((a, b) => a.at - b.at);
     },
   };
 }
 
-function toRuleAlert({ ruleId, severity }: FollowedRule, episode: Episode): ReplayedAlert {
-  return {
-    kind: "rule",
-    key: ruleId,
-    severity: episode.kind === "new-rule" ? "info" : severity,
-    openedAt: episode.openedAt,
-    lastActiveAt: episode.lastActiveAt,
-  };
-}
-
-export function toSourceAlert({
-  kind,
-  findings,
-  severity,
-  openedAt,
-  lastFiredAt,
-}: SourceEpisode): ReplayedAlert {
-  const key = findings.find((finding) => finding.kind === kind)?.key ?? "";
-  return { kind, key, severity, openedAt, lastActiveAt: lastFiredAt };
+function toTellable({ ruleId, severity }: FollowedRule, episode: Episode | null): Tellable {
+  const shown: Severity = episode?.kind === "new-rule" ? "info" : severity;
+  return { name: `rule ${ruleId}`, severity: shown, subject: "rule", attackers: [], rules: [ruleId], newest: 0 };
 }

@@ -3,19 +3,13 @@ import { SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
 import { addMinute, createHourHistory, type HourHistory } from "../thresholds/hour-history.ts";
 import type { Thresholds } from "../thresholds/thresholds.ts";
 import { createSourceCounter, type SourceCounter } from "./source-counter.ts";
-import { followSources, isSourceOver, type SourceEpisode } from "./source-episode.ts";
+import { type FiredMinute, judgeSources } from "./judge-sources.ts";
 import type { SourceEvent } from "./source-event.ts";
 import { computeSourceThresholds, type SourcePolicy } from "./source-thresholds.ts";
 import { createUsualRules, type UsualRules } from "./usual-rules.ts";
 
 /** In a zone's first day nothing has a history, so nothing is judged. */
 export const QUIET_MINUTES = 1_440;
-
-/** An episode that has ended. */
-export interface PastSourceEpisode extends SourceEpisode {
-  /** The end of the last quiet minute. */
-  readonly closedAt: number;
-}
 
 /** The knowledge of a watch about the time before its first minute. */
 export interface SourceMemory {
@@ -33,13 +27,10 @@ export interface SourceWatch {
   /** Takes an event of a minute that has not been closed. */
   readonly take: (event: SourceEvent, minute: number) => void;
   /**
-   * Closes every minute before `minute`, in order. Returns the episodes that ended. With `judgeFrom`, earlier minutes
-   * are counted and not judged.
+   * Closes every minute before `minute`, in order. Returns those in which a key reached its line. With `judgeFrom`,
+   * earlier minutes are counted and not judged.
    */
-  readonly closeUntil: (minute: number, judgeFrom?: number) => PastSourceEpisode[];
-  readonly episode: () => SourceEpisode | null;
-  /** Replaces the open episode by the stored one, which another replica may have judged further. */
-  readonly resume: (episode: SourceEpisode | null) => void;
+  readonly closeUntil: (minute: number, judgeFrom?: number) => FiredMinute[];
   /** Has the thresholds computed again, because hours of the history have changed. */
   readonly forgetThresholds: () => void;
 }
@@ -62,7 +53,6 @@ export function createSourceWatch(
   const counter = createSourceCounter({ withRules });
   const thresholds = new Map<SourceKind, Thresholds>();
   let { firstMinute, nextMinute: next } = before;
-  let episode: SourceEpisode | null = null;
   let thresholdsHour = -1;
 
   function take(event: SourceEvent, minute: number): void {
@@ -82,36 +72,30 @@ export function createSourceWatch(
     return found;
   }
 
-  function closeMinute(minute: number, isJudged: boolean): PastSourceEpisode[] {
+  function closeMinute(minute: number, isJudged: boolean): FiredMinute | null {
     const hour = Math.floor(minute / 60);
     const day = Math.floor(minute / MINUTES_PER_DAY);
-    const counts = counter.close(minute, usual.usualOn(day), (address, peaks) =>
-      usual.note(address, day, peaks),
-    );
-    for (const kind of SOURCE_KINDS) addMinute(histories[kind], hour, 0, counts[kind].excess);
-    if (!isJudged || minute < (firstMinute ?? minute) + QUIET_MINUTES) return [];
-    episode = followSources(episode, { minute, counts, thresholdsOf: (kind) => thresholdsOf(kind, hour) });
-    if (episode === null || !isSourceOver(episode, minute)) return [];
-    const past = { ...episode, closedAt: minute + 1 };
-    episode = null;
-    return [past];
+    const usualOf = usual.usualOn(day);
+    const counts = counter.close(minute, usualOf, (address, peaks) => usual.note(address, day, peaks));
+    for (const kind of SOURCE_KINDS) addMinute(histories[kind], hour, 0, counts[kind]);
+    if (!isJudged || minute < (firstMinute ?? minute) + QUIET_MINUTES) return null;
+    return judgeSources(minute, counts, { counter, usualOf, thresholdsOf: (kind) => thresholdsOf(kind, hour) });
   }
 
-  function closeUntil(minute: number, judgeFrom = 0): PastSourceEpisode[] {
-    const ended: PastSourceEpisode[] = [];
-    if (next === null) return ended;
-    for (; next < minute; next += 1) ended.push(...closeMinute(next, next >= judgeFrom));
-    return ended;
+  function closeUntil(minute: number, judgeFrom = 0): FiredMinute[] {
+    const fired: FiredMinute[] = [];
+    if (next === null) return fired;
+    for (; next < minute; next += 1) {
+      const one = closeMinute(next, next >= judgeFrom);
+      if (one !== null) fired.push(one);
+    }
+    return fired;
   }
 
   return {
     counter,
     take,
     closeUntil,
-    episode: () => episode,
-    resume(stored) {
-      episode = stored;
-    },
     forgetThresholds: () => thresholds.clear(),
   };
 }

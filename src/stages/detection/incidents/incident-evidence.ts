@@ -2,8 +2,9 @@ import type { EvidenceDimension, SourceKind } from "#model/kinds.ts";
 import type { KnownSources } from "#model/known-source.ts";
 import type { GrownValue, StoredSources } from "#model/stored-sources.ts";
 import { LONGEST_WINDOW } from "../thresholds/windows.ts";
-import type { MinuteEvent } from "./count-hour.ts";
-import { toSourceAddress, toSourceKey, toSourcePath } from "./source-event.ts";
+import type { MinuteEvent } from "../sources/count-hour.ts";
+import { toSourceKey, toSourcePath } from "../sources/source-event.ts";
+import { createAttackerTest } from "./attacker.ts";
 
 const TOP = 5;
 const MAX_GROWN = 3;
@@ -18,30 +19,25 @@ export interface EvidenceEvent extends MinuteEvent {
 
 type Top = { value: string; count: number; share: number }[];
 
-export interface SourceEvidence
+export interface IncidentEvidence
   extends Pick<StoredSources, "grown" | "rules" | "events" | "isMasked" | "known"> {
   readonly top: Readonly<Record<Exclude<EvidenceDimension, "action">, Top>>;
   readonly firstMinute: number | null;
   readonly lastMinute: number | null;
-  /** Events of the source in each of the sixty minutes before the end. */
+  /** Events of the attackers in each of the sixty minutes before the end. */
   readonly sparkline: readonly number[];
 }
 
-const KEY_OF: Readonly<Record<SourceKind, (event: MinuteEvent) => string>> = {
-  rules_per_ip: ({ ip }) => (ip === null ? "" : toSourceAddress(ip)),
-  ips_per_ja4: ({ ja4 }) => toSourceKey(ja4),
-  ips_per_url: ({ url }) => (url === null ? "" : toSourcePath(url)),
-  ips_per_ua: ({ ua }) => toSourceKey(ua),
-  ips_per_asn: ({ asn }) => toSourceKey(asn),
-};
-
 /**
- * Collects what the events of the strongest source have in common, and what grew most in the zone. `hour` holds the
+ * Collects what the events of attackers have in common, and what grew most in the zone. `hour` holds the
  * events of the hour that ends with `endMinute`, `yesterday` those of its last quarter a day earlier. Events of known
  * sources are only counted.
  */
-export function collectSourceEvidence(
-  { kind, key, windowMinutes }: { kind: SourceKind; key: string; windowMinutes: number },
+export function collectIncidentEvidence(
+  {
+    attackers,
+    windowMinutes,
+  }: { attackers: readonly { kind: SourceKind; key: string }[]; windowMinutes: number },
   {
     hour: all,
     yesterday,
@@ -53,9 +49,9 @@ export function collectSourceEvidence(
     endMinute: number;
     isKnown: KnownSources["isKnown"];
   },
-): SourceEvidence {
+): IncidentEvidence {
   const hour = all.filter((event) => !isKnown(event));
-  const ofSource = hour.filter((event) => KEY_OF[kind](event) === key);
+  const ofSource = hour.filter(createAttackerTest(attackers));
   const inWindow = ofSource.filter(({ minute }) => minute >= endMinute - windowMinutes);
   const sparkline = Array.from({ length: LONGEST_WINDOW }, () => 0);
   for (const { minute } of ofSource) {

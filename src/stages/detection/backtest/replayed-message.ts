@@ -1,0 +1,18 @@
+import type { Severity, SourceKind } from "#model/kinds.ts";
+
+export const MESSAGE_REASONS = ["first", "join", "worse", "late", "resolved"] as const;
+
+/** One message that would have been sent. */
+export interface ReplayedMessage {
+  /** The end of the minute with which it is sent, in minutes since the epoch. */
+  readonly at: number;
+  /** The number of the alert in its zone. */
+  readonly incident: number;
+  readonly reason: (typeof MESSAGE_REASONS)[number];
+  readonly severity: Severity;
+  readonly subject: "incident" | "rule" | "flip" | "silent";
+  /** Who attacks now, the newest first. */
+  readonly attackers: readonly { readonly kind: SourceKind; readonly key: string }[];
+  /** The rule, or the members of the incident. */
+  readonly rules: readonly string[];
+}
