@@ -21,7 +21,7 @@ import { notifications } from "../schema/notifications.ts";
 import { spikes } from "../schema/spikes.ts";
 import type { AlertRow } from "./alerts.ts";
 
-const group = alias(alerts, "group_alert");
+const incident = alias(alerts, "incident_alert");
 
 /** Selects alerts. A member that is left out does not filter. */
 export interface AlertFilter {
@@ -31,8 +31,8 @@ export interface AlertFilter {
   readonly zoneIds?: readonly number[] | null | undefined;
   /** A rule's id, or a family of rules with `*` at the end (`942*`). */
   readonly rule?: string | undefined;
-  /** Keeps the members of this group alert. The group alert itself is not returned. */
-  readonly groupId?: number | undefined;
+  /** Keeps the alerts of the rules that are part of this incident. The alert of the incident is not returned. */
+  readonly incidentId?: number | undefined;
   /** Epoch ms. Keeps alerts that fired then or later. */
   readonly sinceMs?: number | undefined;
   /** Epoch ms. Keeps alerts that fired before. */
@@ -78,7 +78,7 @@ const URGENCY = sql<number>`(case ${alerts.state} when 'firing' then 0 when 'ack
 
 /** Returns the matching alerts in the order of `sort`. */
 export async function listAlerts(db: Queryable, filter: AlertFilter): Promise<RankedAlert[]> {
-  const { states, zoneId, zoneIds, rule, groupId, sinceMs, untilMs, severities, kinds, limit } = filter;
+  const { states, zoneId, zoneIds, rule, incidentId, sinceMs, untilMs, severities, kinds, limit } = filter;
   const { sort = "newest", after } = filter;
   const rows = await db
     .select({ row: REPORTED, urgency: URGENCY })
@@ -89,7 +89,7 @@ export async function listAlerts(db: Queryable, filter: AlertFilter): Promise<Ra
         zoneId === undefined ? undefined : eq(alerts.zoneId, zoneId),
         zoneIds == null ? undefined : inArray(alerts.zoneId, [...zoneIds]),
         rule === undefined ? undefined : isOfRule(rule),
-        groupId === undefined ? undefined : isOfGroup(groupId),
+        incidentId === undefined ? undefined : isOfIncident(incidentId),
         sinceMs === undefined ? undefined : gte(alerts.firedAt, new Date(sinceMs)),
         untilMs === undefined ? undefined : lt(alerts.firedAt, new Date(untilMs)),
         severities === undefined ? undefined : inArray(SEVERITY, [...severities]),
@@ -111,16 +111,16 @@ function isAfter(sort: AlertSort, { id, urgency }: AlertPosition): SQL | undefin
 }
 
 /**
- * Returns the condition for the members of a group, by the rules that the group's message names: for each rule its
- * open alert and the alerts since the group's.
+ * Returns the condition for the members of an incident, by the rules that its message names: for each rule its open
+ * alert and the alerts since the incident's.
  */
-function isOfGroup(id: number): SQL {
+function isOfIncident(id: number): SQL {
   return sql`exists (
-    select from ${alerts} ${group}
-      cross join lateral jsonb_path_query(${group.details}, '$.message.members[*]') member
-    where ${group.id} = ${id} and (member ->> 'zoneId')::bigint = ${alerts.zoneId}
+    select from ${alerts} ${incident}
+      cross join lateral jsonb_path_query(${incident.details}, '$.message.members[*]') member
+    where ${incident.id} = ${id} and (member ->> 'zoneId')::bigint = ${alerts.zoneId}
       and member ->> 'ruleId' = ${alerts.ruleId}
-      and (${alerts.state} <> 'resolved' or ${alerts.firedAt} >= ${group.firedAt}))`;
+      and (${alerts.state} <> 'resolved' or ${alerts.firedAt} >= ${incident.firedAt}))`;
 }
 
 function isOfRule(rule: string): SQL {

@@ -8,7 +8,7 @@ export type SpikeRow = typeof spikes.$inferSelect;
 export type AlertRow = typeof alerts.$inferSelect;
 
 /**
- * Returns the newest spike of every zone and rule that may need a transition: open, closed after `closedAfterMs`, or
+ * Returns the newest spike of every rule and incident that may need a transition: open, closed after `closedAfterMs`, or
  * under an alert that is not resolved.
  */
 export async function readRaisableSpikes(
@@ -20,7 +20,7 @@ export async function readRaisableSpikes(
     .from(alerts)
     .where(sql`${alerts.state} <> 'resolved'`);
   return db
-    .selectDistinctOn([spikes.zoneId, spikes.ruleId])
+    .selectDistinctOn([spikes.zoneId, spikes.ruleId, spikes.incident])
     .from(spikes)
     .where(
       and(
@@ -32,7 +32,7 @@ export async function readRaisableSpikes(
         ),
       ),
     )
-    .orderBy(spikes.zoneId, spikes.ruleId, desc(spikes.id));
+    .orderBy(spikes.zoneId, spikes.ruleId, spikes.incident, desc(spikes.id));
 }
 
 /** Returns the newest alert of each fingerprint, resolved or not. */

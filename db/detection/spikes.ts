@@ -226,7 +226,10 @@ export async function openSpike(db: Queryable, spike: NewSpike): Promise<number 
   const opened = await db
     .insert(spikes)
     .values(spike)
-    .onConflictDoNothing({ target: [spikes.zoneId, spikes.ruleId, spikes.incident], where: sql`closed_at is null` })
+    .onConflictDoNothing({
+      target: [spikes.zoneId, spikes.ruleId, spikes.incident],
+      where: sql`closed_at is null`,
+    })
     .returning({ id: spikes.id });
   return opened[0]?.id ?? null;
 }

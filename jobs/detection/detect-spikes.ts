@@ -200,7 +200,12 @@ async function gradeAll(db: Queryable, assessed: readonly Assessed[]): Promise<A
     const { row, z } = one.candidate;
     // None are found where all are erased: the number that was counted before is kept.
     const addresses = Math.max(row?.addresses ?? 0, numbers.get(one) ?? 0) || null;
-    const { severity, gradedBy } = gradeSpike({ score: one.episode.score, z, addresses, before: row?.severity });
+    const { severity, gradedBy } = gradeSpike({
+      score: one.episode.score,
+      z,
+      addresses,
+      before: row?.severity,
+    });
     return { ...one, addresses, gradedBy, episode: { ...one.episode, severity } };
   });
 }

@@ -1,9 +1,5 @@
 import type { SpikeRow } from "#db/detection/spikes.ts";
-import {
-  comparesEvents,
-  endIncidents,
-  followFired,
-} from "#stages/detection/incidents/follow-incidents.ts";
+import { comparesEvents, endIncidents, followFired } from "#stages/detection/incidents/follow-incidents.ts";
 import type { Incident, PastIncident } from "#stages/detection/incidents/incident.ts";
 import { toIncident, toPastIncident } from "#stages/detection/incidents/stored-incident.ts";
 import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";

@@ -87,12 +87,21 @@ function isStronger(incident: Incident, before: Incident | null, through: number
 async function findFirstSeen(
   { db }: Database,
   zoneId: number,
-  { row, before, incident, through }: Pick<Judged, "row" | "incident" | "through"> & { before: Incident | null },
+  {
+    row,
+    before,
+    incident,
+    through,
+  }: Pick<Judged, "row" | "incident" | "through"> & { before: Incident | null },
 ): Promise<number | null> {
   const strongest = strongestOf(incident, through - 1);
   if (strongest === undefined) return null;
   const known = before === null ? undefined : strongestOf(before, through - 1);
-  if (known !== undefined && attackerIdOf(known) === attackerIdOf(strongest) && row?.sources?.firstSeen != null)
+  if (
+    known !== undefined &&
+    attackerIdOf(known) === attackerIdOf(strongest) &&
+    row?.sources?.firstSeen != null
+  )
     return row.sources.firstSeen;
   const { kind, key } = strongest;
   const span = { from: through - MINUTES_PER_DAY, to: through };

@@ -11,11 +11,8 @@ export type SpikeKind = (typeof SPIKE_KINDS)[number];
 /** The kinds that routes, silences and messages match. `self`: an alert of Longwatch about itself. */
 export const SUBJECT_KINDS = [...SPIKE_KINDS, "self"] as const;
 
-/** A group alert notifies for several spikes. */
-export const GROUP_KIND = "group";
-
-/** Every kind of a stored alert. */
-export const ALERT_KINDS = [...SPIKE_KINDS, GROUP_KIND, "self"] as const;
+/** Every kind of a stored alert. `group`: earlier versions had an alert for several rules. */
+export const ALERT_KINDS = [...SPIKE_KINDS, "group", "self"] as const;
 export type AlertKind = (typeof ALERT_KINDS)[number];
 
 /** Ascending, as `SEVERITIES`. */
@@ -40,8 +37,8 @@ export type AlertState = (typeof ALERT_STATES)[number];
 /** The words that ask for alerts by state. */
 export const ASKED_ALERT_STATES = [...ALERT_STATES, "all"] as const;
 
-/** The reasons of transitions. `acknowledged` is a person's act; every other reason is the service's decision. */
-export const REASONS = ["first", "worse", "repeat", "advice", "acknowledged", "resolved"] as const;
+/** The reasons of transitions. join: an incident has new attackers. `acknowledged` is a person's act; every other reason is the service's decision. */
+export const REASONS = ["first", "join", "worse", "repeat", "advice", "acknowledged", "resolved"] as const;
 export type NotifyReason = Exclude<(typeof REASONS)[number], "acknowledged">;
 
 /** State of the platform's advice on an alert. */
@@ -246,9 +243,9 @@ export type HealthState = (typeof HEALTH_STATES)[number];
 export const RULE_SORTS = ["total", "blocked", "lastSeen", "rule"] as const;
 export type RuleSort = (typeof RULE_SORTS)[number];
 
-/** The labels by which alerts are grouped. */
-export const GROUP_LABELS = ["zone", "rule"] as const;
-export type GroupLabel = (typeof GROUP_LABELS)[number];
+/** The labels that an inhibition may want its alerts to have in common. */
+export const EQUAL_LABELS = ["zone", "rule"] as const;
+export type EqualLabel = (typeof EQUAL_LABELS)[number];
 
 /** The handling of critical alerts in quiet hours: `tell` notifies, `hold` delays. */
 export const QUIET_CRITICAL = ["tell", "hold"] as const;

@@ -27,7 +27,7 @@ export function explainRouting(
   const kinds = new Map(channels.map(({ name, kind }) => [name, kind]));
   const laterMessageOf = (channel: string) =>
     findChannel(kinds.get(channel))?.capabilities.laterTransitions ?? "post-anew";
-  return explainAlert(subject, { nowMs, routing, asks: [], laterMessageOf, ...live });
+  return explainAlert(subject, { nowMs, routing, asks: [], incidents: new Set(), laterMessageOf, ...live });
 }
 
 export async function readLiveState(

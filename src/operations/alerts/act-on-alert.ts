@@ -83,8 +83,8 @@ function hasNewNote({ by, note }: AlertAct, row: AlertRow): boolean {
 
 /**
  * Resolves an alert. In the same transaction, writes a `resolved` notification for every channel that was notified of the
- * alert. If two callers, or a caller and raise-alerts, resolve at once, one succeeds. Members of a group alert that were
- * not notified by themselves resolve with it.
+ * alert. If two callers, or a caller and raise-alerts, resolve at once, one succeeds. Alerts of rules that are
+ * part of an incident and were not notified by themselves resolve with it.
  */
 export function resolveByPerson(tx: Queryable, act: AlertAct): Promise<Acted> {
   return change(tx, act, "unresolved", async (row) => {

@@ -84,7 +84,7 @@ export const actOnAlerts = defineChange({
         .optional()
         .meta({ flag: null })
         .describe(
-          "Of silences: whether they name the alert's address, network or other source, its rule, or its zone. Default: the narrowest that the alert has; for a group, its zone.",
+          "Of silences: whether they name the alert's address, network or other source, its rule, or its zone. Default: the narrowest that the alert has.",
         ),
     })
     .refine(hasTarget, { path: ["ids"], error: NONE, when: () => true })

@@ -81,8 +81,8 @@ const listAlerts = defineQuery({
   },
   run: async (asked, { state, sort, limit, after, ...filter }) => {
     const { db, cursors, now } = asked;
-    const { zone, rule, severity, kind, group, since, until } = filter;
-    const list = `alerts:${JSON.stringify([state, zone, rule, severity, kind, group, since, until, sort])}`;
+    const { zone, rule, severity, kind, incident, since, until } = filter;
+    const list = `alerts:${JSON.stringify([state, zone, rule, severity, kind, incident, since, until, sort])}`;
     const selected = await readFilter(asked, filter);
     const last = cursors.readAfter(list, after);
     const rows = await readAlerts(db, {

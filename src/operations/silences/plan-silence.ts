@@ -4,7 +4,7 @@ import { insertSilence, pageSilences } from "#db/alerting/silences.ts";
 import type { Queryable } from "#db/client.ts";
 import { isObject } from "#lib/is-object.ts";
 import { MINUTE_MS, SECOND_MS } from "#lib/units.ts";
-import { GROUP_KIND, LASTING_SILENCE_STATES, type SilenceScope, UNRESOLVED_STATES } from "#model/kinds.ts";
+import { LASTING_SILENCE_STATES, type SilenceScope, UNRESOLVED_STATES } from "#model/kinds.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { type SilenceChoice, silenceChoices } from "#stages/alerting/message/silence-choices.ts";
 import { type Matchers, wouldMute } from "#stages/alerting/silence.ts";
@@ -120,8 +120,7 @@ export function matchAlert(
     return `Alert ${id} is about Longwatch itself. Only a silence for the kind self mutes such alerts.`;
   if (zoneId === null) return `Alert ${id} is about rules in several zones. Name the zones in the silence.`;
   const choices = silenceChoices(message).filter((one) => !masked || one.matchers.ip === undefined);
-  const isWanted = (one: SilenceChoice) =>
-    scope === undefined ? one.scope !== "zone" || kind === GROUP_KIND : one.scope === scope;
+  const isWanted = (one: SilenceChoice) => (scope === undefined ? one.scope !== "zone" : one.scope === scope);
   const matchers = choices.find(isWanted)?.matchers;
   if (matchers !== undefined) return matchers;
   return scope === "source"

@@ -1,13 +1,16 @@
 import { MINUTE_MS } from "#lib/units.ts";
 import type { NotifyReason } from "#model/kinds.ts";
 import { isGraver } from "#model/severity.ts";
+import { joinIntervalMinutes } from "#stages/detection/incidents/join-interval.ts";
 import {
+  countNotifications,
   countReopenings,
   gravestSeverity,
   hasSentAdvice,
   lastNotification,
   lastNotifiedAt,
   lastSent,
+  namedThrough,
   notifiedChannels,
   pendingWorseSince,
 } from "./alert-history.ts";
@@ -39,8 +42,8 @@ export interface Situation {
   };
   readonly mute: Mute;
   readonly hasAdvice: boolean;
-  /** For a group with new members, or with one that got graver than its message says: the least time between two such messages. */
-  readonly newsIntervalMs?: number | null;
+  /** Of an incident: the beginning of its newest attacker that is not silenced, in minutes since the epoch. */
+  readonly newestAttacker?: number | null;
 }
 
 /** The next transition of an alert. */
@@ -83,7 +86,7 @@ const CASES: readonly Case[] = [
   { state: "open", when: isClosed, reason: "resolved", to: everyNotified },
   { state: "open", when: isWorse, reason: "worse", to: byGroupInterval },
   { state: "open", when: (facts) => facts.isMuted, reason: null, to: nobody },
-  { state: "open", when: hasDueNews, reason: "worse", to: byGroupInterval },
+  { state: "open", when: hasDueJoin, reason: "join", to: byGroupInterval },
   { state: "open", when: (facts) => dueWorse(facts).length > 0, reason: "worse", to: only(dueWorse) },
   { state: "open", when: (facts) => dueRepeat(facts).length > 0, reason: "repeat", to: only(dueRepeat) },
   { state: "open", when: hasNewAdvice, reason: "advice", to: only(dueAdvice) },
@@ -105,8 +108,8 @@ const CASES: readonly Case[] = [
  * | 6 | open     | the spike closed                                        | resolved | all notified   |                  |           |
  * | 7 | open     | the severity is higher than ever since the alert fired  | worse    | A              | B                | C         |
  * | 8 | open     | nothing of the above, and the alert is muted            | -        |                |                  |           |
- * | 9 | open     | the group has news, and `group_interval` is over        | worse    | A              | B                | C         |
- * | 10| open     | channels waited for an earlier `worse`, now due         | worse    | these channels |                  |           |
+ * | 9 | open     | an attacker has joined, and the join interval is over   | join     | A              | B                | C         |
+ * | 10| open     | channels waited for an earlier `worse` or `join`, now due | worse    | these channels |                  |           |
  * | 11| open     | `repeat_interval` is over, and the alert is not acknowledged | repeat | these channels |                |           |
  * | 12| open     | a recommendation came                                   | advice   | notified before without it |      |           |
  * | 13| open     | anything else                                           | -        |                |                  |           |
@@ -119,15 +122,16 @@ const CASES: readonly Case[] = [
  * that can update their message. C: the rest. While the spike is calm (its latest count is an everyday one), A is empty for
  * an open alert, and cases 10 and 11 wait up to an hour longer.
  *
- * A group's news (case 9): members that its message does not name, and members that are graver than it says.
+ * The join interval (case 9) is 5, 5, 10, 20, 40 and then 60 minutes after the alert's latest message. Every message names
+ * all attackers that are active.
  *
- * A muted transition (silence, inhibition, group) is stored and sent to nobody; `resolved` is never muted. Channels in their
+ * A muted transition (silence, inhibition, member of an incident, few addresses) is stored and sent to nobody; `resolved` is never muted. Channels in their
  * quiet hours are not in `route.channels`; they are due in case 10 or 11 after their quiet hours.
  * The hold (case 5): an alert that was reopened stays open for 30 quiet minutes, twice as long for each further reopening,
  * at most 4 hours.
  */
 export function decide(situation: Situation, context: DecisionContext): Decision | null {
-  const { alert, occurrence, route, mute, hasAdvice } = situation;
+  const { alert, occurrence, route, mute, hasAdvice, newestAttacker } = situation;
   const facts: Facts = { ...situation, ...context, isMuted: isMuted(mute) };
   const state = stateOf(situation);
   const found = CASES.find((one) => one.state === state && one.when(facts));
@@ -135,7 +139,7 @@ export function decide(situation: Situation, context: DecisionContext): Decision
   const { reason } = found;
   const recipients = facts.isMuted && reason !== "resolved" ? NOBODY : found.to(facts);
   const { nowMs } = context;
-  const change = { reason, occurrence, recipients, mute, held: route.held, hasAdvice, nowMs };
+  const change = { reason, occurrence, recipients, mute, held: route.held, hasAdvice, newestAttacker, nowMs };
   return { reason, ...recipients, alert: nextAlert(alert, change) };
 }
 
@@ -177,11 +181,12 @@ function isWorse({ alert, occurrence }: Facts): boolean {
   return alert !== null && isGraver(occurrence.severity, gravestSeverity(alert));
 }
 
-/** A due `worse` or `repeat` also names the new members, so that every channel is notified of them at once. */
-function hasDueNews(facts: Facts): boolean {
-  const { alert, newsIntervalMs, nowMs } = facts;
-  if (alert === null || newsIntervalMs == null) return false;
-  const isOver = nowMs - (lastNotifiedAt(alert) ?? 0) >= newsIntervalMs;
+/** A due `worse` or `repeat` names the new attackers as well, so that every channel is notified of them at once. */
+function hasDueJoin(facts: Facts): boolean {
+  const { alert, newestAttacker, nowMs } = facts;
+  if (alert === null || newestAttacker == null || newestAttacker <= namedThrough(alert)) return false;
+  const intervalMs = joinIntervalMinutes(countNotifications(alert)) * MINUTE_MS;
+  const isOver = nowMs - (lastNotifiedAt(alert) ?? 0) >= intervalMs;
   return isOver || dueWorse(facts).length > 0 || dueRepeat(facts).length > 0;
 }
 

@@ -1,24 +1,23 @@
-import { notifiedChannels } from "./alert-history.ts";
 import type { AlertRecord } from "./alert-record.ts";
 import { isCalm } from "./alert-spike.ts";
 import type { Assessment } from "./assess.ts";
 import type { Situation } from "./decide.ts";
 
 /**
- * Returns what `decide` needs for the alert of one spike, with its mute: a silence, an inhibition, or the open group that
- * it belongs to. A group mutes an alert only while no channel was notified of that alert.
+ * Returns what `decide` needs for the alert of one spike, with its mute: a silence, an inhibition, the incident that it is
+ * part of, or too few addresses. The first that applies is stored.
  */
 export function toSituation(
-  { spike, silencedBy, isInhibited, route, advice }: Assessment,
+  { spike, silencedBy, isInhibited, isMember, isSmall, newestAttacker, route, advice }: Assessment,
   alert: AlertRecord | null,
-  isGroupOpen: boolean,
 ): Situation {
-  const isGrouped = isGroupOpen && (alert === null || notifiedChannels(alert).size === 0);
+  const mutedBy = isInhibited ? "inhibition" : isMember ? "incident" : isSmall ? "few-addresses" : null;
   return {
     alert,
     occurrence: { ...spike, isCalm: isCalm(spike) },
     route,
-    mute: { silencedBy, mutedBy: isInhibited ? "inhibition" : isGrouped ? "group" : null },
+    mute: { silencedBy, mutedBy },
     hasAdvice: advice.state === "present",
+    newestAttacker,
   };
 }

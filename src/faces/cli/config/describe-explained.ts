@@ -28,10 +28,7 @@ export function describeExplained(explained: ExplainedAlert, facts: ExplainedFac
       "3. Quiet hours",
       quietHours.length === 0 ? ["none are configured"] : quietHours.map(describeHours),
     ),
-    section(
-      "4. Grouping and repeats",
-      facts.subject.kind === "self" ? SELF_TIMING : describeTiming(explained),
-    ),
+    section("4. Waits and repeats", facts.subject.kind === "self" ? SELF_TIMING : describeTiming(explained)),
     section("5. Who is notified", transitions.map(describeTransition)),
   ];
   return `${describeSubject(facts)}\n\n${parts.join("\n")}`;
@@ -106,17 +103,14 @@ function describeHours({ path, verdict, channels }: ExplainedQuietHours): string
 
 const SELF_TIMING = ["Longwatch's own alerts are sent at once, each by itself, without reminders"];
 
-function describeTiming({ timing, isGroupable, repeatIntervalMs }: ExplainedAlert): string[] {
-  const { groupBy, groupFrom, groupWaitMs, groupIntervalMs } = timing;
+function describeTiming({ timing, repeatIntervalMs }: ExplainedAlert): string[] {
+  const { groupWaitMs, groupIntervalMs } = timing;
   const wait =
     groupWaitMs === 0 ? "at once" : `${formatDuration(groupWaitMs)} after the spike opened (group_wait)`;
   const repeats = Object.entries(repeatIntervalMs).map(([name, ms]) => `${name} every ${formatDuration(ms)}`);
-  const shared = groupBy.length === 0 ? "" : ` with the same ${groupBy.join(" and ")}`;
   return [
     `the first message is sent ${wait}`,
-    isGroupable
-      ? `from ${groupFrom} new alerts${shared} at once, one message is sent for all of them`
-      : "the alert is never part of a group",
+    "if the attackers of an incident send its events, the incident's messages name it instead",
     `at least ${formatDuration(groupIntervalMs)} between two notifications of a rise (group_interval)`,
     repeats.length === 0 ? "no reminders" : `reminders while it fires: ${repeats.join(", ")}`,
   ];
@@ -124,6 +118,7 @@ function describeTiming({ timing, isGroupable, repeatIntervalMs }: ExplainedAler
 
 const REASONS: Readonly<Record<ExplainedTransition["reason"], string>> = {
   first: "when it begins",
+  join: "when an attacker joins",
   worse: "when it gets worse a minute later",
   repeat: "as a reminder",
   advice: "when the recommendation arrives",

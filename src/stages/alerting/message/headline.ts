@@ -1,9 +1,9 @@
-import { formatRounded, many } from "#lib/format.ts";
+import { formatRounded } from "#lib/format.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
 import { nameZone } from "#model/zones.ts";
 import type { AlertRecord } from "../alert-record.ts";
 import { type AlertSpike, isCalm } from "../alert-spike.ts";
-import { describeSources } from "./describe-sources.ts";
+import { describeIncident } from "./describe-incident.ts";
 import { ruleTitle } from "./rule-title.ts";
 
 /** Below this it would be shown as a multiple of nothing. */
@@ -14,8 +14,8 @@ const LEAST_USUAL = 0.05;
  * Holds the rule's id, which is the log's text.
  */
 export function headlineOf(spike: AlertSpike, state: AlertRecord["state"]): string {
-  if (spike.kind === "sources") return headlineOfSources(spike, state);
-  const { windowMinutes, windowCount, baseline, peak, companions = 0 } = spike;
+  if (spike.kind === "sources") return headlineOfIncident(spike, state);
+  const { windowMinutes, windowCount, baseline, peak } = spike;
   const subject = nameSeries(spike);
   if (state === "resolved")
     return `${subject} is back to normal, peak ${formatRounded(peak)} in ${windowMinutes} min`;
@@ -30,13 +30,13 @@ export function headlineOf(spike: AlertSpike, state: AlertRecord["state"]): stri
     baseline >= LEAST_USUAL
       ? `${formatRounded(windowCount / baseline)} times the usual ${formatRounded(baseline)}`
       : "usually none";
-  return `${subject} is spiking, ${active}, ${compared}${describeCompany(companions)}`;
+  return `${subject} is spiking, ${active}, ${compared}`;
 }
 
-function headlineOfSources(spike: AlertSpike, state: AlertRecord["state"]): string {
+function headlineOfIncident(spike: AlertSpike, state: AlertRecord["state"]): string {
   const zone = nameZone(spike.zoneId, spike.zoneName);
   if (spike.sources == null) return `sources of ${zone}`;
-  const { title, finding } = describeSources(spike.sources);
+  const { title, finding } = describeIncident(spike);
   if (state === "resolved") return `${title} in ${zone}: back to normal, at most ${finding}`;
   return `${title} in ${zone}: ${isCalm(spike) ? "quiet now; earlier " : ""}${finding}`;
 }
@@ -50,9 +50,4 @@ export function nameSeries({
   if (ruleId === SOURCES_RULE) return `sources of ${nameZone(zoneId, zoneName)}`;
   const title = ruleTitle(ruleId);
   return `${title === null ? "" : `${title}: `}rule ${ruleId} in ${nameZone(zoneId, zoneName)}`;
-}
-
-function describeCompany(companions: number): string {
-  if (companions === 0) return "";
-  return `; ${many(companions, "other rule")} of the zone rose too`;
 }

@@ -17,6 +17,8 @@ export function describeReason(message: AlertMessage): string {
   switch (message.reason) {
     case "first":
       return message.state;
+    case "join":
+      return "new attackers";
     case "worse":
       return message.isAgain === true ? "firing again" : "getting worse";
     case "repeat":
@@ -33,13 +35,11 @@ export function describeReason(message: AlertMessage): string {
   }
 }
 
-/** Returns `zone 101 (shop) · rule 942100 SQL injection` or `zone 101 · flood`. Hostile: it quotes the log. */
+/** Returns `zone 101 (shop) · rule 942100 SQL injection` or `zone 101 · incident`. Hostile: it quotes the log. */
 export function describeSubject(message: AlertMessage): string {
   const zone = message.zoneId === null ? "" : nameZone(message.zoneId, message.zoneName);
   if (message.kind === "self") return zone === "" ? "Longwatch" : `Longwatch · ${zone}`;
-  if (message.members !== undefined && message.members.length > 0)
-    return zone === "" ? "flood of several zones" : `${zone} · flood`;
-  if (message.kind === "sources") return zone === "" ? "sources" : `${zone} · sources`;
+  if (message.kind === "sources") return zone === "" ? "incident" : `${zone} · incident`;
   const rule = [message.ruleId, message.ruleTitle].filter((part) => part !== null && part !== "").join(" ");
   return [zone, rule === "" ? "" : `rule ${rule}`].filter((part) => part !== "").join(" · ");
 }

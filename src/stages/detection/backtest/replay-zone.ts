@@ -73,7 +73,10 @@ export function createZoneReplay({ fewAddresses, ...policy }: ReplayPolicy): Zon
   }
 
   function closeMinute(minute: number): void {
-    const hasNew = sources.closeUntil(minute + 1).map(incidents.follow).includes(true);
+    const hasNew = sources
+      .closeUntil(minute + 1)
+      .map(incidents.follow)
+      .includes(true);
     const judgedFrom = firstMinute + QUIET_MINUTES;
     if (isLearning && minute >= judgedFrom) {
       isLearning = false;
@@ -141,5 +144,12 @@ export function createZoneReplay({ fewAddresses, ...policy }: ReplayPolicy): Zon
 
 function toTellable({ ruleId, severity }: FollowedRule, episode: Episode | null): Tellable {
   const shown: Severity = episode?.kind === "new-rule" ? "info" : severity;
-  return { name: `rule ${ruleId}`, severity: shown, subject: "rule", attackers: [], rules: [ruleId], newest: 0 };
+  return {
+    name: `rule ${ruleId}`,
+    severity: shown,
+    subject: "rule",
+    attackers: [],
+    rules: [ruleId],
+    newest: 0,
+  };
 }

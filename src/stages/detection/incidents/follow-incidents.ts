@@ -13,8 +13,8 @@ import {
 } from "./attacker.ts";
 import {
   activeAttackers,
-  type Incident,
   endOfIncident,
+  type Incident,
   isFull,
   isIncidentOver,
   MAX_INCIDENTS,
@@ -57,7 +57,8 @@ export function followFired(
       incidents = replace(incidents, holder, withAttacker(holder, renew(holder, fire, minute)));
   }
   if (hasRoom(incidents))
-    for (const fire of fresh.slice(0, MAX_NEW_KEYS)) incidents = place(incidents, fire, minute, { hour, former });
+    for (const fire of fresh.slice(0, MAX_NEW_KEYS))
+      incidents = place(incidents, fire, minute, { hour, former });
   const named = new Set(incidents.flatMap(({ attackers }) => attackers.map(attackerIdOf)));
   const unnamed = fresh.filter((fire) => !named.has(attackerIdOf(fire))).length + more;
   const [oldest] = incidents;
@@ -216,7 +217,10 @@ function findOverlap(
 }
 
 /** Returns the attacker that attacks most: of the active ones, or of all, the furthest above its line. */
-export function strongestOf({ attackers }: Pick<Incident, "attackers">, minute: number): Attacker | undefined {
+export function strongestOf(
+  { attackers }: Pick<Incident, "attackers">,
+  minute: number,
+): Attacker | undefined {
   const active = attackers.filter((attacker) => isActive(attacker, minute));
   const [first, ...others] = active.length > 0 ? active : attackers;
   return others.reduce(

@@ -1,9 +1,9 @@
 import type { EvidenceDimension, SourceKind } from "#model/kinds.ts";
 import type { KnownSources } from "#model/known-source.ts";
 import type { GrownValue, StoredSources } from "#model/stored-sources.ts";
-import { LONGEST_WINDOW } from "../thresholds/windows.ts";
 import type { MinuteEvent } from "../sources/count-hour.ts";
 import { toSourceKey, toSourcePath } from "../sources/source-event.ts";
+import { LONGEST_WINDOW } from "../thresholds/windows.ts";
 import { createAttackerTest } from "./attacker.ts";
 
 const TOP = 5;

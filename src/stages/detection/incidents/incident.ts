@@ -69,7 +69,10 @@ export function endOfIncident({ lastFiredAt }: Incident): number {
 
 /** Returns the newest beginning of an attacker with a name of its own, which a message has to tell. */
 export function newestNews({ attackers }: Pick<Incident, "attackers">): number {
-  return attackers.reduce((newest, { role, since }) => (role === "facet" ? newest : Math.max(newest, since)), 0);
+  return attackers.reduce(
+    (newest, { role, since }) => (role === "facet" ? newest : Math.max(newest, since)),
+    0,
+  );
 }
 
 /** Returns the attackers that attack now. */

@@ -20,7 +20,13 @@ const toMinute = (date: Date) => Math.floor(date.getTime() / MINUTE_MS);
 const CALM_MINUTES = 3;
 
 /** Returns the incident of a row; null if the row holds none. A row of an earlier version has no name. */
-export function toIncident({ incident, openedAt, lastActiveAt, severity, sources }: StoredIncident): Incident | null {
+export function toIncident({
+  incident,
+  openedAt,
+  lastActiveAt,
+  severity,
+  sources,
+}: StoredIncident): Incident | null {
   if (sources === null || sources.findings.length === 0) return null;
   const lastFiredAt = toMinute(lastActiveAt);
   return {
@@ -41,7 +47,9 @@ export function toIncident({ incident, openedAt, lastActiveAt, severity, sources
 /** Returns the incident of a row that was closed; null if the row holds none. */
 export function toPastIncident(row: StoredIncident): PastIncident | null {
   const incident = toIncident(row);
-  return incident === null || row.closedAt === null ? null : { ...incident, closedAt: toMinute(row.closedAt) };
+  return incident === null || row.closedAt === null
+    ? null
+    : { ...incident, closedAt: toMinute(row.closedAt) };
 }
 
 /** Returns the row of an incident that was judged up to the minute `judgedThrough`, exclusive. */

@@ -63,7 +63,10 @@ export function createSourceCounter({ withRules = false } = {}): SourceCounter {
   return {
     take,
     close: (minute, usualOf, remember = () => undefined) => ({
-      rules_per_ip: members.rules_per_ip.close(minute, usualOf, { atLeast: REMEMBERED_RULES, call: remember }),
+      rules_per_ip: members.rules_per_ip.close(minute, usualOf, {
+        atLeast: REMEMBERED_RULES,
+        call: remember,
+      }),
       ips_per_ja4: members.ips_per_ja4.close(minute, NOTHING_USUAL),
       ips_per_url: members.ips_per_url.close(minute, NOTHING_USUAL),
       ips_per_ua: members.ips_per_ua.close(minute, NOTHING_USUAL),

@@ -2,8 +2,8 @@ import { MINUTES_PER_DAY } from "#lib/units.ts";
 import { SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
 import { addMinute, createHourHistory, type HourHistory } from "../thresholds/hour-history.ts";
 import type { Thresholds } from "../thresholds/thresholds.ts";
-import { createSourceCounter, type SourceCounter } from "./source-counter.ts";
 import { type FiredMinute, judgeSources } from "./judge-sources.ts";
+import { createSourceCounter, type SourceCounter } from "./source-counter.ts";
 import type { SourceEvent } from "./source-event.ts";
 import { computeSourceThresholds, type SourcePolicy } from "./source-thresholds.ts";
 import { createUsualRules, type UsualRules } from "./usual-rules.ts";
@@ -79,7 +79,11 @@ export function createSourceWatch(
     const counts = counter.close(minute, usualOf, (address, peaks) => usual.note(address, day, peaks));
     for (const kind of SOURCE_KINDS) addMinute(histories[kind], hour, 0, counts[kind]);
     if (!isJudged || minute < (firstMinute ?? minute) + QUIET_MINUTES) return null;
-    return judgeSources(minute, counts, { counter, usualOf, thresholdsOf: (kind) => thresholdsOf(kind, hour) });
+    return judgeSources(minute, counts, {
+      counter,
+      usualOf,
+      thresholdsOf: (kind) => thresholdsOf(kind, hour),
+    });
   }
 
   function closeUntil(minute: number, judgeFrom = 0): FiredMinute[] {

@@ -164,9 +164,8 @@ function Steps({ found }: { readonly found: ExplainedRouting }) {
         ))}
       </ul>
       <p className="lw-note">
-        Group of {timing.groupFrom} alerts by {timing.groupBy.join(", ") || "nothing"}; group wait{" "}
-        {formatDuration(timing.groupWaitMs)}, group interval {formatDuration(timing.groupIntervalMs)},
-        repeated every {formatDuration(timing.repeatIntervalMs)}.
+        Group wait {formatDuration(timing.groupWaitMs)}, group interval{" "}
+        {formatDuration(timing.groupIntervalMs)}, repeated every {formatDuration(timing.repeatIntervalMs)}.
       </p>
     </div>
   );

@@ -1,5 +1,5 @@
 import { useMemo } from "react";
-import { ACTION_CLASSES, GROUP_KIND, SPIKE_KINDS } from "#model/kinds.ts";
+import { ACTION_CLASSES, SPIKE_KINDS } from "#model/kinds.ts";
 import { useAlerts } from "../../api/alerts.ts";
 import { markIncomplete, useCompleteness } from "../../api/completeness.ts";
 import { type Overview, useOverview } from "../../api/overview.ts";
@@ -22,7 +22,7 @@ export function EventChart() {
     {
       since: Math.floor(span.fromMs),
       until: Math.ceil(span.toMs),
-      kind: [...SPIKE_KINDS, GROUP_KIND],
+      kind: SPIKE_KINDS,
       limit: 200,
       ...(only === null ? {} : { zone: only.id }),
     },

@@ -31,13 +31,10 @@ export const ExplainedRouting = z
     inhibitedBy: z.string().nullable(),
     silencedBy: z.number().int().nullable(),
     timing: z.object({
-      groupBy: z.array(z.string()),
-      groupFrom: z.number(),
       groupWaitMs: z.number(),
       groupIntervalMs: z.number(),
       repeatIntervalMs: z.number(),
     }),
-    isGroupable: z.boolean(),
     repeatIntervalMs: z.record(z.string(), z.number()),
     transitions: z.array(Transition).describe("The beginning, a rise a minute later, and the end."),
   })
