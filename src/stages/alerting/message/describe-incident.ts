@@ -18,6 +18,8 @@ export interface IncidentText {
   readonly title: string;
   /** Who attacks now, in one sentence. */
   readonly finding: string;
+  /** The same once the attack is over or has calmed down. */
+  readonly earlier: string;
   /** The attackers one by one, what grew most, and what limits the counts. */
   readonly details: readonly string[];
   /** The thing that the strongest attacker is counted in. */
@@ -30,8 +32,7 @@ type Described = Pick<AlertSpike, "sources" | "attacking" | "attackers">;
 /** Describes who attacks, those that are active and the newest of them first. */
 export function describeIncident({ sources, attacking = [], attackers = [] }: Described): IncidentText {
   const [strongest] = attacking;
-  if (sources == null || strongest === undefined)
-    return { title: "Sources", finding: "no series fires", details: [], unit: "addresses", attackers: [] };
+  if (sources == null || strongest === undefined) return { ...NOBODY, unit: "addresses" };
   const traitsOf = new Map(attackers.map(({ id, traits }) => [id, traits]));
   const active = new Set(attacking);
   const ordered = sources.findings
@@ -44,6 +45,7 @@ export function describeIncident({ sources, attacking = [], attackers = [] }: De
   return {
     title: isOne ? TITLES[strongest.kind] : many(named.length + (sources.unnamed ?? 0), "attacker"),
     finding: isOne ? describeFinding(strongest) : nameAttackers(now, quiet, sources.unnamed),
+    earlier: isOne ? describeFinding(strongest) : listNames(named, sources.unnamed),
     details: [
       ...(isOne ? [] : ordered.slice(0, DESCRIBED).map((one) => describeAttacker(one, active.has(one)))),
       ...(isOne ? ordered.filter((one) => one !== strongest).map(describeFacet) : []),
@@ -63,22 +65,31 @@ export function describeIncident({ sources, attacking = [], attackers = [] }: De
   };
 }
 
-/** `203.0.113.9 (new), 198.51.100.7 and 2 more attack now; quiet: 192.0.2.1`. */
+const NOBODY = {
+  title: "Sources",
+  finding: "no series fires",
+  earlier: "no series fires",
+  details: [],
+  attackers: [],
+};
+
+/** `203.0.113.9, 198.51.100.7 and 2 more attack now; quiet: 192.0.2.1`. */
 function nameAttackers(
   now: readonly StoredAttacker[],
   quiet: readonly StoredAttacker[],
   unnamed = 0,
 ): string {
-  const list = (all: readonly StoredAttacker[], further = 0) => {
-    const names = all.slice(0, NAMED).map(({ kind, key }) => `${NOUNS[kind]}${cut(key)}`);
-    const rest = all.length - names.length + further;
-    return `${names.join(", ")}${rest > 0 ? ` and ${formatWhole(rest)} more` : ""}`;
-  };
   const active =
     now.length === 0
       ? "none attacks now"
-      : `${list(now, unnamed)} ${now.length === 1 ? "attacks" : "attack"} now`;
-  return quiet.length === 0 ? active : `${active}; quiet: ${list(quiet)}`;
+      : `${listNames(now, unnamed)} ${now.length === 1 ? "attacks" : "attack"} now`;
+  return quiet.length === 0 ? active : `${active}; quiet: ${listNames(quiet)}`;
+}
+
+function listNames(all: readonly StoredAttacker[], further = 0): string {
+  const names = all.slice(0, NAMED).map(({ kind, key }) => `${NOUNS[kind]}${cut(key)}`);
+  const rest = all.length - names.length + further;
+  return `${names.join(", ")}${rest > 0 ? ` and ${formatWhole(rest)} more` : ""}`;
 }
 
 const NOUNS: Readonly<Record<StoredAttacker["kind"], string>> = {
