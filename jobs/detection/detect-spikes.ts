@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import { oneAtATime } from "#adapters/queue/one-at-a-time.ts";
 import type { Database, Queryable } from "#db/client.ts";
-import { readAddressesOfRules } from "#db/detection/source-events.ts";
+import { type AddressCount, readAddressesOfRules } from "#db/detection/source-events.ts";
 import { collectEvidence, type EvidenceScope, noEvidence } from "#db/detection/spike-evidence.ts";
 import {
   openSpike,
@@ -24,6 +24,7 @@ import type { GradedBy } from "#model/kinds.ts";
 import type { SeriesKey } from "#model/series-key.ts";
 import { type Trace, type TraceSpan, traceSpike } from "#model/spike-trace.ts";
 import { assessSeries, type SeriesOutcome } from "#stages/detection/assess-series.ts";
+import { countSenders, type Senders } from "#stages/detection/count-senders.ts";
 import type { Episode } from "#stages/detection/episode.ts";
 import { gradeSpike, MANY_ADDRESSES } from "#stages/detection/grade-spike.ts";
 import { newestNews } from "#stages/detection/incidents/incident.ts";
@@ -158,13 +159,14 @@ async function readTick(
   };
 }
 
-const NOT_GRADED = { addresses: null, gradedBy: null, memberOf: null };
+const NOT_GRADED = { addresses: null, mainSenders: null, gradedBy: null, memberOf: null };
 
 interface Assessed extends SeriesOutcome {
   readonly candidate: OpenSpike;
   readonly episode: Episode;
   readonly memberOf: number | null;
   readonly addresses: number | null;
+  readonly mainSenders: number | null;
   readonly gradedBy: GradedBy | null;
 }
 
@@ -188,26 +190,36 @@ async function gradeAll(db: Queryable, assessed: readonly Assessed[]): Promise<A
   const counted = assessed.filter((one) => {
     const { row } = one.candidate;
     if (one.episode.count === 0) return false;
-    return row === undefined || ((row.addresses ?? 0) < MANY_ADDRESSES && !isSameWindow(row, one));
+    const isEnough = (row?.addresses ?? 0) >= MANY_ADDRESSES && (row?.mainSenders ?? 0) >= MANY_ADDRESSES;
+    return row === undefined || (!isEnough && !isSameWindow(row, one));
   });
   const scopes = counted.map(({ candidate: { zoneId, ruleId, tested }, episode: { windowMinutes } }) => {
     const to = (tested.at(-1) ?? 0) + 1;
     return { zoneId, ruleId, from: to - windowMinutes, to };
   });
   const found = await readAddressesOfRules(db, scopes, COUNTED_ADDRESSES);
-  const numbers = new Map(counted.map((one, i) => [one, new Set(found[i]?.map(toSourceAddress)).size]));
+  const numbers = new Map(counted.map((one, i) => [one, toSenders(found[i] ?? [])]));
   return assessed.map((one) => {
     const { row, z } = one.candidate;
     // None are found where all are erased: the number that was counted before is kept.
-    const addresses = Math.max(row?.addresses ?? 0, numbers.get(one) ?? 0) || null;
+    const senders = numbers.get(one);
+    const addresses = Math.max(row?.addresses ?? 0, senders?.addresses ?? 0) || null;
+    const mainSenders = Math.max(row?.mainSenders ?? 0, senders?.main ?? 0) || null;
     const { severity, gradedBy } = gradeSpike({
       score: one.episode.score,
       z,
       addresses,
       before: row?.severity,
     });
-    return { ...one, addresses, gradedBy, episode: { ...one.episode, severity } };
+    return { ...one, addresses, mainSenders, gradedBy, episode: { ...one.episode, severity } };
   });
+}
+
+function toSenders(found: readonly AddressCount[]): Senders {
+  const counts = new Map<string, number>();
+  for (const { ip, events } of found)
+    counts.set(toSourceAddress(ip), (counts.get(toSourceAddress(ip)) ?? 0) + events);
+  return countSenders(counts.values());
 }
 
 /**
@@ -234,7 +246,7 @@ async function joinIncidents(database: Database, assessed: readonly Assessed[]):
     for (const { candidate, episode } of compared) {
       const from = end - episode.windowMinutes;
       const events = (byRule.get(candidate.ruleId) ?? []).filter(({ minute }) => minute >= from);
-      const incident = findMembership(events, incidents, end - 1);
+      const incident = findMembership(events, incidents);
       if (incident !== null) found.set(candidate, incident.id);
     }
   }

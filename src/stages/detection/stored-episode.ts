@@ -18,6 +18,7 @@ export interface StoredEpisode {
   readonly windowMinutes: number;
   readonly memberOf: number | null;
   readonly addresses: number | null;
+  readonly mainSenders: number | null;
   readonly gradedBy: GradedBy | null;
   readonly severity: Episode["severity"];
   readonly kind: Episode["kind"];
@@ -50,8 +51,12 @@ export function toStoredEpisode(
     closedAt,
     memberOf,
     addresses,
+    mainSenders,
     gradedBy,
-  }: SeriesOutcome & { episode: Episode } & Pick<StoredEpisode, "memberOf" | "addresses" | "gradedBy">,
+  }: SeriesOutcome & { episode: Episode } & Pick<
+      StoredEpisode,
+      "memberOf" | "addresses" | "mainSenders" | "gradedBy"
+    >,
   lastTested: number,
 ): StoredEpisode {
   const { threshold, score, peak, severity, kind } = episode;
@@ -65,6 +70,7 @@ export function toStoredEpisode(
     windowMinutes: episode.windowMinutes,
     memberOf,
     addresses,
+    mainSenders,
     gradedBy,
     threshold,
     score,
