@@ -40,6 +40,8 @@ export interface StoredSpike {
   readonly gradedBy?: GradedBy | null;
   /** Set for the kind `sources`. */
   readonly sources?: StoredSources | null;
+  /** The names of the attackers that a person has resolved, as `attackerIdOf` returns them. */
+  readonly resolvedAttackers?: readonly string[];
   readonly evidence: {
     readonly top: Readonly<Record<EvidenceDimension, TopValues>>;
     readonly sparkline: readonly number[];
@@ -63,7 +65,10 @@ export interface AlertSpike
   readonly openedAtMs: number;
   readonly closedAtMs: number | null;
   readonly traits?: SourceTraits;
-  /** Of an incident: the attackers that are active, or all if none is, the furthest above its line first. */
+  /**
+   * Of an incident: the attackers that are active, or all if none is, the furthest above its line first. Those that a person
+   * has resolved are left out.
+   */
   readonly attacking?: readonly StoredAttacker[];
   /** Those of `attacking` that have a name of their own. */
   readonly attackers?: readonly AlertAttacker[];
@@ -72,7 +77,11 @@ export interface AlertSpike
 }
 
 /** Whether the count that it was found by is an everyday one again; the detector waits for a longer quiet before it closes. */
-export function isCalm({ windowCount, threshold, closedAtMs }: AlertSpike): boolean {
+export function isCalm({
+  windowCount,
+  threshold,
+  closedAtMs,
+}: Pick<AlertSpike, "windowCount" | "threshold" | "closedAtMs">): boolean {
   return closedAtMs !== null || windowCount < threshold;
 }
 
@@ -92,8 +101,14 @@ export function toAlertSpike(spike: StoredSpike, zones?: Zones): AlertSpike {
   };
 }
 
-function attackingNow({ sources, judgedThrough }: Pick<StoredSpike, "sources" | "judgedThrough">) {
-  const found = (sources?.findings ?? []).toSorted((a, b) => b.score - a.score);
+function attackingNow({
+  sources,
+  judgedThrough,
+  resolvedAttackers: resolved = [],
+}: Pick<StoredSpike, "sources" | "judgedThrough" | "resolvedAttackers">) {
+  const found = (sources?.findings ?? [])
+    .filter((one) => !resolved.includes(attackerIdOf(one)))
+    .toSorted((a, b) => b.score - a.score);
   const minute = judgedThrough === undefined ? 0 : Math.floor(judgedThrough.getTime() / MINUTE_MS) - 1;
   const active = found.filter((attacker) => isActive(attacker, minute));
   return active.length > 0 ? active : found;

@@ -4,7 +4,7 @@ import { MINUTE_MS } from "#lib/units.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { GrownValue, StoredAttacker, StoredSources } from "#model/stored-sources.ts";
 import { attackerIdOf } from "#stages/detection/incidents/attacker.ts";
-import type { AlertSpike } from "../alert-spike.ts";
+import { type AlertSpike, isCalm } from "../alert-spike.ts";
 
 /** The texts of a request are cut: a line has to fit a phone. */
 const MAX_KEY_CHARS = 80;
@@ -25,27 +25,43 @@ export interface IncidentText {
   readonly attackers: NonNullable<AlertMessage["attackers"]>;
 }
 
-type Described = Pick<AlertSpike, "sources" | "attacking" | "attackers">;
+type Described = Pick<
+  AlertSpike,
+  "sources" | "attacking" | "attackers" | "resolvedAttackers" | "windowCount" | "threshold" | "closedAtMs"
+>;
 
-/** Describes who attacks, those that are active and the newest of them first. */
-export function describeIncident({ sources, attacking = [], attackers = [] }: Described): IncidentText {
+/** Describes who attacks, those that are active and the newest of them first. Nobody attacks in an incident that has ended. */
+export function describeIncident(spike: Described): IncidentText {
+  const { sources, attacking = [], attackers = [], resolvedAttackers = [] } = spike;
   const [strongest] = attacking;
   if (sources == null || strongest === undefined)
     return { title: "Sources", finding: "no series fires", details: [], unit: "addresses", attackers: [] };
   const traitsOf = new Map(attackers.map(({ id, traits }) => [id, traits]));
-  const active = new Set(attacking);
+  const active = new Set(spike.closedAtMs === null ? attacking : []);
+  const resolved = new Set(resolvedAttackers);
+  const isResolved = (one: StoredAttacker) => resolved.has(attackerIdOf(one));
   const ordered = sources.findings
     .toReversed()
     .toSorted((a, b) => Number(active.has(b)) - Number(active.has(a)));
-  const named = ordered.filter(({ role }) => role !== "facet");
-  const now = named.filter((attacker) => active.has(attacker));
-  const quiet = named.filter((attacker) => !active.has(attacker));
-  const isOne = now.length <= 1 && quiet.length === 0;
+  const named = ordered.filter((one) => one.role !== "facet" && !isResolved(one));
+  const isNamedActive = named.some((one) => active.has(one));
+  // A facet names the attackers whose other keys are quiet.
+  const now = (isNamedActive ? named : ordered).filter((one) => active.has(one));
+  const quiet = named.filter((one) => !active.has(one));
+  const isOne = named.length <= 1 && now.length <= 1;
   return {
     title: isOne ? TITLES[strongest.kind] : many(named.length + (sources.unnamed ?? 0), "attacker"),
-    finding: isOne ? describeFinding(strongest) : nameAttackers(now, quiet, sources.unnamed),
+    finding: isOne
+      ? describeFinding(strongest)
+      : nameAttackers(isCalm(spike) ? [] : now, isCalm(spike) ? named : quiet, sources.unnamed),
     details: [
-      ...(isOne ? [] : ordered.slice(0, DESCRIBED).map((one) => describeAttacker(one, active.has(one)))),
+      ...(isOne
+        ? []
+        : ordered
+            .slice(0, DESCRIBED)
+            .map((one) =>
+              describeAttacker(one, isResolved(one) ? "resolved" : active.has(one) ? "active" : "quiet"),
+            )),
       ...(isOne ? ordered.filter((one) => one !== strongest).map(describeFacet) : []),
       ...describeEvents(sources, strongest),
     ],
@@ -57,13 +73,14 @@ export function describeIncident({ sources, attacking = [], attackers = [] }: De
       startedAt: one.since * MINUTE_MS,
       lastSeenAt: (one.lastFiredAt ?? one.since) * MINUTE_MS,
       isActive: active.has(one),
+      ...(isResolved(one) && { isResolved: true }),
       finding: describeFinding(one),
       traits: traitsOf.get(attackerIdOf(one)) ?? {},
     })),
   };
 }
 
-/** `203.0.113.9 (new), 198.51.100.7 and 2 more attack now; quiet: 192.0.2.1`. */
+/** `203.0.113.9, 198.51.100.7 and 2 more attack now; quiet: 192.0.2.1`. While none does: `203.0.113.9 attacked`. */
 function nameAttackers(
   now: readonly StoredAttacker[],
   quiet: readonly StoredAttacker[],
@@ -74,10 +91,8 @@ function nameAttackers(
     const rest = all.length - names.length + further;
     return `${names.join(", ")}${rest > 0 ? ` and ${formatWhole(rest)} more` : ""}`;
   };
-  const active =
-    now.length === 0
-      ? "none attacks now"
-      : `${list(now, unnamed)} ${now.length === 1 ? "attacks" : "attack"} now`;
+  if (now.length === 0) return `${list(quiet, unnamed)} attacked`;
+  const active = `${list(now, unnamed)} ${now.length + unnamed === 1 ? "attacks" : "attack"} now`;
   return quiet.length === 0 ? active : `${active}; quiet: ${list(quiet)}`;
 }
 
@@ -89,9 +104,9 @@ const NOUNS: Readonly<Record<StoredAttacker["kind"], string>> = {
   ips_per_asn: "network ",
 };
 
-function describeAttacker(one: StoredAttacker, isActive: boolean): string {
+function describeAttacker(one: StoredAttacker, is: "active" | "quiet" | "resolved"): string {
   const since = `since ${showTime(one.since * MINUTE_MS)} UTC`;
-  const state = isActive ? since : `quiet, ${since}`;
+  const state = is === "active" ? since : `${is}, ${since}`;
   const apart = one.role === "apart" ? "; it shares no events with the others" : "";
   const facet = one.role === "facet" ? "the same events: " : "";
   return `${facet}${describeFinding(one)}; ${state}${apart}`;

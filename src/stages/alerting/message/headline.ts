@@ -37,7 +37,7 @@ function headlineOfIncident(spike: AlertSpike, state: AlertRecord["state"]): str
   const zone = nameZone(spike.zoneId, spike.zoneName);
   if (spike.sources == null) return `sources of ${zone}`;
   const { title, finding } = describeIncident(spike);
-  if (state === "resolved") return `${title} in ${zone}: back to normal, at most ${finding}`;
+  if (state === "resolved") return `${title} in ${zone}: back to normal; earlier ${finding}`;
   return `${title} in ${zone}: ${isCalm(spike) ? "quiet now; earlier " : ""}${finding}`;
 }
 
