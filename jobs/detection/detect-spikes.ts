@@ -25,7 +25,7 @@ import type { SeriesKey } from "#model/series-key.ts";
 import { type Trace, type TraceSpan, traceSpike } from "#model/spike-trace.ts";
 import { assessSeries, type SeriesOutcome } from "#stages/detection/assess-series.ts";
 import type { Episode } from "#stages/detection/episode.ts";
-import { gradeSpike } from "#stages/detection/grade-spike.ts";
+import { gradeSpike, MANY_ADDRESSES } from "#stages/detection/grade-spike.ts";
 import { newestNews } from "#stages/detection/incidents/incident.ts";
 import { findMembership } from "#stages/detection/incidents/member-share.ts";
 import { toIncident } from "#stages/detection/incidents/stored-incident.ts";
@@ -58,7 +58,7 @@ const EVIDENCE_PER_TICK = 50;
 const EVIDENCE_EVERY_MS = 2_000;
 /** How long after a new attacker the spikes that are alone are compared with it. */
 const ADOPTED_MINUTES = 15;
-/** More different addresses than this are not counted: the severity no longer depends on them. */
+/** More different addresses than this are not counted. */
 const COUNTED_ADDRESSES = 200;
 
 export interface DetectSpikesDeps {
@@ -188,7 +188,7 @@ async function gradeAll(db: Queryable, assessed: readonly Assessed[]): Promise<A
   const counted = assessed.filter((one) => {
     const { row } = one.candidate;
     if (one.episode.count === 0) return false;
-    return row === undefined || ((row.addresses ?? 0) < COUNTED_ADDRESSES && !isSameWindow(row, one));
+    return row === undefined || ((row.addresses ?? 0) < MANY_ADDRESSES && !isSameWindow(row, one));
   });
   const scopes = counted.map(({ candidate: { zoneId, ruleId, tested }, episode: { windowMinutes } }) => {
     const to = (tested.at(-1) ?? 0) + 1;
@@ -222,7 +222,8 @@ async function joinIncidents(database: Database, assessed: readonly Assessed[]):
   const found = new Map<SeriesKey, number>();
   for (const [zoneId, inZone] of Map.groupBy(alone, ({ candidate }) => candidate.zoneId)) {
     const incidents = (rows.get(zoneId) ?? []).flatMap((row) => {
-      const incident = toIncident(row);
+      // In shadow mode nothing is sent, so an incident cannot stand for a rule.
+      const incident = row.isShadow ? null : toIncident(row);
       return incident === null ? [] : [{ ...incident, id: row.id }];
     });
     const end = Math.max(...inZone.map(({ candidate: { tested } }) => (tested.at(-1) ?? 0) + 1));

@@ -45,7 +45,9 @@ async function judge(id: number, minutes: number, ...attackers: StoredAttacker[]
 /** `first 203.0.113.1+203.0.113.2 | 942100`: the reason, the active attackers or the rule, and the members. */
 const sent = async () =>
   (await world.messages()).map(({ message: { reason, ruleId, attackers, members = [] } }) => {
-    const active = attackers?.filter(({ isActive }) => isActive).map(({ key }) => key.replace("203.0.113", ""));
+    const active = attackers
+      ?.filter(({ isActive }) => isActive)
+      .map(({ key }) => key.replace("203.0.113", ""));
     const rules = members.map((member) => member.ruleId).sort();
     return `${reason} ${active?.join("+") ?? ruleId}${rules.length > 0 ? ` | ${rules.join()}` : ""}`;
   });
@@ -153,7 +155,9 @@ test("a rule from fewer than three addresses is listed, and notifies once it has
   const id = await world.openSpike(0, { addresses: 2 });
   await run(1, 20);
   expect(await sent()).toEqual([]);
-  expect(await world.alerts()).toMatchObject([{ state: "firing", transitions: [{ mutedBy: "few-addresses" }] }]);
+  expect(await world.alerts()).toMatchObject([
+    { state: "firing", transitions: [{ mutedBy: "few-addresses" }] },
+  ]);
   await database.db.update(spikes).set({ addresses: 3 }).where(eq(spikes.id, id));
   await run(21, 22, 40);
   expect(await sent()).toEqual(["first 942100"]);

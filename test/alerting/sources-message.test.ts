@@ -105,10 +105,10 @@ test("the headline names who attacks now, the newest first, and says who is quie
     "11 attackers in zone 101: path /login, 203.0.113.3, 203.0.113.2 and 7 more attack now; quiet: 203.0.113.1",
   );
   expect(headline({ windowCount: 0 })).toBe(
-    "quiet now; earlier path /login, 203.0.113.3, 203.0.113.2 and 1 more attacked",
+    "quiet now; earlier path /login, 203.0.113.3, 203.0.113.2 and 1 more",
   );
   expect(headline({ closedAt: new Date(NOW + 70 * MINUTE_MS) }, "resolved")).toBe(
-    "back to normal; earlier path /login, 203.0.113.3, 203.0.113.2 and 1 more attacked",
+    "back to normal; at most path /login, 203.0.113.3, 203.0.113.2 and 1 more",
   );
   const resolved = { resolvedAttackers: ["rules_per_ip=203.0.113.3", "rules_per_ip=203.0.113.1"] };
   expect(headlineOf(toSpike(resolved, ...attackers), "firing")).toBe(

@@ -115,7 +115,10 @@ function checkTold({ service, spikes, now }: LifecycleWorld): void {
     const incident = spikes.get(SOURCES_RULE);
     const isOfOpen = spike.memberOf === incident?.id && incident?.closedAtMs === null;
     // The rules of attackers that a person has dealt with are no news.
-    if (isOfOpen && service.alerts.some(({ record }) => record.spikeId === incident.id && record.state === "resolved"))
+    if (
+      isOfOpen &&
+      service.alerts.some(({ record }) => record.spikeId === incident.id && record.state === "resolved")
+    )
       continue;
     const speaking = [...(own === undefined ? [] : [own]), ...incidents];
     if (speaking.some((alert) => closedByHand(alert, spike))) continue;

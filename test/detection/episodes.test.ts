@@ -117,8 +117,8 @@ test("severity follows the distance from the threshold's score", () => {
   expect([3.5, 5.4, 5.5, 8.4, 8.5].map((score) => gradeSeverity(score, 3.5))).toEqual([
     "warning",
     "warning",
-    "error",
-    "error",
+    "warning",
+    "warning",
     "critical",
   ]);
   expect(gradeSeverity(6, 4.5)).toBe("warning");

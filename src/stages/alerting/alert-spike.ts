@@ -77,11 +77,7 @@ export interface AlertSpike
 }
 
 /** Whether the count that it was found by is an everyday one again; the detector waits for a longer quiet before it closes. */
-export function isCalm({
-  windowCount,
-  threshold,
-  closedAtMs,
-}: Pick<AlertSpike, "windowCount" | "threshold" | "closedAtMs">): boolean {
+export function isCalm({ windowCount, threshold, closedAtMs }: AlertSpike): boolean {
   return closedAtMs !== null || windowCount < threshold;
 }
 

@@ -2,7 +2,7 @@ import type { GradedBy, SpikeSeverity } from "#model/kinds.ts";
 import { gradeSeverity } from "./episode.ts";
 
 /** A spike needs this many different addresses to page anyone. */
-const MANY_ADDRESSES = 12;
+export const MANY_ADDRESSES = 12;
 
 export interface SpikeStrength {
   readonly score: number;

@@ -4,7 +4,7 @@ import { MINUTE_MS } from "#lib/units.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { GrownValue, StoredAttacker, StoredSources } from "#model/stored-sources.ts";
 import { attackerIdOf } from "#stages/detection/incidents/attacker.ts";
-import { type AlertSpike, isCalm } from "../alert-spike.ts";
+import type { AlertSpike } from "../alert-spike.ts";
 
 /** The texts of a request are cut: a line has to fit a phone. */
 const MAX_KEY_CHARS = 80;
@@ -18,6 +18,8 @@ export interface IncidentText {
   readonly title: string;
   /** Who attacks now, in one sentence. */
   readonly finding: string;
+  /** The same once the attack is over or has calmed down. */
+  readonly earlier: string;
   /** The attackers one by one, what grew most, and what limits the counts. */
   readonly details: readonly string[];
   /** The thing that the strongest attacker is counted in. */
@@ -25,42 +27,44 @@ export interface IncidentText {
   readonly attackers: NonNullable<AlertMessage["attackers"]>;
 }
 
-type Described = Pick<
-  AlertSpike,
-  "sources" | "attacking" | "attackers" | "resolvedAttackers" | "windowCount" | "threshold" | "closedAtMs"
->;
+type Described = Pick<AlertSpike, "sources" | "attacking" | "attackers" | "resolvedAttackers" | "closedAtMs">;
 
-/** Describes who attacks, those that are active and the newest of them first. Nobody attacks in an incident that has ended. */
-export function describeIncident(spike: Described): IncidentText {
-  const { sources, attacking = [], attackers = [], resolvedAttackers = [] } = spike;
+/**
+ * Describes who attacks, those that are active and the newest of them first. Nobody is active in an incident that has ended,
+ * and an attacker that a person has resolved is listed only.
+ */
+export function describeIncident({
+  sources,
+  attacking = [],
+  attackers = [],
+  resolvedAttackers = [],
+  closedAtMs,
+}: Described): IncidentText {
   const [strongest] = attacking;
-  if (sources == null || strongest === undefined)
-    return { title: "Sources", finding: "no series fires", details: [], unit: "addresses", attackers: [] };
+  if (sources == null || strongest === undefined) return { ...NOBODY, unit: "addresses" };
   const traitsOf = new Map(attackers.map(({ id, traits }) => [id, traits]));
-  const active = new Set(spike.closedAtMs === null ? attacking : []);
-  const resolved = new Set(resolvedAttackers);
-  const isResolved = (one: StoredAttacker) => resolved.has(attackerIdOf(one));
+  const active = new Set(closedAtMs === null ? attacking : []);
+  const isResolved = (one: StoredAttacker) => resolvedAttackers.includes(attackerIdOf(one));
   const ordered = sources.findings
     .toReversed()
     .toSorted((a, b) => Number(active.has(b)) - Number(active.has(a)));
   const named = ordered.filter((one) => one.role !== "facet" && !isResolved(one));
   const isNamedActive = named.some((one) => active.has(one));
-  // A facet names the attackers whose other keys are quiet.
+  // A facet stands for an attacker whose own key is quiet.
   const now = (isNamedActive ? named : ordered).filter((one) => active.has(one));
   const quiet = named.filter((one) => !active.has(one));
   const isOne = named.length <= 1 && now.length <= 1;
   return {
     title: isOne ? TITLES[strongest.kind] : many(named.length + (sources.unnamed ?? 0), "attacker"),
-    finding: isOne
-      ? describeFinding(strongest)
-      : nameAttackers(isCalm(spike) ? [] : now, isCalm(spike) ? named : quiet, sources.unnamed),
+    finding: isOne ? describeFinding(strongest) : nameAttackers(now, quiet, sources.unnamed),
+    earlier: isOne ? describeFinding(strongest) : listNames(named, sources.unnamed),
     details: [
       ...(isOne
         ? []
         : ordered
             .slice(0, DESCRIBED)
             .map((one) =>
-              describeAttacker(one, isResolved(one) ? "resolved" : active.has(one) ? "active" : "quiet"),
+              describeAttacker(one, isResolved(one) ? "resolved, " : active.has(one) ? "" : "quiet, "),
             )),
       ...(isOne ? ordered.filter((one) => one !== strongest).map(describeFacet) : []),
       ...describeEvents(sources, strongest),
@@ -80,20 +84,31 @@ export function describeIncident(spike: Described): IncidentText {
   };
 }
 
-/** `203.0.113.9, 198.51.100.7 and 2 more attack now; quiet: 192.0.2.1`. While none does: `203.0.113.9 attacked`. */
+const NOBODY = {
+  title: "Sources",
+  finding: "no series fires",
+  earlier: "no series fires",
+  details: [],
+  attackers: [],
+};
+
+/** `203.0.113.9, 198.51.100.7 and 2 more attack now; quiet: 192.0.2.1`. */
 function nameAttackers(
   now: readonly StoredAttacker[],
   quiet: readonly StoredAttacker[],
   unnamed = 0,
 ): string {
-  const list = (all: readonly StoredAttacker[], further = 0) => {
-    const names = all.slice(0, NAMED).map(({ kind, key }) => `${NOUNS[kind]}${cut(key)}`);
-    const rest = all.length - names.length + further;
-    return `${names.join(", ")}${rest > 0 ? ` and ${formatWhole(rest)} more` : ""}`;
-  };
-  if (now.length === 0) return `${list(quiet, unnamed)} attacked`;
-  const active = `${list(now, unnamed)} ${now.length + unnamed === 1 ? "attacks" : "attack"} now`;
-  return quiet.length === 0 ? active : `${active}; quiet: ${list(quiet)}`;
+  const active =
+    now.length === 0
+      ? "none attacks now"
+      : `${listNames(now, unnamed)} ${now.length + unnamed === 1 ? "attacks" : "attack"} now`;
+  return quiet.length === 0 ? active : `${active}; quiet: ${listNames(quiet)}`;
+}
+
+function listNames(all: readonly StoredAttacker[], further = 0): string {
+  const names = all.slice(0, NAMED).map(({ kind, key }) => `${NOUNS[kind]}${cut(key)}`);
+  const rest = all.length - names.length + further;
+  return `${names.join(", ")}${rest > 0 ? ` and ${formatWhole(rest)} more` : ""}`;
 }
 
 const NOUNS: Readonly<Record<StoredAttacker["kind"], string>> = {
@@ -104,9 +119,9 @@ const NOUNS: Readonly<Record<StoredAttacker["kind"], string>> = {
   ips_per_asn: "network ",
 };
 
-function describeAttacker(one: StoredAttacker, is: "active" | "quiet" | "resolved"): string {
-  const since = `since ${showTime(one.since * MINUTE_MS)} UTC`;
-  const state = is === "active" ? since : `${is}, ${since}`;
+/** `is` says in words and a comma why it is not active; empty if it is. */
+function describeAttacker(one: StoredAttacker, is: string): string {
+  const state = `${is}since ${showTime(one.since * MINUTE_MS)} UTC`;
   const apart = one.role === "apart" ? "; it shares no events with the others" : "";
   const facet = one.role === "facet" ? "the same events: " : "";
   return `${facet}${describeFinding(one)}; ${state}${apart}`;

@@ -36,9 +36,9 @@ export function headlineOf(spike: AlertSpike, state: AlertRecord["state"]): stri
 function headlineOfIncident(spike: AlertSpike, state: AlertRecord["state"]): string {
   const zone = nameZone(spike.zoneId, spike.zoneName);
   if (spike.sources == null) return `sources of ${zone}`;
-  const { title, finding } = describeIncident(spike);
-  if (state === "resolved") return `${title} in ${zone}: back to normal; earlier ${finding}`;
-  return `${title} in ${zone}: ${isCalm(spike) ? "quiet now; earlier " : ""}${finding}`;
+  const { title, finding, earlier } = describeIncident(spike);
+  if (state === "resolved") return `${title} in ${zone}: back to normal; at most ${earlier}`;
+  return `${title} in ${zone}: ${isCalm(spike) ? `quiet now; earlier ${earlier}` : finding}`;
 }
 
 /** `SQL injection: rule 942100 in zone 101 (shop)`. */
