@@ -50,6 +50,8 @@ export interface AlertFilter {
 export interface ReportedAlert extends AlertRow {
   /** The end of the last minute that was not quiet, if an open alert's count is an everyday one again. */
   readonly quietSince: Date | null;
+  /** The alert of the incident that the alert's rule is part of. */
+  readonly incidentAlertId: number | null;
 }
 
 /** An alert is open for a while after its spike has calmed down, in case the spike returns. */
@@ -61,6 +63,9 @@ const REPORTED = {
         or ${spikes.windowCount} < ${spikes.threshold} and ${spikes.lastActiveAt} < ${spikes.judgedThrough}))`.mapWith(
     spikes.lastActiveAt,
   ),
+  incidentAlertId: sql<number | null>`(select max(${incident.id}) from ${spikes}
+    join ${alerts} ${incident} on ${incident.spikeId} = ${spikes.memberOf}
+    where ${spikes.id} = ${alerts.spikeId})`.mapWith(Number),
 };
 
 /** A place in a list. The urgency is that of the alert when it was read, so that a change of it skips no other alert. */

@@ -56,6 +56,16 @@ export async function lockSpike(tx: Queryable, id: number): Promise<SpikeRow | n
   return rows[0] ?? null;
 }
 
+/** Adds an attacker to those of an incident that a person has resolved. The spike must be locked. */
+export async function addResolvedAttacker(tx: Queryable, id: number, attacker: string): Promise<void> {
+  await tx
+    .update(spikes)
+    .set({
+      resolvedAttackers: sql`array_append(array_remove(${spikes.resolvedAttackers}, ${attacker}), ${attacker})`,
+    })
+    .where(eq(spikes.id, id));
+}
+
 /** The members that one transition changes. */
 export type AlertChange = Pick<
   AlertRow,

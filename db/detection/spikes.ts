@@ -254,7 +254,16 @@ export async function updateSpike(
 /** The new state of an open spike of a rule; `closedAt` in it closes the spike. Null: its evidence stays. */
 export type SpikeChange = Omit<
   SpikeRow,
-  "openedAt" | "zoneId" | "ruleId" | "incident" | "isShadow" | "sources" | "mark" | "markedAt" | "evidence"
+  | "openedAt"
+  | "zoneId"
+  | "ruleId"
+  | "incident"
+  | "isShadow"
+  | "sources"
+  | "resolvedAttackers"
+  | "mark"
+  | "markedAt"
+  | "evidence"
 > & { readonly evidence: SpikeRow["evidence"] | null };
 
 /**

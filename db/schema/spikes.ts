@@ -96,6 +96,8 @@ export const spikes = pgTable(
     isShadow: boolean().notNull().default(false),
     /** For the kind `sources`: the attackers, and why. */
     sources: jsonb().$type<StoredSources>(),
+    /** The attackers of an incident that a person has resolved, by name (`rules_per_ip=203.0.113.9`). */
+    resolvedAttackers: text().array().notNull().default([]),
     /**
      * A person's verdict. The hours of an attack are removed from the rule's history. Null until a person has marked
      * the spike.

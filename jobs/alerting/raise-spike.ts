@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { readAdviceText } from "#db/alerting/advice.ts";
 import { type AlertRow, describeAlert, lockSpike, readNewestAlerts } from "#db/alerting/alerts.ts";
 import type { Database, Queryable } from "#db/client.ts";
@@ -13,6 +14,7 @@ import type { Assess, Assessment, Context } from "#stages/alerting/assess.ts";
 import { decide } from "#stages/alerting/decide.ts";
 import { addLinks } from "#stages/alerting/message/add-links.ts";
 import { buildMessage } from "#stages/alerting/message/build-message.ts";
+import { describeIncident } from "#stages/alerting/message/describe-incident.ts";
 import { toSituation } from "#stages/alerting/mute.ts";
 import { persistTransition } from "./persist-transition.ts";
 
@@ -77,11 +79,11 @@ async function advance(
 }
 
 /**
- * Returns whether the counts of an alert are refreshed. That is so only if a channel was notified, because a flood
+ * Returns whether the counts of an alert are refreshed. Of rules that is so only if a channel was notified, because a flood
  * has thousands of other alerts.
  */
 function isCounted({ spike }: Assessment, alert: AlertRecord): boolean {
-  return spike.closedAtMs === null && notifiedChannels(alert).size > 0;
+  return spike.closedAtMs === null && (spike.kind === "sources" || notifiedChannels(alert).size > 0);
 }
 
 /** Returns whether the details of an open alert lack a new spike, new counts or a new state of the advice. */
@@ -93,14 +95,12 @@ export function isOutdated(row: AlertRow, alert: AlertRecord, { assessment, memb
     alert.spikeId !== spike.id ||
     message?.advice.state !== advice.state ||
     message.advice.reason !== advice.reason ||
-    (message.members?.length ?? 0) !== members.length ||
-    (message.attackers?.filter(({ isActive }) => isActive).length ?? 0) !== countActive(spike) ||
-    ((message.count !== spike.windowCount || message.peak !== spike.peak) && isCounted(assessment, alert))
+    (isCounted(assessment, alert) &&
+      (message.count !== spike.windowCount ||
+        message.peak !== spike.peak ||
+        (message.members?.length ?? 0) !== members.length ||
+        (spike.sources != null && !isDeepStrictEqual(message.attackers, describeIncident(spike).attackers))))
   );
-}
-
-function countActive({ closedAtMs, attacking = [] }: AlertSpike): number {
-  return closedAtMs === null ? attacking.length : 0;
 }
 
 /** Updates the details of an open alert without a transition. */

@@ -29,6 +29,8 @@ export function openAlerting(parts: AlertingParts) {
   let alerting = config.alerting;
   // Holders of this map always see the current channels, because a reload replaces its content.
   const notifiers = new Map(openAll(alerting, parts));
+  const { unused } = alerting;
+  if (unused.length > 0) log.warn({ unused }, "unused settings found in the configuration file");
   return {
     notifiers: notifiers as ReadonlyMap<string, Notifier>,
     current: () => alerting,

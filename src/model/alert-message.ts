@@ -104,6 +104,8 @@ export const alertMessage = z.object({
         startedAt: time,
         lastSeenAt: time,
         isActive: z.boolean(),
+        /** True if a person has resolved the attacker. */
+        isResolved: z.boolean().optional(),
         /** Describes in a sentence what it does. */
         finding: z.string(),
         /** Those by which silences match the attacker. */

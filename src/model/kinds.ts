@@ -212,6 +212,8 @@ export type SourceKind = (typeof SOURCE_KINDS)[number];
 export const ATTACKER_ROLES = ["opened", "joined", "apart", "facet"] as const;
 export type AttackerRole = (typeof ATTACKER_ROLES)[number];
 
+export const ATTACKER_STATES = ["active", "quiet", "resolved"] as const;
+
 /** `shadow`: source series are judged and stored, and nothing is sent. */
 export const SOURCE_MODES = ["on", "shadow", "off"] as const;
 export type SourceMode = (typeof SOURCE_MODES)[number];

@@ -28,9 +28,12 @@ interface Terminal {
 /** Returns the alert in words: its message, marks, transitions, silences and deliveries. */
 export function sayAlert(alert: AlertDetail, terminal: Terminal): string {
   const { id, state, quietSince, message = null, spikeId, transitions, silenced, deliveries } = alert;
+  const { attackers, members } = alert;
   const parts = [
     message === null ? "The alert's message cannot be read.\n" : draw(message, terminal),
     message === null ? "" : sayAdvice(message),
+    attackers.length === 0 ? "" : section("Attackers", sayAttackers(alert)),
+    members.length === 0 ? "" : section("Rules that are part of the incident", members.map(sayMember)),
     spikeId === null ? "" : section("Feedback", sayMarks(alert)),
     section("Transitions", transitions.map(sayTransition)),
     silenced.length === 0 ? "" : section("Silenced", silenced.map(saySilenced)),
@@ -74,6 +77,23 @@ function sayMarks({ mark, markedAt, zoneId, ruleId, suggestedZ: suggested }: Ale
     `        rule: ["${ruleId}"]`,
     `        z: ${suggested.z}`,
   ];
+}
+
+/** Keys are hostile text. */
+function sayAttackers({ attackers, unnamedAttackers }: AlertDetail): string[] {
+  const lines = attackers.map(({ key, state, startedAt, lastSeenAt, finding }) =>
+    [
+      state.padEnd(8),
+      `${timeOf(startedAt)} to ${timeOf(lastSeenAt)} UTC`,
+      toLine(finding.includes(key) ? finding : `${key}: ${finding}`, 300),
+    ].join("  "),
+  );
+  return unnamedAttackers === 0 ? lines : [...lines, `and ${many(unnamedAttackers, "further attacker")}`];
+}
+
+function sayMember({ ruleId, severity, count, alertId }: AlertDetail["members"][number]): string {
+  const own = alertId === null ? "" : `  alert #${alertId}`;
+  return `${toLine(ruleId, 100) || "(none)"}  ${many(count, "event")}  ${severity}${own}`;
 }
 
 function sayTransition(one: AlertDetail["transitions"][number]): string {

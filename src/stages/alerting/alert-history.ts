@@ -37,6 +37,12 @@ export function namedThrough(alert: AlertRecord): number {
   return Math.max(0, ...named.map((entry) => entry.namedThrough ?? 0));
 }
 
+/** Returns the minute up to which a person knew the attackers when resolving the alert; null if nobody did. */
+export function resolvedThrough({ transitions }: AlertRecord): number | null {
+  const last = transitions.at(-1);
+  return last?.reason === "resolved" && last.by !== undefined ? (last.namedThrough ?? null) : null;
+}
+
 /** Returns how many notifications were made since the alert last began to fire. */
 export function countNotifications(alert: AlertRecord): number {
   return sinceResolve(alert).filter((entry) => NOTIFYING.includes(entry.reason) && !isMuted(entry)).length;

@@ -42,6 +42,8 @@ export interface StoredSpike {
   readonly gradedBy?: GradedBy | null;
   /** Set for the kind `sources`. */
   readonly sources?: StoredSources | null;
+  /** The names of the attackers that a person has resolved, as `attackerIdOf` returns them. */
+  readonly resolvedAttackers?: readonly string[];
   readonly evidence: {
     readonly top: Readonly<Record<EvidenceDimension, TopValues>>;
     readonly sparkline: readonly number[];
@@ -65,7 +67,10 @@ export interface AlertSpike
   readonly openedAtMs: number;
   readonly closedAtMs: number | null;
   readonly traits?: SourceTraits;
-  /** Of an incident: the attackers that are active, or all if none is, the furthest above its line first. */
+  /**
+   * Of an incident: the attackers that are active, or all if none is, the furthest above its line first. Those that a person
+   * has resolved are left out.
+   */
   readonly attacking?: readonly StoredAttacker[];
   /** Those of `attacking` that have a name of their own. */
   readonly attackers?: readonly AlertAttacker[];
@@ -94,8 +99,14 @@ export function toAlertSpike(spike: StoredSpike, zones?: Zones): AlertSpike {
   };
 }
 
-function attackingNow({ sources, judgedThrough }: Pick<StoredSpike, "sources" | "judgedThrough">) {
-  const found = (sources?.findings ?? []).toSorted((a, b) => b.score - a.score);
+function attackingNow({
+  sources,
+  judgedThrough,
+  resolvedAttackers: resolved = [],
+}: Pick<StoredSpike, "sources" | "judgedThrough" | "resolvedAttackers">) {
+  const found = (sources?.findings ?? [])
+    .filter((one) => !resolved.includes(attackerIdOf(one)))
+    .toSorted((a, b) => b.score - a.score);
   const minute = judgedThrough === undefined ? 0 : Math.floor(judgedThrough.getTime() / MINUTE_MS) - 1;
   const active = found.filter((attacker) => isActive(attacker, minute));
   return active.length > 0 ? active : found;

@@ -13,6 +13,7 @@ import {
   namedThrough,
   notifiedChannels,
   pendingWorseSince,
+  resolvedThrough,
 } from "./alert-history.ts";
 import {
   type AlertRecord,
@@ -115,7 +116,8 @@ const CASES: readonly Case[] = [
  * | 13| open     | anything else                                           | -        |                |                  |           |
  *
  * States. `new`: no alert yet, or the last one was resolved more than 30 minutes before the spike opened. `over`: resolved,
- * and no later spike. `reopened`: resolved, and a later spike opened within these 30 minutes. `open`: firing or acknowledged.
+ * and no later spike. `reopened`: resolved, and a later spike opened within these 30 minutes; or a person has resolved the alert
+ * of an incident, and another attacker has joined since. `open`: firing or acknowledged.
  *
  * A: channels whose last notification of the alert is at least `group_interval` old; receivers that deduplicate by key, if
  * they have the alert open; and channels that had at most a warning, if the severity is now critical. B: of the others, those
@@ -143,11 +145,15 @@ export function decide(situation: Situation, context: DecisionContext): Decision
   return { reason, ...recipients, alert: nextAlert(alert, change) };
 }
 
-function stateOf({ alert, occurrence }: Situation): State {
+function stateOf({ alert, occurrence, newestAttacker }: Situation): State {
   if (alert === null) return "new";
   if (alert.state !== "resolved") return "open";
   // By id, not by time: in event time a spike may open before the resolve of the one before it was written.
-  if (alert.spikeId !== null && (occurrence.id ?? 0) <= alert.spikeId) return "over";
+  if (alert.spikeId !== null && (occurrence.id ?? 0) <= alert.spikeId) {
+    const known =
+      alert.spikeId === occurrence.id && occurrence.closedAtMs === null ? resolvedThrough(alert) : null;
+    return known !== null && (newestAttacker ?? 0) > known ? "reopened" : "over";
+  }
   return beginsEpisode(alert, occurrence) ? "new" : "reopened";
 }
 

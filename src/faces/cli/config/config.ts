@@ -94,14 +94,20 @@ function checkCommand({ check, running }: ConfigReaders, io: StoreIo): Command {
             configFile: config.file,
             serviceFile,
             schedule: ticks,
+            unused: config.alerting.unused,
           });
         else
           await writeOut(
             io.stdout,
-            `The configuration is valid.\n${describeFile(config)}\n${describeSchedule(ticks)}`,
+            `The configuration is valid.\n${describeFile(config)}\n${describeUnused(config)}${describeSchedule(ticks)}`,
           );
       }),
     );
+}
+
+function describeUnused({ alerting: { unused } }: Config): string {
+  if (unused.length === 0) return "";
+  return `Not used any more: ${unused.join(", ")}. The rules of an attack are part of its incident. Remove these settings.\n`;
 }
 
 /** Returns what the expressions of the file mean. */

@@ -27,27 +27,45 @@ export interface IncidentText {
   readonly attackers: NonNullable<AlertMessage["attackers"]>;
 }
 
-type Described = Pick<AlertSpike, "sources" | "attacking" | "attackers">;
+type Described = Pick<AlertSpike, "sources" | "attacking" | "attackers" | "resolvedAttackers" | "closedAtMs">;
 
-/** Describes who attacks, those that are active and the newest of them first. */
-export function describeIncident({ sources, attacking = [], attackers = [] }: Described): IncidentText {
+/**
+ * Describes who attacks, those that are active and the newest of them first. Nobody is active in an incident that has ended,
+ * and an attacker that a person has resolved is listed only.
+ */
+export function describeIncident({
+  sources,
+  attacking = [],
+  attackers = [],
+  resolvedAttackers = [],
+  closedAtMs,
+}: Described): IncidentText {
   const [strongest] = attacking;
   if (sources == null || strongest === undefined) return { ...NOBODY, unit: "addresses" };
   const traitsOf = new Map(attackers.map(({ id, traits }) => [id, traits]));
-  const active = new Set(attacking);
+  const active = new Set(closedAtMs === null ? attacking : []);
+  const isResolved = (one: StoredAttacker) => resolvedAttackers.includes(attackerIdOf(one));
   const ordered = sources.findings
     .toReversed()
     .toSorted((a, b) => Number(active.has(b)) - Number(active.has(a)));
-  const named = ordered.filter(({ role }) => role !== "facet");
-  const now = named.filter((attacker) => active.has(attacker));
-  const quiet = named.filter((attacker) => !active.has(attacker));
-  const isOne = now.length <= 1 && quiet.length === 0;
+  const named = ordered.filter((one) => one.role !== "facet" && !isResolved(one));
+  const isNamedActive = named.some((one) => active.has(one));
+  // A facet stands for an attacker whose own key is quiet.
+  const now = (isNamedActive ? named : ordered).filter((one) => active.has(one));
+  const quiet = named.filter((one) => !active.has(one));
+  const isOne = named.length <= 1 && now.length <= 1;
   return {
     title: isOne ? TITLES[strongest.kind] : many(named.length + (sources.unnamed ?? 0), "attacker"),
     finding: isOne ? describeFinding(strongest) : nameAttackers(now, quiet, sources.unnamed),
     earlier: isOne ? describeFinding(strongest) : listNames(named, sources.unnamed),
     details: [
-      ...(isOne ? [] : ordered.slice(0, DESCRIBED).map((one) => describeAttacker(one, active.has(one)))),
+      ...(isOne
+        ? []
+        : ordered
+            .slice(0, DESCRIBED)
+            .map((one) =>
+              describeAttacker(one, isResolved(one) ? "resolved, " : active.has(one) ? "" : "quiet, "),
+            )),
       ...(isOne ? ordered.filter((one) => one !== strongest).map(describeFacet) : []),
       ...describeEvents(sources, strongest),
     ],
@@ -59,6 +77,7 @@ export function describeIncident({ sources, attacking = [], attackers = [] }: De
       startedAt: one.since * MINUTE_MS,
       lastSeenAt: (one.lastFiredAt ?? one.since) * MINUTE_MS,
       isActive: active.has(one),
+      ...(isResolved(one) && { isResolved: true }),
       finding: describeFinding(one),
       traits: traitsOf.get(attackerIdOf(one)) ?? {},
     })),
@@ -82,7 +101,7 @@ function nameAttackers(
   const active =
     now.length === 0
       ? "none attacks now"
-      : `${listNames(now, unnamed)} ${now.length === 1 ? "attacks" : "attack"} now`;
+      : `${listNames(now, unnamed)} ${now.length + unnamed === 1 ? "attacks" : "attack"} now`;
   return quiet.length === 0 ? active : `${active}; quiet: ${listNames(quiet)}`;
 }
 
@@ -100,9 +119,9 @@ const NOUNS: Readonly<Record<StoredAttacker["kind"], string>> = {
   ips_per_asn: "network ",
 };
 
-function describeAttacker(one: StoredAttacker, isActive: boolean): string {
-  const since = `since ${showTime(one.since * MINUTE_MS)} UTC`;
-  const state = isActive ? since : `quiet, ${since}`;
+/** `is` says in words and a comma why it is not active; empty if it is. */
+function describeAttacker(one: StoredAttacker, is: string): string {
+  const state = `${is}since ${showTime(one.since * MINUTE_MS)} UTC`;
   const apart = one.role === "apart" ? "; it shares no events with the others" : "";
   const facet = one.role === "facet" ? "the same events: " : "";
   return `${facet}${describeFinding(one)}; ${state}${apart}`;

@@ -1,6 +1,6 @@
 import type { AlertMessage } from "#model/alert-message.ts";
-import type { SilenceScope, SourceTrait } from "#model/kinds.ts";
-import { isAddressPattern, type SourceTraits } from "#model/source-traits.ts";
+import type { AttackerRole, SilenceScope, SourceKind, SourceTrait } from "#model/kinds.ts";
+import { isAddressPattern, type SourceTraits, TRAIT_OF } from "#model/source-traits.ts";
 import type { Matchers } from "../silence.ts";
 
 export interface SilenceChoice {
@@ -12,6 +12,10 @@ export interface SilenceChoice {
 export interface SilenceSubject extends Pick<AlertMessage, "kind" | "zoneId" | "ruleId"> {
   readonly traits?: SourceTraits | undefined;
   readonly silenceBy?: readonly SourceTrait[] | undefined;
+  /** Of an incident. Those of a spike are all active. */
+  readonly attackers?:
+    | readonly { readonly traits: SourceTraits; readonly isActive?: boolean; readonly role?: AttackerRole }[]
+    | undefined;
 }
 
 /** The most characters of a value of a matcher. */
@@ -27,14 +31,30 @@ export function silenceChoices({
   ruleId,
   traits = {},
   silenceBy = [],
+  attackers = [],
 }: SilenceSubject): SilenceChoice[] {
   if (zoneId === null || kind === "self") return [];
   const zone = [zoneId];
+  const active = attackers.filter(({ isActive = true, role }) => isActive && role !== "facet");
+  // A silence mutes an incident if it matches every attacker.
+  const muted = active.length > 1 ? active.map((one) => one.traits) : [traits];
   const sources = silenceBy.flatMap((trait): SilenceChoice[] => {
-    const pattern = toPattern(trait, traits[trait]?.[0] ?? "");
-    return pattern === null ? [] : [{ scope: "source", matchers: { zone, [trait]: [pattern] } }];
+    const patterns = muted.flatMap((one) => toPattern(trait, one[trait]?.[0] ?? "") ?? []);
+    if (patterns.length < muted.length) return [];
+    return [{ scope: "source", matchers: { zone, [trait]: [...new Set(patterns)] } }];
   });
   return [...sources, ...ofRule(zone, kind, ruleId), { scope: "zone", matchers: { zone } }];
+}
+
+/** Returns the silence of one attacker of an incident; null if its key is nothing that silences match, as a user agent. */
+export function attackerChoice(
+  zoneId: number | null,
+  { kind, key }: { readonly kind: SourceKind; readonly key: string },
+): SilenceChoice | null {
+  const trait = TRAIT_OF[kind];
+  const pattern = trait === null ? null : toPattern(trait, key);
+  if (zoneId === null || trait === null || pattern === null) return null;
+  return { scope: "source", matchers: { zone: [zoneId], [trait]: [pattern] } };
 }
 
 /** An id that ends in `*` would, as a matcher, match every rule that begins with it. */
