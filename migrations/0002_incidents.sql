@@ -1,5 +1,6 @@
 ALTER TABLE "notifications" DROP CONSTRAINT "notifications_reason";--> statement-breakpoint
 DROP INDEX "spikes_open";--> statement-breakpoint
+ALTER TABLE "platform_health" ADD COLUMN "rising_until" timestamp (3) with time zone;--> statement-breakpoint
 ALTER TABLE "spikes" ADD COLUMN "incident" text DEFAULT '' NOT NULL;--> statement-breakpoint
 ALTER TABLE "spikes" ADD COLUMN "member_of" bigint;--> statement-breakpoint
 ALTER TABLE "spikes" ADD COLUMN "main_senders" integer;--> statement-breakpoint
