@@ -25,7 +25,9 @@ Examples:
   npm run -s longwatch -- emulator --fault status,status=503,body=html,next=3 --switch errorResponse=default --switch lastToken=null
 
 Attack kinds: rule (needs rule=), ${ATTACK_KINDS.slice(1).join(", ")}.
-From crawler on they are harmless; deployment needs rule=.
+From crawler to deployment they are harmless; deployment needs rule=.
+flip (needs rule=) logs its events in the first half of its duration and blocks them in the second. silence (needs rule=)
+takes a rule out of the everyday events. outage shows no event of the zone until its end, and all of them then.
 
 Fault kinds: rate-limit (retryAfter=seconds|date|none, seconds), status (status, body=json|plain|html|empty, contentType),
 unauthorized (errorKey), envelope (errorKey, message), latency (ms), truncated-body (keep), slow-drip (bytes, everyMs),
