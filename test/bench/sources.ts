@@ -7,15 +7,13 @@
  */
 import { createWriteStream } from "node:fs";
 import { parseArgs } from "node:util";
-import { createZoneReplay, type ReplayedAlert } from "#stages/detection/backtest/replay-zone.ts";
-import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
 import { describeMessages, rowsOf } from "./sources/describe-messages.ts";
 import { drawZone } from "./sources/draw-zone.ts";
 import { readAlerts } from "./sources/read-alerts.ts";
-import { replayMessages } from "./sources/replay-messages.ts";
+import { type ReplayedAlert, replayMessages, toAlerts } from "./sources/replay-messages.ts";
 import { createSourceScore, type SourceScore } from "./sources/score.ts";
 import { createMessageScore } from "./sources/score-messages.ts";
-import { ATTACK_KINDS, type DrawnZone } from "./sources/zone.ts";
+import { ATTACK_KINDS } from "./sources/zone.ts";
 
 const { values } = parseArgs({
   options: {
@@ -63,14 +61,10 @@ for (const seed of seeds) {
     const zone = drawZone(seed, index, options);
     events += zone.events.length;
     if (alertsOf !== null) messages.add(zone, alertsOf.get(String(index)) ?? []);
-    else if (isOfMessages)
-      messages.add(
-        zone,
-        timed(() => replayMessages(zone.events)),
-      );
     else {
-      const alerts = timed(() => judge(zone));
-      for (const score of Object.values(scores)) score.add(zone.attacks, zone.nuisances, alerts);
+      const sent = timed(() => replayMessages(zone.events));
+      if (isOfMessages) messages.add(zone, sent);
+      else for (const score of Object.values(scores)) score.add(zone.attacks, zone.nuisances, toAlerts(sent));
     }
   }
 }
@@ -80,12 +74,6 @@ function timed<T>(work: () => T): T {
   const made = work();
   judgingMs += performance.now() - from;
   return made;
-}
-
-function judge(zone: DrawnZone): ReplayedAlert[] {
-  const replay = createZoneReplay({ z: DEFAULT_Z, floor: FLOOR });
-  for (const event of zone.events) replay.take(event, event.minute);
-  return replay.finish();
 }
 
 const read = Object.fromEntries(Object.entries(scores).map(([name, score]) => [name, score.read()]));

@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import type { ReplayedMessage } from "#stages/detection/backtest/replayed-message.ts";
 import { addKeys } from "../bench/sources/add-keys.ts";
 import { drawZone } from "../bench/sources/draw-zone.ts";
 import { readAlerts } from "../bench/sources/read-alerts.ts";
-import type { ReplayedMessage } from "../bench/sources/replayed-message.ts";
 import { createMessageScore } from "../bench/sources/score-messages.ts";
 import { type DrawnEvent, type DrawnZone, OVERLAP_KINDS } from "../bench/sources/zone.ts";
 

@@ -1,63 +1,32 @@
+import type { Severity } from "#model/kinds.ts";
+import { gravestOf } from "#model/severity.ts";
 import { createZoneReplay } from "#stages/detection/backtest/replay-zone.ts";
+import type { ReplayedMessage } from "#stages/detection/backtest/replayed-message.ts";
+import { FEW_ADDRESSES } from "#stages/detection/detection-settings.ts";
 import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
-import type { SourceEpisode } from "#stages/detection/sources/source-episode.ts";
-import { createSourceWatch } from "#stages/detection/sources/source-watch.ts";
-import type { ReplayedMessage } from "./replayed-message.ts";
 import type { DrawnEvent } from "./zone.ts";
 
-/**
- * Returns the messages that the detector sends about the events of one zone. The sources of a zone are one alert, with
- * a message when it opens and when it becomes critical. A rule's alert is one message, which has its last severity.
- */
+/** Returns the messages that the detector sends about the events of one zone. */
 export function replayMessages(events: readonly DrawnEvent[]): ReplayedMessage[] {
-  const replay = createZoneReplay({ z: DEFAULT_Z, floor: FLOOR });
+  const replay = createZoneReplay({ z: DEFAULT_Z, floor: FLOOR, fewAddresses: FEW_ADDRESSES });
   for (const event of events) replay.take(event, event.minute);
-  const rules = replay.finish().filter(({ kind }) => kind === "rule");
-  return [
-    ...rules.map(
-      ({ key, severity, openedAt }, incident): ReplayedMessage => ({
-        at: openedAt,
-        incident,
-        reason: "first",
-        severity,
-        subject: "rule",
-        attackers: [],
-        rules: [key],
-      }),
-    ),
-    ...replaySources(events, rules.length),
-  ];
+  return replay.finish();
 }
 
-function replaySources(events: readonly DrawnEvent[], firstIncident: number): ReplayedMessage[] {
-  const watch = createSourceWatch();
-  const messages: ReplayedMessage[] = [];
-  let incident = firstIncident - 1;
-  let before: SourceEpisode | null = null;
-  let next = events[0]?.minute ?? 0;
-  function close(): void {
-    watch.closeUntil(next);
-    const episode = watch.episode();
-    const isNew = episode?.openedAt !== before?.openedAt;
-    if (episode !== null && (isNew || episode.severity !== before?.severity)) {
-      incident += isNew ? 1 : 0;
-      messages.push({
-        at: next,
-        incident,
-        reason: isNew ? "first" : "worse",
-        severity: episode.severity,
-        subject: "incident",
-        attackers: episode.findings.map(({ kind, key }) => ({ kind, key })),
-        rules: [],
-      });
-    }
-    before = episode;
-  }
-  for (const event of events) {
-    for (; next < event.minute; close()) next += 1;
-    watch.take(event, event.minute);
-  }
-  next += 1;
-  close();
-  return messages;
+/** An alert as the table of alerts scores it: by its start. */
+export interface ReplayedAlert {
+  /** `rule`, or the series of the attacker that opened an incident. */
+  readonly kind: string;
+  readonly severity: Severity;
+  readonly openedAt: number;
+}
+
+/** Returns the alerts of messages, with the gravest severity of each. */
+export function toAlerts(messages: readonly ReplayedMessage[]): ReplayedAlert[] {
+  return [...Map.groupBy(messages, ({ incident }) => incident).values()].flatMap((all) => {
+    const [first] = all;
+    if (first === undefined) return [];
+    const kind = first.subject === "incident" ? (first.attackers.at(-1)?.kind ?? "") : first.subject;
+    return [{ kind, severity: gravestOf(all.map(({ severity }) => severity)), openedAt: first.at }];
+  });
 }

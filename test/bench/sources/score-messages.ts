@@ -1,6 +1,6 @@
 import type { SourceKind } from "#model/kinds.ts";
+import type { ReplayedMessage } from "#stages/detection/backtest/replayed-message.ts";
 import { FIELD_OF, FIELDS } from "./add-keys.ts";
-import type { ReplayedMessage } from "./replayed-message.ts";
 import { DAYS, type DrawnAttack, type DrawnEvent, type DrawnKind, type DrawnZone } from "./zone.ts";
 
 /** A message that starts this long after an attack still belongs to it. */

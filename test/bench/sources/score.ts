@@ -1,5 +1,5 @@
-import type { ReplayedAlert } from "#stages/detection/backtest/replay-zone.ts";
 import { toSpread } from "../spread.ts";
+import type { ReplayedAlert } from "./replay-messages.ts";
 import {
   ATTACK_KINDS,
   type AttackKind,
