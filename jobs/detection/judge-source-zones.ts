@@ -5,7 +5,7 @@ import {
   type StoredSourceEvent,
 } from "#db/detection/source-events.ts";
 import { readSourceUsual } from "#db/detection/source-hours.ts";
-import { MINUTES_PER_DAY } from "#lib/units.ts";
+import { MINUTE_MS, MINUTES_PER_DAY } from "#lib/units.ts";
 import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
 import { ENOUGH_DAYS, USUAL_DAYS } from "#stages/detection/sources/usual-rules.ts";
 import { toUsualRules } from "./count-source-hours.ts";
@@ -90,8 +90,8 @@ async function judgeSpan(
 export async function judgeRunning(pass: Pass, zones: readonly DueZone[]): Promise<void> {
   if (zones.length === 0) return;
   const { database } = pass.deps;
-  const minute = pass.tick.span.endMinute;
-  const asked = zones.map(({ zoneId }) => ({ zoneId, from: minute, to: minute + 1 }));
+  const { endMinute: minute, nowMs } = pass.tick.span;
+  const asked = zones.map(({ zoneId }) => ({ zoneId, from: minute, to: nowMs / MINUTE_MS }));
   const found = await readEventsOfZones(database, asked, EVENTS_PER_READ);
   for (const zone of zones)
     await attempt(pass, [zone], async () => {
