@@ -3,11 +3,10 @@ import { useEffect } from "react";
 import type { FeedEvent } from "#faces/http/feed/to-feed-event.ts";
 import { areDesktopNoticesOn } from "../state/desktop-notices.ts";
 import { useLive } from "../state/now.tsx";
+import { refreshSubject } from "./ask.ts";
 import { followStream } from "./follow-stream.ts";
 
 const TOGETHER_MS = 300;
-/** The queries that an alert's transition makes old. */
-const CONCERNED = ["status", "alerts", "alert", "overview", "silences"];
 
 /**
  * Follows the alerts while the tab is visible and live is on. A transition makes the pages read the alerts again, so
@@ -22,9 +21,7 @@ export function useAlertStream(): void {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const refresh = () => {
       clearTimeout(timer);
-      timer = setTimeout(() => {
-        for (const name of CONCERNED) void client.invalidateQueries({ queryKey: [name] });
-      }, TOGETHER_MS);
+      timer = setTimeout(() => void refreshSubject(client, "alerts"), TOGETHER_MS);
     };
     // The stream has alerts and, after a gap, resets.
     const onEvent = (name: string, data: string) => {

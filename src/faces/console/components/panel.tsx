@@ -1,11 +1,15 @@
 import type { ReactNode } from "react";
 import classes from "./panel.module.css";
+import { type QueryProps, QueryView } from "./states.tsx";
 
-interface Props {
+interface HeadProps {
   readonly title: ReactNode;
   /** The span of the numbers, and whether they are complete. */
   readonly about?: ReactNode;
   readonly actions?: ReactNode;
+}
+
+interface Props extends HeadProps {
   /** The body touches the borders: tables and charts. */
   readonly flush?: boolean;
   readonly children: ReactNode;
@@ -14,7 +18,7 @@ interface Props {
 /** A part of a page with a heading. */
 export function Panel({ title, about, actions, flush = false, children }: Props) {
   return (
-    <section className={classes["panel"]}>
+    <section className="lw-panel">
       <header className={classes["head"]}>
         <h2 className={classes["title"]}>{title}</h2>
         {about === undefined ? null : <div className={classes["about"]}>{about}</div>}
@@ -22,5 +26,14 @@ export function Panel({ title, about, actions, flush = false, children }: Props)
       </header>
       <div className={flush ? classes["flush"] : classes["body"]}>{children}</div>
     </section>
+  );
+}
+
+/** A part of a page that shows a query. */
+export function QueryPanel<Data>({ title, about, actions, ...shown }: HeadProps & QueryProps<Data>) {
+  return (
+    <Panel title={title} about={about} actions={actions} flush>
+      <QueryView {...shown} />
+    </Panel>
   );
 }

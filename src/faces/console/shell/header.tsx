@@ -42,7 +42,7 @@ function LiveSwitch() {
   return (
     <button
       type="button"
-      className={classes["live"]}
+      className={`lw-plain ${classes["live"]}`}
       aria-pressed={isLive}
       title={
         isLive
@@ -125,7 +125,7 @@ function WhoMenu() {
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Label>
-          <div className={classes["who"]}>{keyName}</div>
+          <b className="lw-wrap lw-block">{keyName}</b>
           {roles.join(", ")} · {zones === null ? "every zone" : `zones ${zones.join(", ")}`}
           {maskedAddresses ? " · addresses masked" : ""}
         </Menu.Label>
