@@ -1,4 +1,5 @@
-import classes from "./choices.module.css";
+import { Group } from "@mantine/core";
+import { QuietButton } from "./quiet-button.tsx";
 
 interface Props<Name extends string> {
   readonly label: string;
@@ -6,26 +7,21 @@ interface Props<Name extends string> {
   readonly words?: Partial<Readonly<Record<Name, string>>>;
   readonly chosen: readonly string[];
   readonly onToggle: (name: Name) => void;
-  /** Without borders: the only choice of its panel. */
-  readonly isPlain?: boolean;
 }
 
 /** Names of which several can be chosen, or one at a time, as the caller decides. */
-export function Choices<Name extends string>({ label, names, words = {}, ...props }: Props<Name>) {
-  const { chosen, onToggle, isPlain = false } = props;
+export function Choices<Name extends string>({ label, names, words = {}, chosen, onToggle }: Props<Name>) {
   return (
-    <div className={classes["choices"]} role="group" aria-label={label} data-plain={isPlain || undefined}>
+    <Group gap={4} role="group" aria-label={label}>
       {names.map((name) => (
-        <button
+        <QuietButton
           key={name}
-          type="button"
-          className="lw-plain"
-          aria-pressed={chosen.includes(name)}
+          fw={400}
+          word={words[name] ?? name}
+          isPressed={chosen.includes(name)}
           onClick={() => onToggle(name)}
-        >
-          {words[name] ?? name}
-        </button>
+        />
       ))}
-    </div>
+    </Group>
   );
 }

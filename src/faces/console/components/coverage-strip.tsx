@@ -37,14 +37,10 @@ export function CoverageStrip<Cell extends StripCell>({ cells, label, height = 2
   const { onPick, unit = "hour", picked = null } = props;
   const text = ({ startsAtMs, state, note = "" }: StripCell) =>
     `${formatMoment(startsAtMs)}  ${STATE_WORDS[state]}\n${note}`.trimEnd();
+  const strip = { className: classes["strip"], style: { height } };
   if (onPick === undefined)
     return (
-      <div
-        className={classes["strip"]}
-        style={{ height }}
-        role="img"
-        aria-label={`${label}: ${countStates(cells)}`}
-      >
+      <div {...strip} role="img" aria-label={`${label}: ${countStates(cells)}`}>
         {cells.map((cell) => (
           <span
             key={cell.startsAtMs}
@@ -57,13 +53,7 @@ export function CoverageStrip<Cell extends StripCell>({ cells, label, height = 2
     );
   const periods = cells.map(({ startsAtMs }) => periodOf(startsAtMs, unit));
   return (
-    <div
-      className={classes["strip"]}
-      style={{ height }}
-      role="group"
-      aria-label={label}
-      onKeyDown={moveFocus}
-    >
+    <div {...strip} role="group" aria-label={label} onKeyDown={moveFocus}>
       {cells.map((cell, index) => (
         <Fragment key={cell.startsAtMs}>
           {periods[index] === periods[index - 1] ? null : (

@@ -9,12 +9,10 @@ interface Props<One> {
   readonly about: string;
   readonly actions?: ReactNode;
   readonly query: UseInfiniteQueryResult<InfiniteData<{ readonly items: readonly One[] }>>;
-  /** The rows of the skeleton that is shown the first time. */
-  readonly rows: number;
   /** Shown above the list, whatever it has. */
   readonly before?: ReactNode;
-  /** The plural of the entries. */
-  readonly what: string;
+  /** The plural of the entries, if the title is something else. */
+  readonly what?: string;
   readonly isShown?: (one: One) => boolean;
   /** Shown if there is no entry. */
   readonly none: ReactNode;
@@ -23,12 +21,12 @@ interface Props<One> {
 }
 
 /** A list that is read page by page. At its end is a button for the next page, and why it could not be read. */
-export function PagedPanel<One>({ title, about, actions, query, rows, what, none, ...shown }: Props<One>) {
-  const { before, noneAction, isShown = () => true, children } = shown;
+export function PagedPanel<One>({ title, about, actions, query, none, ...shown }: Props<One>) {
+  const { what = title.toLowerCase(), before, noneAction, isShown = () => true, children } = shown;
   return (
     <Panel title={title} about={about} actions={actions} flush>
       {before}
-      <QueryView query={query} rows={rows} asking={what}>
+      <QueryView query={query} rows={6} asking={what}>
         {({ pages }) => {
           const entries = pages.flatMap(({ items }) => items).filter(isShown);
           return entries.length === 0 ? <Empty action={noneAction}>{none}</Empty> : children(entries);

@@ -29,11 +29,13 @@ export function Panel({ title, about, actions, flush = false, children }: Props)
   );
 }
 
-/** A part of a page that shows a query. */
-export function QueryPanel<Data>({ title, about, actions, ...shown }: HeadProps & QueryProps<Data>) {
+type QueryPanelProps<Data> = HeadProps & QueryProps<Data> & { readonly title: string };
+
+/** A part of a page that shows a query. What is asked for is called as the panel is, if it has no other words. */
+export function QueryPanel<Data>({ title, about, actions, ...shown }: QueryPanelProps<Data>) {
   return (
     <Panel title={title} about={about} actions={actions} flush>
-      <QueryView {...shown} />
+      <QueryView asking={`the ${title.toLowerCase()}`} {...shown} />
     </Panel>
   );
 }

@@ -9,6 +9,8 @@ interface Props extends Omit<ButtonProps, "children"> {
   /** Its name for people who do not see what it stands beside. */
   readonly label?: string;
   readonly icon?: IconName;
+  readonly title?: string;
+  /** Set for a button that stays pressed. */
   readonly isPressed?: boolean;
   /** A page of the console: then it is a link. */
   readonly href?: string;
@@ -18,7 +20,7 @@ interface Props extends Omit<ButtonProps, "children"> {
 /** A button that does not ask for attention. */
 export function QuietButton({ word, label, icon, isPressed, href, onClick, ...button }: Props) {
   const shown = {
-    variant: "default",
+    variant: isPressed === true ? "light" : "default",
     "aria-label": label,
     "aria-pressed": isPressed,
     ...(icon === undefined ? {} : { leftSection: <Icon name={icon} size={13} /> }),

@@ -13,7 +13,6 @@ import { PagedPanel } from "../components/paged-panel.tsx";
 import { Payload } from "../components/payload.tsx";
 import { QuietButton } from "../components/quiet-button.tsx";
 import { Severity } from "../components/severity.tsx";
-import { formatLength } from "../look/words.ts";
 import { useRowKeys } from "../state/row-keys.ts";
 import { useSpan } from "../state/span.ts";
 import { usePageLink, useUrlState } from "../state/url-state.ts";
@@ -41,6 +40,7 @@ export default function AlertsPage() {
   const { params, change } = useUrlState();
   const { chosen, asked, isShown } = useZones();
   const span = useSpan();
+  const { length } = span;
   const named = params.get("state") ?? "open";
   const state: StateName = Object.hasOwn(STATES, named) ? (named as StateName) : "open";
   const read = <Name extends string>(param: string, names: readonly Name[]) => {
@@ -65,7 +65,6 @@ export default function AlertsPage() {
     const next = all.includes(value) ? all.filter((one) => one !== value) : [...all, value];
     change({ [name]: next.length === 0 ? null : next.join(",") });
   };
-  const length = formatLength(span.toMs - span.fromMs);
   const isNarrow = severity.length + kind.length > 0 || rule !== null || chosen !== "";
   return (
     <div className="lw-page">
@@ -112,8 +111,6 @@ export default function AlertsPage() {
           />
         }
         query={found}
-        rows={8}
-        what="alerts"
         isShown={({ zoneId }) => isShown(zoneId)}
         none={`${wordNone(state, length)}${isNarrow ? " with these filters" : ""}.`}
         noneAction={

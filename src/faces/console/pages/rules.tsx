@@ -62,7 +62,6 @@ export default function RulesPage() {
           }
         />
         <QuietButton
-          variant={isSpiking ? "light" : "default"}
           isPressed={isSpiking}
           word="spiking now"
           onClick={() => change({ spiking: isSpiking ? null : "1" })}

@@ -35,7 +35,6 @@ function List({ title, about, states, none }: Props) {
       title={title}
       about={about}
       query={useSilences(states)}
-      rows={3}
       what="silences"
       isShown={({ matchers }) => matchers?.zone === undefined || matchers.zone.some(isShown)}
       none={none}

@@ -3,6 +3,7 @@ import { useColorScheme } from "@mantine/hooks";
 import { Link } from "wouter";
 import { useSession, useSignOut } from "../api/session.ts";
 import { useStatus } from "../api/status.ts";
+import { QuietButton } from "../components/quiet-button.tsx";
 import { Icon } from "../look/icons.tsx";
 import { useDesktopNotices } from "../state/desktop-notices.ts";
 import { useLive } from "../state/now.tsx";
@@ -40,20 +41,20 @@ export function Header() {
 function LiveSwitch() {
   const { isLive, setLive } = useLive();
   return (
-    <button
-      type="button"
-      className={`lw-plain ${classes["live"]}`}
-      aria-pressed={isLive}
+    <QuietButton
+      size="xs"
+      fw={400}
+      className={classes["live"]}
+      isPressed={isLive}
       title={
         isLive
           ? "The numbers are read again every 15 seconds. Click to hold them."
           : "The numbers are held. Click to go on."
       }
+      icon={isLive ? "pause" : "play"}
+      word={<span className={classes["liveWord"]}>{isLive ? "live" : "held"}</span>}
       onClick={() => setLive(!isLive)}
-    >
-      <Icon name={isLive ? "pause" : "play"} size={13} />
-      <span className={classes["liveWord"]}>{isLive ? "live" : "held"}</span>
-    </button>
+    />
   );
 }
 

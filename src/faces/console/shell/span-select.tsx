@@ -5,7 +5,6 @@ import { Icon } from "../look/icons.tsx";
 import { formatMoment, formatUtc } from "../look/words.ts";
 import { useFields } from "../state/fields.ts";
 import { SPANS, type SpanName, useSpan } from "../state/span.ts";
-import classes from "./header.module.css";
 
 /** The span of every number on the page: one that ends now, or one with two fixed ends. */
 export function SpanSelect() {
@@ -15,16 +14,14 @@ export function SpanSelect() {
   return (
     <Popover opened={isOpen} onChange={setOpen} position="bottom-start" shadow="md" trapFocus>
       <Popover.Target>
-        <button
-          type="button"
-          className={`lw-plain ${classes["span"]}`}
-          aria-expanded={isOpen}
+        <QuietButton
+          size="xs"
+          fw={400}
           title={`${formatUtc(fromMs)} to ${formatUtc(toMs)}`}
+          rightSection={<Icon name="down" size={12} />}
+          word={name === null ? `${formatMoment(fromMs)} – ${formatMoment(toMs)}` : `last ${name}`}
           onClick={() => setOpen(!isOpen)}
-        >
-          <span>{name === null ? `${formatMoment(fromMs)} – ${formatMoment(toMs)}` : `last ${name}`}</span>
-          <Icon name="down" size={12} />
-        </button>
+        />
       </Popover.Target>
       <Popover.Dropdown>
         <Stack gap="sm" w={320} maw="calc(100vw - 48px)">

@@ -28,7 +28,7 @@ export function ManyActs({ selected, shown, onSelect }: Props) {
   const act = (body: Omit<ManyBody, "ids">) =>
     send.mutateAsync({ ...body, ids: selected.map(({ id }) => id) }).then(() => onSelect([]));
   return (
-    <Group gap={12} mih={44} px={12}>
+    <Group gap={12} mih={44} px={12} className="lw-line">
       <Checkbox
         label={selected.length === 0 ? `Select all ${selectable.length}` : `${selected.length} selected`}
         checked={isAll}

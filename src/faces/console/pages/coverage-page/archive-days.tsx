@@ -11,6 +11,7 @@ import {
 import { useMay } from "../../api/session.ts";
 import { useStatus } from "../../api/status.ts";
 import { Ago, Moment } from "../../components/ago.tsx";
+import { Pairs } from "../../components/pairs.tsx";
 import { QueryPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { ActButton, QuietButton } from "../../components/quiet-button.tsx";
@@ -19,7 +20,6 @@ import { Empty, Partial, ProblemBox } from "../../components/states.tsx";
 import { formatBytes, formatCount } from "../../look/words.ts";
 import { useSpan } from "../../state/span.ts";
 import { useZones, useZoneTitle } from "../../state/zones.ts";
-import classes from "./coverage.module.css";
 import { RunProgress } from "./run-progress.tsx";
 
 const MOST_SHOWN = 62;
@@ -54,8 +54,6 @@ export function ArchiveDays() {
         kept.length === 0 ? "" : `, ${first} to ${last}, ${formatBytes(bytes)}`
       }`}
       query={days}
-      rows={2}
-      asking="the archive days"
     >
       {({ items }) => {
         const found = items.filter(isShown).toReversed();
@@ -185,21 +183,15 @@ function CheckOutcome({ run, day, shown }: OutcomeProps) {
 function File({ file }: { readonly file: ArchiveDay["files"][number] }) {
   const { kind, path, sha256, bytes, rows, writtenAt, checkedAt, damage } = file;
   const whole = <Moment at={checkedAt} />;
-  const facts = [
-    [kind, `${formatCount(rows)} rows, ${formatBytes(bytes)}`],
-    ["written", <Moment key="written" at={writtenAt} />],
-    ["last check", damage === null ? <>{whole}, whole</> : <span className="lw-fire">damaged</span>],
-    ["file", <Payload key="file" text={path} />],
-    ["SHA-256", <Payload key="hash" text={sha256} />],
-  ] as const;
   return (
-    <dl className={classes["file"]}>
-      {facts.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{value}</dd>
-        </div>
-      ))}
-    </dl>
+    <Pairs
+      of={[
+        [kind, `${formatCount(rows)} rows, ${formatBytes(bytes)}`],
+        ["written", <Moment key="written" at={writtenAt} />],
+        ["last check", damage === null ? <>{whole}, whole</> : <span className="lw-fire">damaged</span>],
+        ["file", <Payload key="file" text={path} />],
+        ["SHA-256", <Payload key="hash" text={sha256} />],
+      ]}
+    />
   );
 }

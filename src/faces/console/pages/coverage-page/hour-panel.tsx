@@ -189,7 +189,7 @@ function RuleCounts({ found: { items, comparedAt, passes }, zoneId }: CountsProp
   return (
     <>
       {passes.length === 0 ? null : (
-        <div className={`${classes["passes"]} lw-hint`}>
+        <div className="lw-line lw-hint">
           List passes:{" "}
           {passes.map(({ pass, pages, entries, readAt }, index) => (
             <span key={pass}>

@@ -24,7 +24,6 @@ export function Runs() {
       about="started by people; they go on when this page is closed"
       actions={mayAct ? <FreshForm form={StartForm} /> : undefined}
       query={useCoverageRuns()}
-      rows={2}
       asking="verifications and backfills"
     >
       {({ items }) => (

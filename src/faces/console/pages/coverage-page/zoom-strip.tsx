@@ -13,7 +13,7 @@ import { Panel } from "../../components/panel.tsx";
 import { QuietButton } from "../../components/quiet-button.tsx";
 import { Empty, FailedZones, Partial, QueryView } from "../../components/states.tsx";
 import { pickUnit, toDayCells, toHourCells, type ZoomCell } from "../../components/zoom-cells.ts";
-import { formatLength, formatMoment } from "../../look/words.ts";
+import { formatMoment } from "../../look/words.ts";
 import { useNow } from "../../state/now.tsx";
 import { toUrlTime, useSpan } from "../../state/span.ts";
 import { useUrlState } from "../../state/url-state.ts";
@@ -31,7 +31,7 @@ interface Props {
 export function ZoomStrip({ picked }: Props) {
   const { zones: all } = useZones();
   const zones = all.slice(0, MOST_ZONES);
-  const { fromMs, toMs, narrow, widen, choose } = useSpan();
+  const { fromMs, toMs, length, narrow, widen, choose } = useSpan();
   const { change } = useUrlState();
   const nowMs = useNow();
   const unit = pickUnit(toMs - fromMs);
@@ -97,7 +97,7 @@ export function ZoomStrip({ picked }: Props) {
           )}
         </QueryView>
       ) : (
-        <QueryView query={days} rows={4} asking={`${formatLength(toMs - fromMs)} of ${zones.length} zones`}>
+        <QueryView query={days} rows={4} asking={`${length} of ${zones.length} zones`}>
           {({ items }) =>
             zones.map((zone) => {
               const mine = items.filter(({ zoneId, day }) => zoneId === zone.id && Date.parse(day) < toMs);
@@ -113,7 +113,7 @@ export function ZoomStrip({ picked }: Props) {
 
 function Legend() {
   return (
-    <div className={`lw-facts lw-hint ${classes["passes"]}`}>
+    <div className="lw-facts lw-hint lw-line">
       {HOUR_STATUSES.filter((one) => one !== "not yet").map((state) => (
         <span key={state}>
           <span className={classes["mark"]}>

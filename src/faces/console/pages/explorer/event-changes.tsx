@@ -1,10 +1,10 @@
 import { type Output, useOperation } from "../../api/ask.ts";
 import type { EventRow } from "../../api/search.ts";
 import { Moment } from "../../components/ago.tsx";
+import { Pairs } from "../../components/pairs.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { ProblemBox } from "../../components/states.tsx";
 import { wordField } from "../../look/words.ts";
-import classes from "./explorer.module.css";
 
 const LONGEST = 500;
 
@@ -26,38 +26,35 @@ export function EventChanges({ event: { zoneId, logId, timestamp } }: { readonly
           The platform no longer shows this event since <Moment at={data.withdrawnSince} seconds />.
         </p>
       )}
-      <dl className={classes["fields"]}>
-        {data.values.map((value) => (
-          <Change key={`${value.field} ${value.seenAt}`} value={value} />
-        ))}
-      </dl>
+      <Pairs
+        of={data.values.map((value) => [
+          value.field === "message" ? value.field : wordField(value.field),
+          <Change key={value.seenAt} value={value} />,
+        ])}
+      />
     </section>
   );
 }
 
 type RevisedValue = Output<"events.revisions">["values"][number];
 
-function Change({ value }: { readonly value: RevisedValue }) {
-  const { field, before, after, route, seenAt, acceptedAt } = value;
+function Change({ value: { before, after, route, seenAt, acceptedAt } }: { readonly value: RevisedValue }) {
   const [was, is] = acceptedAt === null ? ["stored ", "shown "] : ["formerly ", "now "];
   return (
     <>
-      <dt>{field === "message" ? field : wordField(field)}</dt>
-      <dd>
-        <div>
-          <span className="lw-dim">{was}</span>
-          <Payload text={cap(before)} />
-        </div>
-        <div>
-          <span className="lw-dim">{is}</span>
-          <Payload text={cap(after)} />
-        </div>
-        <div className="lw-dim">
-          shown by the {route} since <Moment at={seenAt} seconds />
-          {acceptedAt === null ? "; stored after a second look confirms it" : null}
-          <Moment say=", stored " at={acceptedAt} seconds />
-        </div>
-      </dd>
+      <div>
+        <span className="lw-dim">{was}</span>
+        <Payload text={cap(before)} />
+      </div>
+      <div>
+        <span className="lw-dim">{is}</span>
+        <Payload text={cap(after)} />
+      </div>
+      <div className="lw-dim">
+        shown by the {route} since <Moment at={seenAt} seconds />
+        {acceptedAt === null ? "; stored after a second look confirms it" : null}
+        <Moment say=", stored " at={acceptedAt} seconds />
+      </div>
     </>
   );
 }

@@ -1,5 +1,4 @@
 import { Drawer, Group, Stack } from "@mantine/core";
-import { Fragment, type ReactNode } from "react";
 import { MINUTE_MS } from "#lib/units.ts";
 import { FIELD_NAMES } from "#model/fields.ts";
 import { decodeUrl, readRecord } from "../../api/record.ts";
@@ -9,6 +8,7 @@ import { ActionWord } from "../../components/action-word.tsx";
 import { CopyButton } from "../../components/copy-button.tsx";
 import { FilterValue } from "../../components/filter-value.tsx";
 import { Json } from "../../components/json.tsx";
+import { type Pair, Pairs } from "../../components/pairs.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { QuietButton } from "../../components/quiet-button.tsx";
 import { formatMoment, formatUtc, wordField } from "../../look/words.ts";
@@ -91,7 +91,7 @@ function Content({ event, scope, onClose }: Props & { readonly event: EventRow }
           )}
         </div>
       </section>
-      <Pairs
+      <Section
         title="Why the rule matched"
         pairs={
           message === "" && matched === ""
@@ -102,21 +102,21 @@ function Content({ event, scope, onClose }: Props & { readonly event: EventRow }
               ]
         }
       />
-      <Pairs
+      <Section
         title="Fields"
         pairs={FIELD_NAMES.map((name) => [
           wordField(name),
           <FilterValue key={name} field={name} value={fields[name]} />,
         ])}
       />
-      <Pairs
+      <Section
         title="Headers"
         pairs={headers.map(([name, value]) => [
           <Payload key="name" text={name} />,
           <Payload key="value" text={value} mark={matched} />,
         ])}
       />
-      <Pairs
+      <Section
         title="Labels"
         pairs={others.map(([name, value]) => [
           <Payload key="name" text={name} />,
@@ -139,24 +139,11 @@ function Content({ event, scope, onClose }: Props & { readonly event: EventRow }
   );
 }
 
-interface PairsProps {
-  readonly title: string;
-  readonly pairs: readonly (readonly [name: ReactNode, value: ReactNode])[];
-}
-
-function Pairs({ title, pairs }: PairsProps) {
-  if (pairs.length === 0) return null;
-  return (
+function Section({ title, pairs }: { readonly title: string; readonly pairs: readonly Pair[] }) {
+  return pairs.length === 0 ? null : (
     <section>
       <h3>{title}</h3>
-      <dl className={classes["fields"]}>
-        {pairs.map(([name, value], index) => (
-          <Fragment key={`${index}`}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </Fragment>
-        ))}
-      </dl>
+      <Pairs of={pairs} />
     </section>
   );
 }

@@ -21,14 +21,15 @@ export function TopValues({ scope }: { readonly scope: EventScope }) {
   const total = useHistogram(scope).data?.total ?? 0;
   return (
     <Panel title="Group by" about={top.data === undefined ? null : many(top.data.values, "value")} flush>
-      <Choices
-        isPlain
-        label="Field"
-        names={FIELD_NAMES}
-        words={FIELD_WORDS}
-        chosen={[field]}
-        onToggle={(name) => change({ by: name === "address" ? null : name }, { replace: true })}
-      />
+      <div className="lw-hint">
+        <Choices
+          label="Field"
+          names={FIELD_NAMES}
+          words={FIELD_WORDS}
+          chosen={[field]}
+          onToggle={(name) => change({ by: name === "address" ? null : name }, { replace: true })}
+        />
+      </div>
       <QueryView query={top} rows={10} asking={`the values of ${wordField(field)}`}>
         {({ groups, values }) => {
           const shown = groups.slice(0, SHOWN);

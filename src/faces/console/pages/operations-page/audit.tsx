@@ -52,7 +52,6 @@ export function Audit() {
         </TextForm>
       }
       query={found}
-      rows={8}
       what="entries"
       none={`No entry${isNarrow ? " with these filters" : ""}.`}
       noneAction={

@@ -24,16 +24,10 @@ export function Channels() {
   const dead = useOperation("deliveries.list", { state: "dead", limit: 100 }, { refetchInterval: 30_000 });
   return (
     <>
-      <QueryPanel title="Channels" about="now" query={channels} rows={3} asking="the channels">
+      <QueryPanel title="Channels" about="now" query={channels}>
         {({ items }) => <Rows of={items}>{(one) => <ChannelRow key={one.name} channel={one} />}</Rows>}
       </QueryPanel>
-      <QueryPanel
-        title="Dead letters"
-        about="notifications that were given up, the newest 100"
-        query={dead}
-        rows={2}
-        asking="dead letters"
-      >
+      <QueryPanel title="Dead letters" about="notifications that were given up, the newest 100" query={dead}>
         {({ items }) => (
           <Rows of={items} none="No notification was given up.">
             {(one) => <DeadRow key={one.id} delivery={one} />}

@@ -38,7 +38,7 @@ export function Jobs() {
   const jobs = useOperation("jobs.list", {}, { refetchInterval: 15_000 });
   const about = "runs of the process that answers; schedule and last results of the whole installation";
   return (
-    <QueryPanel title="Jobs" about={about} query={jobs} rows={10} asking="the jobs">
+    <QueryPanel title="Jobs" about={about} query={jobs}>
       {({ items }) => <DataTable rows={items} idOf={({ job }) => job} columns={COLUMNS} />}
     </QueryPanel>
   );

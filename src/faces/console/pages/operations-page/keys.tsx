@@ -44,8 +44,6 @@ export function Keys() {
         </>
       }
       query={useOperationPages("keys.list", { all, limit: 200 })}
-      rows={4}
-      what="keys"
       none="There is no key."
     >
       {(keys) => <Rows of={keys}>{(key) => <KeyRow key={key.id} item={key} all={keys} />}</Rows>}

@@ -14,13 +14,7 @@ export function Sessions() {
   const sessions = useOperation("sessions.list", {});
   const isAdmin = useMay("admin");
   return (
-    <QueryPanel
-      title="Sessions"
-      about={isAdmin ? "of every key" : "of this key"}
-      query={sessions}
-      rows={3}
-      asking="the sessions"
-    >
+    <QueryPanel title="Sessions" about={isAdmin ? "of every key" : "of this key"} query={sessions}>
       {({ items }) => (
         <Rows of={items} none={NONE}>
           {({ id, keyName, roles, userAgent, lastUsedAt, createdAt, expiresAt, isCurrent }) => (

@@ -31,7 +31,7 @@ export function Attention() {
     ({ kind, zoneId }) => kind !== "near-loss" || !copying.some(({ id }) => id === zoneId),
   );
   return (
-    <QueryPanel title="Attention" about="now" query={alerts} rows={2} asking="alerts">
+    <QueryPanel title="Attention" about="now" query={alerts}>
       {({ items, next }) => {
         const open = items.filter(({ zoneId }) => isShown(zoneId));
         const firing = open.filter(({ state }) => state === "firing");

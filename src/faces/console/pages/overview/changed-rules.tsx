@@ -8,7 +8,7 @@ import { QueryPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { Sparkline } from "../../components/sparkline.tsx";
 import { Empty } from "../../components/states.tsx";
-import { formatCount, formatLength } from "../../look/words.ts";
+import { formatCount } from "../../look/words.ts";
 import { useRuleLink } from "../../state/rule-link.ts";
 import { useSpan } from "../../state/span.ts";
 import { useZones, useZoneTitle } from "../../state/zones.ts";
@@ -30,16 +30,10 @@ function timesOf({ perMinute, usualPerMinute }: Rule): number | null {
 /** The rules whose count differs most from the usual one. */
 export function ChangedRules() {
   const { only } = useZones();
-  const span = useSpan();
-  const about = `events per minute over ${formatLength(span.toMs - span.fromMs)}, usual: of the last 28 days`;
+  const { length } = useSpan();
+  const about = `events per minute over ${length}, usual: of the last 28 days`;
   return (
-    <QueryPanel
-      title="Rules that changed most"
-      about={about}
-      query={useOverview()}
-      rows={SHOWN}
-      asking="the counts of every rule"
-    >
+    <QueryPanel title="Rules that changed most" about={about} query={useOverview()}>
       {({ rules }) => {
         const shown = rules
           .filter(({ total, openSpikeId }) => total >= LEAST_EVENTS || openSpikeId !== null)

@@ -18,6 +18,7 @@ const ALWAYS = ACTION_CLASSES.filter((name) => name !== "other");
 export function EventChart() {
   const { zones, only, isShown } = useZones();
   const span = useSpan();
+  const { length } = span;
   const overview = useOverview();
   const known = useCompleteness(zones, span).data;
   const alerts = useAlerts({
@@ -38,7 +39,6 @@ export function EventChart() {
       ),
     [alerts, zones],
   );
-  const length = formatLength(span.toMs - span.fromMs);
   const about =
     counted === null ? null : (
       <>

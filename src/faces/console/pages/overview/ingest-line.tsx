@@ -14,7 +14,7 @@ export function IngestLine() {
   const { zones } = useZones();
   const budget = useOverview().data?.requestBudget ?? null;
   return (
-    <QueryPanel title="Ingest" query={useStatus()} rows={1}>
+    <QueryPanel title="Ingest" query={useStatus()}>
       {({ notificationsPending, archive }) => (
         <>
           {zones.map((zone) => (

@@ -17,7 +17,6 @@ export function RecentCoverage() {
       title="Coverage"
       about="last 72 hours, one mark per hour; below, every kept day"
       query={useOverview()}
-      asking="the hours of every zone"
     >
       {({ zones }) =>
         zones.map((zone) => (
