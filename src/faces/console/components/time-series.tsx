@@ -227,12 +227,9 @@ function toOptions(
         (plot) => {
           const { left, width } = plot.select;
           if (width < 6) return;
-          const [fromMs, toMs] = [left, left + width].map((x) => plot.posToVal(x, "x") * 1_000) as [
-            number,
-            number,
-          ];
+          const toTime = (x: number) => plot.posToVal(x, "x") * 1_000;
           plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-          latest.current.onBrush?.(fromMs, toMs);
+          latest.current.onBrush?.(toTime(left), toTime(left + width));
         },
       ],
     },

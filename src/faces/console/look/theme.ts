@@ -26,6 +26,7 @@ export const theme = createTheme({
     Modal: { defaultProps: { closeButtonProps: { "aria-label": "Close" } } },
     // Named, so that the style of a filled button finds those that name no variant.
     Button: { defaultProps: { size: "compact-sm", variant: "filled" } },
+    ActionIcon: { defaultProps: { variant: "subtle", color: "gray" } },
     TextInput: { defaultProps: { size: "xs" } },
     Checkbox: { defaultProps: { size: "xs" } },
     SegmentedControl: { defaultProps: { size: "xs" } },

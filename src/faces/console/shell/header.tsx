@@ -100,13 +100,7 @@ function useOtherTheme() {
 function ThemeSwitch() {
   const { other, choose } = useOtherTheme();
   return (
-    <ActionIcon
-      variant="subtle"
-      color="gray"
-      className={classes["theme"]}
-      aria-label={`Use the ${other} theme`}
-      onClick={choose}
-    >
+    <ActionIcon className={classes["theme"]} aria-label={`Use the ${other} theme`} onClick={choose}>
       <Icon name={other === "light" ? "sun" : "moon"} />
     </ActionIcon>
   );
@@ -120,13 +114,14 @@ function WhoMenu() {
   return (
     <Menu position="bottom-end" width={260}>
       <Menu.Target>
-        <ActionIcon variant="subtle" color="gray" aria-label={`Signed in as ${keyName}`}>
+        <ActionIcon aria-label={`Signed in as ${keyName}`}>
           <Icon name="person" />
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Label>
-          <b className="lw-wrap lw-block">{keyName}</b>
+          <b className="lw-wrap">{keyName}</b>
+          <br />
           {roles.join(", ")} · {zones === null ? "every zone" : `zones ${zones.join(", ")}`}
           {maskedAddresses ? " · addresses masked" : ""}
         </Menu.Label>

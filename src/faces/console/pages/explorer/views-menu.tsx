@@ -1,4 +1,4 @@
-import { ActionIcon, Button, Checkbox, Group, Popover, Stack, TextInput } from "@mantine/core";
+import { Button, Checkbox, CloseButton, Group, Popover, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { type Item, useChange, useOperation } from "../../api/ask.ts";
@@ -61,16 +61,12 @@ function ViewRow({ view, onOpen }: { readonly view: Item<"views.list">; readonly
         </span>
       </button>
       {view.isOwn ? (
-        <ActionIcon
-          variant="subtle"
-          color="gray"
+        <CloseButton
           size="sm"
           aria-label={`Delete the view ${view.name}`}
-          loading={remove.isPending}
+          disabled={remove.isPending}
           onClick={() => remove.mutate({ id: view.id })}
-        >
-          <Icon name="close" size={12} />
-        </ActionIcon>
+        />
       ) : null}
     </Group>
   );

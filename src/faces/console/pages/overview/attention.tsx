@@ -117,9 +117,9 @@ function CopyRow({ zone }: { readonly zone: Overview["zones"][number] }) {
       events.
       <Progress maw={480} my={4} value={(100 * done) / hours} aria-label={`History of ${title}`} />
       {hoursToLoss === null ? null : (
-        <span className="lw-note lw-block">
+        <div className="lw-note">
           The platform deletes the oldest hour that is not sealed in {formatDuration(hoursToLoss * HOUR_MS)}.
-        </span>
+        </div>
       )}
     </Item>
   );
@@ -150,7 +150,7 @@ function ConcernRow({ kind, zoneId, text }: Concern) {
   return (
     <Item sign={<Severity severity="warning" />} more={more}>
       <Payload prose text={text} />
-      {zoneId === null ? null : <span className="lw-note lw-block">{zoneName(zoneId)}</span>}
+      {zoneId === null ? null : <div className="lw-note">{zoneName(zoneId)}</div>}
     </Item>
   );
 }

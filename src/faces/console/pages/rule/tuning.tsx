@@ -121,12 +121,8 @@ interface KnobProps {
 /** A slider with a field for an exact number. The replay starts when the slider is let go, or with Enter. */
 function Knob({ label, about, inForce, value, range, onChange }: KnobProps) {
   const { least, most, toPosition, fromPosition } = range;
-  const [position, setPosition] = useState(() => toPosition(value));
   const [text, setText] = useState(String(value));
-  useEffect(() => {
-    setPosition(toPosition(value));
-    setText(String(value));
-  }, [value]);
+  useEffect(() => setText(String(value)), [value]);
   const typed = readNumber(text, range);
   const commit = () => {
     if (typed !== null && typed !== value) onChange(typed);
@@ -151,14 +147,11 @@ function Knob({ label, about, inForce, value, range, onChange }: KnobProps) {
       </form>
       <Slider
         thumbLabel={label}
-        label={() => formatNumber(fromPosition(position))}
+        label={(position) => formatNumber(fromPosition(position))}
         min={toPosition(least)}
         max={toPosition(most)}
-        value={position}
-        onChange={(next) => {
-          setPosition(next);
-          setText(String(fromPosition(next)));
-        }}
+        value={toPosition(typed ?? value)}
+        onChange={(next) => setText(String(fromPosition(next)))}
         onChangeEnd={(next) => onChange(fromPosition(next))}
       />
       <div className="lw-note">
