@@ -13,7 +13,9 @@ export function toDetectorChart(
     alert === null ? isSpiking : startsAtMs >= Date.parse(alert.from) && startsAtMs < Date.parse(alert.to);
   const counts = (wanted: boolean) => points.map((point) => (isApart(point) === wanted ? point.count : 0));
   const make = <Value>(id: string, label: string, colour: string, values: readonly Value[]) => ({
-    ...{ id, label, values },
+    id,
+    label,
+    values,
     colour: `var(--lw-${colour})`,
   });
   const thresholds = points.map(({ threshold }) => threshold);

@@ -29,14 +29,8 @@ const BUTTONS = [
  * A value that can be filtered for and filtered out, the same on every page. A click on the value includes it, a click
  * with Alt excludes it. On the explorer the filter changes the address; elsewhere it opens the explorer.
  */
-export function FilterValue({
-  field,
-  value,
-  children,
-  dense = false,
-  contains = false,
-  className = "",
-}: Props) {
+export function FilterValue({ field, value, children, dense = false, ...props }: Props) {
+  const { contains = false, className = "" } = props;
   const described = `${wordField(field)} ${value === "" ? NO_VALUE : value}`;
   const include = contains ? "has" : kindFor(field, value);
   const exclude = FILTER_KINDS[include].opposite;

@@ -22,7 +22,9 @@ export const theme = createTheme({
   cursorType: "pointer",
   respectReducedMotion: true,
   components: {
-    Drawer: { defaultProps: { closeButtonProps: { "aria-label": "Close" } } },
+    Drawer: {
+      defaultProps: { closeButtonProps: { "aria-label": "Close" }, transitionProps: { duration: 0 } },
+    },
     Modal: { defaultProps: { closeButtonProps: { "aria-label": "Close" } } },
     // Named, so that the style of a filled button finds those that name no variant.
     Button: { defaultProps: { size: "compact-sm", variant: "filled" } },

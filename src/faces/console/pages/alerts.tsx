@@ -55,7 +55,13 @@ export default function AlertsPage() {
   const found = useOperationPages(
     "alerts.list",
     {
-      ...{ limit: 100, sort, severity, kind, rule, state: STATES[state], zone: asked },
+      limit: 100,
+      sort,
+      severity,
+      kind,
+      rule,
+      state: STATES[state],
+      zone: asked,
       since: isTimed ? Math.floor(span.fromMs / 60_000) * 60_000 : null,
       until: isTimed && span.name === null ? Math.ceil(span.toMs) : null,
     },

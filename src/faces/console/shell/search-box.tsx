@@ -13,7 +13,7 @@ export function SearchBox() {
   const isHere = path === "/explorer";
   const search = (text: string) => {
     const q = text === "" ? null : text;
-    if (isHere) change({ q, event: null });
+    if (isHere) change({ q });
     else navigate(link("/explorer", { q }));
   };
   return (

@@ -27,10 +27,11 @@ export function useFields<Values extends Record<string, unknown>>(
     set,
     isMistaken: Object.keys(values).some((name) => mistakeOf(failed, name) !== null),
     /** For a text. */
-    text: <One extends Name>(name: One) => ({
+    text: (name: Name) => ({
       value: values[name] as string,
       error: mistakeOf(failed, name),
-      onChange: (event: ChangeEvent<HTMLInputElement>) => set(name, event.currentTarget.value as Values[One]),
+      onChange: ({ currentTarget }: ChangeEvent<HTMLInputElement>) =>
+        set(name, currentTarget.value as Values[Name]),
     }),
     /** For one of several values. */
     choice: <One extends Name>(name: One) => ({
@@ -39,10 +40,10 @@ export function useFields<Values extends Record<string, unknown>>(
       onChange: (value: Values[One] | null) => set(name, value),
     }),
     /** For a checkbox. */
-    tick: <One extends Name>(name: One) => ({
+    tick: (name: Name) => ({
       checked: values[name] as boolean,
-      onChange: (event: ChangeEvent<HTMLInputElement>) =>
-        set(name, event.currentTarget.checked as Values[One]),
+      onChange: ({ currentTarget }: ChangeEvent<HTMLInputElement>) =>
+        set(name, currentTarget.checked as Values[Name]),
     }),
   };
 }

@@ -18,7 +18,6 @@ import { useSpan } from "../../state/span.ts";
 import { useZoneTitle } from "../../state/zones.ts";
 import { toCurl } from "./copy-menu.tsx";
 import { EventChanges } from "./event-changes.tsx";
-import classes from "./explorer.module.css";
 
 const AROUND_MS = 5 * MINUTE_MS;
 
@@ -37,7 +36,6 @@ export function EventDrawer({ event, scope, onClose }: Props) {
       position="right"
       size="xl"
       title={event === null ? "" : `Event of ${formatMoment(event.timestamp, { seconds: true })}`}
-      transitionProps={{ duration: 0 }}
     >
       {event === null ? null : <Content event={event} scope={scope} onClose={onClose} />}
     </Drawer>

@@ -44,10 +44,11 @@ export function Jobs() {
   );
 }
 
-function Failed({ runs: { done: _, ...others } }: Job) {
-  const failed = Object.values(others).reduce((sum, count) => sum + count, 0);
+function Failed({ runs }: Job) {
+  const others = Object.entries(runs).filter(([outcome]) => outcome !== "done");
+  const failed = others.reduce((sum, [, count]) => sum + count, 0);
   if (failed === 0) return null;
-  const outcomes = Object.entries(others).map(([outcome, count]) => `${outcome}: ${count}`);
+  const outcomes = others.map(([outcome, count]) => `${outcome}: ${count}`);
   return (
     <span className="lw-warn" title={outcomes.join(", ")}>
       {formatCount(failed)}
