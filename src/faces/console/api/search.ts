@@ -22,20 +22,18 @@ export type EventRow = SearchAnswer["rows"][number] & { readonly zoneId: number 
 type SearchAnswer = Output<"events.search">;
 
 type SearchBody = Omit<Input<"events.search">, "zone">;
-type Clause = NonNullable<SearchBody["filters"]>[number];
 
 /** The body of a search or an export. Values of one field are alternatives; exclusions are not. */
 export function toBody({ fromMs, toMs, query, filters }: Omit<EventScope, "zones">): SearchBody {
-  const clauses: { field: FieldName; op: Clause["op"]; value: string[]; not?: true }[] = [];
-  for (const { kind, field, value } of filters) {
-    const { op, isNot } = FILTER_KINDS[kind];
-    const same = clauses.find(
-      (clause) => clause.field === field && clause.op === op && (clause.not === true) === isNot,
-    );
-    if (same === undefined) clauses.push({ field, op, value: [value], ...(isNot ? { not: true } : {}) });
-    else same.value.push(value);
-  }
-  for (const clause of clauses) if (clause.op === "eq" && clause.value.length > 1) clause.op = "in";
+  const alike = Map.groupBy(filters, ({ kind, field }) => `${kind} ${field}`);
+  const clauses = [...alike.values()].flatMap((same) => {
+    const value = same.map((filter) => filter.value);
+    return same.slice(0, 1).map(({ kind, field }) => {
+      const { op, isNot } = FILTER_KINDS[kind];
+      const isIn = op === "eq" && value.length > 1;
+      return { field, op: isIn ? ("in" as const) : op, value, ...(isNot ? { not: true } : {}) };
+    });
+  });
   return {
     from: Math.floor(fromMs),
     to: Math.ceil(toMs),
