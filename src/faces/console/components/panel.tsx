@@ -1,3 +1,4 @@
+import { Box, Group } from "@mantine/core";
 import type { ReactNode } from "react";
 import classes from "./panel.module.css";
 import { type QueryProps, QueryView } from "./states.tsx";
@@ -21,10 +22,12 @@ export function Panel({ title, about, actions, flush = false, children }: Props)
     <section className="lw-panel">
       <header className={classes["head"]}>
         <h2 className={classes["title"]}>{title}</h2>
-        {about === undefined ? null : <div className={classes["about"]}>{about}</div>}
-        {actions === undefined ? null : <div className={classes["actions"]}>{actions}</div>}
+        {about === undefined ? null : <div className="lw-note">{about}</div>}
+        <Group gap={4} ml="auto">
+          {actions}
+        </Group>
       </header>
-      <div className={flush ? classes["flush"] : classes["body"]}>{children}</div>
+      <Box {...(flush ? { pb: 4 } : { pt: 4, px: 12, pb: 12 })}>{children}</Box>
     </section>
   );
 }

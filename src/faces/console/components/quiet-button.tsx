@@ -2,6 +2,8 @@ import { Button, type ButtonProps } from "@mantine/core";
 import type { UseMutationResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Link } from "wouter";
+import type { Scope } from "#model/kinds.ts";
+import { useMay } from "../api/session.ts";
 import { Icon, type IconName } from "../look/icons.tsx";
 
 interface Props extends Omit<ButtonProps, "children"> {
@@ -35,11 +37,14 @@ export function QuietButton({ word, label, icon, isPressed, href, onClick, ...bu
 }
 
 interface ActProps<Wanted> extends Omit<Props, "onClick" | "href"> {
+  /** The right that it needs. Readers without it do not see the button. */
+  readonly scope?: Scope;
   readonly change: UseMutationResult<unknown, Error, Wanted>;
   readonly input: Wanted;
 }
 
 /** A button that runs a change. It cannot be pressed again before the change has ended. */
-export function ActButton<Wanted>({ change, input, ...button }: ActProps<Wanted>) {
+export function ActButton<Wanted>({ scope = "act", change, input, ...button }: ActProps<Wanted>) {
+  if (!useMay(scope)) return null;
   return <QuietButton loading={change.isPending} onClick={() => change.mutate(input)} {...button} />;
 }

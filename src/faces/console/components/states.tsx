@@ -1,4 +1,4 @@
-import { Button, Skeleton, Stack } from "@mantine/core";
+import { Box, Button, Skeleton, Stack } from "@mantine/core";
 import { type UseQueryResult, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
 import type { OfZones } from "../api/of-zones.ts";
@@ -93,15 +93,15 @@ export function ProblemBox({ thrown, onRetry, note }: ProblemProps) {
       <div>
         <strong>{status > 0 ? `${title} (${status})` : title}.</strong> {detail} {note}
         {mistakes.length > 1 ? (
-          <ul className={classes["mistakes"]}>
+          <Box component="ul" my={4} pl={18}>
             {mistakes.map(({ field, rule }) => (
               <li key={`${field} ${rule}`}>
                 {field} {rule}
               </li>
             ))}
-          </ul>
+          </Box>
         ) : null}
-        {requestId === null ? null : <div className={classes["request"]}>request {requestId}</div>}
+        {requestId === null ? null : <div className="lw-dim lw-mono">request {requestId}</div>}
       </div>
       {onRetry === undefined ? null : <QuietButton word="Retry" onClick={onRetry} />}
     </div>

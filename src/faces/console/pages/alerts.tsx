@@ -20,20 +20,10 @@ import { useZones } from "../state/zones.ts";
 import classes from "./alerts/alerts.module.css";
 import { ManyActs } from "./alerts/many-acts.tsx";
 
-const STATES = {
-  open: UNRESOLVED_STATES,
-  firing: ["firing"],
-  resolved: ["resolved"],
-  all: null,
-} as const;
+const STATES = { open: UNRESOLVED_STATES, firing: ["firing"], resolved: ["resolved"], all: null } as const;
 type StateName = keyof typeof STATES;
-const KIND_WORDS: Readonly<Record<AlertKind, string>> = {
-  spike: "spike",
-  "new-rule": "new rule",
-  sources: "sources",
-  group: "group",
-  self: "about Longwatch",
-};
+/** The words of the kinds that are not called by their name. */
+const KIND_WORDS: Partial<Record<AlertKind, string>> = { "new-rule": "new rule", self: "about Longwatch" };
 
 /** Every alert. Those that are open are shown whatever the span; the others by the time at which they fired. */
 export default function AlertsPage() {

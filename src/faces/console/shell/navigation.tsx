@@ -1,3 +1,4 @@
+import { Box, Stack } from "@mantine/core";
 import { Link, useRoute } from "wouter";
 import { useSession } from "../api/session.ts";
 import { useStatus } from "../api/status.ts";
@@ -10,16 +11,16 @@ import classes from "./navigation.module.css";
 export function Navigation() {
   const { version } = useSession();
   return (
-    <nav className={classes["nav"]} aria-label="Pages">
+    <Stack component="nav" gap={2} h="100%" p={8} aria-label="Pages">
       <Entries className={classes["entry"]} />
-      <div className={classes["version"]}>
+      <Box mt="auto" px={10} py={8} fz={12} className="lw-dim">
         Longwatch {version}
         <br />
         <a href="/docs" target="_blank" rel="noreferrer">
           API
         </a>
-      </div>
-    </nav>
+      </Box>
+    </Stack>
   );
 }
 

@@ -8,7 +8,6 @@ import {
   useCoverageRuns,
   useStartRun,
 } from "../../api/coverage.ts";
-import { useMay } from "../../api/session.ts";
 import { useStatus } from "../../api/status.ts";
 import { Ago, Moment } from "../../components/ago.tsx";
 import { Pairs } from "../../components/pairs.tsx";
@@ -85,7 +84,6 @@ function DayRow({ day: { day, zoneId, isInPostgres, files } }: { readonly day: A
   const zoneName = useZoneTitle();
   const run = useLastCheck(zoneId, day);
   const start = useStartRun();
-  const mayAct = useMay("act");
   const events = files.find(({ kind }) => kind === "events")?.rows ?? 0;
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const damaged = files.filter(({ damage }) => damage !== null);
@@ -102,20 +100,18 @@ function DayRow({ day: { day, zoneId, isInPostgres, files } }: { readonly day: A
           <Damage key={file.path} path={file.path} what={file.damage ?? ""} />
         ))}
       </div>
-      {mayAct ? (
-        <ActButton
-          word="Verify now"
-          label={`Verify now: ${day} of zone ${zoneId}`}
-          disabled={run !== null && run.endedAt === null}
-          change={start}
-          input={{
-            kind: "verify-archive",
-            zone: zoneId,
-            from: `${day}T00:00:00Z`,
-            to: new Date(Date.parse(day) + DAY_MS).toISOString(),
-          }}
-        />
-      ) : null}
+      <ActButton
+        word="Verify now"
+        label={`Verify now: ${day} of zone ${zoneId}`}
+        disabled={run !== null && run.endedAt === null}
+        change={start}
+        input={{
+          kind: "verify-archive",
+          zone: zoneId,
+          from: `${day}T00:00:00Z`,
+          to: new Date(Date.parse(day) + DAY_MS).toISOString(),
+        }}
+      />
       <div className="lw-across">{start.error === null ? null : <ProblemBox thrown={start.error} />}</div>
       {run === null ? null : (
         <CheckOutcome run={run} day={day} shown={new Set(damaged.map(({ path }) => path))} />

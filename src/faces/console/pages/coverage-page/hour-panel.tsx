@@ -5,7 +5,6 @@ import { many } from "#lib/format.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { type Output, useOperation } from "../../api/ask.ts";
 import { type CoverageHour, useStartRun } from "../../api/coverage.ts";
-import { useMay } from "../../api/session.ts";
 import { Moment } from "../../components/ago.tsx";
 import { STATE_WORDS } from "../../components/coverage-strip.tsx";
 import { DataTable } from "../../components/data-table.tsx";
@@ -147,7 +146,6 @@ function Looks({ hour: { evidence, storedCount } }: { readonly hour: CoverageHou
 
 /** Look at its events, compare it again, or read it again while the platform has it. */
 function HourActs({ zoneId, hourMs }: Props) {
-  const mayAct = useMay("act");
   const nowMs = useNow();
   const link = usePageLink();
   const start = useStartRun();
@@ -166,8 +164,8 @@ function HourActs({ zoneId, hourMs }: Props) {
     <>
       <div className="lw-bar">
         <QuietButton word="See its events" href={link("/explorer", { zone: String(zoneId), ...hour })} />
-        {mayAct ? <ActButton word="Verify this hour" change={start} input={verify} /> : null}
-        {mayAct && isKept ? <ActButton word="Read it again" change={start} input={again} /> : null}
+        <ActButton word="Verify this hour" change={start} input={verify} />
+        {isKept ? <ActButton word="Read it again" change={start} input={again} /> : null}
       </div>
       {start.isSuccess ? (
         <p role="status" className="lw-note">

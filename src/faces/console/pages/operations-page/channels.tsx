@@ -1,7 +1,6 @@
 import { Link } from "wouter";
 import { many } from "#lib/format.ts";
 import { type Item, useChange, useOperation } from "../../api/ask.ts";
-import { useMay } from "../../api/session.ts";
 import { Ago } from "../../components/ago.tsx";
 import { QueryPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
@@ -40,7 +39,6 @@ export function Channels() {
 
 function ChannelRow({ channel }: { readonly channel: Item<"channels.list"> }) {
   const { name, kind, isConfigured, circuit, waiting, dead, lastError, perMinute } = channel;
-  const mayAct = useMay("act");
   const test = useChange("channels.test");
   const replay = useChange("channels.replay");
   return (
@@ -69,28 +67,25 @@ function ChannelRow({ channel }: { readonly channel: Item<"channels.list"> }) {
         <ProblemBox thrown={test.error} />
         <ProblemBox thrown={replay.error} />
       </div>
-      {mayAct ? (
-        <div className="lw-acts">
-          {isConfigured ? (
-            <ActButton
-              word="Send a test"
-              label={`Send a test message on ${name}`}
-              change={test}
-              input={{ name }}
-            />
-          ) : null}
-          {dead > 0 ? (
-            <ActButton word={`Send ${formatCount(dead)} dead again`} change={replay} input={{ name }} />
-          ) : null}
-        </div>
-      ) : null}
+      <div className="lw-acts">
+        {isConfigured ? (
+          <ActButton
+            word="Send a test"
+            label={`Send a test message on ${name}`}
+            change={test}
+            input={{ name }}
+          />
+        ) : null}
+        {dead > 0 ? (
+          <ActButton word={`Send ${formatCount(dead)} dead again`} change={replay} input={{ name }} />
+        ) : null}
+      </div>
     </li>
   );
 }
 
 function DeadRow({ delivery }: { readonly delivery: Item<"deliveries.list"> }) {
   const { id, alertId, channel, reason, attempts, createdAt, lastError, headline } = delivery;
-  const mayAct = useMay("act");
   const link = usePageLink();
   const replay = useChange("deliveries.replay");
   return (
@@ -105,9 +100,7 @@ function DeadRow({ delivery }: { readonly delivery: Item<"deliveries.list"> }) {
         </div>
         <ProblemBox thrown={replay.error} />
       </div>
-      {mayAct ? (
-        <ActButton word="Send again" label={`Send notification ${id} again`} change={replay} input={{ id }} />
-      ) : null}
+      <ActButton word="Send again" label={`Send notification ${id} again`} change={replay} input={{ id }} />
     </li>
   );
 }

@@ -43,7 +43,7 @@ function EndSession({ id }: { readonly id: string }) {
   return (
     <div>
       <ProblemBox thrown={end.error} />
-      <ActButton word="End" change={end} input={{ id }} />
+      <ActButton scope="read" word="End" change={end} input={{ id }} />
     </div>
   );
 }
