@@ -17,6 +17,7 @@ export function Choices<Name extends string>({ label, names, words = {}, chosen,
         <QuietButton
           key={name}
           fw={400}
+          c={chosen.includes(name) ? "var(--lw-text)" : "dimmed"}
           word={words[name] ?? name}
           isPressed={chosen.includes(name)}
           onClick={() => onToggle(name)}

@@ -45,6 +45,8 @@ function LiveSwitch() {
       size="xs"
       fw={400}
       className={classes["live"]}
+      variant="default"
+      c={isLive ? "var(--lw-accent)" : "dimmed"}
       isPressed={isLive}
       title={
         isLive
