@@ -32,10 +32,8 @@ export function AlertCurve({ alert, during }: Props) {
             {...toDetectorChart(points, during)}
             widthMs={MINUTE_MS}
             markers={[
-              { atMs: firedMs, kind: "opened", label: `alert ${id}` },
-              ...(resolvedAt === null
-                ? []
-                : [{ atMs: Date.parse(resolvedAt), kind: "resolved" as const, label: `alert ${id}` }]),
+              { atMs: firedMs, kind: "opened" },
+              ...(resolvedAt === null ? [] : [{ atMs: Date.parse(resolvedAt), kind: "resolved" as const }]),
             ]}
             height={170}
             label={`Events per minute of rule ${ruleId} around alert ${id}, with the expected count and the threshold`}
