@@ -10,6 +10,8 @@ interface Props<Data> {
   readonly query: UseQueryResult<Data>;
   /** The rows of the skeleton that is shown the first time. */
   readonly rows?: number;
+  /** The height of the skeleton in pixels, where the height of the data is known: values below it stay where they are. */
+  readonly height?: number;
   /** The words after "asking": `30 days of 2 zones`. */
   readonly asking?: string;
   readonly children: (data: Data) => ReactNode;
@@ -19,7 +21,7 @@ interface Props<Data> {
  * Shows a query in each of its states. Old data stays, dimmed, while new data is read. A skeleton is shown only the
  * first time. After a second the reader is told what is awaited and can cancel it.
  */
-export function QueryView<Data>({ query, rows = 3, asking, children }: Props<Data>) {
+export function QueryView<Data>({ query, rows = 3, height, asking, children }: Props<Data>) {
   const { data, error, isFetching, isPlaceholderData } = query;
   const isWaiting = isFetching && (data === undefined || isPlaceholderData);
   const isLong = useLongerThan(1_000, isWaiting);
@@ -27,7 +29,7 @@ export function QueryView<Data>({ query, rows = 3, asking, children }: Props<Dat
   if (data === undefined) {
     if (error !== null) return <ProblemBox thrown={error} onRetry={() => void query.refetch()} />;
     return (
-      <div className={classes["skeleton"]} aria-busy="true">
+      <div className={classes["skeleton"]} style={{ height }} aria-busy="true">
         {waiting}
         {Array.from({ length: rows }, (_, row) => (
           <Skeleton key={row} height={14} width={`${90 - ((row * 17) % 40)}%`} animate={false} />

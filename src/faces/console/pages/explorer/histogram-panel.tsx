@@ -4,7 +4,7 @@ import { ACTION_CLASSES } from "#model/kinds.ts";
 import { markIncomplete, useCompleteness } from "../../api/completeness.ts";
 import { type EventScope, useEventCount, useHistogram, withoutFilter } from "../../api/search.ts";
 import { Completeness } from "../../components/completeness.tsx";
-import { TimeSeries } from "../../components/lazy-time-series.tsx";
+import { chartHeight, TimeSeries } from "../../components/lazy-time-series.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Empty, Partial, QueryView } from "../../components/states.tsx";
 import { ACTION_COLOURS, formatCount, formatLength, formatMoment } from "../../look/words.ts";
@@ -12,6 +12,8 @@ import { filterAction, toFilterParams, wordFilter } from "../../state/filters.ts
 import { useSpan } from "../../state/span.ts";
 import { useUrlState } from "../../state/url-state.ts";
 import { zoneTitle } from "../../state/zones.ts";
+
+const PLOT_PX = 120;
 
 /** The events that match over the span. Always there: the span is narrowed on it. */
 export function HistogramPanel({ scope }: { readonly scope: EventScope }) {
@@ -50,7 +52,7 @@ export function HistogramPanel({ scope }: { readonly scope: EventScope }) {
   const zoneCount = scope.zones.length === 1 ? "1 zone" : `${scope.zones.length} zones`;
   return (
     <Panel title={data === undefined ? "Events" : `${formatCount(data.total)} events`} about={about} flush>
-      <QueryView query={histogram} rows={5} asking={`${length} of ${zoneCount}`}>
+      <QueryView query={histogram} height={chartHeight(PLOT_PX)} asking={`${length} of ${zoneCount}`}>
         {(found) => (
           <>
             {found.failed.length > 0 ? (
@@ -64,7 +66,7 @@ export function HistogramPanel({ scope }: { readonly scope: EventScope }) {
               timesMs={found.timesMs}
               widthMs={found.widthMs}
               series={series}
-              height={120}
+              height={PLOT_PX}
               label={`${formatCount(found.total)} events over ${length}, by action`}
               onBrush={span.narrow}
               onWiden={span.widen}

@@ -4,13 +4,15 @@ import { useAlerts } from "../../api/alerts.ts";
 import { markIncomplete, useCompleteness } from "../../api/completeness.ts";
 import { type Overview, useOverview } from "../../api/overview.ts";
 import { Completeness } from "../../components/completeness.tsx";
-import { TimeSeries } from "../../components/lazy-time-series.tsx";
+import { chartHeight, TimeSeries } from "../../components/lazy-time-series.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Empty, Partial, QueryView } from "../../components/states.tsx";
 import { ACTION_COLOURS, formatCount, formatLength } from "../../look/words.ts";
 import { filterAction } from "../../state/filters.ts";
 import { useSpan } from "../../state/span.ts";
 import { useZones, zoneTitle } from "../../state/zones.ts";
+
+const PLOT_PX = 190;
 
 /** Events over time by action, with the alerts of the span on it. */
 export function EventChart() {
@@ -60,7 +62,7 @@ export function EventChart() {
     );
   return (
     <Panel title="Events by action" about={about} flush>
-      <QueryView query={overview} rows={6} asking={`${length} of ${zones.length} zones`}>
+      <QueryView query={overview} height={chartHeight(PLOT_PX)} asking={`${length} of ${zones.length} zones`}>
         {() =>
           counted === null ? null : (
             <>
@@ -82,7 +84,7 @@ export function EventChart() {
                 series={counted.series}
                 incomplete={incomplete}
                 markers={markers}
-                height={190}
+                height={PLOT_PX}
                 label={`${formatCount(counted.total)} events over ${length}, by action; ${markers.length} alert marks`}
                 onBrush={span.narrow}
                 onWiden={span.widen}
