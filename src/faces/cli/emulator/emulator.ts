@@ -13,6 +13,7 @@ import { UsageError } from "#lib/errors.ts";
 import { many } from "#lib/format.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { describeUnknown } from "../options/describe-unknown.ts";
+import { SUMMARIES } from "../summaries.ts";
 import { addHelp } from "../terminal/shape-help.ts";
 
 const EXAMPLES = `
@@ -202,7 +203,7 @@ function describeOption({ description, defaultValue }: Option): string {
 /** `longwatch emulator`: the platform for development and tests. */
 export function emulatorCommand(): Command {
   const command = new Command("emulator")
-    .description("Run an emulator of the edge platform: its eleven operations over seeded WAF traffic.")
+    .description(SUMMARIES.emulator)
     .option("--port <number>", "port to listen on; 0 takes a free one", "0")
     .option("--host <address>", "address to listen on", EMULATOR_DEFAULTS.host)
     .option("--zones <ids>", "shield zones, separated by commas", EMULATOR_DEFAULTS.zones.join(","))

@@ -12,6 +12,8 @@ export interface QueryProps<Data> {
   readonly query: UseQueryResult<Data>;
   /** The rows of the skeleton that is shown the first time. */
   readonly rows?: number;
+  /** The height of the skeleton in pixels, where the height of the data is known: values below it stay where they are. */
+  readonly height?: number;
   /** The words after "asking": `30 days of 2 zones`. */
   readonly asking?: string;
   readonly children: (data: Data) => ReactNode;
@@ -21,7 +23,7 @@ export interface QueryProps<Data> {
  * Shows a query in each of its states. Old data stays, dimmed, while new data is read. A skeleton is shown only the
  * first time. After a second the reader is told what is awaited and can cancel it.
  */
-export function QueryView<Data>({ query, rows = 3, asking, children }: QueryProps<Data>) {
+export function QueryView<Data>({ query, rows = 3, height, asking, children }: QueryProps<Data>) {
   const { data, error, isFetching, isPlaceholderData } = query;
   const isWaiting = isFetching && (data === undefined || isPlaceholderData);
   const isLong = useLongerThan(1_000, isWaiting);
@@ -30,7 +32,7 @@ export function QueryView<Data>({ query, rows = 3, asking, children }: QueryProp
   if (data === undefined) {
     if (error !== null) return <ProblemBox thrown={error} onRetry={retry} />;
     return (
-      <Stack gap={12} p={12} aria-busy="true">
+      <Stack gap={12} p={12} h={height} aria-busy="true">
         {waiting}
         {Array.from({ length: rows }, (_, row) => (
           <Skeleton key={row} height={14} width={`${90 - ((row * 17) % 40)}%`} animate={false} />
@@ -63,7 +65,7 @@ function useLongerThan(ms: number, isTrue: boolean): boolean {
 function Waiting({ asking = "the service" }: { readonly asking?: string | undefined }) {
   const client = useQueryClient();
   return (
-    <div className="lw-hint" role="status">
+    <div className={`lw-hint ${classes["waiting"]}`} role="status">
       Asking {asking} ...{" "}
       <Button
         variant="subtle"

@@ -3,6 +3,7 @@ import { useCompleteness } from "../../api/completeness.ts";
 import { type EventScope, useEventCount, useHistogram } from "../../api/search.ts";
 import { ActionChart } from "../../components/action-chart.tsx";
 import { Completeness } from "../../components/completeness.tsx";
+import { chartHeight } from "../../components/lazy-time-series.tsx";
 import { QueryPanel } from "../../components/panel.tsx";
 import { QuietButton } from "../../components/quiet-button.tsx";
 import { Empty, FailedZones } from "../../components/states.tsx";
@@ -10,6 +11,8 @@ import { formatCount, formatLength, formatMoment } from "../../look/words.ts";
 import { toFilterParams, wordFilter } from "../../state/filters.ts";
 import { useSpan } from "../../state/span.ts";
 import { useUrlState } from "../../state/url-state.ts";
+
+const PLOT_PX = 120;
 
 /** The events that match over the span. Always there: the span is narrowed on it. */
 export function HistogramPanel({ scope }: { readonly scope: EventScope }) {
@@ -29,7 +32,7 @@ export function HistogramPanel({ scope }: { readonly scope: EventScope }) {
         </>
       }
       query={histogram}
-      rows={5}
+      height={chartHeight(PLOT_PX)}
       asking={`${length} of ${many(zones.length, "zone")}`}
     >
       {({ failed, total, ...counted }) => (
@@ -40,7 +43,7 @@ export function HistogramPanel({ scope }: { readonly scope: EventScope }) {
             {...counted}
             always={NONE}
             known={known}
-            height={120}
+            height={PLOT_PX}
             label={`${formatCount(total)} events over ${length}, by action`}
           />
         </>

@@ -5,6 +5,7 @@ import { useCompleteness } from "../../api/completeness.ts";
 import { type Overview, useOverview } from "../../api/overview.ts";
 import { ActionChart } from "../../components/action-chart.tsx";
 import { Completeness } from "../../components/completeness.tsx";
+import { chartHeight } from "../../components/lazy-time-series.tsx";
 import { QueryPanel } from "../../components/panel.tsx";
 import { Empty, FailedZones } from "../../components/states.tsx";
 import { toMarkers } from "../../components/to-markers.ts";
@@ -13,6 +14,8 @@ import { useSpan } from "../../state/span.ts";
 import { useZones } from "../../state/zones.ts";
 
 const ALWAYS = ACTION_CLASSES.filter((name) => name !== "other");
+
+const PLOT_PX = 190;
 
 /** Events over time by action, with the alerts of the span on it. */
 export function EventChart() {
@@ -51,7 +54,7 @@ export function EventChart() {
       title="Events by action"
       about={about}
       query={overview}
-      rows={6}
+      height={chartHeight(PLOT_PX)}
       asking={`${length} of ${zones.length} zones`}
     >
       {() =>
@@ -66,7 +69,7 @@ export function EventChart() {
               always={ALWAYS}
               known={known}
               markers={markers}
-              height={190}
+              height={PLOT_PX}
               label={`${formatCount(counted.total)} events over ${length}, by action; ${markers.length} alert marks`}
             />
           </>

@@ -3,13 +3,15 @@ import { useMemo } from "react";
 import { WIDTH_NAMES } from "#model/kinds.ts";
 import type { RuleKey } from "../../api/rule.ts";
 import { toDetectorChart } from "../../components/detector-lines.ts";
-import { TimeSeries } from "../../components/lazy-time-series.tsx";
+import { chartHeight, TimeSeries } from "../../components/lazy-time-series.tsx";
 import { QueryPanel } from "../../components/panel.tsx";
 import { toMarkers } from "../../components/to-markers.ts";
 import { formatCount, formatLength } from "../../look/words.ts";
 import { useSpan } from "../../state/span.ts";
 import { useUrlState } from "../../state/url-state.ts";
 import { useCurve } from "./use-curve.ts";
+
+const PLOT_PX = 200;
 
 /** The rule's counts with what the detector expected, and its threshold. */
 export function RuleCurve(key: RuleKey) {
@@ -42,7 +44,7 @@ export function RuleCurve(key: RuleKey) {
         />
       }
       query={series}
-      rows={6}
+      height={chartHeight(PLOT_PX)}
       asking={`${length} of the rule's counts`}
     >
       {({ points }) => (
@@ -51,7 +53,7 @@ export function RuleCurve(key: RuleKey) {
           lines={width === "day" ? chart.lines?.slice(1) : chart.lines}
           widthMs={widthMs}
           markers={markers}
-          height={200}
+          height={PLOT_PX}
           onBrush={narrow}
           onWiden={widen}
           label={`${formatCount(total)} events per ${width} over ${length}, with the expected count and the threshold; ${points.filter(({ isSpiking }) => isSpiking).length} bars in a spike`}
