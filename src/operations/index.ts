@@ -9,6 +9,7 @@ import { deliveryOperations } from "./deliveries/deliveries.ts";
 import { keyOperations } from "./keys/keys.ts";
 import { sessionOperations } from "./keys/sessions.ts";
 import type { Operation } from "./operation.ts";
+import { testRoutes } from "./routing/test-routes.ts";
 import { ruleOperations } from "./rules/rules.ts";
 import { spikeOperations } from "./rules/spikes.ts";
 import { showTrend } from "./rules/trends.ts";
@@ -41,6 +42,7 @@ export const OPERATIONS = [
   ...channelOperations,
   ...alertOperations,
   ...silenceOperations,
+  testRoutes,
   ...keyOperations,
   ...sessionOperations,
   ...viewOperations,

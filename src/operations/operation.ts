@@ -33,6 +33,9 @@ export interface Asked {
   readonly instanceId: string;
 }
 
+/** The parts that need no database. */
+export type Settled = Pick<Asked, "service" | "zones" | "now">;
+
 /** The same for an operation that changes something. */
 export interface Changing extends Asked {
   /** The transaction of the change and of its audit entry. */
@@ -148,6 +151,8 @@ export interface Query<
 > extends Described<Input, Output, Name> {
   readonly changes: false;
   readonly scope: Exclude<Scope, "act">;
+  /** Answers from the settings alone, so that the command line opens no database; null for an input that needs one. */
+  readonly settle?: (settled: Settled, input: z.output<Input>) => z.input<Output> | null;
   readonly run: (asked: Asked, input: z.output<Input>) => Promise<z.input<Output>>;
 }
 

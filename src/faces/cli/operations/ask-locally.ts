@@ -26,11 +26,30 @@ export function askLocally({
   readonly clock: Clock;
   readonly actor: string | null;
 }): AskOperation {
-  return (operation, input) =>
-    withStore(config, async (database, databaseUrl) => {
+  return async (operation, typed) => {
+    const input = operation.input.parse(typed);
+    const settled = {
+      now: clock(),
+      zones: () => config.alerting.routing.zones ?? {},
+      service: {
+        alerting: () => config.alerting,
+        configuredChannels: () => configuredChannels(config),
+        notifiers: new Map(),
+        settings: config.settings,
+        retention: config.retention,
+        requestBudget: toRequestBudget(config.edge.requestsPerSecond),
+        pollEveryMs: config.pollEveryMs,
+        zoneIds: config.edge.zones,
+        readJobRuns: async () => [],
+      },
+    };
+    const answer = operation.changes ? null : (operation.settle?.(settled, input) ?? null);
+    if (answer !== null) return answer;
+    return withStore(config, async (database, databaseUrl) => {
       const { db } = database;
       const serviceClock = await readServiceClock(database, clock);
       const performing = {
+        ...settled,
         caller: localCaller(actor ?? "local"),
         sessionId: null,
         db,
@@ -40,18 +59,6 @@ export function askLocally({
         signal: new AbortController().signal,
         cursors: createPageCursors(await readServerSecret(db, "page-cursors", randomBytes(32))),
         log: { warn: () => undefined },
-        zones: () => config.alerting.routing.zones ?? {},
-        service: {
-          alerting: () => config.alerting,
-          configuredChannels: () => configuredChannels(config),
-          notifiers: new Map(),
-          settings: config.settings,
-          retention: config.retention,
-          requestBudget: toRequestBudget(config.edge.requestsPerSecond),
-          pollEveryMs: config.pollEveryMs,
-          zoneIds: config.edge.zones,
-          readJobRuns: async () => [],
-        },
         searching: {
           openedBlocks: createOpenedBlocks(),
           refuseCostly: () => undefined,
@@ -60,9 +67,9 @@ export function askLocally({
         instanceId: "",
         enqueue: async () => false,
       };
-      const run = (edge: Changing["edge"]) =>
-        perform(operation, { ...performing, edge }, operation.input.parse(input));
+      const run = (edge: Changing["edge"]) => perform(operation, { ...performing, edge }, input);
       const isAsking = operation.changes && operation.asksPlatform === true && config.edge.url !== null;
       return isAsking ? withEdge(config, databaseUrl, run) : run(null);
     });
+  };
 }

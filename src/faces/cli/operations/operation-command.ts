@@ -34,7 +34,7 @@ export type AskOperation = (
   input: Readonly<Record<string, unknown>>,
 ) => Promise<unknown>;
 
-/** Creates the command of a subject, such as `silences`, with a command below it for each of its operations. */
+/** Creates the command of a subject, such as `silences` or `config routes`, with one below it for each operation. */
 export function subjectCommand(
   name: string,
   description: string,

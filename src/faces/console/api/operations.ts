@@ -1,6 +1,5 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import type { z } from "zod";
-import type { ExplainedRouting as ExplainedRoutingSchema } from "#faces/http/routes/v1/routing-test.ts";
+import type { ExplainedRouting } from "#operations/routing/test-routes.ts";
 import { ask, type Input, type Item, useChange, useOperation, useOperationPages } from "./ask.ts";
 import { call } from "./client.ts";
 
@@ -9,7 +8,7 @@ export type Delivery = Item<"deliveries.list">;
 export type Job = Item<"jobs.list">;
 export type Key = Item<"keys.list">;
 export type AuditEntry = Item<"audit.list">;
-export type ExplainedRouting = z.infer<typeof ExplainedRoutingSchema>;
+export type { ExplainedRouting };
 
 export const useChannels = () => useOperation("channels.list", {}, { refetchInterval: 15_000 });
 

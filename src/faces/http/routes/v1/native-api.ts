@@ -5,13 +5,6 @@ import { addAlertStream } from "./alert-stream.ts";
 import { addAlertsAtom } from "./alerts-atom.ts";
 import type { ApiDeps } from "./api-deps.ts";
 import { addEtag } from "./etag.ts";
-import { addRoutingTest } from "./routing-test.ts";
-
-const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
-  addAlertStream,
-  addAlertsAtom,
-  addRoutingTest,
-];
 
 /** The native API: alerts, silences, trends, rules, spikes, coverage, gaps, deliveries, zones, status. */
 export function addNativeApi(app: FastifyInstance, deps: ApiDeps): void {
@@ -20,5 +13,6 @@ export function addNativeApi(app: FastifyInstance, deps: ApiDeps): void {
   );
   const { archive: db, ...parts } = deps;
   addOperations(app, OPERATIONS, { ...parts, db });
-  for (const addRoutes of ROUTES) addRoutes(app, deps);
+  addAlertStream(app, deps);
+  addAlertsAtom(app, deps);
 }
