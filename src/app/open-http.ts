@@ -39,9 +39,10 @@ import type { OpenKeys } from "./open-keys.ts";
 import type { OpenQueues } from "./open-queues.ts";
 import { toRequestBudget } from "./open-request-gate.ts";
 import { openSessions } from "./open-sessions.ts";
+import { viewSettings } from "./view-service.ts";
 
 export interface HttpParts {
-  readonly config: Pick<Config, "http" | "retention" | "dataDir" | "settings" | "pollEveryMs">;
+  readonly config: Pick<Config, "http" | "archive" | "retention" | "dataDir" | "settings" | "pollEveryMs">;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly database: Database;
@@ -125,10 +126,7 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
           configuredChannels: () => new Set(parts.alerting.current().channels.map(({ name }) => name)),
           zoneIds: parts.zoneIds,
           notifiers: parts.alerting.notifiers,
-          settings: config.settings,
-          retention: config.retention,
-          requestBudget: toRequestBudget(parts.requestsPerSecond),
-          pollEveryMs: config.pollEveryMs,
+          ...viewSettings(config, parts.requestsPerSecond),
           readJobRuns: () => metrics.readJobRuns(),
         },
       }),

@@ -1,5 +1,6 @@
 import { alertOperations } from "./alerts/alerts.ts";
 import { listArchiveDays } from "./archive/archive-days.ts";
+import { showArchiveStatus } from "./archive/archive-status.ts";
 import { auditOperations } from "./audit/audit-trail.ts";
 import { coverageOperations } from "./coverage/coverage.ts";
 import { listGaps } from "./coverage/gaps.ts";
@@ -50,5 +51,6 @@ export const OPERATIONS = [
   ...runOperations,
   listGaps,
   listArchiveDays,
+  showArchiveStatus,
   listRevisions,
 ] as const satisfies readonly Operation[];

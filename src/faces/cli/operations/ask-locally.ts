@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { toRequestBudget } from "#app/open-request-gate.ts";
+import { viewService } from "#app/view-service.ts";
 import type { Config } from "#config/config.ts";
-import { configuredChannels } from "#config/configured-channels.ts";
 import { readServerSecret } from "#db/service/server-secrets.ts";
 import type { Clock } from "#lib/clock.ts";
 import { localCaller } from "#operations/caller.ts";
@@ -31,17 +30,7 @@ export function askLocally({
     const settled = {
       now: clock(),
       zones: () => config.alerting.routing.zones ?? {},
-      service: {
-        alerting: () => config.alerting,
-        configuredChannels: () => configuredChannels(config),
-        notifiers: new Map(),
-        settings: config.settings,
-        retention: config.retention,
-        requestBudget: toRequestBudget(config.edge.requestsPerSecond),
-        pollEveryMs: config.pollEveryMs,
-        zoneIds: config.edge.zones,
-        readJobRuns: async () => [],
-      },
+      service: viewService(config),
     };
     const answer = operation.changes ? null : (operation.settle?.(settled, input) ?? null);
     if (answer !== null) return answer;
