@@ -1,5 +1,4 @@
-import { createStorage } from "#app/create-storage.ts";
-import { createArchiveStore } from "#app/open-archive-store.ts";
+import { createArchiveStore, createStorage } from "#app/open-archive-store.ts";
 import type { Config } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
 import type { ArchiveStore } from "#jobs/archive/archive-days.ts";

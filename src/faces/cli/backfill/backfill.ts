@@ -1,6 +1,5 @@
 import type { Command } from "commander";
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
-import { createPseudonymKeyring } from "#app/pseudonym-keyring.ts";
 import { type Config, requireEdge } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
 import type { Backfill, BackfillKey } from "#db/ingest/backfills.ts";
@@ -12,6 +11,7 @@ import { createBackfillProgress } from "#operations/backfill/backfill-progress.t
 import { countUpstream, planBackfill } from "#operations/backfill/plan-backfill.ts";
 import { type RanBackfill, runBackfill } from "#operations/backfill/run-backfill.ts";
 import { toIso } from "#operations/fields.ts";
+import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
 import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
 import { createProcessIo } from "../edge/edge-io.ts";
 import { withEdge } from "../edge/open-edge.ts";

@@ -88,7 +88,7 @@ export async function sendExport(
   }
   // An export by method reads all events at once, as a search does.
   const price = asksMethod(plan)
-    ? await priceSearch(deps.archive.db, deps, wanted)
+    ? await priceSearch(deps.queries.db, deps, wanted)
     : ({ kind: "long" } as const);
   await deps.auditExport(request, wanted);
   const gone = clientGone(reply);

@@ -11,8 +11,7 @@ export function addNativeApi(app: FastifyInstance, deps: ApiDeps): void {
   app.addHook("onSend", async (request, reply, payload) =>
     request.routeOptions.url?.startsWith("/api/v1/") === true ? addEtag(request, reply, payload) : payload,
   );
-  const { archive: db, ...parts } = deps;
-  addOperations(app, OPERATIONS, { ...parts, db });
+  addOperations(app, OPERATIONS, deps);
   addAlertStream(app, deps);
   addAlertsAtom(app, deps);
 }

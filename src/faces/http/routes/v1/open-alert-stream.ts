@@ -34,7 +34,7 @@ export async function openAlertStream(
   reply: FastifyReply,
   options: AlertStreamOptions,
 ): Promise<AlertStream> {
-  const { archive, hub, heartbeatMs = HEARTBEAT_MS } = deps;
+  const { db, hub, heartbeatMs = HEARTBEAT_MS } = deps;
   const { zone, readCallerAgain, lastId } = options;
   const { raw } = reply;
   // A connection that breaks is an everyday thing; `close` follows.
@@ -51,11 +51,11 @@ export async function openAlertStream(
   });
   try {
     // A client that comes from another replica may know more than this one has read by now.
-    const newest = lastId !== null && lastId > position ? await readFeedEnd(archive) : position;
+    const newest = lastId !== null && lastId > position ? await readFeedEnd(db) : position;
     const isKnown = lastId !== null && lastId <= newest;
     const zoneIds = visibleZones(caller, zone);
     const missed = isKnown
-      ? await readFeed(archive, { after: lastId, through: position, zoneIds, limit: MAX_REPLAY + 1 })
+      ? await readFeed(db, { after: lastId, through: position, zoneIds, limit: MAX_REPLAY + 1 })
       : [];
     begin(reply);
     write(raw, SSE_OPENING);
