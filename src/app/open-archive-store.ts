@@ -6,7 +6,7 @@ import type { Config } from "#config/config.ts";
 import { listNamed, listNotUploaded } from "#db/archive/archive-files.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import { createDuckdb } from "#db/duckdb/duckdb.ts";
-import type { ArchiveStore } from "#jobs/archive/archive-days.ts";
+import type { ArchiveStore } from "#jobs/archive/archive-store.ts";
 import { claimStorage } from "#jobs/archive/claim-storage.ts";
 import { temporaryFolder } from "#jobs/archive/work-folder.ts";
 import type { Log } from "#lib/log.ts";

@@ -184,6 +184,12 @@ export interface Changed<Output> {
 // biome-ignore lint/suspicious/noExplicitAny: an operation is contravariant in its input and covariant in its output
 export type Operation = Query<any, any, any> | Change<any, any, any>;
 
+/** Runs an operation with an input as it was typed, which its schema accepts, and returns its output. */
+export type AskOperation = (
+  operation: Operation,
+  input: Readonly<Record<string, unknown>>,
+) => Promise<unknown>;
+
 /** Describes what a person or a program can ask. */
 export function defineQuery<
   Input extends z.ZodObject,

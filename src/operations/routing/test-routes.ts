@@ -1,64 +1,15 @@
 import { z } from "zod";
 import { readRaisableSpikes } from "#db/alerting/alerts.ts";
 import { readActiveSilences } from "#jobs/alerting/read-active-silences.ts";
-import { ROUTE_VERDICTS, SEVERITIES, SUBJECT_KINDS } from "#model/kinds.ts";
+import { SEVERITIES, SUBJECT_KINDS } from "#model/kinds.ts";
 import { toAlertSpike } from "#stages/alerting/alert-spike.ts";
 import type { Context } from "#stages/alerting/assess.ts";
 import { explainAlert } from "#stages/alerting/explain-alert.ts";
 import { findChannel } from "#stages/delivery/channels/registry.ts";
-import { IsoTime, Name, RuleId, requireEveryZone, Time, toIso, ZoneId } from "../fields.ts";
+import { RuleId, requireEveryZone, Time, toIso, ZoneId } from "../fields.ts";
 import { type Asked, defineQuery, type Settled } from "../operation.ts";
 import { type Mistake, Refusal } from "../refusal.ts";
-import { describeExplained } from "./describe-explained.ts";
-
-const Names = z.array(Name);
-
-const ExplainedRouting = z
-  .object({
-    at: IsoTime,
-    subject: z.object({
-      kind: z.enum(SUBJECT_KINDS),
-      zoneId: z.number().int().nullable(),
-      zoneName: Name.nullable(),
-      ruleId: Name.nullable(),
-      severity: z.enum(SEVERITIES),
-    }),
-    routes: z.array(
-      z.object({
-        path: Name,
-        verdict: z.enum(ROUTE_VERDICTS),
-        mismatches: Names,
-        channels: Names,
-        continues: z.boolean(),
-      }),
-    ),
-    quietHours: z.array(z.object({ path: Name, verdict: Name, channels: Names })),
-    inhibitedBy: Name.nullable(),
-    silencedBy: z.number().int().nullable(),
-    timing: z.object({
-      groupBy: Names,
-      groupFrom: z.number(),
-      groupWaitMs: z.number(),
-      groupIntervalMs: z.number(),
-      repeatIntervalMs: z.number(),
-    }),
-    isGroupable: z.boolean(),
-    repeatIntervalMs: z.record(z.string(), z.number()),
-    transitions: z
-      .array(
-        z.object({
-          reason: Name,
-          severity: z.enum(SEVERITIES),
-          notified: Names,
-          updated: Names,
-          waiting: Names,
-          held: Names,
-        }),
-      )
-      .describe("The beginning, a rise a minute later, and the end."),
-  })
-  .meta({ id: "ExplainedRouting" });
-export type ExplainedRouting = z.infer<typeof ExplainedRouting>;
+import { describeExplained, ExplainedRouting } from "./explained-routing.ts";
 
 const Input = z.strictObject({
   zone: z.string().max(100).optional().describe("The shield zone, by number or by name."),

@@ -4,7 +4,7 @@ import type { Config } from "#config/config.ts";
 import { readServerSecret } from "#db/service/server-secrets.ts";
 import type { Clock } from "#lib/clock.ts";
 import { localCaller } from "#operations/caller.ts";
-import type { Changing } from "#operations/operation.ts";
+import type { AskOperation, Changing } from "#operations/operation.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
 import { perform } from "#operations/perform.ts";
 import type { Searching } from "#operations/search/searching.ts";
@@ -13,7 +13,6 @@ import { withEdge } from "../edge/open-edge.ts";
 import { withFiles } from "../search/with-search.ts";
 import { withStore } from "../store/open-store.ts";
 import { readServiceClock } from "../store/service-clock.ts";
-import type { AskOperation } from "./operation-command.ts";
 
 /** Runs operations in this process, on the service's database, with every right. `actor` is for the audit trail. */
 export function askLocally({

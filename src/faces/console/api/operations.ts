@@ -1,5 +1,5 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import type { ExplainedRouting } from "#operations/routing/test-routes.ts";
+import type { ExplainedRouting } from "#operations/routing/explained-routing.ts";
 import { ask, type Input, type Item, useChange, useOperation, useOperationPages } from "./ask.ts";
 import { call } from "./client.ts";
 

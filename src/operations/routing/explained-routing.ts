@@ -1,9 +1,60 @@
+import { z } from "zod";
 import { formatDuration } from "#lib/format.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { showTime } from "#lib/show-time.ts";
+import { ROUTE_VERDICTS, SEVERITIES, SUBJECT_KINDS } from "#model/kinds.ts";
 import { nameZone } from "#model/zones.ts";
 import type { ExplainedQuietHours } from "#stages/alerting/explain-alert.ts";
-import type { ExplainedRouting } from "./test-routes.ts";
+import { IsoTime, Name } from "../fields.ts";
+
+const Names = z.array(Name);
+
+export const ExplainedRouting = z
+  .object({
+    at: IsoTime,
+    subject: z.object({
+      kind: z.enum(SUBJECT_KINDS),
+      zoneId: z.number().int().nullable(),
+      zoneName: Name.nullable(),
+      ruleId: Name.nullable(),
+      severity: z.enum(SEVERITIES),
+    }),
+    routes: z.array(
+      z.object({
+        path: Name,
+        verdict: z.enum(ROUTE_VERDICTS),
+        mismatches: Names,
+        channels: Names,
+        continues: z.boolean(),
+      }),
+    ),
+    quietHours: z.array(z.object({ path: Name, verdict: Name, channels: Names })),
+    inhibitedBy: Name.nullable(),
+    silencedBy: z.number().int().nullable(),
+    timing: z.object({
+      groupBy: Names,
+      groupFrom: z.number(),
+      groupWaitMs: z.number(),
+      groupIntervalMs: z.number(),
+      repeatIntervalMs: z.number(),
+    }),
+    isGroupable: z.boolean(),
+    repeatIntervalMs: z.record(z.string(), z.number()),
+    transitions: z
+      .array(
+        z.object({
+          reason: Name,
+          severity: z.enum(SEVERITIES),
+          notified: Names,
+          updated: Names,
+          waiting: Names,
+          held: Names,
+        }),
+      )
+      .describe("The beginning, a rise a minute later, and the end."),
+  })
+  .meta({ id: "ExplainedRouting" });
+export type ExplainedRouting = z.infer<typeof ExplainedRouting>;
 
 /** Describes what the service would do with an alert, in the order in which it decides. */
 export function describeExplained(explained: ExplainedRouting, isLive: boolean): string {
