@@ -6,7 +6,7 @@ import { DAY_MS } from "#lib/units.ts";
 import type { Span } from "#model/span.ts";
 import { replaySources } from "#operations/replay-sources.ts";
 import { replayStore, type StoredReplay } from "#operations/replay-store.ts";
-import type { BacktestReport } from "#stages/detection/backtest/backtest.ts";
+import type { BacktestAlert, BacktestReport } from "#stages/detection/backtest/backtest.ts";
 import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
@@ -18,8 +18,7 @@ import { describeReport, toReportJson } from "./describe-report.ts";
 import { type BacktestFlags, readBacktestFlags } from "./read-backtest-flags.ts";
 import { type EventsReport, replayEvents } from "./replay-events.ts";
 import { replayFile } from "./replay-file.ts";
-import { writeAlertMinutes } from "./write-alert-minutes.ts";
-import { writeEpisodes } from "./write-episodes.ts";
+import { toCell, writeLines } from "./write-lines.ts";
 
 const HELP = `
 The file has the header series,timestamp,count and one row per series and minute with events. The timestamp is the epoch
@@ -129,4 +128,30 @@ function replay(
     const [report] = await replayStore(db, asked, [policy]);
     return report;
   });
+}
+
+/** Writes `series,timestamp` for every minute in alert. */
+function writeAlertMinutes(path: string, alerts: readonly BacktestAlert[]): Promise<void> {
+  return writeLines(path, minuteLines(alerts));
+}
+
+function* minuteLines(alerts: readonly BacktestAlert[]): Generator<string> {
+  yield "series,timestamp\n";
+  for (const { series, fromMinute, toMinute } of alerts) {
+    const name = toCell(series);
+    let text = "";
+    for (let minute = fromMinute; minute < toMinute; minute += 1) text += `${name},${minute * 60}\n`;
+    yield text;
+  }
+}
+
+/** Writes one row per alert: the time at which it opened, and the end of its last minute above the line. */
+function writeEpisodes(path: string, { alerts }: EventsReport): Promise<void> {
+  return writeLines(path, episodeLines(alerts));
+}
+
+function* episodeLines(alerts: EventsReport["alerts"]): Generator<string> {
+  yield "zone,kind,key,severity,start,end\n";
+  for (const { zone, kind, key, severity, openedAt, lastActiveAt } of alerts)
+    yield `${toCell(zone)},${kind},${toCell(key)},${severity},${openedAt * 60},${Math.max(lastActiveAt, openedAt) * 60}\n`;
 }

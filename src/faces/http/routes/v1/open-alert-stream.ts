@@ -2,7 +2,6 @@ import type { FastifyReply } from "fastify";
 import { type FeedRow, readFeed, readFeedEnd } from "#db/alerting/feed-transitions.ts";
 import type { Caller } from "#operations/caller.ts";
 import { maySee, visibleZones } from "#operations/fields.ts";
-import { SSE_OPENING, toSseEvent, toSseHeartbeat } from "../../feed/sse-block.ts";
 import { toFeedEvent } from "../../feed/to-feed-event.ts";
 import type { ApiDeps } from "./api-deps.ts";
 
@@ -149,3 +148,18 @@ async function room(raw: FastifyReply["raw"]): Promise<void> {
     raw.on("drain", done).on("close", done);
   });
 }
+
+/** Time that a client waits before it reconnects. */
+const RETRY_MS = 3_000;
+
+/** Returns an event of the stream. JSON has no bare line breaks, so no text can end the field. */
+function toSseEvent(event: { id: number; name: string; data: object }): string {
+  return `id: ${event.id}\nevent: ${event.name}\ndata: ${JSON.stringify(event.data)}\n\n`;
+}
+
+/** Keeps the connection open, and moves the client's last id past transitions that it may not see. */
+function toSseHeartbeat(id: number): string {
+  return `: heartbeat\nid: ${id}\n\n`;
+}
+
+const SSE_OPENING = `retry: ${RETRY_MS}\n: Longwatch alerts\n\n`;
