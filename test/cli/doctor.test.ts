@@ -8,7 +8,7 @@ import { parseConfig } from "#config/config.ts";
 import { beatReplica } from "#db/service/replicas.ts";
 import { readServerPlace, type ServerPlace } from "#db/service/server-place.ts";
 import { doctorCommand } from "#faces/cli/doctor/doctor.ts";
-import { findLocalFolder } from "#faces/cli/doctor/gather-facts.ts";
+import { findLocalFolder } from "#faces/cli/doctor/find-local-folder.ts";
 import type { DoctorFacts, PostgresFacts } from "#operations/doctor/facts.ts";
 import type { Finding } from "#operations/doctor/finding.ts";
 import { judge } from "#operations/doctor/judge.ts";

@@ -11,7 +11,8 @@ import {
   requireEdge,
 } from "#config/config.ts";
 import { adoptServiceFile } from "#faces/cli/config/adopt-service-file.ts";
-import { configCommand, configTable, withConfigTable } from "#faces/cli/config/config.ts";
+import { configCommand } from "#faces/cli/config/config.ts";
+import { configTable, withConfigTable } from "#faces/cli/config/config-table.ts";
 import { UsageError } from "#lib/errors.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";

@@ -1,5 +1,4 @@
 import { existsSync, statSync } from "node:fs";
-import { networkInterfaces } from "node:os";
 import path from "node:path";
 import { describePostgresFailure } from "#adapters/embedded/describe-postgres-failure.ts";
 import { findCluster, POSTGRES_FOLDERS } from "#adapters/embedded/place-cluster.ts";
@@ -37,6 +36,7 @@ import { openNotifier } from "#stages/delivery/channels/open-notifier.ts";
 import { findChannel } from "#stages/delivery/channels/registry.ts";
 import { describeCircuit } from "#stages/delivery/circuit.ts";
 import { withStore } from "../store/open-store.ts";
+import { findLocalFolder } from "./find-local-folder.ts";
 import { gatherPlatform } from "./gather-platform.ts";
 
 /** Facts from the tables. */
@@ -266,26 +266,4 @@ function gatherLoose({ dataDir }: Config): DoctorFacts["loose"] {
 function describe(thrown: unknown): string {
   const error = toError(thrown);
   return (describePostgresFailure(thrown) ?? messageOf(error)).split("\n").join(" ").replace(/\.$/, "");
-}
-
-/**
- * Returns the data folder of a server that runs on this machine; null if the server runs elsewhere, or if the role may
- * not know its folder. The folder alone proves nothing: many machines have the same one, and a tunnel ends at this one.
- */
-export function findLocalFolder({ dataFolder, address, backendPid }: ServerPlace): string | null {
-  const isHere = address === null || isOwnAddress(address);
-  return dataFolder !== null && isHere && isProcess(backendPid) && existsSync(dataFolder) ? dataFolder : null;
-}
-
-function isOwnAddress(address: string): boolean {
-  return Object.values(networkInterfaces()).some((ones) => ones?.some((one) => one.address === address));
-}
-
-function isProcess(pid: number): boolean {
-  try {
-    // Signal 0 only asks whether the process exists.
-    return process.kill(pid, 0);
-  } catch (thrown) {
-    return (thrown as NodeJS.ErrnoException).code === "EPERM";
-  }
 }

@@ -1,14 +1,9 @@
 import { Command, InvalidArgumentError } from "commander";
-import { describePostgresFailure } from "#adapters/embedded/describe-postgres-failure.ts";
-import { fullDiskOf } from "#adapters/embedded/disk-space-needed.ts";
-import { findCluster } from "#adapters/embedded/place-cluster.ts";
 import { createApp, type RunningApp } from "#app/app.ts";
 import type { Config } from "#config/config.ts";
 import { readVersion } from "#config/read-version.ts";
-import { readDiskSpace } from "#lib/disk-space.ts";
 import { toError, UsageError } from "#lib/errors.ts";
 import { followParent } from "#lib/follow-parent.ts";
-import { isFullDisk } from "#lib/full-disk.ts";
 import { createLog } from "#lib/log.ts";
 import { OWN_COMMAND } from "#lib/own-command.ts";
 import { createProgressLine } from "#lib/progress-bar.ts";
@@ -19,6 +14,7 @@ import { secretsOf } from "#stages/delivery/channels/channel-secrets.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { addHelp } from "../terminal/shape-help.ts";
 import { describeRunning, describeSignIn, readAttack, type SignInPlace } from "./describe-running.ts";
+import { describeStartFailure } from "./describe-start-failure.ts";
 import { describeBackfill, watchBackfill } from "./watch-backfill.ts";
 
 /** The longest time of a stop. After it the process exits: child processes end with their pipes, and the tables stay consistent. */
@@ -235,19 +231,4 @@ function describeAdminKey(key: Secret): string {
     "Send it in the header AccessKey. The command `keys create` makes other keys.",
     "",
   ].join("\n");
-}
-
-/** Size of one log file (WAL) of Postgres. Without space for one, the server ends and its clients lose their connections. */
-const LOG_FILE_BYTES = 17_000_000;
-
-/** Returns one line with the cause of a failed start and the next step, or null if the database is not the cause. */
-function describeStartFailure(
-  thrown: unknown,
-  { databaseUrl, dataDir }: Pick<Config, "databaseUrl" | "dataDir">,
-): string | null {
-  const failure = describePostgresFailure(thrown);
-  if (databaseUrl !== null) return failure;
-  const free = readDiskSpace(findCluster(dataDir))?.freeBytes ?? Number.POSITIVE_INFINITY;
-  const isFull = isFullDisk(thrown) || (failure !== null && free < LOG_FILE_BYTES);
-  return isFull ? describePostgresFailure(fullDiskOf(dataDir, thrown)) : failure;
 }

@@ -1,0 +1,58 @@
+import { describeConfig } from "#config/config.ts";
+import { formatDuration } from "#lib/format.ts";
+import { TICK_NAMES, TICKS, type Tick } from "#model/schedule.ts";
+
+const SCHEDULE = `## Schedule
+
+Each tick is a cron expression of six fields: second, minute, hour, day of month, month, day of week; UTC. The file that
+\`LONGWATCH_CONFIG\` names changes it under \`schedule\`; the next start applies the change:
+
+\`\`\`yaml
+schedule:
+  poll-events: "*/10 * * * * *"    # every ten seconds, in quotes
+  archive-days: "0 15 2-6 * * *"   # five times in the night
+\`\`\`
+
+\`config check\` names every wrong expression and shows the next runs of the others. An expression with a longer pause than the table
+allows is refused. \`jobs list\` shows the last and the next run of each tick, and why a run did nothing. Ticks with the emulated
+platform are more frequent. If all zones cannot be polled within the request budget, they take turns.
+`;
+const BEGIN = "<!-- config -->";
+const END = "<!-- /config -->";
+
+/** Returns two Markdown tables: one line per variable, and one line per tick of the configuration file's schedule. */
+export function configTable(): string {
+  const rows = describeConfig().map(({ variables, rule, fallback, description }) => [
+    variables.map(code).join(", "),
+    description,
+    rule,
+    fallback === null ? "" : code(fallback),
+  ]);
+  const ticks = TICK_NAMES.map((name) => {
+    const { expression, longestMs, because }: Tick = TICKS[name];
+    return [code(name), code(expression), formatDuration(longestMs), because];
+  });
+  return `${table(["Variable", "Meaning", "Must be", "Default"], rows)}\n${SCHEDULE}\n${table(["Job", "Default", "Longest pause", "Because"], ticks)}`;
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |\n`).join("");
+}
+
+/**
+ * Returns the text with a new table between its markers.
+ * @throws {Error} when the text does not have both markers, in order.
+ */
+export function withConfigTable(text: string): string {
+  const begin = text.indexOf(BEGIN);
+  const end = text.indexOf(END);
+  if (begin === -1 || end < begin)
+    throw new Error(
+      `cannot write the table: the file must have the markers ${BEGIN} and ${END}, in this order`,
+    );
+  return `${text.slice(0, begin + BEGIN.length)}\n\n${configTable()}\n${text.slice(end)}`;
+}
+
+function code(text: string): string {
+  return `\`${text}\``;
+}
