@@ -9,7 +9,7 @@ import { endUnwatched } from "#jobs/alerting/end-unwatched.ts";
 import type { StoredAttacker } from "#model/stored-sources.ts";
 import { DEFAULT_TIMING, type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { floodMessage } from "../delivery/support/messages.ts";
+import { incidentWith } from "../delivery/support/messages.ts";
 import { resolveAlert } from "../operations/act-by-hand.ts";
 import { at, createAlertWorld } from "./alert-world.ts";
 import { attackerOf, incidentOf, sourcesOf } from "./incident.ts";
@@ -236,11 +236,17 @@ test("an alert that an earlier version made for several rules ends once, and its
     { ...stored, zoneId: null, fingerprint: "wide", transitions: [{ ...entry, channels: ["pager"] }] },
   ];
   for (const group of groups) {
-    const details = { message: floodMessage({ kind: "spike", zoneId: group.zoneId }) };
-    await database.db.insert(alerts).values({ ...group, details });
+    const headline = "Flood: 3 rules in zone 101 are spiking at once";
+    const [row] = await database.db.insert(alerts).values(group).returning();
+    const { id: alertId = 0, zoneId = null, fingerprint: dedupeKey = "" } = row ?? {};
+    const over = { kind: "spike", ruleId: null, zoneId, headline, alertId, dedupeKey } as const;
+    await database.db
+      .update(alerts)
+      .set({ details: { message: incidentWith(3, over) } })
+      .where(eq(alerts.id, alertId));
   }
   const deps = { database, log: pino({ level: "silent" }) };
-  const ended = await Promise.all([1, 2, 3].map(() => endUnwatched(deps, at(9).getTime())));
+  const ended = await Promise.all(Array.from({ length: 3 }, () => endUnwatched(deps, at(9).getTime())));
   expect(ended.reduce((all, one) => all + one)).toBe(3);
   expect(await endUnwatched(deps, at(10).getTime())).toBe(0);
   const said = (await world.messages()).map(({ channel, message: { reason, state, headline } }) => {

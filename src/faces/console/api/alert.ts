@@ -32,12 +32,18 @@ export function useAlertContext(id: string) {
   });
 }
 
-/** Acknowledges or resolves an alert. */
-export function useAlertAct(id: number) {
+/** Acknowledges or resolves an alert, or resolves one attacker of an incident. */
+export function useAlertAct(id: number, attacker?: string) {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: ({ act, note }: { readonly act: StateAct; readonly note: string }) =>
-      ask(`alerts.${act}`, { id: String(id), ...(note === "" ? {} : { note }) }),
+    mutationFn: async ({ act, note }: { readonly act: StateAct; readonly note: string }) => {
+      const said = note === "" ? {} : { note };
+      if (attacker === undefined) return ask(`alerts.${act}`, { id: String(id), ...said });
+      const { items } = await ask("alerts.act", { act, ids: [id], attacker, ...said });
+      const refused = items.find(({ result }) => result === "refused");
+      if (refused !== undefined) throw new Error(refused.detail ?? "refused");
+      return items[0];
+    },
     onSuccess: () => refreshAlerts(client),
   });
 }

@@ -30,7 +30,7 @@ type StateName = keyof typeof STATES;
 const KIND_WORDS: Readonly<Record<AlertKind, string>> = {
   spike: "spike",
   "new-rule": "new rule",
-  sources: "sources",
+  sources: "incident",
   group: "group",
   self: "about Longwatch",
 };
@@ -269,6 +269,7 @@ function Row({ alert, index, isChosen, isSelected, onSelect }: RowProps) {
     quietSince,
     acknowledgedBy,
     silence,
+    incidentId,
   } = alert;
   const link = usePageLink();
   const [, navigate] = useLocation();
@@ -279,7 +280,7 @@ function Row({ alert, index, isChosen, isSelected, onSelect }: RowProps) {
       className={classes["row"]}
       data-row={index}
       data-state={state}
-      data-silenced={silence !== null || undefined}
+      data-silenced={silence !== null || incidentId !== null || undefined}
       data-chosen={isChosen || undefined}
       onClick={() => navigate(path)}
     >
@@ -297,6 +298,7 @@ function Row({ alert, index, isChosen, isSelected, onSelect }: RowProps) {
           {zoneName(zoneId)}
           {ruleId === null || kind === "sources" ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`}{" "}
           {ruleTitle ?? ""} · {KIND_WORDS[kind as AlertKind] ?? kind} · alert {id}
+          {incidentId === null ? "" : ` · part of incident ${incidentId}, which notifies`}
           {quietSince === null ? null : (
             <>
               {" "}
