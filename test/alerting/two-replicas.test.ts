@@ -112,7 +112,9 @@ function createWorld() {
         for (const ruleId of rules.filter((rule) => !open.has(rule)))
           await insertSpike(db, {
             openedAt: at(),
-            ...(ruleId === SOURCES_RULE ? incidentOf(attackerOf("203.0.113.1", Math.floor(minutes))) : { ruleId }),
+            ...(ruleId === SOURCES_RULE
+              ? incidentOf(attackerOf("203.0.113.1", Math.floor(minutes)))
+              : { ruleId }),
             severity,
           });
         // Each opening adds an address to the incident, and the first rule is one that its addresses trigger.

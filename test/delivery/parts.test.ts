@@ -39,7 +39,7 @@ function deliver(signal = new AbortController().signal) {
 }
 
 const heads = () => chat.requests.map(({ body }) => (JSON.parse(body) as { text: string }).text);
-const PAGE = expect.stringContaining("Flood: 5000 rules");
+const PAGE = expect.stringContaining("2 attackers in zone 101");
 const part = (number: number) => `zone 101 · rules of the incident (${number} of 4)`;
 
 test("a list that fails midway continues in any replica, and the first message is sent once", async () => {

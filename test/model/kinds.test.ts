@@ -175,6 +175,7 @@ const WRITTEN_ANEW: ReadonlyMap<string, string> = new Map([
   ["define-job.ts", "queue imports no model; the first test compares it"],
   ["mark-coverage.ts", "every status, the worst first"],
   ["alert-history.ts", "the reasons that a person has to notice"],
+  ["to-notifications.ts", "the reasons that a channel needs the alert's beginning for"],
   ["verify.ts", "the dimensions that verify compares"],
   ["event-rows.ts", "the columns of an event in the order of COPY"],
 ]);

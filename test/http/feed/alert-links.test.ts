@@ -63,8 +63,7 @@ test("without configured links messages have none, and a changed file applies to
 
 test("an incident has the links for all of its rules, and each rule's own alert its own", async () => {
   const memberOf = await alerts.openSpike(0, incidentOf(attackerOf("203.0.113.9")));
-  for (let index = 0; index < 6; index += 1)
-    await alerts.openSpike(0, { ruleId: `94210${index}`, memberOf });
+  for (let index = 0; index < 6; index += 1) await alerts.openSpike(0, { ruleId: `94210${index}`, memberOf });
   await alerts.runAt(1, linking());
   expect(await told()).toEqual(["1 first: Runbook <SQLi>, Zone"]);
   const muted = (await alerts.alerts()).filter(({ kind }) => kind !== "sources");

@@ -11,6 +11,7 @@ import { Payload } from "../../components/payload.tsx";
 import { formatCount } from "../../look/words.ts";
 import { kindFor, toExplorerParams } from "../../state/filters.ts";
 import { usePageLink } from "../../state/url-state.ts";
+import classes from "./alert.module.css";
 import { toSpanParams } from "./event-filter.ts";
 import { Act } from "./headline.tsx";
 import { SilenceDialog } from "./silence-dialog.tsx";
@@ -34,7 +35,7 @@ export function Attackers({ alert }: { readonly alert: AlertDetail }) {
   const more = unnamedAttackers === 0 ? "" : `, and ${many(unnamedAttackers, "further attacker")}`;
   return (
     <Panel title="Who attacks" about={`${active} of ${attackers.length} active${more}`} flush>
-      <table className="lw-table">
+      <table className={`lw-table ${classes["attackers"]}`}>
         <thead>
           <tr>
             <th>Attacker</th>
@@ -42,7 +43,9 @@ export function Attackers({ alert }: { readonly alert: AlertDetail }) {
             <th>Since</th>
             <th>Last seen</th>
             <th>State</th>
-            <th />
+            <th>
+              <span className="lw-unseen">Acts</span>
+            </th>
           </tr>
         </thead>
         <tbody>
@@ -90,9 +93,11 @@ function Row({ alert: { id, state, zoneId }, one, onSilence }: RowProps) {
         <Payload prose text={finding} />
       </td>
       <td>
+        <span className={classes["phone"]}>since </span>
         <Moment at={startedAt} />
       </td>
       <td>
+        <span className={classes["phone"]}>last seen </span>
         <Moment at={lastSeenAt} />
       </td>
       <td className={one.state === "active" ? "lw-fire" : "lw-dim"}>{one.state}</td>
