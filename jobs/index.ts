@@ -52,6 +52,8 @@ export interface JobSettings {
   readonly freshMs: number;
   /** The most zones that one run of the tick polls. */
   readonly mostPolls: number;
+  /** The most requests that further polls of rising zones may take every ten seconds; 0 for none. */
+  readonly risingRequests: number;
   /** Period of the short passes over today's list while they bring nothing new. */
   readonly shortPassEveryMs: number;
   /** The age of a sealed hour at which its last comparison is added to its evidence. */
@@ -110,8 +112,11 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   // Many pages arrive per second. One roll-up for several of them is enough.
   const afterPage = coalesceCalls(() => enqueue("roll-up-trends"), 500);
   const detect = async () => void (await Promise.all([enqueue("detect-spikes"), enqueue("detect-sources")]));
-  const afterRollUp = createAfterRollUp(deps.clock, {
+  // A look at the running minute judges all zones, too. With many zones looks are rarer.
+  const lookMs = Math.min(Math.max(deps.zoneIds.length * 250, 2_000), 10_000);
+  const afterRollUp = createAfterRollUp(deps, {
     soon: coalesceCalls(detect, 2_000),
+    look: coalesceCalls(() => enqueue("detect-spikes"), lookMs),
     later: coalesceCalls(detect, 10_000),
   });
   // Several jobs that change spikes or hours end at the same time. One run after them is enough.
@@ -170,7 +175,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     ...(heartbeat === null
       ? []
       : [createSendHeartbeatJob({ ...deps, heartbeat, pollEveryMs: settings.pollEveryMs })]),
-    createSweepJob(deps),
+    createSweepJob({ ...deps, risingRequests: settings.risingRequests }),
   ];
 }
 

@@ -281,7 +281,7 @@ export async function updateSpikes(
       select * from jsonb_to_recordset(${JSON.stringify(changes)}::jsonb) as c(id bigint, "closedAt" timestamptz,
         "lastActiveAt" timestamptz, "judgedThrough" timestamptz, baseline float8, threshold float8, score float8,
         peak integer, "windowCount" integer, "windowMinutes" integer, addresses integer,
-        "gradedBy" text, "memberOf" bigint, severity text, kind text, evidence jsonb)),
+        "mainSenders" integer, "gradedBy" text, "memberOf" bigint, severity text, kind text, evidence jsonb)),
     locked as materialized (
       select ${s.id} from ${spikes} ${s}
       where ${s.id} in (select id from changes) and ${s.closedAt} is null order by ${s.id} for no key update)
@@ -289,7 +289,7 @@ export async function updateSpikes(
       ${names(s.judgedThrough)} = c."judgedThrough", ${names(s.baseline)} = c.baseline,
       ${names(s.threshold)} = c.threshold, ${names(s.score)} = c.score,
       ${names(s.peak)} = c.peak, ${names(s.windowCount)} = c."windowCount",
-      ${names(s.windowMinutes)} = c."windowMinutes", ${names(s.addresses)} = c.addresses,
+      ${names(s.windowMinutes)} = c."windowMinutes", ${names(s.addresses)} = c.addresses, ${names(s.mainSenders)} = c."mainSenders",
       ${names(s.gradedBy)} = c."gradedBy", ${names(s.memberOf)} = c."memberOf", ${names(s.severity)} = c.severity,
       ${names(s.kind)} = c.kind, ${names(s.evidence)} = coalesce(c.evidence, ${s.evidence})
     from changes c join locked using (${names(s.id)})

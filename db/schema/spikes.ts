@@ -88,6 +88,8 @@ export const spikes = pgTable(
     kind: text({ enum: SPIKE_KINDS }).notNull(),
     /** Different addresses in the window, up to a limit; null if none is known. */
     addresses: integer(),
+    /** The fewest addresses that send seven tenths of the window's events; null if none is known. */
+    mainSenders: integer(),
     /** The facts that decided the severity. */
     gradedBy: text({ enum: GRADINGS }),
     /** Stored while sources were in shadow mode: raises no alert. */

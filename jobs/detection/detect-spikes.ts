@@ -2,7 +2,8 @@ import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import { oneAtATime } from "#adapters/queue/one-at-a-time.ts";
 import type { Database, Queryable } from "#db/client.ts";
-import { readAddressesOfRules } from "#db/detection/source-events.ts";
+import { noteRising } from "#db/detection/rising-zones.ts";
+import { type AddressCount, readAddressesOfRules } from "#db/detection/source-events.ts";
 import { collectEvidence, type EvidenceScope, noEvidence } from "#db/detection/spike-evidence.ts";
 import {
   openSpike,
@@ -24,6 +25,7 @@ import type { GradedBy } from "#model/kinds.ts";
 import type { SeriesKey } from "#model/series-key.ts";
 import { type Trace, type TraceSpan, traceSpike } from "#model/spike-trace.ts";
 import { assessSeries, type SeriesOutcome } from "#stages/detection/assess-series.ts";
+import { countSenders, type Senders } from "#stages/detection/count-senders.ts";
 import type { Episode } from "#stages/detection/episode.ts";
 import { gradeSpike, MANY_ADDRESSES } from "#stages/detection/grade-spike.ts";
 import { newestNews } from "#stages/detection/incidents/incident.ts";
@@ -90,7 +92,8 @@ interface ChangedSpike extends SeriesKey {
 }
 
 /**
- * Judges the closed minutes of every active series that ingest has fetched, and opens, updates and closes spikes.
+ * Judges the closed minutes of every active series that ingest has fetched, and the running one as far as it has come.
+ * Opens, updates and closes spikes, and notes the zones in which something rises, so that these are polled more often.
  * Everything is derived from rows, so the next tick makes up for a killed one. Of two concurrent ticks one opens the
  * spike.
  */
@@ -125,7 +128,10 @@ async function detectSpikes(
   const tick = await readTick(db, nowMs, { sensitivityOf: sensitivity, atLeast: lowestFloor() });
   await fillThresholds(db, tick, cache);
   cache.prune(nowMs);
-  const assessed = tick.candidates.flatMap((candidate) => assess(tick, candidate, cache));
+  const outcomes = tick.candidates.map((candidate) => assess(tick, candidate, cache));
+  const rising = outcomes.flatMap(({ isRising, candidate }) => (isRising ? candidate.zoneId : []));
+  await noteRising(db, [...new Set(rising)], nowMs);
+  const assessed = outcomes.flatMap(({ episode, ...one }) => (episode === null ? [] : { ...one, episode }));
   const graded = await gradeAll(db, assessed);
   return writeOutcomes(db, tick, await joinIncidents(deps.database, graded));
 }
@@ -144,7 +150,7 @@ async function readTick(
 ): Promise<Tick> {
   const span = spanOfTick(nowMs);
   const { oldestMs, settledMs } = span;
-  const [fromMs, toMs] = [span.firstMinute * MINUTE_MS, span.endMinute * MINUTE_MS];
+  const [fromMs, toMs] = [span.firstMinute * MINUTE_MS, (span.endMinute + 1) * MINUTE_MS];
   // Marks are read before buckets, so that a roll-up between the two reads is seen as still pending.
   const stale = await readStaleSeries(db, { fromMs: oldestMs, toMs: settledMs });
   const covered = await readSearchedThrough(db, { afterMs: oldestMs, untilMs: nowMs });
@@ -158,26 +164,27 @@ async function readTick(
   };
 }
 
-const NOT_GRADED = { addresses: null, gradedBy: null, memberOf: null };
+const NOT_GRADED = { addresses: null, mainSenders: null, gradedBy: null, memberOf: null };
 
 interface Assessed extends SeriesOutcome {
   readonly candidate: OpenSpike;
   readonly episode: Episode;
   readonly memberOf: number | null;
   readonly addresses: number | null;
+  readonly mainSenders: number | null;
   readonly gradedBy: GradedBy | null;
 }
 
-function assess({ span }: Tick, candidate: OpenSpike, cache: ThresholdCache): Assessed[] {
+function assess({ span }: Tick, candidate: OpenSpike, cache: ThresholdCache) {
   const { row } = candidate;
-  const { episode, closedAt } = assessSeries({
+  const outcome = assessSeries({
     ...candidate,
     firstMinute: span.firstMinute,
     episode: row === undefined ? null : toEpisode(row),
     firstUnjudged: row === undefined ? 0 : toMinute(row.judgedThrough),
     thresholdsOf: (hour) => cache.get(thresholdsKey(candidate, hour), span.nowMs),
   });
-  return episode === null ? [] : [{ episode, closedAt, candidate, ...NOT_GRADED }];
+  return { ...outcome, candidate, ...NOT_GRADED };
 }
 
 /**
@@ -188,26 +195,35 @@ async function gradeAll(db: Queryable, assessed: readonly Assessed[]): Promise<A
   const counted = assessed.filter((one) => {
     const { row } = one.candidate;
     if (one.episode.count === 0) return false;
-    return row === undefined || ((row.addresses ?? 0) < MANY_ADDRESSES && !isSameWindow(row, one));
+    const isEnough = (row?.addresses ?? 0) >= MANY_ADDRESSES && (row?.mainSenders ?? 0) >= MANY_ADDRESSES;
+    return row === undefined || (!isEnough && !isSameWindow(row, one));
   });
-  const scopes = counted.map(({ candidate: { zoneId, ruleId, tested }, episode: { windowMinutes } }) => {
-    const to = (tested.at(-1) ?? 0) + 1;
-    return { zoneId, ruleId, from: to - windowMinutes, to };
+  const scopes = counted.map(({ candidate: { zoneId, ruleId }, episode, countedTo: to }) => {
+    return { zoneId, ruleId, from: to - episode.windowMinutes, to };
   });
   const found = await readAddressesOfRules(db, scopes, COUNTED_ADDRESSES);
-  const numbers = new Map(counted.map((one, i) => [one, new Set(found[i]?.map(toSourceAddress)).size]));
+  const numbers = new Map(counted.map((one, i) => [one, toSenders(found[i] ?? [])]));
   return assessed.map((one) => {
     const { row, z } = one.candidate;
     // None are found where all are erased: the number that was counted before is kept.
-    const addresses = Math.max(row?.addresses ?? 0, numbers.get(one) ?? 0) || null;
+    const senders = numbers.get(one);
+    const addresses = Math.max(row?.addresses ?? 0, senders?.addresses ?? 0) || null;
+    const mainSenders = Math.max(row?.mainSenders ?? 0, senders?.main ?? 0) || null;
     const { severity, gradedBy } = gradeSpike({
       score: one.episode.score,
       z,
       addresses,
       before: row?.severity,
     });
-    return { ...one, addresses, gradedBy, episode: { ...one.episode, severity } };
+    return { ...one, addresses, mainSenders, gradedBy, episode: { ...one.episode, severity } };
   });
+}
+
+function toSenders(found: readonly AddressCount[]): Senders {
+  const counts = new Map<string, number>();
+  for (const { ip, events } of found)
+    counts.set(toSourceAddress(ip), (counts.get(toSourceAddress(ip)) ?? 0) + events);
+  return countSenders(counts.values());
 }
 
 /**
@@ -226,15 +242,15 @@ async function joinIncidents(database: Database, assessed: readonly Assessed[]):
       const incident = row.isShadow ? null : toIncident(row);
       return incident === null ? [] : [{ ...incident, id: row.id }];
     });
-    const end = Math.max(...inZone.map(({ candidate: { tested } }) => (tested.at(-1) ?? 0) + 1));
+    const end = Math.max(...inZone.map(({ countedTo }) => countedTo));
     const isNew = Math.max(0, ...incidents.map(newestNews)) > end - ADOPTED_MINUTES;
     const compared = inZone.filter(({ candidate: { row } }) => isNew || row === undefined);
     if (incidents.length === 0 || compared.length === 0) continue;
     const byRule = Map.groupBy(await readHour(database, zoneId, end - 1), ({ ruleId }) => ruleId);
-    for (const { candidate, episode } of compared) {
-      const from = end - episode.windowMinutes;
+    for (const { candidate, episode, countedTo } of compared) {
+      const from = countedTo - episode.windowMinutes;
       const events = (byRule.get(candidate.ruleId) ?? []).filter(({ minute }) => minute >= from);
-      const incident = findMembership(events, incidents, end - 1);
+      const incident = findMembership(events, incidents);
       if (incident !== null) found.set(candidate, incident.id);
     }
   }
@@ -242,11 +258,11 @@ async function joinIncidents(database: Database, assessed: readonly Assessed[]):
 }
 
 /** Returns whether the events of the spike's window were counted when the row was stored. */
-function isSameWindow(row: RuleSpikeRow, { episode, candidate: { tested } }: Assessed): boolean {
+function isSameWindow(row: RuleSpikeRow, { episode, countedTo }: Assessed): boolean {
   const judgedThrough = toMinute(row.judgedThrough);
   const { windowMinutes, count } = episode;
   const isSame = windowMinutes === row.windowMinutes && count === row.windowCount;
-  return isSame && judgedThrough === (tested.at(-1) ?? 0) + 1;
+  return isSame && judgedThrough === countedTo;
 }
 
 /** A spike and what is to be stored of it. */
@@ -263,7 +279,7 @@ function planOutcomes(tick: Tick, assessed: readonly Assessed[]): Outcome[] {
   let evidenceLeft = EVIDENCE_PER_TICK;
   return assessed.toSorted(byUrgency).flatMap((one) => {
     const { row, tested } = one.candidate;
-    const stored = toStoredEpisode(one, tested.at(-1) ?? 0);
+    const stored = toStoredEpisode(one, { lastTested: tested.at(-1) ?? 0, row, nowMs: tick.span.nowMs });
     const scope = evidenceScope(tick, one);
     const isCollected = evidenceLeft > 0 && needsEvidence(one, stored, { toMs: scope.toMs, open });
     if (isCollected) evidenceLeft -= 1;
@@ -369,12 +385,11 @@ function windowStartMs({ openedAt }: Pick<RuleSpikeRow, "openedAt">): number {
  * Returns the scope of the evidence: from the beginning of the spike's window, at most the last hour, without minutes
  * that a previous spike has reported.
  */
-function evidenceScope({ span }: Tick, { episode, candidate }: Assessed) {
-  const { zoneId, ruleId, counts, tested, freshFrom } = candidate;
-  const endMinute = (tested.at(-1) ?? 0) + 1;
+function evidenceScope({ span }: Tick, { episode, candidate, countedTo }: Assessed) {
+  const { zoneId, ruleId, counts, freshFrom } = candidate;
   const sinceMs = Math.max(episode.openedAt - episode.windowMinutes, freshFrom) * MINUTE_MS;
-  const toMs = endMinute * MINUTE_MS;
-  const end = endMinute - span.firstMinute;
+  const toMs = Math.min(countedTo * MINUTE_MS, span.nowMs);
+  const end = countedTo - span.firstMinute;
   const sparkline = Array.from(counts.subarray(end - LONGEST_WINDOW, end));
   return { zoneId, ruleId, fromMs: Math.max(sinceMs, toMs - HOUR_MS), toMs, sinceMs, sparkline };
 }

@@ -1,21 +1,31 @@
 import type { SpikeRow } from "#db/detection/spikes.ts";
+import { isGraver } from "#model/severity.ts";
 import { comparesEvents, endIncidents, followFired } from "#stages/detection/incidents/follow-incidents.ts";
-import type { Incident, PastIncident } from "#stages/detection/incidents/incident.ts";
+import { type Incident, newestNews, type PastIncident } from "#stages/detection/incidents/incident.ts";
 import { toIncident, toPastIncident } from "#stages/detection/incidents/stored-incident.ts";
 import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
 import type { Pass } from "./source-pass.ts";
 import type { DueZone } from "./source-tick.ts";
 import { readHour, storeIncident } from "./store-incidents.ts";
 
+interface FiredMinutes {
+  readonly fired: readonly FiredMinute[];
+  /** The end of the minutes that are over. */
+  readonly through: number;
+  /** What the minute after `through` has so far; null if that is not known. */
+  readonly running?: FiredMinute | null;
+}
+
 /**
- * Follows the incidents of a zone over the minutes in which keys fired, up to `through`, exclusive, and stores them. The
+ * Follows the incidents of a zone over the minutes in which keys fired, up to `through`, exclusive, and stores them. Of the
+ * running minute only news are stored: an incident, an attacker with a name of its own, or a graver severity. The
  * rows are the truth: a replica that was faster may have judged minutes that are not judged again here. Returns whether one
  * opened, changed or closed.
  */
 export async function judgeIncidents(
-  { deps: { database }, tick: { isShadow } }: Pass,
+  { deps: { database }, tick: { isShadow, span } }: Pass,
   { zoneId, open: rows, former: formerRows, known }: DueZone,
-  { fired, through }: { readonly fired: readonly FiredMinute[]; readonly through: number },
+  { fired, through, running = null }: FiredMinutes,
 ): Promise<boolean> {
   const rowOf = new Map<string, SpikeRow>(rows.map((row) => [row.incident, row]));
   const ended: PastIncident[] = [];
@@ -27,21 +37,45 @@ export async function judgeIncidents(
     ended.push(...done.ended);
     former.push(...done.ended);
   };
-  for (const one of fired) {
-    endBefore(one.minute);
+  const follow = async (one: FiredMinute) => {
     const compared = comparesEvents(open, one) ? await readHour(database, zoneId, one.minute) : [];
     const hour = compared.filter((event) => !known.isKnown(event));
-    open = followFired(open, one, { hour, former });
+    return followFired(open, one, { hour, former });
+  };
+  for (const one of fired) {
+    endBefore(one.minute);
+    open = await follow(one);
   }
   endBefore(through);
   const judged = [
     ...ended.map(({ closedAt, ...incident }) => ({ incident, closedAt })),
-    ...open.map((incident) => ({ incident, closedAt: null })),
+    ...(running === null ? open : findNews(open, await follow(running))).map((incident) => ({
+      incident,
+      closedAt: null,
+    })),
   ];
+  const countedTo = running === null ? through : running.minute + 1;
   let hasChanged = false;
   for (const one of judged) {
-    const storing = { ...one, isShadow, row: rowOf.get(one.incident.name), known, through };
+    const storing = {
+      ...one,
+      isShadow,
+      row: rowOf.get(one.incident.name),
+      known,
+      through,
+      countedTo,
+      nowMs: span.nowMs,
+    };
     hasChanged = (await storeIncident(database, zoneId, storing)) || hasChanged;
   }
   return hasChanged;
+}
+
+/** Returns the incidents that people have to learn of before the minute is over. */
+function findNews(before: readonly Incident[], now: readonly Incident[]): Incident[] {
+  return now.filter((incident) => {
+    const known = before.find(({ name }) => name === incident.name);
+    if (known === undefined) return true;
+    return newestNews(incident) > newestNews(known) || isGraver(incident.severity, known.severity);
+  });
 }

@@ -150,6 +150,19 @@ export function takeEvents(
   return fired;
 }
 
+/**
+ * Returns the keys that reach their lines by the events of the running minute; null without any. The events are taken again
+ * when the minute is over: to count a member twice in a minute changes nothing.
+ */
+export function lookAt(
+  { watch, known }: KeptWatch,
+  events: readonly StoredSourceEvent[],
+  minute: number,
+): FiredMinute | null {
+  for (const event of events) if (!known.isKnown(event)) watch.take(event, minute);
+  return events.length === 0 ? null : watch.lookAt(minute);
+}
+
 /** Closes the minutes before `through`. Those before `judgeFrom` are counted and not judged. */
 export function closeUntil(one: KeptWatch, through: number, judgeFrom: number): FiredMinute[] {
   const fired = one.watch.closeUntil(through, judgeFrom);

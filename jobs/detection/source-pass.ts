@@ -21,6 +21,8 @@ export interface Pass {
   /** Zones that have hours to count from their events. */
   readonly stale: Set<number>;
   readonly signal: AbortSignal;
+  /** Zones whose running minute is judged, too, because something of them comes near its line. */
+  readonly rising: Set<number>;
   changed: number;
   /** False if there is work left for another pass. */
   isDone: boolean;

@@ -95,7 +95,7 @@ export async function readTick(
     open: Map.groupBy(open, ({ zoneId }) => zoneId),
     former: Map.groupBy(former, ({ zoneId }) => zoneId),
   };
-  if (isSameMinute) return { ...before, ...spikes };
+  if (isSameMinute) return { ...before, ...spikes, span };
   const attacks = state.hasAttacks ? (await readAttacks(db, { afterMs: oldestMs })).filter(isSources) : [];
   const stored = state.hasKnown ? (await listKnownSources(db)).map(toKnownSource) : [];
   return {

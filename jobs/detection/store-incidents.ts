@@ -20,8 +20,10 @@ interface Judged {
   readonly incident: Incident;
   readonly closedAt: number | null;
   readonly known: KnownSources;
-  /** The end of the judged minutes. */
+  /** The end of the judged minutes, and of those that are counted. */
   readonly through: number;
+  readonly countedTo: number;
+  readonly nowMs: number;
 }
 
 /**
@@ -31,36 +33,36 @@ interface Judged {
 export async function storeIncident(
   database: Database,
   zoneId: number,
-  { isShadow, row, incident, closedAt, known, through }: Judged,
+  { isShadow, row, incident, closedAt, known, through, countedTo, nowMs }: Judged,
 ): Promise<boolean> {
   const { db } = database;
-  const times = { judgedThrough: closedAt ?? through, closedAt };
+  const times = { judgedThrough: closedAt ?? through, countedTo, closedAt, nowMs };
   const before = row === undefined ? null : toIncident(row);
-  const strongest = strongestOf(incident, through - 1);
-  if (row?.sources != null && !isStronger(incident, before, through)) {
-    const next = toIncidentRow(incident, row.sources, times);
+  const strongest = strongestOf(incident, countedTo - 1);
+  if (row?.sources != null && !isStronger(incident, before, countedTo)) {
+    const { openedAt: _, ...next } = toIncidentRow(incident, row.sources, times);
     return (await updateSpike(db, row.id, next)) && isNews(row, next);
   }
-  const active = activeAttackers(incident, through - 1);
+  const active = activeAttackers(incident, countedTo - 1);
   const windowMinutes = strongest?.windowMinutes ?? LONGEST_WINDOW;
   const found = collectIncidentEvidence(
     { attackers: active.length > 0 ? active : incident.attackers, windowMinutes },
     {
-      hour: await readHour(database, zoneId, through - 1),
+      hour: await readHour(database, zoneId, countedTo - 1),
       yesterday: await readAll(
         database,
         zoneId,
-        through - COMPARED_MINUTES - MINUTES_PER_DAY,
-        through - MINUTES_PER_DAY,
+        countedTo - COMPARED_MINUTES - MINUTES_PER_DAY,
+        countedTo - MINUTES_PER_DAY,
       ),
-      endMinute: through,
+      endMinute: countedTo,
       isKnown: known.isKnown,
     },
   );
   const isoOf = (minute: number) => new Date(minute * MINUTE_MS).toISOString();
   const evidence = {
-    from: isoOf(through - windowMinutes),
-    to: isoOf(through),
+    from: isoOf(countedTo - windowMinutes),
+    to: isoOf(countedTo),
     total: found.events,
     sampled: found.events,
     firstEventAt: found.firstMinute === null ? null : isoOf(found.firstMinute),
@@ -68,16 +70,17 @@ export async function storeIncident(
     top: { ...found.top, action: [] },
     sparkline: found.sparkline,
   };
-  const firstSeen = await findFirstSeen(database, zoneId, { row, before, incident, through });
+  const firstSeen = await findFirstSeen(database, zoneId, { row, before, incident, countedTo });
   const stored = { ...toIncidentRow(incident, { ...found, firstSeen }, times), evidence };
+  const { openedAt: _, ...changed } = stored;
   return row === undefined
     ? (await openSpike(db, { zoneId, isShadow, ...stored })) !== null
-    : updateSpike(db, row.id, stored);
+    : updateSpike(db, row.id, changed);
 }
 
 /** Returns whether the evidence is out of date: another attacker is the strongest, one is new, or the strongest grew. */
-function isStronger(incident: Incident, before: Incident | null, through: number): boolean {
-  const [now, then] = [incident, before].map((one) => one && strongestOf(one, through - 1));
+function isStronger(incident: Incident, before: Incident | null, countedTo: number): boolean {
+  const [now, then] = [incident, before].map((one) => one && strongestOf(one, countedTo - 1));
   if (!now || !then || before === null) return true;
   const isOther = attackerIdOf(now) !== attackerIdOf(then);
   return isOther || now.score > then.score || incident.attackers.length > before.attackers.length;
@@ -91,12 +94,12 @@ async function findFirstSeen(
     row,
     before,
     incident,
-    through,
-  }: Pick<Judged, "row" | "incident" | "through"> & { before: Incident | null },
+    countedTo,
+  }: Pick<Judged, "row" | "incident" | "countedTo"> & { before: Incident | null },
 ): Promise<number | null> {
-  const strongest = strongestOf(incident, through - 1);
+  const strongest = strongestOf(incident, countedTo - 1);
   if (strongest === undefined) return null;
-  const known = before === null ? undefined : strongestOf(before, through - 1);
+  const known = before === null ? undefined : strongestOf(before, countedTo - 1);
   if (
     known !== undefined &&
     attackerIdOf(known) === attackerIdOf(strongest) &&
@@ -104,7 +107,7 @@ async function findFirstSeen(
   )
     return row.sources.firstSeen;
   const { kind, key } = strongest;
-  const span = { from: through - MINUTES_PER_DAY, to: through };
+  const span = { from: countedTo - MINUTES_PER_DAY, to: countedTo };
   return readFirstSeen(db, { zoneId, kind, key, ...span }, toSourceAddress);
 }
 

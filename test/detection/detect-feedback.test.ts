@@ -52,6 +52,7 @@ test("a mark counts at the next tick of a detector that has its thresholds in me
 
 test("a replay of the stored history uses the marks as well", async () => {
   await keepTwoBursts();
+  await world.showMinutes(END * MINUTE_MS);
   const asked = { zoneId: ZONE, ruleId: undefined, days: 3, nowMs: END * MINUTE_MS };
   const replay = () => replayStore(database.db, asked, [{ z: 3.5, floor: 10 }]);
   expect((await replay())[0].alerts).toHaveLength(1);

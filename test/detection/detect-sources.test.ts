@@ -134,6 +134,34 @@ async function readCounted() {
   return { hours: hours.rows, usual: usual.rows };
 }
 
+test("an attacker over the line is named while the minute runs, once, and the minute is judged again at its end", async () => {
+  await world.keep([...visitors, ...scanner]);
+  const [one, other] = [world.createSourceDetector(), world.createSourceDetector()];
+  await world.tickThrough(ATTACK - 3, ATTACK + 2, one);
+  // The scanner triggers its fifteenth rule in the third minute; nothing is stored at its beginning.
+  expect(await world.readSpikes()).toEqual([]);
+  const during = (ATTACK + 2) * MINUTE_MS + 30_000;
+  await world.tickAt(during, one);
+  await world.tickAt(during + 1_000, other);
+  await world.tickAt(during + 2_000, one);
+  const [early, ...others] = await world.readSpikes();
+  expect(others).toEqual([]);
+  expect(early?.openedAt.getTime()).toBe(during);
+  expect(minuteOf(early?.judgedThrough ?? null)).toBe(ATTACK + 2);
+  await world.tickThrough(ATTACK + 2, ATTACK + 60, async () => void (await Promise.all([one(), other()])));
+  const [spike, ...more] = (await world.readSpikes()).filter(({ kind }) => kind === "sources");
+  expect(more).toEqual([]);
+  expect(spike?.openedAt.getTime()).toBe(during);
+  const [first, ...messages] = replay([...visitors, ...scanner]);
+  expect(first?.at).toBe(ATTACK + 3);
+  expect(minuteOf(spike?.closedAt ?? null)).toBe(messages.at(-1)?.at);
+  expect(spike?.sources?.findings).toMatchObject([{ since: ATTACK + 3, members: 40 }]);
+  const counted = await readCounted();
+  await database.pool.query("truncate source_hours, source_usual");
+  await world.tickThrough(ATTACK + 60, ATTACK + 65, world.createSourceDetector());
+  expect(await readCounted()).toEqual(counted);
+});
+
 test("an hour of which a watch has missed an event is counted again from its events", async () => {
   await world.keep(visitors);
   const ticks = world.createSourceDetector();

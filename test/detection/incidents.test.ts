@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { SourceKind } from "#model/kinds.ts";
+import { countSenders } from "#stages/detection/count-senders.ts";
 import { endIncidents, followFired } from "#stages/detection/incidents/follow-incidents.ts";
 import { type Incident, newestNews, type PastIncident } from "#stages/detection/incidents/incident.ts";
 import { joinIntervalMinutes } from "#stages/detection/incidents/join-interval.ts";
@@ -144,6 +145,21 @@ describe("a new key", () => {
     expect(newestNews(open[0] as Incident)).toBe(START + 2);
   });
 
+  test("a facet that many share does not make a second botnet another view of the first", () => {
+    const bots = (ja4: string, network: string) =>
+      Array.from({ length: 40 }, (_, i) =>
+        eventsOf(`${network}.${i}`, { minutes: 1, from: START, ja4, url: "/login" }),
+      ).flat();
+    const { open } = run(
+      [
+        { at: START, fires: [fireOf("ips_per_ja4", "bot", 6), fireOf("ips_per_url", "/login", 5)] },
+        { at: START + 1, fires: [fireOf("ips_per_ja4", "other")] },
+      ],
+      [...bots("bot", "192.0.2"), ...bots("other", "198.18.0")],
+    );
+    expect(namesOf(open)).toEqual([["bot opened", "/login facet", "other apart"]]);
+  });
+
   test("overlap is containment: a small key inside a large one is its facet, whatever their sizes", () => {
     const large = Array.from({ length: 400 }, (_, i) =>
       eventsOf(`10.0.${i >> 8}.${i & 255}`, {
@@ -254,15 +270,22 @@ describe("a rule's spike", () => {
     counts.flatMap(([ip, minutes]) => eventsOf(ip, { minutes }));
 
   test("is a member if the attackers hold seven tenths of its events, all incidents together", () => {
-    expect(findMembership(ofRule([one, 4], [two, 3], ["192.0.2.1", 3]), open, START + 1)).toBe(open[0]);
-    expect(findMembership(ofRule([one, 3], [two, 4], ["192.0.2.1", 3]), open, START + 1)).toBe(open[1]);
-    expect(findMembership(ofRule([one, 3], [two, 3], ["192.0.2.1", 4]), open, START + 1)).toBeNull();
+    expect(findMembership(ofRule([one, 4], [two, 3], ["192.0.2.1", 3]), open)).toBe(open[0]);
+    expect(findMembership(ofRule([one, 3], [two, 4], ["192.0.2.1", 3]), open)).toBe(open[1]);
+    expect(findMembership(ofRule([one, 3], [two, 3], ["192.0.2.1", 4]), open)).toBeNull();
   });
 
-  test("is alone once the attackers are quiet, and without events", () => {
-    expect(findMembership(ofRule([one, 9]), open, START + 60)).toBeNull();
-    expect(findMembership([], open, START + 1)).toBeNull();
+  test("is alone without an incident, and without events", () => {
+    expect(findMembership(ofRule([one, 9]), [])).toBeNull();
+    expect(findMembership([], open)).toBeNull();
   });
+});
+
+test("a few visitors do not hide that two addresses send most of a rule's events", () => {
+  expect(countSenders([])).toEqual({ addresses: 0, main: 0 });
+  expect(countSenders([1, 60, 1, 50, 1, 1])).toEqual({ addresses: 6, main: 2 });
+  expect(countSenders([7, 3])).toEqual({ addresses: 2, main: 1 });
+  expect(countSenders(Array<number>(30).fill(1))).toEqual({ addresses: 30, main: 21 });
 });
 
 test("the pauses between messages about joins double from the fourth on, up to an hour", () => {

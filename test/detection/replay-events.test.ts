@@ -10,7 +10,8 @@ import { createDistinctMembers, MAX_MEMBERS } from "#stages/detection/sources/di
 import type { SourceEvent } from "#stages/detection/sources/source-event.ts";
 import { toSourceAddress, toSourcePath } from "#stages/detection/sources/source-event.ts";
 import { usualOnDay } from "#stages/detection/sources/usual-rules.ts";
-import { drawZone, START_MINUTE } from "../bench/sources/draw-zone.ts";
+import { drawZone } from "../bench/sources/draw-zone.ts";
+import { START_MINUTE } from "../bench/sources/zone.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 12);

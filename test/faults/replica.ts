@@ -20,6 +20,7 @@ export const REPLICA_SETTINGS: JobSettings = {
   schedule: toSchedule({}, false),
   pollEveryMs: 30_000,
   freshMs: 15_000,
+  risingRequests: 10,
   mostPolls: 1,
   shortPassEveryMs: 90_000,
   lastProofMs: 66 * 3_600_000,

@@ -280,7 +280,7 @@ export const configFile = z
           .max(1_000)
           .optional()
           .describe(
-            "a rule that spikes alone is listed and notifies nobody if fewer addresses send its events",
+            "a rule that spikes alone is listed and notifies nobody if fewer addresses send most of its events",
           ),
         known_sources: z
           .array(knownSource)

@@ -25,6 +25,7 @@ import { writeJson } from "./edge/write-json.ts";
 import { readActor } from "./options/read-actor.ts";
 import { withStore } from "./store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
+import { SUMMARIES } from "./summaries.ts";
 
 const HELP = `
 Puts a backup of longwatch backup into the empty database of DATABASE_URL, or into a new embedded database in
@@ -53,7 +54,7 @@ interface Flags {
 
 /** `longwatch restore`: puts a backup into an empty database. */
 export function restoreCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("restore", "Put a backup into an empty database.", HELP, io)
+  return storeCommand("restore", SUMMARIES.restore, HELP, io)
     .usage("[options] <file>")
     .argument("[file]", "the file of longwatch backup")
     .option("--old-database <url>", 'name what was revoked and erased since: a database, or "embedded"')

@@ -37,6 +37,8 @@ export interface StoredSpike {
   readonly judgedThrough?: Date;
   /** Different addresses in the window, and what decided the severity; null or left out if none is known. */
   readonly addresses?: number | null;
+  /** The fewest addresses that send seven tenths of the events. */
+  readonly mainSenders?: number | null;
   readonly gradedBy?: GradedBy | null;
   /** Set for the kind `sources`. */
   readonly sources?: StoredSources | null;

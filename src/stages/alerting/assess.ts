@@ -33,7 +33,7 @@ export interface Assessment {
   readonly route: RoutePlan;
   /** Whether the spike is part of an incident that is open or has just ended. */
   readonly isMember: boolean;
-  /** Whether so few addresses send the spike's events that it is only listed. */
+  /** Whether so few addresses send most of the spike's events that it is only listed. */
   readonly isSmall: boolean;
   /** Of an incident: the beginning of its newest attacker that is not silenced, in minutes since the epoch; null without any. */
   readonly newestAttacker: number | null;
@@ -58,7 +58,7 @@ function assess(spike: AlertSpike, context: Context): Assessment {
   const route = planRoute(routing, spike, nowMs);
   const isSilenced = (traits: SourceTraits) => findSilence(silences, { ...spike, traits }, nowMs) !== null;
   const loud = (spike.attackers ?? []).filter(({ traits }) => !isSilenced(traits));
-  const { memberOf = null, addresses } = spike;
+  const { memberOf = null, mainSenders } = spike;
   return {
     spike,
     advice: spike.kind === "sources" ? NO_ADVICE : adviceStatus(spike, asks, nowMs),
@@ -66,7 +66,7 @@ function assess(spike: AlertSpike, context: Context): Assessment {
     isInhibited: spike.closedAtMs === null && findInhibition(routing.inhibitions, spike, firing) !== null,
     route,
     isMember: memberOf !== null && incidents.has(memberOf),
-    isSmall: spike.severity !== "critical" && addresses != null && addresses < routing.fewAddresses,
+    isSmall: spike.severity !== "critical" && mainSenders != null && mainSenders < routing.fewAddresses,
     newestAttacker: loud.reduce<number | null>(
       (newest, { since }) => (newest === null || since > newest ? since : newest),
       null,

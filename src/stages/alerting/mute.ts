@@ -15,7 +15,8 @@ export function toSituation(
   return {
     alert,
     occurrence: { ...spike, isCalm: isCalm(spike) },
-    route,
+    // An incident stands for many alerts already, so its first message does not wait for more of them.
+    route: spike.kind === "sources" ? { ...route, timing: { ...route.timing, groupWaitMs: 0 } } : route,
     mute: { silencedBy, mutedBy },
     hasAdvice: advice.state === "present",
     newestAttacker,

@@ -9,7 +9,7 @@ export interface Sensitivity {
   readonly floor: number;
 }
 
-/** A rule's spike from fewer addresses than this is listed and notifies nobody, unless it pages. */
+/** A rule's spike of which fewer addresses send most is listed and notifies nobody, unless it pages. */
 export const FEW_ADDRESSES = 3;
 
 export interface Detection extends Sensitivity {

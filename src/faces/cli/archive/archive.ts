@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { createProcessIo } from "../edge/edge-io.ts";
 import { commandGroup, type StoreIo } from "../store/store-command.ts";
+import { SUMMARIES } from "../summaries.ts";
 import { restoreCommand } from "./restore.ts";
 import { statusCommand } from "./status.ts";
 import { verifyCommand } from "./verify.ts";
@@ -9,7 +10,7 @@ import { writeCommand } from "./write.ts";
 
 /** `longwatch archive`: the days that are kept as Parquet files. */
 export function archiveCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return commandGroup("archive", "Old days as Parquet files: show, write, check, bring back.", io, [
+  return commandGroup("archive", SUMMARIES.archive, io, [
     statusCommand(readConfig, io),
     writeCommand(readConfig, io),
     verifyCommand(readConfig, io),

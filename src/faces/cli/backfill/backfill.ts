@@ -19,6 +19,7 @@ import { writeJson } from "../edge/write-json.ts";
 import { withStore } from "../store/open-store.ts";
 import { readServiceClock } from "../store/service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { SUMMARIES } from "../summaries.ts";
 import { type BackfillFlags, ROUTES, readBackfillFlags } from "./read-backfill-flags.ts";
 
 const HELP = `
@@ -43,12 +44,7 @@ export function backfillCommand(
   io: StoreIo = createProcessIo(),
   toServiceClock: typeof readServiceClock = readServiceClock,
 ): Command {
-  return storeCommand(
-    "backfill",
-    "Read a span of the last 72 hours again and store the missing events.",
-    HELP,
-    io,
-  )
+  return storeCommand("backfill", SUMMARIES.backfill, HELP, io)
     .option("--zone <id>", "shield zone (required)")
     .option("--from <time>", "start: ISO-8601, epoch ms or relative such as -6h (required)")
     .option("--to <time>", "end (same formats, or now; required)")

@@ -14,6 +14,7 @@ import { writeJson } from "../edge/write-json.ts";
 import { requireRule, requireZones } from "../options/require-known.ts";
 import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { SUMMARIES } from "../summaries.ts";
 import { describeEvents, toEventsJson } from "./describe-events.ts";
 import { describeReport, toReportJson } from "./describe-report.ts";
 import { type BacktestFlags, readBacktestFlags } from "./read-backtest-flags.ts";
@@ -46,7 +47,7 @@ Examples:
 
 /** `longwatch backtest`: shows the alerts that the detector would have raised, at any z, for a file of counts or the stored history. */
 export function backtestCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("backtest", "Show which alerts the spike detector would have raised.", HELP, io)
+  return storeCommand("backtest", SUMMARIES.backtest, HELP, io)
     .option("--counts <file>", "CSV file of counts per series and minute")
     .option("--events <file>", "CSV file of events; .gz is decompressed")
     .option("--sources", "replay the stored events through the source series")

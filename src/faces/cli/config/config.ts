@@ -11,6 +11,7 @@ import { showTime } from "#lib/show-time.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { commandGroup, type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { SUMMARIES } from "../summaries.ts";
 import { drawTable } from "../terminal/draw-table.ts";
 import { configTable, withConfigTable } from "./config-table.ts";
 import { describeFile } from "./describe-file.ts";
@@ -59,7 +60,7 @@ type RunningService = Pick<Runtime, "pid" | "httpUrl" | "settings" | "configFile
 
 /** `longwatch config`: lists and checks the settings. */
 export function configCommand(readers: ConfigReaders, io: StoreIo = createProcessIo()): Command {
-  return commandGroup("config", "Check and list the settings.", io, [
+  return commandGroup("config", SUMMARIES.config, io, [
     checkCommand(readers, io),
     listCommand(readers, io),
     tableCommand(io),

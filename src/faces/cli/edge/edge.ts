@@ -1,4 +1,5 @@
 import { Command, Option } from "commander";
+import { SUMMARIES } from "../summaries.ts";
 import { addGroupHelp, listAsTyped } from "../terminal/shape-help.ts";
 import { addApiKeys } from "./api-keys.ts";
 import { addApps } from "./apps.ts";
@@ -17,7 +18,7 @@ import { addVolumes } from "./volumes.ts";
  */
 export function edgeCommand(getConnection: () => Connection, io: EdgeIo = createProcessIo()): Command {
   const edge = new Command("edge")
-    .description("Call the edge platform's API.")
+    .description(SUMMARIES.edge)
     .addOption(
       new Option(
         "--timeout <seconds>",

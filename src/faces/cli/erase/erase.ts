@@ -27,6 +27,7 @@ import { requireZones } from "../options/require-known.ts";
 import { withStore } from "../store/open-store.ts";
 import { readServiceClock } from "../store/service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { SUMMARIES } from "../summaries.ts";
 import { type EraseFlags, readEraseFlags } from "./read-erase-flags.ts";
 
 const HELP = `
@@ -43,7 +44,7 @@ Examples:
 
 /** `longwatch erase`: removes the data of an address or a network from everything that is stored. */
 export function eraseCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("erase", "Erase the data of an IP address or a network.", HELP, io)
+  return storeCommand("erase", SUMMARIES.erase, HELP, io)
     .option("--ip <address>", "one address")
     .option("--cidr <network>", "a network, such as 203.0.113.0/24")
     .option("--zone <id>", "only events of this shield zone (default: all)")

@@ -27,7 +27,8 @@ export function askRemotely(remote: RemoteService): AskOperation {
 function send(remote: RemoteService, operation: Operation, input: object) {
   const address = addressOf(operation);
   const { path, query, body } = fillAddress(address, input);
-  const url = new URL(path, remote.url);
+  // Not `new URL(path, remote.url)`, which drops the path of a service behind a proxy.
+  const url = new URL(`${remote.url}${path}`);
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, String(value));
   const isLong = operation.changes && operation.isLong === true;
   const request = fetch(url, {

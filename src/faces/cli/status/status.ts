@@ -20,6 +20,7 @@ import { pickAsk } from "../operations/pick-ask.ts";
 import { describePastOutage } from "../start/describe-outage.ts";
 import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { SUMMARIES } from "../summaries.ts";
 import { drawHours } from "../terminal/draw-hours.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
 import { describeService } from "./describe-service.ts";
@@ -50,12 +51,7 @@ type Attention = NonNullable<StatusAnswer["attention"]>;
 
 /** `longwatch status`: shows whether the service runs, the stored events and everything that needs attention. */
 export function statusCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand(
-    "status",
-    "Show whether the service runs, the stored events, and what needs attention.",
-    HELP,
-    io,
-  )
+  return storeCommand("status", SUMMARIES.status, HELP, io)
     .option("--json", "print the answer of GET /api/v1/status?detailed=true")
     .action(
       storeAction<{ json?: true }>(io, async (flags, read) => {

@@ -16,6 +16,7 @@ import { requireZones } from "../options/require-known.ts";
 import { followStore } from "../store/follow-store.ts";
 import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { SUMMARIES } from "../summaries.ts";
 import { cutLine } from "../terminal/cut-line.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
 import { describeOverview } from "./describe-overview.ts";
@@ -54,7 +55,7 @@ interface Flags {
 
 /** `longwatch top`: shows rates, lag, alerts and the rules that changed most, refreshed in place. */
 export function topCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("top", "Watch zones, firing alerts and the rules that changed most.", HELP, io)
+  return storeCommand("top", SUMMARIES.top, HELP, io)
     .option("--zone <id>", "only this shield zone")
     .option("--every <seconds>", `refresh this often (default: ${DEFAULT_EVERY_S})`)
     .option("--once", "print once")

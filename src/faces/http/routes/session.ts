@@ -24,7 +24,7 @@ const SignIn = z.union([
   z.strictObject({ token: z.string().min(1).max(100).describe("The part of a sign-in link after #.") }),
 ]);
 
-const SessionInfo = z
+export const SessionInfo = z
   .object({
     keyName: z.string(),
     keyId: z.string(),

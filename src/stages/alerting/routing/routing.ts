@@ -57,7 +57,7 @@ export interface Routing {
   readonly quietHours: readonly QuietHours[];
   /** In the order in which a message shows them. */
   readonly links: readonly LinkRule[];
-  /** A rule's spike from fewer addresses is listed and notifies nobody, unless it pages. */
+  /** A rule's spike of which fewer addresses send most is listed and notifies nobody, unless it pages. */
   readonly fewAddresses: number;
   /** Names and labels of zones; none without. */
   readonly zones?: Zones;

@@ -1,10 +1,12 @@
 import { type Severity, WINDOWS } from "#model/kinds.ts";
+import { countSenders, type Senders } from "../count-senders.ts";
 import type { Episode } from "../episode.ts";
 import { gradeSpike } from "../grade-spike.ts";
 import { findMembership } from "../incidents/member-share.ts";
 import type { SpikePolicy } from "../policy.ts";
 import { createSeriesWatch, passMinutes, type SeriesWatch, takeMinute } from "../series-watch.ts";
-import type { SourceEvent } from "../sources/source-event.ts";
+import type { MinuteEvent } from "../sources/count-hour.ts";
+import { type SourceEvent, toSourceAddress } from "../sources/source-event.ts";
 import { createSourceWatch, QUIET_MINUTES } from "../sources/source-watch.ts";
 import { createIncidentReplay } from "./replay-incidents.ts";
 import type { ReplayedMessage } from "./replayed-message.ts";
@@ -18,7 +20,7 @@ export interface ZoneReplay {
 }
 
 export interface ReplayPolicy extends SpikePolicy {
-  /** A rule's spike from fewer addresses is listed and notifies nobody, unless it pages. */
+  /** A rule's spike of which fewer addresses send most is listed and notifies nobody, unless it pages. */
   readonly fewAddresses: number;
 }
 
@@ -27,6 +29,7 @@ interface FollowedRule {
   readonly watch: SeriesWatch;
   /** The values of the open episode. */
   addresses: number;
+  mainSenders: number;
   severity: Episode["severity"];
   /** The name of the incident that the episode is a member of; undefined before it was asked. */
   incident: string | null | undefined;
@@ -98,7 +101,14 @@ export function createZoneReplay({ fewAddresses, ...policy }: ReplayPolicy): Zon
 
   function follow(ruleId: string): FollowedRule {
     const watch = createSeriesWatch();
-    const rule: FollowedRule = { ruleId, watch, addresses: 0, severity: "warning", incident: undefined };
+    const rule: FollowedRule = {
+      ruleId,
+      watch,
+      addresses: 0,
+      mainSenders: 0,
+      severity: "warning",
+      incident: undefined,
+    };
     rules.set(ruleId, rule);
     return rule;
   }
@@ -113,20 +123,24 @@ export function createZoneReplay({ fewAddresses, ...policy }: ReplayPolicy): Zon
     const { score } = episode;
     const addresses = rule.addresses === 0 ? null : rule.addresses;
     rule.severity = gradeSpike({ score, z: policy.z, addresses, before: rule.severity }).severity;
-    if (rule.incident === undefined || (rule.incident === null && hasNew)) {
-      const isOfRule = ({ ruleId }: SourceEvent) => (ruleId ?? "") === rule.ruleId;
-      const window = incidents.hour(minute).filter((event) => event.minute > minute - episode.windowMinutes);
-      rule.incident = findMembership(window.filter(isOfRule), incidents.open(), minute)?.name ?? null;
+    const one = toTellable(rule, episode);
+    const isTold = teller.isTold(one.name);
+    const isCompared = rule.incident === undefined || (rule.incident === null && hasNew);
+    if (isCompared || (!isTold && rule.mainSenders < fewAddresses)) {
+      const from = minute - episode.windowMinutes;
+      const isOfRule = (event: MinuteEvent) => event.minute > from && (event.ruleId ?? "") === rule.ruleId;
+      const events = incidents.hour(minute).filter(isOfRule);
+      if (isCompared) rule.incident = findMembership(events, incidents.open())?.name ?? null;
+      rule.mainSenders = Math.max(rule.mainSenders, countBySender(events).main);
     }
     if (rule.incident !== null) return;
-    const isAlone = rule.severity !== "critical" && addresses !== null && addresses < fewAddresses;
-    const one = toTellable(rule, episode);
-    if (!isAlone || teller.isTold(one.name)) teller.update(minute + 1, one);
+    const isSmall = rule.severity !== "critical" && addresses !== null && rule.mainSenders < fewAddresses;
+    if (!isSmall || isTold) teller.update(minute + 1, one);
   }
 
   function close(rule: FollowedRule, minute: number): void {
     teller.end(minute + 1, toTellable(rule, null));
-    Object.assign(rule, { addresses: 0, severity: "warning", incident: undefined });
+    Object.assign(rule, { addresses: 0, mainSenders: 0, severity: "warning", incident: undefined });
   }
 
   function membersOf(incident: string): string[] {
@@ -140,6 +154,13 @@ export function createZoneReplay({ fewAddresses, ...policy }: ReplayPolicy): Zon
       return messages.toSorted((a, b) => a.at - b.at);
     },
   };
+}
+
+function countBySender(events: readonly SourceEvent[]): Senders {
+  const counts = new Map<string, number>();
+  for (const { ip } of events)
+    if (ip !== null && ip !== "") counts.set(toSourceAddress(ip), (counts.get(toSourceAddress(ip)) ?? 0) + 1);
+  return countSenders(counts.values());
 }
 
 function toTellable({ ruleId, severity }: FollowedRule, episode: Episode | null): Tellable {

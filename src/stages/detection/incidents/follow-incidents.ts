@@ -206,7 +206,9 @@ function findOverlap(
 ): Incident | undefined {
   let best: { incident: Incident; jaccard: number } | undefined;
   for (const incident of incidents) {
-    const isOfIncident = createAttackerTest(activeAttackers(incident, minute));
+    // Facets are left out: a network or a path of many would make everything overlap.
+    const named = activeAttackers(incident, minute).filter(({ role }) => role !== "facet");
+    const isOfIncident = createAttackerTest(named);
     const theirs = window.filter(isOfIncident).length;
     const common = own.filter(isOfIncident).length;
     const share = Math.max(common / Math.max(own.length, 1), common / Math.max(theirs, 1));

@@ -1,5 +1,6 @@
 import { MINUTE_MS } from "#lib/units.ts";
 import { SOURCES_RULE, type StoredSources } from "#model/stored-sources.ts";
+import { toMinute } from "../stored-episode.ts";
 import { strongestOf } from "./follow-incidents.ts";
 import type { Incident, PastIncident } from "./incident.ts";
 import type { IncidentEvidence } from "./incident-evidence.ts";
@@ -15,7 +16,6 @@ export interface StoredIncident {
 }
 
 const toDate = (minute: number) => new Date(minute * MINUTE_MS);
-const toMinute = (date: Date) => Math.floor(date.getTime() / MINUTE_MS);
 /** The count is an everyday one again if nothing has fired for so many minutes. */
 const CALM_MINUTES = 3;
 
@@ -52,17 +52,29 @@ export function toPastIncident(row: StoredIncident): PastIncident | null {
     : { ...incident, closedAt: toMinute(row.closedAt) };
 }
 
-/** Returns the row of an incident that was judged up to the minute `judgedThrough`, exclusive. */
+/** How far an incident was judged. Minutes are numbered since the epoch. */
+export interface JudgedSpan {
+  /** The end of the minutes that are over. */
+  readonly judgedThrough: number;
+  /** The end of the minutes that are counted: the running one may be among them. */
+  readonly countedTo: number;
+  readonly closedAt: number | null;
+  /** A time that lies after it is stored as it. Epoch ms. */
+  readonly nowMs: number;
+}
+
+/** Returns the row of an incident. */
 export function toIncidentRow(
   incident: Incident,
   evidence: Pick<IncidentEvidence, "grown" | "rules" | "events" | "isMasked" | "known"> & {
     readonly firstSeen?: number | null | undefined;
   },
-  { judgedThrough, closedAt }: { judgedThrough: number; closedAt: number | null },
+  { judgedThrough, countedTo, closedAt, nowMs }: JudgedSpan,
 ) {
+  const toPast = (minute: number) => new Date(Math.min(minute * MINUTE_MS, nowMs));
   const { name, openedAt, lastFiredAt, severity, attackers, unnamed } = incident;
   const [first] = attackers;
-  const strongest = strongestOf(incident, judgedThrough - 1);
+  const strongest = strongestOf(incident, countedTo - 1);
   if (first === undefined || strongest === undefined) throw new Error(`incident ${name} has no attacker`);
   const { windowMinutes, count, usual, threshold, score } = strongest;
   const isCalm = judgedThrough - lastFiredAt >= CALM_MINUTES;
@@ -71,9 +83,9 @@ export function toIncidentRow(
     ruleId: SOURCES_RULE,
     incident: name,
     kind: "sources" as const,
-    openedAt: toDate(openedAt),
+    openedAt: toPast(openedAt),
     closedAt: closedAt === null ? null : toDate(closedAt),
-    lastActiveAt: toDate(lastFiredAt),
+    lastActiveAt: toPast(lastFiredAt),
     judgedThrough: toDate(judgedThrough),
     baseline: usual,
     threshold,

@@ -1,11 +1,12 @@
 import { MINUTES_PER_DAY } from "#lib/units.ts";
-import { SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
+import { SOURCE_KINDS, type SourceKind, WINDOWS } from "#model/kinds.ts";
 import { addMinute, createHourHistory, type HourHistory } from "../thresholds/hour-history.ts";
 import type { Thresholds } from "../thresholds/thresholds.ts";
+import { WINDOW_COUNT } from "../thresholds/windows.ts";
 import { type FiredMinute, judgeSources } from "./judge-sources.ts";
-import { createSourceCounter, type SourceCounter } from "./source-counter.ts";
+import { createSourceCounter, type SourceCounter, type SourceMinute } from "./source-counter.ts";
 import type { SourceEvent } from "./source-event.ts";
-import { computeSourceThresholds, type SourcePolicy } from "./source-thresholds.ts";
+import { computeSourceThresholds, floorOf, type SourcePolicy } from "./source-thresholds.ts";
 import { createUsualRules, type UsualRules } from "./usual-rules.ts";
 
 /** In a zone's first day nothing has a history, so nothing is judged. */
@@ -31,6 +32,13 @@ export interface SourceWatch {
    * earlier minutes are counted and not judged.
    */
   readonly closeUntil: (minute: number, judgeFrom?: number) => FiredMinute[];
+  /**
+   * Returns the keys that reach their lines in a minute that is not over, by the events that were taken of it; null without
+   * any. Counts only grow, so these reach them at its end, too. The minute is to be taken again from its beginning then.
+   */
+  readonly lookAt: (minute: number) => FiredMinute | null;
+  /** Returns whether a series has come halfway to its line within the last quarter of an hour. */
+  readonly isRising: () => boolean;
   /** Has the thresholds computed again, because hours of the history have changed. */
   readonly forgetThresholds: () => void;
 }
@@ -54,6 +62,7 @@ export function createSourceWatch(
   const thresholds = new Map<SourceKind, Thresholds>();
   let { firstMinute, nextMinute: next } = before;
   let thresholdsHour = -1;
+  let isRising = false;
 
   function take(event: SourceEvent, minute: number): void {
     if (firstMinute === null) {
@@ -78,12 +87,17 @@ export function createSourceWatch(
     const usualOf = usual.usualOn(day);
     const counts = counter.close(minute, usualOf, (address, peaks) => usual.note(address, day, peaks));
     for (const kind of SOURCE_KINDS) addMinute(histories[kind], hour, 0, counts[kind]);
-    if (!isJudged || minute < (firstMinute ?? minute) + QUIET_MINUTES) return null;
-    return judgeSources(minute, counts, {
-      counter,
-      usualOf,
-      thresholdsOf: (kind) => thresholdsOf(kind, hour),
-    });
+    isRising = false;
+    return isJudged ? judge(minute, counts) : null;
+  }
+
+  function judge(minute: number, counts: SourceMinute): FiredMinute | null {
+    if (minute < (firstMinute ?? minute) + QUIET_MINUTES) return null;
+    const hour = Math.floor(minute / 60);
+    const usualOf = usual.usualOn(Math.floor(minute / MINUTES_PER_DAY));
+    const linesOf = (kind: SourceKind) => thresholdsOf(kind, hour);
+    isRising = SOURCE_KINDS.some((kind) => isHalfway(counts[kind], kind, linesOf));
+    return judgeSources(minute, counts, { counter, usualOf, thresholdsOf: linesOf });
   }
 
   function closeUntil(minute: number, judgeFrom = 0): FiredMinute[] {
@@ -100,6 +114,23 @@ export function createSourceWatch(
     counter,
     take,
     closeUntil,
+    lookAt(minute) {
+      const usualOf = usual.usualOn(Math.floor(minute / MINUTES_PER_DAY));
+      return judge(minute, counter.close(minute, usualOf));
+    },
+    isRising: () => isRising,
     forgetThresholds: () => thresholds.clear(),
   };
+}
+
+/** The windows of 3 and 15 minutes: that of an hour stays high for an hour. */
+function isHalfway(
+  counts: ArrayLike<number>,
+  kind: SourceKind,
+  thresholdsOf: (kind: SourceKind) => Thresholds,
+): boolean {
+  const isHalf = (line: number, i: number) => i < WINDOW_COUNT - 1 && (counts[i] as number) >= line / 2;
+  // No line is lower than the floor, and most minutes of most zones need no thresholds.
+  if (!WINDOWS.some((_, i) => isHalf(floorOf(kind), i))) return false;
+  return thresholdsOf(kind).threshold.some(isHalf);
 }

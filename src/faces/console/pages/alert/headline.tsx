@@ -118,8 +118,12 @@ export function Headline({ alert, context }: Props) {
             </span>
           </>
         )}
-        {context?.during == null || isSources ? null : <Counted during={context.during} />}
       </div>
+      {isSources || ruleId === null ? null : (
+        <div className={classes["line"]}>
+          <CountedEvents context={context} />
+        </div>
+      )}
       <div className={classes["buttons"]}>
         {mayAct && state === "firing" ? <Act id={id} act="ack" word="Acknowledge" letter="a" /> : null}
         {mayAct ? (
@@ -153,6 +157,12 @@ export function Headline({ alert, context }: Props) {
       {isSilencing ? <SilenceDialog alert={alert} onClose={() => setSilencing(false)} /> : null}
     </section>
   );
+}
+
+/** A line from the beginning: what is below it must not move when its numbers come. */
+function CountedEvents({ context }: Pick<Props, "context">) {
+  if (context === undefined) return "Its events are not counted yet.";
+  return context.during === null ? "Its events are no longer kept." : <Counted during={context.during} />;
 }
 
 /** All events of the alert, by action. The lists below and the curve count the same ones. */
