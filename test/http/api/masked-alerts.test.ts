@@ -42,12 +42,12 @@ test("a masked key sees no full address of an attacker, in the feed, in the list
       path,
       expect.not.stringMatching(/198\.51\.100\./),
     ]);
-    if (!path.includes("context"))
-      expect([path, await (await call(url, `/api/v1/${path}`, whole)).text()]).toEqual([
-        path,
-        expect.stringContaining(KEY),
-      ]);
   }
+  for (const path of paths.slice(0, 4))
+    expect([path, await (await call(url, `/api/v1/${path}`, whole)).text()]).toEqual([
+      path,
+      expect.stringContaining(KEY),
+    ]);
   const detail = await ask<AlertDetail>(url, `/api/v1/alerts/${id}`, masked);
   expect(detail.attackers.map(({ key, silence }) => [key, silence?.matchers ?? null])).toEqual([
     [UA, null],
