@@ -72,7 +72,7 @@ function Row({ alert: { id, state, zoneId }, one, onSilence }: RowProps) {
   const mayAct = useMay("act");
   const { kind, key, role, startedAt, lastSeenAt, finding, silence } = one;
   const field = FIELDS[kind];
-  // The platform counts an IPv6 network of 64 bits as one address.
+  // The source series count an IPv6 network of 64 bits as one address.
   const filter = { kind: key.endsWith("::/64") ? ("net" as const) : kindFor(field, key), field, value: key };
   const events = {
     filters: [filter],
