@@ -13,9 +13,10 @@ import {
   type SQL,
   sql,
 } from "drizzle-orm";
-import { alias } from "drizzle-orm/pg-core";
+import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import type { AlertSort } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
+import { names } from "../postgres/terms.ts";
 import { alerts } from "../schema/alerts.ts";
 import { notifications } from "../schema/notifications.ts";
 import { spikes } from "../schema/spikes.ts";
@@ -54,6 +55,11 @@ export interface ReportedAlert extends AlertRow {
   readonly incidentAlertId: number | null;
 }
 
+/** Returns the column with its table's name, which Drizzle leaves out in the selected terms of a single table. */
+function full(column: PgColumn): SQL {
+  return sql`${column.table}.${names(column)}`;
+}
+
 /** An alert is open for a while after its spike has calmed down, in case the spike returns. */
 const REPORTED = {
   ...getTableColumns(alerts),
@@ -63,9 +69,9 @@ const REPORTED = {
         or ${spikes.windowCount} < ${spikes.threshold} and ${spikes.lastActiveAt} < ${spikes.judgedThrough}))`.mapWith(
     spikes.lastActiveAt,
   ),
-  incidentAlertId: sql<number | null>`(select max(${incident.id}) from ${spikes}
-    join ${alerts} ${incident} on ${incident.spikeId} = ${spikes.memberOf}
-    where ${spikes.id} = ${alerts.spikeId})`.mapWith(Number),
+  incidentAlertId: sql<number | null>`(select max(${full(incident.id)}) from ${spikes}
+    join ${alerts} ${incident} on ${full(incident.spikeId)} = ${full(spikes.memberOf)}
+    where ${full(spikes.id)} = ${full(alerts.spikeId)})`.mapWith(Number),
 };
 
 /** A place in a list. The urgency is that of the alert when it was read, so that a change of it skips no other alert. */

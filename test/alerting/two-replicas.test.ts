@@ -112,7 +112,9 @@ function createWorld() {
         for (const ruleId of rules.filter((rule) => !open.has(rule)))
           await insertSpike(db, {
             openedAt: at(),
-            ...(ruleId === SOURCES_RULE ? incidentOf(attackerOf("203.0.113.1", minutes)) : { ruleId }),
+            ...(ruleId === SOURCES_RULE
+              ? incidentOf(attackerOf("203.0.113.1", Math.floor(minutes)))
+              : { ruleId }),
             severity,
           });
         // Each opening adds an address to the incident, and the first rule is one that its addresses trigger.
@@ -122,7 +124,7 @@ function createWorld() {
           .where(among([SOURCES_RULE]));
         if (incident === undefined) return;
         const findings = incident.sources?.findings ?? [];
-        const joined = attackerOf(`203.0.113.${findings.length + 1}`, minutes);
+        const joined = attackerOf(`203.0.113.${findings.length + 1}`, Math.floor(minutes));
         await db
           .update(spikes)
           .set({ sources: sourcesOf([...findings, joined]) })

@@ -108,7 +108,7 @@ test("alerts of a zone that no process has had for an hour end, and their histor
   expect(ends.map(({ channel, message }) => `${channel}: ${message.headline}`).sort()).toEqual([
     "chat: Resolved, because zone 102 is no longer watched: SQL injection: rule 942100 in zone 102",
     "chat: Resolved, because zone 102 is no longer watched: Zone 102: events of 3 hours are lost",
-    "chat: Resolved, because zone 102 is no longer watched: sources of zone 102",
+    "chat: Resolved, because zone 102 is no longer watched: incident in zone 102",
   ]);
   expect(ends.every(({ message }) => message.endedAt === NOW + LATER * MINUTE_MS)).toBe(true);
   const open = (await world.spikes()).filter(({ closedAt }) => closedAt === null);

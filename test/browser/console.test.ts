@@ -6,6 +6,7 @@ import { issueKey, withdrawKey } from "#test/support/issue-key.ts";
 import { testAlertsPage } from "./alerts-page.ts";
 import { testCoveragePage } from "./coverage-page.ts";
 import { makeHostile } from "./hostile.ts";
+import { testIncidentPage } from "./incident-page.ts";
 import { CHROMIUM, openWatchedPage, settle, type Watched, type WatchedOptions } from "./open-browser.ts";
 import { type BrowserWorld, openWorld } from "./open-world.ts";
 import { testOperationsPage } from "./operations-page.ts";
@@ -443,6 +444,7 @@ describe.skipIf(CHROMIUM === null)(
     });
 
     testAlertsPage(open, () => world);
+    testIncidentPage(open, () => world);
     testRulePage(open);
     testCoveragePage(open, () => world);
     testOperationsPage(open, () => world);

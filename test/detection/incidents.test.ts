@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
+import { joinIntervalMinutes } from "#model/join-interval.ts";
 import type { SourceKind } from "#model/kinds.ts";
 import { countSenders } from "#stages/detection/count-senders.ts";
 import { endIncidents, followFired } from "#stages/detection/incidents/follow-incidents.ts";
 import { type Incident, newestNews, type PastIncident } from "#stages/detection/incidents/incident.ts";
-import { joinIntervalMinutes } from "#stages/detection/incidents/join-interval.ts";
 import { findMembership } from "#stages/detection/incidents/member-share.ts";
 import type { MinuteEvent } from "#stages/detection/sources/count-hour.ts";
 import type { Fire } from "#stages/detection/sources/judge-sources.ts";

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { closestName } from "#lib/closest-name.ts";
+import { FEW_ADDRESSES } from "#model/few-addresses.ts";
 import { WEEKDAYS } from "#model/kinds.ts";
 import type { SubjectMatchers } from "#model/subject.ts";
 import {
@@ -9,7 +10,6 @@ import {
   routeToAll,
   type Timing,
 } from "#stages/alerting/routing/routing.ts";
-import { FEW_ADDRESSES } from "#stages/detection/detection-settings.ts";
 import type { ConfigFile, RouteEntry } from "./config-file-schema.ts";
 import { type LooseRoute, looseFile } from "./loose-file.ts";
 import { findZoneMistakes, resolveZone, toZones } from "./resolve-zones.ts";

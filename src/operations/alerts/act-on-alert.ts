@@ -10,6 +10,7 @@ import {
 } from "#db/alerting/alerts.ts";
 import type { Queryable } from "#db/client.ts";
 import { resolveMembers } from "#jobs/alerting/resolve-members.ts";
+import { attackerIdOf } from "#model/attacker.ts";
 import { ACT_RESULTS, ALERT_STATES, type StateAct } from "#model/kinds.ts";
 import {
   acknowledge,
@@ -24,7 +25,6 @@ import { toAlertRecord } from "#stages/alerting/alert-record.ts";
 import { toAlertSpike } from "#stages/alerting/alert-spike.ts";
 import { toNotifications } from "#stages/alerting/to-notifications.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";
-import { attackerIdOf } from "#stages/detection/incidents/attacker.ts";
 import { lineOf, Name, notFound, RowId } from "../fields.ts";
 import { type AuditNote, type Changing, defineChange } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
@@ -130,7 +130,8 @@ export async function resolveAttacker(
   if (state === "resolved") return { result: { kind: "unchanged", state }, audit: null };
   const stored = spikeId === null ? null : await lockSpike(tx, spikeId);
   const found = findAttacker(row, stored?.sources?.findings ?? [], named);
-  if (stored === null || typeof found === "string") return String(found);
+  if (typeof found === "string") return found;
+  if (stored === null) throw new Error(`alert ${id} has an attacker and no spike`);
   const attacker = attackerIdOf(found);
   const others = toAlertSpike(stored).attackers?.filter((one) => one.id !== attacker) ?? [];
   await addResolvedAttacker(tx, stored.id, attacker);

@@ -274,24 +274,18 @@ async function describeIncident(
     return isShown ? { ...choice, command: silenceCommand(null, [choice]) ?? "" } : null;
   };
   return {
-    attackers: attackers.map(({ kind, key, role, startedAt, lastSeenAt, isActive, isResolved, finding }) => ({
-      kind,
-      key,
-      role,
-      state: isResolved === true ? "resolved" : isActive ? "active" : "quiet",
-      startedAt: toIso(startedAt),
-      lastSeenAt: toIso(lastSeenAt),
-      finding,
-      silence: toChoice(attackerChoice(zoneId, { kind, key })),
-    })),
+    // The traits of an attacker are addresses, too, and are left out.
+    attackers: z.array(Attacker).parse(
+      attackers.map((one) => ({
+        ...one,
+        state: one.isResolved === true ? "resolved" : one.isActive ? "active" : "quiet",
+        startedAt: toIso(one.startedAt),
+        lastSeenAt: toIso(one.lastSeenAt),
+        silence: toChoice(attackerChoice(zoneId, one)),
+      })),
+    ),
     unnamedAttackers,
-    members: members.map((member) => ({
-      zoneId: member.zoneId,
-      ruleId: member.ruleId,
-      severity: member.severity,
-      count: member.count,
-      alertId: idOf.get(member.ruleId) ?? null,
-    })),
+    members: z.array(Member).parse(members.map((one) => ({ ...one, alertId: idOf.get(one.ruleId) ?? null }))),
   };
 }
 

@@ -28,12 +28,10 @@ interface Terminal {
 /** Returns the alert in words: its message, marks, transitions, silences and deliveries. */
 export function sayAlert(alert: AlertDetail, terminal: Terminal): string {
   const { id, state, quietSince, message = null, spikeId, transitions, silenced, deliveries } = alert;
-  const { attackers, members } = alert;
   const parts = [
     message === null ? "The alert's message cannot be read.\n" : draw(message, terminal),
     message === null ? "" : sayAdvice(message),
-    attackers.length === 0 ? "" : section("Attackers", sayAttackers(alert)),
-    members.length === 0 ? "" : section("Rules that are part of the incident", members.map(sayMember)),
+    alert.attackers.length === 0 ? "" : section("Attackers", sayAttackers(alert)),
     spikeId === null ? "" : section("Feedback", sayMarks(alert)),
     section("Transitions", transitions.map(sayTransition)),
     silenced.length === 0 ? "" : section("Silenced", silenced.map(saySilenced)),
@@ -89,11 +87,6 @@ function sayAttackers({ attackers, unnamedAttackers }: AlertDetail): string[] {
     ].join("  "),
   );
   return unnamedAttackers === 0 ? lines : [...lines, `and ${many(unnamedAttackers, "further attacker")}`];
-}
-
-function sayMember({ ruleId, severity, count, alertId }: AlertDetail["members"][number]): string {
-  const own = alertId === null ? "" : `  alert #${alertId}`;
-  return `${toLine(ruleId, 100) || "(none)"}  ${many(count, "event")}  ${severity}${own}`;
 }
 
 function sayTransition(one: AlertDetail["transitions"][number]): string {

@@ -4,6 +4,7 @@ import { insertSilence, pageSilences } from "#db/alerting/silences.ts";
 import type { Queryable } from "#db/client.ts";
 import { isObject } from "#lib/is-object.ts";
 import { MINUTE_MS, SECOND_MS } from "#lib/units.ts";
+import { attackerIdOf } from "#model/attacker.ts";
 import {
   LASTING_SILENCE_STATES,
   type SilenceScope,
@@ -20,7 +21,7 @@ import { type Matchers, wouldMute } from "#stages/alerting/silence.ts";
 import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
 import { maskAddress } from "#stages/archive/mask/mask.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";
-import { attackerIdOf, isAddress } from "#stages/detection/incidents/attacker.ts";
+import { isAddress } from "#stages/detection/incidents/attacker.ts";
 import { replaceInJson } from "#stages/privacy/replace-addresses.ts";
 import type { Caller } from "../caller.ts";
 

@@ -1,4 +1,5 @@
 import { MINUTE_MS } from "#lib/units.ts";
+import { attackerIdOf, isActive } from "#model/attacker.ts";
 import {
   type EvidenceDimension,
   type GradedBy,
@@ -11,7 +12,6 @@ import {
 import { type SourceTraits, sharedValues, TRAIT_OF } from "#model/source-traits.ts";
 import type { StoredAttacker, StoredSources } from "#model/stored-sources.ts";
 import { type ZoneFacts, type Zones, zoneFactsOf } from "#model/zones.ts";
-import { attackerIdOf, isActive } from "#stages/detection/incidents/attacker.ts";
 
 type TopValues = readonly { readonly value: string; readonly count: number; readonly share: number }[];
 
@@ -51,7 +51,7 @@ export interface StoredSpike {
 }
 
 /** An attacker that is active and has a name of its own. */
-export interface AlertAttacker {
+interface AlertAttacker {
   readonly id: string;
   /** The end of its first minute, since the epoch. */
   readonly since: number;

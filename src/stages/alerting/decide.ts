@@ -1,7 +1,7 @@
 import { MINUTE_MS } from "#lib/units.ts";
+import { joinIntervalMinutes } from "#model/join-interval.ts";
 import type { NotifyReason } from "#model/kinds.ts";
 import { isGraver } from "#model/severity.ts";
-import { joinIntervalMinutes } from "#stages/detection/incidents/join-interval.ts";
 import {
   countNotifications,
   countReopenings,
@@ -158,7 +158,7 @@ function stateOf({ alert, occurrence, newestAttacker }: Situation): State {
 }
 
 /** Returns whether the spike begins a new episode of the alert, or has begun the one that is open. */
-export function beginsEpisode(
+function beginsEpisode(
   { state, firedAtMs, resolvedAtMs }: AlertRecord,
   { openedAtMs }: Pick<Occurrence, "openedAtMs">,
 ): boolean {

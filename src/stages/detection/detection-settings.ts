@@ -9,9 +9,6 @@ export interface Sensitivity {
   readonly floor: number;
 }
 
-/** A rule's spike of which fewer addresses send most is listed and notifies nobody, unless it pages. */
-export const FEW_ADDRESSES = 3;
-
 export interface Detection extends Sensitivity {
   readonly sources: SourceMode;
   /** The known sources of the configuration file. Those that `longwatch known` adds are in the database. */

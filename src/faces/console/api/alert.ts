@@ -44,11 +44,15 @@ interface Noted {
   readonly note: string;
 }
 
-/** Acknowledges or resolves an alert. */
-export const useAlertAct = (id: number) =>
-  useNoted(({ act, ...noted }: Noted & { readonly act: StateAct }) =>
-    ask(`alerts.${act}`, { id: String(id), ...withNote(noted) }),
-  );
+/** Acknowledges or resolves an alert, or resolves one attacker of an incident. */
+export const useAlertAct = (id: number, attacker?: string) =>
+  useNoted(async ({ act, ...noted }: Noted & { readonly act: StateAct }) => {
+    if (attacker === undefined) return ask(`alerts.${act}`, { id: String(id), ...withNote(noted) });
+    const { items } = await ask("alerts.act", { act, ids: [id], attacker, ...withNote(noted) });
+    const refused = items.find(({ result }) => result === "refused");
+    if (refused !== undefined) throw new Error(refused.detail ?? "refused");
+    return items;
+  });
 
 /** Marks an alert as attack or noise. */
 export const useMarkAlert = (id: number) =>

@@ -8,6 +8,7 @@ import { ProblemBox, QueryView } from "../components/states.tsx";
 import { useZoneTitle } from "../state/zones.ts";
 import classes from "./alert/alert.module.css";
 import { AlertCurve } from "./alert/alert-curve.tsx";
+import { Attackers, MemberRules } from "./alert/attackers.tsx";
 import { toAlertEvents } from "./alert/event-filter.ts";
 import { Headline } from "./alert/headline.tsx";
 import { Episodes, Risen, Silences } from "./alert/history.tsx";
@@ -33,6 +34,8 @@ function Story({ alert, id }: { readonly alert: AlertDetail; readonly id: string
     <PageEventsContext value={toAlertEvents(alert)}>
       <div className={classes["story"]}>
         <Headline alert={alert} context={context.data} />
+        <Attackers alert={alert} />
+        <MemberRules members={alert.members} />
         {/* The counts by rule have no row for the sources of a zone. */}
         {alert.kind === "sources" ? null : <AlertCurve alert={alert} during={context.data?.during ?? null} />}
         <Compared

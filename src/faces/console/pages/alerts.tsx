@@ -23,7 +23,11 @@ import { ManyActs } from "./alerts/many-acts.tsx";
 const STATES = { open: UNRESOLVED_STATES, firing: ["firing"], resolved: ["resolved"], all: null } as const;
 type StateName = keyof typeof STATES;
 /** The words of the kinds that are not called by their name. */
-const KIND_WORDS: Partial<Record<AlertKind, string>> = { "new-rule": "new rule", self: "about Longwatch" };
+const KIND_WORDS: Partial<Record<AlertKind, string>> = {
+  "new-rule": "new rule",
+  sources: "incident",
+  self: "about Longwatch",
+};
 
 /** Every alert. Those that are open are shown whatever the span; the others by the time at which they fired. */
 export default function AlertsPage() {
@@ -180,7 +184,8 @@ interface RowProps {
 }
 
 function Row({ alert, index, isChosen, isSelected, onSelect }: RowProps) {
-  const { id, severity, state, kind, firedAt, resolvedAt, silence } = alert;
+  const { id, severity, state, kind, firedAt, resolvedAt, silence, incidentId } = alert;
+  const part = incidentId === null ? "" : ` · part of incident ${incidentId}, which notifies`;
   const link = usePageLink();
   const [, navigate] = useLocation();
   const path = link(`/alerts/${id}`);
@@ -189,7 +194,7 @@ function Row({ alert, index, isChosen, isSelected, onSelect }: RowProps) {
       className={`lw-row ${classes["row"]}`}
       data-row={index}
       data-state={state}
-      data-silenced={silence !== null || undefined}
+      data-silenced={silence !== null || incidentId !== null || undefined}
       data-chosen={isChosen || undefined}
       onClick={() => navigate(path)}
     >
@@ -207,7 +212,7 @@ function Row({ alert, index, isChosen, isSelected, onSelect }: RowProps) {
               <Payload prose text={headlineOf(alert)} />
             </Link>
           }
-          about={` · ${KIND_WORDS[kind as AlertKind] ?? kind} · alert ${id}`}
+          about={` · ${KIND_WORDS[kind as AlertKind] ?? kind} · alert ${id}${part}`}
           after={<Payload say=" · taken by " prose text={alert.acknowledgedBy} />}
         />
       </div>

@@ -2,8 +2,8 @@ import { formatWhole, many } from "#lib/format.ts";
 import { showTime } from "#lib/show-time.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
+import { attackerIdOf } from "#model/attacker.ts";
 import type { GrownValue, StoredAttacker, StoredSources } from "#model/stored-sources.ts";
-import { attackerIdOf } from "#stages/detection/incidents/attacker.ts";
 import type { AlertSpike } from "../alert-spike.ts";
 
 /** The texts of a request are cut: a line has to fit a phone. */

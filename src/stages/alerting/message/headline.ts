@@ -35,7 +35,7 @@ export function headlineOf(spike: AlertSpike, state: AlertRecord["state"]): stri
 
 function headlineOfIncident(spike: AlertSpike, state: AlertRecord["state"]): string {
   const zone = nameZone(spike.zoneId, spike.zoneName);
-  if (spike.sources == null) return `sources of ${zone}`;
+  if (spike.sources == null) return `incident in ${zone}`;
   const { title, finding, earlier } = describeIncident(spike);
   if (state === "resolved") return `${title} in ${zone}: back to normal; at most ${earlier}`;
   return `${title} in ${zone}: ${isCalm(spike) ? `quiet now; earlier ${earlier}` : finding}`;
@@ -47,7 +47,7 @@ export function nameSeries({
   zoneName,
   ruleId,
 }: Pick<AlertSpike, "zoneId" | "zoneName" | "ruleId">): string {
-  if (ruleId === SOURCES_RULE) return `sources of ${nameZone(zoneId, zoneName)}`;
+  if (ruleId === SOURCES_RULE) return `incident in ${nameZone(zoneId, zoneName)}`;
   const title = ruleTitle(ruleId);
   return `${title === null ? "" : `${title}: `}rule ${ruleId} in ${nameZone(zoneId, zoneName)}`;
 }

@@ -1,8 +1,8 @@
 import { MINUTE_MS } from "#lib/units.ts";
+import { FEW_ADDRESSES } from "#model/few-addresses.ts";
 import type { EqualLabel, QuietCritical, Weekday } from "#model/kinds.ts";
 import type { SubjectMatchers } from "#model/subject.ts";
 import type { Zones } from "#model/zones.ts";
-import { FEW_ADDRESSES } from "#stages/detection/detection-settings.ts";
 import type { LinkTemplate } from "../message/link-template.ts";
 
 /** When a route's channels are notified; in milliseconds. */

@@ -44,11 +44,11 @@ export function describeSubject(message: AlertMessage): string {
   return [zone, rule === "" ? "" : `rule ${rule}`].filter((part) => part !== "").join(" · ");
 }
 
-/** Returns the headline. The subject precedes it unless the headline already names the rule or a group. */
+/** Returns the headline. The subject precedes it unless the headline already names the rule or the attackers. */
 export function describeBriefly(message: AlertMessage): string {
-  const { headline, ruleId, members } = message;
+  const { headline, ruleId, kind } = message;
   const isRule = toLine(ruleId ?? "", 100) !== "";
-  const isNamed = members !== undefined || (isRule && headline.includes(ruleId ?? ""));
+  const isNamed = kind === "sources" || (isRule && headline.includes(ruleId ?? ""));
   return isNamed && toLine(headline, 100) !== "" ? headline : `${describeSubject(message)}: ${headline}`;
 }
 

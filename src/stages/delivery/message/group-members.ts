@@ -99,7 +99,7 @@ function packWithin(members: readonly Member[], chars: number, measure: Measure)
 }
 
 /** Returns `942100: 847 in 5 min, usually 12 · critical`. The zone precedes it unless all members are in one zone. */
-export function describeMember(
+function describeMember(
   { zoneId, zoneName, ruleId, count, windowMinutes, usual, severity, finding }: Member,
   isOneZone: boolean,
 ): string {

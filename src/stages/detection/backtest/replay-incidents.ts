@@ -1,4 +1,4 @@
-import { isActive } from "../incidents/attacker.ts";
+import { isActive } from "#model/attacker.ts";
 import { comparesEvents, endIncidents, followFired } from "../incidents/follow-incidents.ts";
 import { type Incident, newestNews, type PastIncident } from "../incidents/incident.ts";
 import type { MinuteEvent } from "../sources/count-hour.ts";

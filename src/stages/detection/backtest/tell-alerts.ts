@@ -1,6 +1,6 @@
+import { joinIntervalMinutes } from "#model/join-interval.ts";
 import type { Severity } from "#model/kinds.ts";
 import { isGraver } from "#model/severity.ts";
-import { joinIntervalMinutes } from "../incidents/join-interval.ts";
 import type { ReplayedMessage } from "./replayed-message.ts";
 
 /** A spike this soon after the end of the one before reopens its alert. */

@@ -2,8 +2,6 @@ import type { AttackerRole, SourceKind } from "#model/kinds.ts";
 import type { Fire } from "../sources/judge-sources.ts";
 import { type SourceEvent, sourceKeyOf, toSourceKey } from "../sources/source-event.ts";
 
-/** A key that has not reached its line for this many minutes attacks no more. */
-export const QUIET_MINUTES = 30;
 /** The most rules of an address that are kept for the comparison with other addresses. */
 const MAX_RULES = 50;
 
@@ -26,16 +24,6 @@ export interface Attacker extends Fire {
 /** An address is an attacker of its own. The other keys are shared: a fingerprint, user agent, network or path. */
 export function isAddress({ kind }: { readonly kind: SourceKind }): boolean {
   return kind === "rules_per_ip";
-}
-
-/** Returns the name of a key within its zone. */
-export function attackerIdOf({ kind, key }: { readonly kind: SourceKind; readonly key: string }): string {
-  return `${kind}=${key}`;
-}
-
-/** Returns whether the attacker reached its line within the half hour that ends with `minute`. */
-export function isActive({ lastFiredAt }: Pick<Attacker, "lastFiredAt">, minute: number): boolean {
-  return minute + 1 - lastFiredAt < QUIET_MINUTES;
 }
 
 /** Returns a function that tests whether an event is one of an attacker's. */

@@ -1,16 +1,9 @@
+import { attackerIdOf, isActive } from "#model/attacker.ts";
 import type { AttackerRole } from "#model/kinds.ts";
 import type { MinuteEvent } from "../sources/count-hour.ts";
 import { type Fire, type FiredMinute, overZ } from "../sources/judge-sources.ts";
 import { sourceKeyOf } from "../sources/source-event.ts";
-import {
-  type Attacker,
-  areLinked,
-  attackerIdOf,
-  createAttackerTest,
-  isActive,
-  isAddress,
-  toTool,
-} from "./attacker.ts";
+import { type Attacker, areLinked, createAttackerTest, isAddress, toTool } from "./attacker.ts";
 import {
   activeAttackers,
   endOfIncident,

@@ -45,6 +45,7 @@ export function Headline({ alert, context }: Props) {
     quietSince,
     acknowledgedBy,
     silence,
+    incidentId,
     facts,
   } = alert;
   const zoneName = useZoneTitle();
@@ -97,6 +98,11 @@ export function Headline({ alert, context }: Props) {
         {silence === null ? null : (
           <span role="status">
             <SilencedBy silence={silence} />
+          </span>
+        )}
+        {incidentId === null ? null : (
+          <span role="status">
+            <Link href={link(`/alerts/${incidentId}`)}>part of incident {incidentId}</Link>, which notifies
           </span>
         )}
         {facts === null ? null : (
@@ -199,13 +205,15 @@ interface ActProps {
   readonly word: string;
   /** The key that opens it. */
   readonly letter?: string;
+  /** Only this attacker of an incident. */
+  readonly attacker?: string;
 }
 
 /** A button that asks for a note, which may stay empty. What was typed stays if the request fails. */
-function Act({ id, act, word, letter }: ActProps) {
+export function Act({ id, act, word, letter, attacker }: ActProps) {
   const [isOpen, setOpen] = useState(false);
   const [note, setNote] = useState("");
-  const send = useAlertAct(id);
+  const send = useAlertAct(id, attacker);
   useEffect(() => {
     if (letter === undefined) return undefined;
     const press = (event: KeyboardEvent) => {
@@ -220,7 +228,10 @@ function Act({ id, act, word, letter }: ActProps) {
   return (
     <PopoverForm
       word={word}
-      button={{ size: "xs", variant: act === "ack" ? "filled" : "default" }}
+      button={{
+        size: attacker === undefined ? "xs" : "compact-xs",
+        variant: act === "ack" ? "filled" : "default",
+      }}
       isOpen={isOpen}
       onToggle={setOpen}
       onSubmit={() => send.mutate({ act, note: note.trim() }, { onSuccess: () => setOpen(false) })}
