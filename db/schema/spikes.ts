@@ -88,7 +88,7 @@ export const spikes = pgTable(
     kind: text({ enum: SPIKE_KINDS }).notNull(),
     /** Different addresses in the window, up to a limit; null if none is known. */
     addresses: integer(),
-    /** The fewest addresses that send seven tenths of the window's events; null if none is known. */
+    /** The fewest addresses that send four fifths of the window's events; null if none is known. */
     mainSenders: integer(),
     /** The facts that decided the severity. */
     gradedBy: text({ enum: GRADINGS }),

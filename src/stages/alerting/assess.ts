@@ -58,7 +58,7 @@ function assess(spike: AlertSpike, context: Context): Assessment {
   const route = planRoute(routing, spike, nowMs);
   const isSilenced = (traits: SourceTraits) => findSilence(silences, { ...spike, traits }, nowMs) !== null;
   const loud = (spike.attackers ?? []).filter(({ traits }) => !isSilenced(traits));
-  const { memberOf = null, mainSenders } = spike;
+  const { memberOf = null } = spike;
   return {
     spike,
     advice: spike.kind === "sources" ? NO_ADVICE : adviceStatus(spike, asks, nowMs),
@@ -66,10 +66,16 @@ function assess(spike: AlertSpike, context: Context): Assessment {
     isInhibited: spike.closedAtMs === null && findInhibition(routing.inhibitions, spike, firing) !== null,
     route,
     isMember: memberOf !== null && incidents.has(memberOf),
-    isSmall: spike.severity !== "critical" && mainSenders != null && mainSenders < routing.fewAddresses,
+    isSmall: isSmall(spike, routing.fewAddresses),
     newestAttacker: loud.reduce<number | null>(
       (newest, { since }) => (newest === null || since > newest ? since : newest),
       null,
     ),
   };
+}
+
+/** Few addresses send a spike, or few send most of one that is not far above the usual. */
+function isSmall({ severity, addresses, mainSenders, gradedBy }: AlertSpike, few: number): boolean {
+  if (severity === "critical" || addresses == null) return false;
+  return addresses < few || (gradedBy === "score" && (mainSenders ?? few) < few);
 }

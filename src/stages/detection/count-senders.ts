@@ -1,10 +1,10 @@
 /** What the main senders of a rule send together. */
-const MAIN_SHARE = 0.7;
+const MAIN_SHARE = 0.8;
 
 /** The addresses of a rule's events. */
 export interface Senders {
   readonly addresses: number;
-  /** The fewest addresses that send seven tenths of the events. */
+  /** The fewest addresses that send four fifths of the events. */
   readonly main: number;
 }
 

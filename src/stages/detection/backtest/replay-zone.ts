@@ -122,7 +122,8 @@ export function createZoneReplay({ fewAddresses, ...policy }: ReplayPolicy): Zon
     rule.addresses = Math.max(rule.addresses, byWindow[WINDOWS.indexOf(episode.windowMinutes)] ?? 0);
     const { score } = episode;
     const addresses = rule.addresses === 0 ? null : rule.addresses;
-    rule.severity = gradeSpike({ score, z: policy.z, addresses, before: rule.severity }).severity;
+    const { severity, gradedBy } = gradeSpike({ score, z: policy.z, addresses, before: rule.severity });
+    rule.severity = severity;
     const one = toTellable(rule, episode);
     const isTold = teller.isTold(one.name);
     const isCompared = rule.incident === undefined || (rule.incident === null && hasNew);
@@ -134,7 +135,10 @@ export function createZoneReplay({ fewAddresses, ...policy }: ReplayPolicy): Zon
       rule.mainSenders = Math.max(rule.mainSenders, countBySender(events).main);
     }
     if (rule.incident !== null) return;
-    const isSmall = rule.severity !== "critical" && addresses !== null && rule.mainSenders < fewAddresses;
+    const isSmall =
+      addresses !== null &&
+      rule.severity !== "critical" &&
+      (addresses < fewAddresses || (gradedBy === "score" && rule.mainSenders < fewAddresses));
     if (!isSmall || isTold) teller.update(minute + 1, one);
   }
 
