@@ -13,6 +13,7 @@ import {
   uniqueIndex,
 } from "drizzle-orm/pg-core";
 import {
+  CHANGE_KINDS,
   type EvidenceDimension,
   GRADINGS,
   MARKS,
@@ -20,6 +21,7 @@ import {
   SPIKE_SEVERITIES,
   WINDOWS,
 } from "#model/kinds.ts";
+import type { RuleChange } from "#model/rule-change.ts";
 import type { StoredSources } from "#model/stored-sources.ts";
 import { isOneOf } from "../postgres/is-one-of.ts";
 
@@ -44,6 +46,8 @@ export interface SpikeEvidence {
   /** Events of each of the sixty minutes up to `to`. */
   readonly sparkline: readonly number[];
 }
+
+const IS_CHANGE = sql.raw(CHANGE_KINDS.map((kind) => `kind = '${kind}'`).join(" or "));
 
 /**
  * A rule far above its baseline, from opening to closing; at most one open per zone and rule. Written by
@@ -80,7 +84,8 @@ export const spikes = pgTable(
     severity: text({ enum: SPIKE_SEVERITIES }).notNull(),
     /**
      * `new-rule`: the rule was first seen within a day and its burst is small. It is less severe. `sources`: the source
-     * series of a zone, under the rule id of `SOURCES_RULE`.
+     * series of a zone, under the rule id of `SOURCES_RULE`. `action-change` and `silent-rule`: rules of a zone that
+     * changed, under the rule id of `changesRule`; such a spike is open for a person to see, so it opens when it is found.
      */
     kind: text({ enum: SPIKE_KINDS }).notNull(),
     /** Different addresses in the window, up to a limit; null while nothing depends on them. */
@@ -91,6 +96,8 @@ export const spikes = pgTable(
     isShadow: boolean().notNull().default(false),
     /** For the kind `sources`: the series that fire, and why. */
     sources: jsonb().$type<StoredSources>(),
+    /** For the kinds of changes: the rules that changed, the first ones first. */
+    changes: jsonb().$type<readonly RuleChange[]>(),
     /**
      * A person's verdict. The hours of an attack are removed from the rule's history. Null until a person has marked
      * the spike.
@@ -110,6 +117,7 @@ export const spikes = pgTable(
     check("spikes_severity", isOneOf(t.severity, SPIKE_SEVERITIES)),
     check("spikes_kind", isOneOf(t.kind, SPIKE_KINDS)),
     check("spikes_sources", sql`(${t.kind} = 'sources') = (${t.sources} is not null)`),
+    check("spikes_changes", sql`(${IS_CHANGE}) = (${t.changes} is not null)`),
     check("spikes_graded_by", isOneOf(t.gradedBy, GRADINGS)),
   ],
 );

@@ -100,6 +100,7 @@ export const AlertDetail = Alert.extend({
     .describe(
       "What the platform said about the alert's rule in all of its zone. Null if the alert is not about rules.",
     ),
+  rules: z.array(Name).describe("For alerts about changes: the rules that changed. Else empty."),
   members: z.array(Member).describe("The rules of a group; empty for other alerts."),
   spikeId: z.number().int().nullable(),
   howToSilence: Name.nullable(),
@@ -185,6 +186,7 @@ async function describeAlert(
     facts: message === null ? null : Facts.parse(message),
     evidence: message === null ? null : Evidence.parse(message.top),
     advice: message === null || !isAdvised(message) ? null : { ...message.advice, source: "platform AI" },
+    rules: [...(message?.rules ?? [])],
     members: z.array(Member).parse(message?.members ?? []),
     spikeId: row.spikeId,
     howToSilence: caller.masked ? silenceCommand(row.id, choices) : (message?.howToSilence ?? null),

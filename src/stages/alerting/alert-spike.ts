@@ -6,6 +6,7 @@ import type {
   SpikeKind,
   SpikeSeverity,
 } from "#model/kinds.ts";
+import { lastingChanges, type RuleChange } from "#model/rule-change.ts";
 import { type SourceTraits, sharedValues } from "#model/source-traits.ts";
 import type { StoredSources } from "#model/stored-sources.ts";
 import { type ZoneFacts, type Zones, zoneFactsOf } from "#model/zones.ts";
@@ -34,6 +35,8 @@ export interface StoredSpike {
   readonly gradedBy?: GradedBy | null;
   /** Set for the kind `sources`. */
   readonly sources?: StoredSources | null;
+  /** Set for the kinds of changes. */
+  readonly changes?: readonly RuleChange[] | null;
   readonly evidence: {
     readonly top: Readonly<Record<EvidenceDimension, TopValues>>;
     readonly sparkline: readonly number[];
@@ -45,6 +48,8 @@ export interface AlertSpike extends Omit<StoredSpike, "severity" | "openedAt" | 
   readonly severity: Severity;
   readonly openedAtMs: number;
   readonly closedAtMs: number | null;
+  /** For the kinds of changes: the rules whose change lasts, by which routes and silences match the alert. */
+  readonly rules?: readonly string[];
   readonly traits?: SourceTraits;
   /** The traits that a silence of its alert names, the best first: those that fire, then the address, then the network. */
   readonly silenceBy?: readonly SourceTrait[];
@@ -57,17 +62,21 @@ export function isCalm({ windowCount, threshold, closedAtMs }: AlertSpike): bool
 
 /**
  * A new rule's burst is news, not an emergency: `info`, whatever its score, because there is nothing to compare it with.
- * Growing into a spike then raises the severity, which is told as `worse`.
+ * Growing into a spike then raises the severity, which is told as `worse`. A silent rule is information, too.
  */
 export function toAlertSpike(spike: StoredSpike, zones?: Zones): AlertSpike {
   const { severity, openedAt, closedAt, ...rest } = spike;
   return {
     ...rest,
     ...zoneFactsOf(zones, rest.zoneId),
-    severity: rest.kind === "new-rule" ? "info" : severity,
+    severity: rest.kind === "new-rule" || rest.kind === "silent-rule" ? "info" : severity,
     openedAtMs: openedAt.getTime(),
     closedAtMs: closedAt?.getTime() ?? null,
     ...describeTraits(spike),
+    // A change concerns every visitor, so no silence of it names one.
+    ...(rest.changes == null
+      ? {}
+      : { rules: lastingChanges(rest.changes).map(({ ruleId }) => ruleId), silenceBy: [] }),
   };
 }
 

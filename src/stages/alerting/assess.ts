@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { AdviceRow } from "#model/advice-row.ts";
 import type { LaterMessage } from "#model/later-message.ts";
+import { isChangeKind, isRuleKind } from "#model/rule-change.ts";
 import type { Subject } from "#model/subject.ts";
 import { type AdviceStatus, adviceStatus, NO_ADVICE } from "./advice/advice-status.ts";
 import type { AlertSpike } from "./alert-spike.ts";
@@ -51,10 +52,11 @@ function assess(spike: AlertSpike, { asks, silences, nowMs, routing, firing }: C
   const route = planRoute(routing, spike, nowMs);
   return {
     spike,
-    advice: spike.kind === "sources" ? NO_ADVICE : adviceStatus(spike, asks, nowMs),
+    advice: isRuleKind(spike.kind) ? adviceStatus(spike, asks, nowMs) : NO_ADVICE,
     silencedBy: findSilence(silences, spike, nowMs)?.id ?? null,
     isInhibited: spike.closedAtMs === null && findInhibition(routing.inhibitions, spike, firing) !== null,
     route,
-    groupKey: groupKeyOf(route, spike),
+    // An alert about changes is one for all rules of the zone already, and no part of a flood.
+    groupKey: isChangeKind(spike.kind) ? null : groupKeyOf(route, spike),
   };
 }

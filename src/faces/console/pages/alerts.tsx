@@ -17,6 +17,7 @@ import { useRowKeys } from "../state/row-keys.ts";
 import { useSpan } from "../state/span.ts";
 import { usePageLink, useUrlState } from "../state/url-state.ts";
 import { useZones, useZoneTitle } from "../state/zones.ts";
+import { hasRule } from "./alert/event-filter.ts";
 import classes from "./alerts/alerts.module.css";
 import { ManyActs } from "./alerts/many-acts.tsx";
 
@@ -31,6 +32,8 @@ const KIND_WORDS: Readonly<Record<AlertKind, string>> = {
   spike: "spike",
   "new-rule": "new rule",
   sources: "sources",
+  "action-change": "changed action",
+  "silent-rule": "silent rule",
   group: "group",
   self: "about Longwatch",
 };
@@ -295,7 +298,7 @@ function Row({ alert, index, isChosen, isSelected, onSelect }: RowProps) {
         </Link>
         <div className={classes["where"]}>
           {zoneName(zoneId)}
-          {ruleId === null || kind === "sources" ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`}{" "}
+          {ruleId === null || !hasRule({ kind }) ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`}{" "}
           {ruleTitle ?? ""} · {KIND_WORDS[kind as AlertKind] ?? kind} · alert {id}
           {quietSince === null ? null : (
             <>

@@ -5,6 +5,7 @@ import { episodeKeyOf } from "#model/dedupe-key.ts";
 import type { NotifyReason } from "#model/kinds.ts";
 import type { AlertRecord } from "../alert-record.ts";
 import type { AlertSpike } from "../alert-spike.ts";
+import { detailsOfChanges } from "./describe-changes.ts";
 import { describeSources } from "./describe-sources.ts";
 import { headlineOf } from "./headline.ts";
 import { ruleTitle } from "./rule-title.ts";
@@ -39,6 +40,7 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
     zoneName: spike.zoneName,
     zoneLabels: spike.zoneLabels,
     ruleId: spike.ruleId,
+    ...(spike.rules === undefined ? {} : { rules: [...spike.rules] }),
     ruleTitle: ruleTitle(spike.ruleId),
     headline: headlineOf(spike, alert.state),
     ...describeFurther(spike, describeMute(alert)),
@@ -71,7 +73,7 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
 
 /** The sentence on the severity of a rule's spike, or on what the sources of a zone have in common; and the mute before. */
 function describeFurther(
-  { sources, gradedBy, addresses }: AlertSpike,
+  { sources, changes, gradedBy, addresses, evidence }: AlertSpike,
   muted: readonly string[],
 ): Pick<AlertMessage, "unit" | "details"> {
   if (sources != null)
@@ -79,6 +81,13 @@ function describeFurther(
       unit: describeSources(sources).unit,
       details: [...muted, ...describeSources(sources).details],
     };
+  if (changes != null) {
+    // Evidence is of the first rule. A spike that opened with several has none.
+    const [first] = changes;
+    const isOfFirst = changes.length > 1 && evidence.top.action.length > 0;
+    const about = isOfFirst ? [`addresses, paths and the like are those of rule ${first?.ruleId}`] : [];
+    return { details: [...muted, ...detailsOfChanges(changes), ...about] };
+  }
   const graded =
     gradedBy === "addresses"
       ? [`severity: few addresses (${addresses ?? 0}) send these events`]

@@ -3,6 +3,7 @@ import { useEffect, useState } from "react";
 import { Link } from "wouter";
 import { formatDuration, formatNumber } from "#lib/format.ts";
 import type { StateAct } from "#model/kinds.ts";
+import { isChangeKind } from "#model/rule-change.ts";
 import { type AlertContext, type AlertDetail, useAlertAct } from "../../api/alert.ts";
 import { useMay } from "../../api/session.ts";
 import { ActionWord } from "../../components/action-word.tsx";
@@ -18,7 +19,7 @@ import { useRuleLink } from "../../state/rule-link.ts";
 import { usePageLink } from "../../state/url-state.ts";
 import { useZoneTitle } from "../../state/zones.ts";
 import classes from "./alert.module.css";
-import { toAlertEvents } from "./event-filter.ts";
+import { hasRule, toAlertEvents } from "./event-filter.ts";
 import { Mark } from "./mark.tsx";
 import { SilenceDialog } from "./silence-dialog.tsx";
 
@@ -53,7 +54,8 @@ export function Headline({ alert, context }: Props) {
   const mayAct = useMay("act");
   const [isSilencing, setSilencing] = useState(false);
   const events = toAlertEvents(alert);
-  const isSources = alert.kind === "sources";
+  const isOfRule = hasRule(alert);
+  const isCounted = !isChangeKind(alert.kind);
   useKeys(mayAct, () => setSilencing(true));
   return (
     <section className="lw-head" data-firing={state === "firing" || undefined}>
@@ -61,7 +63,7 @@ export function Headline({ alert, context }: Props) {
         <Severity severity={severity} state={state} />
         <span>
           alert {id} · {zoneName(zoneId)}
-          {ruleId === null || isSources ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`}{" "}
+          {ruleId === null || !isOfRule ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`}{" "}
           {ruleTitle ?? ""}
         </span>
       </div>
@@ -99,20 +101,20 @@ export function Headline({ alert, context }: Props) {
             <SilencedBy silence={silence} />
           </span>
         )}
-        {facts === null ? null : (
+        {facts === null || !isCounted ? null : (
           <>
-            {isSources ? null : (
+            {isOfRule ? (
               <span>
                 <b>{formatCount(facts.count)}</b> events in {facts.windowMinutes} min
               </span>
-            )}
+            ) : null}
             <span>
               usual in {facts.windowMinutes} min <b>{formatNumber(facts.usual)}</b>, threshold{" "}
               <b>{formatNumber(facts.threshold)}</b>, peak <b>{formatCount(facts.peak)}</b>
             </span>
           </>
         )}
-        {context?.during == null || isSources ? null : <Counted during={context.during} />}
+        {context?.during == null || !isOfRule ? null : <Counted during={context.during} />}
       </div>
       <div className={classes["buttons"]}>
         {mayAct && state === "firing" ? <Act id={id} act="ack" word="Acknowledge" letter="a" /> : null}
@@ -133,7 +135,7 @@ export function Headline({ alert, context }: Props) {
             See its events
           </Button>
         )}
-        {zoneId === null || ruleId === null || isSources ? null : (
+        {zoneId === null || ruleId === null || !isOfRule ? null : (
           <Button size="xs" variant="subtle" component={Link} href={ruleLink(zoneId, ruleId)}>
             See its rule
           </Button>

@@ -15,6 +15,7 @@ import { Icon } from "../../look/icons.tsx";
 import { formatCount } from "../../look/words.ts";
 import { type Params, usePageLink } from "../../state/url-state.ts";
 import { useZones, useZoneTitle, zoneTitle } from "../../state/zones.ts";
+import { hasRule } from "../alert/event-filter.ts";
 import classes from "./overview.module.css";
 
 const SHOWN = 6;
@@ -77,7 +78,7 @@ function AlertRow({ alert }: { readonly alert: Alert }) {
   const { id, severity, kind, zoneId, ruleId, ruleTitle, headline, firedAt, quietSince, silence } = alert;
   const link = usePageLink();
   const title = useZoneTitle();
-  const rule = ruleId === null || kind === "sources" ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`;
+  const rule = ruleId === null || !hasRule({ kind }) ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`;
   return (
     <li className={classes["item"]} data-firing="true">
       <Severity severity={severity} />
