@@ -30,6 +30,7 @@ import { createSealWindowsJob } from "./coverage/seal-windows.ts";
 import type { Fallback } from "./delivery/copy-to-fallback.ts";
 import { createDeliverAlertsJob } from "./delivery/deliver-alerts.ts";
 import { createAfterRollUp } from "./detection/after-roll-up.ts";
+import { createDetectRuleChangesJob } from "./detection/detect-rule-changes.ts";
 import { createDetectSourcesJob } from "./detection/detect-sources.ts";
 import { createDetectSpikesJob } from "./detection/detect-spikes.ts";
 import { createRollUpTrendsJob } from "./detection/roll-up-trends.ts";
@@ -158,6 +159,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     ...(executeRun === null ? [] : createRunJobs({ ...deps, executeRun })),
     createDetectSpikesJob({ ...deps, afterSpikes }),
     createDetectSourcesJob({ ...deps, afterSpikes }),
+    createDetectRuleChangesJob({ ...deps, afterSpikes }),
     createFetchAdviceJob({
       ...deps,
       budgetPerHour: settings.advicePerHour,

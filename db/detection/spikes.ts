@@ -1,6 +1,7 @@
-import { and, asc, eq, gt, gte, isNull, lte, ne, sql } from "drizzle-orm";
+import { and, asc, eq, gt, gte, inArray, isNull, lte, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
-import type { HourState } from "#model/kinds.ts";
+import { type HourState, RULE_SPIKE_KINDS, type RuleSpikeKind } from "#model/kinds.ts";
+import { isRuleKind } from "#model/rule-change.ts";
 import type { SeriesKey } from "#model/series-key.ts";
 import type { Queryable } from "../client.ts";
 import { names } from "../postgres/terms.ts";
@@ -126,16 +127,16 @@ export type SpikeRow = typeof spikes.$inferSelect;
 export type NewSpike = typeof spikes.$inferInsert;
 
 /** A rule's spike. */
-export type RuleSpikeRow = SpikeRow & { readonly kind: Exclude<SpikeRow["kind"], "sources"> };
+export type RuleSpikeRow = SpikeRow & { readonly kind: RuleSpikeKind };
 
 /** Returns the open spikes of rules. */
 export async function readOpenSpikes(db: Queryable): Promise<RuleSpikeRow[]> {
   const rows = await db
     .select()
     .from(spikes)
-    .where(and(isNull(spikes.closedAt), ne(spikes.kind, "sources")))
+    .where(and(isNull(spikes.closedAt), inArray(spikes.kind, RULE_SPIKE_KINDS)))
     .orderBy(asc(spikes.id));
-  return rows.filter((row): row is RuleSpikeRow => row.kind !== "sources");
+  return rows.filter((row): row is RuleSpikeRow => isRuleKind(row.kind));
 }
 
 /** Returns the open incidents. */
@@ -261,6 +262,7 @@ export type SpikeChange = Omit<
   | "isShadow"
   | "sources"
   | "resolvedAttackers"
+  | "changes"
   | "mark"
   | "markedAt"
   | "evidence"

@@ -14,6 +14,7 @@ import {
   uniqueIndex,
 } from "drizzle-orm/pg-core";
 import {
+  CHANGE_KINDS,
   type EvidenceDimension,
   GRADINGS,
   MARKS,
@@ -21,6 +22,7 @@ import {
   SPIKE_SEVERITIES,
   WINDOWS,
 } from "#model/kinds.ts";
+import type { RuleChange } from "#model/rule-change.ts";
 import type { StoredSources } from "#model/stored-sources.ts";
 import { isOneOf } from "../postgres/is-one-of.ts";
 
@@ -45,6 +47,8 @@ export interface SpikeEvidence {
   /** Events of each of the sixty minutes up to `to`. */
   readonly sparkline: readonly number[];
 }
+
+const IS_CHANGE = sql.raw(CHANGE_KINDS.map((kind) => `kind = '${kind}'`).join(" or "));
 
 /**
  * A rule far above its baseline, or an incident, from opening to closing; at most one open per zone, rule and incident.
@@ -83,7 +87,9 @@ export const spikes = pgTable(
     severity: text({ enum: SPIKE_SEVERITIES }).notNull(),
     /**
      * `new-rule`: the rule was first seen within a day and its burst is small. It is less severe. `sources`: an incident,
-     * which is attackers that the source series of a zone have found, under the rule id of `SOURCES_RULE`.
+     * which is attackers that the source series of a zone have found, under the rule id of `SOURCES_RULE`. `action-change`
+     * and `silent-rule`: rules of a zone that changed, under the rule id of `changesRule`; such a spike is open for a person
+     * to see, so it opens when it is found.
      */
     kind: text({ enum: SPIKE_KINDS }).notNull(),
     /** Different addresses in the window, up to a limit; null if none is known. */
@@ -98,6 +104,8 @@ export const spikes = pgTable(
     sources: jsonb().$type<StoredSources>(),
     /** The attackers of an incident that a person has resolved, by name (`rules_per_ip=203.0.113.9`). */
     resolvedAttackers: text().array().notNull().default([]),
+    /** For the kinds of changes: the rules that changed, the first ones first. */
+    changes: jsonb().$type<readonly RuleChange[]>(),
     /**
      * A person's verdict. The hours of an attack are removed from the rule's history. Null until a person has marked
      * the spike.
@@ -118,6 +126,7 @@ export const spikes = pgTable(
     check("spikes_severity", isOneOf(t.severity, SPIKE_SEVERITIES)),
     check("spikes_kind", isOneOf(t.kind, SPIKE_KINDS)),
     check("spikes_sources", sql`(${t.kind} = 'sources') = (${t.sources} is not null)`),
+    check("spikes_changes", sql`(${IS_CHANGE}) = (${t.changes} is not null)`),
     check("spikes_graded_by", isOneOf(t.gradedBy, GRADINGS)),
   ],
 );

@@ -52,6 +52,8 @@ export const alertMessage = z.object({
   zoneLabels: z.record(z.string(), z.string()).optional(),
   ruleId: z.string().nullable(),
   ruleTitle: z.string().nullable(),
+  /** For the kinds of changes: the rules that changed. */
+  rules: z.array(z.string()).optional(),
   headline: z.string(),
   /** The unit of the count, if not events. */
   unit: z.enum(["rules", "addresses"]).optional(),

@@ -4,8 +4,19 @@
  * choices and the source with them.
  */
 
-/** The kinds that the detector opens: `new-rule` for a rule that was first seen within a day, `sources` for the source series. */
-export const SPIKE_KINDS = ["spike", "new-rule", "sources"] as const;
+/**
+ * The kinds of spikes of one rule. `new-rule`: a rule that was first seen within a day is active. Less severe, because
+ * there is no history to compare it with.
+ */
+export const RULE_SPIKE_KINDS = ["spike", "new-rule"] as const;
+export type RuleSpikeKind = (typeof RULE_SPIKE_KINDS)[number];
+
+/** The kinds of changes of a zone's rules. One spike names all rules that changed in the zone. */
+export const CHANGE_KINDS = ["action-change", "silent-rule"] as const;
+export type ChangeKind = (typeof CHANGE_KINDS)[number];
+
+/** The kinds that the detectors open: `sources` for the source series. */
+export const SPIKE_KINDS = [...RULE_SPIKE_KINDS, "sources", ...CHANGE_KINDS] as const;
 export type SpikeKind = (typeof SPIKE_KINDS)[number];
 
 /** The kinds that routes, silences and messages match. `self`: an alert of Longwatch about itself. */

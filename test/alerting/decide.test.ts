@@ -63,7 +63,7 @@ const OF_INCIDENT = { mute: { silencedBy: null, mutedBy: "incident" } } as const
 /** The newest attacker fired first so many minutes after NOW. */
 const joined = (minutes: number, over: Over = {}): Over => ({
   ...over,
-  newestAttacker: NOW / MINUTE_MS + minutes,
+  newest: NOW / MINUTE_MS + minutes,
 });
 /** An incident whose messages were sent at these minutes, each of which names an attacker that had just joined. */
 const named = (...minutes: readonly number[]) =>

@@ -144,6 +144,7 @@ export const AlertDetail = Alert.extend({
       "Who attacks in an incident, the newest first, then those that are not active; empty for other alerts.",
     ),
   unnamedAttackers: count.describe("How many further attackers there are."),
+  rules: z.array(Name).describe("For alerts about changes: the rules that changed. Else empty."),
   members: z.array(Member).describe("The rules that are part of an incident; empty for other alerts."),
   spikeId: z.number().int().nullable(),
   howToSilence: Name.nullable(),
@@ -228,6 +229,7 @@ async function describeAlert(
     evidence: message === null ? null : Evidence.parse(message.top),
     advice: message === null || !isAdvised(message) ? null : { ...message.advice, source: "platform AI" },
     ...(await describeIncident({ db, caller }, row, message)),
+    rules: [...(message?.rules ?? [])],
     spikeId: row.spikeId,
     howToSilence: caller.masked ? silenceCommand(row.id, choices) : (message?.howToSilence ?? null),
     silenceChoices: choices.map((choice) => ({

@@ -25,7 +25,7 @@ const Transition = z.object({
   quiet: z.array(z.string()).default([]),
   /** The channels that are notified after the group interval; those of `quiet` are among them. */
   waiting: z.array(z.string()).default([]),
-  /** Of an incident: its message names the attackers that began up to this minute (since the epoch). */
+  /** The message names what was there up to this minute (since the epoch): attackers of an incident, or changed rules. */
   namedThrough: z.int().nullish(),
   /** Whether the message contained a recommendation. */
   hasAdvice: z.boolean().default(false),
@@ -110,13 +110,13 @@ export interface TransitionFacts {
   /** Channels in their quiet hours. */
   readonly held?: readonly string[];
   readonly hasAdvice?: boolean;
-  /** The beginning of the incident's newest attacker, in minutes since the epoch. */
-  readonly newestAttacker?: number | null | undefined;
+  /** When what is told of the alert last grew, in minutes since the epoch. */
+  readonly newest?: number | null | undefined;
 }
 
 /** Returns the alert after a transition. `first` begins a new alert; a reopened alert keeps its key. */
 export function nextAlert(alert: AlertRecord | null, facts: TransitionFacts): AlertRecord {
-  const { reason, occurrence, recipients, nowMs, mute, held = [], hasAdvice = false, newestAttacker } = facts;
+  const { reason, occurrence, recipients, nowMs, mute, held = [], hasAdvice = false, newest } = facts;
   const { notified, updated, waiting } = recipients;
   const before = reason === "first" ? null : alert;
   const state = stateAfter(before, reason);
@@ -133,7 +133,7 @@ export function nextAlert(alert: AlertRecord | null, facts: TransitionFacts): Al
     quiet: [...updated],
     waiting: [...waiting, ...updated],
     hasAdvice,
-    ...(newestAttacker == null ? {} : { namedThrough: newestAttacker }),
+    ...(newest == null ? {} : { namedThrough: newest }),
   };
   return {
     state,

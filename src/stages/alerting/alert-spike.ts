@@ -9,6 +9,7 @@ import {
   type SpikeKind,
   type SpikeSeverity,
 } from "#model/kinds.ts";
+import { lastingChanges, type RuleChange } from "#model/rule-change.ts";
 import { type SourceTraits, sharedValues, TRAIT_OF } from "#model/source-traits.ts";
 import type { StoredAttacker, StoredSources } from "#model/stored-sources.ts";
 import { type ZoneFacts, type Zones, zoneFactsOf } from "#model/zones.ts";
@@ -37,13 +38,15 @@ export interface StoredSpike {
   readonly judgedThrough?: Date;
   /** Different addresses in the window, and what decided the severity; null or left out if none is known. */
   readonly addresses?: number | null;
-  /** The fewest addresses that send seven tenths of the events. */
+  /** The fewest addresses that send four fifths of the events. */
   readonly mainSenders?: number | null;
   readonly gradedBy?: GradedBy | null;
   /** Set for the kind `sources`. */
   readonly sources?: StoredSources | null;
   /** The names of the attackers that a person has resolved, as `attackerIdOf` returns them. */
   readonly resolvedAttackers?: readonly string[];
+  /** Set for the kinds of changes. */
+  readonly changes?: readonly RuleChange[] | null;
   readonly evidence: {
     readonly top: Readonly<Record<EvidenceDimension, TopValues>>;
     readonly sparkline: readonly number[];
@@ -66,6 +69,8 @@ export interface AlertSpike
   readonly severity: Severity;
   readonly openedAtMs: number;
   readonly closedAtMs: number | null;
+  /** For the kinds of changes: the rules whose change lasts, by which routes and silences match the alert. */
+  readonly rules?: readonly string[];
   readonly traits?: SourceTraits;
   /**
    * Of an incident: the attackers that are active, or all if none is, the furthest above its line first. Those that a person
@@ -85,17 +90,21 @@ export function isCalm({ windowCount, threshold, closedAtMs }: AlertSpike): bool
 
 /**
  * A new rule's burst is news, not an emergency: `info`, whatever its score, because there is nothing to compare it with.
- * Growing into a spike then raises the severity, which is told as `worse`.
+ * Growing into a spike then raises the severity, which is told as `worse`. A silent rule is information, too.
  */
 export function toAlertSpike(spike: StoredSpike, zones?: Zones): AlertSpike {
   const { severity, openedAt, closedAt, judgedThrough: _, ...rest } = spike;
   return {
     ...rest,
     ...zoneFactsOf(zones, rest.zoneId),
-    severity: rest.kind === "new-rule" ? "info" : severity,
+    severity: rest.kind === "new-rule" || rest.kind === "silent-rule" ? "info" : severity,
     openedAtMs: openedAt.getTime(),
     closedAtMs: closedAt?.getTime() ?? null,
     ...describeTraits(spike),
+    // A change concerns every visitor, so no silence of it names one.
+    ...(rest.changes == null
+      ? {}
+      : { rules: lastingChanges(rest.changes).map(({ ruleId }) => ruleId), silenceBy: [] }),
   };
 }
 

@@ -1,6 +1,8 @@
 import { isDeepStrictEqual } from "node:util";
+import { MINUTE_MS } from "#lib/units.ts";
 import type { AdviceRow } from "#model/advice-row.ts";
 import type { LaterMessage } from "#model/later-message.ts";
+import { isRuleKind, lastingChanges } from "#model/rule-change.ts";
 import type { SourceTraits } from "#model/source-traits.ts";
 import type { Subject } from "#model/subject.ts";
 import { type AdviceStatus, adviceStatus, NO_ADVICE } from "./advice/advice-status.ts";
@@ -35,8 +37,11 @@ export interface Assessment {
   readonly isMember: boolean;
   /** Whether so few addresses send most of the spike's events that it is only listed. */
   readonly isSmall: boolean;
-  /** Of an incident: the beginning of its newest attacker that is not silenced, in minutes since the epoch; null without any. */
-  readonly newestAttacker: number | null;
+  /**
+   * When what is told of the alert last grew, in minutes since the epoch: the beginning of an incident's newest attacker that is
+   * not silenced, or the finding of a rule's change; null without any.
+   */
+  readonly newest: number | null;
 }
 
 export type Assess = (spike: AlertSpike) => Assessment;
@@ -61,16 +66,16 @@ function assess(spike: AlertSpike, context: Context): Assessment {
   const { memberOf = null } = spike;
   return {
     spike,
-    advice: spike.kind === "sources" ? NO_ADVICE : adviceStatus(spike, asks, nowMs),
+    advice: isRuleKind(spike.kind) ? adviceStatus(spike, asks, nowMs) : NO_ADVICE,
     silencedBy: findAlertSilence(silences, spike, nowMs)?.id ?? null,
     isInhibited: spike.closedAtMs === null && findInhibition(routing.inhibitions, spike, firing) !== null,
     route,
     isMember: memberOf !== null && incidents.has(memberOf),
     isSmall: isSmall(spike, routing.fewAddresses),
-    newestAttacker: loud.reduce<number | null>(
-      (newest, { since }) => (newest === null || since > newest ? since : newest),
-      null,
-    ),
+    newest: newestOf([
+      ...loud.map(({ since }) => since),
+      ...lastingChanges(spike.changes ?? []).map(({ foundAt }) => Math.ceil(foundAt / MINUTE_MS)),
+    ]),
   };
 }
 
@@ -78,4 +83,8 @@ function assess(spike: AlertSpike, context: Context): Assessment {
 function isSmall({ severity, addresses, mainSenders, gradedBy }: AlertSpike, few: number): boolean {
   if (severity === "critical" || addresses == null) return false;
   return addresses < few || (gradedBy === "score" && (mainSenders ?? few) < few);
+}
+
+function newestOf(times: readonly number[]): number | null {
+  return times.reduce<number | null>((newest, at) => (newest === null || at > newest ? at : newest), null);
 }

@@ -43,8 +43,10 @@ export interface Situation {
   };
   readonly mute: Mute;
   readonly hasAdvice: boolean;
-  /** Of an incident: the beginning of its newest attacker that is not silenced, in minutes since the epoch. */
-  readonly newestAttacker?: number | null;
+  /** When what is told of the alert last grew, in minutes since the epoch. */
+  readonly newest?: number | null;
+  /** The pause after so many messages before one that says how it grew. Default: that of incidents. */
+  readonly joinIntervalMs?: ((messages: number) => number) | undefined;
 }
 
 /** The next transition of an alert. */
@@ -124,8 +126,8 @@ const CASES: readonly Case[] = [
  * that can update their message. C: the rest. While the spike is calm (its latest count is an everyday one), A is empty for
  * an open alert, and cases 10 and 11 wait up to an hour longer.
  *
- * The join interval (case 9) is 5, 5, 10, 20, 40 and then 60 minutes after the alert's latest message. Every message names
- * all attackers that are active.
+ * The join interval (case 9) of an incident is 5, 5, 10, 20, 40 and then 60 minutes after the alert's latest message. Every message names
+ * all attackers that are active. That of changed rules is 15 minutes, doubling up to four hours.
  *
  * A muted transition (silence, inhibition, member of an incident, few addresses) is stored and sent to nobody; `resolved` is never muted. Channels in their
  * quiet hours are not in `route.channels`; they are due in case 10 or 11 after their quiet hours.
@@ -133,7 +135,7 @@ const CASES: readonly Case[] = [
  * at most 4 hours.
  */
 export function decide(situation: Situation, context: DecisionContext): Decision | null {
-  const { alert, occurrence, route, mute, hasAdvice, newestAttacker } = situation;
+  const { alert, occurrence, route, mute, hasAdvice, newest } = situation;
   const facts: Facts = { ...situation, ...context, isMuted: isMuted(mute) };
   const state = stateOf(situation);
   const found = CASES.find((one) => one.state === state && one.when(facts));
@@ -141,18 +143,18 @@ export function decide(situation: Situation, context: DecisionContext): Decision
   const { reason } = found;
   const recipients = facts.isMuted && reason !== "resolved" ? NOBODY : found.to(facts);
   const { nowMs } = context;
-  const change = { reason, occurrence, recipients, mute, held: route.held, hasAdvice, newestAttacker, nowMs };
+  const change = { reason, occurrence, recipients, mute, held: route.held, hasAdvice, newest, nowMs };
   return { reason, ...recipients, alert: nextAlert(alert, change) };
 }
 
-function stateOf({ alert, occurrence, newestAttacker }: Situation): State {
+function stateOf({ alert, occurrence, newest }: Situation): State {
   if (alert === null) return "new";
   if (alert.state !== "resolved") return "open";
   // By id, not by time: in event time a spike may open before the resolve of the one before it was written.
   if (alert.spikeId !== null && (occurrence.id ?? 0) <= alert.spikeId) {
     const known =
       alert.spikeId === occurrence.id && occurrence.closedAtMs === null ? resolvedThrough(alert) : null;
-    return known !== null && (newestAttacker ?? 0) > known ? "reopened" : "over";
+    return known !== null && (newest ?? 0) > known ? "reopened" : "over";
   }
   return beginsEpisode(alert, occurrence) ? "new" : "reopened";
 }
@@ -189,11 +191,14 @@ function isWorse({ alert, occurrence }: Facts): boolean {
 
 /** A due `worse` or `repeat` names the new attackers as well, so that every channel is notified of them at once. */
 function hasDueJoin(facts: Facts): boolean {
-  const { alert, newestAttacker, nowMs } = facts;
-  if (alert === null || newestAttacker == null || newestAttacker <= namedThrough(alert)) return false;
-  const intervalMs = joinIntervalMinutes(countNotifications(alert)) * MINUTE_MS;
-  const isOver = nowMs - (lastNotifiedAt(alert) ?? 0) >= intervalMs;
+  const { alert, newest, nowMs, joinIntervalMs = incidentIntervalMs } = facts;
+  if (alert === null || newest == null || newest <= namedThrough(alert)) return false;
+  const isOver = nowMs - (lastNotifiedAt(alert) ?? 0) >= joinIntervalMs(countNotifications(alert));
   return isOver || dueWorse(facts).length > 0 || dueRepeat(facts).length > 0;
+}
+
+function incidentIntervalMs(messages: number): number {
+  return joinIntervalMinutes(messages) * MINUTE_MS;
 }
 
 function hasNewAdvice(facts: Facts): boolean {

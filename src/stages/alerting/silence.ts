@@ -64,6 +64,8 @@ export function toSilences(
 
 /** The properties of an alert that a silence is compared with. */
 interface SilencedSubject extends AlertSubject {
+  /** The rules of an alert about several. */
+  readonly rules?: readonly string[] | undefined;
   readonly severity: Severity;
   readonly traits?: SourceTraits;
 }
@@ -109,9 +111,11 @@ export function wouldMute(matchers: Matchers, alert: SilencedAlert): boolean {
 
 function matches(matchers: Matchers, subject: SilencedSubject): boolean {
   const { zone, rule, severity, kind } = matchers;
+  // A silence of one rule does not hide the others.
+  const ids = subject.rules ?? [subject.ruleId];
   return (
     (zone === undefined || (subject.zoneId !== null && zone.includes(subject.zoneId))) &&
-    (rule === undefined || rule.some((pattern) => matchesRule(pattern, subject.ruleId))) &&
+    (rule === undefined || ids.every((id) => rule.some((pattern) => matchesRule(pattern, id)))) &&
     (severity === undefined || severity.includes(subject.severity)) &&
     // Only a silence that names the kind mutes alerts about Longwatch itself: during a load test of a zone, an alert about
     // a gap must still notify.

@@ -16,6 +16,7 @@ export function toSilencedAlert(
     kind,
     zoneId,
     ruleId,
+    rules: message?.rules,
     severity: message?.severity ?? gravestSeverity(toAlertRecord(row)),
     traits: message === null ? {} : (message.traits ?? traitsOf(message.top)),
     attackers: message?.attackers?.filter(({ isActive }) => isActive) ?? [],

@@ -1,4 +1,4 @@
-import { type SpikeKind, type SpikeSeverity, WINDOWS } from "#model/kinds.ts";
+import { type RuleSpikeKind, type SpikeSeverity, WINDOWS } from "#model/kinds.ts";
 import { type Finding, isQuiet, judgeMinute } from "./judge-minute.ts";
 import type { Thresholds } from "./thresholds/thresholds.ts";
 
@@ -9,12 +9,6 @@ const CRITICAL_ABOVE_Z = 5;
 const NEW_RULE_HOURS = 24;
 /** A window of a new rule with at least this count is a spike instead of the less severe notice. */
 const LARGE_BURST = 100;
-
-/**
- * `new-rule`: a rule that was never seen before is active. Less severe, because there is no history to compare it
- * with.
- */
-type RuleSpikeKind = Exclude<SpikeKind, "sources">;
 
 /**
  * A spike from opening to closing. Minutes are numbered since the epoch, and times are the ends of minutes. The

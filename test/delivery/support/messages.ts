@@ -145,6 +145,31 @@ export function sourcesMessage(over: Partial<AlertMessage> = {}): AlertMessage {
   });
 }
 
+/** An alert about a rule that begins to block, and about one that is silent. */
+export function changesMessage(over: Partial<AlertMessage> = {}): AlertMessage {
+  return messageOf({
+    kind: "action-change",
+    severity: "warning",
+    ruleId: "(action-change)",
+    ruleTitle: null,
+    rules: ["942100"],
+    headline:
+      "SQL injection: rule 942100 in zone 101 blocks since 14:03 UTC: 6 of 6 events of 4 addresses; before, 98 % of 1,204 were logged",
+    actions: { blocked: 6, logged: 0, challenged: 0, other: 0 },
+    windowMinutes: 60,
+    count: 6,
+    usual: 0,
+    threshold: 0,
+    score: 0,
+    peak: 6,
+    times: null,
+    sparkline: [],
+    howToSilence:
+      "longwatch silences add --zone 101 --rule=942100 --kind action-change --for 2h --reason 'why'",
+    ...over,
+  });
+}
+
 /** The alert of an incident with so many rules, from 100000 on, each smaller than the one before. */
 export function incidentWith(
   rules: number,

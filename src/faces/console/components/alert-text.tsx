@@ -1,5 +1,6 @@
 import type { ReactNode } from "react";
 import type { Alert } from "../api/alert.ts";
+import { hasRule } from "../pages/alert/event-filter.ts";
 import { useZoneTitle } from "../state/zones.ts";
 import { Ago } from "./ago.tsx";
 import { Payload } from "./payload.tsx";
@@ -18,7 +19,7 @@ interface Props {
 export function AlertText({ alert, headline, about = "", after }: Props) {
   const { zoneId, ruleId, ruleTitle, kind, quietSince, silence } = alert;
   const zoneName = useZoneTitle();
-  const rule = ruleId === null || kind === "sources" ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`;
+  const rule = ruleId === null || !hasRule({ kind }) ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`;
   return (
     <>
       {headline ?? <Payload prose text={headlineOf(alert)} />}

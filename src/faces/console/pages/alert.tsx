@@ -9,7 +9,7 @@ import { useZoneTitle } from "../state/zones.ts";
 import classes from "./alert/alert.module.css";
 import { AlertCurve } from "./alert/alert-curve.tsx";
 import { Attackers, MemberRules } from "./alert/attackers.tsx";
-import { toAlertEvents } from "./alert/event-filter.ts";
+import { hasRule, toAlertEvents } from "./alert/event-filter.ts";
 import { Headline } from "./alert/headline.tsx";
 import { Episodes, Risen, Silences } from "./alert/history.tsx";
 import { Samples } from "./alert/samples.tsx";
@@ -36,10 +36,10 @@ function Story({ alert, id }: { readonly alert: AlertDetail; readonly id: string
         <Headline alert={alert} context={context.data} />
         <Attackers alert={alert} />
         <MemberRules members={alert.members} />
-        {/* The counts by rule have no row for the sources of a zone. */}
-        {alert.kind === "sources" ? null : <AlertCurve alert={alert} during={context.data?.during ?? null} />}
+        {/* The counts by rule have no row for the incidents and the changes of a zone. */}
+        {hasRule(alert) ? <AlertCurve alert={alert} during={context.data?.during ?? null} /> : null}
         <Compared
-          context={alert.kind === "sources" ? undefined : context.data}
+          context={hasRule(alert) ? context.data : undefined}
           evidence={alert.evidence}
           what="the alert"
         />

@@ -26,6 +26,8 @@ type StateName = keyof typeof STATES;
 const KIND_WORDS: Partial<Record<AlertKind, string>> = {
   "new-rule": "new rule",
   sources: "incident",
+  "action-change": "changed action",
+  "silent-rule": "silent rule",
   self: "about Longwatch",
 };
 

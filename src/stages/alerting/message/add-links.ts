@@ -42,8 +42,9 @@ function fill({ title, url: template }: LinkRule, values: LinkValues): Links {
 
 /** A matcher matches a message about many rules if it matches every one of them. */
 function isFor(matchers: LinkRule["matchers"], message: AlertMessage): boolean {
-  const { kind, severity, zoneId, ruleId, members } = message;
-  const subjects = members === undefined || members.length === 0 ? [{ zoneId, ruleId }] : members;
+  const { kind, severity, zoneId, ruleId, rules, members } = message;
+  const own = rules?.map((one) => ({ zoneId, ruleId: one })) ?? [{ zoneId, ruleId }];
+  const subjects = members === undefined || members.length === 0 ? own : members;
   return subjects.every((one) => {
     return matchesSubject(matchers, { kind, severity, zoneId: one.zoneId, ruleId: one.ruleId });
   });

@@ -6,6 +6,7 @@ import type { NotifyReason } from "#model/kinds.ts";
 import { isGraver } from "#model/severity.ts";
 import type { AlertRecord } from "../alert-record.ts";
 import type { AlertSpike } from "../alert-spike.ts";
+import { detailsOfChanges } from "./describe-changes.ts";
 import { describeIncident } from "./describe-incident.ts";
 import { headlineOf } from "./headline.ts";
 import { ruleTitle } from "./rule-title.ts";
@@ -42,6 +43,7 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
     zoneName: spike.zoneName,
     zoneLabels: spike.zoneLabels,
     ruleId: spike.ruleId,
+    ...(spike.rules === undefined ? {} : { rules: [...spike.rules] }),
     ruleTitle: ruleTitle(spike.ruleId),
     headline: headlineOf(spike, alert.state),
     ...describeFurther(spike, describeMute(alert)),
@@ -78,7 +80,7 @@ function describeFurther(
   spike: AlertSpike,
   muted: readonly string[],
 ): Pick<AlertMessage, "unit" | "details" | "attackers" | "unnamedAttackers"> {
-  const { sources, gradedBy, addresses } = spike;
+  const { sources, changes, gradedBy, addresses, evidence } = spike;
   if (sources != null) {
     const { unit, details, attackers } = describeIncident(spike);
     const unnamedAttackers = sources.unnamed ?? 0;
@@ -88,6 +90,13 @@ function describeFurther(
       attackers,
       ...(unnamedAttackers > 0 && { unnamedAttackers }),
     };
+  }
+  if (changes != null) {
+    // Evidence is of the first rule. A spike that opened with several has none.
+    const [first] = changes;
+    const isOfFirst = changes.length > 1 && evidence.top.action.length > 0;
+    const about = isOfFirst ? [`addresses, paths and the like are those of rule ${first?.ruleId}`] : [];
+    return { details: [...muted, ...detailsOfChanges(changes), ...about] };
   }
   const graded =
     gradedBy === "addresses"

@@ -1,10 +1,12 @@
 import { formatRounded } from "#lib/format.ts";
+import { isChangeKind } from "#model/rule-change.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
 import { nameZone } from "#model/zones.ts";
 import type { AlertRecord } from "../alert-record.ts";
 import { type AlertSpike, isCalm } from "../alert-spike.ts";
+import { headlineOfChanges } from "./describe-changes.ts";
 import { describeIncident } from "./describe-incident.ts";
-import { ruleTitle } from "./rule-title.ts";
+import { nameRule } from "./rule-title.ts";
 
 /** Below this it would be shown as a multiple of nothing. */
 const LEAST_USUAL = 0.05;
@@ -15,6 +17,7 @@ const LEAST_USUAL = 0.05;
  */
 export function headlineOf(spike: AlertSpike, state: AlertRecord["state"]): string {
   if (spike.kind === "sources") return headlineOfIncident(spike, state);
+  if (isChangeKind(spike.kind)) return headlineOfChanges(spike, state);
   const { windowMinutes, windowCount, baseline, peak } = spike;
   const subject = nameSeries(spike);
   if (state === "resolved")
@@ -48,6 +51,5 @@ export function nameSeries({
   ruleId,
 }: Pick<AlertSpike, "zoneId" | "zoneName" | "ruleId">): string {
   if (ruleId === SOURCES_RULE) return `incident in ${nameZone(zoneId, zoneName)}`;
-  const title = ruleTitle(ruleId);
-  return `${title === null ? "" : `${title}: `}rule ${ruleId} in ${nameZone(zoneId, zoneName)}`;
+  return `${nameRule(ruleId)} in ${nameZone(zoneId, zoneName)}`;
 }

@@ -3,6 +3,7 @@ import { useEffect, useState } from "react";
 import { Link } from "wouter";
 import { formatDuration, formatNumber } from "#lib/format.ts";
 import type { StateAct } from "#model/kinds.ts";
+import { isChangeKind } from "#model/rule-change.ts";
 import { type AlertContext, type AlertDetail, useAlertAct } from "../../api/alert.ts";
 import { useMay } from "../../api/session.ts";
 import { ActionWord } from "../../components/action-word.tsx";
@@ -18,7 +19,7 @@ import { useRuleLink } from "../../state/rule-link.ts";
 import { usePageLink } from "../../state/url-state.ts";
 import { useZoneTitle } from "../../state/zones.ts";
 import classes from "./alert.module.css";
-import { toAlertEvents } from "./event-filter.ts";
+import { hasRule, toAlertEvents } from "./event-filter.ts";
 import { Mark } from "./mark.tsx";
 import { SilenceDialog } from "./silence-dialog.tsx";
 
@@ -54,7 +55,8 @@ export function Headline({ alert, context }: Props) {
   const mayAct = useMay("act");
   const [isSilencing, setSilencing] = useState(false);
   const events = toAlertEvents(alert);
-  const isSources = alert.kind === "sources";
+  const isOfRule = hasRule(alert);
+  const isCounted = !isChangeKind(alert.kind);
   useKeys(mayAct, () => setSilencing(true));
   return (
     <section className="lw-head" data-firing={state === "firing" || undefined}>
@@ -62,7 +64,7 @@ export function Headline({ alert, context }: Props) {
         <Severity severity={severity} state={state} />
         <span>
           alert {id} · {zoneName(zoneId)}
-          {ruleId === null || isSources ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`}{" "}
+          {ruleId === null || !isOfRule ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`}{" "}
           {ruleTitle ?? ""}
         </span>
       </div>
@@ -105,13 +107,13 @@ export function Headline({ alert, context }: Props) {
             <Link href={link(`/alerts/${incidentId}`)}>part of incident {incidentId}</Link>, which notifies
           </span>
         )}
-        {facts === null ? null : (
+        {facts === null || !isCounted ? null : (
           <>
-            {isSources ? null : (
+            {isOfRule ? (
               <span>
                 <b>{formatCount(facts.count)}</b> events in {facts.windowMinutes} min
               </span>
-            )}
+            ) : null}
             <span>
               usual in {facts.windowMinutes} min <b>{formatNumber(facts.usual)}</b>, threshold{" "}
               <b>{formatNumber(facts.threshold)}</b>, peak <b>{formatCount(facts.peak)}</b>
@@ -119,7 +121,7 @@ export function Headline({ alert, context }: Props) {
           </>
         )}
       </div>
-      {isSources || ruleId === null ? null : (
+      {!isOfRule || ruleId === null ? null : (
         <div className={classes["line"]}>
           <CountedEvents context={context} />
         </div>
@@ -143,7 +145,7 @@ export function Headline({ alert, context }: Props) {
             See its events
           </Button>
         )}
-        {zoneId === null || ruleId === null || isSources ? null : (
+        {zoneId === null || ruleId === null || !isOfRule ? null : (
           <Button size="xs" variant="subtle" component={Link} href={ruleLink(zoneId, ruleId)}>
             See its rule
           </Button>

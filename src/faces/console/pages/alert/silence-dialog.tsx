@@ -35,13 +35,22 @@ export function DurationChoice({
   );
 }
 
+const KIND_WORDS: Readonly<Record<string, string>> = {
+  sources: "sources",
+  "action-change": "changed actions",
+  "silent-rule": "silent rules",
+};
+
 /** `address 203.0.113.7`, `rule 942100`, `everything in the zone`. The values are text of requests. */
 function nameChoice({ scope, matchers }: AlertDetail["silenceChoices"][number]) {
   if (scope === "zone") return "everything in the zone";
-  if (matchers.kind !== undefined) return "every incident in the zone";
+  const [kind] = matchers.kind ?? [];
+  if (kind !== undefined && matchers.rule === undefined)
+    return `every alert about ${KIND_WORDS[kind] ?? kind} in the zone`;
   const [name, values] = Object.entries(matchers).find(([one]) => one !== "zone") ?? [];
   return (
     <span className="lw-wrap">
+      {kind === undefined ? "" : `${KIND_WORDS[kind] ?? kind} of `}
       {MATCHERS[name ?? ""] ?? name} <Payload prose text={(values ?? []).join(", ")} />
     </span>
   );

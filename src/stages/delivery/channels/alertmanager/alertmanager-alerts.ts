@@ -24,6 +24,8 @@ const NAMES: Readonly<Record<AlertMessage["kind"], string>> = {
   spike: "LongwatchSpike",
   "new-rule": "LongwatchNewRule",
   sources: "LongwatchSources",
+  "action-change": "LongwatchActionChange",
+  "silent-rule": "LongwatchSilentRule",
   self: "LongwatchSelf",
 };
 const LABEL_CHARS = 200;
