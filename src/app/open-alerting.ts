@@ -8,7 +8,7 @@ import { openNotifier } from "#stages/delivery/channels/open-notifier.ts";
 import type { TerminalStream } from "#stages/delivery/channels/terminal/terminal.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
 import { lowestFloor, sensitivityOf } from "#stages/detection/detection-settings.ts";
-import { measureNotifier } from "./measure-notifier.ts";
+import { measureNotifier } from "./measure.ts";
 
 export interface AlertingParts {
   readonly config: Pick<Config, "alerting" | "rereadAlerting" | "channels">;

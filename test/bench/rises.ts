@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
-import { startEmulatorProcess } from "#app/emulator-process.ts";
+import { startEmulatorProcess } from "#app/open-platform.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { createFractions } from "../detection/support/histories.ts";
 import { startServiceProcess } from "../faults/service-process.ts";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { measureIngest } from "#app/measure-ingest.ts";
+import { measureIngest } from "#app/measure.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
 import type { Zones } from "#model/zones.ts";
 import type { Authenticate, Caller } from "#operations/caller.ts";

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } fro
 import { createDatabase } from "#db/client.ts";
 import { listLiveKeyHashes } from "#db/keys/api-keys.ts";
 import { networkOf } from "#faces/http/limits/client-network.ts";
-import { createRateLimiter } from "#faces/http/limits/rate-limiter.ts";
 import { createRefuseCostly } from "#faces/http/limits/refuse-costly.ts";
+import { createRateLimiter } from "#lib/rate-limiter.ts";
 import { clearAudit } from "../cli/clear-audit.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { call, makeKey, startArchive } from "./start-archive.ts";

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createPseudonymKeyring } from "#app/pseudonym-keyring.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import type { Emulator } from "#emulator/emulator.ts";
 import { createSecret } from "#lib/secret.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
+import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
 import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { EVIDENCE } from "../alerting/support.ts";

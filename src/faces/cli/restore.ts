@@ -1,8 +1,7 @@
 import path from "node:path";
 import type { Command } from "commander";
 import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
-import { createStorage } from "#app/create-storage.ts";
-import { createPseudonymKeyring } from "#app/pseudonym-keyring.ts";
+import { createStorage } from "#app/open-archive-store.ts";
 import type { Config } from "#config/config.ts";
 import { readDatabaseUrl } from "#config/read-database-url.ts";
 import { readWithdrawals, type Withdrawals } from "#db/backup/changes-since.ts";
@@ -17,6 +16,7 @@ import { showTime } from "#lib/show-time.ts";
 import { openBackup } from "#operations/backup/open-backup.ts";
 import { type RestoredBackup, restoreBackup } from "#operations/backup/restore-backup.ts";
 import { toKeyItem } from "#operations/keys/key-item.ts";
+import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
 import { withStorage } from "./archive/with-archive.ts";
 import { summarise } from "./backup.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";

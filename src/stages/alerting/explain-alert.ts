@@ -20,7 +20,7 @@ import { findQuietChannels, isQuiet } from "./routing/quiet-hours.ts";
 import type { QuietHours, Route, Timing } from "./routing/routing.ts";
 import { routeSelf } from "./self-alert.ts";
 
-export interface ExplainedRoute {
+interface ExplainedRoute {
   /** `route.routes[0]`. */
   readonly path: string;
   /** `skipped`: an earlier route has taken the alert, or the route above does not match. */
@@ -44,7 +44,7 @@ export interface ExplainedQuietHours {
 }
 
 /** Who is notified of one transition. */
-export interface ExplainedTransition {
+interface ExplainedTransition {
   readonly reason: NotifyReason;
   readonly severity: Severity;
   readonly notified: readonly string[];

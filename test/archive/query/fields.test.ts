@@ -71,7 +71,7 @@ function plan(body: object) {
 }
 
 const { signal } = new AbortController();
-const deps = () => ({ archive: database, files: folder.files });
+const deps = () => ({ queries: database, files: folder.files });
 
 function valueOf(event: WafEvent, field: FieldName): string {
   if (field === "host" || field === "path") return toUrlPart(field, event.url ?? "");

@@ -7,7 +7,7 @@ import { FEW_ADDRESSES } from "#model/few-addresses.ts";
 import type { Span } from "#model/span.ts";
 import { replaySources } from "#operations/replay-sources.ts";
 import { replayStore, type StoredReplay } from "#operations/replay-store.ts";
-import type { BacktestReport } from "#stages/detection/backtest/backtest.ts";
+import type { BacktestAlert, BacktestReport } from "#stages/detection/backtest/backtest.ts";
 import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
@@ -20,7 +20,7 @@ import { describeReport, toReportJson } from "./describe-report.ts";
 import { type BacktestFlags, readBacktestFlags } from "./read-backtest-flags.ts";
 import { type EventsReport, replayEvents } from "./replay-events.ts";
 import { replayFile } from "./replay-file.ts";
-import { writeAlertMinutes } from "./write-alert-minutes.ts";
+import { toCell, writeLines } from "./write-lines.ts";
 import { writeMessages } from "./write-messages.ts";
 
 const HELP = `
@@ -131,4 +131,19 @@ function replay(
     const [report] = await replayStore(db, asked, [policy]);
     return report;
   });
+}
+
+/** Writes `series,timestamp` for every minute in alert. */
+function writeAlertMinutes(path: string, alerts: readonly BacktestAlert[]): Promise<void> {
+  return writeLines(path, minuteLines(alerts));
+}
+
+function* minuteLines(alerts: readonly BacktestAlert[]): Generator<string> {
+  yield "series,timestamp\n";
+  for (const { series, fromMinute, toMinute } of alerts) {
+    const name = toCell(series);
+    let text = "";
+    for (let minute = fromMinute; minute < toMinute; minute += 1) text += `${name},${minute * 60}\n`;
+    yield text;
+  }
 }

@@ -8,14 +8,15 @@ import { UsageError } from "#lib/errors.ts";
 import { escapeText } from "#lib/escape-text.ts";
 import { formatDuration, formatIso } from "#lib/format.ts";
 import { showTime } from "#lib/show-time.ts";
+import { testRoutes } from "#operations/routing/test-routes.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
+import { subjectCommand } from "../operations/operation-command.ts";
 import { commandGroup, type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { SUMMARIES } from "../summaries.ts";
 import { drawTable } from "../terminal/draw-table.ts";
 import { configTable, withConfigTable } from "./config-table.ts";
 import { describeFile } from "./describe-file.ts";
-import { testRoutesCommand } from "./test-routes.ts";
 
 /** Number of next runs that the check shows of an expression. */
 const NEXT_RUNS = 3;
@@ -65,12 +66,12 @@ export function configCommand(readers: ConfigReaders, io: StoreIo = createProces
     listCommand(readers, io),
     tableCommand(io),
     schemaCommand(io),
-    commandGroup(
-      "routes",
-      "Test the routes of the configuration file.",
-      io,
-      [testRoutesCommand(readers.config, io)],
+    subjectCommand(
       "config routes",
+      "Test the routes of the configuration file.",
+      [testRoutes],
+      readers.config,
+      io,
     ),
   ]);
 }

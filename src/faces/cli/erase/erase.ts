@@ -1,8 +1,6 @@
 import { createInterface } from "node:readline";
 import type { Command } from "commander";
-import { createStorage } from "#app/create-storage.ts";
-import { createArchiveStore } from "#app/open-archive-store.ts";
-import { createPseudonymKeyring } from "#app/pseudonym-keyring.ts";
+import { createArchiveStore, createStorage } from "#app/open-archive-store.ts";
 import type { Config } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
 import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
@@ -18,7 +16,8 @@ import {
   type EraseAddressDeps,
   type Erased,
   eraseAddress,
-} from "#operations/erase-address.ts";
+} from "#operations/privacy/erase-address.ts";
+import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
 import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
 import type { PseudonymKey } from "#stages/privacy/pseudonym-key.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";

@@ -1,9 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { ReadStream } from "node:tty";
 import type { Command } from "commander";
-import { toRequestBudget } from "#app/open-request-gate.ts";
+import { viewService } from "#app/view-service.ts";
 import type { Config } from "#config/config.ts";
-import { configuredChannels } from "#config/configured-channels.ts";
 import type { Queryable } from "#db/client.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { localCaller } from "#operations/caller.ts";
@@ -88,13 +87,8 @@ function readEvery(read: FlagReader, text: string | undefined): number {
 }
 
 function lookAt(db: Queryable, config: Config, zoneIds: readonly number[] | null, now: number) {
-  const { alerting, edge, pollEveryMs } = config;
-  const service = {
-    requestBudget: toRequestBudget(edge.requestsPerSecond),
-    pollEveryMs,
-    configuredChannels: () => configuredChannels(config),
-  };
-  const asked = { db, now, caller: localCaller("local"), zones: () => alerting.routing.zones ?? {}, service };
+  const zones = () => config.alerting.routing.zones ?? {};
+  const asked = { db, now, caller: localCaller("local"), zones, service: viewService(config) };
   return readOverview(asked, { from: now - SPAN_MS, to: now, zoneIds });
 }
 

@@ -1,9 +1,8 @@
 import { Button, Select, TextInput } from "@mantine/core";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import type { z } from "zod";
-import type { ExplainedRouting as ExplainedRoutingSchema } from "#faces/http/routes/v1/routing-test.ts";
 import { formatDuration } from "#lib/format.ts";
 import { type RouteVerdict, SEVERITIES, SPIKE_KINDS } from "#model/kinds.ts";
+import type { ExplainedRouting } from "#operations/routing/explained-routing.ts";
 import { call } from "../../api/client.ts";
 import { Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
@@ -12,8 +11,6 @@ import { useFields } from "../../state/fields.ts";
 import { useUrlState } from "../../state/url-state.ts";
 import { useZones, zoneTitle } from "../../state/zones.ts";
 import classes from "./operations.module.css";
-
-type ExplainedRouting = z.infer<typeof ExplainedRoutingSchema>;
 
 /** "Who would be notified of this alert now?", answered step by step. The question is in the address. */
 export function RoutingTest() {

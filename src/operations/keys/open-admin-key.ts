@@ -5,8 +5,8 @@ import { inTransaction } from "#db/postgres/transaction.ts";
 import { UsageError } from "#lib/errors.ts";
 import { createSecret, type Secret } from "#lib/secret.ts";
 import { createAccessKey, hashAccessKey, readKeyId } from "#model/access-key.ts";
-import { toRow } from "#operations/keys/issue-key.ts";
-import { ADMIN_EXPIRES, readExpiry, type WantedKey } from "#operations/keys/wanted-key.ts";
+import { toRow } from "./issue-key.ts";
+import { ADMIN_EXPIRES, readExpiry, type WantedKey } from "./wanted-key.ts";
 
 const ACTOR = "longwatch start";
 

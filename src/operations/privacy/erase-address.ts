@@ -13,7 +13,7 @@ import { listDays } from "#db/privacy/retention.ts";
 import { rewriteDerived } from "#db/privacy/rewrite-derived.ts";
 import { waitForIngest } from "#db/privacy/tombstones.ts";
 import type { ErasedCounts } from "#db/schema/erasures.ts";
-import type { ArchiveStore } from "#jobs/archive/archive-days.ts";
+import type { ArchiveStore } from "#jobs/archive/archive-store.ts";
 import { rewriteDay } from "#jobs/archive/rewrite-day.ts";
 import type { Clock } from "#lib/clock.ts";
 import { DAY_MS } from "#lib/units.ts";

@@ -1,5 +1,5 @@
-import { createRateLimiter } from "#faces/http/limits/rate-limiter.ts";
-import type { Clock } from "#lib/clock.ts";
+import type { Clock } from "./clock.ts";
+import { createRateLimiter } from "./rate-limiter.ts";
 
 const EVERY_MS = 60_000;
 const MAX_KEYS = 100;

@@ -1,4 +1,4 @@
-import type { RequestPriority } from "#adapters/edge/transport/request-gate.ts";
+import type { RequestPriority } from "../transport/request-gate.ts";
 
 interface Waiter {
   readonly pass: () => void;

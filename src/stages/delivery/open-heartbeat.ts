@@ -1,7 +1,7 @@
-import type { Config } from "#config/config.ts";
 import type { Clock } from "#lib/clock.ts";
-import { openEndpoint } from "#stages/delivery/endpoint.ts";
-import { POST_TIMEOUT_MS, post } from "#stages/delivery/post.ts";
+import type { Secret } from "#lib/secret.ts";
+import { openEndpoint } from "./endpoint.ts";
+import { POST_TIMEOUT_MS, post } from "./post.ts";
 
 /**
  * Opens the heartbeat to the external monitor; null if none is configured. Posts to public addresses only, like a
@@ -9,7 +9,7 @@ import { POST_TIMEOUT_MS, post } from "#stages/delivery/post.ts";
  * @throws {UsageError} for a bad URL
  */
 export function openHeartbeat(
-  { heartbeatUrl, channels }: Pick<Config, "heartbeatUrl" | "channels">,
+  { heartbeatUrl, channels }: { heartbeatUrl: Secret | null; channels: { allowPrivate: boolean } },
   clock: Clock,
 ): ((signal: AbortSignal) => Promise<void>) | null {
   if (heartbeatUrl === null) return null;

@@ -1,11 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import {
-  type RequestGate,
-  type RequestPriority,
-  ZonePausedError,
-} from "#adapters/edge/transport/request-gate.ts";
-import type { TakenTokens } from "#db/service/request-budgets.ts";
-import { createLocalBucket } from "./local-bucket.ts";
+import { type RequestGate, type RequestPriority, ZonePausedError } from "../transport/request-gate.ts";
 import { createWaitingLine } from "./waiting-line.ts";
 
 /** Unused tokens expire after this time, so that an idle replica neither saves up a burst nor ignores a pause. */
@@ -18,6 +12,15 @@ const PAUSE_MS = 1_000;
 const LONGEST_ZONE_WAIT_MS = 30_000;
 /** Share of the rate that each replica uses alone while the shared bucket does not answer. */
 const UNSHARED_SHARE = 1 / 4;
+
+/** The answer of the bucket of all replicas: whole tokens, and the time until the next one. */
+interface TakenTokens {
+  readonly granted: number;
+  readonly waitMs: number;
+  readonly isPaused: boolean;
+  /** The zones that the platform has refused since its last answer for them, and the time until their next request. */
+  readonly refusedZones: readonly { readonly zoneId: number; readonly waitMs: number }[];
+}
 
 export interface SharedGateDeps {
   readonly ratePerSecond: number;
@@ -200,6 +203,24 @@ export function createSharedGate(deps: SharedGateDeps): SharedGate {
       closed = new Error("the request gate was closed");
       clearTimeout(timer);
       line.dissolve(closed);
+    },
+  };
+}
+
+/** Creates a token bucket of this process only. It starts empty. All times are of one monotonic clock, in ms. */
+function createLocalBucket(ratePerSecond: number, startedAt: number) {
+  const burst = Math.max(1, ratePerSecond);
+  let tokens = 0;
+  let filledAt = startedAt;
+
+  return {
+    /** Takes up to `atMost` whole tokens. If there is none, also returns the time until the next token. */
+    take(atMost: number, now: number): { granted: number; waitMs: number } {
+      tokens = Math.min(burst, tokens + ((now - filledAt) / 1_000) * ratePerSecond);
+      filledAt = now;
+      const granted = Math.min(atMost, Math.floor(tokens));
+      tokens -= granted;
+      return { granted, waitMs: granted > 0 ? 0 : ((1 - tokens) / ratePerSecond) * 1_000 };
     },
   };
 }
