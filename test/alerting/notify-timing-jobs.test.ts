@@ -8,7 +8,7 @@ import type { Notifier } from "#stages/delivery/notifier.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { POSTING } from "../delivery/support/receiver.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
-import { at, createAlertWorld } from "./alert-world.ts";
+import { createAlertWorld } from "./alert-world.ts";
 import { attackerOf, incidentOf, sourcesOf } from "./incident.ts";
 
 const SECOND = 1 / 60;
