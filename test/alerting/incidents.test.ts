@@ -154,22 +154,22 @@ test("a silenced incident is listed with the attackers of now, so that its silen
 });
 
 test("a rule from fewer than three addresses is listed, and notifies once it has three", async () => {
-  const id = await world.openSpike(0, { addresses: 2 });
+  const id = await world.openSpike(0, { addresses: 9, mainSenders: 2 });
   await run(1, 20);
   expect(await sent()).toEqual([]);
   expect(await world.alerts()).toMatchObject([
     { state: "firing", transitions: [{ mutedBy: "few-addresses" }] },
   ]);
-  await database.db.update(spikes).set({ addresses: 3 }).where(eq(spikes.id, id));
+  await database.db.update(spikes).set({ mainSenders: 3 }).where(eq(spikes.id, id));
   await run(21, 22, 40);
   expect(await sent()).toEqual(["first 942100"]);
 });
 
 test.each([
-  ["one address, but critical", { addresses: 1, severity: "critical" as const }, 3, 1],
-  ["an unknown number of addresses", { addresses: null }, 3, 1],
-  ["one address, where one is enough", { addresses: 1 }, 1, 1],
-  ["eleven addresses, where twelve are needed", { addresses: 11 }, 12, 0],
+  ["one address, but critical", { mainSenders: 1, severity: "critical" as const }, 3, 1],
+  ["an unknown number of addresses", { mainSenders: null }, 3, 1],
+  ["one address, where one is enough", { mainSenders: 1 }, 1, 1],
+  ["eleven addresses, where twelve are needed", { mainSenders: 11 }, 12, 0],
 ])("a rule with %s", async (_what, over, fewAddresses, messages) => {
   await world.openSpike(0, over);
   await world.runAt(1, { routing: () => ({ ...routing(), fewAddresses }) });

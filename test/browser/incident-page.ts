@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from "vitest";
 import { MINUTE_MS } from "#lib/units.ts";
 import { attackerOf, incidentOf } from "../alerting/incident.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
-import { NOW } from "../alerting/support.ts";
+import { EVIDENCE, NOW } from "../alerting/support.ts";
 import { settle } from "./open-browser.ts";
 import type { BrowserWorld } from "./open-world.ts";
 
@@ -19,6 +19,10 @@ export function testIncidentPage(open: () => Promise<Page>, openWorld: () => Bro
     const at = new Date(Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS);
     const now = Math.floor((at.getTime() - NOW) / MINUTE_MS);
     const since = now - SINCE_MINUTES;
+    // Without an address that silences of other tests match.
+    const [from, to] = [at.toISOString(), at.toISOString()];
+    const counted = { from, to, total: 50, sampled: 50, firstEventAt: null, lastEventAt: null };
+    const evidence = { ...EVIDENCE, ...counted, top: { ...EVIDENCE.top, ip: [] } };
     const memberOf = await insertSpike(db, {
       ...incidentOf(
         attackerOf("203.0.113.9", since, { lastMinutes: now }),
@@ -28,6 +32,7 @@ export function testIncidentPage(open: () => Promise<Page>, openWorld: () => Bro
         attackerOf("192.0.2.200", since - 60, { lastMinutes: since - 50 }),
       ),
       zoneId: 102,
+      evidence,
       openedAt: new Date(at.getTime() - SINCE_MINUTES * MINUTE_MS),
       lastActiveAt: at,
       judgedThrough: at,
@@ -37,6 +42,7 @@ export function testIncidentPage(open: () => Promise<Page>, openWorld: () => Bro
         zoneId: 102,
         ruleId,
         memberOf,
+        evidence,
         openedAt: at,
         lastActiveAt: at,
         judgedThrough: at,
