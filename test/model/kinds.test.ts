@@ -176,6 +176,8 @@ const WRITTEN_ANEW: ReadonlyMap<string, string> = new Map([
   ["mark-coverage.ts", "every status, the worst first"],
   ["alert-history.ts", "the reasons that a person has to notice"],
   ["to-notifications.ts", "the reasons that a channel needs the alert's beginning for"],
+  ["rules.tsx", "the columns of counts; a rule without any other action shows no more"],
+  ["zoom-cells.ts", "the statuses of an hour, by how much attention they need"],
   ["verify.ts", "the dimensions that verify compares"],
   ["event-rows.ts", "the columns of an event in the order of COPY"],
 ]);

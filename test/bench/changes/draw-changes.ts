@@ -1,6 +1,7 @@
 import type { ActionClass } from "#model/kinds.ts";
 import { createDraw, type Draw } from "../sources/draw.ts";
-import { DAYS, drawZone, START_MINUTE } from "../sources/zone.ts";
+import { drawZone } from "../sources/draw-zone.ts";
+import { DAYS, START_MINUTE } from "../sources/zone.ts";
 
 const DAY = 1_440;
 /** Changes begin after so many days, because each needs a history. */
