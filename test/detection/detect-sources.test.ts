@@ -59,7 +59,7 @@ const network = Array.from({ length: 60 }, (_, i) =>
 function replay(events: readonly WafEvent[]): ReplayedMessage[] {
   const replayed = createZoneReplay({ z: 3.5, floor: 10, fewAddresses: 3 });
   for (const event of events.toSorted((a, b) => a.occurredAt - b.occurredAt))
-    replayed.take(event, Math.floor(event.occurredAt / MINUTE_MS));
+    replayed.take({ ...event, action: "other" }, Math.floor(event.occurredAt / MINUTE_MS));
   return replayed.finish().filter(({ subject }) => subject === "incident");
 }
 

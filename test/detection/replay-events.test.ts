@@ -200,6 +200,27 @@ describe("backtest --events", () => {
   });
 });
 
-function byText(a: object, b: object): number {
-  return JSON.stringify(a) < JSON.stringify(b) ? -1 : 1;
-}
+test("a backtest says which rules change their action and which fall silent, once, with those that follow", () => {
+  const replayed = createZoneReplay({ z: 3.5, floor: 10, fewAddresses: 3 });
+  const start = 29_000_160;
+  const flipAt = start + 5 * 1_440;
+  const silentAt = start + 6 * 1_440;
+  for (let minute = start; minute < start + 7 * 1_440; minute += 1)
+    for (const [i, ruleId] of ["941100", "942100", "943100"].entries()) {
+      if (minute % 6 !== 2 * i || (ruleId === "943100" && minute >= silentAt)) continue;
+      const isFlipped = ruleId === "942100" && minute >= flipAt;
+      const ip = `192.0.2.${(minute / 2) % 50}`;
+      const shown = { ruleId, ip, asn: "", ja4: "", ua: "", url: "/" };
+      replayed.take({ ...shown, action: isFlipped ? "blocked" : "logged" }, minute);
+    }
+  const messages = replayed.finish().filter(({ subject }) => subject === "flip" || subject === "silent");
+  expect(messages.map(({ reason, subject, rules }) => [reason, subject, ...rules])).toEqual([
+    ["first", "flip", "942100"],
+    ["resolved", "flip", "942100"],
+    ["first", "silent", "943100"],
+  ]);
+  const [flip, over, silent] = messages;
+  expect(flip?.at).toBeLessThan(flipAt + 6 * 10);
+  expect((over?.at ?? 0) - (flip?.at ?? 0)).toBe(1_440);
+  expect(silent?.at).toBeLessThan(silentAt + 12 * 60);
+});

@@ -1,4 +1,4 @@
-import { type Severity, WINDOWS } from "#model/kinds.ts";
+import { type ActionClass, type Severity, WINDOWS } from "#model/kinds.ts";
 import { countSenders, type Senders } from "../count-senders.ts";
 import type { Episode } from "../episode.ts";
 import { gradeSpike } from "../grade-spike.ts";
@@ -8,13 +8,19 @@ import { createSeriesWatch, passMinutes, type SeriesWatch, takeMinute } from "..
 import type { MinuteEvent } from "../sources/count-hour.ts";
 import { type SourceEvent, toSourceAddress } from "../sources/source-event.ts";
 import { createSourceWatch, QUIET_MINUTES } from "../sources/source-watch.ts";
+import { createChangeReplay } from "./replay-changes.ts";
 import { createIncidentReplay } from "./replay-incidents.ts";
 import type { ReplayedMessage } from "./replayed-message.ts";
 import { createTeller, type Tellable } from "./tell-alerts.ts";
 
+/** Changes of a rule are looked for only in events that have an action. */
+export interface ReplayedEvent extends SourceEvent {
+  readonly action?: ActionClass;
+}
+
 export interface ZoneReplay {
   /** Takes an event. Minutes never go back. */
-  readonly take: (event: SourceEvent, minute: number) => void;
+  readonly take: (event: ReplayedEvent, minute: number) => void;
   /** Closes the last minute and returns all messages, in the order of time. */
   readonly finish: () => ReplayedMessage[];
 }
@@ -45,6 +51,7 @@ export function createZoneReplay({ fewAddresses, ...policy }: ReplayPolicy): Zon
   const messages: ReplayedMessage[] = [];
   const teller = createTeller((message) => messages.push(message));
   const incidents = createIncidentReplay(teller, membersOf);
+  const changes = createChangeReplay(teller);
   // As in the service, a zone without a day of history is not judged.
   const learning = { ...policy, floor: Number.POSITIVE_INFINITY };
   let isLearning = true;
@@ -52,7 +59,7 @@ export function createZoneReplay({ fewAddresses, ...policy }: ReplayPolicy): Zon
   let current: number | null = null;
   let firstMinute = 0;
 
-  function take(event: SourceEvent, minute: number): void {
+  function take(event: ReplayedEvent, minute: number): void {
     if (current === null) firstMinute = minute;
     else if (minute > current) closeUntil(minute);
     current = minute;
@@ -60,6 +67,7 @@ export function createZoneReplay({ fewAddresses, ...policy }: ReplayPolicy): Zon
     counts.set(ruleId, (counts.get(ruleId) ?? 0) + 1);
     sources.take(event, minute);
     incidents.take({ ...event, minute });
+    if (event.action !== undefined) changes.take(event, event.action, minute);
   }
 
   function closeUntil(minute: number): void {
@@ -155,6 +163,7 @@ export function createZoneReplay({ fewAddresses, ...policy }: ReplayPolicy): Zon
     take,
     finish() {
       if (current !== null) closeUntil(current + 1);
+      changes.finish();
       return messages.toSorted((a, b) => a.at - b.at);
     },
   };

@@ -1,14 +1,12 @@
 import type { Severity, SourceKind } from "#model/kinds.ts";
 
-export const MESSAGE_REASONS = ["first", "join", "worse", "late", "resolved"] as const;
-
 /** One message that would have been sent. */
 export interface ReplayedMessage {
   /** The end of the minute with which it is sent, in minutes since the epoch. */
   readonly at: number;
   /** The number of the alert in its zone. */
   readonly incident: number;
-  readonly reason: (typeof MESSAGE_REASONS)[number];
+  readonly reason: "first" | "join" | "worse" | "late" | "resolved";
   readonly severity: Severity;
   readonly subject: "incident" | "rule" | "flip" | "silent";
   /** Who attacks now, the newest first. */

@@ -12,6 +12,8 @@ export interface Tellable extends Pick<ReplayedMessage, "severity" | "subject" |
   readonly name: string;
   /** The beginning of its newest attacker, which is news until a message has it. */
   readonly newest: number;
+  /** The least minutes after so many messages before one about news. Default: those of incidents. */
+  readonly pauseMinutes?: (messages: number) => number;
 }
 
 interface Told {
@@ -55,7 +57,8 @@ export function createTeller(tell: (message: ReplayedMessage) => void) {
       } else if (before.endedAt !== null || isGraver(one.severity, before.severity))
         send(at, "worse", one, before);
       else if (one.newest > before.newest) {
-        if (at - before.lastAt < joinIntervalMinutes(before.messages)) return false;
+        const { pauseMinutes = joinIntervalMinutes } = one;
+        if (at - before.lastAt < pauseMinutes(before.messages)) return false;
         send(at, "join", one, before);
       }
       return true;

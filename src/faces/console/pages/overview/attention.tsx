@@ -16,7 +16,6 @@ import { Icon } from "../../look/icons.tsx";
 import { formatCount } from "../../look/words.ts";
 import { type Params, usePageLink } from "../../state/url-state.ts";
 import { useZones, useZoneTitle, zoneTitle } from "../../state/zones.ts";
-import { hasRule } from "../alert/event-filter.ts";
 import classes from "./overview.module.css";
 
 const SHOWN = 6;
