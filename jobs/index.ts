@@ -178,7 +178,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     ...(heartbeat === null
       ? []
       : [createSendHeartbeatJob({ ...deps, heartbeat, pollEveryMs: settings.pollEveryMs })]),
-    createSweepJob({ ...deps, risingRequests: settings.risingRequests }),
+    createSweepJob({ ...deps, rising: { zoneIds: deps.zoneIds, requests: settings.risingRequests } }),
   ];
 }
 

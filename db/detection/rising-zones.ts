@@ -43,15 +43,23 @@ export async function isRising(db: Queryable, zoneId: number, nowMs: number): Pr
   return rows.length > 0;
 }
 
-/** Returns the zones in which something rises, the one first whose search is the oldest. */
-export async function listRisingZones(db: Queryable, nowMs: number): Promise<RisingZone[]> {
+/**
+ * Returns those of the zones in which something rises, the one first whose search is the oldest. Leaves out a zone that
+ * the platform refuses: it would always be the first.
+ */
+export async function listRisingZones(
+  db: Queryable,
+  zoneIds: readonly number[],
+  nowMs: number,
+): Promise<RisingZone[]> {
   const { rows } = await db.execute<RisingZone & Record<string, unknown>>(sql`
     select ${h.zoneId} as "zoneId",
       (select ${epochMs(sql`max(${w.searchedThrough})`)} from ${coverageWindows} ${w}
         where ${w.zoneId} = ${h.zoneId} and ${w.startsAt} > ${at(nowMs)} - interval '2 hours') as "searchedThroughMs",
       (select coalesce(sum(${b.total}), 0)::float8 from ${ruleBuckets} ${b} where ${b.zoneId} = ${h.zoneId}
         and ${b.width} = 60 and ${b.startsAt} > ${at(nowMs)} - interval '3 minutes') as events
-    from ${platformHealth} ${h} where ${isRisingAt(nowMs)}
+    from ${platformHealth} ${h} where ${h.zoneId} = any (${sql.param(zoneIds)}::integer[]) and ${isRisingAt(nowMs)}
+      and coalesce(${h.refusedSince} <= ${h.answeredAt}, ${h.refusedSince} is null)
     order by "searchedThroughMs" nulls first, ${h.zoneId}`);
   return rows;
 }

@@ -205,8 +205,8 @@ export async function readAttacks(
     .orderBy(asc(spikes.id));
   return rows.map((row) => ({
     ...row,
-    openedAt: Math.floor(row.openedAt.getTime() / 60_000),
-    lastActiveAt: Math.floor(row.lastActiveAt.getTime() / 60_000),
+    openedAt: Math.ceil(row.openedAt.getTime() / 60_000),
+    lastActiveAt: Math.ceil(row.lastActiveAt.getTime() / 60_000),
   }));
 }
 

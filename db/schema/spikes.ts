@@ -59,7 +59,7 @@ export const spikes = pgTable(
   "spikes",
   {
     id: bigint({ mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
-    /** The end of the first minute that reached its threshold. */
+    /** The end of the first minute that reached its threshold, or the earlier moment at which the detector found it. */
     openedAt: timestamp({ withTimezone: true }).notNull(),
     /** The end of the minute that completed the quiet quarter of an hour. */
     closedAt: timestamp({ withTimezone: true }),

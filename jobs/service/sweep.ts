@@ -24,8 +24,8 @@ export interface SweepDeps {
     payload?: Record<string, unknown>,
   ) => Promise<unknown>;
   readonly clock: Clock;
-  /** The most requests that the polls of rising zones may take in one run. Default: 0, for a tick that is as often. */
-  readonly risingRequests?: number;
+  /** The zones that are polled between two ticks while something rises in them, within so many requests. Default: none. */
+  readonly rising?: { readonly zoneIds: readonly number[]; readonly requests: number };
 }
 
 /** A spike stays open for hours. Its changes enqueue these jobs at once; the sweep only makes up for a lost enqueue. */
@@ -40,7 +40,7 @@ const MAX_RUNS = 10;
  * retry that is due. It may enqueue too often. A job without due work does nothing. Also polls the zones in which something
  * rises, between two ticks.
  */
-export function createSweepJob({ database, enqueue, clock, risingRequests = 0 }: SweepDeps): AnyJob {
+export function createSweepJob({ database, enqueue, clock, rising }: SweepDeps): AnyJob {
   const enqueuedAt = new Map<string, number>();
   /**
    * Returns whether `job` was last enqueued here at least `everyMs` ago, or never. A clock that was set back counts
@@ -61,7 +61,8 @@ export function createSweepJob({ database, enqueue, clock, risingRequests = 0 }:
       const nowMs = clock();
       const runs = await listDueRuns(database.db, { nowMs, limit: MAX_RUNS });
       const repairable = await listRepairableZones(database.db, { nowMs, horizonMs: horizonAt(nowMs) });
-      const rising = risingRequests === 0 ? [] : await listRisingZones(database.db, nowMs);
+      const { zoneIds = [], requests = 0 } = rising ?? {};
+      const found = requests === 0 ? [] : await listRisingZones(database.db, zoneIds, nowMs);
       const isAdviceDue = work.pendingSpikes && isLongAgo("fetch-advice", ADVICE_EVERY_MS, nowMs);
       const isRaiseDue =
         work.pendingSpikes && (work.newSpikes || isLongAgo("raise-alerts", OLD_SPIKES_EVERY_MS, nowMs));
@@ -75,7 +76,7 @@ export function createSweepJob({ database, enqueue, clock, risingRequests = 0 }:
       ];
       for (const job of due) enqueuedAt.set(job, nowMs);
       const enqueued = due.map((job) => enqueue(job));
-      const polled = pickRising(rising, nowMs, risingRequests);
+      const polled = pickRising(found, nowMs, requests);
       enqueued.push(...polled.map((zoneId) => enqueue("poll-events", { zoneId })));
       enqueued.push(...repairable.map((zoneId) => enqueue("repair-window", { zoneId })));
       enqueued.push(...runs.map(({ id, kind }) => enqueue(jobOfRun(kind), { id })));

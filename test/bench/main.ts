@@ -175,6 +175,7 @@ interface RisesFlags {
   readonly rises: number;
   readonly realPlatform?: boolean;
   readonly groupWait?: string | null;
+  readonly flood?: true;
   readonly seed: number;
   readonly json?: true;
 }
@@ -186,11 +187,13 @@ const rises = new Command("rises")
   .option("--rises <count>", "rises, each in a zone of its own", wholeNumber, 20)
   .option("--real-platform", "poll as often as with a real platform instead of the demo")
   .option("--group-wait <time>", "of a route in the configuration file (default: no such file)")
+  .option("--flood", "a botnet on 25 rules in each zone instead: what group_wait adds and saves")
   .option("--seed <number>", "of the rises", wholeNumber, 1)
   .option("--json", "all figures as JSON")
-  .action(async ({ json, realPlatform = false, groupWait = null, ...flags }: RisesFlags) => {
+  .action(async ({ json, realPlatform = false, groupWait = null, flood, ...flags }: RisesFlags) => {
     const onProgress = (what: string) => void process.stderr.write(`${what}\n`);
-    const options = { ...flags, isRealPlatform: realPlatform, groupWait, onProgress };
+    const isFlood = flood === true;
+    const options = { ...flags, isRealPlatform: realPlatform, groupWait, isFlood, onProgress };
     const measured = await benchRises(options);
     process.stdout.write(json ? `${JSON.stringify(measured)}\n` : reportRises(measured, options));
   });

@@ -38,6 +38,8 @@ export interface RisesBenchOptions {
   readonly isRealPlatform: boolean;
   /** Of the configuration file; null: no route in it. */
   readonly groupWait: string | null;
+  /** A botnet on 25 rules in each zone instead of a rise of one rule. */
+  readonly isFlood: boolean;
   readonly seed: number;
   readonly onProgress: (what: string) => void;
 }
@@ -45,7 +47,8 @@ export interface RisesBenchOptions {
 /** One rise, and how long after the event that reached the threshold its message came. */
 export interface MeasuredRise {
   readonly zoneId: number;
-  readonly ruleId: string;
+  /** Null for a flood, whose delay counts from its first event. */
+  readonly ruleId: string | null;
   readonly ratePerSecond: number;
   /** Null: no message came. */
   readonly delayMs: number | null;
@@ -115,10 +118,11 @@ export async function benchRises(options: RisesBenchOptions): Promise<MeasuredRi
       throw new Error(`the history was not copied: ${service.printed().slice(-2_000)}`, { cause: thrown });
     });
     onProgress("counting the requests at rest");
-    const atRest = await measureRequests(REST_MS);
-    const drawn = drawRises(zoneIds, options.seed);
+    const atRest = options.isFlood ? {} : await measureRequests(REST_MS);
+    const drawn = drawRises(zoneIds, options);
     for (const rise of drawn) {
-      const attack = `zone=${rise.zoneId},rule=${rise.ruleId},start=${rise.startMs},duration=${RISE_MS / 1_000}s,rate=${rise.ratePerSecond}/s`;
+      const what = rise.ruleId === null ? "kind=botnet" : `rule=${rise.ruleId}`;
+      const attack = `zone=${rise.zoneId},${what},start=${rise.startMs},duration=${RISE_MS / 1_000}s,rate=${rise.ratePerSecond}/s`;
       const body = JSON.stringify({ attack });
       await fetch(`${emulator.url}/_emulator/attacks`, { method: "POST", body });
     }
@@ -173,25 +177,32 @@ async function untilCopied(cluster: Cluster, zones: number): Promise<void> {
 
 interface Rise {
   readonly zoneId: number;
-  readonly ruleId: string;
+  readonly ruleId: string | null;
   readonly startMs: number;
   readonly ratePerSecond: number;
 }
 
 /** Returns one rise per zone, from 0.3 to 12 events a second, that begin at any second of the time. */
-function drawRises(zoneIds: readonly number[], seed: number): Rise[] {
+function drawRises(
+  zoneIds: readonly number[],
+  { seed, isFlood }: Pick<RisesBenchOptions, "seed" | "isFlood">,
+): Rise[] {
   const fraction = createFractions(seed);
   const from = Date.now() + 5_000;
   return zoneIds.map((zoneId, i) => ({
     zoneId,
-    ruleId: RULES[i % RULES.length] as string,
+    ruleId: isFlood ? null : (RULES[i % RULES.length] as string),
     startMs: from + Math.floor(fraction() * RISES_MS),
-    ratePerSecond: Number((0.3 * 40 ** fraction()).toFixed(2)),
+    ratePerSecond: isFlood ? 8 : Number((0.3 * 40 ** fraction()).toFixed(2)),
   }));
 }
 
-function firstOf(messages: readonly Message[], { zoneId, ruleId, startMs }: Rise): Message | undefined {
-  return messages.find((one) => one.zoneId === zoneId && one.ruleId === ruleId && one.at >= startMs);
+function isOf({ zoneId, ruleId, startMs }: Rise): (message: Message) => boolean {
+  return (one) => one.zoneId === zoneId && (ruleId === null || one.ruleId === ruleId) && one.at >= startMs;
+}
+
+function firstOf(messages: readonly Message[], rise: Rise): Message | undefined {
+  return messages.find(isOf(rise));
 }
 
 async function measureRise(
@@ -201,9 +212,9 @@ async function measureRise(
 ): Promise<MeasuredRise> {
   const { zoneId, ruleId, ratePerSecond } = rise;
   const first = firstOf(messages, rise);
-  const all = messages.filter((one) => one.zoneId === zoneId && one.ruleId === ruleId);
-  const measured = { zoneId, ruleId, ratePerSecond, messages: all.length };
+  const measured = { zoneId, ruleId, ratePerSecond, messages: messages.filter(isOf(rise)).length };
   if (first === undefined) return { ...measured, delayMs: null };
+  if (ruleId === null) return { ...measured, delayMs: first.at - rise.startMs };
   const rows = await cluster.query<{ at: number }>(
     DATABASE,
     `select (extract(epoch from occurred_at) * 1000)::float8 as at from waf_events
@@ -237,7 +248,7 @@ export function delaysOf({ rises }: MeasuredRises): Spread | null {
   return toSpread(rises.flatMap(({ delayMs }) => delayMs ?? []));
 }
 
-export function reportRises(measured: MeasuredRises, { isRealPlatform }: RisesBenchOptions): string {
+export function reportRises(measured: MeasuredRises, { isRealPlatform, isFlood }: RisesBenchOptions): string {
   const { rises, atRest, whileRising } = measured;
   const delays = delaysOf(measured);
   const seconds = (ms: number | undefined) => (ms === undefined ? "-" : `${(ms / 1_000).toFixed(1)} s`);
@@ -249,14 +260,14 @@ export function reportRises(measured: MeasuredRises, { isRealPlatform }: RisesBe
       ["zone", "rule", "events/s", "delay", "messages"],
       ...rises.map(({ zoneId, ruleId, ratePerSecond, delayMs, messages }) => [
         String(zoneId),
-        ruleId,
+        ruleId ?? "flood",
         String(ratePerSecond),
         delayMs === null ? "no message" : seconds(delayMs),
         String(messages),
       ]),
     ]),
     "",
-    `from the threshold's event to the message: median ${seconds(delays?.median)}, most ${seconds(delays?.max)}`,
+    `from the ${isFlood ? "first" : "threshold's"} event to the message: median ${seconds(delays?.median)}, most ${seconds(delays?.max)}`,
     "",
     ...alignColumns([
       ["requests per zone and minute", "at rest", "while zones rise", "ratio"],
@@ -265,7 +276,7 @@ export function reportRises(measured: MeasuredRises, { isRealPlatform }: RisesBe
         return [name, rest.toFixed(2), rise.toFixed(2), rest === 0 ? "-" : (rise / rest).toFixed(2)];
       }),
     ]),
-    `searches at rest to polls of the schedule: ${(searches / planned).toFixed(2)}`,
+    ...(isFlood ? [] : [`searches at rest to polls of the schedule: ${(searches / planned).toFixed(2)}`]),
     "",
   ].join("\n");
 }

@@ -224,7 +224,15 @@ test("the milder notice of a new rule waits for the end of the minute, which may
   expect(assessSeries({ ...WATCHED, thresholdsOf, counts: endingWith(140) }).episode?.kind).toBe("spike");
 });
 
-test("a series rises from half of its threshold on", () => {
-  const isRising = (count: number) => assessSeries({ ...WATCHED, counts: endingWith(count) }).isRising;
-  expect([isRising(4), isRising(5)]).toEqual([false, true]);
+test("a series rises if it would reach its threshold by as much growth as in the last two minutes", () => {
+  const isRising = (...counts: number[]) =>
+    assessSeries({ ...WATCHED, counts: endingWith(...counts) }).isRising;
+  expect([isRising(4), isRising(5), isRising(2, 3)]).toEqual([false, true, true]);
+  // An hour at nine tenths of its threshold is usual for many rules, and so are steady events.
+  expect([isRising(9, 0, 0, 0, 0), isRising(7, 0, 0, 0, 1), isRising(2, 2, 2, 2)]).toEqual([
+    false,
+    false,
+    false,
+  ]);
+  expect([isRising(8, 0, 0, 0, 1), isRising(1, 1, 3, 3)]).toEqual([true, true]);
 });

@@ -11,11 +11,12 @@ import { openEmulator } from "../emulator/support.ts";
 import { openIngest, ZONE } from "./ingest-support.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 15, 30);
+const ZONES = [101, 102, 103];
 let database: MigratedDatabase;
 
 beforeAll(async () => {
   database = await createMigratedDatabase();
-  const zones = [101, 102, 103].map((zoneId) => ({ zoneId, watchedSince: new Date(NOW) }));
+  const zones = ZONES.map((zoneId) => ({ zoneId, watchedSince: new Date(NOW) }));
   await database.db.insert(platformHealth).values(zones);
   await database.pool.query(
     `insert into coverage_windows (zone_id, starts_at, searched_through)
@@ -28,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 beforeEach(async () => {
-  await database.pool.query("update platform_health set rising_until = null");
+  await database.pool.query("update platform_health set rising_until = null, refused_since = null");
   await database.pool.query("delete from spikes");
 });
 
@@ -54,7 +55,7 @@ test("a zone rises for a minute after a look, and for a quarter of an hour after
   await noteRising(db, [102, 101], NOW);
   await insertSpike(db, { zoneId: 103, openedAt: new Date(NOW - 10 * MINUTE_MS) });
 
-  const found = (await listRisingZones(db, NOW)).map(({ zoneId, searchedThroughMs }) => [
+  const found = (await listRisingZones(db, ZONES, NOW)).map(({ zoneId, searchedThroughMs }) => [
     zoneId,
     NOW - (searchedThroughMs ?? 0),
   ]);
@@ -64,8 +65,19 @@ test("a zone rises for a minute after a look, and for a quarter of an hour after
     [103, 17_000],
   ]);
   expect(await isRising(db, 101, NOW + 59_000)).toBe(true);
-  expect((await listRisingZones(db, NOW + MINUTE_MS)).map(({ zoneId }) => zoneId)).toEqual([103]);
+  expect((await listRisingZones(db, ZONES, NOW + MINUTE_MS)).map(({ zoneId }) => zoneId)).toEqual([103]);
   expect(await isRising(db, 103, NOW + 6 * MINUTE_MS)).toBe(false);
+});
+
+test("a zone that the platform refuses, and a zone that is not configured, are not listed", async () => {
+  const { db } = database;
+  await noteRising(db, ZONES, NOW);
+  await db
+    .update(platformHealth)
+    .set({ refusedSince: new Date(NOW) })
+    .where(eq(platformHealth.zoneId, 102));
+  const found = await listRisingZones(db, [101, 102], NOW);
+  expect(found.map(({ zoneId }) => zoneId)).toEqual([101]);
 });
 
 test("what was noted lately is not written again", async () => {
@@ -84,12 +96,12 @@ test("what was noted lately is not written again", async () => {
 
 test("the sweep polls rising zones within its requests, and none if the tick is as often", async () => {
   await noteRising(database.db, [101, 102, 103], NOW);
-  const sweep = async (risingRequests?: number) => {
+  const sweep = async (requests?: number) => {
     const polled: unknown[] = [];
     const enqueue = async (job: string, payload?: Record<string, unknown>) =>
       void (job === "poll-events" && polled.push(payload?.["zoneId"]));
-    const limit = risingRequests === undefined ? {} : { risingRequests };
-    const job = createSweepJob({ database, clock: () => NOW, enqueue, ...limit });
+    const rising = requests === undefined ? {} : { rising: { zoneIds: ZONES, requests } };
+    const job = createSweepJob({ database, clock: () => NOW, enqueue, ...rising });
     await job.run({} as never, new AbortController().signal);
     return polled;
   };

@@ -1,6 +1,5 @@
 import { isGraver } from "#model/severity.ts";
 import { type Episode, followMinute, isOver } from "./episode.ts";
-import { isQuiet } from "./judge-minute.ts";
 import type { Thresholds } from "./thresholds/thresholds.ts";
 import { windowSums } from "./thresholds/window-sums.ts";
 import { WINDOW_COUNT } from "./thresholds/windows.ts";
@@ -39,7 +38,10 @@ export interface SeriesOutcome {
   readonly closedAt: number | null;
   /** The end of the latest minute that the counts of the episode include. */
   readonly countedTo: number;
-  /** Whether the zone is polled more often, because a window of the running minute is not quiet. */
+  /**
+   * Whether the zone is polled more often, because a window would reach its threshold by as much growth as in
+   * the last two minutes. Half of the threshold alone is everyday traffic of a busy rule.
+   */
   readonly isRising: boolean;
 }
 
@@ -69,7 +71,9 @@ export function assessSeries(input: SeriesInput): SeriesOutcome {
   if (running === undefined || known === undefined)
     return { episode, closedAt: null, countedTo, isRising: false };
   windowSums(counts, running - firstMinute, input.freshFrom - firstMinute, sums);
-  const isRising = !isQuiet(sums, known.thresholds);
+  const countOf = (minute: number) => (minute < input.freshFrom ? 0 : (counts[minute - firstMinute] ?? 0));
+  const growth = countOf(running) + countOf(running - 1) - countOf(running - 2) - countOf(running - 3);
+  const isRising = known.thresholds.threshold.some((threshold, i) => (sums[i] ?? 0) + growth >= threshold);
   const grown = followMinute(episode, { minute: running, sums, z, canBeNew, ...known });
   // The rest of the minute may make a spike of what looks like a new rule now.
   const isNews =
