@@ -33,6 +33,7 @@ import { createAfterRollUp } from "./detection/after-roll-up.ts";
 import { createDetectRuleChangesJob } from "./detection/detect-rule-changes.ts";
 import { createDetectSourcesJob } from "./detection/detect-sources.ts";
 import { createDetectSpikesJob } from "./detection/detect-spikes.ts";
+import { createJudgeLateJob } from "./detection/judge-late.ts";
 import { createRollUpTrendsJob } from "./detection/roll-up-trends.ts";
 import { createSnapshotRuleMetricsJob } from "./detection/snapshot-rule-metrics.ts";
 import { createJudgeHeldJob } from "./ingest/judge-held.ts";
@@ -92,6 +93,8 @@ export interface JobsDeps {
   readonly routing: () => Routing;
   readonly sensitivity: (zoneId: number, ruleId: string) => Sensitivity;
   readonly lowestFloor: () => number;
+  /** Names the settings of the detectors, together with the fingerprint of a zone's known sources. */
+  readonly settingsOf: (known: string) => string;
   readonly sourceMode: () => SourceMode;
   readonly knownSources: () => readonly KnownSource[];
   readonly zoneIds: readonly number[];
@@ -128,6 +131,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     raiseAlerts();
     fetchAdvice();
   };
+  const afterAlerts = async () => void (await enqueue("deliver-alerts"));
   const overlapMs = Math.max(3 * MINUTE_MS, 2 * settings.pollEveryMs);
   const ingest = { ...deps, afterPage, settleMs: SETTLE_MS };
   const proof = { ...ingest, edge: deps.patientEdge };
@@ -160,20 +164,18 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createDetectSpikesJob({ ...deps, afterSpikes }),
     createDetectSourcesJob({ ...deps, afterSpikes }),
     createDetectRuleChangesJob({ ...deps, afterSpikes }),
+    createJudgeLateJob({ ...deps, afterAlerts }),
     createFetchAdviceJob({
       ...deps,
       budgetPerHour: settings.advicePerHour,
       afterAdvice: raiseAlerts,
     }),
-    createRaiseAlertsJob({
-      ...deps,
-      afterAlerts: async () => void (await enqueue("deliver-alerts")),
-    }),
+    createRaiseAlertsJob({ ...deps, afterAlerts }),
     createDeliverAlertsJob({ ...deps, fallback: settings.fallback }),
     createReportServiceJob({
       ...deps,
       pollEveryMs: settings.pollEveryMs,
-      afterAlerts: async () => void (await enqueue("deliver-alerts")),
+      afterAlerts,
     }),
     ...(heartbeat === null
       ? []

@@ -25,6 +25,7 @@ export async function readRaisableSpikes(
     .where(
       and(
         eq(spikes.isShadow, false),
+        eq(spikes.isLate, false),
         or(
           isNull(spikes.closedAt),
           gt(spikes.closedAt, new Date(closedAfterMs)),

@@ -17,7 +17,13 @@ export async function readOpenedSpikes(db: Queryable, afterMs: number): Promise<
   const rows = await db
     .select({ id: spikes.id, windowMinutes: spikes.windowMinutes, ...TRACED })
     .from(spikes)
-    .where(and(gt(spikes.openedAt, new Date(afterMs)), inArray(spikes.kind, RULE_SPIKE_KINDS)));
+    .where(
+      and(
+        gt(spikes.openedAt, new Date(afterMs)),
+        inArray(spikes.kind, RULE_SPIKE_KINDS),
+        eq(spikes.isLate, false),
+      ),
+    );
   return rows.map((row) => ({ ...row, openedAt: row.openedAt.getTime() }));
 }
 

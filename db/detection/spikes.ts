@@ -1,5 +1,5 @@
-import { and, asc, eq, gt, gte, inArray, isNull, lte, sql } from "drizzle-orm";
-import { alias } from "drizzle-orm/pg-core";
+import { and, asc, eq, gt, gte, inArray, isNull, lte, or, type SQL, sql } from "drizzle-orm";
+import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import { type HourState, RULE_SPIKE_KINDS, type RuleSpikeKind } from "#model/kinds.ts";
 import { isRuleKind } from "#model/rule-change.ts";
 import type { SeriesKey } from "#model/series-key.ts";
@@ -24,12 +24,12 @@ export interface MinuteCounts extends SeriesKey {
 }
 
 /**
- * Returns the series with at least `atLeast` events in the minutes of [fromMs, toMs), and those that have an open
- * spike.
+ * Returns the series of one zone or of all with at least `atLeast` events in the minutes of [fromMs, toMs), and those that
+ * have an open spike.
  */
 export async function readMinuteCounts(
   db: Queryable,
-  { fromMs, toMs, atLeast }: { fromMs: number; toMs: number; atLeast: number },
+  { fromMs, toMs, atLeast, zoneId }: { fromMs: number; toMs: number; atLeast: number; zoneId?: number },
 ): Promise<MinuteCounts[]> {
   const found = await db.execute<MinuteCounts & Record<string, unknown>>(sql`
     select ${b.zoneId} as "zoneId", ${b.ruleId} as "ruleId",
@@ -37,13 +37,17 @@ export async function readMinuteCounts(
       array_agg(${b.total} order by ${b.startsAt}) as counts
     from ${ruleBuckets} ${b}
     where ${b.width} = 60 and ${b.startsAt} >= to_timestamp(${fromMs / 1_000})
-      and ${b.startsAt} < to_timestamp(${toMs / 1_000})
+      and ${b.startsAt} < to_timestamp(${toMs / 1_000})${isZone(b.zoneId, zoneId)}
     group by ${b.zoneId}, ${b.ruleId}
     having sum(${b.total}) >= ${atLeast}
       or exists (select from ${spikes} ${s} where ${s.closedAt} is null
         and ${s.zoneId} = ${b.zoneId} and ${s.ruleId} = ${b.ruleId})
     order by ${b.zoneId}, ${b.ruleId}`);
   return found.rows;
+}
+
+function isZone(column: PgColumn, zoneId: number | undefined): SQL {
+  return zoneId === undefined ? sql`` : sql` and ${column} = ${zoneId}`;
 }
 
 export interface HourCounts extends SeriesKey {
@@ -92,10 +96,10 @@ export async function readStaleSeries(
   return found.rows;
 }
 
-/** Returns the coverage of every zone's hours that begin in (afterMs, untilMs], zone by zone, the oldest first. */
+/** Returns the coverage of the hours of one zone or of all that begin in (afterMs, untilMs], zone by zone, the oldest first. */
 export async function readSearchedThrough(
   db: Queryable,
-  { afterMs, untilMs }: { afterMs: number; untilMs: number },
+  { afterMs, untilMs, zoneId }: { afterMs: number; untilMs: number; zoneId?: number },
 ): Promise<CoveredHour[]> {
   // One text per zone: a week of hundreds of zones is so many rows that the driver takes longer than the database.
   const { rows } = await db.execute<{ zoneId: number; hours: string }>(sql`
@@ -105,7 +109,7 @@ export async function readSearchedThrough(
         order by ${coverageWindows.startsAt}) as hours
     from ${coverageWindows}
     where ${coverageWindows.startsAt} > to_timestamp(${afterMs}::float8 / 1000)
-      and ${coverageWindows.startsAt} <= to_timestamp(${untilMs}::float8 / 1000)
+      and ${coverageWindows.startsAt} <= to_timestamp(${untilMs}::float8 / 1000)${isZone(coverageWindows.zoneId, zoneId)}
     group by ${coverageWindows.zoneId} order by ${coverageWindows.zoneId}`);
   return rows.flatMap(({ zoneId, hours }) =>
     hours.split(",").map((text) => {
@@ -153,7 +157,21 @@ export async function readClosedSources(db: Queryable, afterMs: number): Promise
   return db
     .select()
     .from(spikes)
-    .where(and(gt(spikes.closedAt, new Date(afterMs)), eq(spikes.kind, "sources")))
+    .where(and(gt(spikes.closedAt, new Date(afterMs)), eq(spikes.kind, "sources"), eq(spikes.isLate, false)))
+    .orderBy(asc(spikes.id));
+}
+
+/** Returns the spikes of a zone that were open at a time of [fromMs, toMs], also those that were found late. */
+export async function readSpikesBetween(
+  db: Queryable,
+  zoneId: number,
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+): Promise<SpikeRow[]> {
+  const isOpen = or(isNull(spikes.closedAt), gte(spikes.closedAt, new Date(fromMs)));
+  return db
+    .select()
+    .from(spikes)
+    .where(and(eq(spikes.zoneId, zoneId), lte(spikes.openedAt, new Date(toMs)), isOpen))
     .orderBy(asc(spikes.id));
 }
 
@@ -174,7 +192,7 @@ export async function readRecentClosings(
   const rows = await db
     .select({ zoneId: spikes.zoneId, ruleId: spikes.ruleId, closedAt: sql<string>`max(${spikes.closedAt})` })
     .from(spikes)
-    .where(gt(spikes.closedAt, new Date(afterMs)))
+    .where(and(gt(spikes.closedAt, new Date(afterMs)), eq(spikes.isLate, false)))
     .groupBy(spikes.zoneId, spikes.ruleId);
   return rows.map(({ closedAt, ...key }) => ({ ...key, closedAtMs: Date.parse(closedAt) }));
 }
@@ -216,12 +234,13 @@ export async function readAttacks(
  * so much faster that the attack is over and has been notified.
  */
 export async function openSpike(db: Queryable, spike: NewSpike): Promise<number | null> {
-  const { zoneId, ruleId, incident, closedAt } = spikes;
+  const { zoneId, ruleId, incident, closedAt, isLate } = spikes;
   const isToldAlready = and(
     eq(zoneId, spike.zoneId),
     eq(ruleId, spike.ruleId),
     eq(incident, spike.incident ?? ""),
     gte(closedAt, spike.openedAt),
+    eq(isLate, false),
   );
   if ((await db.$count(spikes, isToldAlready)) > 0) return null;
   const opened = await db
@@ -260,6 +279,7 @@ export type SpikeChange = Omit<
   | "ruleId"
   | "incident"
   | "isShadow"
+  | "isLate"
   | "sources"
   | "resolvedAttackers"
   | "changes"

@@ -100,6 +100,8 @@ export const spikes = pgTable(
     gradedBy: text({ enum: GRADINGS }),
     /** Stored while sources were in shadow mode: raises no alert. */
     isShadow: boolean().notNull().default(false),
+    /** Found when events came late, after the fact: raises no alert by itself. Closed from the beginning. */
+    isLate: boolean().notNull().default(false),
     /** For the kind `sources`: the attackers, and why. */
     sources: jsonb().$type<StoredSources>(),
     /** The attackers of an incident that a person has resolved, by name (`rules_per_ip=203.0.113.9`). */
@@ -121,6 +123,7 @@ export const spikes = pgTable(
     index("spikes_members").on(t.memberOf).where(sql`member_of is not null`),
     index("spikes_marked").on(t.zoneId, t.ruleId, t.openedAt).where(sql`mark is not null`),
     check("spikes_mark", sql`${isOneOf(t.mark, MARKS)} and ${t.markedAt} is not null or ${t.mark} is null`),
+    check("spikes_late_closed", sql`not ${t.isLate} or ${t.closedAt} is not null`),
     check("spikes_close_after_open", sql`${t.closedAt} >= ${t.openedAt}`),
     check("spikes_window", isOneOf(t.windowMinutes, WINDOWS)),
     check("spikes_severity", isOneOf(t.severity, SPIKE_SEVERITIES)),

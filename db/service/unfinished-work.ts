@@ -47,7 +47,7 @@ export async function readUnfinishedWork(db: Queryable): Promise<UnfinishedWork>
     select exists (select from ${dirtyBuckets} ${d}) as "staleMinutes",
       exists (select from ${spikes} ${s} where ${s.closedAt} is null
         or exists (select from ${alerts} ${a} where ${a.spikeId} = ${s.id} and ${a.state} <> 'resolved')
-        or ${s.closedAt} > now() - ${MISSED_SPIKE} and not exists (select from ${alerts} ${a}
+        or ${s.closedAt} > now() - ${MISSED_SPIKE} and not ${s.isLate} and not exists (select from ${alerts} ${a}
           join ${spikes} ${later} on ${later.id} = ${a.spikeId}
           where ${later.zoneId} = ${s.zoneId} and ${later.ruleId} = ${s.ruleId}
             and ${later.incident} = ${s.incident} and ${later.id} >= ${s.id})) as "pendingSpikes",

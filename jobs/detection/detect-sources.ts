@@ -141,7 +141,8 @@ async function detectSources(
   await judgeZones(pass, warm);
   await attempt(pass, warm, async (zones) => {
     const watches = zones.flatMap(({ zoneId }) => kept.get(zoneId) ?? []);
-    for (const zoneId of await storeEndedHours(deps.database, watches)) pass.stale.add(zoneId);
+    const { settingsOf = () => "" } = deps;
+    for (const zoneId of await storeEndedHours(deps.database, watches, settingsOf)) pass.stale.add(zoneId);
   });
   // Counting hours is not urgent: the last pass of a tick does it.
   if (pass.isDone) await learnChanges(pass, warm);

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import { oneAtATime } from "#adapters/queue/one-at-a-time.ts";
 import type { Database, Queryable } from "#db/client.ts";
+import { type JudgedMinutes, noteRuleMinutes } from "#db/detection/judged-hours.ts";
 import { noteRising } from "#db/detection/rising-zones.ts";
 import { type AddressCount, readAddressesOfRules } from "#db/detection/source-events.ts";
 import { collectEvidence, type EvidenceScope, noEvidence } from "#db/detection/spike-evidence.ts";
@@ -36,6 +37,7 @@ import {
   planTick,
   type Sensitivity,
   spanOfTick,
+  spanTested,
   type TickInput,
   type TickSpan,
 } from "#stages/detection/plan-tick.ts";
@@ -99,6 +101,7 @@ interface ChangedSpike extends SeriesKey {
  */
 export function createDetectSpikesJob(deps: DetectSpikesDeps): AnyJob {
   const cache = createThresholdCache();
+  let notedMinute = 0;
   return defineJob({
     name: "detect-spikes",
     queue: "derive",
@@ -106,7 +109,9 @@ export function createDetectSpikesJob(deps: DetectSpikesDeps): AnyJob {
     attempts: 2,
     timeoutMs: 120_000,
     run: oneAtATime(async () => {
-      const { opened, updated, closed } = await detectSpikes(deps, cache);
+      const { opened, updated, closed, tick } = await detectSpikes(deps, cache);
+      if (tick.span.endMinute !== notedMinute) await noteRuleMinutes(deps.database.db, tick.judged());
+      notedMinute = tick.span.endMinute;
       if (opened.length + updated.length + closed.length === 0) return "no spike opened, changed or closed";
       if (opened.length > 0) deps.trace?.(opened.flatMap(({ spans }) => spans));
       const counts = { opened: opened.length, updated: updated.length, closed: closed.length };
@@ -121,7 +126,7 @@ export function createDetectSpikesJob(deps: DetectSpikesDeps): AnyJob {
 async function detectSpikes(
   deps: Pick<DetectSpikesDeps, "database" | "clock" | "sensitivity" | "lowestFloor">,
   cache: ThresholdCache = createThresholdCache(),
-): Promise<DetectedSpikes> {
+): Promise<DetectedSpikes & { readonly tick: Tick }> {
   const { db } = deps.database;
   const nowMs = deps.clock();
   const { sensitivity = () => ({ z: DEFAULT_Z, floor: FLOOR }), lowestFloor = () => FLOOR } = deps;
@@ -133,7 +138,7 @@ async function detectSpikes(
   await noteRising(db, [...new Set(rising)], nowMs);
   const assessed = outcomes.flatMap(({ episode, ...one }) => (episode === null ? [] : { ...one, episode }));
   const graded = await gradeAll(db, assessed);
-  return writeOutcomes(db, tick, await joinIncidents(deps.database, graded));
+  return { ...(await writeOutcomes(db, tick, await joinIncidents(deps.database, graded))), tick };
 }
 
 type OpenSpike = Candidate<RuleSpikeRow>;
@@ -141,6 +146,8 @@ type OpenSpike = Candidate<RuleSpikeRow>;
 interface Tick {
   readonly span: TickSpan;
   readonly candidates: readonly OpenSpike[];
+  /** Returns the minutes that the tick judges of each zone, without those of zones that have a series that it skips. */
+  readonly judged: () => JudgedMinutes[];
 }
 
 async function readTick(
@@ -161,6 +168,12 @@ async function readTick(
   return {
     span,
     candidates: planTick(span, { active, open, closings, stale, covered, attacks, sensitivityOf }),
+    judged: () =>
+      [...Map.groupBy(covered, ({ zoneId }) => zoneId)].flatMap(([zoneId, hours]) => {
+        const isSkipped = stale.some((one) => one.zoneId === zoneId);
+        const tested = isSkipped ? null : spanTested(span, hours);
+        return tested === null ? [] : [{ zoneId, ...tested }];
+      }),
   };
 }
 
@@ -219,7 +232,8 @@ async function gradeAll(db: Queryable, assessed: readonly Assessed[]): Promise<A
   });
 }
 
-function toSenders(found: readonly AddressCount[]): Senders {
+/** Returns how many different addresses send a rule's events, and how many send most of them. */
+export function toSenders(found: readonly AddressCount[]): Senders {
   const counts = new Map<string, number>();
   for (const { ip, events } of found)
     counts.set(toSourceAddress(ip), (counts.get(toSourceAddress(ip)) ?? 0) + events);

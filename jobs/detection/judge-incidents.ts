@@ -1,3 +1,4 @@
+import type { Database } from "#db/client.ts";
 import type { SpikeRow } from "#db/detection/spikes.ts";
 import { isGraver } from "#model/severity.ts";
 import { comparesEvents, endIncidents, followFired } from "#stages/detection/incidents/follow-incidents.ts";
@@ -24,13 +25,43 @@ interface FiredMinutes {
  */
 export async function judgeIncidents(
   { deps: { database }, tick: { isShadow, span } }: Pass,
-  { zoneId, open: rows, former: formerRows, known }: DueZone,
+  { zoneId, open: rows, former, known }: DueZone,
   { fired, through, running = null }: FiredMinutes,
 ): Promise<boolean> {
   const rowOf = new Map<string, SpikeRow>(rows.map((row) => [row.incident, row]));
+  const before = {
+    open: rows.flatMap((row) => toIncident(row) ?? []),
+    former: former.flatMap((row) => toPastIncident(row) ?? []),
+  };
+  const judged = await followIncidents(database, { zoneId, known }, { fired, through, running }, before);
+  const countedTo = running === null ? through : running.minute + 1;
+  const { nowMs } = span;
+  let hasChanged = false;
+  for (const one of judged) {
+    const row = rowOf.get(one.incident.name);
+    const storing = { ...one, isShadow, row, known, through, countedTo, nowMs };
+    hasChanged = (await storeIncident(database, zoneId, storing)) || hasChanged;
+  }
+  return hasChanged;
+}
+
+/** An incident after minutes were judged. */
+export interface FollowedIncident {
+  readonly incident: Incident;
+  /** Null while it is open. */
+  readonly closedAt: number | null;
+}
+
+/** Returns the incidents of a zone that ended in the minutes before `through`, and those that are open then. */
+export async function followIncidents(
+  database: Database,
+  { zoneId, known }: Pick<DueZone, "zoneId" | "known">,
+  { fired, through, running = null }: FiredMinutes,
+  before: { readonly open: readonly Incident[]; readonly former: readonly PastIncident[] },
+): Promise<FollowedIncident[]> {
   const ended: PastIncident[] = [];
-  const former = formerRows.flatMap((row) => toPastIncident(row) ?? []);
-  let open: readonly Incident[] = rows.flatMap((row) => toIncident(row) ?? []);
+  const former = [...before.former];
+  let { open } = before;
   const endBefore = (minute: number) => {
     const done = endIncidents(open, minute);
     open = done.open;
@@ -47,28 +78,13 @@ export async function judgeIncidents(
     open = await follow(one);
   }
   endBefore(through);
-  const judged = [
+  return [
     ...ended.map(({ closedAt, ...incident }) => ({ incident, closedAt })),
     ...(running === null ? open : findNews(open, await follow(running))).map((incident) => ({
       incident,
       closedAt: null,
     })),
   ];
-  const countedTo = running === null ? through : running.minute + 1;
-  let hasChanged = false;
-  for (const one of judged) {
-    const storing = {
-      ...one,
-      isShadow,
-      row: rowOf.get(one.incident.name),
-      known,
-      through,
-      countedTo,
-      nowMs: span.nowMs,
-    };
-    hasChanged = (await storeIncident(database, zoneId, storing)) || hasChanged;
-  }
-  return hasChanged;
 }
 
 /** Returns the incidents that people have to learn of before the minute is over. */

@@ -71,7 +71,9 @@ async function judgeSpan(
   events: readonly StoredSourceEvent[] | null = [],
 ): Promise<void> {
   const { zone, one, zoneId, from, to } = span;
-  const judgeFrom = Math.max(pass.tick.span.firstTested, zone.judged);
+  const { firstTested } = pass.tick.span;
+  const judgeFrom = Math.max(firstTested, zone.judged);
+  if (from < firstTested) one.judgedFrom = firstTested;
   const fired: FiredMinute[] = [];
   if (events !== null) fired.push(...takeEvents(one, events, { judgeFrom, isCut: false }));
   else

@@ -34,6 +34,8 @@ export interface KeptWatch {
   readonly firstWhole: number;
   /** The next minute to read. */
   next: number;
+  /** The first minute from which on every one was judged, by this watch or another replica. */
+  judgedFrom: number;
   /** The events that the watch has taken, by minute. */
   readonly taken: Map<number, number>;
   /** Hours that the watch has counted to their end and that are not stored. */
@@ -83,6 +85,7 @@ export function createKeptWatch(
     firstMinute: hours.firstMinute,
     firstWhole: Math.ceil(next / 60) + 1,
     next,
+    judgedFrom: next,
     taken: new Map(),
     ended: [],
     lacking: [],
@@ -189,6 +192,7 @@ export function takeEndedHours(one: KeptWatch): EndedHours {
       const slot = slotOf(hour) * WINDOW_COUNT;
       return [...one.histories[kind].peaks.subarray(slot, slot + WINDOW_COUNT)];
     }),
+    isJudged: one.judgedFrom <= hour * 60,
     events: countTaken(one, hour),
     eventsBefore: countTaken(one, hour - 1),
   }));
@@ -202,6 +206,7 @@ export function takeEndedHours(one: KeptWatch): EndedHours {
 
 export interface EndedHours {
   readonly hours: readonly (Omit<CountedSourceHour, "marks"> & {
+    readonly isJudged: boolean;
     /** The events of the hour, and of the hour before, that the watch has taken. */
     readonly events: number;
     readonly eventsBefore: number;

@@ -7,6 +7,8 @@ import type { DueZone, ReadTickDeps, SourceTick } from "./source-tick.ts";
 export interface DetectSourcesDeps extends ReadTickDeps {
   readonly log: Log;
   readonly zoneIds: readonly number[];
+  /** Names the settings that are in use, together with the fingerprint of a zone's known sources. */
+  readonly settingsOf?: (known: string) => string;
   /** Called when a zone's sources fired, changed or became quiet. */
   readonly afterSpikes: () => unknown;
 }

@@ -38,11 +38,34 @@ export async function storeIncident(
   const { db } = database;
   const times = { judgedThrough: closedAt ?? through, countedTo, closedAt, nowMs };
   const before = row === undefined ? null : toIncident(row);
-  const strongest = strongestOf(incident, countedTo - 1);
   if (row?.sources != null && !isStronger(incident, before, countedTo)) {
     const { openedAt: _, ...next } = toIncidentRow(incident, row.sources, times);
     return (await updateSpike(db, row.id, next)) && isNews(row, next);
   }
+  const firstSeen = await findFirstSeen(database, zoneId, { row, before, incident, countedTo });
+  const stored = await describeIncidentRow(database, zoneId, { incident, known, times, firstSeen });
+  const { openedAt: _, ...changed } = stored;
+  return row === undefined
+    ? (await openSpike(db, { zoneId, isShadow, ...stored })) !== null
+    : updateSpike(db, row.id, changed);
+}
+
+/** Returns the row of an incident, with what its events before `times.countedTo` have in common. */
+export async function describeIncidentRow(
+  database: Database,
+  zoneId: number,
+  {
+    incident,
+    known,
+    times,
+    firstSeen,
+  }: Pick<Judged, "incident" | "known"> & {
+    readonly times: Parameters<typeof toIncidentRow>[2];
+    readonly firstSeen: number | null;
+  },
+) {
+  const { countedTo } = times;
+  const strongest = strongestOf(incident, countedTo - 1);
   const active = activeAttackers(incident, countedTo - 1);
   const windowMinutes = strongest?.windowMinutes ?? LONGEST_WINDOW;
   const found = collectIncidentEvidence(
@@ -70,12 +93,7 @@ export async function storeIncident(
     top: { ...found.top, action: [] },
     sparkline: found.sparkline,
   };
-  const firstSeen = await findFirstSeen(database, zoneId, { row, before, incident, countedTo });
-  const stored = { ...toIncidentRow(incident, { ...found, firstSeen }, times), evidence };
-  const { openedAt: _, ...changed } = stored;
-  return row === undefined
-    ? (await openSpike(db, { zoneId, isShadow, ...stored })) !== null
-    : updateSpike(db, row.id, changed);
+  return { ...toIncidentRow(incident, { ...found, firstSeen }, times), evidence };
 }
 
 /** Returns whether the evidence is out of date: another attacker is the strongest, one is new, or the strongest grew. */

@@ -227,6 +227,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     routing: alerting.routing,
     sensitivity: alerting.sensitivity,
     lowestFloor: alerting.lowestFloor,
+    settingsOf: alerting.settingsOf,
     sourceMode: alerting.sourceMode,
     knownSources: alerting.knownSources,
     enqueue: (job, payload) => enqueuer?.enqueue(job, payload) ?? Promise.resolve(false),

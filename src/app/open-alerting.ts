@@ -7,7 +7,7 @@ import type { Log } from "#lib/log.ts";
 import { openNotifier } from "#stages/delivery/channels/open-notifier.ts";
 import type { TerminalStream } from "#stages/delivery/channels/terminal/terminal.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
-import { lowestFloor, sensitivityOf } from "#stages/detection/detection-settings.ts";
+import { lowestFloor, nameSettings, sensitivityOf } from "#stages/detection/detection-settings.ts";
 import { measureNotifier } from "./measure.ts";
 
 export interface AlertingParts {
@@ -37,6 +37,7 @@ export function openAlerting(parts: AlertingParts) {
     routing: () => alerting.routing,
     sensitivity: (zoneId: number, ruleId: string) => sensitivityOf(alerting.detection, zoneId, ruleId),
     lowestFloor: () => lowestFloor(alerting.detection),
+    settingsOf: (known: string) => nameSettings(alerting.detection, known),
     sourceMode: () => alerting.detection.sources,
     knownSources: () => alerting.detection.knownSources,
     reload(): void {

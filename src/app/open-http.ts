@@ -11,6 +11,7 @@ import { readCoveredHours } from "#db/coverage/covered-hours.ts";
 import { readKeptMs } from "#db/coverage/horizons.ts";
 import { readSuspicions } from "#db/coverage/zone-suspicions.ts";
 import { readChannelStatuses } from "#db/delivery/channel-states.ts";
+import { readUnjudgedZones } from "#db/detection/judged-hours.ts";
 import { listLiveKeyHashes } from "#db/keys/api-keys.ts";
 import { writeAuditEntry } from "#db/keys/audit-entries.ts";
 import { countGapHours, countOpenAlerts } from "#db/service/backlog.ts";
@@ -33,6 +34,7 @@ import type { Changing } from "#operations/operation.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
 import { hoursToLoss } from "#stages/coverage/hours-to-loss.ts";
 import { UNPREVENTABLE } from "#stages/coverage/judge-hour.ts";
+import { judgeableHours } from "#stages/detection/late/find-late-span.ts";
 import { listRoutes, openApi } from "./list-routes.ts";
 import type { OpenAlerting } from "./open-alerting.ts";
 import type { OpenKeys } from "./open-keys.ts";
@@ -165,14 +167,18 @@ async function readBacklog(parts: HttpParts): Promise<Backlog> {
   });
   const range = { fromMs: startOfHour(horizonAt(now)), toMs: now + HOUR_MS };
   const suspicions = await readSuspicions(database.db, zoneIds);
+  const unjudged = await readUnjudgedZones(database.db, judgeableHours(now));
   const read = async ({ zoneId, newestAt }: (typeof zones)[number]) => {
     const hours = await readCoveredHours(database.db, zoneId, range);
+    const waiting = unjudged.find((one) => one.zoneId === zoneId);
     return {
       zoneId,
       gapHours: gaps.get(zoneId) ?? 0,
       ingestLagSeconds: newestAt === null ? null : Math.max(0, (now - newestAt) / 1_000),
       hoursToLoss: hoursToLoss(now, hours, await readKeptMs(database.db, zoneId, now)),
       isSuspect: suspicions.some((one) => one.zoneId === zoneId),
+      hoursUnjudged: waiting?.hours ?? 0,
+      unjudgedSeconds: waiting === undefined ? null : (now - waiting.oldestAt) / 1_000,
       hoursReopened: hours.filter(({ state, reopenedAt }) => state === "open" && reopenedAt !== null).length,
     };
   };

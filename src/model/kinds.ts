@@ -19,11 +19,14 @@ export type ChangeKind = (typeof CHANGE_KINDS)[number];
 export const SPIKE_KINDS = [...RULE_SPIKE_KINDS, "sources", ...CHANGE_KINDS] as const;
 export type SpikeKind = (typeof SPIKE_KINDS)[number];
 
-/** The kinds that routes, silences and messages match. `self`: an alert of Longwatch about itself. */
-export const SUBJECT_KINDS = [...SPIKE_KINDS, "self"] as const;
+/**
+ * The kinds that routes, silences and messages match. `late`: what was found in events that were copied after the fact.
+ * `self`: an alert of Longwatch about itself.
+ */
+export const SUBJECT_KINDS = [...SPIKE_KINDS, "late", "self"] as const;
 
 /** Every kind of a stored alert. `group`: earlier versions had an alert for several rules. */
-export const ALERT_KINDS = [...SPIKE_KINDS, "group", "self"] as const;
+export const ALERT_KINDS = [...SPIKE_KINDS, "late", "group", "self"] as const;
 export type AlertKind = (typeof ALERT_KINDS)[number];
 
 /** Ascending, as `SEVERITIES`. */

@@ -10,7 +10,7 @@ import { viewZone, type ZoneHour, type ZoneView } from "./zone-view.ts";
  * How many minutes a tick judges. Covers the changes by late events and the minutes of a short pause. An older minute
  * opens no spike, so a first start or a restart does not notify of yesterday.
  */
-const TESTED_MINUTES = 15;
+export const TESTED_MINUTES = 15;
 
 export type Sensitivity = Required<Pick<SpikePolicy, "z" | "floor">>;
 
@@ -125,6 +125,17 @@ function viewTested({ nowMs, firstTested, endMinute }: TickSpan, hours: readonly
   const tested = minutes.filter(view.isTestable);
   const testedHours = [...new Set([...tested, endMinute].map((minute) => Math.floor(minute / 60)))];
   return { view, tested, running: endMinute, testedHours };
+}
+
+/** Returns the minutes [from, through) that a tick judges of a zone; null if it judges none, or some with a pause in between. */
+export function spanTested(
+  span: TickSpan,
+  hours: readonly ZoneHour[],
+): { readonly from: number; readonly through: number } | null {
+  const { view, tested } = viewTested(span, hours);
+  const [from, last] = [tested[0], tested.at(-1)];
+  if (!view.isReady || from === undefined || last === undefined) return null;
+  return last - from + 1 === tested.length ? { from, through: last + 1 } : null;
 }
 
 function spread(

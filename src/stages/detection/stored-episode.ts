@@ -56,7 +56,7 @@ export function toStoredEpisode(
     addresses,
     mainSenders,
     gradedBy,
-  }: SeriesOutcome & { episode: Episode } & Pick<
+  }: Pick<SeriesOutcome, "closedAt"> & { episode: Episode } & Pick<
       StoredEpisode,
       "memberOf" | "addresses" | "mainSenders" | "gradedBy"
     >,

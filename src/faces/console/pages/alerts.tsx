@@ -28,6 +28,7 @@ const KIND_WORDS: Partial<Record<AlertKind, string>> = {
   sources: "incident",
   "action-change": "changed action",
   "silent-rule": "silent rule",
+  late: "arrived late",
   self: "about Longwatch",
 };
 

@@ -20,14 +20,14 @@ const CHANGE_WORDS: Readonly<Record<ChangeKind, string>> = {
 
 /** Returns whether an alert counts something in a window. Neither a change of a rule nor Longwatch itself has a size. */
 function isCounted({ kind }: AlertMessage): boolean {
-  return kind !== "self" && !isChangeKind(kind);
+  return kind !== "self" && kind !== "late" && !isChangeKind(kind);
 }
 
 /** Returns the reason of the transition in a few words: `firing`, `getting worse`, `still firing`, ... */
 export function describeReason(message: AlertMessage): string {
   switch (message.reason) {
     case "first":
-      return message.state;
+      return message.kind === "late" ? "arrived late" : message.state;
     case "join":
       return isChangeKind(message.kind) ? "further rules" : "new attackers";
     case "worse":
@@ -50,6 +50,7 @@ export function describeReason(message: AlertMessage): string {
 export function describeSubject(message: AlertMessage): string {
   const zone = message.zoneId === null ? "" : nameZone(message.zoneId, message.zoneName);
   if (message.kind === "self") return zone === "" ? "Longwatch" : `Longwatch · ${zone}`;
+  if (message.kind === "late") return `${zone} · late events`;
   if (message.kind === "sources") return zone === "" ? "incident" : `${zone} · incident`;
   if (isChangeKind(message.kind)) return `${zone} · ${CHANGE_WORDS[message.kind]}`;
   const rule = [message.ruleId, message.ruleTitle].filter((part) => part !== null && part !== "").join(" ");

@@ -8,6 +8,7 @@ import { createSeriesWatch, passMinutes, type SeriesWatch, takeMinute } from "..
 import type { MinuteEvent } from "../sources/count-hour.ts";
 import { type SourceEvent, toSourceAddress } from "../sources/source-event.ts";
 import { createSourceWatch, QUIET_MINUTES } from "../sources/source-watch.ts";
+import { type HeldMinutes, holdMessages } from "./hold-messages.ts";
 import { createChangeReplay } from "./replay-changes.ts";
 import { createIncidentReplay } from "./replay-incidents.ts";
 import type { ReplayedMessage } from "./replayed-message.ts";
@@ -28,7 +29,12 @@ export interface ZoneReplay {
 export interface ReplayPolicy extends SpikePolicy {
   /** A rule's spike of which fewer addresses send most is listed and notifies nobody, unless it pages. */
   readonly fewAddresses: number;
+  /** Minutes whose events come at their end. */
+  readonly late?: HeldMinutes | null;
 }
+
+/** Minutes that are never reached. */
+const NOTHING_LATE: HeldMinutes = { from: Number.POSITIVE_INFINITY, to: Number.POSITIVE_INFINITY };
 
 interface FollowedRule {
   readonly ruleId: string;
@@ -45,11 +51,14 @@ interface FollowedRule {
  * Replays the events of one zone through the detectors of rules and of sources, minute by minute, as the service runs
  * them. Nothing is judged with later events.
  */
-export function createZoneReplay({ fewAddresses, ...policy }: ReplayPolicy): ZoneReplay {
+export function createZoneReplay({ fewAddresses, late, ...policy }: ReplayPolicy): ZoneReplay {
   const sources = createSourceWatch({ withRules: true });
   const rules = new Map<string, FollowedRule>();
   const messages: ReplayedMessage[] = [];
-  const teller = createTeller((message) => messages.push(message));
+  const teller = holdMessages(
+    createTeller((message) => messages.push(message)),
+    late ?? NOTHING_LATE,
+  );
   const incidents = createIncidentReplay(teller, membersOf);
   const changes = createChangeReplay(teller);
   // As in the service, a zone without a day of history is not judged.
@@ -164,6 +173,7 @@ export function createZoneReplay({ fewAddresses, ...policy }: ReplayPolicy): Zon
     finish() {
       if (current !== null) closeUntil(current + 1);
       changes.finish();
+      if (late != null) teller.finish();
       return messages.toSorted((a, b) => a.at - b.at);
     },
   };

@@ -63,6 +63,11 @@ export function createTeller(tell: (message: ReplayedMessage) => void) {
       }
       return true;
     },
+    /** Sends what events that came late have shown. */
+    announce(at: number, found: Pick<ReplayedMessage, "attackers" | "rules">): void {
+      alerts += 1;
+      tell({ at, incident: alerts, reason: "late", severity: "info", subject: "incident", ...found });
+    },
     end(at: number, one: Tellable): void {
       const about = told.get(one.name);
       if (about !== undefined && about.endedAt === null) send(at, "resolved", one, about);

@@ -104,6 +104,12 @@ function Evidence({ hour, ...props }: Props & { readonly hour: CoverageHour }) {
         <span>
           <Moment say="sealed " at={hour.sealedAt} />
         </span>
+        {hour.judgedAt === null ? null : (
+          <span>
+            <Moment say="judged " at={hour.judgedAt} /> ({hour.judgedWith})
+          </span>
+        )}
+        <span className="lw-warn">{hour.isWaiting ? "copied and not judged yet" : null}</span>
         {hour.reopenedAt === null ? null : (
           <span className="lw-warn">
             seal withdrawn <Moment at={hour.reopenedAt} />: <Payload prose text={hour.reopenReason ?? ""} />

@@ -26,6 +26,7 @@ const NAMES: Readonly<Record<AlertMessage["kind"], string>> = {
   sources: "LongwatchSources",
   "action-change": "LongwatchActionChange",
   "silent-rule": "LongwatchSilentRule",
+  late: "LongwatchLate",
   self: "LongwatchSelf",
 };
 const LABEL_CHARS = 200;
