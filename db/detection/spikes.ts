@@ -179,7 +179,8 @@ export async function readSpikesBetween(
 export async function closeSources(db: Queryable, atMs: number): Promise<number> {
   const { rowCount } = await db
     .update(spikes)
-    .set({ closedAt: new Date(atMs) })
+    // A replica whose clock is slow must not close an incident before it opened.
+    .set({ closedAt: sql`greatest(${spikes.openedAt}, ${new Date(atMs)})` })
     .where(and(isNull(spikes.closedAt), eq(spikes.kind, "sources")));
   return rowCount ?? 0;
 }

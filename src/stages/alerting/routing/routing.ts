@@ -65,7 +65,8 @@ export interface Routing {
 
 /** Timing of a route that does not set its own. */
 export const DEFAULT_TIMING: Timing = {
-  groupWaitMs: 30_000,
+  // An incident opens with its attacker, so a rule waits only for the next look at the sources.
+  groupWaitMs: 10_000,
   groupIntervalMs: 5 * MINUTE_MS,
   repeatIntervalMs: 4 * 60 * MINUTE_MS,
 };
