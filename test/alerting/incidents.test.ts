@@ -154,7 +154,7 @@ test("a silenced incident is listed with the attackers of now, so that its silen
 });
 
 test("a rule from fewer than three addresses is listed, and notifies once it has three", async () => {
-  const id = await world.openSpike(0, { addresses: 9, mainSenders: 2 });
+  const id = await world.openSpike(0, { addresses: 9, mainSenders: 2, gradedBy: "score" });
   await run(1, 20);
   expect(await sent()).toEqual([]);
   expect(await world.alerts()).toMatchObject([
@@ -166,10 +166,17 @@ test("a rule from fewer than three addresses is listed, and notifies once it has
 });
 
 test.each([
-  ["one address, but critical", { mainSenders: 1, severity: "critical" as const }, 3, 1],
-  ["an unknown number of addresses", { mainSenders: null }, 3, 1],
-  ["one address, where one is enough", { mainSenders: 1 }, 1, 1],
-  ["eleven addresses, where twelve are needed", { mainSenders: 11 }, 12, 0],
+  ["one address, but critical", { addresses: 1, mainSenders: 1, severity: "critical" as const }, 3, 1],
+  ["an unknown number of addresses", { addresses: null, mainSenders: null }, 3, 1],
+  ["one address, where one is enough", { addresses: 1, mainSenders: 1, gradedBy: "score" as const }, 1, 1],
+  ["eleven addresses, where twelve are needed", { addresses: 11, mainSenders: 11 }, 12, 0],
+  ["two main senders of nine", { addresses: 9, mainSenders: 2, gradedBy: "score" as const }, 3, 0],
+  [
+    "two main senders and a critical score",
+    { addresses: 9, mainSenders: 2, gradedBy: "addresses" as const },
+    3,
+    1,
+  ],
 ])("a rule with %s", async (_what, over, fewAddresses, messages) => {
   await world.openSpike(0, over);
   await world.runAt(1, { routing: () => ({ ...routing(), fewAddresses }) });

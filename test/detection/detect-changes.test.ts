@@ -113,7 +113,7 @@ test("a zone that is switched to blocking is one message that names all rules, a
     await raise();
   }
   const later = await messages();
-  expect(later.map(({ sent }) => sent)).toEqual(["first", "worse"]);
+  expect(later.map(({ sent }) => sent)).toEqual(["first", "join"]);
   expect(later[1]?.rules).toEqual([...rules, ...rare]);
   expect(await world.readSpikes()).toHaveLength(1);
 });

@@ -30,11 +30,13 @@ export async function openDetectWorld() {
   return { database, world };
 }
 
+const ALWAYS = 2 * END * MINUTE_MS;
+
 /** A database, and a detector whose clock the test drives. */
 export function createDetectWorld(database: MigratedDatabase) {
   let now = 0;
-  /** Counts of minutes that begin at or after this are not there yet, as in the service. */
-  let shownTo = 0;
+  /** Counts of minutes that begin at or after this are not there yet, as in the service. At first all are. */
+  let shownTo = ALWAYS;
 
   /** Moves the counts by the minute that lie before `shownTo` into the table, and the others out of it. */
   async function showMinutes(toMs: number): Promise<void> {
@@ -52,7 +54,7 @@ export function createDetectWorld(database: MigratedDatabase) {
   }
 
   async function clear(): Promise<void> {
-    await showMinutes(0);
+    await showMinutes(ALWAYS);
     await database.pool.query(
       "truncate waf_events, rule_buckets, later_buckets, rule_peaks, dirty_buckets, coverage_windows, rule_metrics, source_hours, source_usual, spikes cascade",
     );
@@ -102,7 +104,7 @@ export function createDetectWorld(database: MigratedDatabase) {
   /** Stores the events, rolls them up, and records every hour of the last week as searched, or else as a gap. */
   async function keep(events: readonly WafEvent[], { zoneId = ZONE, gaps = [] as number[] } = {}) {
     const shown = shownTo;
-    await showMinutes(END * MINUTE_MS * 2);
+    await showMinutes(ALWAYS);
     await storeAll(database, events, { zoneId });
     await createRollUp(database)();
     await showMinutes(shown);

@@ -63,7 +63,7 @@ export function describeExplained(explained: ExplainedRouting, isLive: boolean):
       "3. Quiet hours",
       quietHours.length === 0 ? ["none are configured"] : quietHours.map(describeHours),
     ),
-    section("4. Grouping and repeats", subject.kind === "self" ? SELF_TIMING : describeTiming(explained)),
+    section("4. Waits and repeats", subject.kind === "self" ? SELF_TIMING : describeTiming(explained)),
     section("5. Who is notified", transitions.map(describeTransition)),
   ];
   return `${describeSubject(explained)}\n\n${parts.join("\n")}`;
