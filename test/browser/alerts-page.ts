@@ -49,7 +49,7 @@ export function testAlertsPage(open: () => Promise<Page>, openWorld: () => Brows
     await page.waitForURL(/\/alerts\/\d+/);
     await page.getByRole("status").filter({ hasText: "planned test" }).waitFor();
     await page.getByText(/^Silenced by silence \d+ of/).waitFor();
-    await page.getByRole("button", { name: /^End silence/ }).click();
+    await page.getByRole("button", { name: /^End now/ }).click();
     await page.getByText(/^Silence \d+ no longer muted the alert/).waitFor();
   });
 

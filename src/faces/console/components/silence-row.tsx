@@ -105,7 +105,7 @@ function Acts({ silence: { id, expiresAt } }: { readonly silence: Silence }) {
           Object.entries(EXTENSIONS).map(([name, ms]) => [`by ${name}`, () => extendBy(ms)]),
         )}
       />
-      <ActButton word="End now" label={`End silence ${id} now`} change={end} input={{ id: String(id) }} />
+      <ActButton word="End now" label={`End now: silence ${id}`} change={end} input={{ id: String(id) }} />
       <ProblemBox thrown={end.error ?? extend.error} />
     </div>
   );
