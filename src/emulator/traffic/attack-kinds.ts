@@ -8,8 +8,8 @@ interface Profile {
   readonly clients: number | "all";
   /** The number of different rules; `usual`: those of everyday traffic; `given`: the rule of the script. */
   readonly rules: number | "usual" | "given";
-  /** A value that all clients share. */
-  readonly shared?: "agent" | "network" | "subnet";
+  /** A value that all clients share; `tool`: also those of every other attacker of this kind. */
+  readonly shared?: "agent" | "network" | "subnet" | "tool";
   /** Left out: the clients alternate. Otherwise each client in turn sends every event for this long. */
   readonly turnMs?: number;
   /** Left out: 1. Otherwise so many attackers of this kind begin one after the other, and overlap. */
@@ -51,7 +51,7 @@ const PROFILES = {
     rate: "15/m",
     duration: "1h",
   },
-  "four-scanners": { clients: 1, rules: 40, attackers: 4, rate: "7.5/m", duration: "1h" },
+  "four-scanners": { clients: 1, rules: 40, shared: "tool", attackers: 4, rate: "7.5/m", duration: "1h" },
   "two-botnets": { clients: 300, rules: 25, shared: "agent", attackers: 2, rate: "20/m", duration: "1h" },
   crawler: { clients: 20, rules: 3, shared: "agent", isFamiliar: true, rate: "20/h", duration: "24h" },
   monitor: { clients: 3, rules: 1, isOnePath: true, isFamiliar: true, rate: "1/m", duration: "24h" },
@@ -102,7 +102,7 @@ export function chooseBand(kind: ProfiledKind, ruleId: string, cast: Cast, rando
 function chooseActors(
   clients: Profile["clients"],
   shared: Profile["shared"],
-  { actors, hostileAgentsFrom }: Cast,
+  { actors, hostileAgentsFrom, scannerAgent }: Cast,
   random: Random,
 ): readonly Actor[] {
   const first = Math.floor(actors.length * UNFAMILIAR_FROM);
@@ -115,6 +115,7 @@ function chooseActors(
   return Array.from({ length: clients }, (_, i) => {
     const actor = actors[first + ((place + i) % (actors.length - first))] as Actor;
     if (shared === "agent") return { ...actor, agent };
+    if (shared === "tool") return { ...actor, agent: scannerAgent };
     if (shared === "subnet") return { ...(base ?? actor), ip: `${subnet}.${i + 1}` };
     return shared === "network" ? { ...actor, asn } : actor;
   });
