@@ -18,8 +18,8 @@ const ATTACKED = { zoneId: 101, ruleId: "942100" } as const;
 const EMULATED_ATTACK = `zone=${ATTACKED.zoneId},rule=${ATTACKED.ruleId},start=+${ATTACK_AFTER_MS / 1_000}s,duration=5m,rate=12/s`;
 /** A scan that begins after the attack on one rule. No single rule shows it. */
 const EMULATED_SCAN = `kind=scanner,zone=102,start=+${SCAN_AFTER_MS / 1_000}s,duration=5m,rate=1/s`;
-/** Four scanners that overlap, once: each sends 300 events on 40 rules, and one begins every five minutes. */
-const EMULATED_SCANNERS = `kind=four-scanners,zone=101,start=+15m,duration=45m,rate=10/m`;
+/** Four scanners that overlap, once: each sends 300 events on 40 rules, and one begins every twelve minutes. */
+const EMULATED_SCANNERS = `kind=four-scanners,zone=101,start=+15m,duration=108m,rate=4.2/m`;
 
 export interface Platform {
   readonly url: string;

@@ -14,9 +14,6 @@ const grown = z.object({
 
 const top = z.array(z.object({ value: z.string(), count: z.int() }));
 
-/** An address shows its tool: what its events show most, and its rules. */
-const tool = z.object({ ja4: z.string(), ua: z.string(), rules: z.array(z.string()) });
-
 /** The attackers of an incident, and the reason. Keys and values come from requests: hostile text. */
 export const storedSources = z.object({
   /** The series that fired first. */
@@ -39,7 +36,6 @@ export const storedSources = z.object({
       since: z.int(),
       lastFiredAt: z.int().default(0),
       role: z.enum(ATTACKER_ROLES).default("opened"),
-      tool: tool.nullish().default(null),
     }),
   ),
   /** How many further keys reached their lines and are not listed. */

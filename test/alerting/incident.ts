@@ -22,7 +22,6 @@ export function attackerOf(
     since: NOW / MINUTE_MS + minutes,
     lastFiredAt: NOW / MINUTE_MS + lastMinutes,
     role: "opened",
-    tool: null,
     ...rest,
   };
 }

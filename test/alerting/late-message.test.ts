@@ -21,7 +21,6 @@ const attackerOf = (key: string): StoredAttacker => ({
   since: FROM + 10,
   lastFiredAt: FROM + 40,
   role: "opened",
-  tool: null,
 });
 
 function build(over: Partial<LateMessageFacts> = {}) {

@@ -84,7 +84,6 @@ const attacker = {
   since: SINCE,
   lastFiredAt: SINCE + 4,
   role: "opened",
-  tool: null,
 } as const;
 const SOURCES: StoredSources = {
   kind: "rules_per_ip",

@@ -2,23 +2,11 @@ import type { AttackerRole, SourceKind } from "#model/kinds.ts";
 import type { Fire } from "../sources/judge-sources.ts";
 import { type SourceEvent, sourceKeyOf, toSourceKey } from "../sources/source-event.ts";
 
-/** The most rules of an address that are kept for the comparison with other addresses. */
-const MAX_RULES = 50;
-
-/** The tool of an address: the values that its events show most, and its rules. Hostile text. */
-export interface Tool {
-  readonly ja4: string;
-  readonly ua: string;
-  readonly rules: string[];
-}
-
 /** A key of an incident, with the strongest of its minutes. Times are the ends of minutes since the epoch. */
 export interface Attacker extends Fire {
   readonly role: AttackerRole;
   readonly since: number;
   readonly lastFiredAt: number;
-  /** Of an address; null if it is not known. */
-  readonly tool: Tool | null;
 }
 
 /** An address is an attacker of its own. The other keys are shared: a fingerprint, user agent, network or path. */
@@ -36,14 +24,18 @@ export function createAttackerTest(
   return (event) => byKind.some(([kind, known]) => known.has(sourceKeyOf(kind, event)));
 }
 
-/** Returns the tool of an address from its events. */
-export function toTool(events: readonly SourceEvent[]): Tool {
-  const rules = new Set(events.map(({ ruleId }) => toSourceKey(ruleId)));
-  rules.delete("");
+/** What an address attacks with: the values that its events show most, and its rules. Hostile text. */
+interface Tool {
+  readonly ja4: string;
+  readonly ua: string;
+  readonly rules: ReadonlySet<string>;
+}
+
+function toTool(events: readonly SourceEvent[]): Tool {
   return {
     ja4: commonest(events.map(({ ja4 }) => toSourceKey(ja4))),
     ua: commonest(events.map(({ ua }) => toSourceKey(ua))),
-    rules: [...rules].slice(0, MAX_RULES),
+    rules: new Set(events.map(({ ruleId }) => toSourceKey(ruleId)).filter((rule) => rule !== "")),
   };
 }
 
@@ -54,19 +46,24 @@ function commonest(values: readonly string[]): string {
 }
 
 /**
- * Returns whether two addresses are probably one attacker: of one network of 256 addresses (of IPv6: /48), or with the
- * same tool and half of the rules of the smaller one in common.
+ * Returns a function that tests whether an address is probably the same attacker as another: of one network of 256 addresses
+ * (of IPv6: /48), or with the same tool and half of the rules of the smaller one in common. `eventsOf` returns those of an
+ * hour, because an attacker has tried few of its rules when it is found.
  */
-export function areLinked(one: Attacker, other: Attacker): boolean {
-  if (!isAddress(one) || !isAddress(other)) return false;
-  const network = networkOf(one.key);
-  if (network !== null && network === networkOf(other.key)) return true;
-  if (one.tool === null || other.tool === null) return false;
-  const isSameTool = one.tool.ja4 === other.tool.ja4 && one.tool.ua === other.tool.ua;
-  if (!isSameTool || (one.tool.ja4 === "" && one.tool.ua === "")) return false;
-  const rules = new Set(one.tool.rules);
-  const common = other.tool.rules.filter((rule) => rules.has(rule)).length;
-  return common > 0 && 2 * common >= Math.min(rules.size, other.tool.rules.length);
+export function createLinkTest(
+  address: string,
+  eventsOf: (address: string) => readonly SourceEvent[],
+): (other: Attacker) => boolean {
+  const network = networkOf(address);
+  const own = toTool(eventsOf(address));
+  return (other) => {
+    if (!isAddress(other)) return false;
+    if (network !== null && network === networkOf(other.key)) return true;
+    const { ja4, ua, rules } = toTool(eventsOf(other.key));
+    if (ja4 !== own.ja4 || ua !== own.ua || (ja4 === "" && ua === "")) return false;
+    const common = [...rules].filter((rule) => own.rules.has(rule)).length;
+    return common > 0 && 2 * common >= Math.min(rules.size, own.rules.size);
+  };
 }
 
 /** Null for a masked or unusual address. */

@@ -3,7 +3,7 @@ import type { AttackerRole } from "#model/kinds.ts";
 import type { MinuteEvent } from "../sources/count-hour.ts";
 import { type Fire, type FiredMinute, overZ } from "../sources/judge-sources.ts";
 import { sourceKeyOf } from "../sources/source-event.ts";
-import { type Attacker, areLinked, createAttackerTest, isAddress, toTool } from "./attacker.ts";
+import { type Attacker, createAttackerTest, createLinkTest, isAddress } from "./attacker.ts";
 import {
   activeAttackers,
   endOfIncident,
@@ -49,9 +49,10 @@ export function followFired(
     if (holder !== undefined)
       incidents = replace(incidents, holder, withAttacker(holder, renew(holder, fire, minute)));
   }
+  const eventsOf = groupByAddress(hour);
   if (hasRoom(incidents))
     for (const fire of fresh.slice(0, MAX_NEW_KEYS))
-      incidents = place(incidents, fire, minute, { hour, former });
+      incidents = place(incidents, fire, minute, { hour, former, eventsOf });
   const named = new Set(incidents.flatMap(({ attackers }) => attackers.map(attackerIdOf)));
   const unnamed = fresh.filter((fire) => !named.has(attackerIdOf(fire))).length + more;
   const [oldest] = incidents;
@@ -122,7 +123,7 @@ function place(
   incidents: readonly Incident[],
   fire: Fire,
   minute: number,
-  { hour, former }: Surroundings,
+  { hour, former, eventsOf }: Surroundings & Pick<Compared, "eventsOf">,
 ): readonly Incident[] {
   const window = hour.filter((event) => event.minute > minute - fire.windowMinutes);
   const own = window.filter((event) => sourceKeyOf(fire.kind, event) === fire.key);
@@ -131,9 +132,8 @@ function place(
     role: "opened",
     since: minute + 1,
     lastFiredAt: minute + 1,
-    tool: isAddress(fire) ? toTool(own) : null,
   };
-  const found = findHolder(incidents, attacker, { window, own, minute });
+  const found = findHolder(incidents, attacker, { window, own, minute, eventsOf });
   if (found === null) return [...incidents, openIncident(attacker, nameFor(attacker, incidents, former))];
   const { holder, role } = found;
   return replace(incidents, holder, withAttacker(holder, { ...attacker, role }));
@@ -163,6 +163,17 @@ interface Compared {
   /** Those of the window that are the new key's. */
   readonly own: readonly MinuteEvent[];
   readonly minute: number;
+  /** Returns the events of an address in the hour. */
+  readonly eventsOf: (address: string) => readonly MinuteEvent[];
+}
+
+/** The hour is grouped when it is first asked for: most minutes with a new key have no other address to compare with. */
+function groupByAddress(hour: readonly MinuteEvent[]): Compared["eventsOf"] {
+  let groups: Map<string, MinuteEvent[]> | undefined;
+  return (address) => {
+    groups ??= Map.groupBy(hour, (event) => sourceKeyOf("rules_per_ip", event));
+    return groups.get(address) ?? [];
+  };
 }
 
 /** Returns the incident that the new key joins; null if it opens one. */
@@ -176,9 +187,8 @@ function findHolder(
   if (former !== undefined) return { holder: former, role: "joined" };
   const overlapping = findOverlap(incidents, compared);
   if (isAddress(attacker)) {
-    const linked = incidents.find(({ attackers }) =>
-      attackers.some((one) => isActive(one, compared.minute) && areLinked(one, attacker)),
-    );
+    const isLinked = createLinkTest(attacker.key, compared.eventsOf);
+    const linked = incidents.find((incident) => activeAttackers(incident, compared.minute).some(isLinked));
     const holder = overlapping ?? linked;
     if (holder !== undefined) return { holder, role: "joined" };
   } else {

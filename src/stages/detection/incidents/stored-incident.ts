@@ -37,7 +37,6 @@ export function toIncident({
     attackers: sources.findings.map((one) => ({
       ...one,
       role: one.role ?? "opened",
-      tool: one.tool ?? null,
       lastFiredAt: one.lastFiredAt || lastFiredAt,
     })),
     unnamed: sources.unnamed ?? 0,
