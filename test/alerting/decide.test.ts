@@ -88,8 +88,8 @@ type Sent = readonly [reason: NotifyReason, notified: string, updated: string, w
 type Row = readonly [number: number, what: string, minutes: number, AlertRecord | null, Over, Sent | null];
 
 const TABLE: readonly Row[] = [
-  [1, "a spike opened within group wait", 0.4, null, {}, null],
-  [2, "group wait is over", 0.5, null, {}, ["first", ALL, "", ""]],
+  [1, "a spike opened within group wait", 0.15, null, {}, null],
+  [2, "group wait is over", 0.17, null, {}, ["first", ALL, "", ""]],
   [2, "the spike closed before its alert was raised", 0.1, null, closedAt(0), ["first", ALL, "", ""]],
   [2, "a channel is in its quiet hours", 1, null, { held: ["chat"] }, ["first", "board pager", "", ""]],
   [2, "a silence mutes the new alert, without a group wait", 0, null, SILENCED, ["first", "", "", ""]],
