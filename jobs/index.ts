@@ -22,15 +22,18 @@ import type { Retention } from "#stages/privacy/retention.ts";
 import { createFetchAdviceJob } from "./alerting/fetch-advice.ts";
 import { createRaiseAlertsJob } from "./alerting/raise-alerts.ts";
 import { createReportServiceJob } from "./alerting/report-service.ts";
-import { type ArchiveStore, createArchiveDaysJob } from "./archive/archive-days.ts";
+import { createArchiveDaysJob } from "./archive/archive-days.ts";
+import type { ArchiveStore } from "./archive/archive-store.ts";
 import { createReconcileCountsJob } from "./coverage/reconcile-counts.ts";
 import { createRepairWindowJob } from "./coverage/repair-window.ts";
 import { createSealWindowsJob } from "./coverage/seal-windows.ts";
 import type { Fallback } from "./delivery/copy-to-fallback.ts";
 import { createDeliverAlertsJob } from "./delivery/deliver-alerts.ts";
 import { createAfterRollUp } from "./detection/after-roll-up.ts";
+import { createDetectRuleChangesJob } from "./detection/detect-rule-changes.ts";
 import { createDetectSourcesJob } from "./detection/detect-sources.ts";
 import { createDetectSpikesJob } from "./detection/detect-spikes.ts";
+import { createJudgeLateJob } from "./detection/judge-late.ts";
 import { createRollUpTrendsJob } from "./detection/roll-up-trends.ts";
 import { createSnapshotRuleMetricsJob } from "./detection/snapshot-rule-metrics.ts";
 import { createJudgeHeldJob } from "./ingest/judge-held.ts";
@@ -52,6 +55,8 @@ export interface JobSettings {
   readonly freshMs: number;
   /** The most zones that one run of the tick polls. */
   readonly mostPolls: number;
+  /** The most requests that further polls of rising zones may take every ten seconds; 0 for none. */
+  readonly risingRequests: number;
   /** Period of the short passes over today's list while they bring nothing new. */
   readonly shortPassEveryMs: number;
   /** The age of a sealed hour at which its last comparison is added to its evidence. */
@@ -88,6 +93,8 @@ export interface JobsDeps {
   readonly routing: () => Routing;
   readonly sensitivity: (zoneId: number, ruleId: string) => Sensitivity;
   readonly lowestFloor: () => number;
+  /** Names the settings of the detectors, together with the fingerprint of a zone's known sources. */
+  readonly settingsOf: (known: string) => string;
   readonly sourceMode: () => SourceMode;
   readonly knownSources: () => readonly KnownSource[];
   readonly zoneIds: readonly number[];
@@ -110,8 +117,11 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   // Many pages arrive per second. One roll-up for several of them is enough.
   const afterPage = coalesceCalls(() => enqueue("roll-up-trends"), 500);
   const detect = async () => void (await Promise.all([enqueue("detect-spikes"), enqueue("detect-sources")]));
-  const afterRollUp = createAfterRollUp(deps.clock, {
+  // A look at the running minute judges all zones, too. With many zones looks are rarer.
+  const lookMs = Math.min(Math.max(deps.zoneIds.length * 250, 2_000), 10_000);
+  const afterRollUp = createAfterRollUp(deps, {
     soon: coalesceCalls(detect, 2_000),
+    look: coalesceCalls(() => enqueue("detect-spikes"), lookMs),
     later: coalesceCalls(detect, 10_000),
   });
   // Several jobs that change spikes or hours end at the same time. One run after them is enough.
@@ -121,6 +131,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     raiseAlerts();
     fetchAdvice();
   };
+  const afterAlerts = async () => void (await enqueue("deliver-alerts"));
   const overlapMs = Math.max(3 * MINUTE_MS, 2 * settings.pollEveryMs);
   const ingest = { ...deps, afterPage, settleMs: SETTLE_MS };
   const proof = { ...ingest, edge: deps.patientEdge };
@@ -152,25 +163,24 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     ...(executeRun === null ? [] : createRunJobs({ ...deps, executeRun })),
     createDetectSpikesJob({ ...deps, afterSpikes }),
     createDetectSourcesJob({ ...deps, afterSpikes }),
+    createDetectRuleChangesJob({ ...deps, afterSpikes }),
+    createJudgeLateJob({ ...deps, afterAlerts }),
     createFetchAdviceJob({
       ...deps,
       budgetPerHour: settings.advicePerHour,
       afterAdvice: raiseAlerts,
     }),
-    createRaiseAlertsJob({
-      ...deps,
-      afterAlerts: async () => void (await enqueue("deliver-alerts")),
-    }),
+    createRaiseAlertsJob({ ...deps, afterAlerts }),
     createDeliverAlertsJob({ ...deps, fallback: settings.fallback }),
     createReportServiceJob({
       ...deps,
       pollEveryMs: settings.pollEveryMs,
-      afterAlerts: async () => void (await enqueue("deliver-alerts")),
+      afterAlerts,
     }),
     ...(heartbeat === null
       ? []
       : [createSendHeartbeatJob({ ...deps, heartbeat, pollEveryMs: settings.pollEveryMs })]),
-    createSweepJob(deps),
+    createSweepJob({ ...deps, rising: { zoneIds: deps.zoneIds, requests: settings.risingRequests } }),
   ];
 }
 

@@ -1,4 +1,5 @@
-import { and, eq, getTableColumns, gt, gte, isNull, ne, sql } from "drizzle-orm";
+import { and, eq, getTableColumns, gt, gte, inArray, isNull, sql } from "drizzle-orm";
+import { RULE_SPIKE_KINDS } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { advice } from "../schema/advice.ts";
 import { spikes } from "../schema/spikes.ts";
@@ -25,7 +26,7 @@ export async function lockAdvice(tx: Queryable): Promise<void> {
 
 /**
  * Returns every open spike of a rule with the columns that the decision to ask for advice needs. The platform advises on
- * rules, so nothing is asked about the sources of a zone.
+ * rules, so nothing is asked about the sources or the changes of a zone.
  */
 export async function readSpikesToAdvise(db: Queryable) {
   const rows = await db
@@ -37,7 +38,7 @@ export async function readSpikesToAdvise(db: Queryable) {
       openedAt: spikes.openedAt,
     })
     .from(spikes)
-    .where(and(isNull(spikes.closedAt), eq(spikes.isShadow, false), ne(spikes.kind, "sources")));
+    .where(and(isNull(spikes.closedAt), eq(spikes.isShadow, false), inArray(spikes.kind, RULE_SPIKE_KINDS)));
   return rows.map(({ openedAt, ...spike }) => ({ ...spike, openedAtMs: openedAt.getTime() }));
 }
 

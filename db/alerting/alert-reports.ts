@@ -13,15 +13,16 @@ import {
   type SQL,
   sql,
 } from "drizzle-orm";
-import { alias } from "drizzle-orm/pg-core";
+import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import type { AlertSort } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
+import { names } from "../postgres/terms.ts";
 import { alerts } from "../schema/alerts.ts";
 import { notifications } from "../schema/notifications.ts";
 import { spikes } from "../schema/spikes.ts";
 import type { AlertRow } from "./alerts.ts";
 
-const group = alias(alerts, "group_alert");
+const incident = alias(alerts, "incident_alert");
 
 /** Selects alerts. A member that is left out does not filter. */
 export interface AlertFilter {
@@ -31,8 +32,8 @@ export interface AlertFilter {
   readonly zoneIds?: readonly number[] | null | undefined;
   /** A rule's id, or a family of rules with `*` at the end (`942*`). */
   readonly rule?: string | undefined;
-  /** Keeps the members of this group alert. The group alert itself is not returned. */
-  readonly groupId?: number | undefined;
+  /** Keeps the alerts of the rules that are part of this incident. The alert of the incident is not returned. */
+  readonly incidentId?: number | undefined;
   /** Epoch ms. Keeps alerts that fired then or later. */
   readonly sinceMs?: number | undefined;
   /** Epoch ms. Keeps alerts that fired before. */
@@ -50,6 +51,13 @@ export interface AlertFilter {
 export interface ReportedAlert extends AlertRow {
   /** The end of the last minute that was not quiet, if an open alert's count is an everyday one again. */
   readonly quietSince: Date | null;
+  /** The alert of the incident that the alert's rule is part of. */
+  readonly incidentAlertId: number | null;
+}
+
+/** Returns the column with its table's name, which Drizzle leaves out in the selected terms of a single table. */
+function full(column: PgColumn): SQL {
+  return sql`${column.table}.${names(column)}`;
 }
 
 /** An alert is open for a while after its spike has calmed down, in case the spike returns. */
@@ -61,6 +69,9 @@ const REPORTED = {
         or ${spikes.windowCount} < ${spikes.threshold} and ${spikes.lastActiveAt} < ${spikes.judgedThrough}))`.mapWith(
     spikes.lastActiveAt,
   ),
+  incidentAlertId: sql<number | null>`(select max(${full(incident.id)}) from ${spikes}
+    join ${alerts} ${incident} on ${full(incident.spikeId)} = ${full(spikes.memberOf)}
+    where ${full(spikes.id)} = ${full(alerts.spikeId)})`.mapWith(Number),
 };
 
 /** A place in a list. The urgency is that of the alert when it was read, so that a change of it skips no other alert. */
@@ -78,7 +89,7 @@ const URGENCY = sql<number>`(case ${alerts.state} when 'firing' then 0 when 'ack
 
 /** Returns the matching alerts in the order of `sort`. */
 export async function listAlerts(db: Queryable, filter: AlertFilter): Promise<RankedAlert[]> {
-  const { states, zoneId, zoneIds, rule, groupId, sinceMs, untilMs, severities, kinds, limit } = filter;
+  const { states, zoneId, zoneIds, rule, incidentId, sinceMs, untilMs, severities, kinds, limit } = filter;
   const { sort = "newest", after } = filter;
   const rows = await db
     .select({ row: REPORTED, urgency: URGENCY })
@@ -89,7 +100,7 @@ export async function listAlerts(db: Queryable, filter: AlertFilter): Promise<Ra
         zoneId === undefined ? undefined : eq(alerts.zoneId, zoneId),
         zoneIds == null ? undefined : inArray(alerts.zoneId, [...zoneIds]),
         rule === undefined ? undefined : isOfRule(rule),
-        groupId === undefined ? undefined : isOfGroup(groupId),
+        incidentId === undefined ? undefined : isOfIncident(incidentId),
         sinceMs === undefined ? undefined : gte(alerts.firedAt, new Date(sinceMs)),
         untilMs === undefined ? undefined : lt(alerts.firedAt, new Date(untilMs)),
         severities === undefined ? undefined : inArray(SEVERITY, [...severities]),
@@ -111,16 +122,16 @@ function isAfter(sort: AlertSort, { id, urgency }: AlertPosition): SQL | undefin
 }
 
 /**
- * Returns the condition for the members of a group, by the rules that the group's message names: for each rule its
- * open alert and the alerts since the group's.
+ * Returns the condition for the members of an incident, by the rules that its message names: for each rule its open
+ * alert and the alerts since the incident's.
  */
-function isOfGroup(id: number): SQL {
+function isOfIncident(id: number): SQL {
   return sql`exists (
-    select from ${alerts} ${group}
-      cross join lateral jsonb_path_query(${group.details}, '$.message.members[*]') member
-    where ${group.id} = ${id} and (member ->> 'zoneId')::bigint = ${alerts.zoneId}
+    select from ${alerts} ${incident}
+      cross join lateral jsonb_path_query(${incident.details}, '$.message.members[*]') member
+    where ${incident.id} = ${id} and (member ->> 'zoneId')::bigint = ${alerts.zoneId}
       and member ->> 'ruleId' = ${alerts.ruleId}
-      and (${alerts.state} <> 'resolved' or ${alerts.firedAt} >= ${group.firedAt}))`;
+      and (${alerts.state} <> 'resolved' or ${alerts.firedAt} >= ${incident.firedAt}))`;
 }
 
 function isOfRule(rule: string): SQL {

@@ -8,7 +8,7 @@ export type SpikeRow = typeof spikes.$inferSelect;
 export type AlertRow = typeof alerts.$inferSelect;
 
 /**
- * Returns the newest spike of every zone and rule that may need a transition: open, closed after `closedAfterMs`, or
+ * Returns the newest spike of every rule and incident that may need a transition: open, closed after `closedAfterMs`, or
  * under an alert that is not resolved.
  */
 export async function readRaisableSpikes(
@@ -20,11 +20,12 @@ export async function readRaisableSpikes(
     .from(alerts)
     .where(sql`${alerts.state} <> 'resolved'`);
   return db
-    .selectDistinctOn([spikes.zoneId, spikes.ruleId])
+    .selectDistinctOn([spikes.zoneId, spikes.ruleId, spikes.incident])
     .from(spikes)
     .where(
       and(
         eq(spikes.isShadow, false),
+        eq(spikes.isLate, false),
         or(
           isNull(spikes.closedAt),
           gt(spikes.closedAt, new Date(closedAfterMs)),
@@ -32,7 +33,7 @@ export async function readRaisableSpikes(
         ),
       ),
     )
-    .orderBy(spikes.zoneId, spikes.ruleId, desc(spikes.id));
+    .orderBy(spikes.zoneId, spikes.ruleId, spikes.incident, desc(spikes.id));
 }
 
 /** Returns the newest alert of each fingerprint, resolved or not. */
@@ -54,6 +55,16 @@ export async function readNewestAlerts(
 export async function lockSpike(tx: Queryable, id: number): Promise<SpikeRow | null> {
   const rows = await tx.select().from(spikes).where(eq(spikes.id, id)).for("no key update");
   return rows[0] ?? null;
+}
+
+/** Adds an attacker to those of an incident that a person has resolved. The spike must be locked. */
+export async function addResolvedAttacker(tx: Queryable, id: number, attacker: string): Promise<void> {
+  await tx
+    .update(spikes)
+    .set({
+      resolvedAttackers: sql`array_append(array_remove(${spikes.resolvedAttackers}, ${attacker}), ${attacker})`,
+    })
+    .where(eq(spikes.id, id));
 }
 
 /** The members that one transition changes. */

@@ -1,9 +1,12 @@
-import { and, asc, desc, eq, gt, gte, isNotNull, isNull, lte, or } from "drizzle-orm";
+import { and, asc, desc, eq, gt, gte, isNotNull, isNull, lte, or, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { Mark } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import type { SpikeRow } from "../detection/spikes.ts";
 import { spikes } from "../schema/spikes.ts";
 import type { AlertRow } from "./alerts.ts";
+
+const mine = alias(spikes, "mine");
 
 /**
  * Returns the condition for the spikes of the alert's rule that were open while the alert was. Includes spikes that
@@ -14,6 +17,8 @@ function ofAlert({ zoneId, ruleId, spikeId, firedAt, resolvedAt }: AlertRow) {
   const during = and(
     eq(spikes.zoneId, zoneId),
     eq(spikes.ruleId, ruleId),
+    // The other incidents of the zone are other alerts.
+    eq(spikes.incident, sql`(select ${mine.incident} from ${spikes} ${mine} where ${mine.id} = ${spikeId})`),
     or(isNull(spikes.closedAt), gte(spikes.closedAt, firedAt)),
     resolvedAt === null ? undefined : lte(spikes.openedAt, resolvedAt),
   );
@@ -25,10 +30,8 @@ function ofAlert({ zoneId, ruleId, spikeId, firedAt, resolvedAt }: AlertRow) {
  * no rule.
  */
 export async function lockSpikesOf(tx: Queryable, alert: AlertRow): Promise<SpikeRow[]> {
-  const mine = ofAlert(alert);
-  return mine === null
-    ? []
-    : tx.select().from(spikes).where(mine).orderBy(asc(spikes.id)).for("no key update");
+  const own = ofAlert(alert);
+  return own === null ? [] : tx.select().from(spikes).where(own).orderBy(asc(spikes.id)).for("no key update");
 }
 
 export async function markSpike(tx: Queryable, id: number, mark: Mark, markedAt: Date): Promise<void> {
@@ -37,12 +40,12 @@ export async function markSpike(tx: Queryable, id: number, mark: Mark, markedAt:
 
 /** Returns the latest mark of the alert's spikes. */
 export async function readMark(db: Queryable, alert: AlertRow): Promise<Mark | null> {
-  const mine = ofAlert(alert);
-  if (mine === null) return null;
+  const own = ofAlert(alert);
+  if (own === null) return null;
   const [row] = await db
     .select({ mark: spikes.mark })
     .from(spikes)
-    .where(and(mine, isNotNull(spikes.mark)))
+    .where(and(own, isNotNull(spikes.mark)))
     .orderBy(desc(spikes.markedAt))
     .limit(1);
   return row?.mark ?? null;
@@ -58,11 +61,11 @@ export interface AlertMarks {
 
 /** Returns the marks that people gave the alert's spikes, and those of the rule's spikes since `sinceMs`. */
 export async function readMarks(db: Queryable, alert: AlertRow, sinceMs: number): Promise<AlertMarks> {
-  const mine = ofAlert(alert);
+  const own = ofAlert(alert);
   const { zoneId, ruleId } = alert;
-  if (mine === null || zoneId === null || ruleId === null)
+  if (own === null || zoneId === null || ruleId === null)
     return { mark: null, markedAt: null, noiseScores: [] };
-  const said = await db.select().from(spikes).where(mine).orderBy(asc(spikes.markedAt));
+  const said = await db.select().from(spikes).where(own).orderBy(asc(spikes.markedAt));
   const last = said.findLast(({ mark }) => mark !== null);
   const isNoise = and(
     eq(spikes.zoneId, zoneId),

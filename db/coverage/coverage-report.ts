@@ -1,7 +1,14 @@
 import { and, eq, getTableColumns, gte, lt, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
 import type { CoverageHour } from "#model/covered-hour.ts";
 import type { Queryable } from "../client.ts";
+import { judged } from "../detection/judged-hours.ts";
+import { epochMs } from "../postgres/terms.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
+import { judgedHours } from "../schema/judged-hours.ts";
+
+const j = alias(judgedHours, "j");
+const IS_JUDGED = judged(j, sql`${coverageWindows.storedCount}`);
 
 /**
  * Returns the hours with a row that begin in [from, to), epoch ms, oldest first. Without the evidence, which is most of a
@@ -14,8 +21,14 @@ export async function readCoverageHours(
 ): Promise<CoverageHour[]> {
   const { passes: _, evidence, ...columns } = getTableColumns(coverageWindows);
   const rows = await db
-    .select({ ...columns, evidence: hasEvidence ? evidence : sql<unknown>`null` })
+    .select({
+      ...columns,
+      evidence: hasEvidence ? evidence : sql<unknown>`null`,
+      judgedAt: sql<number | null>`case when ${IS_JUDGED} then ${epochMs(j.judgedAt)} end`,
+      judgedWith: sql<string | null>`case when ${IS_JUDGED} then ${j.judgedWith} end`,
+    })
     .from(coverageWindows)
+    .leftJoin(j, and(eq(j.zoneId, coverageWindows.zoneId), eq(j.startsAt, coverageWindows.startsAt)))
     .where(
       and(
         eq(coverageWindows.zoneId, zoneId),

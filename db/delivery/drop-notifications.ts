@@ -11,7 +11,7 @@ const notifying = alias(notifications, "notifying");
 const l = alias(notifications, "l");
 
 /** Reasons whose message is complete without the earlier ones. */
-const SAYS_ALL = sql`('first', 'worse', 'repeat')`;
+const SAYS_ALL = sql`('first', 'join', 'worse', 'repeat')`;
 /** Reasons whose message only adds to an earlier one. */
 const SAYS_LITTLE = sql`('advice', 'acknowledged')`;
 export const OPEN = sql`('pending', 'sending')`;

@@ -10,6 +10,7 @@ export interface SpikeFilter {
   readonly ruleId?: string | undefined;
   readonly isOpen?: boolean | undefined;
   readonly severities?: readonly SpikeRow["severity"][] | undefined;
+  readonly isLate?: boolean | undefined;
   /** Start of the half-open span of opening times, epoch ms. */
   readonly sinceMs?: number | undefined;
   readonly untilMs?: number | undefined;
@@ -20,7 +21,7 @@ export interface SpikeFilter {
 
 /** Returns the matching spikes, newest first. */
 export function listSpikes(db: Queryable, filter: SpikeFilter): Promise<SpikeRow[]> {
-  const { zoneIds, ruleId, isOpen, severities, sinceMs, untilMs, beforeId, limit } = filter;
+  const { zoneIds, ruleId, isOpen, severities, isLate, sinceMs, untilMs, beforeId, limit } = filter;
   return db
     .select()
     .from(spikes)
@@ -34,6 +35,7 @@ export function listSpikes(db: Queryable, filter: SpikeFilter): Promise<SpikeRow
             ? isNull(spikes.closedAt)
             : sql`${spikes.closedAt} is not null`,
         severities === undefined ? undefined : inArray(spikes.severity, [...severities]),
+        isLate === undefined ? undefined : eq(spikes.isLate, isLate),
         sinceMs === undefined ? undefined : gte(spikes.openedAt, new Date(sinceMs)),
         untilMs === undefined ? undefined : lt(spikes.openedAt, new Date(untilMs)),
         beforeId === undefined ? undefined : lt(spikes.id, beforeId),

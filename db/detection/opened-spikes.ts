@@ -1,4 +1,5 @@
-import { and, eq, gt, ne } from "drizzle-orm";
+import { and, eq, gt, inArray } from "drizzle-orm";
+import { RULE_SPIKE_KINDS } from "#model/kinds.ts";
 import type { TracedSpike } from "#model/spike-trace.ts";
 import type { Queryable } from "../client.ts";
 import { alerts } from "../schema/alerts.ts";
@@ -16,7 +17,13 @@ export async function readOpenedSpikes(db: Queryable, afterMs: number): Promise<
   const rows = await db
     .select({ id: spikes.id, windowMinutes: spikes.windowMinutes, ...TRACED })
     .from(spikes)
-    .where(and(gt(spikes.openedAt, new Date(afterMs)), ne(spikes.kind, "sources")));
+    .where(
+      and(
+        gt(spikes.openedAt, new Date(afterMs)),
+        inArray(spikes.kind, RULE_SPIKE_KINDS),
+        eq(spikes.isLate, false),
+      ),
+    );
   return rows.map((row) => ({ ...row, openedAt: row.openedAt.getTime() }));
 }
 
@@ -26,6 +33,6 @@ export async function readAlertSpike(db: Queryable, alertId: number): Promise<Tr
     .select(TRACED)
     .from(alerts)
     .innerJoin(spikes, eq(spikes.id, alerts.spikeId))
-    .where(and(eq(alerts.id, alertId), ne(spikes.kind, "sources")));
+    .where(and(eq(alerts.id, alertId), inArray(spikes.kind, RULE_SPIKE_KINDS)));
   return row === undefined ? null : { ...row, openedAt: row.openedAt.getTime() };
 }

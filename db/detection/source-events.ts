@@ -238,31 +238,37 @@ export interface RuleMinutes extends ZoneMinutes {
 const SENDER = sql`coalesce(
   case when ${e.ip} like '%:%' then substring(${e.ip} from '^(?:[0-9A-Fa-f]{1,4}:){4}') || ':' end, left(${e.ip}, 300))`;
 
+/** An address and its number of events. */
+export interface AddressCount {
+  readonly ip: string;
+  readonly events: number;
+}
+
 /**
- * Returns the different addresses of each rule's events, `limit` at most of each, in the order in which they are asked. Of a
- * network /64 of IPv6 about one is returned.
+ * Returns the addresses of each rule's events, the `limit` with most events at most, in the order in which rules are asked.
+ * Of a network /64 of IPv6 about one is returned.
  */
 export async function readAddressesOfRules(
   db: Queryable,
   asked: readonly RuleMinutes[],
   limit: number,
-): Promise<string[][]> {
+): Promise<AddressCount[][]> {
   if (asked.length === 0) return [];
   // Events without a rule count under ''. By itself each part can use the index on zone, rule and time.
   const ipsOf = (isRule: SQL) => sql`
     select ${SENDER} as ip from ${wafEvents} ${e}
     where ${e.zoneId} = asked.zone_id and ${isRule} and ${IN_ASKED} and ${e.ip} not in ('', 'erased')`;
   const column = <T>(read: (one: RuleMinutes) => T) => sql.param(asked.map(read));
-  const { rows } = await db.execute<{ ips: string[] }>(sql`
-    select found.ips from unnest(${column(({ zoneId }) => zoneId)}::integer[], ${column(({ ruleId }) => ruleId)}::text[],
+  const { rows } = await db.execute<{ found: AddressCount[] }>(sql`
+    select found.list as found from unnest(${column(({ zoneId }) => zoneId)}::integer[], ${column(({ ruleId }) => ruleId)}::text[],
       ${column(({ from }) => from)}::float8[], ${column(({ to }) => to)}::float8[])
       with ordinality as asked(zone_id, rule_id, from_minute, to_minute, place)
     cross join lateral (
-      select coalesce(array_agg(ip), '{}') as ips from (
-        select distinct ip from (
+      select coalesce(json_agg(json_build_object('ip', ip, 'events', events)), '[]'::json) as list from (
+        select ip, count(*)::integer as events from (
           ${ipsOf(sql`${e.ruleId} = asked.rule_id`)}
           union all ${ipsOf(sql`asked.rule_id = '' and ${e.ruleId} is null`)}) each
-        limit ${limit}) different) found
+        group by ip order by events desc limit ${limit}) different) found
     order by place`);
-  return rows.map(({ ips }) => ips);
+  return rows.map(({ found }) => found);
 }

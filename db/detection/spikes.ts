@@ -1,6 +1,7 @@
-import { and, asc, eq, gt, gte, isNull, lte, ne, sql } from "drizzle-orm";
-import { alias } from "drizzle-orm/pg-core";
-import type { HourState } from "#model/kinds.ts";
+import { and, asc, eq, gt, gte, inArray, isNull, lte, or, type SQL, sql } from "drizzle-orm";
+import { alias, type PgColumn } from "drizzle-orm/pg-core";
+import { type HourState, RULE_SPIKE_KINDS, type RuleSpikeKind } from "#model/kinds.ts";
+import { isRuleKind } from "#model/rule-change.ts";
 import type { SeriesKey } from "#model/series-key.ts";
 import type { Queryable } from "../client.ts";
 import { names } from "../postgres/terms.ts";
@@ -23,12 +24,12 @@ export interface MinuteCounts extends SeriesKey {
 }
 
 /**
- * Returns the series with at least `atLeast` events in the minutes of [fromMs, toMs), and those that have an open
- * spike.
+ * Returns the series of one zone or of all with at least `atLeast` events in the minutes of [fromMs, toMs), and those that
+ * have an open spike.
  */
 export async function readMinuteCounts(
   db: Queryable,
-  { fromMs, toMs, atLeast }: { fromMs: number; toMs: number; atLeast: number },
+  { fromMs, toMs, atLeast, zoneId }: { fromMs: number; toMs: number; atLeast: number; zoneId?: number },
 ): Promise<MinuteCounts[]> {
   const found = await db.execute<MinuteCounts & Record<string, unknown>>(sql`
     select ${b.zoneId} as "zoneId", ${b.ruleId} as "ruleId",
@@ -36,13 +37,17 @@ export async function readMinuteCounts(
       array_agg(${b.total} order by ${b.startsAt}) as counts
     from ${ruleBuckets} ${b}
     where ${b.width} = 60 and ${b.startsAt} >= to_timestamp(${fromMs / 1_000})
-      and ${b.startsAt} < to_timestamp(${toMs / 1_000})
+      and ${b.startsAt} < to_timestamp(${toMs / 1_000})${isZone(b.zoneId, zoneId)}
     group by ${b.zoneId}, ${b.ruleId}
     having sum(${b.total}) >= ${atLeast}
       or exists (select from ${spikes} ${s} where ${s.closedAt} is null
         and ${s.zoneId} = ${b.zoneId} and ${s.ruleId} = ${b.ruleId})
     order by ${b.zoneId}, ${b.ruleId}`);
   return found.rows;
+}
+
+function isZone(column: PgColumn, zoneId: number | undefined): SQL {
+  return zoneId === undefined ? sql`` : sql` and ${column} = ${zoneId}`;
 }
 
 export interface HourCounts extends SeriesKey {
@@ -91,10 +96,10 @@ export async function readStaleSeries(
   return found.rows;
 }
 
-/** Returns the coverage of every zone's hours that begin in (afterMs, untilMs], zone by zone, the oldest first. */
+/** Returns the coverage of the hours of one zone or of all that begin in (afterMs, untilMs], zone by zone, the oldest first. */
 export async function readSearchedThrough(
   db: Queryable,
-  { afterMs, untilMs }: { afterMs: number; untilMs: number },
+  { afterMs, untilMs, zoneId }: { afterMs: number; untilMs: number; zoneId?: number },
 ): Promise<CoveredHour[]> {
   // One text per zone: a week of hundreds of zones is so many rows that the driver takes longer than the database.
   const { rows } = await db.execute<{ zoneId: number; hours: string }>(sql`
@@ -104,7 +109,7 @@ export async function readSearchedThrough(
         order by ${coverageWindows.startsAt}) as hours
     from ${coverageWindows}
     where ${coverageWindows.startsAt} > to_timestamp(${afterMs}::float8 / 1000)
-      and ${coverageWindows.startsAt} <= to_timestamp(${untilMs}::float8 / 1000)
+      and ${coverageWindows.startsAt} <= to_timestamp(${untilMs}::float8 / 1000)${isZone(coverageWindows.zoneId, zoneId)}
     group by ${coverageWindows.zoneId} order by ${coverageWindows.zoneId}`);
   return rows.flatMap(({ zoneId, hours }) =>
     hours.split(",").map((text) => {
@@ -126,19 +131,19 @@ export type SpikeRow = typeof spikes.$inferSelect;
 export type NewSpike = typeof spikes.$inferInsert;
 
 /** A rule's spike. */
-export type RuleSpikeRow = SpikeRow & { readonly kind: Exclude<SpikeRow["kind"], "sources"> };
+export type RuleSpikeRow = SpikeRow & { readonly kind: RuleSpikeKind };
 
 /** Returns the open spikes of rules. */
 export async function readOpenSpikes(db: Queryable): Promise<RuleSpikeRow[]> {
   const rows = await db
     .select()
     .from(spikes)
-    .where(and(isNull(spikes.closedAt), ne(spikes.kind, "sources")))
+    .where(and(isNull(spikes.closedAt), inArray(spikes.kind, RULE_SPIKE_KINDS)))
     .orderBy(asc(spikes.id));
-  return rows.filter((row): row is RuleSpikeRow => row.kind !== "sources");
+  return rows.filter((row): row is RuleSpikeRow => isRuleKind(row.kind));
 }
 
-/** Returns the open spikes of the zones' source series. */
+/** Returns the open incidents. */
 export async function readOpenSources(db: Queryable): Promise<SpikeRow[]> {
   return db
     .select()
@@ -147,11 +152,35 @@ export async function readOpenSources(db: Queryable): Promise<SpikeRow[]> {
     .orderBy(asc(spikes.id));
 }
 
+/** Returns the incidents that closed after `afterMs`, the oldest first. */
+export async function readClosedSources(db: Queryable, afterMs: number): Promise<SpikeRow[]> {
+  return db
+    .select()
+    .from(spikes)
+    .where(and(gt(spikes.closedAt, new Date(afterMs)), eq(spikes.kind, "sources"), eq(spikes.isLate, false)))
+    .orderBy(asc(spikes.id));
+}
+
+/** Returns the spikes of a zone that were open at a time of [fromMs, toMs], also those that were found late. */
+export async function readSpikesBetween(
+  db: Queryable,
+  zoneId: number,
+  { fromMs, toMs }: { fromMs: number; toMs: number },
+): Promise<SpikeRow[]> {
+  const isOpen = or(isNull(spikes.closedAt), gte(spikes.closedAt, new Date(fromMs)));
+  return db
+    .select()
+    .from(spikes)
+    .where(and(eq(spikes.zoneId, zoneId), lte(spikes.openedAt, new Date(toMs)), isOpen))
+    .orderBy(asc(spikes.id));
+}
+
 /** Closes the spikes of sources, because nobody judges them any more. Returns how many were open. */
 export async function closeSources(db: Queryable, atMs: number): Promise<number> {
   const { rowCount } = await db
     .update(spikes)
-    .set({ closedAt: new Date(atMs) })
+    // A replica whose clock is slow must not close an incident before it opened.
+    .set({ closedAt: sql`greatest(${spikes.openedAt}, ${new Date(atMs)})` })
     .where(and(isNull(spikes.closedAt), eq(spikes.kind, "sources")));
   return rowCount ?? 0;
 }
@@ -164,7 +193,7 @@ export async function readRecentClosings(
   const rows = await db
     .select({ zoneId: spikes.zoneId, ruleId: spikes.ruleId, closedAt: sql<string>`max(${spikes.closedAt})` })
     .from(spikes)
-    .where(gt(spikes.closedAt, new Date(afterMs)))
+    .where(and(gt(spikes.closedAt, new Date(afterMs)), eq(spikes.isLate, false)))
     .groupBy(spikes.zoneId, spikes.ruleId);
   return rows.map(({ closedAt, ...key }) => ({ ...key, closedAtMs: Date.parse(closedAt) }));
 }
@@ -195,8 +224,8 @@ export async function readAttacks(
     .orderBy(asc(spikes.id));
   return rows.map((row) => ({
     ...row,
-    openedAt: Math.floor(row.openedAt.getTime() / 60_000),
-    lastActiveAt: Math.floor(row.lastActiveAt.getTime() / 60_000),
+    openedAt: Math.ceil(row.openedAt.getTime() / 60_000),
+    lastActiveAt: Math.ceil(row.lastActiveAt.getTime() / 60_000),
   }));
 }
 
@@ -206,17 +235,22 @@ export async function readAttacks(
  * so much faster that the attack is over and has been notified.
  */
 export async function openSpike(db: Queryable, spike: NewSpike): Promise<number | null> {
-  const { zoneId, ruleId, closedAt } = spikes;
+  const { zoneId, ruleId, incident, closedAt, isLate } = spikes;
   const isToldAlready = and(
     eq(zoneId, spike.zoneId),
     eq(ruleId, spike.ruleId),
+    eq(incident, spike.incident ?? ""),
     gte(closedAt, spike.openedAt),
+    eq(isLate, false),
   );
   if ((await db.$count(spikes, isToldAlready)) > 0) return null;
   const opened = await db
     .insert(spikes)
     .values(spike)
-    .onConflictDoNothing({ target: [spikes.zoneId, spikes.ruleId], where: sql`closed_at is null` })
+    .onConflictDoNothing({
+      target: [spikes.zoneId, spikes.ruleId, spikes.incident],
+      where: sql`closed_at is null`,
+    })
     .returning({ id: spikes.id });
   return opened[0]?.id ?? null;
 }
@@ -241,7 +275,18 @@ export async function updateSpike(
 /** The new state of an open spike of a rule; `closedAt` in it closes the spike. Null: its evidence stays. */
 export type SpikeChange = Omit<
   SpikeRow,
-  "openedAt" | "zoneId" | "ruleId" | "isShadow" | "sources" | "mark" | "markedAt" | "evidence"
+  | "openedAt"
+  | "zoneId"
+  | "ruleId"
+  | "incident"
+  | "isShadow"
+  | "isLate"
+  | "sources"
+  | "resolvedAttackers"
+  | "changes"
+  | "mark"
+  | "markedAt"
+  | "evidence"
 > & { readonly evidence: SpikeRow["evidence"] | null };
 
 /**
@@ -258,8 +303,8 @@ export async function updateSpikes(
     with changes as materialized (
       select * from jsonb_to_recordset(${JSON.stringify(changes)}::jsonb) as c(id bigint, "closedAt" timestamptz,
         "lastActiveAt" timestamptz, "judgedThrough" timestamptz, baseline float8, threshold float8, score float8,
-        peak integer, "windowCount" integer, "windowMinutes" integer, companions integer, addresses integer,
-        "gradedBy" text, severity text, kind text, evidence jsonb)),
+        peak integer, "windowCount" integer, "windowMinutes" integer, addresses integer,
+        "mainSenders" integer, "gradedBy" text, "memberOf" bigint, severity text, kind text, evidence jsonb)),
     locked as materialized (
       select ${s.id} from ${spikes} ${s}
       where ${s.id} in (select id from changes) and ${s.closedAt} is null order by ${s.id} for no key update)
@@ -267,8 +312,8 @@ export async function updateSpikes(
       ${names(s.judgedThrough)} = c."judgedThrough", ${names(s.baseline)} = c.baseline,
       ${names(s.threshold)} = c.threshold, ${names(s.score)} = c.score,
       ${names(s.peak)} = c.peak, ${names(s.windowCount)} = c."windowCount",
-      ${names(s.windowMinutes)} = c."windowMinutes", ${names(s.companions)} = c.companions,
-      ${names(s.addresses)} = c.addresses, ${names(s.gradedBy)} = c."gradedBy", ${names(s.severity)} = c.severity,
+      ${names(s.windowMinutes)} = c."windowMinutes", ${names(s.addresses)} = c.addresses, ${names(s.mainSenders)} = c."mainSenders",
+      ${names(s.gradedBy)} = c."gradedBy", ${names(s.memberOf)} = c."memberOf", ${names(s.severity)} = c.severity,
       ${names(s.kind)} = c.kind, ${names(s.evidence)} = coalesce(c.evidence, ${s.evidence})
     from changes c join locked using (${names(s.id)})
     where ${s.id} = c.id and ${s.closedAt} is null and ${s.judgedThrough} <= c."judgedThrough"

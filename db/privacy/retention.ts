@@ -13,6 +13,7 @@ import { eventRevisions } from "../schema/event-revisions.ts";
 import { heldBlocks } from "../schema/held-blocks.ts";
 import { heldEvents } from "../schema/held-events.ts";
 import { ingestCursors } from "../schema/ingest-cursors.ts";
+import { judgedHours } from "../schema/judged-hours.ts";
 import { pages } from "../schema/pages.ts";
 import { pseudonymisedDays } from "../schema/pseudonymised-days.ts";
 import { quarantinedEntries } from "../schema/quarantined-entries.ts";
@@ -81,6 +82,7 @@ export async function deleteExpired(
     ],
     [rulePeaks, lt(rulePeaks.startsAt, rollUps)],
     [sourceHours, lt(sourceHours.startsAt, new Date(sourcesFrom))],
+    [judgedHours, lt(judgedHours.startsAt, rollUps)],
     [sourceUsual, lt(sourceUsual.day, toDay(Math.max(sourcesFrom, addressesFrom)))],
     [ruleMetrics, lt(ruleMetrics.day, toDay(rollUpsFrom))],
     [alerts, and(eq(alerts.state, "resolved"), lt(alerts.resolvedAt, rollUps))],

@@ -43,7 +43,7 @@ const TABLES: readonly DerivedTable[] = [
     table: spikes,
     counted: "spikes",
     key: [spikes.id],
-    json: [spikes.evidence, spikes.sources],
+    json: [spikes.evidence, spikes.sources, spikes.resolvedAttackers],
     text: [],
     over: spikes.closedAt,
     // An open spike keeps the evidence of its strongest minute.

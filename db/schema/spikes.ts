@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import {
+  type AnyPgColumn,
   bigint,
   boolean,
   check,
@@ -13,6 +14,7 @@ import {
   uniqueIndex,
 } from "drizzle-orm/pg-core";
 import {
+  CHANGE_KINDS,
   type EvidenceDimension,
   GRADINGS,
   MARKS,
@@ -20,6 +22,7 @@ import {
   SPIKE_SEVERITIES,
   WINDOWS,
 } from "#model/kinds.ts";
+import type { RuleChange } from "#model/rule-change.ts";
 import type { StoredSources } from "#model/stored-sources.ts";
 import { isOneOf } from "../postgres/is-one-of.ts";
 
@@ -45,16 +48,18 @@ export interface SpikeEvidence {
   readonly sparkline: readonly number[];
 }
 
+const IS_CHANGE = sql.raw(CHANGE_KINDS.map((kind) => `kind = '${kind}'`).join(" or "));
+
 /**
- * A rule far above its baseline, from opening to closing; at most one open per zone and rule. Written by
- * detect-spikes; read by fetch-advice, raise-alerts and the spike API. While it is open, window, baseline, threshold,
+ * A rule far above its baseline, or an incident, from opening to closing; at most one open per zone, rule and incident.
+ * Written by detect-spikes and detect-sources; read by fetch-advice, raise-alerts and the spike API. While it is open, window, baseline, threshold,
  * score, severity and peak are those of its strongest minute so far. Counts are of events.
  */
 export const spikes = pgTable(
   "spikes",
   {
     id: bigint({ mode: "number" }).primaryKey().generatedAlwaysAsIdentity(),
-    /** The end of the first minute that reached its threshold. */
+    /** The end of the first minute that reached its threshold, or the earlier moment at which the detector found it. */
     openedAt: timestamp({ withTimezone: true }).notNull(),
     /** The end of the minute that completed the quiet quarter of an hour. */
     closedAt: timestamp({ withTimezone: true }),
@@ -73,24 +78,36 @@ export const spikes = pgTable(
     /** The window's present count. */
     windowCount: integer().notNull(),
     windowMinutes: integer().notNull(),
-    /** The highest number of other rules of the zone that were spiking in the same minutes. */
-    companions: integer().notNull().default(0),
     zoneId: integer().notNull(),
     ruleId: text().notNull(),
+    /** Distinguishes the incidents of a zone; empty for a rule. */
+    incident: text().notNull().default(""),
+    /** The incident whose attackers hold most of a rule's events; null if the rule spikes alone. */
+    memberOf: bigint({ mode: "number" }).references((): AnyPgColumn => spikes.id, { onDelete: "set null" }),
     severity: text({ enum: SPIKE_SEVERITIES }).notNull(),
     /**
-     * `new-rule`: the rule was first seen within a day and its burst is small. It is less severe. `sources`: the source
-     * series of a zone, under the rule id of `SOURCES_RULE`.
+     * `new-rule`: the rule was first seen within a day and its burst is small. It is less severe. `sources`: an incident,
+     * which is attackers that the source series of a zone have found, under the rule id of `SOURCES_RULE`. `action-change`
+     * and `silent-rule`: rules of a zone that changed, under the rule id of `changesRule`; such a spike is open for a person
+     * to see, so it opens when it is found.
      */
     kind: text({ enum: SPIKE_KINDS }).notNull(),
-    /** Different addresses in the window, up to a limit; null while nothing depends on them. */
+    /** Different addresses in the window, up to a limit; null if none is known. */
     addresses: integer(),
+    /** The fewest addresses that send four fifths of the window's events; null if none is known. */
+    mainSenders: integer(),
     /** The facts that decided the severity. */
     gradedBy: text({ enum: GRADINGS }),
     /** Stored while sources were in shadow mode: raises no alert. */
     isShadow: boolean().notNull().default(false),
-    /** For the kind `sources`: the series that fire, and why. */
+    /** Found when events came late, after the fact: raises no alert by itself. Closed from the beginning. */
+    isLate: boolean().notNull().default(false),
+    /** For the kind `sources`: the attackers, and why. */
     sources: jsonb().$type<StoredSources>(),
+    /** The attackers of an incident that a person has resolved, by name (`rules_per_ip=203.0.113.9`). */
+    resolvedAttackers: text().array().notNull().default([]),
+    /** For the kinds of changes: the rules that changed, the first ones first. */
+    changes: jsonb().$type<readonly RuleChange[]>(),
     /**
      * A person's verdict. The hours of an attack are removed from the rule's history. Null until a person has marked
      * the spike.
@@ -100,16 +117,19 @@ export const spikes = pgTable(
     evidence: jsonb().$type<SpikeEvidence>().notNull(),
   },
   (t) => [
-    uniqueIndex("spikes_open").on(t.zoneId, t.ruleId).where(sql`closed_at is null`),
+    uniqueIndex("spikes_open").on(t.zoneId, t.ruleId, t.incident).where(sql`closed_at is null`),
     index("spikes_opened").on(t.zoneId, t.openedAt),
     index("spikes_closed").on(t.closedAt),
+    index("spikes_members").on(t.memberOf).where(sql`member_of is not null`),
     index("spikes_marked").on(t.zoneId, t.ruleId, t.openedAt).where(sql`mark is not null`),
     check("spikes_mark", sql`${isOneOf(t.mark, MARKS)} and ${t.markedAt} is not null or ${t.mark} is null`),
+    check("spikes_late_closed", sql`not ${t.isLate} or ${t.closedAt} is not null`),
     check("spikes_close_after_open", sql`${t.closedAt} >= ${t.openedAt}`),
     check("spikes_window", isOneOf(t.windowMinutes, WINDOWS)),
     check("spikes_severity", isOneOf(t.severity, SPIKE_SEVERITIES)),
     check("spikes_kind", isOneOf(t.kind, SPIKE_KINDS)),
     check("spikes_sources", sql`(${t.kind} = 'sources') = (${t.sources} is not null)`),
+    check("spikes_changes", sql`(${IS_CHANGE}) = (${t.changes} is not null)`),
     check("spikes_graded_by", isOneOf(t.gradedBy, GRADINGS)),
   ],
 );

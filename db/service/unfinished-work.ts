@@ -9,6 +9,7 @@ import { spikes } from "../schema/spikes.ts";
 
 const d = alias(dirtyBuckets, "d");
 const s = alias(spikes, "s");
+const later = alias(spikes, "later");
 const a = alias(alerts, "a");
 const n = alias(notifications, "n");
 
@@ -46,9 +47,10 @@ export async function readUnfinishedWork(db: Queryable): Promise<UnfinishedWork>
     select exists (select from ${dirtyBuckets} ${d}) as "staleMinutes",
       exists (select from ${spikes} ${s} where ${s.closedAt} is null
         or exists (select from ${alerts} ${a} where ${a.spikeId} = ${s.id} and ${a.state} <> 'resolved')
-        or ${s.closedAt} > now() - ${MISSED_SPIKE} and not exists (select from ${alerts} ${a}
-          where ${a.zoneId} = ${s.zoneId} and ${a.ruleId} = ${s.ruleId}
-            and ${a.spikeId} >= ${s.id})) as "pendingSpikes",
+        or ${s.closedAt} > now() - ${MISSED_SPIKE} and not ${s.isLate} and not exists (select from ${alerts} ${a}
+          join ${spikes} ${later} on ${later.id} = ${a.spikeId}
+          where ${later.zoneId} = ${s.zoneId} and ${later.ruleId} = ${s.ruleId}
+            and ${later.incident} = ${s.incident} and ${later.id} >= ${s.id})) as "pendingSpikes",
       exists (select from ${spikes} ${s} where ${s.openedAt} > now() - ${NEW}) as "newSpikes",
       exists (select from ${notifications} ${n}
         where ${n.state} in ('pending', 'sending') and ${n.nextAttemptAt} <= now())

@@ -1,16 +1,23 @@
 import { lockAlert } from "#db/alerting/alert-acts.ts";
 import { changeAlert, describeAlert, insertNotifications } from "#db/alerting/alerts.ts";
-import { closeSpike, closeUnwatchedSpikes, listUnwatchedAlerts } from "#db/alerting/unwatched-zones.ts";
+import {
+  closeSpike,
+  closeUnwatchedSpikes,
+  listGroupAlerts,
+  listUnwatchedAlerts,
+} from "#db/alerting/unwatched-zones.ts";
 import type { Database } from "#db/client.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import type { Log } from "#lib/log.ts";
-import { resolveUnwatched, toUnwatchedMessage } from "#stages/alerting/act-on-alert.ts";
+import { resolveAbandoned, toAbandonedMessage } from "#stages/alerting/act-on-alert.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { toAlertRecord } from "#stages/alerting/alert-record.ts";
 import { toNotifications } from "#stages/alerting/to-notifications.ts";
 
 /** The next run takes the rest. */
 const MOST_ALERTS = 500;
+/** Says why an alert of an earlier version ends. */
+const UNGROUPED = "Longwatch no longer groups rules: each has an alert of its own or is part of an incident";
 
 export interface EndUnwatchedDeps {
   readonly database: Database;
@@ -19,39 +26,53 @@ export interface EndUnwatchedDeps {
 
 /**
  * Resolves the alerts of zones that left the configuration of every process an hour ago, and closes their spikes.
- * Nobody judges them any more, so they would stay open for ever. Returns how many alerts were resolved. Several
- * replicas may run this at once: an alert is resolved under its lock, and only if it is open then.
+ * Nobody judges them any more, so they would stay open for ever. The same for the alerts that earlier versions made for
+ * several rules. Returns how many alerts were resolved. Several replicas may run this at once: an alert is resolved under
+ * its lock, and only if it is open then.
  */
 export async function endUnwatched({ database, log }: EndUnwatchedDeps, nowMs: number): Promise<number> {
   const found = await listUnwatchedAlerts(database.db, MOST_ALERTS);
-  let [ended, failed] = [0, 0];
-  for (const alert of found) {
-    try {
-      if (await endAlert(database, alert, nowMs)) ended += 1;
-    } catch (thrown) {
-      // One alert whose history cannot be read does not keep the others open.
-      failed += 1;
-      log.error({ err: thrown, alertId: alert.id }, "alert of unwatched zone not ended");
-    }
-  }
+  const unwatched = found.map(({ id, zoneId }) => ({ id, because: `zone ${zoneId} is no longer watched` }));
+  const { ended, failed } = await endAll({ database, log }, unwatched, nowMs);
   // Only then: raise-alerts resolves the alert of a closed spike, and would give another reason.
   const isWhole = failed === 0 && found.length < MOST_ALERTS;
   const closed = isWhole ? await closeUnwatchedSpikes(database.db, nowMs) : 0;
   const zoneIds = [...new Set(found.map(({ zoneId }) => zoneId))];
   if (ended + closed > 0) log.info({ zoneIds, ended, closed }, "alerts of unwatched zones ended");
-  return ended;
+  const grouped = (await listGroupAlerts(database.db, MOST_ALERTS)).map(({ id }) => ({
+    id,
+    because: UNGROUPED,
+  }));
+  const groups = await endAll({ database, log }, grouped, nowMs);
+  if (groups.ended > 0) log.info({ ended: groups.ended }, "alerts of rule groups ended");
+  return ended + groups.ended;
 }
 
-function endAlert(
-  database: Database,
-  { id, zoneId }: { readonly id: number; readonly zoneId: number },
-  atMs: number,
-): Promise<boolean> {
+interface Ending {
+  readonly id: number;
+  readonly because: string;
+}
+
+async function endAll({ database, log }: EndUnwatchedDeps, alerts: readonly Ending[], nowMs: number) {
+  const counts = { ended: 0, failed: 0 };
+  for (const alert of alerts) {
+    try {
+      if (await endAlert(database, alert, nowMs)) counts.ended += 1;
+    } catch (thrown) {
+      // One alert whose history cannot be read does not keep the others open.
+      counts.failed += 1;
+      log.error({ err: thrown, alertId: alert.id }, "abandoned alert not ended");
+    }
+  }
+  return counts;
+}
+
+function endAlert(database: Database, { id, because }: Ending, atMs: number): Promise<boolean> {
   return inTransaction(database, async ({ tx }) => {
     const row = await lockAlert(tx, id);
     if (row === null || row.state === "resolved") return false;
     const before = toAlertRecord(row);
-    const { alert, channels } = resolveUnwatched(before, { zoneId, atMs });
+    const { alert, channels } = resolveAbandoned(before, { because, atMs });
     const { state, transition, transitions } = alert;
     const { kind, spikeId } = row;
     const resolvedAt = new Date(atMs);
@@ -66,7 +87,7 @@ function endAlert(
     };
     if (!(await changeAlert(tx, row, change))) return false;
     if (spikeId !== null) await closeSpike(tx, spikeId, atMs);
-    const message = toUnwatchedMessage(parseDetails(row.details).message, alert, { zoneId, atMs });
+    const message = toAbandonedMessage(parseDetails(row.details).message, alert, { because, atMs });
     await describeAlert(tx, id, { details: { message }, spikeId });
     await insertNotifications(tx, toNotifications(message, { notified: channels }, before));
     return true;

@@ -2,11 +2,12 @@ import { z } from "zod";
 import { defineJob } from "#adapters/queue/define-job.ts";
 import { oneAtATime } from "#adapters/queue/one-at-a-time.ts";
 import { readAsks } from "#db/alerting/advice.ts";
-import { type QuietResolve, readOpenGroups, resolveQuietly } from "#db/alerting/alert-groups.ts";
 import { type AlertRow, readNewestAlerts, readRaisableSpikes } from "#db/alerting/alerts.ts";
+import { type QuietResolve, resolveQuietly } from "#db/alerting/resolve-quietly.ts";
 import type { Database } from "#db/client.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "#model/advice-row.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
 import type { NotifyReason } from "#model/kinds.ts";
@@ -22,12 +23,13 @@ import { routeSelf } from "#stages/alerting/self-alert.ts";
 import type { Silence } from "#stages/alerting/silence.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
 import { reportCoverage } from "../coverage/report-coverage.ts";
-import { findOpenGroups, raiseGroups } from "./raise-groups.ts";
 import { isOutdated, raiseSpike } from "./raise-spike.ts";
 import { readActiveSilences } from "./read-active-silences.ts";
 
 /** A spike that opened and closed while no alert was raised still raises one, for this long. */
 const MISSED_SPIKE_MS = 24 * 3_600_000;
+/** The spike of a rule may close a little later than the incident that it is part of. */
+const MEMBER_MS = 30 * MINUTE_MS;
 
 export interface RaiseAlertsDeps {
   readonly database: Database;
@@ -47,7 +49,7 @@ export interface RaiseAlertsDeps {
 
 /**
  * Turns spikes and advice into alerts and, in the same transaction, outbox rows. The steps: load, assess every spike
- * once, mute and group, decide, persist. Safe to run twice and in several replicas at once: an alert is decided and
+ * once, mute, decide, persist. Safe to run twice and in several replicas at once: an alert is decided and
  * written under the lock of its spike, and only from the transition that was read. An alert that cannot be raised does
  * not stop the others; the job then fails at its end and is tried again. Also raises the alerts about coverage.
  */
@@ -92,33 +94,14 @@ async function raiseSpikes(
   const rows = await readRaisableSpikes(database.db, { closedAfterMs: nowMs - MISSED_SPIKE_MS });
   const { zones } = deps.routing();
   const spikes = rows.map((row) => toAlertSpike(row, zones));
-  const { alerts, openGroups } = await readKnown(database, spikes);
-  if (spikes.length + openGroups.length === 0) return 0;
+  if (spikes.length === 0) return 0;
+  const alerts = await readNewestAlerts(database.db, spikes.map(fingerprintOf));
   const context = await readContext(deps, spikes, { alerts, silences, nowMs });
   const assess = createAssessor(context);
-  // Groups first: a spike that a group notifies of does not notify by itself.
-  const grouped = await raiseGroups(database, { spikes, alerts, openGroups, context, assess });
-  for (const failure of grouped.failures) log.error({ err: failure }, "alert group not raised");
-  const known = grouped.hasTried ? await readKnown(database, spikes) : { alerts, openGroups };
-  const single = await raiseEach(deps, spikes, { ...known, context, assess }, signal);
-  const reasons = [...grouped.reasons, ...single.reasons];
-  const failures = [...grouped.failures, ...single.failures];
+  const { reasons, failures } = await raiseEach(deps, spikes, { alerts, context, assess }, signal);
   if (reasons.length > 0) log.info({ transitions: countEach(reasons) }, "alerts raised");
   if (failures.length > 0) throw failures[0];
   return reasons.length;
-}
-
-interface KnownAlerts {
-  /** The newest alert of each spike's fingerprint. */
-  readonly alerts: ReadonlyMap<string, AlertRow>;
-  readonly openGroups: readonly AlertRow[];
-}
-
-async function readKnown({ db }: Database, spikes: readonly AlertSpike[]): Promise<KnownAlerts> {
-  return {
-    alerts: await readNewestAlerts(db, spikes.map(fingerprintOf)),
-    openGroups: await readOpenGroups(db),
-  };
 }
 
 async function readContext(
@@ -131,6 +114,14 @@ async function readContext(
     ...given,
     routing: routing(),
     asks: await readAsks(database.db, span),
+    incidents: new Set(
+      spikes
+        .filter(
+          ({ kind, closedAtMs }) =>
+            kind === "sources" && given.nowMs - (closedAtMs ?? given.nowMs) < MEMBER_MS,
+        )
+        .map(({ id }) => id),
+    ),
     firing: spikes.filter((spike) => spike.closedAtMs === null && !isResolved(spike, alerts)),
     laterMessageOf: (channel) => notifiers?.get(channel)?.capabilities.laterTransitions ?? "post-anew",
   };
@@ -154,30 +145,29 @@ interface Raised {
 async function raiseEach(
   { database, log }: RaiseAlertsDeps,
   spikes: readonly AlertSpike[],
-  { alerts, openGroups, context, assess }: KnownAlerts & { context: Context; assess: Assess },
+  { alerts, context, assess }: { alerts: ReadonlyMap<string, AlertRow>; context: Context; assess: Assess },
   signal: AbortSignal,
 ): Promise<Raised> {
-  const openKeys = new Set(openGroups.map(({ fingerprint }) => fingerprint));
-  const groupOf = findOpenGroups(openGroups);
+  const membersOf = Map.groupBy(spikes, ({ memberOf }) => memberOf ?? null);
   const reasons: NotifyReason[] = [];
   const failures: unknown[] = [];
   const quiet: QuietResolve[] = [];
   for (const spike of spikes) {
     signal.throwIfAborted();
-    const group = groupOf.get(fingerprintOf(spike));
+    const members = membersOf.get(spike.id) ?? [];
     try {
       const assessment = assess(spike);
       const row = alerts.get(fingerprintOf(spike)) ?? null;
       const alert = row === null ? null : toAlertRecord(row);
-      const isGroupOpen = group !== undefined || openKeys.has(assessment.groupKey ?? "");
       // Decided without a lock: in most runs most spikes have no transition.
-      const decision = decide(toSituation(assessment, alert, isGroupOpen), context);
+      const decision = decide(toSituation(assessment, alert), context);
       const isChanged =
-        decision !== null || (row !== null && alert !== null && isOutdated(row, alert, assessment));
+        decision !== null ||
+        (row !== null && alert !== null && isOutdated(row, alert, { assessment, members }));
       if (!isChanged) continue;
       const resolve = row === null || alert === null ? null : toQuietResolve(row, alert, spike, decision);
       if (resolve !== null) quiet.push(resolve);
-      else reasons.push(...(await raiseSpike(database, { spikeId: spike.id, group }, context, assess)));
+      else reasons.push(...(await raiseSpike(database, spike.id, members, context, assess)));
     } catch (thrown) {
       failures.push(thrown);
       log.error({ err: thrown, spikeId: spike.id }, "alert not raised");

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { readAdviceText } from "#db/alerting/advice.ts";
 import { type AlertRow, describeAlert, lockSpike, readNewestAlerts } from "#db/alerting/alerts.ts";
 import type { Database, Queryable } from "#db/client.ts";
@@ -8,18 +9,19 @@ import type { NotifyReason } from "#model/kinds.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { notifiedChannels } from "#stages/alerting/alert-history.ts";
 import { type AlertRecord, toAlertRecord } from "#stages/alerting/alert-record.ts";
-import { toAlertSpike } from "#stages/alerting/alert-spike.ts";
+import { type AlertSpike, toAlertSpike } from "#stages/alerting/alert-spike.ts";
 import type { Assess, Assessment, Context } from "#stages/alerting/assess.ts";
 import { decide } from "#stages/alerting/decide.ts";
 import { addLinks } from "#stages/alerting/message/add-links.ts";
 import { buildMessage } from "#stages/alerting/message/build-message.ts";
+import { describeIncident } from "#stages/alerting/message/describe-incident.ts";
 import { toSituation } from "#stages/alerting/mute.ts";
 import { persistTransition } from "./persist-transition.ts";
 
-export interface SpikeToRaise {
-  readonly spikeId: number;
-  /** Fingerprint of the open group that the spike's alert is a member of. */
-  readonly group: string | undefined;
+/** A spike and, if it is an incident, the spikes of the rules that are part of it. */
+interface ToRaise {
+  readonly assessment: Assessment;
+  readonly members: readonly AlertSpike[];
 }
 
 /**
@@ -28,7 +30,8 @@ export interface SpikeToRaise {
  */
 export function raiseSpike(
   database: Database,
-  { spikeId, group }: SpikeToRaise,
+  spikeId: number,
+  members: readonly AlertSpike[],
   context: Context,
   assess: Assess,
 ): Promise<NotifyReason[]> {
@@ -40,40 +43,26 @@ export function raiseSpike(
     const reasons: NotifyReason[] = [];
     for (;;) {
       const row = (await readNewestAlerts(tx, [fingerprint])).get(fingerprint) ?? null;
-      const isGroupOpen = await hasOpenGroup(tx, [assessment.groupKey, group]);
-      const reason = await advance(tx, row, assessment, isGroupOpen, context);
+      const reason = await advance(tx, row, { assessment, members }, context);
       if (reason === null) return reasons;
       reasons.push(reason);
     }
   });
 }
 
-/**
- * Returns whether one of the groups is open. Runs under the spike's lock, because another runner may have opened or
- * resolved the group.
- */
-async function hasOpenGroup(tx: Queryable, keys: readonly (string | null | undefined)[]): Promise<boolean> {
-  const groups = await readNewestAlerts(
-    tx,
-    keys.filter((key) => key != null),
-  );
-  return [...groups.values()].some(({ state }) => state !== "resolved");
-}
-
 /** Writes the next transition and returns its reason; null if there is none. */
 async function advance(
   tx: Queryable,
   row: AlertRow | null,
-  assessment: Assessment,
-  isGroupOpen: boolean,
+  { assessment, members }: ToRaise,
   context: Context,
 ): Promise<NotifyReason | null> {
   const { spike } = assessment;
   const before = row === null ? null : toAlertRecord(row);
-  const decision = decide(toSituation(assessment, before, isGroupOpen), context);
+  const decision = decide(toSituation(assessment, before), context);
   if (decision === null) {
-    if (row !== null && before !== null && isOutdated(row, before, assessment))
-      await refreshDetails(tx, row, before, assessment);
+    if (row !== null && before !== null && isOutdated(row, before, { assessment, members }))
+      await refreshDetails(tx, row, before, { assessment, members });
     return null;
   }
   const { alert, reason } = decision;
@@ -82,7 +71,7 @@ async function advance(
   const toMessage = async (alertId: number) => {
     const advice = await readAdvice(tx, assessment);
     const { fingerprint } = identity;
-    const message = buildMessage({ alertId, fingerprint, alert, reason, spike, advice });
+    const message = buildMessage({ alertId, fingerprint, alert, reason, spike, advice, members });
     return addLinks(message, context.routing.links, context.nowMs);
   };
   const change = { row, before, alert, reason, recipients: decision, identity, toMessage };
@@ -90,15 +79,15 @@ async function advance(
 }
 
 /**
- * Returns whether the counts of an alert are refreshed. That is so only if a channel was notified, because a flood
+ * Returns whether the counts of an alert are refreshed. Of rules that is so only if a channel was notified, because a flood
  * has thousands of other alerts.
  */
 function isCounted({ spike }: Assessment, alert: AlertRecord): boolean {
-  return spike.closedAtMs === null && notifiedChannels(alert).size > 0;
+  return spike.closedAtMs === null && (spike.kind === "sources" || notifiedChannels(alert).size > 0);
 }
 
 /** Returns whether the details of an open alert lack a new spike, new counts or a new state of the advice. */
-export function isOutdated(row: AlertRow, alert: AlertRecord, assessment: Assessment): boolean {
+export function isOutdated(row: AlertRow, alert: AlertRecord, { assessment, members }: ToRaise): boolean {
   if (alert.state === "resolved") return false;
   const { spike, advice } = assessment;
   const { message } = parseDetails(row.details);
@@ -106,7 +95,11 @@ export function isOutdated(row: AlertRow, alert: AlertRecord, assessment: Assess
     alert.spikeId !== spike.id ||
     message?.advice.state !== advice.state ||
     message.advice.reason !== advice.reason ||
-    ((message.count !== spike.windowCount || message.peak !== spike.peak) && isCounted(assessment, alert))
+    (isCounted(assessment, alert) &&
+      (message.count !== spike.windowCount ||
+        message.peak !== spike.peak ||
+        (message.members?.length ?? 0) !== members.length ||
+        (spike.sources != null && !isDeepStrictEqual(message.attackers, describeIncident(spike).attackers))))
   );
 }
 
@@ -115,7 +108,7 @@ async function refreshDetails(
   tx: Queryable,
   row: AlertRow,
   alert: AlertRecord,
-  assessment: Assessment,
+  { assessment, members }: ToRaise,
 ): Promise<void> {
   const { spike } = assessment;
   const { message } = parseDetails(row.details);
@@ -124,7 +117,7 @@ async function refreshDetails(
   const refresh = (stored: AlertMessage): AlertMessage => {
     if (!isCounted(assessment, alert)) return { ...stored, advice };
     const { reason, links } = stored;
-    const built = buildMessage({ alertId, fingerprint, alert, reason: "first", spike, advice });
+    const built = buildMessage({ alertId, fingerprint, alert, reason: "first", spike, advice, members });
     return { ...built, reason, links };
   };
   const details = message === null ? row.details : { message: refresh(message) };

@@ -1,5 +1,5 @@
-import { type QuietResolve, resolveQuietly } from "#db/alerting/alert-groups.ts";
 import { readNewestAlerts } from "#db/alerting/alerts.ts";
+import { type QuietResolve, resolveQuietly } from "#db/alerting/resolve-quietly.ts";
 import type { Queryable } from "#db/client.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
@@ -9,8 +9,8 @@ import { notifiedChannels } from "#stages/alerting/alert-history.ts";
 import { Transitions, toAlertRecord } from "#stages/alerting/alert-record.ts";
 
 /**
- * Resolves the members' alerts that no channel was notified of when a person resolves their group, because each would
- * otherwise notify by itself. Runs in the group's transaction. An alert that has changed meanwhile stays as it is.
+ * Resolves the members' alerts that no channel was notified of when a person resolves their incident, because each would
+ * otherwise notify by itself. Runs in the incident's transaction. An alert that has changed meanwhile stays as it is.
  */
 export async function resolveMembers(
   tx: Queryable,

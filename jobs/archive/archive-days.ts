@@ -4,30 +4,21 @@ import { listNotUploaded } from "#db/archive/archive-files.ts";
 import type { ZoneDay } from "#db/archive/day-source.ts";
 import { listDaysToArchive } from "#db/archive/days-to-archive.ts";
 import type { Database, Queryable } from "#db/client.ts";
-import type { Duckdb } from "#db/duckdb/duckdb.ts";
 import { FenceLostError } from "#db/postgres/fence-lost-error.ts";
 import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
 import { assertFence } from "#db/service/leases.ts";
 import type { Clock } from "#lib/clock.ts";
 import { toError } from "#lib/errors.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
-import type { ArchiveStorage } from "#model/archive-storage.ts";
 import { KEPT_MS, toDay } from "#model/horizon.ts";
+import { ARCHIVE_LEASE, type ArchiveStore } from "./archive-store.ts";
 import { claimStorage } from "./claim-storage.ts";
 import { giveUpHours } from "./give-up-hours.ts";
 import { uploadFiles } from "./upload-files.ts";
 import { type WriteStep, writeDay } from "./write-day.ts";
 
-/** Whoever writes or deletes in the archive folder holds this lease. */
-export const ARCHIVE_LEASE = { name: "archive", ttlMs: 60_000 };
 /** Time after the platform's retention for what arrives late or is decided late. */
 const REST_MS = HOUR_MS;
-
-/** The parts with which the archive is written. */
-export interface ArchiveStore {
-  readonly storage: ArchiveStorage;
-  readonly duckdb: Duckdb;
-}
 
 export interface ArchiveDaysDeps {
   readonly database: Database;

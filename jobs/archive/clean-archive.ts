@@ -22,7 +22,7 @@ import { type ArchiveStorage, SPILL_FOLDER } from "#model/archive-storage.ts";
 import { toDay } from "#model/horizon.ts";
 import { readStatement, statementPath, writeStatement } from "#stages/archive/files/day-statement.ts";
 import { keptFrom, type Retention } from "#stages/privacy/retention.ts";
-import { ARCHIVE_LEASE, type ArchiveStore } from "./archive-days.ts";
+import { ARCHIVE_LEASE, type ArchiveStore } from "./archive-store.ts";
 import { claimStorage } from "./claim-storage.ts";
 import { temporaryFolder } from "./work-folder.ts";
 

@@ -17,7 +17,7 @@ import {
   toStatedFile,
   writeStatement,
 } from "#stages/archive/files/day-statement.ts";
-import type { ArchiveStore } from "./archive-days.ts";
+import type { ArchiveStore } from "./archive-store.ts";
 
 export interface VerifiedDay extends ZoneDay {
   /** Complete files under temporary names. */

@@ -21,7 +21,7 @@ import { ArchiveMismatchError } from "#stages/archive/files/archive-mismatch-err
 import { compareSums } from "#stages/archive/files/compare-sums.ts";
 import { readStatement, statementPath } from "#stages/archive/files/day-statement.ts";
 import { eraseRecord } from "#stages/privacy/erase-record.ts";
-import type { ArchiveStore } from "./archive-days.ts";
+import type { ArchiveStore } from "./archive-store.ts";
 import { publishDay, sumFiles } from "./publish-day.ts";
 import { inWorkFolder } from "./work-folder.ts";
 import { type PlacedRecord, writeRecordsCsv } from "./write-records-csv.ts";

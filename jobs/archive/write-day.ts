@@ -11,7 +11,7 @@ import type { Duckdb } from "#db/duckdb/duckdb.ts";
 import { inTransaction, type Transaction } from "#db/postgres/transaction.ts";
 import { ArchiveMismatchError } from "#stages/archive/files/archive-mismatch-error.ts";
 import { compareSums, type DifferingSum } from "#stages/archive/files/compare-sums.ts";
-import type { ArchiveStore } from "./archive-days.ts";
+import type { ArchiveStore } from "./archive-store.ts";
 import { type CopiedRecords, copyRecords } from "./copy-records.ts";
 import { publishDay } from "./publish-day.ts";
 import { inWorkFolder } from "./work-folder.ts";

@@ -1,28 +1,39 @@
+import type { Database } from "#db/client.ts";
+import { isRising } from "#db/detection/rising-zones.ts";
 import type { Clock } from "#lib/clock.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 
-/** How soon the detector is enqueued. */
+/** How soon the detectors are enqueued. */
 export interface DetectorNudges {
   readonly soon: () => void;
+  /** Enqueues the detector of rules, which also judges the running minute. */
+  readonly look: () => void;
   readonly later: () => void;
 }
 
 /**
- * Returns a function that enqueues the detector after a roll-up that the detector can use. The detector judges closed
- * minutes only, so counts of the open minute wait for its end. If pages come every few seconds, most roll-ups are of
- * this kind. For each zone the detector is enqueued soon at the first roll-up of a minute, and at the first roll-up with
- * events of a new minute, because the search has then passed the minute before. It is enqueued later when a closed minute
- * was recounted: where some events of every page are late, every roll-up recounts one, and a tick judges all zones.
+ * Returns a function that enqueues the detectors after a roll-up that they can use. For each zone they are enqueued soon
+ * at the first roll-up of a minute, and at the first roll-up with events of a new minute, because the search has then
+ * passed the minute before. In a zone in which something rises they follow every roll-up. Counts of the running minute
+ * alone cause a look at it. The detectors are enqueued later when a closed minute was recounted: where some events of
+ * every page are late, every roll-up recounts one, and a tick judges all zones.
  */
-export function createAfterRollUp(clock: Clock, { soon, later }: DetectorNudges) {
+export function createAfterRollUp(
+  { clock, database }: { readonly clock: Clock; readonly database: Database },
+  { soon, look, later }: DetectorNudges,
+) {
   const seen = new Map<number, { readonly atMinute: number; readonly newestMs: number }>();
-  return (zoneId: number, { oldestMs, newestMs }: { oldestMs: number; newestMs: number }): void => {
-    const minute = Math.floor(clock() / MINUTE_MS);
+  return async (
+    zoneId: number,
+    { oldestMs, newestMs }: { oldestMs: number; newestMs: number },
+  ): Promise<void> => {
+    const nowMs = clock();
+    const minute = Math.floor(nowMs / MINUTE_MS);
     const last = seen.get(zoneId);
     const isNew = last === undefined || last.atMinute !== minute || newestMs > last.newestMs;
-    if (!isNew && oldestMs >= minute * MINUTE_MS) return;
-    seen.set(zoneId, { atMinute: minute, newestMs: Math.max(newestMs, last?.newestMs ?? 0) });
-    if (isNew) soon();
+    if (isNew) seen.set(zoneId, { atMinute: minute, newestMs: Math.max(newestMs, last?.newestMs ?? 0) });
+    if (isNew || (await isRising(database.db, zoneId, nowMs))) soon();
+    else if (oldestMs >= minute * MINUTE_MS) look();
     else later();
   };
 }

@@ -1,10 +1,11 @@
 import { z } from "zod";
 import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
+import { noteRising } from "#db/detection/rising-zones.ts";
 import { closeSources } from "#db/detection/spikes.ts";
 import { inLanes } from "#lib/in-lanes.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { countSourceHours, hasHoursLeft } from "./count-source-hours.ts";
-import { judgeZones } from "./judge-source-zones.ts";
+import { judgeRunning, judgeZones } from "./judge-source-zones.ts";
 import { applyPolicy, createKeptWatch, hasLateEvents, type KeptWatch } from "./kept-watch.ts";
 import { learnChanges, readVersions } from "./learn-source-hours.ts";
 import { attempt, type DetectSourcesDeps, type Pass, toBatches, ZONES_PER_WARMING } from "./source-pass.ts";
@@ -24,7 +25,7 @@ const PASS_MS = 400;
 const WARMED_AT_ONCE = 2;
 
 /**
- * Judges the source series of every zone: opens, updates and closes one spike per zone for all of them. Counts its own
+ * Judges the source series of every zone: opens, updates and closes incidents. Counts its own
  * closed hours first. A zone that fails does not stop the others, and no zone stops the detector of rules. Of two
  * concurrent ticks one opens the spike.
  */
@@ -44,8 +45,9 @@ export function createDetectSourcesJob(deps: DetectSourcesDeps): AnyJob {
         if ((await closeSources(deps.database.db, deps.clock())) > 0) await deps.afterSpikes();
         return "detection.sources is off";
       }
-      if (state.doneMinute === Math.floor(deps.clock() / MINUTE_MS)) return "this minute is judged already";
       const own = state;
+      const isDone = own.doneMinute === Math.floor(deps.clock() / MINUTE_MS);
+      if (isDone && own.rising.size === 0) return "this minute is judged already";
       own.isRunning = true;
       // A connection that the network has dropped may never answer. The next tick does not wait for it.
       const replaceState = () => {
@@ -53,12 +55,15 @@ export function createDetectSourcesJob(deps: DetectSourcesDeps): AnyJob {
       };
       signal.addEventListener("abort", replaceState, { once: true });
       try {
-        const run: Run = { tried: new Set(), counted: new Map(), signal, tick: null };
-        for (let isDone = false; !isDone && !signal.aborted; ) {
+        const run: Run = { tried: new Set(), counted: new Map(), signal, tick: own.tick };
+        for (let isJudged = isDone; !isJudged && !signal.aborted; ) {
           const passed = await detectSources(deps, own, run);
           if (passed.changed > 0) await deps.afterSpikes();
-          isDone = passed.isDone;
+          isJudged = passed.isDone;
         }
+        own.tick = run.tick;
+        if (!isDone) await noteRising(deps.database.db, [...own.rising], deps.clock());
+        if ((await judgeRisingZones(deps, own, run)) > 0) await deps.afterSpikes();
       } finally {
         signal.removeEventListener("abort", replaceState);
         own.isRunning = false;
@@ -76,10 +81,21 @@ interface State {
   erasures: string | null;
   /** The end of the minutes that every zone was judged up to. A tick that comes before the next minute has no work. */
   doneMinute: number | null;
+  /** Zones in which something comes near its line, or an incident is open. */
+  readonly rising: Set<number>;
+  tick: SourceTick | null;
 }
 
 function createState(): State {
-  return { isRunning: false, kept: new Map(), oldHours: new Map(), erasures: null, doneMinute: null };
+  return {
+    isRunning: false,
+    kept: new Map(),
+    oldHours: new Map(),
+    erasures: null,
+    doneMinute: null,
+    rising: new Set(),
+    tick: null,
+  };
 }
 
 /** One run of the job: as many passes as it takes. */
@@ -102,28 +118,14 @@ async function detectSources(
   state: State,
   run: Run,
 ): Promise<{ changed: number; isDone: boolean }> {
-  const { tried, counted, signal } = run;
+  const { tried } = run;
   const tick = await readTick(deps, state.oldHours, run.tick);
   run.tick = tick;
   const { kept } = state;
   if (state.erasures !== tick.erasures) kept.clear();
   state.erasures = tick.erasures;
-  const startedMs = performance.now();
-  const isOver = () => signal.aborted || performance.now() - startedMs > PASS_MS;
-  const budget = { isOver, counted, hasCounted: false };
-  const stale = new Set(tick.stale);
-  const pass: Pass = {
-    deps,
-    tick,
-    kept,
-    budget,
-    tried,
-    stale,
-    signal,
-    changed: 0,
-    isDone: true,
-    failure: null,
-  };
+  const pass = createPass(deps, state, run, tick);
+  const { isOver } = pass.budget;
   const due = deps.zoneIds.flatMap((zoneId) => planZone(tick, zoneId));
   const [warm, cold] = [[] as DueZone[], [] as DueZone[]];
   for (const zone of due) {
@@ -139,7 +141,8 @@ async function detectSources(
   await judgeZones(pass, warm);
   await attempt(pass, warm, async (zones) => {
     const watches = zones.flatMap(({ zoneId }) => kept.get(zoneId) ?? []);
-    for (const zoneId of await storeEndedHours(deps.database, watches)) pass.stale.add(zoneId);
+    const { settingsOf = () => "" } = deps;
+    for (const zoneId of await storeEndedHours(deps.database, watches, settingsOf)) pass.stale.add(zoneId);
   });
   // Counting hours is not urgent: the last pass of a tick does it.
   if (pass.isDone) await learnChanges(pass, warm);
@@ -154,10 +157,35 @@ async function detectSources(
   return pass;
 }
 
-function isUsable(one: KeptWatch, { zoneId, row, judged, known }: DueZone, tick: SourceTick): boolean {
+function createPass(deps: DetectSourcesDeps, state: State, run: Run, tick: SourceTick): Pass {
+  const { tried, counted, signal } = run;
+  const startedMs = performance.now();
+  const isOver = () => signal.aborted || performance.now() - startedMs > PASS_MS;
+  const { kept, rising } = state;
+  const budget = { isOver, counted, hasCounted: false };
+  const stale = new Set(tick.stale);
+  return { deps, tick, kept, rising, budget, tried, stale, signal, changed: 0, isDone: true, failure: null };
+}
+
+/** Judges the running minute of rising zones. Returns how many have changed. */
+async function judgeRisingZones(deps: DetectSourcesDeps, state: State, run: Run): Promise<number> {
+  if (state.rising.size === 0 || run.signal.aborted) return 0;
+  // The rows of incidents are read again, because the minutes before have just been judged.
+  const tick = await readTick(deps, state.oldHours, run.tick);
+  const { endMinute } = tick.span;
+  const isUpToDate = ({ zoneId, through }: DueZone) =>
+    through === endMinute && state.kept.get(zoneId)?.next === endMinute;
+  const zones = deps.zoneIds.filter((zoneId) => state.rising.has(zoneId));
+  const pass = createPass(deps, state, run, tick);
+  await judgeRunning(pass, zones.flatMap((zoneId) => planZone(tick, zoneId)).filter(isUpToDate));
+  if (pass.failure !== null) throw pass.failure;
+  return pass.changed;
+}
+
+function isUsable(one: KeptWatch, { zoneId, open, judged, known }: DueZone, tick: SourceTick): boolean {
   if (one.known.fingerprint !== known.fingerprint || one.next < firstToRead(tick)) return false;
-  // Another replica opened the spike, and has not judged the minutes that this watch took without the spike.
-  if (row !== undefined && one.next > judged) return false;
+  // Another replica opened an incident, and has not judged the minutes that this watch took without it.
+  if (open.length > 0 && one.next > judged) return false;
   return !hasLateEvents(one, tick.totals.get(zoneId));
 }
 

@@ -2,13 +2,16 @@ import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import { oneAtATime } from "#adapters/queue/one-at-a-time.ts";
 import type { Database, Queryable } from "#db/client.ts";
-import { readAddressesOfRules } from "#db/detection/source-events.ts";
+import { type JudgedMinutes, noteRuleMinutes } from "#db/detection/judged-hours.ts";
+import { noteRising } from "#db/detection/rising-zones.ts";
+import { type AddressCount, readAddressesOfRules } from "#db/detection/source-events.ts";
 import { collectEvidence, type EvidenceScope, noEvidence } from "#db/detection/spike-evidence.ts";
 import {
   openSpike,
   type RuleSpikeRow,
   readAttacks,
   readMinuteCounts,
+  readOpenSources,
   readOpenSpikes,
   readRecentClosings,
   readSearchedThrough,
@@ -23,18 +26,22 @@ import type { GradedBy } from "#model/kinds.ts";
 import type { SeriesKey } from "#model/series-key.ts";
 import { type Trace, type TraceSpan, traceSpike } from "#model/spike-trace.ts";
 import { assessSeries, type SeriesOutcome } from "#stages/detection/assess-series.ts";
+import { countSenders, type Senders } from "#stages/detection/count-senders.ts";
 import type { Episode } from "#stages/detection/episode.ts";
-import { gradeSpike, isGradedByAddresses } from "#stages/detection/grade-spike.ts";
+import { gradeSpike, MANY_ADDRESSES } from "#stages/detection/grade-spike.ts";
+import { newestNews } from "#stages/detection/incidents/incident.ts";
+import { findMembership } from "#stages/detection/incidents/member-share.ts";
+import { toIncident } from "#stages/detection/incidents/stored-incident.ts";
 import {
   type Candidate,
   planTick,
   type Sensitivity,
   spanOfTick,
+  spanTested,
   type TickInput,
   type TickSpan,
 } from "#stages/detection/plan-tick.ts";
 import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
-import { createRiseCounter } from "#stages/detection/raise-severity.ts";
 import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
 import {
   isNews,
@@ -47,12 +54,15 @@ import {
 import { createThresholdCache, type ThresholdCache } from "#stages/detection/thresholds/threshold-cache.ts";
 import { LONGEST_WINDOW } from "#stages/detection/thresholds/windows.ts";
 import { fillThresholds, thresholdsKey } from "./fill-thresholds.ts";
+import { readHour } from "./store-incidents.ts";
 
 /** Maximum number of spikes whose evidence is collected in one tick. The next ticks collect the rest. */
 const EVIDENCE_PER_TICK = 50;
 /** While many spikes are open, the evidence of one of them is collected again in so much time. */
 const EVIDENCE_EVERY_MS = 2_000;
-/** More different addresses than this are not counted: the severity no longer depends on them. */
+/** How long after a new attacker the spikes that are alone are compared with it. */
+const ADOPTED_MINUTES = 15;
+/** More different addresses than this are not counted. */
 const COUNTED_ADDRESSES = 200;
 
 export interface DetectSpikesDeps {
@@ -84,12 +94,14 @@ interface ChangedSpike extends SeriesKey {
 }
 
 /**
- * Judges the closed minutes of every active series that ingest has fetched, and opens, updates and closes spikes.
+ * Judges the closed minutes of every active series that ingest has fetched, and the running one as far as it has come.
+ * Opens, updates and closes spikes, and notes the zones in which something rises, so that these are polled more often.
  * Everything is derived from rows, so the next tick makes up for a killed one. Of two concurrent ticks one opens the
  * spike.
  */
 export function createDetectSpikesJob(deps: DetectSpikesDeps): AnyJob {
   const cache = createThresholdCache();
+  let notedMinute = 0;
   return defineJob({
     name: "detect-spikes",
     queue: "derive",
@@ -97,7 +109,9 @@ export function createDetectSpikesJob(deps: DetectSpikesDeps): AnyJob {
     attempts: 2,
     timeoutMs: 120_000,
     run: oneAtATime(async () => {
-      const { opened, updated, closed } = await detectSpikes(deps, cache);
+      const { opened, updated, closed, tick } = await detectSpikes(deps, cache);
+      if (tick.span.endMinute !== notedMinute) await noteRuleMinutes(deps.database.db, tick.judged());
+      notedMinute = tick.span.endMinute;
       if (opened.length + updated.length + closed.length === 0) return "no spike opened, changed or closed";
       if (opened.length > 0) deps.trace?.(opened.flatMap(({ spans }) => spans));
       const counts = { opened: opened.length, updated: updated.length, closed: closed.length };
@@ -112,15 +126,19 @@ export function createDetectSpikesJob(deps: DetectSpikesDeps): AnyJob {
 async function detectSpikes(
   deps: Pick<DetectSpikesDeps, "database" | "clock" | "sensitivity" | "lowestFloor">,
   cache: ThresholdCache = createThresholdCache(),
-): Promise<DetectedSpikes> {
+): Promise<DetectedSpikes & { readonly tick: Tick }> {
   const { db } = deps.database;
   const nowMs = deps.clock();
   const { sensitivity = () => ({ z: DEFAULT_Z, floor: FLOOR }), lowestFloor = () => FLOOR } = deps;
   const tick = await readTick(db, nowMs, { sensitivityOf: sensitivity, atLeast: lowestFloor() });
   await fillThresholds(db, tick, cache);
   cache.prune(nowMs);
-  const assessed = tick.candidates.flatMap((candidate) => assess(tick, candidate, cache));
-  return writeOutcomes(db, tick, await gradeAll(db, assessed.map(compareWithin(assessed))));
+  const outcomes = tick.candidates.map((candidate) => assess(tick, candidate, cache));
+  const rising = outcomes.flatMap(({ isRising, candidate }) => (isRising ? candidate.zoneId : []));
+  await noteRising(db, [...new Set(rising)], nowMs);
+  const assessed = outcomes.flatMap(({ episode, ...one }) => (episode === null ? [] : { ...one, episode }));
+  const graded = await gradeAll(db, assessed);
+  return { ...(await writeOutcomes(db, tick, await joinIncidents(deps.database, graded))), tick };
 }
 
 type OpenSpike = Candidate<RuleSpikeRow>;
@@ -128,6 +146,8 @@ type OpenSpike = Candidate<RuleSpikeRow>;
 interface Tick {
   readonly span: TickSpan;
   readonly candidates: readonly OpenSpike[];
+  /** Returns the minutes that the tick judges of each zone, without those of zones that have a series that it skips. */
+  readonly judged: () => JudgedMinutes[];
 }
 
 async function readTick(
@@ -137,7 +157,7 @@ async function readTick(
 ): Promise<Tick> {
   const span = spanOfTick(nowMs);
   const { oldestMs, settledMs } = span;
-  const [fromMs, toMs] = [span.firstMinute * MINUTE_MS, span.endMinute * MINUTE_MS];
+  const [fromMs, toMs] = [span.firstMinute * MINUTE_MS, (span.endMinute + 1) * MINUTE_MS];
   // Marks are read before buckets, so that a roll-up between the two reads is seen as still pending.
   const stale = await readStaleSeries(db, { fromMs: oldestMs, toMs: settledMs });
   const covered = await readSearchedThrough(db, { afterMs: oldestMs, untilMs: nowMs });
@@ -148,79 +168,115 @@ async function readTick(
   return {
     span,
     candidates: planTick(span, { active, open, closings, stale, covered, attacks, sensitivityOf }),
+    judged: () =>
+      [...Map.groupBy(covered, ({ zoneId }) => zoneId)].flatMap(([zoneId, hours]) => {
+        const isSkipped = stale.some((one) => one.zoneId === zoneId);
+        const tested = isSkipped ? null : spanTested(span, hours);
+        return tested === null ? [] : [{ zoneId, ...tested }];
+      }),
   };
 }
 
-const NOT_GRADED = { addresses: null, gradedBy: null };
+const NOT_GRADED = { addresses: null, mainSenders: null, gradedBy: null, memberOf: null };
 
 interface Assessed extends SeriesOutcome {
   readonly candidate: OpenSpike;
   readonly episode: Episode;
-  readonly companions: number;
+  readonly memberOf: number | null;
   readonly addresses: number | null;
+  readonly mainSenders: number | null;
   readonly gradedBy: GradedBy | null;
 }
 
-function assess({ span }: Tick, candidate: OpenSpike, cache: ThresholdCache): Assessed[] {
+function assess({ span }: Tick, candidate: OpenSpike, cache: ThresholdCache) {
   const { row } = candidate;
-  const { episode, closedAt } = assessSeries({
+  const outcome = assessSeries({
     ...candidate,
     firstMinute: span.firstMinute,
     episode: row === undefined ? null : toEpisode(row),
     firstUnjudged: row === undefined ? 0 : toMinute(row.judgedThrough),
     thresholdsOf: (hour) => cache.get(thresholdsKey(candidate, hour), span.nowMs),
   });
-  return episode === null ? [] : [{ episode, closedAt, candidate, companions: 0, ...NOT_GRADED }];
-}
-
-/** Returns a function that counts, for a spike, the other rules of its zone that rose with it. */
-function compareWithin(assessed: readonly Assessed[]): (one: Assessed) => Assessed {
-  const zones = Map.groupBy(assessed, ({ candidate }) => candidate.zoneId);
-  const companies = new Map(
-    [...zones].map(([zoneId, inZone]) => [zoneId, createRiseCounter(inZone.map(({ episode }) => episode))]),
-  );
-  return (one) => {
-    const { row, zoneId } = one.candidate;
-    const rising = companies.get(zoneId)?.(one.episode) ?? 0;
-    // Includes those that have closed by now.
-    return { ...one, companions: Math.max(rising, row?.companions ?? 0) };
-  };
+  return { ...outcome, candidate, ...NOT_GRADED };
 }
 
 /**
- * Grades spikes by their scores, their company and, where it depends on them, their different addresses. These are
- * counted again only if the window has changed since the row was stored.
+ * Grades spikes by their scores and their different addresses. These are counted until they are enough, and again only if
+ * the window has changed since the row was stored.
  */
 async function gradeAll(db: Queryable, assessed: readonly Assessed[]): Promise<Assessed[]> {
   const counted = assessed.filter((one) => {
-    const { row, z } = one.candidate;
-    const { score, count } = one.episode;
-    if (count === 0 || !isGradedByAddresses({ score, z, companions: one.companions })) return false;
-    if (row?.gradedBy !== "addresses" && row?.gradedBy !== "both") return true;
-    return (row.addresses ?? 0) < COUNTED_ADDRESSES && !isSameWindow(row, one);
+    const { row } = one.candidate;
+    if (one.episode.count === 0) return false;
+    const isEnough = (row?.addresses ?? 0) >= MANY_ADDRESSES && (row?.mainSenders ?? 0) >= MANY_ADDRESSES;
+    return row === undefined || (!isEnough && !isSameWindow(row, one));
   });
-  const scopes = counted.map(({ candidate: { zoneId, ruleId, tested }, episode: { windowMinutes } }) => {
-    const to = (tested.at(-1) ?? 0) + 1;
-    return { zoneId, ruleId, from: to - windowMinutes, to };
+  const scopes = counted.map(({ candidate: { zoneId, ruleId }, episode, countedTo: to }) => {
+    return { zoneId, ruleId, from: to - episode.windowMinutes, to };
   });
   const found = await readAddressesOfRules(db, scopes, COUNTED_ADDRESSES);
-  const numbers = new Map(counted.map((one, i) => [one, new Set(found[i]?.map(toSourceAddress)).size]));
+  const numbers = new Map(counted.map((one, i) => [one, toSenders(found[i] ?? [])]));
   return assessed.map((one) => {
     const { row, z } = one.candidate;
     // None are found where all are erased: the number that was counted before is kept.
-    const addresses = Math.max(row?.addresses ?? 0, numbers.get(one) ?? 0) || null;
-    const strength = { score: one.episode.score, z, companions: one.companions, addresses };
-    const { severity, gradedBy } = gradeSpike({ ...strength, before: row?.severity });
-    return { ...one, addresses, gradedBy, episode: { ...one.episode, severity } };
+    const senders = numbers.get(one);
+    const addresses = Math.max(row?.addresses ?? 0, senders?.addresses ?? 0) || null;
+    const mainSenders = Math.max(row?.mainSenders ?? 0, senders?.main ?? 0) || null;
+    const { severity, gradedBy } = gradeSpike({
+      score: one.episode.score,
+      z,
+      addresses,
+      before: row?.severity,
+    });
+    return { ...one, addresses, mainSenders, gradedBy, episode: { ...one.episode, severity } };
   });
 }
 
+/** Returns how many different addresses send a rule's events, and how many send most of them. */
+export function toSenders(found: readonly AddressCount[]): Senders {
+  const counts = new Map<string, number>();
+  for (const { ip, events } of found)
+    counts.set(toSourceAddress(ip), (counts.get(toSourceAddress(ip)) ?? 0) + events);
+  return countSenders(counts.values());
+}
+
+/**
+ * Finds the incident that each spike is a member of. A spike that was alone is compared again while the newest attacker of
+ * its zone is young, so that an incident adopts the spikes that were there before it.
+ */
+async function joinIncidents(database: Database, assessed: readonly Assessed[]): Promise<Assessed[]> {
+  const before = assessed.map((one) => ({ ...one, memberOf: one.candidate.row?.memberOf ?? null }));
+  const alone = before.filter(({ memberOf, closedAt }) => memberOf === null && closedAt === null);
+  if (alone.length === 0) return before;
+  const rows = Map.groupBy(await readOpenSources(database.db), ({ zoneId }) => zoneId);
+  const found = new Map<SeriesKey, number>();
+  for (const [zoneId, inZone] of Map.groupBy(alone, ({ candidate }) => candidate.zoneId)) {
+    const incidents = (rows.get(zoneId) ?? []).flatMap((row) => {
+      // In shadow mode nothing is sent, so an incident cannot stand for a rule.
+      const incident = row.isShadow ? null : toIncident(row);
+      return incident === null ? [] : [{ ...incident, id: row.id }];
+    });
+    const end = Math.max(...inZone.map(({ countedTo }) => countedTo));
+    const isNew = Math.max(0, ...incidents.map(newestNews)) > end - ADOPTED_MINUTES;
+    const compared = inZone.filter(({ candidate: { row } }) => isNew || row === undefined);
+    if (incidents.length === 0 || compared.length === 0) continue;
+    const byRule = Map.groupBy(await readHour(database, zoneId, end - 1), ({ ruleId }) => ruleId);
+    for (const { candidate, episode, countedTo } of compared) {
+      const from = countedTo - episode.windowMinutes;
+      const events = (byRule.get(candidate.ruleId) ?? []).filter(({ minute }) => minute >= from);
+      const incident = findMembership(events, incidents);
+      if (incident !== null) found.set(candidate, incident.id);
+    }
+  }
+  return before.map((one) => ({ ...one, memberOf: one.memberOf ?? found.get(one.candidate) ?? null }));
+}
+
 /** Returns whether the events of the spike's window were counted when the row was stored. */
-function isSameWindow(row: RuleSpikeRow, { episode, candidate: { tested } }: Assessed): boolean {
+function isSameWindow(row: RuleSpikeRow, { episode, countedTo }: Assessed): boolean {
   const judgedThrough = toMinute(row.judgedThrough);
   const { windowMinutes, count } = episode;
   const isSame = windowMinutes === row.windowMinutes && count === row.windowCount;
-  return isSame && judgedThrough === (tested.at(-1) ?? 0) + 1;
+  return isSame && judgedThrough === countedTo;
 }
 
 /** A spike and what is to be stored of it. */
@@ -237,7 +293,7 @@ function planOutcomes(tick: Tick, assessed: readonly Assessed[]): Outcome[] {
   let evidenceLeft = EVIDENCE_PER_TICK;
   return assessed.toSorted(byUrgency).flatMap((one) => {
     const { row, tested } = one.candidate;
-    const stored = toStoredEpisode(one, tested.at(-1) ?? 0);
+    const stored = toStoredEpisode(one, { lastTested: tested.at(-1) ?? 0, row, nowMs: tick.span.nowMs });
     const scope = evidenceScope(tick, one);
     const isCollected = evidenceLeft > 0 && needsEvidence(one, stored, { toMs: scope.toMs, open });
     if (isCollected) evidenceLeft -= 1;
@@ -343,12 +399,11 @@ function windowStartMs({ openedAt }: Pick<RuleSpikeRow, "openedAt">): number {
  * Returns the scope of the evidence: from the beginning of the spike's window, at most the last hour, without minutes
  * that a previous spike has reported.
  */
-function evidenceScope({ span }: Tick, { episode, candidate }: Assessed) {
-  const { zoneId, ruleId, counts, tested, freshFrom } = candidate;
-  const endMinute = (tested.at(-1) ?? 0) + 1;
+function evidenceScope({ span }: Tick, { episode, candidate, countedTo }: Assessed) {
+  const { zoneId, ruleId, counts, freshFrom } = candidate;
   const sinceMs = Math.max(episode.openedAt - episode.windowMinutes, freshFrom) * MINUTE_MS;
-  const toMs = endMinute * MINUTE_MS;
-  const end = endMinute - span.firstMinute;
+  const toMs = Math.min(countedTo * MINUTE_MS, span.nowMs);
+  const end = countedTo - span.firstMinute;
   const sparkline = Array.from(counts.subarray(end - LONGEST_WINDOW, end));
   return { zoneId, ruleId, fromMs: Math.max(sinceMs, toMs - HOUR_MS), toMs, sinceMs, sparkline };
 }

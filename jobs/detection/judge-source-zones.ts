@@ -5,15 +5,14 @@ import {
   type StoredSourceEvent,
 } from "#db/detection/source-events.ts";
 import { readSourceUsual } from "#db/detection/source-hours.ts";
-import { MINUTES_PER_DAY } from "#lib/units.ts";
-import type { PastSourceEpisode } from "#stages/detection/sources/source-watch.ts";
-import { toSourceEpisode } from "#stages/detection/sources/stored-sources.ts";
+import { MINUTE_MS, MINUTES_PER_DAY } from "#lib/units.ts";
+import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
 import { ENOUGH_DAYS, USUAL_DAYS } from "#stages/detection/sources/usual-rules.ts";
 import { toUsualRules } from "./count-source-hours.ts";
-import { closeUntil, type KeptWatch, takeEvents } from "./kept-watch.ts";
+import { judgeIncidents } from "./judge-incidents.ts";
+import { closeUntil, type KeptWatch, lookAt, takeEvents } from "./kept-watch.ts";
 import { attempt, type Pass } from "./source-pass.ts";
 import type { DueZone, SourceTick } from "./source-tick.ts";
-import { storeSourceEpisodes } from "./store-source-episodes.ts";
 
 /** About so many events are read with one statement, and at most so many of a zone. Larger zones are read by themselves. */
 const EVENTS_PER_READ = 20_000;
@@ -72,25 +71,37 @@ async function judgeSpan(
   events: readonly StoredSourceEvent[] | null = [],
 ): Promise<void> {
   const { zone, one, zoneId, from, to } = span;
-  const judgeFrom = Math.max(pass.tick.span.firstTested, zone.judged);
-  // The row is the truth: a replica that was faster may have judged minutes that are not judged again here.
-  one.watch.resume(zone.row === undefined ? null : toSourceEpisode(zone.row));
-  const ended: PastSourceEpisode[] = [];
-  if (events !== null) ended.push(...takeEvents(one, events, { judgeFrom, isCut: false }));
+  const { firstTested } = pass.tick.span;
+  const judgeFrom = Math.max(firstTested, zone.judged);
+  if (from < firstTested) one.judgedFrom = firstTested;
+  const fired: FiredMinute[] = [];
+  if (events !== null) fired.push(...takeEvents(one, events, { judgeFrom, isCut: false }));
   else
     for await (const slice of readSourceEvents(pass.deps.database.db, { zoneId, from, to }))
-      ended.push(...takeEvents(one, slice, { judgeFrom, isCut: slice.length >= SLICE_EVENTS }));
-  ended.push(...closeUntil(one, to, judgeFrom));
-  const { isShadow } = pass.tick;
-  const judged = {
-    isShadow,
-    row: zone.row,
-    known: one.known,
-    through: to,
-    ended,
-    running: one.watch.episode(),
-  };
-  if (await storeSourceEpisodes(pass.deps.database, zoneId, judged)) pass.changed += 1;
+      fired.push(...takeEvents(one, slice, { judgeFrom, isCut: slice.length >= SLICE_EVENTS }));
+  fired.push(...closeUntil(one, to, judgeFrom));
+  if (one.watch.isRising() || zone.open.length > 0) pass.rising.add(zoneId);
+  else pass.rising.delete(zoneId);
+  if (await judgeIncidents(pass, zone, { fired, through: to })) pass.changed += 1;
+}
+
+/**
+ * Judges the running minute of zones, all of whose other minutes are judged, by the events that are stored of it. A minute
+ * of a flood is judged at its end only.
+ */
+export async function judgeRunning(pass: Pass, zones: readonly DueZone[]): Promise<void> {
+  if (zones.length === 0) return;
+  const { database } = pass.deps;
+  const { endMinute: minute, nowMs } = pass.tick.span;
+  const asked = zones.map(({ zoneId }) => ({ zoneId, from: minute, to: nowMs / MINUTE_MS }));
+  const found = await readEventsOfZones(database, asked, EVENTS_PER_READ);
+  for (const zone of zones)
+    await attempt(pass, [zone], async () => {
+      const one = pass.kept.get(zone.zoneId);
+      const running = one === undefined ? null : lookAt(one, found.get(zone.zoneId) ?? [], minute);
+      if (running === null) return;
+      if (await judgeIncidents(pass, zone, { fired: [], through: minute, running })) pass.changed += 1;
+    });
 }
 
 /** Reads what is usual for the addresses of zones whose minutes are of another day than before. */

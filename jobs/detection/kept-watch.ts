@@ -2,11 +2,8 @@ import type { StoredSourceEvent } from "#db/detection/source-events.ts";
 import type { AddressPeaks, CountedSourceHour } from "#db/detection/source-hours.ts";
 import { SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
 import type { KnownSources } from "#model/known-source.ts";
-import {
-  createSourceWatch,
-  type PastSourceEpisode,
-  type SourceWatch,
-} from "#stages/detection/sources/source-watch.ts";
+import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
+import { createSourceWatch, type SourceWatch } from "#stages/detection/sources/source-watch.ts";
 import { createUsualRules, type UsualRules } from "#stages/detection/sources/usual-rules.ts";
 import {
   createHourHistory,
@@ -37,6 +34,8 @@ export interface KeptWatch {
   readonly firstWhole: number;
   /** The next minute to read. */
   next: number;
+  /** The first minute from which on every one was judged, by this watch or another replica. */
+  judgedFrom: number;
   /** The events that the watch has taken, by minute. */
   readonly taken: Map<number, number>;
   /** Hours that the watch has counted to their end and that are not stored. */
@@ -86,6 +85,7 @@ export function createKeptWatch(
     firstMinute: hours.firstMinute,
     firstWhole: Math.ceil(next / 60) + 1,
     next,
+    judgedFrom: next,
     taken: new Map(),
     ended: [],
     lacking: [],
@@ -136,26 +136,39 @@ function remember(
   remembered.set(key, { zoneId, day, address, peaks: largest });
 }
 
-/** Takes events in the order of time. Returns the episodes that ended. */
+/** Takes events in the order of time. Returns the minutes in which keys fired. */
 export function takeEvents(
   one: KeptWatch,
   events: readonly StoredSourceEvent[],
   { judgeFrom, isCut }: { judgeFrom: number; isCut: boolean },
-): PastSourceEpisode[] {
-  const ended: PastSourceEpisode[] = [];
+): FiredMinute[] {
+  const fired: FiredMinute[] = [];
   for (const event of events) {
     const { minute } = event;
-    if (minute > one.next) ended.push(...closeUntil(one, minute, judgeFrom));
+    if (minute > one.next) fired.push(...closeUntil(one, minute, judgeFrom));
     if (!one.known.isKnown(event)) one.watch.take(event, minute);
     // A flood was read in part only. Its number of events does not show late ones.
     one.taken.set(minute, isCut ? Number.POSITIVE_INFINITY : (one.taken.get(minute) ?? 0) + 1);
   }
-  return ended;
+  return fired;
+}
+
+/**
+ * Returns the keys that reach their lines by the events of the running minute; null without any. The events are taken again
+ * when the minute is over: to count a member twice in a minute changes nothing.
+ */
+export function lookAt(
+  { watch, known }: KeptWatch,
+  events: readonly StoredSourceEvent[],
+  minute: number,
+): FiredMinute | null {
+  for (const event of events) if (!known.isKnown(event)) watch.take(event, minute);
+  return events.length === 0 ? null : watch.lookAt(minute);
 }
 
 /** Closes the minutes before `through`. Those before `judgeFrom` are counted and not judged. */
-export function closeUntil(one: KeptWatch, through: number, judgeFrom: number): PastSourceEpisode[] {
-  const ended = one.watch.closeUntil(through, judgeFrom);
+export function closeUntil(one: KeptWatch, through: number, judgeFrom: number): FiredMinute[] {
+  const fired = one.watch.closeUntil(through, judgeFrom);
   for (let hour = Math.floor(one.next / 60); (hour + 1) * 60 <= through; hour += 1) {
     if (hour < one.firstWhole) {
       if (!one.counted.has(hour)) one.lacking = [...one.lacking, hour];
@@ -165,7 +178,7 @@ export function closeUntil(one: KeptWatch, through: number, judgeFrom: number): 
     one.counted.add(hour);
   }
   one.next = Math.max(one.next, through);
-  return ended;
+  return fired;
 }
 
 /** Returns the hours that the watch has counted and that may be stored. Forgets them, and what is older than any use. */
@@ -179,6 +192,7 @@ export function takeEndedHours(one: KeptWatch): EndedHours {
       const slot = slotOf(hour) * WINDOW_COUNT;
       return [...one.histories[kind].peaks.subarray(slot, slot + WINDOW_COUNT)];
     }),
+    isJudged: one.judgedFrom <= hour * 60,
     events: countTaken(one, hour),
     eventsBefore: countTaken(one, hour - 1),
   }));
@@ -192,6 +206,7 @@ export function takeEndedHours(one: KeptWatch): EndedHours {
 
 export interface EndedHours {
   readonly hours: readonly (Omit<CountedSourceHour, "marks"> & {
+    readonly isJudged: boolean;
     /** The events of the hour, and of the hour before, that the watch has taken. */
     readonly events: number;
     readonly eventsBefore: number;

@@ -7,6 +7,8 @@ import type { DueZone, ReadTickDeps, SourceTick } from "./source-tick.ts";
 export interface DetectSourcesDeps extends ReadTickDeps {
   readonly log: Log;
   readonly zoneIds: readonly number[];
+  /** Names the settings that are in use, together with the fingerprint of a zone's known sources. */
+  readonly settingsOf?: (known: string) => string;
   /** Called when a zone's sources fired, changed or became quiet. */
   readonly afterSpikes: () => unknown;
 }
@@ -21,6 +23,8 @@ export interface Pass {
   /** Zones that have hours to count from their events. */
   readonly stale: Set<number>;
   readonly signal: AbortSignal;
+  /** Zones whose running minute is judged, too, because something of them comes near its line. */
+  readonly rising: Set<number>;
   changed: number;
   /** False if there is work left for another pass. */
   isDone: boolean;

@@ -7,7 +7,7 @@ import {
   toRecentHours,
   type ZoneState,
 } from "#db/detection/source-state.ts";
-import { readAttacks, readOpenSources, readRecentClosings, type SpikeRow } from "#db/detection/spikes.ts";
+import { readAttacks, readClosedSources, readOpenSources, type SpikeRow } from "#db/detection/spikes.ts";
 import type { Clock } from "#lib/clock.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { SourceMode } from "#model/kinds.ts";
@@ -40,8 +40,9 @@ export interface SourceTick {
   /** Zones that have hours to count from their events. */
   readonly stale: readonly number[];
   readonly views: ReadonlyMap<number, ZoneView>;
-  readonly open: ReadonlyMap<number, SpikeRow>;
-  readonly closings: ReadonlyMap<number, number>;
+  /** The open incidents of each zone, and those that closed lately. */
+  readonly open: ReadonlyMap<number, readonly SpikeRow[]>;
+  readonly former: ReadonlyMap<number, readonly SpikeRow[]>;
   readonly attacks: ReadonlyMap<number, Parameters<typeof toAttackHours>[0]>;
   readonly totals: ReadonlyMap<number, ReadonlyMap<number, number>>;
   readonly known: readonly KnownSource[];
@@ -54,7 +55,8 @@ export interface DueZone {
   readonly nowHour: number;
   /** Minutes before this were judged. */
   readonly judged: number;
-  readonly row: SpikeRow | undefined;
+  readonly open: readonly SpikeRow[];
+  readonly former: readonly SpikeRow[];
   readonly known: KnownSources;
   readonly policy: HourPolicy;
 }
@@ -86,14 +88,14 @@ export async function readTick(
   });
   const isSources = ({ ruleId }: { ruleId: string }) => ruleId === SOURCES_RULE;
   const open = state.hasOpen ? await readOpenSources(db) : [];
-  const closings = state.hasClosed ? (await readRecentClosings(db, closedAfterMs)).filter(isSources) : [];
+  const former = state.hasClosed ? await readClosedSources(db, closedAfterMs) : [];
   const spikes = {
     erasures: state.erasures,
     stale: state.stale,
-    open: new Map(open.map((row) => [row.zoneId, row])),
-    closings: new Map(closings.map(({ zoneId, closedAtMs }) => [zoneId, closedAtMs])),
+    open: Map.groupBy(open, ({ zoneId }) => zoneId),
+    former: Map.groupBy(former, ({ zoneId }) => zoneId),
   };
-  if (isSameMinute) return { ...before, ...spikes };
+  if (isSameMinute) return { ...before, ...spikes, span };
   const attacks = state.hasAttacks ? (await readAttacks(db, { afterMs: oldestMs })).filter(isSources) : [];
   const stored = state.hasKnown ? (await listKnownSources(db)).map(toKnownSource) : [];
   return {
@@ -121,15 +123,17 @@ export function planZone(tick: SourceTick, zoneId: number): DueZone[] {
   const through = testableThrough(span, view.isTestable);
   if (!view.isReady || through === null) return [];
   const attackHours = toAttackHours(tick.attacks.get(zoneId) ?? []);
-  const row = tick.open.get(zoneId);
-  const closedAt = Math.ceil((tick.closings.get(zoneId) ?? 0) / MINUTE_MS);
+  const open = tick.open.get(zoneId) ?? [];
+  const former = tick.former.get(zoneId) ?? [];
+  const times = [...open.map((row) => row.judgedThrough), ...former.map(({ closedAt }) => closedAt)];
   return [
     {
       zoneId,
       through,
       nowHour: Math.floor((through - 1) / 60),
-      judged: row === undefined ? closedAt : Math.floor(row.judgedThrough.getTime() / MINUTE_MS),
-      row,
+      judged: Math.max(0, ...times.map((time) => Math.floor((time?.getTime() ?? 0) / MINUTE_MS))),
+      open,
+      former,
       known: createKnownSources(tick.known, { zoneId, nowMs: span.nowMs }),
       policy: {
         isUnknownHour: view.isUnknownHour,

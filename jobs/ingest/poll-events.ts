@@ -5,6 +5,7 @@ import { readCoveredHours } from "#db/coverage/covered-hours.ts";
 import { readKeptMs } from "#db/coverage/horizons.ts";
 import { readKnownSince } from "#db/coverage/hour-contents.ts";
 import { advanceSearch } from "#db/coverage/searched-hours.ts";
+import { isRising } from "#db/detection/rising-zones.ts";
 import { readContested } from "#db/ingest/revise-events.ts";
 import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
 import type { Log } from "#lib/log.ts";
@@ -14,6 +15,7 @@ import { horizonAt, startOfHour } from "#model/horizon.ts";
 import { isClosingSearch, planClosingSearch } from "#stages/coverage/plan-closing-search.ts";
 import { planSearch, type SearchedHour, type SearchSpan } from "#stages/coverage/plan-search.ts";
 import { KNOWN_EVENTS } from "#stages/coverage/whole-change.ts";
+import { RISING_FRESH_MS } from "#stages/ingest/pick-rising.ts";
 import { judgeRoute } from "../coverage/judge-route.ts";
 import { createSearchWatch } from "../coverage/watch-search.ts";
 import { type CopiedPages, type CopiedSearch, copySearch } from "./copy-search.ts";
@@ -83,7 +85,9 @@ async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortS
   // The first search of a run covers all minutes since the last run. A longer run returns to the newest minutes once per
   // period. Half a period, the age at which a run begins, would be more requests than the backfills of many zones leave
   // for each other.
-  let freshMs = deps.freshMs;
+  const periodMs = 2 * deps.freshMs;
+  let { freshMs } = deps;
+  if (await isRising(database.db, zoneId, clock())) freshMs = Math.min(freshMs, RISING_FRESH_MS);
   const keptMs = await readKeptMs(database.db, zoneId, clock());
   const readHours = (now: number) =>
     readCoveredHours(database.db, zoneId, { fromMs: startOfHour(horizonAt(now, keptMs)), toMs: now });
@@ -93,8 +97,8 @@ async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortS
   let isOutdated = false;
   while (!signal.aborted) {
     const now = clock();
-    const open = planSearch(now, [...hours, ...toSearched(searched)], { ...deps, freshMs, keptMs });
-    freshMs = 2 * deps.freshMs;
+    const open = planSearch(now, [...hours, ...toSearched(searched)], { ...deps, freshMs, periodMs, keptMs });
+    freshMs = periodMs;
     if (open === null && isOutdated) {
       hours = await readHours(now);
       isOutdated = false;

@@ -25,7 +25,7 @@ import { isFullAddress, toPseudonym } from "#stages/privacy/pseudonym.ts";
 import type { PseudonymKey } from "#stages/privacy/pseudonym-key.ts";
 import { replaceAddresses, replaceInJson } from "#stages/privacy/replace-addresses.ts";
 import { INGEST_DAYS, keptFrom } from "#stages/privacy/retention.ts";
-import type { ArchiveStore } from "../archive/archive-days.ts";
+import type { ArchiveStore } from "../archive/archive-store.ts";
 import { rewriteDay } from "../archive/rewrite-day.ts";
 
 const LEASE_TTL_MS = 15_000;

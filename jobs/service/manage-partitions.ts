@@ -12,7 +12,7 @@ import { toDay } from "#model/horizon.ts";
 import { StorageError } from "#model/storage-error.ts";
 import { minutesFrom } from "#stages/detection/minutes-kept.ts";
 import { keptFrom, type Retention } from "#stages/privacy/retention.ts";
-import type { ArchiveStore } from "../archive/archive-days.ts";
+import type { ArchiveStore } from "../archive/archive-store.ts";
 import { cleanArchive } from "../archive/clean-archive.ts";
 
 /**

@@ -2,10 +2,12 @@ import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import type { Database } from "#db/client.ts";
 import { listRepairableZones } from "#db/coverage/differing-cells.ts";
+import { listRisingZones } from "#db/detection/rising-zones.ts";
 import { listDueRuns } from "#db/service/requested-runs.ts";
 import { readUnfinishedWork } from "#db/service/unfinished-work.ts";
 import type { Clock } from "#lib/clock.ts";
 import { horizonAt } from "#model/horizon.ts";
+import { pickRising } from "#stages/ingest/pick-rising.ts";
 import { jobOfRun } from "./run-requested.ts";
 
 export interface SweepDeps {
@@ -13,6 +15,7 @@ export interface SweepDeps {
   readonly enqueue: (
     job:
       | ReturnType<typeof jobOfRun>
+      | "poll-events"
       | "repair-window"
       | "roll-up-trends"
       | "fetch-advice"
@@ -21,6 +24,8 @@ export interface SweepDeps {
     payload?: Record<string, unknown>,
   ) => Promise<unknown>;
   readonly clock: Clock;
+  /** The zones that are polled between two ticks while something rises in them, within so many requests. Default: none. */
+  readonly rising?: { readonly zoneIds: readonly number[]; readonly requests: number };
 }
 
 /** A spike stays open for hours. Its changes enqueue these jobs at once; the sweep only makes up for a lost enqueue. */
@@ -32,9 +37,10 @@ const MAX_RUNS = 10;
 
 /**
  * Enqueues the jobs for work in the tables whose enqueue may have been lost: a flushed queue, a killed worker, a
- * retry that is due. It may enqueue too often. A job without due work does nothing.
+ * retry that is due. It may enqueue too often. A job without due work does nothing. Also polls the zones in which something
+ * rises, between two ticks.
  */
-export function createSweepJob({ database, enqueue, clock }: SweepDeps): AnyJob {
+export function createSweepJob({ database, enqueue, clock, rising }: SweepDeps): AnyJob {
   const enqueuedAt = new Map<string, number>();
   /**
    * Returns whether `job` was last enqueued here at least `everyMs` ago, or never. A clock that was set back counts
@@ -55,6 +61,8 @@ export function createSweepJob({ database, enqueue, clock }: SweepDeps): AnyJob 
       const nowMs = clock();
       const runs = await listDueRuns(database.db, { nowMs, limit: MAX_RUNS });
       const repairable = await listRepairableZones(database.db, { nowMs, horizonMs: horizonAt(nowMs) });
+      const { zoneIds = [], requests = 0 } = rising ?? {};
+      const found = requests === 0 ? [] : await listRisingZones(database.db, zoneIds, nowMs);
       const isAdviceDue = work.pendingSpikes && isLongAgo("fetch-advice", ADVICE_EVERY_MS, nowMs);
       const isRaiseDue =
         work.pendingSpikes && (work.newSpikes || isLongAgo("raise-alerts", OLD_SPIKES_EVERY_MS, nowMs));
@@ -68,6 +76,8 @@ export function createSweepJob({ database, enqueue, clock }: SweepDeps): AnyJob 
       ];
       for (const job of due) enqueuedAt.set(job, nowMs);
       const enqueued = due.map((job) => enqueue(job));
+      const polled = pickRising(found, nowMs, requests);
+      enqueued.push(...polled.map((zoneId) => enqueue("poll-events", { zoneId })));
       enqueued.push(...repairable.map((zoneId) => enqueue("repair-window", { zoneId })));
       enqueued.push(...runs.map(({ id, kind }) => enqueue(jobOfRun(kind), { id })));
       // A job that cannot be enqueued does not stop the others.

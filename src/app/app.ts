@@ -27,42 +27,34 @@ import type { Secret } from "#lib/secret.ts";
 import { createStopStack, type StopStack } from "#lib/stop-stack.ts";
 import { explainTlsFailure } from "#lib/tls-failure-error.ts";
 import { type LastRun, toSchedule } from "#model/schedule.ts";
+import { auditConfig } from "#operations/audit/audit-config.ts";
+import { reportExcessRights } from "#operations/doctor/report-excess-rights.ts";
 import { createExecuteRun } from "#operations/execute-run.ts";
+import { openAdminKey } from "#operations/keys/open-admin-key.ts";
 import { planPeriods } from "#stages/coverage/plan-periods.ts";
 import type { TerminalStream } from "#stages/delivery/channels/terminal/terminal.ts";
+import { openHeartbeat } from "#stages/delivery/open-heartbeat.ts";
 import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
-import { auditConfig } from "./audit-config.ts";
-import { checkPort } from "./check-port.ts";
-import { createStorage } from "./create-storage.ts";
-import { measureIngest } from "./measure-ingest.ts";
-import { measureJob } from "./measure-job.ts";
+import { measureIngest, measureJob } from "./measure.ts";
 import { createFullDiskNotice } from "./notice-full-disk.ts";
-import { openAdminKey } from "./open-admin-key.ts";
 import { openAlerting } from "./open-alerting.ts";
-import { openArchive } from "./open-archive.ts";
 import { openArchiveFiles } from "./open-archive-files.ts";
-import { openArchiveStore } from "./open-archive-store.ts";
-import { openBucket } from "./open-bucket.ts";
-import { openClock } from "./open-clock.ts";
-import { openDatabaseWatch } from "./open-database-watch.ts";
-import { openHeartbeat } from "./open-heartbeat.ts";
-import { openHttp } from "./open-http.ts";
+import { createStorage, openArchiveStore, watchBucket } from "./open-archive-store.ts";
+import { checkPort, openHttp } from "./open-http.ts";
 import { openKeyring } from "./open-keyring.ts";
 import { openKeys } from "./open-keys.ts";
 import { openLifeSign } from "./open-life-sign.ts";
 import { openPlatform, type Platform } from "./open-platform.ts";
-import { checkDataFolder, keepOthersOut, openPostgres } from "./open-postgres.ts";
+import { checkDataFolder, keepOthersOut, openClock, openPostgres } from "./open-postgres.ts";
 import { openQueues } from "./open-queues.ts";
 import { openRequestGate } from "./open-request-gate.ts";
-import { openTracing } from "./open-tracing.ts";
-import { recordPlatformHealth } from "./record-platform-health.ts";
-import { reportExcessRights } from "./report-excess-rights.ts";
+import { openTracing, tracePages } from "./open-tracing.ts";
+import { openQueryPool } from "./query-pool.ts";
 import { createOutageReports } from "./report-outages.ts";
-import { createKeyReader, rereadWhenRefused } from "./reread-key.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "./runtime-file.ts";
-import { tracePages } from "./trace-pages.ts";
 import type { DatabaseWatch } from "./watch-database.ts";
-import { watchEdge } from "./watch-edge.ts";
+import { openDatabaseWatch } from "./watch-database.ts";
+import { createKeyReader, recordPlatformHealth, rereadWhenRefused, watchEdge } from "./watch-edge.ts";
 
 /** Time limit for a graceful stop. Together with the forced stop it is less than ten seconds. */
 const STOP_GRACE_MS = 2_000;
@@ -196,7 +188,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   begin(`Starting jobs (queues in ${config.redisUrl === null ? "Postgres" : "Redis"})`);
   const settings = readSettings(config, platform);
   const storage = createStorage(config.archive, database.db);
-  openBucket({ database, storage, log }, stack);
+  watchBucket({ database, storage, log }, stack);
   const archive = config.archive.isWritten ? openArchiveStore(storage, stack) : null;
   const rereadKey = createKeyReader(config, log);
   const recordHealth = rereadWhenRefused(recordPlatformHealth({ database, clock, log }), rereadKey);
@@ -235,6 +227,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     routing: alerting.routing,
     sensitivity: alerting.sensitivity,
     lowestFloor: alerting.lowestFloor,
+    settingsOf: alerting.settingsOf,
     sourceMode: alerting.sourceMode,
     knownSources: alerting.knownSources,
     enqueue: (job, payload) => enqueuer?.enqueue(job, payload) ?? Promise.resolve(false),
@@ -271,7 +264,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const servesHttp = config.roles.includes("http");
   const adminKey = servesHttp ? await openAdminKey(database, config.http.adminKey) : null;
   const openStores = async () => ({
-    archive: openArchive(parts, stack),
+    queries: openQueryPool(parts, stack),
     files: await openArchiveFiles({ ...parts, storage }, stack),
     keys: openKeys(parts, stack),
   });

@@ -5,7 +5,7 @@ import { readDiskSpace } from "#lib/disk-space.ts";
 import { toError } from "#lib/errors.ts";
 import { describeDisk, isFullDisk } from "#lib/full-disk.ts";
 import type { Log } from "#lib/log.ts";
-import { createRateLimitedReport } from "./rate-limited-report.ts";
+import { createRateLimitedReport } from "#lib/rate-limited-report.ts";
 import type { DatabaseWatch } from "./watch-database.ts";
 
 /**

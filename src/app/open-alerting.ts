@@ -7,8 +7,8 @@ import type { Log } from "#lib/log.ts";
 import { openNotifier } from "#stages/delivery/channels/open-notifier.ts";
 import type { TerminalStream } from "#stages/delivery/channels/terminal/terminal.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
-import { lowestFloor, sensitivityOf } from "#stages/detection/detection-settings.ts";
-import { measureNotifier } from "./measure-notifier.ts";
+import { lowestFloor, nameSettings, sensitivityOf } from "#stages/detection/detection-settings.ts";
+import { measureNotifier } from "./measure.ts";
 
 export interface AlertingParts {
   readonly config: Pick<Config, "alerting" | "rereadAlerting" | "channels">;
@@ -29,12 +29,15 @@ export function openAlerting(parts: AlertingParts) {
   let alerting = config.alerting;
   // Holders of this map always see the current channels, because a reload replaces its content.
   const notifiers = new Map(openAll(alerting, parts));
+  const { unused } = alerting;
+  if (unused.length > 0) log.warn({ unused }, "unused settings found in the configuration file");
   return {
     notifiers: notifiers as ReadonlyMap<string, Notifier>,
     current: () => alerting,
     routing: () => alerting.routing,
     sensitivity: (zoneId: number, ruleId: string) => sensitivityOf(alerting.detection, zoneId, ruleId),
     lowestFloor: () => lowestFloor(alerting.detection),
+    settingsOf: (known: string) => nameSettings(alerting.detection, known),
     sourceMode: () => alerting.detection.sources,
     knownSources: () => alerting.detection.knownSources,
     reload(): void {

@@ -1,5 +1,8 @@
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
+import type { FastifyInstance } from "fastify";
 import type { Config } from "#config/config.ts";
 import type { ArchiveReader } from "#db/archive/archive-reader.ts";
 import { readZoneArchives } from "#db/archive/archive-report.ts";
@@ -8,6 +11,7 @@ import { readCoveredHours } from "#db/coverage/covered-hours.ts";
 import { readKeptMs } from "#db/coverage/horizons.ts";
 import { readSuspicions } from "#db/coverage/zone-suspicions.ts";
 import { readChannelStatuses } from "#db/delivery/channel-states.ts";
+import { readUnjudgedZones } from "#db/detection/judged-hours.ts";
 import { listLiveKeyHashes } from "#db/keys/api-keys.ts";
 import { writeAuditEntry } from "#db/keys/audit-entries.ts";
 import { countGapHours, countOpenAlerts } from "#db/service/backlog.ts";
@@ -20,6 +24,7 @@ import { createRefuseCostly } from "#faces/http/limits/refuse-costly.ts";
 import type { Backlog, Metrics } from "#faces/http/metrics.ts";
 import type { AskAdvice } from "#faces/http/routes/edge/platform-deps.ts";
 import type { Clock } from "#lib/clock.ts";
+import { UsageError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
 import type { StopStack } from "#lib/stop-stack.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
@@ -29,24 +34,24 @@ import type { Changing } from "#operations/operation.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
 import { hoursToLoss } from "#stages/coverage/hours-to-loss.ts";
 import { UNPREVENTABLE } from "#stages/coverage/judge-hour.ts";
-import { explainListenFailure } from "./check-port.ts";
-import { closeHttp } from "./close-http.ts";
-import { listRoutes } from "./list-routes.ts";
-import { openAdmissionQueue } from "./open-admission-queue.ts";
+import { judgeableHours } from "#stages/detection/late/find-late-span.ts";
+import { listRoutes, openApi } from "./list-routes.ts";
 import type { OpenAlerting } from "./open-alerting.ts";
-import { openApi } from "./open-api.ts";
 import type { OpenKeys } from "./open-keys.ts";
+import { openSessions } from "./open-keys.ts";
 import type { OpenQueues } from "./open-queues.ts";
 import { toRequestBudget } from "./open-request-gate.ts";
-import { openSessions } from "./open-sessions.ts";
+import { openAdmissionQueue } from "./query-pool.ts";
+import { readRuntimeFile } from "./runtime-file.ts";
+import { viewSettings } from "./view-service.ts";
 
 export interface HttpParts {
-  readonly config: Pick<Config, "http" | "retention" | "dataDir" | "settings" | "pollEveryMs">;
+  readonly config: Pick<Config, "http" | "archive" | "retention" | "dataDir" | "settings" | "pollEveryMs">;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly database: Database;
   /** Connections for the queries of clients. */
-  readonly archive: Database;
+  readonly queries: Database;
   /** The files of archive days. */
   readonly files: ArchiveReader;
   readonly keys: OpenKeys;
@@ -77,7 +82,7 @@ const BESIDE_QUERY_MS = 30_000;
  * @throws {UsageError} if the port is taken, or the host is not an address of this machine
  */
 export async function openHttp(parts: HttpParts, stack: StopStack): Promise<string> {
-  const { config, log, metrics, database, archive, keys, queues } = parts;
+  const { config, log, metrics, database, queries, keys, queues } = parts;
   const cursors = createPageCursors(await readServerSecret(database.db, "page-cursors", randomBytes(32)));
   const http = await createHttp({
     log,
@@ -106,14 +111,14 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
     limits: toLimits(config.http),
     writeSecurityEvent: (event) => writeAuditEntry(keys.database.db, event),
     routes: listRoutes({
-      archive,
+      queries,
       files: parts.files,
-      queue: openAdmissionQueue(archive, { cpuMsPerMinute: config.http.keyCpuMsPerMinute }),
+      queue: openAdmissionQueue(queries, { cpuMsPerMinute: config.http.keyCpuMsPerMinute }),
       keys: keys.database,
       cursors,
       api: await openApi({
         database,
-        archive,
+        queries,
         clock: parts.clock,
         cursors,
         zones: parts.zones,
@@ -125,10 +130,7 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
           configuredChannels: () => new Set(parts.alerting.current().channels.map(({ name }) => name)),
           zoneIds: parts.zoneIds,
           notifiers: parts.alerting.notifiers,
-          settings: config.settings,
-          retention: config.retention,
-          requestBudget: toRequestBudget(parts.requestsPerSecond),
-          pollEveryMs: config.pollEveryMs,
+          ...viewSettings(config, parts.requestsPerSecond),
           readJobRuns: () => metrics.readJobRuns(),
         },
       }),
@@ -165,14 +167,18 @@ async function readBacklog(parts: HttpParts): Promise<Backlog> {
   });
   const range = { fromMs: startOfHour(horizonAt(now)), toMs: now + HOUR_MS };
   const suspicions = await readSuspicions(database.db, zoneIds);
+  const unjudged = await readUnjudgedZones(database.db, judgeableHours(now));
   const read = async ({ zoneId, newestAt }: (typeof zones)[number]) => {
     const hours = await readCoveredHours(database.db, zoneId, range);
+    const waiting = unjudged.find((one) => one.zoneId === zoneId);
     return {
       zoneId,
       gapHours: gaps.get(zoneId) ?? 0,
       ingestLagSeconds: newestAt === null ? null : Math.max(0, (now - newestAt) / 1_000),
       hoursToLoss: hoursToLoss(now, hours, await readKeptMs(database.db, zoneId, now)),
       isSuspect: suspicions.some((one) => one.zoneId === zoneId),
+      hoursUnjudged: waiting?.hours ?? 0,
+      unjudgedSeconds: waiting === undefined ? null : (now - waiting.oldestAt) / 1_000,
       hoursReopened: hours.filter(({ state, reopenedAt }) => state === "open" && reopenedAt !== null).length,
     };
   };
@@ -191,4 +197,52 @@ async function readBacklog(parts: HttpParts): Promise<Backlog> {
     archives: await readZoneArchives(database.db),
     zones: await Promise.all(zones.map(read)),
   };
+}
+
+/** Grace period for requests in progress when the service stops. */
+const ANSWER_GRACE_MS = 2_000;
+
+/**
+ * Accepts no more requests and waits for those in progress until the grace period ends. Then it cuts their connections,
+ * which also makes Postgres cancel their queries. A search may take longer than a stop should.
+ */
+export async function closeHttp(http: FastifyInstance, graceMs = ANSWER_GRACE_MS): Promise<void> {
+  const cut = setTimeout(() => http.server.closeAllConnections(), graceMs);
+  try {
+    await http.close();
+  } finally {
+    clearTimeout(cut);
+  }
+}
+
+type Place = Pick<Config, "dataDir"> & { readonly http: Pick<Config["http"], "host" | "port"> };
+
+/**
+ * Listens on the port of HTTP and stops at once, so that a start that must fail does so before Postgres is started.
+ * @throws {UsageError} if the port is taken, or the host is not an address of this machine
+ */
+export async function checkPort(config: Place): Promise<void> {
+  const { host, port } = config.http;
+  if (port === 0) return;
+  const server = createServer((socket) => socket.destroy());
+  try {
+    await once(server.listen({ host, port }), "listening");
+  } catch (thrown) {
+    throw explainListenFailure(thrown, config);
+  }
+  await new Promise((resolve) => server.close(resolve));
+}
+
+/** Returns the failure as a mistake of the settings if the settings caused it. */
+function explainListenFailure(thrown: unknown, { http, dataDir }: Place): unknown {
+  const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";
+  if (["ENOTFOUND", "EAI_AGAIN", "EADDRNOTAVAIL"].includes(code))
+    return new UsageError([`LONGWATCH_HOST: ${http.host}: must be an address of this machine`]);
+  if (code === "EACCES")
+    return new UsageError([`LONGWATCH_PORT: ${http.port}: must be a port that this user may listen on`]);
+  if (code !== "EADDRINUSE") return thrown;
+  const running = readRuntimeFile(dataDir);
+  const isOurs = URL.parse(running?.httpUrl ?? "")?.port === String(http.port);
+  const who = isOurs ? `the service of process ${running?.pid}` : "another program";
+  return new UsageError([`LONGWATCH_PORT: ${http.port}: must be free: ${who} listens there`]);
 }

@@ -1,11 +1,11 @@
 import type { Config } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
+import { recordMissingKey } from "#db/privacy/pseudonym-keys.ts";
 import { UsageError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
 import type { StopStack } from "#lib/stop-stack.ts";
+import { createPseudonymKeyring, type PseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
 import { PseudonymKeyError } from "#stages/privacy/erasure-guard.ts";
-import { createPseudonymKeyring, type PseudonymKeyring } from "./pseudonym-keyring.ts";
-import { watchKey } from "./watch-key.ts";
 
 /** The roles whose work needs the pseudonym key. */
 const NEEDED_BY = ["ingest", "derive"];
@@ -38,4 +38,47 @@ export async function openKeyring(
     throw new UsageError([thrown.message]);
   }
   return { keyring, checkKey: watchKey({ keyring, database, log, onChange }, stack) };
+}
+
+const CHECK_EVERY_MS = 60_000;
+
+interface KeyWatchParts {
+  readonly keyring: PseudonymKeyring;
+  readonly database: Pick<Database, "db">;
+  readonly log: Pick<Log, "error" | "info" | "debug">;
+  /** Called after the problem has changed, so that the alert about it is written at once. */
+  readonly onChange: () => unknown;
+}
+
+/**
+ * Checks once a minute that this process has the pseudonym key and that its next start will find it. Keeps a problem in
+ * the database, where `status` and the alert about it read it. Returns a function that checks at once.
+ */
+function watchKey({ keyring, database, log, onChange }: KeyWatchParts, stack: StopStack): () => void {
+  let known: string | null = null;
+  let checking: Promise<void> | null = null;
+  const check = async () => {
+    try {
+      const problem = await keyring.findProblem();
+      if (problem !== null) await recordMissingKey(database.db, problem);
+      if (problem === known) return;
+      known = problem;
+      if (problem === null) log.info({}, "pseudonym key found");
+      else log.error({ problem }, "pseudonym key missing");
+      onChange();
+    } catch (thrown) {
+      log.debug({ err: thrown }, "pseudonym key not checked");
+    }
+  };
+  const checkOnce = () => {
+    checking ??= check().finally(() => {
+      checking = null;
+    });
+  };
+  const timer = setInterval(checkOnce, CHECK_EVERY_MS);
+  stack.defer("pseudonym key", () => clearInterval(timer));
+  checkOnce();
+  return () => {
+    if (known === null) checkOnce();
+  };
 }

@@ -1,13 +1,31 @@
-import { createDatabase, type Database } from "#db/client.ts";
+import { randomBytes } from "node:crypto";
+import { createDatabase, type Database, type Queryable } from "#db/client.ts";
 import { findApiKey, touchApiKey } from "#db/keys/api-keys.ts";
-import { createAuthenticate } from "#faces/http/keys/authenticate.ts";
+import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import {
+  endSessions,
+  findSession,
+  insertSession,
+  touchKeyOf,
+  touchSession,
+  useSignInToken,
+} from "#db/keys/sessions.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { createAuthenticate, toCaller } from "#faces/http/keys/authenticate.ts";
 import { createLastUsed } from "#faces/http/keys/last-used.ts";
+import type { NewSession, Sessions } from "#faces/http/keys/sessions.ts";
 import { systemClock } from "#lib/clock.ts";
 import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
 import type { Secret } from "#lib/secret.ts";
 import type { StopStack } from "#lib/stop-stack.ts";
-import type { Authenticate } from "#operations/caller.ts";
+import {
+  createSessionTokens,
+  hashSessionTokens,
+  hashToken,
+  type SessionTokens,
+} from "#model/session-token.ts";
+import { type Authenticate, actorOf, type Caller } from "#operations/caller.ts";
 
 const CONNECTIONS = 3;
 const TIMEOUT_MS = 5_000;
@@ -44,4 +62,74 @@ export function openKeys({ databaseUrl, log }: KeysParts, stack: StopStack): Ope
   });
   const authenticate = createAuthenticate({ find: (keyId) => findApiKey(database.db, keyId), onUsed });
   return { database, authenticate };
+}
+
+const MAX_USER_AGENT_CHARS = 200;
+
+/** Returns the console's sessions, stored over the connections of the keys. */
+export function openSessions(database: Database, log: Log): Sessions {
+  const onUsed = createLastUsed({
+    clock: systemClock,
+    // A session is a use of its key.
+    touch: async (id) => {
+      await Promise.all([touchSession(database.db, id), touchKeyOf(database.db, id)]);
+    },
+    onError: (thrown) => log.warn({ err: toError(thrown) }, "last session use not recorded"),
+  });
+  return {
+    async find(tokens) {
+      const hash = hashSessionTokens(tokens);
+      const found = hash === null ? null : await findSession(database.db, hash);
+      return found === null
+        ? null
+        : { id: found.id, expiresAt: found.expiresAt, caller: toCaller(found.key) };
+    },
+    noteUse: ({ id }) => onUsed(id),
+    openByKey: (caller, session) =>
+      inTransaction(database, async ({ tx }) => await open(tx, { caller, how: "key" }, session)),
+    openByLink: (token, session) =>
+      inTransaction(database, async ({ tx }) => {
+        const hash = hashToken(token);
+        const keyId = hash === null ? null : await useSignInToken(tx, hash);
+        const key = keyId === null ? null : await findApiKey(tx, keyId);
+        return key === null ? null : await open(tx, { caller: toCaller(key), how: "link" }, session);
+      }),
+    end: ({ id, caller }, { everywhere }) =>
+      inTransaction(database, async ({ tx }) => {
+        const ended = await endSessions(tx, everywhere ? { keyId: caller.keyId } : { id, keyId: null });
+        for (const one of ended)
+          await writeAuditEntry(tx, {
+            actor: actorOf(caller),
+            action: "session.ended",
+            subject: `session ${one}`,
+            details: everywhere ? { everywhere } : {},
+          });
+      }),
+  };
+}
+
+async function open(
+  tx: Queryable,
+  { caller, how }: { caller: Caller; how: "key" | "link" },
+  { userAgent, network, before }: NewSession,
+): Promise<SessionTokens> {
+  const oldHash = before === null ? null : hashSessionTokens(before);
+  const old = oldHash === null ? null : await findSession(tx, oldHash);
+  if (old !== null) await endSessions(tx, { id: old.id, keyId: null });
+  const { tokens, hash } = createSessionTokens();
+  const id = randomBytes(6).toString("hex");
+  await insertSession(tx, {
+    id,
+    tokenHash: hash,
+    keyId: caller.keyId,
+    userAgent: userAgent.replaceAll(/[^\x20-\x7E]/g, "").slice(0, MAX_USER_AGENT_CHARS),
+  });
+  const details = { by: how, network, ...(old === null ? {} : { replaces: old.id }) };
+  await writeAuditEntry(tx, {
+    actor: actorOf(caller),
+    action: "session.opened",
+    subject: `session ${id}`,
+    details,
+  });
+  return tokens;
 }

@@ -1,9 +1,13 @@
+import { fork } from "node:child_process";
 import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
 import type { Config } from "#config/config.ts";
+import { childEnvironment } from "#lib/child-environment.ts";
+import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
-import type { Secret } from "#lib/secret.ts";
+import { createSecret, type Secret } from "#lib/secret.ts";
 import type { StopStack } from "#lib/stop-stack.ts";
-import { startEmulatorProcess } from "./emulator-process.ts";
 
 const EMULATED_ZONES = [101, 102] as const;
 /** The history of a demonstration is copied in seconds. No other client uses this emulator, so the rate may be high. */
@@ -14,6 +18,8 @@ const ATTACKED = { zoneId: 101, ruleId: "942100" } as const;
 const EMULATED_ATTACK = `zone=${ATTACKED.zoneId},rule=${ATTACKED.ruleId},start=+${ATTACK_AFTER_MS / 1_000}s,duration=5m,rate=12/s`;
 /** A scan that begins after the attack on one rule. No single rule shows it. */
 const EMULATED_SCAN = `kind=scanner,zone=102,start=+${SCAN_AFTER_MS / 1_000}s,duration=5m,rate=1/s`;
+/** Four scanners that overlap, once: each sends 300 events on 40 rules, and one begins every twelve minutes. */
+const EMULATED_SCANNERS = `kind=four-scanners,zone=101,start=+15m,duration=108m,rate=4.2/m`;
 
 export interface Platform {
   readonly url: string;
@@ -45,6 +51,8 @@ export async function openPlatform(
     EMULATED_ATTACK,
     "--attack",
     EMULATED_SCAN,
+    "--attack",
+    EMULATED_SCANNERS,
   ];
   const onExit = () => log.error({ action: "start the service again" }, "emulator ended unexpectedly");
   const emulator = await startEmulatorProcess(flags, onExit, stopping);
@@ -58,4 +66,68 @@ export async function openPlatform(
     isEmulated: true,
     attack: { ...ATTACKED, startsAtMs },
   };
+}
+
+const Ready = z.object({ type: z.literal("ready"), url: z.string(), accessKey: z.string() });
+const STOP_GRACE_MS = 2_000;
+
+export interface EmulatorProcess {
+  readonly url: string;
+  readonly accessKey: Secret;
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts `longwatch emulator` in a process of its own, so that the service's memory and event loop are as with the real
+ * platform. The emulator ends with this process, also after kill -9, and ignores Ctrl-C. Generating its history takes
+ * seconds; `stopping` cancels that.
+ */
+export async function startEmulatorProcess(
+  flags: readonly string[],
+  onExit: () => void,
+  stopping?: AbortSignal,
+): Promise<EmulatorProcess> {
+  stopping?.throwIfAborted();
+  const main = fileURLToPath(new URL("../main.ts", import.meta.url));
+  const child = fork(main, ["emulator", ...flags], {
+    detached: true,
+    env: childEnvironment(),
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+  });
+  const exited = new Promise<void>((resolve) => {
+    child.once("exit", () => resolve());
+    // A process that failed to start emits no exit event.
+    child.on("error", () => {
+      if (child.pid === undefined) resolve();
+    });
+  });
+  let isStopping = false;
+  const stop = async () => {
+    isStopping = true;
+    if (child.connected) child.disconnect();
+    const force = setTimeout(() => child.kill("SIGKILL"), STOP_GRACE_MS);
+    await exited;
+    clearTimeout(force);
+  };
+  const ready = new Promise<z.infer<typeof Ready>>((resolve, reject) => {
+    child.once("message", (message) => {
+      const ready = Ready.safeParse(message);
+      if (ready.success) resolve(ready.data);
+      else
+        reject(new Error("the emulator said something else than that it is ready", { cause: ready.error }));
+    });
+    child.once("error", reject);
+    void exited.then(() => reject(new Error("the emulator ended before it was ready")));
+    stopping?.addEventListener("abort", () => reject(toError(stopping.reason)), { once: true });
+  });
+  try {
+    const { url, accessKey } = await ready;
+    void exited.then(() => {
+      if (!isStopping) onExit();
+    });
+    return { url, accessKey: createSecret(accessKey), stop };
+  } catch (thrown) {
+    await stop();
+    throw thrown;
+  }
 }

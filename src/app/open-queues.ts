@@ -7,9 +7,9 @@ import type { Metrics } from "#faces/http/metrics.ts";
 import type { Health } from "#faces/http/readiness.ts";
 import { systemClock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
+import { createRateLimitedReport } from "#lib/rate-limited-report.ts";
 import type { Secret } from "#lib/secret.ts";
 import { explainTlsFailure } from "#lib/tls-failure-error.ts";
-import { createRateLimitedReport } from "./rate-limited-report.ts";
 
 const ENQUEUE_TIMEOUT_MS = 2_000;
 

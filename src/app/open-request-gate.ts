@@ -1,3 +1,4 @@
+import { createSharedGate } from "#adapters/edge/budget/shared-gate.ts";
 import type { RequestGate, RequestPriority } from "#adapters/edge/transport/request-gate.ts";
 import { createDatabase } from "#db/client.ts";
 import {
@@ -9,7 +10,6 @@ import {
   takeTokens,
 } from "#db/service/request-budgets.ts";
 import type { Secret } from "#lib/secret.ts";
-import { createSharedGate } from "./shared-gate.ts";
 
 const STATEMENT_TIMEOUT_MS = 2_000;
 

@@ -1,5 +1,10 @@
-import { type EdgeClient } from "#adapters/edge/edge-client.ts";
+import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import { EdgeError } from "#adapters/edge/edge-error.ts";
+import type { Config } from "#config/config.ts";
+import type { Database } from "#db/client.ts";
+import { recordAnswer, recordRefusal } from "#db/service/platform-health.ts";
+import type { Clock } from "#lib/clock.ts";
+import type { Log } from "#lib/log.ts";
 
 /** Receives how the platform answered for a zone. */
 export interface EdgeObserver {
@@ -28,4 +33,61 @@ export function watchEdge(edge: EdgeClient, observer: EdgeObserver): EdgeClient 
 
 function isRefusal(thrown: unknown): thrown is EdgeError {
   return thrown instanceof EdgeError && ["EDGE_UNAUTHORIZED", "EDGE_FORBIDDEN"].includes(thrown.code);
+}
+
+/** Interval at which an unchanged state is written, because answers arrive many times per second. */
+const WRITE_EVERY_MS = 30_000;
+
+/** Stores the outcome of the platform's answers, so that every replica sees it. A failed write does not stop ingest. */
+export function recordPlatformHealth(parts: {
+  readonly database: Pick<Database, "db">;
+  readonly clock: Clock;
+  readonly log: Log;
+}): EdgeObserver {
+  const { database, clock, log } = parts;
+  const written = new Map<number, { readonly outcome: string; readonly atMs: number }>();
+
+  async function note(
+    zoneId: number,
+    outcome: string,
+    write: (atMs: number) => Promise<void>,
+  ): Promise<void> {
+    const atMs = clock();
+    const last = written.get(zoneId);
+    if (last?.outcome === outcome && Math.abs(atMs - last.atMs) < WRITE_EVERY_MS) return;
+    written.set(zoneId, { outcome, atMs });
+    try {
+      await write(atMs);
+    } catch (thrown) {
+      written.delete(zoneId);
+      log.debug({ err: thrown, zoneId }, "platform health not recorded");
+    }
+  }
+
+  return {
+    answered: (zoneId) => note(zoneId, "answered", (atMs) => recordAnswer(database.db, zoneId, atMs)),
+    refused: (zoneId, code) =>
+      note(zoneId, code, (atMs) => recordRefusal(database.db, zoneId, { atMs, code })),
+  };
+}
+
+/** Returns a function that reads the file of the access key again, and logs a change. */
+export function createKeyReader({ rereadKey }: Pick<Config, "rereadKey">, log: Pick<Log, "info" | "error">) {
+  return (): void => {
+    const read = rereadKey();
+    if (read === "changed") log.info({ variable: "EDGE_API_KEY_FILE" }, "access key read again");
+    else if (read !== "same")
+      log.error({ variable: "EDGE_API_KEY_FILE", mistake: read.mistake }, "previous access key kept");
+  };
+}
+
+/** Returns the same observer, which reads the key again after a refusal: the file may hold a new key by now. */
+export function rereadWhenRefused(observer: EdgeObserver, reread: () => void): EdgeObserver {
+  return {
+    answered: (zoneId) => observer.answered(zoneId),
+    refused(zoneId, code) {
+      reread();
+      return observer.refused(zoneId, code);
+    },
+  };
 }

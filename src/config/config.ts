@@ -18,6 +18,7 @@ import { readSecretFiles } from "./read-secret-files.ts";
 import { openSecretFile, type Reread } from "./secret-file.ts";
 
 export interface RemoteService {
+  /** Behind a proxy it may have a path. Without a slash at its end. */
   readonly url: string;
   readonly key: Secret;
 }
@@ -274,8 +275,9 @@ function toPublicUrl(given: string | undefined): string | null {
   return given?.replace(/\/+$/, "") ?? null;
 }
 
-function toRemote(url: string | undefined, key: Secret | null): RemoteService | null {
-  return url === undefined || key === null ? null : { url, key };
+function toRemote(given: string | undefined, key: Secret | null): RemoteService | null {
+  const url = toPublicUrl(given);
+  return url === null || key === null ? null : { url, key };
 }
 
 function allowsPrivate({ LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: allows }: Given): boolean {

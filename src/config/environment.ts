@@ -238,7 +238,8 @@ export const Environment = z.object({
   }),
   LONGWATCH_URL: optional(publicUrl, {
     rule: "an http or https URL without user name, query and fragment",
-    description: "commands: the address of a service elsewhere that answers instead of the database",
+    description:
+      "commands: the address of a service elsewhere that answers instead of the database; behind a proxy it may have a path",
   }),
   LONGWATCH_KEY: optional(z.string().min(1).max(512), {
     rule: "1 to 512 characters",

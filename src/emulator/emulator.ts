@@ -139,7 +139,8 @@ export async function createEmulator(options: EmulatorOptions = {}): Promise<Emu
 
   const addAttack = (attack: Attack) => {
     if (!traffic.addAttack(attack)) return;
-    context.stores.get(attack.zone)?.redrawFrom(attack.startMs);
+    // An outage delays earlier events that were due after its start.
+    context.stores.get(attack.zone)?.redrawFrom(attack.startMs - maxLatenessMs);
     context.oracle.forget();
     remember();
   };

@@ -1,5 +1,14 @@
 import { z } from "zod";
-import { ADVICE_STATES, ALERT_STATES, REASONS, SEVERITIES, SOURCE_TRAITS, SUBJECT_KINDS } from "./kinds.ts";
+import {
+  ADVICE_STATES,
+  ALERT_STATES,
+  ATTACKER_ROLES,
+  REASONS,
+  SEVERITIES,
+  SOURCE_KINDS,
+  SOURCE_TRAITS,
+  SUBJECT_KINDS,
+} from "./kinds.ts";
 
 /**
  * The most frequent values among the alert's events, in descending order. `share` is relative to the alert's count,
@@ -43,6 +52,8 @@ export const alertMessage = z.object({
   zoneLabels: z.record(z.string(), z.string()).optional(),
   ruleId: z.string().nullable(),
   ruleTitle: z.string().nullable(),
+  /** For the kinds of changes: the rules that changed. */
+  rules: z.array(z.string()).optional(),
   headline: z.string(),
   /** The unit of the count, if not events. */
   unit: z.enum(["rules", "addresses"]).optional(),
@@ -85,7 +96,28 @@ export const alertMessage = z.object({
   }),
   /** The operator's links. Only these addresses may be live links. */
   links: z.array(z.object({ title: z.string(), url: z.string() })),
-  /** All members of a group, the most severe first and then the largest. The counts above are then sums. */
+  /** Who attacks in an incident, the newest first, then those that are quiet. Keys are hostile text. */
+  attackers: z
+    .array(
+      z.object({
+        kind: z.enum(SOURCE_KINDS),
+        key: z.string(),
+        role: z.enum(ATTACKER_ROLES),
+        startedAt: time,
+        lastSeenAt: time,
+        isActive: z.boolean(),
+        /** True if a person has resolved the attacker. */
+        isResolved: z.boolean().optional(),
+        /** Describes in a sentence what it does. */
+        finding: z.string(),
+        /** Those by which silences match the attacker. */
+        traits: z.partialRecord(z.enum(SOURCE_TRAITS), z.array(z.string()).readonly()),
+      }),
+    )
+    .optional(),
+  /** How many further attackers there are. */
+  unnamedAttackers: count.optional(),
+  /** The rules whose spikes are part of an incident, the most severe first and then the largest. */
   members: z
     .array(
       z.object({

@@ -33,6 +33,9 @@ export interface CoveredHour {
 export interface CoverageHour extends CoveredHour {
   readonly sealedAt: number | null;
   readonly gapReason: string | null;
+  /** When the hour was judged with all events that are stored of it, and with which settings; null if it was not. */
+  readonly judgedAt: number | null;
+  readonly judgedWith: string | null;
   /** The evidence for the seal. */
   readonly evidence: unknown;
 }

@@ -6,15 +6,18 @@ export interface AlertSubject {
   /** Null if the alert is about Longwatch itself. */
   readonly zoneId: number | null;
   readonly ruleId: string | null;
+  /** Distinguishes the incidents of a zone. */
+  readonly incident?: string | undefined;
 }
 
 /**
  * Returns 32 hex digits. `new-rule` counts as `spike`, because a new rule's burst may become a spike within one
- * episode. The rule id distinguishes a zone's sources. JSON separates the members, so that no hostile rule id can look
+ * episode. The rule id distinguishes incidents from rules. JSON separates the members, so that no hostile rule id can look
  * like another member.
  */
-export function fingerprintOf({ kind, zoneId, ruleId }: AlertSubject): string {
-  return digest([kind === "new-rule" || kind === "sources" ? "spike" : kind, zoneId, ruleId]);
+export function fingerprintOf({ kind, zoneId, ruleId, incident = "" }: AlertSubject): string {
+  const what = kind === "new-rule" || kind === "sources" ? "spike" : kind;
+  return digest([what, zoneId, ruleId, ...(incident === "" ? [] : [incident])]);
 }
 
 /** Returns a short stable name for some values. */

@@ -4,18 +4,29 @@
  * choices and the source with them.
  */
 
-/** The kinds that the detector opens: `new-rule` for a rule that was first seen within a day, `sources` for the source series. */
-export const SPIKE_KINDS = ["spike", "new-rule", "sources"] as const;
+/**
+ * The kinds of spikes of one rule. `new-rule`: a rule that was first seen within a day is active. Less severe, because
+ * there is no history to compare it with.
+ */
+export const RULE_SPIKE_KINDS = ["spike", "new-rule"] as const;
+export type RuleSpikeKind = (typeof RULE_SPIKE_KINDS)[number];
+
+/** The kinds of changes of a zone's rules. One spike names all rules that changed in the zone. */
+export const CHANGE_KINDS = ["action-change", "silent-rule"] as const;
+export type ChangeKind = (typeof CHANGE_KINDS)[number];
+
+/** The kinds that the detectors open: `sources` for the source series. */
+export const SPIKE_KINDS = [...RULE_SPIKE_KINDS, "sources", ...CHANGE_KINDS] as const;
 export type SpikeKind = (typeof SPIKE_KINDS)[number];
 
-/** The kinds that routes, silences and messages match. `self`: an alert of Longwatch about itself. */
-export const SUBJECT_KINDS = [...SPIKE_KINDS, "self"] as const;
+/**
+ * The kinds that routes, silences and messages match. `late`: what was found in events that were copied after the fact.
+ * `self`: an alert of Longwatch about itself.
+ */
+export const SUBJECT_KINDS = [...SPIKE_KINDS, "late", "self"] as const;
 
-/** A group alert notifies for several spikes. */
-export const GROUP_KIND = "group";
-
-/** Every kind of a stored alert. */
-export const ALERT_KINDS = [...SPIKE_KINDS, GROUP_KIND, "self"] as const;
+/** Every kind of a stored alert. `group`: earlier versions had an alert for several rules. */
+export const ALERT_KINDS = [...SPIKE_KINDS, "late", "group", "self"] as const;
 export type AlertKind = (typeof ALERT_KINDS)[number];
 
 /** Ascending, as `SEVERITIES`. */
@@ -40,8 +51,8 @@ export type AlertState = (typeof ALERT_STATES)[number];
 /** The words that ask for alerts by state. */
 export const ASKED_ALERT_STATES = [...ALERT_STATES, "all"] as const;
 
-/** The reasons of transitions. `acknowledged` is a person's act; every other reason is the service's decision. */
-export const REASONS = ["first", "worse", "repeat", "advice", "acknowledged", "resolved"] as const;
+/** The reasons of transitions. join: an incident has new attackers. `acknowledged` is a person's act; every other reason is the service's decision. */
+export const REASONS = ["first", "join", "worse", "repeat", "advice", "acknowledged", "resolved"] as const;
 export type NotifyReason = Exclude<(typeof REASONS)[number], "acknowledged">;
 
 /** State of the platform's advice on an alert. */
@@ -208,6 +219,15 @@ export const SOURCE_KINDS = [
 ] as const;
 export type SourceKind = (typeof SOURCE_KINDS)[number];
 
+/**
+ * How a key became part of an incident. opened: it opened the incident. joined: it shares events, a network or a tool with
+ * it. apart: it shares nothing with it, and has none of its own. facet: another view of an attacker that is named already.
+ */
+export const ATTACKER_ROLES = ["opened", "joined", "apart", "facet"] as const;
+export type AttackerRole = (typeof ATTACKER_ROLES)[number];
+
+export const ATTACKER_STATES = ["active", "quiet", "resolved"] as const;
+
 /** `shadow`: source series are judged and stored, and nothing is sent. */
 export const SOURCE_MODES = ["on", "shadow", "off"] as const;
 export type SourceMode = (typeof SOURCE_MODES)[number];
@@ -239,9 +259,9 @@ export type HealthState = (typeof HEALTH_STATES)[number];
 export const RULE_SORTS = ["total", "blocked", "lastSeen", "rule"] as const;
 export type RuleSort = (typeof RULE_SORTS)[number];
 
-/** The labels by which alerts are grouped. */
-export const GROUP_LABELS = ["zone", "rule"] as const;
-export type GroupLabel = (typeof GROUP_LABELS)[number];
+/** The labels that an inhibition may want its alerts to have in common. */
+export const EQUAL_LABELS = ["zone", "rule"] as const;
+export type EqualLabel = (typeof EQUAL_LABELS)[number];
 
 /** The handling of critical alerts in quiet hours: `tell` notifies, `hold` delays. */
 export const QUIET_CRITICAL = ["tell", "hold"] as const;

@@ -86,6 +86,12 @@ export const TICKS = {
   // Every roll-up that the detectors can use enqueues them. The ticks make up for a lost enqueue.
   "detect-spikes": { expression: "*/30 * * * * *", longestMs: 5 * MINUTE_MS, because: SOON },
   "detect-sources": { expression: "*/30 * * * * *", longestMs: 5 * MINUTE_MS, because: SOON },
+  "detect-rule-changes": { expression: "45 */2 * * * *", longestMs: HOUR_MS, because: SOON },
+  "judge-late": {
+    expression: "30 */2 * * * *",
+    longestMs: HOUR_MS,
+    because: "hours that were copied late are not judged until then",
+  },
   // Runs even with nothing due, because messages are copied to the fallback channel by their age.
   "deliver-alerts": { expression: "0 * * * * *", longestMs: 5 * MINUTE_MS, because: SOON },
   sweep: {

@@ -1,5 +1,5 @@
 import ipaddr from "ipaddr.js";
-import { SOURCE_TRAITS, type SourceTrait } from "./kinds.ts";
+import { SOURCE_TRAITS, type SourceKind, type SourceTrait } from "./kinds.ts";
 
 /** The sources that an alert is about: those that fire, and those that most of its events share. Hostile text. */
 export type SourceTraits = Readonly<Partial<Record<SourceTrait, readonly string[]>>>;
@@ -9,6 +9,15 @@ export type SourceTraits = Readonly<Partial<Record<SourceTrait, readonly string[
  * (198.51.100.0/24), a URL's path may end in `*`, and the number of an ASN is enough.
  */
 export type SourceMatchers = Readonly<Partial<Record<SourceTrait, readonly string[] | undefined>>>;
+
+/** The trait by which the key of a series is matched; null if there is none. */
+export const TRAIT_OF: Readonly<Record<SourceKind, SourceTrait | null>> = {
+  rules_per_ip: "ip",
+  ips_per_ja4: "ja4",
+  ips_per_url: "url",
+  ips_per_ua: null,
+  ips_per_asn: "asn",
+};
 
 /** A value describes an alert if at least this share of the events has it. */
 const MOST = 0.5;

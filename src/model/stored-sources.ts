@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { SOURCE_KINDS, WINDOWS } from "./kinds.ts";
+import { ATTACKER_ROLES, SOURCE_KINDS, WINDOWS } from "./kinds.ts";
 
-/** The rule id of a spike of the zone's source series. */
+/** The rule id of an incident, which is a spike of the zone's source series. */
 export const SOURCES_RULE = "(sources)";
 
 /** A value that grew, with its number of events in a quarter of an hour now and at the same time yesterday. */
@@ -14,10 +14,11 @@ const grown = z.object({
 
 const top = z.array(z.object({ value: z.string(), count: z.int() }));
 
-/** The source series of a zone that fire, and the reason. Keys and values come from requests: hostile text. */
+/** The attackers of an incident, and the reason. Keys and values come from requests: hostile text. */
 export const storedSources = z.object({
   /** The series that fired first. */
   kind: z.enum(SOURCE_KINDS),
+  /** The attackers, in the order in which they fired first. */
   findings: z.array(
     z.object({
       kind: z.enum(SOURCE_KINDS),
@@ -31,15 +32,19 @@ export const storedSources = z.object({
       usual: z.number(),
       threshold: z.number(),
       score: z.number(),
-      /** Minutes since the epoch. */
+      /** The ends of the first and the latest minute over the line, in minutes since the epoch. */
       since: z.int(),
+      lastFiredAt: z.int().default(0),
+      role: z.enum(ATTACKER_ROLES).default("opened"),
     }),
   ),
+  /** How many further keys reached their lines and are not listed. */
+  unnamed: z.int().default(0),
   /** The values that grew most, the largest growth first. */
   grown: z.array(grown),
-  /** The rules of the strongest source's events. */
+  /** The rules of the active attackers' events. */
   rules: top,
-  /** Number of events of the strongest source in its window. */
+  /** Number of events of the active attackers in the window of the strongest one. */
   events: z.int(),
   /** True if addresses are masked, so that several count as one. */
   isMasked: z.boolean(),
@@ -49,4 +54,5 @@ export const storedSources = z.object({
   known: z.int().optional(),
 });
 export type StoredSources = z.output<typeof storedSources>;
+export type StoredAttacker = StoredSources["findings"][number];
 export type GrownValue = z.output<typeof grown>;

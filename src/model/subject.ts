@@ -8,6 +8,8 @@ export interface Subject {
   /** Null if the alert is about Longwatch itself and not about a zone. */
   readonly zoneId: number | null;
   readonly ruleId: string | null;
+  /** The rules of an alert about several; one of them is enough. */
+  readonly rules?: readonly string[];
   readonly severity: Severity;
   /** The sources that the alert is about. */
   readonly traits?: SourceTraits;
@@ -26,9 +28,10 @@ export interface SubjectMatchers extends SourceMatchers {
 
 export function matchesSubject(matchers: SubjectMatchers, subject: Subject): boolean {
   const { zone, rule, severity, kind } = matchers;
+  const ids = subject.rules ?? [subject.ruleId];
   return (
     (zone === undefined || (subject.zoneId !== null && zone.includes(subject.zoneId))) &&
-    (rule === undefined || rule.some((pattern) => matchesRule(pattern, subject.ruleId))) &&
+    (rule === undefined || rule.some((pattern) => ids.some((id) => matchesRule(pattern, id)))) &&
     (severity === undefined || severity.includes(subject.severity)) &&
     (kind === undefined || kind.includes(subject.kind)) &&
     matchesSources(matchers, subject.traits)

@@ -1,6 +1,6 @@
 import type { Backfill } from "#db/ingest/backfills.ts";
 import type { RequestedRun } from "#db/service/requested-runs.ts";
-import type { ArchiveStore } from "#jobs/archive/archive-days.ts";
+import type { ArchiveStore } from "#jobs/archive/archive-store.ts";
 import type { ExecuteRun } from "#jobs/service/run-requested.ts";
 import { toError, UsageError } from "#lib/errors.ts";
 import { many } from "#lib/format.ts";

@@ -1,5 +1,6 @@
 import { alertOperations } from "./alerts/alerts.ts";
 import { listArchiveDays } from "./archive/archive-days.ts";
+import { showArchiveStatus } from "./archive/archive-status.ts";
 import { auditOperations } from "./audit/audit-trail.ts";
 import { coverageOperations } from "./coverage/coverage.ts";
 import { listGaps } from "./coverage/gaps.ts";
@@ -9,6 +10,7 @@ import { deliveryOperations } from "./deliveries/deliveries.ts";
 import { keyOperations } from "./keys/keys.ts";
 import { sessionOperations } from "./keys/sessions.ts";
 import type { Operation } from "./operation.ts";
+import { testRoutes } from "./routing/test-routes.ts";
 import { ruleOperations } from "./rules/rules.ts";
 import { spikeOperations } from "./rules/spikes.ts";
 import { showTrend } from "./rules/trends.ts";
@@ -41,6 +43,7 @@ export const OPERATIONS = [
   ...channelOperations,
   ...alertOperations,
   ...silenceOperations,
+  testRoutes,
   ...keyOperations,
   ...sessionOperations,
   ...viewOperations,
@@ -48,5 +51,6 @@ export const OPERATIONS = [
   ...runOperations,
   listGaps,
   listArchiveDays,
+  showArchiveStatus,
   listRevisions,
 ] as const satisfies readonly Operation[];

@@ -33,6 +33,9 @@ export interface Asked {
   readonly instanceId: string;
 }
 
+/** The parts that need no database. */
+export type Settled = Pick<Asked, "service" | "zones" | "now">;
+
 /** The same for an operation that changes something. */
 export interface Changing extends Asked {
   /** The transaction of the change and of its audit entry. */
@@ -148,6 +151,8 @@ export interface Query<
 > extends Described<Input, Output, Name> {
   readonly changes: false;
   readonly scope: Exclude<Scope, "act">;
+  /** Answers from the settings alone, so that the command line opens no database; null for an input that needs one. */
+  readonly settle?: (settled: Settled, input: z.output<Input>) => z.input<Output> | null;
   readonly run: (asked: Asked, input: z.output<Input>) => Promise<z.input<Output>>;
 }
 
@@ -178,6 +183,12 @@ export interface Changed<Output> {
 
 // biome-ignore lint/suspicious/noExplicitAny: an operation is contravariant in its input and covariant in its output
 export type Operation = Query<any, any, any> | Change<any, any, any>;
+
+/** Runs an operation with an input as it was typed, which its schema accepts, and returns its output. */
+export type AskOperation = (
+  operation: Operation,
+  input: Readonly<Record<string, unknown>>,
+) => Promise<unknown>;
 
 /** Describes what a person or a program can ask. */
 export function defineQuery<

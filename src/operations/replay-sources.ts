@@ -4,7 +4,9 @@ import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { createKnownSources, type KnownSource } from "#model/known-source.ts";
 import type { Span } from "#model/span.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
-import { type ReplayedAlert, toSourceAlert } from "#stages/detection/backtest/replay-zone.ts";
+import { createIncidentReplay } from "#stages/detection/backtest/replay-incidents.ts";
+import type { ReplayedMessage } from "#stages/detection/backtest/replayed-message.ts";
+import { createTeller } from "#stages/detection/backtest/tell-alerts.ts";
 import { createSourceWatch } from "#stages/detection/sources/source-watch.ts";
 import { HISTORY_HOURS } from "#stages/detection/thresholds/thresholds.ts";
 import { readSeriesPolicies } from "./replay-store.ts";
@@ -18,7 +20,7 @@ export async function replaySources(
   zoneId: number,
   { from, to }: Span,
   known: readonly KnownSource[],
-): Promise<{ alerts: ReplayedAlert[]; events: number }> {
+): Promise<{ messages: ReplayedMessage[]; events: number }> {
   const fromMs = from - HISTORY_HOURS * HOUR_MS;
   const policies = await readSeriesPolicies(db, { zoneId, rules: [SOURCES_RULE], fromMs, nowMs: to });
   const { isUnknownHour = () => false } = policies.get(SOURCES_RULE) ?? {};
@@ -29,17 +31,27 @@ export async function replaySources(
     number,
     number,
   ];
-  const alerts: ReplayedAlert[] = [];
-  const close = (minute: number) => alerts.push(...watch.closeUntil(minute, judged).map(toSourceAlert));
+  const messages: ReplayedMessage[] = [];
+  const incidents = createIncidentReplay(createTeller((message) => messages.push(message)));
+  let closed = first;
+  const close = (until: number) => {
+    for (; closed < until; closed += 1) {
+      const fired = watch.closeUntil(closed + 1, judged);
+      fired.forEach(incidents.follow);
+      if (incidents.nextDue(closed) !== null) incidents.tell(closed);
+    }
+  };
   let read = 0;
   for await (const events of readSourceEvents(db, { zoneId, from: first, to: end })) {
     for (const event of events) {
       close(event.minute);
-      if (!isKnown(event)) watch.take(event, event.minute);
+      if (!isKnown(event)) {
+        watch.take(event, event.minute);
+        incidents.take(event);
+      }
       if (event.minute >= judged) read += 1;
     }
   }
   close(end);
-  const open = watch.episode();
-  return { alerts: open === null ? alerts : [...alerts, toSourceAlert(open)], events: read };
+  return { messages, events: read };
 }

@@ -1,4 +1,4 @@
-import type { Setting } from "#config/config.ts";
+import type { Config, Setting } from "#config/config.ts";
 import type { Alerting } from "#config/file/config-file.ts";
 import type { RequestBudget } from "#db/service/request-budgets.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
@@ -25,6 +25,10 @@ export interface ServiceView {
   /** The opened channels of this process. */
   readonly notifiers: ReadonlyMap<string, Notifier>;
   readonly settings: readonly Setting[];
+  readonly archive: Pick<Config["archive"], "folder" | "isWritten" | "hotDays"> & {
+    /** The bucket's address, null if there is none. */
+    readonly bucket: string | null;
+  };
   readonly retention: Retention;
   readonly requestBudget: RequestBudget;
   readonly pollEveryMs: number;

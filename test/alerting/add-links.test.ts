@@ -4,7 +4,7 @@ import type { SubjectMatchers } from "#model/subject.ts";
 import { addLinks, sampleLinks } from "#stages/alerting/message/add-links.ts";
 import { buildTestMessage } from "#stages/alerting/message/test-message.ts";
 import type { LinkRule } from "#stages/alerting/routing/routing.ts";
-import { floodOf, messageOf } from "../delivery/support/messages.ts";
+import { incidentWith, messageOf } from "../delivery/support/messages.ts";
 
 const STARTED_AT = messageOf().startedAt;
 const NOW = STARTED_AT + 5 * 60_000;
@@ -83,7 +83,7 @@ test("the time range of a link begins an hour before the alert and ends at its e
   );
 });
 
-test("a group has the links that match every one of its rules", () => {
+test("an incident has the links that match every one of its rules", () => {
   const rules = [
     link("SQLi", "https://wiki.example/sqli", { rule: ["9421*"] }),
     link("All of 94", "https://wiki.example/94", { rule: ["94*"] }),
@@ -93,15 +93,13 @@ test("a group has the links that match every one of its rules", () => {
   ];
   const ids = ["942100", "942200", "941100"];
   const member = (index: number) => ({ ruleId: ids[index] ?? "" });
-  expect(titlesOf(floodOf(3, {}, member), rules)).toEqual(["All of 94", "Zone", "Shop"]);
+  expect(titlesOf(incidentWith(3, {}, member), rules)).toEqual(["All of 94", "Zone", "Shop"]);
   expect(
     titlesOf(
-      floodOf(2, {}, (index) => ({ ruleId: `94210${index}` })),
+      incidentWith(2, {}, (index) => ({ ruleId: `94210${index}` })),
       rules,
     ),
   ).toEqual(["SQLi", "All of 94", "Zone", "Shop"]);
-  const zones = floodOf(3, { zoneId: null }, (index) => ({ ...member(index), zoneId: 101 + (index % 2) }));
-  expect(titlesOf(zones, rules)).toEqual(["All of 94"]);
 });
 
 test("a test message shows every link with values of an alert that it could match", () => {

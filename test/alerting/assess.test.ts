@@ -3,7 +3,14 @@ import { createAssessor } from "#stages/alerting/assess.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { alertSpike, NOW } from "./support.ts";
 
-const context = { nowMs: NOW, routing: routeToAll(["chat"]), asks: [], silences: [], firing: [] };
+const context = {
+  nowMs: NOW,
+  routing: routeToAll(["chat"]),
+  asks: [],
+  silences: [],
+  firing: [],
+  incidents: new Set<number>(),
+};
 
 test("an assessor assesses a spike once, also when the spike is read again", () => {
   const assess = createAssessor(context);

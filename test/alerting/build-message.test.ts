@@ -6,7 +6,7 @@ import type { AlertRecord } from "#stages/alerting/alert-record.ts";
 import type { AlertSpike } from "#stages/alerting/alert-spike.ts";
 import { toAlertSpike } from "#stages/alerting/alert-spike.ts";
 import { buildMessage } from "#stages/alerting/message/build-message.ts";
-import { buildGroupMessage } from "#stages/alerting/message/group-message.ts";
+import { attackerOf, incidentOf } from "./incident.ts";
 import { alertSpike, EVIDENCE, NOW, play } from "./support.ts";
 
 const pending = { state: "pending", text: null, reason: null } as const;
@@ -102,58 +102,35 @@ test("an alert that still fires has no end, though its spike is over", () => {
   expect(buildMessage({ ...facts, alert })).toMatchObject({ state: "firing", endedAt: null });
 });
 
-test("the only critical member of a group is named first, however small it is", () => {
-  const spikes = [1, 2, 3, 4].map((id) => alertSpike({ id, ruleId: `93000${id}`, windowCount: 900 }));
-  const critical = alertSpike({ id: 9, ruleId: "942100", severity: "critical", windowCount: 12 });
+test("an incident's message lists its rules, the most severe first and then the largest, and how to list them", () => {
+  const incident = toAlertSpike({
+    ...alertSpike(),
+    ...incidentOf(attackerOf("203.0.113.9")),
+    openedAt: new Date(NOW),
+    closedAt: null,
+  });
   const alerts: AlertRecord[] = [];
-  play(alerts, { spike: critical, nowMs: NOW });
-  const alert = alerts.at(-1);
-  if (alert === undefined) throw new Error("nothing fired");
-  const { headline, members } = buildGroupMessage({
+  play(alerts, { spike: incident, nowMs: NOW });
+  const members = [
+    alertSpike({ id: 2, ruleId: "930001", windowCount: 80 }),
+    alertSpike({ id: 3, ruleId: "930002", windowCount: 900 }),
+    alertSpike({ id: 4, ruleId: "942100", severity: "critical", windowCount: 12 }),
+  ];
+  const message = buildMessage({
     alertId: 7,
     fingerprint: "f",
-    alert,
+    alert: alerts[0] as AlertRecord,
     reason: "first",
-    spikes: [...spikes, critical],
+    spike: incident,
+    advice: pending,
+    members,
   });
-  expect(headline).toBe(
-    "Flood: 5 rules in zone 101 are spiking at once: 942100 (12), 930001 (900), 930002 (900) and 2 more",
-  );
-  expect(members?.map(({ ruleId }) => ruleId)[0]).toBe("942100");
-});
-
-test("a group's message adds up what its members saw: the commonest values of all, and their minutes from the end", () => {
-  const alerts: AlertRecord[] = [];
-  play(alerts, { spike: alertSpike(), nowMs: NOW });
-  const [alert] = alerts;
-  if (alert === undefined) throw new Error("nothing fired");
-  const row = (value: string, count: number, share: number) => ({ value, count, share });
-  const seeing = (ruleId: string, ip: readonly ReturnType<typeof row>[], sparkline: number[], over = {}) =>
-    alertSpike({
-      ruleId,
-      evidence: { ...EVIDENCE, sparkline, top: { ...EVIDENCE.top, ip: [...ip] } },
-      ...over,
-    });
-  const spikes = [
-    seeing("1", [row("203.0.113.7", 35, 0.7), row("203.0.113.8", 15, 0.3)], [1, 2, 3], { windowCount: 50 }),
-    seeing("2", [row("203.0.113.9", 40, 0.8), row("203.0.113.8", 10, 0.2)], [10, 20], { windowCount: 60 }),
-    seeing("3", [], [], { severity: "critical", windowCount: 10, windowMinutes: 60, score: 9 }),
-  ];
-  const message = buildGroupMessage({ alertId: 7, fingerprint: "f", alert, reason: "first", spikes });
-  expect(message.top.ips).toEqual([
-    row("203.0.113.9", 40, 0.4),
-    row("203.0.113.7", 35, 0.35),
-    row("203.0.113.8", 25, 0.25),
+  expect(message.members?.map(({ ruleId, count }) => `${ruleId} ${count}`)).toEqual([
+    "942100 12",
+    "930002 900",
+    "930001 80",
   ]);
-  expect(message.sparkline).toEqual([1, 12, 23]);
-  expect(message).toMatchObject({
-    severity: "critical",
-    count: 120,
-    usual: 6,
-    times: 20,
-    windowMinutes: 60,
-    score: 9,
-  });
-  expect(message.members?.map(({ ruleId }) => ruleId)).toEqual(["3", "2", "1"]);
-  expect(message.top.asns).toEqual([row("64500", 150, 1)]);
+  expect(message.howToList).toBe("longwatch alerts list --incident 7 --state all");
+  // The members do not change how severe the incident is, nor what it counts.
+  expect(message).toMatchObject({ severity: "error", count: 50, unit: "rules", ruleId: "(sources)" });
 });

@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "#lib/units.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
 import type { NotifyReason } from "#model/kinds.ts";
 import type { LaterMessage } from "#model/later-message.ts";
+import { resolveByHand } from "#stages/alerting/act-on-alert.ts";
 import type { AlertRecord } from "#stages/alerting/alert-record.ts";
 import { decide, type Situation } from "#stages/alerting/decide.ts";
 import { DEFAULT_TIMING } from "#stages/alerting/routing/routing.ts";
@@ -57,12 +59,28 @@ const later = (minutes: number, over: object = {}) => ({
 const ERROR = { occurrence: { severity: "error" } } as const;
 const CRITICAL = { occurrence: { severity: "critical" } } as const;
 const SILENCED = { mute: { silencedBy: 7, mutedBy: null } } as const;
-const GROUPED = { mute: { silencedBy: null, mutedBy: "group" } } as const;
+const OF_INCIDENT = { mute: { silencedBy: null, mutedBy: "incident" } } as const;
+/** The newest attacker fired first so many minutes after NOW. */
+const joined = (minutes: number, over: Over = {}): Over => ({
+  ...over,
+  newest: NOW / MINUTE_MS + minutes,
+});
+/** An incident whose messages were sent at these minutes, each of which names an attacker that had just joined. */
+const named = (...minutes: readonly number[]) =>
+  after(...minutes.map((one, index) => [one, joined(index === 0 ? 0 : one)] as const));
 const FIRST = after([1]);
 const RESOLVED = after([1], [20, closedAt(20)]);
 const REOPENED = after([1], [20, closedAt(20)], [30, later(30)]);
 /** The group interval was not over at the severity's rise: chat and board wait. */
 const WAITING = after([1], [2, ERROR]);
+/** A person has resolved an incident, whose newest attacker fired first three minutes after NOW. */
+const BY_HAND =
+  FIRST &&
+  resolveByHand(
+    FIRST,
+    { by: "alice", note: null, atMs: NOW + 20 * MINUTE_MS },
+    { attackers: [{ startedAt: NOW + 3 * MINUTE_MS }] as AlertMessage["attackers"] },
+  ).alert;
 const ACKNOWLEDGED: AlertRecord | null = FIRST && { ...FIRST, state: "acknowledged" };
 const ALL = "chat board pager";
 
@@ -70,14 +88,24 @@ type Sent = readonly [reason: NotifyReason, notified: string, updated: string, w
 type Row = readonly [number: number, what: string, minutes: number, AlertRecord | null, Over, Sent | null];
 
 const TABLE: readonly Row[] = [
-  [1, "a spike opened within group wait", 0.4, null, {}, null],
-  [2, "group wait is over", 0.5, null, {}, ["first", ALL, "", ""]],
+  [1, "a spike opened within group wait", 0.15, null, {}, null],
+  [2, "group wait is over", 0.17, null, {}, ["first", ALL, "", ""]],
   [2, "the spike closed before its alert was raised", 0.1, null, closedAt(0), ["first", ALL, "", ""]],
   [2, "a channel is in its quiet hours", 1, null, { held: ["chat"] }, ["first", "board pager", "", ""]],
   [2, "a silence mutes the new alert, without a group wait", 0, null, SILENCED, ["first", "", "", ""]],
-  [2, "a group mutes the new alert", 0, null, GROUPED, ["first", "", "", ""]],
+  [2, "the rule is part of an incident", 1, null, OF_INCIDENT, ["first", "", "", ""]],
   [2, "a spike opened 31 minutes after the resolve", 52, RESOLVED, later(51), ["first", ALL, "", ""]],
   [3, "the resolved alert has no later spike", 25, RESOLVED, closedAt(20), null],
+  [3, "a person resolved the incident, whose attackers go on", 25, BY_HAND, joined(3), null],
+  [
+    4,
+    "an attacker joined after a person resolved the incident",
+    26,
+    BY_HAND,
+    joined(25),
+    ["worse", ALL, "", ""],
+  ],
+  [3, "an attacker joined before the incident closed", 26, BY_HAND, joined(25, closedAt(26)), null],
   [4, "a spike opened 30 minutes after the resolve", 50, RESOLVED, later(50), ["worse", ALL, "", ""]],
   [
     4,
@@ -144,22 +172,59 @@ const TABLE: readonly Row[] = [
   [7, "the severity of an acknowledged alert rose", 6, ACKNOWLEDGED, ERROR, ["worse", ALL, "", ""]],
   [8, "repeat interval is over under a silence", 300, FIRST, SILENCED, null],
   [8, "a recommendation came under a silence", 9, FIRST, { hasAdvice: true, ...SILENCED }, null],
+  [9, "an attacker joined, 5 minutes after the first message", 6, named(1), joined(3), ["join", ALL, "", ""]],
+  [9, "an attacker joined, less than 5 minutes after the first message", 5.9, named(1), joined(3), null],
+  [9, "the newest attacker is named", 60, named(1, 6), joined(6), null],
+  [9, "5 minutes are over after the second message", 11, named(1, 6), joined(7), ["join", ALL, "", ""]],
+  [9, "10 minutes are not over after the third message", 20, named(1, 6, 11), joined(12), null],
+  [9, "10 minutes are over after the third message", 21, named(1, 6, 11), joined(12), ["join", ALL, "", ""]],
+  [9, "20 minutes are not over after the fourth message", 40, named(1, 6, 11, 21), joined(22), null],
   [
     9,
-    "a group has new members, and its interval is over",
-    6,
-    FIRST,
-    { newsIntervalMs: 5 * MINUTE_MS },
-    ["worse", ALL, "", ""],
+    "20 minutes are over after the fourth message",
+    41,
+    named(1, 6, 11, 21),
+    joined(22),
+    ["join", ALL, "", ""],
+  ],
+  [9, "40 minutes are not over after the fifth message", 80, named(1, 6, 11, 21, 41), joined(42), null],
+  [
+    9,
+    "40 minutes are over after the fifth message",
+    81,
+    named(1, 6, 11, 21, 41),
+    joined(42),
+    ["join", ALL, "", ""],
+  ],
+  [9, "60 minutes are not over after a later message", 140, named(1, 6, 11, 21, 41, 81), joined(82), null],
+  [
+    9,
+    "60 minutes are over after a later message",
+    141,
+    named(1, 6, 11, 21, 41, 81),
+    joined(82),
+    ["join", ALL, "", ""],
+  ],
+  [8, "an attacker joined under a silence", 9, named(1), joined(3, SILENCED), null],
+  [9, "a silence is over under which an attacker joined", 40, named(1), joined(3), ["join", ALL, "", ""]],
+  [
+    9,
+    "the silence of a new incident is over",
+    9,
+    after([0, joined(0, SILENCED)]),
+    joined(0),
+    ["join", ALL, "", ""],
   ],
   [
     9,
-    "a group has new members, and its interval is not over",
-    3,
-    FIRST,
-    { newsIntervalMs: 5 * MINUTE_MS },
-    null,
+    "an attacker joined while the incident is calm",
+    9,
+    named(1),
+    joined(3, { occurrence: { isCalm: true } }),
+    ["join", "", "board", "chat pager"],
   ],
+  [9, "an attacker joined an acknowledged incident", 9, named(1), joined(3), ["join", ALL, "", ""]],
+  [7, "an attacker joined, and the severity rose", 9, named(1), joined(3, ERROR), ["worse", ALL, "", ""]],
   [
     10,
     "group interval is over for the channels that waited",

@@ -2,10 +2,8 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { episodeKeyOf, notificationKeyOf } from "#model/dedupe-key.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
-import type { GroupLabel } from "#model/kinds.ts";
-import { groupKeyOf } from "#stages/alerting/group.ts";
+import { SOURCES_RULE } from "#model/stored-sources.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
-import { DEFAULT_TIMING } from "#stages/alerting/routing/routing.ts";
 
 const subject = { kind: "spike", zoneId: 101, ruleId: "942100" };
 
@@ -53,17 +51,16 @@ test.each([
   expect(ruleTitle(ruleId)).toBe(title);
 });
 
-test("quiet hours and the order of routes make no other group, another place or another subject does", () => {
-  const key = (channels: string[], held: string[], groupBy: GroupLabel[] = ["zone"], over = {}) => {
-    const timing = { ...DEFAULT_TIMING, groupBy };
-    return groupKeyOf({ timing, channels, held, repeatIntervalMs: new Map() }, { ...subject, ...over });
-  };
-  expect(key(["chat", "pager"], [])).toBe(key(["pager", "chat"], []));
-  expect(key(["pager"], ["chat"])).toBe(key(["chat"], ["pager"]));
-  expect(key(["chat"], [])).not.toBe(key(["chat", "pager"], []));
-  expect(key(["chat"], [])).not.toBe(key(["chat"], [], ["zone"], { zoneId: 102 }));
-  expect(key(["chat"], [])).toBe(key(["chat"], [], ["zone"], { ruleId: "1" }));
-  expect(key(["chat"], [], ["rule"])).not.toBe(key(["chat"], [], ["rule"], { ruleId: "1" }));
-  expect(key(["chat"], [], ["rule"])).toBe(key(["chat"], [], ["rule"], { zoneId: 102 }));
-  expect(key(["chat"], [], ["zone", "rule"])).toBeNull();
+test("every incident of a zone has a fingerprint of its own, and no rule has one of them", () => {
+  const incident = { kind: "sources", zoneId: 101, ruleId: SOURCES_RULE };
+  const subjects = [
+    { ...incident, incident: "1.1" },
+    { ...incident, incident: "1.2" },
+    { ...incident, zoneId: 102, incident: "1.1" },
+    // One that an earlier version opened has no name.
+    incident,
+    { kind: "spike", zoneId: 101, ruleId: "1.1" },
+  ];
+  expect(new Set(subjects.map(fingerprintOf)).size).toBe(5);
+  expect(fingerprintOf(incident)).toBe(fingerprintOf({ ...incident, kind: "spike" }));
 });

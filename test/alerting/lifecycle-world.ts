@@ -1,17 +1,21 @@
 import fc from "fast-check";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { type AdviceRow, ANSWER_KEEPS_MS } from "#model/advice-row.ts";
-import type { AlertSpike } from "#stages/alerting/alert-spike.ts";
+import { fingerprintOf } from "#model/fingerprint.ts";
+import { SOURCES_RULE, type StoredAttacker } from "#model/stored-sources.ts";
+import { notifiedChannels } from "#stages/alerting/alert-history.ts";
+import { type AlertSpike, toAlertSpike } from "#stages/alerting/alert-spike.ts";
 import type { Context } from "#stages/alerting/assess.ts";
 import { DEFAULT_TIMING, type Routing } from "#stages/alerting/routing/routing.ts";
 import { findSilence, type Silence } from "#stages/alerting/silence.ts";
+import { attackerOf, incidentOf } from "./incident.ts";
 import { createPureService } from "./pure-service.ts";
 import { alertSpike, NOW } from "./support.ts";
 
 const CHANNELS = ["chat", "board", "pager"];
 const RULES = ["1", "2", "3", "4", "5"];
 const SEVERITIES = ["info", "warning", "error", "critical"] as const;
-export const TIMING = { ...DEFAULT_TIMING, groupWaitMs: 0, groupFrom: 3 };
+export const TIMING = { ...DEFAULT_TIMING, groupWaitMs: 0 };
 /** The pager is notified of errors and critical alerts; the board of every alert, except at night. */
 const ROUTING: Routing = {
   channels: CHANNELS,
@@ -31,6 +35,7 @@ const ROUTING: Routing = {
     ],
   },
   links: [],
+  fewAddresses: 3,
   inhibitions: [],
   quietHours: [
     {
@@ -55,7 +60,8 @@ export const step = fc.record({
   act: fc.constantFrom(
     "open",
     "open",
-    "open",
+    "attack",
+    "attack",
     "close",
     "grade",
     "calm",
@@ -79,7 +85,26 @@ export function createLifecycleWorld() {
   const asks: AdviceRow[] = [];
   /** Spikes whose alert a person has resolved. */
   const closed = new Set<number>();
+  let attackers: StoredAttacker[] = [];
   let [nowMs, ids] = [NOW, 0];
+  const incidentNow = () => {
+    const incident = spikes.get(SOURCES_RULE);
+    return incident?.closedAtMs === null ? incident : undefined;
+  };
+  /** A further address attacks: the incident opens, or the address joins it. */
+  const attack = () => {
+    const open = incidentNow();
+    const since = Math.floor((nowMs - NOW) / MINUTE_MS);
+    attackers = [
+      ...(open === undefined ? [] : attackers),
+      attackerOf(`203.0.113.${attackers.length}`, since),
+    ];
+    const id = open?.id ?? (ids += 1);
+    closed.delete(id);
+    const stored = { ...alertSpike({ id }), ...incidentOf(...attackers), closedAt: null };
+    const spike = toAlertSpike({ ...stored, openedAt: new Date(open?.openedAtMs ?? nowMs) });
+    spikes.set(SOURCES_RULE, { ...spike, severity: open?.severity ?? spike.severity });
+  };
 
   const change = (rules: readonly string[], to: (spike: AlertSpike) => AlertSpike) => {
     for (const rule of rules) {
@@ -91,7 +116,10 @@ export function createLifecycleWorld() {
     const firing = [...spikes.values()].filter(({ closedAtMs }) => closedAtMs === null);
     const laterMessageOf = (name: string) =>
       name === "pager" ? "same-incident" : name === "board" ? "update-in-place" : "post-anew";
-    return { nowMs, routing: ROUTING, asks, silences, firing, laterMessageOf };
+    const incident = spikes.get(SOURCES_RULE);
+    const isOver = incident === undefined || nowMs - (incident.closedAtMs ?? nowMs) >= 30 * MINUTE_MS;
+    const incidents = new Set(isOver ? [] : [incident.id]);
+    return { nowMs, routing: ROUTING, asks, silences, firing, incidents, laterMessageOf };
   };
   const isSilenced = (spike: AlertSpike) => findSilence(silences, spike, nowMs) !== null;
   const pick = (rules: readonly string[]) =>
@@ -103,13 +131,25 @@ export function createLifecycleWorld() {
     closed,
     isSilenced,
     now: () => nowMs,
-    act({ ms, act, rules, severity }: Step): void {
+    act({ ms, act, rules: drawn, severity }: Step): void {
       nowMs += ms;
+      // The incident is treated as the fifth rule is. The first two are rules that its attackers trigger.
+      const rules = drawn.includes("5") && act !== "open" ? [...drawn, SOURCES_RULE] : drawn;
+      if (act === "attack") attack();
       const grade = SEVERITIES.indexOf(severity);
       if (act === "open")
         for (const ruleId of rules)
           if (spikes.get(ruleId)?.closedAtMs !== null)
-            spikes.set(ruleId, alertSpike({ id: (ids += 1), ruleId, severity, openedAtMs: nowMs }));
+            spikes.set(
+              ruleId,
+              alertSpike({
+                id: (ids += 1),
+                ruleId,
+                severity,
+                openedAtMs: nowMs,
+                memberOf: ruleId < "3" ? (incidentNow()?.id ?? null) : null,
+              }),
+            );
       if (act === "close") change(rules, (spike) => ({ ...spike, closedAtMs: nowMs }));
       if (act === "grade")
         change(rules, (spike) =>
@@ -128,8 +168,17 @@ export function createLifecycleWorld() {
       if (act === "ack") for (const alert of pick(rules)) service.acknowledge(alert, nowMs);
       if (act === "resolve")
         for (const alert of pick(rules).filter(({ record }) => record.state !== "resolved")) {
-          for (const { ruleId } of alert.message.members ?? [alert.message])
-            closed.add(spikes.get(ruleId ?? "")?.id ?? 0);
+          closed.add(spikes.get(alert.message.ruleId ?? "")?.id ?? 0);
+          for (const member of alert.message.members ?? []) {
+            const fingerprint = fingerprintOf({ kind: "spike", ...member });
+            const own = service.alerts.findLast((one) => one.fingerprint === fingerprint);
+            if (
+              own !== undefined &&
+              own.record.state !== "resolved" &&
+              notifiedChannels(own.record).size === 0
+            )
+              closed.add(spikes.get(member.ruleId)?.id ?? 0);
+          }
           service.resolve(alert, nowMs);
         }
       if (act === "advise")
@@ -148,7 +197,7 @@ export function createLifecycleWorld() {
     /** Lets the attacks continue and time pass until no mute, quiet hours or interval delays a notification. */
     settle(): void {
       silences = [];
-      change(RULES, (spike) => ({ ...spike, windowCount: 50 }));
+      change([...RULES, SOURCES_RULE], (spike) => ({ ...spike, windowCount: 50 }));
       for (let count = 0; count < 3; count += 1) {
         nowMs += 10 * MINUTE_MS;
         this.tick();
@@ -156,7 +205,7 @@ export function createLifecycleWorld() {
     },
     /** Everything ends, and every hold as well. */
     end(): void {
-      change(RULES, (spike) => ({ ...spike, closedAtMs: nowMs }));
+      change([...RULES, SOURCES_RULE], (spike) => ({ ...spike, closedAtMs: nowMs }));
       for (let count = 0; count < 3; count += 1) {
         this.tick();
         nowMs += 5 * HOUR_MS;

@@ -200,8 +200,8 @@ test("only messages since the last resolve have to be resolved on a channel", ()
 test("a transition keeps what muted it, and a resolve is muted by nothing", () => {
   const mute = { silencedBy: 3, mutedBy: null };
   const facts = { occurrence: alertSpike(), recipients: NOBODY, mute, nowMs: NOW };
-  const first = nextAlert(null, { ...facts, reason: "first", mute: { ...mute, mutedBy: "group" } });
-  expect(first.transitions).toMatchObject([{ reason: "first", silencedBy: 3, mutedBy: "group" }]);
+  const first = nextAlert(null, { ...facts, reason: "first", mute: { ...mute, mutedBy: "incident" } });
+  expect(first.transitions).toMatchObject([{ reason: "first", silencedBy: 3, mutedBy: "incident" }]);
   expect(nextAlert(first, { ...facts, reason: "worse" }).transitions.at(-1)).toMatchObject({ mutedBy: null });
   const inhibited = { ...mute, mutedBy: "inhibition" } as const;
   const resolved = nextAlert(first, { ...facts, reason: "resolved", mute: inhibited });

@@ -8,8 +8,8 @@ import type { Notifier } from "#stages/delivery/notifier.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { POSTING } from "../delivery/support/receiver.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
-import { at, createAlertWorld } from "./alert-world.ts";
-import { insertSpike } from "./insert-spike.ts";
+import { createAlertWorld } from "./alert-world.ts";
+import { attackerOf, incidentOf, sourcesOf } from "./incident.ts";
 
 const SECOND = 1 / 60;
 const KINDS = ["slack", "slack-bot", "discord", "pagerduty"];
@@ -97,22 +97,23 @@ test("a pending notification is sent before the update in place that follows it"
   expect(heard("pagerduty")).toHaveLength(1);
 });
 
-test("a group sends no `worse` within the group interval, and one with all members after it", async () => {
-  for (const rule of ["1", "2", "3", "4", "5", "6"])
-    await insertSpike(database.db, { openedAt: at(0), ruleId: rule });
+test("a rise and a join that wait for the group interval are one message", async () => {
+  const attackers = [attackerOf("203.0.113.1"), attackerOf("203.0.113.2", 2, { role: "joined" })];
+  await world.openSpike(0, { ...incidentOf(...attackers.slice(0, 1)), severity: "warning" });
   await raiseAt(1);
   await rise("error");
-  await insertSpike(database.db, { openedAt: at(1), ruleId: "7", severity: "error" });
-  for (const seconds of [2, 60, 200]) await raiseAt(1 + seconds * SECOND);
+  await raiseAt(1 + 2 * SECOND);
+  await database.db.update(spikes).set({ sources: sourcesOf(attackers) });
+  await raiseAt(1 + 200 * SECOND);
   const sent = async (channel: string) =>
     (await world.messages())
       .filter((row) => row.channel === channel)
-      .map(({ message }) => `${message.reason} ${message.severity} ${message.members?.length}`);
-  expect(await sent("slack")).toEqual(["first warning 6"]);
-  expect(await sent("pagerduty")).toEqual(["first warning 6", "worse error 7"]);
+      .map(({ message }) => `${message.reason} ${message.severity} ${message.attackers?.length}`);
+  expect(await sent("slack")).toEqual(["first warning 1"]);
+  expect(await sent("pagerduty")).toEqual(["first warning 1", "worse error 1"]);
   for (const minutes of [6, 7]) await raiseAt(minutes);
-  expect(await sent("slack")).toEqual(["first warning 6", "worse error 7"]);
-  expect(await sent("pagerduty")).toEqual(["first warning 6", "worse error 7"]);
+  expect(await sent("slack")).toEqual(["first warning 1", "join error 2"]);
+  expect(await sent("pagerduty")).toEqual(["first warning 1", "worse error 1", "join error 2"]);
 });
 
 test("a stored alert has the current counts, and its headline says that it has calmed down", async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { toAcknowledgedMessage, toResolvedMessage } from "#stages/alerting/act-on-alert.ts";
 import type { AlertRecord } from "#stages/alerting/alert-record.ts";
-import { floodOf, messageOf } from "../delivery/support/messages.ts";
+import { incidentWith, messageOf } from "../delivery/support/messages.ts";
 
 const act = { by: "alice", note: "on it", atMs: Date.UTC(2026, 10, 21, 15) };
 const alert: AlertRecord = {
@@ -33,8 +33,8 @@ test("the message of an alert that a person resolved does not say that it is spi
   expect(toResolvedMessage(messageOf({ headline }), alert, act).headline).toBe(
     "Resolved by alice (on it): SQL injection: rule 942100 in zone 101",
   );
-  expect(toResolvedMessage(floodOf(5), alert, { ...act, note: null }).headline).toBe(
-    "Resolved by alice: Flood: 5 rules in zone 101 are spiking at once",
+  expect(toResolvedMessage(incidentWith(5), alert, { ...act, note: null }).headline).toBe(
+    "Resolved by alice: incident in zone 101",
   );
 });
 

@@ -1,5 +1,6 @@
 import type { AlertMessage } from "#model/alert-message.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
+import type { NotifyReason } from "#model/kinds.ts";
 import {
   acknowledge,
   resolveByHand,
@@ -11,31 +12,18 @@ import type { AlertRecord } from "#stages/alerting/alert-record.ts";
 import type { AlertSpike } from "#stages/alerting/alert-spike.ts";
 import { type Context, createAssessor } from "#stages/alerting/assess.ts";
 import { decide } from "#stages/alerting/decide.ts";
-import {
-  type Candidate,
-  decideGroup,
-  groupCandidates,
-  toCandidate,
-  toMutedAlert,
-} from "#stages/alerting/decide-group.ts";
-import { findGroups } from "#stages/alerting/group.ts";
 import { buildMessage } from "#stages/alerting/message/build-message.ts";
-import { buildGroupMessage } from "#stages/alerting/message/group-message.ts";
 import { toSituation } from "#stages/alerting/mute.ts";
 import { toNotifications } from "#stages/alerting/to-notifications.ts";
 
 export interface HeldAlert {
   readonly id: number;
   readonly fingerprint: string;
-  readonly isGroup: boolean;
   record: AlertRecord;
   message: AlertMessage;
 }
 
-export type Said = ReturnType<typeof toNotifications>[number] & {
-  readonly atMs: number;
-  readonly isGroup: boolean;
-};
+export type Said = ReturnType<typeof toNotifications>[number] & { readonly atMs: number };
 
 /** The decisions of raise-alerts and of the people over arrays instead of tables; nothing fails and nothing is lost. */
 export function createPureService() {
@@ -45,18 +33,12 @@ export function createPureService() {
   const isOpen = ({ record }: HeldAlert) => record.state !== "resolved";
 
   /** The alert that the next transition is of: a new one where it is the first. */
-  function move(
-    before: HeldAlert | undefined,
-    record: AlertRecord,
-    fingerprint: string,
-    isGroup: boolean,
-  ): HeldAlert {
+  function move(before: HeldAlert | undefined, record: AlertRecord, fingerprint: string): HeldAlert {
     if (before !== undefined && record.transition > 1) return Object.assign(before, { record });
     if (before !== undefined && isOpen(before)) throw new Error("a second open alert of one fingerprint");
     const alert = {
       id: alerts.length + 1,
       fingerprint,
-      isGroup,
       record,
       message: null as unknown as AlertMessage,
     };
@@ -72,61 +54,35 @@ export function createPureService() {
     atMs: number,
   ): void {
     alert.message = message;
-    for (const row of toNotifications(message, recipients, before))
-      said.push({ ...row, atMs, isGroup: alert.isGroup });
-  }
-
-  const openGroups = () => alerts.filter((alert) => alert.isGroup && isOpen(alert));
-
-  function raiseGroups(spikes: readonly AlertSpike[], context: Context): void {
-    const assess = createAssessor(context);
-    const open = openGroups().map(({ fingerprint }) => fingerprint);
-    const candidates = spikes
-      .filter((spike) => !findGroups(openGroups()).has(fingerprintOf(spike)))
-      .flatMap((spike) => toCandidate(assess(spike), newest(fingerprintOf(spike))?.record ?? null) ?? []);
-    for (const [key, group] of groupCandidates(candidates, open)) raiseGroup(key, group, spikes, context);
-  }
-
-  function raiseGroup(
-    key: string,
-    candidates: readonly Candidate[],
-    spikes: readonly AlertSpike[],
-    context: Context,
-  ): void {
-    const held = newest(key);
-    const before = held?.record ?? null;
-    const state = { alert: before, message: held?.message ?? null, spikes, candidates };
-    const decision = decideGroup(state, context, createAssessor(context));
-    if (decision === null) return;
-    const { alert: record, reason, members, newMembers } = decision;
-    const alert = move(held, record, key, true);
-    const facts = { alertId: alert.id, fingerprint: key, alert: record, reason, spikes: members };
-    emit(alert, buildGroupMessage(facts), decision, before, context.nowMs);
-    for (const member of newMembers) {
-      const muted = toMutedAlert(member, context);
-      if (muted !== null)
-        move(newest(muted.fingerprint), muted.alert, muted.fingerprint, false).message = muted.message;
-    }
+    for (const row of toNotifications(message, recipients, before)) said.push({ ...row, atMs });
   }
 
   /** Applies every transition of one spike's alert. */
-  function raise(spike: AlertSpike, context: Context): void {
+  function raise(spike: AlertSpike, members: readonly AlertSpike[], context: Context): void {
     const fingerprint = fingerprintOf(spike);
     const assessment = createAssessor(context)(spike);
+    const build = (alertId: number, alert: AlertRecord, reason: NotifyReason) => {
+      const advice = { state: assessment.advice.state, text: null, reason: null };
+      return buildMessage({ alertId, fingerprint, alert, reason, spike, advice, members });
+    };
     for (let count = 0; ; count += 1) {
       if (count > 20) throw new Error("never done");
       const held = newest(fingerprint);
       const before = held?.record ?? null;
-      const isGroupOpen =
-        findGroups(openGroups()).has(fingerprint) ||
-        alerts.some((alert) => alert.fingerprint === assessment.groupKey && isOpen(alert));
-      const decision = decide(toSituation(assessment, before, isGroupOpen), context);
-      if (decision === null) return;
+      const decision = decide(toSituation(assessment, before), context);
+      if (decision === null) {
+        if (held === undefined || before?.state === "resolved" || spike.closedAtMs !== null) return;
+        const { attackers, members: known } = build(held.id, held.record, "first");
+        held.message = {
+          ...held.message,
+          ...(attackers === undefined ? {} : { attackers }),
+          ...(known === undefined ? {} : { members: known }),
+        };
+        return;
+      }
       const { alert: record, reason } = decision;
-      const alert = move(held, record, fingerprint, false);
-      const advice = { state: assessment.advice.state, text: null, reason: null };
-      const message = buildMessage({ alertId: alert.id, fingerprint, alert: record, reason, spike, advice });
-      emit(alert, message, decision, before, context.nowMs);
+      const alert = move(held, record, fingerprint);
+      emit(alert, build(alert.id, record, reason), decision, before, context.nowMs);
     }
   }
 
@@ -134,8 +90,8 @@ export function createPureService() {
     alerts,
     said,
     tick(spikes: readonly AlertSpike[], context: Context): void {
-      raiseGroups(spikes, context);
-      for (const spike of spikes) raise(spike, context);
+      const membersOf = Map.groupBy(spikes, ({ memberOf }) => memberOf ?? null);
+      for (const spike of spikes) raise(spike, membersOf.get(spike.id) ?? [], context);
     },
     acknowledge(alert: HeldAlert, atMs: number): void {
       const before = alert.record;
@@ -151,7 +107,7 @@ export function createPureService() {
       if (!isOpen(alert)) return;
       const before = alert.record;
       const act = { by: "alice", note: null, atMs };
-      const { alert: record, channels } = resolveByHand(before, act);
+      const { alert: record, channels } = resolveByHand(before, act, alert.message);
       alert.record = record;
       emit(alert, toResolvedMessage(alert.message, record, act), { notified: channels }, before, atMs);
       for (const member of alert.message.members ?? []) {

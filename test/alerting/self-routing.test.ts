@@ -33,6 +33,7 @@ const ROUTING: Routing = {
   inhibitions: [],
   quietHours: [],
   links: [],
+  fewAddresses: 3,
 };
 const nowMs = Date.UTC(2026, 10, 21, 15);
 const given = { routing: ROUTING, silences: [], nowMs };

@@ -1,9 +1,7 @@
 import { eq } from "drizzle-orm";
 import pino from "pino";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { openHeartbeat } from "#app/open-heartbeat.ts";
-import { recordPlatformHealth } from "#app/record-platform-health.ts";
-import { watchEdge } from "#app/watch-edge.ts";
+import { recordPlatformHealth, watchEdge } from "#app/watch-edge.ts";
 import { parseConfig } from "#config/config.ts";
 import { noteDamage } from "#db/archive/damaged-files.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
@@ -16,6 +14,7 @@ import { createSendHeartbeatJob } from "#jobs/service/send-heartbeat.ts";
 import type { DiskSpace } from "#lib/disk-space.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
+import { openHeartbeat } from "#stages/delivery/open-heartbeat.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { startReplyQueue } from "../edge/support/reply-queue.ts";
 import { openEmulator } from "../emulator/support.ts";

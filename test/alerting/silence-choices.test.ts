@@ -1,33 +1,22 @@
 import { expect, test } from "vitest";
-import { SOURCES_RULE, type StoredSources } from "#model/stored-sources.ts";
+import { SOURCES_RULE, type StoredAttacker, type StoredSources } from "#model/stored-sources.ts";
 import { toAlertSpike } from "#stages/alerting/alert-spike.ts";
-import { silenceChoices } from "#stages/alerting/message/silence-choices.ts";
+import { attackerChoice, silenceChoices } from "#stages/alerting/message/silence-choices.ts";
 import { silenceCommand } from "#stages/alerting/message/silence-command.ts";
 import { findAlertSilence, wouldMute } from "#stages/alerting/silence.ts";
+import { attackerOf, sourcesOf as toSources } from "./incident.ts";
 import { alertSpike, EVIDENCE, NOW } from "./support.ts";
 
-const finding = {
-  members: 41,
-  usualMembers: 0,
-  windowMinutes: 15,
-  count: 41,
-  usual: 4.2,
-  threshold: 16.3,
-  since: 1,
-} as const;
+type Finding = Pick<StoredAttacker, "kind" | "key" | "score">;
+const sourcesOf = (...findings: Finding[]) => toSources(findings.map((one) => attackerOf(one.key, 0, one)));
 
-function sourcesOf(...findings: Pick<StoredSources["findings"][number], "kind" | "key" | "score">[]) {
-  const all = findings.map((one) => ({ ...finding, ...one }));
-  return { kind: "rules_per_ip", findings: all, grown: [], rules: [], events: 9, isMasked: false } as const;
-}
-
-function choicesOf(top: Partial<typeof EVIDENCE.top>, sources: ReturnType<typeof sourcesOf> | null = null) {
+function choicesOf(top: Partial<typeof EVIDENCE.top>, sources: StoredSources | null = null) {
   const spike = toAlertSpike({
     ...alertSpike(sources === null ? {} : { kind: "sources", ruleId: SOURCES_RULE }),
     severity: "error",
     openedAt: new Date(NOW),
     closedAt: null,
-    sources: sources === null ? null : { ...sources, findings: [...sources.findings], grown: [], rules: [] },
+    sources,
     evidence: { ...EVIDENCE, top: { ...EVIDENCE.top, ip: [], asn: [], ...top } },
   });
   return { spike, matchers: silenceChoices(spike).map(({ matchers }) => matchers) };
@@ -54,7 +43,7 @@ test("a masked address and a pseudonym are not offered, because they would match
     ]);
 });
 
-test("an alert about sources offers what fires furthest above its threshold first", () => {
+test("an incident with several attackers offers a silence that mutes all of them", () => {
   const { spike, matchers } = choicesOf(
     { asn: most("AS64500") },
     sourcesOf(
@@ -62,14 +51,23 @@ test("an alert about sources offers what fires furthest above its threshold firs
       { kind: "ips_per_ja4", key: "t13d1516h2_8daaf6152771", score: 6 },
     ),
   );
+  // Neither the JA4 nor the path mutes both attackers.
   expect(matchers).toEqual([
-    { zone: [101], ja4: ["t13d1516h2_8daaf6152771"] },
-    { zone: [101], url: ["/login"] },
     { zone: [101], asn: ["AS64500"] },
     { zone: [101], kind: ["sources"] },
     { zone: [101] },
   ]);
   for (const one of matchers) expect(wouldMute(one, spike)).toBe(true);
+});
+
+test("several addresses are silenced together, and a further one still notifies", () => {
+  const keys = ["203.0.113.7", "203.0.113.8"];
+  const attackers = keys.map((key) => ({ kind: "rules_per_ip" as const, key, score: 5 }));
+  const { spike, matchers } = choicesOf({}, sourcesOf(...attackers));
+  expect(matchers[0]).toEqual({ zone: [101], ip: keys });
+  expect(wouldMute({ ip: keys }, spike)).toBe(true);
+  const another = { ...attackers[0], key: "203.0.113.9" } as Finding;
+  expect(wouldMute({ ip: keys }, choicesOf({}, sourcesOf(...attackers, another)).spike)).toBe(false);
 });
 
 test("the command for an address names it, also a network of IPv6", () => {
@@ -95,14 +93,32 @@ test("an alert about Longwatch or about several zones offers no silence", () => 
   expect(silenceCommand(7, [])).toBeNull();
 });
 
-test("a group is muted if each of its members is, and by the silence of the last", () => {
-  const member = (ruleId: string) => ({ zoneId: 101, ruleId, severity: "error" as const });
-  const group = { kind: "group", zoneId: 101, ruleId: null, severity: "error" as const };
-  const silences = ["942100", "931130"].map((rule, id) => {
-    return { id, startsAtMs: NOW, expiresAtMs: NOW + 1, matchers: { rule: [rule] } };
+test("an incident is muted if each of its active attackers is, and by the silence of the last", () => {
+  const silences = ["203.0.113.7", "203.0.113.8"].map((ip, id) => {
+    return { id, startsAtMs: NOW, expiresAtMs: NOW + 1, matchers: { ip: [ip] } };
   });
-  const found = (...rules: string[]) =>
-    findAlertSilence(silences, { ...group, members: rules.map(member) }, NOW)?.id ?? null;
-  expect(found("942100", "931130")).toBe(1);
-  expect(found("942100", "941100")).toBeNull();
+  const found = (...keys: string[]) => {
+    const { spike } = choicesOf(
+      { ip: most("203.0.113.7") },
+      sourcesOf(...keys.map((key) => ({ kind: "rules_per_ip" as const, key, score: 5 }))),
+    );
+    return findAlertSilence(silences, spike, NOW)?.id ?? null;
+  };
+  expect(found("203.0.113.7", "203.0.113.8")).toBe(1);
+  expect(found("203.0.113.7", "203.0.113.9")).toBeNull();
+  expect(found("203.0.113.7")).toBe(0);
+});
+
+test.each([
+  ["rules_per_ip", "203.0.113.9", { ip: ["203.0.113.9"] }],
+  ["rules_per_ip", "2001:db8:1:2::/64", { ip: ["2001:db8:1:2::/64"] }],
+  ["rules_per_ip", "203.0.113.*", null],
+  ["ips_per_ja4", "t13d1516h2_8daaf6152771", { ja4: ["t13d1516h2_8daaf6152771"] }],
+  ["ips_per_asn", "AS64500 Example Hosting", { asn: ["AS64500"] }],
+  ["ips_per_url", "/login", { url: ["/login"] }],
+  ["ips_per_ua", "sqlmap/1.8", null],
+] as const)("the silence of an attacker of %s %s matches that attacker alone: %j", (kind, key, matchers) => {
+  expect(attackerChoice(101, { kind, key })?.matchers ?? null).toEqual(
+    matchers === null ? null : { zone: [101], ...matchers },
+  );
 });

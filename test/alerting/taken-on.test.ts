@@ -100,7 +100,14 @@ test("explainAlert names the channels that raise-alerts notifies", async () => {
     await world.clear();
     await world.openSpike(0, subject);
     await world.runAt(1, { routing: () => routing, zoneIds: [101, 102] });
-    const given = { nowMs: at(1).getTime(), routing, asks: [], silences: [], firing: [] };
+    const given = {
+      nowMs: at(1).getTime(),
+      routing,
+      asks: [],
+      silences: [],
+      firing: [],
+      incidents: new Set<number>(),
+    };
     const [first] = explainAlert(subject, given).transitions;
     const [alert] = await world.alerts();
     expect(alert?.transitions).toMatchObject([

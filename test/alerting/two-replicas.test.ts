@@ -8,6 +8,7 @@ import { silences } from "#db/schema/silences.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { isNeedless } from "#db/service/last-errors.ts";
 import { MINUTE_MS } from "#lib/units.ts";
+import { SOURCES_RULE } from "#model/stored-sources.ts";
 import { Refusal } from "#operations/refusal.ts";
 import { DEFAULT_TIMING, type Routing } from "#stages/alerting/routing/routing.ts";
 import { findSilence } from "#stages/alerting/silence.ts";
@@ -15,14 +16,15 @@ import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-da
 import { createDeliverWorld, type Receiver, startReceiver } from "../delivery/deliver-world.ts";
 import { acknowledgeByHand, resolveAlert } from "../operations/act-by-hand.ts";
 import { createAlertWorld } from "./alert-world.ts";
+import { attackerOf, incidentOf, sourcesOf } from "./incident.ts";
 import { insertSpike } from "./insert-spike.ts";
 import { NOW } from "./support.ts";
 
 const CHANNELS = ["chat", "pager"];
-const RULES = ["1", "2", "3", "4"];
+const RULES = ["1", "2", "3", SOURCES_RULE];
 const SEVERITIES = ["warning", "error", "critical"] as const;
-const RINGING: readonly string[] = ["first", "worse", "repeat"];
-const TIMING = { ...DEFAULT_TIMING, groupWaitMs: 0, groupFrom: 3 };
+const RINGING: readonly string[] = ["first", "join", "worse", "repeat"];
+const TIMING = { ...DEFAULT_TIMING, groupWaitMs: 0 };
 const FOR_ALL = { matchers: {}, channels: CHANNELS, timing: TIMING, continue: false, routes: [] };
 /** The pager is notified of errors and critical alerts. */
 const ROUTING: Routing = {
@@ -35,6 +37,7 @@ const ROUTING: Routing = {
   links: [],
   inhibitions: [],
   quietHours: [],
+  fewAddresses: 3,
 };
 
 const step = fc.record({
@@ -107,7 +110,29 @@ function createWorld() {
       if (act === "open") {
         const open = new Set((await db.select().from(spikes).where(isOpen)).map(({ ruleId }) => ruleId));
         for (const ruleId of rules.filter((rule) => !open.has(rule)))
-          await insertSpike(db, { openedAt: at(), ruleId, severity });
+          await insertSpike(db, {
+            openedAt: at(),
+            ...(ruleId === SOURCES_RULE
+              ? incidentOf(attackerOf("203.0.113.1", Math.floor(minutes)))
+              : { ruleId }),
+            severity,
+          });
+        // Each opening adds an address to the incident, and the first rule is one that its addresses trigger.
+        const [incident] = await db
+          .select()
+          .from(spikes)
+          .where(among([SOURCES_RULE]));
+        if (incident === undefined) return;
+        const findings = incident.sources?.findings ?? [];
+        const joined = attackerOf(`203.0.113.${findings.length + 1}`, Math.floor(minutes));
+        await db
+          .update(spikes)
+          .set({ sources: sourcesOf([...findings, joined]) })
+          .where(among([SOURCES_RULE]));
+        await db
+          .update(spikes)
+          .set({ memberOf: incident.id })
+          .where(among(["1"]));
       }
       if (act === "close") await db.update(spikes).set({ closedAt: at() }).where(among(rules));
       if (act === "grade") await db.update(spikes).set({ severity }).where(among(rules));
@@ -118,7 +143,7 @@ function createWorld() {
       if (act !== "ack" && act !== "resolve") return;
       const change = act === "ack" ? acknowledgeByHand : resolveAlert;
       const concerned = (await raised.alerts()).filter(
-        ({ ruleId }) => ruleId === null || rules.includes(ruleId),
+        ({ ruleId }) => ruleId !== null && rules.includes(ruleId),
       );
       const person = { by: "alice", note: null, atMs: at().getTime() };
       for (const { id: alertId } of concerned)
@@ -155,29 +180,19 @@ async function checkAlerts(world: World): Promise<void> {
     );
 }
 
-/** Checks that every message written since `from`, while all of its rules are silenced, is a resolve. */
+/** Checks that every message written since `from`, while its rule is silenced, is a resolve. */
 async function checkSilence(world: World, from: number): Promise<void> {
   const inForce = await world.readSilences();
   const nowMs = world.nowMs();
   const open = (await database.db.select().from(spikes)).filter(({ closedAt }) => closedAt === null);
   for (const { reason, content } of (await world.rows()).slice(from)) {
     if (!RINGING.includes(reason) && reason !== "advice") continue;
-    const {
-      ruleId,
-      kind,
-      members = [{ ruleId }],
-    } = content as {
-      ruleId: string | null;
-      kind: string;
-      members?: { ruleId: string | null }[];
-    };
-    if (kind === "self") continue;
-    const concerned = open.filter((spike) => members.some((member) => member.ruleId === spike.ruleId));
-    const isHeard = concerned.some(
-      ({ zoneId, ruleId: rule, severity }) =>
-        findSilence(inForce, { kind: "spike", zoneId, ruleId: rule, severity }, nowMs) === null,
-    );
-    expect([reason, concerned.length > 0 && !isHeard]).toEqual([reason, false]);
+    const { ruleId, kind } = content as { ruleId: string | null; kind: string };
+    const spike = open.find((one) => one.ruleId === ruleId);
+    if (kind === "self" || spike === undefined) continue;
+    const { zoneId, severity } = spike;
+    const silence = findSilence(inForce, { kind: "spike", zoneId, ruleId, severity }, nowMs);
+    expect([reason, silence]).toEqual([reason, null]);
   }
 }
 

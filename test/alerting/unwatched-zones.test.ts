@@ -5,11 +5,11 @@ import { replicas } from "#db/schema/replicas.ts";
 import { raiseSelfAlert } from "#jobs/alerting/raise-self-alert.ts";
 import { createReportServiceJob } from "#jobs/alerting/report-service.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { SOURCES_RULE, type StoredSources } from "#model/stored-sources.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { routeSelf } from "#stages/alerting/self-alert.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { createAlertWorld } from "./alert-world.ts";
+import { attackerOf, incidentOf } from "./incident.ts";
 import { NOW } from "./support.ts";
 
 /** Minutes after NOW at which the zone has left for long. */
@@ -28,28 +28,6 @@ beforeEach(async () => {
   await world.clear();
   await database.db.delete(replicas);
 });
-
-const SOURCES: StoredSources = {
-  kind: "rules_per_ip",
-  findings: [
-    {
-      kind: "rules_per_ip",
-      key: "203.0.113.7",
-      members: 40,
-      usualMembers: 0,
-      windowMinutes: 15,
-      count: 40,
-      usual: 1,
-      threshold: 15,
-      score: 13,
-      since: 1,
-    },
-  ],
-  grown: [],
-  rules: [],
-  events: 80,
-  isMasked: false,
-};
 
 interface Seen {
   readonly zoneIds: readonly number[];
@@ -92,7 +70,7 @@ const raise = (minutes: number) => world.runAt(minutes, { channels: ["chat"], zo
 async function raiseAll(): Promise<void> {
   await world.openSpike(0);
   await world.openSpike(0, { zoneId: 102 });
-  await world.openSpike(0, { zoneId: 102, ruleId: SOURCES_RULE, kind: "sources", sources: SOURCES });
+  await world.openSpike(0, { zoneId: 102, ...incidentOf(attackerOf("203.0.113.7")) });
   await raise(20);
   const context = { routing: routing(), silences: [], nowMs: NOW };
   const routeOf = (subject: Parameters<typeof routeSelf>[1]) => routeSelf(context, subject);
@@ -130,7 +108,7 @@ test("alerts of a zone that no process has had for an hour end, and their histor
   expect(ends.map(({ channel, message }) => `${channel}: ${message.headline}`).sort()).toEqual([
     "chat: Resolved, because zone 102 is no longer watched: SQL injection: rule 942100 in zone 102",
     "chat: Resolved, because zone 102 is no longer watched: Zone 102: events of 3 hours are lost",
-    "chat: Resolved, because zone 102 is no longer watched: sources of zone 102",
+    "chat: Resolved, because zone 102 is no longer watched: incident in zone 102",
   ]);
   expect(ends.every(({ message }) => message.endedAt === NOW + LATER * MINUTE_MS)).toBe(true);
   const open = (await world.spikes()).filter(({ closedAt }) => closedAt === null);

@@ -1,11 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { fingerprintOf } from "#model/fingerprint.ts";
+import { SOURCES_RULE } from "#model/stored-sources.ts";
 import type { AlertSpike } from "#stages/alerting/alert-spike.ts";
 import { createLifecycleWorld, type LifecycleWorld, step, TIMING } from "./lifecycle-world.ts";
 import type { HeldAlert, PureService, Said } from "./pure-service.ts";
 
-const RINGING: readonly string[] = ["first", "worse", "repeat"];
+const RINGING: readonly string[] = ["first", "join", "worse", "repeat"];
 
 function checkAlerts({ alerts }: PureService): void {
   const open = alerts
@@ -20,6 +21,7 @@ function checkAlerts({ alerts }: PureService): void {
       const isLegal: Record<string, boolean> = {
         first: state === "none",
         worse: state !== "none",
+        join: state === "firing" || state === "acknowledged",
         repeat: state === "firing",
         advice: state === "firing" || state === "acknowledged",
         acknowledged: state === "firing",
@@ -67,28 +69,39 @@ function checkRung(lane: readonly Said[]): void {
 
 /** Returns the rows that were written just now. */
 function checkSilence({ spikes, isSilenced }: LifecycleWorld, rows: readonly Said[]): void {
-  for (const { reason, content, isGroup } of rows) {
+  for (const { reason, content } of rows) {
     if (!RINGING.includes(reason) && reason !== "advice") continue;
-    const { ruleId, members = [] } = content as { ruleId: string | null; members?: { ruleId: string }[] };
-    const named = isGroup ? members.map((member) => member.ruleId) : [ruleId ?? ""];
-    const firing = named
-      .flatMap((rule) => spikes.get(rule) ?? [])
-      .filter(({ closedAtMs }) => closedAtMs === null);
-    expect([reason, firing.length > 0 && firing.every(isSilenced)]).toEqual([reason, false]);
+    const spike = spikes.get((content as { ruleId: string }).ruleId);
+    const isMuted = spike !== undefined && spike.closedAtMs === null && isSilenced(spike);
+    expect([reason, isMuted]).toEqual([reason, false]);
   }
 }
 
-/** Checks that an alert that a person has resolved does not notify any more, nor do the members of its group. */
+/** Checks that an alert that a person has resolved does not notify any more, nor do the members of its incident. */
 function checkClosed({ spikes, closed }: LifecycleWorld, rows: readonly Said[]): void {
-  for (const { reason, content, isGroup } of rows) {
+  for (const { reason, content } of rows) {
     const { ruleId } = content as { ruleId: string };
     const spike = spikes.get(ruleId);
-    const isRung = RINGING.includes(reason) && !isGroup;
+    const isRung = RINGING.includes(reason);
     expect([reason, ruleId, isRung && closed.has(spike?.id ?? 0)]).toEqual([reason, ruleId, false]);
   }
 }
 
-/** Every rule that still spikes was notified, by itself or by its group, unless a person has resolved it. */
+/** Checks that members make no news while their incident is open. */
+function checkMembers({ spikes }: LifecycleWorld, rows: readonly Said[]): void {
+  const incident = spikes.get(SOURCES_RULE);
+  for (const { reason, content } of rows) {
+    const spike = spikes.get((content as { ruleId: string }).ruleId);
+    const isMember = incident?.closedAtMs === null && spike?.memberOf === incident.id;
+    expect([reason, spike?.ruleId, isMember && reason !== "resolved" && reason !== "acknowledged"]).toEqual([
+      reason,
+      spike?.ruleId,
+      false,
+    ]);
+  }
+}
+
+/** Every rule that still spikes was notified, by itself or by its incident, unless a person has resolved it. */
 function checkTold({ service, spikes, now }: LifecycleWorld): void {
   const isNight = (new Date(now()).getUTCHours() + 2) % 24 < 8;
   const closedByHand = ({ record }: HeldAlert, spike: AlertSpike) =>
@@ -96,10 +109,18 @@ function checkTold({ service, spikes, now }: LifecycleWorld): void {
   for (const spike of spikes.values()) {
     if (spike.closedAtMs !== null) continue;
     const own = service.alerts.findLast(({ fingerprint }) => fingerprint === fingerprintOf(spike));
-    const groups = service.alerts.filter(
-      ({ isGroup, message }) => isGroup && message.members?.some(({ ruleId }) => ruleId === spike.ruleId),
+    const incidents = service.alerts.filter(({ message }) =>
+      message.members?.some(({ ruleId }) => ruleId === spike.ruleId),
     );
-    const speaking = [...(own === undefined ? [] : [own]), ...groups];
+    const incident = spikes.get(SOURCES_RULE);
+    const isOfOpen = spike.memberOf === incident?.id && incident?.closedAtMs === null;
+    // The rules of attackers that a person has dealt with are no news.
+    if (
+      isOfOpen &&
+      service.alerts.some(({ record }) => record.spikeId === incident.id && record.state === "resolved")
+    )
+      continue;
+    const speaking = [...(own === undefined ? [] : [own]), ...incidents];
     if (speaking.some((alert) => closedByHand(alert, spike))) continue;
     if (speaking.some(({ record }) => record.state === "acknowledged")) continue;
     const channels = ["chat", ...(isNight ? [] : ["board"])];
@@ -127,7 +148,8 @@ test("for random attacks, acts, silences and times, the lifecycle keeps its prom
         checkAlerts(service);
         checkSilence(world, service.said.slice(before));
         checkClosed(world, service.said.slice(before));
-        // A group says one thing at a time.
+        checkMembers(world, service.said.slice(before));
+        // An alert says one thing at a time.
         for (let more = 0; more < 3; more += 1) world.tick();
         const after = service.said.length;
         world.tick();

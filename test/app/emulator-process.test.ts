@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { type EmulatorProcess, startEmulatorProcess } from "#app/emulator-process.ts";
+import { type EmulatorProcess, startEmulatorProcess } from "#app/open-platform.ts";
 import { listProcesses } from "../support/list-processes.ts";
 
 const SMALL = ["--zones", "101", "--history-hours", "1", "--events-per-second", "0.01", "--no-state"];

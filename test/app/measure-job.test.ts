@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { defineJob } from "#adapters/queue/define-job.ts";
-import { measureJob } from "#app/measure-job.ts";
+import { measureJob } from "#app/measure.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
 import { UsageError } from "#lib/errors.ts";
 import type { LastRun } from "#model/schedule.ts";

@@ -28,7 +28,7 @@ async function startReplica(databaseUrl: string, platform: LyingPlatform, key: s
     EDGE_REQUESTS_PER_SECOND: "100",
     LONGWATCH_DATA_DIR: dataDir,
     LONGWATCH_PORT: "0",
-    ...writeSchedule(dataDir, { "poll-events": "* * * * * *" }),
+    ...writeSchedule(dataDir, { "poll-events": "* * * * * *", "walk-days": "*/2 * * * * *" }),
     // Every replica has a data folder of its own, and all need the same key.
     LONGWATCH_PSEUDONYM_KEY: "pseudonym-key-of-every-replica-of-the-test",
   });

@@ -17,7 +17,7 @@ test("a running service takes a new configuration file on SIGHUP, and keeps the 
   const database = await createMigratedDatabase();
   onTestFinished(() => database.drop());
   const file = path.join(folder, "longwatch.yaml");
-  writeFileSync(file, "channels: { first: { kind: terminal } }\n");
+  writeFileSync(file, "channels: { first: { kind: terminal } }\nroute: { group_from: 3 }\n");
   const port = await findFreePort();
   const service = startServiceProcess({
     LONGWATCH_PORT: String(port),
@@ -34,6 +34,7 @@ test("a running service takes a new configuration file on SIGHUP, and keeps the 
     await service.exited;
   });
   await expect.poll(() => service.printed(), PATIENCE).toContain("service started");
+  expect(service.printed().match(/"unused":\["route\.group_from"\]/g)).toHaveLength(1);
   // The values that `config list` compares with.
   expect(readRuntimeFile(folder)?.settings).toMatchObject({
     LONGWATCH_ROLES: "alerts,http",

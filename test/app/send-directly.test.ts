@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
-import { createDirectSender } from "#app/send-directly.ts";
+import { createDirectSender } from "#jobs/delivery/send-directly.ts";
 import { systemClock } from "#lib/clock.ts";
 import { type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
 import { buildDatabaseMessage } from "#stages/alerting/self/database-alert.ts";

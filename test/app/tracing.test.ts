@@ -1,7 +1,6 @@
 import { createServer } from "node:http";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { openTracing } from "#app/open-tracing.ts";
-import { tracePages } from "#app/trace-pages.ts";
+import { openTracing, tracePages } from "#app/open-tracing.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { createDeliverAlertsJob } from "#jobs/delivery/deliver-alerts.ts";
 import { createStopStack } from "#lib/stop-stack.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createWaitingLine } from "#app/waiting-line.ts";
+import { createWaitingLine } from "#adapters/edge/budget/waiting-line.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();

@@ -12,7 +12,7 @@ import { NOW } from "./now.ts";
 /** The archive's HTTP in a process of its own, so that its memory is its own: tells its URL, and its peak when asked. */
 const [databaseUrl = ""] = process.argv.slice(2);
 const options = { url: databaseUrl, max: 2, applicationName: "archive process", onError: () => undefined };
-const archive = createDatabase(options);
+const queries = createDatabase(options);
 const folder = await openFolder();
 const caller = { keyId: "1", name: "test", roles: ["exporter"], zoneIds: null, masked: false } as const;
 const authenticate = async () => ({ ...caller, scopes: new Set(["read", "export"] as const) });
@@ -25,7 +25,7 @@ const app = await createHttp({
   routes: [
     (scope) =>
       addPlatform(scope, {
-        archive,
+        queries,
         cursors: createPageCursors(randomBytes(32)),
         refuseCostly: () => undefined,
         clock: () => NOW,
@@ -34,7 +34,7 @@ const app = await createHttp({
         openedBlocks: createOpenedBlocks(1_000_000),
         auditExport: async () => undefined,
         askAdvice: null,
-        runInPlace: (_request, { signal }, run) => run({ archive, files: folder.files }, signal),
+        runInPlace: (_request, { signal }, run) => run({ queries, files: folder.files }, signal),
       }),
   ],
   areMetricsPublic: true,

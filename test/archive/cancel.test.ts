@@ -9,7 +9,7 @@ it("stops the statement of a client that left, and uses its connection again", a
   const statements = async () => {
     const { rows } = await database.pool.query<{ waiting: number }>(
       `select count(*)::int as waiting from pg_stat_activity
-       where application_name = 'test archive' and datname = current_database() and wait_event_type = 'Lock'`,
+       where application_name = 'test queries' and datname = current_database() and wait_event_type = 'Lock'`,
     );
     return rows[0]?.waiting ?? 0;
   };

@@ -132,7 +132,7 @@ it("exports an archive day that takes several parts as it is in Postgres", { tim
   async function exportDay(): Promise<string> {
     const hash = createHash("sha256");
     const options = { form: "csv", signal: new AbortController().signal } as const;
-    const deps = { archive: database, files: folder.files };
+    const deps = { queries: database, files: folder.files };
     for await (const chunk of exportEvents((_, work) => work(deps), 101, plan, options)) hash.update(chunk);
     return hash.digest("hex");
   }
@@ -170,7 +170,7 @@ it("holds no connection and no snapshot for a reader that does not read", async 
   await vi.waitFor(async () => {
     const { rows } = await database.pool.query<{ busy: number }>(
       `select count(*)::int as busy from pg_stat_activity
-       where application_name = 'test archive' and datname = current_database() and state <> 'idle'`,
+       where application_name = 'test queries' and datname = current_database() and state <> 'idle'`,
     );
     expect(rows[0]?.busy).toBe(0);
   });

@@ -3,7 +3,7 @@ import { EventLog, EventLogEntry } from "#adapters/edge/contract/event-log-list.
 import { createSecret } from "#lib/secret.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { hashEventKey } from "#model/log-id-hash.ts";
-import { eraseAddress } from "#operations/erase-address.ts";
+import { eraseAddress } from "#operations/privacy/erase-address.ts";
 import { singleAddress } from "#stages/privacy/erasure-target.ts";
 import { createPseudonymKey } from "#stages/privacy/pseudonym-key.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";

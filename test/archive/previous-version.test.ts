@@ -38,7 +38,7 @@ test("a day that the version before has closed is searched in Postgres, and then
   );
   await storeEvents(database, ZONE, events, { expectNew: true });
   const folder = await openTestFolder();
-  const deps = { archive: database, files: folder.files };
+  const deps = { queries: database, files: folder.files };
   const naive = createNaiveSearch(events);
   const ask = async () => {
     const window = { from: FROM, to: FROM + 40_000 };

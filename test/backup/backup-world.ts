@@ -1,11 +1,11 @@
 import path from "node:path";
-import { createPseudonymKeyring } from "#app/pseudonym-keyring.ts";
 import { createDatabase } from "#db/client.ts";
 import { archiveCommand } from "#faces/cli/archive/archive.ts";
 import { backupCommand } from "#faces/cli/backup.ts";
 import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { restoreCommand } from "#faces/cli/restore.ts";
 import { searchCommand } from "#faces/cli/search/search.ts";
+import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
 import { hostileEvents, NOW, openArchiveWorld, ZONE } from "../archive/files/archive-world.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { makeEvent } from "../detection/trend-support.ts";

@@ -8,6 +8,7 @@ import { reportIngest } from "./ingest/report.ts";
 import { benchIngest } from "./ingest.ts";
 import { createProgressBar } from "./progress-bar.ts";
 import { benchRequests, reportRequests } from "./requests.ts";
+import { benchRises, reportRises } from "./rises.ts";
 import { judgeSearch } from "./search/judge.ts";
 import { reportSearch } from "./search/report.ts";
 import { benchSearch } from "./search.ts";
@@ -170,6 +171,33 @@ const ticks = new Command("ticks")
     if (judgeTicks(measured).some(({ isMet }) => isMet === false)) process.exitCode = 1;
   });
 
+interface RisesFlags {
+  readonly rises: number;
+  readonly realPlatform?: boolean;
+  readonly groupWait?: string | null;
+  readonly flood?: true;
+  readonly seed: number;
+  readonly json?: true;
+}
+
+const rises = new Command("rises")
+  .description(
+    "Time from the event that reaches a rule's threshold to the message, and what it costs in requests.",
+  )
+  .option("--rises <count>", "rises, each in a zone of its own", wholeNumber, 20)
+  .option("--real-platform", "poll as often as with a real platform instead of the demo")
+  .option("--group-wait <time>", "of a route in the configuration file (default: no such file)")
+  .option("--flood", "a botnet on 25 rules in each zone instead: what group_wait adds and saves")
+  .option("--seed <number>", "of the rises", wholeNumber, 1)
+  .option("--json", "all figures as JSON")
+  .action(async ({ json, realPlatform = false, groupWait = null, flood, ...flags }: RisesFlags) => {
+    const onProgress = (what: string) => void process.stderr.write(`${what}\n`);
+    const isFlood = flood === true;
+    const options = { ...flags, isRealPlatform: realPlatform, groupWait, isFlood, onProgress };
+    const measured = await benchRises(options);
+    process.stdout.write(json ? `${JSON.stringify(measured)}\n` : reportRises(measured, options));
+  });
+
 interface ConsoleFlags {
   readonly url: string;
   readonly key?: string;
@@ -201,5 +229,6 @@ await new Command("bench")
   .addCommand(serve)
   .addCommand(requests)
   .addCommand(ticks)
+  .addCommand(rises)
   .addCommand(page)
   .parseAsync();

@@ -1,26 +1,41 @@
 /**
  * How well attacks are found that no single rule shows, over seeded zones with sources:
- * `node test/bench/sources.ts [--zones 24] [--seed 1,2,3] [--hard] [--csv FILE] [--json]`.
+ * `node test/bench/sources.ts [--zones 24] [--seed 1,2,3] [--hard] [--overlap] [--flood 60:60] [--csv FILE] [--json]`.
+ * `--overlap` adds attacks that overlap and scores messages. `--flood` adds to each zone so many scanners in so many
+ * minutes. `--alerts FILE` scores what `longwatch backtest --events CSV --alerts FILE` wrote about one seed.
  * Seeds 1 to 3 are for tuning. Seeds from 100 on were kept for the end.
  */
 import { createWriteStream } from "node:fs";
 import { parseArgs } from "node:util";
-import { createZoneReplay, type ReplayedAlert } from "#stages/detection/backtest/replay-zone.ts";
-import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
-import { ATTACK_KINDS, type DrawnZone, drawZone } from "./sources/draw-zone.ts";
+import { describeMessages, rowsOf } from "./sources/describe-messages.ts";
+import { drawZone } from "./sources/draw-zone.ts";
+import { readAlerts } from "./sources/read-alerts.ts";
+import { type ReplayedAlert, replayMessages, toAlerts } from "./sources/replay-messages.ts";
 import { createSourceScore, type SourceScore } from "./sources/score.ts";
+import { createMessageScore } from "./sources/score-messages.ts";
+import { ATTACK_KINDS } from "./sources/zone.ts";
 
 const { values } = parseArgs({
   options: {
     zones: { type: "string", default: "24" },
     seed: { type: "string", default: "1,2,3" },
     hard: { type: "boolean", default: false },
+    overlap: { type: "boolean", default: false },
+    flood: { type: "string" },
+    alerts: { type: "string" },
     csv: { type: "string" },
     json: { type: "boolean", default: false },
   },
 });
 const zones = Number(values.zones);
 const seeds = values.seed.split(",").map(Number);
+const [addresses = 0, minutes = 10] = (values.flood ?? "").split(":").map(Number);
+const options = {
+  isHard: values.hard,
+  isOverlap: values.overlap,
+  flood: addresses > 0 ? { addresses, minutes } : null,
+};
+const alertsOf = values.alerts === undefined ? null : readAlerts(values.alerts);
 
 const SOURCE_KINDS = ATTACK_KINDS.filter((kind) => kind !== "g");
 const isPaging = ({ severity }: ReplayedAlert) => severity === "error" || severity === "critical";
@@ -35,30 +50,48 @@ const scores = {
   "all rule alerts": createSourceScore({ isCounted: isRule, kinds: ATTACK_KINDS }),
 };
 
+const messages = createMessageScore();
+const isOfMessages = values.overlap || options.flood !== null || alertsOf !== null;
+
 let events = 0;
 const startedMs = performance.now();
 let judgingMs = 0;
 for (const seed of seeds) {
   for (let index = 0; index < zones; index += 1) {
-    const zone = drawZone(seed, index, values.hard);
+    const zone = drawZone(seed, index, options);
     events += zone.events.length;
-    const alerts = judge(zone);
-    for (const score of Object.values(scores)) score.add(zone.attacks, zone.nuisances, alerts);
+    if (alertsOf !== null) messages.add(zone, alertsOf.get(String(index)) ?? []);
+    else {
+      const sent = timed(() => replayMessages(zone.events));
+      if (isOfMessages) messages.add(zone, sent);
+      else for (const score of Object.values(scores)) score.add(zone.attacks, zone.nuisances, toAlerts(sent));
+    }
   }
 }
 
-function judge(zone: DrawnZone): ReplayedAlert[] {
+function timed<T>(work: () => T): T {
   const from = performance.now();
-  const replay = createZoneReplay({ z: DEFAULT_Z, floor: FLOOR });
-  for (const event of zone.events) replay.take(event, event.minute);
-  const alerts = replay.finish();
+  const made = work();
   judgingMs += performance.now() - from;
-  return alerts;
+  return made;
 }
 
 const read = Object.fromEntries(Object.entries(scores).map(([name, score]) => [name, score.read()]));
 if (values.csv !== undefined) await writeCsv(values.csv);
-process.stdout.write(values.json ? `${JSON.stringify(read)}\n` : describe(read));
+if (isOfMessages) {
+  const score = messages.read();
+  process.stdout.write(
+    values.json
+      ? `${JSON.stringify(rowsOf(score))}\n`
+      : `${facts(score.attacks)}\n\n${describeMessages(score)}`,
+  );
+} else process.stdout.write(values.json ? `${JSON.stringify(read)}\n` : describe(read));
+
+function facts(attacks: number | undefined): string {
+  const hard = values.hard ? ", hard" : "";
+  const [judged, all] = [judgingMs, performance.now() - startedMs].map((ms) => (ms / 1_000).toFixed(1));
+  return `${zones} zones of ten days, seeds ${seeds.join()}${hard}: ${events} events, ${attacks} attacks, judged in ${judged} s of ${all} s`;
+}
 
 function describe(read: Record<string, SourceScore>): string {
   const share = (value: number | null) => (value === null ? "-" : value.toFixed(2)).padStart(5);
@@ -74,7 +107,6 @@ function describe(read: Record<string, SourceScore>): string {
       String(score.medianMinutes ?? "-").padStart(7),
     ].join(" "),
   );
-  const facts = `${zones} zones of ten days, seeds ${seeds.join()}${values.hard ? ", hard" : ""}: ${events} events, ${read["everything that pages"]?.attacks} attacks, judged in ${(judgingMs / 1_000).toFixed(1)} s of ${((performance.now() - startedMs) / 1_000).toFixed(1)} s`;
   const causes = Object.entries(read).map(
     ([name, { causes }]) =>
       `false ${name}: ${Object.entries(causes)
@@ -82,7 +114,7 @@ function describe(read: Record<string, SourceScore>): string {
         .map(([cause, n]) => `${n} ${cause}`)
         .join(", ")}`,
   );
-  return `${[facts, "", head, ...rows, "", ...causes].join("\n")}\n`;
+  return `${[facts(read["everything that pages"]?.attacks), "", head, ...rows, "", ...causes].join("\n")}\n`;
 }
 
 /** Writes the events of the first seed as the file that `longwatch backtest --events` reads. */
@@ -90,9 +122,9 @@ async function writeCsv(path: string): Promise<void> {
   const file = createWriteStream(path);
   file.write("zone,timestamp,rule_id,ip,asn,country,ja4,ua,url,action\n");
   for (let index = 0; index < zones; index += 1) {
-    const lines = drawZone(seeds[0] ?? 1, index, values.hard).events.map(
+    const lines = drawZone(seeds[0] ?? 1, index, options).events.map(
       ({ minute, ruleId, ip, asn, ja4, ua, url }) =>
-        `${index},${minute * 60},${ruleId},${ip},${asn},XX,${ja4},"${ua}",${url},log\n`,
+        `${index},${minute * 60},${ruleId},${ip},${asn},XX,${ja4},"${ua?.replaceAll('"', '""')}",${url},log\n`,
     );
     file.write(lines.join(""));
   }

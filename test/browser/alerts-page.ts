@@ -1,5 +1,6 @@
 import type { Page } from "playwright-core";
 import { beforeAll, expect, test } from "vitest";
+import { MINUTE_MS } from "#lib/units.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { settle } from "./open-browser.ts";
 import type { BrowserWorld } from "./open-world.ts";
@@ -8,7 +9,8 @@ import type { BrowserWorld } from "./open-world.ts";
 export function testAlertsPage(open: () => Promise<Page>, openWorld: () => BrowserWorld): void {
   beforeAll(async () => {
     const { db } = openWorld().running.database;
-    const at = new Date();
+    // The end of a minute that is over: the detector has nothing to add to it, and the evidence stays.
+    const at = new Date(Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS);
     for (const ruleId of ["944100", "944110"])
       await insertSpike(db, {
         zoneId: 102,
@@ -47,7 +49,7 @@ export function testAlertsPage(open: () => Promise<Page>, openWorld: () => Brows
     await page.waitForURL(/\/alerts\/\d+/);
     await page.getByRole("status").filter({ hasText: "planned test" }).waitFor();
     await page.getByText(/^Silenced by silence \d+ of/).waitFor();
-    await page.getByRole("button", { name: /^End silence/ }).click();
+    await page.getByRole("button", { name: /^End now/ }).click();
     await page.getByText(/^Silence \d+ no longer muted the alert/).waitFor();
   });
 

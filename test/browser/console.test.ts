@@ -6,11 +6,13 @@ import { issueKey, withdrawKey } from "#test/support/issue-key.ts";
 import { testAlertsPage } from "./alerts-page.ts";
 import { testCoveragePage } from "./coverage-page.ts";
 import { makeHostile } from "./hostile.ts";
+import { testIncidentPage } from "./incident-page.ts";
 import { CHROMIUM, openWatchedPage, settle, type Watched, type WatchedOptions } from "./open-browser.ts";
 import { type BrowserWorld, openWorld } from "./open-world.ts";
 import { testOperationsPage } from "./operations-page.ts";
 import { PAGES, show } from "./pages.ts";
 import { testRulePage } from "./rule-page.ts";
+import { testSession } from "./session.ts";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -233,6 +235,26 @@ describe.skipIf(CHROMIUM === null)(
       expect(await readTotal(page)).toBeGreaterThan(0);
     });
 
+    test("the values of an alert do not move while its counts come", async () => {
+      const page = await open();
+      const [attack] = await listAttackAlerts(world);
+      const held = Promise.withResolvers<void>();
+      await page.route(/\/context$|\/rules\/series\?/, async (route) => {
+        await held.promise;
+        await route.continue();
+      });
+      await page.goto(`/alerts/${attack?.id}`);
+      const value = page.getByTitle(/^Filter for path /).first();
+      await value.waitFor();
+      const place = await value.boundingBox();
+      await page.getByText("Asking the counts of the rule").waitFor();
+      expect(await value.boundingBox()).toEqual(place);
+      held.resolve();
+      await page.getByText(/in the hour before$/).waitFor();
+      await page.getByRole("img", { name: /^Events per minute of rule/ }).waitFor();
+      expect(await value.boundingBox()).toEqual(place);
+    });
+
     test("the table does not say that all events are read while it shows those of the search before", async () => {
       const page = await open();
       await page.goto("/explorer?zone=101");
@@ -422,9 +444,11 @@ describe.skipIf(CHROMIUM === null)(
     });
 
     testAlertsPage(open, () => world);
+    testIncidentPage(open, () => world);
     testRulePage(open);
     testCoveragePage(open, () => world);
     testOperationsPage(open, () => world);
+    testSession(() => world);
 
     test("an alert is marked as noise, and shows its requests with the matched text", async () => {
       const page = await open();

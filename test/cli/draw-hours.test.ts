@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { drawHours } from "#faces/cli/terminal/draw-hours.ts";
+import { drawHours } from "#faces/cli/status/status.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 

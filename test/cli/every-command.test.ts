@@ -25,6 +25,10 @@ function helpOf(command: Command): string {
 const ALL = [...walk(await loadProgram())];
 const LEAVES = ALL.filter(({ command }) => command.commands.length === 0);
 
+test("the help of the program, which loads no command, is that of the loaded commands", async () => {
+  expect(helpOf(await loadProgram("help"))).toBe(helpOf(await loadProgram()));
+});
+
 test("the walk finds the commands", () => {
   const names = LEAVES.map(({ name }) => name);
   for (const name of ["start", "status", "alerts list", "edge events export", "emulator"])

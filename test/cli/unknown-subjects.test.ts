@@ -120,10 +120,10 @@ test("a backtest of a rule without events fails and names the rules that have so
   expect(await run(backtestCommand, "--zone 101 --rule 942100")).toMatchObject({ code: 0 });
 });
 
-test("alerts of a group that does not exist are a mistake", async () => {
-  const { code, err } = await run(alertsCommand, "list --group 4711");
+test("alerts of an incident that does not exist are a mistake", async () => {
+  const { code, err } = await run(alertsCommand, "list --incident 4711");
   expect(code).toBe(2);
-  expect(err).toContain('--group "4711" must be the number of a stored alert');
+  expect(err).toContain('--incident "4711" must be the number of a stored alert');
 });
 
 function silentIo(): StoreIo {

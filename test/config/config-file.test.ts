@@ -57,7 +57,7 @@ test("the example file is right, and says what it seems to", () => {
   expect(root.routes[0]).toMatchObject({
     channels: ["pager"],
     continue: true,
-    timing: { groupBy: ["zone"], groupWaitMs: 30_000, repeatIntervalMs: 3_600_000 },
+    timing: { groupWaitMs: 10_000, repeatIntervalMs: 3_600_000 },
   });
   expect(root.routes[3]?.timing.repeatIntervalMs).toBe(4 * 3_600_000);
   expect(quietHours).toMatchObject([{ fromMinute: 22 * 60, toMinute: 7 * 60, critical: "tell" }]);

@@ -9,6 +9,7 @@ test("few zones are all polled by each run", () => {
     mostPolls: 180,
     pollEveryMs: 30_000,
     freshMs: 15_000,
+    risingRequests: 10,
     shortPassEveryMs: 90_000,
   });
 });
@@ -18,11 +19,12 @@ test("200 zones within 10 requests a second take turns: each run polls 180", () 
     mostPolls: 180,
     pollEveryMs: 60_000,
     freshMs: 15_000,
+    risingRequests: 10,
     shortPassEveryMs: 200_000,
   });
 });
 
-test("polls and short passes never take more than 70 % of the budget of whole requests", () => {
+test("polls and short passes never take more than 70 % of the budget of whole requests, polls of rising zones 10 % more", () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 10_000 }),
@@ -30,13 +32,15 @@ test("polls and short passes never take more than 70 % of the budget of whole re
       fc.integer({ min: 1, max: 3_600 }),
       (zones, requestsPerSecond, seconds) => {
         const pauses = { shortestMs: seconds * 1_000, longestMs: seconds * 1_000 };
-        const { mostPolls, pollEveryMs, shortPassEveryMs } = planPeriods({
+        const { mostPolls, pollEveryMs, shortPassEveryMs, risingRequests } = planPeriods({
           zones,
           requestsPerSecond,
           ...pauses,
         });
         const rate = Math.min(zones, mostPolls) / seconds + (zones * 1_000) / shortPassEveryMs;
         expect(rate).toBeLessThanOrEqual(0.7 * requestsPerSecond + 1e-9);
+        expect(risingRequests).toBeLessThanOrEqual(requestsPerSecond);
+        expect(risingRequests > 0).toBe(seconds > 10);
         expect(pollEveryMs).toBeGreaterThanOrEqual(pauses.longestMs * (zones / mostPolls));
       },
     ),

@@ -163,3 +163,14 @@ test("a day is backfilled when its ended hours are, whatever the hours around it
     isBackfilled(NOW, [...all.slice(1), { startsAt: day, searchedThrough: day + HOUR_MS - 1 }], range),
   ).toBe(false);
 });
+
+test("the first search of a period reads the whole overlap, a further one only its newest part", () => {
+  const at = startOfHour(NOW);
+  const hours = [{ startsAt: at, searchedThrough: NOW }];
+  const options = { freshMs: 5_000, overlapMs: 3 * MINUTE_MS, periodMs: 30_000, keptMs: KEPT_MS };
+  const overlapAfter = (seconds: number) => {
+    const span = planSearch(NOW + seconds * 1_000, hours, options);
+    return span === null ? null : NOW - span.from;
+  };
+  expect([overlapAfter(10), overlapAfter(20), overlapAfter(30)]).toEqual([30_000, 30_000, 3 * MINUTE_MS]);
+});

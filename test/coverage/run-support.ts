@@ -3,7 +3,7 @@ import { onTestFinished } from "vitest";
 import { createEdgeClient } from "#adapters/edge/edge-client.ts";
 import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
-import type { ArchiveStore } from "#jobs/archive/archive-days.ts";
+import type { ArchiveStore } from "#jobs/archive/archive-store.ts";
 import { createRunJobs, type ExecuteRun } from "#jobs/service/run-requested.ts";
 import type { Clock } from "#lib/clock.ts";
 import { createSecret } from "#lib/secret.ts";

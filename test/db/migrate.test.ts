@@ -24,6 +24,7 @@ const TABLES = [
   "held_blocks",
   "held_events",
   "ingest_cursors",
+  "judged_hours",
   "known_sources",
   "leases",
   "notifications",

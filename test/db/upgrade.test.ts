@@ -17,10 +17,11 @@ const ZONE = 101;
 /** The tables and sequences of a database with their columns. */
 type Shape = readonly { readonly name: string; readonly columns: string }[];
 
+/** The column `companions` of spikes is dropped: incidents replace what it counted. */
 async function readShape({ pool }: Database): Promise<Shape> {
   const { rows } = await pool.query<Shape[number]>(
     `select relname as name, (select string_agg(quote_ident(attname), ', ') from pg_attribute
-       where attrelid = c.oid and attnum > 0 and not attisdropped) as columns
+       where attrelid = c.oid and attnum > 0 and not attisdropped and attname <> 'companions') as columns
      from pg_class c where relnamespace = 'public'::regnamespace and relkind in ('r', 'S') order by 1`,
   );
   return rows;

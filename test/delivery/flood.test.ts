@@ -11,6 +11,7 @@ import { email } from "#stages/delivery/channels/email/email.ts";
 import { terminal } from "#stages/delivery/channels/terminal/terminal.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
 import { at, createAlertWorld } from "../alerting/alert-world.ts";
+import { attackerOf, incidentOf } from "../alerting/incident.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { startMailServer } from "./support/mail-server.ts";
@@ -83,7 +84,7 @@ function readAll(sent: readonly string[]): Set<string> {
   );
 }
 
-test("F63: when 5,000 rules of one zone spike within a minute, every rule is found on every channel, in few messages", async () => {
+test("F63: when 5,000 rules of one incident spike within a minute, every rule is found on every channel, in few messages", async () => {
   const printed: string[] = [];
   const stream = { write: (text: string, done: () => void) => (printed.push(text), done(), true) };
   const mailbox = email.open({
@@ -104,8 +105,12 @@ test("F63: when 5,000 rules of one zone spike within a minute, every rule is fou
   ]);
   const channels = [...notifiers.keys()];
   const world = createAlertWorld(database);
-  await insertSpike(database.db, { openedAt: at(0), ruleId: "100000" });
-  const [template] = await database.db.select().from(spikes);
+  const memberOf = await insertSpike(database.db, {
+    openedAt: at(0),
+    ...incidentOf(attackerOf("203.0.113.9")),
+  });
+  await insertSpike(database.db, { openedAt: at(0), ruleId: "100000", memberOf });
+  const template = (await world.spikes()).at(-1);
   if (template === undefined) throw new Error("no spike");
   const { id: _, ...values } = template;
   for (let start = 1; start < RULES; start += 500) {
@@ -133,7 +138,9 @@ test("F63: when 5,000 rules of one zone spike within a minute, every rule is fou
   const counted = new Map(channels.map((kind) => [kind, sent(kind).length]));
   for (const kind of channels) {
     const found = readAll(sent(kind));
-    const missing = Array.from({ length: RULES }, (__, index) => String(100_000 + index)).filter(
+    // Alertmanager shows the worst ones and the command that lists the others.
+    const named = kind === "alertmanager" ? 10 : RULES;
+    const missing = Array.from({ length: named }, (__, index) => String(100_000 + index)).filter(
       (rule) => !found.has(rule),
     );
     expect([kind, missing]).toEqual([kind, []]);

@@ -8,7 +8,7 @@ import type { Notifier } from "#stages/delivery/notifier.ts";
 import { type MigratedDatabase } from "../db/migrated-database.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
 import { type DeliverWorld, openDeliverWorld } from "./deliver-world.ts";
-import { floodOf } from "./support/messages.ts";
+import { incidentWith } from "./support/messages.ts";
 import { POSTING } from "./support/receiver.ts";
 
 let database: MigratedDatabase;
@@ -28,7 +28,7 @@ beforeEach(async () => {
   if (opened === undefined) throw new Error("no slack");
   notifier = { ...opened, name: "chat" };
   const alertId = await world.raise(["first"]);
-  await database.db.update(notifications).set({ content: floodOf(5_000, { alertId }) });
+  await database.db.update(notifications).set({ content: incidentWith(5_000, { alertId }) });
   return () => chat.close();
 });
 
@@ -39,8 +39,8 @@ function deliver(signal = new AbortController().signal) {
 }
 
 const heads = () => chat.requests.map(({ body }) => (JSON.parse(body) as { text: string }).text);
-const PAGE = expect.stringContaining("Flood: 5000 rules");
-const part = (number: number) => `zone 101 · rules of the flood (${number} of 4)`;
+const PAGE = expect.stringContaining("2 attackers in zone 101");
+const part = (number: number) => `zone 101 · rules of the incident (${number} of 4)`;
 
 test("a list that fails midway continues in any replica, and the first message is sent once", async () => {
   for (const status of [200, 200, 503]) chat.reply(status, "ok");

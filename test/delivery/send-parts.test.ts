@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { sendParts } from "#stages/delivery/send-parts.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
-import { floodOf } from "./support/messages.ts";
+import { incidentWith } from "./support/messages.ts";
 import { ANSWERS, failureOf, PLAIN_ANSWER, POSTING, sendOptions } from "./support/receiver.ts";
 
 let receiver: ReplyQueue;
@@ -18,7 +18,7 @@ describe.each(["webhook", "slack", "slack-bot", "teams", "opsgenie"])("%s", (kin
     if (make === undefined) throw new Error(kind);
     return make(receiver.url);
   };
-  const flood = floodOf(5_000);
+  const flood = incidentWith(5_000);
 
   test("a retry continues with the part that failed and does not repeat the first message", async () => {
     const progressed: string[] = [];
@@ -51,7 +51,7 @@ describe.each(["webhook", "slack", "slack-bot", "teams", "opsgenie"])("%s", (kin
 test("every message of a webhook has an id of its own, the same at every attempt", async () => {
   for (const _ of [1, 2]) {
     for (let index = 0; index < 5; index += 1) receiver.reply(200, "ok");
-    await POSTING["webhook"]?.(receiver.url).send(floodOf(5_000), sendOptions());
+    await POSTING["webhook"]?.(receiver.url).send(incidentWith(5_000), sendOptions());
   }
   const ids = receiver.requests.map(({ headers }) => String(headers["webhook-id"]));
   const [first, second] = [ids.slice(0, ids.length / 2), ids.slice(ids.length / 2)];
@@ -61,7 +61,7 @@ test("every message of a webhook has an id of its own, the same at every attempt
 
 test("the list of a group is in the thread of its message and notifies nobody", async () => {
   for (let index = 0; index < 9; index += 1) receiver.reply(200, ANSWERS["slack-bot"]?.body);
-  await POSTING["slack-bot"]?.(receiver.url).send(floodOf(5_000), sendOptions());
+  await POSTING["slack-bot"]?.(receiver.url).send(incidentWith(5_000), sendOptions());
   const [page, ...replies] = receiver.requests.map(({ body }) => JSON.parse(body));
   expect(page).not.toHaveProperty("thread_ts");
   expect(replies.length).toBeGreaterThan(1);

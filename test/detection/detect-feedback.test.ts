@@ -52,6 +52,7 @@ test("a mark counts at the next tick of a detector that has its thresholds in me
 
 test("a replay of the stored history uses the marks as well", async () => {
   await keepTwoBursts();
+  await world.showMinutes(END * MINUTE_MS);
   const asked = { zoneId: ZONE, ruleId: undefined, days: 3, nowMs: END * MINUTE_MS };
   const replay = () => replayStore(database.db, asked, [{ z: 3.5, floor: 10 }]);
   expect((await replay())[0].alerts).toHaveLength(1);
@@ -93,25 +94,4 @@ test("a floor is a rule's own: above it a burst is a spike, below it never", asy
   const detector = world.createDetector({ sensitivity, lowestFloor: () => 5 });
   await world.tickThrough(START, START + 10, detector);
   expect((await world.readSpikes()).map(({ ruleId }) => ruleId)).toEqual(["941100"]);
-});
-
-test("rules that rise in the same minutes raise each other's severity once, and it stays raised", async () => {
-  const attack = [40, 40, 40];
-  await world.keep([
-    ...eventsOf(attack, START + 5, { ruleId: "941100" }),
-    ...eventsOf(attack, START + 12, { ruleId: "942100" }),
-    ...eventsOf(attack, START + 80, { ruleId: "943100" }),
-  ]);
-  await world.tickThrough(START, START + 11);
-  const [alone] = await world.readSpikes();
-  expect(alone).toMatchObject({ ruleId: "941100", companions: 0 });
-  await world.tickThrough(START + 11, START + 110);
-  const [first, second, late] = await world.readSpikes();
-  const steps = ["warning", "error", "critical"];
-  const stepOf = (severity = "") => steps.indexOf(severity);
-  expect(first).toMatchObject({ companions: 1, closedAt: expect.any(Date) });
-  expect(second).toMatchObject({ companions: 1, closedAt: expect.any(Date) });
-  expect(late).toMatchObject({ companions: 0 });
-  expect(stepOf(second?.severity)).toBe(stepOf(late?.severity) + 1);
-  expect(first?.severity).toBe(second?.severity);
 });

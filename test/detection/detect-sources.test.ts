@@ -9,7 +9,8 @@ import type { SourceMode } from "#model/kinds.ts";
 import { createKnownSources, type KnownSource } from "#model/known-source.ts";
 import { storedSources } from "#model/stored-sources.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import { createZoneReplay, type ReplayedAlert } from "#stages/detection/backtest/replay-zone.ts";
+import { createZoneReplay } from "#stages/detection/backtest/replay-zone.ts";
+import type { ReplayedMessage } from "#stages/detection/backtest/replayed-message.ts";
 import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { END, minuteOf, openDetectWorld } from "./detect-support.ts";
@@ -55,11 +56,11 @@ const network = Array.from({ length: 60 }, (_, i) =>
   eventAt(ATTACK + 15 + Math.floor(i / 4), `network/${i}`, { ip: `203.0.113.${i}`, ja4: "t13d1516h2_net" }),
 );
 
-function replay(events: readonly WafEvent[]): ReplayedAlert[] {
-  const replayed = createZoneReplay({ z: 3.5, floor: 10 });
+function replay(events: readonly WafEvent[]): ReplayedMessage[] {
+  const replayed = createZoneReplay({ z: 3.5, floor: 10, fewAddresses: 3 });
   for (const event of events.toSorted((a, b) => a.occurredAt - b.occurredAt))
-    replayed.take(event, Math.floor(event.occurredAt / MINUTE_MS));
-  return replayed.finish().filter(({ kind }) => kind !== "rule");
+    replayed.take({ ...event, action: "other" }, Math.floor(event.occurredAt / MINUTE_MS));
+  return replayed.finish().filter(({ subject }) => subject === "incident");
 }
 
 test("two detectors, one of them started again in the middle, store what a replay of the events finds", async () => {
@@ -81,34 +82,37 @@ test("two detectors, one of them started again in the middle, store what a repla
 
   const found = await world.readSpikes();
   const expected = replay(events);
-  expect(expected).toHaveLength(1);
+  const firsts = expected.filter(({ reason }) => reason === "first");
+  expect(firsts.map(({ attackers }) => attackers)).toEqual([
+    [{ kind: "rules_per_ip", key: "198.51.100.7" }],
+    [{ kind: "ips_per_ja4", key: "t13d1516h2_net" }],
+  ]);
+  const attacks = found.filter(({ kind }) => kind === "sources");
   expect(
-    found.map(({ sources, severity, openedAt, lastActiveAt }) => ({
-      kind: sources?.kind,
-      key: sources?.findings.find(({ kind }) => kind === sources.kind)?.key,
-      severity,
-      openedAt: minuteOf(openedAt),
-      lastActiveAt: minuteOf(lastActiveAt),
+    attacks.map(({ sources, openedAt }) => ({
+      attackers: sources?.findings.slice(0, 1).map(({ kind, key }) => ({ kind, key })),
+      at: minuteOf(openedAt),
     })),
-  ).toEqual(expected);
-  const [spike] = found;
-  expect(minuteOf(spike?.closedAt ?? null)).toBe((expected[0]?.lastActiveAt ?? 0) + 30);
-  const sources = storedSources.parse(spike?.sources);
-  expect(sources.findings.map(({ kind }) => kind)).toEqual(
-    expect.arrayContaining(["rules_per_ip", "ips_per_ja4"]),
+  ).toEqual(firsts.map(({ attackers, at }) => ({ attackers, at })));
+  const ends = expected.filter(({ reason }) => reason === "resolved").map(({ at }) => at);
+  expect(attacks.map(({ closedAt }) => minuteOf(closedAt))).toEqual(ends);
+  expect(attacks.map(({ severity }) => severity)).toEqual(
+    firsts.map(({ incident }) => expected.findLast((one) => one.incident === incident)?.severity),
   );
+  const [spike] = attacks;
+  const sources = storedSources.parse(spike?.sources);
   expect(sources.grown.length).toBeGreaterThan(0);
   expect(sources.firstSeen).toBe(ATTACK);
-  expect(spike?.evidence.top.ja4[0]?.value).toMatch(/^t13d1516h2_/);
+  expect(spike?.evidence.top.ja4[0]?.value).toBe("t13d1516h2_tool");
   // A replay of the stored events prints the alert that was sent.
   const args = ["--sources", "--from", "-1d", "--json"];
   const replayed = await runStoreCommand(backtestCommand, { DATABASE_URL: database.url }, args, {
     now: (ATTACK + 70) * MINUTE_MS,
   });
-  const { alerts } = JSON.parse(replayed.out) as { alerts: { from: string; to: string; key: string }[] };
-  expect(alerts).toMatchObject([
-    { kind: "rules_per_ip", key: "198.51.100.7", from: spike?.openedAt.toISOString() },
-  ]);
+  const { messages } = JSON.parse(replayed.out) as { messages: { at: string; reason: string }[] };
+  expect(messages.filter(({ reason }) => reason === "first")).toMatchObject(
+    attacks.map(({ openedAt }) => ({ at: openedAt.toISOString() })),
+  );
   // The hours that were counted are those of their events.
   const hours = {
     fromHour: Math.floor((END - HISTORY_MINUTES) / 60),
@@ -129,6 +133,34 @@ async function readCounted() {
   const usual = await database.pool.query("select * from source_usual order by day, address");
   return { hours: hours.rows, usual: usual.rows };
 }
+
+test("an attacker over the line is named while the minute runs, once, and the minute is judged again at its end", async () => {
+  await world.keep([...visitors, ...scanner]);
+  const [one, other] = [world.createSourceDetector(), world.createSourceDetector()];
+  await world.tickThrough(ATTACK - 3, ATTACK + 2, one);
+  // The scanner triggers its fifteenth rule in the third minute; nothing is stored at its beginning.
+  expect(await world.readSpikes()).toEqual([]);
+  const during = (ATTACK + 2) * MINUTE_MS + 30_000;
+  await world.tickAt(during, one);
+  await world.tickAt(during + 1_000, other);
+  await world.tickAt(during + 2_000, one);
+  const [early, ...others] = await world.readSpikes();
+  expect(others).toEqual([]);
+  expect(early?.openedAt.getTime()).toBe(during);
+  expect(minuteOf(early?.judgedThrough ?? null)).toBe(ATTACK + 2);
+  await world.tickThrough(ATTACK + 2, ATTACK + 60, async () => void (await Promise.all([one(), other()])));
+  const [spike, ...more] = (await world.readSpikes()).filter(({ kind }) => kind === "sources");
+  expect(more).toEqual([]);
+  expect(spike?.openedAt.getTime()).toBe(during);
+  const [first, ...messages] = replay([...visitors, ...scanner]);
+  expect(first?.at).toBe(ATTACK + 3);
+  expect(minuteOf(spike?.closedAt ?? null)).toBe(messages.at(-1)?.at);
+  expect(spike?.sources?.findings).toMatchObject([{ since: ATTACK + 3, members: 40 }]);
+  const counted = await readCounted();
+  await database.pool.query("truncate source_hours, source_usual");
+  await world.tickThrough(ATTACK + 60, ATTACK + 65, world.createSourceDetector());
+  expect(await readCounted()).toEqual(counted);
+});
 
 test("an hour of which a watch has missed an event is counted again from its events", async () => {
   await world.keep(visitors);

@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
 import { openSpike, readMinuteCounts } from "#db/detection/spikes.ts";
+import { platformHealth } from "#db/schema/platform-health.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { EVIDENCE_DIMENSIONS } from "#model/kinds.ts";
 import { END, eventsOf, minuteOf, openDetectWorld, START } from "./detect-support.ts";
+import { ZONE } from "./trend-support.ts";
 
 const { database, world } = await openDetectWorld();
 
@@ -22,14 +24,55 @@ test("two detectors at a time open exactly one spike per attack, and close it af
       peak: 150,
       windowMinutes: 3,
       kind: "spike",
-      severity: "critical",
-      companions: 3,
+      // A rule alone pages only if many addresses send it.
+      severity: "warning",
+      memberOf: null,
     });
     expect(minuteOf(spike.openedAt)).toBe(START + 6);
     expect(minuteOf(spike.closedAt)).toBe((minuteOf(spike.lastActiveAt) ?? 0) + 15);
     // The windows of a quarter of an hour let go of the attack first.
     expect(minuteOf(spike.closedAt)).toBe(START + 5 + 3 + 14 + 15);
   }
+});
+
+test("a running minute over its threshold opens one spike now, and is judged again when it is over", async () => {
+  await world.keep([...eventsOf([1], START - 3_000), ...eventsOf([40], START + 5)]);
+  await database.db.insert(platformHealth).values({ zoneId: ZONE, watchedSince: new Date() });
+  const inMinute = (seconds: number) => (START + 5) * MINUTE_MS + seconds * 1_000;
+  let calls = 0;
+  const [one, other] = [0, 1].map(() => world.createDetector({ afterSpikes: () => (calls += 1) }));
+  await world.tickAt(inMinute(20), async () => void (await Promise.all([one?.(), other?.()])));
+
+  const [opened, ...others] = await world.readSpikes();
+  expect(others).toEqual([]);
+  expect(opened).toMatchObject({
+    openedAt: new Date(inMinute(20)),
+    lastActiveAt: new Date(inMinute(20)),
+    judgedThrough: new Date(inMinute(0)),
+    closedAt: null,
+    windowCount: 40,
+    evidence: { total: 40, to: new Date(inMinute(20)).toISOString() },
+  });
+  const { rows } = await database.pool.query("select from platform_health where rising_until > $1", [
+    new Date(inMinute(60)),
+  ]);
+  expect([calls, rows.length]).toEqual([1, 1]);
+
+  // Nothing has changed. A replica that has just started finds the same.
+  await world.tickAt(inMinute(30), one);
+  await world.tickAt(inMinute(40));
+  expect([calls, await world.readSpikes()]).toEqual([1, [opened]]);
+
+  await world.keep(eventsOf([80], START + 5, { ruleId: "942100" }));
+  await world.tickAt(inMinute(61));
+  const [judged] = await world.readSpikes();
+  expect(judged).toMatchObject({ openedAt: opened?.openedAt, judgedThrough: new Date(inMinute(60)) });
+  expect(judged?.peak).toBeGreaterThanOrEqual(80);
+
+  await world.tickThrough(START + 6, START + 60);
+  const [closed, ...more] = await world.readSpikes();
+  expect(more).toEqual([]);
+  expect(minuteOf(closed?.closedAt ?? null)).toBe(START + 5 + 15 + 15);
 });
 
 test("a further quiet minute of an open spike is stored and enqueues nothing", async () => {

@@ -30,13 +30,33 @@ export async function openDetectWorld() {
   return { database, world };
 }
 
+const ALWAYS = 2 * END * MINUTE_MS;
+
 /** A database, and a detector whose clock the test drives. */
 export function createDetectWorld(database: MigratedDatabase) {
   let now = 0;
+  /** Counts of minutes that begin at or after this are not there yet, as in the service. At first all are. */
+  let shownTo = ALWAYS;
+
+  /** Moves the counts by the minute that lie before `shownTo` into the table, and the others out of it. */
+  async function showMinutes(toMs: number): Promise<void> {
+    const isForward = toMs >= shownTo;
+    shownTo = toMs;
+    const move = async (from: string, to: string, where: string) =>
+      database.pool.query(
+        `with moved as (delete from ${from} where width = 60 and starts_at ${where} to_timestamp($1) returning *)
+         insert into ${to} select * from moved`,
+        [toMs / 1_000],
+      );
+    await database.pool.query("create table if not exists later_buckets (like rule_buckets)");
+    await move("later_buckets", "rule_buckets", "<");
+    if (!isForward) await move("rule_buckets", "later_buckets", ">=");
+  }
 
   async function clear(): Promise<void> {
+    await showMinutes(ALWAYS);
     await database.pool.query(
-      "truncate waf_events, rule_buckets, rule_peaks, dirty_buckets, coverage_windows, rule_metrics, source_hours, source_usual, spikes cascade",
+      "truncate waf_events, rule_buckets, later_buckets, rule_peaks, dirty_buckets, coverage_windows, rule_metrics, source_hours, source_usual, spikes cascade",
     );
   }
 
@@ -69,14 +89,25 @@ export function createDetectWorld(database: MigratedDatabase) {
   async function tickThrough(from: number, to: number, ticks = createDetector()): Promise<void> {
     for (let minute = from + 1; minute <= to; minute += 1) {
       now = minute * MINUTE_MS + 1;
+      await showMinutes(minute * MINUTE_MS);
       await ticks();
     }
   }
 
+  /** Ticks once at this moment, which is epoch ms. */
+  async function tickAt(ms: number, ticks = createDetector()): Promise<void> {
+    now = ms;
+    await showMinutes(ms);
+    await ticks();
+  }
+
   /** Stores the events, rolls them up, and records every hour of the last week as searched, or else as a gap. */
   async function keep(events: readonly WafEvent[], { zoneId = ZONE, gaps = [] as number[] } = {}) {
+    const shown = shownTo;
+    await showMinutes(ALWAYS);
     await storeAll(database, events, { zoneId });
     await createRollUp(database)();
+    await showMinutes(shown);
     await database.pool.query(
       `insert into coverage_windows (zone_id, starts_at, searched_through, state, gap_reason)
      select $1, to_timestamp(hour * 3600),
@@ -97,7 +128,7 @@ export function createDetectWorld(database: MigratedDatabase) {
     return rows.map(({ id: _id, ...row }) => ({ ...row, key: `${row.zoneId}/${row.ruleId}` }));
   }
 
-  return { createDetector, createSourceDetector, tickThrough, keep, readSpikes, clear };
+  return { createDetector, createSourceDetector, showMinutes, tickThrough, tickAt, keep, readSpikes, clear };
 }
 
 /** `counts[i]` events in minute `firstMinute + i`. */

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { parseAttack } from "#emulator/traffic/attack.ts";
 import { createTraffic } from "#emulator/traffic/traffic.ts";
+import { createZoneReplay } from "#stages/detection/backtest/replay-zone.ts";
 import { findEpisodes, type PastEpisode } from "#stages/detection/backtest/scan-history.ts";
 
 const START = Date.UTC(2026, 10, 20, 15, 30, 20);
@@ -56,4 +57,38 @@ test("everyday emulated traffic opens few spikes, and a scripted attack opens ex
   }
   // The emulator's bursts of up to five times the usual are spikes too: one series in ten has one in two days.
   expect(everyday / series / 2).toBeLessThan(0.15);
+});
+
+test("four scanners with one tool are one incident, each is named within two minutes of its line, in five messages", () => {
+  const traffic = createTraffic({ seed: "1", lateness: { share: 0, maxMs: 0 } });
+  const parsed = parseAttack("kind=four-scanners,zone=101,start=+60s,duration=108m,rate=4.2/m", START);
+  if ("mistakes" in parsed) throw new Error(parsed.mistakes.join());
+  traffic.addAttack(parsed.attack);
+  const replay = createZoneReplay({ z: 3.5, floor: 10, fewAddresses: 3 });
+  const firstEventMs = FIRST * 60_000;
+  const zone = {
+    id: 101,
+    firstEventMs,
+    createdAtMs: firstEventMs,
+    rates: [{ sinceMs: 0, eventsPerSecond: 0.45 }],
+  };
+  const rulesOf = new Map<string, Set<string>>();
+  const reachedAt = new Map<string, number>();
+  for (let minute = FIRST; minute < FIRST + HISTORY_MINUTES + 180; minute += 1)
+    for (const { ip, asn, ja4, ua, url, rule } of traffic.minute(zone, minute)) {
+      replay.take({ ruleId: rule.ruleId, ip, asn, ja4, ua, url }, minute);
+      if (minute * 60_000 < START) continue;
+      const rules = (rulesOf.get(ip) ?? new Set()).add(rule.ruleId);
+      rulesOf.set(ip, rules);
+      if (rules.size >= 15 && !reachedAt.has(ip)) reachedAt.set(ip, minute);
+    }
+  const scanners = [...rulesOf].filter(([, rules]) => rules.size >= 35).map(([ip]) => ip);
+  expect(scanners).toHaveLength(4);
+  const messages = replay.finish().filter(({ at }) => at * 60_000 > START);
+  const naming = (ip: string) => messages.filter(({ attackers }) => attackers.some(({ key }) => key === ip));
+  expect(new Set(scanners.flatMap(naming).map(({ incident }) => incident)).size).toBe(1);
+  for (const ip of scanners)
+    expect((naming(ip)[0]?.at ?? 0) - (reachedAt.get(ip) ?? 0)).toBeLessThanOrEqual(2);
+  const sent = messages.filter(({ subject, reason }) => subject === "incident" && reason !== "resolved");
+  expect(sent.length).toBeLessThanOrEqual(5);
 });

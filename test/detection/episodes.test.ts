@@ -117,8 +117,8 @@ test("severity follows the distance from the threshold's score", () => {
   expect([3.5, 5.4, 5.5, 8.4, 8.5].map((score) => gradeSeverity(score, 3.5))).toEqual([
     "warning",
     "warning",
-    "error",
-    "error",
+    "warning",
+    "warning",
     "critical",
   ]);
   expect(gradeSeverity(6, 4.5)).toBe("warning");
@@ -159,4 +159,80 @@ test("after a pause in the judging a spike that went on stays open", () => {
     thresholdsOf: () => known,
   });
   expect(quiet).toMatchObject({ closedAt: 1_075, episode: { lastActiveAt: 0 } });
+});
+
+const RUNNING = 1_060;
+const WATCHED = {
+  firstMinute: 1_000,
+  tested: Array.from({ length: 15 }, (_, i) => RUNNING - 15 + i),
+  running: RUNNING,
+  episode: null,
+  firstUnjudged: 0,
+  freshFrom: 0,
+  z: 3.5,
+  thresholdsOf: () => ({ thresholds: flat(10), firstHour: -100 }),
+};
+/** The last minute of the counts is the running one. */
+const endingWith = (...counts: number[]) => [...Array<number>(61 - counts.length).fill(0), ...counts];
+
+test("a running minute that reaches its threshold opens the spike that it opens when it is over", () => {
+  const counts = endingWith(1, 11);
+  const running = assessSeries({ ...WATCHED, counts });
+  const over = assessSeries({
+    ...WATCHED,
+    counts,
+    tested: [...WATCHED.tested, RUNNING],
+    running: RUNNING + 1,
+  });
+  expect(running.episode).toMatchObject({ openedAt: RUNNING + 1, count: 12, kind: "spike" });
+  expect(over.episode).toEqual(running.episode);
+  expect([running.countedTo, assessSeries({ ...WATCHED, counts: endingWith(5) }).countedTo]).toEqual([
+    RUNNING + 1,
+    RUNNING,
+  ]);
+});
+
+test("a running minute without events is not quiet: it closes nothing and changes no open spike", () => {
+  const { episode: opened } = assessSeries({ ...WATCHED, counts: endingWith(30) });
+  if (opened === null) throw new Error("no spike");
+  const episode = { ...opened, openedAt: RUNNING - 14, lastActiveAt: RUNNING - 14 };
+  const outcome = assessSeries({ ...WATCHED, counts: endingWith(0), episode, firstUnjudged: RUNNING });
+  expect(outcome).toMatchObject({ closedAt: null, episode: { lastActiveAt: RUNNING - 14 } });
+  const next = { tested: [...WATCHED.tested, RUNNING], running: RUNNING + 1 };
+  const closed = assessSeries({
+    ...WATCHED,
+    ...next,
+    counts: endingWith(0),
+    episode,
+    firstUnjudged: RUNNING,
+  });
+  expect(closed.closedAt).toBe(RUNNING + 1);
+});
+
+test("a running minute makes an open spike graver, and its further events are left to its end", () => {
+  const { episode } = assessSeries({ ...WATCHED, counts: endingWith(12) });
+  expect(episode?.severity).toBe("warning");
+  const grown = assessSeries({ ...WATCHED, counts: endingWith(13), episode });
+  expect([grown.episode, grown.countedTo]).toEqual([episode, RUNNING]);
+  const graver = assessSeries({ ...WATCHED, counts: endingWith(2_000), episode });
+  expect(graver).toMatchObject({ episode: { severity: "critical", peak: 2_000 }, countedTo: RUNNING + 1 });
+});
+
+test("the milder notice of a new rule waits for the end of the minute, which may make it a spike", () => {
+  const thresholdsOf = () => ({ thresholds: flat(10), firstHour: Math.floor(RUNNING / 60) });
+  expect(assessSeries({ ...WATCHED, thresholdsOf, counts: endingWith(40) }).episode).toBeNull();
+  expect(assessSeries({ ...WATCHED, thresholdsOf, counts: endingWith(140) }).episode?.kind).toBe("spike");
+});
+
+test("a series rises if it would reach its threshold by as much growth as in the last two minutes", () => {
+  const isRising = (...counts: number[]) =>
+    assessSeries({ ...WATCHED, counts: endingWith(...counts) }).isRising;
+  expect([isRising(4), isRising(5), isRising(2, 3)]).toEqual([false, true, true]);
+  // An hour at nine tenths of its threshold is usual for many rules, and so are steady events.
+  expect([isRising(9, 0, 0, 0, 0), isRising(7, 0, 0, 0, 1), isRising(2, 2, 2, 2)]).toEqual([
+    false,
+    false,
+    false,
+  ]);
+  expect([isRising(8, 0, 0, 0, 1), isRising(1, 1, 3, 3)]).toEqual([true, true]);
 });

@@ -10,7 +10,8 @@ import { createDistinctMembers, MAX_MEMBERS } from "#stages/detection/sources/di
 import type { SourceEvent } from "#stages/detection/sources/source-event.ts";
 import { toSourceAddress, toSourcePath } from "#stages/detection/sources/source-event.ts";
 import { usualOnDay } from "#stages/detection/sources/usual-rules.ts";
-import { drawZone, START_MINUTE } from "../bench/sources/draw-zone.ts";
+import { drawZone } from "../bench/sources/draw-zone.ts";
+import { START_MINUTE } from "../bench/sources/zone.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 12);
@@ -19,7 +20,7 @@ const HEADER = "zone,timestamp,rule_id,ip,asn,country,ja4,ua,url,action\n";
 const zone = drawZone(5, 3);
 
 function replay(events: readonly (SourceEvent & { minute: number })[]) {
-  const replayed = createZoneReplay({ z: 3.5, floor: 10 });
+  const replayed = createZoneReplay({ z: 3.5, floor: 10, fewAddresses: 3 });
   for (const event of events) replayed.take(event, event.minute);
   return replayed.finish();
 }
@@ -28,26 +29,21 @@ describe("a replay of events", () => {
   const all = replay(zone.events);
 
   test("finds attacks of sources and bursts of rules", () => {
-    expect(all.filter(({ kind }) => kind === "rule").length).toBeGreaterThan(0);
-    expect(all.filter(({ kind }) => kind !== "rule").length).toBeGreaterThan(0);
+    expect(all.filter(({ subject }) => subject === "rule").length).toBeGreaterThan(0);
+    expect(all.filter(({ subject }) => subject === "incident").length).toBeGreaterThan(0);
   });
 
-  test("changes no earlier alert if later events are left out", () => {
+  test("changes no earlier message if later events are left out", () => {
     for (const days of [3, 5.4, 7.9]) {
       const cut = START_MINUTE + Math.floor(days * 1_440);
       const part = replay(zone.events.filter(({ minute }) => minute < cut));
-      // An alert that is still open at the cut may last longer or become graver.
-      const isOver = ({ lastActiveAt }: { lastActiveAt: number }) => lastActiveAt < cut - 60;
-      const sorted = (alerts: typeof all) => alerts.filter(isOver).toSorted(byText);
-      expect(sorted(part)).toEqual(sorted(all));
-      expect(part.filter(({ openedAt }) => openedAt <= cut).length).toBe(
-        all.filter(({ openedAt }) => openedAt <= cut).length,
-      );
+      const before = (messages: typeof all) => messages.filter(({ at }) => at < cut);
+      expect(before(part)).toEqual(before(all));
     }
   });
 
   test("raises nothing in the first day of a zone", () => {
-    expect(all.filter(({ openedAt }) => openedAt <= START_MINUTE + 1_440)).toEqual([]);
+    expect(all.filter(({ at }) => at <= START_MINUTE + 1_440)).toEqual([]);
   });
 });
 
@@ -62,7 +58,7 @@ test("the counts of every minute are those of a naive recount", () => {
     const last = seen.at(-1);
     if (last !== undefined && last.minute < minute) {
       const closed = members.close(last.minute, (name) => (name === "k1" ? [3, 3, 3] : undefined));
-      differing.push(...WINDOWS.filter((width, w) => closed.excess[w] !== recount(seen, last.minute, width)));
+      differing.push(...WINDOWS.filter((width, w) => closed[w] !== recount(seen, last.minute, width)));
     }
     members.add(key, member, minute);
     seen.push({ key, member, minute });
@@ -162,7 +158,7 @@ describe("backtest --events", () => {
     return { ...ran, alerts: await readFile(out, "utf8").catch(() => null) };
   }
 
-  test("writes one row per alert, from a plain or a compressed file", async () => {
+  test("writes one row per message, from a plain or a compressed file", async () => {
     const lines = zone.events.map(({ minute, ruleId, ip, asn, ja4, ua, url }) =>
       [`"a,1"`, minute * 60, ruleId, ip, asn, "XX", ja4, ua, url, "log"].join(","),
     );
@@ -170,12 +166,14 @@ describe("backtest --events", () => {
     const { code, alerts, out } = await run(text);
     expect(code).toBe(0);
     const rows = (alerts ?? "").trimEnd().split("\n");
-    expect(rows[0]).toBe("zone,kind,key,severity,start,end");
+    expect(rows[0]).toBe("zone,at,incident,reason,severity,subject,attackers,rules");
     const expected = replay(zone.events);
     expect(rows).toHaveLength(expected.length + 1);
-    for (const { kind, key, severity, openedAt, lastActiveAt } of expected)
-      expect(rows).toContain(`"a,1",${kind},${key},${severity},${openedAt * 60},${lastActiveAt * 60}`);
-    expect(out).toMatch(/alerts +\d+ of sources, \d+ of rules/);
+    for (const { at, incident, reason, severity, subject } of expected)
+      expect(
+        rows.some((row) => row.startsWith(`"a,1",${at * 60},${incident},${reason},${severity},${subject},`)),
+      ).toBe(true);
+    expect(out).toMatch(/alerts +\d+ incidents?, \d+ rules? alone/);
     expect((await run(gzipSync(text), "events.csv.gz")).alerts).toBe(alerts);
   });
 
@@ -198,10 +196,31 @@ describe("backtest --events", () => {
     const long = "x".repeat(8_192);
     const { code, alerts } = await run(`note,${HEADER}n,1,60,,,,,${long},${long},/${long},log\n`);
     expect(code).toBe(0);
-    expect(alerts).toBe("zone,kind,key,severity,start,end\n");
+    expect(alerts).toBe("zone,at,incident,reason,severity,subject,attackers,rules\n");
   });
 });
 
-function byText(a: object, b: object): number {
-  return JSON.stringify(a) < JSON.stringify(b) ? -1 : 1;
-}
+test("a backtest says which rules change their action and which fall silent, once, with those that follow", () => {
+  const replayed = createZoneReplay({ z: 3.5, floor: 10, fewAddresses: 3 });
+  const start = 29_000_160;
+  const flipAt = start + 5 * 1_440;
+  const silentAt = start + 6 * 1_440;
+  for (let minute = start; minute < start + 7 * 1_440; minute += 1)
+    for (const [i, ruleId] of ["941100", "942100", "943100"].entries()) {
+      if (minute % 6 !== 2 * i || (ruleId === "943100" && minute >= silentAt)) continue;
+      const isFlipped = ruleId === "942100" && minute >= flipAt;
+      const ip = `192.0.2.${(minute / 2) % 50}`;
+      const shown = { ruleId, ip, asn: "", ja4: "", ua: "", url: "/" };
+      replayed.take({ ...shown, action: isFlipped ? "blocked" : "logged" }, minute);
+    }
+  const messages = replayed.finish().filter(({ subject }) => subject === "flip" || subject === "silent");
+  expect(messages.map(({ reason, subject, rules }) => [reason, subject, ...rules])).toEqual([
+    ["first", "flip", "942100"],
+    ["resolved", "flip", "942100"],
+    ["first", "silent", "943100"],
+  ]);
+  const [flip, over, silent] = messages;
+  expect(flip?.at).toBeLessThan(flipAt + 6 * 10);
+  expect((over?.at ?? 0) - (flip?.at ?? 0)).toBe(1_440);
+  expect(silent?.at).toBeLessThan(silentAt + 12 * 60);
+});

@@ -68,7 +68,6 @@ test.each([11, 12])("the job finds what a scan of the whole history finds (seed 
       severity: gradeSpike({
         score: episode.score,
         z: 3.5,
-        companions: actual[i]?.companions ?? 0,
         addresses: actual[i]?.addresses ?? null,
         before: undefined,
       }).severity,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { createSharedGate } from "#adapters/edge/budget/shared-gate.ts";
 import { ZonePausedError } from "#adapters/edge/transport/request-gate.ts";
 import { openRequestGate, type RequestGateParts, toRequestBudget } from "#app/open-request-gate.ts";
-import { createSharedGate } from "#app/shared-gate.ts";
 import { requestBudgets } from "#db/schema/request-budgets.ts";
 import {
   MAX_PAUSE_MS,

@@ -6,6 +6,7 @@ const UNCONCERNED: ReadonlySet<string> = new Set([
   "verify-archive",
   "detect-spikes",
   "detect-sources",
+  "detect-rule-changes",
   "fetch-advice",
   "raise-alerts",
   "deliver-alerts",

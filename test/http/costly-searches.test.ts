@@ -1,8 +1,8 @@
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { closeHttp } from "#app/close-http.ts";
 import type { RouteParts } from "#app/list-routes.ts";
-import { openAdmissionQueue } from "#app/open-admission-queue.ts";
+import { closeHttp } from "#app/open-http.ts";
+import { openAdmissionQueue } from "#app/query-pool.ts";
 import type { ArchiveReader } from "#db/archive/archive-reader.ts";
 import { createDatabase } from "#db/client.ts";
 import { areWritersAtWork } from "#db/ingest/writers.ts";
@@ -42,7 +42,7 @@ beforeEach(() => database.pool.query("truncate api_keys"));
 
 /** The archive over HTTP with six connections, as by default. */
 async function openArchive(parts: Partial<RouteParts> = {}) {
-  const archive = createDatabase({
+  const queries = createDatabase({
     url: database.url,
     max: 6,
     applicationName: SESSIONS,
@@ -50,10 +50,10 @@ async function openArchive(parts: Partial<RouteParts> = {}) {
     lockTimeoutMs: PATIENCE_MS,
     statementTimeoutMs: PATIENCE_MS,
   });
-  onTestFinished(() => archive.close());
-  const queue = openAdmissionQueue(archive, { maxWaitMs: PATIENCE_MS, cpuMsPerMinute: PATIENCE_MS });
+  onTestFinished(() => queries.close());
+  const queue = openAdmissionQueue(queries, { maxWaitMs: PATIENCE_MS, cpuMsPerMinute: PATIENCE_MS });
   const more = {
-    archive,
+    queries,
     queue,
     refuseCostly: createRefuseCostly(1e9),
     clock: () => NOW,
@@ -134,7 +134,7 @@ describe("expensive searches take turns", () => {
     const { ask, call, queue } = await openArchive({ files });
     const pipe = path.join(folder, "scratch", "pipe");
     makePipe(pipe);
-    const runInPlace = createRunInPlace({ archive: database, files, queue, isIngestBusy: async () => false });
+    const runInPlace = createRunInPlace({ queries: database, files, queue, isIngestBusy: async () => false });
     const leaving = new AbortController();
     onTestFinished(() => leaving.abort());
     // DuckDB waits in these statements until something is written.
@@ -231,15 +231,15 @@ test.each([
       cpuMsPerMinute: 60_000,
     });
     const runInPlace = createRunInPlace({
-      archive: database,
+      queries: database,
       files: (await openTestFolder()).files,
       queue,
       isIngestBusy: async () => given.isIngestBusy,
     });
     const work = { kind: given.kind, signal: new AbortController().signal };
-    const seen = await runInPlace({ caller: { keyId: "a" } } as never, work, async ({ archive }) => {
+    const seen = await runInPlace({ caller: { keyId: "a" } } as never, work, async ({ queries }) => {
       expect(queue.counts()).toEqual({ working: 1, waiting: 0 });
-      return archive.parallelWorkers;
+      return queries.parallelWorkers;
     });
 
     expect(seen).toBe(given.parallelWorkers);

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { openAdminKey } from "#app/open-admin-key.ts";
 import { createAuthenticate } from "#faces/http/keys/authenticate.ts";
 import { createLastUsed } from "#faces/http/keys/last-used.ts";
 import { createSecret } from "#lib/secret.ts";
 import { createAccessKey, hashAccessKey, isSameKey } from "#model/access-key.ts";
+import { openAdminKey } from "#operations/keys/open-admin-key.ts";
 import { readExpiry } from "#operations/keys/wanted-key.ts";
 import { issueKey, withdrawKey } from "#test/support/issue-key.ts";
 import { clearAudit } from "../cli/clear-audit.ts";

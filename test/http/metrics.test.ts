@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { measureIngest } from "#app/measure-ingest.ts";
+import { measureIngest } from "#app/measure.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
 import type { Zones } from "#model/zones.ts";
 import type { Authenticate, Caller } from "#operations/caller.ts";
@@ -67,6 +67,8 @@ test("the service's backlog is read at every scrape", async () => {
           gapHours: 5,
           isSuspect: true,
           hoursReopened: 3,
+          hoursUnjudged: 2,
+          unjudgedSeconds: 9_000,
         },
         {
           zoneId: 102,
@@ -75,6 +77,8 @@ test("the service's backlog is read at every scrape", async () => {
           gapHours: 0,
           isSuspect: false,
           hoursReopened: 0,
+          hoursUnjudged: 0,
+          unjudgedSeconds: null,
         },
       ],
     }),
@@ -95,10 +99,13 @@ test("the service's backlog is read at every scrape", async () => {
   expect(text).toContain('longwatch_platform_suspect{zone="101"} 1\n');
   expect(text).toContain('longwatch_platform_suspect{zone="102"} 0\n');
   expect(text).toContain('longwatch_hours_reopened{zone="101"} 3\n');
+  expect(text).toContain('longwatch_hours_unjudged{zone="101"} 2\n');
+  expect(text).toContain('longwatch_unjudged_age_seconds{zone="101"} 9000\n');
   expect(text.match(/^.*zone="102".*$/gm)).toEqual([
     'longwatch_gap_hours{zone="102"} 0',
     'longwatch_platform_suspect{zone="102"} 0',
     'longwatch_hours_reopened{zone="102"} 0',
+    'longwatch_hours_unjudged{zone="102"} 0',
   ]);
   expect(text).toContain('longwatch_gap_hours{zone="101"} 5\n');
   expect(text).toContain('longwatch_alerts{state="firing",kind="spike"} 3\n');
@@ -133,6 +140,8 @@ test.each([
                 gapHours: 0,
                 isSuspect: false,
                 hoursReopened: 0,
+                hoursUnjudged: 0,
+                unjudgedSeconds: null,
               },
             ],
           },
@@ -216,7 +225,7 @@ test("a zone's name is a label of its metrics, its labels are those of longwatch
   } as const;
   measureIngest(metrics).pageStored({ ...stored, zoneId: 101 });
   measureIngest(metrics).pageStored({ ...stored, zoneId: 102 });
-  const doubt = { isSuspect: false, hoursReopened: 0 };
+  const doubt = { isSuspect: false, hoursReopened: 0, hoursUnjudged: 0, unjudgedSeconds: null };
   const zone = { ingestLagSeconds: 1, hoursToLoss: 2, gapHours: 3, ...doubt };
   const archive = { days: 3, firstDay: "2026-11-18", eventBytes: 45, recordBytes: 110, damagedFiles: 1 };
   const rest = {

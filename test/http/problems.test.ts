@@ -4,7 +4,7 @@ import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { closeHttp } from "#app/close-http.ts";
+import { closeHttp } from "#app/open-http.ts";
 import type { Access } from "#faces/http/keys/access.ts";
 import { startHttp } from "./start-http.ts";
 

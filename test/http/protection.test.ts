@@ -3,8 +3,8 @@ import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test, vi } fro
 import { createDatabase } from "#db/client.ts";
 import { listLiveKeyHashes } from "#db/keys/api-keys.ts";
 import { networkOf } from "#faces/http/limits/client-network.ts";
-import { createRateLimiter } from "#faces/http/limits/rate-limiter.ts";
 import { createRefuseCostly } from "#faces/http/limits/refuse-costly.ts";
+import { createRateLimiter } from "#lib/rate-limiter.ts";
 import { clearAudit } from "../cli/clear-audit.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { call, makeKey, startArchive } from "./start-archive.ts";
@@ -179,7 +179,6 @@ test("S5: a spoofed address does not escape the limit", async () => {
 
 test("S4: unread exports of two keys keep no other key from exporting", async () => {
   const gate = Promise.withResolvers<void>();
-  onTestFinished(() => gate.resolve());
   let unread = 0;
   const answer = async (asked: FastifyRequest) => {
     if ((asked.query as { wait?: string }).wait === undefined) return "done";
@@ -190,6 +189,8 @@ test("S4: unread exports of two keys keep no other key from exporting", async ()
   const config = { access: { scope: "read" }, heavy: "export" } as const;
   const routes = [(app: FastifyInstance) => void app.get("/slow", { config }, answer)];
   const { url } = await startArchive(database.url, { routes });
+  // Before the server closes, which waits for its answers: what is added last runs first.
+  onTestFinished(() => gate.resolve());
   const keys = [await makeKey(database, "reader"), await makeKey(database, "reader")];
   for (const { key } of keys)
     for (let n = 0; n < 2; n++) void call(url, "/slow?wait", key).catch(() => undefined);

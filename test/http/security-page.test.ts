@@ -14,7 +14,7 @@ test("every item of the security list is there, done or with what is not", () =>
 });
 
 test("every test that the page names exists under that name", () => {
-  const named = [...page.matchAll(/`([a-z-]+(?:\/[a-z-]+)*\.test\.ts)` "([^"]+)"/g)];
+  const named = [...page.matchAll(/`([a-z-]+(?:\/[a-z-]+)*(?:\.test)?\.ts)` "([^"]+)"/g)];
   expect(named.length).toBeGreaterThan(50);
   const wrong = named.filter(([, file = "", name = ""]) => {
     const place = path.join(ROOT, "test", file);

@@ -1,9 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { onTestFinished } from "vitest";
-import { listRoutes, type RouteParts } from "#app/list-routes.ts";
-import { type ApiParts, openApi } from "#app/open-api.ts";
-import { openKeys } from "#app/open-keys.ts";
-import { openSessions } from "#app/open-sessions.ts";
+import { type ApiParts, listRoutes, openApi, type RouteParts } from "#app/list-routes.ts";
+import { openKeys, openSessions } from "#app/open-keys.ts";
 import { createDatabase, type Database } from "#db/client.ts";
 import { writeAuditEntry } from "#db/keys/audit-entries.ts";
 import { readServerSecret } from "#db/service/server-secrets.ts";
@@ -35,14 +33,14 @@ export async function startArchive(
   const log = createLog({ level: "debug", stream: { write: (line) => lines.push(line) } });
   const stack = createStopStack(() => undefined);
   const keys = openKeys({ databaseUrl: createSecret(url), log }, stack);
-  const archive = createDatabase({ url, max: 2, applicationName: "test archive", onError: () => undefined });
+  const queries = createDatabase({ url, max: 2, applicationName: "test queries", onError: () => undefined });
   const cursors = createPageCursors(
     await readServerSecret(keys.database.db, "page-cursors", randomBytes(32)),
   );
   const { feedPollMs = 20, edge = null, ...given } = api;
-  const parts = { database: keys.database, archive, clock: systemClock, cursors, log, service: SERVICE };
+  const parts = { database: keys.database, queries, clock: systemClock, cursors, log, service: SERVICE };
   const routes = listRoutes({
-    archive,
+    queries,
     files: more.files ?? (await openTestFolder()).files,
     api: { ...(await openApi({ ...parts, feedPollMs, edge })), ...given },
     keys: keys.database,
@@ -65,7 +63,7 @@ export async function startArchive(
   });
   onTestFinished(async () => {
     await http.app.close();
-    await archive.close();
+    await queries.close();
     await stack.stop();
   });
   return { ...http, lines };

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { auditConfig } from "#app/audit-config.ts";
 import { parseConfig } from "#config/config.ts";
 import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import { auditConfig } from "#operations/audit/audit-config.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { runCommand } from "./erasure-world.ts";
 

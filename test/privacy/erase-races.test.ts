@@ -12,7 +12,7 @@ import { createEraseLeftoversJob } from "#jobs/privacy/erase-leftovers.ts";
 import { hashEventKey } from "#model/log-id-hash.ts";
 import { openRawBlock, packRawBlocks } from "#model/raw-block.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import { eraseAddress } from "#operations/erase-address.ts";
+import { eraseAddress } from "#operations/privacy/erase-address.ts";
 import { recordEraser } from "#stages/privacy/erasure-guard.ts";
 import { singleAddress } from "#stages/privacy/erasure-target.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createPseudonymKeyring } from "#app/pseudonym-keyring.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import type { Emulator } from "#emulator/emulator.ts";
 import { createSecret } from "#lib/secret.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
+import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
 import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { EVIDENCE } from "../alerting/support.ts";
@@ -267,6 +267,7 @@ test("an erasure of an IPv6 network of 64 bits covers what the source series kno
     kind: "sources",
     ruleId: SOURCES_RULE,
     sources: sources as never,
+    resolvedAttackers: ["rules_per_ip=2001:db8:1:2::/64", "rules_per_ip=203.0.113.7"],
   });
   await database.pool.query(`insert into source_usual (zone_id, day, address, peak3, peak15, peak60)
     values (101, '2026-11-19', '2001:db8:1:2::/64', 5, 6, 7), (101, '2026-11-19', '203.0.113.7', 5, 6, 7)`);
@@ -283,6 +284,10 @@ test("an erasure of an IPv6 network of 64 bits covers what the source series kno
   const read = async (query: string) => (await database.pool.query<{ text: string }>(query)).rows;
   expect(await read("select address as text from source_usual")).toEqual([{ text: "203.0.113.7" }]);
   expect(await read("select pattern as text from known_sources where pattern like '203.%'")).toHaveLength(1);
+  expect(await read("select unnest(resolved_attackers) as text from spikes")).toEqual([
+    { text: expect.stringMatching(/^rules_per_ip=.+/) },
+    { text: "rules_per_ip=203.0.113.7" },
+  ]);
   // The hour is counted again, without the person.
   expect(await read("select is_stale::text as text from source_hours")).toEqual([{ text: "true" }]);
 });

@@ -37,7 +37,7 @@ function start(emulator: Emulator, folder: string) {
       EDGE_REQUESTS_PER_SECOND: "1000",
       LONGWATCH_DATA_DIR: folder,
       LONGWATCH_PORT: "0",
-      ...writeSchedule(folder, { "poll-events": "*/5 * * * * *" }),
+      ...writeSchedule(folder, { "poll-events": "*/5 * * * * *", "report-service": "*/5 * * * * *" }),
       LONGWATCH_LOG_LEVEL: "error",
     },
   });

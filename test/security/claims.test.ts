@@ -102,7 +102,7 @@ test("S24: nothing else in the program opens connections than what is known to",
     "db/client.ts",
     "db/migrate.ts",
     // Only listens: whether the port of HTTP is free.
-    "src/app/check-port.ts",
+    "src/app/open-http.ts",
     // To this service itself, the console's from the browser.
     "src/app/check-health.ts",
     "src/faces/console/api/client.ts",

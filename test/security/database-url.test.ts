@@ -1,11 +1,11 @@
 import { writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { reportExcessRights } from "#app/report-excess-rights.ts";
 import { parseConfig, parseServiceConfig } from "#config/config.ts";
 import { readDatabaseUrl } from "#config/read-database-url.ts";
 import { createLog } from "#lib/log.ts";
 import { createSecret } from "#lib/secret.ts";
+import { reportExcessRights } from "#operations/doctor/report-excess-rights.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { createSelfSigned } from "../delivery/support/self-signed.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { findCronMistakes, readPauses } from "#lib/cron.ts";
 import { formatDuration } from "#lib/format.ts";
 import {
-  GROUP_LABELS,
+  EQUAL_LABELS,
   QUIET_CRITICAL,
   SEVERITIES,
   SOURCE_MODES,
@@ -79,7 +79,7 @@ const zoneLabels = z
   .describe("labels of the zone, from zones; the zone must have every named label, with one of its values");
 const RULE_PATTERN = 'must be a rule\'s id in quotes, or the beginning of ids and a star ("942*")';
 const rules = z.array(z.string(RULE_PATTERN).regex(/^[^*]+\*?$/, RULE_PATTERN)).min(1);
-const labels = z.array(z.enum(GROUP_LABELS));
+const labels = z.array(z.enum(EQUAL_LABELS));
 
 const patterns = z.array(z.string().min(1).max(300)).min(1);
 
@@ -103,14 +103,17 @@ const matchers = z
   .describe("every named member must match, with one of its values; empty matchers match every alert");
 
 const timing = {
-  group_by: labels.optional().describe("alerts with the same values of these labels may share a message"),
-  group_from: z.int().min(2).max(10_000).optional().describe("the fewest new alerts that share a message"),
+  group_by: labels.optional().describe("not used any more: alerts of one attack are one incident"),
+  group_from: z
+    .int()
+    .min(2)
+    .max(10_000)
+    .optional()
+    .describe("not used any more: alerts of one attack are one incident"),
   group_wait: duration.optional().describe("how long the first message waits after the spike opened"),
   group_interval: duration
     .optional()
-    .describe(
-      "the shortest time between two notifications about a group's new members, or about one alert that gets worse",
-    ),
+    .describe("the shortest time between two notifications of one alert that gets worse"),
   repeat_interval: duration
     .optional()
     .describe("the time after which a channel gets a reminder that an alert still fires"),
@@ -270,6 +273,14 @@ export const configFile = z
           .optional()
           .describe(
             "whether many rules or addresses of one source raise alerts; shadow stores and does not send",
+          ),
+        notify_from_addresses: z
+          .int()
+          .min(1)
+          .max(1_000)
+          .optional()
+          .describe(
+            "a rule that spikes alone is listed and notifies nobody if fewer addresses send most of its events",
           ),
         known_sources: z
           .array(knownSource)

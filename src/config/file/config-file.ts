@@ -12,7 +12,7 @@ import type { ChannelConfig } from "#stages/delivery/channels/channel-config.ts"
 import type { Detection } from "#stages/detection/detection-settings.ts";
 import { FLOOR } from "#stages/detection/policy.ts";
 import { readSmallFile } from "../read-small-file.ts";
-import { type ConfigFile, configFile } from "./config-file-schema.ts";
+import { type ConfigFile, configFile, type RouteEntry } from "./config-file-schema.ts";
 import { describeIssues } from "./describe-issues.ts";
 import { type ReferenceContext, readChannel } from "./read-channels.ts";
 import { resolveZone, toZones } from "./resolve-zones.ts";
@@ -25,6 +25,8 @@ export interface Alerting {
   readonly detection: Detection;
   /** The cron expressions that the file sets. */
   readonly schedule: Partial<Schedule>;
+  /** Paths of settings that earlier versions had and that change nothing now. */
+  readonly unused: readonly string[];
 }
 
 export interface ConfigFileOptions extends Omit<ReferenceContext, "folder"> {
@@ -48,6 +50,7 @@ export function defaultAlerting({
     routing,
     detection: { z: spikeZ, floor: FLOOR, sources: "on", knownSources: [], overrides: [] },
     schedule: {},
+    unused: [],
   };
 }
 
@@ -102,8 +105,17 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
   const routing = toRouting(parsed.data, names);
   const links = [...consoleLinks(options.publicUrl), ...routing.links];
   const schedule = dropUnset(parsed.data.schedule ?? {});
-  const alerting = { channels, routing: { ...routing, links }, detection, schedule };
+  const unused = parsed.data.route === undefined ? [] : findUnused("route", parsed.data.route);
+  const alerting = { channels, routing: { ...routing, links }, detection, schedule, unused };
   return { alerting, mistakes: [], channels: names };
+}
+
+function findUnused(at: string, { group_by: by, group_from: from, routes = [] }: RouteEntry): string[] {
+  return [
+    ...(by === undefined ? [] : [`${at}.group_by`]),
+    ...(from === undefined ? [] : [`${at}.group_from`]),
+    ...routes.flatMap((route, index) => findUnused(`${at}.routes[${index}]`, route)),
+  ];
 }
 
 /** The link that every message begins with: its alert in the console. */

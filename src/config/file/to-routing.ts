@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { closestName } from "#lib/closest-name.ts";
+import { FEW_ADDRESSES } from "#model/few-addresses.ts";
 import { WEEKDAYS } from "#model/kinds.ts";
 import type { SubjectMatchers } from "#model/subject.ts";
 import {
@@ -41,6 +42,7 @@ export function toRouting(file: ConfigFile, channels: readonly string[]): Routin
       critical: hours.critical ?? "tell",
     })),
     links: links.map(({ title, url, matchers }) => ({ title, url, matchers: toMatchers(matchers) })),
+    fewAddresses: file.detection?.notify_from_addresses ?? FEW_ADDRESSES,
     ...(Object.keys(zones).length === 0 ? {} : { zones }),
   };
 }
@@ -56,8 +58,6 @@ function toRoute(
 ): Route {
   const channels = entry.channels ?? above;
   const timing: Timing = {
-    groupBy: entry.group_by ?? timingAbove.groupBy,
-    groupFrom: entry.group_from ?? timingAbove.groupFrom,
     groupWaitMs: entry.group_wait ?? timingAbove.groupWaitMs,
     groupIntervalMs: entry.group_interval ?? timingAbove.groupIntervalMs,
     repeatIntervalMs: entry.repeat_interval ?? timingAbove.repeatIntervalMs,

@@ -32,7 +32,7 @@ export function searchEventLogs(context: EmulatorContext, call: Call): Reply {
   const flat = () =>
     pageOfRows(rows, search)
       .map((row) => store.draft(row))
-      .filter((draft) => shareOf(draft) >= hidden);
+      .filter((draft) => hidden === 0 || shareOf(draft) >= hidden);
   return json(200, {
     rows: grouped === undefined ? flat().map(toSearchRow) : emptySide,
     groups: grouped?.page ?? emptySide,

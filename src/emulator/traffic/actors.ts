@@ -21,6 +21,8 @@ export interface Cast {
   readonly userAgents: readonly UserAgent[];
   /** Entries of `userAgents` from this position on are hostile or absurdly long. Earlier ones are ordinary. */
   readonly hostileAgentsFrom: number;
+  /** The entry of `userAgents` of a common scanner. */
+  readonly scannerAgent: number;
 }
 
 const ACTORS = 4_000;
@@ -68,7 +70,7 @@ function fingerprint(random: Random): string {
   return `${version}${ciphers}${extensions}${random.pick(["h2", "h1", "00"])}_${hex(8)}${hex(4)}_${hex(8)}${hex(4)}`;
 }
 
-function agentTexts(): { ordinary: string[]; hostile: string[] } {
+function agentTexts(): { ordinary: string[]; hostile: string[]; scanner: number } {
   const browsers = Array.from({ length: 24 }, (_, index) => {
     const version = 118 + index;
     return `Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/${version}.0.0.0 Safari/537.36`;
@@ -86,13 +88,14 @@ function agentTexts(): { ordinary: string[]; hostile: string[] } {
     "",
   ];
   const long = `Mozilla/5.0 ${"(compatible; padding) ".repeat(LONG_AGENT_CHARS / 22)}`;
-  return { ordinary: [...browsers, ...tools, ...scanners], hostile: [...HOSTILE, long] };
+  const ordinary = [...browsers, ...tools, ...scanners];
+  return { ordinary, hostile: [...HOSTILE, long], scanner: ordinary.length - scanners.length };
 }
 
 export function createCast(seed: string): Cast {
   const random = createRandom();
   random.reseed(hashText(seed), 0x6361, 0x7374, 1);
-  const { ordinary, hostile } = agentTexts();
+  const { ordinary, hostile, scanner } = agentTexts();
   const userAgents = [...ordinary, ...hostile].map((text) => ({ text, ja4: fingerprint(random) }));
   const actors = Array.from({ length: ACTORS }, () => {
     const [asn, countries] = random.pick(NETWORKS);
@@ -103,5 +106,5 @@ export function createCast(seed: string): Cast {
       agent: random.below(ordinary.length),
     };
   });
-  return { actors, userAgents, hostileAgentsFrom: ordinary.length };
+  return { actors, userAgents, hostileAgentsFrom: ordinary.length, scannerAgent: scanner };
 }

@@ -4,12 +4,18 @@ import { RULES, type Rule, ruleById } from "./rules.ts";
 
 /** The traits that all events of one kind of attack or nuisance share. */
 interface Profile {
-  /** The number of clients; `all`: those of everyday traffic. */
+  /** The number of clients; `all`: those of everyday traffic; 0: the script only changes the zone's other events. */
   readonly clients: number | "all";
   /** The number of different rules; `usual`: those of everyday traffic; `given`: the rule of the script. */
   readonly rules: number | "usual" | "given";
-  /** A value that all clients share. */
-  readonly shared?: "agent" | "network";
+  /** A value that all clients share; `tool`: also those of every other attacker of this kind. */
+  readonly shared?: "agent" | "network" | "subnet" | "tool";
+  /** Left out: the clients alternate. Otherwise each client in turn sends every event for this long. */
+  readonly turnMs?: number;
+  /** Left out: 1. Otherwise so many attackers of this kind begin one after the other, and overlap. */
+  readonly attackers?: number;
+  /** The events are logged in the first half and blocked in the second. */
+  readonly isFlip?: boolean;
   /** All events are on one path. */
   readonly isOnePath?: boolean;
   /** The clients are the same in every script of the zone. */
@@ -19,7 +25,9 @@ interface Profile {
   readonly duration: string;
 }
 
-/** Attacks that no single rule shows, then harmless things that look like them. */
+const TURN_MS = 10 * 60_000;
+
+/** Attacks that no single rule shows, harmless things that look like them, and changes of a rule or of the platform. */
 const PROFILES = {
   scanner: { clients: 1, rules: 40, rate: "15/m", duration: "12m" },
   botnet: { clients: 300, rules: 25, shared: "agent", rate: "20/m", duration: "30m" },
@@ -27,6 +35,24 @@ const PROFILES = {
   url: { clients: 200, rules: 4, isOnePath: true, rate: "10/m", duration: "45m" },
   rise: { clients: "all", rules: "usual", rate: "2/s", duration: "1h" },
   "slow-scan": { clients: 1, rules: 30, rate: "1/m", duration: "4h" },
+  "rotating-scanner": {
+    clients: 6,
+    rules: 40,
+    shared: "subnet",
+    turnMs: TURN_MS,
+    rate: "15/m",
+    duration: "1h",
+  },
+  "roaming-scanner": {
+    clients: 6,
+    rules: 40,
+    shared: "agent",
+    turnMs: TURN_MS,
+    rate: "15/m",
+    duration: "1h",
+  },
+  "four-scanners": { clients: 1, rules: 40, shared: "tool", attackers: 4, rate: "7.5/m", duration: "1h" },
+  "two-botnets": { clients: 300, rules: 25, shared: "agent", attackers: 2, rate: "20/m", duration: "1h" },
   crawler: { clients: 20, rules: 3, shared: "agent", isFamiliar: true, rate: "20/h", duration: "24h" },
   monitor: { clients: 3, rules: 1, isOnePath: true, isFamiliar: true, rate: "1/m", duration: "24h" },
   "shared-address": { clients: 1, rules: "usual", isFamiliar: true, rate: "15/h", duration: "10h" },
@@ -37,6 +63,9 @@ const PROFILES = {
   marketing: { clients: "all", rules: 4, isOnePath: true, rate: "30/m", duration: "2h" },
   "browser-update": { clients: "all", rules: "usual", shared: "agent", rate: "10/m", duration: "24h" },
   deployment: { clients: "all", rules: "given", rate: "20/m", duration: "4h" },
+  flip: { clients: 30, rules: "given", isFlip: true, rate: "20/h", duration: "24h" },
+  silence: { clients: 0, rules: "given", rate: "1/h", duration: "6h" },
+  outage: { clients: 0, rules: 0, rate: "1/h", duration: "40m" },
 } as const satisfies Record<string, Profile>;
 
 export type ProfiledKind = keyof typeof PROFILES;
@@ -73,7 +102,7 @@ export function chooseBand(kind: ProfiledKind, ruleId: string, cast: Cast, rando
 function chooseActors(
   clients: Profile["clients"],
   shared: Profile["shared"],
-  { actors, hostileAgentsFrom }: Cast,
+  { actors, hostileAgentsFrom, scannerAgent }: Cast,
   random: Random,
 ): readonly Actor[] {
   const first = Math.floor(actors.length * UNFAMILIAR_FROM);
@@ -81,9 +110,13 @@ function chooseActors(
   const agent = random.below(hostileAgentsFrom);
   const asn = String(64_500 + random.below(500));
   if (clients === "all") return shared === "agent" ? actors.map((actor) => ({ ...actor, agent })) : actors;
+  const base = actors.slice(first + place).find(({ ip }) => ip.includes(".")) ?? actors[0];
+  const subnet = base?.ip.replace(/\.\d+$/, "");
   return Array.from({ length: clients }, (_, i) => {
     const actor = actors[first + ((place + i) % (actors.length - first))] as Actor;
     if (shared === "agent") return { ...actor, agent };
+    if (shared === "tool") return { ...actor, agent: scannerAgent };
+    if (shared === "subnet") return { ...(base ?? actor), ip: `${subnet}.${i + 1}` };
     return shared === "network" ? { ...actor, asn } : actor;
   });
 }

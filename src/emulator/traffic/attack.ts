@@ -60,7 +60,9 @@ export function parseAttack(text: string, nowMs: number): { attack: Attack } | {
   const kind = Attack.shape.kind.safeParse(pairs.get("kind"));
   const profile = profileOf(kind.data ?? "rule");
   if (profile.rules !== "given" && pairs.has("rule"))
-    mistakes.push(`rule "${value("rule")}" must be left out: a ${kind.data} chooses its rules`);
+    mistakes.push(`rule "${value("rule")}" must be left out: kind ${kind.data} takes no rule`);
+  if (profile.clients === 0 && pairs.has("rate"))
+    mistakes.push(`rate "${value("rate")}" must be left out: kind ${kind.data} adds no events`);
   const zone = /^\d+$/.test(value("zone")) ? Number(value("zone")) : undefined;
   if (zone === undefined) mistakes.push(`zone "${value("zone")}" must be the number of a shield zone`);
   const startMs = parseStart(value("start") || "+0s", nowMs);
@@ -104,6 +106,18 @@ export function attackName(attack: Attack): string {
   return (kind === "rule" ? name : [kind, ...name]).join("/");
 }
 
+/** Returns the attack, or one attack for each of its attackers: each lasts two thirds of the whole. */
+export function attackersOf(attack: Attack): Attack[] {
+  const { attackers = 1 } = profileOf(attack.kind);
+  if (attackers === 1) return [attack];
+  const durationMs = Math.ceil((attack.durationMs * 2) / 3);
+  const everyMs = (attack.durationMs - durationMs) / (attackers - 1);
+  return Array.from({ length: attackers }, (_, i) => {
+    return { ...attack, startMs: attack.startMs + Math.floor(i * everyMs), durationMs };
+  });
+}
+
 export function eventsOfAttack(attack: Attack): number {
+  if (profileOf(attack.kind).clients === 0) return 0;
   return Math.floor((attack.durationMs * attack.ratePerSecond) / 1_000);
 }

@@ -1,6 +1,6 @@
 import { MINUTE_MS } from "#lib/units.ts";
 import { createCast } from "./actors.ts";
-import { type Attack, attackName, eventsOfAttack } from "./attack.ts";
+import { type Attack, attackersOf, attackName, eventsOfAttack } from "./attack.ts";
 import { type Band, chooseBand, profileOf } from "./attack-kinds.ts";
 import { type Crew, compareDrafts, type Draft, drawEvent, type EventKey, type Lateness } from "./draft.ts";
 import { createRandom, hashText } from "./random.ts";
@@ -34,6 +34,9 @@ export function createTraffic(options: { seed: string; lateness: Lateness }) {
   const crewRandom = createRandom();
   const cast = createCast(seed);
   const urls = createUrlBook();
+  const scripted: Attack[] = [];
+  /** The scripts that change other events and have none of their own. */
+  const effects: Attack[] = [];
   const attacks: { attack: Attack; key: number; crew: Crew; band: Band | null }[] = [];
 
   const zoneKey = (zoneId: number) => (seedKey + Math.imul(zoneId, ZONE_STRIDE)) | 0;
@@ -44,6 +47,25 @@ export function createTraffic(options: { seed: string; lateness: Lateness }) {
     if (rule === undefined) throw new RangeError(`slot ${slot} names no rule`);
     random.reseed(zoneKey(zoneId), minute, slot, 0);
     return drawEvent(context(zoneId), { source: 0, slot }, rule, { minuteMs: minute * MINUTE_MS });
+  }
+
+  /** Shown events stay as they were shown, so an effect begins no earlier than it was added. */
+  function lastsAt({ startMs, addedAtMs, durationMs }: Attack, timeMs: number): boolean {
+    return timeMs >= Math.max(startMs, addedAtMs) && timeMs < startMs + durationMs;
+  }
+
+  function isSilent(zoneId: number, { at, rule }: Draft): boolean {
+    return effects.some(
+      (one) => one.kind === "silence" && one.zone === zoneId && one.rule === rule.ruleId && lastsAt(one, at),
+    );
+  }
+
+  /** Returns the event; one that would become visible during an outage becomes visible at its end. */
+  function delayed(zoneId: number, draft: Draft): Draft {
+    const outage = effects.find(
+      (one) => one.kind === "outage" && one.zone === zoneId && lastsAt(one, draft.visibleAt),
+    );
+    return outage === undefined ? draft : { ...draft, visibleAt: outage.startMs + outage.durationMs };
   }
 
   function drawAttack(source: number, slot: number): Draft {
@@ -57,9 +79,13 @@ export function createTraffic(options: { seed: string; lateness: Lateness }) {
     const spread = hashText(`${key}/${slot}`) >>> 0;
     const rule = band.rules[spread % band.rules.length] ?? ruleById(attack.rule);
     // Every client has its turn, and the place of its turn says nothing about the rule.
-    const actor = band.actors[slot % band.actors.length];
+    const { turnMs, isFlip = false } = profileOf(attack.kind);
+    const turn = turnMs === undefined ? slot : Math.floor((at - attack.startMs) / turnMs);
+    const actor = band.actors[turn % band.actors.length];
     const one = { actors: actor === undefined ? [] : [actor], ...(band.isOnePath ? { path: 0 } : {}) };
-    return drawEvent(context(attack.zone), { source, slot }, rule, { at }, one);
+    const draft = drawEvent(context(attack.zone), { source, slot }, rule, { at }, one);
+    const isBefore = at < attack.startMs + attack.durationMs / 2;
+    return isFlip ? { ...draft, action: isBefore ? "log" : "block" } : draft;
   }
 
   function openBand({ kind, zone, rule }: Attack, key: number): Band | null {
@@ -101,30 +127,35 @@ export function createTraffic(options: { seed: string; lateness: Lateness }) {
           drafts.push(drawEveryday(plan.id, minute, ruleIndex * ORDINALS_PER_RULE + ordinal));
         }
       }
-      const everyday = drafts.filter((draft) => draft.at >= plan.firstEventMs);
+      const everyday = drafts.filter((draft) => draft.at >= plan.firstEventMs && !isSilent(plan.id, draft));
       const inMinute = [...attackDrafts(plan.id, minuteMs)].filter(
         (draft) => draft.at >= minuteMs && draft.at < minuteMs + MINUTE_MS,
       );
-      return [...everyday, ...inMinute].sort(compareDrafts);
+      return [...everyday, ...inMinute].map((draft) => delayed(plan.id, draft)).sort(compareDrafts);
     },
 
     /** Returns one event again, from its stored key and time. */
     redraw(zoneId: number, at: number, key: EventKey): Draft {
-      return key.source === 0
-        ? drawEveryday(zoneId, Math.floor(at / MINUTE_MS), key.slot)
-        : drawAttack(key.source, key.slot);
+      const { source, slot } = key;
+      const draft =
+        source === 0 ? drawEveryday(zoneId, Math.floor(at / MINUTE_MS), slot) : drawAttack(source, slot);
+      return delayed(zoneId, draft);
     },
 
     /** Returns false when the same attack is already known. */
     addAttack(attack: Attack): boolean {
       const name = attackName(attack);
-      if (attacks.some((known) => attackName(known.attack) === name)) return false;
-      const key = hashText(name);
-      attacks.push({ attack, key, crew: chooseCrew(key), band: openBand(attack, key) });
+      if (scripted.some((known) => attackName(known) === name)) return false;
+      scripted.push(attack);
+      if (profileOf(attack.kind).clients === 0) effects.push(attack);
+      for (const one of attackersOf(attack)) {
+        const key = hashText(attackName(one));
+        attacks.push({ attack: one, key, crew: chooseCrew(key), band: openBand(one, key) });
+      }
       return true;
     },
 
-    attacks: (): readonly Attack[] => attacks.map((entry) => entry.attack),
+    attacks: (): readonly Attack[] => scripted,
 
     /** Returns when the event's origin was added. An event of the past was not visible before that. */
     knownSinceMs(plan: ZonePlan, source: number): number {

@@ -17,6 +17,7 @@ import type { FlagReader } from "./edge/flag-reader.ts";
 import { writeJson } from "./edge/write-json.ts";
 import { readActor } from "./options/read-actor.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
+import { SUMMARIES } from "./summaries.ts";
 
 const HELP = `
 Writes one snapshot of the database and the files of the archive into one tar file. The service may run. No other program is
@@ -39,7 +40,7 @@ interface Flags {
 
 /** `longwatch backup`: writes the database and the archive into one file. */
 export function backupCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("backup", "Write the database and the archive into one file.", HELP, io)
+  return storeCommand("backup", SUMMARIES.backup, HELP, io)
     .option("--out <file>", "write this new file (required)")
     .option("--without-archive", "only name the files of the archive, which are backed up another way")
     .option("--by <name>", "name of the person who does it (default: the user who runs the command)")

@@ -4,6 +4,7 @@ import type { Config } from "#config/config.ts";
 import { createProcessIo } from "./edge/edge-io.ts";
 import { pickAsk } from "./operations/pick-ask.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
+import { SUMMARIES } from "./summaries.ts";
 
 const HELP = `
 An assistant starts this command and asks over its standard input and output. The tools only read: status, zones, alerts
@@ -17,12 +18,7 @@ Examples:
 
 /** `longwatch mcp`: serves the reading operations to an assistant, as tools of the Model Context Protocol. */
 export function mcpCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand(
-    "mcp",
-    "Let an assistant investigate alerts, over stdio (Model Context Protocol).",
-    HELP,
-    io,
-  )
+  return storeCommand("mcp", SUMMARIES.mcp, HELP, io)
     .option("--json", "has no effect: the protocol is JSON")
     .action(
       storeAction(io, async (_flags, read) => {

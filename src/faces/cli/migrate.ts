@@ -6,6 +6,7 @@ import { UsageError } from "#lib/errors.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
+import { SUMMARIES } from "./summaries.ts";
 
 const HELP = `
 Brings the tables of DATABASE_URL to this version, creates nothing else, and ends. Changes nothing if the tables are of this
@@ -19,7 +20,7 @@ Examples:
 
 /** `longwatch migrate`: brings a database to this version's schema. */
 export function migrateCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("migrate", "Bring the tables of a database to this version.", HELP, io)
+  return storeCommand("migrate", SUMMARIES.migrate, HELP, io)
     .option("--json", "print JSON")
     .action(
       storeAction<{ readonly json?: true }>(io, async (flags, read) => {

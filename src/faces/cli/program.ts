@@ -9,7 +9,8 @@ import { many } from "#lib/format.ts";
 import { messageOf } from "#lib/message-of.ts";
 import { adoptServiceFile } from "./config/adopt-service-file.ts";
 import { useRunningEmulator } from "./emulator/use-running-emulator.ts";
-import { loadSubject } from "./operations/subjects.ts";
+import { loadSubject, SUBJECT_SUMMARIES } from "./operations/subjects.ts";
+import { SUMMARIES } from "./summaries.ts";
 import { addHelp, listAsTyped } from "./terminal/shape-help.ts";
 
 const readConfig = () => useRunningEmulator(parseConfig(process.env));
@@ -98,10 +99,23 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
   },
 };
 
-/** The command that lists all others. */
+const summaries: Readonly<Record<string, string>> = { ...SUMMARIES, ...SUBJECT_SUMMARIES };
+
+/** The operands of the commands that have some, as the help of the program shows them. */
+const OPERANDS: Readonly<Record<string, string>> = { restore: "<file>", completion: "[shell]" };
+
+/** The command that reads the options of all others. */
 const READS_ALL = "completion";
 
-/** Returns the program with the command of this name, or with all commands if there is none or it lists the others. */
+/** Returns a command that can only be listed. */
+function listedCommand(name: string): Command {
+  return new Command(name).description(summaries[name] ?? "").usage(OPERANDS[name] ?? "");
+}
+
+/**
+ * Returns the program with the command of this name alone; if there is no such command, with all commands as the help lists
+ * them, none of them loaded; and without a name, with all commands.
+ */
 export async function loadProgram(name?: string): Promise<Command> {
   const program = new Command("longwatch")
     .description("Keeps an edge platform's WAF event logs beyond 72 hours, detects spikes and raises alerts.")
@@ -112,12 +126,12 @@ export async function loadProgram(name?: string): Promise<Command> {
     .hook("preAction", (_program, action) => adoptRemote(action.optsWithGlobals()))
     .showSuggestionAfterError()
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
-  const isAlone =
-    name !== READS_ALL && Object.values(GROUPS).some((loaders) => Object.hasOwn(loaders, name ?? ""));
+  const isKnown = name !== undefined && Object.values(GROUPS).some((loaders) => Object.hasOwn(loaders, name));
   for (const [heading, loaders] of Object.entries(GROUPS)) {
     program.commandsGroup(heading);
     for (const [known, load] of Object.entries(loaders))
-      if (!isAlone || known === name) program.addCommand(await load());
+      if (name === undefined || known === name) program.addCommand(await load());
+      else if (!isKnown) program.addCommand(listedCommand(known));
     if (heading === "The service:")
       program.helpCommand("help [command]", "Print this help, or the help of a command.");
   }
@@ -133,17 +147,19 @@ function adoptRemote({ url, keyFile }: { readonly url?: string; readonly keyFile
   delete process.env["LONGWATCH_KEY"];
 }
 
-/** Returns the name of the command, which the options of the program may precede. */
-function findCommand(args: readonly string[]): string | undefined {
-  return args.find(
+/** Returns the name of the command that is run or explained. The options of the program may precede it. */
+function findCommand(args: readonly string[]): string {
+  const [first = "help", second = first] = args.filter(
     (arg, index) => !arg.startsWith("-") && !["--url", "--key-file"].includes(args[index - 1] ?? ""),
   );
+  return first === "help" ? second : first;
 }
 
 /** Parses the arguments and runs a command. Errors become a text on stderr and an exit code. */
 export async function runProgram(): Promise<void> {
   try {
-    await (await loadProgram(findCommand(process.argv.slice(2)))).parseAsync();
+    const name = findCommand(process.argv.slice(2));
+    await (await loadProgram(name === READS_ALL ? undefined : name)).parseAsync();
   } catch (thrown) {
     const isMistyped = thrown instanceof UsageError;
     process.stderr.write(

@@ -1,8 +1,7 @@
 import path from "node:path";
 import type { Command } from "commander";
 import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
-import { createStorage } from "#app/create-storage.ts";
-import { createPseudonymKeyring } from "#app/pseudonym-keyring.ts";
+import { createStorage } from "#app/open-archive-store.ts";
 import type { Config } from "#config/config.ts";
 import { readDatabaseUrl } from "#config/read-database-url.ts";
 import { readWithdrawals, type Withdrawals } from "#db/backup/changes-since.ts";
@@ -17,6 +16,7 @@ import { showTime } from "#lib/show-time.ts";
 import { openBackup } from "#operations/backup/open-backup.ts";
 import { type RestoredBackup, restoreBackup } from "#operations/backup/restore-backup.ts";
 import { toKeyItem } from "#operations/keys/key-item.ts";
+import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
 import { withStorage } from "./archive/with-archive.ts";
 import { summarise } from "./backup.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
@@ -25,6 +25,7 @@ import { writeJson } from "./edge/write-json.ts";
 import { readActor } from "./options/read-actor.ts";
 import { withStore } from "./store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
+import { SUMMARIES } from "./summaries.ts";
 
 const HELP = `
 Puts a backup of longwatch backup into the empty database of DATABASE_URL, or into a new embedded database in
@@ -53,7 +54,7 @@ interface Flags {
 
 /** `longwatch restore`: puts a backup into an empty database. */
 export function restoreCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("restore", "Put a backup into an empty database.", HELP, io)
+  return storeCommand("restore", SUMMARIES.restore, HELP, io)
     .usage("[options] <file>")
     .argument("[file]", "the file of longwatch backup")
     .option("--old-database <url>", 'name what was revoked and erased since: a database, or "embedded"')

@@ -11,6 +11,7 @@ import { NotFoundError } from "./options/not-found-error.ts";
 import { readActor } from "./options/read-actor.ts";
 import { withStore } from "./store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
+import { SUMMARIES } from "./summaries.ts";
 
 const HELP = `
 The link is valid once and for ten minutes. The session has the rights of a key: of --key, else of the oldest valid admin
@@ -28,7 +29,7 @@ interface Flags {
 
 /** `longwatch sign-in`: prints a link that signs in to the console once. */
 export function signInCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("sign-in", "Print a link that signs in to the console once.", HELP, io)
+  return storeCommand("sign-in", SUMMARIES["sign-in"], HELP, io)
     .option("--key <id or name>", "the key whose rights the session gets (default: the oldest admin key)")
     .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
     .option("--json", "print JSON")

@@ -42,6 +42,8 @@ export default defineConfig({
     outDir: path.join(root, "../../../dist/console"),
     emptyOutDir: true,
     target: "es2023",
+    // The browsers that know light-dark(), which the colours of both themes are written with.
+    cssTarget: ["chrome123", "firefox120", "safari17.5"],
     // Data URLs of fonts or scripts would need a wider content security policy.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },

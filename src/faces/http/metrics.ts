@@ -47,6 +47,9 @@ export interface Backlog {
     readonly isSuspect: boolean;
     /** Hours whose seal was withdrawn and that are not sealed again. */
     readonly hoursReopened: number;
+    /** Hours that are copied and not judged, and the age of the oldest of them; null without any. */
+    readonly hoursUnjudged: number;
+    readonly unjudgedSeconds: number | null;
     /** Gaps of the last 30 days. */
     readonly gapHours: number;
   }[];
@@ -312,13 +315,23 @@ function createBacklogGauges(
     "Hours whose seal was withdrawn and that are not sealed again yet.",
     ZONE,
   );
+  const unjudged = gauge(
+    "hours_unjudged",
+    "Hours that are copied and that no detector has judged yet.",
+    ZONE,
+  );
+  const unjudgedAge = gauge(
+    "unjudged_age_seconds",
+    "Age of the oldest hour that is copied and not judged.",
+    ZONE,
+  );
   const setArchives = createArchiveGauges(gauge, labelsOf);
 
   return {
     set(backlog: Backlog | null): void {
       setArchives(backlog?.archives ?? []);
       isReadable.set(backlog === null ? 0 : 1);
-      const ofZones = [suspect, reopened, ingestLag, hoursToLoss, gapHours];
+      const ofZones = [suspect, reopened, ingestLag, hoursToLoss, gapHours, unjudged, unjudgedAge];
       for (const part of [...ofZones, circuitOpen, waiting, dead, alerts]) part.reset();
       for (const { count, ...labels } of backlog?.alerts ?? []) alerts.set(labels, count);
       channelsDown.set(backlog?.channels.filter(({ isOpen }) => isOpen).length ?? Number.NaN);
@@ -345,6 +358,8 @@ function createBacklogGauges(
         if (hours !== null) hoursToLoss.set(labels, hours);
         suspect.set(labels, Number(doubt.isSuspect));
         reopened.set(labels, doubt.hoursReopened);
+        unjudged.set(labels, doubt.hoursUnjudged);
+        if (doubt.unjudgedSeconds !== null) unjudgedAge.set(labels, doubt.unjudgedSeconds);
       }
     },
   };

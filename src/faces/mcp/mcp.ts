@@ -8,11 +8,8 @@ import { messageOf } from "#lib/message-of.ts";
 import { OPERATIONS } from "#operations/index.ts";
 import { describeInput, type Member, OWN_KEYWORDS } from "#operations/input-schema.ts";
 import { findMistakes } from "#operations/mistakes.ts";
-import type { Operation } from "#operations/operation.ts";
+import type { AskOperation, Operation } from "#operations/operation.ts";
 import { Refusal } from "#operations/refusal.ts";
-
-/** Runs an operation with an input that its schema accepts, and returns its output. */
-export type AskTool = (operation: Operation, input: Readonly<Record<string, unknown>>) => Promise<unknown>;
 
 /** The most characters of one result. An assistant's context is small, and a list has pages. */
 const MAX_CHARS = 60_000;
@@ -37,7 +34,7 @@ function listTools(): Operation[] {
  * Serves the operations of scope `read` as tools of the Model Context Protocol (specification 2025-06-18) until the
  * transport closes. What a caller may see is decided by `ask`.
  */
-export async function serveMcp(ask: AskTool, transport: Transport): Promise<void> {
+export async function serveMcp(ask: AskOperation, transport: Transport): Promise<void> {
   const tools = new Map(listTools().map((operation) => [toToolName(operation), operation]));
   const server = new Server(
     { name: "longwatch", version: readVersion() },

@@ -1,8 +1,16 @@
 import { z } from "zod";
 import { acknowledgeAlert, lockAlert } from "#db/alerting/alert-acts.ts";
-import { type AlertRow, changeAlert, describeAlert, insertNotifications } from "#db/alerting/alerts.ts";
+import {
+  type AlertRow,
+  addResolvedAttacker,
+  changeAlert,
+  describeAlert,
+  insertNotifications,
+  lockSpike,
+} from "#db/alerting/alerts.ts";
 import type { Queryable } from "#db/client.ts";
 import { resolveMembers } from "#jobs/alerting/resolve-members.ts";
+import { attackerIdOf } from "#model/attacker.ts";
 import { ACT_RESULTS, ALERT_STATES, type StateAct } from "#model/kinds.ts";
 import {
   acknowledge,
@@ -14,11 +22,13 @@ import {
 import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { notifiedChannels } from "#stages/alerting/alert-history.ts";
 import { toAlertRecord } from "#stages/alerting/alert-record.ts";
+import { toAlertSpike } from "#stages/alerting/alert-spike.ts";
 import { toNotifications } from "#stages/alerting/to-notifications.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";
 import { lineOf, Name, notFound, RowId } from "../fields.ts";
 import { type AuditNote, type Changing, defineChange } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
+import { findAttacker } from "../silences/plan-silence.ts";
 import { findAlert } from "./alert.ts";
 
 export interface AlertAct extends PersonsAct {
@@ -83,25 +93,64 @@ function hasNewNote({ by, note }: AlertAct, row: AlertRow): boolean {
 
 /**
  * Resolves an alert. In the same transaction, writes a `resolved` notification for every channel that was notified of the
- * alert. If two callers, or a caller and raise-alerts, resolve at once, one succeeds. Members of a group alert that were
- * not notified by themselves resolve with it.
+ * alert. If two callers, or a caller and raise-alerts, resolve at once, one succeeds. Alerts of rules that are
+ * part of an incident and were not notified by themselves resolve with it.
  */
 export function resolveByPerson(tx: Queryable, act: AlertAct): Promise<Acted> {
   return change(tx, act, "unresolved", async (row) => {
     const before = toAlertRecord(row);
-    const { alert, channels } = resolveByHand(before, act);
+    const stored = parseDetails(row.details).message;
+    const { alert, channels } = resolveByHand(before, act, stored);
     const { state, transition, transitions } = alert;
     const { kind, spikeId, zoneId } = row;
     const resolvedAt = new Date(act.atMs);
     const moved = { state, transition, transitions: [...transitions], kind, spikeId, zoneId, resolvedAt };
     if (!(await changeAlert(tx, row, moved)))
       throw new Error(`alert ${row.id} was changed although it is locked`);
-    const message = toResolvedMessage(parseDetails(row.details).message, alert, act);
+    const message = toResolvedMessage(stored, alert, act);
     await describeAlert(tx, row.id, { details: { message }, spikeId });
     await insertNotifications(tx, toNotifications(message, { notified: channels }, before));
     await resolveMembers(tx, message.members ?? [], act);
     return { state, channels };
   });
+}
+
+/**
+ * Resolves one attacker of an incident: messages no longer name it, and it makes no news, until the incident ends. If no other
+ * attacker is active, the alert is resolved. A text says why the attacker cannot be resolved.
+ */
+export async function resolveAttacker(
+  tx: Queryable,
+  act: AlertAct,
+  named: { readonly masked: boolean; readonly attacker: string },
+): Promise<Acted | string> {
+  const row = await lockAlert(tx, act.alertId);
+  if (row === null) return { result: { kind: "unknown" }, audit: null };
+  const { id, state, spikeId } = row;
+  if (state === "resolved") return { result: { kind: "unchanged", state }, audit: null };
+  const stored = spikeId === null ? null : await lockSpike(tx, spikeId);
+  const found = findAttacker(row, stored?.sources?.findings ?? [], named);
+  if (typeof found === "string") return found;
+  if (stored === null) throw new Error(`alert ${id} has an attacker and no spike`);
+  const attacker = attackerIdOf(found);
+  const others = toAlertSpike(stored).attackers?.filter((one) => one.id !== attacker) ?? [];
+  await addResolvedAttacker(tx, stored.id, attacker);
+  if (others.length === 0) return resolveByPerson(tx, act);
+  const { message } = parseDetails(row.details);
+  const attackers = message?.attackers?.map((one) =>
+    attackerIdOf(one) === attacker ? { ...one, isActive: false, isResolved: true } : one,
+  );
+  if (message !== null)
+    await describeAlert(tx, id, { details: { message: { ...message, attackers } }, spikeId });
+  const note = act.note === null ? {} : { note: maskText(act.note) };
+  return {
+    result: { kind: "done", state, acknowledgedBy: row.acknowledgedBy, channels: [] },
+    audit: {
+      action: "alert.attacker_resolved",
+      subject: `alert ${id}`,
+      details: { attacker: maskText(attacker), ...note },
+    },
+  };
 }
 
 type Change = (row: AlertRow) => Promise<{ state: AlertRow["state"]; channels: readonly string[] }>;

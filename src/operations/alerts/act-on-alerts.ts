@@ -17,15 +17,17 @@ import { type AuditNote, type Changing, defineChange } from "../operation.ts";
 import { type Mistake, Refusal } from "../refusal.ts";
 import { matchAlert, storeSilence } from "../silences/plan-silence.ts";
 import { DurationMinutes } from "../silences/silence-end.ts";
-import { acknowledgeByHand, Note, resolveByPerson } from "./act-on-alert.ts";
+import { acknowledgeByHand, Note, resolveAttacker, resolveByPerson } from "./act-on-alert.ts";
 import { ALERT_FILTER, readFilter } from "./alert-filter.ts";
 import { Marked, MarkWord, markSpikes, sayMarked } from "./mark-alert.ts";
 
 /** The most alerts that one request names, and the most that its options select. */
 const MOST_NAMED = 200;
 const MOST_SELECTED = 1_000;
+const MOST_KEY_CHARS = 2_000;
 
 const NONE = "must be given, or options that select alerts";
+const ONE = "must be given with the number of one alert, to resolve or to silence the attacker";
 const BOTH = "must be given without options that select alerts";
 
 const Acted = z.object({
@@ -45,6 +47,16 @@ const Acted = z.object({
   detail: Name.nullable(),
 });
 type Acted = z.infer<typeof Acted>;
+
+const isOfOneAlert = ({
+  act,
+  ids,
+  attacker,
+}: {
+  act: string;
+  ids?: unknown[] | undefined;
+  attacker?: unknown;
+}) => attacker === undefined || (ids?.length === 1 && act !== "ack");
 
 const hasTarget = ({ ids, select }: { readonly ids?: unknown; readonly select?: unknown }) =>
   ids !== undefined || select !== undefined;
@@ -78,40 +90,67 @@ export const actOnAlerts = defineChange({
         .describe("Instead of numbers: what the alerts have in common."),
       note: Note,
       mark: MarkWord.optional().meta({ flag: "as" }).describe("Marks the alerts as attack or noise as well."),
-      durationMinutes: DurationMinutes.meta({ flag: null }).describe("Of silences: how long they last."),
+      durationMinutes: DurationMinutes.meta({ flag: "for", unit: "minutes" }).describe(
+        "Of silences: how long they last, such as 30m, 2h or 7d.",
+      ),
+      attacker: z
+        .string()
+        .min(1)
+        .max(MOST_KEY_CHARS)
+        .optional()
+        .describe(
+          "Resolve or silence only this attacker of one incident: its address, network, JA4, path or user agent.",
+        ),
       scope: z
         .enum(SILENCE_SCOPES)
         .optional()
         .meta({ flag: null })
         .describe(
-          "Of silences: whether they name the alert's address, network or other source, its rule, or its zone. Default: the narrowest that the alert has; for a group, its zone.",
+          "Of silences: whether they name the alert's address, network or other source, its rule, or its zone. Default: the narrowest that the alert has.",
         ),
     })
     .refine(hasTarget, { path: ["ids"], error: NONE, when: () => true })
-    .refine(({ ids, select }) => ids === undefined || select === undefined, { path: ["ids"], error: BOTH }),
+    .refine(({ ids, select }) => ids === undefined || select === undefined, { path: ["ids"], error: BOTH })
+    .refine(isOfOneAlert, { path: ["attacker"], error: ONE }),
   output: z.object({ by: Text.describe("Who acted."), items: z.array(Acted) }),
   example: { act: "ack", ids: [17, 18], note: "on it" },
   command: [
     {
       name: "ack",
       summary: "Acknowledge alerts: Longwatch sends no more reminders",
-      preset: { act: "ack" },
+      preset: { act: "ack", attacker: undefined, durationMinutes: undefined },
       examples: [
         "alerts ack 17 18 19",
         "alerts ack --zone 101 --severity info,warning",
         'alerts ack 17 --by alice --note "on it"',
       ],
       help: `Longwatch sends no reminders for an acknowledged alert. If the alert gets worse, its channels are still notified. The alert resolves as usual. A second ack with another note adds that note. ${FILTER_HELP}`,
-      say: ({ by, items }, { input }) => sayAll(by, items, input.mark !== undefined),
+      say: ({ by, items }, { input }) => sayAll(by, items, input),
       exitCode: ({ items }) => Number(items.some(isRefused)),
     },
     {
       name: "resolve",
       summary: "Resolve alerts and notify their channels",
-      preset: { act: "resolve" },
-      examples: ["alerts resolve 17 18", 'alerts resolve 17 --by alice --note "a load test" --as noise'],
-      help: `Longwatch notifies every channel that was notified of the alert, once. The spike of the alert raises no alert again; a later spike does. An alert of Longwatch about itself fires again if its cause lasts. --as marks the alert as attack or noise: see "alerts mark". ${FILTER_HELP}`,
-      say: ({ by, items }, { input }) => sayAll(by, items, input.mark !== undefined),
+      preset: { act: "resolve", durationMinutes: undefined },
+      examples: [
+        "alerts resolve 17 18",
+        'alerts resolve 17 --by alice --note "a load test" --as noise',
+        'alerts resolve 17 --attacker 203.0.113.9 --note "blocked at the edge"',
+      ],
+      help: `Longwatch notifies every channel that was notified of the alert, once. The spike of the alert raises no alert again; a later spike does. An alert of Longwatch about itself fires again if its cause lasts. The alert of an incident fires again if another attacker joins. With --attacker, the incident's messages no longer name that attacker, and the alert resolves once no other attacker is active. --as marks the alert as attack or noise: see "alerts mark". ${FILTER_HELP}`,
+      say: ({ by, items }, { input }) => sayAll(by, items, input),
+      exitCode: ({ items }) => Number(items.some(isRefused)),
+    },
+    {
+      name: "silence",
+      summary: "Silence what alerts are about",
+      preset: { act: "silence" },
+      examples: [
+        'alerts silence 17 --for 2h --note "known scanner"',
+        'alerts silence 17 --attacker 203.0.113.9 --for 2h --note "our own test"',
+      ],
+      help: `Adds a silence for the address, network or other source of each alert, or else for its rule. With --attacker, the silence names that attacker of an incident; the other attackers still notify. "silences add" has more choices. ${FILTER_HELP}`,
+      say: ({ by, items }, { input }) => sayAll(by, items, input),
       exitCode: ({ items }) => Number(items.some(isRefused)),
     },
   ],
@@ -158,7 +197,7 @@ function refuseInput(slug: string, mistakes: readonly Mistake[]): Refusal {
 async function actOn(
   { caller, database, now }: Changing,
   id: number,
-  { act, mark, scope, durationMinutes = 0, ...wanted }: Wanted,
+  { act, mark, scope, attacker, durationMinutes = 0, ...wanted }: Wanted,
   silences: Map<string, number>,
 ): Promise<Acted> {
   const note = wanted.note ?? null;
@@ -176,7 +215,7 @@ async function actOn(
     await write(marks?.audit ?? null);
     const marked = marks?.marked ?? null;
     if (act === "silence") {
-      const matchers = matchAlert(row, caller, scope);
+      const matchers = matchAlert(row, caller, { scope, attacker });
       if (typeof matchers === "string") return { ...refused(matchers), marked };
       key = JSON.stringify(matchers);
       const known = silences.get(key);
@@ -188,7 +227,13 @@ async function actOn(
       return { ...nothing, result: "done", marked, silenceId: stored.id, detail: null };
     }
     const change = act === "ack" ? acknowledgeByHand : resolveByPerson;
-    const { result, audit } = await change(tx, { alertId: id, by: caller.name, note, atMs: now });
+    const acting = { alertId: id, by: caller.name, note, atMs: now };
+    const done =
+      attacker === undefined
+        ? await change(tx, acting)
+        : await resolveAttacker(tx, acting, { masked: caller.masked, attacker });
+    if (typeof done === "string") return { ...refused(done), marked };
+    const { result, audit } = done;
     await write(audit);
     if (result.kind === "unknown") return refused(notFound(`alert ${id}`).message);
     const { state, kind } = result;
@@ -209,20 +254,31 @@ function isRefused({ result }: Acted): boolean {
   return result === "refused";
 }
 
-function sayAll(by: string, items: readonly Acted[], isMarking: boolean): string {
+function sayAll(
+  by: string,
+  items: readonly Acted[],
+  { mark, attacker }: { readonly mark?: unknown; readonly attacker?: string | undefined },
+): string {
   if (items.length === 0) return "No alert matches; nothing was changed.\n";
   const sayMark = ({ id, result, marked }: Acted) => {
     if (marked !== null) return sayMarked(id, by, marked);
-    return isMarking && result !== "refused"
+    return mark !== undefined && result !== "refused"
       ? `alert #${id} has no stored spike; only an alert of a stored spike can be marked.\n`
       : "";
   };
-  return items.map((item) => `${sayActed(by, item)}${sayMark(item)}`).join("");
+  return items.map((item) => `${sayActed(by, item, attacker)}${sayMark(item)}`).join("");
 }
 
-function sayActed(by: string, { id, result, state, acknowledgedBy, detail, ...acted }: Acted): string {
+function sayActed(
+  by: string,
+  { id, result, state, acknowledgedBy, detail, ...acted }: Acted,
+  attacker: string | undefined,
+): string {
   if (result === "refused") return `${toLine(detail ?? "", 300)}\n`;
   const who = toLine(by, 100);
+  if (acted.silenceId !== null) return `alert #${id} is silenced by silence #${acted.silenceId} of ${who}.\n`;
+  if (attacker !== undefined && result === "done" && state !== "resolved")
+    return `attacker ${toLine(attacker, 100)} of alert #${id} is resolved by ${who}; others are active.\n`;
   if (result === "unchanged") return `alert #${id} is already ${state}; nothing was changed.\n`;
   if (result === "noted") {
     const whose = acknowledgedBy === null ? "" : ` by ${toLine(acknowledgedBy, 100)}`;

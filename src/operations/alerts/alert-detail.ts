@@ -1,13 +1,27 @@
 import { z } from "zod";
-import { type ReportedAlert, readAlertDeliveries } from "#db/alerting/alert-reports.ts";
+import { listAlerts, type ReportedAlert, readAlertDeliveries } from "#db/alerting/alert-reports.ts";
 import { type AlertMarks, readMarks } from "#db/alerting/marks.ts";
 import { readSilences } from "#db/alerting/silences.ts";
 import { DAY_MS } from "#lib/units.ts";
-import { alertMessage } from "#model/alert-message.ts";
-import { ADVICE_STATES, ALERT_STATES, MARKS, REASONS, SEVERITIES, SILENCE_SCOPES } from "#model/kinds.ts";
+import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
+import {
+  ADVICE_STATES,
+  ALERT_STATES,
+  ATTACKER_ROLES,
+  ATTACKER_STATES,
+  MARKS,
+  REASONS,
+  SEVERITIES,
+  SILENCE_SCOPES,
+  SOURCE_KINDS,
+} from "#model/kinds.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { toAlertRecord } from "#stages/alerting/alert-record.ts";
-import { silenceChoices } from "#stages/alerting/message/silence-choices.ts";
+import {
+  attackerChoice,
+  type SilenceChoice,
+  silenceChoices,
+} from "#stages/alerting/message/silence-choices.ts";
 import { silenceCommand } from "#stages/alerting/message/silence-command.ts";
 import { toSilences } from "#stages/alerting/silence.ts";
 import { maskRows } from "#stages/archive/mask/mask-rows.ts";
@@ -19,11 +33,12 @@ import { type Asked, defineQuery } from "../operation.ts";
 import { StoredMatchers } from "../silences/silence.ts";
 import { Alert, findAlert, MutedBy, toAlert, toMutedBy } from "./alert.ts";
 import { listSilenced } from "./list-silenced.ts";
-import { maskMessage } from "./mask-message.ts";
+import { maskAttacker, maskMessage } from "./mask-message.ts";
 import { sayAlert } from "./say-alert.ts";
 
 /** The marks of a rule that a suggestion is made from. */
 const MARKS_MS = 30 * DAY_MS;
+const MOST_MEMBERS = 1_000;
 
 const count = z.number();
 
@@ -78,7 +93,30 @@ const Evidence = z.object({
   ja4s: Top,
 });
 
-const Member = z.object({ zoneId: z.number().int(), ruleId: Name, severity: Name, count });
+const Member = z.object({
+  zoneId: z.number().int(),
+  ruleId: Name,
+  severity: Name,
+  count,
+  alertId: z.number().int().nullable().describe("The rule's own alert. It notifies no channel."),
+});
+
+const Choice = z.object({ scope: z.enum(SILENCE_SCOPES), matchers: StoredMatchers, command: Name });
+
+const Attacker = z
+  .object({
+    kind: z.enum(SOURCE_KINDS),
+    key: Name.describe(
+      "An address or its network, a JA4, a path, a user agent or a network's number. Escape it.",
+    ),
+    role: z.enum(ATTACKER_ROLES).describe("facet: another view of an attacker that has a name already."),
+    state: z.enum(ATTACKER_STATES).describe("resolved: by a person."),
+    startedAt: IsoTime,
+    lastSeenAt: IsoTime.describe("The end of the latest minute in which it was over its threshold."),
+    finding: Name.describe("What it does, in a sentence. Escape it."),
+    silence: Choice.nullable().describe("The silence of this attacker alone. Null if none can name it."),
+  })
+  .meta({ masked: maskAttacker });
 
 export const AlertDetail = Alert.extend({
   facts: Facts.nullable().describe(
@@ -100,12 +138,17 @@ export const AlertDetail = Alert.extend({
     .describe(
       "What the platform said about the alert's rule in all of its zone. Null if the alert is not about rules.",
     ),
-  members: z.array(Member).describe("The rules of a group; empty for other alerts."),
+  attackers: z
+    .array(Attacker)
+    .describe(
+      "Who attacks in an incident, the newest first, then those that are not active; empty for other alerts.",
+    ),
+  unnamedAttackers: count.describe("How many further attackers there are."),
+  rules: z.array(Name).describe("For alerts about changes: the rules that changed. Else empty."),
+  members: z.array(Member).describe("The rules that are part of an incident; empty for other alerts."),
   spikeId: z.number().int().nullable(),
   howToSilence: Name.nullable(),
-  silenceChoices: z
-    .array(z.object({ scope: z.enum(SILENCE_SCOPES), matchers: StoredMatchers, command: Name }))
-    .describe("Silences that can be made from the alert, the narrowest first."),
+  silenceChoices: z.array(Choice).describe("Silences that can be made from the alert, the narrowest first."),
   silenced: z
     .array(MutedBy.extend({ from: IsoTime, to: IsoTime.nullable().describe("Null while it lasts.") }))
     .describe("When silences that match the alert were in force while the alert was open, oldest first."),
@@ -185,7 +228,8 @@ async function describeAlert(
     facts: message === null ? null : Facts.parse(message),
     evidence: message === null ? null : Evidence.parse(message.top),
     advice: message === null || !isAdvised(message) ? null : { ...message.advice, source: "platform AI" },
-    members: z.array(Member).parse(message?.members ?? []),
+    ...(await describeIncident({ db, caller }, row, message)),
+    rules: [...(message?.rules ?? [])],
     spikeId: row.spikeId,
     howToSilence: caller.masked ? silenceCommand(row.id, choices) : (message?.howToSilence ?? null),
     silenceChoices: choices.map((choice) => ({
@@ -214,6 +258,36 @@ async function describeAlert(
       nextAttemptAt: ["pending", "sending"].includes(one.state) ? one.nextAttemptAt.toISOString() : null,
       deliveredAt: one.deliveredAt?.toISOString() ?? null,
     })),
+  };
+}
+
+/** Returns who attacks, and the rules that are part of it. */
+async function describeIncident(
+  { db, caller }: Pick<Asked, "db" | "caller">,
+  { id, zoneId }: ReportedAlert,
+  message: AlertMessage | null,
+): Promise<Pick<AlertDetail, "attackers" | "unnamedAttackers" | "members">> {
+  const { attackers = [], unnamedAttackers = 0, members = [] } = message ?? {};
+  const alerts = members.length === 0 ? [] : await listAlerts(db, { incidentId: id, limit: MOST_MEMBERS });
+  // The newest alert of a rule comes first.
+  const idOf = new Map(alerts.toReversed().map((alert) => [alert.ruleId, alert.id]));
+  const toChoice = (choice: SilenceChoice | null) => {
+    const isShown = choice !== null && !(caller.masked && choice.matchers.ip !== undefined);
+    return isShown ? { ...choice, command: silenceCommand(null, [choice]) ?? "" } : null;
+  };
+  return {
+    // The traits of an attacker are addresses, too, and are left out.
+    attackers: z.array(Attacker).parse(
+      attackers.map((one) => ({
+        ...one,
+        state: one.isResolved === true ? "resolved" : one.isActive ? "active" : "quiet",
+        startedAt: toIso(one.startedAt),
+        lastSeenAt: toIso(one.lastSeenAt),
+        silence: toChoice(attackerChoice(zoneId, one)),
+      })),
+    ),
+    unnamedAttackers,
+    members: z.array(Member).parse(members.map((one) => ({ ...one, alertId: idOf.get(one.ruleId) ?? null }))),
   };
 }
 

@@ -13,30 +13,34 @@ export const ALERT_FILTER = {
   rule: RulePattern.optional().describe("A rule id (942100), or a family of rules with * at the end (942*)."),
   severity: oneOrMore(SEVERITIES).optional(),
   kind: oneOrMore(ALERT_KINDS).optional().describe("self: alerts of Longwatch about itself."),
-  group: RowId.optional().describe("Only the member alerts of this group alert."),
+  incident: RowId.optional().describe("Only the alerts of the rules that are part of this incident's alert."),
   since: Time.optional().describe("Alerts that fired at this time or later."),
   until: Time.optional().describe("Alerts that fired before this time."),
 };
 
 type Wanted = z.output<z.ZodObject<typeof ALERT_FILTER>>;
 
-/** @throws {Refusal} 403 for a zone of others, 422 for a zone or a group that does not exist */
+/** @throws {Refusal} 403 for a zone of others, 422 for a zone or an incident that does not exist */
 export async function readFilter(asked: Asked, wanted: Wanted): Promise<Omit<AlertFilter, "limit">> {
-  const { zone, rule, severity, kind, group, since, until } = wanted;
+  const { zone, rule, severity, kind, incident, since, until } = wanted;
   checkOrder({ name: "since", ms: since }, { name: "until", ms: until });
   const zoneIds = visibleZones(asked.caller, zone);
   if (zone !== undefined) await requireZone(asked, zone);
-  const row = group === undefined ? null : await readAlert(asked.db, group);
-  if (group !== undefined && (row === null || !maySee(asked.caller, row.zoneId))) {
-    const mistake = { field: "group", value: `"${group}"`, rule: "must be the number of a stored alert" };
-    throw new Refusal(422, { slug: "unknown-group", mistakes: [mistake] });
+  const row = incident === undefined ? null : await readAlert(asked.db, incident);
+  if (incident !== undefined && (row === null || !maySee(asked.caller, row.zoneId))) {
+    const mistake = {
+      field: "incident",
+      value: `"${incident}"`,
+      rule: "must be the number of a stored alert",
+    };
+    throw new Refusal(422, { slug: "unknown-incident", mistakes: [mistake] });
   }
   return {
     zoneIds,
     rule,
     severities: severity,
     kinds: kind,
-    groupId: group,
+    incidentId: incident,
     sinceMs: since,
     untilMs: until,
   };

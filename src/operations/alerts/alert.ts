@@ -33,6 +33,11 @@ export const Alert = z
     quietSince: IsoTime.nullable().describe(
       "Set while an open alert's count is an everyday one again: the end of the last minute that was not quiet.",
     ),
+    incidentId: z
+      .number()
+      .int()
+      .nullable()
+      .describe("The alert of the incident that the rule is part of: that one notifies, this one does not."),
     fingerprint: Name,
     silence: MutedBy.nullable().describe(
       "The silence that mutes the alert now, the one that ends last. Null for a resolved alert.",
@@ -70,6 +75,7 @@ export function toAlert(row: ReportedAlert, { silences, now }: AlertView): Alert
     resolvedAt: toIsoOrNull(resolvedAt),
     quietSince: row.quietSince?.toISOString() ?? null,
     silence: silence === null ? null : toMutedBy(silence),
+    incidentId: row.incidentAlertId,
     transition: row.transition,
     links: [...(links ?? [])],
   };

@@ -24,7 +24,7 @@ const COLUMNS: readonly Column<Alert>[] = [
     head: "STATE",
     get: (alert, { now }) => ({
       text: sayState(alert, now),
-      style: alert.state === "firing" && alert.silence === null ? "bold" : "dim",
+      style: alert.state === "firing" && alert.silence === null && alert.incidentId === null ? "bold" : "dim",
     }),
   },
   { head: "AGE", get: ({ firedAt }, { now }) => showAge(now - Date.parse(firedAt)) },
@@ -39,11 +39,12 @@ const COLUMNS: readonly Column<Alert>[] = [
   },
 ];
 
-function sayState({ state, acknowledgedBy, quietSince, silence }: Alert, now: number): string {
+function sayState({ state, acknowledgedBy, quietSince, silence, incidentId }: Alert, now: number): string {
   const by = state === "acknowledged" && acknowledgedBy !== null ? ` by ${toLine(acknowledgedBy, 40)}` : "";
   const quiet = quietSince === null ? "" : `, quiet ${showAge(now - Date.parse(quietSince))}`;
   const muted = silence === null ? "" : `, silenced until ${showTime(Date.parse(silence.expiresAt))}`;
-  return `${state}${by}${quiet}${muted}`;
+  const part = incidentId === null ? "" : `, part of #${incidentId}`;
+  return `${state}${by}${quiet}${muted}${part}`;
 }
 
 const listAlerts = defineQuery({
@@ -81,8 +82,8 @@ const listAlerts = defineQuery({
   },
   run: async (asked, { state, sort, limit, after, ...filter }) => {
     const { db, cursors, now } = asked;
-    const { zone, rule, severity, kind, group, since, until } = filter;
-    const list = `alerts:${JSON.stringify([state, zone, rule, severity, kind, group, since, until, sort])}`;
+    const { zone, rule, severity, kind, incident, since, until } = filter;
+    const list = `alerts:${JSON.stringify([state, zone, rule, severity, kind, incident, since, until, sort])}`;
     const selected = await readFilter(asked, filter);
     const last = cursors.readAfter(list, after);
     const rows = await readAlerts(db, {

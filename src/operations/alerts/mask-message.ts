@@ -2,19 +2,39 @@ import type { AlertMessage } from "#model/alert-message.ts";
 import { maskRows } from "#stages/archive/mask/mask-rows.ts";
 import { maskNullable, maskText } from "#stages/archive/mask/mask-text.ts";
 
+type Attacker = NonNullable<AlertMessage["attackers"]>[number];
+
 /** User agents and paths stay as they are: a version such as `121.0.0.0` is no address. */
 export function maskMessage(message: AlertMessage): AlertMessage {
-  const { advice, headline, top, details, members, traits, howToSilence } = message;
+  const { advice, headline, top, details, attackers, members, traits, howToSilence } = message;
   return {
     ...message,
     headline: maskText(headline),
     ...(details === undefined ? {} : { details: details.map(maskText) }),
+    ...(attackers === undefined ? {} : { attackers: attackers.map(maskNamed) }),
     ...(members === undefined ? {} : { members: members.map(maskMember) }),
-    ...(traits?.ip === undefined ? {} : { traits: { ...traits, ip: traits.ip.map(maskText) } }),
+    ...(traits === undefined ? {} : { traits: maskTraits(traits) }),
     howToSilence: maskNullable(howToSilence),
     top: { ...top, ips: maskRows(top.ips) },
     advice: { ...advice, text: advice.text === null ? null : maskText(advice.text) },
   };
+}
+
+/** A sender is an address or a network of addresses. */
+export function maskAttacker<One extends Pick<Attacker, "kind" | "key" | "finding">>(one: One): One {
+  return {
+    ...one,
+    key: one.kind === "rules_per_ip" ? maskText(one.key) : one.key,
+    finding: maskText(one.finding),
+  };
+}
+
+function maskNamed(one: Attacker): Attacker {
+  return { ...maskAttacker(one), traits: maskTraits(one.traits) };
+}
+
+function maskTraits<Traits extends { readonly ip?: readonly string[] | undefined }>(traits: Traits) {
+  return traits.ip === undefined ? traits : { ...traits, ip: traits.ip.map((ip) => maskText(ip)) };
 }
 
 /** Masks the finding of a member for a zone's sources, because the finding names a source. */

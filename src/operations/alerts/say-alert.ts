@@ -31,6 +31,7 @@ export function sayAlert(alert: AlertDetail, terminal: Terminal): string {
   const parts = [
     message === null ? "The alert's message cannot be read.\n" : draw(message, terminal),
     message === null ? "" : sayAdvice(message),
+    alert.attackers.length === 0 ? "" : section("Attackers", sayAttackers(alert)),
     spikeId === null ? "" : section("Feedback", sayMarks(alert)),
     section("Transitions", transitions.map(sayTransition)),
     silenced.length === 0 ? "" : section("Silenced", silenced.map(saySilenced)),
@@ -74,6 +75,18 @@ function sayMarks({ mark, markedAt, zoneId, ruleId, suggestedZ: suggested }: Ale
     `        rule: ["${ruleId}"]`,
     `        z: ${suggested.z}`,
   ];
+}
+
+/** Keys are hostile text. */
+function sayAttackers({ attackers, unnamedAttackers }: AlertDetail): string[] {
+  const lines = attackers.map(({ key, state, startedAt, lastSeenAt, finding }) =>
+    [
+      state.padEnd(8),
+      `${timeOf(startedAt)} to ${timeOf(lastSeenAt)} UTC`,
+      toLine(finding.includes(key) ? finding : `${key}: ${finding}`, 300),
+    ].join("  "),
+  );
+  return unnamedAttackers === 0 ? lines : [...lines, `and ${many(unnamedAttackers, "further attacker")}`];
 }
 
 function sayTransition(one: AlertDetail["transitions"][number]): string {

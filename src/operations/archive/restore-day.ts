@@ -9,7 +9,7 @@ import type { Database } from "#db/client.ts";
 import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { inTransaction, type Transaction } from "#db/postgres/transaction.ts";
-import type { ArchiveStore } from "#jobs/archive/archive-days.ts";
+import type { ArchiveStore } from "#jobs/archive/archive-store.ts";
 import { inWorkFolder } from "#jobs/archive/work-folder.ts";
 import { hashEventKey } from "#model/log-id-hash.ts";
 import { packRawBlocks } from "#model/raw-block.ts";

@@ -7,7 +7,7 @@ import type { EventSum } from "#db/archive/row-sum.ts";
 import type { Queryable } from "#db/client.ts";
 import type { Duckdb } from "#db/duckdb/duckdb.ts";
 import { DuckdbError } from "#db/duckdb/duckdb-error.ts";
-import type { ArchiveStore } from "#jobs/archive/archive-days.ts";
+import type { ArchiveStore } from "#jobs/archive/archive-store.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
 import { compareSums } from "#stages/archive/files/compare-sums.ts";

@@ -11,7 +11,7 @@ import { inSnapshot, readRows } from "#db/backup/read-tables.ts";
 import type { Database } from "#db/client.ts";
 import type { Transaction } from "#db/postgres/transaction.ts";
 import { readKeyId } from "#db/privacy/pseudonym-keys.ts";
-import { ARCHIVE_LEASE } from "#jobs/archive/archive-days.ts";
+import { ARCHIVE_LEASE } from "#jobs/archive/archive-store.ts";
 import { readDiskSpace } from "#lib/disk-space.ts";
 import { describeDisk } from "#lib/full-disk.ts";
 import { publishFile } from "#lib/publish-file.ts";

@@ -50,18 +50,24 @@ function describeCounts(hours: readonly CoverageHour[]): string {
   return `${count("sealed")} sealed, ${count("searched")} searched, ${count("open")} open, ${gaps}; ${formatWhole(stored)} events`;
 }
 
-/** Lists the reasons why hours of the zone are not sealed, and the hours that were reopened. */
+/** Lists the reasons why hours of the zone are not sealed or not judged, and the hours that were reopened. */
 function describeDoubts({ suspicions }: Zone, hours: readonly CoverageHour[]): string[] {
   const waiting = Map.groupBy(
     hours.filter(({ notSealedBecause }) => notSealedBecause !== null),
     ({ notSealedBecause }) => notSealedBecause,
   );
+  const unjudged = hours.filter(({ isWaiting }) => isWaiting);
   const isReopened = ({ state, reopenedAt }: CoverageHour) =>
     (state === "open" || state === "searched") && reopenedAt !== null;
   return [
     ...suspicions.map(
       ({ since, reason }) => `The platform has given incomplete answers since ${show(since)} UTC: ${reason}`,
     ),
+    ...(unjudged.length === 0
+      ? []
+      : [
+          `${many(unjudged.length, "hour")} copied and not judged yet, since ${show(unjudged[0]?.startsAt ?? "")} UTC: they are judged once every hour from there on is copied`,
+        ]),
     ...[...waiting].map(([reason, { length }]) => `${many(length, "hour")} not sealed yet: ${reason}`),
     ...hours
       .filter(isReopened)

@@ -5,6 +5,8 @@ import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { startOfDay, startOfHour } from "#model/horizon.ts";
 import { HOUR_STATUSES } from "#model/kinds.ts";
 import type { AssessedHour } from "#stages/coverage/hour-status.ts";
+import { TOO_LITTLE_HISTORY } from "#stages/detection/detection-settings.ts";
+import { judgeableHours } from "#stages/detection/late/find-late-span.ts";
 import {
   IsoTime,
   Name,
@@ -50,6 +52,17 @@ const CoverageHour = z
     notSealedBecause: Name.nullable().describe(
       "Why a settled hour is not sealed yet; null for all other hours.",
     ),
+    judgedAt: IsoTime.nullable().describe(
+      "When the detectors had judged every minute of the hour, with all events that are stored of it.",
+    ),
+    judgedWith: Name.nullable().describe(
+      `A short name of the detectors' settings at that time, or "${TOO_LITTLE_HISTORY}" in a zone's first day.`,
+    ),
+    isWaiting: z
+      .boolean()
+      .describe(
+        "Whether the hour is copied and not judged yet, and will be. Older hours are not judged any more.",
+      ),
     evidence: z
       .unknown()
       .meta({ masked: "open" })
@@ -155,7 +168,7 @@ stored; 3 if the span has a gap.`,
     const sign = ({ zoneId, startsAt }: ZoneHour) => cursors.sign(list, [from, to, zoneId, startsAt]);
     const names = readNames();
     return {
-      ...toPage(hours, limit, toHour, sign),
+      ...toPage(hours, limit, (hour) => toHour(hour, now), sign),
       from: toIso(from),
       to: toIso(to),
       horizons: found.flatMap(toHorizons),
@@ -225,7 +238,9 @@ function toZone(
   };
 }
 
-function toHour({ status, ...hour }: ZoneHour): CoverageHour {
+function toHour({ status, ...hour }: ZoneHour, now: number): CoverageHour {
+  const { fromMs, toMs } = judgeableHours(now);
+  const isJudgeable = hour.startsAt >= fromMs && hour.startsAt < toMs;
   // Named one by one, because the command line prints this without the schema, and the other times are epoch ms.
   return {
     zoneId: hour.zoneId,
@@ -242,6 +257,9 @@ function toHour({ status, ...hour }: ZoneHour): CoverageHour {
     reopenedAt: toIsoOrNull(hour.reopenedAt),
     reopenReason: hour.reopenReason,
     notSealedBecause: hour.notSealedBecause,
+    judgedAt: toIsoOrNull(hour.judgedAt),
+    judgedWith: hour.judgedWith,
+    isWaiting: isJudgeable && (status === "sealed" || status === "searched") && hour.judgedAt === null,
     evidence: hour.evidence ?? null,
   };
 }

@@ -24,7 +24,7 @@ const Replayed = z.object({
   alerts: z.array(
     z.object({
       from: IsoTime.describe(
-        "The time at which the alert fires, as firedAt of an alert: the end of the minute that reached the threshold.",
+        "The end of the minute that reached the threshold. The service may find it up to a minute earlier.",
       ),
       to: IsoTime.describe("The end of the last minute that was not quiet."),
       isOpen: z.boolean(),

@@ -41,6 +41,9 @@ const Spike = z
     openedAt: IsoTime,
     closedAt: IsoTime.nullable(),
     lastActiveAt: IsoTime,
+    isLate: z
+      .boolean()
+      .describe("Found in events that were copied after the fact. Such a spike has no alert of its own."),
     windowMinutes: z.number().int(),
     windowCount: z.number().int(),
     peak: z.number().int(),
@@ -83,6 +86,11 @@ const listSpikes = defineQuery({
     rule: RuleId.optional(),
     state: z.enum(["open", "closed"]).optional(),
     severity: oneOrMore(SPIKE_SEVERITIES).optional(),
+    late: z
+      .enum(["true", "false"])
+      .default("false")
+      .meta({ isSwitch: true })
+      .describe("Only spikes that were found in events that came late."),
     since: Time.optional().describe("Spikes that opened at this time or later."),
     until: Time.optional().describe("Spikes that opened before this time."),
     ...pageQuery({ fallback: 50, most: 200 }),
@@ -92,7 +100,7 @@ const listSpikes = defineQuery({
     examples: [
       "spikes list",
       "spikes list --state open --severity error,critical",
-      "spikes list --since -7d --json",
+      "spikes list --late --since -7d",
     ],
     help: "EVENTS are those of the window in which the spike was found, USUAL the expected number of that window.",
     limit: 50,
@@ -113,8 +121,8 @@ const listSpikes = defineQuery({
     ],
     empty: "No spike matches.",
   },
-  run: async ({ db, cursors, caller }, { zone, rule, state, severity, since, until, limit, after }) => {
-    const list = `spikes:${JSON.stringify([zone, rule, state, severity, since, until])}`;
+  run: async ({ db, cursors, caller }, { zone, rule, state, severity, late, since, until, limit, after }) => {
+    const list = `spikes:${JSON.stringify([zone, rule, state, severity, late, since, until])}`;
     checkOrder({ name: "since", ms: since }, { name: "until", ms: until });
     const [beforeId] = cursors.readAfter(list, after) ?? [];
     const rows = await readSpikes(db, {
@@ -122,6 +130,7 @@ const listSpikes = defineQuery({
       ruleId: rule,
       isOpen: state === undefined ? undefined : state === "open",
       severities: severity,
+      isLate: late === "true" ? true : undefined,
       sinceMs: since,
       untilMs: until,
       beforeId: beforeId === undefined ? undefined : Number(beforeId),

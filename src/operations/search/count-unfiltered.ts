@@ -8,13 +8,13 @@ import type { SearchDeps } from "./search-deps.ts";
 
 /** Returns how many events of a zone a span has. Reads counts, and the events of cut hours and days only. */
 export async function countUnfiltered(
-  { archive, files }: SearchDeps,
+  { queries, files }: SearchDeps,
   zoneId: number,
   { from, to }: Span,
   signal: AbortSignal,
 ): Promise<number> {
   const span = { from, to };
-  const { days, open } = await runCancellable(archive, signal, (database) =>
+  const { days, open } = await runCancellable(queries, signal, (database) =>
     inSearchTransaction(database, async (tx) => {
       const days = await readArchivedDays(tx, zoneId, span);
       return { days, open: await countEvents(tx, zoneId, cutOut(span, days)) };

@@ -122,9 +122,9 @@ function copyNext(
   { to, after, endRow }: Rest,
   path: string,
 ): Promise<OpenPart | { readonly day: ArchivedDay }> {
-  const { archive, zoneId, plan, signal } = wanted;
+  const { queries, zoneId, plan, signal } = wanted;
   if (asksMethod(plan)) return copyByMethod(wanted, path);
-  return runCancellable(archive, signal, (database) =>
+  return runCancellable(queries, signal, (database) =>
     inSearchTransaction(database, async (tx, client) => {
       const day = (await readArchivedDays(tx, zoneId, { from: plan.from, to })).at(-1);
       if (day !== undefined && day.to >= to) return { day };

@@ -19,7 +19,7 @@ export async function exportParquet(
   plan: SearchPlan,
   signal: AbortSignal,
 ): Promise<ScratchFile> {
-  const { archive, files: reader } = deps;
+  const { queries, files: reader } = deps;
   const [open, exported] = [reader.scratchFile(), reader.scratchFile()];
   try {
     if (asksMethod(plan)) {
@@ -28,7 +28,7 @@ export async function exportParquet(
       await reader.read([], toStatements({ files: [], openRows }, plan, exported.path), signal);
       return exported;
     }
-    const days = await runCancellable(archive, signal, (database) =>
+    const days = await runCancellable(queries, signal, (database) =>
       inSearchTransaction(database, async (tx, client) => {
         const archived = await readArchivedDays(tx, zoneId, plan);
         const spans = cutOut(plan, archived);

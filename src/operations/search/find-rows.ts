@@ -67,7 +67,7 @@ export async function findRows(
   const isFlat = plan.clauses.length === 0;
   const search = { ...deps, zoneId, plan, signal };
   for (;;) {
-    const { days, open, newest } = await runCancellable(deps.archive, signal, (database) =>
+    const { days, open, newest } = await runCancellable(deps.queries, signal, (database) =>
       inSearchTransaction(database, async (tx) => {
         const days = await readArchivedDays(tx, zoneId, plan);
         const spans = cutOut(plan, days);
@@ -106,8 +106,8 @@ async function readLater(
   parts: readonly PagePart[],
 ): Promise<FoundEvent[] | null> {
   if (parts.length === 0) return [];
-  const { archive, zoneId, plan, signal } = search;
-  return runCancellable(archive, signal, (database) =>
+  const { queries, zoneId, plan, signal } = search;
+  return runCancellable(queries, signal, (database) =>
     inSearchTransaction(database, async (tx) => {
       const now = await readArchivedDays(tx, zoneId, plan);
       return listFiles(now) === listFiles(days) ? readOpen(tx, search, parts) : null;

@@ -20,13 +20,13 @@ interface DayPage {
  * position is an event, so a page stays the same when its day moves into the archive.
  */
 export async function listDay(
-  { archive, files }: SearchDeps,
+  { queries, files }: SearchDeps,
   zoneId: number,
   { from, after, limit }: DayPage,
   signal: AbortSignal,
 ): Promise<FoundEvent[]> {
   const window = { from, to: from + DAY_MS };
-  const found = await runCancellable(archive, signal, (database) =>
+  const found = await runCancellable(queries, signal, (database) =>
     inSearchTransaction(database, async (tx) => {
       const [day] = await readArchivedDays(tx, zoneId, window);
       return day === undefined

@@ -58,7 +58,7 @@ export async function readRecords(
 
 /** A record may be kept under a second time of its event. */
 async function readFromBlocks(
-  { archive: { db }, openedBlocks }: RecordDeps,
+  { queries: { db }, openedBlocks }: RecordDeps,
   zoneId: number,
   events: readonly FoundEvent[],
 ): Promise<ReadonlyMap<string, Buffer>> {
@@ -85,7 +85,7 @@ async function readFromBlocks(
  * then.
  */
 async function findMoved(
-  { archive: { db }, files }: RecordDeps,
+  { queries: { db }, files }: RecordDeps,
   zoneId: number,
   events: readonly FoundEvent[],
   signal: AbortSignal,

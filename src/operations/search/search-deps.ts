@@ -3,6 +3,6 @@ import type { Database } from "#db/client.ts";
 
 /** The sources of an answer: the events in Postgres and the files of archive days. */
 export interface SearchDeps {
-  readonly archive: Database;
+  readonly queries: Database;
   readonly files: ArchiveReader;
 }

@@ -24,7 +24,7 @@ export async function searchGroups(
   plan: SearchPlan,
   signal: AbortSignal,
 ): Promise<AnsweredGroups> {
-  const { archive, files: reader } = deps;
+  const { queries, files: reader } = deps;
   const columns = groupColumns(plan);
   const { path, remove } = reader.scratchFile();
   try {
@@ -37,7 +37,7 @@ export async function searchGroups(
       );
       return { ...readGroups(await reader.read([], statements, signal), plan), source };
     }
-    const { days, copied } = await runCancellable(archive, signal, (database) =>
+    const { days, copied } = await runCancellable(queries, signal, (database) =>
       inSearchTransaction(database, async (tx, client) => {
         const days = await readArchivedDays(tx, zoneId, plan);
         const spans = cutOut(plan, days);

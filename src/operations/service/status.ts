@@ -5,6 +5,7 @@ import { readReplicas } from "#db/service/replicas.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import { ATTENTION_KINDS, REPLICA_STATES } from "#model/kinds.ts";
+import { ArchivedZone, toArchivedZone } from "../archive/archive-status.ts";
 import { IsoTime, Name, Text, toIso, toIsoOrNull } from "../fields.ts";
 import { type Asked, defineQuery } from "../operation.ts";
 import { readChannels } from "../read-channels.ts";
@@ -81,19 +82,7 @@ const Answer = z.object({
     .nullable()
     .describe("Null if the key is for some zones only, because channels serve all zones."),
   archive: z
-    .array(
-      z.object({
-        zoneId: z.number().int(),
-        days: z.number().int(),
-        firstDay: Name,
-        lastDay: Name,
-        events: z.number(),
-        eventBytes: z.number(),
-        recordBytes: z.number(),
-        checkedAt: IsoTime.describe("The last check of the file that was checked longest ago."),
-        damagedFiles: z.number().int(),
-      }),
-    )
+    .array(ArchivedZone)
     .describe("The zones that have days in the archive. GET /api/v1/archive/days lists the files."),
   service: Service.nullable().describe(
     "Which processes of the service are alive. Null if the key is for some zones only.",
@@ -159,10 +148,7 @@ async function readStatus(asked: Asked, { detailed }: { detailed: "true" | "fals
       ...(details === null ? {} : { hours: details.hoursOf(zone.id) }),
     })),
     channels,
-    archive: archives.map((zone) => ({
-      ...zone,
-      checkedAt: toIso(zone.checkedAt),
-    })),
+    archive: archives.map(toArchivedZone),
     service: replicas === null ? null : toServiceItem(assessService(replicas)),
     ...(details === null ? {} : { attention: details.attention }),
   };

@@ -100,24 +100,24 @@ interface SeenZone {
 }
 
 export async function readVisibleZones(
-  archive: Asked["db"],
+  db: Asked["db"],
   zoneIds: readonly number[] | null,
 ): Promise<SeenZone[]> {
-  const zones = await listKnownZones(archive);
+  const zones = await listKnownZones(db);
   return zones.filter(({ zoneId }) => zoneIds === null || zoneIds.includes(zoneId));
 }
 
 export async function describeZones(
-  archive: Asked["db"],
+  db: Asked["db"],
   zones: readonly SeenZone[],
   { now, names }: { readonly now: number; readonly names: Zones },
 ): Promise<z.infer<typeof Zone>[]> {
   const ids = zones.map(({ zoneId }) => zoneId);
   const [status, openWork, suspected, progress] = await Promise.all([
-    readServiceStatus(archive, ids, now - RECENT_MS),
-    readOpenWork(archive, ids),
-    readSuspicions(archive, ids),
-    readProgress(archive, ids, now),
+    readServiceStatus(db, ids, now - RECENT_MS),
+    readOpenWork(db, ids),
+    readSuspicions(db, ids),
+    readProgress(db, ids, now),
   ]);
   const work = new Map(openWork.map(({ zoneId, ...open }) => [zoneId, open]));
   const stored = new Map(status.zones.map((zone) => [zone.zoneId, zone]));
@@ -147,15 +147,15 @@ export async function describeZones(
 
 /** One zone after another, because one request may be about hundreds of zones and must leave connections for others. */
 async function readProgress(
-  archive: Asked["db"],
+  db: Asked["db"],
   zoneIds: readonly number[],
   now: number,
 ): Promise<ReadonlyMap<number, Pick<z.infer<typeof Zone>, "hoursToLoss" | "copying">>> {
   const range = { fromMs: startOfHour(horizonAt(now)), toMs: now + HOUR_MS };
   const found = new Map<number, Pick<z.infer<typeof Zone>, "hoursToLoss" | "copying">>();
   for (const zoneId of zoneIds) {
-    const hours = await readCoveredHours(archive, zoneId, range);
-    const keptMs = await readKeptMs(archive, zoneId, now);
+    const hours = await readCoveredHours(db, zoneId, range);
+    const keptMs = await readKeptMs(db, zoneId, now);
     found.set(zoneId, {
       hoursToLoss: hoursToLoss(now, hours, keptMs),
       copying: copyProgress(now, hours, keptMs),

@@ -66,7 +66,7 @@ export const addSilence = defineChange({
         .enum(SILENCE_SCOPES, `must be one of ${SILENCE_SCOPES.join(", ")}`)
         .optional()
         .describe(
-          `With alerts, ${SILENCE_SCOPES.join(", ")}: what of them is muted. Default: the address or network that most events share, else the rule; for a flood of rules, the zone.`,
+          `With alerts, ${SILENCE_SCOPES.join(", ")}: what of them is muted. Default: the address or network that most events share, else the rule.`,
         ),
       durationMinutes: DurationMinutes.meta({ flag: "for", unit: "minutes" }).describe(
         "From now on: 30m, 2h, 7d.",
@@ -149,7 +149,7 @@ async function readSubjects(
   for (const id of alerts) {
     const row = await readAlert(tx, id);
     if (row === null || !maySee(caller, row.zoneId)) throw notFound(`alert ${id}`);
-    const subject = matchAlert(row, caller, scope);
+    const subject = matchAlert(row, caller, { scope });
     if (typeof subject === "string") throw new Refusal(422, { slug: "invalid-silence", detail: subject });
     subjects.set(JSON.stringify(subject), subject);
   }

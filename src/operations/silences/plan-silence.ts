@@ -4,13 +4,24 @@ import { insertSilence, pageSilences } from "#db/alerting/silences.ts";
 import type { Queryable } from "#db/client.ts";
 import { isObject } from "#lib/is-object.ts";
 import { MINUTE_MS, SECOND_MS } from "#lib/units.ts";
-import { GROUP_KIND, LASTING_SILENCE_STATES, type SilenceScope, UNRESOLVED_STATES } from "#model/kinds.ts";
+import { attackerIdOf } from "#model/attacker.ts";
+import {
+  LASTING_SILENCE_STATES,
+  type SilenceScope,
+  type SourceKind,
+  UNRESOLVED_STATES,
+} from "#model/kinds.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
-import { type SilenceChoice, silenceChoices } from "#stages/alerting/message/silence-choices.ts";
+import {
+  attackerChoice,
+  type SilenceChoice,
+  silenceChoices,
+} from "#stages/alerting/message/silence-choices.ts";
 import { type Matchers, wouldMute } from "#stages/alerting/silence.ts";
 import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
 import { maskAddress } from "#stages/archive/mask/mask.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";
+import { isAddress } from "#stages/detection/incidents/attacker.ts";
 import { replaceInJson } from "#stages/privacy/replace-addresses.ts";
 import type { Caller } from "../caller.ts";
 
@@ -106,22 +117,49 @@ function toComparable(matchers: unknown): string {
 }
 
 /**
+ * Returns the attacker with this key (`203.0.113.9`) or name (`rules_per_ip=203.0.113.9`). A masked caller cannot try
+ * addresses. A text says that the alert has none.
+ */
+export function findAttacker<One extends { readonly kind: SourceKind; readonly key: string }>(
+  { id }: Pick<AlertRow, "id">,
+  attackers: readonly One[],
+  { masked, attacker }: { readonly masked: boolean; readonly attacker: string },
+): One | string {
+  const found = attackers.find(
+    (one) => (one.key === attacker || attackerIdOf(one) === attacker) && !(masked && isAddress(one)),
+  );
+  return found ?? `Alert ${id} has no such attacker. The details of the alert list its attackers.`;
+}
+
+/**
  * Returns matchers for the alert's address, network or other source, for its rule, or for its zone. Without a scope, the
  * narrowest: an alert is widened to its zone only if it is about many rules. For a masked caller, the matchers name no
  * address. A text says why no silence can be made from the alert.
  */
 export function matchAlert(
-  { id, kind, zoneId, details }: AlertRow,
+  row: AlertRow,
   { masked }: Pick<Caller, "masked">,
-  scope?: SilenceScope,
+  {
+    scope,
+    attacker,
+  }: { readonly scope?: SilenceScope | undefined; readonly attacker?: string | undefined } = {},
 ): Matchers | string {
+  const { id, kind, zoneId, details } = row;
   const { message } = parseDetails(details);
+  if (attacker !== undefined) {
+    const named = findAttacker(row, message?.attackers ?? [], { masked, attacker });
+    if (typeof named === "string") return named;
+    const rule = "Silences match an address, a network, a JA4 or a path.";
+    return (
+      attackerChoice(zoneId, named)?.matchers ??
+      `No silence can name this attacker of alert ${id}. ${rule} Silence another attacker, or the whole alert.`
+    );
+  }
   if (kind === "self" || message === null)
     return `Alert ${id} is about Longwatch itself. Only a silence for the kind self mutes such alerts.`;
   if (zoneId === null) return `Alert ${id} is about rules in several zones. Name the zones in the silence.`;
   const choices = silenceChoices(message).filter((one) => !masked || one.matchers.ip === undefined);
-  const isWanted = (one: SilenceChoice) =>
-    scope === undefined ? one.scope !== "zone" || kind === GROUP_KIND : one.scope === scope;
+  const isWanted = (one: SilenceChoice) => (scope === undefined ? one.scope !== "zone" : one.scope === scope);
   const matchers = choices.find(isWanted)?.matchers;
   if (matchers !== undefined) return matchers;
   return scope === "source"

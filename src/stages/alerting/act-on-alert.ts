@@ -1,4 +1,5 @@
 import { cutText } from "#lib/plain-text.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
 import { gravestSeverity, notifiedChannels } from "./alert-history.ts";
 import { type AlertRecord, NOBODY, nextAlert, type Transition } from "./alert-record.ts";
@@ -41,18 +42,30 @@ export function acknowledge(alert: AlertRecord, act: PersonsAct): Transition[] {
 
 /**
  * Returns the alert as resolved by a person, with a `resolved` transition for every channel that was notified of the
- * firing. The alert keeps its spike, so the spike is not raised again; a later spike is.
+ * firing. The alert keeps its spike, so the spike is not raised again; a later spike is, and a further attacker of the
+ * incident. `message` is the latest one of the alert.
  */
-export function resolveByHand(alert: AlertRecord, act: PersonsAct): ResolvedAlert {
-  return resolveNow(alert, act.atMs, signatureOf(act));
+export function resolveByHand(
+  alert: AlertRecord,
+  act: PersonsAct,
+  message: Pick<AlertMessage, "attackers"> | null = null,
+): ResolvedAlert {
+  const known = message?.attackers?.map(({ startedAt }) => startedAt / MINUTE_MS) ?? [];
+  return resolveNow(alert, act.atMs, {
+    ...signatureOf(act),
+    ...(known.length > 0 && { namedThrough: Math.max(...known) }),
+  });
 }
 
-/** Returns the alert of a zone that no process watches any more as resolved. The note in its history says why. */
-export function resolveUnwatched(
-  alert: AlertRecord,
-  { zoneId, atMs }: { readonly zoneId: number; readonly atMs: number },
-): ResolvedAlert {
-  return resolveNow(alert, atMs, { note: `zone ${zoneId} is no longer watched` });
+/** An alert that nobody judges any more, and why: a clause. */
+export interface Abandoned {
+  readonly because: string;
+  readonly atMs: number;
+}
+
+/** Returns an alert that nobody judges any more as resolved. The note in its history says why. */
+export function resolveAbandoned(alert: AlertRecord, { because, atMs }: Abandoned): ResolvedAlert {
+  return resolveNow(alert, atMs, { note: because });
 }
 
 interface ResolvedAlert {
@@ -63,7 +76,7 @@ interface ResolvedAlert {
 function resolveNow(
   alert: AlertRecord,
   nowMs: number,
-  signature: Pick<Transition, "by" | "note">,
+  signature: Pick<Transition, "by" | "note" | "namedThrough">,
 ): ResolvedAlert {
   const channels = [...notifiedChannels(alert)];
   const { spikeId: id, firedAtMs: openedAtMs } = alert;
@@ -86,17 +99,16 @@ export function toResolvedMessage(stored: unknown, alert: AlertRecord, act: Pers
 }
 
 /**
- * Returns the message for the channels: the alert's last message, as resolved because its zone is no longer watched.
+ * Returns the message for the channels: the alert's last message, as resolved because nobody judges the alert any more.
  * The attack may continue.
  * @throws {ZodError} if the stored message cannot be read
  */
-export function toUnwatchedMessage(
+export function toAbandonedMessage(
   stored: unknown,
   alert: AlertRecord,
-  { zoneId, atMs }: { readonly zoneId: number; readonly atMs: number },
+  { because, atMs }: Abandoned,
 ): AlertMessage {
-  const because = `Resolved, because zone ${zoneId} is no longer watched`;
-  return toEnd(alertMessage.parse(stored), alert, { atMs, because });
+  return toEnd(alertMessage.parse(stored), alert, { atMs, because: `Resolved, because ${because}` });
 }
 
 function toEnd(

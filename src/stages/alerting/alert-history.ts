@@ -3,7 +3,7 @@ import { gravestOf } from "#model/severity.ts";
 import { type AlertRecord, isMuted, type Transition } from "./alert-record.ts";
 
 /** Reasons of a message that a person has to notice. */
-const NOTIFYING: readonly string[] = ["first", "worse", "repeat"];
+const NOTIFYING: readonly string[] = ["first", "join", "worse", "repeat"];
 const SENT: readonly string[] = REASONS.filter((reason) => reason !== "acknowledged");
 
 /** Returns how often an unresolved alert has fired again after a resolve. */
@@ -31,6 +31,23 @@ export function lastNotifiedAt(alert: AlertRecord): number | null {
   return latest === undefined || isMuted(latest) ? null : latest.at;
 }
 
+/** Returns the minute up to which the alert's messages name the attackers of its incident; 0 if none does. */
+export function namedThrough(alert: AlertRecord): number {
+  const named = sinceResolve(alert).filter((entry) => !isMuted(entry));
+  return Math.max(0, ...named.map((entry) => entry.namedThrough ?? 0));
+}
+
+/** Returns the minute up to which a person knew the attackers when resolving the alert; null if nobody did. */
+export function resolvedThrough({ transitions }: AlertRecord): number | null {
+  const last = transitions.at(-1);
+  return last?.reason === "resolved" && last.by !== undefined ? (last.namedThrough ?? null) : null;
+}
+
+/** Returns how many notifications were made since the alert last began to fire. */
+export function countNotifications(alert: AlertRecord): number {
+  return sinceResolve(alert).filter((entry) => NOTIFYING.includes(entry.reason) && !isMuted(entry)).length;
+}
+
 /** Returns the channel's latest notification, also one before a resolve; null if there is none. An update in place does not count. */
 export function lastNotification(
   alert: AlertRecord,
@@ -45,7 +62,7 @@ function isNotified({ reason, channels, quiet }: Transition, channel: string): b
 }
 
 /**
- * Returns the time of the `worse` that the channel still has to be notified of; null if there is none, or if a person
+ * Returns the time of the `worse` or `join` that the channel still has to be notified of; null if there is none, or if a person
  * has acknowledged the alert since.
  */
 export function pendingWorseSince(alert: AlertRecord, channel: string): number | null {
@@ -53,7 +70,7 @@ export function pendingWorseSince(alert: AlertRecord, channel: string): number |
   const entry = sinceResolve(alert).findLast(
     (one) =>
       isSettled(one) ||
-      (one.reason === "worse" &&
+      ((one.reason === "worse" || one.reason === "join") &&
         (isMuted(one) || one.held.includes(channel) || one.waiting.includes(channel))),
   );
   return entry === undefined || isSettled(entry) ? null : entry.at;

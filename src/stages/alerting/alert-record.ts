@@ -12,8 +12,11 @@ const Transition = z.object({
   severity: z.enum(SEVERITIES).nullish().default(null),
   /** The silence that muted the transition. */
   silencedBy: z.int().nullish().default(null),
-  /** The mute that is not a silence: an alert inhibits this one, or a group has this one as a member. */
-  mutedBy: z.enum(["inhibition", "group"]).nullish().default(null),
+  /**
+   * The mute that is not a silence: another alert inhibits this one, an incident has its rule as a member, or few addresses
+   * send its events. `group` is of earlier versions.
+   */
+  mutedBy: z.enum(["inhibition", "incident", "few-addresses", "group"]).nullish().default(null),
   /** The channels that were sent the transition: notified, or updated in place. */
   channels: z.array(z.string()).default([]),
   /** The channels that are notified after their quiet hours. */
@@ -22,6 +25,8 @@ const Transition = z.object({
   quiet: z.array(z.string()).default([]),
   /** The channels that are notified after the group interval; those of `quiet` are among them. */
   waiting: z.array(z.string()).default([]),
+  /** The message names what was there up to this minute (since the epoch): attackers of an incident, or changed rules. */
+  namedThrough: z.int().nullish(),
   /** Whether the message contained a recommendation. */
   hasAdvice: z.boolean().default(false),
   /** A person's name and note. Hostile text. */
@@ -85,7 +90,7 @@ export interface Recipients {
 }
 export const NOBODY: Recipients = { notified: [], updated: [], waiting: [] };
 
-/** A spike, or a group's members as one. Times are epoch ms. */
+/** A spike of a rule, or an incident. Times are epoch ms. */
 export interface Occurrence {
   /** Null if no spike is left. */
   readonly id: number | null;
@@ -105,11 +110,13 @@ export interface TransitionFacts {
   /** Channels in their quiet hours. */
   readonly held?: readonly string[];
   readonly hasAdvice?: boolean;
+  /** When what is told of the alert last grew, in minutes since the epoch. */
+  readonly newest?: number | null | undefined;
 }
 
 /** Returns the alert after a transition. `first` begins a new alert; a reopened alert keeps its key. */
 export function nextAlert(alert: AlertRecord | null, facts: TransitionFacts): AlertRecord {
-  const { reason, occurrence, recipients, nowMs, mute, held = [], hasAdvice = false } = facts;
+  const { reason, occurrence, recipients, nowMs, mute, held = [], hasAdvice = false, newest } = facts;
   const { notified, updated, waiting } = recipients;
   const before = reason === "first" ? null : alert;
   const state = stateAfter(before, reason);
@@ -126,6 +133,7 @@ export function nextAlert(alert: AlertRecord | null, facts: TransitionFacts): Al
     quiet: [...updated],
     waiting: [...waiting, ...updated],
     hasAdvice,
+    ...(newest == null ? {} : { namedThrough: newest }),
   };
   return {
     state,

@@ -1,13 +1,17 @@
-import type {
-  EvidenceDimension,
-  GradedBy,
-  Severity,
-  SourceTrait,
-  SpikeKind,
-  SpikeSeverity,
+import { MINUTE_MS } from "#lib/units.ts";
+import { attackerIdOf, isActive } from "#model/attacker.ts";
+import {
+  type EvidenceDimension,
+  type GradedBy,
+  type Severity,
+  SOURCE_TRAITS,
+  type SourceTrait,
+  type SpikeKind,
+  type SpikeSeverity,
 } from "#model/kinds.ts";
-import { type SourceTraits, sharedValues } from "#model/source-traits.ts";
-import type { StoredSources } from "#model/stored-sources.ts";
+import { lastingChanges, type RuleChange } from "#model/rule-change.ts";
+import { type SourceTraits, sharedValues, TRAIT_OF } from "#model/source-traits.ts";
+import type { StoredAttacker, StoredSources } from "#model/stored-sources.ts";
 import { type ZoneFacts, type Zones, zoneFactsOf } from "#model/zones.ts";
 
 type TopValues = readonly { readonly value: string; readonly count: number; readonly share: number }[];
@@ -27,25 +31,54 @@ export interface StoredSpike {
   readonly threshold: number;
   readonly score: number;
   readonly peak: number;
-  /** Other rules of the zone that rose in the same minutes. */
-  readonly companions?: number;
-  /** Different addresses in the window, and what decided the severity; null or left out if it did not depend on them. */
+  /** Distinguishes the incidents of a zone; empty or left out for a rule. */
+  readonly incident?: string;
+  /** The id of the incident that a rule's spike is a member of. */
+  readonly memberOf?: number | null;
+  readonly judgedThrough?: Date;
+  /** Different addresses in the window, and what decided the severity; null or left out if none is known. */
   readonly addresses?: number | null;
+  /** The fewest addresses that send four fifths of the events. */
+  readonly mainSenders?: number | null;
   readonly gradedBy?: GradedBy | null;
   /** Set for the kind `sources`. */
   readonly sources?: StoredSources | null;
+  /** The names of the attackers that a person has resolved, as `attackerIdOf` returns them. */
+  readonly resolvedAttackers?: readonly string[];
+  /** Set for the kinds of changes. */
+  readonly changes?: readonly RuleChange[] | null;
   readonly evidence: {
     readonly top: Readonly<Record<EvidenceDimension, TopValues>>;
     readonly sparkline: readonly number[];
   };
 }
 
+/** An attacker that is active and has a name of its own. */
+interface AlertAttacker {
+  readonly id: string;
+  /** The end of its first minute, since the epoch. */
+  readonly since: number;
+  /** Those by which silences match it: its own, and those that most events of the incident share. */
+  readonly traits: SourceTraits;
+}
+
 /** A spike as alerts see it: times in epoch milliseconds, severity as on-call should take it. */
-export interface AlertSpike extends Omit<StoredSpike, "severity" | "openedAt" | "closedAt">, ZoneFacts {
+export interface AlertSpike
+  extends Omit<StoredSpike, "severity" | "openedAt" | "closedAt" | "judgedThrough">,
+    ZoneFacts {
   readonly severity: Severity;
   readonly openedAtMs: number;
   readonly closedAtMs: number | null;
+  /** For the kinds of changes: the rules whose change lasts, by which routes and silences match the alert. */
+  readonly rules?: readonly string[];
   readonly traits?: SourceTraits;
+  /**
+   * Of an incident: the attackers that are active, or all if none is, the furthest above its line first. Those that a person
+   * has resolved are left out.
+   */
+  readonly attacking?: readonly StoredAttacker[];
+  /** Those of `attacking` that have a name of their own. */
+  readonly attackers?: readonly AlertAttacker[];
   /** The traits that a silence of its alert names, the best first: those that fire, then the address, then the network. */
   readonly silenceBy?: readonly SourceTrait[];
 }
@@ -57,43 +90,69 @@ export function isCalm({ windowCount, threshold, closedAtMs }: AlertSpike): bool
 
 /**
  * A new rule's burst is news, not an emergency: `info`, whatever its score, because there is nothing to compare it with.
- * Growing into a spike then raises the severity, which is told as `worse`.
+ * Growing into a spike then raises the severity, which is told as `worse`. A silent rule is information, too.
  */
 export function toAlertSpike(spike: StoredSpike, zones?: Zones): AlertSpike {
-  const { severity, openedAt, closedAt, ...rest } = spike;
+  const { severity, openedAt, closedAt, judgedThrough: _, ...rest } = spike;
   return {
     ...rest,
     ...zoneFactsOf(zones, rest.zoneId),
-    severity: rest.kind === "new-rule" ? "info" : severity,
+    severity: rest.kind === "new-rule" || rest.kind === "silent-rule" ? "info" : severity,
     openedAtMs: openedAt.getTime(),
     closedAtMs: closedAt?.getTime() ?? null,
     ...describeTraits(spike),
+    // A change concerns every visitor, so no silence of it names one.
+    ...(rest.changes == null
+      ? {}
+      : { rules: lastingChanges(rest.changes).map(({ ruleId }) => ruleId), silenceBy: [] }),
   };
 }
 
-const TRAIT_OF = {
-  rules_per_ip: "ip",
-  ips_per_ja4: "ja4",
-  ips_per_url: "url",
-  ips_per_ua: null,
-  ips_per_asn: "asn",
-} as const;
-
-function describeTraits({
-  evidence: { top },
+function attackingNow({
   sources,
-}: StoredSpike): Required<Pick<AlertSpike, "traits" | "silenceBy">> {
-  const findings = (sources?.findings ?? [])
-    .toSorted((a, b) => b.score - a.score)
-    .flatMap(({ kind, key }) => (TRAIT_OF[kind] === null ? [] : [{ trait: TRAIT_OF[kind], key }]));
-  const fired = (trait: SourceTrait) => findings.filter((one) => one.trait === trait).map(({ key }) => key);
-  const traits = {
-    ip: [...fired("ip"), ...sharedValues(top.ip)],
-    asn: [...fired("asn"), ...sharedValues(top.asn)],
+  judgedThrough,
+  resolvedAttackers: resolved = [],
+}: Pick<StoredSpike, "sources" | "judgedThrough" | "resolvedAttackers">) {
+  const found = (sources?.findings ?? [])
+    .filter((one) => !resolved.includes(attackerIdOf(one)))
+    .toSorted((a, b) => b.score - a.score);
+  const minute = judgedThrough === undefined ? 0 : Math.floor(judgedThrough.getTime() / MINUTE_MS) - 1;
+  const active = found.filter((attacker) => isActive(attacker, minute));
+  return active.length > 0 ? active : found;
+}
+
+function describeTraits(
+  spike: StoredSpike,
+): Required<Pick<AlertSpike, "traits" | "silenceBy" | "attackers" | "attacking">> {
+  const { top } = spike.evidence;
+  const attacking = attackingNow(spike);
+  const findings = attacking.flatMap((one) => {
+    const trait = TRAIT_OF[one.kind];
+    return trait === null ? [] : [{ trait, key: one.key }];
+  });
+  const shared = {
+    ip: sharedValues(top.ip),
+    asn: sharedValues(top.asn),
     country: sharedValues(top.country),
-    ja4: [...fired("ja4"), ...sharedValues(top.ja4)],
-    url: [...fired("url"), ...sharedValues(top.path)],
+    ja4: sharedValues(top.ja4),
+    url: sharedValues(top.path),
   };
-  const named = new Set([...findings.map(({ trait }) => trait), "ip" as const, "asn" as const]);
-  return { traits, silenceBy: [...named].filter((trait) => traits[trait].length > 0) };
+  const fired = (trait: SourceTrait) => findings.filter((one) => one.trait === trait).map(({ key }) => key);
+  const traits = Object.fromEntries(
+    SOURCE_TRAITS.map((trait) => [trait, [...fired(trait), ...shared[trait]]]),
+  ) as Record<SourceTrait, string[]>;
+  const silenced = new Set([...findings.map(({ trait }) => trait), "ip" as const, "asn" as const]);
+  const named = attacking.filter(({ role }) => role !== "facet");
+  const attackers = named.map(({ kind, key, since }) => {
+    const trait = TRAIT_OF[kind];
+    // An address that most events share is not that of another attacker.
+    const own = { asn: shared.asn, country: shared.country, ...(trait === null ? {} : { [trait]: [key] }) };
+    return { id: attackerIdOf({ kind, key }), since, traits: named.length === 1 ? traits : own };
+  });
+  return {
+    traits,
+    attacking,
+    attackers,
+    silenceBy: [...silenced].filter((trait) => traits[trait].length > 0),
+  };
 }

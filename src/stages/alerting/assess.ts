@@ -1,14 +1,16 @@
 import { isDeepStrictEqual } from "node:util";
+import { MINUTE_MS } from "#lib/units.ts";
 import type { AdviceRow } from "#model/advice-row.ts";
 import type { LaterMessage } from "#model/later-message.ts";
+import { isRuleKind, lastingChanges } from "#model/rule-change.ts";
+import type { SourceTraits } from "#model/source-traits.ts";
 import type { Subject } from "#model/subject.ts";
 import { type AdviceStatus, adviceStatus, NO_ADVICE } from "./advice/advice-status.ts";
 import type { AlertSpike } from "./alert-spike.ts";
-import { groupKeyOf } from "./group.ts";
 import { findInhibition } from "./routing/find-inhibition.ts";
 import { planRoute, type RoutePlan } from "./routing/plan-route.ts";
 import type { Routing } from "./routing/routing.ts";
-import { findSilence, type Silence } from "./silence.ts";
+import { findAlertSilence, findSilence, type Silence } from "./silence.ts";
 
 /** The inputs of all decisions of one run, read once. */
 export interface Context {
@@ -18,6 +20,8 @@ export interface Context {
   readonly silences: readonly Silence[];
   /** The open spikes, without those whose alert a person has resolved. */
   readonly firing: readonly Subject[];
+  /** The ids of incidents that are open or have ended within half an hour. */
+  readonly incidents: ReadonlySet<number>;
   /** By channel; every channel posts anew if this is left out. */
   readonly laterMessageOf?: (channel: string) => LaterMessage;
 }
@@ -29,8 +33,15 @@ export interface Assessment {
   readonly silencedBy: number | null;
   readonly isInhibited: boolean;
   readonly route: RoutePlan;
-  /** The group that may notify for the spike; null if its route groups by zone and rule. */
-  readonly groupKey: string | null;
+  /** Whether the spike is part of an incident that is open or has just ended. */
+  readonly isMember: boolean;
+  /** Whether so few addresses send most of the spike's events that it is only listed. */
+  readonly isSmall: boolean;
+  /**
+   * When what is told of the alert last grew, in minutes since the epoch: the beginning of an incident's newest attacker that is
+   * not silenced, or the finding of a rule's change; null without any.
+   */
+  readonly newest: number | null;
 }
 
 export type Assess = (spike: AlertSpike) => Assessment;
@@ -47,14 +58,33 @@ export function createAssessor(context: Context): Assess {
   };
 }
 
-function assess(spike: AlertSpike, { asks, silences, nowMs, routing, firing }: Context): Assessment {
+function assess(spike: AlertSpike, context: Context): Assessment {
+  const { asks, silences, nowMs, routing, firing, incidents } = context;
   const route = planRoute(routing, spike, nowMs);
+  const isSilenced = (traits: SourceTraits) => findSilence(silences, { ...spike, traits }, nowMs) !== null;
+  const loud = (spike.attackers ?? []).filter(({ traits }) => !isSilenced(traits));
+  const { memberOf = null } = spike;
   return {
     spike,
-    advice: spike.kind === "sources" ? NO_ADVICE : adviceStatus(spike, asks, nowMs),
-    silencedBy: findSilence(silences, spike, nowMs)?.id ?? null,
+    advice: isRuleKind(spike.kind) ? adviceStatus(spike, asks, nowMs) : NO_ADVICE,
+    silencedBy: findAlertSilence(silences, spike, nowMs)?.id ?? null,
     isInhibited: spike.closedAtMs === null && findInhibition(routing.inhibitions, spike, firing) !== null,
     route,
-    groupKey: groupKeyOf(route, spike),
+    isMember: memberOf !== null && incidents.has(memberOf),
+    isSmall: isSmall(spike, routing.fewAddresses),
+    newest: newestOf([
+      ...loud.map(({ since }) => since),
+      ...lastingChanges(spike.changes ?? []).map(({ foundAt }) => Math.ceil(foundAt / MINUTE_MS)),
+    ]),
   };
+}
+
+/** Few addresses send a spike, or few send most of one that is not far above the usual. */
+function isSmall({ severity, addresses, mainSenders, gradedBy }: AlertSpike, few: number): boolean {
+  if (severity === "critical" || addresses == null) return false;
+  return addresses < few || (gradedBy === "score" && (mainSenders ?? few) < few);
+}
+
+function newestOf(times: readonly number[]): number | null {
+  return times.reduce<number | null>((newest, at) => (newest === null || at > newest ? at : newest), null);
 }

@@ -1,15 +1,19 @@
 import { MINUTE_MS } from "#lib/units.ts";
+import { joinIntervalMinutes } from "#model/join-interval.ts";
 import type { NotifyReason } from "#model/kinds.ts";
 import { isGraver } from "#model/severity.ts";
 import {
+  countNotifications,
   countReopenings,
   gravestSeverity,
   hasSentAdvice,
   lastNotification,
   lastNotifiedAt,
   lastSent,
+  namedThrough,
   notifiedChannels,
   pendingWorseSince,
+  resolvedThrough,
 } from "./alert-history.ts";
 import {
   type AlertRecord,
@@ -39,8 +43,10 @@ export interface Situation {
   };
   readonly mute: Mute;
   readonly hasAdvice: boolean;
-  /** For a group with new members, or with one that got graver than its message says: the least time between two such messages. */
-  readonly newsIntervalMs?: number | null;
+  /** When what is told of the alert last grew, in minutes since the epoch. */
+  readonly newest?: number | null;
+  /** The pause after so many messages before one that says how it grew. Default: that of incidents. */
+  readonly joinIntervalMs?: ((messages: number) => number) | undefined;
 }
 
 /** The next transition of an alert. */
@@ -83,7 +89,7 @@ const CASES: readonly Case[] = [
   { state: "open", when: isClosed, reason: "resolved", to: everyNotified },
   { state: "open", when: isWorse, reason: "worse", to: byGroupInterval },
   { state: "open", when: (facts) => facts.isMuted, reason: null, to: nobody },
-  { state: "open", when: hasDueNews, reason: "worse", to: byGroupInterval },
+  { state: "open", when: hasDueJoin, reason: "join", to: byGroupInterval },
   { state: "open", when: (facts) => dueWorse(facts).length > 0, reason: "worse", to: only(dueWorse) },
   { state: "open", when: (facts) => dueRepeat(facts).length > 0, reason: "repeat", to: only(dueRepeat) },
   { state: "open", when: hasNewAdvice, reason: "advice", to: only(dueAdvice) },
@@ -105,29 +111,31 @@ const CASES: readonly Case[] = [
  * | 6 | open     | the spike closed                                        | resolved | all notified   |                  |           |
  * | 7 | open     | the severity is higher than ever since the alert fired  | worse    | A              | B                | C         |
  * | 8 | open     | nothing of the above, and the alert is muted            | -        |                |                  |           |
- * | 9 | open     | the group has news, and `group_interval` is over        | worse    | A              | B                | C         |
- * | 10| open     | channels waited for an earlier `worse`, now due         | worse    | these channels |                  |           |
+ * | 9 | open     | an attacker has joined, and the join interval is over   | join     | A              | B                | C         |
+ * | 10| open     | channels waited for an earlier `worse` or `join`, now due | worse    | these channels |                  |           |
  * | 11| open     | `repeat_interval` is over, and the alert is not acknowledged | repeat | these channels |                |           |
  * | 12| open     | a recommendation came                                   | advice   | notified before without it |      |           |
  * | 13| open     | anything else                                           | -        |                |                  |           |
  *
  * States. `new`: no alert yet, or the last one was resolved more than 30 minutes before the spike opened. `over`: resolved,
- * and no later spike. `reopened`: resolved, and a later spike opened within these 30 minutes. `open`: firing or acknowledged.
+ * and no later spike. `reopened`: resolved, and a later spike opened within these 30 minutes; or a person has resolved the alert
+ * of an incident, and another attacker has joined since. `open`: firing or acknowledged.
  *
  * A: channels whose last notification of the alert is at least `group_interval` old; receivers that deduplicate by key, if
  * they have the alert open; and channels that had at most a warning, if the severity is now critical. B: of the others, those
  * that can update their message. C: the rest. While the spike is calm (its latest count is an everyday one), A is empty for
  * an open alert, and cases 10 and 11 wait up to an hour longer.
  *
- * A group's news (case 9): members that its message does not name, and members that are graver than it says.
+ * The join interval (case 9) of an incident is 5, 5, 10, 20, 40 and then 60 minutes after the alert's latest message. Every message names
+ * all attackers that are active. That of changed rules is 15 minutes, doubling up to four hours.
  *
- * A muted transition (silence, inhibition, group) is stored and sent to nobody; `resolved` is never muted. Channels in their
+ * A muted transition (silence, inhibition, member of an incident, few addresses) is stored and sent to nobody; `resolved` is never muted. Channels in their
  * quiet hours are not in `route.channels`; they are due in case 10 or 11 after their quiet hours.
  * The hold (case 5): an alert that was reopened stays open for 30 quiet minutes, twice as long for each further reopening,
  * at most 4 hours.
  */
 export function decide(situation: Situation, context: DecisionContext): Decision | null {
-  const { alert, occurrence, route, mute, hasAdvice } = situation;
+  const { alert, occurrence, route, mute, hasAdvice, newest } = situation;
   const facts: Facts = { ...situation, ...context, isMuted: isMuted(mute) };
   const state = stateOf(situation);
   const found = CASES.find((one) => one.state === state && one.when(facts));
@@ -135,20 +143,24 @@ export function decide(situation: Situation, context: DecisionContext): Decision
   const { reason } = found;
   const recipients = facts.isMuted && reason !== "resolved" ? NOBODY : found.to(facts);
   const { nowMs } = context;
-  const change = { reason, occurrence, recipients, mute, held: route.held, hasAdvice, nowMs };
+  const change = { reason, occurrence, recipients, mute, held: route.held, hasAdvice, newest, nowMs };
   return { reason, ...recipients, alert: nextAlert(alert, change) };
 }
 
-function stateOf({ alert, occurrence }: Situation): State {
+function stateOf({ alert, occurrence, newest }: Situation): State {
   if (alert === null) return "new";
   if (alert.state !== "resolved") return "open";
   // By id, not by time: in event time a spike may open before the resolve of the one before it was written.
-  if (alert.spikeId !== null && (occurrence.id ?? 0) <= alert.spikeId) return "over";
+  if (alert.spikeId !== null && (occurrence.id ?? 0) <= alert.spikeId) {
+    const known =
+      alert.spikeId === occurrence.id && occurrence.closedAtMs === null ? resolvedThrough(alert) : null;
+    return known !== null && (newest ?? 0) > known ? "reopened" : "over";
+  }
   return beginsEpisode(alert, occurrence) ? "new" : "reopened";
 }
 
 /** Returns whether the spike begins a new episode of the alert, or has begun the one that is open. */
-export function beginsEpisode(
+function beginsEpisode(
   { state, firedAtMs, resolvedAtMs }: AlertRecord,
   { openedAtMs }: Pick<Occurrence, "openedAtMs">,
 ): boolean {
@@ -177,12 +189,16 @@ function isWorse({ alert, occurrence }: Facts): boolean {
   return alert !== null && isGraver(occurrence.severity, gravestSeverity(alert));
 }
 
-/** A due `worse` or `repeat` also names the new members, so that every channel is notified of them at once. */
-function hasDueNews(facts: Facts): boolean {
-  const { alert, newsIntervalMs, nowMs } = facts;
-  if (alert === null || newsIntervalMs == null) return false;
-  const isOver = nowMs - (lastNotifiedAt(alert) ?? 0) >= newsIntervalMs;
+/** A due `worse` or `repeat` names the new attackers as well, so that every channel is notified of them at once. */
+function hasDueJoin(facts: Facts): boolean {
+  const { alert, newest, nowMs, joinIntervalMs = incidentIntervalMs } = facts;
+  if (alert === null || newest == null || newest <= namedThrough(alert)) return false;
+  const isOver = nowMs - (lastNotifiedAt(alert) ?? 0) >= joinIntervalMs(countNotifications(alert));
   return isOver || dueWorse(facts).length > 0 || dueRepeat(facts).length > 0;
+}
+
+function incidentIntervalMs(messages: number): number {
+  return joinIntervalMinutes(messages) * MINUTE_MS;
 }
 
 function hasNewAdvice(facts: Facts): boolean {

@@ -20,7 +20,7 @@ import { findQuietChannels, isQuiet } from "./routing/quiet-hours.ts";
 import type { QuietHours, Route, Timing } from "./routing/routing.ts";
 import { routeSelf } from "./self-alert.ts";
 
-export interface ExplainedRoute {
+interface ExplainedRoute {
   /** `route.routes[0]`. */
   readonly path: string;
   /** `skipped`: an earlier route has taken the alert, or the route above does not match. */
@@ -44,7 +44,7 @@ export interface ExplainedQuietHours {
 }
 
 /** Who is notified of one transition. */
-export interface ExplainedTransition {
+interface ExplainedTransition {
   readonly reason: NotifyReason;
   readonly severity: Severity;
   readonly notified: readonly string[];
@@ -63,8 +63,6 @@ export interface ExplainedAlert {
   readonly inhibitedBy: string | null;
   readonly silencedBy: number | null;
   readonly timing: Timing;
-  /** Whether the alert may become part of a message for many. */
-  readonly isGroupable: boolean;
   readonly repeatIntervalMs: Readonly<Record<string, number>>;
   readonly transitions: readonly ExplainedTransition[];
 }
@@ -78,7 +76,7 @@ export function explainAlert(subject: Subject, context: Context): ExplainedAlert
     subject.kind === "self"
       ? [explainSelf(subject, context)]
       : simulate(subject, context, plan.timing.groupWaitMs);
-  const { silencedBy, groupKey } = createAssessor(context)(toSpike(subject, nowMs, 0));
+  const { silencedBy } = createAssessor(context)(toSpike(subject, nowMs, 0));
   const self = subject.kind === "self" ? routeSelf(context, subject) : null;
   return {
     routes: explainRoutes(routing.root, subject),
@@ -87,7 +85,6 @@ export function explainAlert(subject: Subject, context: Context): ExplainedAlert
       inhibition === null || self !== null ? null : `inhibit[${routing.inhibitions.indexOf(inhibition)}]`,
     silencedBy: self === null ? silencedBy : self.silencedBy,
     timing: plan.timing,
-    isGroupable: self === null && groupKey !== null,
     repeatIntervalMs: Object.fromEntries(plan.repeatIntervalMs),
     transitions,
   };
@@ -161,7 +158,7 @@ function simulate(subject: Subject, context: Context, groupWaitMs: number): Expl
 }
 
 function step(spike: AlertSpike, before: AlertRecord | null, context: Context) {
-  const situation = toSituation(createAssessor(context)(spike), before, false);
+  const situation = toSituation(createAssessor(context)(spike), before);
   const decision = decide(situation, context);
   if (decision === null) return { alert: before, shown: null };
   const { alert, reason, notified, updated, waiting } = decision;

@@ -1,24 +1,44 @@
-import { notifiedChannels } from "./alert-history.ts";
+import { MINUTE_MS } from "#lib/units.ts";
+import { isChangeKind } from "#model/rule-change.ts";
 import type { AlertRecord } from "./alert-record.ts";
 import { isCalm } from "./alert-spike.ts";
 import type { Assessment } from "./assess.ts";
 import type { Situation } from "./decide.ts";
 
 /**
- * Returns what `decide` needs for the alert of one spike, with its mute: a silence, an inhibition, or the open group that
- * it belongs to. A group mutes an alert only while no channel was notified of that alert.
+ * Returns what `decide` needs for the alert of one spike, with its mute: a silence, an inhibition, the incident that it is
+ * part of, or too few addresses. The first that applies is stored.
  */
 export function toSituation(
-  { spike, silencedBy, isInhibited, route, advice }: Assessment,
+  { spike, silencedBy, isInhibited, isMember, isSmall, newest, route, advice }: Assessment,
   alert: AlertRecord | null,
-  isGroupOpen: boolean,
 ): Situation {
-  const isGrouped = isGroupOpen && (alert === null || notifiedChannels(alert).size === 0);
+  const mutedBy = isInhibited ? "inhibition" : isMember ? "incident" : isSmall ? "few-addresses" : null;
   return {
     alert,
     occurrence: { ...spike, isCalm: isCalm(spike) },
-    route,
-    mute: { silencedBy, mutedBy: isInhibited ? "inhibition" : isGrouped ? "group" : null },
+    route: toRoute(spike.kind, route),
+    mute: { silencedBy, mutedBy },
     hasAdvice: advice.state === "present",
+    newest,
+    joinIntervalMs: isChangeKind(spike.kind) ? changeIntervalMs : undefined,
   };
+}
+
+function toRoute(kind: string, route: Assessment["route"]): Situation["route"] {
+  const { timing } = route;
+  // An incident stands for many alerts already, so its first message does not wait for more of them.
+  if (kind === "sources") return { ...route, timing: { ...timing, groupWaitMs: 0 } };
+  // A change is told once: it does not go on as an attack does.
+  if (isChangeKind(kind))
+    return { ...route, repeatIntervalMs: new Map(), timing: { ...timing, repeatIntervalMs: Infinity } };
+  return route;
+}
+
+const FIRST_CHANGES_MS = 15 * MINUTE_MS;
+const LONGEST_CHANGES_MS = 4 * 60 * MINUTE_MS;
+
+/** Twice as long after each message, because the rare rules of a zone that was switched show it over a day. */
+function changeIntervalMs(messages: number): number {
+  return Math.min(FIRST_CHANGES_MS * 2 ** Math.max(messages - 1, 0), LONGEST_CHANGES_MS);
 }

@@ -2,7 +2,6 @@ import { z } from "zod";
 import type { AlertSubject } from "#model/fingerprint.ts";
 import { SEVERITIES, type Severity } from "#model/kinds.ts";
 import { matchesSources, type SourceTraits } from "#model/source-traits.ts";
-import { SOURCES_RULE } from "#model/stored-sources.ts";
 
 /**
  * Which alerts a silence holds back: every member named must match, one of its values is enough. A rule may end in `*`
@@ -65,6 +64,8 @@ export function toSilences(
 
 /** The properties of an alert that a silence is compared with. */
 interface SilencedSubject extends AlertSubject {
+  /** The rules of an alert about several. */
+  readonly rules?: readonly string[] | undefined;
   readonly severity: Severity;
   readonly traits?: SourceTraits;
 }
@@ -84,25 +85,20 @@ export function findSilence<One extends Silence>(
     );
 }
 
-/** An alert as lists show it. A group has its members. */
+/** An alert. An incident has its attackers, those that are quiet left out. */
 export interface SilencedAlert extends SilencedSubject {
-  readonly members?: readonly (Pick<SilencedSubject, "severity"> & {
-    readonly zoneId: number;
-    readonly ruleId: string;
-  })[];
+  readonly attackers?: readonly { readonly traits: SourceTraits }[] | undefined;
 }
 
-/** The same for an alert of a list. A group is muted if each of its members is. */
+/** The same for an incident, which is muted if each of its attackers is: a silence of one address must not hide another. */
 export function findAlertSilence<One extends Silence>(
   silences: readonly One[],
-  { members = [], ...alert }: SilencedAlert,
+  { attackers = [], ...alert }: SilencedAlert,
   nowMs: number,
 ): One | null {
-  if (members.length === 0) return findSilence(silences, alert, nowMs);
   let found: One | null = null;
-  for (const { zoneId, ruleId, severity } of members) {
-    const kind = ruleId === SOURCES_RULE ? "sources" : "spike";
-    found = findSilence(silences, { ...alert, kind, zoneId, ruleId, severity }, nowMs);
+  for (const { traits } of attackers.length > 0 ? attackers : [alert]) {
+    found = findSilence(silences, { ...alert, ...(traits === undefined ? {} : { traits }) }, nowMs);
     if (found === null) return null;
   }
   return found;
@@ -115,9 +111,11 @@ export function wouldMute(matchers: Matchers, alert: SilencedAlert): boolean {
 
 function matches(matchers: Matchers, subject: SilencedSubject): boolean {
   const { zone, rule, severity, kind } = matchers;
+  // A silence of one rule does not hide the others.
+  const ids = subject.rules ?? [subject.ruleId];
   return (
     (zone === undefined || (subject.zoneId !== null && zone.includes(subject.zoneId))) &&
-    (rule === undefined || rule.some((pattern) => matchesRule(pattern, subject.ruleId))) &&
+    (rule === undefined || ids.every((id) => rule.some((pattern) => matchesRule(pattern, id)))) &&
     (severity === undefined || severity.includes(subject.severity)) &&
     // Only a silence that names the kind mutes alerts about Longwatch itself: during a load test of a zone, an alert about
     // a gap must still notify.

@@ -9,20 +9,21 @@ import type { SilencedAlert } from "./silence.ts";
 /** Returns a stored alert as silences are compared with it: as it is in its latest message. */
 export function toSilencedAlert(
   row: AlertSubject & StoredAlert & { readonly details: unknown },
-): Required<SilencedAlert> {
+): Required<Omit<SilencedAlert, "incident">> {
   const { kind, zoneId, ruleId } = row;
   const { message } = parseDetails(row.details);
   return {
     kind,
     zoneId,
     ruleId,
+    rules: message?.rules,
     severity: message?.severity ?? gravestSeverity(toAlertRecord(row)),
     traits: message === null ? {} : (message.traits ?? traitsOf(message.top)),
-    members: message?.members ?? [],
+    attackers: message?.attackers?.filter(({ isActive }) => isActive) ?? [],
   };
 }
 
-/** The traits of a message that an earlier version has written, and of a group. */
+/** The traits of a message that an earlier version has written. */
 function traitsOf({ ips, asns, countries, ja4s, paths }: AlertMessage["top"]): SourceTraits {
   return {
     ip: sharedValues(ips),

@@ -89,6 +89,8 @@ const UNKNOWN: Omit<CoverageHour, "startsAt"> = {
   reopenReason: null,
   proofFrom: null,
   unresolvedSince: null,
+  judgedAt: null,
+  judgedWith: null,
   looks: {},
   evidence: null,
 };

@@ -2,6 +2,10 @@
 const POLL_SHARE = 0.6;
 /** Largest share of the short list passes, at one page per pass. The rest of the budget is left to the proof. */
 const SHORT_PASS_SHARE = 0.1;
+/** Largest share of further polls of zones in which something rises. */
+const RISING_SHARE = 0.1;
+/** Pause between two polls of such a zone: that of the sweep. */
+const RISING_EVERY_MS = 10_000;
 /** At every second tick: ticks are a minute apart, and a pass begins shortly after its tick. */
 const SHORT_PASS_MS = 90_000;
 
@@ -14,15 +18,18 @@ interface PollSchedule {
 }
 
 /**
- * Returns how many zones one run of the tick polls, how long a zone waits at most for its next poll, how old its newest
+ * Returns how many zones one run of the tick polls, how many requests the polls of rising zones between two ticks may take
+ * every ten seconds (none if the tick is as often), how long a zone waits at most for its next poll, how old its newest
  * minutes are then at least, and how often its list gets a short pass. With many zones polls and passes are rarer, so that
  * the requests fit into the budget.
  */
 export function planPeriods({ zones, requestsPerSecond, shortestMs, longestMs }: PollSchedule) {
   const mostPolls = Math.max(1, Math.floor((requestsPerSecond * POLL_SHARE * shortestMs) / 1_000));
+  const mostRising = Math.max(1, Math.floor((requestsPerSecond * RISING_SHARE * RISING_EVERY_MS) / 1_000));
   const passMs = Math.ceil(zones / (requestsPerSecond * SHORT_PASS_SHARE)) * 1_000;
   return {
     mostPolls,
+    risingRequests: longestMs > RISING_EVERY_MS ? mostRising : 0,
     pollEveryMs: Math.max(1, Math.ceil(zones / mostPolls)) * longestMs,
     freshMs: shortestMs / 2,
     shortPassEveryMs: Math.max(SHORT_PASS_MS, passMs),

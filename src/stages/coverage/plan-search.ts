@@ -21,9 +21,14 @@ export interface SearchPlanOptions {
   readonly freshMs: number;
   /** Length of the time before the last search that is read again, for late events. */
   readonly overlapMs: number;
+  /** Length of a period. All searches of it but the first read only a little of the overlap, because more would cost as much again. */
+  readonly periodMs?: number;
   /** How long the platform keeps events. */
   readonly keptMs?: number;
 }
+
+/** Enough for events that the platform shows a few seconds late. */
+const SHORT_OVERLAP_MS = 30_000;
 
 /**
  * Returns the next span to search, or null when everything is searched. The newest minutes come first as soon as they
@@ -33,13 +38,15 @@ export interface SearchPlanOptions {
 export function planSearch(
   now: number,
   hours: readonly SearchedHour[],
-  { freshMs, overlapMs, keptMs }: SearchPlanOptions,
+  { freshMs, overlapMs, periodMs = 1, keptMs }: SearchPlanOptions,
 ): SearchSpan | null {
   const horizon = horizonAt(now, keptMs);
   const searched = new Map(hours.map(({ startsAt, searchedThrough }) => [startsAt, searchedThrough]));
   const spanOf = (hour: number): SearchSpan => {
     const through = searched.get(hour) ?? null;
-    const from = Math.max(through === null ? hour : through - overlapMs, horizon);
+    const isSamePeriod = Math.floor((through ?? 0) / periodMs) === Math.floor(now / periodMs);
+    const overlap = isSamePeriod ? Math.min(overlapMs, SHORT_OVERLAP_MS) : overlapMs;
+    const from = Math.max(through === null ? hour : through - overlap, horizon);
     return { hour, from, to: Math.min(hour + HOUR_MS, now), isFirst: through === null };
   };
   const isUnfinished = (hour: number) => (searched.get(hour) ?? 0) < hour + HOUR_MS;

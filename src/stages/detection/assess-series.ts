@@ -1,3 +1,4 @@
+import { isGraver } from "#model/severity.ts";
 import { type Episode, followMinute, isOver } from "./episode.ts";
 import type { Thresholds } from "./thresholds/thresholds.ts";
 import { windowSums } from "./thresholds/window-sums.ts";
@@ -10,6 +11,11 @@ export interface SeriesInput {
   readonly firstMinute: number;
   /** Closed minutes to judge, ascending; at least one. Judging a minute again takes late events into account. */
   readonly tested: readonly number[];
+  /**
+   * The running minute; none if left out. Its count can only grow, so it opens a spike and makes one graver, and is never
+   * quiet.
+   */
+  readonly running?: number;
   readonly episode: Episode | null;
   /** The first minute that the episode has not been judged for yet; ignored without an episode. */
   readonly firstUnjudged: number;
@@ -30,15 +36,24 @@ export interface SeriesOutcome {
   readonly episode: Episode | null;
   /** The end of the minute that closed the episode; null while it is open. */
   readonly closedAt: number | null;
+  /** The end of the latest minute that the counts of the episode include. */
+  readonly countedTo: number;
+  /**
+   * Whether the zone is polled more often, because a window would reach its threshold by as much growth as in
+   * the last two minutes. Half of the threshold alone is everyday traffic of a busy rule.
+   */
+  readonly isRising: boolean;
 }
 
 /**
  * Judges the tested minutes in order, up to the one that closes the spike: later minutes belong to another spike.
- * Skipped minutes may have been active, so only those after them count as quiet.
+ * Skipped minutes may have been active, so only those after them count as quiet. Judges the running minute last. What it
+ * changes is judged again when it is over, because no minute but a tested one counts as judged.
  */
 export function assessSeries(input: SeriesInput): SeriesOutcome {
-  const { counts, firstMinute, tested, z, canBeNew } = input;
+  const { counts, firstMinute, tested, z, canBeNew, running } = input;
   const sums = new Int32Array(WINDOW_COUNT);
+  const countedTo = (tested.at(-1) ?? 0) + 1;
   let episode = input.episode;
   let quietFrom = 0;
   let next = input.firstUnjudged;
@@ -49,7 +64,21 @@ export function assessSeries(input: SeriesInput): SeriesOutcome {
     next = Math.max(next, minute + 1);
     windowSums(counts, minute - firstMinute, input.freshFrom - firstMinute, sums);
     episode = followMinute(episode, { minute, sums, z, canBeNew, ...known });
-    if (episode !== null && isOver(episode, minute, quietFrom)) return { episode, closedAt: minute + 1 };
+    if (episode !== null && isOver(episode, minute, quietFrom))
+      return { episode, closedAt: minute + 1, countedTo, isRising: false };
   }
-  return { episode, closedAt: null };
+  const known = running === undefined ? undefined : input.thresholdsOf(Math.floor(running / 60));
+  if (running === undefined || known === undefined)
+    return { episode, closedAt: null, countedTo, isRising: false };
+  windowSums(counts, running - firstMinute, input.freshFrom - firstMinute, sums);
+  const countOf = (minute: number) => (minute < input.freshFrom ? 0 : (counts[minute - firstMinute] ?? 0));
+  const growth = countOf(running) + countOf(running - 1) - countOf(running - 2) - countOf(running - 3);
+  const isRising = known.thresholds.threshold.some((threshold, i) => (sums[i] ?? 0) + growth >= threshold);
+  const grown = followMinute(episode, { minute: running, sums, z, canBeNew, ...known });
+  // The rest of the minute may make a spike of what looks like a new rule now.
+  const isNews =
+    episode === null ? grown?.kind === "spike" : grown !== null && isGraver(grown.severity, episode.severity);
+  return isNews
+    ? { episode: grown, closedAt: null, countedTo: running + 1, isRising }
+    : { episode, closedAt: null, countedTo, isRising };
 }

@@ -1,3 +1,4 @@
+import { digest } from "#model/fingerprint.ts";
 import type { SourceMode } from "#model/kinds.ts";
 import type { KnownSource } from "#model/known-source.ts";
 import { matchesRule } from "#model/subject.ts";
@@ -29,6 +30,16 @@ export function sensitivityOf(detection: Detection, zoneId: number, ruleId: stri
       (rule === undefined || rule.some((pattern) => matchesRule(pattern, ruleId))),
   );
   return { z: found?.z ?? z, floor: found?.floor ?? floor };
+}
+
+/** Raised when the detectors judge the same events in another way than before. */
+const VERSION = 1;
+/** Stands for the settings of hours that were not compared with anything, because a zone's first day is its history. */
+export const TOO_LITTLE_HISTORY = "too little history";
+
+/** Returns a short name of the settings, and of a zone's known sources by their fingerprint. */
+export function nameSettings({ z, floor, overrides, sources }: Detection, known: string): string {
+  return digest([VERSION, z, floor, sources, known, JSON.stringify(overrides)]).slice(0, 12);
 }
 
 /** Returns the lowest of all floors: below it no series can have a spike. */

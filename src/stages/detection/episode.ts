@@ -1,21 +1,14 @@
-import { type SpikeKind, type SpikeSeverity, WINDOWS } from "#model/kinds.ts";
+import { type RuleSpikeKind, type SpikeSeverity, WINDOWS } from "#model/kinds.ts";
 import { type Finding, isQuiet, judgeMinute } from "./judge-minute.ts";
 import type { Thresholds } from "./thresholds/thresholds.ts";
 
 /** A spike closes when this many minutes in a row were quiet. */
 const QUIET_MINUTES = 15;
-const ERROR_ABOVE_Z = 2;
 const CRITICAL_ABOVE_Z = 5;
 /** A rule first seen within this many hours is new. */
 const NEW_RULE_HOURS = 24;
 /** A window of a new rule with at least this count is a spike instead of the less severe notice. */
 const LARGE_BURST = 100;
-
-/**
- * `new-rule`: a rule that was never seen before is active. Less severe, because there is no history to compare it
- * with.
- */
-type RuleSpikeKind = Exclude<SpikeKind, "sources">;
 
 /**
  * A spike from opening to closing. Minutes are numbered since the epoch, and times are the ends of minutes. The
@@ -42,8 +35,7 @@ export interface ClosedMinute {
 }
 
 export function gradeSeverity(score: number, z: number): SpikeSeverity {
-  if (score >= z + CRITICAL_ABOVE_Z) return "critical";
-  return score >= z + ERROR_ABOVE_Z ? "error" : "warning";
+  return score >= z + CRITICAL_ABOVE_Z ? "critical" : "warning";
 }
 
 /**

@@ -10,15 +10,15 @@ import { viewZone, type ZoneHour, type ZoneView } from "./zone-view.ts";
  * How many minutes a tick judges. Covers the changes by late events and the minutes of a short pause. An older minute
  * opens no spike, so a first start or a restart does not notify of yesterday.
  */
-const TESTED_MINUTES = 15;
+export const TESTED_MINUTES = 15;
 
 export type Sensitivity = Required<Pick<SpikePolicy, "z" | "floor">>;
 
-/** The times that a tick judges, closed minutes only. Minutes are numbered since the epoch. */
+/** The times that a tick judges: closed minutes, and what the running one has so far. Minutes are numbered since the epoch. */
 export interface TickSpan {
   readonly nowMs: number;
   readonly firstTested: number;
-  /** The first minute that is open or in the future. */
+  /** The running minute: the first one that is not over. */
   readonly endMinute: number;
   /** The first minute of any window that ends in a tested minute. */
   readonly firstMinute: number;
@@ -60,6 +60,9 @@ export interface Candidate<Row extends SeriesKey> extends SeriesKey {
   /** Counts by minute, beginning with the span's first minute. */
   readonly counts: Int32Array;
   readonly tested: readonly number[];
+  /** The running minute. */
+  readonly running: number;
+  /** The hours of these minutes. */
   readonly testedHours: readonly number[];
   /** Minutes before this were reported by a closed spike. */
   readonly freshFrom: number;
@@ -120,15 +123,26 @@ function viewTested({ nowMs, firstTested, endMinute }: TickSpan, hours: readonly
   const view = viewZone(hours, nowMs);
   const minutes = Array.from({ length: endMinute - firstTested }, (_, i) => firstTested + i);
   const tested = minutes.filter(view.isTestable);
-  const testedHours = [...new Set(tested.map((minute) => Math.floor(minute / 60)))];
-  return { view, tested, testedHours };
+  const testedHours = [...new Set([...tested, endMinute].map((minute) => Math.floor(minute / 60)))];
+  return { view, tested, running: endMinute, testedHours };
+}
+
+/** Returns the minutes [from, through) that a tick judges of a zone; null if it judges none, or some with a pause in between. */
+export function spanTested(
+  span: TickSpan,
+  hours: readonly ZoneHour[],
+): { readonly from: number; readonly through: number } | null {
+  const { view, tested } = viewTested(span, hours);
+  const [from, last] = [tested[0], tested.at(-1)];
+  if (!view.isReady || from === undefined || last === undefined) return null;
+  return last - from + 1 === tested.length ? { from, through: last + 1 } : null;
 }
 
 function spread(
   { firstMinute, endMinute }: TickSpan,
   found: { minutes: readonly number[]; counts: readonly number[] } | undefined,
 ): Int32Array {
-  const counts = new Int32Array(endMinute - firstMinute);
+  const counts = new Int32Array(endMinute + 1 - firstMinute);
   for (const [i, minute] of found?.minutes.entries() ?? [])
     counts[minute - firstMinute] = found?.counts[i] ?? 0;
   return counts;

@@ -16,15 +16,16 @@ export interface StoredEpisode {
   readonly peak: number;
   readonly windowCount: number;
   readonly windowMinutes: number;
-  readonly companions: number;
+  readonly memberOf: number | null;
   readonly addresses: number | null;
+  readonly mainSenders: number | null;
   readonly gradedBy: GradedBy | null;
   readonly severity: Episode["severity"];
   readonly kind: Episode["kind"];
 }
 
-/** Converts a time to minutes since the epoch. */
-export const toMinute = (date: Date) => Math.floor(date.getTime() / MINUTE_MS);
+/** Returns the end of the minute that contains the time, in minutes since the epoch: what began while a minute ran. */
+export const toMinute = (date: Date) => Math.ceil(date.getTime() / MINUTE_MS);
 const toDate = (minute: number) => new Date(minute * MINUTE_MS);
 
 export function toEpisode(stored: StoredEpisode): Episode {
@@ -43,28 +44,40 @@ export function toEpisode(stored: StoredEpisode): Episode {
   };
 }
 
-/** Converts an episode to its stored form. `lastTested` is the latest minute that was judged. */
+/**
+ * Converts an episode to its stored form. `lastTested` is the latest minute that was judged. The end of the running
+ * minute is in the future: the present moment is stored instead. As the opening it stays stored.
+ */
 export function toStoredEpisode(
   {
     episode,
     closedAt,
-    companions,
+    memberOf,
     addresses,
+    mainSenders,
     gradedBy,
-  }: SeriesOutcome & { episode: Episode } & Pick<StoredEpisode, "companions" | "addresses" | "gradedBy">,
-  lastTested: number,
+  }: Pick<SeriesOutcome, "closedAt"> & { episode: Episode } & Pick<
+      StoredEpisode,
+      "memberOf" | "addresses" | "mainSenders" | "gradedBy"
+    >,
+  { lastTested, row, nowMs }: { lastTested: number; row: StoredEpisode | undefined; nowMs: number },
 ): StoredEpisode {
   const { threshold, score, peak, severity, kind } = episode;
+  const toPast = (minute: number, before?: Date) => {
+    if (minute * MINUTE_MS <= nowMs) return toDate(minute);
+    return before !== undefined && toMinute(before) === minute ? before : new Date(nowMs);
+  };
   return {
-    openedAt: toDate(episode.openedAt),
+    openedAt: row?.openedAt ?? toPast(episode.openedAt),
     closedAt: closedAt === null ? null : toDate(closedAt),
-    lastActiveAt: toDate(episode.lastActiveAt),
+    lastActiveAt: toPast(episode.lastActiveAt, row?.lastActiveAt),
     judgedThrough: toDate(closedAt ?? lastTested + 1),
     baseline: episode.usual,
     windowCount: episode.count,
     windowMinutes: episode.windowMinutes,
-    companions,
+    memberOf,
     addresses,
+    mainSenders,
     gradedBy,
     threshold,
     score,

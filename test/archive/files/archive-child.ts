@@ -1,5 +1,5 @@
 import path from "node:path";
-import { createStorage } from "#app/create-storage.ts";
+import { createStorage } from "#app/open-archive-store.ts";
 import { parseConfig } from "#config/config.ts";
 import { createDatabase } from "#db/client.ts";
 import { createDuckdb } from "#db/duckdb/duckdb.ts";

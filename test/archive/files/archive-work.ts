@@ -1,5 +1,6 @@
 import type { Database } from "#db/client.ts";
-import { type ArchiveStore, createArchiveDaysJob } from "#jobs/archive/archive-days.ts";
+import { createArchiveDaysJob } from "#jobs/archive/archive-days.ts";
+import type { ArchiveStore } from "#jobs/archive/archive-store.ts";
 import { rewriteDay } from "#jobs/archive/rewrite-day.ts";
 import { restoreDay } from "#operations/archive/restore-day.ts";
 import { silent } from "../../ingest/ingest-jobs.ts";

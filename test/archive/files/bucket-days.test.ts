@@ -1,7 +1,7 @@
 import path from "node:path";
 import { expect, test } from "vitest";
 import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
-import { createStorage } from "#app/create-storage.ts";
+import { createStorage } from "#app/open-archive-store.ts";
 import { parseConfig } from "#config/config.ts";
 import { listValidFiles } from "#db/archive/archive-files.ts";
 import { archiveCommand } from "#faces/cli/archive/archive.ts";

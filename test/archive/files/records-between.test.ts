@@ -43,7 +43,7 @@ const found = (events: readonly WafEvent[]): FoundEvent[] =>
 async function readEach(zoneId: number, events: readonly WafEvent[]) {
   const { duckdb, folder, storage, database } = world;
   const files = createArchiveReader({ duckdb, storage, scratch: folder });
-  const deps = { archive: database, files, openedBlocks: createOpenedBlocks(1_000_000) };
+  const deps = { queries: database, files, openedBlocks: createOpenedBlocks(1_000_000) };
   return readRecords(deps, zoneId, found(events), new AbortController().signal);
 }
 

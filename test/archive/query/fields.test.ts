@@ -71,7 +71,7 @@ function plan(body: object) {
 }
 
 const { signal } = new AbortController();
-const deps = () => ({ archive: database, files: folder.files });
+const deps = () => ({ queries: database, files: folder.files });
 
 function valueOf(event: WafEvent, field: FieldName): string {
   if (field === "host" || field === "path") return toUrlPart(field, event.url ?? "");
@@ -94,6 +94,8 @@ const SEARCHES = [
   { field: "method", op: "wildcard", value: ["p*g*"] },
 ] as const;
 
+const GROUPED = ["host", "path", "method"] as const;
+
 /** The plain meaning of an operator, in code that shares nothing with the search. */
 function isMatch(op: string, wanted: string, text: string): boolean {
   const [one, other] = [wanted.toLowerCase(), text.toLowerCase()];
@@ -105,8 +107,12 @@ function isMatch(op: string, wanted: string, text: string): boolean {
   return wanted === text;
 }
 
-async function expectAnswers(): Promise<void> {
-  for (const filter of SEARCHES)
+/**
+ * Compares every filter, and every filter negated, with its plain meaning. Each groups by another field with each
+ * `turn`, so that after three turns every filter has been grouped by every field.
+ */
+async function expectAnswers(turn: number): Promise<void> {
+  for (const [index, filter] of SEARCHES.entries())
     for (const not of [false, true]) {
       const wanted = events.filter(
         (event) => filter.value.some((one) => isMatch(filter.op, one, valueOf(event, filter.field))) !== not,
@@ -115,19 +121,18 @@ async function expectAnswers(): Promise<void> {
       const { rows, total } = await searchRows(deps(), ZONE, plan(body), signal);
       const ids = wanted.map(({ logId }) => logId).reverse();
       expect({ body, total, ids: rows.map(({ logId }) => logId) }).toEqual({ body, total: ids.length, ids });
-      for (const field of ["host", "path", "method"] as const) {
-        const found = await searchGroups(deps(), ZONE, plan({ ...body, groupBy: [field] }), signal);
-        const counts = Map.groupBy(wanted, (event) => valueOf(event, field));
-        expect({
-          body,
-          field,
-          groups: new Map(found.groups.map(({ key, count }) => [key[field], count])),
-        }).toEqual({
-          body,
-          field,
-          groups: new Map(Array.from(counts, ([value, of]) => [value, of.length])),
-        });
-      }
+      const field = GROUPED[(index + turn) % GROUPED.length] ?? "host";
+      const found = await searchGroups(deps(), ZONE, plan({ ...body, groupBy: [field] }), signal);
+      const counts = Map.groupBy(wanted, (event) => valueOf(event, field));
+      expect({
+        body,
+        field,
+        groups: new Map(found.groups.map(({ key, count }) => [key[field], count])),
+      }).toEqual({
+        body,
+        field,
+        groups: new Map(Array.from(counts, ([value, of]) => [value, of.length])),
+      });
     }
   const chunks: Buffer[] = [];
   const exported = plan({ filters: [{ field: "method", op: "eq", value: ["post"] }] });
@@ -143,11 +148,11 @@ async function expectAnswers(): Promise<void> {
 }
 
 test("host, path and method give the same answers from Postgres, from both and from the archive, also negated", async () => {
-  await expectAnswers();
+  await expectAnswers(0);
   for (const day of DAYS.slice(0, 3)) await archiveDay(database, folder, day);
-  await expectAnswers();
+  await expectAnswers(1);
   for (const day of DAYS.slice(3)) await archiveDay(database, folder, day);
-  await expectAnswers();
+  await expectAnswers(2);
 }, 300_000);
 
 test("groups by path have one row for each path, whatever the query, and are named as they were asked for", async () => {

@@ -23,7 +23,7 @@ beforeAll(async () => {
 
 afterAll(() => Promise.all([database.drop(), folder.close()]));
 
-const deps = () => ({ archive: database, files: folder.files });
+const deps = () => ({ queries: database, files: folder.files });
 
 const everywhere = (text: string, index: number) => {
   const fields = Object.fromEntries(DIMENSIONS.map((name) => [name, text]));

@@ -45,7 +45,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([database.drop(), folder.close()]));
 
-const deps = () => ({ archive: database, files: folder.files });
+const deps = () => ({ queries: database, files: folder.files });
 
 const absent = Array.from({ length: 40 }, (_, index) => `absent${index}`);
 const networks = Array.from({ length: 40 }, (_, index) => `203.0.${index}.0/24`);

@@ -36,7 +36,7 @@ async function openArchive(events: readonly WafEvent[]) {
   for (const day of [DAYS[0], DAYS[2]]) await archiveDay(database, folder, day);
   const pageOf = (body: object) =>
     searchRows(
-      { archive: database, files: folder.files },
+      { queries: database, files: folder.files },
       ZONE,
       planSearch(mustRead(body)),
       new AbortController().signal,

@@ -31,7 +31,7 @@ async function askAtRandom(events: readonly WafEvent[], count: number): Promise<
   let archived = 0;
   const ask = async () => {
     for (let body = bodies.pop(); body !== undefined; body = bodies.pop()) {
-      if ((await expectSame({ archive: database, files: folder.files }, naive, body)) === "archive")
+      if ((await expectSame({ queries: database, files: folder.files }, naive, body)) === "archive")
         archived++;
     }
   };

@@ -3,8 +3,7 @@
  * time it is asked. Every request may do everything; a key would only add the look-up of a key.
  */
 import { randomBytes } from "node:crypto";
-import { listRoutes } from "#app/list-routes.ts";
-import { openApi } from "#app/open-api.ts";
+import { listRoutes, openApi } from "#app/list-routes.ts";
 import { createDatabase } from "#db/client.ts";
 import { createHttp } from "#faces/http/http.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
@@ -28,7 +27,7 @@ const [databaseUrl = "", folder = "", now = "0", ...zones] = process.argv.slice(
 // A failed request fails the measurement; what is stopped at the end is no news.
 const log = createLog({ level: "error", stream: { write: () => undefined } });
 const onError = (err: Error) => log.error({ err }, "connection lost");
-const archive = createDatabase({ url: databaseUrl, max: 6, applicationName: "bench archive", onError });
+const queries = createDatabase({ url: databaseUrl, max: 6, applicationName: "bench archive", onError });
 const caller = { keyId: "1", name: "bench", roles: ["exporter"], zoneIds: null, masked: false } as const;
 const authenticate = async () => ({ ...caller, scopes: new Set(["read", "export"] as const) });
 const cursors = createPageCursors(randomBytes(32));
@@ -40,10 +39,10 @@ const app = await createHttp({
   log,
   authenticate,
   routes: listRoutes({
-    archive,
+    queries,
     files: openFiles(folder).files,
-    keys: archive,
-    api: await openApi({ database: archive, archive, cursors, clock, log, service: SERVICE }),
+    keys: queries,
+    api: await openApi({ database: queries, queries, cursors, clock, log, service: SERVICE }),
     cursors,
     refuseCostly: () => undefined,
     clock,

@@ -95,7 +95,7 @@ async function meet(set: DataSet, { name, search }: Question) {
 }
 
 function toDeps({ postgres, archive }: DataSet): SearchDeps {
-  return { archive: postgres.database, files: archive.files };
+  return { queries: postgres.database, files: archive.files };
 }
 
 /** The CPU time is that of this process and of all that it started: DuckDB's and Postgres's. */

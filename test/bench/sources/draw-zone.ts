@@ -1,149 +1,52 @@
-import type { SourceEvent } from "#stages/detection/sources/source-event.ts";
+import { addKeys } from "./add-keys.ts";
 import { createDraw, type Draw } from "./draw.ts";
+import { drawFlood, type Flood } from "./draw-flood.ts";
+import { drawOverlap } from "./draw-overlap.ts";
+import {
+  ATTACK_KINDS,
+  type AttackKind,
+  createZone,
+  DAY,
+  DAYS,
+  type DrawnZone,
+  rise,
+  START_MINUTE,
+  scan,
+  tool,
+  visit,
+  type Zone,
+} from "./zone.ts";
 
-/** The first day of a zone is history. */
-export const DAYS = 10;
-export const START_MINUTE = Math.floor(Date.UTC(2026, 9, 5) / 60_000);
-const DAY = 1_440;
-const RULES = 60;
-const URLS = 200;
-
-export const ATTACK_KINDS = ["a", "b", "c", "d", "e", "f", "g"] as const;
-export type AttackKind = (typeof ATTACK_KINDS)[number];
-
-export interface DrawnAttack {
-  readonly kind: AttackKind;
-  /** Epoch minutes, the last one included. */
-  readonly from: number;
-  readonly to: number;
+export interface ZoneOptions {
+  /** Bigger scanners are daily life and count as harmless. */
+  readonly isHard?: boolean;
+  /** Adds attacks that overlap. They change nothing else of the zone. */
+  readonly isOverlap?: boolean;
+  /** Adds a flood of so many scanners. */
+  readonly flood?: Flood | null;
 }
 
-type DrawnEvent = SourceEvent & { readonly minute: number };
-
-/** Something harmless that may look like an attack. Epoch minutes. */
-export interface Nuisance {
-  readonly name: string;
-  readonly from: number;
-  readonly to: number;
-}
-
-export interface DrawnZone {
-  readonly events: readonly DrawnEvent[];
-  readonly nuisances: readonly Nuisance[];
-  readonly attacks: readonly DrawnAttack[];
-}
-
-/** A visitor: everything that an event takes from its sender. */
-interface Sender {
-  readonly ip: string;
-  readonly asn: string;
-  readonly ja4: string;
-  readonly ua: string;
-}
-
-/**
- * Draws ten days of one zone: visitors with sessions, nuisances and attacks. With `isHard`, bigger scanners are daily
- * life and count as harmless.
- */
-export function drawZone(seed: number, index: number, isHard = false): DrawnZone {
+/** Draws ten days of one zone: visitors with sessions, nuisances and attacks. */
+export function drawZone(
+  seed: number,
+  index: number,
+  { isHard = false, isOverlap = false, flood = null }: ZoneOptions = {},
+): DrawnZone {
   const draw = createDraw(seed * 7_919 + index * 104_729 + 17);
   const zone = createZone(draw);
   drawVisitors(zone);
   drawNuisances(zone, isHard);
   drawAttacks(zone);
+  if (isOverlap) drawOverlap(zone);
+  if (flood !== null) drawFlood(zone, flood);
   const events = zone.events.filter(
     ({ minute }) => minute >= START_MINUTE && minute < START_MINUTE + DAYS * DAY,
   );
   return {
     events: events.toSorted((a, b) => a.minute - b.minute),
-    attacks: zone.attacks,
+    attacks: addKeys(zone.attacks, events),
     nuisances: zone.nuisances,
   };
-}
-
-type Zone = ReturnType<typeof createZone>;
-
-function createZone(draw: Draw) {
-  const perDay = draw.logBetween(835, 20_000);
-  const peakAt = draw.between(0, DAY);
-  const swing = draw.between(0.2, 0.85);
-  const weekend = draw.between(0.5, 1.2);
-  const switchDay = draw.chance(0.35) ? draw.integer(3, 8) : null;
-  const [ruleOrder, ruleShape, ja4Shape, asnShape, urlShape] = [
-    Array.from({ length: RULES }, (_, i) => i).sort(() => draw.unit() - 0.5),
-    draw.between(0.9, 1.5),
-    draw.between(0.9, 1.5),
-    draw.between(0.9, 1.4),
-    draw.between(0.8, 1.3),
-  ];
-  let nextIp = 0;
-  const events: DrawnEvent[] = [];
-  const attacks: DrawnAttack[] = [];
-  const nuisances: Nuisance[] = [];
-  const known: Sender[] = [];
-  const rate = (minute: number): number => {
-    const day = Math.floor((minute - START_MINUTE) / DAY);
-    const week = day % 7 >= 5 ? weekend : 1;
-    return (perDay / DAY) * week * (1 + swing * Math.cos(((minute - peakAt) / DAY) * 2 * Math.PI));
-  };
-  const newIp = () => {
-    nextIp += 1;
-    return `${10 + (nextIp >> 16)}.${(nextIp >> 8) & 255}.${nextIp & 255}.${draw.integer(1, 254)}`;
-  };
-  const usualJa4 = (minute: number) => {
-    const place = draw.zipf(40, ja4Shape);
-    const isMoved =
-      switchDay !== null && place === 0 && draw.unit() * DAY < minute - START_MINUTE - switchDay * DAY;
-    return isMoved ? "t13d1516h2_new" : `t13d15${place}h2_usual`;
-  };
-  const visitor = (minute: number): Sender => ({
-    ip: newIp(),
-    asn: `AS${1_000 + draw.zipf(120, asnShape)}`,
-    ja4: usualJa4(minute),
-    ua: `Mozilla/5.0 (${draw.zipf(60, 1.1)})`,
-  });
-  const rule = () => `9${ruleOrder[draw.zipf(RULES, ruleShape)]}100`;
-  const anyRule = () => `9${draw.integer(0, RULES + 30)}100`;
-  const url = () => `/page/${draw.zipf(URLS, urlShape)}`;
-  const add = (minute: number, sender: Sender, ruleId: string, path: string) =>
-    void events.push({ minute: Math.floor(minute), ruleId, url: path, ...sender });
-  const time = () => START_MINUTE + Math.floor(draw.unit() * DAYS * DAY);
-  return {
-    draw,
-    perDay,
-    rate,
-    newIp,
-    visitor,
-    rule,
-    anyRule,
-    url,
-    add,
-    time,
-    events,
-    attacks,
-    nuisances,
-    known,
-  };
-}
-
-/** Adds one visit: one to a few events of one address, mostly on one rule. */
-function visit(zone: Zone, minute: number, { rule = zone.rule(), path = "", sender }: Visit = {}): number {
-  const { draw } = zone;
-  const returning = zone.known.length > 20 && draw.chance(0.3);
-  const who = sender ?? (returning ? draw.pick(zone.known) : zone.visitor(minute));
-  if (sender === undefined && !returning && zone.known.length < 600) zone.known.push(who);
-  const count = 1 + draw.poisson(draw.chance(0.1) ? 4 : 0.6);
-  for (let i = 0; i < count; i += 1) {
-    const at = minute + (i === 0 ? 0 : draw.between(0, 6));
-    zone.add(at, who, draw.chance(0.85) ? rule : zone.rule(), path === "" ? zone.url() : path);
-  }
-  return count;
-}
-
-interface Visit {
-  readonly rule?: string;
-  readonly path?: string;
-  readonly sender?: Sender;
 }
 
 function drawVisitors(zone: Zone): void {
@@ -154,38 +57,6 @@ function drawVisitors(zone: Zone): void {
     const visits = draw.poisson((zone.rate(minute) * 0.8 * Math.exp(wave)) / 1.9);
     for (let i = 0; i < visits; i += 1) visit(zone, minute);
   }
-}
-
-/** Spreads `count` events of one sender over its rules. */
-function scan(
-  zone: Zone,
-  from: number,
-  {
-    minutes,
-    count,
-    rules,
-    sender = zone.visitor(from),
-  }: {
-    minutes: number;
-    count: number;
-    rules: number;
-    sender?: Sender;
-  },
-): void {
-  const { draw } = zone;
-  const tried = Array.from({ length: rules }, () => zone.anyRule());
-  for (let i = 0; i < count; i += 1)
-    zone.add(from + draw.between(0, minutes), sender, draw.pick(tried), zone.url());
-}
-
-function tool(zone: Zone, minute: number): Sender {
-  const { draw } = zone;
-  return {
-    ...zone.visitor(minute),
-    ja4: `t12d${draw.integer(10, 99)}h1_tool${draw.integer(0, 30)}`,
-    ua: `tool/${draw.integer(1, 40)}`,
-    asn: `AS${draw.integer(20_000, 20_080)}`,
-  };
 }
 
 function drawNuisances(zone: Zone, isHard: boolean): void {
@@ -314,17 +185,9 @@ function drawAttacks(zone: Zone): void {
     if (!draw.chance(0.5)) continue;
     const kind = draw.pick(ATTACK_KINDS);
     const from = START_MINUTE + day * DAY + draw.integer(0, DAY - 360);
-    const to = from + Math.ceil(attack(zone, kind, from));
-    zone.attacks.push({ kind, from, to });
+    const [minutes, run] = ATTACKS[kind](draw);
+    zone.attack(kind, from, minutes, () => run(zone, from, minutes));
   }
-}
-
-/** Adds an attack and returns how many minutes it lasts. */
-function attack(zone: Zone, kind: AttackKind, from: number): number {
-  const { draw } = zone;
-  const [minutes, run] = ATTACKS[kind](draw);
-  run(zone, from, minutes);
-  return minutes;
 }
 
 type Run = (zone: Zone, from: number, minutes: number) => void;
@@ -380,9 +243,7 @@ const ATTACKS: Record<AttackKind, (draw: Draw) => [minutes: number, run: Run]> =
   e: (draw) => [
     draw.between(20, 180),
     (zone, from, minutes) => {
-      const times = draw.between(0.5, 3);
-      for (let minute = from; minute < from + minutes; minute += 1)
-        for (let v = draw.poisson((zone.rate(minute) * times) / 1.9); v > 0; v -= 1) visit(zone, minute);
+      rise(zone, from, minutes, draw.between(0.5, 3));
     },
   ],
   f: (draw) => [

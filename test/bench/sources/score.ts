@@ -1,6 +1,13 @@
-import type { ReplayedAlert } from "#stages/detection/backtest/replay-zone.ts";
 import { toSpread } from "../spread.ts";
-import { ATTACK_KINDS, type AttackKind, DAYS, type DrawnAttack, type Nuisance } from "./draw-zone.ts";
+import type { ReplayedAlert } from "./replay-messages.ts";
+import {
+  ATTACK_KINDS,
+  type AttackKind,
+  DAYS,
+  type DrawnAttack,
+  type DrawnKind,
+  type Nuisance,
+} from "./zone.ts";
 
 /** An alert that starts this long after an attack still finds it. */
 const LATE_MINUTES = 5;
@@ -26,7 +33,7 @@ export interface SourceScore {
 
 /** Scores strictly: an alert counts by its start alone, within an attack or up to five minutes after it. */
 export function createSourceScore({ isCounted, kinds }: Question) {
-  const found = new Map<AttackKind, [found: number, all: number]>();
+  const found = new Map<DrawnKind, [found: number, all: number]>();
   const delays: number[] = [];
   const causes = new Map<string, number>();
   let [zones, trueAlerts, falseAlerts] = [0, 0, 0];
@@ -44,7 +51,7 @@ export function createSourceScore({ isCounted, kinds }: Question) {
       const hit = counted.filter((alert) => isIn(one, alert)).toSorted((a, b) => a.openedAt - b.openedAt)[0];
       const [before, all] = found.get(one.kind) ?? [0, 0];
       found.set(one.kind, [before + (hit === undefined ? 0 : 1), all + 1]);
-      if (hit !== undefined && kinds.includes(one.kind)) delays.push(hit.openedAt - one.from);
+      if (hit !== undefined && kinds.some((kind) => kind === one.kind)) delays.push(hit.openedAt - one.from);
     }
     for (const alert of counted) {
       if (attacks.some((one) => isIn(one, alert))) trueAlerts += 1;

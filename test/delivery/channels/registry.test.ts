@@ -7,7 +7,7 @@ import type { ChannelCapabilities } from "#stages/delivery/channel-capabilities.
 import { CHANNELS, findChannel } from "#stages/delivery/channels/registry.ts";
 import { slack } from "#stages/delivery/channels/slack/slack.ts";
 import { stringsOf } from "../support/characters.ts";
-import { floodOf, hostileMessage } from "../support/messages.ts";
+import { hostileMessage, incidentWith } from "../support/messages.ts";
 import { NOW, POSTING } from "../support/receiver.ts";
 
 const ROOT = path.join(import.meta.dirname, "..", "..", "..");
@@ -87,7 +87,7 @@ describe.each(CHANNELS.map((definition) => [definition.kind, definition] as cons
 
     test.each([
       ["a hostile alert", hostileMessage()],
-      ["a flood of 5,000 rules", floodOf(5_000)],
+      ["an incident with 5,000 rules", incidentWith(5_000)],
     ])("renders %s within the limit of a message", (_what, message) => {
       const limit = capabilities.limits.message;
       const bodies = render(message, NOW);
@@ -100,7 +100,7 @@ describe.each(CHANNELS.map((definition) => [definition.kind, definition] as cons
     });
 
     test.skipIf(LISTS_ALL.includes(kind))("shows the stated number of members with their counts", () => {
-      const [first] = render(floodOf(5_000), NOW);
+      const [first] = render(incidentWith(5_000), NOW);
       const texts = kind === "email" ? [(first as { text: string }).text] : stringsOf(first);
       const rows = texts.join("\n").match(/\bin \d+ min, usually/g) ?? [];
       expect(rows).toHaveLength(capabilities.limits.memberRows);

@@ -6,7 +6,7 @@ import {
   describeEnd,
   describeSubject,
 } from "#stages/delivery/message/describe-alert.ts";
-import { floodOf, messageOf } from "../support/messages.ts";
+import { incidentWith, messageOf, sourcesMessage } from "../support/messages.ts";
 
 test("the action states its number of events if it differs from the count", () => {
   expect(describeActions(messageOf())).toBe("blocked 700 · logged 147");
@@ -21,15 +21,16 @@ test("an alert is named by its number, and a message without an alert has none",
   expect(describeCourse(messageOf({ digest: [] }))).toMatch(/^since /);
 });
 
-test("a group is called a flood of rules, with its zone if there is only one", () => {
-  expect(describeSubject(floodOf(5))).toBe("zone 101 · flood");
-  expect(describeSubject(floodOf(5, { zoneId: null }))).toBe("flood of several zones");
+test("an incident is called one, with the name of its zone and without the id that stands for all rules", () => {
+  expect(describeSubject(incidentWith(5))).toBe("zone 101 · incident");
+  expect(describeSubject(sourcesMessage({ zoneName: "shop" }))).toBe("zone 101 (shop) · incident");
 });
 
 test("a headline that names its rule is used alone, and another is followed by its subject", () => {
   const headline = "rule 942100 in zone 101 is back to normal";
   expect(describeBriefly(messageOf({ headline }))).toBe(headline);
-  expect(describeBriefly(floodOf(5))).toBe("Flood: 5 rules in zone 101 are spiking at once");
+  for (const message of [incidentWith(5), sourcesMessage()])
+    expect(describeBriefly(message)).toBe(message.headline);
   // Both are blank once they are made harmless, and something has to be read out.
   for (const blank of ["", " ", "\n", "\ufe0f"])
     expect(describeBriefly(messageOf({ ruleId: blank, headline: blank }))).toMatch(/^zone 101 /);

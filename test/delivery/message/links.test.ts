@@ -16,7 +16,7 @@ import { stringsOf } from "../support/characters.ts";
 import { ENDED } from "../support/format-promises.ts";
 import { FORMS } from "../support/forms.ts";
 import { HOSTILE } from "../support/hostile.ts";
-import { floodOf, messageOf, messageSaying } from "../support/messages.ts";
+import { incidentWith, messageOf, messageSaying } from "../support/messages.ts";
 import { NOW } from "../support/receiver.ts";
 
 const REASONS = ["first", "worse", "repeat", "advice", "acknowledged", "resolved"] as const;
@@ -84,7 +84,7 @@ describe.each(Object.entries(FORMS))("%s", (kind, { render, check }) => {
         const whole = LONGEST.map(({ url }) => url);
         const messages = [
           messageSaying(unit.repeat(20_000), more),
-          floodOf(300, more, (index) => ({ ruleId: `${index}${unit.repeat(60)}` })),
+          incidentWith(300, more, (index) => ({ ruleId: `${index}${unit.repeat(60)}` })),
         ];
         for (const message of messages) {
           const addresses = new Set(addressesIn(send(message)));

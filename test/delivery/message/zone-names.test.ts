@@ -1,7 +1,5 @@
 import { expect, test } from "vitest";
 import type { AlertMessage } from "#model/alert-message.ts";
-import type { AlertSpike } from "#stages/alerting/alert-spike.ts";
-import { buildGroupMessage } from "#stages/alerting/message/group-message.ts";
 import {
   readPostedLabels,
   readPostedSeverity,
@@ -19,7 +17,7 @@ import { paintPlain } from "#stages/delivery/channels/terminal/terminal-style.ts
 import { toWebhookBodies } from "#stages/delivery/channels/webhook/webhook-body.ts";
 import { buildDigest } from "#stages/delivery/digest-message.ts";
 import { capabilitiesOf } from "../support/capabilities.ts";
-import { floodOf, messageOf } from "../support/messages.ts";
+import { messageOf } from "../support/messages.ts";
 import { NOW } from "../support/receiver.ts";
 
 const ZONE = { zoneName: "shop", zoneLabels: { team: "edge" } } as const;
@@ -41,16 +39,6 @@ test.each(Object.entries(RENDERERS))("a %s message names the zone", (_kind, rend
   expect(text(messageOf({ ...ZONE, kind: "self", ruleId: null, headline: "late" }))).toContain("shop");
   expect(text(messageOf({ headline: "much more than usual" }))).not.toContain("shop");
 });
-
-test.each(["terminal", "slack", "teams", "discord", "email", "pagerduty", "opsgenie"])(
-  "a flood of two zones names both on %s",
-  (kind) => {
-    const named = (index: number) => (index < 3 ? { zoneName: "shop" } : { zoneId: 102, zoneName: "blog" });
-    const text = JSON.stringify(RENDERERS[kind]?.(floodOf(6, { zoneId: null }, named)));
-    for (const zone of ["zone 101 \\\\?\\(shop\\\\?\\)", "zone 102 \\\\?\\(blog\\\\?\\)"])
-      expect(text.replaceAll("\\\\", "\\")).toMatch(new RegExp(zone));
-  },
-);
 
 test("a digest names the zone of every alert", () => {
   const messages = [messageOf(ZONE), messageOf({ zoneId: 102, dedupeKey: "other" })];
@@ -92,41 +80,4 @@ test("Alertmanager gets the zone's labels, and an alert whose zone has new label
   expect(toAlertmanagerAlerts(over, { ...options, ...posted })[0]?.labels).toMatchObject({ team: "edge" });
   for (const odd of ["critical", "critical {", 'critical {"a":1}', "x {}", null])
     expect(readPostedLabels(odd)).toEqual({});
-});
-
-test("the headline of a group in one zone names the zone", () => {
-  const top = { ip: [], asn: [], country: [], path: [], ua: [], ja4: [], action: [] };
-  const spike: AlertSpike = {
-    id: 1,
-    zoneId: 101,
-    zoneName: "shop",
-    ruleId: "942100",
-    kind: "spike",
-    severity: "error",
-    windowMinutes: 5,
-    windowCount: 9,
-    baseline: 1,
-    threshold: 3,
-    score: 4,
-    peak: 9,
-    openedAtMs: NOW,
-    closedAtMs: null,
-    evidence: { top, sparkline: [] },
-  };
-  const alert = {
-    state: "firing",
-    transition: 1,
-    firedAtMs: NOW,
-    resolvedAtMs: null,
-    spikeId: 1,
-    transitions: [],
-  } as const;
-  const message = buildGroupMessage({
-    alertId: 1,
-    fingerprint: "f",
-    alert,
-    reason: "first",
-    spikes: [spike],
-  });
-  expect(message.headline).toMatch(/^Flood: 1 rule in zone 101 \(shop\) /);
 });

@@ -4,7 +4,14 @@ import type { z } from "zod";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { stringsOf } from "./characters.ts";
 import { HOSTILE } from "./hostile.ts";
-import { CONSOLE, hostileMessage, messageOf, messageSaying, sourcesMessage } from "./messages.ts";
+import {
+  CONSOLE,
+  changesMessage,
+  hostileMessage,
+  messageOf,
+  messageSaying,
+  sourcesMessage,
+} from "./messages.ts";
 
 const REASONS = ["first", "worse", "repeat", "advice", "resolved"] as const;
 export const ENDED = { state: "resolved", endedAt: Date.UTC(2026, 10, 22, 9, 26) } as const;
@@ -31,6 +38,7 @@ export function describeFormat(
     ["resolved", messageOf({ reason: "resolved", ...ENDED })],
     ["self", messageOf({ kind: "self", zoneId: null, ruleId: null, ruleTitle: null, sparkline: [] })],
     ["sources", sourcesMessage()],
+    ["changes", changesMessage()],
     ["hostile", hostileMessage()],
     ["hostile-advice", hostileMessage({ reason: "advice" })],
     ["hostile-resolved", hostileMessage({ reason: "resolved", ...ENDED })],

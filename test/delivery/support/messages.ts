@@ -1,6 +1,6 @@
 import type { AlertMessage } from "#model/alert-message.ts";
 import { SOURCES_RULE, type StoredSources } from "#model/stored-sources.ts";
-import { describeSources } from "#stages/alerting/message/describe-sources.ts";
+import { describeIncident } from "#stages/alerting/message/describe-incident.ts";
 import { HOSTILE } from "./hostile.ts";
 
 const STARTED_AT = Date.UTC(2026, 10, 21, 14, 3);
@@ -71,34 +71,39 @@ export function messageOf(over: Partial<AlertMessage> = {}): AlertMessage {
 const SINCE = STARTED_AT / 60_000;
 
 /** A scanner and the fingerprint of its tool, which a second address has too. */
+const attacker = {
+  kind: "rules_per_ip",
+  key: "203.0.113.7",
+  members: 41,
+  usualMembers: 0,
+  windowMinutes: 15,
+  count: 41,
+  usual: 4.2,
+  threshold: 16.3,
+  score: 5.1,
+  since: SINCE,
+  lastFiredAt: SINCE + 4,
+  role: "opened",
+} as const;
 const SOURCES: StoredSources = {
   kind: "rules_per_ip",
   findings: [
+    attacker,
     {
-      kind: "rules_per_ip",
-      key: "203.0.113.7",
-      members: 41,
-      usualMembers: 0,
-      windowMinutes: 15,
-      count: 41,
-      usual: 4.2,
-      threshold: 16.3,
-      score: 5.1,
-      since: SINCE,
-    },
-    {
+      ...attacker,
       kind: "ips_per_ja4",
       key: "t13d1516h2_8daaf6152771",
       members: 214,
-      usualMembers: 0,
       windowMinutes: 60,
       count: 214,
       usual: 40.1,
       threshold: 95.5,
       score: 4.4,
       since: SINCE + 3,
+      role: "facet",
     },
   ],
+  unnamed: 0,
   grown: [
     { dimension: "asn", value: "AS64500 Example Hosting", now: 187, before: 0 },
     { dimension: "rule", value: "942100", now: 96, before: 11 },
@@ -111,9 +116,13 @@ const SOURCES: StoredSources = {
   isMasked: false,
 };
 
-/** An alert about the sources of a zone. */
+/** The alert of an incident. */
 export function sourcesMessage(over: Partial<AlertMessage> = {}): AlertMessage {
-  const { title, finding, details, unit } = describeSources(SOURCES);
+  const { title, finding, details, unit, attackers } = describeIncident({
+    sources: SOURCES,
+    attacking: SOURCES.findings,
+    closedAtMs: null,
+  });
   return messageOf({
     kind: "sources",
     ruleId: SOURCES_RULE,
@@ -121,6 +130,7 @@ export function sourcesMessage(over: Partial<AlertMessage> = {}): AlertMessage {
     headline: `${title} in zone 101: ${finding}`,
     details: [...details],
     unit,
+    attackers,
     actions: { blocked: 0, logged: 0, challenged: 0, other: 0 },
     windowMinutes: 15,
     count: 41,
@@ -134,8 +144,33 @@ export function sourcesMessage(over: Partial<AlertMessage> = {}): AlertMessage {
   });
 }
 
-/** A message that speaks for so many rules, from 100000 on, each smaller than the one before. */
-export function floodOf(
+/** An alert about a rule that begins to block, and about one that is silent. */
+export function changesMessage(over: Partial<AlertMessage> = {}): AlertMessage {
+  return messageOf({
+    kind: "action-change",
+    severity: "warning",
+    ruleId: "(action-change)",
+    ruleTitle: null,
+    rules: ["942100"],
+    headline:
+      "SQL injection: rule 942100 in zone 101 blocks since 14:03 UTC: 6 of 6 events of 4 addresses; before, 98 % of 1,204 were logged",
+    actions: { blocked: 6, logged: 0, challenged: 0, other: 0 },
+    windowMinutes: 60,
+    count: 6,
+    usual: 0,
+    threshold: 0,
+    score: 0,
+    peak: 6,
+    times: null,
+    sparkline: [],
+    howToSilence:
+      "longwatch silences add --zone 101 --rule=942100 --kind action-change --for 2h --reason 'why'",
+    ...over,
+  });
+}
+
+/** The alert of an incident with so many rules, from 100000 on, each smaller than the one before. */
+export function incidentWith(
   rules: number,
   over: Partial<AlertMessage> = {},
   member: (index: number) => Partial<NonNullable<AlertMessage["members"]>[number]> = () => ({}),
@@ -150,12 +185,13 @@ export function floodOf(
     ...member(index),
   }));
   return messageOf({
-    ruleId: null,
+    kind: "sources",
+    ruleId: SOURCES_RULE,
     ruleTitle: null,
-    headline: `Flood: ${rules} rules in zone 101 are spiking at once`,
-    advice: { state: "unavailable", text: null, reason: "many rules at once: each rule's own alert has it" },
+    headline: "2 attackers in zone 101: 203.0.113.7, 198.51.100.9 attack now",
+    advice: { state: "unavailable", text: null, reason: null },
     howToSilence: null,
-    howToList: "npm run -s longwatch -- alerts list --group 7",
+    howToList: "longwatch alerts list --incident 7 --state all",
     members,
     ...over,
   });

@@ -81,7 +81,7 @@ beforeAll(async () => {
         foreignSilence: silence?.id,
       });
   }
-  // Alerts of no zone, such as a group over several or an alert about Longwatch itself.
+  // Alerts of no zone, such as an alert about Longwatch itself.
   await db.insert(alerts).values({
     firedAt: HOUR,
     kind: "self",

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import { DEFAULT_TIMING, routeToAll } from "#stages/alerting/routing/routing.ts";
+import type { AlertDetail } from "#operations/alerts/alert-detail.ts";
 import { DeliveryError } from "#stages/delivery/delivery-error.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
+import { attackerOf, incidentOf } from "../../alerting/incident.ts";
 import { SERVICE } from "../default-service.ts";
 import { call } from "../start-archive.ts";
 import { ask, openApiWorld } from "./api-world.ts";
@@ -10,66 +11,73 @@ const world = openApiWorld();
 beforeEach(() => world.alerts().clear());
 afterEach(() => world.alerts().clear());
 
-const FINDING = {
-  kind: "rules_per_ip" as const,
-  key: "198.51.100.77",
-  members: 40,
-  usualMembers: 3,
-  windowMinutes: 15 as const,
-  count: 40,
-  usual: 1,
-  threshold: 15,
-  score: 13,
-  since: 1,
-};
-const SOURCES = {
-  ruleId: "(sources)",
-  kind: "sources" as const,
-  severity: "critical" as const,
-  sources: {
-    kind: "rules_per_ip" as const,
-    findings: [FINDING, { ...FINDING, key: "198.51.100.78", score: 5 }],
-    grown: [],
-    rules: [],
-    events: 80,
-    isMasked: false,
-  },
-};
+const KEY = "198.51.100.77";
+const UA = "Mozilla/5.0 Chrome/121.0.0.0";
+const INCIDENT = () =>
+  incidentOf(
+    attackerOf(KEY, 0),
+    attackerOf("198.51.100.78", 1, { score: 6, role: "joined" }),
+    attackerOf("t13d1516h2_8daaf6152771", 1, { kind: "ips_per_ja4", role: "apart" }),
+    attackerOf(UA, 1, { kind: "ips_per_ua", role: "facet" }),
+  );
 
-test("the feed shows a masked key no full address of an alert about sources, alone or in a flood", async () => {
+test("a masked key sees no full address of an attacker, in the feed, in the list and in the details", async () => {
   const { url } = await world.start();
-  const masked = await world.key("reader", { isMasked: true });
-  const readFeed = async () => (await call(url, "/api/v1/alerts.atom", masked)).text();
-  await world.alerts().openSpike(0, SOURCES);
-  await world.alerts().runAt(0);
-  expect(await readFeed()).toContain("198.51.100.*");
-  expect(await readFeed()).not.toMatch(/198\.51\.100\.\d/);
-  await world.alerts().clear();
-  for (const ruleId of ["1", "2", "3", "4", "5"]) await world.alerts().openSpike(0, { ruleId });
-  await world.alerts().openSpike(0, SOURCES);
-  await world.alerts().runAt(0);
-  expect(await readFeed()).toContain("198.51.100.*");
-  expect(await readFeed()).not.toMatch(/198\.51\.100\.\d/);
+  const masked = await world.key("operator", { isMasked: true });
+  const memberOf = await world.alerts().openSpike(0, INCIDENT());
+  await world.alerts().openSpike(0, { ruleId: "1", memberOf });
+  await world.alerts().runAt(1);
+  const id = (await world.alerts().alerts()).find(({ kind }) => kind === "sources")?.id;
+  const paths = [
+    "alerts.atom",
+    "alerts",
+    `alerts/${id}`,
+    `alerts/${id}?message=true`,
+    `alerts/${id}/context`,
+  ];
+  const whole = await world.key("operator");
+  for (const path of paths) {
+    const text = await (await call(url, `/api/v1/${path}`, masked)).text();
+    expect([path, text.replaceAll("198.51.100.*", "")]).toEqual([
+      path,
+      expect.not.stringMatching(/198\.51\.100\./),
+    ]);
+  }
+  for (const path of paths.slice(0, 4))
+    expect([path, await (await call(url, `/api/v1/${path}`, whole)).text()]).toEqual([
+      path,
+      expect.stringContaining(KEY),
+    ]);
+  const detail = await ask<AlertDetail>(url, `/api/v1/alerts/${id}`, masked);
+  expect(detail.attackers.map(({ key, silence }) => [key, silence?.matchers ?? null])).toEqual([
+    [UA, null],
+    ["t13d1516h2_8daaf6152771", { zone: [101], ja4: ["t13d1516h2_8daaf6152771"] }],
+    ["198.51.100.*", null],
+    ["198.51.100.*", null],
+  ]);
 });
 
-test("a key for one zone does not see a flood that has spread to another zone", async () => {
-  const all = routeToAll(["chat"]);
-  const timing = { ...DEFAULT_TIMING, groupWaitMs: 0, groupIntervalMs: 60_000, groupBy: [] };
-  const routing = () => ({ ...all, root: { ...all.root, timing } });
+test.each(["resolve", "silence"])("a masked key cannot try addresses of attackers: %s", async (act) => {
   const { url } = await world.start();
-  const key = await world.key("reader", { zoneIds: [101] });
-  const readKinds = async () => {
-    const { items } = await ask<{ items: { kind: string }[] }>(url, "/api/v1/alerts", key);
-    return items.map(({ kind }) => kind);
+  await world.alerts().openSpike(0, INCIDENT());
+  await world.alerts().runAt(1);
+  const [alert] = await world.alerts().alerts();
+  const tryKey = async (key: string, attacker: string) => {
+    const body = { act, ids: [alert?.id], attacker, note: "test", durationMinutes: 5 };
+    const { items } = await ask<{ items: { result: string; detail: string | null }[] }>(
+      url,
+      "/api/v1/alerts/act",
+      key,
+      { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) },
+    );
+    return items.map(({ result, detail }) => `${result} ${detail ?? ""}`);
   };
-  for (const ruleId of ["1", "2", "3", "4", "5"]) await world.alerts().openSpike(0, { ruleId, zoneId: 101 });
-  await world.alerts().runAt(1, { routing, zoneIds: [101, 102] });
-  expect(await readKinds()).toContain("group");
-  await world.alerts().openSpike(3, { ruleId: "6", zoneId: 102 });
-  for (const minutes of [4, 10]) await world.alerts().runAt(minutes, { routing, zoneIds: [101, 102] });
-  const kinds = await readKinds();
-  expect(kinds).toContain("spike");
-  expect(kinds).not.toContain("group");
+  const masked = await world.key("operator", { isMasked: true });
+  const none = [expect.stringMatching(/^refused Alert \d+ has no such attacker/)];
+  for (const key of [KEY, "198.51.100.1", `rules_per_ip=${KEY}`])
+    expect(await tryKey(masked, key)).toEqual(none);
+  expect(await tryKey(await world.key("operator"), "198.51.100.1")).toEqual(none);
+  expect(await tryKey(await world.key("operator"), KEY)).toEqual(["done "]);
 });
 
 test("a masked key sees addresses of a silence masked, and cannot try or make one for an address", async () => {

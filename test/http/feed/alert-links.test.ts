@@ -3,6 +3,7 @@ import { beforeAll, beforeEach, expect, test } from "vitest";
 import { createReportServiceJob } from "#jobs/alerting/report-service.ts";
 import { type LinkRule, type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
 import { at } from "../../alerting/alert-world.ts";
+import { attackerOf, incidentOf } from "../../alerting/incident.ts";
 import { resolveAlert } from "../../operations/act-by-hand.ts";
 import { ask, openApiWorld } from "../api/api-world.ts";
 import { call } from "../start-archive.ts";
@@ -60,12 +61,12 @@ test("without configured links messages have none, and a changed file applies to
   expect(await told()).toEqual(["1 first: ", "2 repeat: Runbook <SQLi>, Zone & rule, Zone"]);
 });
 
-test("a flood has the links for all of its rules, and each rule's own alert its own", async () => {
-  for (let index = 0; index < 6; index += 1) await alerts.openSpike(0, { ruleId: `94210${index}` });
+test("an incident has the links for all of its rules, and each rule's own alert its own", async () => {
+  const memberOf = await alerts.openSpike(0, incidentOf(attackerOf("203.0.113.9")));
+  for (let index = 0; index < 6; index += 1) await alerts.openSpike(0, { ruleId: `94210${index}`, memberOf });
   await alerts.runAt(1, linking());
   expect(await told()).toEqual(["1 first: Runbook <SQLi>, Zone"]);
-  const rows = await alerts.alerts();
-  const muted = rows.filter(({ ruleId }) => ruleId !== null);
+  const muted = (await alerts.alerts()).filter(({ kind }) => kind !== "sources");
   expect(muted).toHaveLength(6);
   for (const { ruleId, details } of muted)
     expect((details as { message: unknown }).message).toMatchObject({

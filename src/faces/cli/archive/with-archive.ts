@@ -1,8 +1,7 @@
-import { createStorage } from "#app/create-storage.ts";
-import { createArchiveStore } from "#app/open-archive-store.ts";
+import { createArchiveStore, createStorage } from "#app/open-archive-store.ts";
 import type { Config } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
-import type { ArchiveStore } from "#jobs/archive/archive-days.ts";
+import type { ArchiveStore } from "#jobs/archive/archive-store.ts";
 import { createProgressLine, drawBar } from "#lib/progress-bar.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
 import { withStore } from "../store/open-store.ts";

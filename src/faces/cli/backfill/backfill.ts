@@ -1,6 +1,5 @@
 import type { Command } from "commander";
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
-import { createPseudonymKeyring } from "#app/pseudonym-keyring.ts";
 import { type Config, requireEdge } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
 import type { Backfill, BackfillKey } from "#db/ingest/backfills.ts";
@@ -8,18 +7,24 @@ import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
 import { formatWhole } from "#lib/format.ts";
 import { createLog } from "#lib/log.ts";
 import { showTime } from "#lib/show-time.ts";
+import { BACKFILL_ROUTES, type BackfillRoute } from "#model/kinds.ts";
+import { findReachFaults } from "#model/run-span.ts";
+import type { Span } from "#model/span.ts";
 import { createBackfillProgress } from "#operations/backfill/backfill-progress.ts";
-import { countUpstream, planBackfill } from "#operations/backfill/plan-backfill.ts";
+import { type AskedBackfill, countUpstream, planBackfill } from "#operations/backfill/plan-backfill.ts";
 import { type RanBackfill, runBackfill } from "#operations/backfill/run-backfill.ts";
 import { toIso } from "#operations/fields.ts";
+import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
 import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
 import { createProcessIo } from "../edge/edge-io.ts";
+import type { FlagReader } from "../edge/flag-reader.ts";
 import { withEdge } from "../edge/open-edge.ts";
 import { writeJson } from "../edge/write-json.ts";
+import { readSpan, readZone, type SpanFlags } from "../options/read-span.ts";
 import { withStore } from "../store/open-store.ts";
 import { readServiceClock } from "../store/service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { type BackfillFlags, ROUTES, readBackfillFlags } from "./read-backfill-flags.ts";
+import { SUMMARIES } from "../summaries.ts";
 
 const HELP = `
 Reads a span of the last 72 hours again and stores the missing events. Needs EDGE_API_URL and EDGE_API_KEY.
@@ -43,12 +48,7 @@ export function backfillCommand(
   io: StoreIo = createProcessIo(),
   toServiceClock: typeof readServiceClock = readServiceClock,
 ): Command {
-  return storeCommand(
-    "backfill",
-    "Read a span of the last 72 hours again and store the missing events.",
-    HELP,
-    io,
-  )
+  return storeCommand("backfill", SUMMARIES.backfill, HELP, io)
     .option("--zone <id>", "shield zone (required)")
     .option("--from <time>", "start: ISO-8601, epoch ms or relative such as -6h (required)")
     .option("--to <time>", "end (same formats, or now; required)")
@@ -166,4 +166,30 @@ function describeEnd({ wasEnded, newEvents }: RanBackfill, read: number): string
   if (wasEnded)
     return `This backfill is already complete, with ${formatWhole(newEvents)} new events; --restart reads the span again.\n`;
   return `Done: ${formatWhole(read)} events read, ${formatWhole(newEvents)} new since this backfill began.\n`;
+}
+
+interface BackfillFlags extends SpanFlags {
+  readonly route?: string;
+  readonly restart?: true;
+  readonly json?: true;
+}
+
+export const ROUTES = ["auto", ...BACKFILL_ROUTES] as const;
+/** Reads the flags. Notes every mistake, including a span whose start the platform has already forgotten. */
+function readBackfillFlags(read: FlagReader, flags: BackfillFlags, now: number): AskedBackfill {
+  const zoneId = readZone(read, flags, true) ?? 0;
+  const span = readSpan(read, flags);
+  const route = ROUTES.find((name) => name === (flags.route ?? "auto"));
+  if (route === undefined) read.wrong("route", flags.route, `one of ${ROUTES.join(", ")}`);
+  if (read.mistakes.length === 0) checkReach(read, flags, { ...span, route: route ?? "auto", now });
+  return { zoneId, ...span, route: route ?? "auto" };
+}
+
+interface Reach extends Span {
+  readonly route: BackfillRoute | "auto";
+  readonly now: number;
+}
+
+function checkReach(read: FlagReader, flags: SpanFlags, { now, ...asked }: Reach): void {
+  for (const { field, rule } of findReachFaults(asked, now)) read.wrong(field, flags[field], rule);
 }

@@ -3,23 +3,25 @@ import type { Config } from "#config/config.ts";
 import { listKnownZones } from "#db/coverage/coverage-report.ts";
 import { listKnownSources, toKnownSource } from "#db/detection/known-sources.ts";
 import { DAY_MS } from "#lib/units.ts";
+import { FEW_ADDRESSES } from "#model/few-addresses.ts";
 import type { Span } from "#model/span.ts";
 import { replaySources } from "#operations/replay-sources.ts";
 import { replayStore, type StoredReplay } from "#operations/replay-store.ts";
-import type { BacktestReport } from "#stages/detection/backtest/backtest.ts";
+import type { BacktestAlert, BacktestReport } from "#stages/detection/backtest/backtest.ts";
 import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { requireRule, requireZones } from "../options/require-known.ts";
 import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { SUMMARIES } from "../summaries.ts";
 import { describeEvents, toEventsJson } from "./describe-events.ts";
 import { describeReport, toReportJson } from "./describe-report.ts";
 import { type BacktestFlags, readBacktestFlags } from "./read-backtest-flags.ts";
 import { type EventsReport, replayEvents } from "./replay-events.ts";
 import { replayFile } from "./replay-file.ts";
-import { writeAlertMinutes } from "./write-alert-minutes.ts";
-import { writeEpisodes } from "./write-episodes.ts";
+import { toCell, writeLines } from "./write-lines.ts";
+import { writeMessages } from "./write-messages.ts";
 
 const HELP = `
 The file has the header series,timestamp,count and one row per series and minute with events. The timestamp is the epoch
@@ -29,10 +31,11 @@ its threshold to the last minute that was not quiet. The 15 quiet minutes that c
 
 With --events the file has one row per event and the header zone,timestamp,rule_id,ip,asn,country,ja4,ua,url,action. The
 timestamps are epoch seconds, ascending within a zone. A file whose name ends in .gz is decompressed. Rules and sources
-are judged minute by minute, as the service does; a zone's first day is history. --alerts then gets one row per alert:
-zone,kind,key,severity,start,end.
+are judged minute by minute, as the service does; a zone's first day is history. --alerts then gets one row per message:
+zone,at,incident,reason,severity,subject,attackers,rules. With --late the events of a time come at its end, as after an
+outage: one message of the reason late names what they have shown.
 
-With --sources the stored events of a zone, or of all, go through the source series: the alerts that would have been sent
+With --sources the stored events of a zone, or of all, go through the source series: the messages that would have been sent
 since --from, with the known sources of now. The week before is history. Only events of days that are in Postgres are
 read (LONGWATCH_HOT_DAYS); the first of these days raises nothing.
 
@@ -40,14 +43,16 @@ Examples:
   npm run -s longwatch -- backtest --counts counts.csv --alerts alerts.csv
   npm run -s longwatch -- backtest --counts counts.csv --z 4.5 --start 2026-11-08 --json
   npm run -s longwatch -- backtest --events events.csv.gz --alerts alerts.csv
+  npm run -s longwatch -- backtest --events events.csv --alerts alerts.csv --late 2026-11-20T02:05Z/2026-11-20T04:20Z
   npm run -s longwatch -- backtest --sources --from -7d
   npm run -s longwatch -- backtest --zone 101 --rule 942100 --days 14 --z 3`;
 
 /** `longwatch backtest`: shows the alerts that the detector would have raised, at any z, for a file of counts or the stored history. */
 export function backtestCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("backtest", "Show which alerts the spike detector would have raised.", HELP, io)
+  return storeCommand("backtest", SUMMARIES.backtest, HELP, io)
     .option("--counts <file>", "CSV file of counts per series and minute")
     .option("--events <file>", "CSV file of events; .gz is decompressed")
+    .option("--late <from/to>", "with --events: hold the events of this time back until its end")
     .option("--sources", "replay the stored events through the source series")
     .option("--from <time>", "with --sources: the start, such as -7d (default: -7d)")
     .option("--start <time>", "start of the replay: epoch seconds or ISO-8601 (default: the first count)")
@@ -57,16 +62,16 @@ export function backtestCommand(readConfig: () => Config, io: StoreIo = createPr
     .option("--days <count>", "replay this many days up to now (default: 7)")
     .option("--z <number>", `deviations above a rule's usual peaks (default: ${DEFAULT_Z})`)
     .option("--floor <count>", `the fewest events that a spike needs (default: ${FLOOR})`)
-    .option("--alerts <file>", "write every minute in alert, or with --events every alert, to this file")
+    .option("--alerts <file>", "write every minute in alert, or with --events every message, to this file")
     .option("--json", "print the summary and the alerts as JSON")
     .action(
       storeAction<BacktestFlags>(io, async (flags, read) => {
         const now = io.clock();
         const asked = readBacktestFlags(read, flags, now);
         if (asked === undefined) return;
-        const { source, ...policy } = asked;
+        const { source, ...policy } = { ...asked, fewAddresses: FEW_ADDRESSES };
         if (source.kind === "events") {
-          const replayed = await replayEvents(source.path, policy, io.stderr);
+          const replayed = await replayEvents(source.path, { ...policy, late: source.late }, io.stderr);
           await show(replayed, flags, policy, io);
           return;
         }
@@ -91,7 +96,7 @@ async function show(
   policy: { z: number; floor: number },
   io: StoreIo,
 ): Promise<void> {
-  if (alerts !== undefined) await writeEpisodes(alerts, replayed);
+  if (alerts !== undefined) await writeMessages(alerts, replayed);
   if (json === true) await writeJson(io.stdout, toEventsJson(replayed, policy));
   else await writeOut(io.stdout, describeEvents(replayed));
 }
@@ -107,14 +112,14 @@ function replayStored(
       ...config.alerting.detection.knownSources,
       ...(await listKnownSources(db)).map(toKnownSource),
     ];
-    const alerts: EventsReport["alerts"][number][] = [];
+    const messages: EventsReport["messages"][number][] = [];
     let rows = 0;
     for (const one of zones) {
       const replayed = await replaySources(db, one.zoneId, span, known);
       rows += replayed.events;
-      alerts.push(...replayed.alerts.map((alert) => ({ zone: String(one.zoneId), ...alert })));
+      messages.push(...replayed.messages.map((message) => ({ zone: String(one.zoneId), ...message })));
     }
-    return { zones: zones.length, rows, zoneDays: (zones.length * (span.to - span.from)) / DAY_MS, alerts };
+    return { zones: zones.length, rows, zoneDays: (zones.length * (span.to - span.from)) / DAY_MS, messages };
   });
 }
 
@@ -129,4 +134,19 @@ function replay(
     const [report] = await replayStore(db, asked, [policy]);
     return report;
   });
+}
+
+/** Writes `series,timestamp` for every minute in alert. */
+function writeAlertMinutes(path: string, alerts: readonly BacktestAlert[]): Promise<void> {
+  return writeLines(path, minuteLines(alerts));
+}
+
+function* minuteLines(alerts: readonly BacktestAlert[]): Generator<string> {
+  yield "series,timestamp\n";
+  for (const { series, fromMinute, toMinute } of alerts) {
+    const name = toCell(series);
+    let text = "";
+    for (let minute = fromMinute; minute < toMinute; minute += 1) text += `${name},${minute * 60}\n`;
+    yield text;
+  }
 }

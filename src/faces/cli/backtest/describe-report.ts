@@ -40,7 +40,7 @@ function describeAlert({ series, fromMinute, toMinute, isOpen, episode }: Backte
   const lasted = `${many(toMinute - fromMinute, "minute")}${isOpen ? ", still open" : ""}`;
   const severity = episode.kind === "new-rule" ? "new rule" : episode.severity;
   const compared = `${formatWhole(episode.peak)} in ${episode.windowMinutes} minutes against usual ${formatDecimal(episode.usual)}`;
-  // An alert fires at the end of the minute that reached the threshold.
+  // An alert fires at the end of the minute that reached the threshold, or in the service up to a minute earlier.
   return `${showTime((fromMinute + 1) * MINUTE_MS)}  ${severity.padEnd(8)}  ${shortenText(series, MAX_SERIES_CHARS)}  ${compared}, ${lasted}`;
 }
 

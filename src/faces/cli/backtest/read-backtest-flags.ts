@@ -1,5 +1,6 @@
 import { DAY_MS } from "#lib/units.ts";
 import type { Span } from "#model/span.ts";
+import type { HeldMinutes } from "#stages/detection/backtest/hold-messages.ts";
 import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { parseTime, TIME_RULE } from "../edge/parse-time.ts";
@@ -17,6 +18,7 @@ export interface BacktestFlags {
   readonly floor?: string;
   readonly start?: string;
   readonly end?: string;
+  readonly late?: string;
   readonly alerts?: string;
   readonly json?: true;
 }
@@ -29,7 +31,7 @@ export type BacktestSource =
       readonly startMinute?: number;
       readonly endMinute?: number;
     }
-  | { readonly kind: "events"; readonly path: string }
+  | { readonly kind: "events"; readonly path: string; readonly late: HeldMinutes | null }
   | { readonly kind: "sources"; readonly zoneId: number | undefined; readonly span: Span }
   | {
       readonly kind: "store";
@@ -54,12 +56,14 @@ export function readBacktestFlags(
   const floor = readFloor(read, flags.floor);
   const source =
     flags.events !== undefined
-      ? readEventsFlag(read, flags)
+      ? readEventsFlag(read, flags, nowMs)
       : flags.sources === true
         ? readSources(read, flags, nowMs)
         : flags.counts === undefined
           ? readStored(read, flags)
           : readFile(read, flags, nowMs);
+  if (flags.late !== undefined && flags.events === undefined)
+    read.wrong("late", flags.late, "left out without --events");
   read.finish();
   return z === undefined || floor === undefined || source === undefined ? undefined : { source, z, floor };
 }
@@ -78,11 +82,21 @@ function readFloor(read: FlagReader, text: string | undefined): number | undefin
     : read.wrong("floor", text, `a whole number from 1 to ${MAX_FLOOR}`);
 }
 
-function readEventsFlag(read: FlagReader, flags: BacktestFlags): BacktestSource | undefined {
+function readEventsFlag(read: FlagReader, flags: BacktestFlags, nowMs: number): BacktestSource | undefined {
   for (const other of ["counts", "zone", "rule", "days", "start", "end"] as const)
     if (flags[other] !== undefined) read.wrong(other, flags[other], "left out if --events is given");
   const path = read.required("events", flags.events, "a CSV file");
-  return path === undefined ? undefined : { kind: "events", path };
+  const late = readLate(read, flags.late, nowMs);
+  return path === undefined || late === undefined ? undefined : { kind: "events", path, late };
+}
+
+/** Returns null without a span, and undefined for a wrong one. */
+function readLate(read: FlagReader, text: string | undefined, nowMs: number): HeldMinutes | null | undefined {
+  if (text === undefined) return null;
+  const [from, to, ...more] = text.split("/").map((part) => toMinute(part, nowMs));
+  if (from == null || to == null || more.length > 0 || to <= from)
+    return read.wrong("late", text, `FROM/TO, each epoch seconds or ${TIME_RULE}, and TO later than FROM`);
+  return { from, to };
 }
 
 function readSources(read: FlagReader, flags: BacktestFlags, nowMs: number): BacktestSource {
@@ -133,7 +147,10 @@ function readMinute(
   nowMs: number,
 ): number | undefined {
   if (text === undefined) return undefined;
+  return toMinute(text, nowMs) ?? read.wrong(flag, text, `epoch seconds, ${TIME_RULE}`);
+}
+
+function toMinute(text: string, nowMs: number): number | null {
   const at = SECONDS.test(text) ? Number(text) * 1_000 : parseTime(text, nowMs);
-  if (at === null) return read.wrong(flag, text, `epoch seconds, ${TIME_RULE}`);
-  return Math.ceil(at / 60_000);
+  return at === null ? null : Math.ceil(at / 60_000);
 }

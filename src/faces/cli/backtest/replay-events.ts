@@ -1,9 +1,9 @@
 import {
   createZoneReplay,
-  type ReplayedAlert,
+  type ReplayPolicy,
   type ZoneReplay,
 } from "#stages/detection/backtest/replay-zone.ts";
-import type { SpikePolicy } from "#stages/detection/policy.ts";
+import type { ReplayedMessage } from "#stages/detection/backtest/replayed-message.ts";
 import type { StoreIo } from "../store/store-command.ts";
 import { readEvents } from "./read-events.ts";
 import { readInput } from "./read-input.ts";
@@ -12,8 +12,8 @@ export interface EventsReport {
   readonly zones: number;
   readonly rows: number;
   readonly zoneDays: number;
-  /** By zone, in the order of their start. */
-  readonly alerts: readonly (ReplayedAlert & { readonly zone: string })[];
+  /** By zone, in the order of time. */
+  readonly messages: readonly (ReplayedMessage & { readonly zone: string })[];
 }
 
 /**
@@ -22,7 +22,7 @@ export interface EventsReport {
  */
 export async function replayEvents(
   path: string,
-  policy: SpikePolicy,
+  policy: ReplayPolicy,
   stderr: StoreIo["stderr"],
 ): Promise<EventsReport> {
   const zones = new Map<string, { replay: ZoneReplay; firstSecond: number; lastSecond: number }>();
@@ -43,16 +43,9 @@ export async function replayEvents(
       return undefined;
     }),
   );
-  const alerts = [...zones].flatMap(([zone, { replay }]) =>
-    replay
-      .finish()
-      .map((alert) => ({ zone, ...alert }))
-      .toSorted((a, b) => a.openedAt - b.openedAt || compare(a.kind, b.kind) || compare(a.key, b.key)),
+  const messages = [...zones].flatMap(([zone, { replay }]) =>
+    replay.finish().map((message) => ({ zone, ...message })),
   );
   const seconds = [...zones.values()].reduce((sum, one) => sum + one.lastSecond - one.firstSecond, 0);
-  return { zones: zones.size, rows, zoneDays: seconds / 86_400, alerts };
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
+  return { zones: zones.size, rows, zoneDays: seconds / 86_400, messages };
 }

@@ -4,6 +4,7 @@ import { channelOperations } from "#operations/deliveries/channels.ts";
 import { createProcessIo } from "../edge/edge-io.ts";
 import { subjectCommand } from "../operations/operation-command.ts";
 import type { StoreIo } from "../store/store-command.ts";
+import { SUMMARIES } from "../summaries.ts";
 import { testChannelCommand } from "./test-channel.ts";
 
 /** `longwatch channels`: its operations, and a test that opens the channel with the settings of this environment. */
@@ -12,7 +13,7 @@ export function channelsCommand(
   readServiceConfig: () => Config,
   io: StoreIo = createProcessIo(),
 ): Command {
-  const description = "List the channels, send test messages, and replay dead deliveries.";
+  const description = SUMMARIES.channels;
   const others = [testChannelCommand(readServiceConfig, io)];
   return subjectCommand("channels", description, channelOperations, readConfig, io, others);
 }

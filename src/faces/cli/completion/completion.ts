@@ -4,6 +4,7 @@ import { isInstalled } from "#lib/own-command.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { SUMMARIES } from "../summaries.ts";
 import { toBashScript } from "./bash-script.ts";
 import { toFishScript } from "./fish-script.ts";
 import { type CommandNode, listNodes } from "./list-nodes.ts";
@@ -47,7 +48,7 @@ export function defineCommand(shell: string, folder: string): string {
 
 /** `longwatch completion`: prints the script with which a shell completes commands and options of this program. */
 export function completionCommand(io: StoreIo = createProcessIo()): Command {
-  const completion = storeCommand("completion", "Print a completion script for your shell.", HELP, io)
+  const completion = storeCommand("completion", SUMMARIES.completion, HELP, io)
     .addArgument(new Argument("[shell]", "the shell").choices(SHELLS))
     .option("--json", "print every command with its words and options as JSON; needs no shell")
     .action(

@@ -8,13 +8,15 @@ import { UsageError } from "#lib/errors.ts";
 import { escapeText } from "#lib/escape-text.ts";
 import { formatDuration, formatIso } from "#lib/format.ts";
 import { showTime } from "#lib/show-time.ts";
+import { testRoutes } from "#operations/routing/test-routes.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
+import { subjectCommand } from "../operations/operation-command.ts";
 import { commandGroup, type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { SUMMARIES } from "../summaries.ts";
 import { drawTable } from "../terminal/draw-table.ts";
 import { configTable, withConfigTable } from "./config-table.ts";
 import { describeFile } from "./describe-file.ts";
-import { testRoutesCommand } from "./test-routes.ts";
 
 /** Number of next runs that the check shows of an expression. */
 const NEXT_RUNS = 3;
@@ -59,17 +61,17 @@ type RunningService = Pick<Runtime, "pid" | "httpUrl" | "settings" | "configFile
 
 /** `longwatch config`: lists and checks the settings. */
 export function configCommand(readers: ConfigReaders, io: StoreIo = createProcessIo()): Command {
-  return commandGroup("config", "Check and list the settings.", io, [
+  return commandGroup("config", SUMMARIES.config, io, [
     checkCommand(readers, io),
     listCommand(readers, io),
     tableCommand(io),
     schemaCommand(io),
-    commandGroup(
-      "routes",
-      "Test the routes of the configuration file.",
-      io,
-      [testRoutesCommand(readers.config, io)],
+    subjectCommand(
       "config routes",
+      "Test the routes of the configuration file.",
+      [testRoutes],
+      readers.config,
+      io,
     ),
   ]);
 }
@@ -94,14 +96,20 @@ function checkCommand({ check, running }: ConfigReaders, io: StoreIo): Command {
             configFile: config.file,
             serviceFile,
             schedule: ticks,
+            unused: config.alerting.unused,
           });
         else
           await writeOut(
             io.stdout,
-            `The configuration is valid.\n${describeFile(config)}\n${describeSchedule(ticks)}`,
+            `The configuration is valid.\n${describeFile(config)}\n${describeUnused(config)}${describeSchedule(ticks)}`,
           );
       }),
     );
+}
+
+function describeUnused({ alerting: { unused } }: Config): string {
+  if (unused.length === 0) return "";
+  return `Not used any more: ${unused.join(", ")}. The rules of an attack are part of its incident. Remove these settings.\n`;
 }
 
 /** Returns what the expressions of the file mean. */

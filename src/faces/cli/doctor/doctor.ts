@@ -11,6 +11,7 @@ import { wrapText } from "#stages/delivery/message/text-width.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { SUMMARIES } from "../summaries.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
 import { gatherFacts } from "./gather-facts.ts";
 
@@ -46,7 +47,7 @@ export interface Examination {
 
 /** `longwatch doctor`: examines everything that the service needs, and says what to do. */
 export function doctorCommand(examine: () => Examination, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("doctor", "Examine platform, stores, disk, channels and files.", HELP, io)
+  return storeCommand("doctor", SUMMARIES.doctor, HELP, io)
     .option("--json", "print the findings as JSON")
     .action(
       storeAction<{ json?: true }>(io, async ({ json }, read) => {

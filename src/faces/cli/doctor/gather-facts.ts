@@ -4,7 +4,6 @@ import { describePostgresFailure } from "#adapters/embedded/describe-postgres-fa
 import { findCluster, POSTGRES_FOLDERS } from "#adapters/embedded/place-cluster.ts";
 import { readRedisInfo } from "#adapters/queue/read-redis-info.ts";
 import { openBucket } from "#adapters/storage/bucket.ts";
-import { listExcess } from "#app/report-excess-rights.ts";
 import type { Config } from "#config/config.ts";
 import { readVersion } from "#config/read-version.ts";
 import type { Database } from "#db/client.ts";
@@ -30,6 +29,7 @@ import type {
   FileFacts,
   PostgresFacts,
 } from "#operations/doctor/facts.ts";
+import { listExcess } from "#operations/doctor/report-excess-rights.ts";
 import { assessService } from "#operations/service-life.ts";
 import { buildTestMessage } from "#stages/alerting/message/test-message.ts";
 import { openNotifier } from "#stages/delivery/channels/open-notifier.ts";

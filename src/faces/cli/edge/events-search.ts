@@ -4,7 +4,6 @@ import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import type { SearchEventLogsParams } from "#adapters/edge/search-event-logs.ts";
 import { searchPages } from "#adapters/edge/search-pages.ts";
 import { addSubcommand, type EdgeSetup, edgeAction } from "./edge-action.ts";
-import { limitItems } from "./limit-items.ts";
 import { addSearchOptions, readSearch, readSearchFlags, type SearchFlags } from "./read-search.ts";
 import { untilStalled } from "./until-stalled.ts";
 import { writeJoinedPages, writeJson } from "./write-json.ts";
@@ -36,4 +35,20 @@ export function addEventsSearch(group: Command, setup: EdgeSetup): void {
       });
     }),
   );
+}
+
+/** Yields the pages until the list called `member` has had `limit` items. Cuts the last page and reads no page after it. */
+async function* limitItems<Page extends Record<string, unknown>>(
+  pages: AsyncIterable<Page>,
+  member: string,
+  limit: number,
+): AsyncGenerator<Page, void, undefined> {
+  let left = limit;
+  for await (const page of pages) {
+    const list = page[member];
+    const items: readonly unknown[] = Array.isArray(list) ? list : [];
+    yield { ...page, [member]: items.slice(0, left) };
+    left -= items.length;
+    if (left <= 0) return;
+  }
 }

@@ -13,6 +13,7 @@ import { UsageError } from "#lib/errors.ts";
 import { many } from "#lib/format.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { describeUnknown } from "../options/describe-unknown.ts";
+import { SUMMARIES } from "../summaries.ts";
 import { addHelp } from "../terminal/shape-help.ts";
 
 const EXAMPLES = `
@@ -25,7 +26,9 @@ Examples:
   npm run -s longwatch -- emulator --fault status,status=503,body=html,next=3 --switch errorResponse=default --switch lastToken=null
 
 Attack kinds: rule (needs rule=), ${ATTACK_KINDS.slice(1).join(", ")}.
-From crawler on they are harmless; deployment needs rule=.
+From crawler to deployment they are harmless; deployment needs rule=.
+flip (needs rule=) logs its events in the first half of its duration and blocks them in the second. silence (needs rule=)
+takes a rule out of the everyday events. outage shows no event of the zone until its end, and all of them then.
 
 Fault kinds: rate-limit (retryAfter=seconds|date|none, seconds), status (status, body=json|plain|html|empty, contentType),
 unauthorized (errorKey), envelope (errorKey, message), latency (ms), truncated-body (keep), slow-drip (bytes, everyMs),
@@ -200,7 +203,7 @@ function describeOption({ description, defaultValue }: Option): string {
 /** `longwatch emulator`: the platform for development and tests. */
 export function emulatorCommand(): Command {
   const command = new Command("emulator")
-    .description("Run an emulator of the edge platform: its eleven operations over seeded WAF traffic.")
+    .description(SUMMARIES.emulator)
     .option("--port <number>", "port to listen on; 0 takes a free one", "0")
     .option("--host <address>", "address to listen on", EMULATOR_DEFAULTS.host)
     .option("--zones <ids>", "shield zones, separated by commas", EMULATOR_DEFAULTS.zones.join(","))

@@ -1,8 +1,6 @@
 import { createInterface } from "node:readline";
 import type { Command } from "commander";
-import { createStorage } from "#app/create-storage.ts";
-import { createArchiveStore } from "#app/open-archive-store.ts";
-import { createPseudonymKeyring } from "#app/pseudonym-keyring.ts";
+import { createArchiveStore, createStorage } from "#app/open-archive-store.ts";
 import type { Config } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
 import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
@@ -18,7 +16,8 @@ import {
   type EraseAddressDeps,
   type Erased,
   eraseAddress,
-} from "#operations/erase-address.ts";
+} from "#operations/privacy/erase-address.ts";
+import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
 import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
 import type { PseudonymKey } from "#stages/privacy/pseudonym-key.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
@@ -27,6 +26,7 @@ import { requireZones } from "../options/require-known.ts";
 import { withStore } from "../store/open-store.ts";
 import { readServiceClock } from "../store/service-clock.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { SUMMARIES } from "../summaries.ts";
 import { type EraseFlags, readEraseFlags } from "./read-erase-flags.ts";
 
 const HELP = `
@@ -43,7 +43,7 @@ Examples:
 
 /** `longwatch erase`: removes the data of an address or a network from everything that is stored. */
 export function eraseCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("erase", "Erase the data of an IP address or a network.", HELP, io)
+  return storeCommand("erase", SUMMARIES.erase, HELP, io)
     .option("--ip <address>", "one address")
     .option("--cidr <network>", "a network, such as 203.0.113.0/24")
     .option("--zone <id>", "only events of this shield zone (default: all)")

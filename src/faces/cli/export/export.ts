@@ -23,6 +23,7 @@ import { requireZones } from "../options/require-known.ts";
 import { planAsked, requireKept } from "../search/plan-asked.ts";
 import { withSearch } from "../search/with-search.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { SUMMARIES } from "../summaries.ts";
 import { checkWholeDays, exportDays } from "./export-days.ts";
 import { createExportProgress } from "./export-progress.ts";
 
@@ -66,7 +67,7 @@ interface Target {
 
 /** `longwatch export`: writes all kept events that match, as CSV or NDJSON, or copies the files of whole archive days. */
 export function exportCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return addWindowOptions(storeCommand("export", "Write kept events to a file or a pipe.", HELP, io), true)
+  return addWindowOptions(storeCommand("export", SUMMARIES.export, HELP, io), true)
     .option("--out <file>", "write this file; - for standard output (default)")
     .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
     .option("--json", "write NDJSON: one JSON object per line")

@@ -1,11 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { toRequestBudget } from "#app/open-request-gate.ts";
+import { viewService } from "#app/view-service.ts";
 import type { Config } from "#config/config.ts";
-import { configuredChannels } from "#config/configured-channels.ts";
 import { readServerSecret } from "#db/service/server-secrets.ts";
 import type { Clock } from "#lib/clock.ts";
 import { localCaller } from "#operations/caller.ts";
-import type { Changing } from "#operations/operation.ts";
+import type { AskOperation, Changing } from "#operations/operation.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
 import { perform } from "#operations/perform.ts";
 import type { Searching } from "#operations/search/searching.ts";
@@ -14,7 +13,6 @@ import { withEdge } from "../edge/open-edge.ts";
 import { withFiles } from "../search/with-search.ts";
 import { withStore } from "../store/open-store.ts";
 import { readServiceClock } from "../store/service-clock.ts";
-import type { AskOperation } from "./operation-command.ts";
 
 /** Runs operations in this process, on the service's database, with every right. `actor` is for the audit trail. */
 export function askLocally({
@@ -26,11 +24,20 @@ export function askLocally({
   readonly clock: Clock;
   readonly actor: string | null;
 }): AskOperation {
-  return (operation, input) =>
-    withStore(config, async (database, databaseUrl) => {
+  return async (operation, typed) => {
+    const input = operation.input.parse(typed);
+    const settled = {
+      now: clock(),
+      zones: () => config.alerting.routing.zones ?? {},
+      service: viewService(config),
+    };
+    const answer = operation.changes ? null : (operation.settle?.(settled, input) ?? null);
+    if (answer !== null) return answer;
+    return withStore(config, async (database, databaseUrl) => {
       const { db } = database;
       const serviceClock = await readServiceClock(database, clock);
       const performing = {
+        ...settled,
         caller: localCaller(actor ?? "local"),
         sessionId: null,
         db,
@@ -40,18 +47,6 @@ export function askLocally({
         signal: new AbortController().signal,
         cursors: createPageCursors(await readServerSecret(db, "page-cursors", randomBytes(32))),
         log: { warn: () => undefined },
-        zones: () => config.alerting.routing.zones ?? {},
-        service: {
-          alerting: () => config.alerting,
-          configuredChannels: () => configuredChannels(config),
-          notifiers: new Map(),
-          settings: config.settings,
-          retention: config.retention,
-          requestBudget: toRequestBudget(config.edge.requestsPerSecond),
-          pollEveryMs: config.pollEveryMs,
-          zoneIds: config.edge.zones,
-          readJobRuns: async () => [],
-        },
         searching: {
           openedBlocks: createOpenedBlocks(),
           refuseCostly: () => undefined,
@@ -60,9 +55,9 @@ export function askLocally({
         instanceId: "",
         enqueue: async () => false,
       };
-      const run = (edge: Changing["edge"]) =>
-        perform(operation, { ...performing, edge }, operation.input.parse(input));
+      const run = (edge: Changing["edge"]) => perform(operation, { ...performing, edge }, input);
       const isAsking = operation.changes && operation.asksPlatform === true && config.edge.url !== null;
       return isAsking ? withEdge(config, databaseUrl, run) : run(null);
     });
+  };
 }

@@ -6,10 +6,9 @@ import { isObject } from "#lib/is-object.ts";
 import { messageOf } from "#lib/message-of.ts";
 import { explainTlsFailure, TlsFailureError } from "#lib/tls-failure-error.ts";
 import { fillAddress } from "#model/operation-address.ts";
-import { LONG_MS, type Operation } from "#operations/operation.ts";
+import { type AskOperation, LONG_MS, type Operation } from "#operations/operation.ts";
 import { addressOf } from "#operations/place-members.ts";
 import { type Mistake, Refusal } from "#operations/refusal.ts";
-import type { AskOperation } from "./operation-command.ts";
 
 /** The longest wait for an answer. The service ends a slow question earlier. */
 const TIMEOUT_MS = 120_000;
@@ -27,7 +26,8 @@ export function askRemotely(remote: RemoteService): AskOperation {
 function send(remote: RemoteService, operation: Operation, input: object) {
   const address = addressOf(operation);
   const { path, query, body } = fillAddress(address, input);
-  const url = new URL(path, remote.url);
+  // Not `new URL(path, remote.url)`, which drops the path of a service behind a proxy.
+  const url = new URL(`${remote.url}${path}`);
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, String(value));
   const isLong = operation.changes && operation.isLong === true;
   const request = fetch(url, {

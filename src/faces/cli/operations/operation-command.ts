@@ -28,13 +28,7 @@ const PAGING: readonly string[] = ["limit", "after"];
 /** Width of a text that goes to a file. */
 const DEFAULT_COLUMNS = 100;
 
-/** Runs an operation with the input as it was typed, which its schema accepts, and returns its output. */
-export type AskOperation = (
-  operation: Operation,
-  input: Readonly<Record<string, unknown>>,
-) => Promise<unknown>;
-
-/** Creates the command of a subject, such as `silences`, with a command below it for each of its operations. */
+/** Creates the command of a subject, such as `silences` or `config routes`, with one below it for each operation. */
 export function subjectCommand(
   name: string,
   description: string,

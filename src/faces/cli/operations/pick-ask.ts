@@ -1,6 +1,6 @@
 import type { Config } from "#config/config.ts";
+import type { AskOperation } from "#operations/operation.ts";
 import type { StoreIo } from "../store/store-command.ts";
-import type { AskOperation } from "./operation-command.ts";
 
 /**
  * Returns how operations are run: on the service that the configuration names, else on the database. Either way is loaded

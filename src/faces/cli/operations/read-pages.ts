@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { isObject } from "#lib/is-object.ts";
-import type { Operation } from "#operations/operation.ts";
-import type { AskOperation } from "./operation-command.ts";
+import type { AskOperation, Operation } from "#operations/operation.ts";
 
 /**
  * Reads pages of a list until `limit` items are there or the list ends. Returns them as one page. Of what else the

@@ -66,6 +66,11 @@ const SUBJECTS = {
   },
 } satisfies Readonly<Record<string, Subject>>;
 
+/** What the command of each subject does, in one sentence. */
+export const SUBJECT_SUMMARIES: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(SUBJECTS).map(([name, { description }]) => [name, description]),
+);
+
 /** Loads the operations of a subject and returns the function that creates its command. */
 export async function loadSubject(name: keyof typeof SUBJECTS) {
   const { description, load } = SUBJECTS[name];

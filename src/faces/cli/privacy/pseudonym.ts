@@ -1,6 +1,6 @@
 import type { Command } from "commander";
-import { createPseudonymKeyring } from "#app/pseudonym-keyring.ts";
 import type { Config } from "#config/config.ts";
+import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
 import { readAddress } from "#stages/privacy/ip-address.ts";
 import { toPseudonym } from "#stages/privacy/pseudonym.ts";
 import { writeOut } from "../edge/edge-io.ts";

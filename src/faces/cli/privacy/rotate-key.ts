@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import { createPseudonymKeyring, prepareKey, prepareSubstitute } from "#app/pseudonym-keyring.ts";
 import type { Config } from "#config/config.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import { readHeldCounts } from "#db/ingest/held-pages.ts";
@@ -18,6 +17,11 @@ import { escapeText } from "#lib/escape-text.ts";
 import { many } from "#lib/format.ts";
 import { showTime } from "#lib/show-time.ts";
 import { KEPT_MS } from "#model/horizon.ts";
+import {
+  createPseudonymKeyring,
+  prepareKey,
+  prepareSubstitute,
+} from "#operations/privacy/pseudonym-keyring.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { readActor } from "../options/read-actor.ts";

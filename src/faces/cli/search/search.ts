@@ -10,6 +10,7 @@ import { addSearchOptions, readRequest, readSearchFlags, type SearchFlags } from
 import { writeJoinedPages, writeJson } from "../edge/write-json.ts";
 import { requireZones } from "../options/require-known.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { SUMMARIES } from "../summaries.ts";
 import { cutLine } from "../terminal/cut-line.ts";
 import { createEventPrinter } from "../terminal/event-printer.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
@@ -45,7 +46,7 @@ interface Asked {
 
 /** `longwatch search`: searches and groups all kept events. */
 export function searchCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return addSearchOptions(storeCommand("search", "Search and group everything that is kept.", HELP, io), true)
+  return addSearchOptions(storeCommand("search", SUMMARIES.search, HELP, io), true)
     .option("--json", "print JSON as edge events search does")
     .option("--csv", "print CSV")
     .action(

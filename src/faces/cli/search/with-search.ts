@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { createStorage } from "#app/create-storage.ts";
+import { createStorage } from "#app/open-archive-store.ts";
 import type { Config } from "#config/config.ts";
 import { ArchiveDamagedError } from "#db/archive/archive-damaged-error.ts";
 import { createArchiveReader } from "#db/archive/archive-reader.ts";
@@ -45,7 +45,7 @@ export async function withFiles<T>(
       storage: createStorage(config.archive, database.db),
       scratch,
     });
-    return await fn({ archive: database, files }, AbortSignal.any(signals));
+    return await fn({ queries: database, files }, AbortSignal.any(signals));
   } catch (thrown) {
     throw thrown instanceof ArchiveDamagedError ? explain(thrown, config.archive) : thrown;
   } finally {

@@ -12,6 +12,7 @@ import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { createSignInLink } from "#operations/create-sign-in-link.ts";
 import { secretsOf } from "#stages/delivery/channels/channel-secrets.ts";
 import { writeJson } from "../edge/write-json.ts";
+import { SUMMARIES } from "../summaries.ts";
 import { addHelp } from "../terminal/shape-help.ts";
 import { describeRunning, describeSignIn, readAttack, type SignInPlace } from "./describe-running.ts";
 import { describeStartFailure } from "./describe-start-failure.ts";
@@ -35,7 +36,7 @@ To list every setting with its value: npm run -s longwatch -- config list`;
 /** `longwatch start`: the service, until a signal ends it. */
 export function startCommand(readConfig: () => Config): Command {
   const command = new Command("start")
-    .description("Run the service: copy events, detect spikes, raise alerts.")
+    .description(SUMMARIES.start)
     .option(
       "--json",
       "print one JSON document about the started service on stdout; all other output goes to stderr",

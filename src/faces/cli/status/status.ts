@@ -7,22 +7,27 @@ import { escapeText } from "#lib/escape-text.ts";
 import { many } from "#lib/format.ts";
 import { asCalled } from "#lib/own-command.ts";
 import { toLine } from "#lib/plain-text.ts";
+import { showSecond } from "#lib/show-time.ts";
 import { readSqlState } from "#lib/sql-state.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { horizonAt, startOfHour } from "#model/horizon.ts";
+import type { ReplicaState } from "#model/kinds.ts";
 import { nameZone } from "#model/zones.ts";
+import { cellOf, type DrawnHour } from "#operations/coverage/draw-days.ts";
 import { GAP_EXIT_CODE } from "#operations/coverage/hours.ts";
 import { listAttention } from "#operations/list-attention.ts";
 import { NOTHING_AROUND } from "#operations/service/attention.ts";
 import { type StatusAnswer, showStatus, toServiceItem } from "#operations/service/status.ts";
-import type { Paint } from "#stages/delivery/channels/terminal/terminal-style.ts";
+import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { pickAsk } from "../operations/pick-ask.ts";
 import { describePastOutage } from "../start/describe-outage.ts";
 import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
-import { drawHours } from "../terminal/draw-hours.ts";
+import { SUMMARIES } from "../summaries.ts";
+import { drawTable } from "../terminal/draw-table.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
-import { describeService } from "./describe-service.ts";
 
 const UNDEFINED_TABLE = "42P01";
 
@@ -50,12 +55,7 @@ type Attention = NonNullable<StatusAnswer["attention"]>;
 
 /** `longwatch status`: shows whether the service runs, the stored events and everything that needs attention. */
 export function statusCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand(
-    "status",
-    "Show whether the service runs, the stored events, and what needs attention.",
-    HELP,
-    io,
-  )
+  return storeCommand("status", SUMMARIES.status, HELP, io)
     .option("--json", "print the answer of GET /api/v1/status?detailed=true")
     .action(
       storeAction<{ json?: true }>(io, async (flags, read) => {
@@ -181,4 +181,58 @@ function describeAttention(attention: Attention, paint: Paint): string[] {
     return `  ${toLine(text, 300)}${more}`;
   });
   return [paint("bold", "Needs attention:"), ...lines];
+}
+
+/** How long an ended process is shown. The last process is always shown. */
+const SHOWN_MS = 24 * 3_600_000;
+const MAX_SHOWN = 50;
+
+type Service = NonNullable<StatusAnswer["service"]>;
+
+const STYLES: Readonly<Record<ReplicaState, Style>> = { alive: "green", stopped: "dim", silent: "red" };
+
+/** One line that says whether the service runs, and a table of its processes. */
+export function describeService(service: Service, paint: Paint): string {
+  const { processes } = service;
+  const shown = processes
+    .filter(({ state, silentMs }, index) => index === 0 || state === "alive" || silentMs < SHOWN_MS)
+    .slice(0, MAX_SHOWN);
+  if (shown.length === 0) return paint("red", "Not running: no service has ever run on this database.");
+  const head = ["PROCESS", "ROLES", "STATE", "LAST ALIVE", "SINCE (UTC)", "VERSION"];
+  const table = drawTable(head, shown.map(toRow), paint);
+  return `${describeLife(service, paint)}\n${table.trimEnd()}`;
+}
+
+function describeLife({ processes, roles, missingRoles }: Service, paint: Paint): string {
+  const [last] = processes;
+  const age = last === undefined ? "" : `${ago(last.silentMs)}, ${showSecond(last.lastAliveAt)} UTC`;
+  if (missingRoles.length === 0) return `${paint("green", "Running")}: last alive ${age}`;
+  if (roles.every(({ alive }) => alive === 0)) return `${paint("red", "Not running")}: last alive ${age}`;
+  const missing = roles
+    .filter(({ role }) => missingRoles.includes(role))
+    .map(
+      ({ role, silentMs }) =>
+        `${role} (${silentMs === null ? "never alive" : `last alive ${ago(silentMs)}`})`,
+    );
+  return `${paint("red", "Running in part")}: no live process has ${missing.join(", ")}`;
+}
+
+function toRow({ host, pid, roles, state, silentMs, startedAt, version }: Service["processes"][number]) {
+  return [
+    `${toLine(host, 60)} ${pid}`,
+    roles.map((role) => toLine(role, 20)).join(", "),
+    { text: state, style: STYLES[state] },
+    ago(silentMs),
+    showSecond(startedAt),
+    toLine(version, 30),
+  ];
+}
+
+/** Returns one character per hour that the platform still has, oldest first, as in `longwatch coverage`. */
+export function drawHours(now: number, hours: readonly DrawnHour[]): string {
+  const known = new Map(hours.map(({ startsAt, status }) => [startsAt, status]));
+  let strip = "";
+  for (let hour = startOfHour(horizonAt(now)); hour <= now; hour += HOUR_MS)
+    strip += cellOf(known.get(hour) ?? "not yet");
+  return strip;
 }

@@ -38,15 +38,14 @@ export function storeCommand(name: string, description: string, help: string, io
   return addHelp(command, help);
 }
 
-/** Creates a command that only groups others: `alerts list`, `alerts show`. */
+/** Creates a command that only groups others: `alerts list`, `alerts show`. `path` is how the group is typed. */
 export function commandGroup(
-  name: string,
+  path: string,
   description: string,
   io: StoreIo,
   commands: readonly Command[],
-  path = name,
 ): Command {
-  const group = new Command(name)
+  const group = new Command(path.split(" ").at(-1))
     .description(description)
     .configureOutput({
       writeOut: (text) => void io.stdout.write(text),

@@ -17,6 +17,7 @@ import { requireZones } from "../options/require-known.ts";
 import { planAsked } from "../search/plan-asked.ts";
 import { followStore } from "../store/follow-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { SUMMARIES } from "../summaries.ts";
 import { createEventPrinter } from "../terminal/event-printer.ts";
 import { createFollower } from "./follow-events.ts";
 
@@ -49,7 +50,7 @@ interface Flags {
 
 /** `longwatch tail`: prints events as they are stored. */
 export function tailCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("tail", "Print events as they are stored.", HELP, io)
+  return storeCommand("tail", SUMMARIES.tail, HELP, io)
     .option("--zone <ids>", "only these shield zones (default: all)", gather)
     .option("--since <time>", "begin here: epoch ms, ISO-8601 or relative such as -10m (default: -1m)")
     .option("--query <text>", "free text across IP, rule, URL, User-Agent and rule name")

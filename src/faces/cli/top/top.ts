@@ -1,9 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { ReadStream } from "node:tty";
 import type { Command } from "commander";
-import { toRequestBudget } from "#app/open-request-gate.ts";
+import { viewService } from "#app/view-service.ts";
 import type { Config } from "#config/config.ts";
-import { configuredChannels } from "#config/configured-channels.ts";
 import type { Queryable } from "#db/client.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { localCaller } from "#operations/caller.ts";
@@ -16,6 +15,7 @@ import { requireZones } from "../options/require-known.ts";
 import { followStore } from "../store/follow-store.ts";
 import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { SUMMARIES } from "../summaries.ts";
 import { cutLine } from "../terminal/cut-line.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
 import { describeOverview } from "./describe-overview.ts";
@@ -54,7 +54,7 @@ interface Flags {
 
 /** `longwatch top`: shows rates, lag, alerts and the rules that changed most, refreshed in place. */
 export function topCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("top", "Watch zones, firing alerts and the rules that changed most.", HELP, io)
+  return storeCommand("top", SUMMARIES.top, HELP, io)
     .option("--zone <id>", "only this shield zone")
     .option("--every <seconds>", `refresh this often (default: ${DEFAULT_EVERY_S})`)
     .option("--once", "print once")
@@ -87,13 +87,8 @@ function readEvery(read: FlagReader, text: string | undefined): number {
 }
 
 function lookAt(db: Queryable, config: Config, zoneIds: readonly number[] | null, now: number) {
-  const { alerting, edge, pollEveryMs } = config;
-  const service = {
-    requestBudget: toRequestBudget(edge.requestsPerSecond),
-    pollEveryMs,
-    configuredChannels: () => configuredChannels(config),
-  };
-  const asked = { db, now, caller: localCaller("local"), zones: () => alerting.routing.zones ?? {}, service };
+  const zones = () => config.alerting.routing.zones ?? {};
+  const asked = { db, now, caller: localCaller("local"), zones, service: viewService(config) };
   return readOverview(asked, { from: now - SPAN_MS, to: now, zoneIds });
 }
 

@@ -17,6 +17,7 @@ import { readSpan, readZone, type SpanFlags } from "../options/read-span.ts";
 import { requireZones } from "../options/require-known.ts";
 import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
+import { SUMMARIES } from "../summaries.ts";
 import { describeChecks, isAlike } from "./describe-checks.ts";
 
 const HELP = `
@@ -44,7 +45,7 @@ interface Flags extends SpanFlags {
 
 /** `longwatch verify`: compares the stored data with the platform and with itself. */
 export function verifyCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("verify", "Compare the stored data with the platform and with itself.", HELP, io)
+  return storeCommand("verify", SUMMARIES.verify, HELP, io)
     .option("--zone <id>", "shield zone (required)")
     .option("--from <time>", "start: ISO-8601, epoch ms or relative such as -24h (required)")
     .option("--to <time>", "end (same formats, or now; required)")

@@ -1,13 +1,13 @@
+import { useDocumentVisibility } from "@mantine/hooks";
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import type { FeedEvent } from "#faces/http/feed/to-feed-event.ts";
 import { areDesktopNoticesOn } from "../state/desktop-notices.ts";
 import { useLive } from "../state/now.tsx";
+import { refreshSubject } from "./ask.ts";
 import { followStream } from "./follow-stream.ts";
 
 const TOGETHER_MS = 300;
-/** The queries that an alert's transition makes old. */
-const CONCERNED = ["status", "alerts", "alert", "overview", "silences"];
 
 /**
  * Follows the alerts while the tab is visible and live is on. A transition makes the pages read the alerts again, so
@@ -16,39 +16,23 @@ const CONCERNED = ["status", "alerts", "alert", "overview", "silences"];
 export function useAlertStream(): void {
   const client = useQueryClient();
   const { isLive } = useLive();
+  const isWanted = useDocumentVisibility() === "visible" || areDesktopNoticesOn();
   useEffect(() => {
-    if (!isLive) return undefined;
-    let following: AbortController | null = null;
+    if (!isLive || !isWanted) return undefined;
+    const following = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const refresh = () => {
-      clearTimeout(timer);
-      timer = setTimeout(() => {
-        for (const name of CONCERNED) void client.invalidateQueries({ queryKey: [name] });
-      }, TOGETHER_MS);
-    };
     // The stream has alerts and, after a gap, resets.
     const onEvent = (name: string, data: string) => {
-      refresh();
+      clearTimeout(timer);
+      timer = setTimeout(() => void refreshSubject(client, "alerts"), TOGETHER_MS);
       if (name === "alert") notify(JSON.parse(data) as FeedEvent);
     };
-    const follow = () => {
-      const isWanted = document.visibilityState === "visible" || areDesktopNoticesOn();
-      if (!isWanted) {
-        following?.abort();
-        following = null;
-      } else if (following === null) {
-        following = new AbortController();
-        void followStream("/api/v1/alerts/stream", { signal: following.signal, onEvent });
-      }
-    };
-    follow();
-    document.addEventListener("visibilitychange", follow);
+    void followStream("/api/v1/alerts/stream", { signal: following.signal, onEvent });
     return () => {
       clearTimeout(timer);
-      document.removeEventListener("visibilitychange", follow);
-      following?.abort();
+      following.abort();
     };
-  }, [client, isLive]);
+  }, [client, isLive, isWanted]);
 }
 
 function notify({ alertId, transition, headline, severity, state }: FeedEvent): void {

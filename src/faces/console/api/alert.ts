@@ -1,115 +1,69 @@
-import {
-  keepPreviousData,
-  useInfiniteQuery,
-  useMutation,
-  useQuery,
-  useQueryClient,
-} from "@tanstack/react-query";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
 import type { Mark, StateAct } from "#model/kinds.ts";
-import { ask, type Input, type Item, type Output } from "./ask.ts";
+import {
+  ask,
+  type Input,
+  type Item,
+  type Output,
+  refreshSubject,
+  useChange,
+  useOperation,
+  useOperationPages,
+} from "./ask.ts";
 
+export type Alert = Item<"alerts.list">;
 export type AlertDetail = Output<"alerts.show">;
 export type AlertContext = Output<"alerts.context">;
 export type Silence = Item<"silences.list">;
-export type ManyActs = Input<"alerts.act">;
-export type ManyActed = Output<"alerts.act">;
 type Matchers = NonNullable<Input<"silences.preview">["matchers"]>;
 export type NewSilence = Input<"silences.add"> & { readonly matchers: Matchers };
 
-export function useAlert(id: string) {
-  return useQuery({
-    queryKey: ["alert", id],
-    queryFn: ({ signal }) => ask("alerts.show", { id }, { signal }),
-    refetchInterval: 30_000,
-  });
-}
+/** Another alert is another story: the page never shows it below the address of the next. */
+const NO_FORMER = { placeholderData: () => undefined };
 
-export function useAlertContext(id: string) {
-  return useQuery({
-    queryKey: ["alert", id, "context"],
-    queryFn: ({ signal }) => ask("alerts.context", { id }, { signal }),
-    staleTime: 30_000,
-  });
-}
+export const useAlert = (id: string) =>
+  useOperation("alerts.show", { id }, { refetchInterval: 30_000, ...NO_FORMER });
 
-/** Acknowledges or resolves an alert. */
-export function useAlertAct(id: number) {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: ({ act, note }: { readonly act: StateAct; readonly note: string }) =>
-      ask(`alerts.${act}`, { id: String(id), ...(note === "" ? {} : { note }) }),
-    onSuccess: () => refreshAlerts(client),
-  });
-}
+export const useAlertContext = (id: string) =>
+  useOperation("alerts.context", { id }, { staleTime: 30_000, ...NO_FORMER });
 
-/** Marks an alert as attack or noise. */
-export function useMarkAlert(id: number) {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: ({ mark, note }: { readonly mark: Mark; readonly note: string }) =>
-      ask("alerts.mark", { id: String(id), mark, ...(note === "" ? {} : { note }) }),
-    onSuccess: () => refreshAlerts(client),
-  });
-}
-
-export function useSilencePreview(matchers: NewSilence["matchers"]) {
-  return useQuery({
-    queryKey: ["silence-preview", matchers],
-    queryFn: ({ signal }) => ask("silences.preview", { matchers }, { signal }),
-    enabled: Object.keys(matchers).length > 0,
-    placeholderData: keepPreviousData,
-  });
-}
-
-export function useAddSilence() {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: (body: NewSilence) => ask("silences.add", body),
-    onSuccess: () => refreshAlerts(client),
-  });
-}
+/** The newest alerts of one page. The stream makes them be read again. */
+export const useAlerts = (query: Input<"alerts.list">) =>
+  useOperation("alerts.list", query, { refetchInterval: 60_000 });
 
 /** Silences page after page, newest first. */
-export function useSilences(state: readonly Silence["state"][]) {
-  return useInfiniteQuery({
-    queryKey: ["silences", state],
-    queryFn: ({ pageParam, signal }) =>
-      ask("silences.list", { state, limit: 50, after: pageParam }, { signal }),
-    initialPageParam: null as string | null,
-    getNextPageParam: ({ next }) => next,
-    placeholderData: keepPreviousData,
-    refetchInterval: 60_000,
-  });
+export const useSilences = (state: readonly Silence["state"][]) =>
+  useOperationPages("silences.list", { state, limit: 50 }, { refetchInterval: 60_000 });
+
+export const useSilencePreview = (matchers: NewSilence["matchers"]) =>
+  useOperation("silences.preview", { matchers }, { enabled: Object.keys(matchers).length > 0 });
+
+export const useAddSilence = () => useChange("silences.add");
+
+interface Noted {
+  readonly note: string;
 }
 
-/** Moves the end of a silence to a later time. */
-export function useExtendSilence() {
+/** Acknowledges or resolves an alert, or resolves one attacker of an incident. */
+export const useAlertAct = (id: number, attacker?: string) =>
+  useNoted(async ({ act, ...noted }: Noted & { readonly act: StateAct }) => {
+    if (attacker === undefined) return ask(`alerts.${act}`, { id: String(id), ...withNote(noted) });
+    const { items } = await ask("alerts.act", { act, ids: [id], attacker, ...withNote(noted) });
+    const refused = items.find(({ result }) => result === "refused");
+    if (refused !== undefined) throw new Error(refused.detail ?? "refused");
+    return items;
+  });
+
+/** Marks an alert as attack or noise. */
+export const useMarkAlert = (id: number) =>
+  useNoted(({ mark, ...noted }: Noted & { readonly mark: Mark }) =>
+    ask("alerts.mark", { id: String(id), mark, ...withNote(noted) }),
+  );
+
+/** A note may stay empty. */
+const withNote = ({ note }: Noted) => (note === "" ? {} : { note });
+
+function useNoted<Wanted>(change: (wanted: Wanted) => Promise<unknown>) {
   const client = useQueryClient();
-  return useMutation({
-    mutationFn: ({ id, expiresAt }: Pick<Silence, "id" | "expiresAt">) =>
-      ask("silences.extend", { id: String(id), expiresAt }),
-    onSuccess: () => refreshAlerts(client),
-  });
-}
-
-/** Acknowledges, resolves or silences many alerts. */
-export function useActOnAlerts() {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: (body: ManyActs) => ask("alerts.act", body),
-    onSettled: () => refreshAlerts(client),
-  });
-}
-
-export function useEndSilence() {
-  const client = useQueryClient();
-  return useMutation({
-    mutationFn: (id: number) => ask("silences.expire", { id: String(id) }),
-    onSuccess: () => refreshAlerts(client),
-  });
-}
-
-async function refreshAlerts(client: ReturnType<typeof useQueryClient>): Promise<void> {
-  const names = ["alert", "alerts", "overview", "silences", "status"];
-  await Promise.all(names.map((name) => client.invalidateQueries({ queryKey: [name] })));
+  return useMutation({ mutationFn: change, onSuccess: () => refreshSubject(client, "alerts") });
 }

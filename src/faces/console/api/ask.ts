@@ -1,7 +1,9 @@
 import { ADDRESSES } from "virtual:operations";
 import {
   keepPreviousData,
+  type QueryClient,
   type UseQueryOptions,
+  type UseQueryResult,
   useInfiniteQuery,
   useMutation,
   useQuery,
@@ -48,20 +50,18 @@ export function ask<Name extends OperationName>(
   return call<Output<Name>>(path, { ...sent, ...sending });
 }
 
-type QueryOptions = Pick<UseQueryOptions, "enabled" | "refetchInterval" | "staleTime">;
-
 /** The answer of an operation, asked again as the options say. While the input changes, the former answer stays. */
-export function useOperation<Name extends OperationName>(
+export function useOperation<Name extends OperationName, Shown = Output<Name>>(
   name: Name,
   input: Input<Name>,
-  options: QueryOptions = {},
+  options: Partial<UseQueryOptions<Output<Name>, Error, Shown>> = {},
 ) {
-  return useQuery<Output<Name>>({
+  return useQuery({
     queryKey: [name, input],
     queryFn: ({ signal }) => ask(name, input, { signal }),
     placeholderData: keepPreviousData,
     ...(options as object),
-  });
+  }) as UseQueryResult<Shown>;
 }
 
 /** The pages of a list, one after another. */
@@ -71,7 +71,7 @@ export function useOperationPages<Name extends OperationName>(
   options: { readonly refetchInterval?: number } = {},
 ) {
   return useInfiniteQuery({
-    queryKey: [name, input],
+    queryKey: [name, "pages", input],
     queryFn: ({ pageParam, signal }) => {
       const page = { ...input, after: pageParam } as unknown as Input<Name>;
       return ask(name, page, { signal }) as Promise<{ items: Item<Name>[]; next: string | null }>;
@@ -83,11 +83,36 @@ export function useOperationPages<Name extends OperationName>(
   });
 }
 
-/** Runs a change. Afterwards the answers of `outdated` are asked for again. */
-export function useChange<Name extends OperationName>(name: Name, outdated: readonly OperationName[] = []) {
+/** Subjects whose answers show each other: a change of one makes the answers about all of them old. */
+const TOGETHER = [
+  ["alerts", "overview", "silences", "status"],
+  ["channels", "deliveries"],
+  ["keys", "sessions"],
+];
+
+/** Asks again for the answers about a subject that are shown, and about those that show it. */
+export async function refreshSubject(client: QueryClient, subject: string): Promise<void> {
+  const concerned = TOGETHER.find((names) => names.includes(subject)) ?? [subject];
+  await client.invalidateQueries({
+    predicate: ({ queryKey: [name] }) => concerned.includes(subjectOf(String(name))),
+  });
+}
+
+function subjectOf(name: string): string {
+  return name.replace(/\..*/, "");
+}
+
+/**
+ * Runs a change. Afterwards the answers about its subject are asked for again. `place` takes the input and what is sent
+ * beside it out of what is wanted.
+ */
+export function useChange<Name extends OperationName, Wanted = Input<Name>>(
+  name: Name,
+  place = (wanted: Wanted): readonly [Input<Name>, Sending?] => [wanted as Input<Name>],
+) {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (input: Input<Name>) => ask(name, input),
-    onSettled: () => Promise.all(outdated.map((one) => client.invalidateQueries({ queryKey: [one] }))),
+    mutationFn: (wanted: Wanted) => ask(name, ...place(wanted)),
+    onSettled: () => refreshSubject(client, subjectOf(name)),
   });
 }

@@ -14,9 +14,9 @@ export interface ApiRequest {
 function toPath(path: string, query: ApiRequest["query"] = {}): string {
   const params = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
-    if (value === null || value === undefined) continue;
-    const text = Array.isArray(value) ? value.join(",") : String(value);
-    params.set(name, text);
+    // An empty list asks for nothing in particular, as null does.
+    if (value == null || (Array.isArray(value) && value.length === 0)) continue;
+    params.set(name, String(value));
   }
   return params.size === 0 ? path : `${path}?${params.toString()}`;
 }

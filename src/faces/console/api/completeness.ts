@@ -1,9 +1,9 @@
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useCallback } from "react";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import type { HourStatus } from "#model/kinds.ts";
 import type { Span } from "../state/span.ts";
-import { ask } from "./ask.ts";
-import { askZones } from "./of-zones.ts";
+import type { Output } from "./ask.ts";
+import { type OfZones, useOfZones } from "./of-zones.ts";
 import type { Zone } from "./status.ts";
 
 /** How many hours of the span are in which state, over all zones. */
@@ -13,41 +13,33 @@ export type Completeness = Readonly<Record<HourStatus, number>>;
 const LONGEST_BY_HOUR = 40 * DAY_MS;
 
 /** Which hours of the span are proven. The numbers of a chart are complete where they are. */
-export function useCompleteness(zones: readonly Zone[], span: Pick<Span, "fromMs" | "toMs">) {
-  const { fromMs, toMs } = span;
-  const isByHour = toMs - fromMs <= LONGEST_BY_HOUR;
-  const widthMs = isByHour ? HOUR_MS : DAY_MS;
+export function useCompleteness(zones: readonly Zone[], { fromMs, toMs }: Pick<Span, "fromMs" | "toMs">) {
+  const width = toMs - fromMs <= LONGEST_BY_HOUR ? "hour" : "day";
+  const widthMs = width === "hour" ? HOUR_MS : DAY_MS;
   const query = {
-    width: isByHour ? ("hour" as const) : ("day" as const),
+    width,
     from: Math.floor(fromMs / widthMs) * widthMs,
     to: Math.ceil(toMs / widthMs) * widthMs,
-  };
-  return useQuery({
-    queryKey: ["completeness", zones.map(({ id }) => id), query],
-    queryFn: async ({ signal }) => {
-      const askOne = ({ id }: Zone) => ask("trends.show", { zone: id, ...query }, { signal });
-      const { answers, failed } = await askZones(zones, askOne, signal);
+  } as const;
+  const count = useCallback(
+    ({ answers, failed }: OfZones<Output<"trends.show">>) => {
       const completeness = { sealed: 0, searched: 0, open: 0, gap: 0, unwatched: 0, "not yet": 0 };
       const incomplete = new Set<number>();
-      for (const { answer } of answers)
-        for (const { startsAtMs, coverage } of answer.points) {
-          completeness[coverage] += 1;
-          if (coverage === "gap" || coverage === "open") incomplete.add(startsAtMs);
-        }
+      for (const { startsAtMs, coverage } of answers.flatMap(({ answer }) => answer.points)) {
+        completeness[coverage] += 1;
+        if (coverage === "gap" || coverage === "open") incomplete.add(startsAtMs);
+      }
       return { completeness, incomplete, widthMs, failed };
     },
-    enabled: zones.length > 0,
-    placeholderData: keepPreviousData,
-    refetchInterval: 60_000,
-  });
+    [widthMs],
+  );
+  return useOfZones("trends.show", zones, query, count);
 }
 
+export type Known = ReturnType<typeof useCompleteness>["data"];
+
 /** Returns for each bucket whether a part of it lies in an hour that is open or lost. */
-export function markIncomplete(
-  timesMs: readonly number[],
-  bucketMs: number,
-  known: { readonly incomplete: ReadonlySet<number>; readonly widthMs: number } | undefined,
-): boolean[] {
+export function markIncomplete(timesMs: readonly number[], bucketMs: number, known: Known): boolean[] {
   if (known === undefined) return [];
   const { incomplete, widthMs } = known;
   return timesMs.map((at) => {

@@ -1,3 +1,5 @@
+import { keepPreviousData, type UseQueryResult, useQuery } from "@tanstack/react-query";
+import { ask, type Input, type OperationName, type Output } from "./ask.ts";
 import { type ApiProblem, toProblem } from "./problem.ts";
 import type { Zone } from "./status.ts";
 
@@ -5,6 +7,24 @@ import type { Zone } from "./status.ts";
 export interface OfZones<Answer> {
   readonly answers: readonly { readonly zone: Zone; readonly answer: Answer }[];
   readonly failed: readonly { readonly zone: Zone; readonly problem: ApiProblem }[];
+}
+
+/** The answers of an operation about each of these zones, asked again every minute. */
+export function useOfZones<Name extends OperationName, Shown = OfZones<Output<Name>>>(
+  name: Name,
+  zones: readonly Zone[],
+  input: Omit<Input<Name>, "zone">,
+  select?: (found: OfZones<Output<Name>>) => Shown,
+) {
+  return useQuery({
+    queryKey: [name, zones.map(({ id }) => id), input],
+    queryFn: ({ signal }) =>
+      askZones(zones, ({ id }) => ask(name, { ...input, zone: id } as Input<Name>, { signal }), signal),
+    enabled: zones.length > 0,
+    placeholderData: keepPreviousData,
+    refetchInterval: 60_000,
+    ...({ select } as object),
+  }) as UseQueryResult<Shown>;
 }
 
 /**

@@ -10,7 +10,6 @@ export class ApiProblem extends Error {
   readonly status: number;
   readonly title: string;
   readonly detail: string;
-  readonly slug: string;
   readonly mistakes: readonly Mistake[];
   readonly requestId: string | null;
   /** How long the server asks the client to wait; null if it does not say. */
@@ -21,7 +20,6 @@ export class ApiProblem extends Error {
     this.status = status;
     this.title = about.title;
     this.detail = about.detail ?? "";
-    this.slug = about.slug ?? "";
     this.mistakes = about.mistakes ?? [];
     this.requestId = about.requestId ?? null;
     this.retryAfterMs = about.retryAfterMs ?? null;
@@ -52,7 +50,6 @@ export async function readProblem(response: Response): Promise<ApiProblem> {
     ...about,
     title: text("title") || about.title,
     detail: text("detail") || mistakes.map(({ rule }) => rule).join(" "),
-    slug: text("type").split(":").at(-1) ?? "",
     mistakes,
   });
 }

@@ -1,8 +1,7 @@
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { classifyAction } from "#model/action-class.ts";
 import type { FieldName } from "#model/fields.ts";
-import type { ActionClass } from "#model/kinds.ts";
-import { type EventFilter, FILTER_KINDS, type FilterKind, isSameFilter } from "../state/filters.ts";
+import { type EventFilter, FILTER_KINDS } from "../state/filters.ts";
 import { bucketWidth } from "../state/span.ts";
 import { ask, type Input, type Output } from "./ask.ts";
 import { askZones, type OfZones } from "./of-zones.ts";
@@ -20,34 +19,21 @@ export interface EventScope {
 /** Its record is null if it has not come yet or the reader may not see it. */
 export type EventRow = SearchAnswer["rows"][number] & { readonly zoneId: number };
 
-interface EventGroup {
-  readonly value: string;
-  readonly count: number;
-  readonly sparkline: readonly number[];
-  readonly lastSeen: number;
-}
-
 type SearchAnswer = Output<"events.search">;
 
 type SearchBody = Omit<Input<"events.search">, "zone">;
 
 /** The body of a search or an export. Values of one field are alternatives; exclusions are not. */
 export function toBody({ fromMs, toMs, query, filters }: Omit<EventScope, "zones">): SearchBody {
-  const clauses: {
-    field: FieldName;
-    op: (typeof FILTER_KINDS)[FilterKind]["op"] | "in";
-    value: string[];
-    not?: true;
-  }[] = [];
-  for (const { kind, field, value } of filters) {
-    const { op, isNot } = FILTER_KINDS[kind];
-    const same = clauses.find(
-      (clause) => clause.field === field && clause.op === op && (clause.not === true) === isNot,
-    );
-    if (same === undefined) clauses.push({ field, op, value: [value], ...(isNot ? { not: true } : {}) });
-    else same.value.push(value);
-  }
-  for (const clause of clauses) if (clause.op === "eq" && clause.value.length > 1) clause.op = "in";
+  const alike = Map.groupBy(filters, ({ kind, field }) => `${kind} ${field}`);
+  const clauses = [...alike.values()].flatMap((same) => {
+    const value = same.map((filter) => filter.value);
+    return same.slice(0, 1).map(({ kind, field }) => {
+      const { op, isNot } = FILTER_KINDS[kind];
+      const isIn = op === "eq" && value.length > 1;
+      return { field, op: isIn ? ("in" as const) : op, value, ...(isNot ? { not: true } : {}) };
+    });
+  });
   return {
     from: Math.floor(fromMs),
     to: Math.ceil(toMs),
@@ -82,95 +68,74 @@ export function eventsPath(zoneId: number): string {
   return `/api/v1/zones/${zoneId}/events`;
 }
 
-function search({ id }: Zone, body: SearchBody, signal: AbortSignal): Promise<SearchAnswer> {
-  return takeTurn(signal, () => ask("events.search", { zone: id, ...body }, { signal }));
+function search(scope: EventScope, asked: Partial<SearchBody>, signal: AbortSignal) {
+  const body = { ...toBody(scope), ...asked };
+  const askOne = ({ id }: Zone) =>
+    takeTurn(signal, () => ask("events.search", { zone: id, ...body }, { signal }));
+  return askZones(scope.zones, askOne, signal);
 }
 
 function keyOf({ zones, ...scope }: EventScope) {
   return [zones.map(({ id }) => id), scope] as const;
 }
 
-interface Histogram {
-  readonly widthMs: number;
-  readonly timesMs: readonly number[];
-  readonly counts: Readonly<Record<ActionClass, readonly number[]>>;
-  readonly total: number;
-  readonly failed: OfZones<unknown>["failed"];
+/** What `make` makes of the answers of a scope's zones. */
+function useSearch<Made>(
+  scope: EventScope,
+  asked: Partial<SearchBody>,
+  make: (found: OfZones<SearchAnswer>) => Made,
+  isWanted = true,
+) {
+  return useQuery({
+    queryKey: ["search", asked, ...keyOf(scope)],
+    queryFn: async ({ signal }) => make(await search(scope, asked, signal)),
+    enabled: isWanted && scope.zones.length > 0,
+    placeholderData: keepPreviousData,
+    staleTime: 60_000,
+  });
+}
+
+function addTo(sums: number[], values: readonly number[]): void {
+  for (const [index, value] of values.entries()) sums[index] = (sums[index] ?? 0) + value;
 }
 
 /** Counts over the span by action. */
 export function useHistogram(scope: EventScope) {
-  return useQuery({
-    queryKey: ["search", "histogram", ...keyOf(scope)],
-    queryFn: async ({ signal }) => {
-      // The buckets divide the span itself, so that their sum is the count of exactly the events that the page shows.
-      const buckets = Math.max(
-        1,
-        Math.round((scope.toMs - scope.fromMs) / bucketWidth(scope.toMs - scope.fromMs)),
-      );
-      const firstMs = Math.floor(scope.fromMs);
-      const widthMs = (Math.ceil(scope.toMs) - firstMs) / buckets;
-      const body = { ...toBody(scope), groupBy: ["action" as const], buckets, pageSize: 50 };
-      const found = await askZones(scope.zones, (zone) => search(zone, body, signal), signal);
-      const zeros = () => Array.from({ length: buckets }, () => 0);
-      const counts = { blocked: zeros(), challenged: zeros(), logged: zeros(), other: zeros() };
-      let total = 0;
-      for (const { answer } of found.answers)
-        for (const { key, count, sparkline = [] } of answer.groups) {
-          total += count;
-          const column = counts[classifyAction(key.action ?? "")];
-          for (const [index, value] of sparkline.entries()) column[index] = (column[index] ?? 0) + value;
-        }
-      const timesMs = Array.from({ length: buckets }, (_, index) => firstMs + index * widthMs);
-      return { widthMs, timesMs, counts, total, failed: found.failed } satisfies Histogram;
-    },
-    enabled: scope.zones.length > 0,
-    placeholderData: keepPreviousData,
-    staleTime: 60_000,
+  const spanMs = scope.toMs - scope.fromMs;
+  // The buckets divide the span itself, so that their sum is the count of exactly the events that the page shows.
+  const buckets = Math.max(1, Math.round(spanMs / bucketWidth(spanMs)));
+  const firstMs = Math.floor(scope.fromMs);
+  const widthMs = (Math.ceil(scope.toMs) - firstMs) / buckets;
+  return useSearch(scope, { groupBy: ["action"], buckets, pageSize: 50 }, ({ answers, failed }) => {
+    const zeros = () => Array.from({ length: buckets }, () => 0);
+    const counts = { blocked: zeros(), challenged: zeros(), logged: zeros(), other: zeros() };
+    const groups = answers.flatMap(({ answer }) => answer.groups);
+    for (const { key, sparkline = [] } of groups) addTo(counts[classifyAction(key.action ?? "")], sparkline);
+    const timesMs = Array.from({ length: buckets }, (_, index) => firstMs + index * widthMs);
+    return { widthMs, timesMs, counts, total: groups.reduce((sum, { count }) => sum + count, 0), failed };
   });
 }
 
 const TOP_LIMIT = 50;
 const TOP_BUCKETS = 24;
 
-interface TopList {
-  readonly groups: readonly EventGroup[];
-  /** How many values there are; a lower bound with several zones. */
-  readonly values: number;
-  readonly events: number;
-}
-
-/** The most frequent values of one field. */
-export function useTopList(scope: EventScope, field: FieldName, isWanted = true) {
-  return useQuery({
-    queryKey: ["search", "top", field, ...keyOf(scope)],
-    queryFn: async ({ signal }) => {
-      const body = { ...toBody(scope), groupBy: [field], buckets: TOP_BUCKETS, pageSize: TOP_LIMIT };
-      const found = await askZones(scope.zones, (zone) => search(zone, body, signal), signal);
-      const groups = new Map<
-        string,
-        { value: string; count: number; sparkline: number[]; lastSeen: number }
-      >();
-      for (const { answer } of found.answers)
-        for (const { key, count, sparkline = [], lastSeen } of answer.groups) {
-          const value = key[field] ?? "";
-          const group = groups.get(value) ?? { value, count: 0, sparkline: [], lastSeen: 0 };
-          group.count += count;
-          group.lastSeen = Math.max(group.lastSeen, lastSeen);
-          for (const [index, one] of sparkline.entries())
-            group.sparkline[index] = (group.sparkline[index] ?? 0) + one;
-          groups.set(value, group);
-        }
-      const sorted = [...groups.values()].sort((one, other) => other.count - one.count);
-      return {
-        groups: sorted.slice(0, TOP_LIMIT),
-        values: Math.max(sorted.length, ...found.answers.map(({ answer }) => answer.total)),
-        events: sorted.reduce((sum, { count }) => sum + count, 0),
-      } satisfies TopList;
-    },
-    enabled: isWanted && scope.zones.length > 0,
-    placeholderData: keepPreviousData,
-    staleTime: 60_000,
+/** The most frequent values of one field. The number of values is a lower bound with several zones. */
+export function useTopList(scope: EventScope, field: FieldName) {
+  const asked = { groupBy: [field], buckets: TOP_BUCKETS, pageSize: TOP_LIMIT };
+  return useSearch(scope, asked, ({ answers }) => {
+    const groups = new Map<string, { value: string; count: number; sparkline: number[] }>();
+    for (const { key, count, sparkline = [] } of answers.flatMap(({ answer }) => answer.groups)) {
+      const value = key[field] ?? "";
+      const group = groups.get(value) ?? { value, count: 0, sparkline: [] };
+      group.count += count;
+      addTo(group.sparkline, sparkline);
+      groups.set(value, group);
+    }
+    const sorted = [...groups.values()].sort((one, other) => other.count - one.count);
+    return {
+      groups: sorted.slice(0, TOP_LIMIT),
+      values: Math.max(sorted.length, ...answers.map(({ answer }) => answer.total)),
+    };
   });
 }
 
@@ -197,8 +162,7 @@ export function useEventRows(scope: EventScope) {
       const toMs = pageParam ?? scope.toMs;
       const first = pageParam === null ? FIRST_PAGE_SIZE : PAGE_SIZE;
       for (let pageSize = first; ; pageSize = Math.min(pageSize * 5, MAX_PAGE_SIZE)) {
-        const body = { ...toBody({ ...scope, toMs }), pageSize };
-        const found = await askZones(scope.zones, (zone) => search(zone, body, signal), signal);
+        const found = await search({ ...scope, toMs }, { pageSize }, signal);
         const page = cutPage(found, pageSize);
         if (page.rows.length > 0 || page.next === null) return page;
         // More rows of one millisecond than a page holds: the rest of that millisecond is passed over.
@@ -229,19 +193,10 @@ function cutPage({ answers, failed }: OfZones<SearchAnswer>, pageSize: number): 
 }
 
 /** How many events match; for the hint of an empty answer and the count of new events. */
-export function useEventCount(scope: EventScope, isWanted: boolean) {
-  return useQuery({
-    queryKey: ["search", "count", ...keyOf(scope)],
-    queryFn: async ({ signal }) => {
-      const body = { ...toBody(scope), pageSize: 1 };
-      const { answers } = await askZones(scope.zones, (zone) => search(zone, body, signal), signal);
-      return answers.reduce((sum, { answer }) => sum + answer.total, 0);
-    },
-    enabled: isWanted && scope.zones.length > 0,
-    placeholderData: keepPreviousData,
-  });
-}
-
-export function withoutFilter(scope: EventScope, removed: EventFilter): EventScope {
-  return { ...scope, filters: scope.filters.filter((filter) => !isSameFilter(filter, removed)) };
-}
+export const useEventCount = (scope: EventScope, isWanted: boolean) =>
+  useSearch(
+    scope,
+    { pageSize: 1 },
+    ({ answers }) => answers.reduce((sum, { answer }) => sum + answer.total, 0),
+    isWanted,
+  );

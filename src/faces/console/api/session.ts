@@ -1,25 +1,16 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { ROLE_SCOPES, type Role, type Scope } from "#model/kinds.ts";
+import type { z } from "zod";
+import type { SessionInfo } from "#faces/http/routes/session.ts";
+import { ROLE_SCOPES, type Scope } from "#model/kinds.ts";
 import { call, send } from "./client.ts";
 import { pageToken } from "./page-token.ts";
 import { ApiProblem } from "./problem.ts";
 
-/** The reader: the answer of `GET /session`. */
-export interface Session {
-  readonly keyName: string;
-  readonly keyId: string;
-  readonly roles: readonly Role[];
-  /** Null means every zone. */
-  readonly zones: readonly number[] | null;
-  /** The key sees no raw records, and addresses only masked. */
-  readonly maskedAddresses: boolean;
-  readonly sessionId: string | null;
-  readonly expiresAt: string | null;
-  readonly version: string;
-  readonly publicUrl: string | null;
-}
+/** The reader. */
+export type Session = z.infer<typeof SessionInfo>;
 
 const KEY = ["session"];
+
 /** The server decides; this only hides what it would refuse. */
 export function hasScope({ roles }: Pick<Session, "roles">, scope: Scope): boolean {
   return roles.some((role) => ROLE_SCOPES[role].includes(scope));

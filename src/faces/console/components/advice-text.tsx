@@ -1,17 +1,17 @@
+import { Box } from "@mantine/core";
 import { stripMarkdown } from "#lib/strip-markdown.ts";
-import classes from "./advice-text.module.css";
 import { Payload } from "./payload.tsx";
 
 /** A text of the platform's AI as plain text, without the marks of Markdown. */
 export function AdviceText({ text }: { readonly text: string }) {
   return (
-    <div className={classes["text"]}>
+    <Box maw="90ch">
       {joinWrapped(stripMarkdown(text).split(/\r?\n/)).map((line, index) => (
-        <div key={`${index}`} className={classes["line"]}>
+        <Box key={`${index}`} mih={10}>
           {line === "" ? null : <Payload prose text={line} />}
-        </div>
+        </Box>
       ))}
-    </div>
+    </Box>
   );
 }
 

@@ -1,35 +1,45 @@
 import { formatAgo, formatMoment, formatUtc } from "../look/words.ts";
 import { useNow } from "../state/now.tsx";
 
+interface TimeProps {
+  /** Without a time nothing is shown. */
+  readonly at: string | number | null;
+  /** The words before the time. */
+  readonly say?: string;
+}
+
 /** A time as its age. The exact time, here and in UTC, is in its title. */
-export function Ago({ at }: { readonly at: string | number }) {
+export function Ago({ at, say }: TimeProps) {
   const shownMs = useNow();
-  const atMs = typeof at === "number" ? at : Date.parse(at);
+  if (at === null) return null;
+  const atMs = toMs(at);
   // The page's time moves in steps: what has happened since the last one is not in the future.
   const nowMs = Math.max(shownMs, Math.min(atMs, Date.now()));
+  const exact = `${formatMoment(atMs, { seconds: true })} here, ${formatUtc(atMs)}`;
   return (
-    <time dateTime={new Date(atMs).toISOString()} title={exact(atMs)}>
-      {formatAgo(atMs, nowMs)}
-    </time>
+    <>
+      {say}
+      <time dateTime={new Date(atMs).toISOString()} title={exact}>
+        {formatAgo(atMs, nowMs)}
+      </time>
+    </>
   );
 }
 
 /** A time of the viewer's zone, with UTC in its title. */
-export function Moment({
-  at,
-  seconds = false,
-}: {
-  readonly at: string | number;
-  readonly seconds?: boolean;
-}) {
-  const atMs = typeof at === "number" ? at : Date.parse(at);
+export function Moment({ at, say, seconds = false }: TimeProps & { readonly seconds?: boolean }) {
+  if (at === null) return null;
+  const atMs = toMs(at);
   return (
-    <time dateTime={new Date(atMs).toISOString()} title={formatUtc(atMs)}>
-      {formatMoment(atMs, { seconds })}
-    </time>
+    <>
+      {say}
+      <time dateTime={new Date(atMs).toISOString()} title={formatUtc(atMs)}>
+        {formatMoment(atMs, { seconds })}
+      </time>
+    </>
   );
 }
 
-function exact(atMs: number): string {
-  return `${formatMoment(atMs, { seconds: true })} here, ${formatUtc(atMs)}`;
+function toMs(at: string | number): number {
+  return typeof at === "number" ? at : Date.parse(at);
 }

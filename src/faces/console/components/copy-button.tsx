@@ -1,23 +1,15 @@
-import { Button } from "@mantine/core";
-import { useEffect, useState } from "react";
-import { Icon } from "../look/icons.tsx";
 import { copyText } from "../state/copy-text.ts";
+import { useNote } from "../state/note.ts";
+import { QuietButton } from "./quiet-button.tsx";
 
 /** Copies a text and says so. */
 export function CopyButton({ text, children }: { readonly text: () => string; readonly children: string }) {
-  const [result, setResult] = useState<"copied" | "not copied" | null>(null);
-  useEffect(() => {
-    if (result === null) return undefined;
-    const timer = setTimeout(() => setResult(null), 1_500);
-    return () => clearTimeout(timer);
-  }, [result]);
+  const [result, say] = useNote(1_500);
   return (
-    <Button
-      variant="default"
-      leftSection={<Icon name={result === "copied" ? "check" : "copy"} size={13} />}
-      onClick={() => void copyText(text()).then((isCopied) => setResult(isCopied ? "copied" : "not copied"))}
-    >
-      <span aria-live="polite">{result ?? children}</span>
-    </Button>
+    <QuietButton
+      icon={result === "copied" ? "check" : "copy"}
+      word={<span aria-live="polite">{result ?? children}</span>}
+      onClick={() => void copyText(text()).then((isCopied) => say(isCopied ? "copied" : "not copied"))}
+    />
   );
 }

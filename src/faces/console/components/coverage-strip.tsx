@@ -1,4 +1,4 @@
-import { Fragment } from "react";
+import { Fragment, type ReactNode } from "react";
 import { HOUR_STATUSES, type HourStatus } from "#model/kinds.ts";
 import { formatMoment } from "../look/words.ts";
 import { axisTicks, periodOf, type StripUnit } from "./axis-ticks.ts";
@@ -21,11 +21,11 @@ export interface StripCell {
   readonly note?: string;
 }
 
-interface Props {
-  readonly cells: readonly StripCell[];
+interface Props<Cell extends StripCell> {
+  readonly cells: readonly Cell[];
   readonly label: string;
   readonly height?: number;
-  readonly onPick?: (cell: StripCell) => void;
+  readonly onPick?: (cell: Cell) => void;
   /** The length of a cell. On a phone, cells that can be picked are in rows, below the name of their day, month or year. */
   readonly unit?: StripUnit;
   /** Start of the chosen cell. */
@@ -33,54 +33,47 @@ interface Props {
 }
 
 /** One cell per hour or day; its form differs with its state, not only its colour. */
-export function CoverageStrip({ cells, label, height = 20, onPick, unit = "hour", picked = null }: Props) {
-  const text = ({ startsAtMs, state, note }: StripCell) =>
-    `${formatMoment(startsAtMs)}  ${STATE_WORDS[state]}${note === undefined ? "" : `\n${note}`}`;
-  const periodAt = (index: number) => {
-    const cell = cells[index];
-    return cell === undefined ? null : periodOf(cell.startsAtMs, unit);
-  };
-  if (onPick !== undefined)
+export function CoverageStrip<Cell extends StripCell>({ cells, label, height = 20, ...props }: Props<Cell>) {
+  const { onPick, unit = "hour", picked = null } = props;
+  const text = ({ startsAtMs, state, note = "" }: StripCell) =>
+    `${formatMoment(startsAtMs)}  ${STATE_WORDS[state]}\n${note}`.trimEnd();
+  const strip = { className: classes["strip"], style: { height } };
+  if (onPick === undefined)
     return (
-      <div
-        className={classes["strip"]}
-        style={{ height }}
-        role="group"
-        aria-label={label}
-        onKeyDown={moveFocus}
-      >
-        {cells.map((cell, index) => (
-          <Fragment key={cell.startsAtMs}>
-            {periodAt(index) === periodAt(index - 1) ? null : (
-              <span className={classes["period"]} aria-hidden="true">
-                {periodAt(index)}
-              </span>
-            )}
-            <button
-              type="button"
-              className={classes["cell"]}
-              data-state={cell.state}
-              data-pickable
-              data-picked={picked === cell.startsAtMs || undefined}
-              // One stop for the tabulator; the arrows go on.
-              tabIndex={index === cells.length - 1 || picked === cell.startsAtMs ? 0 : -1}
-              title={text(cell)}
-              aria-label={text(cell)}
-              onClick={() => onPick(cell)}
-            />
-          </Fragment>
+      <div {...strip} role="img" aria-label={`${label}: ${countStates(cells)}`}>
+        {cells.map((cell) => (
+          <span
+            key={cell.startsAtMs}
+            className={classes["cell"]}
+            data-state={cell.state}
+            title={text(cell)}
+          />
         ))}
       </div>
     );
+  const periods = cells.map(({ startsAtMs }) => periodOf(startsAtMs, unit));
   return (
-    <div
-      className={classes["strip"]}
-      style={{ height }}
-      role="img"
-      aria-label={`${label}: ${countStates(cells)}`}
-    >
-      {cells.map((cell) => (
-        <span key={cell.startsAtMs} className={classes["cell"]} data-state={cell.state} title={text(cell)} />
+    <div {...strip} role="group" aria-label={label} onKeyDown={moveFocus}>
+      {cells.map((cell, index) => (
+        <Fragment key={cell.startsAtMs}>
+          {periods[index] === periods[index - 1] ? null : (
+            <span className={classes["period"]} aria-hidden="true">
+              {periods[index]}
+            </span>
+          )}
+          <button
+            type="button"
+            className={classes["cell"]}
+            data-state={cell.state}
+            data-pickable
+            data-picked={picked === cell.startsAtMs || undefined}
+            // One stop for the tabulator; the arrows go on.
+            tabIndex={index === cells.length - 1 || picked === cell.startsAtMs ? 0 : -1}
+            title={text(cell)}
+            aria-label={text(cell)}
+            onClick={() => onPick(cell)}
+          />
+        </Fragment>
       ))}
     </div>
   );
@@ -126,6 +119,21 @@ export function StripAxis({ starts, unit, isShort = false }: AxisProps) {
             {label}
           </span>
         ))}
+    </div>
+  );
+}
+
+interface ZoneProps {
+  readonly name: ReactNode;
+  readonly children: ReactNode;
+}
+
+/** The strips of one zone, beside its name. */
+export function ZoneStrips({ name, children }: ZoneProps) {
+  return (
+    <div className={classes["zone"]}>
+      {name}
+      <div>{children}</div>
     </div>
   );
 }

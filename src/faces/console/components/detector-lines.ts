@@ -12,36 +12,23 @@ export function toDetectorChart(
   const isApart = ({ startsAtMs, isSpiking }: (typeof points)[number]) =>
     alert === null ? isSpiking : startsAtMs >= Date.parse(alert.from) && startsAtMs < Date.parse(alert.to);
   const counts = (wanted: boolean) => points.map((point) => (isApart(point) === wanted ? point.count : 0));
+  const make = <Value>(id: string, label: string, colour: string, values: readonly Value[]) => ({
+    id,
+    label,
+    values,
+    colour: `var(--lw-${colour})`,
+  });
+  const thresholds = points.map(({ threshold }) => threshold);
+  const usual = points.map((point) => point.usual);
   return {
     timesMs: points.map(({ startsAtMs }) => startsAtMs),
     series: [
-      {
-        id: "count",
-        label: alert === null ? "events" : "other events",
-        colour: "var(--lw-accent)",
-        values: counts(false),
-      },
-      {
-        id: "spike",
-        label: alert === null ? "in a spike" : "during the alert",
-        colour: "var(--lw-fire)",
-        values: counts(true),
-      },
+      make("count", alert === null ? "events" : "other events", "accent", counts(false)),
+      make("spike", alert === null ? "in a spike" : "during the alert", "fire", counts(true)),
     ],
     lines: [
-      {
-        id: "threshold",
-        label: "threshold",
-        colour: "var(--lw-warn)",
-        isDashed: true,
-        values: points.map(({ threshold }) => threshold),
-      },
-      {
-        id: "expected",
-        label: "expected",
-        colour: "var(--lw-dim)",
-        values: points.map(({ usual }) => usual),
-      },
+      { ...make("threshold", "threshold", "warn", thresholds), isDashed: true },
+      make("expected", "expected", "dim", usual),
     ],
   };
 }

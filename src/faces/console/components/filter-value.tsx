@@ -20,19 +20,18 @@ interface Props {
   readonly className?: string | undefined;
 }
 
+const BUTTONS = [
+  ["+", "Filter for"],
+  ["−", "Filter out"],
+] as const;
+
 /**
  * A value that can be filtered for and filtered out, the same on every page. A click on the value includes it, a click
  * with Alt excludes it. On the explorer the filter changes the address; elsewhere it opens the explorer.
  */
-export function FilterValue({
-  field,
-  value,
-  children,
-  dense = false,
-  contains = false,
-  className = "",
-}: Props) {
-  const name = `${wordField(field)} ${value === "" ? NO_VALUE : value}`;
+export function FilterValue({ field, value, children, dense = false, ...props }: Props) {
+  const { contains = false, className = "" } = props;
+  const described = `${wordField(field)} ${value === "" ? NO_VALUE : value}`;
   const include = contains ? "has" : kindFor(field, value);
   const exclude = FILTER_KINDS[include].opposite;
   const about = useContext(PageEventsContext);
@@ -45,8 +44,8 @@ export function FilterValue({
     <span className={`${classes["value"]} ${className}`} data-dense={dense || undefined}>
       <button
         type="button"
-        className={classes["text"]}
-        title={`Filter for ${name.slice(0, 300)} (Alt: filter out)`}
+        className={`lw-plain ${classes["text"]}`}
+        title={`Filter for ${described.slice(0, 300)} (Alt: filter out)`}
         onClick={(event) => filter(event, event.altKey ? exclude : include)}
       >
         {children ?? (
@@ -54,20 +53,17 @@ export function FilterValue({
         )}
       </button>
       <span className={classes["buttons"]}>
-        <button
-          type="button"
-          className={classes["for"]}
-          aria-label={`Filter for ${name}`}
-          title="Filter for"
-          onClick={(event) => filter(event, include)}
-        />
-        <button
-          type="button"
-          className={classes["out"]}
-          aria-label={`Filter out ${name}`}
-          title="Filter out"
-          onClick={(event) => filter(event, exclude)}
-        />
+        {BUTTONS.map(([sign, word]) => (
+          <button
+            key={sign}
+            type="button"
+            className="lw-plain"
+            data-sign={sign}
+            aria-label={`${word} ${described}`}
+            title={word}
+            onClick={(event) => filter(event, sign === "+" ? include : exclude)}
+          />
+        ))}
       </span>
     </span>
   );

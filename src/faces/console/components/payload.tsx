@@ -9,24 +9,37 @@ function spell(character: string): string {
   return NAMES[character] ?? `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
 }
 
-/**
- * Text of a request, as text. Control characters are spelled out and marked; the parts that equal `mark` are marked
- * too. The text wraps anywhere and keeps its own direction.
- */
-export function Payload({
-  text,
-  mark = "",
-  none = "(none)",
-  prose = false,
-}: {
-  readonly text: string;
+interface Props {
+  /** Null shows nothing. */
+  readonly text: string | null;
   readonly mark?: string;
   readonly none?: string;
   /** The text is a sentence and not a payload. */
   readonly prose?: boolean;
-}) {
-  if (text === "") return <span className={classes["none"]}>{none}</span>;
-  return <bdi className={prose ? classes["prose"] : classes["text"]}>{markParts(text, mark)}</bdi>;
+  /** It is the name of what is shown. */
+  readonly bold?: boolean;
+  /** The words before the text. */
+  readonly say?: string;
+}
+
+/**
+ * Text of a request, as text. Control characters are spelled out and marked; the parts that equal `mark` are marked
+ * too. The text wraps anywhere and keeps its own direction.
+ */
+export function Payload({ text, mark = "", none = "(none)", prose = false, bold = false, say }: Props) {
+  if (text === null) return null;
+  const shown =
+    text === "" ? (
+      <span className={classes["none"]}>{none}</span>
+    ) : (
+      <bdi className={prose ? classes["prose"] : classes["text"]}>{markParts(text, mark)}</bdi>
+    );
+  return (
+    <>
+      {say}
+      {bold ? <b>{shown}</b> : shown}
+    </>
+  );
 }
 
 function markParts(text: string, mark: string): ReactNode {

@@ -1,31 +1,31 @@
 import { Button, type ButtonProps, Popover, type PopoverProps, Stack } from "@mantine/core";
-import type { ReactNode } from "react";
+import { type ComponentType, type ReactNode, useState } from "react";
+import { ProblemBox } from "./states.tsx";
 
-interface Props {
-  readonly word: string;
-  readonly button?: ButtonProps;
+export interface Toggled {
   readonly isOpen: boolean;
   readonly onToggle: (isOpen: boolean) => void;
+}
+
+interface Props extends Toggled {
+  readonly word: string;
+  readonly button?: ButtonProps;
   readonly width?: number;
   readonly position?: PopoverProps["position"];
   /** A click beside the form does not close it: what it shows is shown once. */
   readonly isKept?: boolean;
   readonly onSubmit: () => void;
+  /** The button that sends the form. Without it the form has a button of its own. */
+  readonly submit?: Pick<ButtonProps, "loading" | "disabled"> & { readonly word: string };
+  /** Shown above that button. */
+  readonly problem?: Error | null;
   readonly children: ReactNode;
 }
 
 /** A button that opens a small form. What was typed belongs to the caller, so it stays when the request fails. */
-export function PopoverForm({
-  word,
-  button = {},
-  isOpen,
-  onToggle,
-  width = 300,
-  position = "bottom-start",
-  isKept = false,
-  onSubmit,
-  children,
-}: Props) {
+export function PopoverForm({ word, button, isOpen, onToggle, width = 300, isKept = false, ...form }: Props) {
+  const { position = "bottom-start", onSubmit, submit, problem = null, children } = form;
+  const { word: sends, ...sending } = submit ?? { word: null };
   return (
     <Popover
       opened={isOpen}
@@ -49,9 +49,21 @@ export function PopoverForm({
         >
           <Stack gap="xs" w={width} maw="calc(100vw - 48px)">
             {children}
+            <ProblemBox thrown={problem} />
+            {sends === null ? null : (
+              <Button type="submit" size="xs" {...sending}>
+                {sends}
+              </Button>
+            )}
           </Stack>
         </form>
       </Popover.Dropdown>
     </Popover>
   );
+}
+
+/** A form that begins afresh each time it is opened. */
+export function FreshForm({ form: Form }: { readonly form: ComponentType<Toggled> }) {
+  const [isOpen, setOpen] = useState(false);
+  return <Form key={String(isOpen)} isOpen={isOpen} onToggle={setOpen} />;
 }

@@ -1,13 +1,15 @@
-import { Button, Menu } from "@mantine/core";
 import { Link } from "wouter";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
-import { type Silence, useEndSilence, useExtendSilence } from "../api/alert.ts";
+import type { Silence } from "../api/alert.ts";
+import { useChange } from "../api/ask.ts";
 import { useMay } from "../api/session.ts";
 import { MATCHERS } from "../look/words.ts";
 import { usePageLink } from "../state/url-state.ts";
 import { useZoneTitle } from "../state/zones.ts";
 import { Ago, Moment } from "./ago.tsx";
+import { ChoiceMenu } from "./choice-menu.tsx";
 import { Payload } from "./payload.tsx";
+import { ActButton } from "./quiet-button.tsx";
 import { Severity } from "./severity.tsx";
 import classes from "./silence-row.module.css";
 import { ProblemBox } from "./states.tsx";
@@ -67,7 +69,7 @@ function Muted({ mutes: { count, alerts } }: { readonly mutes: NonNullable<Silen
   return (
     <div>
       It mutes <b>{count}</b> unresolved {count === 1 ? "alert" : "alerts"} now:
-      <ul className={classes["muted"]}>
+      <ul className="lw-list">
         {alerts.slice(0, NAMED).map(({ id, severity, state, headline }) => (
           <li key={id}>
             <Severity severity={severity} state={state} />{" "}
@@ -86,37 +88,25 @@ function Muted({ mutes: { count, alerts } }: { readonly mutes: NonNullable<Silen
 
 function Acts({ silence: { id, expiresAt } }: { readonly silence: Silence }) {
   const mayAct = useMay("act");
-  const end = useEndSilence();
-  const extend = useExtendSilence();
+  const end = useChange("silences.expire");
+  // Moves the end of the silence to a later time.
+  const extend = useChange("silences.extend");
   if (!mayAct) return null;
-  const failure = end.error ?? extend.error;
   const extendBy = (ms: number) =>
-    extend.mutate({ id, expiresAt: new Date(Date.parse(expiresAt) + ms).toISOString() });
+    extend.mutate({ id: String(id), expiresAt: new Date(Date.parse(expiresAt) + ms).toISOString() });
   return (
-    <div className={classes["acts"]}>
-      <Menu position="bottom-end" transitionProps={{ duration: 0 }}>
-        <Menu.Target>
-          <Button variant="default" loading={extend.isPending} aria-label={`Extend silence ${id}`}>
-            Extend
-          </Button>
-        </Menu.Target>
-        <Menu.Dropdown>
-          {Object.entries(EXTENSIONS).map(([name, ms]) => (
-            <Menu.Item key={name} onClick={() => extendBy(ms)}>
-              by {name}
-            </Menu.Item>
-          ))}
-        </Menu.Dropdown>
-      </Menu>
-      <Button
-        variant="default"
-        loading={end.isPending}
-        aria-label={`End silence ${id} now`}
-        onClick={() => end.mutate(id)}
-      >
-        End now
-      </Button>
-      {failure === null ? null : <ProblemBox thrown={failure} />}
+    <div className={`lw-acts ${classes["acts"]}`}>
+      <ChoiceMenu
+        word="Extend"
+        label={`Extend silence ${id}`}
+        loading={extend.isPending}
+        rightSection={null}
+        items={Object.fromEntries(
+          Object.entries(EXTENSIONS).map(([name, ms]) => [`by ${name}`, () => extendBy(ms)]),
+        )}
+      />
+      <ActButton word="End now" label={`End now: silence ${id}`} change={end} input={{ id: String(id) }} />
+      <ProblemBox thrown={end.error ?? extend.error} />
     </div>
   );
 }

@@ -1,5 +1,5 @@
 import { Link } from "wouter";
-import type { Alert } from "../api/alerts.ts";
+import type { Alert } from "../api/alert.ts";
 import { usePageLink } from "../state/url-state.ts";
 import { Ago, Moment } from "./ago.tsx";
 import { Payload } from "./payload.tsx";

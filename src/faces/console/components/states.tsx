@@ -1,15 +1,19 @@
-import { Button, Skeleton } from "@mantine/core";
-import type { UseQueryResult } from "@tanstack/react-query";
-import { useQueryClient } from "@tanstack/react-query";
+import { Box, Button, Skeleton, Stack } from "@mantine/core";
+import { type UseQueryResult, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
+import type { OfZones } from "../api/of-zones.ts";
 import { toProblem } from "../api/problem.ts";
 import { Icon } from "../look/icons.tsx";
+import { zoneTitle } from "../state/zones.ts";
+import { QuietButton } from "./quiet-button.tsx";
 import classes from "./states.module.css";
 
-interface Props<Data> {
+export interface QueryProps<Data> {
   readonly query: UseQueryResult<Data>;
   /** The rows of the skeleton that is shown the first time. */
   readonly rows?: number;
+  /** The height of the skeleton in pixels, where the height of the data is known: values below it stay where they are. */
+  readonly height?: number;
   /** The words after "asking": `30 days of 2 zones`. */
   readonly asking?: string;
   readonly children: (data: Data) => ReactNode;
@@ -19,27 +23,26 @@ interface Props<Data> {
  * Shows a query in each of its states. Old data stays, dimmed, while new data is read. A skeleton is shown only the
  * first time. After a second the reader is told what is awaited and can cancel it.
  */
-export function QueryView<Data>({ query, rows = 3, asking, children }: Props<Data>) {
+export function QueryView<Data>({ query, rows = 3, height, asking, children }: QueryProps<Data>) {
   const { data, error, isFetching, isPlaceholderData } = query;
   const isWaiting = isFetching && (data === undefined || isPlaceholderData);
   const isLong = useLongerThan(1_000, isWaiting);
+  const retry = () => void query.refetch();
   const waiting = isLong ? <Waiting asking={asking} /> : null;
   if (data === undefined) {
-    if (error !== null) return <ProblemBox thrown={error} onRetry={() => void query.refetch()} />;
+    if (error !== null) return <ProblemBox thrown={error} onRetry={retry} />;
     return (
-      <div className={classes["skeleton"]} aria-busy="true">
+      <Stack gap={12} p={12} h={height} aria-busy="true">
         {waiting}
         {Array.from({ length: rows }, (_, row) => (
           <Skeleton key={row} height={14} width={`${90 - ((row * 17) % 40)}%`} animate={false} />
         ))}
-      </div>
+      </Stack>
     );
   }
   return (
     <>
-      {error === null ? null : (
-        <ProblemBox thrown={error} onRetry={() => void query.refetch()} note="The numbers below are older." />
-      )}
+      <ProblemBox thrown={error} onRetry={retry} note="The numbers below are older." />
       {waiting}
       <div className={isLong ? "lw-stale" : undefined} aria-busy={isWaiting}>
         {children(data)}
@@ -62,7 +65,7 @@ function useLongerThan(ms: number, isTrue: boolean): boolean {
 function Waiting({ asking = "the service" }: { readonly asking?: string | undefined }) {
   const client = useQueryClient();
   return (
-    <p className={classes["waiting"]} role="status">
+    <div className={`lw-hint ${classes["waiting"]}`} role="status">
       Asking {asking} ...{" "}
       <Button
         variant="subtle"
@@ -71,11 +74,12 @@ function Waiting({ asking = "the service" }: { readonly asking?: string | undefi
       >
         Cancel
       </Button>
-    </p>
+    </div>
   );
 }
 
 interface ProblemProps {
+  /** Null shows nothing. */
   readonly thrown: unknown;
   readonly onRetry?: () => void;
   readonly note?: string;
@@ -83,6 +87,7 @@ interface ProblemProps {
 
 /** A failure beside its cause, in the API's words, with the way on. */
 export function ProblemBox({ thrown, onRetry, note }: ProblemProps) {
+  if (thrown === null) return null;
   const { title, detail, mistakes, requestId, status } = toProblem(thrown);
   return (
     <div className={classes["problem"]} role="alert">
@@ -90,21 +95,17 @@ export function ProblemBox({ thrown, onRetry, note }: ProblemProps) {
       <div>
         <strong>{status > 0 ? `${title} (${status})` : title}.</strong> {detail} {note}
         {mistakes.length > 1 ? (
-          <ul className={classes["mistakes"]}>
+          <Box component="ul" my={4} pl={18}>
             {mistakes.map(({ field, rule }) => (
               <li key={`${field} ${rule}`}>
                 {field} {rule}
               </li>
             ))}
-          </ul>
+          </Box>
         ) : null}
-        {requestId === null ? null : <div className={classes["request"]}>request {requestId}</div>}
+        {requestId === null ? null : <div className="lw-dim lw-mono">request {requestId}</div>}
       </div>
-      {onRetry === undefined ? null : (
-        <Button variant="default" onClick={onRetry}>
-          Retry
-        </Button>
-      )}
+      {onRetry === undefined ? null : <QuietButton word="Retry" onClick={onRetry} />}
     </div>
   );
 }
@@ -112,10 +113,10 @@ export function ProblemBox({ thrown, onRetry, note }: ProblemProps) {
 /** Says why there is nothing, and what to do about it. */
 export function Empty({ children, action }: { readonly children: ReactNode; readonly action?: ReactNode }) {
   return (
-    <div className={classes["empty"]}>
+    <Stack gap={8} px={12} py={20} align="start" className="lw-dim">
       <div>{children}</div>
       {action}
-    </div>
+    </Stack>
   );
 }
 
@@ -125,5 +126,22 @@ export function Partial({ children }: { readonly children: ReactNode }) {
     <div className={classes["partial"]} role="status">
       <Icon name="warning" /> <div>{children}</div>
     </div>
+  );
+}
+
+interface FailedProps {
+  readonly of: OfZones<unknown>["failed"] | undefined;
+  /** What is missing because of them. */
+  readonly say: string;
+}
+
+/** Names the zones that did not answer, and why. */
+export function FailedZones({ of = [], say }: FailedProps) {
+  if (of.length === 0) return null;
+  const problems = of.map(({ zone, problem }) => `${zoneTitle(zone)}: ${problem.message}`);
+  return (
+    <Partial>
+      {say} {problems.join(" ")}
+    </Partial>
   );
 }

@@ -15,10 +15,7 @@ interface Series {
   readonly values: readonly number[];
 }
 
-interface Line {
-  readonly id: string;
-  readonly label: string;
-  readonly colour: string;
+interface Line extends Omit<Series, "values"> {
   readonly isDashed?: boolean;
   /** Null where there is no value. */
   readonly values: readonly (number | null)[];
@@ -26,7 +23,6 @@ interface Line {
 
 interface Marker {
   readonly atMs: number;
-  readonly label: string;
   readonly kind: "opened" | "resolved";
 }
 
@@ -42,8 +38,6 @@ export interface TimeSeriesProps {
   /** Buckets whose counts may be too low. */
   readonly incomplete?: readonly boolean[];
   readonly height?: number;
-  /** Charts with the same group show the same moment under the pointer. */
-  readonly group?: string;
   readonly onBrush?: (fromMs: number, toMs: number) => void;
   readonly onWiden?: () => void;
   /** A click on a name of the legend includes it, with Alt it excludes it. */
@@ -59,13 +53,12 @@ export default function TimeSeries(props: TimeSeriesProps) {
   latest.current = props;
   const scheme = useComputedColorScheme("dark");
   const [pointed, setPointed] = useState<number | null>(null);
-  const { timesMs, series, lines, markers, incomplete, height = 180, group, label } = props;
+  const { timesMs, series, lines, markers, incomplete, height = 180, label } = props;
   const chart = useRef<uPlot | null>(null);
   const shape = JSON.stringify([
     series.map(({ id, colour }) => [id, colour]),
     lines?.map(({ id }) => id),
     height,
-    group,
     scheme,
   ]);
 
@@ -103,7 +96,7 @@ export default function TimeSeries(props: TimeSeriesProps) {
             : `${formatMoment(at)} ${formatOffset(at)}`}
         </span>
         {series.map((one) => (
-          <LegendName key={one.id} series={one} pointed={pointed} onPick={props.onPick} />
+          <LegendName {...props} key={one.id} series={one} pointed={pointed} />
         ))}
         {lines?.map(({ id, label, colour, values }) => (
           <span key={id}>
@@ -133,15 +126,12 @@ function showAt(values: readonly (number | null)[], index: number | null): strin
   return value === null || value === undefined ? "" : formatDecimal(value);
 }
 
-function LegendName({
-  series: { id, label, colour, values },
-  pointed,
-  onPick,
-}: {
+interface NameProps extends Pick<TimeSeriesProps, "onPick"> {
   readonly series: Series;
   readonly pointed: number | null;
-  readonly onPick: TimeSeriesProps["onPick"];
-}) {
+}
+
+function LegendName({ series: { id, label, colour, values }, pointed, onPick }: NameProps) {
   const value = pointed === null ? values.reduce((sum, one) => sum + one, 0) : (values[pointed] ?? 0);
   const content = (
     <>
@@ -152,7 +142,7 @@ function LegendName({
   return (
     <button
       type="button"
-      className={classes["pick"]}
+      className="lw-plain"
       title={`Filter for ${label} (Alt: filter out)`}
       onClick={(event) => onPick(id, event.altKey ? "not" : "is")}
     >
@@ -177,10 +167,12 @@ function toOptions(
   latest: { readonly current: TimeSeriesProps },
   setPointed: (index: number | null) => void,
 ): uPlot.Options {
-  const { series, lines = [], height = 180, group } = latest.current;
-  const style = getComputedStyle(document.documentElement);
-  const resolve = (colour: string) =>
-    colour.startsWith("var(") ? style.getPropertyValue(colour.slice(4, -1)).trim() : colour;
+  const { series, lines = [], height = 180 } = latest.current;
+  // A canvas knows neither variables nor the theme, so an element says what a colour is.
+  const resolve = (colour: string) => {
+    element.style.color = colour;
+    return getComputedStyle(element).color;
+  };
   const bars = uPlot.paths.bars?.({ size: [0.86, 60], align: 1 });
   const dim = resolve("var(--lw-dim)");
   const font = "11px system-ui, sans-serif";
@@ -200,6 +192,7 @@ function toOptions(
     points: { show: false },
   }));
   const first = drawn.length + 1;
+  const shade = resolve("color-mix(in srgb, var(--lw-dim) 13%, transparent)");
   return {
     width: Math.max(element.clientWidth, 100),
     height,
@@ -209,7 +202,6 @@ function toOptions(
       points: { show: false },
       y: false,
       drag: { x: true, y: false, setScale: false },
-      ...(group === undefined ? {} : { sync: { key: group } }),
     },
     scales: {
       x: { time: true, range: () => toRange(latest.current) },
@@ -226,11 +218,7 @@ function toOptions(
       },
     ],
     series: [{}, ...drawn, ...drawnLines],
-    ...(lines.length !== 2
-      ? {}
-      : {
-          bands: [{ series: [first, first + 1] as [number, number], fill: `${resolve("var(--lw-dim)")}22` }],
-        }),
+    ...(lines.length === 2 ? { bands: [{ series: [first, first + 1], fill: shade }] } : {}),
     hooks: {
       drawClear: [(plot) => shadeIncomplete(plot, latest.current, resolve("var(--lw-line-strong)"))],
       draw: [(plot) => drawMarkers(plot, latest.current.markers ?? [], resolve)],
@@ -239,12 +227,9 @@ function toOptions(
         (plot) => {
           const { left, width } = plot.select;
           if (width < 6) return;
-          const [fromMs, toMs] = [left, left + width].map((x) => plot.posToVal(x, "x") * 1_000) as [
-            number,
-            number,
-          ];
+          const toTime = (x: number) => plot.posToVal(x, "x") * 1_000;
           plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-          latest.current.onBrush?.(fromMs, toMs);
+          latest.current.onBrush?.(toTime(left), toTime(left + width));
         },
       ],
     },
@@ -272,7 +257,7 @@ function shadeIncomplete(
   plot: uPlot,
   { timesMs, widthMs, incomplete = [] }: TimeSeriesProps,
   colour: string,
-): void {
+) {
   const { ctx, bbox } = plot;
   ctx.save();
   ctx.beginPath();

@@ -18,7 +18,6 @@ const PATHS = {
   pause: "M8 5v14M16 5v14",
   close: "M6 6l12 12M18 6L6 18",
   plus: "M12 5v14M5 12h14",
-  minus: "M5 12h14",
   down: "M6 9l6 6 6-6",
   right: "M9 6l6 6-6 6",
   copy: "M9 9h11v11H9zM5 15H4V4h11v1",

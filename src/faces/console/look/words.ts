@@ -4,13 +4,13 @@ import type { FieldName } from "#model/fields.ts";
 import type { ActionClass } from "#model/kinds.ts";
 
 /** The words of the page for the fields of an event that are not called by their name. */
-const OTHER_WORDS: Partial<Record<FieldName, string>> = {
+export const FIELD_WORDS: Partial<Record<FieldName, string>> = {
   url: "whole URL",
   agent: "user agent",
   ja4: "TLS fingerprint",
 };
 export function wordField(field: FieldName): string {
-  return OTHER_WORDS[field] ?? field;
+  return FIELD_WORDS[field] ?? field;
 }
 
 /** The members of a silence's matchers, with the words of the page. */

@@ -8,7 +8,8 @@ import { ProblemBox, QueryView } from "../components/states.tsx";
 import { useZoneTitle } from "../state/zones.ts";
 import classes from "./alert/alert.module.css";
 import { AlertCurve } from "./alert/alert-curve.tsx";
-import { toAlertEvents } from "./alert/event-filter.ts";
+import { Attackers, MemberRules } from "./alert/attackers.tsx";
+import { hasRule, toAlertEvents } from "./alert/event-filter.ts";
 import { Headline } from "./alert/headline.tsx";
 import { Episodes, Risen, Silences } from "./alert/history.tsx";
 import { Samples } from "./alert/samples.tsx";
@@ -33,10 +34,12 @@ function Story({ alert, id }: { readonly alert: AlertDetail; readonly id: string
     <PageEventsContext value={toAlertEvents(alert)}>
       <div className={classes["story"]}>
         <Headline alert={alert} context={context.data} />
-        {/* The counts by rule have no row for the sources of a zone. */}
-        {alert.kind === "sources" ? null : <AlertCurve alert={alert} during={context.data?.during ?? null} />}
+        <Attackers alert={alert} />
+        <MemberRules members={alert.members} />
+        {/* The counts by rule have no row for the incidents and the changes of a zone. */}
+        {hasRule(alert) ? <AlertCurve alert={alert} during={context.data?.during ?? null} /> : null}
         <Compared
-          context={alert.kind === "sources" ? undefined : context.data}
+          context={hasRule(alert) ? context.data : undefined}
           evidence={alert.evidence}
           what="the alert"
         />

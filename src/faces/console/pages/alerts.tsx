@@ -3,82 +3,77 @@ import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import { formatDuration } from "#lib/format.ts";
 import { ALERT_KINDS, ALERT_SORTS, type AlertKind, SEVERITIES, UNRESOLVED_STATES } from "#model/kinds.ts";
-import { type Alert, type AlertQuery, useAlertPages } from "../api/alerts.ts";
+import type { Alert } from "../api/alert.ts";
+import { useOperationPages } from "../api/ask.ts";
 import { useMay } from "../api/session.ts";
 import { Ago, Moment } from "../components/ago.tsx";
-import { OlderEntries } from "../components/older-entries.tsx";
-import { Panel } from "../components/panel.tsx";
+import { AlertText, headlineOf } from "../components/alert-text.tsx";
+import { Choices } from "../components/choices.tsx";
+import { PagedPanel } from "../components/paged-panel.tsx";
 import { Payload } from "../components/payload.tsx";
+import { QuietButton } from "../components/quiet-button.tsx";
 import { Severity } from "../components/severity.tsx";
-import { SilencedBy } from "../components/silenced-by.tsx";
-import { Empty, QueryView } from "../components/states.tsx";
-import { formatLength } from "../look/words.ts";
 import { useRowKeys } from "../state/row-keys.ts";
 import { useSpan } from "../state/span.ts";
 import { usePageLink, useUrlState } from "../state/url-state.ts";
-import { useZones, useZoneTitle } from "../state/zones.ts";
+import { useZones } from "../state/zones.ts";
 import classes from "./alerts/alerts.module.css";
 import { ManyActs } from "./alerts/many-acts.tsx";
 
-const STATES = {
-  open: UNRESOLVED_STATES,
-  firing: ["firing"],
-  resolved: ["resolved"],
-  all: null,
-} as const;
+const STATES = { open: UNRESOLVED_STATES, firing: ["firing"], resolved: ["resolved"], all: null } as const;
 type StateName = keyof typeof STATES;
-const KIND_WORDS: Readonly<Record<AlertKind, string>> = {
-  spike: "spike",
+/** The words of the kinds that are not called by their name. */
+const KIND_WORDS: Partial<Record<AlertKind, string>> = {
   "new-rule": "new rule",
-  sources: "sources",
-  group: "group",
+  sources: "incident",
+  "action-change": "changed action",
+  "silent-rule": "silent rule",
+  late: "arrived late",
   self: "about Longwatch",
 };
 
 /** Every alert. Those that are open are shown whatever the span; the others by the time at which they fired. */
 export default function AlertsPage() {
   const { params, change } = useUrlState();
-  const { chosen, zones, only } = useZones();
+  const { chosen, asked, isShown } = useZones();
   const span = useSpan();
+  const { length } = span;
   const named = params.get("state") ?? "open";
   const state: StateName = Object.hasOwn(STATES, named) ? (named as StateName) : "open";
-  const severity = (params.get("severity") ?? "")
-    .split(",")
-    .filter((one) => SEVERITIES.some((known) => known === one));
-  const kind = (params.get("kind") ?? "")
-    .split(",")
-    .filter((one) => ALERT_KINDS.some((known) => known === one));
+  const read = <Name extends string>(param: string, names: readonly Name[]) => {
+    const words = (params.get(param) ?? "").split(",");
+    return names.filter((name) => words.includes(name));
+  };
+  const severity = read("severity", SEVERITIES);
+  const kind = read("kind", ALERT_KINDS);
   const rule = params.get("rule");
-  const states = STATES[state];
   const isTimed = state === "resolved" || state === "all";
   const sort = params.get("sort") === "newest" ? "newest" : "worst";
-  const query: AlertQuery = {
-    limit: 100,
-    sort,
-    ...(states === null ? {} : { state: states }),
-    ...(severity.length === 0 ? {} : { severity }),
-    ...(kind.length === 0 ? {} : { kind }),
-    ...(rule === null ? {} : { rule }),
-    ...(only === null || chosen === "" ? {} : { zone: only.id }),
-    ...(isTimed ? { since: Math.floor(span.fromMs / 60_000) * 60_000 } : {}),
-    ...(isTimed && span.name === null ? { until: Math.ceil(span.toMs) } : {}),
-  };
-  const found = useAlertPages(query);
-  const ids = new Set(zones.map(({ id }) => id));
-  const alerts = (found.data?.pages.flatMap(({ items }) => items) ?? []).filter(
-    ({ zoneId }) => chosen === "" || (zoneId !== null && ids.has(zoneId)),
+  const found = useOperationPages(
+    "alerts.list",
+    {
+      limit: 100,
+      sort,
+      severity,
+      kind,
+      rule,
+      state: STATES[state],
+      zone: asked,
+      since: isTimed ? Math.floor(span.fromMs / 60_000) * 60_000 : null,
+      until: isTimed && span.name === null ? Math.ceil(span.toMs) : null,
+    },
+    { refetchInterval: 60_000 },
   );
   const toggle = (name: string, all: readonly string[], value: string) => {
     const next = all.includes(value) ? all.filter((one) => one !== value) : [...all, value];
     change({ [name]: next.length === 0 ? null : next.join(",") });
   };
-  const length = formatLength(span.toMs - span.fromMs);
+  const isNarrow = severity.length + kind.length > 0 || rule !== null || chosen !== "";
   return (
     <div className="lw-page">
       <h1 className="lw-unseen">Alerts</h1>
       <div className="lw-bar">
         <SegmentedControl
-          size="xs"
           aria-label="State"
           data={Object.keys(STATES)}
           value={state}
@@ -103,7 +98,7 @@ export default function AlertsPage() {
           </Button>
         )}
       </div>
-      <Panel
+      <PagedPanel
         title="Alerts"
         about={`${
           isTimed
@@ -112,97 +107,35 @@ export default function AlertsPage() {
         }, ${sort === "worst" ? "firing first, the worst first" : "newest first"}`}
         actions={
           <SegmentedControl
-            size="xs"
             aria-label="Order"
             data={[...ALERT_SORTS]}
             value={sort}
             onChange={(value) => change({ sort: value === "worst" ? null : value })}
           />
         }
-        flush
+        query={found}
+        isShown={({ zoneId }) => isShown(zoneId)}
+        none={`${wordNone(state, length)}${isNarrow ? " with these filters" : ""}.`}
+        noneAction={
+          isNarrow ? (
+            <QuietButton
+              word="Remove the filters"
+              onClick={() => change({ severity: null, kind: null, rule: null, zone: null })}
+            />
+          ) : isTimed ? null : (
+            <QuietButton word="Show earlier alerts" onClick={() => change({ state: "all" })} />
+          )
+        }
       >
-        <QueryView query={found} rows={8} asking="alerts">
-          {() =>
-            alerts.length === 0 ? (
-              <Nothing
-                state={state}
-                isNarrow={severity.length + kind.length > 0 || rule !== null || chosen !== ""}
-                length={length}
-              />
-            ) : (
-              <AlertTable alerts={alerts} />
-            )
-          }
-        </QueryView>
-        <OlderEntries query={found} what="alerts" />
-      </Panel>
+        {(alerts) => <AlertTable alerts={alerts} />}
+      </PagedPanel>
     </div>
   );
 }
 
-interface ChoicesProps {
-  readonly label: string;
-  readonly names: readonly string[];
-  readonly words?: Readonly<Record<string, string>>;
-  readonly chosen: readonly string[];
-  readonly onToggle: (name: string) => void;
-}
-
-function Choices({ label, names, words = {}, chosen, onToggle }: ChoicesProps) {
-  return (
-    <div className={classes["choices"]} role="group" aria-label={label}>
-      {names.map((name) => (
-        <button
-          key={name}
-          type="button"
-          className={classes["choice"]}
-          aria-pressed={chosen.includes(name)}
-          onClick={() => onToggle(name)}
-        >
-          {words[name] ?? name}
-        </button>
-      ))}
-    </div>
-  );
-}
-
-function Nothing({
-  state,
-  isNarrow,
-  length,
-}: {
-  readonly state: StateName;
-  readonly isNarrow: boolean;
-  readonly length: string;
-}) {
-  const { change } = useUrlState();
-  const what =
-    state === "all"
-      ? `No alert fired in the last ${length}`
-      : state === "resolved"
-        ? `No alert of the last ${length} is resolved`
-        : `No alert is ${state}`;
-  return (
-    <Empty
-      action={
-        isNarrow ? (
-          <Button
-            variant="default"
-            onClick={() => change({ severity: null, kind: null, rule: null, zone: null })}
-          >
-            Remove the filters
-          </Button>
-        ) : state === "open" || state === "firing" ? (
-          <Button variant="default" onClick={() => change({ state: "all" })}>
-            Show earlier alerts
-          </Button>
-        ) : null
-      }
-    >
-      {what}
-      {isNarrow ? " with these filters" : ""}.
-    </Empty>
-  );
+function wordNone(state: StateName, length: string): string {
+  if (state === "all") return `No alert fired in the last ${length}`;
+  return state === "resolved" ? `No alert of the last ${length} is resolved` : `No alert is ${state}`;
 }
 
 function AlertTable({ alerts }: { readonly alerts: readonly Alert[] }) {
@@ -216,7 +149,6 @@ function AlertTable({ alerts }: { readonly alerts: readonly Alert[] }) {
   const [chosen] = useRowKeys({
     count: alerts.length,
     onOpen: (index) => navigate(link(`/alerts/${alerts[index]?.id}`)),
-    onMove: (index) => document.querySelector(`[data-row="${index}"]`)?.scrollIntoView({ block: "nearest" }),
   });
   const toggle = (id: number) =>
     mark(new Set(marked.has(id) ? [...marked].filter((one) => one !== id) : [...marked, id]));
@@ -229,7 +161,7 @@ function AlertTable({ alerts }: { readonly alerts: readonly Alert[] }) {
           onSelect={(some) => mark(new Set(some.map(({ id }) => id)))}
         />
       ) : null}
-      <ul className={classes["list"]}>
+      <ul className="lw-list">
         {alerts.map((alert, index) => (
           <Row
             key={alert.id}
@@ -255,70 +187,41 @@ interface RowProps {
 }
 
 function Row({ alert, index, isChosen, isSelected, onSelect }: RowProps) {
-  const {
-    id,
-    severity,
-    state,
-    zoneId,
-    ruleId,
-    ruleTitle,
-    headline,
-    kind,
-    firedAt,
-    resolvedAt,
-    quietSince,
-    acknowledgedBy,
-    silence,
-  } = alert;
+  const { id, severity, state, kind, firedAt, resolvedAt, silence, incidentId } = alert;
+  const part = incidentId === null ? "" : ` · part of incident ${incidentId}, which notifies`;
   const link = usePageLink();
   const [, navigate] = useLocation();
-  const zoneName = useZoneTitle();
   const path = link(`/alerts/${id}`);
   return (
     <li
-      className={classes["row"]}
+      className={`lw-row ${classes["row"]}`}
       data-row={index}
       data-state={state}
-      data-silenced={silence !== null || undefined}
+      data-silenced={silence !== null || incidentId !== null || undefined}
       data-chosen={isChosen || undefined}
       onClick={() => navigate(path)}
     >
       <div className={classes["pick"]} onClick={(event) => event.stopPropagation()}>
         {onSelect === null ? null : (
-          <Checkbox size="xs" aria-label={`Select alert ${id}`} checked={isSelected} onChange={onSelect} />
+          <Checkbox aria-label={`Select alert ${id}`} checked={isSelected} onChange={onSelect} />
         )}
       </div>
       <Severity severity={severity} state={state} />
       <div className={classes["what"]}>
-        <Link href={path} className={classes["headline"] ?? ""} onClick={(event) => event.stopPropagation()}>
-          <Payload prose text={headline ?? `alert ${id}`} />
-        </Link>
-        <div className={classes["where"]}>
-          {zoneName(zoneId)}
-          {ruleId === null || kind === "sources" ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`}{" "}
-          {ruleTitle ?? ""} · {KIND_WORDS[kind as AlertKind] ?? kind} · alert {id}
-          {quietSince === null ? null : (
-            <>
-              {" "}
-              · quiet now, last active <Ago at={quietSince} />
-            </>
-          )}
-          {acknowledgedBy === null ? null : (
-            <>
-              {" "}
-              · taken by <Payload prose text={acknowledgedBy} />
-            </>
-          )}
-        </div>
-        {silence === null ? null : (
-          <div className={classes["silenced"]}>
-            <SilencedBy silence={silence} />
-          </div>
-        )}
+        <AlertText
+          alert={alert}
+          headline={
+            <Link href={path} onClick={(event) => event.stopPropagation()}>
+              <Payload prose text={headlineOf(alert)} />
+            </Link>
+          }
+          about={` · ${KIND_WORDS[kind as AlertKind] ?? kind} · alert ${id}${part}`}
+          after={<Payload say=" · taken by " prose text={alert.acknowledgedBy} />}
+        />
       </div>
       <div className={classes["when"]}>
         <Ago at={firedAt} />
-        <div className={classes["where"]}>
+        <div className="lw-note">
           {resolvedAt === null ? (
             <Moment at={firedAt} />
           ) : (

@@ -1,5 +1,5 @@
 import { useParams } from "wouter";
-import { useRuleFacts } from "../api/rule.ts";
+import { useOperation } from "../api/ask.ts";
 import { Empty, QueryView } from "../components/states.tsx";
 import { useUrlState } from "../state/url-state.ts";
 import { AdviceHistory } from "./rule/advice-history.tsx";
@@ -20,7 +20,8 @@ export default function RulePage() {
 }
 
 function OneRule({ zone, rule }: { readonly zone: number; readonly rule: string }) {
-  const facts = useRuleFacts({ zone, rule });
+  // The recommendations for the rule, and the platform's own daily counts.
+  const facts = useOperation("rules.facts", { zone, rule }, { staleTime: 60_000 });
   return (
     <div className="lw-page">
       <RuleHead zone={zone} rule={rule} />

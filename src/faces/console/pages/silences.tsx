@@ -1,9 +1,8 @@
 import { LASTING_SILENCE_STATES } from "#model/kinds.ts";
 import { type Silence, useSilences } from "../api/alert.ts";
-import { OlderEntries } from "../components/older-entries.tsx";
-import { Panel } from "../components/panel.tsx";
+import { PagedPanel } from "../components/paged-panel.tsx";
+import { Rows } from "../components/rows.tsx";
 import { SilenceRow } from "../components/silence-row.tsx";
-import { Empty, QueryView } from "../components/states.tsx";
 import { useZones } from "../state/zones.ts";
 
 /** Lists the silences: what each mutes, until when, by whom and why. */
@@ -30,32 +29,23 @@ interface Props {
 }
 
 function List({ title, about, states, none }: Props) {
-  const { chosen, zones } = useZones();
-  const found = useSilences(states);
-  const ids = new Set(zones.map(({ id }) => id));
-  const isShown = ({ matchers }: Silence) =>
-    chosen === "" || matchers?.zone === undefined || matchers.zone.some((zone) => ids.has(zone));
-  const silences = (found.data?.pages.flatMap(({ items }) => items) ?? [])
-    .filter(isShown)
-    .sort(
-      (one, other) => Number(one.state !== "active") - Number(other.state !== "active") || other.id - one.id,
-    );
+  const { isShown } = useZones();
   return (
-    <Panel title={title} about={about} flush>
-      <QueryView query={found} rows={3} asking="silences">
-        {() =>
-          silences.length === 0 ? (
-            <Empty>{none}</Empty>
-          ) : (
-            <ul className="lw-rows">
-              {silences.map((silence) => (
-                <SilenceRow key={silence.id} silence={silence} />
-              ))}
-            </ul>
-          )
-        }
-      </QueryView>
-      <OlderEntries query={found} what="silences" />
-    </Panel>
+    <PagedPanel
+      title={title}
+      about={about}
+      query={useSilences(states)}
+      what="silences"
+      isShown={({ matchers }) => matchers?.zone === undefined || matchers.zone.some(isShown)}
+      none={none}
+    >
+      {(silences) => (
+        <Rows of={silences.toSorted(compare)}>{(one) => <SilenceRow key={one.id} silence={one} />}</Rows>
+      )}
+    </PagedPanel>
   );
+}
+
+function compare(one: Silence, other: Silence): number {
+  return Number(one.state !== "active") - Number(other.state !== "active") || other.id - one.id;
 }

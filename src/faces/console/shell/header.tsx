@@ -3,6 +3,7 @@ import { useColorScheme } from "@mantine/hooks";
 import { Link } from "wouter";
 import { useSession, useSignOut } from "../api/session.ts";
 import { useStatus } from "../api/status.ts";
+import { QuietButton } from "../components/quiet-button.tsx";
 import { Icon } from "../look/icons.tsx";
 import { useDesktopNotices } from "../state/desktop-notices.ts";
 import { useLive } from "../state/now.tsx";
@@ -40,20 +41,22 @@ export function Header() {
 function LiveSwitch() {
   const { isLive, setLive } = useLive();
   return (
-    <button
-      type="button"
+    <QuietButton
+      size="xs"
+      fw={400}
       className={classes["live"]}
-      aria-pressed={isLive}
+      variant="default"
+      c={isLive ? "var(--lw-accent)" : "dimmed"}
+      isPressed={isLive}
       title={
         isLive
           ? "The numbers are read again every 15 seconds. Click to hold them."
           : "The numbers are held. Click to go on."
       }
+      icon={isLive ? "pause" : "play"}
+      word={<span className={classes["liveWord"]}>{isLive ? "live" : "held"}</span>}
       onClick={() => setLive(!isLive)}
-    >
-      <Icon name={isLive ? "pause" : "play"} size={13} />
-      <span className={classes["liveWord"]}>{isLive ? "live" : "held"}</span>
-    </button>
+    />
   );
 }
 
@@ -99,13 +102,7 @@ function useOtherTheme() {
 function ThemeSwitch() {
   const { other, choose } = useOtherTheme();
   return (
-    <ActionIcon
-      variant="subtle"
-      color="gray"
-      className={classes["theme"]}
-      aria-label={`Use the ${other} theme`}
-      onClick={choose}
-    >
+    <ActionIcon className={classes["theme"]} aria-label={`Use the ${other} theme`} onClick={choose}>
       <Icon name={other === "light" ? "sun" : "moon"} />
     </ActionIcon>
   );
@@ -119,13 +116,14 @@ function WhoMenu() {
   return (
     <Menu position="bottom-end" width={260}>
       <Menu.Target>
-        <ActionIcon variant="subtle" color="gray" aria-label={`Signed in as ${keyName}`}>
+        <ActionIcon aria-label={`Signed in as ${keyName}`}>
           <Icon name="person" />
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Label>
-          <div className={classes["who"]}>{keyName}</div>
+          <b className="lw-wrap">{keyName}</b>
+          <br />
           {roles.join(", ")} · {zones === null ? "every zone" : `zones ${zones.join(", ")}`}
           {maskedAddresses ? " · addresses masked" : ""}
         </Menu.Label>

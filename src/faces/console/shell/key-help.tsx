@@ -1,13 +1,11 @@
 import { Kbd, Modal, Table } from "@mantine/core";
-import { ROUTES } from "../routes.tsx";
+import { NAVIGATION } from "../routes.tsx";
 
 const KEYS: readonly (readonly [string, string])[] = [
   ["/", "search events"],
   ["Ctrl K", "command palette"],
   ["?", "this help"],
-  ...ROUTES.flatMap(({ nav, title }) =>
-    nav === undefined ? [] : [[`g ${nav.key}`, `go to ${title}`] as const],
-  ),
+  ...NAVIGATION.map(({ nav, title }) => [`g ${nav.key}`, `go to ${title}`] as const),
   ["j k", "next and previous row"],
   ["Enter", "open the row"],
   ["Esc", "close"],

@@ -1,8 +1,8 @@
-import classes from "./logo.module.css";
+import { Group } from "@mantine/core";
 
 export function Logo() {
   return (
-    <span className={classes["logo"]}>
+    <Group component="span" gap={8} fz={15} fw={650} lts="-0.01em" wrap="nowrap">
       <svg width="18" height="18" viewBox="0 0 18 18" aria-hidden="true">
         <g fill="var(--lw-accent)">
           <rect x="0" y="10" width="3" height="7" rx="1" />
@@ -12,6 +12,6 @@ export function Logo() {
         </g>
       </svg>
       <span>Longwatch</span>
-    </span>
+    </Group>
   );
 }

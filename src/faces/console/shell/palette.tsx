@@ -3,7 +3,7 @@ import { useMantineColorScheme } from "@mantine/core";
 import { createSpotlight, Spotlight, type SpotlightActionData } from "@mantine/spotlight";
 import { useEffect, useState } from "react";
 import { useLocation } from "wouter";
-import { ROUTES } from "../routes.tsx";
+import { NAVIGATION } from "../routes.tsx";
 import { SPANS, type SpanName, useSpan } from "../state/span.ts";
 import { usePageLink } from "../state/url-state.ts";
 import { useZones, zoneTitle } from "../state/zones.ts";
@@ -25,10 +25,14 @@ export default function Palette({ onClose, onHelp }: Props) {
   const [query, setQuery] = useState("");
   useEffect(() => palette.open(), []);
   const typed = query.trim();
+  const search = () => navigate(link("/explorer", { q: typed }));
+  const openAlert = () => navigate(link(`/alerts/${typed}`));
   const actions: SpotlightActionData[] = [
-    ...ROUTES.flatMap(({ nav, path, title }) =>
-      nav === undefined ? [] : [{ id: path, label: `Go to ${title}`, onClick: () => navigate(link(path)) }],
-    ),
+    ...NAVIGATION.map(({ path, title }) => ({
+      id: path,
+      label: `Go to ${title}`,
+      onClick: () => navigate(link(path)),
+    })),
     ...all.map((zone) => ({
       id: `zone ${zone.id}`,
       label: `Show only ${zoneTitle(zone)}`,
@@ -43,28 +47,12 @@ export default function Palette({ onClose, onHelp }: Props) {
     })),
     { id: "theme", label: "Change between dark and light", onClick: () => toggleColorScheme() },
     { id: "help", label: "Show the keys", onClick: () => setTimeout(onHelp) },
-    // Last: the name of a command is more likely meant.
-    ...(typed === ""
-      ? []
-      : [
-          {
-            id: "search",
-            label: `Search events for "${typed}"`,
-            keywords: typed,
-            onClick: () => navigate(link("/explorer", { q: typed })),
-          },
-        ]),
-    ...(/^\d{1,15}$/.test(typed)
-      ? [
-          {
-            id: "alert",
-            label: `Open alert ${typed}`,
-            keywords: typed,
-            onClick: () => navigate(link(`/alerts/${typed}`)),
-          },
-        ]
-      : []),
   ];
+  // Last: the name of a command is more likely meant.
+  if (typed !== "")
+    actions.push({ id: "search", label: `Search events for "${typed}"`, keywords: typed, onClick: search });
+  if (/^\d{1,15}$/.test(typed))
+    actions.push({ id: "alert", label: `Open alert ${typed}`, keywords: typed, onClick: openAlert });
   return (
     <Spotlight
       store={store}

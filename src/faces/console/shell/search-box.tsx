@@ -1,6 +1,6 @@
-import { Kbd, TextInput } from "@mantine/core";
-import { useEffect, useState } from "react";
-import { useLocation, useSearch } from "wouter";
+import { Kbd } from "@mantine/core";
+import { useLocation } from "wouter";
+import { TextForm } from "../components/text-form.tsx";
 import { usePageLink, useUrlState } from "../state/url-state.ts";
 
 export const SEARCH_ID = "search";
@@ -8,31 +8,23 @@ export const SEARCH_ID = "search";
 /** Searches the events for a text, from every page. */
 export function SearchBox() {
   const [path, navigate] = useLocation();
-  const search = useSearch();
   const link = usePageLink();
-  const { change } = useUrlState();
-  const query = path === "/explorer" ? (new URLSearchParams(search).get("q") ?? "") : "";
-  const [text, setText] = useState(query);
-  useEffect(() => setText(query), [query]);
+  const { params, change } = useUrlState();
+  const isHere = path === "/explorer";
+  const search = (text: string) => {
+    const q = text === "" ? null : text;
+    if (isHere) change({ q });
+    else navigate(link("/explorer", { q }));
+  };
   return (
-    <form
+    <TextForm
       role="search"
-      onSubmit={(event) => {
-        event.preventDefault();
-        const q = text.trim() === "" ? null : text.trim();
-        if (path === "/explorer") change({ q, event: null });
-        else navigate(link("/explorer", { q }));
-      }}
-    >
-      <TextInput
-        id={SEARCH_ID}
-        size="xs"
-        aria-label="Search events for a text"
-        placeholder="Search events: address, path, payload ..."
-        value={text}
-        rightSection={<Kbd size="xs">/</Kbd>}
-        onChange={(event) => setText(event.currentTarget.value)}
-      />
-    </form>
+      id={SEARCH_ID}
+      aria-label="Search events for a text"
+      placeholder="Search events: address, path, payload ..."
+      rightSection={<Kbd size="xs">/</Kbd>}
+      text={isHere ? (params.get("q") ?? "") : ""}
+      onSubmit={search}
+    />
   );
 }

@@ -1,4 +1,4 @@
-import { Button, Paper, PasswordInput } from "@mantine/core";
+import { Button, Group, PasswordInput, Stack } from "@mantine/core";
 import { type SubmitEvent, useEffect, useRef, useState } from "react";
 import { toProblem } from "../api/problem.ts";
 import { useSignIn } from "../api/session.ts";
@@ -34,9 +34,9 @@ export function SignIn() {
   const isLink = variables !== undefined && "token" in variables;
   return (
     <main className={classes["page"]}>
-      <Paper component="form" className={classes["card"]} withBorder onSubmit={submit}>
+      <Stack component="form" gap={16} className={`lw-panel ${classes["card"]}`} onSubmit={submit}>
         <Logo />
-        <h1 className={classes["title"]}>Sign in</h1>
+        <h1>Sign in</h1>
         <PasswordInput
           label="API key"
           description="A key of this service. It begins with lw_."
@@ -48,7 +48,7 @@ export function SignIn() {
           error={error === null || isLink ? null : word(error)}
         />
         {error !== null && isLink ? (
-          <p className={classes["problem"]} role="alert">
+          <p className="lw-warn" role="alert">
             {word(error)} A link works once and for ten minutes. Paste a key, or make a new link.
           </p>
         ) : null}
@@ -56,12 +56,12 @@ export function SignIn() {
         <Button type="submit" size="sm" loading={isPending} disabled={key.trim() === ""}>
           Sign in
         </Button>
-        <div className={classes["hint"]}>
+        <div className={`lw-note ${classes["hint"]}`}>
           A link that signs in once:
           <Command text="npm run -s longwatch -- sign-in" />A new key:
           <Command text="npm run -s longwatch -- keys create --name me --role operator" />
         </div>
-      </Paper>
+      </Stack>
     </main>
   );
 }
@@ -69,12 +69,12 @@ export function SignIn() {
 /** A command in one line, so that it can be read and copied as it has to be typed. */
 function Command({ text }: { readonly text: string }) {
   return (
-    <div className={classes["command"]}>
-      <pre tabIndex={0} aria-label="Command">
+    <Group gap={8} mb={8} mt={2} wrap="nowrap">
+      <pre className="lw-code" tabIndex={0} aria-label="Command">
         {text}
       </pre>
       <CopyButton text={() => text}>Copy</CopyButton>
-    </div>
+    </Group>
   );
 }
 

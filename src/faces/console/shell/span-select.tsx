@@ -1,54 +1,53 @@
 import { Button, Popover, SegmentedControl, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
+import { QuietButton } from "../components/quiet-button.tsx";
 import { Icon } from "../look/icons.tsx";
 import { formatMoment, formatUtc } from "../look/words.ts";
+import { useFields } from "../state/fields.ts";
 import { SPANS, type SpanName, useSpan } from "../state/span.ts";
-import classes from "./span-select.module.css";
 
 /** The span of every number on the page: one that ends now, or one with two fixed ends. */
 export function SpanSelect() {
-  const span = useSpan();
+  const { name, fromMs, toMs, choose } = useSpan();
   const [isOpen, setOpen] = useState(false);
-  const label = span.name ?? `${formatMoment(span.fromMs)} – ${formatMoment(span.toMs)}`;
+  const close = () => setOpen(false);
   return (
     <Popover opened={isOpen} onChange={setOpen} position="bottom-start" shadow="md" trapFocus>
       <Popover.Target>
-        <button
-          type="button"
-          className={classes["target"]}
-          aria-expanded={isOpen}
-          title={`${formatUtc(span.fromMs)} to ${formatUtc(span.toMs)}`}
+        <QuietButton
+          size="xs"
+          fw={400}
+          title={`${formatUtc(fromMs)} to ${formatUtc(toMs)}`}
+          rightSection={<Icon name="down" size={12} />}
+          word={name === null ? `${formatMoment(fromMs)} – ${formatMoment(toMs)}` : `last ${name}`}
           onClick={() => setOpen(!isOpen)}
-        >
-          <span className={classes["label"]}>{span.name === null ? label : `last ${label}`}</span>
-          <Icon name="down" size={12} />
-        </button>
+        />
       </Popover.Target>
       <Popover.Dropdown>
         <Stack gap="sm" w={320} maw="calc(100vw - 48px)">
           <SegmentedControl
-            size="xs"
             fullWidth
             aria-label="Span that ends now"
             data={Object.keys(SPANS)}
-            value={span.name ?? ""}
+            value={name ?? ""}
             onChange={(value) => {
-              span.choose(value as SpanName);
-              setOpen(false);
+              choose(value as SpanName);
+              close();
             }}
           />
-          <FixedSpan key={`${isOpen}`} onDone={() => setOpen(false)} />
+          <FixedSpan key={`${isOpen}`} onDone={close} />
         </Stack>
       </Popover.Dropdown>
     </Popover>
   );
 }
 
+const TIME = { type: "datetime-local", step: 1 } as const;
+
 function FixedSpan({ onDone }: { readonly onDone: () => void }) {
   const span = useSpan();
-  const [from, setFrom] = useState(() => toInput(span.fromMs));
-  const [to, setTo] = useState(() => toInput(span.toMs));
-  const [fromMs, toMs] = [Date.parse(from), Date.parse(to)];
+  const { values, text } = useFields(() => ({ from: toInput(span.fromMs), to: toInput(span.toMs) }));
+  const [fromMs, toMs] = [Date.parse(values.from), Date.parse(values.to)];
   const problem = fromMs < toMs ? null : "The end must be after the begin.";
   return (
     <form
@@ -60,36 +59,19 @@ function FixedSpan({ onDone }: { readonly onDone: () => void }) {
       }}
     >
       <Stack gap="xs">
-        <TextInput
-          size="xs"
-          type="datetime-local"
-          step={1}
-          label="From, in your time zone"
-          value={from}
-          onChange={(event) => setFrom(event.currentTarget.value)}
-        />
-        <TextInput
-          size="xs"
-          type="datetime-local"
-          step={1}
-          label="To"
-          value={to}
-          error={problem}
-          onChange={(event) => setTo(event.currentTarget.value)}
-        />
-        <div className={classes["buttons"]}>
+        <TextInput {...TIME} label="From, in your time zone" {...text("from")} />
+        <TextInput {...TIME} label="To" {...text("to")} error={problem} />
+        <div className="lw-bar">
           <Button type="submit" disabled={problem !== null}>
             Show this span
           </Button>
-          <Button
-            variant="default"
+          <QuietButton
+            word="Twice as wide"
             onClick={() => {
               span.widen();
               onDone();
             }}
-          >
-            Twice as wide
-          </Button>
+          />
         </div>
       </Stack>
     </form>

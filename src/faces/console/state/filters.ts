@@ -26,14 +26,8 @@ export interface EventFilter {
   readonly value: string;
 }
 
-export interface Filters {
-  readonly filters: readonly EventFilter[];
-  readonly query: string;
-  /** Parts of the address that are no filter. */
-  readonly ignored: readonly string[];
-}
-
-export function readFilters(params: URLSearchParams): Filters {
+/** Reads the filters and the text of the address. Its parts that are no filter are ignored. */
+export function readFilters(params: URLSearchParams) {
   const filters: EventFilter[] = [];
   const ignored: string[] = [];
   for (const kind of KIND_NAMES)
@@ -104,7 +98,7 @@ export function filterEvents(added: EventFilter, about: PageEvents = { filters: 
   const filters = addFilter(before, added);
   navigate(
     isHere
-      ? toAddress(EXPLORER, withParams(search, { ...toFilterParams(filters), event: null, zoneOf: null }))
+      ? toAddress(EXPLORER, withParams(search, toFilterParams(filters)))
       : toPageLink(search, EXPLORER, toExplorerParams({ ...about, filters })),
   );
 }

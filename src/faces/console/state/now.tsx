@@ -1,3 +1,4 @@
+import { useDocumentVisibility } from "@mantine/hooks";
 import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from "react";
 
 const TICK_MS = 15_000;
@@ -14,20 +15,14 @@ const Context = createContext<Live | null>(null);
 export function NowProvider({ children }: { readonly children: ReactNode }) {
   const [nowMs, setNow] = useState(() => Date.now());
   const [isLive, setLive] = useState(true);
+  const isMoving = useDocumentVisibility() === "visible" && isLive;
   useEffect(() => {
-    if (!isLive) return undefined;
-    const move = () => {
-      if (document.visibilityState === "visible")
-        setNow((before) => (Date.now() - before >= TICK_MS / 2 ? Date.now() : before));
-    };
+    if (!isMoving) return undefined;
+    const move = () => setNow((before) => (Date.now() - before >= TICK_MS / 2 ? Date.now() : before));
     move();
     const timer = setInterval(move, TICK_MS);
-    document.addEventListener("visibilitychange", move);
-    return () => {
-      clearInterval(timer);
-      document.removeEventListener("visibilitychange", move);
-    };
-  }, [isLive]);
+    return () => clearInterval(timer);
+  }, [isMoving]);
   const live = useMemo(() => ({ nowMs, isLive, setLive }), [nowMs, isLive]);
   return <Context value={live}>{children}</Context>;
 }

@@ -1,4 +1,5 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { formatLength } from "../look/words.ts";
 import { useNow } from "./now.tsx";
 import { useUrlState } from "./url-state.ts";
 
@@ -44,6 +45,8 @@ function readTime(text: string | null): number {
 }
 
 export interface SpanState extends Span {
+  /** Its length in words: `24 hours`. */
+  readonly length: string;
   readonly choose: (name: SpanName) => void;
   readonly narrow: (fromMs: number, toMs: number) => void;
   readonly widen: () => void;
@@ -57,6 +60,7 @@ export function useSpan(): SpanState {
     change({ span: null, from: toUrlTime(fromMs), to: toUrlTime(toMs) });
   return {
     ...span,
+    length: formatLength(span.toMs - span.fromMs),
     narrow,
     choose: (name) => change({ span: name === DEFAULT ? null : name, from: null, to: null }),
     widen: () => {
@@ -73,15 +77,7 @@ export function toUrlTime(atMs: number): string {
 
 /** Returns the width of a bucket for a chart with about 90 to 190 buckets. */
 export function bucketWidth(spanMs: number): number {
-  const widths = [
-    MINUTE_MS,
-    5 * MINUTE_MS,
-    10 * MINUTE_MS,
-    30 * MINUTE_MS,
-    HOUR_MS,
-    3 * HOUR_MS,
-    6 * HOUR_MS,
-    DAY_MS,
-  ];
-  return widths.find((width) => spanMs / width <= 190) ?? 7 * DAY_MS;
+  const minutes = [1, 5, 10, 30].map((count) => count * MINUTE_MS);
+  const hours = [1, 3, 6, 24].map((count) => count * HOUR_MS);
+  return [...minutes, ...hours].find((width) => spanMs / width <= 190) ?? 7 * DAY_MS;
 }

@@ -1,3 +1,4 @@
+import { useFavicon } from "@mantine/hooks";
 import { useEffect } from "react";
 import { useStatus } from "../api/status.ts";
 import quietIcon from "../look/icon.svg";
@@ -8,6 +9,7 @@ const COUNT = /^\(\d+\) /;
 /** Shows in the tab's title and icon how many alerts fire. */
 export function useTabSign(): void {
   const firing = useStatus().data?.alertsFiring ?? 0;
+  useFavicon(firing > 0 ? firingIcon : quietIcon);
   useEffect(() => {
     const sign = () => {
       const bare = document.title.replace(COUNT, "");
@@ -18,8 +20,6 @@ export function useTabSign(): void {
     // Pages set their title themselves.
     const observer = new MutationObserver(sign);
     observer.observe(document.head, { childList: true, subtree: true, characterData: true });
-    const icon = document.querySelector<HTMLLinkElement>("link[rel=icon]");
-    if (icon !== null) icon.href = firing > 0 ? firingIcon : quietIcon;
     return () => observer.disconnect();
   }, [firing]);
 }

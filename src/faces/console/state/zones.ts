@@ -9,6 +9,10 @@ export interface ZoneChoice {
   readonly all: readonly Zone[];
   /** The only zone of the choice; null if there are several. */
   readonly only: Zone | null;
+  /** The zone that a list is asked for: its lists know one zone or all. Null asks for all. */
+  readonly asked: number | null;
+  /** Returns whether what belongs to a zone is shown. What belongs to no zone is shown beside all zones only. */
+  readonly isShown: (zoneId: number | null) => boolean;
   /** Set if the address names a zone that is not there. */
   readonly unknown: string | null;
   readonly choose: (text: string) => void;
@@ -23,11 +27,15 @@ export function useZones(): ZoneChoice {
   const found = all.filter((zone) => isChosen(zone, chosen));
   const isUnknown = chosen !== "" && data !== undefined && found.length === 0;
   const zones = isUnknown ? all : found;
+  const isEvery = isUnknown || chosen === "";
+  const only = zones.length === 1 ? (zones[0] ?? null) : null;
   return {
-    chosen: isUnknown ? "" : chosen,
+    chosen: isEvery ? "" : chosen,
     zones,
     all,
-    only: zones.length === 1 ? (zones[0] ?? null) : null,
+    only,
+    asked: isEvery ? null : (only?.id ?? null),
+    isShown: (zoneId) => isEvery || zones.some(({ id }) => id === zoneId),
     unknown: isUnknown ? chosen : null,
     choose: (text) => change({ zone: text === "" ? null : text }),
   };

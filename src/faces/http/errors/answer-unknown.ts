@@ -1,7 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import { Refusal } from "#operations/refusal.ts";
 import type { AnswerPage } from "../page/add-console.ts";
-import { learnMethods } from "./allowed-methods.ts";
 import { sendProblem } from "./send-problem.ts";
 
 /**
@@ -23,4 +22,27 @@ export function answerUnknown(app: FastifyInstance, answerPage: AnswerPage): voi
     const detail = `This path does not accept ${request.method}. It accepts ${allow}.`;
     return sendProblem(reply, request.id, new Refusal(405, { detail, headers: { allow } }));
   });
+}
+
+/** Returns the methods of an address; an empty list if no route has the address. */
+type AllowedMethods = (path: string) => readonly string[];
+
+/** Collects every route that is added later. Called only for unmatched requests, so it may go through all routes. */
+function learnMethods(app: FastifyInstance): AllowedMethods {
+  const routes: { readonly methods: readonly string[]; readonly pattern: RegExp }[] = [];
+  app.addHook("onRoute", ({ method, url }) => {
+    routes.push({ methods: [method].flat(), pattern: toPattern(url) });
+  });
+  return (path) => {
+    const found = routes.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods);
+    return found.length === 0 ? [] : [...new Set([...found, "OPTIONS"])].sort();
+  };
+}
+
+/** A parameter matches any one segment. */
+function toPattern(url: string): RegExp {
+  const segments = url
+    .split("/")
+    .map((segment) => (segment.startsWith(":") ? "[^/]+" : segment.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")));
+  return new RegExp(`^${segments.join("/")}$`);
 }

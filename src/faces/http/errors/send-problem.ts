@@ -3,9 +3,8 @@ import { UsageError } from "#lib/errors.ts";
 import { readSqlState } from "#lib/sql-state.ts";
 import { Refusal } from "#operations/refusal.ts";
 import { SECURITY_HEADERS } from "../security-headers.ts";
-import { wordError } from "./error-form.ts";
+import { wordError, wordFrameworkError } from "./error-form.ts";
 import { type ProblemAbout, problemOf } from "./problem.ts";
-import { wordFrameworkError } from "./word-framework-error.ts";
 
 /** Postgres cancelled the statement, here because of its time limit. */
 const QUERY_CANCELED = "57014";

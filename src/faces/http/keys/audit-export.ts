@@ -1,11 +1,11 @@
 import type { FastifyRequest } from "fastify";
 import type { AuditEntry } from "#db/keys/audit-entries.ts";
 import type { Clock } from "#lib/clock.ts";
+import { createRateLimiter } from "#lib/rate-limiter.ts";
 import { actorOf } from "#operations/caller.ts";
 import { Refusal } from "#operations/refusal.ts";
 import { describeExport, type ExportPlan } from "#operations/search/describe-export.ts";
 import { aboutRequest, refuseSpent } from "../limits/limit-requests.ts";
-import { createRateLimiter } from "../limits/rate-limiter.ts";
 
 /** Exports of one key per window. Each export adds an audit entry that is kept for good. */
 const QUOTA = { quota: 300, windowMs: 60_000, maxKeys: 1_000 };

@@ -1,4 +1,4 @@
-import { createRateLimiter } from "../limits/rate-limiter.ts";
+import { createRateLimiter } from "#lib/rate-limiter.ts";
 
 export type SecurityAction =
   | "key.refused"

@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Clock } from "#lib/clock.ts";
+import { createRateLimiter, type Taken } from "#lib/rate-limiter.ts";
 import { actorOf } from "#operations/caller.ts";
 import { Refusal } from "#operations/refusal.ts";
 import type { NoteSecurityEvent } from "../keys/security-events.ts";
 import { networkOf } from "./client-network.ts";
-import { createRateLimiter, type Taken } from "./rate-limiter.ts";
 
 const WINDOW_MS = 60_000;
 const MAX_KEYS = 10_000;

@@ -4,7 +4,7 @@ import type { Searching } from "#operations/search/searching.ts";
 import type { AdmissionQueue } from "./admission-queue.ts";
 
 interface PlaceParts {
-  readonly archive: Database;
+  readonly queries: Database;
   readonly files: ArchiveReader;
   readonly queue: AdmissionQueue;
   readonly isIngestBusy: () => Promise<boolean>;
@@ -15,7 +15,7 @@ interface PlaceParts {
  * ingest is busy, long work uses one process of the database only, because ingest needs the processors more.
  */
 export function createRunInPlace({
-  archive,
+  queries,
   files,
   queue,
   isIngestBusy,
@@ -24,8 +24,8 @@ export function createRunInPlace({
     const place = await queue.enter(request.caller?.keyId ?? "", work);
     try {
       const isBusy = work.kind === "long" && (await isIngestBusy());
-      const reading = isBusy ? { ...archive, parallelWorkers: 0 } : archive;
-      return await run({ archive: reading, files: files.inPlace(place) }, work.signal);
+      const reading = isBusy ? { ...queries, parallelWorkers: 0 } : queries;
+      return await run({ queries: reading, files: files.inPlace(place) }, work.signal);
     } finally {
       place.leave();
     }

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Clock } from "#lib/clock.ts";
 import { shortenText } from "#lib/escape-text.ts";
 import type { Log } from "#lib/log.ts";
-import { createRateLimiter } from "../limits/rate-limiter.ts";
+import { createRateLimiter } from "#lib/rate-limiter.ts";
 import { REPORTS_PATH } from "./page-headers.ts";
 
 const MAX_BYTES = 16_384;

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import type { Clock } from "#lib/clock.ts";
+import { createRateLimiter, type RateLimiter } from "#lib/rate-limiter.ts";
 import { ROLES } from "#model/kinds.ts";
 import type { SessionTokens } from "#model/session-token.ts";
 import type { Authenticate } from "#operations/caller.ts";
@@ -15,7 +16,6 @@ import { readSessionTokens, writeSessionCookie } from "../keys/session-cookie.ts
 import type { NewSession, Sessions } from "../keys/sessions.ts";
 import { networkOf } from "../limits/client-network.ts";
 import { aboutRequest, refuseSpent } from "../limits/limit-requests.ts";
-import { createRateLimiter, type RateLimiter } from "../limits/rate-limiter.ts";
 
 const tags = ["Service"];
 
@@ -24,7 +24,7 @@ const SignIn = z.union([
   z.strictObject({ token: z.string().min(1).max(100).describe("The part of a sign-in link after #.") }),
 ]);
 
-const SessionInfo = z
+export const SessionInfo = z
   .object({
     keyName: z.string(),
     keyId: z.string(),

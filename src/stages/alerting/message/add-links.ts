@@ -1,5 +1,6 @@
 import { formatIso } from "#lib/format.ts";
 import { type AlertMessage, MAX_LINKS } from "#model/alert-message.ts";
+import { SOURCES_RULE } from "#model/stored-sources.ts";
 import { matchesRule, matchesSubject } from "#model/subject.ts";
 import type { LinkRule } from "../routing/routing.ts";
 import { fillTemplate, type LinkValues } from "./link-template.ts";
@@ -41,8 +42,9 @@ function fill({ title, url: template }: LinkRule, values: LinkValues): Links {
 
 /** A matcher matches a message about many rules if it matches every one of them. */
 function isFor(matchers: LinkRule["matchers"], message: AlertMessage): boolean {
-  const { kind, severity, zoneId, ruleId, members } = message;
-  const subjects = members === undefined || members.length === 0 ? [{ zoneId, ruleId }] : members;
+  const { kind, severity, zoneId, ruleId, rules, members } = message;
+  const own = rules?.map((one) => ({ zoneId, ruleId: one })) ?? [{ zoneId, ruleId }];
+  const subjects = members === undefined || members.length === 0 ? own : members;
   return subjects.every((one) => {
     return matchesSubject(matchers, { kind, severity, zoneId: one.zoneId, ruleId: one.ruleId });
   });
@@ -55,7 +57,8 @@ function valuesOf({ zoneId, ruleId, alertId, startedAt, endedAt }: Filling, atMs
   const to = new Date(formatIso(Math.max(endedAt ?? atMs, startedAt)));
   return {
     zone: zoneId === null ? null : String(zoneId),
-    rule: ruleId,
+    // An incident is about no single rule.
+    rule: ruleId === SOURCES_RULE ? null : ruleId,
     // The message of a rule in a group is built before its alert has a number.
     alert: alertId === 0 ? null : String(alertId),
     from: from.toISOString(),

@@ -3,13 +3,15 @@ import { classifyAction } from "#model/action-class.ts";
 import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
 import { episodeKeyOf } from "#model/dedupe-key.ts";
 import type { NotifyReason } from "#model/kinds.ts";
+import { isGraver } from "#model/severity.ts";
 import type { AlertRecord } from "../alert-record.ts";
 import type { AlertSpike } from "../alert-spike.ts";
-import { describeSources } from "./describe-sources.ts";
+import { detailsOfChanges } from "./describe-changes.ts";
+import { describeIncident } from "./describe-incident.ts";
 import { headlineOf } from "./headline.ts";
 import { ruleTitle } from "./rule-title.ts";
 import { silenceChoices } from "./silence-choices.ts";
-import { silenceCommand } from "./silence-command.ts";
+import { LONGWATCH, silenceCommand } from "./silence-command.ts";
 
 export interface MessageFacts {
   readonly alertId: number;
@@ -19,11 +21,13 @@ export interface MessageFacts {
   readonly reason: NotifyReason;
   readonly spike: AlertSpike;
   readonly advice: AlertMessage["advice"];
+  /** Of an incident: the spikes of the rules that are part of it. */
+  readonly members?: readonly AlertSpike[];
 }
 
 /** What one transition says. Texts of the evidence and of the recommendation stay hostile: channels neutralise them. */
 export function buildMessage(facts: MessageFacts): AlertMessage {
-  const { alertId, fingerprint, alert, reason, spike, advice } = facts;
+  const { alertId, fingerprint, alert, reason, spike, advice, members = [] } = facts;
   const { windowMinutes, windowCount: count, baseline: usual, threshold, score, peak, evidence } = spike;
   const { top, sparkline } = evidence;
   return alertMessage.parse({
@@ -39,9 +43,11 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
     zoneName: spike.zoneName,
     zoneLabels: spike.zoneLabels,
     ruleId: spike.ruleId,
+    ...(spike.rules === undefined ? {} : { rules: [...spike.rules] }),
     ruleTitle: ruleTitle(spike.ruleId),
     headline: headlineOf(spike, alert.state),
     ...describeFurther(spike, describeMute(alert)),
+    ...(members.length === 0 ? {} : listMembers(alertId, members)),
     startedAt: alert.firedAtMs,
     endedAt: alert.state === "resolved" ? (spike.closedAtMs ?? alert.resolvedAtMs) : null,
     windowMinutes,
@@ -71,14 +77,27 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
 
 /** The sentence on the severity of a rule's spike, or on what the sources of a zone have in common; and the mute before. */
 function describeFurther(
-  { sources, gradedBy, addresses }: AlertSpike,
+  spike: AlertSpike,
   muted: readonly string[],
-): Pick<AlertMessage, "unit" | "details"> {
-  if (sources != null)
+): Pick<AlertMessage, "unit" | "details" | "attackers" | "unnamedAttackers"> {
+  const { sources, changes, gradedBy, addresses, evidence } = spike;
+  if (sources != null) {
+    const { unit, details, attackers } = describeIncident(spike);
+    const unnamedAttackers = sources.unnamed ?? 0;
     return {
-      unit: describeSources(sources).unit,
-      details: [...muted, ...describeSources(sources).details],
+      unit,
+      details: [...muted, ...details],
+      attackers,
+      ...(unnamedAttackers > 0 && { unnamedAttackers }),
     };
+  }
+  if (changes != null) {
+    // Evidence is of the first rule. A spike that opened with several has none.
+    const [first] = changes;
+    const isOfFirst = changes.length > 1 && evidence.top.action.length > 0;
+    const about = isOfFirst ? [`addresses, paths and the like are those of rule ${first?.ruleId}`] : [];
+    return { details: [...muted, ...detailsOfChanges(changes), ...about] };
+  }
   const graded =
     gradedBy === "addresses"
       ? [`severity: few addresses (${addresses ?? 0}) send these events`]
@@ -87,6 +106,27 @@ function describeFurther(
         : [];
   const details = [...muted, ...graded];
   return details.length === 0 ? {} : { details };
+}
+
+/** The gravest first and then the largest, because a channel may show the first ones only. */
+function listMembers(
+  alertId: number,
+  members: readonly AlertSpike[],
+): Pick<AlertMessage, "members" | "howToList"> {
+  const ordered = members.toSorted(
+    (a, b) =>
+      Number(isGraver(b.severity, a.severity)) - Number(isGraver(a.severity, b.severity)) ||
+      b.windowCount - a.windowCount ||
+      b.score - a.score,
+  );
+  return {
+    members: ordered.map(
+      ({ zoneId, zoneName, ruleId, severity, windowCount: count, windowMinutes, baseline: usual }) => {
+        return { zoneId, zoneName, ruleId, severity, count, windowMinutes, usual };
+      },
+    ),
+    howToList: `${LONGWATCH} alerts list --incident ${alertId} --state all`,
+  };
 }
 
 /** Says which silence kept the alert's latest news from the channels. */

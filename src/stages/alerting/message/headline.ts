@@ -1,10 +1,12 @@
-import { formatRounded, many } from "#lib/format.ts";
+import { formatRounded } from "#lib/format.ts";
+import { isChangeKind } from "#model/rule-change.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
 import { nameZone } from "#model/zones.ts";
 import type { AlertRecord } from "../alert-record.ts";
 import { type AlertSpike, isCalm } from "../alert-spike.ts";
-import { describeSources } from "./describe-sources.ts";
-import { ruleTitle } from "./rule-title.ts";
+import { headlineOfChanges } from "./describe-changes.ts";
+import { describeIncident } from "./describe-incident.ts";
+import { nameRule } from "./rule-title.ts";
 
 /** Below this it would be shown as a multiple of nothing. */
 const LEAST_USUAL = 0.05;
@@ -14,8 +16,9 @@ const LEAST_USUAL = 0.05;
  * Holds the rule's id, which is the log's text.
  */
 export function headlineOf(spike: AlertSpike, state: AlertRecord["state"]): string {
-  if (spike.kind === "sources") return headlineOfSources(spike, state);
-  const { windowMinutes, windowCount, baseline, peak, companions = 0 } = spike;
+  if (spike.kind === "sources") return headlineOfIncident(spike, state);
+  if (isChangeKind(spike.kind)) return headlineOfChanges(spike, state);
+  const { windowMinutes, windowCount, baseline, peak } = spike;
   const subject = nameSeries(spike);
   if (state === "resolved")
     return `${subject} is back to normal, peak ${formatRounded(peak)} in ${windowMinutes} min`;
@@ -30,15 +33,15 @@ export function headlineOf(spike: AlertSpike, state: AlertRecord["state"]): stri
     baseline >= LEAST_USUAL
       ? `${formatRounded(windowCount / baseline)} times the usual ${formatRounded(baseline)}`
       : "usually none";
-  return `${subject} is spiking, ${active}, ${compared}${describeCompany(companions)}`;
+  return `${subject} is spiking, ${active}, ${compared}`;
 }
 
-function headlineOfSources(spike: AlertSpike, state: AlertRecord["state"]): string {
+function headlineOfIncident(spike: AlertSpike, state: AlertRecord["state"]): string {
   const zone = nameZone(spike.zoneId, spike.zoneName);
-  if (spike.sources == null) return `sources of ${zone}`;
-  const { title, finding } = describeSources(spike.sources);
-  if (state === "resolved") return `${title} in ${zone}: back to normal, at most ${finding}`;
-  return `${title} in ${zone}: ${isCalm(spike) ? "quiet now; earlier " : ""}${finding}`;
+  if (spike.sources == null) return `incident in ${zone}`;
+  const { title, finding, earlier } = describeIncident(spike);
+  if (state === "resolved") return `${title} in ${zone}: back to normal; at most ${earlier}`;
+  return `${title} in ${zone}: ${isCalm(spike) ? `quiet now; earlier ${earlier}` : finding}`;
 }
 
 /** `SQL injection: rule 942100 in zone 101 (shop)`. */
@@ -47,12 +50,6 @@ export function nameSeries({
   zoneName,
   ruleId,
 }: Pick<AlertSpike, "zoneId" | "zoneName" | "ruleId">): string {
-  if (ruleId === SOURCES_RULE) return `sources of ${nameZone(zoneId, zoneName)}`;
-  const title = ruleTitle(ruleId);
-  return `${title === null ? "" : `${title}: `}rule ${ruleId} in ${nameZone(zoneId, zoneName)}`;
-}
-
-function describeCompany(companions: number): string {
-  if (companions === 0) return "";
-  return `; ${many(companions, "other rule")} of the zone rose too`;
+  if (ruleId === SOURCES_RULE) return `incident in ${nameZone(zoneId, zoneName)}`;
+  return `${nameRule(ruleId)} in ${nameZone(zoneId, zoneName)}`;
 }

@@ -32,3 +32,9 @@ const FAMILIES: Readonly<Record<string, string>> = {
 export function ruleTitle(ruleId: string | null): string | null {
   return ruleId !== null && /^9\d{5}$/.test(ruleId) ? (FAMILIES[ruleId.slice(0, 3)] ?? null) : null;
 }
+
+/** `SQL injection: rule 942100`. */
+export function nameRule(ruleId: string): string {
+  const title = ruleTitle(ruleId);
+  return `${title === null ? "" : `${title}: `}rule ${ruleId}`;
+}

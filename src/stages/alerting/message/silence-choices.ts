@@ -1,6 +1,7 @@
 import type { AlertMessage } from "#model/alert-message.ts";
-import type { SilenceScope, SourceTrait } from "#model/kinds.ts";
-import { isAddressPattern, type SourceTraits } from "#model/source-traits.ts";
+import type { AttackerRole, ChangeKind, SilenceScope, SourceKind, SourceTrait } from "#model/kinds.ts";
+import { isChangeKind } from "#model/rule-change.ts";
+import { isAddressPattern, type SourceTraits, TRAIT_OF } from "#model/source-traits.ts";
 import type { Matchers } from "../silence.ts";
 
 export interface SilenceChoice {
@@ -10,8 +11,13 @@ export interface SilenceChoice {
 
 /** An alert as its silences name it. */
 export interface SilenceSubject extends Pick<AlertMessage, "kind" | "zoneId" | "ruleId"> {
+  readonly rules?: readonly string[] | undefined;
   readonly traits?: SourceTraits | undefined;
   readonly silenceBy?: readonly SourceTrait[] | undefined;
+  /** Of an incident. Those of a spike are all active. */
+  readonly attackers?:
+    | readonly { readonly traits: SourceTraits; readonly isActive?: boolean; readonly role?: AttackerRole }[]
+    | undefined;
 }
 
 /** The most characters of a value of a matcher. */
@@ -25,23 +31,53 @@ export function silenceChoices({
   kind,
   zoneId,
   ruleId,
+  rules = [],
   traits = {},
   silenceBy = [],
+  attackers = [],
 }: SilenceSubject): SilenceChoice[] {
   if (zoneId === null || kind === "self") return [];
   const zone = [zoneId];
+  const active = attackers.filter(({ isActive = true, role }) => isActive && role !== "facet");
+  // A silence mutes an incident if it matches every attacker.
+  const muted = active.length > 1 ? active.map((one) => one.traits) : [traits];
   const sources = silenceBy.flatMap((trait): SilenceChoice[] => {
-    const pattern = toPattern(trait, traits[trait]?.[0] ?? "");
-    return pattern === null ? [] : [{ scope: "source", matchers: { zone, [trait]: [pattern] } }];
+    const patterns = muted.flatMap((one) => toPattern(trait, one[trait]?.[0] ?? "") ?? []);
+    if (patterns.length < muted.length) return [];
+    return [{ scope: "source", matchers: { zone, [trait]: [...new Set(patterns)] } }];
   });
-  return [...sources, ...ofRule(zone, kind, ruleId), { scope: "zone", matchers: { zone } }];
+  const [only = null, ...others] = rules;
+  const ofRules = isChangeKind(kind)
+    ? ofChanges(zone, kind, others.length === 0 ? only : null)
+    : ofRule(zone, kind, ruleId);
+  return [...sources, ...ofRules, { scope: "zone", matchers: { zone } }];
+}
+
+/** Returns the silence of one attacker of an incident; null if its key is nothing that silences match, as a user agent. */
+export function attackerChoice(
+  zoneId: number | null,
+  { kind, key }: { readonly kind: SourceKind; readonly key: string },
+): SilenceChoice | null {
+  const trait = TRAIT_OF[kind];
+  const pattern = trait === null ? null : toPattern(trait, key);
+  if (zoneId === null || trait === null || pattern === null) return null;
+  return { scope: "source", matchers: { zone: [zoneId], [trait]: [pattern] } };
 }
 
 /** An id that ends in `*` would, as a matcher, match every rule that begins with it. */
 function ofRule(zone: number[], kind: AlertMessage["kind"], ruleId: string | null): SilenceChoice[] {
   if (kind === "sources") return [{ scope: "rule", matchers: { zone, kind: ["sources"] } }];
-  if (ruleId === null || ruleId === "" || ruleId.endsWith("*")) return [];
-  return [{ scope: "rule", matchers: { zone, rule: [ruleId] } }];
+  return isNameable(ruleId) ? [{ scope: "rule", matchers: { zone, rule: [ruleId] } }] : [];
+}
+
+/** Only changes of this kind: spikes of the rule still notify. */
+function ofChanges(zone: number[], kind: ChangeKind, ruleId: string | null): SilenceChoice[] {
+  const rule = isNameable(ruleId) ? { rule: [ruleId] } : {};
+  return [{ scope: "rule", matchers: { zone, ...rule, kind: [kind] } }];
+}
+
+function isNameable(ruleId: string | null): ruleId is string {
+  return ruleId !== null && ruleId !== "" && !ruleId.endsWith("*");
 }
 
 /** Returns the pattern that matches this value and no other; null if there is none. The value is hostile text. */

@@ -4,14 +4,18 @@ import type { SilenceChoice } from "./silence-choices.ts";
 /** The program's name is fixed, because a message is read on any machine; the terminal prints how to call it there. */
 export const LONGWATCH = "longwatch";
 const MAX_VALUE_CHARS = 100;
+const MAX_OPTIONS = 8;
 
 /**
  * Returns the command that makes the first of the choices, to be copied into a shell. Values of events are hostile text,
- * so they are quoted. If a channel would have to change a value to show it, the command names the alert instead.
+ * so they are quoted. If a channel would have to change a value to show it, the command names the alert instead; null if no
+ * alert can stand for it.
  */
-export function silenceCommand(alertId: number, [choice]: readonly SilenceChoice[]): string | null {
+export function silenceCommand(alertId: number | null, [choice]: readonly SilenceChoice[]): string | null {
   if (choice === undefined) return null;
-  const subject = toOptions(choice.matchers) ?? `--alert ${alertId} --scope ${choice.scope}`;
+  const subject =
+    toOptions(choice.matchers) ?? (alertId === null ? null : `--alert ${alertId} --scope ${choice.scope}`);
+  if (subject === null) return null;
   return `${LONGWATCH} silences add ${subject} --for ${choice.scope === "zone" ? "30m" : "2h"} --reason 'why'`;
 }
 
@@ -23,7 +27,7 @@ function toOptions(matchers: Matchers): string | null {
       if (!canBeTyped(value)) return null;
       options.push(`--${name}${name === "zone" || name === "kind" ? " " : "="}${quoteForShell(value)}`);
     }
-  return options.join(" ");
+  return options.length > MAX_OPTIONS ? null : options.join(" ");
 }
 
 /** Printable ASCII that no channel collapses, defuses or cuts. */

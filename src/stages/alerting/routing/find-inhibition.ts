@@ -1,4 +1,4 @@
-import type { GroupLabel } from "#model/kinds.ts";
+import type { EqualLabel } from "#model/kinds.ts";
 import type { Subject } from "#model/subject.ts";
 import { matchesSubject } from "#model/subject.ts";
 import type { Inhibition } from "./routing.ts";
@@ -21,6 +21,6 @@ export function findInhibition(
   return inhibitions.find(holds) ?? null;
 }
 
-function isEqual(label: GroupLabel, subject: Subject, other: Subject): boolean {
+function isEqual(label: EqualLabel, subject: Subject, other: Subject): boolean {
   return label === "zone" ? subject.zoneId === other.zoneId : subject.ruleId === other.ruleId;
 }

@@ -9,7 +9,7 @@ export interface RoutePlan {
   readonly channels: readonly string[];
   /** Notified after their quiet hours. */
   readonly held: readonly string[];
-  /** The timing of the first matching route: grouping and group wait are the same for every channel. */
+  /** The timing of the first matching route: group wait is the same for every channel. */
   readonly timing: Timing;
   /** The shortest interval of the routes of each channel. */
   readonly repeatIntervalMs: ReadonlyMap<string, number>;

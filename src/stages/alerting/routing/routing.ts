@@ -1,18 +1,15 @@
 import { MINUTE_MS } from "#lib/units.ts";
-import type { GroupLabel, QuietCritical, Weekday } from "#model/kinds.ts";
+import { FEW_ADDRESSES } from "#model/few-addresses.ts";
+import type { EqualLabel, QuietCritical, Weekday } from "#model/kinds.ts";
 import type { SubjectMatchers } from "#model/subject.ts";
 import type { Zones } from "#model/zones.ts";
 import type { LinkTemplate } from "../message/link-template.ts";
 
 /** When a route's channels are notified; in milliseconds. */
 export interface Timing {
-  /** Alerts with the same values of these labels may become one message; with both labels, none do. */
-  readonly groupBy: readonly GroupLabel[];
-  /** How many new alerts make a group. */
-  readonly groupFrom: number;
-  /** How long the first notification waits for more alerts of its group. */
+  /** How long the first notification waits after the spike opened. */
   readonly groupWaitMs: number;
-  /** The least time between two messages that name new members of a group, and between two notifications of one alert on one channel. */
+  /** The least time between two notifications of one alert on one channel. */
   readonly groupIntervalMs: number;
   readonly repeatIntervalMs: number;
 }
@@ -30,8 +27,8 @@ export interface Route {
 export interface Inhibition {
   readonly source: SubjectMatchers;
   readonly target: SubjectMatchers;
-  /** GroupLabels that both alerts must have in common. */
-  readonly equal: readonly GroupLabel[];
+  /** What both alerts must have in common. */
+  readonly equal: readonly EqualLabel[];
 }
 
 /** Times of the wall clock in `timeZone`, minutes after midnight, [from, to); over midnight where `to` is not later. */
@@ -60,15 +57,16 @@ export interface Routing {
   readonly quietHours: readonly QuietHours[];
   /** In the order in which a message shows them. */
   readonly links: readonly LinkRule[];
+  /** A rule's spike of which fewer addresses send most is listed and notifies nobody, unless it pages. */
+  readonly fewAddresses: number;
   /** Names and labels of zones; none without. */
   readonly zones?: Zones;
 }
 
 /** Timing of a route that does not set its own. */
 export const DEFAULT_TIMING: Timing = {
-  groupBy: ["zone"],
-  groupFrom: 5,
-  groupWaitMs: 30_000,
+  // An incident opens with its attacker, so a rule waits only for the next look at the sources.
+  groupWaitMs: 10_000,
   groupIntervalMs: 5 * MINUTE_MS,
   repeatIntervalMs: 4 * 60 * MINUTE_MS,
 };
@@ -77,5 +75,5 @@ export const DEFAULT_TIMING: Timing = {
 export function routeToAll(channels: readonly string[]): Routing {
   const timing = { ...DEFAULT_TIMING, groupWaitMs: 0 };
   const root = { matchers: {}, channels, timing, continue: false, routes: [] };
-  return { channels, root, inhibitions: [], quietHours: [], links: [] };
+  return { channels, root, inhibitions: [], quietHours: [], links: [], fewAddresses: FEW_ADDRESSES };
 }

@@ -2,7 +2,8 @@ import { formatDecimal, formatDuration, formatNumber } from "#lib/format.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { stripMarkdown } from "#lib/strip-markdown.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { ACTION_CLASSES } from "#model/kinds.ts";
+import { ACTION_CLASSES, type ChangeKind } from "#model/kinds.ts";
+import { isChangeKind, isRuleKind } from "#model/rule-change.ts";
 import { nameZone } from "#model/zones.ts";
 
 /** Returns `2026-11-21 14:03 UTC`, or the time without the day. */
@@ -12,11 +13,23 @@ function formatTime(atMs: number, part: "full" | "clock" = "full"): string {
   return part === "full" ? `${shown} UTC` : `${shown.slice(11)} UTC`;
 }
 
+const CHANGE_WORDS: Readonly<Record<ChangeKind, string>> = {
+  "action-change": "changed action",
+  "silent-rule": "silent rule",
+};
+
+/** Returns whether an alert counts something in a window. Neither a change of a rule nor Longwatch itself has a size. */
+function isCounted({ kind }: AlertMessage): boolean {
+  return kind !== "self" && kind !== "late" && !isChangeKind(kind);
+}
+
 /** Returns the reason of the transition in a few words: `firing`, `getting worse`, `still firing`, ... */
 export function describeReason(message: AlertMessage): string {
   switch (message.reason) {
     case "first":
-      return message.state;
+      return message.kind === "late" ? "arrived late" : message.state;
+    case "join":
+      return isChangeKind(message.kind) ? "further rules" : "new attackers";
     case "worse":
       return message.isAgain === true ? "firing again" : "getting worse";
     case "repeat":
@@ -33,22 +46,22 @@ export function describeReason(message: AlertMessage): string {
   }
 }
 
-/** Returns `zone 101 (shop) · rule 942100 SQL injection` or `zone 101 · flood`. Hostile: it quotes the log. */
+/** Returns `zone 101 (shop) · rule 942100 SQL injection` or `zone 101 · incident`. Hostile: it quotes the log. */
 export function describeSubject(message: AlertMessage): string {
   const zone = message.zoneId === null ? "" : nameZone(message.zoneId, message.zoneName);
   if (message.kind === "self") return zone === "" ? "Longwatch" : `Longwatch · ${zone}`;
-  if (message.members !== undefined && message.members.length > 0)
-    return zone === "" ? "flood of several zones" : `${zone} · flood`;
-  if (message.kind === "sources") return zone === "" ? "sources" : `${zone} · sources`;
+  if (message.kind === "late") return `${zone} · late events`;
+  if (message.kind === "sources") return zone === "" ? "incident" : `${zone} · incident`;
+  if (isChangeKind(message.kind)) return `${zone} · ${CHANGE_WORDS[message.kind]}`;
   const rule = [message.ruleId, message.ruleTitle].filter((part) => part !== null && part !== "").join(" ");
   return [zone, rule === "" ? "" : `rule ${rule}`].filter((part) => part !== "").join(" · ");
 }
 
-/** Returns the headline. The subject precedes it unless the headline already names the rule or a group. */
+/** Returns the headline. The subject precedes it unless the headline already names the rules or the attackers. */
 export function describeBriefly(message: AlertMessage): string {
-  const { headline, ruleId, members } = message;
+  const { headline, ruleId, rules, kind } = message;
   const isRule = toLine(ruleId ?? "", 100) !== "";
-  const isNamed = members !== undefined || (isRule && headline.includes(ruleId ?? ""));
+  const isNamed = kind === "sources" || rules !== undefined || (isRule && headline.includes(ruleId ?? ""));
   return isNamed && toLine(headline, 100) !== "" ? headline : `${describeSubject(message)}: ${headline}`;
 }
 
@@ -62,7 +75,7 @@ export interface CountPhrase {
 
 /** Returns the count and the usual count; null for an alert that counts nothing. */
 export function describeCount(message: AlertMessage): CountPhrase | null {
-  if (message.kind === "self") return null;
+  if (!isCounted(message)) return null;
   const minutes = `in ${formatNumber(message.windowMinutes)} ${message.windowMinutes === 1 ? "minute" : "minutes"}`;
   // Below that it would be shown as a multiple of nothing.
   const isUsual = message.usual >= 0.05 && message.times !== null;
@@ -95,7 +108,7 @@ export function describeSince({ startedAt }: AlertMessage): string {
 export function describeCourse(message: AlertMessage): string {
   const isOne = message.alertId > 0 && message.digest === undefined;
   const since = `${isOne ? `alert ${message.alertId} · ` : ""}${describeSince(message)}`;
-  if (message.kind === "self") return since;
+  if (!isCounted(message)) return since;
   const { peak, score, threshold } = message;
   return `${since} · peak ${formatNumber(peak)} · score ${formatDecimal(score)} · threshold ${formatNumber(threshold)}`;
 }
@@ -110,16 +123,16 @@ export function describeEnd(message: AlertMessage): string {
           endedAt,
           formatTime(startedAt).slice(0, 10) === formatTime(endedAt).slice(0, 10) ? "clock" : "full",
         )})`;
-  if (message.kind === "self") return span;
+  if (!isCounted(message)) return span;
   return `${span}, peak ${formatNumber(message.peak)} in ${formatNumber(message.windowMinutes)} min`;
 }
 
 /** Heading of every shown recommendation. It names the author, because an attacker may influence the text. */
 export const ADVICE_HEADING = "Advice from the platform's AI (not verified, nothing was applied)";
 
-/** Returns whether the platform advises on the alert: on rules, and not on sources or Longwatch itself. */
+/** Returns whether the platform advises on the alert: on rules, and not on sources, changes or Longwatch itself. */
 export function isAdvised({ kind }: Pick<AlertMessage, "kind">): boolean {
-  return kind === "spike" || kind === "new-rule";
+  return isRuleKind(kind);
 }
 
 /**

@@ -33,6 +33,7 @@ export function describeMembers(
 
 const WORDS: Readonly<Record<AlertMessage["reason"], string>> = {
   first: "firing",
+  join: "new attackers",
   worse: "getting worse",
   repeat: "still firing",
   advice: "advice",

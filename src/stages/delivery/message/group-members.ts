@@ -47,7 +47,7 @@ export interface PartRoom {
 }
 
 export interface MembersPart {
-  /** `zone 101 · rules of the flood (2 of 4)`. */
+  /** `zone 101 · rules of the incident (2 of 4)`. */
   readonly title: string;
   readonly lines: readonly string[];
 }
@@ -99,7 +99,7 @@ function packWithin(members: readonly Member[], chars: number, measure: Measure)
 }
 
 /** Returns `942100: 847 in 5 min, usually 12 · critical`. The zone precedes it unless all members are in one zone. */
-export function describeMember(
+function describeMember(
   { zoneId, zoneName, ruleId, count, windowMinutes, usual, severity, finding }: Member,
   isOneZone: boolean,
 ): string {
@@ -118,7 +118,7 @@ function describeMore(count: number, howToList: string | undefined, elsewhere?: 
 
 /** Returns whether a transition lists its group's members. Advice, acknowledgement and the end do not. */
 export function showsMembers({ reason, state, members }: AlertMessage): boolean {
-  const isNews = reason === "first" || reason === "worse" || reason === "repeat";
+  const isNews = reason === "first" || reason === "join" || reason === "worse" || reason === "repeat";
   return isNews && state !== "resolved" && (members?.length ?? 0) > 0;
 }
 
@@ -148,7 +148,7 @@ export function partMembers(
   }
   const about = message.zoneId === null ? "" : `${nameZone(message.zoneId, message.zoneName)} · `;
   return parts.map((lines, index) => ({
-    title: `${about}rules of the flood (${index + 1} of ${parts.length})`,
+    title: `${about}rules of the incident (${index + 1} of ${parts.length})`,
     lines: [
       ...lines.map(({ text }) => text),
       ...(missing > 0 && index === parts.length - 1 ? [describeMore(missing, message.howToList)] : []),

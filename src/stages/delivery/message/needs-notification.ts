@@ -1,10 +1,11 @@
 import type { AlertMessage } from "#model/alert-message.ts";
 
 /**
- * Returns whether a channel that updates its message in place must notify as well: the alert got worse, opened again, or
+ * Returns whether a channel that updates its message in place must notify as well: the alert got worse, has new
+ * attackers, opened again, or
  * is a reminder that nobody acknowledged. Advice and the end of an alert change the message without notifying.
  */
 export function needsNotification({ reason, state, isQuiet = false }: AlertMessage): boolean {
   if (isQuiet) return false;
-  return reason === "worse" || (reason === "repeat" && state === "firing");
+  return reason === "join" || reason === "worse" || (reason === "repeat" && state === "firing");
 }

@@ -123,6 +123,8 @@ function outlineAdvice(message: AlertMessage, caps: OutlineCaps): Outline["advic
  */
 export function outlineAlert(message: AlertMessage, view: "transition" | "whole", caps = FULL_CAPS): Outline {
   const isResolved = message.state === "resolved" || message.reason === "resolved";
+  // The message is over from the beginning, and there is no other one.
+  const isLate = message.kind === "late";
   const isAdvice = message.reason === "advice" && !isResolved && view === "transition";
   const isShort = view === "transition" && (isResolved || isAdvice);
   const firing = `${message.severity.toUpperCase()} ${
@@ -131,11 +133,17 @@ export function outlineAlert(message: AlertMessage, view: "transition" | "whole"
   const advice = outlineAdvice(message, caps);
   return {
     status: isResolved ? "resolved" : isAdvice ? "advice" : "firing",
-    standing: isResolved ? "Resolved" : isAdvice ? "Advice" : firing,
+    standing: isLate ? "Arrived late" : isResolved ? "Resolved" : isAdvice ? "Advice" : firing,
     subject: toLine(describeSubject(message), caps.title),
     headline: toLine(message.headline, caps.headline),
-    facts: isResolved ? [describeEnd(message)] : isAdvice ? [describeSince(message)] : outlineFacts(message),
-    details: isShort || isResolved ? [] : outlineDetails(message),
+    facts: isLate
+      ? []
+      : isResolved
+        ? [describeEnd(message)]
+        : isAdvice
+          ? [describeSince(message)]
+          : outlineFacts(message),
+    details: (isShort || isResolved) && !isLate ? [] : outlineDetails(message),
     sparkline: isShort || message.kind === "self" ? "" : drawSparkline(message.sparkline, 60),
     top: isShort ? [] : outlineTop(message, caps),
     members: isShort ? null : outlineMembers(message, caps.members),

@@ -1,47 +1,66 @@
-import { type Severity, type SourceKind, WINDOWS } from "#model/kinds.ts";
+import { type ActionClass, type Severity, WINDOWS } from "#model/kinds.ts";
+import { countSenders, type Senders } from "../count-senders.ts";
 import type { Episode } from "../episode.ts";
-import { gradeSpike, isGradedByAddresses } from "../grade-spike.ts";
+import { gradeSpike } from "../grade-spike.ts";
+import { findMembership } from "../incidents/member-share.ts";
 import type { SpikePolicy } from "../policy.ts";
-import { createRiseCounter } from "../raise-severity.ts";
 import { createSeriesWatch, passMinutes, type SeriesWatch, takeMinute } from "../series-watch.ts";
-import { type SourceEpisode } from "../sources/source-episode.ts";
-import type { SourceEvent } from "../sources/source-event.ts";
+import type { MinuteEvent } from "../sources/count-hour.ts";
+import { type SourceEvent, toSourceAddress } from "../sources/source-event.ts";
 import { createSourceWatch, QUIET_MINUTES } from "../sources/source-watch.ts";
+import { type HeldMinutes, holdMessages } from "./hold-messages.ts";
+import { createChangeReplay } from "./replay-changes.ts";
+import { createIncidentReplay } from "./replay-incidents.ts";
+import type { ReplayedMessage } from "./replayed-message.ts";
+import { createTeller, type Tellable } from "./tell-alerts.ts";
 
-/** One alert of a replay. Times are the ends of minutes since the epoch. */
-export interface ReplayedAlert {
-  readonly kind: SourceKind | "rule";
-  /** The rule, or the source that led when the alert opened. */
-  readonly key: string;
-  readonly severity: Severity;
-  readonly openedAt: number;
-  readonly lastActiveAt: number;
+/** Changes of a rule are looked for only in events that have an action. */
+export interface ReplayedEvent extends SourceEvent {
+  readonly action?: ActionClass;
 }
 
 export interface ZoneReplay {
   /** Takes an event. Minutes never go back. */
-  readonly take: (event: SourceEvent, minute: number) => void;
-  /** Closes the last minute and returns all alerts, also those that are still open. */
-  readonly finish: () => ReplayedAlert[];
+  readonly take: (event: ReplayedEvent, minute: number) => void;
+  /** Closes the last minute and returns all messages, in the order of time. */
+  readonly finish: () => ReplayedMessage[];
 }
+
+export interface ReplayPolicy extends SpikePolicy {
+  /** A rule's spike of which fewer addresses send most is listed and notifies nobody, unless it pages. */
+  readonly fewAddresses: number;
+  /** Minutes whose events come at their end. */
+  readonly late?: HeldMinutes | null;
+}
+
+/** Minutes that are never reached. */
+const NOTHING_LATE: HeldMinutes = { from: Number.POSITIVE_INFINITY, to: Number.POSITIVE_INFINITY };
 
 interface FollowedRule {
   readonly ruleId: string;
   readonly watch: SeriesWatch;
   /** The values of the open episode. */
-  companions: number;
   addresses: number;
+  mainSenders: number;
   severity: Episode["severity"];
+  /** The name of the incident that the episode is a member of; undefined before it was asked. */
+  incident: string | null | undefined;
 }
 
 /**
  * Replays the events of one zone through the detectors of rules and of sources, minute by minute, as the service runs
  * them. Nothing is judged with later events.
  */
-export function createZoneReplay(policy: SpikePolicy): ZoneReplay {
+export function createZoneReplay({ fewAddresses, late, ...policy }: ReplayPolicy): ZoneReplay {
   const sources = createSourceWatch({ withRules: true });
   const rules = new Map<string, FollowedRule>();
-  const alerts: ReplayedAlert[] = [];
+  const messages: ReplayedMessage[] = [];
+  const teller = holdMessages(
+    createTeller((message) => messages.push(message)),
+    late ?? NOTHING_LATE,
+  );
+  const incidents = createIncidentReplay(teller, membersOf);
+  const changes = createChangeReplay(teller);
   // As in the service, a zone without a day of history is not judged.
   const learning = { ...policy, floor: Number.POSITIVE_INFINITY };
   let isLearning = true;
@@ -49,21 +68,23 @@ export function createZoneReplay(policy: SpikePolicy): ZoneReplay {
   let current: number | null = null;
   let firstMinute = 0;
 
-  function take(event: SourceEvent, minute: number): void {
+  function take(event: ReplayedEvent, minute: number): void {
     if (current === null) firstMinute = minute;
     else if (minute > current) closeUntil(minute);
     current = minute;
     const ruleId = event.ruleId ?? "";
     counts.set(ruleId, (counts.get(ruleId) ?? 0) + 1);
     sources.take(event, minute);
+    incidents.take({ ...event, minute });
+    if (event.action !== undefined) changes.take(event, event.action, minute);
   }
 
   function closeUntil(minute: number): void {
     for (let at = current ?? minute; at < minute; at += 1) {
-      if (at > (current ?? at) && !isAnyOpen()) break;
+      if (at > (current ?? at) && !isAnyOpen() && incidents.nextDue(at) === null) break;
       closeMinute(at);
     }
-    for (const ended of sources.closeUntil(minute)) alerts.push(toSourceAlert(ended));
+    sources.closeUntil(minute);
   }
 
   function isAnyOpen(): boolean {
@@ -72,6 +93,10 @@ export function createZoneReplay(policy: SpikePolicy): ZoneReplay {
   }
 
   function closeMinute(minute: number): void {
+    const hasNew = sources
+      .closeUntil(minute + 1)
+      .map(incidents.follow)
+      .includes(true);
     const judgedFrom = firstMinute + QUIET_MINUTES;
     if (isLearning && minute >= judgedFrom) {
       isLearning = false;
@@ -80,82 +105,95 @@ export function createZoneReplay(policy: SpikePolicy): ZoneReplay {
     const judged = isLearning ? learning : policy;
     for (const [ruleId, count] of counts) {
       const rule = rules.get(ruleId) ?? follow(ruleId);
-      takeMinute(rule.watch, minute, count, judged, (episode) => close(rule, episode));
+      takeMinute(rule.watch, minute, count, judged, () => close(rule, minute));
     }
     counts = new Map();
-    let changed = false;
     for (const rule of rules.values()) {
       if (rule.watch.episode === null) continue;
-      passMinutes(rule.watch, minute + 1, judged, (episode) => close(rule, episode));
-      changed ||= rule.watch.episode !== null;
+      passMinutes(rule.watch, minute + 1, judged, () => close(rule, minute));
+      if (rule.watch.episode !== null) judgeOpen(rule, rule.watch.episode, { minute, hasNew });
     }
-    if (changed) gradeOpen(minute);
+    incidents.tell(minute);
   }
 
   function follow(ruleId: string): FollowedRule {
+    const watch = createSeriesWatch();
     const rule: FollowedRule = {
       ruleId,
-      watch: createSeriesWatch(),
-      companions: 0,
+      watch,
       addresses: 0,
+      mainSenders: 0,
       severity: "warning",
+      incident: undefined,
     };
     rules.set(ruleId, rule);
     return rule;
   }
 
-  function gradeOpen(minute: number): void {
-    const open = [...rules.values()].flatMap((rule) =>
-      rule.watch.episode === null ? [] : [{ rule, episode: rule.watch.episode }],
-    );
-    const rising = createRiseCounter(open.map(({ episode }) => episode));
-    for (const { rule, episode } of open) {
-      rule.companions = Math.max(rule.companions, rising(episode));
-      const strength = { score: episode.score, z: policy.z, companions: rule.companions };
-      if (isGradedByAddresses(strength)) {
-        const byWindow = sources.counter.addressesOfRule(rule.ruleId, minute);
-        rule.addresses = Math.max(rule.addresses, byWindow[WINDOWS.indexOf(episode.windowMinutes)] ?? 0);
-      }
-      const addresses = rule.addresses === 0 ? null : rule.addresses;
-      rule.severity = gradeSpike({ ...strength, addresses, before: rule.severity }).severity;
+  function judgeOpen(
+    rule: FollowedRule,
+    episode: Episode,
+    { minute, hasNew }: { minute: number; hasNew: boolean },
+  ): void {
+    const byWindow = sources.counter.addressesOfRule(rule.ruleId, minute);
+    rule.addresses = Math.max(rule.addresses, byWindow[WINDOWS.indexOf(episode.windowMinutes)] ?? 0);
+    const { score } = episode;
+    const addresses = rule.addresses === 0 ? null : rule.addresses;
+    const { severity, gradedBy } = gradeSpike({ score, z: policy.z, addresses, before: rule.severity });
+    rule.severity = severity;
+    const one = toTellable(rule, episode);
+    const isTold = teller.isTold(one.name);
+    const isCompared = rule.incident === undefined || (rule.incident === null && hasNew);
+    if (isCompared || (!isTold && rule.mainSenders < fewAddresses)) {
+      const from = minute - episode.windowMinutes;
+      const isOfRule = (event: MinuteEvent) => event.minute > from && (event.ruleId ?? "") === rule.ruleId;
+      const events = incidents.hour(minute).filter(isOfRule);
+      if (isCompared) rule.incident = findMembership(events, incidents.open())?.name ?? null;
+      rule.mainSenders = Math.max(rule.mainSenders, countBySender(events).main);
     }
+    if (rule.incident !== null) return;
+    const isSmall =
+      addresses !== null &&
+      rule.severity !== "critical" &&
+      (addresses < fewAddresses || (gradedBy === "score" && rule.mainSenders < fewAddresses));
+    if (!isSmall || isTold) teller.update(minute + 1, one);
   }
 
-  function close(rule: FollowedRule, episode: Episode): void {
-    alerts.push(toRuleAlert(rule, episode));
-    Object.assign(rule, { companions: 0, addresses: 0, severity: "warning" });
+  function close(rule: FollowedRule, minute: number): void {
+    teller.end(minute + 1, toTellable(rule, null));
+    Object.assign(rule, { addresses: 0, mainSenders: 0, severity: "warning", incident: undefined });
+  }
+
+  function membersOf(incident: string): string[] {
+    return [...rules.values()].filter((rule) => rule.incident === incident).map(({ ruleId }) => ruleId);
   }
 
   return {
     take,
     finish() {
-      if (current === null) return alerts;
-      closeUntil(current + 1);
-      for (const rule of rules.values())
-        if (rule.watch.episode !== null) alerts.push(toRuleAlert(rule, rule.watch.episode));
-      const open = sources.episode();
-      return open === null ? alerts : [...alerts, toSourceAlert(open)];
+      if (current !== null) closeUntil(current + 1);
+      changes.finish();
+      if (late != null) teller.finish();
+      return messages.toSorted((a, b) => a.at - b.at);
     },
   };
 }
 
-function toRuleAlert({ ruleId, severity }: FollowedRule, episode: Episode): ReplayedAlert {
-  return {
-    kind: "rule",
-    key: ruleId,
-    severity: episode.kind === "new-rule" ? "info" : severity,
-    openedAt: episode.openedAt,
-    lastActiveAt: episode.lastActiveAt,
-  };
+function countBySender(events: readonly SourceEvent[]): Senders {
+  const counts = new Map<string, number>();
+  for (const { ip } of events)
+    if (ip !== null && ip !== "") counts.set(toSourceAddress(ip), (counts.get(toSourceAddress(ip)) ?? 0) + 1);
+  return countSenders(counts.values());
 }
 
-export function toSourceAlert({
-  kind,
-  findings,
-  severity,
-  openedAt,
-  lastFiredAt,
-}: SourceEpisode): ReplayedAlert {
-  const key = findings.find((finding) => finding.kind === kind)?.key ?? "";
-  return { kind, key, severity, openedAt, lastActiveAt: lastFiredAt };
+function toTellable({ ruleId, severity }: FollowedRule, episode: Episode | null): Tellable {
+  const shown: Severity = episode?.kind === "new-rule" ? "info" : severity;
+  return {
+    name: `rule ${ruleId}`,
+    severity: shown,
+    subject: "rule",
+    attackers: [],
+    rules: [ruleId],
+    newest: 0,
+  };
 }

@@ -39,7 +39,7 @@ export async function countHour(
       raise(largest, found);
       addresses.set(address, largest);
     });
-    for (const [i, kind] of SOURCE_KINDS.entries()) raise(peaks[i] as Int32Array, counts[kind].excess);
+    for (const [i, kind] of SOURCE_KINDS.entries()) raise(peaks[i] as Int32Array, counts[kind]);
   }
   let current: number | null = null;
   for await (const batch of events) {

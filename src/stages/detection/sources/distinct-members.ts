@@ -14,18 +14,12 @@ const FEW_MEMBERS = 8;
 const RING = 64;
 const LAST_SLOT = RING - 1;
 
-/** The key that has the most members in a window, less what is usual for the key. */
-export interface Leader {
+/** A key and its members by window (3, 15, 60 minutes). */
+export interface CountedKey {
   readonly key: string;
-  readonly count: number;
-  readonly usual: number;
-}
-
-/** The counts of one series in a minute, by window (3, 15, 60 minutes). */
-export interface DistinctMinute {
-  /** E: the largest excess over the key's usual count; 0 if no key was seen in the minute. */
+  readonly counts: Int32Array;
+  /** The members less those that are usual for the key. */
   readonly excess: Int32Array;
-  readonly leaders: readonly (Leader | null)[];
 }
 
 /** The usual number of members of a key, by window; undefined if nothing is known. */
@@ -54,13 +48,17 @@ interface KeyState {
 export interface DistinctMembers {
   /** Notes a member of a key, by the member's number. Minutes never go back. */
   readonly add: (key: string, member: number, minute: number) => void;
-  /** Returns the largest counts among the keys seen in this minute; other keys can only have become smaller. */
-  readonly close: (minute: number, usualOf: UsualOf, visit?: Visit) => DistinctMinute;
+  /**
+   * Returns E by window: the largest excess over a key's usual count among the keys seen in this minute; 0 without any.
+   * Other keys can only have become smaller.
+   */
+  readonly close: (minute: number, usualOf: UsualOf, visit?: Visit) => Int32Array;
+  /** Returns the keys seen in this minute whose excess reaches the line of a window. */
+  readonly reaching: (minute: number, usualOf: UsualOf, lines: ArrayLike<number>) => CountedKey[];
   /** Returns the members of a key by window, up to and including the minute. */
   readonly countsOf: (key: string, minute: number) => Int32Array;
 }
 
-const NOTHING: DistinctMinute = { excess: new Int32Array(WINDOW_COUNT), leaders: [null, null, null] };
 const [SHORT, MIDDLE] = WINDOWS;
 
 export function createDistinctMembers(): DistinctMembers {
@@ -127,9 +125,8 @@ export function createDistinctMembers(): DistinctMembers {
     },
 
     close(minute, usualOf, visit) {
-      if (touchedMinute !== minute || touched.length === 0) return NOTHING;
       const excess = new Int32Array(WINDOW_COUNT);
-      const leaders: (Leader | null)[] = [null, null, null];
+      if (touchedMinute !== minute) return excess;
       let least = 0;
       for (const state of touched) {
         // A key with no more members than every leader's excess cannot lead.
@@ -139,14 +136,24 @@ export function createDistinctMembers(): DistinctMembers {
         if (visit !== undefined && (counts[2] as number) >= visit.atLeast) visit.call(state.key, counts);
         const usual = usualOf(state.key);
         for (let i = 0; i < WINDOW_COUNT; i += 1) {
-          const over = (counts[i] as number) - (usual?.[i] ?? 0);
-          if (over <= (excess[i] as number)) continue;
-          excess[i] = over;
-          leaders[i] = { key: state.key, count: counts[i] as number, usual: usual?.[i] ?? 0 };
+          excess[i] = Math.max(excess[i] as number, (counts[i] as number) - (usual?.[i] ?? 0));
         }
         least = Math.min(excess[0] as number, excess[1] as number, excess[2] as number);
       }
-      return { excess, leaders };
+      return excess;
+    },
+
+    reaching(minute, usualOf, lines) {
+      if (touchedMinute !== minute) return [];
+      const least = Math.min(...Array.from(lines));
+      return touched.flatMap((state): CountedKey[] => {
+        if (state.few !== null && state.few.length / 2 < least) return [];
+        const own = count(state, minute, new Int32Array(WINDOW_COUNT));
+        const usual = usualOf(state.key);
+        const excess = own.map((members, i) => Math.max(members - (usual?.[i] ?? 0), 0));
+        const reaches = excess.some((members, i) => members >= (lines[i] as number));
+        return reaches ? [{ key: state.key, counts: own, excess }] : [];
+      });
     },
 
     countsOf(key, minute) {

@@ -1,5 +1,6 @@
 import ipaddr from "ipaddr.js";
 import { ownText } from "#lib/own-text.ts";
+import type { SourceKind } from "#model/kinds.ts";
 
 /** The fields of an event that the source series read. Hostile text; an unknown or empty value is null or ''. */
 export interface SourceEvent {
@@ -71,4 +72,17 @@ function endOf(url: string, from: number, limit: number, isHost: boolean): numbe
 
 export function toSourceKey(text: string | null): string {
   return text === null ? "" : text.slice(0, MAX_CHARS);
+}
+
+const KEY_OF: Readonly<Record<SourceKind, (event: SourceEvent) => string>> = {
+  rules_per_ip: ({ ip }) => (ip === null ? "" : toSourceAddress(ip)),
+  ips_per_ja4: ({ ja4 }) => toSourceKey(ja4),
+  ips_per_url: ({ url }) => (url === null ? "" : toSourcePath(url)),
+  ips_per_ua: ({ ua }) => toSourceKey(ua),
+  ips_per_asn: ({ asn }) => toSourceKey(asn),
+};
+
+/** Returns the key under which a series counts the event; '' if the event has none. */
+export function sourceKeyOf(kind: SourceKind, event: SourceEvent): string {
+  return KEY_OF[kind](event);
 }

@@ -1,21 +1,16 @@
 import { MINUTES_PER_DAY } from "#lib/units.ts";
-import { SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
+import { SOURCE_KINDS, type SourceKind, WINDOWS } from "#model/kinds.ts";
 import { addMinute, createHourHistory, type HourHistory } from "../thresholds/hour-history.ts";
 import type { Thresholds } from "../thresholds/thresholds.ts";
-import { createSourceCounter, type SourceCounter } from "./source-counter.ts";
-import { followSources, isSourceOver, type SourceEpisode } from "./source-episode.ts";
+import { WINDOW_COUNT } from "../thresholds/windows.ts";
+import { type FiredMinute, judgeSources } from "./judge-sources.ts";
+import { createSourceCounter, type SourceCounter, type SourceMinute } from "./source-counter.ts";
 import type { SourceEvent } from "./source-event.ts";
-import { computeSourceThresholds, type SourcePolicy } from "./source-thresholds.ts";
+import { computeSourceThresholds, floorOf, type SourcePolicy } from "./source-thresholds.ts";
 import { createUsualRules, type UsualRules } from "./usual-rules.ts";
 
 /** In a zone's first day nothing has a history, so nothing is judged. */
 export const QUIET_MINUTES = 1_440;
-
-/** An episode that has ended. */
-export interface PastSourceEpisode extends SourceEpisode {
-  /** The end of the last quiet minute. */
-  readonly closedAt: number;
-}
 
 /** The knowledge of a watch about the time before its first minute. */
 export interface SourceMemory {
@@ -33,13 +28,17 @@ export interface SourceWatch {
   /** Takes an event of a minute that has not been closed. */
   readonly take: (event: SourceEvent, minute: number) => void;
   /**
-   * Closes every minute before `minute`, in order. Returns the episodes that ended. With `judgeFrom`, earlier minutes
-   * are counted and not judged.
+   * Closes every minute before `minute`, in order. Returns those in which a key reached its line. With `judgeFrom`,
+   * earlier minutes are counted and not judged.
    */
-  readonly closeUntil: (minute: number, judgeFrom?: number) => PastSourceEpisode[];
-  readonly episode: () => SourceEpisode | null;
-  /** Replaces the open episode by the stored one, which another replica may have judged further. */
-  readonly resume: (episode: SourceEpisode | null) => void;
+  readonly closeUntil: (minute: number, judgeFrom?: number) => FiredMinute[];
+  /**
+   * Returns the keys that reach their lines in a minute that is not over, by the events that were taken of it; null without
+   * any. Counts only grow, so these reach them at its end, too. The minute is to be taken again from its beginning then.
+   */
+  readonly lookAt: (minute: number) => FiredMinute | null;
+  /** Returns whether a series has come halfway to its line within the last quarter of an hour. */
+  readonly isRising: () => boolean;
   /** Has the thresholds computed again, because hours of the history have changed. */
   readonly forgetThresholds: () => void;
 }
@@ -62,8 +61,8 @@ export function createSourceWatch(
   const counter = createSourceCounter({ withRules });
   const thresholds = new Map<SourceKind, Thresholds>();
   let { firstMinute, nextMinute: next } = before;
-  let episode: SourceEpisode | null = null;
   let thresholdsHour = -1;
+  let isRising = false;
 
   function take(event: SourceEvent, minute: number): void {
     if (firstMinute === null) {
@@ -82,36 +81,56 @@ export function createSourceWatch(
     return found;
   }
 
-  function closeMinute(minute: number, isJudged: boolean): PastSourceEpisode[] {
+  function closeMinute(minute: number, isJudged: boolean): FiredMinute | null {
     const hour = Math.floor(minute / 60);
     const day = Math.floor(minute / MINUTES_PER_DAY);
-    const counts = counter.close(minute, usual.usualOn(day), (address, peaks) =>
-      usual.note(address, day, peaks),
-    );
-    for (const kind of SOURCE_KINDS) addMinute(histories[kind], hour, 0, counts[kind].excess);
-    if (!isJudged || minute < (firstMinute ?? minute) + QUIET_MINUTES) return [];
-    episode = followSources(episode, { minute, counts, thresholdsOf: (kind) => thresholdsOf(kind, hour) });
-    if (episode === null || !isSourceOver(episode, minute)) return [];
-    const past = { ...episode, closedAt: minute + 1 };
-    episode = null;
-    return [past];
+    const usualOf = usual.usualOn(day);
+    const counts = counter.close(minute, usualOf, (address, peaks) => usual.note(address, day, peaks));
+    for (const kind of SOURCE_KINDS) addMinute(histories[kind], hour, 0, counts[kind]);
+    isRising = false;
+    return isJudged ? judge(minute, counts) : null;
   }
 
-  function closeUntil(minute: number, judgeFrom = 0): PastSourceEpisode[] {
-    const ended: PastSourceEpisode[] = [];
-    if (next === null) return ended;
-    for (; next < minute; next += 1) ended.push(...closeMinute(next, next >= judgeFrom));
-    return ended;
+  function judge(minute: number, counts: SourceMinute): FiredMinute | null {
+    if (minute < (firstMinute ?? minute) + QUIET_MINUTES) return null;
+    const hour = Math.floor(minute / 60);
+    const usualOf = usual.usualOn(Math.floor(minute / MINUTES_PER_DAY));
+    const linesOf = (kind: SourceKind) => thresholdsOf(kind, hour);
+    isRising = SOURCE_KINDS.some((kind) => isHalfway(counts[kind], kind, linesOf));
+    return judgeSources(minute, counts, { counter, usualOf, thresholdsOf: linesOf });
+  }
+
+  function closeUntil(minute: number, judgeFrom = 0): FiredMinute[] {
+    const fired: FiredMinute[] = [];
+    if (next === null) return fired;
+    for (; next < minute; next += 1) {
+      const one = closeMinute(next, next >= judgeFrom);
+      if (one !== null) fired.push(one);
+    }
+    return fired;
   }
 
   return {
     counter,
     take,
     closeUntil,
-    episode: () => episode,
-    resume(stored) {
-      episode = stored;
+    lookAt(minute) {
+      const usualOf = usual.usualOn(Math.floor(minute / MINUTES_PER_DAY));
+      return judge(minute, counter.close(minute, usualOf));
     },
+    isRising: () => isRising,
     forgetThresholds: () => thresholds.clear(),
   };
+}
+
+/** The windows of 3 and 15 minutes: that of an hour stays high for an hour. */
+function isHalfway(
+  counts: ArrayLike<number>,
+  kind: SourceKind,
+  thresholdsOf: (kind: SourceKind) => Thresholds,
+): boolean {
+  const isHalf = (line: number, i: number) => i < WINDOW_COUNT - 1 && (counts[i] as number) >= line / 2;
+  // No line is lower than the floor, and most minutes of most zones need no thresholds.
+  if (!WINDOWS.some((_, i) => isHalf(floorOf(kind), i))) return false;
+  return thresholdsOf(kind).threshold.some(isHalf);
 }

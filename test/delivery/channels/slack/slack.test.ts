@@ -5,7 +5,14 @@ import { toSlackMessage } from "#stages/delivery/channels/slack/slack-blocks.ts"
 import { toMrkdwn, toMrkdwnCode, toMrkdwnQuote } from "#stages/delivery/channels/slack/slack-text.ts";
 import { type ReplyQueue, startReplyQueue } from "#test/edge/support/reply-queue.ts";
 import { HOSTILE } from "../../support/hostile.ts";
-import { CONSOLE, hostileMessage, messageOf, messageSaying, sourcesMessage } from "../../support/messages.ts";
+import {
+  CONSOLE,
+  changesMessage,
+  hostileMessage,
+  messageOf,
+  messageSaying,
+  sourcesMessage,
+} from "../../support/messages.ts";
 import { POSTING, sendOptions } from "../../support/receiver.ts";
 
 const ended = { state: "resolved", endedAt: Date.UTC(2026, 10, 22, 9, 26) } as const;
@@ -67,6 +74,7 @@ test.each<[string, AlertMessage]>([
   ["resolved", messageOf({ reason: "resolved", ...ended })],
   ["self", messageOf({ kind: "self", zoneId: null, ruleId: null, sparkline: [] })],
   ["sources", sourcesMessage()],
+  ["changes", changesMessage()],
   ["hostile", hostileMessage()],
   ["hostile-advice", hostileMessage({ reason: "advice" })],
   ["hostile-resolved", hostileMessage({ reason: "resolved", ...ended })],

@@ -6,7 +6,14 @@ import { terminal } from "#stages/delivery/channels/terminal/terminal.ts";
 import { paintPlain } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { measureWidth } from "#stages/delivery/message/text-width.ts";
 import { HOSTILE } from "../../support/hostile.ts";
-import { CONSOLE, hostileMessage, messageOf, messageSaying, sourcesMessage } from "../../support/messages.ts";
+import {
+  CONSOLE,
+  changesMessage,
+  hostileMessage,
+  messageOf,
+  messageSaying,
+  sourcesMessage,
+} from "../../support/messages.ts";
 import { sendOptions } from "../../support/receiver.ts";
 
 const ESC = "\u001b";
@@ -81,6 +88,8 @@ describe("golden", () => {
       null,
     ],
     ["sources", sourcesMessage(), null],
+    ["changes", changesMessage(), null],
+    ["changes-resolved", changesMessage({ reason: "resolved", transition: 2, ...ended }), null],
     ["advice", messageOf({ reason: "advice", transition: 2 }), null],
     ["resolved", messageOf({ reason: "resolved", transition: 3, ...ended }), null],
     ["hostile", hostileMessage(), null],

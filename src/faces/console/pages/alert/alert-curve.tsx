@@ -2,10 +2,12 @@ import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { AlertContext, AlertDetail } from "../../api/alert.ts";
 import { useRuleSeries } from "../../api/rule.ts";
 import { toDetectorChart } from "../../components/detector-lines.ts";
-import { TimeSeries } from "../../components/lazy-time-series.tsx";
+import { chartHeight, TimeSeries } from "../../components/lazy-time-series.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { QueryView } from "../../components/states.tsx";
 import { useNow } from "../../state/now.tsx";
+
+const PLOT_PX = 170;
 
 const BEFORE_MS = HOUR_MS;
 const LONGEST_MS = 12 * HOUR_MS;
@@ -26,18 +28,16 @@ export function AlertCurve({ alert, during }: Props) {
   if (zoneId === null || ruleId === null) return null;
   return (
     <Panel title="Events per minute" about="from one hour before the alert" flush>
-      <QueryView query={series} rows={5} asking="the counts of the rule">
+      <QueryView query={series} height={chartHeight(PLOT_PX)} asking="the counts of the rule">
         {({ points }) => (
           <TimeSeries
             {...toDetectorChart(points, during)}
             widthMs={MINUTE_MS}
             markers={[
-              { atMs: firedMs, kind: "opened", label: `alert ${id}` },
-              ...(resolvedAt === null
-                ? []
-                : [{ atMs: Date.parse(resolvedAt), kind: "resolved" as const, label: `alert ${id}` }]),
+              { atMs: firedMs, kind: "opened" },
+              ...(resolvedAt === null ? [] : [{ atMs: Date.parse(resolvedAt), kind: "resolved" as const }]),
             ]}
-            height={170}
+            height={PLOT_PX}
             label={`Events per minute of rule ${ruleId} around alert ${id}, with the expected count and the threshold`}
           />
         )}

@@ -3,6 +3,7 @@ import { useEffect, useState } from "react";
 import { Link } from "wouter";
 import { formatDuration, formatNumber } from "#lib/format.ts";
 import type { StateAct } from "#model/kinds.ts";
+import { isChangeKind } from "#model/rule-change.ts";
 import { type AlertContext, type AlertDetail, useAlertAct } from "../../api/alert.ts";
 import { useMay } from "../../api/session.ts";
 import { ActionWord } from "../../components/action-word.tsx";
@@ -18,7 +19,7 @@ import { useRuleLink } from "../../state/rule-link.ts";
 import { usePageLink } from "../../state/url-state.ts";
 import { useZoneTitle } from "../../state/zones.ts";
 import classes from "./alert.module.css";
-import { toAlertEvents } from "./event-filter.ts";
+import { hasRule, toAlertEvents } from "./event-filter.ts";
 import { Mark } from "./mark.tsx";
 import { SilenceDialog } from "./silence-dialog.tsx";
 
@@ -45,6 +46,7 @@ export function Headline({ alert, context }: Props) {
     quietSince,
     acknowledgedBy,
     silence,
+    incidentId,
     facts,
   } = alert;
   const zoneName = useZoneTitle();
@@ -53,7 +55,8 @@ export function Headline({ alert, context }: Props) {
   const mayAct = useMay("act");
   const [isSilencing, setSilencing] = useState(false);
   const events = toAlertEvents(alert);
-  const isSources = alert.kind === "sources";
+  const isOfRule = hasRule(alert);
+  const isCounted = !isChangeKind(alert.kind);
   useKeys(mayAct, () => setSilencing(true));
   return (
     <section className="lw-head" data-firing={state === "firing" || undefined}>
@@ -61,7 +64,7 @@ export function Headline({ alert, context }: Props) {
         <Severity severity={severity} state={state} />
         <span>
           alert {id} · {zoneName(zoneId)}
-          {ruleId === null || isSources ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`}{" "}
+          {ruleId === null || !isOfRule ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`}{" "}
           {ruleTitle ?? ""}
         </span>
       </div>
@@ -99,21 +102,30 @@ export function Headline({ alert, context }: Props) {
             <SilencedBy silence={silence} />
           </span>
         )}
-        {facts === null ? null : (
+        {incidentId === null ? null : (
+          <span role="status">
+            <Link href={link(`/alerts/${incidentId}`)}>part of incident {incidentId}</Link>, which notifies
+          </span>
+        )}
+        {facts === null || !isCounted ? null : (
           <>
-            {isSources ? null : (
+            {isOfRule ? (
               <span>
                 <b>{formatCount(facts.count)}</b> events in {facts.windowMinutes} min
               </span>
-            )}
+            ) : null}
             <span>
               usual in {facts.windowMinutes} min <b>{formatNumber(facts.usual)}</b>, threshold{" "}
               <b>{formatNumber(facts.threshold)}</b>, peak <b>{formatCount(facts.peak)}</b>
             </span>
           </>
         )}
-        {context?.during == null || isSources ? null : <Counted during={context.during} />}
       </div>
+      {!isOfRule || ruleId === null ? null : (
+        <div className={classes["line"]}>
+          <CountedEvents context={context} />
+        </div>
+      )}
       <div className={classes["buttons"]}>
         {mayAct && state === "firing" ? <Act id={id} act="ack" word="Acknowledge" letter="a" /> : null}
         {mayAct ? (
@@ -133,7 +145,7 @@ export function Headline({ alert, context }: Props) {
             See its events
           </Button>
         )}
-        {zoneId === null || ruleId === null || isSources ? null : (
+        {zoneId === null || ruleId === null || !isOfRule ? null : (
           <Button size="xs" variant="subtle" component={Link} href={ruleLink(zoneId, ruleId)}>
             See its rule
           </Button>
@@ -147,6 +159,12 @@ export function Headline({ alert, context }: Props) {
       {isSilencing ? <SilenceDialog alert={alert} onClose={() => setSilencing(false)} /> : null}
     </section>
   );
+}
+
+/** A line from the beginning: what is below it must not move when its numbers come. */
+function CountedEvents({ context }: Pick<Props, "context">) {
+  if (context === undefined) return "Its events are not counted yet.";
+  return context.during === null ? "Its events are no longer kept." : <Counted during={context.during} />;
 }
 
 /** All events of the alert, by action. The lists below and the curve count the same ones. */
@@ -189,13 +207,15 @@ interface ActProps {
   readonly word: string;
   /** The key that opens it. */
   readonly letter?: string;
+  /** Only this attacker of an incident. */
+  readonly attacker?: string;
 }
 
 /** A button that asks for a note, which may stay empty. What was typed stays if the request fails. */
-function Act({ id, act, word, letter }: ActProps) {
+export function Act({ id, act, word, letter, attacker }: ActProps) {
   const [isOpen, setOpen] = useState(false);
   const [note, setNote] = useState("");
-  const send = useAlertAct(id);
+  const send = useAlertAct(id, attacker);
   useEffect(() => {
     if (letter === undefined) return undefined;
     const press = (event: KeyboardEvent) => {
@@ -210,7 +230,10 @@ function Act({ id, act, word, letter }: ActProps) {
   return (
     <PopoverForm
       word={word}
-      button={{ size: "xs", variant: act === "ack" ? "filled" : "default" }}
+      button={{
+        size: attacker === undefined ? "xs" : "compact-xs",
+        variant: act === "ack" ? "filled" : "default",
+      }}
       isOpen={isOpen}
       onToggle={setOpen}
       onSubmit={() => send.mutate({ act, note: note.trim() }, { onSuccess: () => setOpen(false) })}

@@ -35,14 +35,23 @@ export function DurationChoice({
   );
 }
 
+const KIND_WORDS: Readonly<Record<string, string>> = {
+  sources: "sources",
+  "action-change": "changed actions",
+  "silent-rule": "silent rules",
+};
+
 /** `address 203.0.113.7`, `rule 942100`, `everything in the zone`. The values are text of requests. */
 function nameChoice({ scope, matchers }: AlertDetail["silenceChoices"][number]) {
   if (scope === "zone") return "everything in the zone";
-  if (matchers.kind !== undefined) return "every alert about sources in the zone";
+  const [kind] = matchers.kind ?? [];
+  if (kind !== undefined && matchers.rule === undefined)
+    return `every alert about ${KIND_WORDS[kind] ?? kind} in the zone`;
   const [name, values] = Object.entries(matchers).find(([one]) => one !== "zone") ?? [];
   return (
     <span className="lw-wrap">
-      {MATCHERS[name ?? ""] ?? name} <Payload prose text={String(values?.[0] ?? "")} />
+      {kind === undefined ? "" : `${KIND_WORDS[kind] ?? kind} of `}
+      {MATCHERS[name ?? ""] ?? name} <Payload prose text={(values ?? []).join(", ")} />
     </span>
   );
 }
@@ -50,13 +59,14 @@ function nameChoice({ scope, matchers }: AlertDetail["silenceChoices"][number]) 
 /** A silence, with the number of alerts that it mutes now and would have muted in the last week, before it is made. */
 export function SilenceDialog({
   alert,
+  choices = alert.silenceChoices,
   onClose,
 }: {
   readonly alert: AlertDetail;
+  readonly choices?: AlertDetail["silenceChoices"];
   readonly onClose: () => void;
 }) {
   const zoneName = useZoneTitle();
-  const { silenceChoices: choices } = alert;
   const [chosen, choose] = useState("0");
   const [duration, setDuration] = useState<DurationName>("2 h");
   const [reason, setReason] = useState("");
@@ -130,10 +140,12 @@ export function SilenceDialog({
               </div>
             )}
           </QueryView>
-          <div>
-            <div className="lw-note">The same in a terminal:</div>
-            <code className="lw-wrap">{command}</code>
-          </div>
+          {command === "" ? null : (
+            <div>
+              <div className="lw-note">The same in a terminal:</div>
+              <code className="lw-wrap">{command}</code>
+            </div>
+          )}
           {add.error === null ? null : <ProblemBox thrown={add.error} />}
           <Button type="submit" size="xs" loading={add.isPending} disabled={reason.trim() === ""}>
             Silence for {duration}

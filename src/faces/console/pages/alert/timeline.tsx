@@ -7,6 +7,7 @@ import classes from "./alert.module.css";
 
 const REASONS: Readonly<Record<string, string>> = {
   first: "The alert fired",
+  join: "New attackers",
   worse: "The alert got worse",
   repeat: "Repeated",
   advice: "Advice came",

@@ -1,12 +1,14 @@
-import { Button, Checkbox, SegmentedControl, TextInput } from "@mantine/core";
+import { Checkbox, Group, SegmentedControl, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { SILENCE_SCOPES, type SilenceScope, type StateAct } from "#model/kinds.ts";
-import { type ManyActed, type ManyActs as ManyBody, useActOnAlerts } from "../../api/alert.ts";
-import type { Alert } from "../../api/alerts.ts";
+import type { Alert } from "../../api/alert.ts";
+import { type Input, type Output, useChange } from "../../api/ask.ts";
 import { PopoverForm } from "../../components/popover-form.tsx";
 import { ProblemBox } from "../../components/states.tsx";
+import { useFields } from "../../state/fields.ts";
 import { DURATIONS, DurationChoice, type DurationName } from "../alert/silence-dialog.tsx";
-import classes from "./alerts.module.css";
+
+type ManyBody = Input<"alerts.act">;
 
 /** The most alerts of one request. */
 const MOST = 200;
@@ -20,15 +22,14 @@ interface Props {
 
 /** Selects the alerts that are shown, and acknowledges, resolves or silences those that are selected. */
 export function ManyActs({ selected, shown, onSelect }: Props) {
-  const send = useActOnAlerts();
+  const send = useChange("alerts.act");
   const selectable = shown.slice(0, MOST);
   const isAll = selected.length > 0 && selected.length >= selectable.length;
   const act = (body: Omit<ManyBody, "ids">) =>
     send.mutateAsync({ ...body, ids: selected.map(({ id }) => id) }).then(() => onSelect([]));
   return (
-    <div className={classes["many"]}>
+    <Group gap={12} mih={44} px={12} className="lw-line">
       <Checkbox
-        size="xs"
         label={selected.length === 0 ? `Select all ${selectable.length}` : `${selected.length} selected`}
         checked={isAll}
         indeterminate={selected.length > 0 && !isAll}
@@ -41,9 +42,9 @@ export function ManyActs({ selected, shown, onSelect }: Props) {
           <NoteForm word="Resolve" act="resolve" onSend={act} isPending={send.isPending} />
         </>
       )}
-      {send.error === null ? null : <ProblemBox thrown={send.error} />}
+      <ProblemBox thrown={send.error} />
       {send.data === undefined || selected.length > 0 ? null : <Outcome acted={send.data} />}
-    </div>
+    </Group>
   );
 }
 
@@ -52,32 +53,24 @@ interface FormProps {
   readonly onSend: (body: Omit<ManyBody, "ids">) => Promise<unknown>;
 }
 
-function NoteForm({
-  word,
-  act,
-  isPending,
-  onSend,
-}: FormProps & { readonly word: string; readonly act: StateAct }) {
+interface NoteProps extends FormProps {
+  readonly word: string;
+  readonly act: StateAct;
+}
+
+function NoteForm({ word, act, isPending, onSend }: NoteProps) {
   const [isOpen, setOpen] = useState(false);
-  const [note, setNote] = useState("");
-  const text = note.trim();
+  const { values, text } = useFields({ note: "" });
+  const note = values.note.trim();
   return (
     <PopoverForm
       word={word}
       isOpen={isOpen}
       onToggle={setOpen}
-      onSubmit={() => void onSend({ act, ...(text === "" ? {} : { note: text }) }).catch(() => undefined)}
+      onSubmit={() => void onSend({ act, ...(note === "" ? {} : { note }) }).catch(() => undefined)}
+      submit={{ word: `${word} the selected alerts`, loading: isPending }}
     >
-      <TextInput
-        size="xs"
-        label="Note for the others (may stay empty)"
-        maxLength={500}
-        value={note}
-        onChange={(event) => setNote(event.currentTarget.value)}
-      />
-      <Button type="submit" size="xs" loading={isPending}>
-        {word} the selected alerts
-      </Button>
+      <TextInput label="Note for the others (may stay empty)" maxLength={500} {...text("note")} />
     </PopoverForm>
   );
 }
@@ -96,9 +89,12 @@ const ABOUT: Readonly<Record<SilenceScope, string>> = {
 
 function SilenceForm({ isPending, onSend }: FormProps) {
   const [isOpen, setOpen] = useState(false);
-  const [scope, setScope] = useState<SilenceScope>("source");
-  const [duration, setDuration] = useState<DurationName>("2 h");
-  const [reason, setReason] = useState("");
+  const { values, text, choice } = useFields({
+    scope: "source" as SilenceScope,
+    duration: "2 h" as DurationName,
+    reason: "",
+  });
+  const { scope, duration, reason } = values;
   const body = {
     act: "silence",
     note: reason.trim(),
@@ -113,33 +109,22 @@ function SilenceForm({ isPending, onSend }: FormProps) {
       isOpen={isOpen}
       onToggle={setOpen}
       onSubmit={() => void onSend(body).catch(() => undefined)}
+      submit={{ word: `Silence for ${duration}`, loading: isPending, disabled: reason.trim() === "" }}
     >
       <SegmentedControl
-        size="xs"
         aria-label="What is silenced"
         data={SILENCE_SCOPES.map((value) => ({ value, label: SCOPE_WORDS[value] }))}
-        value={scope}
-        onChange={setScope}
+        {...choice("scope")}
       />
       <div className="lw-note">{ABOUT[scope]}</div>
-      <DurationChoice value={duration} onChange={setDuration} />
-      <TextInput
-        size="xs"
-        label="Reason"
-        required
-        maxLength={500}
-        value={reason}
-        onChange={(event) => setReason(event.currentTarget.value)}
-      />
-      <Button type="submit" size="xs" loading={isPending} disabled={reason.trim() === ""}>
-        Silence for {duration}
-      </Button>
+      <DurationChoice {...choice("duration")} />
+      <TextInput label="Reason" required maxLength={500} {...text("reason")} />
     </PopoverForm>
   );
 }
 
 /** The result for each alert; each one that was refused says why. */
-function Outcome({ acted: { items } }: { readonly acted: ManyActed }) {
+function Outcome({ acted: { items } }: { readonly acted: Output<"alerts.act"> }) {
   const done = items.filter(({ result }) => result === "done" || result === "noted").length;
   const refused = items.filter(({ detail }) => detail !== null);
   return (

@@ -1,22 +1,24 @@
-import { Button } from "@mantine/core";
+import { many } from "#lib/format.ts";
 import { DAY_MS } from "#lib/units.ts";
+import { useOperation } from "../../api/ask.ts";
 import {
   type ArchiveDay,
   type CoverageRun,
-  useArchiveDays,
+  SELDOM,
   useCoverageRuns,
   useStartRun,
 } from "../../api/coverage.ts";
-import { useMay } from "../../api/session.ts";
 import { useStatus } from "../../api/status.ts";
 import { Ago, Moment } from "../../components/ago.tsx";
-import { Panel } from "../../components/panel.tsx";
+import { Pairs } from "../../components/pairs.tsx";
+import { QueryPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
-import { Empty, Partial, ProblemBox, QueryView } from "../../components/states.tsx";
+import { ActButton, QuietButton } from "../../components/quiet-button.tsx";
+import { Rows } from "../../components/rows.tsx";
+import { Empty, Partial, ProblemBox } from "../../components/states.tsx";
 import { formatBytes, formatCount } from "../../look/words.ts";
 import { useSpan } from "../../state/span.ts";
 import { useZones, useZoneTitle } from "../../state/zones.ts";
-import classes from "./coverage.module.css";
 import { RunProgress } from "./run-progress.tsx";
 
 const MOST_SHOWN = 62;
@@ -26,71 +28,62 @@ const LONGEST_MS = 799 * DAY_MS;
 export function ArchiveDays() {
   const { fromMs, toMs, narrow } = useSpan();
   const { zones, only } = useZones();
-  const ids = new Set(zones.map(({ id }) => id));
+  const isShown = ({ zoneId }: { readonly zoneId: number }) => zones.some(({ id }) => id === zoneId);
   const startMs = Math.max(fromMs, toMs - LONGEST_MS);
   const span = { from: startMs - (startMs % DAY_MS), to: Math.ceil(toMs / DAY_MS) * DAY_MS };
-  const days = useArchiveDays(only?.id ?? null, span);
-  const kept = (useStatus().data?.archive ?? []).filter(({ zoneId }) => ids.has(zoneId));
+  const zone = only?.id ?? null;
+  // Read again when another check has ended.
+  const lastCheck = useCoverageRuns().data?.items.find(({ archive }) => archive !== null)?.id ?? null;
+  const days = useOperation(
+    "archive.days",
+    { zone, ...span },
+    { ...SELDOM, queryKey: ["archive.days", zone, span, lastCheck] },
+  );
+  const kept = (useStatus().data?.archive ?? []).filter(isShown);
   const [first = ""] = kept.map(({ firstDay }) => firstDay).sort();
-  const last =
-    kept
-      .map(({ lastDay }) => lastDay)
-      .sort()
-      .at(-1) ?? "";
+  const [last = ""] = kept
+    .map(({ lastDay }) => lastDay)
+    .sort()
+    .reverse();
   const bytes = kept.reduce((sum, { eventBytes, recordBytes }) => sum + eventBytes + recordBytes, 0);
   return (
-    <Panel
+    <QueryPanel
       title="Archive"
-      about={
-        kept.length === 0
-          ? "UTC days that can no longer change"
-          : `UTC days that can no longer change, ${first} to ${last}, ${formatBytes(bytes)}`
-      }
-      flush
+      about={`UTC days that can no longer change${
+        kept.length === 0 ? "" : `, ${first} to ${last}, ${formatBytes(bytes)}`
+      }`}
+      query={days}
     >
-      <QueryView query={days} rows={2} asking="the archive days">
-        {(items) => {
-          const found = items.filter(({ zoneId }) => ids.has(zoneId));
-          if (kept.length === 0)
-            return <Empty>No day is archived yet. The command longwatch archive status says why.</Empty>;
-          if (found.length === 0)
-            return (
-              <Empty
-                action={
-                  <Button
-                    variant="default"
-                    onClick={() => narrow(Date.parse(first), Date.parse(last) + DAY_MS)}
-                  >
-                    Show the archive days
-                  </Button>
-                }
-              >
-                No day of the span is archived.
-              </Empty>
-            );
-          return (
-            <>
-              {found.length > MOST_SHOWN ? (
-                <Partial>
-                  The newest {MOST_SHOWN} of {formatCount(found.length)}. Narrow the span to see the others.
-                </Partial>
-              ) : null}
-              <ul className="lw-rows">
-                {found.slice(0, MOST_SHOWN).map((day) => (
-                  <DayRow key={`${day.zoneId} ${day.day}`} day={day} />
-                ))}
-              </ul>
-            </>
-          );
-        }}
-      </QueryView>
-    </Panel>
+      {({ items }) => {
+        const found = items.filter(isShown).toReversed();
+        if (kept.length === 0)
+          return <Empty>No day is archived yet. The command longwatch archive status says why.</Empty>;
+        if (found.length === 0) {
+          const showAll = () => narrow(Date.parse(first), Date.parse(last) + DAY_MS);
+          const action = <QuietButton word="Show the archive days" onClick={showAll} />;
+          return <Empty action={action}>No day of the span is archived.</Empty>;
+        }
+        return (
+          <>
+            {found.length > MOST_SHOWN ? (
+              <Partial>
+                The newest {MOST_SHOWN} of {formatCount(found.length)}. Narrow the span to see the others.
+              </Partial>
+            ) : null}
+            <Rows of={found.slice(0, MOST_SHOWN)}>
+              {(day) => <DayRow key={`${day.zoneId} ${day.day}`} day={day} />}
+            </Rows>
+          </>
+        );
+      }}
+    </QueryPanel>
   );
 }
 
 function DayRow({ day: { day, zoneId, isInPostgres, files } }: { readonly day: ArchiveDay }) {
   const zoneName = useZoneTitle();
   const run = useLastCheck(zoneId, day);
+  const start = useStartRun();
   const events = files.find(({ kind }) => kind === "events")?.rows ?? 0;
   const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
   const damaged = files.filter(({ damage }) => damage !== null);
@@ -103,20 +96,28 @@ function DayRow({ day: { day, zoneId, isInPostgres, files } }: { readonly day: A
           {formatCount(events)} events, {formatBytes(bytes)},{" "}
           {isInPostgres ? "also in Postgres" : "only here"}, checked <Ago at={oldest} />
         </div>
-        {damaged.map(({ path, damage }) => (
-          <div key={path} className="lw-fire">
-            <Payload text={path} /> <Payload prose text={damage ?? ""} />
-          </div>
+        {damaged.map((file) => (
+          <Damage key={file.path} path={file.path} what={file.damage ?? ""} />
         ))}
       </div>
-      <VerifyNow zoneId={zoneId} day={day} run={run} />
+      <ActButton
+        word="Verify now"
+        label={`Verify now: ${day} of zone ${zoneId}`}
+        disabled={run !== null && run.endedAt === null}
+        change={start}
+        input={{
+          kind: "verify-archive",
+          zone: zoneId,
+          from: `${day}T00:00:00Z`,
+          to: new Date(Date.parse(day) + DAY_MS).toISOString(),
+        }}
+      />
+      <div className="lw-across">{start.error === null ? null : <ProblemBox thrown={start.error} />}</div>
       {run === null ? null : (
         <CheckOutcome run={run} day={day} shown={new Set(damaged.map(({ path }) => path))} />
       )}
-      <details className={classes["wide"]}>
-        <summary className="lw-note">
-          {files.length} {files.length === 1 ? "file" : "files"}
-        </summary>
+      <details className="lw-across">
+        <summary className="lw-note">{many(files.length, "file")}</summary>
         {files.map((file) => (
           <File key={file.path} file={file} />
         ))}
@@ -125,56 +126,21 @@ function DayRow({ day: { day, zoneId, isInPostgres, files } }: { readonly day: A
   );
 }
 
+function Damage({ path, what }: { readonly path: string; readonly what: string }) {
+  return (
+    <div className="lw-fire">
+      <Payload text={path} /> <Payload prose text={what} />
+    </div>
+  );
+}
+
 /** The newest check of a day that covers it; null if nobody has started one in the last time. */
 function useLastCheck(zoneId: number, day: string): CoverageRun | null {
   const { data } = useCoverageRuns();
   const atMs = Date.parse(day);
-  return (
-    data?.items.find(
-      (run) =>
-        run.kind === "verify-archive" &&
-        run.zoneId === zoneId &&
-        Date.parse(run.from) <= atMs &&
-        atMs < Date.parse(run.to),
-    ) ?? null
-  );
-}
-
-interface VerifyProps {
-  readonly zoneId: number;
-  readonly day: string;
-  readonly run: CoverageRun | null;
-}
-
-function VerifyNow({ zoneId, day, run }: VerifyProps) {
-  const start = useStartRun();
-  const isRunning = run !== null && run.endedAt === null;
-  if (!useMay("act")) return null;
-  return (
-    <>
-      <Button
-        variant="default"
-        loading={start.isPending}
-        disabled={isRunning}
-        aria-label={`Verify now: ${day} of zone ${zoneId}`}
-        onClick={() =>
-          start.mutate({
-            kind: "verify-archive",
-            zone: zoneId,
-            from: `${day}T00:00:00Z`,
-            to: new Date(Date.parse(day) + DAY_MS).toISOString(),
-          })
-        }
-      >
-        Verify now
-      </Button>
-      {start.error === null ? null : (
-        <div className={classes["wide"]}>
-          <ProblemBox thrown={start.error} />
-        </div>
-      )}
-    </>
-  );
+  const isCheck = ({ kind, zoneId: one, from, to }: CoverageRun) =>
+    kind === "verify-archive" && one === zoneId && Date.parse(from) <= atMs && atMs < Date.parse(to);
+  return data?.items.find(isCheck) ?? null;
 }
 
 interface OutcomeProps {
@@ -186,85 +152,42 @@ interface OutcomeProps {
 
 function CheckOutcome({ run, day, shown }: OutcomeProps) {
   const { problem, endedAt, archive } = run;
-  if (endedAt === null)
-    return (
-      <>
-        <RunProgress run={run} doing="reads the files" />
-        {problem === null ? null : (
-          <div className={`${classes["wide"]} lw-warn`}>
-            The last start failed and is repeated: <Payload prose text={problem} />
-          </div>
-        )}
-      </>
-    );
+  if (endedAt === null) return <RunProgress run={run} doing="reads the files" />;
   if (archive === null)
     return (
-      <div className={`${classes["wide"]} lw-warn`} role="status">
+      <div className="lw-across lw-warn" role="status">
         The check <Ago at={endedAt} /> failed:{" "}
         <Payload prose text={problem ?? ""} none="no reason is known" />
       </div>
     );
   const mine = archive.problems.filter((one) => one.day === day);
   return (
-    <div className={`${classes["wide"]} lw-note`} role="status">
+    <div className="lw-across lw-note" role="status">
       Verified <Ago at={endedAt} />:{" "}
       {mine.length === 0
         ? "every file equals its hash, its statement and the counts."
-        : `${mine.length} ${mine.length === 1 ? "problem" : "problems"}.`}
+        : `${many(mine.length, "problem")}.`}
       {mine
         .filter(({ path }) => !shown.has(path))
         .map(({ path, problem: wrong }) => (
-          <div key={`${path} ${wrong}`} className="lw-fire">
-            <Payload text={path} /> <Payload prose text={wrong} />
-          </div>
+          <Damage key={`${path} ${wrong}`} path={path} what={wrong} />
         ))}
     </div>
   );
 }
 
-function File({
-  file: { kind, path, sha256, bytes, rows, writtenAt, checkedAt, damage },
-}: {
-  readonly file: ArchiveDay["files"][number];
-}) {
+function File({ file }: { readonly file: ArchiveDay["files"][number] }) {
+  const { kind, path, sha256, bytes, rows, writtenAt, checkedAt, damage } = file;
+  const whole = <Moment at={checkedAt} />;
   return (
-    <dl className={classes["file"]}>
-      <div>
-        <dt>{kind}</dt>
-        <dd>
-          {formatCount(rows)} rows, {formatBytes(bytes)}
-        </dd>
-      </div>
-      <div>
-        <dt>written</dt>
-        <dd>
-          <Moment at={writtenAt} />
-        </dd>
-      </div>
-      <div>
-        <dt>last check</dt>
-        <dd>
-          {damage === null ? (
-            <>
-              <Moment at={checkedAt} />, whole
-            </>
-          ) : (
-            <span className="lw-fire">damaged</span>
-          )}
-        </dd>
-      </div>
-      <div className={classes["long"]}>
-        <dt>file</dt>
-        <dd>
-          <Payload text={path} />
-        </dd>
-      </div>
-      <div className={classes["long"]}>
-        <dt>SHA-256</dt>
-        <dd>
-          <Payload text={sha256} />
-        </dd>
-      </div>
-    </dl>
+    <Pairs
+      of={[
+        [kind, `${formatCount(rows)} rows, ${formatBytes(bytes)}`],
+        ["written", <Moment key="written" at={writtenAt} />],
+        ["last check", damage === null ? <>{whole}, whole</> : <span className="lw-fire">damaged</span>],
+        ["file", <Payload key="file" text={path} />],
+        ["SHA-256", <Payload key="hash" text={sha256} />],
+      ]}
+    />
   );
 }

@@ -2,18 +2,10 @@ import { DAY_MS } from "#lib/units.ts";
 import type { RunKind } from "#model/kinds.ts";
 import { findLengthFault, findReachFaults, showIso } from "#model/run-span.ts";
 
-/** What is wrong with each field of the form; null if nothing is known to be. */
-export interface RunFaults {
-  readonly zone: string | null;
-  readonly from: string | null;
-  readonly to: string | null;
-}
+type Ends<End> = Readonly<Record<"from" | "to", End>>;
 
-interface Typed {
-  readonly kind: RunKind;
-  readonly from: string;
-  readonly to: string;
-}
+/** What is wrong with each field of the form; null if nothing is known to be. */
+export type RunFaults = Ends<string | null> & { readonly zone: string | null };
 
 interface Known {
   /** The service's clock, epoch ms. */
@@ -27,7 +19,10 @@ interface Known {
 const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/;
 
 /** Returns what the service would refuse, as far as the page knows it, so that it is said before anything is sent. */
-export function findRunFaults({ kind, from, to }: Typed, known: Known): RunFaults {
+export function findRunFaults(
+  { kind, from, to }: Ends<string> & { readonly kind: RunKind },
+  known: Known,
+): RunFaults {
   const span = { from: readTime(from), to: readTime(to) };
   const form = "must be an ISO 8601 time with a UTC offset, such as 2026-11-21T14:00:00Z";
   const faults = {
@@ -52,29 +47,22 @@ interface Fault {
   readonly field: keyof RunFaults;
   readonly rule: string;
 }
-interface Span {
-  readonly from: number;
-  readonly to: number;
-}
 
-function findVerifyFaults({ to }: Span, { nowMs, firstHourMs }: Known): Fault[] {
+function findVerifyFaults({ to }: Ends<number>, { nowMs, firstHourMs }: Known): Fault[] {
   if (to > nowMs) return [{ field: "to", rule: `now (${showIso(nowMs)}) or earlier` }];
   if (firstHourMs === null || to > firstHourMs) return [];
   return [{ field: "to", rule: `after ${showIso(firstHourMs)}: Longwatch has no earlier hour of the zone` }];
 }
 
 /** The whole of each UTC day that the span touches is read. */
-function findArchiveFaults({ from, to }: Span, archived: Known["archived"]): Fault[] {
+function findArchiveFaults({ from, to }: Ends<number>, archived: Known["archived"]): Fault[] {
   if (archived === null) return [{ field: "zone", rule: "has no archive day yet" }];
   const [firstMs, endMs] = [Date.parse(archived.firstDay), Date.parse(archived.lastDay) + DAY_MS];
-  return [
-    ...(to > firstMs
-      ? []
-      : [{ field: "to" as const, rule: `after ${showIso(firstMs)}, the first archive day` }]),
-    ...(from < endMs
-      ? []
-      : [{ field: "from" as const, rule: `before ${showIso(endMs)}, the end of the last archive day` }]),
-  ];
+  const faults: Fault[] = [];
+  if (to <= firstMs) faults.push({ field: "to", rule: `after ${showIso(firstMs)}, the first archive day` });
+  if (from >= endMs)
+    faults.push({ field: "from", rule: `before ${showIso(endMs)}, the end of the last archive day` });
+  return faults;
 }
 
 function readTime(text: string): number {

@@ -1,22 +1,19 @@
-import { Button } from "@mantine/core";
+import { Stack } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import { Link } from "wouter";
 import { many } from "#lib/format.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
-import {
-  type CoverageHour,
-  type CoverageRules,
-  useCoverageHour,
-  useCoverageRules,
-  useStartRun,
-} from "../../api/coverage.ts";
-import { useMay } from "../../api/session.ts";
+import { type Output, useOperation } from "../../api/ask.ts";
+import { type CoverageHour, useStartRun } from "../../api/coverage.ts";
 import { Moment } from "../../components/ago.tsx";
 import { STATE_WORDS } from "../../components/coverage-strip.tsx";
+import { DataTable } from "../../components/data-table.tsx";
+import { Fact } from "../../components/fact.tsx";
+import { Json } from "../../components/json.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
+import { ActButton, QuietButton } from "../../components/quiet-button.tsx";
 import { Empty, ProblemBox, QueryView } from "../../components/states.tsx";
-import { Icon } from "../../look/icons.tsx";
 import { formatCount, formatMoment, formatUtc, NO_VALUE } from "../../look/words.ts";
 import { useNow } from "../../state/now.tsx";
 import { useRuleLink } from "../../state/rule-link.ts";
@@ -24,7 +21,7 @@ import { toUrlTime } from "../../state/span.ts";
 import { usePageLink, useUrlState } from "../../state/url-state.ts";
 import { useZoneTitle } from "../../state/zones.ts";
 import classes from "./coverage.module.css";
-import { type Look, readEvidence } from "./read-evidence.ts";
+import { readEvidence } from "./read-evidence.ts";
 
 interface Props {
   readonly zoneId: number;
@@ -33,8 +30,12 @@ interface Props {
 
 /** The evidence of one hour: what each route showed, the counts by rule, and the seal or the gap with its reason. */
 export function HourPanel({ zoneId, hourMs }: Props) {
-  const hour = useCoverageHour(zoneId, hourMs);
-  const rules = useCoverageRules(zoneId, hourMs);
+  const hour = useOperation(
+    "coverage.list",
+    { zone: zoneId, from: hourMs, to: hourMs + HOUR_MS, limit: 1 },
+    { refetchInterval: 30_000, select: ({ items }) => items[0] ?? null },
+  );
+  const rules = useOperation("coverage.rules", { zone: zoneId, hour: hourMs }, { refetchInterval: 30_000 });
   const zoneName = useZoneTitle();
   const { change } = useUrlState();
   const place = useRef<HTMLDivElement>(null);
@@ -49,14 +50,13 @@ export function HourPanel({ zoneId, hourMs }: Props) {
         title={`${zoneName(zoneId)}, ${formatMoment(hourMs)}`}
         about={`one hour from ${formatUtc(hourMs)}`}
         actions={
-          <Button
+          <QuietButton
             variant="subtle"
             color="gray"
-            leftSection={<Icon name="close" size={12} />}
+            icon="close"
+            word="Close"
             onClick={() => change({ hour: null })}
-          >
-            Close
-          </Button>
+          />
         }
         flush
       >
@@ -77,147 +77,123 @@ export function HourPanel({ zoneId, hourMs }: Props) {
   );
 }
 
-function Evidence({ hour, zoneId, hourMs }: Props & { readonly hour: CoverageHour }) {
-  const { state, storedCount, upstreamCount, gapReason, notSealedBecause, sealedAt, reopenedAt } = hour;
-  const looks = readEvidence(hour.evidence);
-  const reason = gapReason ?? notSealedBecause;
+function Evidence({ hour, ...props }: Props & { readonly hour: CoverageHour }) {
+  const { state, storedCount, upstreamCount, missingCells, surplusCells, evidence } = hour;
+  const reason = hour.gapReason ?? hour.notSealedBecause;
   return (
-    <div className={classes["evidence"]}>
-      <p className={classes["verdict"]} data-state={state}>
-        <b>{STATE_WORDS[state]}.</b> {reason === null ? "" : <Payload prose text={reason} />}
-      </p>
-      <div className={classes["facts"]}>
+    <Stack gap={8} px={12} pb={12}>
+      <div className={classes["verdict"]} data-state={state}>
+        <b>{STATE_WORDS[state]}.</b>
+        <Payload say=" " prose text={reason} />
+      </div>
+      <div className="lw-facts">
+        <Fact say="stored">{formatCount(storedCount)}</Fact>
+        <Fact say="the platform counts">
+          {upstreamCount === null ? "not read yet" : formatCount(upstreamCount)}
+        </Fact>
+        <span className="lw-fire">
+          {missingCells > 0 ? `${missingCells} rules with events missing here` : null}
+        </span>
+        <span>{surplusCells > 0 ? `${surplusCells} rules with more events here` : null}</span>
         <span>
-          stored <b>{formatCount(storedCount)}</b>
+          <Moment say="searched to " at={hour.searchedThrough} />
         </span>
         <span>
-          the platform counts <b>{upstreamCount === null ? "not read yet" : formatCount(upstreamCount)}</b>
+          <Moment say="compared " at={hour.reconciledAt} />
         </span>
-        {hour.missingCells > 0 ? (
-          <span className="lw-fire">{hour.missingCells} rules with events missing here</span>
-        ) : null}
-        {hour.surplusCells > 0 ? <span>{hour.surplusCells} rules with more events here</span> : null}
-        {hour.searchedThrough === null ? null : (
+        <span>
+          <Moment say="sealed " at={hour.sealedAt} />
+        </span>
+        {hour.judgedAt === null ? null : (
           <span>
-            searched to <Moment at={hour.searchedThrough} />
+            <Moment say="judged " at={hour.judgedAt} /> ({hour.judgedWith})
           </span>
         )}
-        {hour.reconciledAt === null ? null : (
-          <span>
-            compared <Moment at={hour.reconciledAt} />
-          </span>
-        )}
-        {sealedAt === null ? null : (
-          <span>
-            sealed <Moment at={sealedAt} />
-          </span>
-        )}
-        {reopenedAt === null ? null : (
+        <span className="lw-warn">{hour.isWaiting ? "copied and not judged yet" : null}</span>
+        {hour.reopenedAt === null ? null : (
           <span className="lw-warn">
-            seal withdrawn <Moment at={reopenedAt} />: <Payload prose text={hour.reopenReason ?? ""} />
+            seal withdrawn <Moment at={hour.reopenedAt} />: <Payload prose text={hour.reopenReason ?? ""} />
           </span>
         )}
       </div>
-      {looks.length === 0 ? null : <Looks looks={looks} storedCount={storedCount} />}
-      <HourActs zoneId={zoneId} hourMs={hourMs} />
-      {hour.evidence === null ? null : (
+      <Looks hour={hour} />
+      <HourActs {...props} />
+      {evidence === null ? null : (
         <details className="lw-note">
           <summary>Everything that is recorded as evidence</summary>
-          <pre className={classes["raw"]} tabIndex={0} aria-label="Recorded evidence">
-            <Payload text={JSON.stringify(hour.evidence, null, 2).replaceAll("\n", " ")} />
-          </pre>
+          <Json of={evidence} label="Recorded evidence" />
         </details>
       )}
-    </div>
+    </Stack>
   );
 }
 
-function Looks({ looks, storedCount }: { readonly looks: readonly Look[]; readonly storedCount: number }) {
+function Looks({ hour: { evidence, storedCount } }: { readonly hour: CoverageHour }) {
+  const looks = readEvidence(evidence);
+  if (looks.length === 0) return null;
   return (
-    <table className="lw-table">
-      <thead>
-        <tr>
-          <th>what the platform showed</th>
-          <th className="lw-number">events</th>
-          <th className="lw-wide">looked at</th>
-          <th className="lw-wide">the same since</th>
-        </tr>
-      </thead>
-      <tbody>
-        {looks.map(({ route, count, at, since }) => (
-          <tr key={route}>
-            <td>{route}</td>
-            <td className="lw-number">
-              {formatCount(count)} {count === storedCount ? "= stored" : `of ${formatCount(storedCount)}`}
-            </td>
-            <td className="lw-wide">{at === null ? "" : <Moment at={at} seconds />}</td>
-            <td className="lw-wide">{since === null ? "" : <Moment at={since} seconds />}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <DataTable
+      rows={looks}
+      idOf={({ route }) => route}
+      columns={[
+        { head: "what the platform showed", cell: ({ route }) => route },
+        {
+          head: "events",
+          className: "lw-number",
+          cell: ({ count }) =>
+            `${formatCount(count)} ${count === storedCount ? "= stored" : `of ${formatCount(storedCount)}`}`,
+        },
+        { head: "looked at", className: "lw-wide", cell: ({ at }) => <Moment at={at} seconds /> },
+        { head: "the same since", className: "lw-wide", cell: ({ since }) => <Moment at={since} seconds /> },
+      ]}
+    />
   );
 }
 
 /** Look at its events, compare it again, or read it again while the platform has it. */
 function HourActs({ zoneId, hourMs }: Props) {
-  const mayAct = useMay("act");
   const nowMs = useNow();
   const link = usePageLink();
   const start = useStartRun();
   const to = Math.min(hourMs + HOUR_MS, nowMs - 1_000);
   const isKept = hourMs > nowMs - 3 * DAY_MS && hourMs < to;
-  const run = (kind: "backfill" | "verify") =>
-    start.mutate({
-      kind,
-      zone: zoneId,
-      from: new Date(hourMs).toISOString(),
-      to: new Date(to).toISOString(),
-      ids: kind === "verify",
-    });
+  const verify = {
+    kind: "verify",
+    zone: zoneId,
+    from: new Date(hourMs).toISOString(),
+    to: new Date(to).toISOString(),
+    ids: true,
+  } as const;
+  const again = { ...verify, kind: "backfill", ids: false } as const;
+  const hour = { span: null, from: toUrlTime(hourMs), to: toUrlTime(hourMs + HOUR_MS) };
   return (
     <>
-      <div className={classes["acts"]}>
-        <Button
-          variant="default"
-          component={Link}
-          href={link("/explorer", {
-            zone: String(zoneId),
-            span: null,
-            from: toUrlTime(hourMs),
-            to: toUrlTime(hourMs + HOUR_MS),
-          })}
-        >
-          See its events
-        </Button>
-        {mayAct ? (
-          <Button variant="default" loading={start.isPending} onClick={() => run("verify")}>
-            Verify this hour
-          </Button>
-        ) : null}
-        {mayAct && isKept ? (
-          <Button variant="default" loading={start.isPending} onClick={() => run("backfill")}>
-            Read it again
-          </Button>
-        ) : null}
+      <div className="lw-bar">
+        <QuietButton word="See its events" href={link("/explorer", { zone: String(zoneId), ...hour })} />
+        <ActButton word="Verify this hour" change={start} input={verify} />
+        {isKept ? <ActButton word="Read it again" change={start} input={again} /> : null}
       </div>
       {start.isSuccess ? (
         <p role="status" className="lw-note">
           Started. The result appears below, under "Verify and read again".
         </p>
       ) : null}
-      {start.error === null ? null : <ProblemBox thrown={start.error} />}
+      <ProblemBox thrown={start.error} />
     </>
   );
 }
 
-function RuleCounts({ found, zoneId }: { readonly found: CoverageRules; readonly zoneId: number }) {
+interface CountsProps {
+  readonly found: Output<"coverage.rules">;
+  readonly zoneId: number;
+}
+
+function RuleCounts({ found: { items, comparedAt, passes }, zoneId }: CountsProps) {
   const link = useRuleLink();
-  const { items, comparedAt, passes } = found;
   return (
     <>
       {passes.length === 0 ? null : (
-        <p className={classes["passes"]}>
+        <div className="lw-line lw-hint">
           List passes:{" "}
           {passes.map(({ pass, pages, entries, readAt }, index) => (
             <span key={pass}>
@@ -225,38 +201,43 @@ function RuleCounts({ found, zoneId }: { readonly found: CoverageRules; readonly
               {many(pages, "page")}, <Moment at={readAt} />
             </span>
           ))}
-        </p>
+        </div>
       )}
       {items.length === 0 ? (
         <Empty>No event of this hour is counted.</Empty>
       ) : (
-        <table className="lw-table">
-          <thead>
-            <tr>
-              <th>rule</th>
-              <th className="lw-number">stored</th>
-              <th className="lw-number">the platform</th>
-              <th className="lw-number lw-wide">repairs</th>
-            </tr>
-          </thead>
-          <tbody>
-            {items.map(({ ruleId, title, stored, platform, repairs }) => (
-              <tr key={ruleId}>
-                <td>
+        <DataTable
+          rows={items}
+          idOf={({ ruleId }) => ruleId}
+          columns={[
+            {
+              head: "rule",
+              cell: ({ ruleId, title }) => (
+                <>
                   <Link href={link(zoneId, ruleId)}>
                     <Payload prose text={ruleId} none={NO_VALUE} />
                   </Link>{" "}
                   {title ?? ""}
-                </td>
-                <td className="lw-number">{formatCount(stored)}</td>
-                <td className={platform === null || platform === stored ? "lw-number" : "lw-number lw-fire"}>
+                </>
+              ),
+            },
+            { head: "stored", className: "lw-number", cell: ({ stored }) => formatCount(stored) },
+            {
+              head: "the platform",
+              className: "lw-number",
+              cell: ({ platform, stored }) => (
+                <span className={platform === null || platform === stored ? undefined : "lw-fire"}>
                   {platform === null || comparedAt === null ? "not asked yet" : formatCount(platform)}
-                </td>
-                <td className="lw-number lw-wide">{repairs === 0 ? "" : repairs}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+                </span>
+              ),
+            },
+            {
+              head: "repairs",
+              className: "lw-number lw-wide",
+              cell: ({ repairs }) => (repairs === 0 ? "" : repairs),
+            },
+          ]}
+        />
       )}
     </>
   );

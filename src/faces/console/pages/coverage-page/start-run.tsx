@@ -1,14 +1,13 @@
-import { Button, Checkbox, SegmentedControl, Select, TextInput } from "@mantine/core";
+import { Checkbox, SegmentedControl, Select, TextInput } from "@mantine/core";
 import { useRef, useState } from "react";
 import { HOUR_MS } from "#lib/units.ts";
 import { RUN_KINDS, type RunKind } from "#model/kinds.ts";
 import { showIso } from "#model/run-span.ts";
 import { useStartRun } from "../../api/coverage.ts";
 import { useServerTime, useStatus } from "../../api/status.ts";
-import { mistakeOf } from "../../components/mistake-of.ts";
-import { PopoverForm } from "../../components/popover-form.tsx";
-import { ProblemBox } from "../../components/states.tsx";
+import { PopoverForm, type Toggled } from "../../components/popover-form.tsx";
 import { Icon } from "../../look/icons.tsx";
+import { useFields } from "../../state/fields.ts";
 import { toUrlTime, useSpan } from "../../state/span.ts";
 import { useZones, zoneTitle } from "../../state/zones.ts";
 import { findRunFaults, type RunFaults } from "./find-run-faults.ts";
@@ -28,27 +27,24 @@ const FIELDS = ["zone", "from", "to"] as const;
 const NO_FAULTS: RunFaults = { zone: null, from: null, to: null };
 
 /** The span of the page is filled in. What was typed stays if it is refused, here or by the service. */
-export function StartRun() {
-  const [isOpen, setOpen] = useState(false);
-  // A form that is opened again begins with the span of the page.
-  return <StartForm key={String(isOpen)} isOpen={isOpen} onToggle={setOpen} />;
-}
-
-interface FormProps {
-  readonly isOpen: boolean;
-  readonly onToggle: (isOpen: boolean) => void;
-}
-
-function StartForm({ isOpen, onToggle }: FormProps) {
+export function StartForm({ isOpen, onToggle }: Toggled) {
   const { all, zones } = useZones();
   const span = useSpan();
   const start = useStartRun();
-  const [kind, setKind] = useState<RunKind>("verify");
-  const [zone, setZone] = useState(String(zones[0]?.id ?? ""));
-  const [from, setFrom] = useState(() => toUrlTime(Math.floor(span.fromMs / HOUR_MS) * HOUR_MS));
   const serverTime = useServerTime();
-  const [to, setTo] = useState(() => showIso(Math.min(span.toMs, serverTime() - 1_000)));
-  const [ids, setIds] = useState(false);
+  // The refusal was about what was typed before.
+  const withdraw = () => start.error !== null && start.reset();
+  const { values, text, choice, tick, isMistaken } = useFields(
+    () => ({
+      kind: "verify" as RunKind,
+      zone: String(zones[0]?.id ?? ""),
+      from: toUrlTime(Math.floor(span.fromMs / HOUR_MS) * HOUR_MS),
+      to: showIso(Math.min(span.toMs, serverTime() - 1_000)),
+      ids: false,
+    }),
+    start.error,
+    withdraw,
+  );
   // Nobody is corrected while typing for the first time. After the first try, each change is judged at once.
   const [isTried, setTried] = useState(false);
   const fields = {
@@ -56,9 +52,10 @@ function StartForm({ isOpen, onToggle }: FormProps) {
     from: useRef<HTMLInputElement>(null),
     to: useRef<HTMLInputElement>(null),
   };
+  const { kind, zone, ids } = values;
   const archived = useStatus().data?.archive.find(({ zoneId }) => String(zoneId) === zone) ?? null;
   const firstHour = all.find(({ id }) => String(id) === zone)?.firstHour;
-  const wanted = { kind, from: from.trim(), to: to.trim() };
+  const wanted = { kind, from: values.from.trim(), to: values.to.trim() };
   const judge = () =>
     findRunFaults(wanted, {
       nowMs: serverTime(),
@@ -66,10 +63,10 @@ function StartForm({ isOpen, onToggle }: FormProps) {
       archived,
     });
   const faults = isTried ? judge() : NO_FAULTS;
-  const errorOf = (field: keyof RunFaults) => faults[field] ?? mistakeOf(start.error, field);
-  const hasField = FIELDS.some((field) => mistakeOf(start.error, field) !== null);
-  // The refusal was about what was typed before.
-  const withdraw = () => start.error !== null && start.reset();
+  const bind = (name: keyof RunFaults) => ({
+    ref: fields[name],
+    ...(faults[name] === null ? {} : { error: faults[name] }),
+  });
   const submit = () => {
     setTried(true);
     withdraw();
@@ -90,70 +87,33 @@ function StartForm({ isOpen, onToggle }: FormProps) {
       isOpen={isOpen}
       onToggle={onToggle}
       onSubmit={submit}
+      problem={isMistaken ? null : start.error}
+      submit={{ word: RUN_WORDS[kind], loading: start.isPending, disabled: zone === "" }}
     >
       <SegmentedControl
-        size="xs"
         fullWidth
         aria-label="What is started"
         data={RUN_KINDS.map((value) => ({ value, label: RUN_WORDS[value] }))}
-        value={kind}
-        onChange={(value) => {
-          setKind(value);
-          withdraw();
-        }}
+        {...choice("kind")}
       />
       <div className="lw-note">{ABOUT[kind]}</div>
       <Select
-        size="xs"
         label="Zone"
-        allowDeselect={false}
-        comboboxProps={{ withinPortal: false }}
         data={all.map((one) => ({ value: String(one.id), label: zoneTitle(one) }))}
-        value={zone}
-        ref={fields.zone}
-        error={errorOf("zone")}
-        onChange={(value) => {
-          setZone(value ?? "");
-          withdraw();
-        }}
+        {...choice("zone")}
+        {...bind("zone")}
       />
       <TextInput
-        size="xs"
         label="From"
         description="UTC, such as 2026-11-21T14:00:00Z"
         required
-        value={from}
-        ref={fields.from}
-        error={errorOf("from")}
-        onChange={(event) => {
-          setFrom(event.currentTarget.value);
-          withdraw();
-        }}
+        {...text("from")}
+        {...bind("from")}
       />
-      <TextInput
-        size="xs"
-        label="To"
-        required
-        value={to}
-        ref={fields.to}
-        error={errorOf("to")}
-        onChange={(event) => {
-          setTo(event.currentTarget.value);
-          withdraw();
-        }}
-      />
+      <TextInput label="To" required {...text("to")} {...bind("to")} />
       {kind === "verify" ? (
-        <Checkbox
-          size="xs"
-          label="Also compare three hours event by event"
-          checked={ids}
-          onChange={(event) => setIds(event.currentTarget.checked)}
-        />
+        <Checkbox label="Also compare three hours event by event" {...tick("ids")} />
       ) : null}
-      {start.error === null || hasField ? null : <ProblemBox thrown={start.error} />}
-      <Button type="submit" size="xs" loading={start.isPending} disabled={zone === ""}>
-        {RUN_WORDS[kind]}
-      </Button>
     </PopoverForm>
   );
 }

@@ -1,15 +1,16 @@
-import { Button, Drawer } from "@mantine/core";
-import { Link } from "wouter";
+import { Drawer, Group, Stack } from "@mantine/core";
 import { MINUTE_MS } from "#lib/units.ts";
 import { FIELD_NAMES } from "#model/fields.ts";
-import { useEventRevisions } from "../../api/event-revisions.ts";
 import { decodeUrl, readRecord } from "../../api/record.ts";
 import { type EventRow, type EventScope } from "../../api/search.ts";
 import { useSession } from "../../api/session.ts";
 import { ActionWord } from "../../components/action-word.tsx";
 import { CopyButton } from "../../components/copy-button.tsx";
 import { FilterValue } from "../../components/filter-value.tsx";
+import { Json } from "../../components/json.tsx";
+import { type Pair, Pairs } from "../../components/pairs.tsx";
 import { Payload } from "../../components/payload.tsx";
+import { QuietButton } from "../../components/quiet-button.tsx";
 import { formatMoment, formatUtc, wordField } from "../../look/words.ts";
 import { useRuleLink } from "../../state/rule-link.ts";
 import { shareLink } from "../../state/share-link.ts";
@@ -17,7 +18,6 @@ import { useSpan } from "../../state/span.ts";
 import { useZoneTitle } from "../../state/zones.ts";
 import { toCurl } from "./copy-menu.tsx";
 import { EventChanges } from "./event-changes.tsx";
-import classes from "./explorer.module.css";
 
 const AROUND_MS = 5 * MINUTE_MS;
 
@@ -36,132 +36,91 @@ export function EventDrawer({ event, scope, onClose }: Props) {
       position="right"
       size="xl"
       title={event === null ? "" : `Event of ${formatMoment(event.timestamp, { seconds: true })}`}
-      transitionProps={{ duration: 0 }}
     >
       {event === null ? null : <Content event={event} scope={scope} onClose={onClose} />}
     </Drawer>
   );
 }
 
-function Content({
-  event,
-  scope,
-  onClose,
-}: {
-  readonly event: EventRow;
-  readonly scope: EventScope;
-  readonly onClose: () => void;
-}) {
+function Content({ event, scope, onClose }: Props & { readonly event: EventRow }) {
   const { publicUrl, maskedAddresses } = useSession();
   const { narrow } = useSpan();
   const zoneName = useZoneTitle();
   const ruleLink = useRuleLink();
-  const revisions = useEventRevisions(event);
   const { timestamp, fields, log, logId, zoneId } = event;
-  const record = readRecord(log);
+  const { message, matched, matchedIn, body, headers, others } = readRecord(log);
   const decoded = decodeUrl(fields.url);
-  // From the event itself to a few seconds later: a search that finds it first.
-  const own = { fromMs: timestamp, toMs: timestamp + 1 };
-  const mine = {
-    ...scope,
-    ...own,
-    zones: scope.zones.filter(({ id }) => id === zoneId),
-    filters: [],
-    query: "",
-  };
+  // From the event itself to a moment later: a search that finds it first.
+  const own = { fromMs: timestamp, toMs: timestamp + 1, filters: [], query: "" };
+  const mine = { ...own, zones: scope.zones.filter(({ id }) => id === zoneId) };
   return (
-    <div className={classes["drawer"]} data-event={logId}>
+    <Stack gap={16} data-event={logId}>
       <div>
         <ActionWord action={fields.action} /> · {zoneName(zoneId)} · {formatUtc(timestamp)}
         <div className="lw-dim lw-mono lw-wrap">{logId}</div>
       </div>
-      <div className={classes["buttons"]}>
+      <Group gap={6}>
         <CopyButton text={() => JSON.stringify(event, null, 2)}>JSON</CopyButton>
         <CopyButton text={() => toCurl(mine, publicUrl ?? globalThis.location.origin)}>curl</CopyButton>
         <CopyButton text={() => shareLink({ fromMs: timestamp - 1_000, toMs: timestamp + 1_000 })}>
           Link
         </CopyButton>
-        <Button
-          variant="default"
+        <QuietButton
+          word="Around this event (± 5 min)"
           onClick={() => {
             narrow(timestamp - AROUND_MS, timestamp + AROUND_MS);
             onClose();
           }}
-        >
-          Around this event (± 5 min)
-        </Button>
-        <Button variant="default" component={Link} href={ruleLink(zoneId, fields.rule)}>
-          Its rule
-        </Button>
-      </div>
-      <EventChanges query={revisions} />
+        />
+        <QuietButton word="Its rule" href={ruleLink(zoneId, fields.rule)} />
+      </Group>
+      <EventChanges event={event} />
       <section>
         <h3>Request</h3>
-        <div className={classes["request"]}>
-          <Payload text={fields.url} mark={record.matched} />
-          {decoded === fields.url ? null : (
-            <div>
-              <span className="lw-dim">decoded </span>
-              <Payload text={decoded} mark={record.matched} />
-            </div>
-          )}
-          {record.body === "" ? null : (
-            <div>
-              <span className="lw-dim">body </span>
-              <Payload text={record.body} mark={record.matched} />
-            </div>
+        <div className="lw-code">
+          <Payload text={fields.url} mark={matched} />
+          {Object.entries({ decoded: decoded === fields.url ? "" : decoded, body }).map(([what, text]) =>
+            text === "" ? null : (
+              <div key={what}>
+                <span className="lw-dim">{what} </span>
+                <Payload text={text} mark={matched} />
+              </div>
+            ),
           )}
         </div>
       </section>
-      {record.message === "" && record.matched === "" ? null : (
-        <section>
-          <h3>Why the rule matched</h3>
-          <dl className={classes["fields"]}>
-            <dt>message</dt>
-            <dd>
-              <Payload text={record.message} />
-            </dd>
-            <dt>matched {record.matchedIn}</dt>
-            <dd>
-              <Payload text={record.matched} mark={record.matched} />
-            </dd>
-          </dl>
-        </section>
-      )}
-      <section>
-        <h3>Fields</h3>
-        <dl className={classes["fields"]}>
-          {FIELD_NAMES.map((name) => (
-            <Pair key={name} name={wordField(name)}>
-              <FilterValue field={name} value={fields[name]} />
-            </Pair>
-          ))}
-        </dl>
-      </section>
-      {record.headers.length === 0 ? null : (
-        <section>
-          <h3>Headers</h3>
-          <dl className={classes["fields"]}>
-            {record.headers.map(([name, value], index) => (
-              <Pair key={`${index} ${name}`} name={<Payload text={name} />}>
-                <Payload text={value} mark={record.matched} />
-              </Pair>
-            ))}
-          </dl>
-        </section>
-      )}
-      {record.others.length === 0 ? null : (
-        <section>
-          <h3>Labels</h3>
-          <dl className={classes["fields"]}>
-            {record.others.map(([name, value]) => (
-              <Pair key={name} name={<Payload text={name} />}>
-                <Payload text={value} />
-              </Pair>
-            ))}
-          </dl>
-        </section>
-      )}
+      <Section
+        title="Why the rule matched"
+        pairs={
+          message === "" && matched === ""
+            ? []
+            : [
+                ["message", <Payload key="message" text={message} />],
+                [`matched ${matchedIn}`, <Payload key="matched" text={matched} mark={matched} />],
+              ]
+        }
+      />
+      <Section
+        title="Fields"
+        pairs={FIELD_NAMES.map((name) => [
+          wordField(name),
+          <FilterValue key={name} field={name} value={fields[name]} />,
+        ])}
+      />
+      <Section
+        title="Headers"
+        pairs={headers.map(([name, value]) => [
+          <Payload key="name" text={name} />,
+          <Payload key="value" text={value} mark={matched} />,
+        ])}
+      />
+      <Section
+        title="Labels"
+        pairs={others.map(([name, value]) => [
+          <Payload key="name" text={name} />,
+          <Payload key="value" text={value} />,
+        ])}
+      />
       <section>
         <h3>Record as the platform sent it</h3>
         {log === null ? (
@@ -171,26 +130,18 @@ function Content({
               : "The record is not stored yet: the search shows an event before the list has its record. Open the event again in a few minutes."}
           </p>
         ) : (
-          <pre className={classes["json"]} tabIndex={0} aria-label="Record as JSON">
-            {JSON.stringify(log, null, 2)
-              .split("\n")
-              .map((line, index) => (
-                <div key={`${index}`}>
-                  <Payload text={line} />
-                </div>
-              ))}
-          </pre>
+          <Json of={log} label="Record as JSON" />
         )}
       </section>
-    </div>
+    </Stack>
   );
 }
 
-function Pair({ name, children }: { readonly name: React.ReactNode; readonly children: React.ReactNode }) {
-  return (
-    <>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </>
+function Section({ title, pairs }: { readonly title: string; readonly pairs: readonly Pair[] }) {
+  return pairs.length === 0 ? null : (
+    <section>
+      <h3>{title}</h3>
+      <Pairs of={pairs} />
+    </section>
   );
 }

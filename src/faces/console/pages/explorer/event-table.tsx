@@ -8,10 +8,9 @@ import { ActionWord } from "../../components/action-word.tsx";
 import { FilterValue } from "../../components/filter-value.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
-import { Partial, ProblemBox, QueryView } from "../../components/states.tsx";
+import { FailedZones, ProblemBox, QueryView } from "../../components/states.tsx";
 import { formatClock, formatCount, formatMoment, formatUtc } from "../../look/words.ts";
 import { useRowKeys } from "../../state/row-keys.ts";
-import { zoneTitle } from "../../state/zones.ts";
 import classes from "./explorer.module.css";
 
 const AT_TOP_PX = 8;
@@ -43,12 +42,7 @@ export function EventTable(props: Props) {
       }
       flush
     >
-      {failed.length > 0 ? (
-        <Partial>
-          Events are missing.{" "}
-          {failed.map(({ zone, problem }) => `${zoneTitle(zone)}: ${problem.message}`).join(" ")}
-        </Partial>
-      ) : null}
+      <FailedZones of={failed} say="Events are missing." />
       <QueryView query={query} rows={12} asking="the newest events">
         {() => <EventList {...props} rows={rows} query={query} />}
       </QueryView>
@@ -127,10 +121,10 @@ function EventList({ scope, newer, onNewer, opened, onOpen, rows, query }: ListP
           );
         })}
       </div>
-      {isFetchingNextPage ? <div className={classes["end"]}>Reading older events ...</div> : null}
-      {isFetchNextPageError ? <ProblemBox thrown={error} onRetry={() => void fetchNextPage()} /> : null}
+      {isFetchingNextPage ? <div className="lw-hint">Reading older events ...</div> : null}
+      <ProblemBox thrown={isFetchNextPageError ? error : null} onRetry={() => void fetchNextPage()} />
       {isAll(query) && rows.length > 0 ? (
-        <div className={classes["end"]}>These are all events of the span.</div>
+        <div className="lw-hint">These are all events of the span.</div>
       ) : null}
     </div>
   );
@@ -143,12 +137,11 @@ interface NewProps {
   readonly onShow: () => void;
 }
 
+const NOTHING: EventScope = { zones: [], fromMs: 0, toMs: 1, query: "", filters: [] };
+
 /** New events come by themselves while the reader is at the top, and wait behind a button while not. */
 const NewEvents = memo(({ newer, isAtTop, onTop, onShow }: NewProps) => {
-  const { data: count = 0 } = useEventCount(
-    newer ?? { zones: [], fromMs: 0, toMs: 1, query: "", filters: [] },
-    newer !== null,
-  );
+  const { data: count = 0 } = useEventCount(newer ?? NOTHING, newer !== null);
   useEffect(() => {
     if (newer !== null && isAtTop) onShow();
   });
@@ -186,7 +179,7 @@ const Row = memo(({ row, index, top, height, mark, hasDay, isChosen, onOpen }: R
   const time = formatClock(timestamp, { millis: true });
   return (
     <div
-      className={classes["row"]}
+      className={`lw-row ${classes["row"]}`}
       style={{ height, top }}
       role="listitem"
       data-chosen={isChosen || undefined}
@@ -194,7 +187,7 @@ const Row = memo(({ row, index, top, height, mark, hasDay, isChosen, onOpen }: R
     >
       <button
         type="button"
-        className={classes["time"]}
+        className={`lw-plain ${classes["time"]}`}
         title={formatUtc(timestamp)}
         aria-label={`Open the event of ${time}`}
       >
@@ -205,19 +198,15 @@ const Row = memo(({ row, index, top, height, mark, hasDay, isChosen, onOpen }: R
       </FilterValue>
       <FilterValue dense field="rule" value={fields.rule} />
       <FilterValue dense field="address" value={fields.address} className={classes["from"]}>
-        <Payload text={fields.address} mark={mark} none="(none)" />
+        <Payload text={fields.address} mark={mark} />
       </FilterValue>
       <FilterValue dense field="country" value={fields.country} className={classes["country"]} />
       <span className={`${classes["country"]} lw-dim`} title={message}>
         {message}
       </span>
-      {hasDay ? (
-        <span className={`${classes["country"]} ${classes["time"]}`}>
-          {formatMoment(timestamp).slice(0, 10)}
-        </span>
-      ) : (
-        <span className={classes["country"]} />
-      )}
+      <span className={`${classes["country"]} ${classes["time"]}`}>
+        {hasDay ? formatMoment(timestamp).slice(0, 10) : null}
+      </span>
       <span className={classes["url"]}>
         <Payload text={fields.url} mark={mark} />
       </span>

@@ -1,44 +1,30 @@
-import { Button, Menu } from "@mantine/core";
-import { useState } from "react";
 import { send } from "../../api/client.ts";
 import { toProblem } from "../../api/problem.ts";
 import { type EventScope, eventsPath, toBody } from "../../api/search.ts";
+import { ChoiceMenu } from "../../components/choice-menu.tsx";
 import { Icon } from "../../look/icons.tsx";
 import { formatBytes } from "../../look/words.ts";
+import { useNote } from "../../state/note.ts";
 
 const FORMATS = { csv: "text/csv", ndjson: "application/x-ndjson" } as const;
 type Format = keyof typeof FORMATS;
 
 /** Saves exactly the events that the page shows: the same span, text and filters. One file per zone. */
 export function ExportMenu({ scope }: { readonly scope: EventScope }) {
-  const [note, setNote] = useState<string | null>(null);
+  const [note, say] = useNote(6_000);
   const run = async (format: Format) => {
     try {
-      for (const { id } of scope.zones) {
-        const bytes = await save(id, format, scope);
-        setNote(`${formatBytes(bytes)} saved`);
-      }
+      for (const { id } of scope.zones) say(`${formatBytes(await save(id, format, scope))} saved`);
     } catch (thrown) {
-      setNote(toProblem(thrown).message.slice(0, 120));
+      say(toProblem(thrown).message.slice(0, 120));
     }
-    setTimeout(() => setNote(null), 6_000);
+  };
+  const items = {
+    "CSV for spreadsheets": () => void run("csv"),
+    "NDJSON with unchanged texts": () => void run("ndjson"),
   };
   return (
-    <Menu position="bottom-end">
-      <Menu.Target>
-        <Button
-          variant="default"
-          leftSection={<Icon name="download" size={13} />}
-          rightSection={<Icon name="down" size={12} />}
-        >
-          <span aria-live="polite">{note ?? "Export"}</span>
-        </Button>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <Menu.Item onClick={() => void run("csv")}>CSV for spreadsheets</Menu.Item>
-        <Menu.Item onClick={() => void run("ndjson")}>NDJSON with unchanged texts</Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
+    <ChoiceMenu word={note ?? "Export"} leftSection={<Icon name="download" size={13} />} items={items} />
   );
 }
 

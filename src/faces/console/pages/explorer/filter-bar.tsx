@@ -1,12 +1,14 @@
-import { Button, Select, TextInput } from "@mantine/core";
-import { useEffect, useState } from "react";
+import { Button, CloseButton, Group, Select, TextInput } from "@mantine/core";
+import { useState } from "react";
 import { FIELD_NAMES, type FieldName, refuseValue } from "#model/fields.ts";
 import type { EventScope } from "../../api/search.ts";
 import { useMay } from "../../api/session.ts";
 import { Payload } from "../../components/payload.tsx";
 import { PopoverForm } from "../../components/popover-form.tsx";
+import { TextForm } from "../../components/text-form.tsx";
 import { Icon } from "../../look/icons.tsx";
 import { NO_VALUE, wordField } from "../../look/words.ts";
+import { useFields } from "../../state/fields.ts";
 import {
   addFilter,
   type EventFilter,
@@ -31,7 +33,13 @@ export function FilterBar({ scope }: { readonly scope: EventScope }) {
   const set = (next: readonly EventFilter[]) => change({ ...toFilterParams(next) });
   return (
     <div className={classes["bar"]}>
-      <TextSearch query={query} onSearch={(text) => change({ q: text === "" ? null : text })} />
+      <TextForm
+        aria-label="Text in address, rule, URL, user agent or message"
+        placeholder="Text in address, URL, user agent, message"
+        leftSection={<Icon name="explorer" size={14} />}
+        text={query}
+        onSubmit={(text) => change({ q: text === "" ? null : text })}
+      />
       {filters.map((filter) => (
         <Chip
           key={`${filter.kind} ${filter.field} ${filter.value}`}
@@ -52,40 +60,12 @@ export function FilterBar({ scope }: { readonly scope: EventScope }) {
           Clear
         </Button>
       ) : null}
-      <div className={classes["tools"]}>
+      <Group gap={6} ml="auto">
         <ViewsMenu />
         {mayExport ? <ExportMenu scope={scope} /> : null}
         <CopyMenu scope={scope} />
-      </div>
+      </Group>
     </div>
-  );
-}
-
-function TextSearch({
-  query,
-  onSearch,
-}: {
-  readonly query: string;
-  readonly onSearch: (text: string) => void;
-}) {
-  const [text, setText] = useState(query);
-  useEffect(() => setText(query), [query]);
-  return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        onSearch(text.trim());
-      }}
-    >
-      <TextInput
-        size="xs"
-        aria-label="Text in address, rule, URL, user agent or message"
-        placeholder="Text in address, URL, user agent, message"
-        value={text}
-        leftSection={<Icon name="explorer" size={14} />}
-        onChange={(event) => setText(event.currentTarget.value)}
-      />
-    </form>
   );
 }
 
@@ -100,27 +80,33 @@ function Chip({ filter, onTurn, onRemove }: ChipProps) {
   const { word, isNot } = FILTER_KINDS[kind];
   return (
     <span className={classes["chip"]} data-not={isNot || undefined}>
-      <button type="button" className={classes["turn"]} title="Turn into the opposite" onClick={onTurn}>
+      <button
+        type="button"
+        className={`lw-plain ${classes["turn"]}`}
+        title="Turn into the opposite"
+        onClick={onTurn}
+      >
         <span>
           {wordField(field)} <b>{word}</b> <Payload text={value} none={NO_VALUE} />
         </span>
       </button>
-      <button type="button" aria-label={`Remove the filter ${wordFilter(filter)}`} onClick={onRemove}>
-        <Icon name="close" size={12} />
-      </button>
+      <CloseButton size="sm" aria-label={`Remove the filter ${wordFilter(filter)}`} onClick={onRemove} />
     </span>
   );
 }
 
 function AddFilter({ onAdd }: { readonly onAdd: (filter: EventFilter) => void }) {
   const [isOpen, setOpen] = useState(false);
-  const [field, setField] = useState<FieldName>("rule");
-  const [kind, setKind] = useState<FilterKind>("is");
-  const [value, setValue] = useState("");
   const [mistake, setMistake] = useState<string | null>(null);
+  const { values, set, text, choice } = useFields({
+    field: "rule" as FieldName,
+    kind: "is" as FilterKind,
+    value: "",
+  });
+  const field = values.field;
   const kinds = KIND_NAMES.filter((one) => FILTER_KINDS[one].op !== "cidr" || field === "address");
-  const chosen = kinds.includes(kind) ? kind : "is";
-  const { op } = FILTER_KINDS[chosen];
+  const kind = kinds.includes(values.kind) ? values.kind : "is";
+  const { op } = FILTER_KINDS[kind];
   return (
     <PopoverForm
       word="Filter"
@@ -129,47 +115,38 @@ function AddFilter({ onAdd }: { readonly onAdd: (filter: EventFilter) => void })
       isOpen={isOpen}
       onToggle={setOpen}
       onSubmit={() => {
-        const rule = refuseValue(field, op, value.trim());
+        const value = values.value.trim();
+        const rule = refuseValue(field, op, value);
         setMistake(rule);
         if (rule !== null) return;
-        onAdd({ field, kind: chosen, value: value.trim() });
-        setValue("");
+        onAdd({ field, kind, value });
+        set("value", "");
         setOpen(false);
       }}
+      submit={{ word: "Add filter" }}
     >
       <Select
-        size="xs"
         label="Field"
-        allowDeselect={false}
-        comboboxProps={{ withinPortal: false }}
         data={FIELD_NAMES.map((name) => ({ value: name, label: wordField(name) }))}
-        value={field}
-        onChange={(name) => setField(name ?? "rule")}
+        {...choice("field")}
       />
       <Select
-        size="xs"
         aria-label="Kind of filter"
-        allowDeselect={false}
-        comboboxProps={{ withinPortal: false }}
         data={kinds.map((one) => ({ value: one, label: FILTER_KINDS[one].word }))}
-        value={chosen}
-        onChange={(one) => setKind(one ?? "is")}
+        {...choice("kind")}
+        value={kind}
       />
       <TextInput
-        size="xs"
         label="Value"
-        description={
-          op === "wildcard"
-            ? "* stands for any text."
-            : op === "cidr"
-              ? "For example 203.0.113.0/24."
-              : "Empty means: no value."
-        }
-        value={value}
+        description={HINTS[op] ?? "Empty means: no value."}
+        {...text("value")}
         error={mistake}
-        onChange={(event) => setValue(event.currentTarget.value)}
       />
-      <Button type="submit">Add filter</Button>
     </PopoverForm>
   );
 }
+
+const HINTS: Readonly<Record<string, string>> = {
+  wildcard: "* stands for any text.",
+  cidr: "For example 203.0.113.0/24.",
+};

@@ -2,11 +2,12 @@ import { formatShare, many } from "#lib/format.ts";
 import { FIELD_NAMES, toFieldName } from "#model/fields.ts";
 import { type EventScope, useHistogram, useTopList } from "../../api/search.ts";
 import { ActionWord } from "../../components/action-word.tsx";
+import { Choices } from "../../components/choices.tsx";
 import { FilterValue } from "../../components/filter-value.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Sparkline } from "../../components/sparkline.tsx";
 import { Empty, QueryView } from "../../components/states.tsx";
-import { formatCount, wordField } from "../../look/words.ts";
+import { FIELD_WORDS, formatCount, wordField } from "../../look/words.ts";
 import { useUrlState } from "../../state/url-state.ts";
 import classes from "./explorer.module.css";
 
@@ -20,18 +21,14 @@ export function TopValues({ scope }: { readonly scope: EventScope }) {
   const total = useHistogram(scope).data?.total ?? 0;
   return (
     <Panel title="Group by" about={top.data === undefined ? null : many(top.data.values, "value")} flush>
-      <div className={classes["dimensions"]} role="group" aria-label="Field">
-        {FIELD_NAMES.map((name) => (
-          <button
-            key={name}
-            type="button"
-            className={classes["dimension"]}
-            aria-pressed={name === field}
-            onClick={() => change({ by: name === "address" ? null : name }, { replace: true })}
-          >
-            {wordField(name)}
-          </button>
-        ))}
+      <div className="lw-hint">
+        <Choices
+          label="Field"
+          names={FIELD_NAMES}
+          words={FIELD_WORDS}
+          chosen={[field]}
+          onToggle={(name) => change({ by: name === "address" ? null : name }, { replace: true })}
+        />
       </div>
       <QueryView query={top} rows={10} asking={`the values of ${wordField(field)}`}>
         {({ groups, values }) => {
@@ -40,7 +37,7 @@ export function TopValues({ scope }: { readonly scope: EventScope }) {
           if (shown.length === 0) return <Empty>No event matches.</Empty>;
           return (
             <>
-              <ol className={classes["top"]}>
+              <ol className={`lw-list ${classes["top"]}`}>
                 {shown.map(({ value, count, sparkline }) => (
                   <li
                     key={value}
@@ -57,7 +54,7 @@ export function TopValues({ scope }: { readonly scope: EventScope }) {
                 ))}
               </ol>
               {rest > 0 && values > shown.length ? (
-                <div className={classes["rest"]}>
+                <div className="lw-hint">
                   all others: {formatCount(rest)} events ({formatShare(rest / total)}),{" "}
                   {formatCount(values - shown.length)} values
                 </div>

@@ -5,15 +5,11 @@ import { useSpan } from "../../state/span.ts";
 import { useUrlState } from "../../state/url-state.ts";
 import { useZones } from "../../state/zones.ts";
 
-export interface ExplorerScope {
-  /** The scope of the page. A span that ends now ends where it was last moved to, so that rows do not move under the reader. */
-  readonly scope: EventScope;
-  /** The time after the end of the scope, in which new events may be; null for a span with fixed ends. */
-  readonly newer: EventScope | null;
-  readonly showNewer: () => void;
-}
-
-export function useExplorerScope(): ExplorerScope {
+/**
+ * The scope of the page. A span that ends now ends where it was last moved to, so that rows do not move under the reader.
+ * `newer` is the time after that, in which new events may be; null for a span with fixed ends.
+ */
+export function useExplorerScope() {
   const { params } = useUrlState();
   const span = useSpan();
   const { zones } = useZones();

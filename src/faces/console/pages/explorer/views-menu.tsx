@@ -1,17 +1,20 @@
-import { ActionIcon, Button, Checkbox, Popover, Stack, TextInput } from "@mantine/core";
+import { Button, Checkbox, CloseButton, Group, Popover, Stack, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { useLocation } from "wouter";
+import { type Item, useChange, useOperation } from "../../api/ask.ts";
 import { useMay } from "../../api/session.ts";
-import { type SavedView, useDeleteView, useSaveView, useViews } from "../../api/views.ts";
 import { Payload } from "../../components/payload.tsx";
 import { ProblemBox } from "../../components/states.tsx";
 import { Icon } from "../../look/icons.tsx";
-import classes from "./explorer.module.css";
+import { useFields } from "../../state/fields.ts";
+
+const PAGE = "explorer";
 
 /** Searches under a name: to open one, to save this one, to delete one. */
 export function ViewsMenu() {
   const [isOpen, setOpen] = useState(false);
-  const views = useViews("explorer");
+  const views = useOperation("views.list", { limit: 500 }, { staleTime: 60_000 });
+  const shown = views.data?.items.filter(({ page }) => page === PAGE);
   const [, navigate] = useLocation();
   return (
     <Popover opened={isOpen} onChange={setOpen} position="bottom-end" shadow="md" trapFocus>
@@ -27,11 +30,9 @@ export function ViewsMenu() {
       </Popover.Target>
       <Popover.Dropdown>
         <Stack gap="sm" w={300} maw="calc(100vw - 48px)">
-          {views.error === null ? null : (
-            <ProblemBox thrown={views.error} onRetry={() => void views.refetch()} />
-          )}
-          {views.data?.length === 0 ? <span className="lw-dim">No view is saved yet.</span> : null}
-          {views.data?.map((view) => (
+          <ProblemBox thrown={views.error} onRetry={() => void views.refetch()} />
+          {shown?.length === 0 ? <span className="lw-dim">No view is saved yet.</span> : null}
+          {shown?.map((view) => (
             <ViewRow
               key={view.id}
               view={view}
@@ -48,69 +49,55 @@ export function ViewsMenu() {
   );
 }
 
-function ViewRow({ view, onOpen }: { readonly view: SavedView; readonly onOpen: () => void }) {
-  const remove = useDeleteView();
+/** A view of the reader's key, or one that is shared. */
+function ViewRow({ view, onOpen }: { readonly view: Item<"views.list">; readonly onOpen: () => void }) {
+  const remove = useChange("views.delete");
   return (
-    <div className={classes["view"]}>
-      <button type="button" className={classes["viewName"]} onClick={onOpen}>
+    <Group gap={8} justify="space-between">
+      <button type="button" className="lw-pick" onClick={onOpen}>
         <Payload prose text={view.name} />
         <span className="lw-dim">
-          {" "}
-          {view.isShared ? "shared by " : ""}
-          {view.isShared ? <Payload prose text={view.createdBy} /> : null}
+          <Payload say=" shared by " prose text={view.isShared ? view.createdBy : null} />
         </span>
       </button>
       {view.isOwn ? (
-        <ActionIcon
-          variant="subtle"
-          color="gray"
+        <CloseButton
           size="sm"
           aria-label={`Delete the view ${view.name}`}
-          loading={remove.isPending}
+          disabled={remove.isPending}
           onClick={() => remove.mutate({ id: view.id })}
-        >
-          <Icon name="close" size={12} />
-        </ActionIcon>
+        />
       ) : null}
-    </div>
+    </Group>
   );
 }
 
 /** The typed name stays if the view cannot be saved. */
 function SaveForm() {
-  const save = useSaveView();
+  const save = useChange("views.save");
   const mayShare = useMay("act");
-  const [name, setName] = useState("");
-  const [isShared, setShared] = useState(false);
+  const { values, set, text, tick } = useFields({ name: "", isShared: false });
+  const name = values.name.trim();
   return (
     <form
       onSubmit={(event) => {
         event.preventDefault();
         const state = globalThis.location.search.slice(1);
         save.mutate(
-          { name: name.trim(), page: "explorer", state, isShared },
-          { onSuccess: () => setName("") },
+          { name, page: PAGE, state, isShared: values.isShared },
+          { onSuccess: () => set("name", "") },
         );
       }}
     >
       <Stack gap="xs">
         <TextInput
-          size="xs"
           label="Save what the page shows as"
           maxLength={80}
-          value={name}
-          error={save.error === null ? null : save.error.message}
-          onChange={(event) => setName(event.currentTarget.value)}
+          {...text("name")}
+          error={save.error?.message}
         />
-        {mayShare ? (
-          <Checkbox
-            size="xs"
-            label="Every key sees it"
-            checked={isShared}
-            onChange={(event) => setShared(event.currentTarget.checked)}
-          />
-        ) : null}
-        <Button type="submit" loading={save.isPending} disabled={name.trim() === ""}>
+        {mayShare ? <Checkbox label="Every key sees it" {...tick("isShared")} /> : null}
+        <Button type="submit" loading={save.isPending} disabled={name === ""}>
           Save
         </Button>
       </Stack>

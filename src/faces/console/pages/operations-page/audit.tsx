@@ -1,104 +1,83 @@
-import { Button, TextInput } from "@mantine/core";
-import { useEffect, useState } from "react";
-import { type AuditEntry, useAudit } from "../../api/operations.ts";
+import { Button } from "@mantine/core";
+import { type Item, useOperationPages } from "../../api/ask.ts";
 import { Moment } from "../../components/ago.tsx";
-import { OlderEntries } from "../../components/older-entries.tsx";
-import { Panel } from "../../components/panel.tsx";
+import { PagedPanel } from "../../components/paged-panel.tsx";
 import { Payload } from "../../components/payload.tsx";
-import { Empty, QueryView } from "../../components/states.tsx";
+import { QuietButton } from "../../components/quiet-button.tsx";
+import { Rows } from "../../components/rows.tsx";
+import { TextForm } from "../../components/text-form.tsx";
 import { useSpan } from "../../state/span.ts";
 import { useUrlState } from "../../state/url-state.ts";
 import { useZones } from "../../state/zones.ts";
 import { type DetailLine, describeDetails } from "./describe-details.ts";
 import classes from "./operations.module.css";
 
+type AuditEntry = Item<"audit.list">;
+
 /** Who did what. Filtered by the beginning of the action; the span is the header's if the reader wants that. */
 export function Audit() {
   const { params, change } = useUrlState();
-  const span = useSpan();
+  const { fromMs, toMs } = useSpan();
   const action = params.get("action") ?? "";
   const isAll = params.get("when") !== "span";
-  const found = useAudit({
-    ...(action === "" ? {} : { action }),
-    ...(isAll ? {} : { since: Math.floor(span.fromMs), until: Math.ceil(span.toMs) }),
+  const found = useOperationPages("audit.list", {
+    action: action === "" ? null : action,
+    since: isAll ? null : Math.floor(fromMs),
+    until: isAll ? null : Math.ceil(toMs),
+    limit: 100,
   });
-  const [typed, setTyped] = useState(action);
-  useEffect(() => setTyped(action), [action]);
-  const entries = found.data?.pages.flatMap(({ items }) => items) ?? [];
+  const isNarrow = action !== "" || !isAll;
+  const pick = (picked: string) => change({ action: picked === "" ? null : picked });
   return (
-    <Panel
+    <PagedPanel
       title="Audit trail"
       about={isAll ? "newest first" : "in the span of the header, newest first"}
       actions={
-        <Button variant="default" onClick={() => change({ when: isAll ? "span" : null })}>
-          {isAll ? "Only the span" : "Any time"}
-        </Button>
+        <QuietButton
+          word={isAll ? "Only the span" : "Any time"}
+          onClick={() => change({ when: isAll ? "span" : null })}
+        />
       }
-      flush
-    >
-      <form
-        className={classes["question"]}
-        onSubmit={(event) => {
-          event.preventDefault();
-          change({ action: typed.trim() === "" ? null : typed.trim() });
-        }}
-      >
-        <TextInput
-          size="xs"
+      before={
+        <TextForm
+          className={classes["question"]}
           label="Action"
           description="key.created, or its beginning with a dot: key."
-          value={typed}
-          onChange={(event) => setTyped(event.currentTarget.value)}
-        />
-        <Button type="submit" size="xs" variant="default">
-          Filter
-        </Button>
-      </form>
-      <QueryView query={found} rows={8} asking="the audit trail">
-        {() =>
-          entries.length === 0 ? (
-            <Empty
-              action={
-                action === "" && isAll ? null : (
-                  <Button variant="default" onClick={() => change({ action: null, when: null })}>
-                    Remove the filters
-                  </Button>
-                )
-              }
-            >
-              No entry{action === "" && isAll ? "" : " with these filters"}.
-            </Empty>
-          ) : (
-            <ul className="lw-rows">
-              {entries.map((entry) => (
-                <Entry key={entry.id} entry={entry} onPick={(picked) => change({ action: picked })} />
-              ))}
-            </ul>
-          )
-        }
-      </QueryView>
-      <OlderEntries query={found} what="entries" />
-    </Panel>
+          text={action}
+          onSubmit={pick}
+        >
+          <Button type="submit" size="xs" variant="default">
+            Filter
+          </Button>
+        </TextForm>
+      }
+      query={found}
+      what="entries"
+      none={`No entry${isNarrow ? " with these filters" : ""}.`}
+      noneAction={
+        isNarrow ? (
+          <QuietButton word="Remove the filters" onClick={() => change({ action: null, when: null })} />
+        ) : null
+      }
+    >
+      {(entries) => <Rows of={entries}>{(one) => <Entry key={one.id} entry={one} onPick={pick} />}</Rows>}
+    </PagedPanel>
   );
 }
 
-function Entry({
-  entry: { at, actor, action, subject, details },
-  onPick,
-}: {
+interface EntryProps {
   readonly entry: AuditEntry;
   readonly onPick: (action: string) => void;
-}) {
+}
+
+function Entry({ entry: { at, actor, action, subject, details }, onPick }: EntryProps) {
   return (
     <li className={classes["entry"]}>
       <div>
         <button type="button" className="lw-pick" onClick={() => onPick(action)}>
           <Payload prose text={action} />
         </button>{" "}
-        <b>
-          <Payload prose text={subject} />
-        </b>{" "}
-        by <Payload prose text={actor} />
+        <Payload bold prose text={subject} /> by <Payload prose text={actor} />
         <Details of={details} />
       </div>
       <span className="lw-note">
@@ -124,17 +103,14 @@ function Lines({ of }: { readonly of: readonly DetailLine[] }) {
   return of.map(({ label, text, atMs, lines }, index) => (
     // Two items of a list can be equal.
     <li key={`${index} ${label}`} data-nested={lines.length > 0 || undefined}>
-      {label === "" ? null : (
-        <span className={classes["label"]}>
-          <Payload prose text={label} />
-        </span>
-      )}{" "}
+      <span className="lw-dim">
+        <Payload prose text={label} none="" />
+      </span>{" "}
       {lines.length === 0 ? (
-        atMs === null ? (
-          <Payload prose text={text} none="" />
-        ) : (
+        <>
           <Moment at={atMs} seconds />
-        )
+          <Payload prose text={atMs === null ? text : null} none="" />
+        </>
       ) : (
         <ul>
           <Lines of={lines} />

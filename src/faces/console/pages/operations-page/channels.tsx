@@ -1,21 +1,14 @@
-import { Button } from "@mantine/core";
 import { Link } from "wouter";
-import {
-  type Channel,
-  type Delivery,
-  useChannels,
-  useDeadLetters,
-  useReplay,
-  useTestChannel,
-} from "../../api/operations.ts";
-import { useMay } from "../../api/session.ts";
+import { many } from "#lib/format.ts";
+import { type Item, useChange, useOperation } from "../../api/ask.ts";
 import { Ago } from "../../components/ago.tsx";
-import { Panel } from "../../components/panel.tsx";
+import { QueryPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
-import { Empty, ProblemBox, QueryView } from "../../components/states.tsx";
+import { ActButton } from "../../components/quiet-button.tsx";
+import { Rows } from "../../components/rows.tsx";
+import { ProblemBox } from "../../components/states.tsx";
 import { formatCount } from "../../look/words.ts";
 import { usePageLink } from "../../state/url-state.ts";
-import classes from "./operations.module.css";
 
 const CIRCUITS: Readonly<Record<string, string>> = {
   closed: "delivers",
@@ -26,110 +19,75 @@ const CIRCUITS: Readonly<Record<string, string>> = {
 
 /** Every channel with its state, a test message, and the notifications that were given up. */
 export function Channels() {
-  const channels = useChannels();
-  const dead = useDeadLetters();
+  const channels = useOperation("channels.list", {}, { refetchInterval: 15_000 });
+  const dead = useOperation("deliveries.list", { state: "dead", limit: 100 }, { refetchInterval: 30_000 });
   return (
     <>
-      <Panel title="Channels" about="now" flush>
-        <QueryView query={channels} rows={3} asking="the channels">
-          {({ items }) => (
-            <ul className="lw-rows">
-              {items.map((channel) => (
-                <ChannelRow key={channel.name} channel={channel} />
-              ))}
-            </ul>
-          )}
-        </QueryView>
-      </Panel>
-      <Panel title="Dead letters" about="notifications that were given up, the newest 100" flush>
-        <QueryView query={dead} rows={2} asking="dead letters">
-          {({ items }) =>
-            items.length === 0 ? (
-              <Empty>No notification was given up.</Empty>
-            ) : (
-              <ul className="lw-rows">
-                {items.map((delivery) => (
-                  <DeadRow key={delivery.id} delivery={delivery} />
-                ))}
-              </ul>
-            )
-          }
-        </QueryView>
-      </Panel>
+      <QueryPanel title="Channels" about="now" query={channels}>
+        {({ items }) => <Rows of={items}>{(one) => <ChannelRow key={one.name} channel={one} />}</Rows>}
+      </QueryPanel>
+      <QueryPanel title="Dead letters" about="notifications that were given up, the newest 100" query={dead}>
+        {({ items }) => (
+          <Rows of={items} none="No notification was given up.">
+            {(one) => <DeadRow key={one.id} delivery={one} />}
+          </Rows>
+        )}
+      </QueryPanel>
     </>
   );
 }
 
-function ChannelRow({ channel }: { readonly channel: Channel }) {
+function ChannelRow({ channel }: { readonly channel: Item<"channels.list"> }) {
   const { name, kind, isConfigured, circuit, waiting, dead, lastError, perMinute } = channel;
-  const mayAct = useMay("act");
-  const test = useTestChannel();
-  const replay = useReplay();
-  const isGood = circuit === "closed";
+  const test = useChange("channels.test");
+  const replay = useChange("channels.replay");
   return (
     <li>
       <div>
-        <b>
-          <Payload prose text={name} />
-        </b>{" "}
+        <Payload bold prose text={name} />{" "}
         <span className="lw-dim">{isConfigured ? kind : "no longer configured"}</span>
         <div className="lw-note">
-          <span className={isGood ? classes["good"] : "lw-warn"}>{CIRCUITS[circuit] ?? circuit}</span>
+          <span className={circuit === "closed" ? "lw-good" : "lw-warn"}>{CIRCUITS[circuit] ?? circuit}</span>
           {perMinute === null ? "" : ` · at most ${formatCount(perMinute)} a minute`}
           {waiting > 0 ? ` · ${formatCount(waiting)} waiting` : ""}
           {dead > 0 ? ` · ${formatCount(dead)} dead` : ""}
         </div>
-        {lastError === null ? null : (
-          <div className="lw-note">
-            last failure: <Payload prose text={lastError} />
-          </div>
-        )}
+        <div className="lw-note">
+          <Payload say="last failure: " prose text={lastError} />
+        </div>
         {test.data === undefined ? null : (
-          <div role="status" className={test.data.isDelivered ? classes["good"] : "lw-warn"}>
-            {test.data.isDelivered ? (
-              "The test message was delivered."
-            ) : (
-              <>
-                The test message was not delivered: <Payload prose text={test.data.text} none="" />
-              </>
-            )}
+          <div role="status" className={test.data.isDelivered ? "lw-good" : "lw-warn"}>
+            The test message was {test.data.isDelivered ? "delivered." : "not delivered: "}
+            <Payload prose text={test.data.isDelivered ? null : test.data.text} none="" />
           </div>
         )}
         {replay.data === undefined ? null : (
           <div role="status">{formatCount(replay.data.replayed)} dead letters are sent again.</div>
         )}
-        {[test.error, replay.error].map((error, index) =>
-          error === null ? null : <ProblemBox key={`${index}`} thrown={error} />,
-        )}
+        <ProblemBox thrown={test.error} />
+        <ProblemBox thrown={replay.error} />
       </div>
-      {mayAct ? (
-        <div className={classes["acts"]}>
-          {isConfigured ? (
-            <Button
-              variant="default"
-              loading={test.isPending}
-              aria-label={`Send a test message on ${name}`}
-              onClick={() => test.mutate({ name })}
-            >
-              Send a test
-            </Button>
-          ) : null}
-          {dead > 0 ? (
-            <Button variant="default" loading={replay.isPending} onClick={() => replay.mutate({ name })}>
-              Send {formatCount(dead)} dead again
-            </Button>
-          ) : null}
-        </div>
-      ) : null}
+      <div className="lw-acts">
+        {isConfigured ? (
+          <ActButton
+            word="Send a test"
+            label={`Send a test message on ${name}`}
+            change={test}
+            input={{ name }}
+          />
+        ) : null}
+        {dead > 0 ? (
+          <ActButton word={`Send ${formatCount(dead)} dead again`} change={replay} input={{ name }} />
+        ) : null}
+      </div>
     </li>
   );
 }
 
-function DeadRow({ delivery }: { readonly delivery: Delivery }) {
+function DeadRow({ delivery }: { readonly delivery: Item<"deliveries.list"> }) {
   const { id, alertId, channel, reason, attempts, createdAt, lastError, headline } = delivery;
-  const mayAct = useMay("act");
   const link = usePageLink();
-  const replay = useReplay();
+  const replay = useChange("deliveries.replay");
   return (
     <li>
       <div>
@@ -137,27 +95,12 @@ function DeadRow({ delivery }: { readonly delivery: Delivery }) {
           <Payload prose text={headline ?? `alert ${alertId}`} />
         </Link>
         <div className="lw-note">
-          <Payload prose text={channel} /> · {reason} · <Ago at={createdAt} /> · {attempts}{" "}
-          {attempts === 1 ? "attempt" : "attempts"}
-          {lastError === null ? null : (
-            <>
-              {" · "}
-              <Payload prose text={lastError} />
-            </>
-          )}
+          <Payload prose text={channel} /> · {reason} · <Ago at={createdAt} /> · {many(attempts, "attempt")}
+          <Payload say=" · " prose text={lastError} />
         </div>
-        {replay.error === null ? null : <ProblemBox thrown={replay.error} />}
+        <ProblemBox thrown={replay.error} />
       </div>
-      {mayAct ? (
-        <Button
-          variant="default"
-          loading={replay.isPending}
-          aria-label={`Send notification ${id} again`}
-          onClick={() => replay.mutate({ id })}
-        >
-          Send again
-        </Button>
-      ) : null}
+      <ActButton word="Send again" label={`Send notification ${id} again`} change={replay} input={{ id }} />
     </li>
   );
 }

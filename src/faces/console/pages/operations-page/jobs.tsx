@@ -1,78 +1,62 @@
 import { formatDuration } from "#lib/format.ts";
-import { type Job, useJobs } from "../../api/operations.ts";
+import { type Item, useOperation } from "../../api/ask.ts";
 import { Ago } from "../../components/ago.tsx";
-import { Panel } from "../../components/panel.tsx";
-import { QueryView } from "../../components/states.tsx";
+import { type Column, DataTable } from "../../components/data-table.tsx";
+import { QueryPanel } from "../../components/panel.tsx";
 import { formatCount } from "../../look/words.ts";
+
+type Job = Item<"jobs.list">;
+
+const COLUMNS: readonly Column<Job>[] = [
+  { head: "job", cell: ({ job }) => job },
+  {
+    head: "last success",
+    cell: ({ lastSuccessAt }) =>
+      lastSuccessAt === null ? <span className="lw-dim">not here yet</span> : <Ago at={lastSuccessAt} />,
+  },
+  { head: "done", className: "lw-number", cell: ({ runs: { done = 0 } }) => formatCount(done) },
+  { head: "failed", className: "lw-number", cell: Failed },
+  { head: "mean", className: "lw-number lw-wide", cell: ({ meanSeconds }) => wordMean(meanSeconds) },
+  {
+    head: "last result",
+    className: "lw-wide",
+    cell: ({ tick }) => tick?.lastRun?.why ?? tick?.lastRun?.result,
+  },
+  {
+    head: "next",
+    className: "lw-wide",
+    cell: ({ tick }) => (
+      <span className={tick?.nextAt == null ? "lw-dim" : undefined} title={tick?.expression ?? undefined}>
+        {tick?.nextAt == null ? (tick?.off ?? "when there is work") : <Ago at={tick.nextAt} />}
+      </span>
+    ),
+  },
+];
 
 /** The background jobs: last success, duration, failures and next run of each. */
 export function Jobs() {
-  const jobs = useJobs();
+  const jobs = useOperation("jobs.list", {}, { refetchInterval: 15_000 });
+  const about = "runs of the process that answers; schedule and last results of the whole installation";
   return (
-    <Panel
-      title="Jobs"
-      about="runs of the process that answers; schedule and last results of the whole installation"
-      flush
-    >
-      <QueryView query={jobs} rows={10} asking="the jobs">
-        {({ items }) => (
-          <table className="lw-table">
-            <thead>
-              <tr>
-                <th>job</th>
-                <th>last success</th>
-                <th className="lw-number">done</th>
-                <th className="lw-number">failed</th>
-                <th className="lw-number lw-wide">mean</th>
-                <th className="lw-wide">last result</th>
-                <th className="lw-wide">next</th>
-              </tr>
-            </thead>
-            <tbody>
-              {items.map((job) => (
-                <JobRow key={job.job} job={job} />
-              ))}
-            </tbody>
-          </table>
-        )}
-      </QueryView>
-    </Panel>
+    <QueryPanel title="Jobs" about={about} query={jobs}>
+      {({ items }) => <DataTable rows={items} idOf={({ job }) => job} columns={COLUMNS} />}
+    </QueryPanel>
   );
 }
 
-function JobRow({ job: { job, runs, meanSeconds, lastSuccessAt, tick } }: { readonly job: Job }) {
-  const { done = 0, ...others } = runs;
-  const failed = Object.values(others).reduce((sum, count) => sum + count, 0);
+function Failed({ runs }: Job) {
+  const others = Object.entries(runs).filter(([outcome]) => outcome !== "done");
+  const failed = others.reduce((sum, [, count]) => sum + count, 0);
+  if (failed === 0) return null;
+  const outcomes = others.map(([outcome, count]) => `${outcome}: ${count}`);
   return (
-    <tr>
-      <td>{job}</td>
-      <td>
-        {lastSuccessAt === null ? <span className="lw-dim">not here yet</span> : <Ago at={lastSuccessAt} />}
-      </td>
-      <td className="lw-number">{formatCount(done)}</td>
-      <td
-        className={failed > 0 ? "lw-number lw-warn" : "lw-number"}
-        title={Object.entries(others)
-          .map(([outcome, count]) => `${outcome}: ${count}`)
-          .join(", ")}
-      >
-        {failed === 0 ? "" : formatCount(failed)}
-      </td>
-      <td className="lw-number lw-wide">
-        {meanSeconds === null
-          ? ""
-          : meanSeconds < 1
-            ? `${Math.round(meanSeconds * 1_000)} ms`
-            : formatDuration(meanSeconds * 1_000)}
-      </td>
-      <td className="lw-wide">{tick?.lastRun?.why ?? tick?.lastRun?.result}</td>
-      <td className="lw-wide" title={tick?.expression ?? undefined}>
-        {tick?.nextAt == null ? (
-          <span className="lw-dim">{tick?.off ?? "when there is work"}</span>
-        ) : (
-          <Ago at={tick.nextAt} />
-        )}
-      </td>
-    </tr>
+    <span className="lw-warn" title={outcomes.join(", ")}>
+      {formatCount(failed)}
+    </span>
   );
+}
+
+function wordMean(seconds: number | null): string {
+  if (seconds === null) return "";
+  return seconds < 1 ? `${Math.round(seconds * 1_000)} ms` : formatDuration(seconds * 1_000);
 }

@@ -1,39 +1,31 @@
-import { usePrivacy } from "../../api/operations.ts";
+import { useOperation } from "../../api/ask.ts";
 import { Ago, Moment } from "../../components/ago.tsx";
+import { Fact } from "../../components/fact.tsx";
 import { Panel } from "../../components/panel.tsx";
-import { Empty, QueryView } from "../../components/states.tsx";
+import { Rows } from "../../components/rows.tsx";
+import { QueryView } from "../../components/states.tsx";
 import { formatCount } from "../../look/words.ts";
 import { useZoneTitle } from "../../state/zones.ts";
-import classes from "./operations.module.css";
 
 /** How long data is kept, and what was erased. No erasure says which address it covers. */
 export function Privacy() {
-  const privacy = usePrivacy();
+  const privacy = useOperation("privacy.show", {});
   const zoneName = useZoneTitle();
   return (
     <QueryView query={privacy} rows={6} asking="retention and erasures">
-      {({ retention, erasures }) => (
+      {({ retention: { rawDays, ipDays, eventDays, rollUpDays }, erasures }) => (
         <>
-          <Panel title="Retention" about="days" flush>
-            <div className={classes["facts"]}>
-              <span>
-                raw records <b>{retention.rawDays}</b>
-              </span>
-              <span>
-                full addresses <b>{retention.ipDays}</b>
-              </span>
-              <span>
-                events <b>{retention.eventDays}</b>
-              </span>
-              <span>
-                counts <b>{retention.rollUpDays}</b>
-              </span>
+          <Panel title="Retention" about="days">
+            <div className="lw-facts">
+              <Fact say="raw records">{rawDays}</Fact>
+              <Fact say="full addresses">{ipDays}</Fact>
+              <Fact say="events">{eventDays}</Fact>
+              <Fact say="counts">{rollUpDays}</Fact>
             </div>
           </Panel>
           <Panel title="Erasures" about="the newest 200; longwatch erase starts one" flush>
-            {erasures.length === 0 ? <Empty>No address was erased.</Empty> : null}
-            <ul className="lw-rows">
-              {erasures.map(({ id, requestedAt, untilAt, endedAt, zone, family, prefix, counts }) => (
+            <Rows of={erasures} none="No address was erased.">
+              {({ id, requestedAt, untilAt, endedAt, zone, family, prefix, counts }) => (
                 <li key={id}>
                   <div>
                     <b>Erasure {id}</b>, {family === 6 ? "IPv6" : "IPv4"}
@@ -51,8 +43,8 @@ export function Privacy() {
                     {endedAt === null ? "runs" : <Ago at={endedAt} />}
                   </span>
                 </li>
-              ))}
-            </ul>
+              )}
+            </Rows>
           </Panel>
         </>
       )}

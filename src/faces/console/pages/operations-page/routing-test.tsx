@@ -1,11 +1,13 @@
 import { Button, Select, TextInput } from "@mantine/core";
-import { useState } from "react";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { formatDuration } from "#lib/format.ts";
 import { type RouteVerdict, SEVERITIES, SPIKE_KINDS } from "#model/kinds.ts";
-import { type ExplainedRouting, type RoutingQuestion, useRoutingTest } from "../../api/operations.ts";
+import type { ExplainedRouting } from "#operations/routing/explained-routing.ts";
+import { call } from "../../api/client.ts";
 import { Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { Empty, QueryView } from "../../components/states.tsx";
+import { useFields } from "../../state/fields.ts";
 import { useUrlState } from "../../state/url-state.ts";
 import { useZones, zoneTitle } from "../../state/zones.ts";
 import classes from "./operations.module.css";
@@ -15,11 +17,20 @@ export function RoutingTest() {
   const { params, change } = useUrlState();
   const { all, only } = useZones();
   const asked = readQuestion(params);
-  const answer = useRoutingTest(asked);
-  const [zone, setZone] = useState(String(asked?.zone ?? only?.id ?? all[0]?.id ?? ""));
-  const [rule, setRule] = useState(asked?.rule ?? "942100");
-  const [severity, setSeverity] = useState(asked?.severity ?? "critical");
-  const [kind, setKind] = useState(asked?.kind ?? "spike");
+  // It names the channels that Longwatch would notify of such an alert now.
+  const answer = useQuery({
+    queryKey: ["routing-test", asked],
+    queryFn: ({ signal }) => call<ExplainedRouting>("/api/v1/routing/test", { query: { ...asked }, signal }),
+    enabled: asked !== null,
+    placeholderData: keepPreviousData,
+  });
+  const { values, text, choice } = useFields({
+    zone: String(asked?.zone ?? only?.id ?? all[0]?.id ?? ""),
+    rule: asked?.rule ?? "942100",
+    severity: asked?.severity ?? "critical",
+    kind: asked?.kind ?? "spike",
+  });
+  const zone = values.zone === "" ? String(all[0]?.id ?? "") : values.zone;
   return (
     <Panel
       title="Who would be notified?"
@@ -30,39 +41,22 @@ export function RoutingTest() {
         className={classes["question"]}
         onSubmit={(event) => {
           event.preventDefault();
+          const { rule, severity, kind } = values;
           change({ of: zone, rule: rule.trim(), severity, kind });
         }}
       >
         <Select
-          size="xs"
           label="Zone"
-          allowDeselect={false}
           data={all.map((one) => ({ value: String(one.id), label: zoneTitle(one) }))}
-          value={zone === "" ? String(all[0]?.id ?? "") : zone}
-          onChange={(value) => setZone(value ?? "")}
+          {...choice("zone")}
+          value={zone}
         />
-        <TextInput
-          size="xs"
-          label="Rule"
-          maxLength={255}
-          value={rule}
-          onChange={(event) => setRule(event.currentTarget.value)}
-        />
+        <TextInput label="Rule" maxLength={255} {...text("rule")} />
+        <Select label="Severity" data={SEVERITIES.toReversed()} {...choice("severity")} />
         <Select
-          size="xs"
-          label="Severity"
-          allowDeselect={false}
-          data={SEVERITIES.toReversed()}
-          value={severity}
-          onChange={(value) => setSeverity(value ?? "critical")}
-        />
-        <Select
-          size="xs"
           label="Kind"
-          allowDeselect={false}
           data={SPIKE_KINDS.map((value) => ({ value, label: value.replace("-", " ") }))}
-          value={kind}
-          onChange={(value) => setKind(value ?? "spike")}
+          {...choice("kind")}
         />
         <Button type="submit" size="xs">
           Ask
@@ -79,7 +73,7 @@ export function RoutingTest() {
   );
 }
 
-function readQuestion(params: URLSearchParams): RoutingQuestion | null {
+function readQuestion(params: URLSearchParams) {
   const [zone, rule, severity, kind] = ["of", "rule", "severity", "kind"].map((name) => params.get(name));
   if (!/^[1-9]\d{0,9}$/.test(zone ?? "") || rule === null || rule === undefined) return null;
   return {
@@ -109,32 +103,18 @@ function Steps({ found }: { readonly found: ExplainedRouting }) {
               <Payload text={path} />
             </code>{" "}
             {VERDICTS[verdict]}
-            {mismatches.length === 0 ? null : (
-              <>
-                : <Payload prose text={mismatches.join(", ")} />
-              </>
-            )}
-            {verdict === "taken" && channels.length > 0 ? (
-              <>
-                {" → "}
-                <b>
-                  <Payload prose text={channels.join(", ")} />
-                </b>
-              </>
-            ) : null}
+            <Names say=": " of={mismatches} />
+            <b>
+              <Names say=" → " of={verdict === "taken" ? channels : []} />
+            </b>
           </li>
         ))}
       </ol>
       <h3>2. Silence and inhibition</h3>
       <p>
         {silencedBy === null ? "No silence mutes it." : `Silence ${silencedBy} mutes it.`}{" "}
-        {inhibitedBy === null ? (
-          "Nothing inhibits it."
-        ) : (
-          <>
-            It is inhibited: <Payload prose text={inhibitedBy} />
-          </>
-        )}
+        {inhibitedBy === null ? "Nothing inhibits it." : ""}
+        <Payload say="It is inhibited: " prose text={inhibitedBy} />
       </p>
       <h3>3. Quiet hours</h3>
       {quietHours.length === 0 ? (
@@ -146,7 +126,8 @@ function Steps({ found }: { readonly found: ExplainedRouting }) {
               <code>
                 <Payload text={path} />
               </code>{" "}
-              {verdict} <Payload prose text={channels.join(", ")} none="" />
+              {verdict}
+              <Names say=" " of={channels} />
             </li>
           ))}
         </ol>
@@ -155,28 +136,34 @@ function Steps({ found }: { readonly found: ExplainedRouting }) {
       <ul className={classes["list"]}>
         {transitions.map(({ reason, severity, notified, updated, waiting, held }, index) => (
           <li key={`${reason} ${index}`}>
-            <b>{reason}</b> ({severity}) · <Named word="notified" names={notified} />
-            <Named word="updated in place" names={updated} />
-            <Named word="waits" names={waiting} />
-            <Named word="held by quiet hours" names={held} />
-            {[notified, updated, waiting, held].every(({ length }) => length === 0) ? "nobody" : ""}
+            <b>{reason}</b> ({severity}) ·
+            <Names say=" notified: " of={notified} end="." />
+            <Names say=" updated in place: " of={updated} end="." />
+            <Names say=" waits: " of={waiting} end="." />
+            <Names say=" held by quiet hours: " of={held} end="." />
+            {[notified, updated, waiting, held].every(({ length }) => length === 0) ? " nobody" : ""}
           </li>
         ))}
       </ul>
       <p className="lw-note">
-        Group of {timing.groupFrom} alerts by {timing.groupBy.join(", ") || "nothing"}; group wait{" "}
-        {formatDuration(timing.groupWaitMs)}, group interval {formatDuration(timing.groupIntervalMs)},
-        repeated every {formatDuration(timing.repeatIntervalMs)}.
+        Group wait {formatDuration(timing.groupWaitMs)}, group interval{" "}
+        {formatDuration(timing.groupIntervalMs)}, repeated every {formatDuration(timing.repeatIntervalMs)}.
       </p>
     </div>
   );
 }
 
-function Named({ word, names }: { readonly word: string; readonly names: readonly string[] }) {
-  if (names.length === 0) return null;
-  return (
+interface NamesProps {
+  readonly say: string;
+  readonly of: readonly string[];
+  readonly end?: string;
+}
+
+function Names({ say, of, end = "" }: NamesProps) {
+  return of.length === 0 ? null : (
     <>
-      {word}: <Payload prose text={names.join(", ")} />.{" "}
+      <Payload say={say} prose text={of.join(", ")} />
+      {end}
     </>
   );
 }

@@ -1,71 +1,54 @@
-import { useSettings } from "../../api/operations.ts";
+import { useOperation } from "../../api/ask.ts";
+import { DataTable } from "../../components/data-table.tsx";
+import { Json } from "../../components/json.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { QueryView } from "../../components/states.tsx";
-import classes from "./operations.module.css";
 
 /** The configuration as it is in force. A secret is never in the answer. */
 export function Settings() {
-  const settings = useSettings();
+  const settings = useOperation("settings.show", {});
   return (
     <QueryView query={settings} rows={10} asking="the configuration">
-      {({ variables, channels, routing, detection }) => (
+      {({ variables, ...file }) => (
         <>
           <Panel title="Environment" about="of the process that answers; what is set stands first" flush>
-            <table className="lw-table">
-              <thead>
-                <tr>
-                  <th>variable</th>
-                  <th>value</th>
-                </tr>
-              </thead>
-              <tbody>
-                {[...variables.filter(({ isSet }) => isSet), ...variables.filter(({ isSet }) => !isSet)].map(
-                  ({ name, value, isSet }) => (
-                    <tr key={name}>
-                      <td className="lw-mono">{name}</td>
-                      <td>
-                        {value === "[secret]" ? (
-                          <span aria-label="a secret">••••••••</span>
-                        ) : (
-                          <Payload text={value ?? ""} none="not set" />
-                        )}
-                        {isSet || value === null ? null : <span className="lw-dim"> default</span>}
-                      </td>
-                    </tr>
+            <DataTable
+              rows={variables.toSorted((one, other) => Number(other.isSet) - Number(one.isSet))}
+              idOf={({ name }) => name}
+              columns={[
+                { head: "variable", cell: ({ name }) => <span className="lw-mono">{name}</span> },
+                {
+                  head: "value",
+                  cell: ({ value, isSet }) => (
+                    <>
+                      {value === "[secret]" ? (
+                        <span aria-label="a secret">••••••••</span>
+                      ) : (
+                        <Payload text={value ?? ""} none="not set" />
+                      )}
+                      {isSet || value === null ? null : <span className="lw-dim"> default</span>}
+                    </>
                   ),
-                )}
-              </tbody>
-            </table>
+                },
+              ]}
+            />
           </Panel>
           <Panel
             title="Configuration file"
             about="channels by name and kind, routes and detection as they apply"
           >
             <div className="lw-columns">
-              <Section title="channels" value={channels} />
-              <Section title="routing" value={routing} />
-              <Section title="detection" value={detection} />
+              {(["channels", "routing", "detection"] as const).map((name) => (
+                <div key={name}>
+                  <h3>{name}</h3>
+                  <Json of={file[name]} label={name} />
+                </div>
+              ))}
             </div>
           </Panel>
         </>
       )}
     </QueryView>
-  );
-}
-
-function Section({ title, value }: { readonly title: string; readonly value: unknown }) {
-  const lines = JSON.stringify(value, null, 2).split("\n");
-  return (
-    <div>
-      <h3 className={classes["section"]}>{title}</h3>
-      <pre className={classes["json"]} tabIndex={0} aria-label={title}>
-        {lines.map((line, index) => (
-          <div key={`${index}`}>
-            <Payload text={line} none="" />
-          </div>
-        ))}
-      </pre>
-    </div>
   );
 }

@@ -2,37 +2,29 @@ import { Link } from "wouter";
 import { type CoverageDay, useCoverageDays } from "../../api/coverage.ts";
 import { type Overview, useOverview } from "../../api/overview.ts";
 import { Moment } from "../../components/ago.tsx";
-import { CoverageStrip, countStates, StripAxis } from "../../components/coverage-strip.tsx";
-import { Panel } from "../../components/panel.tsx";
-import { QueryView } from "../../components/states.tsx";
+import { CoverageStrip, countStates, StripAxis, ZoneStrips } from "../../components/coverage-strip.tsx";
+import { QueryPanel } from "../../components/panel.tsx";
+import { toDayCells } from "../../components/zoom-cells.ts";
 import { formatCount } from "../../look/words.ts";
 import { usePageLink } from "../../state/url-state.ts";
 import { useZones, zoneTitle } from "../../state/zones.ts";
-import classes from "./overview.module.css";
 
 /** Whether the hours that the platform still has are proven, zone by zone. */
 export function RecentCoverage() {
-  const { only } = useZones();
-  const overview = useOverview();
-  const days = useCoverageDays(only?.id ?? null).data?.items ?? [];
+  const days = useCoverageDays(useZones().only?.id ?? null).data?.items ?? [];
   return (
-    <Panel title="Coverage" about="last 72 hours, one mark per hour; below, every kept day" flush>
-      <QueryView query={overview} asking="the hours of every zone">
-        {({ zones }) =>
-          zones.map((zone) => (
-            <ZoneStrip key={zone.id} zone={zone} days={days.filter(({ zoneId }) => zoneId === zone.id)} />
-          ))
-        }
-      </QueryView>
-    </Panel>
+    <QueryPanel
+      title="Coverage"
+      about="last 72 hours, one mark per hour; below, every kept day"
+      query={useOverview()}
+    >
+      {({ zones }) =>
+        zones.map((zone) => (
+          <ZoneStrip key={zone.id} zone={zone} days={days.filter(({ zoneId }) => zoneId === zone.id)} />
+        ))
+      }
+    </QueryPanel>
   );
-}
-
-/** The state of a day is that of its worst hour. */
-function toDayCell({ day, sealed, open, gap, stored }: CoverageDay) {
-  const state = gap > 0 ? "gap" : open > 0 ? "open" : sealed > 0 ? "sealed" : "unwatched";
-  const hours = `${sealed} hours sealed, ${open} open, ${gap} lost`;
-  return { startsAtMs: Date.parse(day), state, note: `${hours}; ${formatCount(stored)} events` } as const;
 }
 
 interface ZoneProps {
@@ -48,24 +40,27 @@ function ZoneStrip({ zone, days }: ZoneProps) {
     state,
     note: `${formatCount(stored)} events stored`,
   }));
+  const starts = days.map(({ day }) => Date.parse(day));
+  const ofDays = toDayCells(days, {
+    fromMs: Math.min(...starts),
+    toMs: Math.max(...starts) + 1,
+    unit: "day",
+  });
+  const href = link("/coverage", { zone: String(zone.id), span: "72h", from: null, to: null });
+  const toEvidence = (
+    <Link href={href} title={`Evidence of every hour of ${name}`}>
+      {name}
+    </Link>
+  );
   return (
-    <div className={classes["zone"]}>
-      <Link
-        className={classes["zoneName"] ?? ""}
-        href={link("/coverage", { zone: String(zone.id), span: "72h", from: null, to: null })}
-        title={`Evidence of every hour of ${name}`}
-      >
-        {name}
-      </Link>
-      <div>
-        <CoverageStrip cells={cells} label={name} />
-        <StripAxis starts={cells.map(({ startsAtMs }) => startsAtMs)} unit="hour" isShort />
-      </div>
-      <div className={classes["zoneNote"]}>
-        <CoverageStrip cells={days.map(toDayCell)} label={`${name}, by day`} height={8} />
+    <ZoneStrips name={toEvidence}>
+      <CoverageStrip cells={cells} label={name} />
+      <StripAxis starts={cells.map(({ startsAtMs }) => startsAtMs)} unit="hour" isShort />
+      <CoverageStrip cells={ofDays} label={`${name}, by day`} height={8} />
+      <div className="lw-note">
         {countStates(cells)}. {formatCount(days.reduce((sum, { stored }) => sum + stored, 0))} events kept
         since <Moment at={zone.firstHour} />.
       </div>
-    </div>
+    </ZoneStrips>
   );
 }

@@ -4,7 +4,6 @@ import { Ago } from "../../components/ago.tsx";
 import { Panel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { Empty } from "../../components/states.tsx";
-import classes from "./rule.module.css";
 
 /** Every recommendation that was asked for, newest first, as plain text. The newest is open. */
 export function AdviceHistory({ advice }: Pick<RuleFacts, "advice">) {
@@ -12,7 +11,12 @@ export function AdviceHistory({ advice }: Pick<RuleFacts, "advice">) {
     <Panel title="Advice of the platform's AI" about="not verified, not applied" flush>
       {advice.length === 0 ? <Empty>No advice was asked for yet. A spike asks for it.</Empty> : null}
       {advice.map(({ askedAt, text, errorKey }, index) => (
-        <details key={`${askedAt} ${index}`} className={classes["advice"]} open={index === 0}>
+        <details
+          key={`${askedAt} ${index}`}
+          className="lw-line"
+          style={{ padding: "6px 12px" }}
+          open={index === 0}
+        >
           <summary>
             <Ago at={askedAt} />
             {text === null ? (

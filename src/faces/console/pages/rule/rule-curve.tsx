@@ -1,15 +1,17 @@
 import { SegmentedControl } from "@mantine/core";
 import { useMemo } from "react";
 import { WIDTH_NAMES } from "#model/kinds.ts";
-import type { RuleKey, RuleSeries } from "../../api/rule.ts";
+import type { RuleKey } from "../../api/rule.ts";
 import { toDetectorChart } from "../../components/detector-lines.ts";
-import { TimeSeries } from "../../components/lazy-time-series.tsx";
-import { Panel } from "../../components/panel.tsx";
-import { QueryView } from "../../components/states.tsx";
+import { chartHeight, TimeSeries } from "../../components/lazy-time-series.tsx";
+import { QueryPanel } from "../../components/panel.tsx";
+import { toMarkers } from "../../components/to-markers.ts";
 import { formatCount, formatLength } from "../../look/words.ts";
 import { useSpan } from "../../state/span.ts";
 import { useUrlState } from "../../state/url-state.ts";
 import { useCurve } from "./use-curve.ts";
+
+const PLOT_PX = 200;
 
 /** The rule's counts with what the detector expected, and its threshold. */
 export function RuleCurve(key: RuleKey) {
@@ -18,11 +20,14 @@ export function RuleCurve(key: RuleKey) {
   const { change } = useUrlState();
   const { data } = series;
   const chart = useMemo(() => toDetectorChart(data?.points ?? []), [data]);
-  const markers = useMemo(() => toMarkers(data?.spikes ?? []), [data]);
+  const markers = useMemo(
+    () => toMarkers((data?.spikes ?? []).map(({ openedAt, closedAt }) => [openedAt, closedAt])),
+    [data],
+  );
   const total = (data?.points ?? []).reduce((sum, { count }) => sum + count, 0);
   const length = formatLength(toMs - startMs);
   return (
-    <Panel
+    <QueryPanel
       title={`Events per ${width}`}
       about={
         <>
@@ -32,42 +37,28 @@ export function RuleCurve(key: RuleKey) {
       }
       actions={
         <SegmentedControl
-          size="xs"
           aria-label="Width of a bar"
-          data={WIDTH_NAMES.map((name) => ({
-            value: name,
-            label: name,
-            disabled: !allowed(name),
-          }))}
+          data={WIDTH_NAMES.map((value) => ({ value, label: value, disabled: !allowed(value) }))}
           value={width}
           onChange={(name) => change({ width: name }, { replace: true })}
         />
       }
-      flush
+      query={series}
+      height={chartHeight(PLOT_PX)}
+      asking={`${length} of the rule's counts`}
     >
-      <QueryView query={series} rows={6} asking={`${length} of the rule's counts`}>
-        {({ points }) => (
-          <TimeSeries
-            {...chart}
-            lines={width === "day" ? chart.lines?.slice(1) : chart.lines}
-            widthMs={widthMs}
-            markers={markers}
-            height={200}
-            onBrush={narrow}
-            onWiden={widen}
-            label={`${formatCount(total)} events per ${width} over ${length}, with the expected count and the threshold; ${points.filter(({ isSpiking }) => isSpiking).length} bars in a spike`}
-          />
-        )}
-      </QueryView>
-    </Panel>
+      {({ points }) => (
+        <TimeSeries
+          {...chart}
+          lines={width === "day" ? chart.lines?.slice(1) : chart.lines}
+          widthMs={widthMs}
+          markers={markers}
+          height={PLOT_PX}
+          onBrush={narrow}
+          onWiden={widen}
+          label={`${formatCount(total)} events per ${width} over ${length}, with the expected count and the threshold; ${points.filter(({ isSpiking }) => isSpiking).length} bars in a spike`}
+        />
+      )}
+    </QueryPanel>
   );
-}
-
-function toMarkers(spikes: RuleSeries["spikes"]) {
-  return spikes.flatMap(({ id, openedAt, closedAt }) => [
-    { atMs: Date.parse(openedAt), kind: "opened" as const, label: `spike ${id}` },
-    ...(closedAt === null
-      ? []
-      : [{ atMs: Date.parse(closedAt), kind: "resolved" as const, label: `spike ${id}` }]),
-  ]);
 }

@@ -1,8 +1,7 @@
-import { Button } from "@mantine/core";
-import { Link } from "wouter";
 import { formatNumber } from "#lib/format.ts";
 import type { RuleKey } from "../../api/rule.ts";
 import { Payload } from "../../components/payload.tsx";
+import { QuietButton } from "../../components/quiet-button.tsx";
 import { NO_VALUE } from "../../look/words.ts";
 import { usePageLink } from "../../state/url-state.ts";
 import { useZoneTitle } from "../../state/zones.ts";
@@ -15,12 +14,16 @@ export function RuleHead({ zone, rule }: RuleKey) {
   const link = usePageLink();
   const { data } = useCurve({ zone, rule }).series;
   const open = data?.spikes.find(({ closedAt }) => closedAt === null);
+  const ways = {
+    "See its events": link("/explorer", { zone: String(zone), is: `rule:${rule}` }),
+    "See its alerts": link("/alerts", { zone: String(zone), rule, state: "all" }),
+  };
   return (
     <section className="lw-head" data-firing={open !== undefined || undefined}>
       <h1 className={classes["title"]}>
         Rule <Payload text={rule} none={NO_VALUE} /> {data?.title ?? ""}
       </h1>
-      <div className={classes["line"]}>
+      <div className="lw-facts">
         <span>{zoneName(zone)}</span>
         {open === undefined ? null : <b className="lw-fire">● spikes now</b>}
         {data === undefined ? null : (
@@ -30,23 +33,10 @@ export function RuleHead({ zone, rule }: RuleKey) {
           </span>
         )}
       </div>
-      <div className={classes["buttons"]}>
-        <Button
-          size="xs"
-          variant="default"
-          component={Link}
-          href={link("/explorer", { zone: String(zone), is: `rule:${rule}` })}
-        >
-          See its events
-        </Button>
-        <Button
-          size="xs"
-          variant="default"
-          component={Link}
-          href={link("/alerts", { zone: String(zone), rule, state: "all" })}
-        >
-          See its alerts
-        </Button>
+      <div className="lw-bar">
+        {Object.entries(ways).map(([word, href]) => (
+          <QuietButton key={word} size="xs" word={word} href={href} />
+        ))}
       </div>
     </section>
   );

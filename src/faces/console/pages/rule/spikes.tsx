@@ -6,8 +6,9 @@ import { Moment } from "../../components/ago.tsx";
 import { Compared } from "../../components/compared.tsx";
 import { PageEventsContext } from "../../components/filter-value.tsx";
 import { Panel } from "../../components/panel.tsx";
+import { Rows } from "../../components/rows.tsx";
 import { Severity } from "../../components/severity.tsx";
-import { Empty, QueryView } from "../../components/states.tsx";
+import { QueryView } from "../../components/states.tsx";
 import { formatCount } from "../../look/words.ts";
 import { useNow } from "../../state/now.tsx";
 import { usePageLink, useUrlState } from "../../state/url-state.ts";
@@ -28,16 +29,14 @@ export function Spikes(key: RuleKey) {
   return (
     <>
       <Panel title="Spikes" about="in the span, newest first" flush>
-        {spikes.length === 0 ? (
-          <Empty>The detector found no spike in this span. Choose a longer span in the header.</Empty>
-        ) : null}
-        <ul className="lw-rows">
-          {spikes.slice(0, SHOWN).map((spike) => (
-            <SpikeRow key={spike.id} spike={spike} isChosen={spike === chosen} />
-          ))}
-        </ul>
+        <Rows
+          of={spikes.slice(0, SHOWN)}
+          none="The detector found no spike in this span. Choose a longer span in the header."
+        >
+          {(spike) => <SpikeRow key={spike.id} spike={spike} isChosen={spike === chosen} />}
+        </Rows>
         {spikes.length > SHOWN ? (
-          <p className={classes["hint"]}>{spikes.length - SHOWN} more: narrow the span to see them.</p>
+          <div className="lw-hint">{spikes.length - SHOWN} more: narrow the span to see them.</div>
         ) : null}
       </Panel>
       {chosen === undefined || chosen.alertId === null ? null : (
@@ -61,7 +60,7 @@ function SpikeRow({ spike, isChosen }: { readonly spike: Spike; readonly isChose
         {formatDuration(lastedMs)}, peak {formatCount(peak)}
         {mark === null ? "" : ` · marked as ${mark}`}
       </span>
-      <span className={classes["buttons"]}>
+      <span className="lw-bar">
         {isChosen || alertId === null ? null : (
           <button
             type="button"

@@ -1,11 +1,13 @@
-import { Slider, TextInput } from "@mantine/core";
+import { Group, Slider, Stack, TextInput } from "@mantine/core";
 import { useEffect, useState } from "react";
 import { formatDuration, formatNumber } from "#lib/format.ts";
 import { MINUTE_MS } from "#lib/units.ts";
-import { type RuleKey, type RuleReplay, useRuleReplay } from "../../api/rule.ts";
+import { type Output, useOperation } from "../../api/ask.ts";
+import type { RuleKey } from "../../api/rule.ts";
 import { Moment } from "../../components/ago.tsx";
 import { CopyButton } from "../../components/copy-button.tsx";
 import { Panel } from "../../components/panel.tsx";
+import { Rows } from "../../components/rows.tsx";
 import { Severity } from "../../components/severity.tsx";
 import { QueryView } from "../../components/states.tsx";
 import { formatCount } from "../../look/words.ts";
@@ -14,17 +16,36 @@ import classes from "./rule.module.css";
 
 const DAYS = 30;
 const SHOWN = 30;
-const Z = { least: 1, most: 10 };
-const FLOOR = { least: 1, most: 1_000_000 };
+/** What a setting may be, and where a number is on its slider. */
+interface Range {
+  readonly least: number;
+  readonly most: number;
+  readonly toPosition: (value: number) => number;
+  readonly fromPosition: (position: number) => number;
+}
+const Z: Range = {
+  least: 1,
+  most: 10,
+  toPosition: (value) => value * 10,
+  fromPosition: (position) => position / 10,
+};
+const FLOOR: Range = {
+  least: 1,
+  most: 1_000_000,
+  toPosition: (value) => Math.log10(value) * 100,
+  fromPosition: (position) => roundFloor(10 ** (position / 100)),
+};
 
-type Replayed = RuleReplay["after"]["alerts"][number];
+type Replayed = Output<"rules.replay">["after"]["alerts"][number];
 
 /** Which alerts other settings would have raised over the stored history, and the lines that keep them. */
 export function Tuning(key: RuleKey) {
   const { params, change } = useUrlState();
   const z = readNumber(params.get("z"), Z);
   const floor = readNumber(params.get("floor"), FLOOR);
-  const replay = useRuleReplay(key, { z, floor, days: DAYS });
+  const isChanged = z !== null || floor !== null;
+  // Null asks for the settings in force.
+  const replay = useOperation("rules.replay", { ...key, z, floor, days: DAYS }, { staleTime: 60_000 });
   const inForce = replay.data?.before.settings;
   const set = (name: "z" | "floor", value: number) => {
     change({ [name]: inForce?.[name] === value ? null : String(value) }, { replace: true });
@@ -37,7 +58,7 @@ export function Tuning(key: RuleKey) {
       <QueryView query={replay} rows={5} asking={`a replay of ${DAYS} days`}>
         {({ before, after, yaml }) => (
           <div className={classes["tuning"]}>
-            <div className={classes["knobs"]}>
+            <Stack gap={20}>
               <Knob
                 label="z: score of a spike"
                 about="How many deviations a count must lie above the expectation. A higher z means fewer alerts."
@@ -45,9 +66,6 @@ export function Tuning(key: RuleKey) {
                 value={z ?? before.settings.z}
                 range={Z}
                 onChange={(value) => set("z", value)}
-                toPosition={(value) => value * 10}
-                fromPosition={(position) => position / 10}
-                ends={[10, 100]}
               />
               <Knob
                 label="floor: fewest events of a spike"
@@ -56,35 +74,27 @@ export function Tuning(key: RuleKey) {
                 value={floor ?? before.settings.floor}
                 range={FLOOR}
                 onChange={(value) => set("floor", value)}
-                toPosition={(value) => Math.log10(value) * 100}
-                fromPosition={(position) => roundFloor(10 ** (position / 100))}
-                ends={[0, 600]}
               />
-            </div>
+            </Stack>
             <div className={classes["result"]}>
-              <Outcome before={before.alerts} after={after.alerts} isChanged={z !== null || floor !== null} />
+              <Outcome before={before.alerts} after={after.alerts} isChanged={isChanged} />
             </div>
-            {z === null && floor === null ? null : (
-              <div className={classes["keep"]}>
-                <div className={classes["keepHead"]}>
+            {isChanged ? (
+              <div>
+                <Group gap={8} mb={6} justify="space-between">
                   <span className="lw-note">To keep it, put these lines into the configuration file:</span>
                   <CopyButton text={() => yaml}>Copy</CopyButton>
-                </div>
-                <pre className={classes["yaml"]} tabIndex={0} aria-label="Lines of the configuration file">
+                </Group>
+                <pre className="lw-code" tabIndex={0} aria-label="Lines of the configuration file">
                   {yaml}
                 </pre>
               </div>
-            )}
+            ) : null}
           </div>
         )}
       </QueryView>
     </Panel>
   );
-}
-
-interface Range {
-  readonly least: number;
-  readonly most: number;
 }
 
 function readNumber(text: string | null, { least, most }: Range): number | null {
@@ -106,26 +116,19 @@ interface KnobProps {
   readonly value: number;
   readonly range: Range;
   readonly onChange: (value: number) => void;
-  readonly toPosition: (value: number) => number;
-  readonly fromPosition: (position: number) => number;
-  readonly ends: readonly [number, number];
 }
 
 /** A slider with a field for an exact number. The replay starts when the slider is let go, or with Enter. */
-function Knob(props: KnobProps) {
-  const { label, about, inForce, value, range, onChange, toPosition, fromPosition, ends } = props;
-  const [position, setPosition] = useState(() => toPosition(value));
+function Knob({ label, about, inForce, value, range, onChange }: KnobProps) {
+  const { least, most, toPosition, fromPosition } = range;
   const [text, setText] = useState(String(value));
-  useEffect(() => {
-    setPosition(toPosition(value));
-    setText(String(value));
-  }, [value]);
+  useEffect(() => setText(String(value)), [value]);
   const typed = readNumber(text, range);
   const commit = () => {
     if (typed !== null && typed !== value) onChange(typed);
   };
   return (
-    <div className={classes["knob"]}>
+    <Stack gap={8}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -133,27 +136,22 @@ function Knob(props: KnobProps) {
         }}
       >
         <TextInput
-          size="xs"
           label={label}
           description={about}
           inputMode="decimal"
           value={text}
-          error={typed === null ? `must be a number from ${range.least} to ${formatCount(range.most)}` : null}
+          error={typed === null ? `must be a number from ${least} to ${formatCount(most)}` : null}
           onChange={(event) => setText(event.currentTarget.value)}
           onBlur={commit}
         />
       </form>
       <Slider
         thumbLabel={label}
-        label={() => formatNumber(fromPosition(position))}
-        min={ends[0]}
-        max={ends[1]}
-        step={1}
-        value={position}
-        onChange={(next) => {
-          setPosition(next);
-          setText(String(fromPosition(next)));
-        }}
+        label={(position) => formatNumber(fromPosition(position))}
+        min={toPosition(least)}
+        max={toPosition(most)}
+        value={toPosition(typed ?? value)}
+        onChange={(next) => setText(String(fromPosition(next)))}
         onChangeEnd={(next) => onChange(fromPosition(next))}
       />
       <div className="lw-note">
@@ -167,7 +165,7 @@ function Knob(props: KnobProps) {
           </>
         )}
       </div>
-    </div>
+    </Stack>
   );
 }
 
@@ -201,8 +199,8 @@ function Outcome({ before, after, isChanged }: OutcomeProps) {
           </>
         )}
       </p>
-      <ul className="lw-rows">
-        {rows.slice(0, SHOWN).map(({ alert, fate }) => (
+      <Rows of={rows.slice(0, SHOWN)}>
+        {({ alert, fate }) => (
           <li key={`${alert.from} ${fate}`} className={classes["replayed"]} data-fate={fate}>
             <span>
               <Moment at={alert.from} /> · active for{" "}
@@ -214,9 +212,9 @@ function Outcome({ before, after, isChanged }: OutcomeProps) {
               {isChanged ? <span className={classes["fate"]}>{fate}</span> : null}
             </span>
           </li>
-        ))}
-      </ul>
-      {rows.length > SHOWN ? <p className={classes["hint"]}>{rows.length - SHOWN} earlier ones.</p> : null}
+        )}
+      </Rows>
+      {rows.length > SHOWN ? <div className="lw-hint">{rows.length - SHOWN} earlier ones.</div> : null}
     </>
   );
 }

@@ -1,5 +1,6 @@
 import type { FastifyError, FastifyInstance } from "fastify";
 import { addExportEventLogs } from "./export-event-logs.ts";
+import { addListApiKeys } from "./list-api-keys.ts";
 import { addListEventLogs } from "./list-event-logs.ts";
 import { sendBareProblem } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
@@ -9,8 +10,9 @@ import { addRecommendRule } from "./recommend-rule.ts";
 import { addRuleMetrics } from "./rule-metrics.ts";
 import { addSearchEventLogs } from "./search-event-logs.ts";
 
-/** Adds the platform's `/shield` operations at the platform's paths. Bodies are read by the platform's rules. */
+/** Adds the platform's operations at the platform's paths. Bodies are read by the platform's rules. */
 export function addPlatform(app: FastifyInstance, deps: PlatformDeps): void {
+  addListApiKeys(app, deps.queries.db);
   void app.register(async (scope) => {
     addJsonParser(scope);
     scope.setValidatorCompiler(ONLY_DOCUMENTED.validatorCompiler);

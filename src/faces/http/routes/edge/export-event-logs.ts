@@ -1,4 +1,5 @@
 import { createReadStream } from "node:fs";
+import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
@@ -23,7 +24,6 @@ import { PARQUET_TYPE, preferredForm } from "#stages/archive/csv/preferred-form.
 import { maskAddress } from "#stages/archive/mask/mask.ts";
 import { asksMethod } from "#stages/archive/query/plan-search.ts";
 import { clientGone } from "./client-gone.ts";
-import { endWhenRefused } from "./end-when-refused.ts";
 import { sendJson } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
 import { PLATFORM_TAGS, searchRefusals, ZONE_PARAM } from "./platform-schemas.ts";
@@ -88,7 +88,7 @@ export async function sendExport(
   }
   // An export by method reads all events at once, as a search does.
   const price = asksMethod(plan)
-    ? await priceSearch(deps.archive.db, deps, wanted)
+    ? await priceSearch(deps.queries.db, deps, wanted)
     : ({ kind: "long" } as const);
   await deps.auditExport(request, wanted);
   const gone = clientGone(reply);
@@ -146,4 +146,25 @@ async function* join<Part extends string | Buffer>(
 
 function mask(row: readonly string[]): string[] {
   return row.map((text, index) => (index === IP_COLUMN ? maskAddress(text) : text));
+}
+
+/** Interval of the check. A client with a revoked key may read for at most this long and the time of one lookup. */
+const CHECK_EVERY_MS = 10_000;
+
+/**
+ * Ends an answer once `isAllowed` returns false. A timer calls it, because a client that does not read makes no
+ * progress. While the key cannot be looked up, a client that was admitted stays connected.
+ */
+function endWhenRefused(
+  raw: ServerResponse,
+  isAllowed: () => Promise<boolean>,
+  everyMs = CHECK_EVERY_MS,
+): void {
+  if (raw.destroyed) return;
+  const timer = setInterval(() => void check(), everyMs).unref();
+  raw.once("close", () => clearInterval(timer));
+
+  async function check(): Promise<void> {
+    if (!(await isAllowed().catch(() => true))) raw.destroy();
+  }
 }

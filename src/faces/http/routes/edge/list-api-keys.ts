@@ -24,7 +24,7 @@ const schema = {
 };
 
 /** Lists Longwatch's own keys in the platform's shape (platform API spec 4.1). The key texts are stored nowhere. */
-export function addListApiKeys(app: FastifyInstance, { archive }: { archive: Queryable }): void {
+export function addListApiKeys(app: FastifyInstance, db: Queryable): void {
   const config = { access: { scope: "admin" }, errorForm: "message" } as const;
   app.get("/apikey", { ...ONLY_DOCUMENTED, config, schema }, async (request, reply) => {
     const query = isObject(request.query) ? request.query : {};
@@ -36,7 +36,7 @@ export function addListApiKeys(app: FastifyInstance, { archive }: { archive: Que
       return reply.code(400).send(invalid("perPage", query["perPage"], `${MIN_PER_PAGE} to ${MAX_PER_PAGE}`));
     // An out-of-range page is moved to the nearest bound, as the platform does.
     const limit = Math.min(Math.max(perPage, MIN_PER_PAGE), MAX_PER_PAGE);
-    const { rows, total } = await pageLiveApiKeys(archive, { offset: (page - 1) * limit, limit });
+    const { rows, total } = await pageLiveApiKeys(db, { offset: (page - 1) * limit, limit });
     return {
       Items: rows.map(({ id, keyId, roles }) => ({ Id: id, Key: maskAccessKey(keyId), Roles: roles })),
       CurrentPage: page,

@@ -16,7 +16,7 @@ export type AskAdvice = (rule: { zoneId: number; ruleId: string }) => Promise<As
 
 export interface PlatformDeps extends Searching {
   /** Used for counts and keys. Events are read only in a place of the admission queue. */
-  readonly archive: Database;
+  readonly queries: Database;
   readonly cursors: PageCursors;
   readonly clock: Clock;
   /** The zones that are copied. */

@@ -1,6 +1,6 @@
 import { TextDecoder } from "node:util";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { isTooDeep, MAX_DEPTH } from "../../limits/refuse-deep-body.ts";
+import { isTooDeep, MAX_DEPTH } from "../../limits/refuse-malformed.ts";
 import { sendBareProblem, sendMistakes } from "./platform-answer.ts";
 
 /** Platform API spec 4.7 lists `application/*+json`, and a published client sends it as it is written there. */

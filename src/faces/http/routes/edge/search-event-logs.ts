@@ -64,7 +64,7 @@ async function answerSearch(
   wanted: SearchRequest,
 ): Promise<Answer> {
   const gone = clientGone(reply);
-  const work = { ...(await priceSearch(deps.archive.db, deps, wanted)), signal: gone };
+  const work = { ...(await priceSearch(deps.queries.db, deps, wanted)), signal: gone };
   return deps.runInPlace(request, work, (found) =>
     wanted.plan.groupBy.length === 0
       ? answerRows({ ...found, openedBlocks: deps.openedBlocks }, gone, wanted)

@@ -20,7 +20,7 @@ const MAX_TITLE_CHARS = 300;
 const ATOM_TYPE = "application/atom+xml; charset=utf-8";
 
 /** `GET /api/v1/alerts.atom`: the newest alerts for a feed reader; an entry changes when its alert does. */
-export function addAlertsAtom(app: FastifyInstance, { archive, instanceId }: ApiDeps): void {
+export function addAlertsAtom(app: FastifyInstance, { db, instanceId }: ApiDeps): void {
   app.withTypeProvider<ZodTypeProvider>().get(
     "/api/v1/alerts.atom",
     {
@@ -34,7 +34,7 @@ export function addAlertsAtom(app: FastifyInstance, { archive, instanceId }: Api
     },
     async ({ query, caller }, reply) => {
       const zoneIds = visibleZones(caller, query.zone);
-      const rows = await listAlerts(archive, { zoneIds, limit: MAX_ENTRIES });
+      const rows = await listAlerts(db, { zoneIds, limit: MAX_ENTRIES });
       const { masked } = known(caller);
       const entries = rows.map((row) => toEntry(row, masked));
       const feed = renderAtom({ instanceId, title: "Longwatch alerts", entries });

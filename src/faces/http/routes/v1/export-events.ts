@@ -28,9 +28,9 @@ export function addExportEvents(app: FastifyInstance, deps: PlatformDeps): void 
       },
     },
     async (request, reply) => {
-      const { archive, zoneIds, clock, retentionDays } = deps;
+      const { queries, zoneIds, clock, retentionDays } = deps;
       const isMasked = request.caller?.masked ?? true;
-      const asked = { db: archive.db, zoneIds, nowMs: clock(), retentionDays, isMasked };
+      const asked = { db: queries.db, zoneIds, nowMs: clock(), retentionDays, isMasked };
       const wanted = { zoneId: request.params.zone, body: request.body, kind: "export" } as const;
       return sendExport(deps, request, reply, await planNative(asked, wanted));
     },

@@ -1,24 +1,38 @@
-import type { FastifyInstance } from "fastify";
+import { createHash } from "node:crypto";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { OPERATIONS } from "#operations/index.ts";
 import { addOperations } from "../../operations.ts";
 import { addAlertStream } from "./alert-stream.ts";
 import { addAlertsAtom } from "./alerts-atom.ts";
 import type { ApiDeps } from "./api-deps.ts";
-import { addEtag } from "./etag.ts";
-import { addRoutingTest } from "./routing-test.ts";
-
-const ROUTES: readonly ((app: FastifyInstance, deps: ApiDeps) => void)[] = [
-  addAlertStream,
-  addAlertsAtom,
-  addRoutingTest,
-];
 
 /** The native API: alerts, silences, trends, rules, spikes, coverage, gaps, deliveries, zones, status. */
 export function addNativeApi(app: FastifyInstance, deps: ApiDeps): void {
   app.addHook("onSend", async (request, reply, payload) =>
     request.routeOptions.url?.startsWith("/api/v1/") === true ? addEtag(request, reply, payload) : payload,
   );
-  const { archive: db, ...parts } = deps;
-  addOperations(app, OPERATIONS, { ...parts, db });
-  for (const addRoutes of ROUTES) addRoutes(app, deps);
+  addOperations(app, OPERATIONS, deps);
+  addAlertStream(app, deps);
+  addAlertsAtom(app, deps);
+}
+
+/**
+ * Adds an ETag to an answer, and answers 304 to a client that has the same answer, so that a poll without changes costs
+ * no body.
+ */
+async function addEtag(request: FastifyRequest, reply: FastifyReply, payload: unknown): Promise<unknown> {
+  if (!["GET", "HEAD"].includes(request.method) || reply.statusCode !== 200 || typeof payload !== "string")
+    return payload;
+  const etag = `W/"${createHash("sha256").update(payload).digest("base64url").slice(0, 22)}"`;
+  void reply.header("etag", etag);
+  const given = request.headers["if-none-match"];
+  const isKnown = given !== undefined && given.split(",").some((one) => isSame(one.trim(), etag));
+  if (!isKnown) return payload;
+  void reply.code(304).removeHeader("content-length").removeHeader("content-type");
+  return "";
+}
+
+/** Compares weakly, as RFC 9110 requires here: proxies add and remove the mark of weakness. */
+function isSame(given: string, etag: string): boolean {
+  return given === "*" || given.replace(/^W\//, "") === etag.replace(/^W\//, "");
 }

@@ -2,7 +2,6 @@ import type { FastifyReply } from "fastify";
 import { type FeedRow, readFeed, readFeedEnd } from "#db/alerting/feed-transitions.ts";
 import type { Caller } from "#operations/caller.ts";
 import { maySee, visibleZones } from "#operations/fields.ts";
-import { SSE_OPENING, toSseEvent, toSseHeartbeat } from "../../feed/sse-block.ts";
 import { toFeedEvent } from "../../feed/to-feed-event.ts";
 import type { ApiDeps } from "./api-deps.ts";
 
@@ -34,7 +33,7 @@ export async function openAlertStream(
   reply: FastifyReply,
   options: AlertStreamOptions,
 ): Promise<AlertStream> {
-  const { archive, hub, heartbeatMs = HEARTBEAT_MS } = deps;
+  const { db, hub, heartbeatMs = HEARTBEAT_MS } = deps;
   const { zone, readCallerAgain, lastId } = options;
   const { raw } = reply;
   // A connection that breaks is an everyday thing; `close` follows.
@@ -51,11 +50,11 @@ export async function openAlertStream(
   });
   try {
     // A client that comes from another replica may know more than this one has read by now.
-    const newest = lastId !== null && lastId > position ? await readFeedEnd(archive) : position;
+    const newest = lastId !== null && lastId > position ? await readFeedEnd(db) : position;
     const isKnown = lastId !== null && lastId <= newest;
     const zoneIds = visibleZones(caller, zone);
     const missed = isKnown
-      ? await readFeed(archive, { after: lastId, through: position, zoneIds, limit: MAX_REPLAY + 1 })
+      ? await readFeed(db, { after: lastId, through: position, zoneIds, limit: MAX_REPLAY + 1 })
       : [];
     begin(reply);
     write(raw, SSE_OPENING);
@@ -149,3 +148,18 @@ async function room(raw: FastifyReply["raw"]): Promise<void> {
     raw.on("drain", done).on("close", done);
   });
 }
+
+/** Time that a client waits before it reconnects. */
+const RETRY_MS = 3_000;
+
+/** Returns an event of the stream. JSON has no bare line breaks, so no text can end the field. */
+function toSseEvent(event: { id: number; name: string; data: object }): string {
+  return `id: ${event.id}\nevent: ${event.name}\ndata: ${JSON.stringify(event.data)}\n\n`;
+}
+
+/** Keeps the connection open, and moves the client's last id past transitions that it may not see. */
+function toSseHeartbeat(id: number): string {
+  return `: heartbeat\nid: ${id}\n\n`;
+}
+
+const SSE_OPENING = `retry: ${RETRY_MS}\n: Longwatch alerts\n\n`;

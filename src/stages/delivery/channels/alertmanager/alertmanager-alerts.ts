@@ -4,7 +4,6 @@ import { formatIso } from "#lib/format.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { type AlertMessage } from "#model/alert-message.ts";
 import { SEVERITIES } from "#model/kinds.ts";
-import { describeMember } from "../../message/group-members.ts";
 import { FULL_CAPS, outlineAlert } from "../../message/outline-alert.ts";
 import { toInert, toMemberLines, toRowLine } from "../../message/outline-lines.ts";
 import type { SafeLink } from "../../message/safe-link.ts";
@@ -25,6 +24,9 @@ const NAMES: Readonly<Record<AlertMessage["kind"], string>> = {
   spike: "LongwatchSpike",
   "new-rule": "LongwatchNewRule",
   sources: "LongwatchSources",
+  "action-change": "LongwatchActionChange",
+  "silent-rule": "LongwatchSilentRule",
+  late: "LongwatchLate",
   self: "LongwatchSelf",
 };
 const LABEL_CHARS = 200;
@@ -34,32 +36,16 @@ export const MEMBER_ROWS = 10;
 const CAPS = {
   ...FULL_CAPS,
   advice: { maxLines: 12, maxChars: 1_200 },
-  members: { rows: MEMBER_ROWS, rowChars: 160, chars: 0, elsewhere: "each has its own alert" },
+  members: { rows: MEMBER_ROWS, rowChars: 160, chars: 1_200 },
 };
-const FLOOD_NAME = "LongwatchFlood";
-
-type Member = NonNullable<AlertMessage["members"]>[number];
-
-/** Returns a member's labels. `severity` is the group's, so that all members change together. */
-function toMemberLabels({ fingerprint }: AlertMessage, { zoneId, ruleId }: Member, severity: Severity) {
-  return {
-    alertname: NAMES.spike,
-    severity,
-    flood: toLine(fingerprint, 255),
-    zone_id: String(zoneId),
-    rule_id: toInert(toLine(ruleId, LABEL_CHARS)) || "-",
-  };
-}
-
 /** Alertmanager identifies an alert by its labels, so a rule's labels never change except for the severity. */
 function toLabels(message: AlertMessage, severity: Severity): Record<string, string> {
   const { zoneId, ruleId, kind, fingerprint } = message;
   const rule = toInert(toLine(ruleId ?? "", LABEL_CHARS));
   return {
-    alertname: message.members === undefined ? NAMES[kind] : FLOOD_NAME,
+    alertname: NAMES[kind],
     severity,
     fingerprint: toLine(fingerprint, 255),
-    ...(message.members === undefined ? {} : { flood: toLine(fingerprint, 255) }),
     ...(zoneId === null ? {} : { zone_id: String(zoneId) }),
     ...(rule === "" ? {} : { rule_id: rule }),
   };
@@ -130,8 +116,7 @@ export function toPostedReference({ severity, zoneLabels: labels = {} }: AlertMe
  * Returns an alert for Alertmanager's API v2. `posted` is the severity under which the alert was posted before. If the
  * severity or the zone's labels have changed, the same request ends the alert with the old labels, which would
  * otherwise keep firing as another alert. A firing alert ends by itself after `firingForMs` unless it is posted again.
- * An end is never in the future. A group becomes one alert for itself and one for every rule; the label `flood`
- * connects them.
+ * An end is never in the future. The rules of an incident are in an annotation, because they do not notify by themselves.
  */
 export function toAlertmanagerAlerts(
   message: AlertMessage,
@@ -157,15 +142,7 @@ export function toAlertmanagerAlerts(
       endsAt: formatIso(endsAtMs),
       ...(generatorURL === undefined ? {} : { generatorURL }),
     };
-    const members = (message.members ?? []).map((member) => ({
-      labels: { ...labels, ...toMemberLabels(message, member, severity) },
-      annotations: {
-        summary: toInert(describeMember(member, false)),
-        rule_severity: member.severity,
-      },
-      ...span,
-    }));
-    return [{ labels: { ...labels, ...toLabels(message, severity) }, annotations, ...span }, ...members];
+    return [{ labels: { ...labels, ...toLabels(message, severity) }, annotations, ...span }];
   };
   if (isResolved) {
     const endedAtMs = Math.min(message.endedAt ?? atMs, atMs);

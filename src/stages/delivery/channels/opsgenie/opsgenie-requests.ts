@@ -110,5 +110,7 @@ export function toOpsgenieRequests(message: AlertMessage): OpsgenieRequest[] {
   const notes = partMembers(message, rest, PART_ROOM).map(({ title, lines }) =>
     about("POST", "notes", { source: SOURCE, note: [title, ...lines].map(toInert).join("\n") }),
   );
-  return [createAlert(message), ...(reason === "worse" ? [raise] : []), ...notes];
+  // For the same reason new attackers are named in a note.
+  const named = reason === "join" ? [about("POST", "notes", { source: SOURCE, note: note() })] : [];
+  return [createAlert(message), ...(reason === "worse" ? [raise] : []), ...named, ...notes];
 }

@@ -202,7 +202,7 @@ export function toSlackMessage(
 
 /** Returns all that is known of an alert as one message, for a channel that updates it in place. */
 export function toWholeSlackMessage(message: AlertMessage): SlackMessage {
-  if (message.state !== "resolved" && message.reason !== "resolved") {
+  if (message.kind === "late" || (message.state !== "resolved" && message.reason !== "resolved")) {
     return toSlackMessage(
       message.reason === "advice" ? { ...message, reason: "first" } : message,
       "in the thread",

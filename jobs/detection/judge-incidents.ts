@@ -1,0 +1,97 @@
+import type { Database } from "#db/client.ts";
+import type { SpikeRow } from "#db/detection/spikes.ts";
+import { isGraver } from "#model/severity.ts";
+import { comparesEvents, endIncidents, followFired } from "#stages/detection/incidents/follow-incidents.ts";
+import { type Incident, newestNews, type PastIncident } from "#stages/detection/incidents/incident.ts";
+import { toIncident, toPastIncident } from "#stages/detection/incidents/stored-incident.ts";
+import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
+import type { Pass } from "./source-pass.ts";
+import type { DueZone } from "./source-tick.ts";
+import { readHour, storeIncident } from "./store-incidents.ts";
+
+interface FiredMinutes {
+  readonly fired: readonly FiredMinute[];
+  /** The end of the minutes that are over. */
+  readonly through: number;
+  /** What the minute after `through` has so far; null if that is not known. */
+  readonly running?: FiredMinute | null;
+}
+
+/**
+ * Follows the incidents of a zone over the minutes in which keys fired, up to `through`, exclusive, and stores them. Of the
+ * running minute only news are stored: an incident, an attacker with a name of its own, or a graver severity. The
+ * rows are the truth: a replica that was faster may have judged minutes that are not judged again here. Returns whether one
+ * opened, changed or closed.
+ */
+export async function judgeIncidents(
+  { deps: { database }, tick: { isShadow, span } }: Pass,
+  { zoneId, open: rows, former, known }: DueZone,
+  { fired, through, running = null }: FiredMinutes,
+): Promise<boolean> {
+  const rowOf = new Map<string, SpikeRow>(rows.map((row) => [row.incident, row]));
+  const before = {
+    open: rows.flatMap((row) => toIncident(row) ?? []),
+    former: former.flatMap((row) => toPastIncident(row) ?? []),
+  };
+  const judged = await followIncidents(database, { zoneId, known }, { fired, through, running }, before);
+  const countedTo = running === null ? through : running.minute + 1;
+  const { nowMs } = span;
+  let hasChanged = false;
+  for (const one of judged) {
+    const row = rowOf.get(one.incident.name);
+    const storing = { ...one, isShadow, row, known, through, countedTo, nowMs };
+    hasChanged = (await storeIncident(database, zoneId, storing)) || hasChanged;
+  }
+  return hasChanged;
+}
+
+/** An incident after minutes were judged. */
+export interface FollowedIncident {
+  readonly incident: Incident;
+  /** Null while it is open. */
+  readonly closedAt: number | null;
+}
+
+/** Returns the incidents of a zone that ended in the minutes before `through`, and those that are open then. */
+export async function followIncidents(
+  database: Database,
+  { zoneId, known }: Pick<DueZone, "zoneId" | "known">,
+  { fired, through, running = null }: FiredMinutes,
+  before: { readonly open: readonly Incident[]; readonly former: readonly PastIncident[] },
+): Promise<FollowedIncident[]> {
+  const ended: PastIncident[] = [];
+  const former = [...before.former];
+  let { open } = before;
+  const endBefore = (minute: number) => {
+    const done = endIncidents(open, minute);
+    open = done.open;
+    ended.push(...done.ended);
+    former.push(...done.ended);
+  };
+  const follow = async (one: FiredMinute) => {
+    const compared = comparesEvents(open, one) ? await readHour(database, zoneId, one.minute) : [];
+    const hour = compared.filter((event) => !known.isKnown(event));
+    return followFired(open, one, { hour, former });
+  };
+  for (const one of fired) {
+    endBefore(one.minute);
+    open = await follow(one);
+  }
+  endBefore(through);
+  return [
+    ...ended.map(({ closedAt, ...incident }) => ({ incident, closedAt })),
+    ...(running === null ? open : findNews(open, await follow(running))).map((incident) => ({
+      incident,
+      closedAt: null,
+    })),
+  ];
+}
+
+/** Returns the incidents that people have to learn of before the minute is over. */
+function findNews(before: readonly Incident[], now: readonly Incident[]): Incident[] {
+  return now.filter((incident) => {
+    const known = before.find(({ name }) => name === incident.name);
+    if (known === undefined) return true;
+    return newestNews(incident) > newestNews(known) || isGraver(incident.severity, known.severity);
+  });
+}

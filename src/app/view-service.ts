@@ -1,0 +1,34 @@
+import { describeBucket } from "#adapters/storage/describe-bucket.ts";
+import type { Config } from "#config/config.ts";
+import { configuredChannels } from "#config/configured-channels.ts";
+import type { ServiceView } from "#operations/service-view.ts";
+import { toRequestBudget } from "./open-request-gate.ts";
+
+type Viewed = Pick<Config, "archive" | "pollEveryMs" | "retention" | "settings">;
+
+/** Returns what operations show of the settings. The rate is that of the platform, which the emulator has another of. */
+export function viewSettings(
+  { archive, pollEveryMs, retention, settings }: Viewed,
+  requestsPerSecond: number,
+) {
+  const { bucket, folder, hotDays, isWritten } = archive;
+  return {
+    archive: { folder, bucket: bucket === null ? null : describeBucket(bucket), isWritten, hotDays },
+    pollEveryMs,
+    requestBudget: toRequestBudget(requestsPerSecond),
+    retention,
+    settings,
+  };
+}
+
+/** Returns the service as a process sees it that only has its settings: a command. */
+export function viewService(config: Config): ServiceView {
+  return {
+    ...viewSettings(config, config.edge.requestsPerSecond),
+    alerting: () => config.alerting,
+    configuredChannels: () => configuredChannels(config),
+    notifiers: new Map(),
+    zoneIds: config.edge.zones,
+    readJobRuns: async () => [],
+  };
+}

@@ -1,0 +1,44 @@
+import type { ReactNode } from "react";
+import type { Alert } from "../api/alert.ts";
+import { hasRule } from "../pages/alert/event-filter.ts";
+import { useZoneTitle } from "../state/zones.ts";
+import { Ago } from "./ago.tsx";
+import { Payload } from "./payload.tsx";
+import { SilencedBy } from "./silenced-by.tsx";
+
+interface Props {
+  readonly alert: Alert;
+  /** The headline, if it is a link. */
+  readonly headline?: ReactNode;
+  /** What else is said about the alert, after its rule. */
+  readonly about?: string;
+  readonly after?: ReactNode;
+}
+
+/** What an alert is about in a list: headline, zone and rule, whether it is quiet now, and who silenced it. */
+export function AlertText({ alert, headline, about = "", after }: Props) {
+  const { zoneId, ruleId, ruleTitle, kind, quietSince, silence } = alert;
+  const zoneName = useZoneTitle();
+  const rule = ruleId === null || !hasRule({ kind }) ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`;
+  return (
+    <>
+      {headline ?? <Payload prose text={headlineOf(alert)} />}
+      <div className="lw-note">
+        {zoneName(zoneId)}
+        {rule} {ruleTitle ?? ""}
+        {about}
+        <Ago say=" · quiet now, last active " at={quietSince} />
+        {after}
+      </div>
+      {silence === null ? null : (
+        <div className="lw-note">
+          <SilencedBy silence={silence} />
+        </div>
+      )}
+    </>
+  );
+}
+
+export function headlineOf({ id, headline }: Pick<Alert, "id" | "headline">): string {
+  return headline ?? `alert ${id}`;
+}

@@ -1,0 +1,16 @@
+import type { Severity, SourceKind } from "#model/kinds.ts";
+
+/** One message that would have been sent. */
+export interface ReplayedMessage {
+  /** The end of the minute with which it is sent, in minutes since the epoch. */
+  readonly at: number;
+  /** The number of the alert in its zone. */
+  readonly incident: number;
+  readonly reason: "first" | "join" | "worse" | "late" | "resolved";
+  readonly severity: Severity;
+  readonly subject: "incident" | "rule" | "flip" | "silent";
+  /** Who attacks now, the newest first. */
+  readonly attackers: readonly { readonly kind: SourceKind; readonly key: string }[];
+  /** The rule, or the members of the incident. */
+  readonly rules: readonly string[];
+}

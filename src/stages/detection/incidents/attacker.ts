@@ -1,0 +1,74 @@
+import type { AttackerRole, SourceKind } from "#model/kinds.ts";
+import type { Fire } from "../sources/judge-sources.ts";
+import { type SourceEvent, sourceKeyOf, toSourceKey } from "../sources/source-event.ts";
+
+/** A key of an incident, with the strongest of its minutes. Times are the ends of minutes since the epoch. */
+export interface Attacker extends Fire {
+  readonly role: AttackerRole;
+  readonly since: number;
+  readonly lastFiredAt: number;
+}
+
+/** An address is an attacker of its own. The other keys are shared: a fingerprint, user agent, network or path. */
+export function isAddress({ kind }: { readonly kind: SourceKind }): boolean {
+  return kind === "rules_per_ip";
+}
+
+/** Returns a function that tests whether an event is one of an attacker's. */
+export function createAttackerTest(
+  attackers: readonly { readonly kind: SourceKind; readonly key: string }[],
+): (event: SourceEvent) => boolean {
+  const keys = new Map<SourceKind, Set<string>>();
+  for (const { kind, key } of attackers) keys.set(kind, (keys.get(kind) ?? new Set()).add(key));
+  const byKind = [...keys];
+  return (event) => byKind.some(([kind, known]) => known.has(sourceKeyOf(kind, event)));
+}
+
+/** What an address attacks with: the values that its events show most, and its rules. Hostile text. */
+interface Tool {
+  readonly ja4: string;
+  readonly ua: string;
+  readonly rules: ReadonlySet<string>;
+}
+
+function toTool(events: readonly SourceEvent[]): Tool {
+  return {
+    ja4: commonest(events.map(({ ja4 }) => toSourceKey(ja4))),
+    ua: commonest(events.map(({ ua }) => toSourceKey(ua))),
+    rules: new Set(events.map(({ ruleId }) => toSourceKey(ruleId)).filter((rule) => rule !== "")),
+  };
+}
+
+function commonest(values: readonly string[]): string {
+  const counts = new Map<string, number>();
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+  return [...counts].reduce((most, one) => (one[1] > most[1] ? one : most), ["", 0] as [string, number])[0];
+}
+
+/**
+ * Returns a function that tests whether an address is probably the same attacker as another: of one network of 256 addresses
+ * (of IPv6: /48), or with the same tool and half of the rules of the smaller one in common. `eventsOf` returns those of an
+ * hour, because an attacker has tried few of its rules when it is found.
+ */
+export function createLinkTest(
+  address: string,
+  eventsOf: (address: string) => readonly SourceEvent[],
+): (other: Attacker) => boolean {
+  const network = networkOf(address);
+  const own = toTool(eventsOf(address));
+  return (other) => {
+    if (!isAddress(other)) return false;
+    if (network !== null && network === networkOf(other.key)) return true;
+    const { ja4, ua, rules } = toTool(eventsOf(other.key));
+    if (ja4 !== own.ja4 || ua !== own.ua || (ja4 === "" && ua === "")) return false;
+    const common = [...rules].filter((rule) => own.rules.has(rule)).length;
+    return common > 0 && 2 * common >= Math.min(rules.size, own.rules.size);
+  };
+}
+
+/** Null for a masked or unusual address. */
+function networkOf(key: string): string | null {
+  const ipv4 = /^(\d{1,3}\.\d{1,3}\.\d{1,3})\.\d{1,3}$/.exec(key);
+  if (ipv4 !== null) return ipv4[1] ?? null;
+  return /^([0-9a-f]*:[0-9a-f]*:[0-9a-f]*):[0-9a-f]*::\/64$/.exec(key)?.[1] ?? null;
+}

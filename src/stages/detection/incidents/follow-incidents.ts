@@ -1,0 +1,235 @@
+import { attackerIdOf, isActive } from "#model/attacker.ts";
+import type { AttackerRole } from "#model/kinds.ts";
+import type { MinuteEvent } from "../sources/count-hour.ts";
+import { type Fire, type FiredMinute, overZ } from "../sources/judge-sources.ts";
+import { sourceKeyOf } from "../sources/source-event.ts";
+import { type Attacker, createAttackerTest, createLinkTest, isAddress } from "./attacker.ts";
+import {
+  activeAttackers,
+  endOfIncident,
+  type Incident,
+  isFull,
+  isIncidentOver,
+  MAX_INCIDENTS,
+  openIncident,
+  type PastIncident,
+  withAttacker,
+} from "./incident.ts";
+
+/** A key overlaps an incident if it shares so much of its own events, or of the incident's. */
+const OVERLAP = 0.3;
+/** New keys of one minute that are compared with incidents. Those of a flood are only counted. */
+const MAX_NEW_KEYS = 20;
+
+/**
+ * Takes a minute in which keys fired. Incidents that ended before it are no longer among `before`. Whether a new key belongs
+ * to an open incident depends on the events that they share. The first case that applies decides, the strongest key first:
+ *
+ * | new key                       | overlap with an open incident                             | does                 | role     |
+ * |-------------------------------|-----------------------------------------------------------|----------------------|----------|
+ * | any                           | it was quiet for half an hour, and its incident is open   | joins it again       | `joined` |
+ * | JA4, user agent, network, URL | three tenths of its events, or of the incident's          | joins it             | `facet`  |
+ * | JA4, user agent, network, URL | less, but such a key of an incident is active             | joins that incident  | `apart`  |
+ * | address                       | three tenths of its events, or of the incident's          | joins it             | `joined` |
+ * | address                       | less, but an address of the incident is linked with it    | joins it             | `joined` |
+ * | any                           | none of these, and fewer than five incidents are open     | opens an incident    | `opened` |
+ * | any                           | none of these                                             | joins the oldest one | `apart`  |
+ *
+ * A `facet` describes an attacker that has a name already, so it is not news. Every other role is.
+ */
+export function followFired(
+  before: readonly Incident[],
+  { minute, fires, more }: FiredMinute,
+  { hour, former }: Surroundings,
+): readonly Incident[] {
+  let incidents = before;
+  const fresh = freshKeys(incidents, { minute, fires });
+  for (const fire of fires) {
+    const holder = fresh.includes(fire) ? undefined : holderOf(incidents, fire, minute);
+    if (holder !== undefined)
+      incidents = replace(incidents, holder, withAttacker(holder, renew(holder, fire, minute)));
+  }
+  const eventsOf = groupByAddress(hour);
+  if (hasRoom(incidents))
+    for (const fire of fresh.slice(0, MAX_NEW_KEYS))
+      incidents = place(incidents, fire, minute, { hour, former, eventsOf });
+  const named = new Set(incidents.flatMap(({ attackers }) => attackers.map(attackerIdOf)));
+  const unnamed = fresh.filter((fire) => !named.has(attackerIdOf(fire))).length + more;
+  const [oldest] = incidents;
+  if (unnamed === 0 || oldest === undefined) return incidents;
+  return replace(incidents, oldest, { ...oldest, unnamed: Math.max(oldest.unnamed, unnamed) });
+}
+
+/** What new keys are compared with. */
+export interface Surroundings {
+  /** The events of the zone in the hour that ends with the minute, without known sources; may be empty if every key is known. */
+  readonly hour: readonly MinuteEvent[];
+  /** Incidents that have ended lately. */
+  readonly former: readonly PastIncident[];
+}
+
+/** Returns whether `followFired` compares events of the minute's hour. In most minutes all keys are known. */
+export function comparesEvents(incidents: readonly Incident[], fired: FiredMinute): boolean {
+  return hasRoom(incidents) && freshKeys(incidents, fired).length > 0;
+}
+
+/** Ends the incidents in which nothing fired for half an hour before `minute`. */
+export function endIncidents(
+  incidents: readonly Incident[],
+  minute: number,
+): { readonly open: readonly Incident[]; readonly ended: readonly PastIncident[] } {
+  const [over, open] = [[] as PastIncident[], [] as Incident[]];
+  for (const incident of incidents) {
+    if (isIncidentOver(incident, minute - 1)) over.push({ ...incident, closedAt: endOfIncident(incident) });
+    else open.push(incident);
+  }
+  return { open, ended: over };
+}
+
+function hasRoom(incidents: readonly Incident[]): boolean {
+  return incidents.length < MAX_INCIDENTS || !incidents.every(isFull);
+}
+
+/** Returns the keys that no open incident has as an active attacker. */
+function freshKeys(incidents: readonly Incident[], { minute, fires }: Pick<FiredMinute, "minute" | "fires">) {
+  return fires.filter((fire) => holderOf(incidents, fire, minute) === undefined);
+}
+
+function holderOf(incidents: readonly Incident[], fire: Fire, minute: number): Incident | undefined {
+  const id = attackerIdOf(fire);
+  return incidents.find(({ attackers }) =>
+    attackers.some((one) => attackerIdOf(one) === id && isActive(one, minute)),
+  );
+}
+
+function replace(all: readonly Incident[], one: Incident, by: Incident): readonly Incident[] {
+  return all.map((incident) => (incident === one ? by : incident));
+}
+
+/** Returns the known attacker after a further minute over its line. */
+function renew({ attackers }: Incident, fire: Fire, minute: number): Attacker {
+  const id = attackerIdOf(fire);
+  const known = attackers.find((one) => attackerIdOf(one) === id) as Attacker;
+  const strongest = fire.score > known.score ? fire : known;
+  return { ...known, ...pickFire(strongest), lastFiredAt: minute + 1 };
+}
+
+function pickFire(fire: Fire): Fire {
+  const { kind, key, members, usualMembers, windowMinutes, count, usual, threshold, score } = fire;
+  return { kind, key, members, usualMembers, windowMinutes, count, usual, threshold, score };
+}
+
+function place(
+  incidents: readonly Incident[],
+  fire: Fire,
+  minute: number,
+  { hour, former, eventsOf }: Surroundings & Pick<Compared, "eventsOf">,
+): readonly Incident[] {
+  const window = hour.filter((event) => event.minute > minute - fire.windowMinutes);
+  const own = window.filter((event) => sourceKeyOf(fire.kind, event) === fire.key);
+  const attacker: Attacker = {
+    ...fire,
+    role: "opened",
+    since: minute + 1,
+    lastFiredAt: minute + 1,
+  };
+  const found = findHolder(incidents, attacker, { window, own, minute, eventsOf });
+  if (found === null) return [...incidents, openIncident(attacker, nameFor(attacker, incidents, former))];
+  const { holder, role } = found;
+  return replace(incidents, holder, withAttacker(holder, { ...attacker, role }));
+}
+
+/** How long after its end an incident that comes back has the same name. */
+const COMES_BACK_MINUTES = 30;
+
+function nameFor(
+  attacker: Attacker,
+  incidents: readonly Incident[],
+  former: readonly PastIncident[],
+): string {
+  const id = attackerIdOf(attacker);
+  const before = former.findLast(
+    ({ attackers, closedAt, name }) =>
+      attacker.since - closedAt <= COMES_BACK_MINUTES &&
+      attackers.some((one) => attackerIdOf(one) === id) &&
+      !incidents.some((incident) => incident.name === name),
+  );
+  const inMinute = incidents.filter(({ openedAt }) => openedAt === attacker.since).length;
+  return before?.name ?? `${attacker.since}.${inMinute + 1}`;
+}
+
+interface Compared {
+  readonly window: readonly MinuteEvent[];
+  /** Those of the window that are the new key's. */
+  readonly own: readonly MinuteEvent[];
+  readonly minute: number;
+  /** Returns the events of an address in the hour. */
+  readonly eventsOf: (address: string) => readonly MinuteEvent[];
+}
+
+/** The hour is grouped when it is first asked for: most minutes with a new key have no other address to compare with. */
+function groupByAddress(hour: readonly MinuteEvent[]): Compared["eventsOf"] {
+  let groups: Map<string, MinuteEvent[]> | undefined;
+  return (address) => {
+    groups ??= Map.groupBy(hour, (event) => sourceKeyOf("rules_per_ip", event));
+    return groups.get(address) ?? [];
+  };
+}
+
+/** Returns the incident that the new key joins; null if it opens one. */
+function findHolder(
+  incidents: readonly Incident[],
+  attacker: Attacker,
+  compared: Compared,
+): { holder: Incident; role: AttackerRole } | null {
+  const id = attackerIdOf(attacker);
+  const former = incidents.find(({ attackers }) => attackers.some((one) => attackerIdOf(one) === id));
+  if (former !== undefined) return { holder: former, role: "joined" };
+  const overlapping = findOverlap(incidents, compared);
+  if (isAddress(attacker)) {
+    const isLinked = createLinkTest(attacker.key, compared.eventsOf);
+    const linked = incidents.find((incident) => activeAttackers(incident, compared.minute).some(isLinked));
+    const holder = overlapping ?? linked;
+    if (holder !== undefined) return { holder, role: "joined" };
+  } else {
+    if (overlapping !== undefined) return { holder: overlapping, role: "facet" };
+    const holder = incidents.find((incident) =>
+      activeAttackers(incident, compared.minute).some((one) => !isAddress(one)),
+    );
+    if (holder !== undefined) return { holder, role: "apart" };
+  }
+  const [oldest] = incidents;
+  return oldest === undefined || incidents.length < MAX_INCIDENTS ? null : { holder: oldest, role: "apart" };
+}
+
+/** Returns the incident that shares most, of those that share enough. */
+function findOverlap(
+  incidents: readonly Incident[],
+  { window, own, minute }: Compared,
+): Incident | undefined {
+  let best: { incident: Incident; jaccard: number } | undefined;
+  for (const incident of incidents) {
+    // Facets are left out: a network or a path of many would make everything overlap.
+    const named = activeAttackers(incident, minute).filter(({ role }) => role !== "facet");
+    const isOfIncident = createAttackerTest(named);
+    const theirs = window.filter(isOfIncident).length;
+    const common = own.filter(isOfIncident).length;
+    const share = Math.max(common / Math.max(own.length, 1), common / Math.max(theirs, 1));
+    const jaccard = common / Math.max(own.length + theirs - common, 1);
+    if (share >= OVERLAP && jaccard > (best?.jaccard ?? 0)) best = { incident, jaccard };
+  }
+  return best?.incident;
+}
+
+/** Returns the attacker that attacks most: of the active ones, or of all, the furthest above its line. */
+export function strongestOf(
+  { attackers }: Pick<Incident, "attackers">,
+  minute: number,
+): Attacker | undefined {
+  const active = attackers.filter((attacker) => isActive(attacker, minute));
+  const [first, ...others] = active.length > 0 ? active : attackers;
+  return others.reduce(
+    (one, other) => (one !== undefined && overZ(one) >= overZ(other) ? one : other),
+    first,
+  );
+}

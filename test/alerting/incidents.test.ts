@@ -1,0 +1,273 @@
+import { eq } from "drizzle-orm";
+import pino from "pino";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { alerts } from "#db/schema/alerts.ts";
+import { notifications } from "#db/schema/notifications.ts";
+import { silences } from "#db/schema/silences.ts";
+import { spikes } from "#db/schema/spikes.ts";
+import { endUnwatched } from "#jobs/alerting/end-unwatched.ts";
+import type { StoredAttacker } from "#model/stored-sources.ts";
+import { DEFAULT_TIMING, type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { incidentWith } from "../delivery/support/messages.ts";
+import { resolveAlert } from "../operations/act-by-hand.ts";
+import { at, createAlertWorld } from "./alert-world.ts";
+import { attackerOf, incidentOf, sourcesOf } from "./incident.ts";
+
+let database: MigratedDatabase;
+let world: ReturnType<typeof createAlertWorld>;
+
+beforeAll(async () => {
+  database = await createMigratedDatabase();
+  world = createAlertWorld(database);
+});
+afterAll(() => database.drop());
+beforeEach(() => world.clear());
+
+const routing = (): Routing => {
+  const all = routeToAll(["chat"]);
+  return { ...all, root: { ...all.root, timing: { ...DEFAULT_TIMING, groupWaitMs: 0 } } };
+};
+const run = (...minutes: number[]) =>
+  minutes.reduce((before, one) => before.then(() => world.runAt(one, { routing })), Promise.resolve());
+const attack = (minutes: number, ...attackers: StoredAttacker[]) =>
+  world.openSpike(minutes, incidentOf(...attackers));
+
+/** Stores the incident as it was judged at a minute. Every attacker that is given was over its line in it. */
+async function judge(id: number, minutes: number, ...attackers: StoredAttacker[]): Promise<void> {
+  const sources = sourcesOf(attackers);
+  await database.db
+    .update(spikes)
+    .set({ sources, judgedThrough: at(minutes), lastActiveAt: at(minutes) })
+    .where(eq(spikes.id, id));
+}
+
+/** `first 203.0.113.1+203.0.113.2 | 942100`: the reason, the active attackers or the rule, and the members. */
+const sent = async () =>
+  (await world.messages()).map(({ message: { reason, ruleId, attackers, members = [] } }) => {
+    const active = attackers
+      ?.filter(({ isActive }) => isActive)
+      .map(({ key }) => key.replace("203.0.113", ""));
+    const rules = members.map((member) => member.ruleId).sort();
+    return `${reason} ${active?.join("+") ?? ruleId}${rules.length > 0 ? ` | ${rules.join()}` : ""}`;
+  });
+
+const ONE = attackerOf("203.0.113.1", 0, { lastMinutes: 300 });
+const joining = (n: number, minutes: number) =>
+  attackerOf(`203.0.113.${n}`, minutes, { role: "joined", lastMinutes: 300 });
+
+test("a rule that is part of an incident is listed and does not notify, not even when it ends or gets worse", async () => {
+  const memberOf = await attack(0, ONE);
+  const rule = await world.openSpike(0, { memberOf });
+  await run(1);
+  await database.db.update(spikes).set({ severity: "critical" }).where(eq(spikes.id, rule));
+  await run(2, 300);
+  await world.closeSpike(rule, 301);
+  await run(302);
+  expect((await sent()).filter((line) => line.includes("942100") && !line.includes("|"))).toEqual([]);
+  expect(await sent()).toEqual(["first .1 | 942100", "repeat .1 | 942100"]);
+  const own = (await world.alerts()).find(({ ruleId }) => ruleId === "942100");
+  expect(own).toMatchObject({
+    state: "resolved",
+    transitions: expect.arrayContaining([expect.objectContaining({ reason: "first", mutedBy: "incident" })]),
+  });
+});
+
+test("a rule that was notified is adopted by the incident, and says nothing more but its end", async () => {
+  const rule = await world.openSpike(0);
+  await run(1);
+  const memberOf = await attack(3, ONE);
+  await database.db.update(spikes).set({ memberOf, severity: "critical" }).where(eq(spikes.id, rule));
+  await run(4, 20, 280);
+  expect(await sent()).toEqual(["first 942100", "first .1 | 942100", "repeat .1 | 942100"]);
+  await world.closeSpike(rule, 281);
+  await run(282);
+  expect((await sent()).slice(3)).toEqual(["resolved 942100"]);
+});
+
+test("attackers that join are named at most once in the join interval, which doubles from the fourth message on", async () => {
+  const id = await attack(0, ONE);
+  const all = [ONE];
+  const told: number[] = [];
+  for (let minute = 1; minute <= 200; minute += 1) {
+    // A flood: another address every minute.
+    all.push(joining(minute + 1, minute));
+    await judge(id, minute, ...all);
+    const before = await database.db.$count(notifications);
+    await run(minute);
+    if ((await database.db.$count(notifications)) > before) told.push(minute);
+  }
+  expect(told).toEqual([1, 6, 11, 21, 41, 81, 141]);
+  const reasons = (await world.messages()).map(({ reason }) => reason);
+  expect(reasons).toEqual(["first", "join", "join", "join", "join", "join", "join"]);
+  expect((await world.messages()).at(-1)?.message.headline).toMatch(
+    /^142 attackers in zone 101: 203\.0\.113\.142, 203\.0\.113\.141, 203\.0\.113\.140 and 139 more attack now$/,
+  );
+}, 60_000);
+
+test("a silence of one address does not mute the incident of another, and the silenced one's join is no news", async () => {
+  await world.silence({ ip: ["203.0.113.2"] }, 30);
+  const id = await attack(0, ONE);
+  await run(1);
+  await judge(id, 7, ONE, joining(2, 7));
+  await run(8, 20);
+  expect(await sent()).toEqual(["first .1"]);
+  // Another one is news, and its message names every attacker.
+  await judge(id, 21, ONE, joining(2, 7), joining(3, 21));
+  await run(22);
+  expect((await sent()).slice(1)).toEqual(["join .3+.2+.1"]);
+});
+
+test("an attacker that joined under a silence of its own is named once the silence is over", async () => {
+  await world.silence({ ip: ["203.0.113.2"] }, 30);
+  const id = await attack(0, ONE);
+  await run(1);
+  await judge(id, 7, ONE, joining(2, 7));
+  await run(8, 29);
+  expect(await sent()).toEqual(["first .1"]);
+  await run(31, 32);
+  expect((await sent()).slice(1)).toEqual(["join .2+.1"]);
+});
+
+test("attackers that joined while the whole zone was silenced are named together after the silence", async () => {
+  const id = await attack(0, ONE);
+  await run(1);
+  await world.silence({ zone: [101] }, 60);
+  await judge(id, 20, ONE, joining(2, 10), joining(3, 20));
+  await run(21, 59);
+  expect(await sent()).toEqual(["first .1"]);
+  await database.db.delete(silences);
+  await run(61, 62);
+  expect((await sent()).slice(1)).toEqual(["join .3+.2+.1"]);
+});
+
+test("a silenced incident is listed with the attackers of now, so that its silences can be judged", async () => {
+  await world.silence({ zone: [101] }, 60);
+  const id = await attack(0, ONE);
+  await run(1);
+  await judge(id, 5, ONE, joining(2, 5));
+  await run(6);
+  expect(await world.alerts()).toMatchObject([
+    { details: { message: { attackers: [{ key: "203.0.113.2" }, { key: "203.0.113.1" }] } } },
+  ]);
+  expect(await sent()).toEqual([]);
+});
+
+test("a rule from fewer than three addresses is listed, and notifies once it has three", async () => {
+  const id = await world.openSpike(0, { addresses: 9, mainSenders: 2, gradedBy: "score" });
+  await run(1, 20);
+  expect(await sent()).toEqual([]);
+  expect(await world.alerts()).toMatchObject([
+    { state: "firing", transitions: [{ mutedBy: "few-addresses" }] },
+  ]);
+  await database.db.update(spikes).set({ mainSenders: 3 }).where(eq(spikes.id, id));
+  await run(21, 22, 40);
+  expect(await sent()).toEqual(["first 942100"]);
+});
+
+test.each([
+  ["one address, but critical", { addresses: 1, mainSenders: 1, severity: "critical" as const }, 3, 1],
+  ["an unknown number of addresses", { addresses: null, mainSenders: null }, 3, 1],
+  ["one address, where one is enough", { addresses: 1, mainSenders: 1, gradedBy: "score" as const }, 1, 1],
+  ["eleven addresses, where twelve are needed", { addresses: 11, mainSenders: 11 }, 12, 0],
+  ["two main senders of nine", { addresses: 9, mainSenders: 2, gradedBy: "score" as const }, 3, 0],
+  [
+    "two main senders and a critical score",
+    { addresses: 9, mainSenders: 2, gradedBy: "addresses" as const },
+    3,
+    1,
+  ],
+])("a rule with %s", async (_what, over, fewAddresses, messages) => {
+  await world.openSpike(0, over);
+  await world.runAt(1, { routing: () => ({ ...routing(), fewAddresses }) });
+  expect(await sent()).toHaveLength(messages);
+});
+
+test("a rule that still spikes half an hour after its incident ended notifies by itself", async () => {
+  const memberOf = await attack(0, ONE);
+  await world.openSpike(0, { memberOf });
+  await run(1);
+  await world.closeSpike(memberOf, 40);
+  await run(41, 69);
+  expect(await sent()).toEqual(["first .1 | 942100", "resolved  | 942100"]);
+  await run(70, 71);
+  expect((await sent()).slice(2)).toEqual(["first 942100"]);
+});
+
+test("two incidents of one zone are two alerts, and each lists its own rules", async () => {
+  const first = await attack(0, ONE);
+  const second = await world.openSpike(0, { ...incidentOf(joining(9, 0)), incident: "1.2" });
+  await world.openSpike(0, { ruleId: "1", memberOf: first });
+  await world.openSpike(0, { ruleId: "2", memberOf: second });
+  await run(1);
+  expect((await sent()).sort()).toEqual(["first .1 | 1", "first .9 | 2"]);
+});
+
+test("ten concurrent runs notify once of an incident, of a join, and of its end", async () => {
+  const memberOf = await attack(0, ONE);
+  for (const ruleId of ["1", "2", "3"]) await world.openSpike(0, { ruleId, memberOf });
+  const together = (minutes: number) => Promise.all(Array.from({ length: 10 }, () => run(minutes)));
+  await together(1);
+  await judge(memberOf, 7, ONE, joining(2, 7));
+  await together(8);
+  await database.db.update(spikes).set({ closedAt: at(40) });
+  await together(41);
+  expect(await sent()).toEqual(["first .1 | 1,2,3", "join .2+.1 | 1,2,3", "resolved  | 1,2,3"]);
+  expect((await world.alerts()).map(({ state }) => state)).toEqual(Array(4).fill("resolved"));
+});
+
+test("an incident that a person has resolved fires again for an attacker that joins, not for those it had", async () => {
+  const memberOf = await attack(0, ONE);
+  await world.openSpike(0, { memberOf });
+  await run(1);
+  await judge(memberOf, 3, ONE, joining(2, 3));
+  // The second address is listed, and no message has named it yet.
+  await run(4);
+  const incident = (await world.alerts()).find(({ kind }) => kind === "sources");
+  const act = { alertId: incident?.id ?? 0, by: "alice", note: null, atMs: at(5).getTime() };
+  expect(await resolveAlert(database, act)).toMatchObject({ state: "resolved", channels: ["chat"] });
+  await run(6, 60);
+  expect((await world.alerts()).map(({ state }) => state)).toEqual(["resolved", "resolved"]);
+  expect((await sent()).map((line) => line.split(" ")[0])).toEqual(["first", "resolved"]);
+  await judge(memberOf, 61, ONE, joining(2, 3), joining(3, 61));
+  await run(62, 63);
+  expect((await sent()).slice(2)).toEqual(["worse .3+.2+.1 | 942100"]);
+  expect((await world.messages()).at(-1)?.message).toMatchObject({ isAgain: true, state: "firing" });
+});
+
+test("an alert that an earlier version made for several rules ends once, and its channels learn why", async () => {
+  const stored = { kind: "group", zoneId: 101, ruleId: null, firedAt: at(0) };
+  const entry = { transition: 1, at: at(0).getTime(), reason: "first", state: "firing" };
+  const groups = [
+    { ...stored, fingerprint: "notified", transitions: [{ ...entry, channels: ["chat"] }] },
+    { ...stored, fingerprint: "muted", transitions: [{ ...entry, silencedBy: 3 }] },
+    // One of rules in several zones.
+    { ...stored, zoneId: null, fingerprint: "wide", transitions: [{ ...entry, channels: ["pager"] }] },
+  ];
+  for (const group of groups) {
+    const headline = "Flood: 3 rules in zone 101 are spiking at once";
+    const [row] = await database.db.insert(alerts).values(group).returning();
+    const { id: alertId = 0, zoneId = null, fingerprint: dedupeKey = "" } = row ?? {};
+    const over = { kind: "spike", ruleId: null, zoneId, headline, alertId, dedupeKey } as const;
+    await database.db
+      .update(alerts)
+      .set({ details: { message: incidentWith(3, over) } })
+      .where(eq(alerts.id, alertId));
+  }
+  const deps = { database, log: pino({ level: "silent" }) };
+  const ended = await Promise.all(Array.from({ length: 3 }, () => endUnwatched(deps, at(9).getTime())));
+  expect(ended.reduce((all, one) => all + one)).toBe(3);
+  expect(await endUnwatched(deps, at(10).getTime())).toBe(0);
+  const said = (await world.messages()).map(({ channel, message: { reason, state, headline } }) => {
+    return `${channel} ${reason} ${state} ${headline}`;
+  });
+  const because = "Longwatch no longer groups rules: each has an alert of its own or is part of an incident";
+  expect(said).toEqual([
+    `chat resolved resolved Resolved, because ${because}: Flood: 3 rules in zone 101 are spiking at once`,
+    `pager resolved resolved Resolved, because ${because}: Flood: 3 rules in zone 101 are spiking at once`,
+  ]);
+  for (const { state, transitions } of await world.alerts()) {
+    expect(state).toBe("resolved");
+    expect((transitions as { note?: string }[]).at(-1)?.note).toBe(because);
+  }
+});

@@ -1,0 +1,84 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import path from "node:path";
+import type { Page } from "playwright-core";
+import { expect, onTestFinished, test } from "vitest";
+import { alerts } from "#db/schema/alerts.ts";
+import { createMigratedDatabase } from "../db/migrated-database.ts";
+import { call, makeKey, startArchive } from "../http/start-archive.ts";
+import { settle } from "./open-browser.ts";
+import type { BrowserWorld } from "./open-world.ts";
+
+const ROOT = path.join(import.meta.dirname, "..", "..");
+
+/** The tests of a session, each on a service of its own. */
+export function testSession(openWorld: () => BrowserWorld): void {
+  /** A page that was signed in with an admin key through its form. */
+  async function openSignedIn() {
+    const database = await createMigratedDatabase();
+    onTestFinished(() => database.drop());
+    const { url } = await startArchive(database.url, { consoleFolder: path.join(ROOT, "dist", "console") });
+    const { key } = await makeKey(database, "admin");
+    const context = await openWorld().browser.newContext();
+    onTestFinished(() => context.close());
+    const page = await context.newPage();
+    await page.goto(url);
+    await page.getByLabel("API key").fill(key);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await showOverview(page);
+    return { database, url, context, page };
+  }
+
+  const showOverview = (page: Page) => page.getByRole("heading", { name: "Attention" }).waitFor();
+
+  test("S11: a page on another port of the host receives the session's cookie, and the cookie opens nothing", async () => {
+    const { url, context, page } = await openSignedIn();
+    let stolen = "";
+    const thief = createServer(({ headers }, answer) => {
+      stolen = headers.cookie ?? stolen;
+      answer.writeHead(200, { "content-type": "text/html" }).end("<title>a local tool</title>");
+    }).listen(0, "127.0.0.1");
+    onTestFinished(() => void thief.close());
+    await once(thief, "listening");
+    await page.goto(`http://127.0.0.1:${(thief.address() as AddressInfo).port}/`);
+    expect(stolen).toContain("longwatch_session=");
+
+    const forged = { cookie: stolen, origin: url, "sec-fetch-site": "same-origin" };
+    const create = { method: "POST", body: JSON.stringify({ name: "lasting", role: "admin" }) };
+    const statuses = [
+      (await call(url, "/session", undefined, { headers: forged })).status,
+      (await call(url, "/api/v1/keys", undefined, { ...create, headers: forged })).status,
+      (await call(url, "/api/v1/alerts/stream", undefined, { headers: forged })).status,
+    ];
+    expect(statuses).toEqual([401, 401, 401]);
+    // The person is still signed in, in this tab and in the next one.
+    const next = await context.newPage();
+    await next.goto(url);
+    await showOverview(next);
+  });
+
+  test("an alert that fires reaches an open page through its stream, while the page's timers stand still", async () => {
+    const { database, url, context } = await openSignedIn();
+    const page = await context.newPage();
+    await page.clock.install();
+    const stream = page.waitForResponse((response) => response.url().endsWith("/api/v1/alerts/stream"));
+    await page.goto(`${url}/alerts`);
+    expect((await stream).status()).toBe(200);
+    await settle(page);
+    await page.clock.pauseAt(Date.now() + 1_000);
+    await database.db.insert(alerts).values({
+      firedAt: new Date(),
+      zoneId: 101,
+      ruleId: "942100",
+      kind: "spike",
+      fingerprint: "streamed",
+      transitions: [{ transition: 1, at: Date.now(), reason: "first", state: "firing", severity: "error" }],
+      details: {},
+    });
+    // The page waits a moment for further transitions. Its next poll is a minute away.
+    for (let turn = 0; turn < 1_000 && (await page.getByText(/alert \d+$/).count()) === 0; turn++)
+      await page.clock.runFor(30);
+    await page.getByText("942100").first().waitFor();
+  });
+}

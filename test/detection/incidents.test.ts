@@ -1,0 +1,293 @@
+import { describe, expect, test } from "vitest";
+import { joinIntervalMinutes } from "#model/join-interval.ts";
+import type { SourceKind } from "#model/kinds.ts";
+import { countSenders } from "#stages/detection/count-senders.ts";
+import { endIncidents, followFired } from "#stages/detection/incidents/follow-incidents.ts";
+import { type Incident, newestNews, type PastIncident } from "#stages/detection/incidents/incident.ts";
+import { findMembership } from "#stages/detection/incidents/member-share.ts";
+import type { MinuteEvent } from "#stages/detection/sources/count-hour.ts";
+import type { Fire } from "#stages/detection/sources/judge-sources.ts";
+
+const START = 29_000_000;
+
+function fireOf(kind: SourceKind, key: string, score = 4): Fire {
+  const count = 40;
+  return {
+    kind,
+    key,
+    score,
+    count,
+    members: count,
+    usualMembers: 0,
+    windowMinutes: 15,
+    usual: 4,
+    threshold: 20,
+  };
+}
+
+const scanner = (address: string, score?: number) => fireOf("rules_per_ip", address, score);
+
+/** The events of an address: one a minute, each of another rule. */
+function eventsOf(
+  ip: string,
+  {
+    minutes = 15,
+    from = START - 14,
+    ...over
+  }: Partial<MinuteEvent> & { minutes?: number; from?: number } = {},
+): MinuteEvent[] {
+  return Array.from({ length: minutes }, (_, i) => ({
+    minute: from + i,
+    ruleId: `94${i}00`,
+    ip,
+    asn: "AS64500",
+    ja4: `ja4 of ${ip}`,
+    ua: `agent of ${ip}`,
+    url: `/${ip}`,
+    ...over,
+  }));
+}
+
+interface Step {
+  readonly at: number;
+  readonly fires: readonly Fire[];
+  readonly more?: number;
+}
+
+function run(steps: readonly Step[], events: readonly MinuteEvent[] = []) {
+  let open: readonly Incident[] = [];
+  const former: PastIncident[] = [];
+  const end = (minute: number) => {
+    const done = endIncidents(open, minute);
+    open = done.open;
+    former.push(...done.ended);
+  };
+  for (const { at, fires, more = 0 } of steps) {
+    end(at);
+    const hour = events.filter(({ minute }) => minute <= at && minute > at - 60);
+    open = followFired(open, { minute: at, fires, more }, { hour, former });
+  }
+  return { open, former, end: (minute: number) => (end(minute), { open, former }) };
+}
+
+const namesOf = (incidents: readonly Incident[]) =>
+  incidents.map(({ attackers }) => attackers.map(({ key, role }) => `${key} ${role}`));
+
+describe("a new key", () => {
+  const [one, two] = ["198.51.100.7", "203.0.113.9"];
+
+  test("two scanners with nothing in common are two incidents", () => {
+    const events = [...eventsOf(one), ...eventsOf(two)];
+    const { open } = run(
+      [
+        { at: START, fires: [scanner(one)] },
+        { at: START + 1, fires: [scanner(two)] },
+      ],
+      events,
+    );
+    expect(namesOf(open)).toEqual([[`${one} opened`], [`${two} opened`]]);
+  });
+
+  test("an address of the same network joins, and so does one with the same tool and rules", () => {
+    const tool = { ja4: "tool", ua: "tool/1" };
+    const events = [...eventsOf(one, tool), ...eventsOf("198.51.100.200"), ...eventsOf(two, tool)];
+    const { open } = run(
+      [
+        { at: START, fires: [scanner(one)] },
+        { at: START + 1, fires: [scanner("198.51.100.200")] },
+        { at: START + 2, fires: [scanner(two)] },
+      ],
+      events,
+    );
+    expect(namesOf(open)).toEqual([[`${one} opened`, "198.51.100.200 joined", `${two} joined`]]);
+  });
+
+  test("addresses without a JA4 and a user agent are not linked by these", () => {
+    const bare = { ja4: "", ua: "" };
+    const { open } = run(
+      [
+        { at: START, fires: [scanner(one)] },
+        { at: START + 1, fires: [scanner(two)] },
+      ],
+      [...eventsOf(one, bare), ...eventsOf(two, bare)],
+    );
+    expect(open).toHaveLength(2);
+  });
+
+  test("a shared key that overlaps is a facet, and is no news; an address inside a shared key has a name", () => {
+    const events = Array.from({ length: 40 }, (_, i) =>
+      eventsOf(`192.0.2.${i}`, { minutes: 1, from: START, ja4: "bot", ua: "bot/1" }),
+    ).flat();
+    const { open } = run(
+      [
+        { at: START, fires: [fireOf("ips_per_ja4", "bot", 6), fireOf("ips_per_ua", "bot/1", 5)] },
+        { at: START + 1, fires: [scanner("192.0.2.3")] },
+      ],
+      events,
+    );
+    expect(namesOf(open)).toEqual([["bot opened", "bot/1 facet", "192.0.2.3 joined"]]);
+    expect(newestNews(open[0] as Incident)).toBe(START + 2);
+  });
+
+  test("a second botnet joins the first one, apart, and is news", () => {
+    const bots = (ja4: string, network: string) =>
+      Array.from({ length: 40 }, (_, i) =>
+        eventsOf(`${network}.${i}`, { minutes: 1, from: START, ja4 }),
+      ).flat();
+    const { open } = run(
+      [
+        { at: START, fires: [fireOf("ips_per_ja4", "bot")] },
+        { at: START + 1, fires: [fireOf("ips_per_ja4", "other")] },
+      ],
+      [...bots("bot", "192.0.2"), ...bots("other", "198.18.0")],
+    );
+    expect(namesOf(open)).toEqual([["bot opened", "other apart"]]);
+    expect(newestNews(open[0] as Incident)).toBe(START + 2);
+  });
+
+  test("a facet that many share does not make a second botnet another view of the first", () => {
+    const bots = (ja4: string, network: string) =>
+      Array.from({ length: 40 }, (_, i) =>
+        eventsOf(`${network}.${i}`, { minutes: 1, from: START, ja4, url: "/login" }),
+      ).flat();
+    const { open } = run(
+      [
+        { at: START, fires: [fireOf("ips_per_ja4", "bot", 6), fireOf("ips_per_url", "/login", 5)] },
+        { at: START + 1, fires: [fireOf("ips_per_ja4", "other")] },
+      ],
+      [...bots("bot", "192.0.2"), ...bots("other", "198.18.0")],
+    );
+    expect(namesOf(open)).toEqual([["bot opened", "/login facet", "other apart"]]);
+  });
+
+  test("overlap is containment: a small key inside a large one is its facet, whatever their sizes", () => {
+    const large = Array.from({ length: 400 }, (_, i) =>
+      eventsOf(`10.0.${i >> 8}.${i & 255}`, {
+        minutes: 1,
+        from: START,
+        ja4: "large",
+        ua: i < 20 ? "small" : "x",
+      }),
+    ).flat();
+    const { open } = run(
+      [
+        { at: START, fires: [fireOf("ips_per_ja4", "large")] },
+        { at: START + 1, fires: [fireOf("ips_per_ua", "small")] },
+      ],
+      large,
+    );
+    expect(namesOf(open)).toEqual([["large opened", "small facet"]]);
+  });
+});
+
+describe("an incident", () => {
+  test("ends with its thirtieth quiet minute, also if nobody looked then", () => {
+    const { end } = run([{ at: START, fires: [scanner("198.51.100.7")] }]);
+    expect(end(START + 30).former).toEqual([]);
+    expect(end(START + 500).former).toMatchObject([{ closedAt: START + 31 }]);
+  });
+
+  test("that comes back within half an hour has its name again, a later one has another", () => {
+    const fires = [scanner("198.51.100.7")];
+    const first = run([{ at: START, fires }]).open[0]?.name;
+    const again = run([
+      { at: START, fires },
+      { at: START + 50, fires },
+    ]).open[0]?.name;
+    const later = run([
+      { at: START, fires },
+      { at: START + 70, fires },
+    ]).open[0]?.name;
+    expect(again).toBe(first);
+    expect(later).not.toBe(first);
+  });
+
+  test("names an attacker again that was quiet for half an hour", () => {
+    const [one, two] = [scanner("198.51.100.7"), scanner("203.0.113.9")];
+    const tool = { ja4: "tool", ua: "tool/1", minutes: 60 };
+    const events = [...eventsOf(one.key, tool), ...eventsOf(two.key, tool)];
+    const { open } = run(
+      [
+        { at: START, fires: [one, two] },
+        { at: START + 20, fires: [two] },
+        { at: START + 40, fires: [one] },
+      ],
+      events,
+    );
+    expect(namesOf(open)).toEqual([["198.51.100.7 joined", "203.0.113.9 joined"]]);
+    expect(newestNews(open[0] as Incident)).toBe(START + 41);
+  });
+
+  test("a key keeps its strongest minute", () => {
+    const { open } = run([
+      { at: START, fires: [scanner("198.51.100.7", 4)] },
+      { at: START + 1, fires: [{ ...scanner("198.51.100.7", 6), members: 60 }] },
+      { at: START + 2, fires: [scanner("198.51.100.7", 5)] },
+    ]);
+    expect(open[0]?.attackers).toMatchObject([
+      { score: 6, members: 60, since: START + 1, lastFiredAt: START + 3 },
+    ]);
+    expect(open[0]?.severity).toBe("critical");
+  });
+});
+
+test("a flood of ten thousand addresses stays bounded and says how many there are", () => {
+  const addresses = Array.from({ length: 10_000 }, (_, i) => `10.${i >> 8}.${i & 255}.1`);
+  const events = addresses.flatMap((ip) => eventsOf(ip, { minutes: 1, from: START }));
+  const fires = addresses.slice(0, 50).map((ip) => scanner(ip));
+  const { open } = run(
+    Array.from({ length: 40 }, (_, i) => ({ at: START + i, fires, more: 9_950 })),
+    events,
+  );
+  expect(open).toHaveLength(5);
+  expect(Math.max(...open.map(({ attackers }) => attackers.length))).toBeLessThanOrEqual(60);
+  expect(open[0]?.unnamed).toBeGreaterThan(9_900);
+  expect(open[0]?.unnamed).toBeLessThanOrEqual(10_000);
+});
+
+test("the sixth attacker joins the oldest incident", () => {
+  const addresses = Array.from({ length: 6 }, (_, i) => `198.${i}.100.7`);
+  const { open } = run(
+    addresses.map((ip, i) => ({ at: START + i, fires: [scanner(ip)] })),
+    addresses.flatMap((ip) => eventsOf(ip)),
+  );
+  expect(namesOf(open)).toEqual([
+    ["198.0.100.7 opened", "198.5.100.7 apart"],
+    ...addresses.slice(1, 5).map((ip) => [`${ip} opened`]),
+  ]);
+});
+
+describe("a rule's spike", () => {
+  const [one, two] = ["198.51.100.7", "203.0.113.9"];
+  const { open } = run(
+    [
+      { at: START, fires: [scanner(one)] },
+      { at: START + 1, fires: [scanner(two)] },
+    ],
+    [...eventsOf(one), ...eventsOf(two)],
+  );
+  const ofRule = (...counts: readonly (readonly [ip: string, count: number])[]) =>
+    counts.flatMap(([ip, minutes]) => eventsOf(ip, { minutes }));
+
+  test("is a member if the attackers hold seven tenths of its events, all incidents together", () => {
+    expect(findMembership(ofRule([one, 4], [two, 3], ["192.0.2.1", 3]), open)).toBe(open[0]);
+    expect(findMembership(ofRule([one, 3], [two, 4], ["192.0.2.1", 3]), open)).toBe(open[1]);
+    expect(findMembership(ofRule([one, 3], [two, 3], ["192.0.2.1", 4]), open)).toBeNull();
+  });
+
+  test("is alone without an incident, and without events", () => {
+    expect(findMembership(ofRule([one, 9]), [])).toBeNull();
+    expect(findMembership([], open)).toBeNull();
+  });
+});
+
+test("a few visitors do not hide that two addresses send most of a rule's events", () => {
+  expect(countSenders([])).toEqual({ addresses: 0, main: 0 });
+  expect(countSenders([1, 60, 1, 50, 1, 1])).toEqual({ addresses: 6, main: 2 });
+  expect(countSenders([7, 3])).toEqual({ addresses: 2, main: 2 });
+  expect(countSenders(Array<number>(30).fill(1))).toEqual({ addresses: 30, main: 24 });
+});
+
+test("the pauses between messages about joins double from the fourth on, up to an hour", () => {
+  expect([1, 2, 3, 4, 5, 6, 7, 99].map(joinIntervalMinutes)).toEqual([5, 5, 10, 20, 40, 60, 60, 60]);
+});
