@@ -6,6 +6,8 @@ import { notifications } from "../schema/notifications.ts";
 import { spikes } from "../schema/spikes.ts";
 
 const s = alias(spikes, "s");
+const member = alias(spikes, "member");
+const incident = alias(spikes, "incident");
 const n = alias(notifications, "n");
 const owner = alias(alerts, "owner");
 const a = alias(alerts, "a");
@@ -14,6 +16,7 @@ export interface OpenWork {
   /** Null: the work that belongs to no single zone. */
   readonly zoneId: number | null;
   readonly spikesOpen: number;
+  /** Without the alerts of rules that are part of an incident, which notifies for them. */
   readonly alertsFiring: number;
   readonly alertsAcknowledged: number;
   readonly notificationsPending: number;
@@ -32,6 +35,8 @@ export async function readOpenWork(db: Queryable, zoneIds: readonly (number | nu
           and ${n.state} in ('pending', 'sending'))::integer as "notificationsPending"
     from unnest(${sql.param([...zoneIds])}::integer[]) with ordinality as z(zone_id, place)
     left join ${alerts} ${a} on ${a.zoneId} is not distinct from z.zone_id and ${a.state} <> 'resolved'
+      and not exists (select from ${spikes} ${member} join ${spikes} ${incident} on ${incident.id} = ${member.memberOf}
+        where ${member.id} = ${a.spikeId} and coalesce(${incident.closedAt} > now() - interval '30 minutes', true))
     group by z.zone_id, z.place order by z.place`);
   return rows;
 }

@@ -1,10 +1,11 @@
-import { eq } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import pino from "pino";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { alerts } from "#db/schema/alerts.ts";
 import { notifications } from "#db/schema/notifications.ts";
 import { silences } from "#db/schema/silences.ts";
 import { spikes } from "#db/schema/spikes.ts";
+import { readOpenWork } from "#db/service/open-work.ts";
 import { endUnwatched } from "#jobs/alerting/end-unwatched.ts";
 import type { StoredAttacker } from "#model/stored-sources.ts";
 import { DEFAULT_TIMING, type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
@@ -192,6 +193,17 @@ test("a rule that still spikes half an hour after its incident ended notifies by
   expect(await sent()).toEqual(["first .1 | 942100", "resolved  | 942100"]);
   await run(70, 71);
   expect((await sent()).slice(2)).toEqual(["first 942100"]);
+});
+
+test("the open work of a zone counts an incident once, and a rule again that spikes on alone", async () => {
+  const memberOf = await attack(0, ONE);
+  for (const ruleId of ["1", "2", "3"]) await world.openSpike(0, { ruleId, memberOf });
+  await run(1);
+  const firing = async () => (await readOpenWork(database.db, [101])).map(({ alertsFiring }) => alertsFiring);
+  expect(await firing()).toEqual([1]);
+  const ended = sql`now() - interval '31 minutes'`;
+  await database.db.update(spikes).set({ openedAt: ended, closedAt: ended }).where(eq(spikes.id, memberOf));
+  expect(await firing()).toEqual([4]);
 });
 
 test("two incidents of one zone are two alerts, and each lists its own rules", async () => {

@@ -33,7 +33,8 @@ export function Attention() {
   return (
     <QueryPanel title="Attention" about="now" query={alerts}>
       {({ items, next }) => {
-        const open = items.filter(({ zoneId }) => isShown(zoneId));
+        // The incident notifies for the rules that are part of it.
+        const open = items.filter(({ zoneId, incidentId }) => isShown(zoneId) && incidentId === null);
         const firing = open.filter(({ state }) => state === "firing");
         const taken = open.length - firing.length;
         return (
