@@ -246,7 +246,7 @@ export interface AddressCount {
 
 /**
  * Returns the addresses of each rule's events, the `limit` with most events at most, in the order in which rules are asked.
- * Of a network /64 of IPv6 about one is returned.
+ * About one address of each IPv6 network (/64) is returned.
  */
 export async function readAddressesOfRules(
   db: Queryable,

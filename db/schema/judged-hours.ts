@@ -2,8 +2,8 @@ import { sql } from "drizzle-orm";
 import { boolean, check, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
 
 /**
- * What the detectors have judged of an hour of a zone. An hour is judged if its every minute was, with all events that are
- * stored of it: `judged` in judged-hours.ts is the condition. Written by detect-spikes, detect-sources and judge-late; a
+ * The minutes of a zone's hour that the detectors have judged. An hour is judged if each minute was, with all its stored
+ * events: `judged` in judged-hours.ts is the condition. Written by detect-spikes, detect-sources and judge-late; a
  * table beside `coverage_windows`, because whoever stores a page locks the rows of that one.
  */
 export const judgedHours = pgTable(

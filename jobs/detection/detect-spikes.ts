@@ -4,7 +4,7 @@ import { oneAtATime } from "#adapters/queue/one-at-a-time.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import { type JudgedMinutes, noteRuleMinutes } from "#db/detection/judged-hours.ts";
 import { noteRising } from "#db/detection/rising-zones.ts";
-import { type AddressCount, readAddressesOfRules } from "#db/detection/source-events.ts";
+import { readAddressesOfRules } from "#db/detection/source-events.ts";
 import { collectEvidence, type EvidenceScope, noEvidence } from "#db/detection/spike-evidence.ts";
 import {
   openSpike,
@@ -26,7 +26,7 @@ import type { GradedBy } from "#model/kinds.ts";
 import type { SeriesKey } from "#model/series-key.ts";
 import { type Trace, type TraceSpan, traceSpike } from "#model/spike-trace.ts";
 import { assessSeries, type SeriesOutcome } from "#stages/detection/assess-series.ts";
-import { countSenders, type Senders } from "#stages/detection/count-senders.ts";
+import { countSenders } from "#stages/detection/count-senders.ts";
 import type { Episode } from "#stages/detection/episode.ts";
 import { gradeSpike, MANY_ADDRESSES } from "#stages/detection/grade-spike.ts";
 import { newestNews } from "#stages/detection/incidents/incident.ts";
@@ -42,7 +42,6 @@ import {
   type TickSpan,
 } from "#stages/detection/plan-tick.ts";
 import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
-import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
 import {
   isNews,
   isSameEpisode,
@@ -215,7 +214,7 @@ async function gradeAll(db: Queryable, assessed: readonly Assessed[]): Promise<A
     return { zoneId, ruleId, from: to - episode.windowMinutes, to };
   });
   const found = await readAddressesOfRules(db, scopes, COUNTED_ADDRESSES);
-  const numbers = new Map(counted.map((one, i) => [one, toSenders(found[i] ?? [])]));
+  const numbers = new Map(counted.map((one, i) => [one, countSenders(found[i] ?? [])]));
   return assessed.map((one) => {
     const { row, z } = one.candidate;
     // None are found where all are erased: the number that was counted before is kept.
@@ -230,14 +229,6 @@ async function gradeAll(db: Queryable, assessed: readonly Assessed[]): Promise<A
     });
     return { ...one, addresses, mainSenders, gradedBy, episode: { ...one.episode, severity } };
   });
-}
-
-/** Returns how many different addresses send a rule's events, and how many send most of them. */
-export function toSenders(found: readonly AddressCount[]): Senders {
-  const counts = new Map<string, number>();
-  for (const { ip, events } of found)
-    counts.set(toSourceAddress(ip), (counts.get(toSourceAddress(ip)) ?? 0) + events);
-  return countSenders(counts.values());
 }
 
 /**

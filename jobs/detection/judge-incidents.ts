@@ -13,7 +13,7 @@ interface FiredMinutes {
   readonly fired: readonly FiredMinute[];
   /** The end of the minutes that are over. */
   readonly through: number;
-  /** What the minute after `through` has so far; null if that is not known. */
+  /** The events so far of the minute after `through`; null if they are not known. */
   readonly running?: FiredMinute | null;
 }
 

@@ -16,8 +16,8 @@ import type { JudgeLateDeps, LateHours } from "./late-hours.ts";
 const NO_EVIDENCE = { grown: [], rules: [], events: 0, isMasked: false, known: 0 };
 
 /**
- * Writes the alert about what late hours have shown, which is resolved from the beginning, so that nobody is paged: what is
- * still active has an alert of its own. Writes none if nothing is new. Returns whether a channel is notified. The hours
+ * Writes the alert about the attackers and rules of late hours. It is resolved from the beginning, so that nobody is paged.
+ * An active attack has its own alert. Writes none if nothing is new. Returns whether a channel is notified. The hours
  * before a first start are only listed; sources in shadow mode, and the `small` rules that few addresses lift, are not even that.
  */
 export async function raiseLate(
@@ -33,10 +33,10 @@ export async function raiseLate(
   const subject = { kind: "late", zoneId, ruleId: null, severity: "info" } as const;
   const silences = await readActiveSilences(tx, log, nowMs);
   const silencedBy = findSilence(silences, subject, nowMs)?.id ?? null;
-  const isTold = !isHistory && silencedBy === null;
+  const isNotified = !isHistory && silencedBy === null;
   const recipients = {
     ...NOBODY,
-    notified: isTold ? planRoute({ links, ...routes }, subject, nowMs).channels : [],
+    notified: isNotified ? planRoute({ links, ...routes }, subject, nowMs).channels : [],
   };
   const openedAtMs = span.from * HOUR_MS;
   const occurrence = { id: null, severity: subject.severity, openedAtMs };

@@ -4,11 +4,11 @@ import { readAddressesOfRules } from "#db/detection/source-events.ts";
 import { collectEvidence, noEvidence } from "#db/detection/spike-evidence.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { countSenders } from "#stages/detection/count-senders.ts";
 import { gradeSpike } from "#stages/detection/grade-spike.ts";
 import { endOfIncident } from "#stages/detection/incidents/incident.ts";
 import { toStoredEpisode } from "#stages/detection/stored-episode.ts";
 import { LONGEST_WINDOW } from "#stages/detection/thresholds/windows.ts";
-import { toSenders } from "./detect-spikes.ts";
 import type { JudgeLateDeps, LateHours } from "./late-hours.ts";
 import { raiseLate } from "./raise-late.ts";
 import { describeIncidentRow } from "./store-incidents.ts";
@@ -44,7 +44,7 @@ async function toIncidentSpikes({ database }: JudgeLateDeps, late: LateHours): P
   const spikes: LateSpike[] = [];
   for (const { incident, closedAt, row } of news.incidents) {
     const through = Math.min(closedAt ?? endOfIncident(incident), span.to * 60);
-    // What its events have in common is that of the hour up to its latest attack.
+    // The common traits are those of the hour before its latest attack.
     const countedTo = Math.min(incident.lastFiredAt, through);
     const times = { judgedThrough: through, countedTo, closedAt: through, nowMs };
     const described = { incident, known, times, firstSeen: null };
@@ -68,7 +68,7 @@ async function toRuleSpikes({ database, sensitivity }: JudgeLateDeps, late: Late
     const sinceMs = (episode.openedAt - episode.windowMinutes) * MINUTE_MS;
     const toMs = episode.lastActiveAt * MINUTE_MS;
     const scope = { zoneId, ruleId, fromMs: Math.max(sinceMs, toMs - HOUR_MS), toMs, sinceMs, sparkline: [] };
-    const senders = toSenders(addresses[i] ?? []);
+    const senders = countSenders(addresses[i] ?? []);
     const found = senders.addresses || null;
     const { z } = sensitivity(zoneId, ruleId);
     const { severity, gradedBy } = gradeSpike({

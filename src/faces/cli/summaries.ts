@@ -1,4 +1,4 @@
-/** What each command does that is not made from operations alone, in one sentence. The help of the program loads nothing else. */
+/** One sentence for each command that is not made from operations alone. The program's help loads nothing else. */
 export const SUMMARIES = {
   start: "Run the service: copy events, detect spikes, raise alerts.",
   status: "Show whether the service runs, the stored events, and what needs attention.",

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { AdviceRow } from "#model/advice-row.ts";
+import { isSentByFew } from "#model/few-addresses.ts";
 import type { LaterMessage } from "#model/later-message.ts";
 import { isRuleKind, lastingChanges } from "#model/rule-change.ts";
 import type { SourceTraits } from "#model/source-traits.ts";
@@ -71,18 +72,12 @@ function assess(spike: AlertSpike, context: Context): Assessment {
     isInhibited: spike.closedAtMs === null && findInhibition(routing.inhibitions, spike, firing) !== null,
     route,
     isMember: memberOf !== null && incidents.has(memberOf),
-    isSmall: isSmall(spike, routing.fewAddresses),
+    isSmall: isSentByFew(spike, routing.fewAddresses),
     newest: newestOf([
       ...loud.map(({ since }) => since),
       ...lastingChanges(spike.changes ?? []).map(({ foundAt }) => Math.ceil(foundAt / MINUTE_MS)),
     ]),
   };
-}
-
-/** Few addresses send a spike, or few send most of one that is not far above the usual. */
-function isSmall({ severity, addresses, mainSenders, gradedBy }: AlertSpike, few: number): boolean {
-  if (severity === "critical" || addresses == null) return false;
-  return addresses < few || (gradedBy === "score" && (mainSenders ?? few) < few);
 }
 
 function newestOf(times: readonly number[]): number | null {

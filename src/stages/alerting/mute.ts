@@ -1,4 +1,5 @@
 import { MINUTE_MS } from "#lib/units.ts";
+import { changeIntervalMinutes } from "#model/join-interval.ts";
 import { isChangeKind } from "#model/rule-change.ts";
 import type { AlertRecord } from "./alert-record.ts";
 import { isCalm } from "./alert-spike.ts";
@@ -21,7 +22,9 @@ export function toSituation(
     mute: { silencedBy, mutedBy },
     hasAdvice: advice.state === "present",
     newest,
-    joinIntervalMs: isChangeKind(spike.kind) ? changeIntervalMs : undefined,
+    joinIntervalMs: isChangeKind(spike.kind)
+      ? (messages) => changeIntervalMinutes(messages) * MINUTE_MS
+      : undefined,
   };
 }
 
@@ -33,12 +36,4 @@ function toRoute(kind: string, route: Assessment["route"]): Situation["route"] {
   if (isChangeKind(kind))
     return { ...route, repeatIntervalMs: new Map(), timing: { ...timing, repeatIntervalMs: Infinity } };
   return route;
-}
-
-const FIRST_CHANGES_MS = 15 * MINUTE_MS;
-const LONGEST_CHANGES_MS = 4 * 60 * MINUTE_MS;
-
-/** Twice as long after each message, because the rare rules of a zone that was switched show it over a day. */
-function changeIntervalMs(messages: number): number {
-  return Math.min(FIRST_CHANGES_MS * 2 ** Math.max(messages - 1, 0), LONGEST_CHANGES_MS);
 }

@@ -1,3 +1,5 @@
+import { toSourceAddress } from "./sources/source-event.ts";
+
 /** What the main senders of a rule send together. */
 const MAIN_SHARE = 0.8;
 
@@ -9,11 +11,16 @@ export interface Senders {
 }
 
 /**
- * Returns how many addresses send a rule's events, from the number of events of each. A broken client hides among the few
+ * Returns how many addresses send a rule's events, from the events of each IP address. A broken client hides among the few
  * events of others, so not only the different addresses are counted, but those that make the spike.
  */
-export function countSenders(events: Iterable<number>): Senders {
-  const counts = [...events].sort((a, b) => b - a);
+export function countSenders(found: readonly { readonly ip: string; readonly events: number }[]): Senders {
+  const byAddress = new Map<string, number>();
+  for (const { ip, events } of found) {
+    const address = toSourceAddress(ip);
+    byAddress.set(address, (byAddress.get(address) ?? 0) + events);
+  }
+  const counts = [...byAddress.values()].sort((a, b) => b - a);
   const wanted = MAIN_SHARE * counts.reduce((sum, count) => sum + count, 0);
   let [main, sum] = [0, 0];
   for (; main < counts.length && sum < wanted; main += 1) sum += counts[main] as number;

@@ -66,7 +66,7 @@ const SUBJECTS = {
   },
 } satisfies Readonly<Record<string, Subject>>;
 
-/** What the command of each subject does, in one sentence. */
+/** One sentence for each subject's command. */
 export const SUBJECT_SUMMARIES: Readonly<Record<string, string>> = Object.fromEntries(
   Object.entries(SUBJECTS).map(([name, { description }]) => [name, description]),
 );

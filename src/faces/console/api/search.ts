@@ -79,7 +79,7 @@ function keyOf({ zones, ...scope }: EventScope) {
   return [zones.map(({ id }) => id), scope] as const;
 }
 
-/** What `make` makes of the answers of a scope's zones. */
+/** Searches the zones of a scope and passes their answers to `make`. */
 function useSearch<Made>(
   scope: EventScope,
   asked: Partial<SearchBody>,

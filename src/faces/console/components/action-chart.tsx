@@ -9,7 +9,7 @@ import type { TimeSeriesProps } from "./time-series.tsx";
 
 interface Props extends Pick<TimeSeriesProps, "timesMs" | "widthMs" | "height" | "label" | "markers"> {
   readonly counts: Readonly<Record<ActionClass, readonly number[]>>;
-  /** Those without an event that are shown all the same. */
+  /** Actions that are shown even without events. */
   readonly always: readonly ActionClass[];
   readonly known: Known;
 }

@@ -1,4 +1,5 @@
 import { MINUTES_PER_DAY } from "#lib/units.ts";
+import { changeIntervalMinutes } from "#model/join-interval.ts";
 import type { ActionClass } from "#model/kinds.ts";
 import { createActionWatch } from "../flips/action-watch.ts";
 import { createSilenceWatch } from "../silent-rules/silence-watch.ts";
@@ -8,8 +9,6 @@ import type { createTeller, Tellable } from "./tell-alerts.ts";
 
 /** How long an alert about changed rules is open: a flip has no end of its own. */
 const OPEN_MINUTES = { flip: MINUTES_PER_DAY, silent: 7 * MINUTES_PER_DAY } as const;
-const FIRST_PAUSE_MINUTES = 15;
-const LONGEST_PAUSE_MINUTES = 240;
 
 type Subject = keyof typeof OPEN_MINUTES;
 
@@ -80,6 +79,6 @@ function toTellable(subject: Subject, rules: ReadonlyMap<string, number>): Tella
     attackers: [],
     rules: [...rules.keys()],
     newest: Math.max(0, ...rules.values()),
-    pauseMinutes: (messages) => Math.min(FIRST_PAUSE_MINUTES * 2 ** (messages - 1), LONGEST_PAUSE_MINUTES),
+    pauseMinutes: changeIntervalMinutes,
   };
 }

@@ -1,12 +1,13 @@
+import { isSentByFew } from "#model/few-addresses.ts";
 import { type ActionClass, type Severity, WINDOWS } from "#model/kinds.ts";
-import { countSenders, type Senders } from "../count-senders.ts";
+import { countSenders } from "../count-senders.ts";
 import type { Episode } from "../episode.ts";
 import { gradeSpike } from "../grade-spike.ts";
 import { findMembership } from "../incidents/member-share.ts";
 import type { SpikePolicy } from "../policy.ts";
 import { createSeriesWatch, passMinutes, type SeriesWatch, takeMinute } from "../series-watch.ts";
 import type { MinuteEvent } from "../sources/count-hour.ts";
-import { type SourceEvent, toSourceAddress } from "../sources/source-event.ts";
+import type { SourceEvent } from "../sources/source-event.ts";
 import { createSourceWatch, QUIET_MINUTES } from "../sources/source-watch.ts";
 import { type HeldMinutes, holdMessages } from "./hold-messages.ts";
 import { createChangeReplay } from "./replay-changes.ts";
@@ -149,13 +150,12 @@ export function createZoneReplay({ fewAddresses, late, ...policy }: ReplayPolicy
       const isOfRule = (event: MinuteEvent) => event.minute > from && (event.ruleId ?? "") === rule.ruleId;
       const events = incidents.hour(minute).filter(isOfRule);
       if (isCompared) rule.incident = findMembership(events, incidents.open())?.name ?? null;
-      rule.mainSenders = Math.max(rule.mainSenders, countBySender(events).main);
+      const sent = events.flatMap(({ ip }) => (ip === null || ip === "" ? [] : { ip, events: 1 }));
+      rule.mainSenders = Math.max(rule.mainSenders, countSenders(sent).main);
     }
     if (rule.incident !== null) return;
-    const isSmall =
-      addresses !== null &&
-      rule.severity !== "critical" &&
-      (addresses < fewAddresses || (gradedBy === "score" && rule.mainSenders < fewAddresses));
+    const facts = { severity: rule.severity, addresses, mainSenders: rule.mainSenders, gradedBy };
+    const isSmall = isSentByFew(facts, fewAddresses);
     if (!isSmall || isTold) teller.update(minute + 1, one);
   }
 
@@ -177,13 +177,6 @@ export function createZoneReplay({ fewAddresses, late, ...policy }: ReplayPolicy
       return messages.toSorted((a, b) => a.at - b.at);
     },
   };
-}
-
-function countBySender(events: readonly SourceEvent[]): Senders {
-  const counts = new Map<string, number>();
-  for (const { ip } of events)
-    if (ip !== null && ip !== "") counts.set(toSourceAddress(ip), (counts.get(toSourceAddress(ip)) ?? 0) + 1);
-  return countSenders(counts.values());
 }
 
 function toTellable({ ruleId, severity }: FollowedRule, episode: Episode | null): Tellable {
