@@ -39,8 +39,49 @@ export type Severity = (typeof SEVERITIES)[number];
 export const GRADINGS = ["addresses", "score", "both"] as const;
 export type GradedBy = (typeof GRADINGS)[number];
 
-/** A person's verdict on a spike. */
-export const MARKS = ["attack", "noise"] as const;
+/**
+ * What an alert can be. misfire: a rule that matches legitimate visitors. broken-client: a client that repeats a request that
+ * cannot succeed. crawler: a crawler whose operator is verified.
+ */
+export const VERDICT_CLASSES = ["attack", "misfire", "scanner", "broken-client", "crawler"] as const;
+export type VerdictClass = (typeof VERDICT_CLASSES)[number];
+export const VERDICTS = [...VERDICT_CLASSES, "unclear"] as const;
+export type VerdictWord = (typeof VERDICTS)[number];
+
+/** The times at which the verdict of an alert is judged: when it opens, and 30 minutes, 6 and 24 hours later. */
+export const VERDICT_LOOKS = ["first", "half-hour", "six-hours", "day"] as const;
+export type VerdictLook = (typeof VERDICT_LOOKS)[number];
+
+/** The numbers that a verdict is computed from. */
+export const VERDICT_FEATURES = [
+  "spread",
+  "usualAsn",
+  "usualJa4",
+  "dirty",
+  "rulesPerIp",
+  "knownPath",
+  "onePath",
+  "session",
+  "referer",
+  "idiom",
+  "repeat",
+  "botUa",
+] as const;
+export type VerdictFeature = (typeof VERDICT_FEATURES)[number];
+
+/** The dimensions of which Longwatch knows the usual values of a zone. `path`: a path template. */
+export const USUAL_DIMENSIONS = ["asn", "ja4", "path"] as const;
+export type UsualDimension = (typeof USUAL_DIMENSIONS)[number];
+
+/**
+ * narrow: covers nine tenths of a misfire. partial: covers half of it or more. one-parameter: the same parameter on many
+ * paths. Only narrow ones are proposed; the others are shown.
+ */
+export const EXCLUSION_FORMS = ["narrow", "partial", "one-parameter", "refused"] as const;
+export type ExclusionForm = (typeof EXCLUSION_FORMS)[number];
+
+/** A person's verdict on a spike. noise: no attack, without a reason. */
+export const MARKS = [...VERDICT_CLASSES, "noise"] as const;
 export type Mark = (typeof MARKS)[number];
 /** The results of marking an alert. */
 export const MARK_RESULTS = ["done", "unchanged"] as const;
@@ -51,8 +92,20 @@ export type AlertState = (typeof ALERT_STATES)[number];
 /** The words that ask for alerts by state. */
 export const ASKED_ALERT_STATES = [...ALERT_STATES, "all"] as const;
 
-/** The reasons of transitions. join: an incident has new attackers. `acknowledged` is a person's act; every other reason is the service's decision. */
-export const REASONS = ["first", "join", "worse", "repeat", "advice", "acknowledged", "resolved"] as const;
+/**
+ * The reasons of transitions. join: an incident has new attackers. verdict: a verdict came that changes what a person would
+ * do. `acknowledged` is a person's act; every other reason is the service's decision.
+ */
+export const REASONS = [
+  "first",
+  "join",
+  "worse",
+  "repeat",
+  "advice",
+  "verdict",
+  "acknowledged",
+  "resolved",
+] as const;
 export type NotifyReason = Exclude<(typeof REASONS)[number], "acknowledged">;
 
 /** State of the platform's advice on an alert. */

@@ -37,6 +37,8 @@ export function describeReason(message: AlertMessage): string {
       return message.state === "acknowledged" ? "acknowledged, still active" : "still firing";
     case "advice":
       return "advice";
+    case "verdict":
+      return "new verdict";
     case "acknowledged":
       return "acknowledged";
     case "resolved":

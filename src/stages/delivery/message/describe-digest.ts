@@ -37,6 +37,7 @@ const WORDS: Readonly<Record<AlertMessage["reason"], string>> = {
   worse: "getting worse",
   repeat: "still firing",
   advice: "advice",
+  verdict: "new verdict",
   acknowledged: "acknowledged",
   resolved: "resolved",
 };

@@ -1,0 +1,71 @@
+import type { ActionClass, VerdictLook } from "#model/kinds.ts";
+
+/** One event of an alert: of its rule, or of its attackers. Texts are hostile; empty if not known. */
+export interface VerdictEvent {
+  /** Epoch ms. */
+  readonly at: number;
+  readonly logId: string;
+  readonly ruleId: string;
+  readonly ip: string;
+  readonly asn: string;
+  readonly ja4: string;
+  readonly ua: string;
+  readonly url: string;
+  readonly action: ActionClass;
+}
+
+/** A rule that one of the alert's addresses triggered on a path within 24 hours, in this alert or elsewhere. */
+export interface NearbyRule {
+  readonly ip: string;
+  readonly ruleId: string;
+  /** Path template, as `templateOf` returns it. */
+  readonly template: string;
+}
+
+/** What a raw record says about its request. */
+export interface RequestFacts {
+  /** Empty if the record does not say, as the row of a search. */
+  readonly method: string;
+  /** What matched, such as `ARGS:title`; null if the record does not say. */
+  readonly parameter: string | null;
+  readonly matched: string | null;
+  /** Whether the request had a Cookie or an Authorization header. Null if the record has no headers. */
+  readonly hasSession: boolean | null;
+  /** Whether its Referer is on its own host. Null if the record has no headers. */
+  readonly hasOwnReferer: boolean | null;
+}
+
+/** What was usual in the zone before the alert began. */
+export interface UsualValues {
+  readonly asns: ReadonlySet<string>;
+  readonly ja4s: ReadonlySet<string>;
+  /** Path templates. */
+  readonly paths: ReadonlySet<string>;
+  /** Days of history that it was learnt from. With none, nothing is said about what is usual. */
+  readonly days: number;
+  /** False if records of the zone never have a Cookie: then their absence says nothing. */
+  readonly hasCookies: boolean;
+}
+
+/** Everything that a verdict is judged from. Times are epoch ms. */
+export interface VerdictEvidence {
+  readonly look: VerdictLook;
+  readonly judgedAt: number;
+  /** Start of the alert. */
+  readonly openedAt: number;
+  /** Start of the window: an hour before the alert. */
+  readonly since: number;
+  /** The rule of the alert; null for an incident. */
+  readonly ruleId: string | null;
+  /** The newest 5,000 events of the window, the newest first. */
+  readonly events: readonly VerdictEvent[];
+  /** Rules of the alert's addresses within 24 hours. */
+  readonly nearby: readonly NearbyRule[];
+  /** By log id, of up to 200 of the events. */
+  readonly requests: ReadonlyMap<string, RequestFacts>;
+  readonly usual: UsualValues;
+  /** Name of the operator whose crawler sends most of the events, if that was verified. */
+  readonly crawler: string | null;
+  /** Events of the last two hours relative to those of the alert's first two hours; null before the look at 6 hours. */
+  readonly lasting: number | null;
+}
