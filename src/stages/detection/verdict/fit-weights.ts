@@ -42,12 +42,13 @@ export function fitWeights(
   for (let step = 0; step < STEPS; step += 1) {
     const slope = ahead.map((row, c) => row.map((weight, f) => LAMBDA * (weight - at(start, c, f))));
     for (const { inputs, mark } of samples) {
-      const odds = softmax(
-        ahead.map((row) => row.reduce((sum, weight, f) => sum + weight * (inputs[f] ?? 0), 0)),
-      );
-      for (const [c, row] of slope.entries()) {
-        const error = weightOf(mark) * ((odds[c] ?? 0) - (c === mark ? 1 : 0));
-        for (const [f, x] of inputs.entries()) row[f] = (row[f] ?? 0) + error * x;
+      const odds = softmax(ahead.map((row) => dot(row, inputs)));
+      const weight = weightOf(mark);
+      // Loops over indexes: this is the innermost part, and iterators take ten times as long.
+      for (let c = 0; c < odds.length; c += 1) {
+        const row = slope[c] ?? [];
+        const error = weight * ((odds[c] ?? 0) - (c === mark ? 1 : 0));
+        for (let f = 0; f < inputs.length; f += 1) row[f] = (row[f] ?? 0) + error * (inputs[f] ?? 0);
       }
     }
     const next = ahead.map((row, c) => row.map((weight, f) => weight - at(slope, c, f) / steepest));
@@ -63,6 +64,12 @@ export function fitWeights(
     features: Object.fromEntries(VERDICT_FEATURES.map((feature, f) => [feature, columnOf(f)])),
     means: prior.means,
   });
+}
+
+function dot(row: readonly number[], inputs: readonly number[]): number {
+  let sum = 0;
+  for (let f = 0; f < row.length; f += 1) sum += (row[f] ?? 0) * (inputs[f] ?? 0);
+  return sum;
 }
 
 function at(table: readonly (readonly number[])[], row: number, column: number): number {

@@ -77,7 +77,8 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights): Store
   };
 }
 
-function oddsOf(features: Features, weights: Weights): Record<VerdictClass, number> {
+/** Returns the odds of each class, which add up to one. */
+export function oddsOf(features: Features, weights: Weights): Record<VerdictClass, number> {
   const inputs = toInputs(features, weights);
   const odds = softmax(
     VERDICT_CLASSES.map((name) =>
