@@ -6,7 +6,7 @@ type Attacker = NonNullable<AlertMessage["attackers"]>[number];
 
 /** User agents and paths stay as they are: a version such as `121.0.0.0` is no address. */
 export function maskMessage(message: AlertMessage): AlertMessage {
-  const { advice, headline, top, details, attackers, members, traits, howToSilence } = message;
+  const { advice, headline, top, details, attackers, members, traits, howToSilence, verdict } = message;
   return {
     ...message,
     headline: maskText(headline),
@@ -14,6 +14,7 @@ export function maskMessage(message: AlertMessage): AlertMessage {
     ...(attackers === undefined ? {} : { attackers: attackers.map(maskNamed) }),
     ...(members === undefined ? {} : { members: members.map(maskMember) }),
     ...(traits === undefined ? {} : { traits: maskTraits(traits) }),
+    ...(verdict === undefined ? {} : { verdict: maskVerdict(verdict) }),
     howToSilence: maskNullable(howToSilence),
     top: { ...top, ips: maskRows(top.ips) },
     advice: { ...advice, text: advice.text === null ? null : maskText(advice.text) },
@@ -26,6 +27,25 @@ export function maskAttacker<One extends Pick<Attacker, "kind" | "key" | "findin
     ...one,
     key: one.kind === "rules_per_ip" ? maskText(one.key) : one.key,
     finding: maskText(one.finding),
+  };
+}
+
+/** A request may quote the address of its sender, so its texts are masked as well. */
+function maskVerdict(verdict: NonNullable<AlertMessage["verdict"]>): NonNullable<AlertMessage["verdict"]> {
+  const { title, against, who, nextStep, sample } = verdict;
+  return {
+    ...verdict,
+    title: maskText(title),
+    for: verdict.for.map(maskText),
+    against: maskNullable(against),
+    who: maskText(who),
+    nextStep: maskText(nextStep),
+    sample: sample && {
+      ...sample,
+      ip: maskText(sample.ip),
+      url: maskText(sample.url),
+      matched: maskNullable(sample.matched),
+    },
   };
 }
 

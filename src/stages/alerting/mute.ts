@@ -11,7 +11,18 @@ import type { Situation } from "./decide.ts";
  * part of, or too few addresses. The first that applies is stored.
  */
 export function toSituation(
-  { spike, silencedBy, isInhibited, isMember, isSmall, newest, route, advice }: Assessment,
+  {
+    spike,
+    silencedBy,
+    isInhibited,
+    isMember,
+    isSmall,
+    newest,
+    route,
+    advice,
+    verdicts,
+    isAwaited,
+  }: Assessment,
   alert: AlertRecord | null,
 ): Situation {
   const mutedBy = isInhibited ? "inhibition" : isMember ? "incident" : isSmall ? "few-addresses" : null;
@@ -21,6 +32,8 @@ export function toSituation(
     route: toRoute(spike.kind, route),
     mute: { silencedBy, mutedBy },
     hasAdvice: advice.state === "present",
+    verdicts,
+    isAwaited,
     newest,
     joinIntervalMs: isChangeKind(spike.kind)
       ? (messages) => changeIntervalMinutes(messages) * MINUTE_MS

@@ -10,6 +10,7 @@ import {
   describeCourse,
   describeEnd,
   describeMissingAdvice,
+  describeNews,
   describeReason,
   describeSince,
   describeSubject,
@@ -19,6 +20,7 @@ import {
 } from "../../message/describe-alert.ts";
 import { describeMembers } from "../../message/describe-digest.ts";
 import { describeTopValue } from "../../message/describe-top-value.ts";
+import { type OutlineRow, outlineCommands, outlineVerdict } from "../../message/describe-verdict.ts";
 import { drawSparkline } from "../../message/draw-sparkline.ts";
 import { outlineMembers, partMembers, showsMembers } from "../../message/group-members.ts";
 import { outlineDetails } from "../../message/outline-alert.ts";
@@ -37,6 +39,9 @@ import { toMrkdwn, toMrkdwnCode, toMrkdwnQuote } from "./slack-text.ts";
 const TOP_ROWS = 3;
 const VALUE_CHARS = 120;
 const ADVICE_CHARS = 2_800;
+/** Maximum length of the advice below a verdict, which knows more than the rule. */
+const ADVICE_CHARS_BESIDE = 600;
+const VERDICT_CHARS = 200;
 const HELP_CHARS = 400;
 const LINK_TITLE_CHARS = 80;
 /** Maximum length of an escaped link. Five links of this length fit besides everything else. */
@@ -66,6 +71,18 @@ function renderFacts(message: AlertMessage): string {
   return lines.filter((line) => line !== "").join("\n");
 }
 
+function renderRow({ label, text, isCode = false }: OutlineRow, maxChars: number): string {
+  return `*${label}*: ${isCode ? toMrkdwnCode(text, maxChars) : toMrkdwn(text, maxChars)}`;
+}
+
+function renderVerdict(message: AlertMessage): SlackBlock[] {
+  const rows = outlineVerdict(message, VERDICT_CHARS);
+  return packSections(
+    rows.map((row) => renderRow(row, VERDICT_CHARS)),
+    "\n",
+  );
+}
+
 function renderTop({ top }: AlertMessage): SlackBlock[] {
   const fields = TOP_KEYS.filter((key) => top[key].length > 0).map((key) => {
     const rows = top[key].slice(0, TOP_ROWS).map(({ value, count, share }) => {
@@ -81,7 +98,7 @@ function renderAdvice(message: AlertMessage): SlackBlock {
   if (missing !== null) return section(`*Advice from the platform's AI*: ${toMrkdwn(missing, 300)}`);
   const quote = toMrkdwnQuote(describeAdvice(message), {
     maxLines: 30,
-    maxChars: ADVICE_CHARS,
+    maxChars: message.verdict === undefined ? ADVICE_CHARS : ADVICE_CHARS_BESIDE,
   });
   return section(`*${ADVICE_HEADING}*\n${quote}`);
 }
@@ -147,10 +164,9 @@ function renderLinks(message: AlertMessage): SlackBlock[] {
 }
 
 /** Returns no block if there is no command, because Slack refuses an empty block. */
-function renderHelp({ howToSilence }: AlertMessage): SlackBlock[] {
-  if (howToSilence === null) return [];
-  const elements = [mrkdwn(`Silence: ${toMrkdwnCode(howToSilence, HELP_CHARS)}`)];
-  return [{ type: "context", elements }];
+function renderHelp(message: AlertMessage): SlackBlock[] {
+  const rows = outlineCommands(message).map((row) => mrkdwn(renderRow(row, HELP_CHARS)));
+  return rows.length === 0 ? [] : [{ type: "context", elements: rows }];
 }
 
 /**
@@ -186,16 +202,17 @@ export function toSlackMessage(
   }
   const title = `${SIGNS[message.severity]} ${message.severity.toUpperCase()} ${describeReason(message)}`;
   return {
-    text: `${title}: ${headline}`,
+    text: `${title}: ${toMrkdwn(describeNews(message), 300)}`,
     blocks: [
       header(`${title} · ${subject}`),
+      ...renderVerdict(message),
       section(renderFacts(message)),
       ...renderLinks(message),
+      ...renderHelp(message),
       ...renderMembers(message, elsewhere),
       ...renderDigest(message),
       ...renderTop(message),
       ...(isAdvised(message) ? [renderAdvice(message)] : []),
-      ...renderHelp(message),
     ],
   };
 }
@@ -220,7 +237,6 @@ export function toWholeSlackMessage(message: AlertMessage): SlackMessage {
       ...renderDigest(message),
       ...renderTop(message),
       ...(isAdvised(message) ? [renderAdvice(message)] : []),
-      ...renderHelp({ ...message, howToSilence: null }),
     ],
   };
 }

@@ -19,6 +19,7 @@ import {
 } from "../../message/describe-alert.ts";
 import { describeMembers } from "../../message/describe-digest.ts";
 import { describeTopValue } from "../../message/describe-top-value.ts";
+import { outlineCommands, outlineVerdict } from "../../message/describe-verdict.ts";
 import { drawSparkline } from "../../message/draw-sparkline.ts";
 import { outlineMembers, partMembers, showsMembers } from "../../message/group-members.ts";
 import { outlineDetails } from "../../message/outline-alert.ts";
@@ -36,6 +37,7 @@ const DIGEST_LINE_CHARS = 600;
 export const MEMBER_ROWS = 10;
 const MEMBER_ROOM = { rows: MEMBER_ROWS, rowChars: 160, chars: 1_500 } as const;
 const REST_ROOM = { chars: 200_000, lineChars: 800, most: 1 } as const;
+const VERDICT_CHARS = 400;
 const ADVICE_LIMITS = { maxLines: 12, maxChars: 1_200 };
 
 const BADGES: Readonly<Record<AlertMessage["severity"], Style>> = {
@@ -90,10 +92,19 @@ function renderLinks(message: AlertMessage, { paint }: Page): string[] {
   );
 }
 
-/** Returns the command below the frame and on one line, so that it can be copied in a terminal of any width. */
-function renderSilence({ howToSilence }: AlertMessage, { paint }: Page, command: string): string {
-  if (howToSilence === null) return "";
-  return `${paint("dim", "Silence:")}\n${toLine(callWith(howToSilence, command), 400)}\n`;
+function renderVerdict(message: AlertMessage, { paint, columns }: Page): string[] {
+  return outlineVerdict(message, VERDICT_CHARS).flatMap(({ label, text }) =>
+    wrapText(`${label}: ${text}`, columns).map((line, index) =>
+      index === 0 && line.startsWith(label) ? `${paint("bold", label)}${line.slice(label.length)}` : line,
+    ),
+  );
+}
+
+/** Returns the commands below the frame and each on one line, so that they can be copied in a terminal of any width. */
+function renderCommands(message: AlertMessage, { paint }: Page, command: string): string {
+  return outlineCommands(message)
+    .map(({ label, text }) => `${paint("dim", `${label}:`)}\n${toLine(callWith(text, command), 400)}\n`)
+    .join("");
 }
 
 /** The program's name in messages. Messages of earlier versions contain the npm script. */
@@ -190,6 +201,7 @@ export function renderTerminal(given: AlertMessage, options: TerminalOptions): s
   const facts = [...headline, ...renderCounts(message, page)];
   const advice = isAdvised(message) ? renderAdvice(message, page) : [];
   const parts = [
+    renderVerdict(message, page),
     facts,
     renderMembers(message, page),
     renderDigest(message, columns),
@@ -198,7 +210,7 @@ export function renderTerminal(given: AlertMessage, options: TerminalOptions): s
     renderLinks(message, page),
   ];
   const framed = frame(head, BADGES[message.severity], parts, page);
-  return `${renderRest(message, page)}${framed}${renderSilence(message, page, command)}`;
+  return `${renderRest(message, page)}${framed}${renderCommands(message, page, command)}`;
 }
 
 function renderResolved(message: AlertMessage, { paint, columns }: Page): string {
