@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { z } from "zod";
 import { insertWeights, readMarkedVerdicts } from "#db/detection/said-verdicts.ts";
 import { readFittedWeights } from "#db/detection/verdicts.ts";
@@ -15,8 +16,8 @@ import { Refusal } from "../refusal.ts";
 
 const READ_MS = 400 * DAY_MS;
 const ENOUGH_MARKS = 20;
-/** The newest marks: a fit of more takes too long for an answer. */
-const MOST_FITTED = 500;
+/** The newest marks: one fit of these takes a third of a second. */
+const MOST_FITTED = 200;
 const FOLDS = 5;
 const MOST_CHANGES = 10;
 
@@ -100,7 +101,7 @@ ${isApplied ? "Verdicts use the new table from now on." : "Nothing was changed. 
       VERDICT_CLASSES.map((name) => [name, marked.filter(({ mark }) => mark === name).length]),
     ) as Record<VerdictClass, number>;
     const before = rate(marked, () => inUse);
-    const after = rate(marked, reset ? () => fitted : fitOthers(marked));
+    const after = rate(marked, reset ? () => fitted : await fitOthers(marked));
     const action = reset ? "verdict.reset" : "verdict.fitted";
     return {
       output: { isApplied, marks, before, after, items: listChanges(inUse, fitted) },
@@ -124,12 +125,14 @@ function toFeatures(stored: Awaited<ReturnType<typeof readMarkedVerdicts>>[numbe
   return Object.fromEntries(values) as Features;
 }
 
-/** Returns the table for the mark at an index, which was fitted without that mark. */
-function fitOthers(marked: readonly Marked[]): (index: number) => Weights {
-  const tables = Array.from({ length: FOLDS }, (_, fold) => {
+/** Returns the table for the mark at an index, which was fitted without that mark. Other requests are served in between. */
+async function fitOthers(marked: readonly Marked[]): Promise<(index: number) => Weights> {
+  const tables: Weights[] = [];
+  for (let fold = 0; fold < FOLDS; fold += 1) {
+    await setImmediate();
     const others = marked.filter((_one, index) => index % FOLDS !== fold);
-    return fitWeights(others, SHIPPED_WEIGHTS);
-  });
+    tables.push(fitWeights(others, SHIPPED_WEIGHTS));
+  }
   return (index) => tables[index % FOLDS] ?? SHIPPED_WEIGHTS;
 }
 
