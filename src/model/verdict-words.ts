@@ -1,4 +1,3 @@
-import type { ExclusionClause } from "./exclusion.ts";
 import type { Mark, VerdictFeature } from "./kinds.ts";
 
 /** The numbers of a verdict, in words. */
@@ -41,10 +40,4 @@ export function sayMarksBefore(marks: readonly { readonly mark: Mark; readonly a
 /** `93 of 100`: so many alerts like this one were what the verdict says. */
 export function sayOdds(odds: number): string {
   return `${Math.round(odds * 100)} of 100`;
-}
-
-/** `rule 942440 on POST /reviews/{n}, ARGS:title`. Hostile text. */
-export function describeClause({ ruleIds, template, method, parameter }: ExclusionClause): string {
-  const where = [method ?? "", template ?? "every path"].filter((part) => part !== "").join(" ");
-  return `rule ${ruleIds.join(", ")} on ${where}${parameter === null ? "" : `, ${parameter}`}`;
 }

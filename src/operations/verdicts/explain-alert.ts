@@ -4,8 +4,9 @@ import { formatRounded, formatShare, many } from "#lib/format.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { showSecond } from "#lib/show-time.ts";
 import { MARKS, VERDICT_CLASSES, VERDICT_FEATURES } from "#model/kinds.ts";
-import { describeClause, FEATURE_WORDS, sayMarksBefore, sayOdds } from "#model/verdict-words.ts";
+import { FEATURE_WORDS, sayMarksBefore, sayOdds } from "#model/verdict-words.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
+import { describeClause } from "#stages/detection/exclusion/write-forms.ts";
 import { findAlert } from "../alerts/alert.ts";
 import { RowId, Text } from "../fields.ts";
 import { type DrawTable, defineQuery } from "../operation.ts";
@@ -90,10 +91,7 @@ function sayVerdict(explained: Explained, draw: DrawTable): string[] {
         ]),
     ...exclusions
       .filter(({ followedAt }) => followedAt !== null)
-      .map(
-        ({ clause, followedAt }) =>
-          `Followed since ${showSecond(followedAt ?? "")}: ${line(describeClause(clause))}`,
-      ),
+      .map(({ clause, followedAt }) => `Followed since ${showSecond(followedAt ?? "")}: ${line(clause)}`),
   ];
 }
 

@@ -6,11 +6,11 @@ import { readProposals } from "#db/detection/said-verdicts.ts";
 import { readVerdicts } from "#db/detection/verdicts.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { attackerIdOf } from "#model/attacker.ts";
-import { exclusionClause } from "#model/exclusion.ts";
 import { MARKS } from "#model/kinds.ts";
 import { type StoredVerdict, sampleRequest, storedVerdict } from "#model/verdict.ts";
+import { describeClause } from "#stages/detection/exclusion/write-forms.ts";
 import { templateOf } from "#stages/detection/verdict/path-template.ts";
-import { IsoTime, toIso } from "../fields.ts";
+import { IsoTime, Text, toIso } from "../fields.ts";
 
 /** Former marks are said for so long. */
 const REMEMBERED_MS = 90 * DAY_MS;
@@ -26,13 +26,13 @@ export type Verdict = z.output<typeof Verdict>;
 
 const Proposal = z
   .object({
-    clause: exclusionClause.describe("Templates are text of requests. Escape them."),
+    clause: Text.describe("The exclusion in words, with text of requests. Escape it."),
     proposedAt: IsoTime,
     followedAt: IsoTime.nullable().describe(
       "The rule's last event on the clause, if a person seems to have applied the exclusion.",
     ),
   })
-  .meta({ id: "Proposal", masked: "text" });
+  .meta({ id: "Proposal" });
 
 /** What is known of what an alert is. */
 export const VERDICT_PARTS = {
@@ -63,8 +63,11 @@ function toVerdict({ judgedAt, since, sample, ...rest }: StoredVerdict): z.input
   return { ...rest, judgedAt: toIso(judgedAt), since: toIso(since), sample: at };
 }
 
-function toProposal({ clause, proposedAt, followedAt }: Awaited<ReturnType<typeof readProposals>>[number]) {
-  return { clause, proposedAt: proposedAt.toISOString(), followedAt: followedAt?.toISOString() ?? null };
+type Proposed = Awaited<ReturnType<typeof readProposals>>[number];
+
+function toProposal({ clause, proposedAt, followedAt }: Proposed): z.input<typeof Proposal> {
+  const at = followedAt?.toISOString() ?? null;
+  return { clause: describeClause(clause), proposedAt: proposedAt.toISOString(), followedAt: at };
 }
 
 /** Returns the marks of the same subject: an attacker of the incident, or the most frequent path. One that is not known is any. */

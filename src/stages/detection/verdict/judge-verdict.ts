@@ -80,7 +80,6 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights): Store
  * Returns the odds of the classes. What is not known could have been anything: the more the two likeliest classes differ in
  * what is missing, the nearer their odds are to each other. The order of the classes stays.
  */
-/** Returns the odds of each class, which add up to one. */
 export function oddsOf(features: Features, weights: Weights): Record<VerdictClass, number> {
   const logits = logitsOf(features, weights);
   const [first, second] = rank(logits);

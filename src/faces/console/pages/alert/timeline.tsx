@@ -1,5 +1,4 @@
 import { many } from "#lib/format.ts";
-import { describeClause } from "#model/verdict-words.ts";
 import type { AlertDetail } from "../../api/alert.ts";
 import { Moment } from "../../components/ago.tsx";
 import { Panel } from "../../components/panel.tsx";
@@ -48,9 +47,8 @@ export function Timeline({ alert }: { readonly alert: AlertDetail }) {
       ...(silence.to === null ? [] : [{ at: silence.to, silence, isEnd: true }]),
     ]),
     ...exclusions.flatMap(({ clause, proposedAt, followedAt }) => {
-      const one = { clause: describeClause(clause), isFollowed: false };
-      const followed = followedAt === null ? [] : [{ ...one, at: followedAt, isFollowed: true }];
-      return [{ ...one, at: proposedAt }, ...followed];
+      const followed = followedAt === null ? [] : [{ clause, at: followedAt, isFollowed: true }];
+      return [{ clause, at: proposedAt, isFollowed: false }, ...followed];
     }),
   ].sort((one, other) => Date.parse(one.at) - Date.parse(other.at));
   return (

@@ -25,7 +25,7 @@ export function VerdictPanel({ alert }: { readonly alert: AlertDetail }) {
   const before = sayMarksBefore(markedBefore).join(" ");
   const marked: readonly Pair[] = [
     ...(before === "" ? [] : [["Before", before] as const]),
-    ["It was", mayAct ? <Marks alert={alert} /> : (mark ?? "not marked")],
+    ["Mark as", mayAct ? <Marks alert={alert} /> : (mark ?? "not marked")],
   ];
   if (verdict === undefined)
     return (
@@ -57,49 +57,27 @@ export function VerdictPanel({ alert }: { readonly alert: AlertDetail }) {
 }
 
 /** Reasons are sentences that may hold names from requests; the sample is text of an attacker. */
-function toPairs({ counts, sample, missing, against, who, nextStep, since, ...verdict }: Verdict): Pair[] {
-  const { events, addresses, networks, paths, blocked, challenged, logged, other, records } = counts;
+function toPairs({ counts, sample, missing, since, ...verdict }: Verdict): Pair[] {
+  const { events, blocked, challenged, logged, other, records } = counts;
+  const say = (text: string) => <Payload key={text} prose text={text} />;
   return [
-    ["For", <Reasons key="for" of={verdict.for} />],
-    ["Against", <Payload key="against" prose text={against ?? "nothing"} />],
+    ["For", verdict.for.map((text) => <div key={text}>{say(text)}</div>)],
+    ["Against", say(verdict.against ?? "nothing")],
     [
       "Got through",
       <span key="through">
-        <b>{formatCount(logged + other)}</b> of {many(events, "event")}; {formatCount(blocked)} blocked,{" "}
-        {formatCount(challenged)} challenged
+        <b>{formatCount(logged + other)}</b> of {many(events, "event")} since <Moment at={since} />;{" "}
+        {formatCount(blocked)} blocked, {formatCount(challenged)} challenged
       </span>,
     ],
-    [
-      "Who",
-      <span key="who">
-        <Payload prose text={who} />
-        <span className="lw-note">
-          {" "}
-          {many(addresses, "address", "addresses")}, {many(networks, "network")}, {many(paths, "path")} since{" "}
-          <Moment at={since} />
-        </span>
-      </span>,
-    ],
+    ["Who", say(verdict.who)],
     ...(sample === null ? [] : [["Sample", <Sample key="sample" of={sample} />] as const]),
-    [
-      "Next step",
-      <b key="next">
-        <Payload prose text={nextStep} />
-      </b>,
-    ],
+    ["Next step", <b key="next">{say(verdict.nextStep)}</b>],
     [
       "Evidence",
       `${many(records, "raw record")} read${missing.length === 0 ? "" : `; missing: ${missing.join(", ")}`}`,
     ],
   ];
-}
-
-function Reasons({ of }: { readonly of: readonly string[] }) {
-  return of.map((text) => (
-    <div key={text}>
-      <Payload prose text={text} />
-    </div>
-  ));
 }
 
 interface SampleProps {
@@ -123,7 +101,7 @@ function Sample({ of: { method, url, ip, ruleId, action, parameter, matched } }:
 function Numbers({ verdict: { features, likeliest } }: { readonly verdict: Verdict }) {
   return (
     <DataTable
-      rows={VERDICT_FEATURES}
+      rows={VERDICT_FEATURES.toSorted((one, other) => features[other].adds - features[one].adds)}
       idOf={(name) => name}
       columns={[
         { head: "number, from 0 to 1", cell: (name) => FEATURE_WORDS[name] },
