@@ -68,6 +68,7 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
     explain: fromOperations("explain"),
     verdict: fromOperations("verdict"),
     silences: fromOperations("silences"),
+    exclusion: fromOperations("exclusion"),
     known: fromOperations("known"),
     zones: fromOperations("zones"),
     rules: fromOperations("rules"),
