@@ -65,7 +65,7 @@ export interface RaiseAlertsDeps {
  */
 export function createRaiseAlertsJob(deps: RaiseAlertsDeps) {
   const overdueSince = new Map<number, number>();
-  const seenSince = new Map<number, number>();
+  const waitFor = createWait(deps.whileAwaited);
   return defineJob({
     name: "raise-alerts",
     queue: "derive",
@@ -78,7 +78,7 @@ export function createRaiseAlertsJob(deps: RaiseAlertsDeps) {
       // A failure of one kind of alert does not stop the other kind.
       const runs = await Promise.allSettled([
         raiseCoverage(deps, { silences, overdueSince }),
-        raiseSpikes(deps, { silences, seenSince }, signal),
+        raiseSpikes(deps, { silences, waitFor }, signal),
       ]);
       if (runs.some((run) => run.status === "rejected" || run.value > 0)) await deps.afterAlerts();
       for (const run of runs) if (run.status === "rejected") throw run.reason;
@@ -97,7 +97,7 @@ async function raiseCoverage(
 /** Returns how many transitions were written. */
 async function raiseSpikes(
   deps: RaiseAlertsDeps,
-  { silences, seenSince }: { silences: readonly Silence[]; seenSince: Map<number, number> },
+  { silences, waitFor }: { silences: readonly Silence[]; waitFor: WaitFor },
   signal: AbortSignal,
 ): Promise<number> {
   const { database, log } = deps;
@@ -105,14 +105,20 @@ async function raiseSpikes(
   const rows = await readRaisableSpikes(database.db, { closedAfterMs: nowMs - MISSED_SPIKE_MS });
   const routing = deps.routing();
   const found = rows.map((row) => toAlertSpike(row, routing.zones));
-  const ids = new Set(found.map(({ id }) => id));
-  for (const id of seenSince.keys()) if (!ids.has(id)) seenSince.delete(id);
   if (found.length === 0) return 0;
   const alerts = await readNewestAlerts(database.db, found.map(fingerprintOf));
   const incidents = findIncidents(found, nowMs);
-  const verdicts = await readVerdictsOf(database, found, { alerts, incidents });
+  const judged = findJudged(found, alerts, incidents);
+  const verdicts = await readVerdicts(
+    database.db,
+    judged.map(({ id }) => id),
+  );
   const spikes = found.map((spike) => gradeByVerdicts(spike, verdicts.get(spike.id) ?? [], routing.verdict));
-  const awaited = findAwaited(deps, spikes, { alerts, verdicts, seenSince, nowMs });
+  const isNew = (spike: AlertSpike) => alerts.get(fingerprintOf(spike))?.spikeId !== spike.id;
+  const awaited = waitFor(
+    judged.filter((spike) => !verdicts.has(spike.id) && isNew(spike)),
+    nowMs,
+  );
   const context = await readContext(deps, spikes, { alerts, silences, incidents, verdicts, awaited, nowMs });
   const assess = createAssessor(context);
   const { reasons, failures } = await raiseEach(deps, spikes, { alerts, context, assess }, signal);
@@ -142,50 +148,36 @@ async function readContext(
   };
 }
 
+type WaitFor = (spikes: readonly AlertSpike[], nowMs: number) => ReadonlySet<number>;
+
+/** Returns a function that returns the spikes among those without a verdict whose first message still waits for it. */
+function createWait(whileAwaited: (() => void) | undefined): WaitFor {
+  let seenSince: ReadonlyMap<number, number> = new Map();
+  return (spikes, nowMs) => {
+    seenSince = new Map(spikes.map(({ id }) => [id, seenSince.get(id) ?? nowMs]));
+    if (whileAwaited === undefined) return new Set();
+    const awaited = [...seenSince].filter(([, since]) => nowMs - since < VERDICT_WAIT_MS);
+    if (awaited.length > 0) whileAwaited();
+    return new Set(awaited.map(([id]) => id));
+  };
+}
+
 /** Returns the incidents that are open or have just ended. */
 function findIncidents(spikes: readonly AlertSpike[], nowMs: number): ReadonlySet<number> {
   const isRecent = ({ closedAtMs }: AlertSpike) => nowMs - (closedAtMs ?? nowMs) < MEMBER_MS;
   return new Set(spikes.filter((one) => one.kind === "sources" && isRecent(one)).map(({ id }) => id));
 }
 
-/** Reads the verdicts that can matter: a change of a rule has none, and the incident of a member has its own. */
-function readVerdictsOf(
-  { db }: Database,
+/** Returns the spikes whose verdict can matter: a change of a rule has none, and the incident of a member has its own. */
+function findJudged(
   spikes: readonly AlertSpike[],
-  { alerts, incidents }: { alerts: ReadonlyMap<string, AlertRow>; incidents: ReadonlySet<number> },
-) {
+  alerts: ReadonlyMap<string, AlertRow>,
+  incidents: ReadonlySet<number>,
+): AlertSpike[] {
   const judged = spikes.filter(
-    (spike) => !isChangeKind(spike.kind) && !incidents.has(spike.memberOf ?? 0) && !isResolved(spike, alerts),
+    (one) => !isChangeKind(one.kind) && !incidents.has(one.memberOf ?? 0) && !isResolved(one, alerts),
   );
-  const newest = judged.map(({ id }) => id).toSorted((a, b) => b - a);
-  return readVerdicts(db, newest.slice(0, MOST_JUDGED));
-}
-
-/** Returns the spikes without alert and verdict that this process has known for less than the time that a message waits. */
-function findAwaited(
-  { whileAwaited }: RaiseAlertsDeps,
-  spikes: readonly AlertSpike[],
-  {
-    alerts,
-    verdicts = new Map(),
-    seenSince,
-    nowMs,
-  }: Pick<Context, "nowMs" | "verdicts"> & {
-    alerts: ReadonlyMap<string, AlertRow>;
-    seenSince: Map<number, number>;
-  },
-): ReadonlySet<number> {
-  if (whileAwaited === undefined) return new Set();
-  const awaited = spikes.filter((spike) => {
-    const { id, kind } = spike;
-    if (isChangeKind(kind) || verdicts.has(id) || alerts.get(fingerprintOf(spike))?.spikeId === id)
-      return false;
-    const since = seenSince.get(id) ?? nowMs;
-    seenSince.set(id, since);
-    return nowMs - since < VERDICT_WAIT_MS;
-  });
-  if (awaited.length > 0) whileAwaited();
-  return new Set(awaited.map(({ id }) => id));
+  return judged.toSorted((a, b) => b.id - a.id).slice(0, MOST_JUDGED);
 }
 
 /** Returns whether a person has resolved the alert of the spike. */

@@ -74,7 +74,7 @@ async function advance(
   const toMessage = async (alertId: number) => {
     const advice = await readAdvice(tx, assessment);
     const { fingerprint } = identity;
-    const verdict = assessment.verdicts.at(-1);
+    const verdict = assessment.looks.at(-1);
     const message = buildMessage({ alertId, fingerprint, alert, reason, spike, advice, members, verdict });
     return addLinks(message, context.routing.links, context.nowMs);
   };
@@ -93,9 +93,9 @@ function isCounted({ spike }: Assessment, alert: AlertRecord): boolean {
 /** Returns whether the details of an open alert lack a new spike, new counts, a verdict or a new state of the advice. */
 export function isOutdated(row: AlertRow, alert: AlertRecord, { assessment, members }: ToRaise): boolean {
   if (alert.state === "resolved") return false;
-  const { spike, advice, verdicts } = assessment;
+  const { spike, advice, looks } = assessment;
   const { message } = parseDetails(row.details);
-  const look = verdicts.at(-1)?.look;
+  const look = looks.at(-1)?.look;
   return (
     alert.spikeId !== spike.id ||
     message?.advice.state !== advice.state ||
@@ -121,7 +121,7 @@ async function refreshDetails(
   const advice = await readAdvice(tx, assessment);
   const { id: alertId, fingerprint } = row;
   const refresh = (stored: AlertMessage): AlertMessage => {
-    const verdict = assessment.verdicts.at(-1) ?? stored.verdict;
+    const verdict = assessment.looks.at(-1) ?? stored.verdict;
     if (!isCounted(assessment, alert)) return { ...stored, advice, verdict };
     const { reason, links } = stored;
     const facts = { alertId, fingerprint, alert, reason: "first", spike, advice, members, verdict } as const;

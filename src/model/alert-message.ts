@@ -23,23 +23,7 @@ const time = z.number().int();
 const count = z.number().int().nonnegative();
 
 /** What a message says of a verdict. Only the sample and the crawler's name are text of requests. */
-const messageVerdict = storedVerdict.pick({
-  look: true,
-  judgedAt: true,
-  since: true,
-  said: true,
-  likeliest: true,
-  odds: true,
-  title: true,
-  for: true,
-  against: true,
-  counts: true,
-  missing: true,
-  who: true,
-  nextStep: true,
-  sample: true,
-  crawler: true,
-});
+const messageVerdict = storedVerdict.omit({ classes: true, features: true, exclusion: true });
 
 /** Maximum number of links in one message. The first ones are kept. */
 export const MAX_LINKS = 5;

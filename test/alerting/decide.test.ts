@@ -95,7 +95,7 @@ const UNCLEAR = verdictOf({ said: "unclear", odds: 0.4 });
 const MISFIRE = verdictOf({ said: "misfire", likeliest: "misfire" });
 const LASTING: StoredVerdict = { ...MISFIRE, isLasting: true };
 const at = (look: StoredVerdict["look"], verdict: StoredVerdict) => ({ ...verdict, look });
-const said = (...verdicts: StoredVerdict[]) => ({ verdicts });
+const said = (...verdicts: StoredVerdict[]) => ({ looks: verdicts });
 /** Alerts whose channels were sent an unclear verdict with the first message. */
 const SAID = after([1, said(UNCLEAR)]);
 const REMINDED = after([1, said(UNCLEAR)], [242, said(UNCLEAR)]);

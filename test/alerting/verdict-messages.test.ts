@@ -83,7 +83,7 @@ test("an attack that is almost certain makes a warning of one address critical, 
   expect(await world.outbox()).toEqual([]);
   await store(id);
   await runAt(1);
-  expect(await world.outbox()).toEqual(["2 worse chat", "2 worse pager"]);
+  expect(await world.outbox()).toEqual(["2 first chat", "2 first pager"]);
   expect((await world.messages())[0]?.message).toMatchObject({ reason: "first", severity: "critical" });
 });
 

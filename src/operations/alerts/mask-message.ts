@@ -1,6 +1,8 @@
 import type { AlertMessage } from "#model/alert-message.ts";
+import { maskAddress } from "#stages/archive/mask/mask.ts";
 import { maskRows } from "#stages/archive/mask/mask-rows.ts";
 import { maskNullable, maskText } from "#stages/archive/mask/mask-text.ts";
+import { replaceInJson } from "#stages/privacy/replace-addresses.ts";
 
 type Attacker = NonNullable<AlertMessage["attackers"]>[number];
 
@@ -14,7 +16,8 @@ export function maskMessage(message: AlertMessage): AlertMessage {
     ...(attackers === undefined ? {} : { attackers: attackers.map(maskNamed) }),
     ...(members === undefined ? {} : { members: members.map(maskMember) }),
     ...(traits === undefined ? {} : { traits: maskTraits(traits) }),
-    ...(verdict === undefined ? {} : { verdict: maskVerdict(verdict) }),
+    // A request may quote the address of its sender.
+    verdict: replaceInJson(verdict, maskAddress, { dropTraits: false }) as typeof verdict,
     howToSilence: maskNullable(howToSilence),
     top: { ...top, ips: maskRows(top.ips) },
     advice: { ...advice, text: advice.text === null ? null : maskText(advice.text) },
@@ -27,25 +30,6 @@ export function maskAttacker<One extends Pick<Attacker, "kind" | "key" | "findin
     ...one,
     key: one.kind === "rules_per_ip" ? maskText(one.key) : one.key,
     finding: maskText(one.finding),
-  };
-}
-
-/** A request may quote the address of its sender, so its texts are masked as well. */
-function maskVerdict(verdict: NonNullable<AlertMessage["verdict"]>): NonNullable<AlertMessage["verdict"]> {
-  const { title, against, who, nextStep, sample } = verdict;
-  return {
-    ...verdict,
-    title: maskText(title),
-    for: verdict.for.map(maskText),
-    against: maskNullable(against),
-    who: maskText(who),
-    nextStep: maskText(nextStep),
-    sample: sample && {
-      ...sample,
-      ip: maskText(sample.ip),
-      url: maskText(sample.url),
-      matched: maskNullable(sample.matched),
-    },
   };
 }
 

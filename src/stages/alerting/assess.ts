@@ -43,8 +43,8 @@ export interface Assessment {
   readonly route: RoutePlan;
   /** Whether the spike is part of an incident that is open or has just ended. */
   readonly isMember: boolean;
-  /** The oldest look first. */
-  readonly verdicts: readonly StoredVerdict[];
+  /** The verdicts of the spike, the oldest first. */
+  readonly looks: readonly StoredVerdict[];
   readonly isAwaited: boolean;
   /** Whether so few addresses send most of the spike's events that it is only listed. */
   readonly isSmall: boolean;
@@ -82,7 +82,7 @@ function assess(spike: AlertSpike, context: Context): Assessment {
     isInhibited: spike.closedAtMs === null && findInhibition(routing.inhibitions, spike, firing) !== null,
     route,
     isMember: memberOf !== null && incidents.has(memberOf),
-    verdicts: context.verdicts?.get(spike.id) ?? [],
+    looks: context.verdicts?.get(spike.id) ?? [],
     isAwaited: context.awaited?.has(spike.id) ?? false,
     isSmall: isSentByFew(spike, routing.fewAddresses),
     newest: newestOf([

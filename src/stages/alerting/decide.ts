@@ -46,8 +46,8 @@ export interface Situation {
   };
   readonly mute: Mute;
   readonly hasAdvice: boolean;
-  /** Of the spike, the oldest look first; none if left out. */
-  readonly verdicts?: readonly StoredVerdict[];
+  /** The verdicts of the spike, the oldest first; none if left out. */
+  readonly looks?: readonly StoredVerdict[];
   /** Whether the first message waits for a verdict. */
   readonly isAwaited?: boolean;
   /** When what is told of the alert last grew, in minutes since the epoch. */
@@ -150,7 +150,7 @@ const CASES: readonly Case[] = [
  * at most 4 hours.
  */
 export function decide(situation: Situation, context: DecisionContext): Decision | null {
-  const { alert, occurrence, route, mute, hasAdvice, verdicts, newest } = situation;
+  const { alert, occurrence, route, mute, hasAdvice, looks, newest } = situation;
   const facts: Facts = { ...situation, ...context, isMuted: isMuted(mute) };
   const state = stateOf(situation);
   const found = CASES.find((one) => one.state === state && one.when(facts));
@@ -158,7 +158,7 @@ export function decide(situation: Situation, context: DecisionContext): Decision
   const { reason } = found;
   const recipients = facts.isMuted && reason !== "resolved" ? NOBODY : found.to(facts);
   const { nowMs } = context;
-  const latest = verdicts?.at(-1);
+  const latest = looks?.at(-1);
   // The short messages of advice and of the end show no verdict.
   const isShown =
     latest !== undefined && occurrence.id !== null && reason !== "advice" && reason !== "resolved";
@@ -320,16 +320,15 @@ function isUrgent(verdict: StoredVerdict): boolean {
 }
 
 function dueVerdict(facts: Facts): readonly string[] {
-  const { alert, route, occurrence, verdicts = [], changesAction, laterMessageOf } = facts;
-  const now = verdicts.at(-1);
+  const { alert, route, occurrence, looks = [], changesAction, laterMessageOf } = facts;
+  const now = looks.at(-1);
   if (alert === null || now === undefined || changesAction === undefined) return [];
   const known = notifiedChannels(alert);
   return [...new Set(route.channels)].filter((channel) => {
     // A channel that waits to be notified of a rise gets the verdict with it.
     if (!known.has(channel) || pendingWorseSince(alert, channel) !== null) return false;
     const sent = sentVerdict(alert, channel);
-    const before =
-      verdicts.find(({ look }) => sent?.spikeId === occurrence.id && sent?.look === look) ?? null;
+    const before = looks.find(({ look }) => sent?.spikeId === occurrence.id && sent?.look === look) ?? null;
     if (before?.look === now.look || !changesAction(before, now)) return false;
     if (isUrgent(now)) return before === null || mayNotify(facts, alert, channel);
     if (before === null && now.said !== "unclear") return true;
@@ -338,8 +337,8 @@ function dueVerdict(facts: Facts): readonly string[] {
 }
 
 function byVerdict(facts: Facts): Recipients {
-  const { verdicts = [], laterMessageOf } = facts;
-  const isQuiet = verdicts.slice(-1).every((now) => !isUrgent(now));
+  const { looks = [], laterMessageOf } = facts;
+  const isQuiet = looks.slice(-1).every((now) => !isUrgent(now));
   const isUpdated = (channel: string) =>
     isQuiet && (laterMessageOf?.(channel) ?? "post-anew") !== "post-anew";
   const due = dueVerdict(facts);

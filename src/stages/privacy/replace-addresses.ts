@@ -100,9 +100,7 @@ function joinOverlapping(replaced: readonly Replaced[]): Replaced[] {
 /** Members with the sources of events, in evidence and in messages. */
 const ADDRESSES = ["ip", "ips"];
 /** Sibling members with other values of the same events. */
-const TRAITS = ["path", "paths", "ua", "userAgents", "ja4", "ja4s", "url"];
-/** Those of one request, beside its address. */
-const REQUEST_TEXTS = ["url", "matched"];
+const TRAITS = ["path", "paths", "ua", "userAgents", "ja4", "ja4s", "url", "matched"];
 
 /**
  * Replaces addresses in every string of a JSON value. Returns the value itself if there was none. With `dropTraits`
@@ -127,14 +125,15 @@ export function replaceInJson(
   const isHit =
     dropTraits &&
     after.some(([name, item], index) => ADDRESSES.includes(name) && item !== before[index]?.[1]);
-  const kept = isHit ? after.map(([name, item]) => [name, dropTrait(name, item)] as const) : after;
+  const kept = isHit
+    ? after.map(([name, item]) => [name, TRAITS.includes(name) ? dropTrait(item) : item] as const)
+    : after;
   const isSame = kept.every(([, item], index) => item === before[index]?.[1]);
   return isSame ? value : Object.fromEntries(kept);
 }
 
-function dropTrait(name: string, item: unknown): unknown {
-  if (Array.isArray(item)) return TRAITS.includes(name) ? [] : item;
-  return typeof item === "string" && REQUEST_TEXTS.includes(name) ? "" : item;
+function dropTrait(item: unknown): unknown {
+  return Array.isArray(item) ? [] : typeof item === "string" ? "" : item;
 }
 
 function keepIfSame(before: readonly unknown[], after: readonly unknown[]): readonly unknown[] {

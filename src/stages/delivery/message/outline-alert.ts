@@ -100,7 +100,7 @@ function outlineFacts(message: AlertMessage): string[] {
 }
 
 /** Returns the message's further facts, each on one line. */
-export function outlineDetails({ details = [] }: AlertMessage): string[] {
+function outlineDetails({ details = [] }: AlertMessage): string[] {
   const lines = details.slice(0, MAX_DETAILS).map((line) => toLine(line, DETAIL_CHARS));
   return lines.filter((line) => line !== "");
 }
