@@ -57,7 +57,7 @@ const SEEDS: Readonly<Record<VerdictWord, Seeded>> = {
     against: "The requests come from 160 addresses.",
     who: "160 addresses of 41 networks, 148 of them seen here before",
     nextStep:
-      "Exclude rule 942440 on POST /reviews/{n}, ARGS:title: it would have silenced 99 % of these events.",
+      "Exclude rule 942440 for ARGS:title of POST /reviews/{n}: it would have silenced 99 % of these events.",
     path: "/reviews/7?from=mail",
     matched: "select a size from the list -- thanks",
     values: [1, 0.95, 0.9, 0.02, 0.3, 1, 0.97, 0.64, 0.7, 0.01, 0.02, 0],
@@ -287,10 +287,34 @@ export function testVerdictPage(open: () => Promise<Page>, openWorld: () => Brow
     await page.getByRole("dialog").getByText("mark the alert as scanner").waitFor();
   });
 
+  test("a proposed exclusion is replayed by a click, beside the wider forms and the texts to copy", async () => {
+    const page = await openAlert("misfire");
+    const panel = page
+      .locator("section")
+      .filter({ has: page.getByRole("heading", { name: "Proposed exclusion" }) });
+    await panel.getByText("narrow, covers 97 % of 412 events; Longwatch does not apply it").waitFor();
+    await panel.getByText("942260 (42 %)").waitFor();
+    await panel.getByRole("button", { name: "Replay 30 days" }).click();
+    await expect
+      .poll(() => panel.getByRole("row").allInnerTexts())
+      .toEqual([
+        expect.stringMatching(/^would have silenced\s+events\s+addresses\s+days\s+suspicious/),
+        expect.stringMatching(/^this exclusion\s+[\d,]+/),
+        expect.stringMatching(/^the rule in the whole zone\s+[\d,]+/),
+        expect.stringMatching(/^every rule on the path\s+[\d,]+/),
+      ]);
+    await panel.getByText("curl, silences the rule").click();
+    await panel.getByRole("button", { name: "Copy" }).filter({ visible: true }).first().waitFor();
+    await page.goto(`/rules/102?rule=${SEEDS.misfire.ruleId}`);
+    await page.getByText("rule 942440 for ARGS:title of POST /reviews/{n}").waitFor();
+    await page.getByText(/quiet there since .*, \d+ events there today, \d+ suspicious$/).waitFor();
+    await page.getByRole("listitem").filter({ hasText: "Misfire" }).first().waitFor();
+  });
+
   test("a misfire shows how it was marked before, and a followed exclusion is in the timeline", async () => {
     const page = await openAlert("misfire");
     await page.getByText(/^You called this a misfire on \d+ \w+\.$/).waitFor();
     await page.getByText("The rule is quiet where an exclusion was proposed: ").waitFor();
-    await page.getByText("rule 942440 on POST /reviews/{n}, ARGS:title").first().waitFor();
+    await page.getByText("rule 942440 for ARGS:title of POST /reviews/{n}").first().waitFor();
   });
 }

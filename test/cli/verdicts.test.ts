@@ -129,8 +129,8 @@ testWays(
       "Sample      blocked: GET https[:]//shop.example.test/me?mail=a@b.test from 203.0.113.7, rule 942100, matched ARGS:mail a@b.test",
       "Not known   JA4",
       "Next        Look at it.",
-      "Exclusion (narrow), for 94 % of 412 events. Longwatch does not apply it.\n  rule 942440 on POST /reviews/{n}, ARGS:title\n",
-      "Followed since 2026-11-20 16:10: rule 942440 on POST /reviews/{n}, ARGS:title",
+      "Exclusion (narrow), for 94 % of 412 events. Longwatch does not apply it.\n  rule 942440 for ARGS:title of POST /reviews/{n}\n",
+      "Followed since 2026-11-20 16:10: rule 942440 for ARGS:title of POST /reviews/{n}",
     ])
       expect(out).toContain(said);
     expect(out).toMatch(/\nfirst +2026-11-20 15:30 +misfire +91 % +1\nsix-hours +2026-11-20 16:00 +misfire/);
@@ -139,7 +139,9 @@ testWays(
     expect(json).toMatchObject({ id, mark: null, markedBefore: [] });
     expect(detail).toMatchObject({
       verdicts: [{ look: "first", judgedAt: "2026-11-20T15:30:00.000Z" }, { look: "six-hours" }],
-      exclusions: [{ clause, followedAt: followedAt.toISOString() }],
+      exclusions: [
+        { clause: "rule 942440 for ARGS:title of POST /reviews/{n}", followedAt: followedAt.toISOString() },
+      ],
     });
   },
 );
