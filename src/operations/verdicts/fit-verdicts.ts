@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { z } from "zod";
-import { insertWeights, readMarkedVerdicts } from "#db/detection/said-verdicts.ts";
+import { insertWeights, type MarkedVerdict, readMarkedVerdicts } from "#db/detection/said-verdicts.ts";
 import { readFittedWeights } from "#db/detection/verdicts.ts";
 import { formatShare } from "#lib/format.ts";
 import { DAY_MS } from "#lib/units.ts";
@@ -26,11 +26,9 @@ interface Marked {
   readonly mark: VerdictClass;
 }
 
-const Rated = z.object({
-  right: z.number().int().describe("Marks that are the likeliest class."),
-  attacksCalledMisfire: z.number().int(),
-});
-
+const count = z.number().int();
+const Rated = z.object({ right: count, attacksCalledMisfire: count });
+type Rated = z.output<typeof Rated>;
 const Change = z.object({
   number: Name.describe("One of the twelve numbers, or start."),
   class: z.enum(VERDICT_CLASSES),
@@ -58,7 +56,7 @@ export const fitVerdicts = defineChange({
     }),
   output: z.object({
     isApplied: z.boolean(),
-    marks: z.record(z.enum(VERDICT_CLASSES), z.number().int()).describe("The marks that were used."),
+    marks: z.record(z.enum(VERDICT_CLASSES), count).describe("The marks that were used."),
     before: Rated.describe("With the table in use."),
     after: Rated.describe("With the new table. A fifth of the marks is judged by a fit to the others."),
     items: z.array(Change).describe("The weights that change most, in log odds."),
@@ -76,7 +74,7 @@ export const fitVerdicts = defineChange({
     empty: "No weight changes.",
     say: ({ marks, before, after, isApplied }) => {
       const all = Object.values(marks).reduce((sum, number) => sum + number, 0);
-      const rated = ({ right, attacksCalledMisfire }: z.output<typeof Rated>) =>
+      const rated = ({ right, attacksCalledMisfire }: Rated) =>
         `${right} of ${all} right (${formatShare(right / Math.max(all, 1))}), ${attacksCalledMisfire} attacks called misfire`;
       return `Marks: ${VERDICT_CLASSES.map((name) => `${marks[name]} ${name}`).join(", ")}.
 Table in use: ${rated(before)}.
@@ -87,42 +85,40 @@ ${isApplied ? "Verdicts use the new table from now on." : "Nothing was changed. 
   run: async ({ caller, tx, now }, { apply, reset }) => {
     requireEveryZone(caller);
     const rows = await readMarkedVerdicts(tx, { sinceMs: now - READ_MS, zoneIds: null });
-    const marked = rows
-      .flatMap(({ mark, features }) => (mark === "noise" ? [] : [{ mark, features: toFeatures(features) }]))
-      .slice(0, MOST_FITTED);
-    if (!reset) requireMarks(marked);
+    const marked = rows.flatMap(toMarked).slice(0, MOST_FITTED);
+    const classes = new Set(marked.map(({ mark }) => mark)).size;
+    if (!reset && (marked.length < ENOUGH_MARKS || classes < 2))
+      throw new Refusal(409, {
+        slug: "too-few-marks",
+        detail: `A fit needs ${ENOUGH_MARKS} marks with a reason, of two classes or more. Marked alerts with a verdict: ${marked.length}, of classes: ${classes}. Mark more alerts: alerts mark 17 --as misfire`,
+      });
     const stored = weights.safeParse(await readFittedWeights(tx)).data;
     const inUse = stored ?? SHIPPED_WEIGHTS;
     const fitted = reset ? SHIPPED_WEIGHTS : fitWeights(marked, SHIPPED_WEIGHTS);
     const isApplied = apply || (reset && stored !== undefined);
     const row = { fittedAt: new Date(now), fittedBy: caller.name, marks: marked.length };
     if (isApplied) await insertWeights(tx, { ...row, weights: reset ? null : fitted });
-    const marks = Object.fromEntries(
-      VERDICT_CLASSES.map((name) => [name, marked.filter(({ mark }) => mark === name).length]),
-    ) as Record<VerdictClass, number>;
-    const before = rate(marked, () => inUse);
-    const after = rate(marked, reset ? () => fitted : await fitOthers(marked));
+    const numberOf = (name: VerdictClass) => marked.filter(({ mark }) => mark === name).length;
+    const details = {
+      marks: Object.fromEntries(VERDICT_CLASSES.map((name) => [name, numberOf(name)])) as Numbers,
+      before: rate(marked, () => inUse),
+      after: rate(marked, reset ? () => fitted : await fitOthers(marked)),
+    };
     const action = reset ? "verdict.reset" : "verdict.fitted";
     return {
-      output: { isApplied, marks, before, after, items: listChanges(inUse, fitted) },
-      audit: isApplied ? { action, subject: "weights of verdicts", details: { marks, before, after } } : null,
+      output: { isApplied, ...details, items: listChanges(inUse, fitted) },
+      audit: isApplied ? { action, subject: "weights of verdicts", details } : null,
     };
   },
 });
 
-/** @throws {Refusal} 409 if there are too few marks, or all say the same */
-function requireMarks(marked: readonly Marked[]): void {
-  const classes = new Set(marked.map(({ mark }) => mark)).size;
-  if (marked.length >= ENOUGH_MARKS && classes > 1) return;
-  throw new Refusal(409, {
-    slug: "too-few-marks",
-    detail: `A fit needs ${ENOUGH_MARKS} marks with a reason, of two classes or more. Marked alerts with a verdict: ${marked.length}, of classes: ${classes}. Mark more alerts: alerts mark 17 --as misfire`,
-  });
-}
+type Numbers = Record<VerdictClass, number>;
 
-function toFeatures(stored: Awaited<ReturnType<typeof readMarkedVerdicts>>[number]["features"]): Features {
-  const values = VERDICT_FEATURES.map((name) => [name, stored[name].value]);
-  return Object.fromEntries(values) as Features;
+/** Noise is no class: such a mark teaches nothing. */
+function toMarked({ mark, features }: MarkedVerdict): Marked[] {
+  if (mark === "noise") return [];
+  const values = VERDICT_FEATURES.map((name) => [name, features[name].value]);
+  return [{ mark, features: Object.fromEntries(values) as Features }];
 }
 
 /** Returns the table for the mark at an index, which was fitted without that mark. Other requests are served in between. */
@@ -136,30 +132,24 @@ async function fitOthers(marked: readonly Marked[]): Promise<(index: number) => 
   return (index) => tables[index % FOLDS] ?? SHIPPED_WEIGHTS;
 }
 
-function rate(marked: readonly Marked[], weightsOf: (index: number) => Weights): z.output<typeof Rated> {
-  const said = marked.map(({ features, mark }, index) => {
+function rate(marked: readonly Marked[], weightsOf: (index: number) => Weights): Rated {
+  const pairs = marked.map(({ features, mark }, index) => {
     const odds = oddsOf(features, weightsOf(index));
-    return [mark, VERDICT_CLASSES.toSorted((one, other) => odds[other] - odds[one])[0]];
+    return `${mark} ${VERDICT_CLASSES.toSorted((one, other) => odds[other] - odds[one])[0]}`;
   });
   return {
-    right: said.filter(([mark, likeliest]) => mark === likeliest).length,
-    attacksCalledMisfire: said.filter((pair) => pair.join() === "attack,misfire").length,
+    right: pairs.filter((pair) => VERDICT_CLASSES.some((name) => pair === `${name} ${name}`)).length,
+    attacksCalledMisfire: pairs.filter((pair) => pair === "attack misfire").length,
   };
 }
 
 function listChanges(now: Weights, next: Weights): Change[] {
   const all = (["start", ...VERDICT_FEATURES] as const).flatMap((number) => {
-    const rowOf = ({ start, features }: Weights) => (number === "start" ? start : features[number]);
-    return VERDICT_CLASSES.map((name) => ({
-      number,
-      class: name,
-      from: rowOf(now)[name],
-      to: rowOf(next)[name],
-    }));
+    const [from, to] =
+      number === "start" ? [now.start, next.start] : [now.features[number], next.features[number]];
+    return VERDICT_CLASSES.map((name) => ({ number, class: name, from: from[name], to: to[name] }));
   });
   const sizeOf = ({ from, to }: Change) => Math.abs(to - from);
-  return all
-    .filter((one) => sizeOf(one) >= 0.01)
-    .sort((one, other) => sizeOf(other) - sizeOf(one))
-    .slice(0, MOST_CHANGES);
+  const changed = all.filter((one) => sizeOf(one) >= 0.01);
+  return changed.sort((one, other) => sizeOf(other) - sizeOf(one)).slice(0, MOST_CHANGES);
 }
