@@ -282,6 +282,10 @@ export const configFile = z
           .describe(
             "a rule that spikes alone is listed and notifies nobody if fewer addresses send most of its events",
           ),
+        verify_crawlers: z
+          .boolean()
+          .optional()
+          .describe("whether DNS is asked if an address that claims to be a search engine's crawler is one"),
         known_sources: z
           .array(knownSource)
           .max(MAX_KNOWN, `must be at most ${MAX_KNOWN} entries`)

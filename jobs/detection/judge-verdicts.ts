@@ -1,0 +1,158 @@
+import { z } from "zod";
+import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
+import { oneAtATime } from "#adapters/queue/one-at-a-time.ts";
+import type { Database } from "#db/client.ts";
+import {
+  type AlertEvent,
+  readAlertEvents,
+  readLasting,
+  readNearbyRules,
+  readZoneUsual,
+} from "#db/detection/verdict-evidence.ts";
+import { type DueLook, findDueLooks, readFittedWeights, storeVerdict } from "#db/detection/verdicts.ts";
+import type { Clock } from "#lib/clock.ts";
+import { toError } from "#lib/errors.ts";
+import type { Log } from "#lib/log.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { hashEventKey } from "#model/log-id-hash.ts";
+import { createOpenedBlocks, type OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import { findCrawler, mostFrequent, type VerifyCrawler } from "#stages/detection/verdict/crawlers.ts";
+import type { RequestFacts, VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
+import { judgeVerdict } from "#stages/detection/verdict/judge-verdict.ts";
+import { templateOf } from "#stages/detection/verdict/path-template.ts";
+import { readRequest } from "#stages/detection/verdict/read-request.ts";
+import { SHIPPED_WEIGHTS, type Weights, weights } from "#stages/detection/verdict/weights.ts";
+import { readBlockRecords } from "../archive/read-block-records.ts";
+
+/** A flood of rules must not keep the detectors waiting. The next run takes up what is left. */
+const MOST_LOOKS = 40;
+const RUN_MS = 20_000;
+const MOST_ADDRESSES = 200;
+/** Neighbouring events are in the same blocks, so records are read in runs of some events. */
+const RECORD_RUNS = 20;
+const RECORDS_PER_RUN = 10;
+/** Blocks that two looks in a row need are the same ones. */
+const OPENED_BYTES = 16_777_216;
+
+export interface JudgeVerdictsDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Null or left out: no crawler is verified. */
+  readonly verifyCrawler?: VerifyCrawler | null;
+  /** Called for a zone of which nothing is usual, although it has a history. */
+  readonly learnUsual: (zoneId: number) => unknown;
+  /** Called when a verdict was stored. */
+  readonly afterVerdicts: () => unknown;
+}
+
+/**
+ * Judges what open alerts are: when they open, and 30 minutes, 6 and 24 hours later. The due looks are found in rows, so a
+ * later run makes up for a killed one. Of two replicas that judge the same look, one stores it. An alert that cannot be judged
+ * does not stop the others; the job then fails at its end.
+ */
+export function createJudgeVerdictsJob(deps: JudgeVerdictsDeps): AnyJob {
+  const openedBlocks = createOpenedBlocks(OPENED_BYTES);
+  return defineJob({
+    name: "judge-verdicts",
+    queue: "derive",
+    payload: z.object({}),
+    attempts: 2,
+    timeoutMs: 60_000,
+    run: oneAtATime(async (_payload, signal) => {
+      const { database, log, clock } = deps;
+      const due = await findDueLooks(database.db, clock(), MOST_LOOKS);
+      if (due.length === 0) return "no alert needs a look";
+      const table = await readWeights(deps);
+      const startedMs = performance.now();
+      let [stored, failure]: [number, Error | null] = [0, null];
+      for (const one of due) {
+        signal.throwIfAborted();
+        if (performance.now() - startedMs > RUN_MS) break;
+        try {
+          const evidence = await readEvidence(deps, openedBlocks, one);
+          if (await storeVerdict(database.db, one.spike, judgeVerdict(evidence, table))) stored += 1;
+        } catch (thrown) {
+          failure = toError(thrown);
+          log.error({ err: failure, spikeId: one.spike.id, look: one.look }, "alert not judged");
+        }
+      }
+      if (stored > 0) log.info({ stored, due: due.length }, "verdicts stored");
+      if (stored > 0) await deps.afterVerdicts();
+      if (failure !== null) throw failure;
+      return undefined;
+    }),
+  });
+}
+
+async function readWeights({ database, log }: JudgeVerdictsDeps): Promise<Weights> {
+  const fitted = await readFittedWeights(database.db);
+  if (fitted === null) return SHIPPED_WEIGHTS;
+  const { data, error } = weights.safeParse(fitted);
+  if (data === undefined)
+    log.warn({ err: error, effect: "the shipped weights are used" }, "weights not readable");
+  return data ?? SHIPPED_WEIGHTS;
+}
+
+async function readEvidence(
+  { database: { db }, clock, verifyCrawler, learnUsual }: JudgeVerdictsDeps,
+  openedBlocks: OpenedBlocks,
+  { spike, look }: DueLook,
+): Promise<VerdictEvidence> {
+  const [openedAt, judgedAt] = [spike.openedAt.getTime(), clock()];
+  const since = openedAt - HOUR_MS;
+  // Of attackers that are over, what others do later is left out.
+  const to = spike.sources === null ? judgedAt : (spike.closedAt?.getTime() ?? judgedAt);
+  const events = await readAlertEvents(db, { spike, from: since, to });
+  const ips = mostFrequent(events.map(({ ip }) => ip)).slice(0, MOST_ADDRESSES);
+  const rules = await readNearbyRules(db, { spike, to }, ips);
+  const usual = await readZoneUsual(db, spike.zoneId, since);
+  const isLearnt = Object.keys(usual.values).length > 0;
+  if (!isLearnt && usual.days > 0) await learnUsual(spike.zoneId);
+  const requests = await readRequests({ db, openedBlocks }, spike.zoneId, events);
+  return {
+    look,
+    judgedAt,
+    openedAt,
+    since,
+    ruleId: spike.sources === null ? spike.ruleId : null,
+    events,
+    nearby: rules.flatMap(({ paths, ...rule }) =>
+      [...new Set(paths.map(templateOf))].map((template) => ({ ...rule, template })),
+    ),
+    requests,
+    usual: {
+      asns: new Set(usual.values.asn),
+      ja4s: new Set(usual.values.ja4),
+      paths: new Set(usual.values.path),
+      days: isLearnt ? usual.days : 0,
+      hasCookies: usual.hadSession || [...requests.values()].some(({ hasSession }) => hasSession === true),
+    },
+    crawler: verifyCrawler == null ? null : await findCrawler(events, verifyCrawler),
+    lasting:
+      look === "six-hours" || look === "day"
+        ? await readLasting(db, { spike, openedAt, to: judgedAt })
+        : null,
+  };
+}
+
+/** Returns what the records of up to 200 of the events say, in runs that are spread over all of them. */
+async function readRequests(
+  deps: Parameters<typeof readBlockRecords>[0],
+  zoneId: number,
+  events: readonly AlertEvent[],
+): Promise<ReadonlyMap<string, RequestFacts>> {
+  const step = events.length / RECORD_RUNS;
+  const some = Array.from({ length: RECORD_RUNS }, (_, run) => {
+    const from = Math.floor(run * step);
+    return events.slice(from, Math.min(from + RECORDS_PER_RUN, Math.floor((run + 1) * step)));
+  }).flat();
+  const keyed = some.map((event) => ({ ...event, occurredAt: event.at }));
+  const records = await readBlockRecords(deps, zoneId, keyed);
+  return new Map(
+    keyed.flatMap((event) => {
+      const record = records.get(hashEventKey(event));
+      return record === undefined ? [] : [[event.logId, readRequest(record, event.url)]];
+    }),
+  );
+}
