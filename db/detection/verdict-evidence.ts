@@ -103,6 +103,7 @@ export interface AlertEvent {
   readonly ua: string;
   readonly url: string;
   readonly action: ActionClass;
+  readonly feature: string;
 }
 
 /** Returns the newest 5,000 events of an alert, the newest first. */
@@ -112,7 +113,7 @@ export async function readAlertEvents(db: Queryable, span: AlertSpan): Promise<A
   const { rows } = await db.execute<{ [Key in keyof AlertEvent]: AlertEvent[Key] }>(sql`
     select ${epochMs(e.occurredAt)} as at, ${e.logId} as "logId", ${text(e.ruleId)} as "ruleId",
       case when ${e.ip} = 'erased' then '' else ${text(e.ip)} end as ip, ${text(e.asn)} as asn, ${text(e.ja4)} as ja4,
-      ${text(e.ua)} as ua, ${text(e.url, 1_024)} as url, ${e.action} as action
+      ${text(e.ua)} as ua, ${text(e.url, 1_024)} as url, ${e.action} as action, ${text(e.feature)} as feature
     from ${alertEvents(span, MOST_EVENTS)}`);
   return rows.map((row) => ({ ...row, action: classifyAction(row.action) }));
 }

@@ -55,6 +55,7 @@ const EVENTS: readonly WafEvent[] = Array.from({ length: 2_000 }, (_, i) =>
     ua: pick(["u".repeat(400), "Mozilla", null], i * 13),
     ja4: pick(["t13d1", "t13d2", null], i * 5),
     asn: pick(["AS64500", "AS64501", ""], i * 3),
+    feature: "waf",
     action: pick(["block", "Logged", "challenge", "allow", null], i),
   }),
 );
@@ -95,6 +96,7 @@ test.each(["942100", ""])(
       ua: (event.ua ?? "").slice(0, 300),
       url: event.url ?? "",
       action: expect.stringMatching(/^(blocked|logged|challenged|other)$/),
+      feature: "waf",
     });
   },
 );
