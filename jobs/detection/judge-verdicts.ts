@@ -31,7 +31,6 @@ const MOST_ADDRESSES = 200;
 /** Neighbouring events are in the same blocks, so records are read in runs of some events. */
 const RECORD_RUNS = 20;
 const RECORDS_PER_RUN = 10;
-/** Blocks that two looks in a row need are the same ones. */
 const OPENED_BYTES = 16_777_216;
 
 export interface JudgeVerdictsDeps {
@@ -40,10 +39,14 @@ export interface JudgeVerdictsDeps {
   readonly log: Log;
   /** Null or left out: no crawler is verified. */
   readonly verifyCrawler?: VerifyCrawler | null;
-  /** Called for a zone of which nothing is usual, although it has a history. */
+  /** Called once for a zone of which nothing is usual, although it has a history. */
   readonly learnUsual: (zoneId: number) => unknown;
   /** Called when a verdict was stored. */
   readonly afterVerdicts: () => unknown;
+}
+
+interface Parts extends JudgeVerdictsDeps {
+  readonly openedBlocks: OpenedBlocks;
 }
 
 /**
@@ -52,7 +55,14 @@ export interface JudgeVerdictsDeps {
  * does not stop the others; the job then fails at its end.
  */
 export function createJudgeVerdictsJob(deps: JudgeVerdictsDeps): AnyJob {
-  const openedBlocks = createOpenedBlocks(OPENED_BYTES);
+  const { database, log, clock } = deps;
+  const learning = new Set<number>();
+  const learnUsual = async (zoneId: number) => {
+    if (learning.has(zoneId)) return;
+    learning.add(zoneId);
+    await deps.learnUsual(zoneId);
+  };
+  const parts = { ...deps, learnUsual, openedBlocks: createOpenedBlocks(OPENED_BYTES) };
   return defineJob({
     name: "judge-verdicts",
     queue: "derive",
@@ -60,7 +70,6 @@ export function createJudgeVerdictsJob(deps: JudgeVerdictsDeps): AnyJob {
     attempts: 2,
     timeoutMs: 60_000,
     run: oneAtATime(async (_payload, signal) => {
-      const { database, log, clock } = deps;
       const due = await findDueLooks(database.db, clock(), MOST_LOOKS);
       if (due.length === 0) return "no alert needs a look";
       const table = await readWeights(deps);
@@ -70,15 +79,17 @@ export function createJudgeVerdictsJob(deps: JudgeVerdictsDeps): AnyJob {
         signal.throwIfAborted();
         if (performance.now() - startedMs > RUN_MS) break;
         try {
-          const evidence = await readEvidence(deps, openedBlocks, one);
-          if (await storeVerdict(database.db, one.spike, judgeVerdict(evidence, table))) stored += 1;
+          const verdict = judgeVerdict(await readEvidence(parts, one), table);
+          if (await storeVerdict(database.db, one.spike, verdict)) stored += 1;
         } catch (thrown) {
           failure = toError(thrown);
           log.error({ err: failure, spikeId: one.spike.id, look: one.look }, "alert not judged");
         }
       }
-      if (stored > 0) log.info({ stored, due: due.length }, "verdicts stored");
-      if (stored > 0) await deps.afterVerdicts();
+      if (stored > 0) {
+        log.info({ stored, due: due.length }, "verdicts stored");
+        await deps.afterVerdicts();
+      }
       if (failure !== null) throw failure;
       return undefined;
     }),
@@ -94,51 +105,38 @@ async function readWeights({ database, log }: JudgeVerdictsDeps): Promise<Weight
   return data ?? SHIPPED_WEIGHTS;
 }
 
-async function readEvidence(
-  { database: { db }, clock, verifyCrawler, learnUsual }: JudgeVerdictsDeps,
-  openedBlocks: OpenedBlocks,
-  { spike, look }: DueLook,
-): Promise<VerdictEvidence> {
-  const [openedAt, judgedAt] = [spike.openedAt.getTime(), clock()];
+async function readEvidence(parts: Parts, { spike, look }: DueLook): Promise<VerdictEvidence> {
+  const { db } = parts.database;
+  const { zoneId, ruleId, sources, closedAt } = spike;
+  const [openedAt, judgedAt] = [spike.openedAt.getTime(), parts.clock()];
   const since = openedAt - HOUR_MS;
-  // Of attackers that are over, what others do later is left out.
-  const to = spike.sources === null ? judgedAt : (spike.closedAt?.getTime() ?? judgedAt);
+  // What others do after the attackers of an incident have stopped is left out.
+  const to = sources === null ? judgedAt : (closedAt?.getTime() ?? judgedAt);
   const events = await readAlertEvents(db, { spike, from: since, to });
   const ips = mostFrequent(events.map(({ ip }) => ip)).slice(0, MOST_ADDRESSES);
-  const rules = await readNearbyRules(db, { spike, to }, ips);
-  const usual = await readZoneUsual(db, spike.zoneId, since);
-  const isLearnt = Object.keys(usual.values).length > 0;
-  if (!isLearnt && usual.days > 0) await learnUsual(spike.zoneId);
-  const requests = await readRequests({ db, openedBlocks }, spike.zoneId, events);
-  return {
-    look,
-    judgedAt,
-    openedAt,
-    since,
-    ruleId: spike.sources === null ? spike.ruleId : null,
-    events,
-    nearby: rules.flatMap(({ paths, ...rule }) =>
-      [...new Set(paths.map(templateOf))].map((template) => ({ ...rule, template })),
-    ),
-    requests,
-    usual: {
-      asns: new Set(usual.values.asn),
-      ja4s: new Set(usual.values.ja4),
-      paths: new Set(usual.values.path),
-      days: isLearnt ? usual.days : 0,
-      hasCookies: usual.hadSession || [...requests.values()].some(({ hasSession }) => hasSession === true),
-    },
-    crawler: verifyCrawler == null ? null : await findCrawler(events, verifyCrawler),
-    lasting:
-      look === "six-hours" || look === "day"
-        ? await readLasting(db, { spike, openedAt, to: judgedAt })
-        : null,
+  const nearby = (await readNearbyRules(db, { spike, to }, ips)).flatMap(({ paths, ...rule }) =>
+    [...new Set(paths.map(templateOf))].map((template) => ({ ...rule, template })),
+  );
+  const { values, days, hadSession } = await readZoneUsual(db, zoneId, since);
+  const isLearnt = Object.keys(values).length > 0;
+  if (!isLearnt && days > 0) await parts.learnUsual(zoneId);
+  const requests = await readRequests(parts, zoneId, events);
+  const usual = {
+    asns: new Set(values.asn),
+    ja4s: new Set(values.ja4),
+    paths: new Set(values.path),
+    days: isLearnt ? days : 0,
+    hasCookies: hadSession || [...requests.values()].some(({ hasSession }) => hasSession === true),
   };
+  const crawler = parts.verifyCrawler == null ? null : await findCrawler(events, parts.verifyCrawler);
+  const lasting = look === "six-hours" || look === "day" ? await readLasting(db, spike, judgedAt) : null;
+  const alert = { look, judgedAt, openedAt, since, ruleId: sources === null ? ruleId : null };
+  return { ...alert, events, nearby, requests, usual, crawler, lasting };
 }
 
 /** Returns what the records of up to 200 of the events say, in runs that are spread over all of them. */
 async function readRequests(
-  deps: Parameters<typeof readBlockRecords>[0],
+  { database: { db }, openedBlocks }: Parts,
   zoneId: number,
   events: readonly AlertEvent[],
 ): Promise<ReadonlyMap<string, RequestFacts>> {
@@ -148,11 +146,11 @@ async function readRequests(
     return events.slice(from, Math.min(from + RECORDS_PER_RUN, Math.floor((run + 1) * step)));
   }).flat();
   const keyed = some.map((event) => ({ ...event, occurredAt: event.at }));
-  const records = await readBlockRecords(deps, zoneId, keyed);
-  return new Map(
-    keyed.flatMap((event) => {
-      const record = records.get(hashEventKey(event));
-      return record === undefined ? [] : [[event.logId, readRequest(record, event.url)]];
-    }),
-  );
+  const records = await readBlockRecords({ db, openedBlocks }, zoneId, keyed);
+  const facts = new Map<string, RequestFacts>();
+  for (const event of keyed) {
+    const record = records.get(hashEventKey(event));
+    if (record !== undefined) facts.set(event.logId, readRequest(record, event.url));
+  }
+  return facts;
 }

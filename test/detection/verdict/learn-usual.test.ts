@@ -100,7 +100,7 @@ test("days in the archive count as days in Postgres do, whether or not Postgres 
   const events = drawEvents();
   await world.store(events);
   for (const day of ["2026-11-10", "2026-11-11", "2026-11-12", "2026-11-13"])
-    expect(await writeDay({ database, ...world }, { zoneId: ZONE, day })).toMatchObject({
+    expect(await writeDay(world, { zoneId: ZONE, day })).toMatchObject({
       outcome: "written",
     });
   await database.pool.query(

@@ -161,10 +161,11 @@ test.each([ofRule("942100"), ofAttackers({ kind: "ips_per_ja4", key: "t13d1" })]
     const now = OPENED + 6 * HOUR_MS;
     const last = count(now - 2 * HOUR_MS, now);
     expect(last).toBeGreaterThan(0);
-    expect(await readLasting(db, { spike, openedAt: OPENED, to: now })).toBe(last / first);
+    const opened = { ...spike, openedAt: new Date(OPENED) };
+    expect(await readLasting(db, opened, now)).toBe(last / first);
     const over = OPENED + 300 * HOUR_MS;
-    expect(await readLasting(db, { spike, openedAt: OPENED, to: over })).toBe(0);
-    expect(await readLasting(db, { spike, openedAt: over, to: over + 6 * HOUR_MS })).toBeNull();
+    expect(await readLasting(db, opened, over)).toBe(0);
+    expect(await readLasting(db, { ...spike, openedAt: new Date(over) }, over + 6 * HOUR_MS)).toBeNull();
   },
 );
 
