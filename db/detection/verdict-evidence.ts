@@ -21,7 +21,6 @@ const v = alias(verdicts, "v");
 const MOST_EVENTS = 5_000;
 /** The newest events of a zone among which those of attackers, and of addresses, are looked for. No index knows them. */
 const MOST_READ = 50_000;
-const MOST_NEARBY = 60_000;
 const MOST_KEYS = 100;
 /** What is usual is learnt from as much. */
 export const USUAL_MS = 40 * DAY_MS;
@@ -118,7 +117,7 @@ export async function readNearbyRules(
   const { rows } = await db.execute<{ ip: string; ruleId: string; paths: string[] }>(sql`
     select ip, rule_id as "ruleId", array[min(path collate "C"), max(path collate "C")] as paths from (
       select ${e.ip}, coalesce(${e.ruleId}, '') as rule_id, coalesce(${PATH}, '') as path
-      from ${newest({ spike, from: to - DAY_MS, to }, sql`true`, MOST_NEARBY)}
+      from ${newest({ spike, from: to - DAY_MS, to }, sql`true`, MOST_READ)}
       where ${e.ip} = any(${sql.param([...ips])}::text[])) found
     group by 1, 2 order by 1, 2`);
   return rows;

@@ -1,8 +1,9 @@
 import { sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
-import { USUAL_DIMENSIONS, type UsualDimension } from "#model/kinds.ts";
+import { USUAL_DIMENSIONS } from "#model/kinds.ts";
 import type { Span } from "#model/span.ts";
 import { toUrlPartSql } from "#model/url-parts.ts";
+import type { FirstUse, UsualValue } from "#model/usual-value.ts";
 import { readFile } from "../archive/day-files.ts";
 import type { Queryable } from "../client.ts";
 import type { Duckdb } from "../duckdb/duckdb.ts";
@@ -18,24 +19,15 @@ const MOST_USERS = 20;
 /** Values of a dimension that are read of a day: those that most addresses had. An attacker may send a million. */
 const MOST_VALUES = 5_000;
 
-/** The first event of a user (an address, or of an ASN a day) that had a value; epoch ms. */
-interface FirstUse {
-  readonly dimension: UsualDimension;
-  readonly value: string;
-  readonly user: string;
-  readonly at: number;
-}
-
 const PATH = toUrlPartSql("path", "url");
 const USES = USUAL_DIMENSIONS.map((dimension) => {
-  const value = dimension === "path" ? "path" : dimension;
   const user = dimension === "asn" ? "day" : "ip";
-  return `select '${dimension}' as dimension, ${value} as value, ${user} as used_by, min(at_ms) as first_ms
-    from e where ${value} <> '' and ${user} not in ('', 'erased') group by 2, 3`;
+  return `select '${dimension}' as dimension, ${dimension} as value, ${user} as used_by, min(ms) as first_ms
+    from e where ${dimension} <> '' and ${user} not in ('', 'erased') group by 2, 3`;
 });
 /**
- * Reads `e` with the columns at_ms, day, ip, asn, ja4 and path, in Postgres and in DuckDB. Of each value the first users are
- * enough: a user that is among the first ones of several days is among the first ones of its own day.
+ * Reads `e` with the columns ms, day, ip, asn, ja4 and path, in Postgres and in DuckDB. The first users of each value on each
+ * day are enough: who is among the first users of all days is among those of its day.
  */
 const FIRST_USES = `
   used as (${USES.join(" union all ")}),
@@ -43,7 +35,7 @@ const FIRST_USES = `
     count(*) over (partition by dimension, value) as users from used),
   ranked as (select *, dense_rank() over (partition by dimension order by users desc, value) as value_rank from placed
     where place <= ${MOST_USERS})
-  select dimension, value, used_by, first_ms from ranked where value_rank <= ${MOST_VALUES}`;
+  select dimension, value, used_by as "user", first_ms as at from ranked where value_rank <= ${MOST_VALUES}`;
 
 /** Returns the first uses of the values of a UTC day's events in Postgres, without the hours (since the epoch) `leftOut`. */
 export async function readFirstUses(
@@ -52,19 +44,14 @@ export async function readFirstUses(
   { from, to }: Span,
   leftOut: readonly number[],
 ): Promise<FirstUse[]> {
-  const { rows } = await db.execute<{
-    dimension: UsualDimension;
-    value: string;
-    used_by: string;
-    first_ms: number;
-  }>(sql`
-    with e as (select ${epochMs(e.occurredAt)} as at_ms, (${e.occurredAt} at time zone 'UTC')::date::text as day, ${e.ip},
+  const { rows } = await db.execute<{ [Key in keyof FirstUse]: FirstUse[Key] }>(sql`
+    with e as (select ${epochMs(e.occurredAt)} as ms, (${e.occurredAt} at time zone 'UTC')::date::text as day, ${e.ip},
         ${e.asn}, ${e.ja4}, ${sql.raw(PATH)} as path
       from ${wafEvents} ${e} where ${e.zoneId} = ${zoneId} and ${e.occurredAt} >= ${new Date(from)}
         and ${e.occurredAt} < ${new Date(to)}
         and floor(extract(epoch from ${e.occurredAt}) / 3600) <> all(${sql.param([...leftOut])}::integer[])),
     ${sql.raw(FIRST_USES)}`);
-  return rows.map((row) => toFirstUse([row.dimension, row.value, row.used_by, row.first_ms]));
+  return rows;
 }
 
 /** Returns the same of the events file of an archive day. */
@@ -75,30 +62,13 @@ export async function readFirstUsesOfFile(
   signal: AbortSignal,
 ): Promise<FirstUse[]> {
   const hours = leftOut.map((hour) => Math.trunc(hour)).join(", ");
-  const [rows = []] = await duckdb.run(
-    [
-      {
-        sql: `with e as (select epoch_ms(occurred_at)::double as at_ms, strftime(occurred_at, '%Y-%m-%d') as day, ip, asn, ja4,
-            ${PATH} as path from ${readFile(file)}
-          where not list_contains([${hours}]::integer[], (epoch_ms(occurred_at) // 3600000)::integer)),
-        ${FIRST_USES}`,
-        values: [],
-      },
-    ],
-    { signal, maxRows: MOST_VALUES * (2 * MOST_USERS + 1) },
-  );
-  return rows.map((row) => toFirstUse(row as FirstColumns));
-}
-
-type FirstColumns = [UsualDimension, string, string, number];
-
-function toFirstUse([dimension, value, user, at]: FirstColumns): FirstUse {
-  return { dimension, value, user, at: Number(at) };
-}
-
-interface UsualValue extends Pick<FirstUse, "dimension" | "value"> {
-  /** Epoch ms. */
-  readonly since: number;
+  const statement = `
+    with e as (select epoch_ms(occurred_at)::double as ms, strftime(occurred_at, '%Y-%m-%d') as day, ip, asn, ja4, ${PATH} as path
+      from ${readFile(file)} where not list_contains([${hours}]::integer[], (epoch_ms(occurred_at) // 3600000)::integer)),
+    ${FIRST_USES}`;
+  const maxRows = USUAL_DIMENSIONS.length * MOST_VALUES * MOST_USERS;
+  const [rows = []] = await duckdb.run([{ sql: statement }], { signal, maxRows });
+  return rows.map(([dimension, value, user, at]) => ({ dimension, value, user, at }) as FirstUse);
 }
 
 /** Makes these the usual values of a zone. A value that is usual already keeps its time. */

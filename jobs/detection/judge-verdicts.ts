@@ -13,7 +13,7 @@ import { type DueLook, findDueLooks, readFittedWeights, storeVerdict } from "#db
 import type { Clock } from "#lib/clock.ts";
 import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
-import { HOUR_MS } from "#lib/units.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { hashEventKey } from "#model/log-id-hash.ts";
 import { createOpenedBlocks, type OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import { findCrawler, mostFrequent, type VerifyCrawler } from "#stages/detection/verdict/crawlers.ts";
@@ -28,9 +28,10 @@ import { readBlockRecords } from "../archive/read-block-records.ts";
 const MOST_LOOKS = 40;
 const RUN_MS = 20_000;
 const MOST_ADDRESSES = 200;
-/** Neighbouring events are in the same blocks, so records are read in runs of some events. */
-const RECORD_RUNS = 20;
-const RECORDS_PER_RUN = 10;
+/** Opening a block of records costs more than everything else, and events of a few minutes share one. */
+const MOST_RECORDS = 200;
+const MOST_SLOTS = 24;
+const SLOT_MS = 5 * MINUTE_MS;
 const OPENED_BYTES = 16_777_216;
 
 export interface JudgeVerdictsDeps {
@@ -134,17 +135,14 @@ async function readEvidence(parts: Parts, { spike, look }: DueLook): Promise<Ver
   return { ...alert, events, nearby, requests, usual, crawler, lasting };
 }
 
-/** Returns what the records of up to 200 of the events say, in runs that are spread over all of them. */
+/** Returns what the records of up to 200 of the events say, of slots that are spread over all of them. */
 async function readRequests(
   { database: { db }, openedBlocks }: Parts,
   zoneId: number,
   events: readonly AlertEvent[],
 ): Promise<ReadonlyMap<string, RequestFacts>> {
-  const step = events.length / RECORD_RUNS;
-  const some = Array.from({ length: RECORD_RUNS }, (_, run) => {
-    const from = Math.floor(run * step);
-    return events.slice(from, Math.min(from + RECORDS_PER_RUN, Math.floor((run + 1) * step)));
-  }).flat();
+  const slots = spread([...Map.groupBy(events, ({ at }) => Math.floor(at / SLOT_MS)).values()], MOST_SLOTS);
+  const some = slots.flatMap((slot) => spread(slot, Math.floor(MOST_RECORDS / slots.length)));
   const keyed = some.map((event) => ({ ...event, occurredAt: event.at }));
   const records = await readBlockRecords({ db, openedBlocks }, zoneId, keyed);
   const facts = new Map<string, RequestFacts>();
@@ -153,4 +151,10 @@ async function readRequests(
     if (record !== undefined) facts.set(event.logId, readRequest(record, event.url));
   }
   return facts;
+}
+
+/** Returns at most `most` items of a list, evenly spread over it. */
+function spread<T>(list: readonly T[], most: number): readonly T[] {
+  const step = Math.max(1, list.length / most);
+  return list.filter((_, index) => index % step < 1);
 }

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { type FirstUse, findUsual } from "#stages/detection/verdict/find-usual.ts";
+import type { FirstUse } from "#model/usual-value.ts";
+import { findUsual } from "#stages/detection/verdict/find-usual.ts";
 
 async function* inDays(...days: readonly FirstUse[][]) {
   yield* days;

@@ -1,10 +1,10 @@
 import type { VerdictEvent } from "./evidence.ts";
 
-/** Crawlers by what their user agents hold, and the domains under which their operators name the addresses. */
+/** Crawlers by what their user agents hold, and the domains in which their operators name the addresses. */
 const CRAWLERS = [
   {
     name: "Googlebot",
-    agent: /googlebot|googleother|google-inspectiontool/i,
+    agent: /googlebot|googleother|google-inspection/i,
     domains: ["googlebot.com", "google.com"],
   },
   { name: "Bingbot", agent: /bingbot|bingpreview/i, domains: ["search.msn.com"] },
@@ -17,18 +17,18 @@ const CRAWLERS = [
 /** The most frequent addresses, all of which must be the operator's. */
 const ASKED = 3;
 
-/** Returns the operator of an address that was confirmed by DNS in both directions; null if there is none. */
+/** Returns the crawler of an address that DNS confirms in both directions; null if there is none. */
 export type VerifyCrawler = (ip: string) => Promise<string | null>;
 
-/** Returns the crawler that an operator names so; null for every other host. */
+/** Returns the crawler whose operator names addresses so; null for every other host. */
 export function crawlerOfHost(host: string): string | null {
   const isIn = (domain: string) => host.toLowerCase().endsWith(`.${domain}`);
   return CRAWLERS.find(({ domains }) => domains.some(isIn))?.name ?? null;
 }
 
 /**
- * Returns the crawler that most of the events claim to be, if the addresses that send most of those are its operator's. Anybody
- * can send a crawler's user agent, so without the claim and the confirmation there is none.
+ * Returns the crawler that most of the events claim to be, if the addresses that send most of them are its operator's. Anybody
+ * can send a crawler's user agent.
  */
 export async function findCrawler(
   events: readonly Pick<VerdictEvent, "ip" | "ua">[],

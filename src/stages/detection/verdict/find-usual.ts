@@ -1,4 +1,5 @@
 import { USUAL_DIMENSIONS, type UsualDimension } from "#model/kinds.ts";
+import type { FirstUse, UsualValue } from "#model/usual-value.ts";
 import { templateOf, templatesOf } from "./path-template.ts";
 
 /** A value is usual once so many different days (of an ASN) or addresses had it. */
@@ -7,21 +8,10 @@ const NEEDED: Readonly<Record<UsualDimension, number>> = { asn: 5, ja4: 20, path
 const MOST_KNOWN = 50_000;
 const MOST_USUAL = 5_000;
 
-/** A day or an address that had a value, with the time of its first event in epoch ms. */
-export interface FirstUse {
-  readonly dimension: UsualDimension;
-  /** Of the dimension `path` a path or its template. */
-  readonly value: string;
-  readonly user: string;
-  readonly at: number;
-}
-
-export interface UsualValue extends Pick<FirstUse, "dimension" | "value"> {
-  /** The first use by the user that made the number complete, epoch ms. */
-  readonly since: number;
-}
-
-/** Returns the values that enough different users had, and since when. The uses are read once, in the order of days. */
+/**
+ * Returns the values that enough different users had, each since the first use by the user that completed the number. The
+ * uses are read once, in the order of days.
+ */
 export async function findUsual(days: AsyncIterable<readonly FirstUse[]>): Promise<UsualValue[]> {
   const known = new Map(USUAL_DIMENSIONS.map((one) => [one, new Map<string, Map<string, number>>()]));
   const note = ({ dimension, value, user, at }: FirstUse) => {
