@@ -6,7 +6,7 @@ import { softmax, toInputs, type Weights, weights } from "./weights.ts";
 const LAMBDA = 3;
 /** The curvature of a softmax is at most half the squared length of its inputs. */
 const CURVATURE = 0.5;
-const STEPS = 400;
+const STEPS = 300;
 const LIMIT = 50;
 
 /**
@@ -17,46 +17,53 @@ export function fitWeights(
   marked: readonly { readonly features: Features; readonly mark: VerdictClass }[],
   prior: Weights,
 ): Weights {
-  const start = VERDICT_CLASSES.map((name) => [
+  const [classes, size] = [VERDICT_CLASSES.length, VERDICT_FEATURES.length + 1];
+  const start = VERDICT_CLASSES.flatMap((name) => [
     ...VERDICT_FEATURES.map((feature) => prior.features[feature][name]),
     prior.start[name],
   ]);
-  const rarity = VERDICT_CLASSES.map((name) => {
-    const { length } = marked.filter(({ mark }) => mark === name);
-    return length === 0 ? 0 : Math.sqrt(marked.length / length);
+  const rarity = VERDICT_CLASSES.map((name) =>
+    Math.sqrt(1 / marked.filter(({ mark }) => mark === name).length),
+  );
+  const total = marked.reduce((sum, { mark }) => sum + at(rarity, VERDICT_CLASSES.indexOf(mark)), 0);
+  const samples = marked.map(({ features, mark }) => {
+    const index = VERDICT_CLASSES.indexOf(mark);
+    return {
+      inputs: [...toInputs(features, prior), 1],
+      mark: index,
+      weight: (at(rarity, index) * marked.length) / total,
+    };
   });
-  const samples = marked.map(({ features, mark }) => ({
-    inputs: [...toInputs(features, prior), 1],
-    mark: VERDICT_CLASSES.indexOf(mark),
-  }));
-  const meanRarity = samples.reduce((sum, { mark }) => sum + (rarity[mark] ?? 0), 0) / samples.length;
-  const weightOf = (mark: number) => (rarity[mark] ?? 0) / meanRarity;
 
   // Nesterov's gradient descent for a loss whose curvature lies between LAMBDA and `steepest`.
   const steepest = samples.reduce(
-    (sum, { inputs, mark }) => sum + CURVATURE * weightOf(mark) * inputs.reduce((all, x) => all + x * x, 0),
+    (sum, { inputs, weight }) => sum + CURVATURE * weight * inputs.reduce((all, x) => all + x * x, 0),
     LAMBDA,
   );
   const momentum = (Math.sqrt(steepest) - Math.sqrt(LAMBDA)) / (Math.sqrt(steepest) + Math.sqrt(LAMBDA));
   let [table, ahead] = [start, start];
   for (let step = 0; step < STEPS; step += 1) {
-    const slope = ahead.map((row, c) => row.map((weight, f) => LAMBDA * (weight - at(start, c, f))));
-    for (const { inputs, mark } of samples) {
-      const odds = softmax(
-        ahead.map((row) => row.reduce((sum, weight, f) => sum + weight * (inputs[f] ?? 0), 0)),
-      );
-      for (const [c, row] of slope.entries()) {
-        const error = weightOf(mark) * ((odds[c] ?? 0) - (c === mark ? 1 : 0));
-        for (const [f, x] of inputs.entries()) row[f] = (row[f] ?? 0) + error * x;
+    const slope = ahead.map((weight, index) => LAMBDA * (weight - at(start, index)));
+    for (const { inputs, mark, weight } of samples) {
+      const logits: number[] = [];
+      for (let c = 0; c < classes; c += 1) {
+        let logit = 0;
+        for (let f = 0; f < size; f += 1) logit += at(ahead, c * size + f) * at(inputs, f);
+        logits.push(logit);
+      }
+      for (const [c, odds] of softmax(logits).entries()) {
+        const error = weight * (odds - (c === mark ? 1 : 0));
+        for (let f = 0; f < size; f += 1)
+          slope[c * size + f] = at(slope, c * size + f) + error * at(inputs, f);
       }
     }
-    const next = ahead.map((row, c) => row.map((weight, f) => weight - at(slope, c, f) / steepest));
-    ahead = next.map((row, c) => row.map((weight, f) => weight + momentum * (weight - at(table, c, f))));
+    const next = ahead.map((weight, index) => weight - at(slope, index) / steepest);
+    ahead = next.map((weight, index) => weight + momentum * (weight - at(table, index)));
     table = next;
   }
   const columnOf = (f: number) =>
     Object.fromEntries(
-      VERDICT_CLASSES.map((name, c) => [name, Math.min(Math.max(at(table, c, f), -LIMIT), LIMIT)]),
+      VERDICT_CLASSES.map((name, c) => [name, Math.min(Math.max(at(table, c * size + f), -LIMIT), LIMIT)]),
     );
   return weights.parse({
     start: columnOf(VERDICT_FEATURES.length),
@@ -65,6 +72,6 @@ export function fitWeights(
   });
 }
 
-function at(table: readonly (readonly number[])[], row: number, column: number): number {
-  return table[row]?.[column] ?? 0;
+function at(numbers: readonly number[], index: number): number {
+  return numbers[index] ?? 0;
 }

@@ -16,6 +16,8 @@ const MOST_IDIOMS = 0.05;
 const LEAST_LASTING = 0.2;
 /** Log odds below which a number is no reason. */
 const LEAST_REASON = 0.1;
+/** Variance of a share that may be anything from 0 to 1. */
+const SHARE_VARIANCE = 1 / 12;
 const MONTH_DAYS = 28;
 const UNVERIFIED = "The operator of the crawler is not verified.";
 
@@ -24,10 +26,7 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights): Store
   const { look, judgedAt, since, crawler, usual } = evidence;
   const { features, counts } = computeFeatures(evidence);
   const odds = oddsOf(features, weights);
-  const [likeliest, second] = VERDICT_CLASSES.toSorted((a, b) => odds[b] - odds[a]) as [
-    VerdictClass,
-    VerdictClass,
-  ];
+  const [likeliest, second] = rank(odds);
   const refusal = refuse(likeliest, features, crawler);
   const isLikely = odds[likeliest] >= leastOddsOf(likeliest, look);
   const said: VerdictWord = isLikely && refusal === null ? likeliest : "unclear";
@@ -77,17 +76,37 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights): Store
   };
 }
 
+/**
+ * Returns the odds of the classes. What is not known could have been anything: the more the two likeliest classes differ in
+ * what is missing, the nearer their odds are to each other. The order of the classes stays.
+ */
 function oddsOf(features: Features, weights: Weights): Record<VerdictClass, number> {
+  const logits = logitsOf(features, weights);
+  const [first, second] = rank(logits);
+  const variance = VERDICT_FEATURES.filter((feature) => features[feature] === null).reduce(
+    (sum, feature) =>
+      sum + SHARE_VARIANCE * (weights.features[feature][first] - weights.features[feature][second]) ** 2,
+    0,
+  );
+  const odds = softmax(VERDICT_CLASSES.map((name) => logits[name] / Math.sqrt(1 + (Math.PI / 8) * variance)));
+  return toRecord(VERDICT_CLASSES, (_, index) => odds[index] ?? 0);
+}
+
+function logitsOf(features: Features, weights: Weights): Record<VerdictClass, number> {
   const inputs = toInputs(features, weights);
-  const odds = softmax(
-    VERDICT_CLASSES.map((name) =>
-      VERDICT_FEATURES.reduce(
-        (sum, feature, index) => sum + weights.features[feature][name] * (inputs[index] ?? 0),
-        weights.start[name],
-      ),
+  return toRecord(VERDICT_CLASSES, (name) =>
+    VERDICT_FEATURES.reduce(
+      (sum, feature, index) => sum + weights.features[feature][name] * (inputs[index] ?? 0),
+      weights.start[name],
     ),
   );
-  return toRecord(VERDICT_CLASSES, (_, index) => odds[index] ?? 0);
+}
+
+function rank(classes: Record<VerdictClass, number>): [VerdictClass, VerdictClass] {
+  return VERDICT_CLASSES.toSorted((a, b) => classes[b] - classes[a]).slice(0, 2) as [
+    VerdictClass,
+    VerdictClass,
+  ];
 }
 
 /** Returns odds that still add up to one, none of which is above `MOST_ODDS`. */
