@@ -1,6 +1,7 @@
 import { type ArchiveFile, readArchivedDays } from "#db/archive/archived-days.ts";
 import { readBlockRecords } from "#jobs/archive/read-block-records.ts";
 import { DAY_MS } from "#lib/units.ts";
+import type { EventKey } from "#model/event-key.ts";
 import { startOfDay } from "#model/horizon.ts";
 import { hashEventKey } from "#model/log-id-hash.ts";
 import type { OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
@@ -19,6 +20,9 @@ export interface RecordDeps extends SearchDeps {
 
 type Records = (Buffer | undefined)[];
 
+/** An event, as far as its record depends on it. */
+type Placed = EventKey & Pick<FoundEvent, "archived">;
+
 /** Where a record is: row of a records file. */
 interface Place {
   readonly records: ArchiveFile;
@@ -29,7 +33,7 @@ interface Place {
 export async function readRecords(
   deps: RecordDeps,
   zoneId: number,
-  events: readonly FoundEvent[],
+  events: readonly Placed[],
   signal: AbortSignal,
 ): Promise<Records> {
   const open = events.filter(({ archived }) => archived === null);
@@ -40,7 +44,7 @@ export async function readRecords(
   );
   const missing = open.filter((event) => !fromBlocks.has(hashEventKey(event)));
   const moved = await findMoved(deps, zoneId, missing, signal);
-  const placeOf = (event: FoundEvent): Place | undefined => {
+  const placeOf = (event: Placed): Place | undefined => {
     const { archived } = event;
     if (archived === null) return moved.get(hashEventKey(event));
     return archived.records === null ? undefined : { records: archived.records, row: archived.row };
@@ -65,7 +69,7 @@ export async function readRecords(
 async function findMoved(
   { queries: { db }, files }: RecordDeps,
   zoneId: number,
-  events: readonly FoundEvent[],
+  events: readonly Placed[],
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, Place>> {
   const moved = new Map<string, Place>();
