@@ -2,6 +2,7 @@ import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import { oneAtATime } from "#adapters/queue/one-at-a-time.ts";
 import type { Database } from "#db/client.ts";
+import { storeProposal } from "#db/detection/exclusions.ts";
 import {
   type AlertEvent,
   readAlertEvents,
@@ -10,12 +11,14 @@ import {
   readZoneUsual,
 } from "#db/detection/verdict-evidence.ts";
 import { type DueLook, findDueLooks, readFittedWeights, storeVerdict } from "#db/detection/verdicts.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
 import type { Clock } from "#lib/clock.ts";
 import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { hashEventKey } from "#model/log-id-hash.ts";
 import { createOpenedBlocks, type OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import { proposeExclusion } from "#stages/detection/exclusion/propose-exclusion.ts";
 import { findCrawler, mostFrequent, type VerifyCrawler } from "#stages/detection/verdict/crawlers.ts";
 import type { RequestFacts, VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
 import { judgeVerdict } from "#stages/detection/verdict/judge-verdict.ts";
@@ -80,8 +83,7 @@ export function createJudgeVerdictsJob(deps: JudgeVerdictsDeps): AnyJob {
         signal.throwIfAborted();
         if (performance.now() - startedMs > RUN_MS) break;
         try {
-          const verdict = judgeVerdict(await readEvidence(parts, one), table);
-          if (await storeVerdict(database.db, one.spike, verdict)) stored += 1;
+          if (await judge(parts, one, table)) stored += 1;
         } catch (thrown) {
           failure = toError(thrown);
           log.error({ err: failure, spikeId: one.spike.id, look: one.look }, "alert not judged");
@@ -94,6 +96,22 @@ export function createJudgeVerdictsJob(deps: JudgeVerdictsDeps): AnyJob {
       if (failure !== null) throw failure;
       return undefined;
     }),
+  });
+}
+
+/** Stores a verdict with the exclusion for a misfire that lasts, unless another replica has. */
+async function judge(parts: Parts, { spike, look }: DueLook, table: Weights): Promise<boolean> {
+  const evidence = await readEvidence(parts, { spike, look });
+  const verdict = judgeVerdict(evidence, table);
+  const isProposed = verdict.said === "misfire" && verdict.isLasting;
+  const exclusion = isProposed ? proposeExclusion(evidence) : null;
+  return inTransaction(parts.database, async ({ tx }) => {
+    const isStored = await storeVerdict(tx, spike, { ...verdict, exclusion });
+    const { id: spikeId, zoneId } = spike;
+    // The other forms are only shown.
+    if (isStored && exclusion?.form === "narrow")
+      await storeProposal(tx, { zoneId, spikeId, proposal: exclusion, now: verdict.judgedAt });
+    return isStored;
   });
 }
 

@@ -3,6 +3,7 @@ import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.
 import { readArchivedDays } from "#db/archive/archived-days.ts";
 import { bringFile } from "#db/archive/bring-file.ts";
 import type { Database } from "#db/client.ts";
+import { watchExclusions } from "#db/detection/exclusions.ts";
 import { readAttacks } from "#db/detection/spikes.ts";
 import { USUAL_MS } from "#db/detection/verdict-evidence.ts";
 import { readFirstUses, readFirstUsesOfFile, storeUsual } from "#db/detection/zone-usual.ts";
@@ -11,6 +12,7 @@ import type { Clock } from "#lib/clock.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { startOfDay } from "#model/horizon.ts";
 import { toAttackHours } from "#stages/detection/backtest/attack-hours.ts";
+import { toUrlPattern } from "#stages/detection/exclusion/to-url-pattern.ts";
 import { findUsual } from "#stages/detection/verdict/find-usual.ts";
 import type { ArchiveStore } from "../archive/archive-store.ts";
 
@@ -26,7 +28,8 @@ export interface LearnUsualDeps {
 /**
  * Learns what is usual in a zone from the whole days of the last 40: an ASN that was seen on five days, a JA4 that twenty
  * addresses had, a path template that three addresses used, each since the event that completed the number. Hours of attacks
- * that a person marked are left out, so a mark withdraws what only the attack made usual.
+ * that a person marked are left out, so a mark withdraws what only the attack made usual. Also finds proposed exclusions that
+ * somebody has followed.
  */
 export function createLearnUsualJob(deps: LearnUsualDeps): AnyJob {
   const { database, clock } = deps;
@@ -43,6 +46,7 @@ export function createLearnUsualJob(deps: LearnUsualDeps): AnyJob {
           readDays(deps, { zoneId, nowMs: clock(), signal: AbortSignal.any([signal, lost]) }),
         );
         await storeUsual(database.db, zoneId, found);
+        await watchExclusions(database.db, { zoneIds: [zoneId], nowMs: clock(), toUrlPattern });
         return found.length;
       });
       if (learnt === null) return LEASE_TAKEN;

@@ -24,7 +24,7 @@ await ensurePartitions(database, ["2026-11-19", "2026-11-20", "2026-11-21"]);
 
 beforeEach(() =>
   database.pool.query(
-    "truncate spikes, verdict_weights, waf_events, raw_blocks, rule_buckets, dirty_buckets, coverage_windows, zone_usual cascade",
+    "truncate spikes, verdict_weights, waf_events, raw_blocks, rule_buckets, dirty_buckets, coverage_windows, zone_usual, exclusions cascade",
   ),
 );
 
@@ -196,4 +196,39 @@ test("a zone with a history of which nothing is usual is learnt, and nothing is 
   await createJob(() => OPENED + HOUR_MS).run();
   const later = (await readVerdicts(db, [id])).get(id) ?? [];
   expect(later[1]?.features.knownPath.value).toBe(1);
+});
+
+test("a misfire that lasts gets a proposal in the verdict and in the table, and one that is over gets none", async () => {
+  await addSpike("942100");
+  const over = await addSpike("942200");
+  const later = Array.from({ length: 50 }, (_, i) =>
+    makeEvent({
+      logId: `later-${i}`,
+      occurredAt: OPENED + 5 * HOUR_MS + i * MINUTE_MS,
+      ruleId: "942100",
+      ip: `198.51.100.${i % 10}`,
+      url: `https://shop.example.test/reviews/${i % 5}?q=${i}`,
+    }),
+  );
+  await storeAll(database, later);
+  const row = { fittedAt: new Date(OPENED), marks: 3, fittedBy: "ann" };
+  const misfire = { ...SHIPPED_WEIGHTS, start: { ...SHIPPED_WEIGHTS.start, misfire: 50 } };
+  await db.insert(verdictWeights).values({ ...row, weights: misfire });
+  const atSixHours = () => createJob(() => OPENED + 6 * HOUR_MS).run();
+  await Promise.all([atSixHours(), atSixHours()]);
+  const { rows } = await database.pool.query(
+    "select spike_id::integer as id, clause from exclusions order by spike_id",
+  );
+  const clause = { ruleIds: ["942100"], template: "/reviews/{n}", method: "POST", parameter: "ARGS:title" };
+  expect(rows).toEqual([{ id: over - 1, clause }]);
+  const found = await readVerdicts(db, [over - 1, over]);
+  const said = Array.from(found.values(), ([verdict]) => [
+    verdict?.said,
+    verdict?.isLasting,
+    verdict?.exclusion?.form,
+  ]);
+  expect(said).toEqual([
+    ["misfire", true, "narrow"],
+    ["misfire", false, undefined],
+  ]);
 });
