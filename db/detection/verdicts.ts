@@ -1,4 +1,4 @@
-import { asc, desc, inArray, sql } from "drizzle-orm";
+import { asc, desc, inArray, type SQLWrapper, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { cleanText, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
@@ -13,13 +13,12 @@ import type { SpikeRow } from "./spikes.ts";
 const s = alias(spikes, "s");
 const v = alias(verdicts, "v");
 
-/** How long after the opening of a spike each look is due. */
-const DUE_MS: Readonly<Record<VerdictLook, number>> = {
-  first: Number.NEGATIVE_INFINITY,
-  "half-hour": MINUTE_MS * 30,
-  "six-hours": 6 * HOUR_MS,
-  day: DAY_MS,
-};
+/** How long after the opening of a spike the later looks are due, the latest look first. */
+const LATER_LOOKS = [
+  { look: "day", afterMs: DAY_MS },
+  { look: "six-hours", afterMs: 6 * HOUR_MS },
+  { look: "half-hour", afterMs: 30 * MINUTE_MS },
+] as const satisfies readonly { look: VerdictLook; afterMs: number }[];
 /** Spikes older than this are not looked at. */
 const LOOKED_AT_MS = 2 * DAY_MS;
 
@@ -60,10 +59,7 @@ export async function readVerdicts(
   return new Map(Array.from(bySpike, ([id, ofSpike]) => [id, ofSpike.map(({ verdict }) => verdict)]));
 }
 
-export interface DueLook {
-  readonly spike: SpikeRow;
-  readonly look: VerdictLook;
-}
+export type DueLook = Readonly<{ spike: SpikeRow; look: VerdictLook }>;
 
 /**
  * Returns the looks that are due: of each spike the latest one whose time has come, unless it or a later one is stored. Looks
@@ -71,25 +67,20 @@ export interface DueLook {
  * incidents last; of both the open ones first, the newest first.
  */
 export async function findDueLooks(db: Queryable, nowMs: number, limit: number): Promise<DueLook[]> {
-  const isDue = ["day", "six-hours", "half-hour"] as const;
-  const cases = isDue.map(
-    (look) => sql`when ${s.openedAt} <= ${new Date(nowMs - DUE_MS[look])} then ${look}`,
+  const cases = LATER_LOOKS.map(
+    ({ look, afterMs }) => sql`when ${s.openedAt} <= ${new Date(nowMs - afterMs)} then ${look}`,
   );
   const look = sql<VerdictLook>`case ${sql.join(cases, sql` `)} else 'first' end`;
-  const order = sql`array[${sql.join(
-    VERDICT_LOOKS.map((one) => sql`${one}`),
-    sql`, `,
-  )}]::text[]`;
+  const placeOf = (one: SQLWrapper) => sql`array_position(${sql.param([...VERDICT_LOOKS])}::text[], ${one})`;
   const since = new Date(nowMs - LOOKED_AT_MS);
-  const rows = await db
+  return db
     .select({ spike: s, look })
     .from(s)
     .where(
       // The second condition has an index.
       sql`${s.openedAt} > ${since} and (${s.closedAt} is null or ${s.closedAt} > ${since})
         and ${inArray(s.kind, ["spike", "new-rule", "sources"])} and not ${s.isShadow} and not ${s.isLate}
-        and not exists (select from ${verdicts} ${v} where ${v.spikeId} = ${s.id}
-          and array_position(${order}, ${v.look}) >= array_position(${order}, ${look}))`,
+        and not exists (select from ${verdicts} ${v} where ${v.spikeId} = ${s.id} and ${placeOf(v.look)} >= ${placeOf(look)})`,
     )
     .orderBy(
       sql`${s.kind} = 'sources' desc, ${s.memberOf} is null desc, ${s.closedAt} is null desc`,
@@ -97,7 +88,6 @@ export async function findDueLooks(db: Queryable, nowMs: number, limit: number):
       asc(s.id),
     )
     .limit(limit);
-  return rows;
 }
 
 /** Returns the weights that a person fitted last, as they were stored; null if the shipped ones are in use. */

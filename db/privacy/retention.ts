@@ -27,6 +27,7 @@ import { sourceHours } from "../schema/source-hours.ts";
 import { sourceUsual } from "../schema/source-usual.ts";
 import { spikes } from "../schema/spikes.ts";
 import { wafEvents } from "../schema/waf-events.ts";
+import { zoneUsual } from "../schema/zone-usual.ts";
 
 const ROWS_PER_STATEMENT = 5_000;
 
@@ -85,6 +86,8 @@ export async function deleteExpired(
     [sourceHours, lt(sourceHours.startsAt, new Date(sourcesFrom))],
     [judgedHours, lt(judgedHours.startsAt, rollUps)],
     [sourceUsual, lt(sourceUsual.day, toDay(Math.max(sourcesFrom, addressesFrom)))],
+    // Of a zone that is watched, the next night learns it again.
+    [zoneUsual, lt(zoneUsual.since, new Date(eventsFrom))],
     [ruleMetrics, lt(ruleMetrics.day, toDay(rollUpsFrom))],
     [alerts, and(eq(alerts.state, "resolved"), lt(alerts.resolvedAt, rollUps))],
     [advice, lt(advice.askedAt, rollUps)],

@@ -15,6 +15,7 @@ import { notifications } from "../schema/notifications.ts";
 import { savedViews } from "../schema/saved-views.ts";
 import { silences } from "../schema/silences.ts";
 import { spikes } from "../schema/spikes.ts";
+import { verdicts } from "../schema/verdicts.ts";
 
 const ROWS_PER_TRANSACTION = 200;
 
@@ -50,6 +51,15 @@ const TABLES: readonly DerivedTable[] = [
     // An open spike keeps the evidence of its strongest minute.
     written: [sql`(${spikes.evidence} ->> 'from')::timestamptz`, spikes.judgedThrough],
     isZone: (zoneId) => eq(spikes.zoneId, zoneId),
+  },
+  {
+    table: verdicts,
+    key: [verdicts.spikeId, verdicts.look],
+    json: [verdicts.verdict],
+    text: [],
+    over: verdicts.judgedAt,
+    written: [verdicts.judgedAt, verdicts.judgedAt],
+    isZone: (zoneId) => eq(verdicts.zoneId, zoneId),
   },
   {
     table: alerts,
@@ -164,7 +174,7 @@ export interface DerivedRewrite {
 
 /**
  * Number of rows by table. The feed's copy of an alert's transitions is counted with the alert. A channel's last
- * error, saved views, known sources and exclusions are not counted.
+ * error, verdicts, saved views, known sources and exclusions are not counted.
  */
 export type DerivedCounts = Readonly<
   Record<"spikes" | "alerts" | "notifications" | "advice" | "silences", number>

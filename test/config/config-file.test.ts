@@ -93,7 +93,7 @@ test("without a file every channel of the environment gets every notification at
   const { alerting } = parseServiceConfig({ ...env, LONGWATCH_SPIKE_Z: "4" });
   expect(alerting.routing).toEqual(routeToAll(["terminal", "webhook"]));
   expect(alerting.routing.root.timing.groupWaitMs).toBe(0);
-  expect(alerting.detection).toEqual({ z: 4, floor: 10, sources: "on", knownSources: [], overrides: [] });
+  expect(alerting.detection).toEqual({ z: 4, floor: 10, sources: "on", verifyCrawlers: true, knownSources: [], overrides: [] });
 });
 
 test("a file without channels routes to those of the environment, and an empty file changes nothing", () => {

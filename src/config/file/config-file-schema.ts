@@ -298,6 +298,10 @@ export const configFile = z
           })
           .optional()
           .describe("what a verdict does to the severity of an alert; a misfire never lowers it"),
+        verify_crawlers: z
+          .boolean()
+          .optional()
+          .describe("whether DNS is asked if an address that claims to be a search engine's crawler is one"),
         known_sources: z
           .array(knownSource)
           .max(MAX_KNOWN, `must be at most ${MAX_KNOWN} entries`)

@@ -1,10 +1,9 @@
-import { findRecordBlocks, readOtherTimes, readRecordBlocks } from "#db/archive/archive-records.ts";
 import { type ArchiveFile, readArchivedDays } from "#db/archive/archived-days.ts";
+import { readBlockRecords } from "#jobs/archive/read-block-records.ts";
 import { DAY_MS } from "#lib/units.ts";
 import type { EventKey } from "#model/event-key.ts";
 import { startOfDay } from "#model/horizon.ts";
 import { hashEventKey } from "#model/log-id-hash.ts";
-import { findRecords } from "#stages/archive/records/find-records.ts";
 import type { OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import {
   fetchRecords,
@@ -38,7 +37,11 @@ export async function readRecords(
   signal: AbortSignal,
 ): Promise<Records> {
   const open = events.filter(({ archived }) => archived === null);
-  const fromBlocks = await readFromBlocks(deps, zoneId, open);
+  const fromBlocks = await readBlockRecords(
+    { db: deps.queries.db, openedBlocks: deps.openedBlocks },
+    zoneId,
+    open,
+  );
   const missing = open.filter((event) => !fromBlocks.has(hashEventKey(event)));
   const moved = await findMoved(deps, zoneId, missing, signal);
   const placeOf = (event: Placed): Place | undefined => {
@@ -57,30 +60,6 @@ export async function readRecords(
     if (place !== undefined) return fromFiles.get(keyOf(place));
     return fromBlocks.get(hashEventKey(event));
   });
-}
-
-/** A record may be kept under a second time of its event. */
-async function readFromBlocks(
-  { queries: { db }, openedBlocks }: RecordDeps,
-  zoneId: number,
-  events: readonly Placed[],
-): Promise<ReadonlyMap<string, Buffer>> {
-  if (events.length === 0) return new Map();
-  const store = {
-    findBlocks: (spans: Parameters<typeof findRecordBlocks>[2]) => findRecordBlocks(db, zoneId, spans),
-    readBlocks: (wanted: Parameters<typeof readRecordBlocks>[2]) => readRecordBlocks(db, zoneId, wanted),
-  };
-  const others = (await readOtherTimes(db, zoneId, events)).flatMap(({ index, occurredAt }) => {
-    const event = events[index];
-    return event === undefined ? [] : [{ event, other: { occurredAt, logId: event.logId } }];
-  });
-  const keys: EventKey[] = [...events, ...others.map(({ other }) => other)];
-  const records = await findRecords(store, openedBlocks, keys);
-  for (const { event, other } of others) {
-    const record = records.get(hashEventKey(other));
-    if (record !== undefined && !records.has(hashEventKey(event))) records.set(hashEventKey(event), record);
-  }
-  return records;
 }
 
 /**

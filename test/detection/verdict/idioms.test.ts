@@ -72,8 +72,8 @@ describe("ordinary text", () => {
 });
 
 test("only the beginning of a text is read", () => {
-  expect(hasIdiom(`${"a ".repeat(2_000)}<script>`)).toBe(true);
-  expect(hasIdiom(`${"a ".repeat(3_000)}<script>`)).toBe(false);
+  expect(hasIdiom(`${"a ".repeat(1_000)}<script>`)).toBe(true);
+  expect(hasIdiom(`${"a ".repeat(1_100)}<script>`)).toBe(false);
 });
 
 test("any text ends, with pieces of idioms as well", () => {
@@ -98,7 +98,7 @@ test("any text ends, with pieces of idioms as well", () => {
     fc.property(
       fc.oneof(
         fc.string({ unit: "binary" }),
-        fc.array(piece, { maxLength: 400 }).map((all) => all.join("")),
+        fc.array(piece, { maxLength: 60 }).map((all) => all.join("")),
       ),
       (text) => {
         expect(typeof hasIdiom(text)).toBe("boolean");

@@ -70,7 +70,7 @@ export function verdictOf(look: VerdictLook, judgedAt: number): StoredVerdict {
       logId: "l",
       ip: "203.0.113.7",
       method: "GET",
-      url: "https://shop.example.test/me?mail=a@b.test",
+      url: "https://shop.example.test/account?mail=a@b.test",
       ruleId: "942100",
       action: "blocked",
       parameter: "ARGS:mail",
