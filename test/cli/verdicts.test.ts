@@ -126,7 +126,7 @@ testWays(
       "For         All are in usual networks.",
       "Against     It began lately.",
       "Got through 0 events; 1 blocked, 0 challenged",
-      "Sample      blocked: GET https[:]//shop.example.test/me?mail=a@b.test from 203.0.113.7, rule 942100, matched ARGS:mail a@b.test",
+      "Sample      blocked: GET https[:]//shop.example.test/account?mail=a@b.test from 203.0.113.7, rule 942100, matched ARGS:mail a@b.test",
       "Not known   JA4",
       "Next        Look at it.",
       "Exclusion (narrow), for 94 % of 412 events. Longwatch does not apply it.\n  rule 942440 for ARGS:title of POST /reviews/{n}\n",
