@@ -269,6 +269,10 @@ export function testVerdictPage(open: () => Promise<Page>, openWorld: () => Brow
     const page = await openAlert("unclear");
     const button = (name: string) =>
       page.getByRole("group", { name: "What it was" }).getByRole("button", { name });
+    await page.keyboard.press("?");
+    await page.getByText("mark the alert as scanner").waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
     await page.keyboard.press("2");
     await page.locator("[aria-pressed=true]").filter({ hasText: "misfire" }).waitFor();
     await button("broken client").click();
@@ -283,8 +287,6 @@ export function testVerdictPage(open: () => Promise<Page>, openWorld: () => Brow
       [SEEDS.unclear.ruleId],
     );
     expect(rows).toEqual([{ mark: "broken-client" }]);
-    await page.keyboard.press("?");
-    await page.getByRole("dialog").getByText("mark the alert as scanner").waitFor();
   });
 
   test("a proposed exclusion is replayed by a click, beside the wider forms and the texts to copy", async () => {
