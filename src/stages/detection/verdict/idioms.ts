@@ -1,5 +1,5 @@
 /** The beginning of a text that is read. */
-const MAX_CHARS = 4_096;
+const MAX_CHARS = 2_048;
 
 /**
  * Idioms of attacks, as parts of one regular expression over lower-case text whose runs of white space are one space. Left out is what

@@ -6,11 +6,10 @@ import type { VerdictEvidence } from "./evidence.ts";
 import { softmax, toInputs, type Weights } from "./weights.ts";
 import { describeNextStep, describeReasons, describeSenders, titleOf } from "./word-verdict.ts";
 
-/** A class is said from these odds on. */
+/** A class is said from these odds on; a misfire needs better ones, the best at the first look. */
 const LEAST_ODDS = 0.5;
-/** For a misfire, at the first look and later. */
-const LEAST_MISFIRE_ODDS = { first: 0.9, later: 0.8 };
-/** With idioms in a larger share of the requests, neither a misfire nor a broken client is said: headers can be forged. */
+const LEAST_MISFIRE_ODDS = { first: 0.9, "half-hour": 0.8, "six-hours": 0.8, day: 0.8 };
+/** With idioms in a larger share of the requests, neither a misfire nor a broken client is said. */
 const MOST_IDIOMS = 0.05;
 /** A misfire lasts if this share of its first events still comes. */
 const LEAST_LASTING = 0.2;
@@ -28,8 +27,8 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights): Store
   const odds = oddsOf(features, weights);
   const [likeliest, second] = rank(odds);
   const refusal = refuse(likeliest, features, crawler);
-  const isLikely = odds[likeliest] >= leastOddsOf(likeliest, look);
-  const said: VerdictWord = isLikely && refusal === null ? likeliest : "unclear";
+  const least = likeliest === "misfire" ? LEAST_MISFIRE_ODDS[look] : LEAST_ODDS;
+  const said: VerdictWord = odds[likeliest] >= least && refusal === null ? likeliest : "unclear";
   // A class that is refused may be an attack in disguise.
   const rival = refusal === null ? second : "attack";
   const isLasting = (look === "six-hours" || look === "day") && (evidence.lasting ?? 0) >= LEAST_LASTING;
@@ -81,25 +80,20 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights): Store
  * what is missing, the nearer their odds are to each other. The order of the classes stays.
  */
 function oddsOf(features: Features, weights: Weights): Record<VerdictClass, number> {
-  const logits = logitsOf(features, weights);
-  const [first, second] = rank(logits);
-  const variance = VERDICT_FEATURES.filter((feature) => features[feature] === null).reduce(
-    (sum, feature) =>
-      sum + SHARE_VARIANCE * (weights.features[feature][first] - weights.features[feature][second]) ** 2,
-    0,
-  );
-  const odds = softmax(VERDICT_CLASSES.map((name) => logits[name] / Math.sqrt(1 + (Math.PI / 8) * variance)));
-  return toRecord(VERDICT_CLASSES, (_, index) => odds[index] ?? 0);
-}
-
-function logitsOf(features: Features, weights: Weights): Record<VerdictClass, number> {
   const inputs = toInputs(features, weights);
-  return toRecord(VERDICT_CLASSES, (name) =>
+  const logits = toRecord(VERDICT_CLASSES, (name) =>
     VERDICT_FEATURES.reduce(
       (sum, feature, index) => sum + weights.features[feature][name] * (inputs[index] ?? 0),
       weights.start[name],
     ),
   );
+  const [first, second] = rank(logits);
+  const unknown = VERDICT_FEATURES.filter((feature) => features[feature] === null).map(
+    (name) => weights.features[name],
+  );
+  const variance = unknown.reduce((sum, row) => sum + SHARE_VARIANCE * (row[first] - row[second]) ** 2, 0);
+  const odds = softmax(VERDICT_CLASSES.map((name) => logits[name] / Math.sqrt(1 + (Math.PI / 8) * variance)));
+  return toRecord(VERDICT_CLASSES, (_, index) => odds[index] ?? 0);
 }
 
 function rank(classes: Record<VerdictClass, number>): [VerdictClass, VerdictClass] {
@@ -113,17 +107,9 @@ function rank(classes: Record<VerdictClass, number>): [VerdictClass, VerdictClas
 function cutOdds(odds: Record<VerdictClass, number>): Record<VerdictClass, number> {
   const most = Math.max(...Object.values(odds));
   if (most <= MOST_ODDS) return odds;
-  const rest = 1 - most;
-  const others = VERDICT_CLASSES.length - 1;
-  return toRecord(VERDICT_CLASSES, (name) => {
-    if (odds[name] === most) return MOST_ODDS;
-    return (1 - MOST_ODDS) * (rest > 1e-9 ? Math.min(odds[name] / rest, 1) : 1 / others);
-  });
-}
-
-function leastOddsOf(name: VerdictClass, look: VerdictEvidence["look"]): number {
-  if (name !== "misfire") return LEAST_ODDS;
-  return look === "first" ? LEAST_MISFIRE_ODDS.first : LEAST_MISFIRE_ODDS.later;
+  const rest = Object.values(odds).reduce((sum, one) => sum + (one === most ? 0 : one), 0) || 1;
+  const cut = (one: number) => (one === most ? MOST_ODDS : ((1 - MOST_ODDS) * one) / rest);
+  return toRecord(VERDICT_CLASSES, (name) => cut(odds[name]));
 }
 
 /** Returns why a class is not said, whatever its odds. An attacker can forge headers, user agents and repetitions. */
