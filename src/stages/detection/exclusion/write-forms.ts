@@ -84,12 +84,10 @@ function toShell(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** Returns a text as a string of HCL in ASCII. `\${` and `%{` would begin an expression. */
+/** Returns a text as a string of HCL in ASCII. A `{` behind `$` or `%` would begin an expression. */
 function toHcl(text: string): string {
-  const escaped = text
-    .toWellFormed()
-    .replaceAll(/["\\]|[^\x20-\x7e]/gu, (one) => (one === '"' || one === "\\" ? `\\${one}` : toEscape(one)));
-  return `"${escaped.replaceAll("${", "$${").replaceAll("%{", "%%{")}"`;
+  const unsafe = /["\\]|[$%](?=\{)|[^\x20-\x7e]/gu;
+  return `"${text.toWellFormed().replaceAll(unsafe, toEscape)}"`;
 }
 
 function toEscape(character: string): string {

@@ -15,8 +15,8 @@ const MOST_IDIOMS = 0.05;
 const LEAST_LASTING = 0.2;
 /** Log odds below which a number is no reason. */
 const LEAST_REASON = 0.1;
-/** Variance of a share that may be anything from 0 to 1. */
-const SHARE_VARIANCE = 1 / 12;
+/** Part of the log odds that is left if no record was read. The columns alone are far too sure of themselves. */
+const CAUTION = 0.5;
 const MONTH_DAYS = 28;
 const UNVERIFIED = "The operator of the crawler is not verified.";
 
@@ -24,8 +24,11 @@ const UNVERIFIED = "The operator of the crawler is not verified.";
 export function judgeVerdict(evidence: VerdictEvidence, weights: Weights): StoredVerdict {
   const { look, judgedAt, since, crawler, usual } = evidence;
   const { features, counts } = computeFeatures(evidence);
-  const odds = oddsOf(features, weights);
-  const [likeliest, second] = rank(odds);
+  const odds = oddsOf(features, weights, counts.records === 0 ? CAUTION : 1);
+  const [likeliest, second] = VERDICT_CLASSES.toSorted((a, b) => odds[b] - odds[a]) as [
+    VerdictClass,
+    VerdictClass,
+  ];
   const refusal = refuse(likeliest, features, crawler);
   const least = likeliest === "misfire" ? LEAST_MISFIRE_ODDS[look] : LEAST_ODDS;
   const said: VerdictWord = odds[likeliest] >= least && refusal === null ? likeliest : "unclear";
@@ -75,32 +78,16 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights): Store
   };
 }
 
-/**
- * Returns the odds of the classes. What is not known could have been anything: the more the two likeliest classes differ in
- * what is missing, the nearer their odds are to each other. The order of the classes stays.
- */
-export function oddsOf(features: Features, weights: Weights): Record<VerdictClass, number> {
+export function oddsOf(features: Features, weights: Weights, caution: number): Record<VerdictClass, number> {
   const inputs = toInputs(features, weights);
-  const logits = toRecord(VERDICT_CLASSES, (name) =>
+  const logits = VERDICT_CLASSES.map((name) =>
     VERDICT_FEATURES.reduce(
       (sum, feature, index) => sum + weights.features[feature][name] * (inputs[index] ?? 0),
       weights.start[name],
     ),
   );
-  const [first, second] = rank(logits);
-  const unknown = VERDICT_FEATURES.filter((feature) => features[feature] === null).map(
-    (name) => weights.features[name],
-  );
-  const variance = unknown.reduce((sum, row) => sum + SHARE_VARIANCE * (row[first] - row[second]) ** 2, 0);
-  const odds = softmax(VERDICT_CLASSES.map((name) => logits[name] / Math.sqrt(1 + (Math.PI / 8) * variance)));
+  const odds = softmax(logits.map((logit) => logit * caution));
   return toRecord(VERDICT_CLASSES, (_, index) => odds[index] ?? 0);
-}
-
-function rank(classes: Record<VerdictClass, number>): [VerdictClass, VerdictClass] {
-  return VERDICT_CLASSES.toSorted((a, b) => classes[b] - classes[a]).slice(0, 2) as [
-    VerdictClass,
-    VerdictClass,
-  ];
 }
 
 /** Returns odds that still add up to one, none of which is above `MOST_ODDS`. */
