@@ -157,7 +157,7 @@ test("what is answered is what the document says", async () => {
     const alertId = (await ask<{ items: [{ id: number }] }>(url, "/api/v1/alerts", key)).items[0].id;
     const ids = { spikes: id, silences: silence.id, runs: run.id };
     const known = Object.entries(ids).find(([part]) => path.includes(part));
-    const address = path.replace("{id}", String(known?.[1] ?? alertId)).replace("{zone}", "101");
+    const address = path.replace(/\{(?:id|alert)\}/, String(known?.[1] ?? alertId)).replace("{zone}", "101");
     const answer = await ask(url, `${address}${QUERIES[path] ?? ""}`, key);
     const where = `openapi#/paths/${path.replaceAll("/", "~1")}/get/responses/200/content/application~1json/schema`;
     const isValid = ajv.validate({ $ref: where }, answer);
