@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, isNull, type SQL, sql } from "drizzle-orm";
+import { and, desc, inArray, isNull, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { DAY_MS } from "#lib/units.ts";
 import type { ExclusionClause, ExclusionProposal } from "#model/exclusion.ts";

@@ -43,8 +43,8 @@ export interface Replay {
   /** The number of records that were read for the method and the parameter. */
   readonly records: number;
   /** Other rules that match the same requests, with the share of the requests. */
-  readonly together: readonly { readonly ruleId: string; readonly share: number }[];
-  readonly samples: readonly (SampleRequest & { readonly isSuspicious: boolean })[];
+  readonly together: { ruleId: string; share: number }[];
+  readonly samples: readonly (Omit<SampleRequest, "logId"> & { readonly isSuspicious: boolean })[];
   readonly feature: string;
 }
 
@@ -165,8 +165,8 @@ function estimate({ events, dirty, addresses, days }: Counted, sampled: readonly
 }
 
 function toSample(one: Read): Replay["samples"][number] {
-  const { at, logId, ip, method, ruleId, action, parameter, matched, isSuspicious } = one;
+  const { at, ip, method, ruleId, action, parameter, matched, isSuspicious } = one;
   const url = cleanText(one.url, MAX_URL_CHARS);
   const text = matched === null ? null : cleanText(matched, MAX_MATCHED_CHARS);
-  return { at, logId, ip, method, url, ruleId, action, parameter, matched: text, isSuspicious };
+  return { at, ip, method, url, ruleId, action, parameter, matched: text, isSuspicious };
 }
