@@ -287,13 +287,13 @@ export const configFile = z
           .strictObject({
             raise: z
               .boolean()
-              .optional()
-              .describe("whether an attack with odds of 90 of 100 makes an alert critical; true by default"),
+              .default(true)
+              .describe("whether an attack with odds of 90 of 100 makes an alert critical"),
             lower: z
               .array(z.enum(LOWERING_VERDICTS))
-              .optional()
+              .default([])
               .describe(
-                "verdicts whose alerts are at most a warning; a broken client only below 12 addresses; none by default",
+                "verdicts whose alerts are at most a warning; a broken client only below 12 addresses",
               ),
           })
           .optional()
