@@ -131,6 +131,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   });
   // Several jobs that change spikes or hours end at the same time. One run after them is enough.
   const raiseAlerts = coalesceCalls(() => enqueue("raise-alerts"), 250);
+  const raiseSoon = coalesceCalls(() => enqueue("raise-alerts"), 500);
   const fetchAdvice = coalesceCalls(() => enqueue("fetch-advice"), 250);
   // First, because a message waits a little for its verdict.
   const judgeVerdicts = coalesceCalls(() => enqueue("judge-verdicts"), 250);
@@ -184,7 +185,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
       budgetPerHour: settings.advicePerHour,
       afterAdvice: raiseAlerts,
     }),
-    createRaiseAlertsJob({ ...deps, afterAlerts }),
+    createRaiseAlertsJob({ ...deps, afterAlerts, whileAwaited: raiseSoon }),
     createDeliverAlertsJob({ ...deps, fallback: settings.fallback }),
     createReportServiceJob({
       ...deps,

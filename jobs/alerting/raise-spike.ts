@@ -16,6 +16,7 @@ import { addLinks } from "#stages/alerting/message/add-links.ts";
 import { buildMessage } from "#stages/alerting/message/build-message.ts";
 import { describeIncident } from "#stages/alerting/message/describe-incident.ts";
 import { toSituation } from "#stages/alerting/mute.ts";
+import { gradeByVerdicts } from "#stages/alerting/verdict-effects.ts";
 import { persistTransition } from "./persist-transition.ts";
 
 /** A spike and, if it is an incident, the spikes of the rules that are part of it. */
@@ -38,7 +39,9 @@ export function raiseSpike(
   return inTransaction(database, async ({ tx }) => {
     const stored = await lockSpike(tx, spikeId);
     if (stored === null) return [];
-    const assessment = assess(toAlertSpike(stored, context.routing.zones));
+    const { routing, verdicts } = context;
+    const spike = toAlertSpike(stored, routing.zones);
+    const assessment = assess(gradeByVerdicts(spike, verdicts?.get(spikeId) ?? [], routing.verdict));
     const fingerprint = fingerprintOf(assessment.spike);
     const reasons: NotifyReason[] = [];
     for (;;) {
@@ -71,7 +74,8 @@ async function advance(
   const toMessage = async (alertId: number) => {
     const advice = await readAdvice(tx, assessment);
     const { fingerprint } = identity;
-    const message = buildMessage({ alertId, fingerprint, alert, reason, spike, advice, members });
+    const verdict = assessment.looks.at(-1);
+    const message = buildMessage({ alertId, fingerprint, alert, reason, spike, advice, members, verdict });
     return addLinks(message, context.routing.links, context.nowMs);
   };
   const change = { row, before, alert, reason, recipients: decision, identity, toMessage };
@@ -86,15 +90,17 @@ function isCounted({ spike }: Assessment, alert: AlertRecord): boolean {
   return spike.closedAtMs === null && (spike.kind === "sources" || notifiedChannels(alert).size > 0);
 }
 
-/** Returns whether the details of an open alert lack a new spike, new counts or a new state of the advice. */
+/** Returns whether the details of an open alert lack a new spike, new counts, a verdict or a new state of the advice. */
 export function isOutdated(row: AlertRow, alert: AlertRecord, { assessment, members }: ToRaise): boolean {
   if (alert.state === "resolved") return false;
-  const { spike, advice } = assessment;
+  const { spike, advice, looks } = assessment;
   const { message } = parseDetails(row.details);
+  const look = looks.at(-1)?.look;
   return (
     alert.spikeId !== spike.id ||
     message?.advice.state !== advice.state ||
     message.advice.reason !== advice.reason ||
+    (look !== undefined && message.verdict?.look !== look) ||
     (isCounted(assessment, alert) &&
       (message.count !== spike.windowCount ||
         message.peak !== spike.peak ||
@@ -115,9 +121,11 @@ async function refreshDetails(
   const advice = await readAdvice(tx, assessment);
   const { id: alertId, fingerprint } = row;
   const refresh = (stored: AlertMessage): AlertMessage => {
-    if (!isCounted(assessment, alert)) return { ...stored, advice };
+    const verdict = assessment.looks.at(-1) ?? stored.verdict;
+    if (!isCounted(assessment, alert)) return { ...stored, advice, verdict };
     const { reason, links } = stored;
-    const built = buildMessage({ alertId, fingerprint, alert, reason: "first", spike, advice, members });
+    const facts = { alertId, fingerprint, alert, reason: "first", spike, advice, members, verdict } as const;
+    const built = buildMessage(facts);
     return { ...built, reason, links };
   };
   const details = message === null ? row.details : { message: refresh(message) };

@@ -48,6 +48,9 @@ export type VerdictClass = (typeof VERDICT_CLASSES)[number];
 export const VERDICTS = [...VERDICT_CLASSES, "unclear"] as const;
 export type VerdictWord = (typeof VERDICTS)[number];
 
+/** The verdicts that may lower a severity, if the configuration says so. */
+export const LOWERING_VERDICTS = ["scanner", "broken-client"] as const satisfies readonly VerdictClass[];
+
 /** The times at which the verdict of an alert is judged: when it opens, and 30 minutes, 6 and 24 hours later. */
 export const VERDICT_LOOKS = ["first", "half-hour", "six-hours", "day"] as const;
 export type VerdictLook = (typeof VERDICT_LOOKS)[number];
