@@ -51,6 +51,19 @@ export async function readNewestAlerts(
   return new Map(rows.map((row) => [row.fingerprint, row]));
 }
 
+/** Returns the alerts of this kind that were resolved after a time and of which channels wait for the end of quiet hours. */
+export function readHeldAlerts(
+  db: Queryable,
+  { kind, resolvedAfterMs }: { kind: string; resolvedAfterMs: number },
+): Promise<AlertRow[]> {
+  const isHeld = sql`jsonb_array_length(${alerts.transitions} -> -1 -> 'held') > 0`;
+  return db
+    .select()
+    .from(alerts)
+    .where(and(eq(alerts.kind, kind), gt(alerts.resolvedAt, new Date(resolvedAfterMs)), isHeld))
+    .orderBy(alerts.id);
+}
+
 /** Locks the spike for this transaction and returns it as it is now; another runner waits for the commit. */
 export async function lockSpike(tx: Queryable, id: number): Promise<SpikeRow | null> {
   const rows = await tx.select().from(spikes).where(eq(spikes.id, id)).for("no key update");

@@ -4,6 +4,7 @@ import { readAddressesOfRules } from "#db/detection/source-events.ts";
 import { collectEvidence, noEvidence } from "#db/detection/spike-evidence.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { isSentByFew } from "#model/few-addresses.ts";
 import { countSenders } from "#stages/detection/count-senders.ts";
 import { gradeSpike } from "#stages/detection/grade-spike.ts";
 import { endOfIncident } from "#stages/detection/incidents/incident.ts";
@@ -24,9 +25,9 @@ export async function storeLate(deps: JudgeLateDeps, late: LateHours): Promise<b
   const ofRules = await toRuleSpikes(deps, late);
   const spikes = [...(await toIncidentSpikes(deps, late)), ...ofRules];
   const { fewAddresses } = deps.routing();
-  const isSmall = ({ severity, mainSenders }: LateSpike) =>
-    severity !== "critical" && mainSenders != null && mainSenders < fewAddresses;
-  const small = new Set(ofRules.filter(isSmall).map(({ ruleId }) => ruleId));
+  const small = new Set(
+    ofRules.filter((spike) => isSentByFew(spike, fewAddresses)).map(({ ruleId }) => ruleId),
+  );
   const stored = await inTransaction(deps.database, async ({ tx }) => {
     if (!(await lockUnjudged(tx, zoneId, { fromHour: span.from, toHour: span.to }))) return null;
     await insertLateSpikes(tx, spikes);
