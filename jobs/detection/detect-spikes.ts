@@ -4,7 +4,7 @@ import { oneAtATime } from "#adapters/queue/one-at-a-time.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import { type JudgedMinutes, noteRuleMinutes } from "#db/detection/judged-hours.ts";
 import { noteRising } from "#db/detection/rising-zones.ts";
-import { readAddressesOfRules } from "#db/detection/source-events.ts";
+import { readAddressesOfRules, readHour } from "#db/detection/source-events.ts";
 import { collectEvidence, type EvidenceScope, noEvidence } from "#db/detection/spike-evidence.ts";
 import {
   openSpike,
@@ -53,7 +53,6 @@ import {
 import { createThresholdCache, type ThresholdCache } from "#stages/detection/thresholds/threshold-cache.ts";
 import { LONGEST_WINDOW } from "#stages/detection/thresholds/windows.ts";
 import { fillThresholds, thresholdsKey } from "./fill-thresholds.ts";
-import { readHour } from "./store-incidents.ts";
 
 /** Maximum number of spikes whose evidence is collected in one tick. The next ticks collect the rest. */
 const EVIDENCE_PER_TICK = 50;
@@ -61,8 +60,6 @@ const EVIDENCE_PER_TICK = 50;
 const EVIDENCE_EVERY_MS = 2_000;
 /** How long after a new attacker the spikes that are alone are compared with it. */
 const ADOPTED_MINUTES = 15;
-/** More different addresses than this are not counted. */
-const COUNTED_ADDRESSES = 200;
 
 export interface DetectSpikesDeps {
   readonly database: Database;
@@ -213,7 +210,7 @@ async function gradeAll(db: Queryable, assessed: readonly Assessed[]): Promise<A
   const scopes = counted.map(({ candidate: { zoneId, ruleId }, episode, countedTo: to }) => {
     return { zoneId, ruleId, from: to - episode.windowMinutes, to };
   });
-  const found = await readAddressesOfRules(db, scopes, COUNTED_ADDRESSES);
+  const found = await readAddressesOfRules(db, scopes);
   const numbers = new Map(counted.map((one, i) => [one, countSenders(found[i] ?? [])]));
   return assessed.map((one) => {
     const { row, z } = one.candidate;
@@ -251,7 +248,7 @@ async function joinIncidents(database: Database, assessed: readonly Assessed[]):
     const isNew = Math.max(0, ...incidents.map(newestNews)) > end - ADOPTED_MINUTES;
     const compared = inZone.filter(({ candidate: { row } }) => isNew || row === undefined);
     if (incidents.length === 0 || compared.length === 0) continue;
-    const byRule = Map.groupBy(await readHour(database, zoneId, end - 1), ({ ruleId }) => ruleId);
+    const byRule = Map.groupBy(await readHour(database.db, zoneId, end - 1), ({ ruleId }) => ruleId);
     for (const { candidate, episode, countedTo } of compared) {
       const from = countedTo - episode.windowMinutes;
       const events = (byRule.get(candidate.ruleId) ?? []).filter(({ minute }) => minute >= from);

@@ -1,4 +1,5 @@
 import type { Database } from "#db/client.ts";
+import { readHour } from "#db/detection/source-events.ts";
 import type { SpikeRow } from "#db/detection/spikes.ts";
 import { isGraver } from "#model/severity.ts";
 import { comparesEvents, endIncidents, followFired } from "#stages/detection/incidents/follow-incidents.ts";
@@ -7,7 +8,7 @@ import { toIncident, toPastIncident } from "#stages/detection/incidents/stored-i
 import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
 import type { Pass } from "./source-pass.ts";
 import type { DueZone } from "./source-tick.ts";
-import { readHour, storeIncident } from "./store-incidents.ts";
+import { storeIncident } from "./store-incidents.ts";
 
 interface FiredMinutes {
   readonly fired: readonly FiredMinute[];
@@ -69,7 +70,7 @@ export async function followIncidents(
     former.push(...done.ended);
   };
   const follow = async (one: FiredMinute) => {
-    const compared = comparesEvents(open, one) ? await readHour(database, zoneId, one.minute) : [];
+    const compared = comparesEvents(open, one) ? await readHour(database.db, zoneId, one.minute) : [];
     const hour = compared.filter((event) => !known.isKnown(event));
     return followFired(open, one, { hour, former });
   };

@@ -16,8 +16,6 @@ import { describeIncidentRow } from "./store-incidents.ts";
 
 /** The spikes whose evidence is collected. Those of a longer outage are listed without. */
 const MOST_EVIDENCE = 100;
-/** More different addresses than this are not counted: the severity no longer depends on them. */
-const COUNTED_ADDRESSES = 200;
 
 /** Stores what late hours have shown, the message about it, and that they are judged, at once. Returns false if they were. */
 export async function storeLate(deps: JudgeLateDeps, late: LateHours): Promise<boolean> {
@@ -63,7 +61,7 @@ async function toRuleSpikes({ database, sensitivity }: JudgeLateDeps, late: Late
     const to = Math.min(lastActiveAt, openedAt + LONGEST_WINDOW);
     return { zoneId, ruleId, from: openedAt - windowMinutes, to };
   });
-  const addresses = await readAddressesOfRules(db, scopes, COUNTED_ADDRESSES);
+  const addresses = await readAddressesOfRules(db, scopes);
   const spikes: LateSpike[] = [];
   for (const [i, { ruleId, episode, closedAt, row }] of news.rules.entries()) {
     const sinceMs = (episode.openedAt - episode.windowMinutes) * MINUTE_MS;

@@ -38,7 +38,7 @@ export async function replaySources(
     for (; closed < until; closed += 1) {
       const fired = watch.closeUntil(closed + 1, judged);
       fired.forEach(incidents.follow);
-      if (incidents.nextDue(closed) !== null) incidents.tell(closed);
+      if (incidents.open().length > 0) incidents.tell(closed);
     }
   };
   let read = 0;

@@ -13,8 +13,6 @@ export interface IncidentReplay {
   readonly follow: (fired: FiredMinute) => boolean;
   /** Tells what is due at the end of a minute. */
   readonly tell: (minute: number) => void;
-  /** Returns the first minute after `minute` at whose end a message may be due; null if there is none. */
-  readonly nextDue: (minute: number) => number | null;
   readonly open: () => readonly Incident[];
   /** The events of the hour that ends with a minute. */
   readonly hour: (minute: number) => readonly MinuteEvent[];
@@ -28,7 +26,6 @@ export function createIncidentReplay(
   let open: readonly Incident[] = [];
   let former: PastIncident[] = [];
   let events: MinuteEvent[] = [];
-  let isWaiting = false;
 
   function hour(minute: number): readonly MinuteEvent[] {
     events = events.filter((event) => event.minute > minute - LONGEST_WINDOW);
@@ -71,9 +68,7 @@ export function createIncidentReplay(
     },
     tell(minute) {
       endBefore(minute + 1);
-      const waits = open.filter((incident) => !teller.update(minute + 1, toTellable(incident, minute)));
-      isWaiting = waits.length > 0;
+      for (const incident of open) teller.update(minute + 1, toTellable(incident, minute));
     },
-    nextDue: (minute) => (isWaiting || open.length > 0 ? minute + 1 : null),
   };
 }
