@@ -7,7 +7,7 @@ import { MINUTE_MS } from "#lib/units.ts";
 import { countSourceHours, hasHoursLeft } from "./count-source-hours.ts";
 import { judgeRunning, judgeZones } from "./judge-source-zones.ts";
 import { applyPolicy, createKeptWatch, hasLateEvents, type KeptWatch } from "./kept-watch.ts";
-import { learnChanges, readVersions } from "./learn-source-hours.ts";
+import { learnChanges, readVersions, storeEndedHours } from "./source-hours.ts";
 import { attempt, type DetectSourcesDeps, type Pass, toBatches, ZONES_PER_WARMING } from "./source-pass.ts";
 import {
   type DueZone,
@@ -17,7 +17,6 @@ import {
   readTick,
   type SourceTick,
 } from "./source-tick.ts";
-import { storeEndedHours } from "./store-ended-hours.ts";
 
 /** A pass takes up no further zone that is cold, and counts no further hour, after this time. */
 const PASS_MS = 400;

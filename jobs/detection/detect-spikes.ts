@@ -120,8 +120,8 @@ export function createDetectSpikesJob(deps: DetectSpikesDeps): AnyJob {
 
 /** Runs one tick. */
 async function detectSpikes(
-  deps: Pick<DetectSpikesDeps, "database" | "clock" | "sensitivity" | "lowestFloor">,
-  cache: ThresholdCache = createThresholdCache(),
+  deps: DetectSpikesDeps,
+  cache: ThresholdCache,
 ): Promise<DetectedSpikes & { readonly tick: Tick }> {
   const { db } = deps.database;
   const nowMs = deps.clock();

@@ -5,6 +5,7 @@ import { isGraver } from "#model/severity.ts";
 import { comparesEvents, endIncidents, followFired } from "#stages/detection/incidents/follow-incidents.ts";
 import { type Incident, newestNews, type PastIncident } from "#stages/detection/incidents/incident.ts";
 import { toIncident, toPastIncident } from "#stages/detection/incidents/stored-incident.ts";
+import type { FollowedIncident } from "#stages/detection/late/find-late-news.ts";
 import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
 import type { Pass } from "./source-pass.ts";
 import type { DueZone } from "./source-tick.ts";
@@ -44,13 +45,6 @@ export async function judgeIncidents(
     hasChanged = (await storeIncident(database, zoneId, storing)) || hasChanged;
   }
   return hasChanged;
-}
-
-/** An incident after minutes were judged. */
-export interface FollowedIncident {
-  readonly incident: Incident;
-  /** Null while it is open. */
-  readonly closedAt: number | null;
 }
 
 /** Returns the incidents of a zone that ended in the minutes before `through`, and those that are open then. */

@@ -27,8 +27,7 @@ import { toMinute } from "#stages/detection/stored-episode.ts";
 import { HISTORY_HOURS } from "#stages/detection/thresholds/thresholds.ts";
 import { viewZone } from "#stages/detection/zone-view.ts";
 import { followIncidents } from "./judge-incidents.ts";
-import type { JudgeLateDeps } from "./late-hours.ts";
-import { releaseLate } from "./raise-late.ts";
+import { type JudgeLateDeps, releaseLate } from "./raise-late.ts";
 import { firstReplayed, type ReplayedHours, replayRules, replaySourceHours } from "./replay-late.ts";
 import { storeLate } from "./store-late.ts";
 

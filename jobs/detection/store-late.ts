@@ -1,7 +1,7 @@
 import { forgetJudged, lockUnjudged, noteJudgedHours } from "#db/detection/judged-hours.ts";
-import { insertLateSpikes, type LateSpike } from "#db/detection/late-spikes.ts";
 import { readAddressesOfRules } from "#db/detection/source-events.ts";
 import { collectEvidence, noEvidence } from "#db/detection/spike-evidence.ts";
+import { insertLateSpikes, type LateSpike } from "#db/detection/spikes.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { isSentByFew } from "#model/few-addresses.ts";
@@ -10,8 +10,7 @@ import { gradeSpike } from "#stages/detection/grade-spike.ts";
 import { endOfIncident } from "#stages/detection/incidents/incident.ts";
 import { toStoredEpisode } from "#stages/detection/stored-episode.ts";
 import { LONGEST_WINDOW } from "#stages/detection/thresholds/windows.ts";
-import type { JudgeLateDeps, LateHours } from "./late-hours.ts";
-import { raiseLate } from "./raise-late.ts";
+import { type JudgeLateDeps, type LateHours, raiseLate } from "./raise-late.ts";
 import { describeIncidentRow } from "./store-incidents.ts";
 
 /** The spikes whose evidence is collected. Those of a longer outage are listed without. */
