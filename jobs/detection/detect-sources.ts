@@ -204,7 +204,7 @@ async function warmZones(pass: Pass, zones: readonly DueZone[]): Promise<void> {
     const version = versions.get(zoneId) ?? { text: "", readIn: nowHour };
     pass.kept.set(
       zoneId,
-      createKeptWatch(zoneId, { hours, known, policy, version, next: firstToRead(pass.tick) }),
+      createKeptWatch(zoneId, { known, policy, version, next: firstToRead(pass.tick) }, hours),
     );
     return true;
   });

@@ -75,18 +75,11 @@ export interface DetectSpikesDeps {
   readonly afterSpikes: () => unknown;
 }
 
-interface OpenedSpike extends ChangedSpike {
-  readonly spans: readonly TraceSpan[];
-}
-
+/** How many spikes changed, and of those that opened their spans. */
 interface DetectedSpikes {
-  readonly opened: readonly OpenedSpike[];
-  readonly updated: readonly ChangedSpike[];
-  readonly closed: readonly ChangedSpike[];
-}
-
-interface ChangedSpike extends SeriesKey {
-  readonly id: number;
+  readonly opened: readonly TraceSpan[][];
+  readonly updated: number;
+  readonly closed: number;
 }
 
 /**
@@ -108,10 +101,10 @@ export function createDetectSpikesJob(deps: DetectSpikesDeps): AnyJob {
       const { opened, updated, closed, tick } = await detectSpikes(deps, cache);
       if (tick.span.endMinute !== notedMinute) await noteRuleMinutes(deps.database.db, tick.judged());
       notedMinute = tick.span.endMinute;
-      if (opened.length + updated.length + closed.length === 0) return "no spike opened, changed or closed";
-      if (opened.length > 0) deps.trace?.(opened.flatMap(({ spans }) => spans));
-      const counts = { opened: opened.length, updated: updated.length, closed: closed.length };
-      deps.log[opened.length + closed.length > 0 ? "info" : "debug"](counts, "spikes detected");
+      if (opened.length + updated + closed === 0) return "no spike opened, changed or closed";
+      if (opened.length > 0) deps.trace?.(opened.flat());
+      const counts = { opened: opened.length, updated, closed };
+      deps.log[opened.length + closed > 0 ? "info" : "debug"](counts, "spikes detected");
       await deps.afterSpikes();
       return undefined;
     }),
@@ -309,7 +302,7 @@ async function writeOutcomes(
     open.filter(({ isCollected }) => !isCollected),
     ...open.filter(({ isCollected }) => isCollected).map((one) => [one]),
   ];
-  const detected = { opened, updated: [] as ChangedSpike[], closed: [] as ChangedSpike[] };
+  let [updated, closed] = [0, 0];
   for (const batch of batches) {
     const changes: SpikeChange[] = [];
     for (const { row, stored, scope, isCollected } of batch) {
@@ -319,22 +312,21 @@ async function writeOutcomes(
     const ids = await updateSpikes(db, changes);
     for (const { row, stored, isCollected, closedAt } of batch) {
       if (!ids.has(row.id) || !(isCollected || isNews(row, stored))) continue;
-      const { id, zoneId, ruleId } = row;
-      detected[closedAt === null ? "updated" : "closed"].push({ id, zoneId, ruleId });
+      if (closedAt === null) updated += 1;
+      else closed += 1;
     }
   }
-  return detected;
+  return { opened, updated, closed };
 }
 
-async function openSpikes(db: Queryable, tick: Tick, outcomes: readonly Outcome[]): Promise<OpenedSpike[]> {
-  const opened: OpenedSpike[] = [];
+async function openSpikes(db: Queryable, tick: Tick, outcomes: readonly Outcome[]): Promise<TraceSpan[][]> {
+  const opened: TraceSpan[][] = [];
   for (const { candidate, stored, scope, isCollected } of outcomes) {
     if (candidate.row !== undefined) continue;
     const { zoneId, ruleId } = candidate;
     const evidence = isCollected ? await collectEvidence(db, scope) : noEvidence(scope);
     const opening = { zoneId, ruleId, ...stored, evidence };
-    const id = await openSpike(db, opening);
-    if (id !== null) opened.push({ id, zoneId, ruleId, spans: toSpans(opening, tick) });
+    if ((await openSpike(db, opening)) !== null) opened.push(toSpans(opening, tick));
   }
   return opened;
 }

@@ -137,7 +137,7 @@ export async function replaySourceHours(
     const [start, end] = [hour * 60, hour * 60 + 60];
     if (one === null) {
       const next = start - LONGEST_WINDOW + 1;
-      one = createKeptWatch(zoneId, { hours, known, policy, next, version: { text: "", readIn: hour } });
+      one = createKeptWatch(zoneId, { known, policy, next, version: { text: "", readIn: hour } }, hours);
     } else learnHours(one, hours);
     const day = Math.floor(hour / 24);
     if (one.usualDay !== day) {

@@ -70,7 +70,8 @@ export function createSourceCounter({ withRules = false } = {}): SourceCounter {
   };
 }
 
-function ofEachKind<T>(make: (kind: SourceKind) => T): Record<SourceKind, T> {
+/** Returns a record with what `make` returns for each series. */
+export function ofEachKind<T>(make: (kind: SourceKind) => T): Record<SourceKind, T> {
   return Object.fromEntries(SOURCE_KINDS.map((kind) => [kind, make(kind)])) as Record<SourceKind, T>;
 }
 
