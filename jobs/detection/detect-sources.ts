@@ -72,28 +72,20 @@ export function createDetectSourcesJob(deps: DetectSourcesDeps): AnyJob {
   });
 }
 
-interface State {
-  isRunning: boolean;
-  readonly kept: Map<number, KeptWatch>;
-  readonly oldHours: OldHours;
-  /** Changes with every erasure, after which no watch may know an address any more. */
-  erasures: string | null;
-  /** The end of the minutes that every zone was judged up to. A tick that comes before the next minute has no work. */
-  doneMinute: number | null;
-  /** Zones in which something comes near its line, or an incident is open. */
-  readonly rising: Set<number>;
-  tick: SourceTick | null;
-}
+type State = ReturnType<typeof createState>;
 
-function createState(): State {
+function createState() {
   return {
     isRunning: false,
-    kept: new Map(),
-    oldHours: new Map(),
-    erasures: null,
-    doneMinute: null,
-    rising: new Set(),
-    tick: null,
+    kept: new Map<number, KeptWatch>(),
+    oldHours: new Map() as OldHours,
+    /** Changes with every erasure, after which no watch may know an address any more. */
+    erasures: null as string | null,
+    /** The end of the minutes that every zone was judged up to. A tick that comes before the next minute has no work. */
+    doneMinute: null as number | null,
+    /** Zones in which something comes near its line, or an incident is open. */
+    rising: new Set<number>(),
+    tick: null as SourceTick | null,
   };
 }
 

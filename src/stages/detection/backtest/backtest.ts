@@ -54,7 +54,7 @@ interface Followed {
   readonly watch: SeriesWatch;
   readonly policy: SpikePolicy;
   readonly firstMinute: number;
-  readonly hindsight: Hindsight;
+  readonly hindsight: ReturnType<typeof createHindsight>;
   readonly keep: (episode: Episode) => void;
 }
 
@@ -183,23 +183,11 @@ const AFTERMATH_HOURS = 2;
 /** The aftermath, the day after it, and the two hours that thresholds leave out. */
 const DUE_HOURS = AFTERMATH_HOURS + 24 + 2;
 
-interface Hindsight {
-  /** Judges a closed episode again once the day after it is known. */
-  readonly expect: (episode: Episode) => void;
-  /** Call before a minute is taken. */
-  readonly reach: (minute: number, onClosed: (episode: Episode) => void) => void;
-  /**
-   * Returns whether the day after the episode shows that it was everyday traffic. With less than a day, judges what
-   * there is.
-   */
-  readonly isEveryday: (episode: Episode, endMinute: number) => boolean;
-}
-
 /**
  * Returns a judge for episodes at the beginning of a record, where no series has a history: the following day
  * replaces the history. A burst that stays the only one was a spike; traffic that continues as it began was none.
  */
-function createHindsight(watch: SeriesWatch, policy: SpikePolicy): Hindsight {
+function createHindsight(watch: SeriesWatch, policy: SpikePolicy) {
   let due: Episode[] = [];
   const everyday = new Set<number>();
 
@@ -211,8 +199,10 @@ function createHindsight(watch: SeriesWatch, policy: SpikePolicy): Hindsight {
   }
 
   return {
-    expect: (episode) => void due.push(episode),
-    reach(minute, onClosed) {
+    /** Judges a closed episode again once the day after it is known. */
+    expect: (episode: Episode) => void due.push(episode),
+    /** Call before a minute is taken. */
+    reach(minute: number, onClosed: (episode: Episode) => void): void {
       for (let [first] = due; first !== undefined; [first] = due) {
         const hour = hourOf(first) + DUE_HOURS;
         if (minute < hour * 60) return;
@@ -221,7 +211,11 @@ function createHindsight(watch: SeriesWatch, policy: SpikePolicy): Hindsight {
         if (judge(first, hour)) everyday.add(first.openedAt);
       }
     },
-    isEveryday(episode, endMinute) {
+    /**
+     * Returns whether the day after the episode shows that it was everyday traffic. With less than a day, judges what
+     * there is.
+     */
+    isEveryday(episode: Episode, endMinute: number): boolean {
       if (everyday.has(episode.openedAt)) return true;
       return due.includes(episode) && judge(episode, Math.floor(endMinute / 60) + 1);
     },
