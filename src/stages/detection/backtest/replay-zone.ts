@@ -96,7 +96,7 @@ export function createZoneReplay({ fewAddresses, late, ...policy }: ReplayPolicy
   function closeMinute(minute: number): void {
     const hasNew = sources
       .closeUntil(minute + 1)
-      .map(incidents.follow)
+      .map((fired) => incidents.follow(fired))
       .includes(true);
     const judgedFrom = firstMinute + QUIET_MINUTES;
     if (isLearning && minute >= judgedFrom) {
