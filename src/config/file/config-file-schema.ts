@@ -99,6 +99,7 @@ const matchers = z
     asn: patterns.optional().describe("AS64500, or the number alone"),
     country: patterns.optional(),
     ja4: patterns.optional(),
+    ua: patterns.optional().describe("a user agent; it may end in a star (curl/*)"),
     url: patterns.optional().describe("a path; it may end in a star (/api/*)"),
   })
   .describe("every named member must match, with one of its values; empty matchers match every alert");
