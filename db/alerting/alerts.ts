@@ -51,10 +51,28 @@ export async function readNewestAlerts(
   return new Map(rows.map((row) => [row.fingerprint, row]));
 }
 
+/** Returns the alerts of this kind that were resolved after a time and of which channels wait for the end of quiet hours. */
+export function readHeldAlerts(
+  db: Queryable,
+  { kind, resolvedAfterMs }: { kind: string; resolvedAfterMs: number },
+): Promise<AlertRow[]> {
+  const isHeld = sql`jsonb_array_length(${alerts.transitions} -> -1 -> 'held') > 0`;
+  return db
+    .select()
+    .from(alerts)
+    .where(and(eq(alerts.kind, kind), gt(alerts.resolvedAt, new Date(resolvedAfterMs)), isHeld))
+    .orderBy(alerts.id);
+}
+
 /** Locks the spike for this transaction and returns it as it is now; another runner waits for the commit. */
 export async function lockSpike(tx: Queryable, id: number): Promise<SpikeRow | null> {
-  const rows = await tx.select().from(spikes).where(eq(spikes.id, id)).for("no key update");
-  return rows[0] ?? null;
+  return (await lockSpikes(tx, [id]))[0] ?? null;
+}
+
+/** Does the same for many, in the order of ids, because another runner may lock the same ones. */
+export function lockSpikes(tx: Queryable, ids: readonly number[]): Promise<SpikeRow[]> {
+  const isAsked = sql`${spikes.id} = any(${sql.param([...ids])}::bigint[])`;
+  return tx.select().from(spikes).where(isAsked).orderBy(spikes.id).for("no key update");
 }
 
 /** Adds an attacker to those of an incident that a person has resolved. The spike must be locked. */
@@ -73,13 +91,16 @@ export type AlertChange = Pick<
   "state" | "transition" | "transitions" | "kind" | "spikeId" | "resolvedAt" | "zoneId"
 >;
 
-/** Inserts an alert. Returns null when the fingerprint already has an unresolved alert. */
-export async function insertAlert(
+/** Inserts alerts. Returns the id of each fingerprint that had no unresolved alert. */
+export async function insertAlerts(
   tx: Queryable,
-  alert: AlertChange & Pick<AlertRow, "fingerprint" | "zoneId" | "ruleId" | "firedAt">,
-): Promise<number | null> {
-  const inserted = await tx.insert(alerts).values(alert).onConflictDoNothing().returning({ id: alerts.id });
-  return inserted[0]?.id ?? null;
+  rows: readonly (AlertChange & Pick<AlertRow, "fingerprint" | "ruleId" | "firedAt">)[],
+): Promise<ReadonlyMap<string, number>> {
+  if (rows.length === 0) return new Map();
+  const { id, fingerprint } = alerts;
+  const insert = tx.insert(alerts).values([...rows]);
+  const inserted = await insert.onConflictDoNothing().returning({ id, fingerprint });
+  return new Map(inserted.map((row) => [row.fingerprint, row.id]));
 }
 
 /**
@@ -109,6 +130,18 @@ export async function describeAlert(
   described: Pick<AlertRow, "details" | "spikeId">,
 ): Promise<void> {
   await tx.update(alerts).set(described).where(eq(alerts.id, id));
+}
+
+/** Sets the details of many alerts with one statement. */
+export async function describeAlerts(
+  tx: Queryable,
+  described: readonly Pick<AlertRow, "id" | "details">[],
+): Promise<void> {
+  await tx
+    .update(alerts)
+    .set({ details: sql`d.details` })
+    .from(sql`jsonb_to_recordset(${JSON.stringify(described)}::jsonb) as d(id bigint, details jsonb)`)
+    .where(sql`${alerts.id} = d.id`);
 }
 
 export type NewNotification = Pick<

@@ -1,7 +1,10 @@
-import { and, asc, eq, gte, lt, or, sql } from "drizzle-orm";
+import { and, asc, eq, gte, isNull, lt, or, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import { toDay } from "#model/horizon.ts";
 import type { SeriesKey } from "#model/series-key.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { archiveFiles } from "../schema/archive-files.ts";
 import { ruleBuckets } from "../schema/rule-buckets.ts";
 
 const b = alias(ruleBuckets, "b");
@@ -54,4 +57,23 @@ export async function readReplayCounts(
     )
     .orderBy(asc(startsAt));
   return rows.map((row) => ({ minute: row.startsAt.getTime() / 60_000, count: row.count }));
+}
+
+/**
+ * Returns the start of the first day of a zone (epoch ms) from which on all minutes are kept; null if all are. Minutes
+ * of old archive days, those before `keptFrom` (epoch ms), are deleted; hours and days are not.
+ */
+export async function readMinutesFrom(
+  db: Queryable,
+  zoneId: number,
+  keptFrom: number,
+): Promise<number | null> {
+  const { day, kind, retiredAt } = archiveFiles;
+  const [row] = await db
+    .select({ at: epochMs(sql<string | null>`(max(${day}) + 1)::timestamp at time zone 'UTC'`) })
+    .from(archiveFiles)
+    .where(
+      and(eq(archiveFiles.zoneId, zoneId), lt(day, toDay(keptFrom)), eq(kind, "events"), isNull(retiredAt)),
+    );
+  return row?.at ?? null;
 }

@@ -2,11 +2,150 @@ import { and, asc, eq, gt, isNull, or, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { ChangeKind } from "#model/kinds.ts";
 import type { RuleChange } from "#model/rule-change.ts";
+import type { SeriesKey } from "#model/series-key.ts";
 import type { Queryable } from "../client.ts";
 import { alerts } from "../schema/alerts.ts";
+import { ruleBuckets } from "../schema/rule-buckets.ts";
 import { spikes } from "../schema/spikes.ts";
+import { wafEvents } from "../schema/waf-events.ts";
+import { askedSeries } from "./asked-series.ts";
 
 const a = alias(alerts, "a");
+const b = alias(ruleBuckets, "b");
+const e = alias(wafEvents, "e");
+
+const STOPPED = sql`${b.blocked} + ${b.challenged}`;
+const SUMS = sql`coalesce(sum(${STOPPED}), 0)::float8 as stopped, coalesce(sum(${b.logged}), 0)::float8 as logged`;
+
+/** Which rules may have changed their action. Times are epoch ms. */
+export interface ActionScope {
+  /** Only rules with an event of their rarer action since then. */
+  readonly fromMs: number;
+  /** Start of the days whose counts say which action is rare. */
+  readonly daysFromMs: number;
+  /** The rarer action has at least so many events, and at most this share of all. */
+  readonly atLeast: number;
+  readonly share: number;
+  /** Rules that changed lately: their counts do not say which action is rare. */
+  readonly changed: readonly SeriesKey[];
+  /** First hour of those that are returned, since the epoch. */
+  readonly fromHour: number;
+  readonly limit: number;
+}
+
+export interface ActionCounts extends SeriesKey {
+  /** One entry per hour with events: hour since the epoch, events blocked or challenged, and events logged. */
+  readonly hours: readonly (readonly [hour: number, stopped: number, logged: number])[];
+}
+
+/** Returns the hours of the rules that may have changed their action, those whose rarer action is rarest first. */
+export async function readActionCounts(db: Queryable, scope: ActionScope): Promise<ActionCounts[]> {
+  const { fromMs, daysFromMs, atLeast, share, changed, fromHour, limit } = scope;
+  const isOfRule = sql`${b.zoneId} = recent.zone_id and ${b.ruleId} = recent.rule_id`;
+  const { rows } = await db.execute<{ [Key in keyof ActionCounts]: ActionCounts[Key] }>(sql`
+    with recent as materialized (
+      select ${b.zoneId}, ${b.ruleId}, ${SUMS} from ${ruleBuckets} ${b}
+      where ${b.width} = 60 and ${b.ruleId} <> '' and ${b.startsAt} >= ${new Date(fromMs)}
+      group by ${b.zoneId}, ${b.ruleId}),
+    asked as materialized (
+      select recent.zone_id, recent.rule_id from recent
+      cross join lateral (
+        select ${SUMS} from ${ruleBuckets} ${b}
+        where ${isOfRule} and ${b.width} = (select 86400) and ${b.startsAt} >= ${new Date(daysFromMs)}) days
+      cross join lateral (
+        select least(days.stopped, days.logged) as rare, days.stopped + days.logged as events) sums
+      where exists (select from ${askedSeries(changed)}
+          where asked.zone_id = recent.zone_id and asked.rule_id = recent.rule_id)
+        or rare >= ${atLeast} and rare <= events * ${share}
+          and (days.stopped <= days.logged and recent.stopped > 0
+            or days.logged <= days.stopped and recent.logged > 0)
+      order by rare / greatest(events, 1), 1, 2 limit ${limit})
+    select recent.zone_id as "zoneId", recent.rule_id as "ruleId", (
+      select coalesce(json_agg(json_build_array((extract(epoch from ${b.startsAt}) / 3600)::integer,
+        ${STOPPED}, ${b.logged}) order by ${b.startsAt}), '[]'::json)
+      from ${ruleBuckets} ${b} where ${isOfRule} and ${b.width} = (select 3600)
+        and ${b.startsAt} >= to_timestamp(${fromHour}::float8 * 3600)) as hours
+    from asked recent`);
+  return rows;
+}
+
+export interface StoredAction extends SeriesKey {
+  /** Since the epoch. */
+  readonly minute: number;
+  readonly action: string | null;
+  /** Hostile text; empty if it is not known. */
+  readonly ip: string;
+}
+
+/** Returns the newest `limit` events of each rule after `afterMs`, in the order of time. */
+export async function readRuleActions(
+  db: Queryable,
+  series: readonly SeriesKey[],
+  { afterMs, limit }: { afterMs: number; limit: number },
+): Promise<StoredAction[]> {
+  const { rows } = await db.execute<{ [Key in keyof StoredAction]: StoredAction[Key] }>(sql`
+    select asked.zone_id as "zoneId", asked.rule_id as "ruleId", found.action,
+      floor(extract(epoch from found.occurred_at) / 60)::integer as minute,
+      case when found.ip = 'erased' then '' else coalesce(left(found.ip, 300), '') end as ip
+    from ${askedSeries(series)}
+    cross join lateral (
+      select ${e.occurredAt}, ${e.action}, ${e.ip} from ${wafEvents} ${e}
+      where ${e.zoneId} = asked.zone_id and ${e.ruleId} = asked.rule_id
+        and ${e.occurredAt} >= ${new Date(afterMs)}
+      order by ${e.occurredAt} desc limit ${limit}) found
+    order by found.occurred_at`);
+  return rows;
+}
+
+/** Which rules are quiet. Times are epoch ms. */
+export interface QuietScope {
+  readonly nowMs: number;
+  /** Start of the days that are looked at, and the fewest events in them. */
+  readonly daysFromMs: number;
+  readonly atLeast: number;
+  /** The last event is in [lastFromMs, lastToMs). */
+  readonly lastFromMs: number;
+  readonly lastToMs: number;
+  /** About so many events were to be expected since, if a week had as many as these days. */
+  readonly missing: number;
+  readonly limit: number;
+}
+
+export interface QuietRule extends SeriesKey {
+  /** The minute of its last event, since the epoch. */
+  readonly lastMinute: number;
+  /** One entry per hour of the week up to that event: hour since the epoch, and events. */
+  readonly hours: readonly (readonly [hour: number, events: number])[];
+}
+
+/** Returns the rules that usually have events and had none for a while, those that miss most first. */
+export async function readQuietRules(db: Queryable, scope: QuietScope): Promise<QuietRule[]> {
+  const { nowMs, daysFromMs, atLeast, lastFromMs, lastToMs, missing, limit } = scope;
+  const { rows } = await db.execute<{ [Key in keyof QuietRule]: QuietRule[Key] }>(sql`
+    with busy as materialized (
+      select ${b.zoneId}, ${b.ruleId}, sum(${b.total})::float8 as total from ${ruleBuckets} ${b}
+      where ${b.width} = 86400 and ${b.startsAt} >= ${new Date(daysFromMs)} and ${b.ruleId} <> ''
+      group by ${b.zoneId}, ${b.ruleId} having sum(${b.total}) >= ${atLeast}),
+    quiet as (
+      select busy.*, last.starts_at as last_at,
+        total / 168 * extract(epoch from ${new Date(nowMs)}::timestamptz - last.starts_at) / 3600 as missing
+      from busy cross join lateral (
+        select ${b.startsAt} from ${ruleBuckets} ${b}
+        where ${b.zoneId} = busy.zone_id and ${b.ruleId} = busy.rule_id and ${b.width} = (select 60)
+        order by ${b.startsAt} desc limit 1) last),
+    asked as materialized (
+      select * from quiet where missing >= ${missing}
+        and last_at >= ${new Date(lastFromMs)} and last_at < ${new Date(lastToMs)}
+      order by missing desc, zone_id, rule_id limit ${limit})
+    select zone_id as "zoneId", rule_id as "ruleId", (extract(epoch from last_at) / 60)::integer as "lastMinute", (
+      select coalesce(json_agg(json_build_array((extract(epoch from ${b.startsAt}) / 3600)::integer, ${b.total})
+        order by ${b.startsAt}), '[]'::json)
+      from ${ruleBuckets} ${b}
+      where ${b.zoneId} = asked.zone_id and ${b.ruleId} = asked.rule_id and ${b.width} = (select 3600)
+        and ${b.startsAt} > last_at - interval '7 days' and ${b.startsAt} <= last_at) as hours
+    from asked`);
+  return rows;
+}
 
 /** A stored spike that is about changes of a zone's rules. */
 export interface ChangesRow {

@@ -63,6 +63,18 @@ export async function* readSourceEvents(
   }
 }
 
+/** Returns the same events at once. */
+export async function readAllSourceEvents(db: Queryable, span: ZoneMinutes): Promise<StoredSourceEvent[]> {
+  const all: StoredSourceEvent[] = [];
+  for await (const events of readSourceEvents(db, span)) all.push(...events);
+  return all;
+}
+
+/** Returns the events of a zone in the hour that ends with a minute. */
+export function readHour(db: Queryable, zoneId: number, minute: number): Promise<StoredSourceEvent[]> {
+  return readAllSourceEvents(db, { zoneId, from: minute - 59, to: minute + 1 });
+}
+
 /**
  * Returns the events of many zones, each in the order of time, with one statement. Returns null for a zone that has
  * `limit` events or more.
@@ -244,6 +256,9 @@ export interface AddressCount {
   readonly events: number;
 }
 
+/** More different addresses than this are not counted: no severity depends on them. */
+const COUNTED_ADDRESSES = 200;
+
 /**
  * Returns the addresses of each rule's events, the `limit` with most events at most, in the order in which rules are asked.
  * About one address of each IPv6 network (/64) is returned.
@@ -251,7 +266,7 @@ export interface AddressCount {
 export async function readAddressesOfRules(
   db: Queryable,
   asked: readonly RuleMinutes[],
-  limit: number,
+  limit = COUNTED_ADDRESSES,
 ): Promise<AddressCount[][]> {
   if (asked.length === 0) return [];
   // Events without a rule count under ''. By itself each part can use the index on zone, rule and time.

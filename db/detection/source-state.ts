@@ -1,7 +1,6 @@
 import { sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { HOUR_MS } from "#lib/units.ts";
-import type { HourState } from "#model/kinds.ts";
 import type { Database } from "../client.ts";
 import { runPrepared, toPrepared } from "../postgres/prepared.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
@@ -10,6 +9,7 @@ import { knownSources } from "../schema/known-sources.ts";
 import { ruleBuckets } from "../schema/rule-buckets.ts";
 import { sourceHours } from "../schema/source-hours.ts";
 import { spikes } from "../schema/spikes.ts";
+import type { HourCoverage } from "./spikes.ts";
 
 const b = alias(ruleBuckets, "b");
 const s = alias(spikes, "s");
@@ -116,13 +116,6 @@ export async function readSourceState(
     ...found,
     zones: rows.flatMap(({ zoneId, ...zone }) => (zoneId === null ? [] : { ...zone, zoneId })),
   };
-}
-
-/** The coverage of an hour; times in epoch ms. */
-interface HourCoverage {
-  readonly startsAtMs: number;
-  readonly searchedThroughMs: number | null;
-  readonly state: HourState;
 }
 
 const STATES: Readonly<Record<string, HourCoverage["state"]>> = { o: "open", s: "sealed", g: "gap" };

@@ -100,7 +100,7 @@ export async function readStaleSeries(
 export async function readSearchedThrough(
   db: Queryable,
   { afterMs, untilMs, zoneId }: { afterMs: number; untilMs: number; zoneId?: number },
-): Promise<CoveredHour[]> {
+): Promise<(HourCoverage & { readonly zoneId: number })[]> {
   // One text per zone: a week of hundreds of zones is so many rows that the driver takes longer than the database.
   const { rows } = await db.execute<{ zoneId: number; hours: string }>(sql`
     select ${coverageWindows.zoneId} as "zoneId",
@@ -113,15 +113,15 @@ export async function readSearchedThrough(
     group by ${coverageWindows.zoneId} order by ${coverageWindows.zoneId}`);
   return rows.flatMap(({ zoneId, hours }) =>
     hours.split(",").map((text) => {
-      const [state, second, through] = text.split(" ") as [CoveredHour["state"], string, string | undefined];
+      const [state, second, through] = text.split(" ") as [HourState, string, string | undefined];
       const searchedThroughMs = through === undefined ? null : Number(through);
       return { zoneId, state, startsAtMs: Number(second) * 1_000, searchedThroughMs };
     }),
   );
 }
 
-interface CoveredHour {
-  readonly zoneId: number;
+/** The coverage of an hour; times in epoch ms. */
+export interface HourCoverage {
   readonly startsAtMs: number;
   readonly searchedThroughMs: number | null;
   readonly state: HourState;
@@ -133,46 +133,39 @@ export type NewSpike = typeof spikes.$inferInsert;
 /** A rule's spike. */
 export type RuleSpikeRow = SpikeRow & { readonly kind: RuleSpikeKind };
 
-/** Returns the open spikes of rules. */
-export async function readOpenSpikes(db: Queryable): Promise<RuleSpikeRow[]> {
-  const rows = await db
+function select(db: Queryable, ...conditions: (SQL | undefined)[]): Promise<SpikeRow[]> {
+  return db
     .select()
     .from(spikes)
-    .where(and(isNull(spikes.closedAt), inArray(spikes.kind, RULE_SPIKE_KINDS)))
+    .where(and(...conditions))
     .orderBy(asc(spikes.id));
+}
+
+/** Returns the open spikes of rules. */
+export async function readOpenSpikes(db: Queryable): Promise<RuleSpikeRow[]> {
+  const rows = await select(db, isNull(spikes.closedAt), inArray(spikes.kind, RULE_SPIKE_KINDS));
   return rows.filter((row): row is RuleSpikeRow => isRuleKind(row.kind));
 }
 
 /** Returns the open incidents. */
-export async function readOpenSources(db: Queryable): Promise<SpikeRow[]> {
-  return db
-    .select()
-    .from(spikes)
-    .where(and(isNull(spikes.closedAt), eq(spikes.kind, "sources")))
-    .orderBy(asc(spikes.id));
+export function readOpenSources(db: Queryable): Promise<SpikeRow[]> {
+  return select(db, isNull(spikes.closedAt), eq(spikes.kind, "sources"));
 }
 
 /** Returns the incidents that closed after `afterMs`, the oldest first. */
-export async function readClosedSources(db: Queryable, afterMs: number): Promise<SpikeRow[]> {
-  return db
-    .select()
-    .from(spikes)
-    .where(and(gt(spikes.closedAt, new Date(afterMs)), eq(spikes.kind, "sources"), eq(spikes.isLate, false)))
-    .orderBy(asc(spikes.id));
+export function readClosedSources(db: Queryable, afterMs: number): Promise<SpikeRow[]> {
+  const isRecent = gt(spikes.closedAt, new Date(afterMs));
+  return select(db, isRecent, eq(spikes.kind, "sources"), eq(spikes.isLate, false));
 }
 
-/** Returns the spikes of a zone that were open at a time of [fromMs, toMs], also those that were found late. */
-export async function readSpikesBetween(
+/** Returns the spikes of a zone that were open at a time of [fromMs, toMs), also those that were found late. */
+export function readSpikesBetween(
   db: Queryable,
   zoneId: number,
   { fromMs, toMs }: { fromMs: number; toMs: number },
 ): Promise<SpikeRow[]> {
   const isOpen = or(isNull(spikes.closedAt), gte(spikes.closedAt, new Date(fromMs)));
-  return db
-    .select()
-    .from(spikes)
-    .where(and(eq(spikes.zoneId, zoneId), lte(spikes.openedAt, new Date(toMs)), isOpen))
-    .orderBy(asc(spikes.id));
+  return select(db, eq(spikes.zoneId, zoneId), lte(spikes.openedAt, new Date(toMs)), isOpen);
 }
 
 /** Closes the spikes of sources, because nobody judges them any more. Returns how many were open. */
@@ -272,22 +265,29 @@ export async function updateSpike(
   return updated.length > 0;
 }
 
+/** The columns of an open spike of a rule that change. */
+const CHANGED = [
+  "closedAt",
+  "lastActiveAt",
+  "judgedThrough",
+  "baseline",
+  "threshold",
+  "score",
+  "peak",
+  "windowCount",
+  "windowMinutes",
+  "addresses",
+  "mainSenders",
+  "gradedBy",
+  "memberOf",
+  "severity",
+  "kind",
+] as const;
+
 /** The new state of an open spike of a rule; `closedAt` in it closes the spike. Null: its evidence stays. */
-export type SpikeChange = Omit<
-  SpikeRow,
-  | "openedAt"
-  | "zoneId"
-  | "ruleId"
-  | "incident"
-  | "isShadow"
-  | "isLate"
-  | "sources"
-  | "resolvedAttackers"
-  | "changes"
-  | "mark"
-  | "markedAt"
-  | "evidence"
-> & { readonly evidence: SpikeRow["evidence"] | null };
+export type SpikeChange = Pick<SpikeRow, "id" | (typeof CHANGED)[number]> & {
+  readonly evidence: SpikeRow["evidence"] | null;
+};
 
 /**
  * Stores the new states of open spikes with one statement, and returns the ids of those that were stored. As with
@@ -298,25 +298,30 @@ export async function updateSpikes(
   changes: readonly SpikeChange[],
 ): Promise<ReadonlySet<number>> {
   if (changes.length === 0) return new Set();
+  const ofEach = (term: (name: (typeof CHANGED)[number]) => SQL) => sql.join(CHANGED.map(term), sql`, `);
   // Rows are locked in the order of ids, because another replica may change the same spikes at this moment.
   const { rows } = await db.execute<{ id: string }>(sql`
     with changes as materialized (
-      select * from jsonb_to_recordset(${JSON.stringify(changes)}::jsonb) as c(id bigint, "closedAt" timestamptz,
-        "lastActiveAt" timestamptz, "judgedThrough" timestamptz, baseline float8, threshold float8, score float8,
-        peak integer, "windowCount" integer, "windowMinutes" integer, addresses integer,
-        "mainSenders" integer, "gradedBy" text, "memberOf" bigint, severity text, kind text, evidence jsonb)),
+      select * from jsonb_to_recordset(${JSON.stringify(changes)}::jsonb)
+        as c(id bigint, evidence jsonb, ${ofEach((name) => sql`${sql.identifier(name)} ${sql.raw(s[name].getSQLType())}`)})),
     locked as materialized (
       select ${s.id} from ${spikes} ${s}
       where ${s.id} in (select id from changes) and ${s.closedAt} is null order by ${s.id} for no key update)
-    update ${spikes} ${s} set ${names(s.closedAt)} = c."closedAt", ${names(s.lastActiveAt)} = c."lastActiveAt",
-      ${names(s.judgedThrough)} = c."judgedThrough", ${names(s.baseline)} = c.baseline,
-      ${names(s.threshold)} = c.threshold, ${names(s.score)} = c.score,
-      ${names(s.peak)} = c.peak, ${names(s.windowCount)} = c."windowCount",
-      ${names(s.windowMinutes)} = c."windowMinutes", ${names(s.addresses)} = c.addresses, ${names(s.mainSenders)} = c."mainSenders",
-      ${names(s.gradedBy)} = c."gradedBy", ${names(s.memberOf)} = c."memberOf", ${names(s.severity)} = c.severity,
-      ${names(s.kind)} = c.kind, ${names(s.evidence)} = coalesce(c.evidence, ${s.evidence})
+    update ${spikes} ${s} set ${ofEach((name) => sql`${names(s[name])} = c.${sql.identifier(name)}`)},
+      ${names(s.evidence)} = coalesce(c.evidence, ${s.evidence})
     from changes c join locked using (${names(s.id)})
     where ${s.id} = c.id and ${s.closedAt} is null and ${s.judgedThrough} <= c."judgedThrough"
     returning ${s.id}`);
   return new Set(rows.map(({ id }) => Number(id)));
+}
+
+/** A spike that was found late. `id` is that of the one that it replaces, which an earlier replay has found; null if none. */
+export type LateSpike = Omit<NewSpike, "id"> & { readonly id: number | null; readonly isLate: true };
+
+/** Stores spikes that were found late. A replaced one keeps its mark. */
+export async function insertLateSpikes(tx: Queryable, found: readonly LateSpike[]): Promise<void> {
+  for (const { id, ...spike } of found) {
+    const isReplaced = and(eq(spikes.id, id ?? 0), eq(spikes.isLate, true));
+    await (id === null ? tx.insert(spikes).values(spike) : tx.update(spikes).set(spike).where(isReplaced));
+  }
 }

@@ -2,7 +2,7 @@ import {
   type AlertRow,
   changeAlert,
   describeAlert,
-  insertAlert,
+  insertAlerts,
   insertNotifications,
 } from "#db/alerting/alerts.ts";
 import type { Queryable } from "#db/client.ts";
@@ -23,24 +23,32 @@ export interface NewTransition {
   readonly toMessage: (alertId: number) => AlertMessage | Promise<AlertMessage>;
 }
 
+/** Returns the row of an alert. */
+export function toStored(
+  { state, transition, spikeId, firedAtMs, resolvedAtMs, transitions }: AlertRecord,
+  { fingerprint, kind, zoneId, ruleId }: NewTransition["identity"],
+) {
+  const resolvedAt = resolvedAtMs === null ? null : new Date(resolvedAtMs);
+  const identity = { fingerprint, kind, zoneId, ruleId };
+  const firedAt = new Date(firedAtMs);
+  return { ...identity, state, transition, transitions: [...transitions], spikeId, resolvedAt, firedAt };
+}
+
 /** Writes a transition, its message and its outbox rows. Returns false if the alert has moved since it was read. */
 export async function persistTransition(tx: Queryable, change: NewTransition): Promise<boolean> {
   const { row, before, alert, reason, recipients, identity, toMessage } = change;
-  const { state, transition, spikeId, firedAtMs, resolvedAtMs } = alert;
-  const transitions = [...alert.transitions];
-  const resolvedAt = resolvedAtMs === null ? null : new Date(resolvedAtMs);
+  const { firedAt, ...stored } = toStored(alert, identity);
   // A group that has spread to another zone is no longer of one zone: keys for its first zone may not see it.
   const zoneId = row !== null && row.zoneId === null ? null : identity.zoneId;
-  const stored = { state, transition, transitions, spikeId, resolvedAt, kind: identity.kind, zoneId };
   const alertId =
     row === null || reason === "first"
-      ? await insertAlert(tx, { ...identity, ...stored, firedAt: new Date(firedAtMs) })
-      : (await changeAlert(tx, row, stored))
+      ? (await insertAlerts(tx, [{ ...stored, firedAt, zoneId }])).get(identity.fingerprint)
+      : (await changeAlert(tx, row, { ...stored, zoneId }))
         ? row.id
-        : null;
-  if (alertId === null) return false;
+        : undefined;
+  if (alertId === undefined) return false;
   const message = await toMessage(alertId);
-  await describeAlert(tx, alertId, { details: { message }, spikeId });
+  await describeAlert(tx, alertId, { details: { message }, spikeId: alert.spikeId });
   await insertNotifications(tx, toNotifications(message, recipients, before));
   return true;
 }

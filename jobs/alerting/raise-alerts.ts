@@ -27,7 +27,7 @@ import { gradeByVerdicts } from "#stages/alerting/verdict-effects.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
 import { changesAction } from "#stages/detection/verdict/changes-action.ts";
 import { reportCoverage } from "../coverage/report-coverage.ts";
-import { isOutdated, raiseSpike } from "./raise-spike.ts";
+import { isOutdated, isUnsent, raiseSpike, raiseUnsent } from "./raise-spike.ts";
 import { readActiveSilences } from "./read-active-silences.ts";
 
 /** A spike that opened and closed while no alert was raised still raises one, for this long. */
@@ -38,6 +38,9 @@ const MEMBER_MS = 30 * MINUTE_MS;
 const VERDICT_WAIT_MS = 2_500;
 /** The most spikes of which one run reads verdicts, the newest first: a flood of rules has one verdict, its incident's. */
 const MOST_JUDGED = 500;
+
+/** Alerts that notify nobody are written so many in one transaction. */
+const UNSENT_AT_ONCE = 500;
 
 export interface RaiseAlertsDeps {
   readonly database: Database;
@@ -205,6 +208,11 @@ async function raiseEach(
   const reasons: NotifyReason[] = [];
   const failures: unknown[] = [];
   const quiet: QuietResolve[] = [];
+  const unsent: number[] = [];
+  const fail = (spikeId: number, thrown: unknown) => {
+    failures.push(thrown);
+    log.error({ err: thrown, spikeId }, "alert not raised");
+  };
   for (const spike of spikes) {
     signal.throwIfAborted();
     const members = membersOf.get(spike.id) ?? [];
@@ -220,10 +228,25 @@ async function raiseEach(
       if (!isChanged) continue;
       const resolve = row === null || alert === null ? null : toQuietResolve(row, alert, spike, decision);
       if (resolve !== null) quiet.push(resolve);
+      else if (row === null && spike.closedAtMs === null && members.length === 0 && isUnsent(decision))
+        unsent.push(spike.id);
       else reasons.push(...(await raiseSpike(database, spike.id, members, context, assess)));
     } catch (thrown) {
-      failures.push(thrown);
-      log.error({ err: thrown, spikeId: spike.id }, "alert not raised");
+      fail(spike.id, thrown);
+    }
+  }
+  for (let start = 0; start < unsent.length; start += UNSENT_AT_ONCE) {
+    signal.throwIfAborted();
+    const ids = unsent.slice(start, start + UNSENT_AT_ONCE);
+    try {
+      const raised = await raiseUnsent(database, ids, context, assess);
+      reasons.push(...Array<NotifyReason>(raised).fill("first"));
+    } catch {
+      for (const id of ids)
+        await raiseSpike(database, id, [], context, assess).then(
+          (raised) => reasons.push(...raised),
+          (thrown: unknown) => fail(id, thrown),
+        );
     }
   }
   const resolved = quiet.length === 0 ? 0 : await resolveQuietly(database.db, quiet, context.nowMs);

@@ -1,6 +1,15 @@
 import { isDeepStrictEqual } from "node:util";
 import { readAdviceText } from "#db/alerting/advice.ts";
-import { type AlertRow, describeAlert, lockSpike, readNewestAlerts } from "#db/alerting/alerts.ts";
+import {
+  type AlertRow,
+  describeAlert,
+  describeAlerts,
+  insertAlerts,
+  lockSpike,
+  lockSpikes,
+  readNewestAlerts,
+  type SpikeRow,
+} from "#db/alerting/alerts.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
@@ -11,13 +20,13 @@ import { notifiedChannels } from "#stages/alerting/alert-history.ts";
 import { type AlertRecord, toAlertRecord } from "#stages/alerting/alert-record.ts";
 import { type AlertSpike, toAlertSpike } from "#stages/alerting/alert-spike.ts";
 import type { Assess, Assessment, Context } from "#stages/alerting/assess.ts";
-import { decide } from "#stages/alerting/decide.ts";
+import { type Decision, decide } from "#stages/alerting/decide.ts";
 import { addLinks } from "#stages/alerting/message/add-links.ts";
 import { buildMessage } from "#stages/alerting/message/build-message.ts";
 import { describeIncident } from "#stages/alerting/message/describe-incident.ts";
 import { toSituation } from "#stages/alerting/mute.ts";
 import { gradeByVerdicts } from "#stages/alerting/verdict-effects.ts";
-import { persistTransition } from "./persist-transition.ts";
+import { persistTransition, toStored } from "./persist-transition.ts";
 
 /** A spike and, if it is an incident, the spikes of the rules that are part of it. */
 interface ToRaise {
@@ -39,9 +48,7 @@ export function raiseSpike(
   return inTransaction(database, async ({ tx }) => {
     const stored = await lockSpike(tx, spikeId);
     if (stored === null) return [];
-    const { routing, verdicts } = context;
-    const spike = toAlertSpike(stored, routing.zones);
-    const assessment = assess(gradeByVerdicts(spike, verdicts?.get(spikeId) ?? [], routing.verdict));
+    const assessment = assessStored(stored, context, assess);
     const fingerprint = fingerprintOf(assessment.spike);
     const reasons: NotifyReason[] = [];
     for (;;) {
@@ -50,6 +57,57 @@ export function raiseSpike(
       if (reason === null) return reasons;
       reasons.push(reason);
     }
+  });
+}
+
+function assessStored(stored: SpikeRow, { routing, verdicts }: Context, assess: Assess): Assessment {
+  const spike = toAlertSpike(stored, routing.zones);
+  return assess(gradeByVerdicts(spike, verdicts?.get(stored.id) ?? [], routing.verdict));
+}
+
+/** Returns whether an alert is raised that no channel is notified of. */
+export function isUnsent(decision: Decision | null): decision is Decision {
+  return decision?.reason === "first" && decision.notified.length + decision.updated.length === 0;
+}
+
+/**
+ * Writes alerts of open spikes that no channel is notified of, in a few statements and under the spikes' locks, because an
+ * incident may have thousands of members. What is to be written for a spike by now may be another transition: that is left
+ * to the next run. Returns the number of alerts.
+ */
+export function raiseUnsent(
+  database: Database,
+  spikeIds: readonly number[],
+  context: Context,
+  assess: Assess,
+): Promise<number> {
+  return inTransaction(database, async ({ tx }) => {
+    const assessed = (await lockSpikes(tx, spikeIds)).map((stored) => assessStored(stored, context, assess));
+    const known = await readNewestAlerts(
+      tx,
+      assessed.map(({ spike }) => fingerprintOf(spike)),
+    );
+    const unsent = assessed.flatMap((assessment) => {
+      const fingerprint = fingerprintOf(assessment.spike);
+      if (assessment.spike.closedAtMs !== null || known.has(fingerprint)) return [];
+      const decision = decide(toSituation(assessment, null), context);
+      return isUnsent(decision) ? [{ fingerprint, assessment, decision }] : [];
+    });
+    const ids = await insertAlerts(
+      tx,
+      unsent.map(({ fingerprint, assessment: { spike }, decision }) =>
+        toStored(decision.alert, { ...spike, fingerprint }),
+      ),
+    );
+    const described: Parameters<typeof describeAlerts>[1][number][] = [];
+    for (const { fingerprint, assessment, decision } of unsent) {
+      const id = ids.get(fingerprint);
+      if (id === undefined) continue;
+      const message = await toMessage(tx, id, { assessment, members: [], decision }, context);
+      described.push({ id, details: { message } });
+    }
+    await describeAlerts(tx, described);
+    return described.length;
   });
 }
 
@@ -71,15 +129,23 @@ async function advance(
   const { alert, reason } = decision;
   const { kind, zoneId, ruleId } = spike;
   const identity = { fingerprint: fingerprintOf(spike), kind, zoneId, ruleId };
-  const toMessage = async (alertId: number) => {
-    const advice = await readAdvice(tx, assessment);
-    const { fingerprint } = identity;
-    const verdict = assessment.looks.at(-1);
-    const message = buildMessage({ alertId, fingerprint, alert, reason, spike, advice, members, verdict });
-    return addLinks(message, context.routing.links, context.nowMs);
-  };
-  const change = { row, before, alert, reason, recipients: decision, identity, toMessage };
+  const compose = (alertId: number) => toMessage(tx, alertId, { assessment, members, decision }, context);
+  const change = { row, before, alert, reason, recipients: decision, identity, toMessage: compose };
   return (await persistTransition(tx, change)) ? reason : null;
+}
+
+async function toMessage(
+  tx: Queryable,
+  alertId: number,
+  { assessment, members, decision: { alert, reason } }: ToRaise & { readonly decision: Decision },
+  { routing, nowMs }: Context,
+): Promise<AlertMessage> {
+  const { spike } = assessment;
+  const advice = await readAdvice(tx, assessment);
+  const fingerprint = fingerprintOf(spike);
+  const verdict = assessment.looks.at(-1);
+  const message = buildMessage({ alertId, fingerprint, alert, reason, spike, advice, members, verdict });
+  return addLinks(message, routing.links, nowMs);
 }
 
 /**

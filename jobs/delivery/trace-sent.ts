@@ -1,5 +1,5 @@
 import type { Queryable } from "#db/client.ts";
-import { readAlertSpike } from "#db/detection/opened-spikes.ts";
+import { readAlertSpike } from "#db/detection/feed-spikes.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { type Trace, traceNotification } from "#model/spike-trace.ts";
 import type { Delivery } from "./claim-delivery.ts";

@@ -189,7 +189,7 @@ function recountSourceHour(db: Queryable, zoneId: number, hour: number, { usual,
 }
 
 /** Reads what is usual for the addresses of a zone on a day. */
-async function readUsual(db: Queryable, zoneId: number, day: number): Promise<UsualRules> {
+export async function readUsual(db: Queryable, zoneId: number, day: number): Promise<UsualRules> {
   return toUsualRules(await readSourceUsual(db, [zoneId], { fromDay: day - USUAL_DAYS, toDay: day }));
 }
 

@@ -7,15 +7,11 @@ import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
 import { CHANGE_KINDS } from "#model/kinds.ts";
+import { OPEN_DAYS } from "#model/rule-change.ts";
 import { findFlips } from "./find-flips.ts";
 import { findSilentRules, findSpeaking } from "./find-silent-rules.ts";
 import { REPORTED_MS, storeChanges } from "./store-changes.ts";
 
-/**
- * How long a spike stays open. A change of action does not end: a day shows it to every shift, and the next change then
- * opens an alert again. A silent rule's week says nothing of it after a week.
- */
-const OPEN_MS = { "action-change": DAY_MS, "silent-rule": 7 * DAY_MS };
 /** Minutes that are looked at again for late events. A process looks at more in its first run. */
 const OVERLAP_MS = 15 * MINUTE_MS;
 const FIRST_RUN_MS = DAY_MS;
@@ -51,7 +47,7 @@ export function createDetectRuleChangesJob({
       const fromMs = judgedMs === null ? nowMs - FIRST_RUN_MS : judgedMs - OVERLAP_MS;
       let [closed, stored] = [0, 0];
       for (const kind of CHANGE_KINDS) {
-        closed += await closeChanges(db, { kind, openedBeforeMs: nowMs - OPEN_MS[kind], nowMs });
+        closed += await closeChanges(db, { kind, openedBeforeMs: nowMs - OPEN_DAYS[kind] * DAY_MS, nowMs });
         const rows = await readChanges(db, { kind, closedAfterMs: nowMs - REPORTED_MS });
         const isSilence = kind === "silent-rule";
         const found = isSilence

@@ -7,7 +7,7 @@ import { MINUTE_MS } from "#lib/units.ts";
 import { countSourceHours, hasHoursLeft } from "./count-source-hours.ts";
 import { judgeRunning, judgeZones } from "./judge-source-zones.ts";
 import { applyPolicy, createKeptWatch, hasLateEvents, type KeptWatch } from "./kept-watch.ts";
-import { learnChanges, readVersions } from "./learn-source-hours.ts";
+import { learnChanges, readVersions, storeEndedHours } from "./source-hours.ts";
 import { attempt, type DetectSourcesDeps, type Pass, toBatches, ZONES_PER_WARMING } from "./source-pass.ts";
 import {
   type DueZone,
@@ -17,7 +17,6 @@ import {
   readTick,
   type SourceTick,
 } from "./source-tick.ts";
-import { storeEndedHours } from "./store-ended-hours.ts";
 
 /** A pass takes up no further zone that is cold, and counts no further hour, after this time. */
 const PASS_MS = 400;
@@ -73,28 +72,20 @@ export function createDetectSourcesJob(deps: DetectSourcesDeps): AnyJob {
   });
 }
 
-interface State {
-  isRunning: boolean;
-  readonly kept: Map<number, KeptWatch>;
-  readonly oldHours: OldHours;
-  /** Changes with every erasure, after which no watch may know an address any more. */
-  erasures: string | null;
-  /** The end of the minutes that every zone was judged up to. A tick that comes before the next minute has no work. */
-  doneMinute: number | null;
-  /** Zones in which something comes near its line, or an incident is open. */
-  readonly rising: Set<number>;
-  tick: SourceTick | null;
-}
+type State = ReturnType<typeof createState>;
 
-function createState(): State {
+function createState() {
   return {
     isRunning: false,
-    kept: new Map(),
-    oldHours: new Map(),
-    erasures: null,
-    doneMinute: null,
-    rising: new Set(),
-    tick: null,
+    kept: new Map<number, KeptWatch>(),
+    oldHours: new Map() as OldHours,
+    /** Changes with every erasure, after which no watch may know an address any more. */
+    erasures: null as string | null,
+    /** The end of the minutes that every zone was judged up to. A tick that comes before the next minute has no work. */
+    doneMinute: null as number | null,
+    /** Zones in which something comes near its line, or an incident is open. */
+    rising: new Set<number>(),
+    tick: null as SourceTick | null,
   };
 }
 
@@ -205,7 +196,7 @@ async function warmZones(pass: Pass, zones: readonly DueZone[]): Promise<void> {
     const version = versions.get(zoneId) ?? { text: "", readIn: nowHour };
     pass.kept.set(
       zoneId,
-      createKeptWatch(zoneId, { hours, known, policy, version, next: firstToRead(pass.tick) }),
+      createKeptWatch(zoneId, { known, policy, version, next: firstToRead(pass.tick) }, hours),
     );
     return true;
   });

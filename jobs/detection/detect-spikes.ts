@@ -4,7 +4,7 @@ import { oneAtATime } from "#adapters/queue/one-at-a-time.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import { type JudgedMinutes, noteRuleMinutes } from "#db/detection/judged-hours.ts";
 import { noteRising } from "#db/detection/rising-zones.ts";
-import { readAddressesOfRules } from "#db/detection/source-events.ts";
+import { readAddressesOfRules, readHour } from "#db/detection/source-events.ts";
 import { collectEvidence, type EvidenceScope, noEvidence } from "#db/detection/spike-evidence.ts";
 import {
   openSpike,
@@ -54,7 +54,6 @@ import {
 import { createThresholdCache, type ThresholdCache } from "#stages/detection/thresholds/threshold-cache.ts";
 import { LONGEST_WINDOW } from "#stages/detection/thresholds/windows.ts";
 import { fillThresholds, thresholdsKey } from "./fill-thresholds.ts";
-import { readHour } from "./store-incidents.ts";
 
 /** Maximum number of spikes whose evidence is collected in one tick. The next ticks collect the rest. */
 const EVIDENCE_PER_TICK = 50;
@@ -62,8 +61,6 @@ const EVIDENCE_PER_TICK = 50;
 const EVIDENCE_EVERY_MS = 2_000;
 /** How long after a new attacker the spikes that are alone are compared with it. */
 const ADOPTED_MINUTES = 15;
-/** More different addresses than this are not counted. */
-const COUNTED_ADDRESSES = 200;
 
 export interface DetectSpikesDeps {
   readonly database: Database;
@@ -79,18 +76,11 @@ export interface DetectSpikesDeps {
   readonly afterSpikes: () => unknown;
 }
 
-interface OpenedSpike extends ChangedSpike {
-  readonly spans: readonly TraceSpan[];
-}
-
+/** How many spikes changed, and of those that opened their spans. */
 interface DetectedSpikes {
-  readonly opened: readonly OpenedSpike[];
-  readonly updated: readonly ChangedSpike[];
-  readonly closed: readonly ChangedSpike[];
-}
-
-interface ChangedSpike extends SeriesKey {
-  readonly id: number;
+  readonly opened: readonly TraceSpan[][];
+  readonly updated: number;
+  readonly closed: number;
 }
 
 /**
@@ -112,10 +102,10 @@ export function createDetectSpikesJob(deps: DetectSpikesDeps): AnyJob {
       const { opened, updated, closed, tick } = await detectSpikes(deps, cache);
       if (tick.span.endMinute !== notedMinute) await noteRuleMinutes(deps.database.db, tick.judged());
       notedMinute = tick.span.endMinute;
-      if (opened.length + updated.length + closed.length === 0) return "no spike opened, changed or closed";
-      if (opened.length > 0) deps.trace?.(opened.flatMap(({ spans }) => spans));
-      const counts = { opened: opened.length, updated: updated.length, closed: closed.length };
-      deps.log[opened.length + closed.length > 0 ? "info" : "debug"](counts, "spikes detected");
+      if (opened.length + updated + closed === 0) return "no spike opened, changed or closed";
+      if (opened.length > 0) deps.trace?.(opened.flat());
+      const counts = { opened: opened.length, updated, closed };
+      deps.log[opened.length + closed > 0 ? "info" : "debug"](counts, "spikes detected");
       await deps.afterSpikes();
       return undefined;
     }),
@@ -124,8 +114,8 @@ export function createDetectSpikesJob(deps: DetectSpikesDeps): AnyJob {
 
 /** Runs one tick. */
 async function detectSpikes(
-  deps: Pick<DetectSpikesDeps, "database" | "clock" | "sensitivity" | "lowestFloor">,
-  cache: ThresholdCache = createThresholdCache(),
+  deps: DetectSpikesDeps,
+  cache: ThresholdCache,
 ): Promise<DetectedSpikes & { readonly tick: Tick }> {
   const { db } = deps.database;
   const nowMs = deps.clock();
@@ -214,7 +204,7 @@ async function gradeAll(db: Queryable, assessed: readonly Assessed[]): Promise<A
   const scopes = counted.map(({ candidate: { zoneId, ruleId }, episode, countedTo: to }) => {
     return { zoneId, ruleId, from: to - episode.windowMinutes, to };
   });
-  const found = await readAddressesOfRules(db, scopes, COUNTED_ADDRESSES);
+  const found = await readAddressesOfRules(db, scopes);
   const numbers = new Map(counted.map((one, i) => [one, countSenders(found[i] ?? [])]));
   return assessed.map((one) => {
     const { row, z } = one.candidate;
@@ -252,7 +242,7 @@ async function joinIncidents(database: Database, assessed: readonly Assessed[]):
     const isNew = Math.max(0, ...incidents.map(newestNews)) > end - ADOPTED_MINUTES;
     const compared = inZone.filter(({ candidate: { row } }) => isNew || row === undefined);
     if (incidents.length === 0 || compared.length === 0) continue;
-    const byRule = Map.groupBy(await readHour(database, zoneId, end - 1), ({ ruleId }) => ruleId);
+    const byRule = Map.groupBy(await readHour(database.db, zoneId, end - 1), ({ ruleId }) => ruleId);
     for (const { candidate, episode, countedTo } of compared) {
       const from = countedTo - episode.windowMinutes;
       const events = (byRule.get(candidate.ruleId) ?? []).filter(({ minute }) => minute >= from);
@@ -313,7 +303,7 @@ async function writeOutcomes(
     open.filter(({ isCollected }) => !isCollected),
     ...open.filter(({ isCollected }) => isCollected).map((one) => [one]),
   ];
-  const detected = { opened, updated: [] as ChangedSpike[], closed: [] as ChangedSpike[] };
+  let [updated, closed] = [0, 0];
   for (const batch of batches) {
     const changes: SpikeChange[] = [];
     for (const { row, stored, scope, isCollected } of batch) {
@@ -323,22 +313,21 @@ async function writeOutcomes(
     const ids = await updateSpikes(db, changes);
     for (const { row, stored, isCollected, closedAt } of batch) {
       if (!ids.has(row.id) || !(isCollected || isNews(row, stored))) continue;
-      const { id, zoneId, ruleId } = row;
-      detected[closedAt === null ? "updated" : "closed"].push({ id, zoneId, ruleId });
+      if (closedAt === null) updated += 1;
+      else closed += 1;
     }
   }
-  return detected;
+  return { opened, updated, closed };
 }
 
-async function openSpikes(db: Queryable, tick: Tick, outcomes: readonly Outcome[]): Promise<OpenedSpike[]> {
-  const opened: OpenedSpike[] = [];
+async function openSpikes(db: Queryable, tick: Tick, outcomes: readonly Outcome[]): Promise<TraceSpan[][]> {
+  const opened: TraceSpan[][] = [];
   for (const { candidate, stored, scope, isCollected } of outcomes) {
     if (candidate.row !== undefined) continue;
     const { zoneId, ruleId } = candidate;
     const evidence = isCollected ? await collectEvidence(db, scope) : noEvidence(scope);
     const opening = { zoneId, ruleId, ...stored, evidence };
-    const id = await openSpike(db, opening);
-    if (id !== null) opened.push({ id, zoneId, ruleId, spans: toSpans(opening, tick) });
+    if ((await openSpike(db, opening)) !== null) opened.push(toSpans(opening, tick));
   }
   return opened;
 }

@@ -11,7 +11,7 @@ import {
   resetHours,
 } from "#stages/detection/thresholds/hour-history.ts";
 import { type RulePrior, toRulePrior } from "#stages/detection/thresholds/rule-prior.ts";
-import type { ThresholdCache, ThresholdsKey } from "#stages/detection/thresholds/threshold-cache.ts";
+import type { ThresholdCache } from "#stages/detection/thresholds/threshold-cache.ts";
 import {
   computeThresholds,
   countHistory,
@@ -22,11 +22,8 @@ import {
 type Watched = Candidate<SeriesKey>;
 
 /** Returns the key of a series' thresholds in the cache. */
-export function thresholdsKey(
-  { zoneId, ruleId, z, floor, fingerprint }: Watched,
-  hour: number,
-): ThresholdsKey {
-  return { zoneId, ruleId, hour, z, floor, fingerprint };
+export function thresholdsKey({ zoneId, ruleId, z, floor, fingerprint }: Watched, hour: number): string {
+  return JSON.stringify([zoneId, hour, z, floor, fingerprint, ruleId]);
 }
 
 /** Computes the thresholds that are missing from the cache, with one read for all of them. */

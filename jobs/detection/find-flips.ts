@@ -1,6 +1,5 @@
 import type { Queryable } from "#db/client.ts";
-import { readActionCounts, readRuleActions } from "#db/detection/action-counts.ts";
-import type { ChangesRow } from "#db/detection/rule-changes.ts";
+import { type ChangesRow, readActionCounts, readRuleActions } from "#db/detection/rule-changes.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { classifyAction } from "#model/action-class.ts";
 import { keyOf } from "#model/series-key.ts";

@@ -1,9 +1,8 @@
 import type { Queryable } from "#db/client.ts";
-import { readActivity } from "#db/detection/activity.ts";
-import { readQuietRules } from "#db/detection/quiet-rules.ts";
 import { readActiveRules } from "#db/detection/replay-counts.ts";
-import type { ChangesRow } from "#db/detection/rule-changes.ts";
+import { type ChangesRow, readQuietRules } from "#db/detection/rule-changes.ts";
 import { readSearchedThrough } from "#db/detection/spikes.ts";
+import { readTrend } from "#db/detection/trends.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { NewChange } from "#stages/detection/merge-changes.ts";
 import { HISTORY_HOURS, profileHours } from "#stages/detection/silent-rules/hour-profile.ts";
@@ -91,10 +90,9 @@ async function readLevel(
   const openHour = Math.floor(through / 60);
   const read = async (width: 60 | 3_600, from: number, to: number) => {
     const stepMs = width * 1_000;
-    const span = { width, stepMs, fromMs: from * stepMs, toMs: to * stepMs };
-    const points = await readActivity(db, { zoneIds: [zoneId], ...span });
-    const totals = points.map((one) => one.blocked + one.challenged + one.logged + one.other);
-    return new Map(points.map(({ startsAt }, i) => [startsAt / stepMs, totals[i] ?? 0]));
+    const span = { width, fromMs: from * stepMs, toMs: to * stepMs };
+    const buckets = await readTrend(db, { zoneId, ruleId: null, ...span });
+    return new Map(buckets.map(({ startsAt, total }) => [startsAt / stepMs, total]));
   };
   const hours = await read(3_600, openHour - HISTORY_HOURS, openHour);
   const minutes = await read(60, through - LEVEL_MINUTES, through);

@@ -1,13 +1,15 @@
 import type { Database } from "#db/client.ts";
+import { readHour } from "#db/detection/source-events.ts";
 import type { SpikeRow } from "#db/detection/spikes.ts";
 import { isGraver } from "#model/severity.ts";
 import { comparesEvents, endIncidents, followFired } from "#stages/detection/incidents/follow-incidents.ts";
 import { type Incident, newestNews, type PastIncident } from "#stages/detection/incidents/incident.ts";
 import { toIncident, toPastIncident } from "#stages/detection/incidents/stored-incident.ts";
+import type { FollowedIncident } from "#stages/detection/late/find-late-news.ts";
 import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
 import type { Pass } from "./source-pass.ts";
 import type { DueZone } from "./source-tick.ts";
-import { readHour, storeIncident } from "./store-incidents.ts";
+import { storeIncident } from "./store-incidents.ts";
 
 interface FiredMinutes {
   readonly fired: readonly FiredMinute[];
@@ -45,13 +47,6 @@ export async function judgeIncidents(
   return hasChanged;
 }
 
-/** An incident after minutes were judged. */
-export interface FollowedIncident {
-  readonly incident: Incident;
-  /** Null while it is open. */
-  readonly closedAt: number | null;
-}
-
 /** Returns the incidents of a zone that ended in the minutes before `through`, and those that are open then. */
 export async function followIncidents(
   database: Database,
@@ -69,7 +64,7 @@ export async function followIncidents(
     former.push(...done.ended);
   };
   const follow = async (one: FiredMinute) => {
-    const compared = comparesEvents(open, one) ? await readHour(database, zoneId, one.minute) : [];
+    const compared = comparesEvents(open, one) ? await readHour(database.db, zoneId, one.minute) : [];
     const hour = compared.filter((event) => !known.isKnown(event));
     return followFired(open, one, { hour, former });
   };

@@ -27,7 +27,7 @@ import { toMinute } from "#stages/detection/stored-episode.ts";
 import { HISTORY_HOURS } from "#stages/detection/thresholds/thresholds.ts";
 import { viewZone } from "#stages/detection/zone-view.ts";
 import { followIncidents } from "./judge-incidents.ts";
-import type { JudgeLateDeps } from "./late-hours.ts";
+import { type JudgeLateDeps, releaseLate } from "./raise-late.ts";
 import { firstReplayed, type ReplayedHours, replayRules, replaySourceHours } from "./replay-late.ts";
 import { storeLate } from "./store-late.ts";
 
@@ -50,6 +50,7 @@ export function createJudgeLateJob(deps: JudgeLateDeps): AnyJob {
     timeoutMs: 300_000,
     run: oneAtATime(async (_payload, signal) => {
       const { database, log, zoneIds } = deps;
+      if (await releaseLate(database, deps, deps.clock())) await deps.afterAlerts();
       const unjudged = await readUnjudgedZones(database.db, judgeableHours(deps.clock()));
       const due = unjudged.filter(({ zoneId }) => zoneIds.includes(zoneId));
       if (due.length === 0) return "every copied hour is judged";

@@ -3,6 +3,7 @@ import type { AddressPeaks, CountedSourceHour } from "#db/detection/source-hours
 import { SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
 import type { KnownSources } from "#model/known-source.ts";
 import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
+import { ofEachKind } from "#stages/detection/sources/source-counter.ts";
 import { createSourceWatch, type SourceWatch } from "#stages/detection/sources/source-watch.ts";
 import { createUsualRules, type UsualRules } from "#stages/detection/sources/usual-rules.ts";
 import {
@@ -12,7 +13,7 @@ import {
   slotOf,
 } from "#stages/detection/thresholds/hour-history.ts";
 import { WINDOW_COUNT } from "#stages/detection/thresholds/windows.ts";
-import { type CountedHours, type HourPolicy } from "./count-source-hours.ts";
+import type { CountedHours, HourPolicy } from "./count-source-hours.ts";
 
 /** Minutes of which the numbers of taken events are kept: an hour and the windows that reach into it. */
 const KEPT_MINUTES = 4 * 60;
@@ -55,20 +56,12 @@ export interface KeptWatch {
 /** Makes the watch of a zone, whose first minute is `next`. */
 export function createKeptWatch(
   zoneId: number,
-  {
-    hours,
-    next,
-    known,
-    policy,
-    version,
-  }: Pick<KeptWatch, "next" | "known" | "policy" | "version"> & {
-    readonly hours: CountedHours;
-  },
+  given: Pick<KeptWatch, "next" | "known" | "policy" | "version">,
+  hours: CountedHours,
 ): KeptWatch {
-  const histories = Object.fromEntries(SOURCE_KINDS.map((kind) => [kind, createHourHistory()]));
-  const remembered = new Map<string, AddressPeaks>();
+  const { next } = given;
   const memory = {
-    histories: histories as KeptWatch["histories"],
+    histories: ofEachKind(createHourHistory),
     usual: {
       note: (address: string, day: number, peaks: ArrayLike<number>) => remember(one, address, day, peaks),
       usualOn: (day: number) => one.usual.usualOn(day),
@@ -77,23 +70,20 @@ export function createKeptWatch(
     nextMinute: next,
   };
   const one: KeptWatch = {
+    ...given,
     zoneId,
     watch: createSourceWatch({ isUnknownHour: (hour) => isUnusable(one, hour) }, memory),
-    known,
     histories: memory.histories,
     counted: new Set(),
     firstMinute: hours.firstMinute,
     firstWhole: Math.ceil(next / 60) + 1,
-    next,
     judgedFrom: next,
     taken: new Map(),
     ended: [],
     lacking: [],
     usualDay: null,
     usual: createUsualRules(),
-    remembered,
-    version,
-    policy,
+    remembered: new Map(),
   };
   learnHours(one, hours);
   return one;

@@ -1,50 +1,129 @@
-import type { Queryable } from "#db/client.ts";
-import { HOUR_MS } from "#lib/units.ts";
+import { readHeldAlerts } from "#db/alerting/alerts.ts";
+import type { Database, Queryable } from "#db/client.ts";
+import type { JudgedHour } from "#db/detection/judged-hours.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import type { Clock } from "#lib/clock.ts";
+import type { Log } from "#lib/log.ts";
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { attackerIdOf } from "#model/attacker.ts";
 import { digest } from "#model/fingerprint.ts";
+import type { SourceMode } from "#model/kinds.ts";
+import type { KnownSource, KnownSources } from "#model/known-source.ts";
 import { zoneFactsOf } from "#model/zones.ts";
-import { NOBODY, nextAlert } from "#stages/alerting/alert-record.ts";
+import { parseDetails } from "#stages/alerting/alert-details.ts";
+import { type AlertRecord, NOBODY, nextAlert, toAlertRecord } from "#stages/alerting/alert-record.ts";
 import { addLinks } from "#stages/alerting/message/add-links.ts";
 import { buildLateMessage } from "#stages/alerting/message/late-message.ts";
 import { planRoute } from "#stages/alerting/routing/plan-route.ts";
+import type { Routing } from "#stages/alerting/routing/routing.ts";
 import { findSilence } from "#stages/alerting/silence.ts";
+import type { Sensitivity } from "#stages/detection/detection-settings.ts";
 import { toIncidentRow } from "#stages/detection/incidents/stored-incident.ts";
+import type { LateNews } from "#stages/detection/late/find-late-news.ts";
+import type { LateSpan } from "#stages/detection/late/find-late-span.ts";
 import { persistTransition } from "../alerting/persist-transition.ts";
 import { readActiveSilences } from "../alerting/read-active-silences.ts";
-import type { JudgeLateDeps, LateHours } from "./late-hours.ts";
 
 const NO_EVIDENCE = { grown: [], rules: [], events: 0, isMasked: false, known: 0 };
 
+/** A message that waits for the end of quiet hours for longer than this is not sent. */
+const HELD_MS = 3 * DAY_MS;
+
+export interface JudgeLateDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly zoneIds: readonly number[];
+  readonly sensitivity: (zoneId: number, ruleId: string) => Sensitivity;
+  readonly lowestFloor: () => number;
+  readonly sourceMode: () => SourceMode;
+  readonly knownSources: () => readonly KnownSource[];
+  readonly settingsOf: (known: string) => string;
+  readonly routing: () => Routing;
+  /** Called when outbox rows were written. */
+  readonly afterAlerts: () => Promise<void>;
+}
+
+/** Hours of a zone that were judged late, and what is to be stored of them. */
+export interface LateHours {
+  readonly zoneId: number;
+  readonly span: LateSpan;
+  readonly news: LateNews;
+  /** Whether the hours were before the first start: nothing is sent. */
+  readonly isHistory: boolean;
+  readonly isShadow: boolean;
+  readonly known: KnownSources;
+  readonly judged: readonly JudgedHour[];
+  readonly nowMs: number;
+}
+
+type RaiseLateDeps = Pick<JudgeLateDeps, "routing" | "log">;
+
+/** Returns which channels a message about late hours is sent to, now and after their quiet hours. */
+async function planMessage(db: Queryable, { routing, log }: RaiseLateDeps, zoneId: number, nowMs: number) {
+  const subject = { kind: "late", zoneId, ruleId: null, severity: "info" } as const;
+  const silences = await readActiveSilences(db, log, nowMs);
+  const { channels, held } = planRoute(routing(), subject, nowMs);
+  return { subject, channels, held, silencedBy: findSilence(silences, subject, nowMs)?.id ?? null };
+}
+
+/** Returns the alert as it is from its beginning: over, so that nobody is paged. */
+function toResolved(alert: AlertRecord, resolvedAtMs: number | null): AlertRecord {
+  const state = "resolved" as const;
+  const transitions = alert.transitions.map((one) => ({ ...one, state }));
+  return { ...alert, state, resolvedAtMs, transitions };
+}
+
 /**
- * Writes the alert about the attackers and rules of late hours. It is resolved from the beginning, so that nobody is paged.
- * An active attack has its own alert. Writes none if nothing is new. Returns whether a channel is notified. The hours
- * before a first start are only listed; sources in shadow mode, and the `small` rules that few addresses lift, are not even that.
+ * Sends messages about late hours to the channels whose quiet hours are over since. raise-alerts, which does so for other
+ * alerts, looks at no alert that is resolved. Returns whether a channel is notified. Of two replicas one writes the rows.
+ */
+export async function releaseLate(database: Database, deps: RaiseLateDeps, nowMs: number): Promise<boolean> {
+  let isNotified = false;
+  for (const row of await readHeldAlerts(database.db, { kind: "late", resolvedAfterMs: nowMs - HELD_MS })) {
+    const { message } = parseDetails(row.details);
+    if (message === null || row.zoneId === null) continue;
+    const before = toAlertRecord(row);
+    const waiting = before.transitions.at(-1)?.held ?? [];
+    const { subject, channels, held, silencedBy } = await planMessage(database.db, deps, row.zoneId, nowMs);
+    const notified = waiting.filter((channel) => silencedBy === null && channels.includes(channel));
+    if (notified.length === 0) continue;
+    const reason = "repeat" as const;
+    const recipients = { ...NOBODY, notified };
+    const occurrence = { id: null, severity: subject.severity, openedAtMs: before.firedAtMs };
+    const left = waiting.filter((channel) => held.includes(channel));
+    const next = nextAlert(before, { reason, occurrence, recipients, nowMs, held: left });
+    const alert = toResolved(next, before.resolvedAtMs);
+    const toMessage = () => ({ ...message, reason, transition: alert.transition });
+    const change = { row, before, alert, reason, recipients, identity: row, toMessage } as const;
+    isNotified = (await inTransaction(database, ({ tx }) => persistTransition(tx, change))) || isNotified;
+  }
+  return isNotified;
+}
+
+/**
+ * Writes the alert about the attackers and rules of late hours; none if nothing is new. An active attack has its own alert.
+ * Returns whether a channel is notified. The hours before a first start are only listed; sources in shadow mode, and the
+ * `small` rules that few addresses lift, are not even that.
  */
 export async function raiseLate(
   tx: Queryable,
-  { routing, log }: Pick<JudgeLateDeps, "routing" | "log">,
+  deps: RaiseLateDeps,
   { zoneId, span, news, isHistory, isShadow, nowMs }: LateHours,
   small: ReadonlySet<string>,
 ): Promise<boolean> {
   const newAttackers = isShadow ? [] : news.newAttackers;
   const newRules = news.newRules.filter(({ ruleId }) => !small.has(ruleId));
   if (newAttackers.length + newRules.length === 0) return false;
-  const { links, zones, ...routes } = routing();
-  const subject = { kind: "late", zoneId, ruleId: null, severity: "info" } as const;
-  const silences = await readActiveSilences(tx, log, nowMs);
-  const silencedBy = findSilence(silences, subject, nowMs)?.id ?? null;
+  const { links, zones } = deps.routing();
+  const { subject, channels, held, silencedBy } = await planMessage(tx, deps, zoneId, nowMs);
   const isNotified = !isHistory && silencedBy === null;
-  const recipients = {
-    ...NOBODY,
-    notified: isNotified ? planRoute({ links, ...routes }, subject, nowMs).channels : [],
-  };
+  const recipients = { ...NOBODY, notified: isNotified ? channels : [] };
   const openedAtMs = span.from * HOUR_MS;
   const occurrence = { id: null, severity: subject.severity, openedAtMs };
   const mute = { silencedBy, mutedBy: null };
-  const fired = nextAlert(null, { reason: "first", occurrence, recipients, nowMs, mute });
-  const state = "resolved" as const;
-  const transitions = fired.transitions.map((one) => ({ ...one, state }));
-  const alert = { ...fired, state, transitions, resolvedAtMs: nowMs };
+  const first = { reason: "first", occurrence, recipients, nowMs, mute } as const;
+  const alert = toResolved(nextAlert(null, { ...first, held: isNotified ? held : [] }), nowMs);
   const fingerprint = digest([subject.kind, zoneId, openedAtMs, nowMs]);
   const through = { judgedThrough: span.to * 60, countedTo: span.to * 60, closedAt: span.to * 60, nowMs };
   const message = {

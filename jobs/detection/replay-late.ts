@@ -1,6 +1,5 @@
 import type { Database } from "#db/client.ts";
 import { readSourceEvents, SLICE_EVENTS } from "#db/detection/source-events.ts";
-import { readSourceUsual } from "#db/detection/source-hours.ts";
 import { readMinuteCounts, type SpikeRow } from "#db/detection/spikes.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { KnownSources } from "#model/known-source.ts";
@@ -8,14 +7,14 @@ import { keyOf, type SeriesKey } from "#model/series-key.ts";
 import { assessSeries } from "#stages/detection/assess-series.ts";
 import { toAttackHours } from "#stages/detection/backtest/attack-hours.ts";
 import type { Episode } from "#stages/detection/episode.ts";
+import type { RuleFinding } from "#stages/detection/late/find-late-news.ts";
 import { planTick, spanOfTick, TESTED_MINUTES, type TickInput } from "#stages/detection/plan-tick.ts";
 import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
-import { USUAL_DAYS } from "#stages/detection/sources/usual-rules.ts";
 import { toMinute } from "#stages/detection/stored-episode.ts";
 import { createThresholdCache } from "#stages/detection/thresholds/threshold-cache.ts";
 import { LONGEST_WINDOW } from "#stages/detection/thresholds/windows.ts";
 import { viewZone, type ZoneHour } from "#stages/detection/zone-view.ts";
-import { type CountBudget, countSourceHours, toUsualRules } from "./count-source-hours.ts";
+import { type CountBudget, countSourceHours, readUsual } from "./count-source-hours.ts";
 import { fillThresholds, thresholdsKey } from "./fill-thresholds.ts";
 import { closeUntil, createKeptWatch, type KeptWatch, learnHours, takeEvents } from "./kept-watch.ts";
 
@@ -28,13 +27,6 @@ export interface ReplayedHours {
   readonly covered: readonly (ZoneHour & { readonly zoneId: number })[];
   readonly attacks: TickInput<SeriesKey>["attacks"];
   readonly known: KnownSources;
-}
-
-/** A rule's spike. */
-export interface RuleFinding extends SeriesKey {
-  readonly episode: Episode;
-  /** Null if it is open at the end of the hours. */
-  readonly closedAt: number | null;
 }
 
 interface OpenRule extends SeriesKey {
@@ -145,12 +137,11 @@ export async function replaySourceHours(
     const [start, end] = [hour * 60, hour * 60 + 60];
     if (one === null) {
       const next = start - LONGEST_WINDOW + 1;
-      one = createKeptWatch(zoneId, { hours, known, policy, next, version: { text: "", readIn: hour } });
+      one = createKeptWatch(zoneId, { known, policy, next, version: { text: "", readIn: hour } }, hours);
     } else learnHours(one, hours);
     const day = Math.floor(hour / 24);
     if (one.usualDay !== day) {
-      const days = { fromDay: day - USUAL_DAYS, toDay: day };
-      one.usual = toUsualRules(await readSourceUsual(database.db, [zoneId], days));
+      one.usual = await readUsual(database.db, zoneId, day);
       one.usualDay = day;
     }
     for await (const slice of readSourceEvents(database.db, { zoneId, from: one.next, to: end }))

@@ -1,5 +1,5 @@
 import type { Database } from "#db/client.ts";
-import { readFirstSeen, readSourceEvents, type StoredSourceEvent } from "#db/detection/source-events.ts";
+import { readAllSourceEvents, readFirstSeen, readHour } from "#db/detection/source-events.ts";
 import { openSpike, type SpikeRow, updateSpike } from "#db/detection/spikes.ts";
 import { MINUTE_MS, MINUTES_PER_DAY } from "#lib/units.ts";
 import { attackerIdOf } from "#model/attacker.ts";
@@ -71,13 +71,12 @@ export async function describeIncidentRow(
   const found = collectIncidentEvidence(
     { attackers: active.length > 0 ? active : incident.attackers, windowMinutes },
     {
-      hour: await readHour(database, zoneId, countedTo - 1),
-      yesterday: await readAll(
-        database,
+      hour: await readHour(database.db, zoneId, countedTo - 1),
+      yesterday: await readAllSourceEvents(database.db, {
         zoneId,
-        countedTo - COMPARED_MINUTES - MINUTES_PER_DAY,
-        countedTo - MINUTES_PER_DAY,
-      ),
+        from: countedTo - COMPARED_MINUTES - MINUTES_PER_DAY,
+        to: countedTo - MINUTES_PER_DAY,
+      }),
       endMinute: countedTo,
       isKnown: known.isKnown,
     },
@@ -127,15 +126,4 @@ async function findFirstSeen(
   const { kind, key } = strongest;
   const span = { from: countedTo - MINUTES_PER_DAY, to: countedTo };
   return readFirstSeen(db, { zoneId, kind, key, ...span }, toSourceAddress);
-}
-
-/** Reads the events of a zone in the hour that ends with a minute. */
-export function readHour(database: Database, zoneId: number, minute: number): Promise<StoredSourceEvent[]> {
-  return readAll(database, zoneId, minute + 1 - LONGEST_WINDOW, minute + 1);
-}
-
-async function readAll({ db }: Database, zoneId: number, from: number, to: number) {
-  const all: StoredSourceEvent[] = [];
-  for await (const events of readSourceEvents(db, { zoneId, from, to })) all.push(...events);
-  return all;
 }

@@ -1,22 +1,20 @@
 import { forgetJudged, lockUnjudged, noteJudgedHours } from "#db/detection/judged-hours.ts";
-import { insertLateSpikes, type LateSpike } from "#db/detection/late-spikes.ts";
 import { readAddressesOfRules } from "#db/detection/source-events.ts";
 import { collectEvidence, noEvidence } from "#db/detection/spike-evidence.ts";
+import { insertLateSpikes, type LateSpike } from "#db/detection/spikes.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { isSentByFew } from "#model/few-addresses.ts";
 import { countSenders } from "#stages/detection/count-senders.ts";
 import { gradeSpike } from "#stages/detection/grade-spike.ts";
 import { endOfIncident } from "#stages/detection/incidents/incident.ts";
 import { toStoredEpisode } from "#stages/detection/stored-episode.ts";
 import { LONGEST_WINDOW } from "#stages/detection/thresholds/windows.ts";
-import type { JudgeLateDeps, LateHours } from "./late-hours.ts";
-import { raiseLate } from "./raise-late.ts";
+import { type JudgeLateDeps, type LateHours, raiseLate } from "./raise-late.ts";
 import { describeIncidentRow } from "./store-incidents.ts";
 
 /** The spikes whose evidence is collected. Those of a longer outage are listed without. */
 const MOST_EVIDENCE = 100;
-/** More different addresses than this are not counted: the severity no longer depends on them. */
-const COUNTED_ADDRESSES = 200;
 
 /** Stores what late hours have shown, the message about it, and that they are judged, at once. Returns false if they were. */
 export async function storeLate(deps: JudgeLateDeps, late: LateHours): Promise<boolean> {
@@ -24,9 +22,9 @@ export async function storeLate(deps: JudgeLateDeps, late: LateHours): Promise<b
   const ofRules = await toRuleSpikes(deps, late);
   const spikes = [...(await toIncidentSpikes(deps, late)), ...ofRules];
   const { fewAddresses } = deps.routing();
-  const isSmall = ({ severity, mainSenders }: LateSpike) =>
-    severity !== "critical" && mainSenders != null && mainSenders < fewAddresses;
-  const small = new Set(ofRules.filter(isSmall).map(({ ruleId }) => ruleId));
+  const small = new Set(
+    ofRules.filter((spike) => isSentByFew(spike, fewAddresses)).map(({ ruleId }) => ruleId),
+  );
   const stored = await inTransaction(deps.database, async ({ tx }) => {
     if (!(await lockUnjudged(tx, zoneId, { fromHour: span.from, toHour: span.to }))) return null;
     await insertLateSpikes(tx, spikes);
@@ -62,7 +60,7 @@ async function toRuleSpikes({ database, sensitivity }: JudgeLateDeps, late: Late
     const to = Math.min(lastActiveAt, openedAt + LONGEST_WINDOW);
     return { zoneId, ruleId, from: openedAt - windowMinutes, to };
   });
-  const addresses = await readAddressesOfRules(db, scopes, COUNTED_ADDRESSES);
+  const addresses = await readAddressesOfRules(db, scopes);
   const spikes: LateSpike[] = [];
   for (const [i, { ruleId, episode, closedAt, row }] of news.rules.entries()) {
     const sinceMs = (episode.openedAt - episode.windowMinutes) * MINUTE_MS;

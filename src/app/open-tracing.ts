@@ -2,7 +2,7 @@ import type { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http"
 import type { Config } from "#config/config.ts";
 import { readVersion } from "#config/read-version.ts";
 import type { Database } from "#db/client.ts";
-import { readOpenedSpikes } from "#db/detection/opened-spikes.ts";
+import { readOpenedSpikes } from "#db/detection/feed-spikes.ts";
 import type { Clock } from "#lib/clock.ts";
 import { toError, UsageError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";

@@ -8,9 +8,9 @@ export const MANY_ADDRESSES = 12;
 
 interface SentSpike {
   readonly severity: Severity;
-  readonly addresses?: number | null;
-  readonly mainSenders?: number | null;
-  readonly gradedBy?: GradedBy | null;
+  readonly addresses?: number | null | undefined;
+  readonly mainSenders?: number | null | undefined;
+  readonly gradedBy?: GradedBy | null | undefined;
 }
 
 /** Returns whether few addresses send a spike, or few send most of one that is not far above the usual. */

@@ -260,7 +260,7 @@ export const EVIDENCE_DIMENSIONS = ["ip", "asn", "country", "path", "ua", "ja4",
 export type EvidenceDimension = (typeof EVIDENCE_DIMENSIONS)[number];
 
 /** The properties besides zone and rule by which alerts can be matched. */
-export const SOURCE_TRAITS = ["ip", "asn", "country", "ja4", "url"] as const;
+export const SOURCE_TRAITS = ["ip", "asn", "country", "ja4", "ua", "url"] as const;
 export type SourceTrait = (typeof SOURCE_TRAITS)[number];
 
 /** The properties by which a source can be named as known. */

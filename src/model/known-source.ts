@@ -1,5 +1,5 @@
 import { digest } from "./fingerprint.ts";
-import { KNOWN_KINDS, type KnownKind, type SourceTrait } from "./kinds.ts";
+import { KNOWN_KINDS, type KnownKind } from "./kinds.ts";
 import { toTraitTest } from "./source-traits.ts";
 
 /** A source that a person knows and expects, such as the owner's own scanner. */
@@ -19,7 +19,6 @@ type SourceFields = Readonly<Record<KnownKind, string | null>>;
 
 /** Maximum number of remembered values of a field. */
 const MAX_REMEMBERED = 20_000;
-const TRAIT_OF: Readonly<Record<KnownKind, SourceTrait>> = { ip: "ip", asn: "asn", ja4: "ja4", ua: "url" };
 
 /** Recognises the events of known sources in one zone. */
 export interface KnownSources {
@@ -38,7 +37,7 @@ export function createKnownSources(
   );
   const tests = KNOWN_KINDS.flatMap((kind) => {
     const patterns = valid.filter((one) => one.kind === kind).map(({ pattern }) => pattern);
-    return patterns.length === 0 ? [] : [{ kind, isMatch: remember(toTraitTest(TRAIT_OF[kind], patterns)) }];
+    return patterns.length === 0 ? [] : [{ kind, isMatch: remember(toTraitTest(kind, patterns)) }];
   });
   return {
     isKnown: (event) =>

@@ -29,6 +29,12 @@ export interface RuleChange {
   readonly expected?: number | undefined;
 }
 
+/**
+ * How long a spike of changes stays open. A change of action does not end: a day shows it to every shift, and the next change
+ * then opens an alert again. A silent rule's week says nothing of it after a week.
+ */
+export const OPEN_DAYS: Readonly<Record<ChangeKind, number>> = { "action-change": 1, "silent-rule": 7 };
+
 /** Returns the changes that last. If none does, all. */
 export function lastingChanges(changes: readonly RuleChange[]): readonly RuleChange[] {
   const lasting = changes.filter(({ endedAt }) => endedAt === null);

@@ -6,16 +6,16 @@ export type SourceTraits = Readonly<Partial<Record<SourceTrait, readonly string[
 
 /**
  * The patterns of each member. At least one of a member's patterns must match. An address may be a network
- * (198.51.100.0/24), a URL's path may end in `*`, and the number of an ASN is enough.
+ * (198.51.100.0/24), a URL's path and a user agent may end in `*`, and the number of an ASN is enough.
  */
 export type SourceMatchers = Readonly<Partial<Record<SourceTrait, readonly string[] | undefined>>>;
 
-/** The trait by which the key of a series is matched; null if there is none. */
-export const TRAIT_OF: Readonly<Record<SourceKind, SourceTrait | null>> = {
+/** The trait by which the key of a series is matched. */
+export const TRAIT_OF: Readonly<Record<SourceKind, SourceTrait>> = {
   rules_per_ip: "ip",
   ips_per_ja4: "ja4",
   ips_per_url: "url",
-  ips_per_ua: null,
+  ips_per_ua: "ua",
   ips_per_asn: "asn",
 };
 
@@ -52,14 +52,17 @@ type Matches = (pattern: string, value: string) => boolean;
 
 const isSame: Matches = (pattern, value) => pattern.toLowerCase() === value.toLowerCase();
 
+const startsLike: Matches = (pattern, value) =>
+  pattern.endsWith("*") ? value.startsWith(pattern.slice(0, -1)) : pattern === value;
+
 const MATCHES: Readonly<Record<SourceTrait, Matches>> = {
   ip: matchesAddress,
   // The platform may add the network's name: AS64500 Example Hosting.
   asn: (pattern, value) => isSame(toAsn(pattern), toAsn(value)),
   country: isSame,
   ja4: isSame,
-  url: (pattern, value) =>
-    pattern.endsWith("*") ? value.startsWith(pattern.slice(0, -1)) : pattern === value,
+  ua: startsLike,
+  url: startsLike,
 };
 
 function toAsn(text: string): string {

@@ -36,9 +36,8 @@ export async function replaySources(
   let closed = first;
   const close = (until: number) => {
     for (; closed < until; closed += 1) {
-      const fired = watch.closeUntil(closed + 1, judged);
-      fired.forEach(incidents.follow);
-      if (incidents.nextDue(closed) !== null) incidents.tell(closed);
+      for (const fired of watch.closeUntil(closed + 1, judged)) incidents.follow(fired);
+      if (incidents.open().length > 0) incidents.tell(closed);
     }
   };
   let read = 0;

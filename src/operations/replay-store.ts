@@ -1,6 +1,5 @@
 import type { Queryable } from "#db/client.ts";
-import { readMinutesFrom } from "#db/detection/kept-minutes.ts";
-import { readActiveRules, readReplayCounts } from "#db/detection/replay-counts.ts";
+import { readActiveRules, readMinutesFrom, readReplayCounts } from "#db/detection/replay-counts.ts";
 import { readDaysBefore } from "#db/detection/rule-metrics.ts";
 import { readAttacks, readSearchedThrough } from "#db/detection/spikes.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";

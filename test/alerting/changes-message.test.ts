@@ -16,6 +16,14 @@ import { findSilence } from "#stages/alerting/silence.ts";
 import { alertSpike, NOW } from "./support.ts";
 
 const SINCE = Math.floor(NOW / MINUTE_MS) - 87;
+const CONTEXT = {
+  nowMs: NOW,
+  routing: routeToAll(["chat"]),
+  asks: [],
+  silences: [],
+  firing: [],
+  incidents: new Set<number>(),
+};
 const FLIP = {
   blocks: true,
   challenges: false,
@@ -114,15 +122,7 @@ test("details are a sentence for each of a few rules, and lines that name all of
 });
 
 test("a change of action warns, a silent rule informs, and the platform is asked about neither", () => {
-  const context = {
-    nowMs: NOW,
-    routing: routeToAll(["chat"]),
-    asks: [],
-    silences: [],
-    firing: [],
-    incidents: new Set<number>(),
-  };
-  const assess = createAssessor(context);
+  const assess = createAssessor(CONTEXT);
   const [change, silent] = [assess(spikeOf([flip("1")])), assess({ ...spikeOf([silence("1")]), id: 2 })];
   expect([change.spike.severity, silent.spike.severity]).toEqual(["warning", "info"]);
   for (const { advice } of [change, silent]) expect(advice.state).toBe("unavailable");
@@ -155,14 +155,6 @@ test.each([
 });
 
 test("further rules are named a quarter of an hour after the last message, then twice as long after, and nothing is repeated", () => {
-  const context = {
-    nowMs: NOW,
-    routing: routeToAll(["chat"]),
-    asks: [],
-    silences: [],
-    firing: [],
-    incidents: new Set<number>(),
-  };
   let alert: AlertRecord | null = null;
   const told: string[] = [];
   const changes = [flip("1")];
@@ -171,8 +163,8 @@ test("further rules are named a quarter of an hour after the last message, then 
     // A rule an hour for half a day.
     if (minute > 0 && minute % 60 === 1 && minute < 720)
       changes.push({ ...flip(`${minute}`), foundAt: nowMs });
-    const assessment = createAssessor({ ...context, nowMs })(spikeOf([...changes]));
-    const decision = decide(toSituation(assessment, alert), { ...context, nowMs });
+    const assessment = createAssessor({ ...CONTEXT, nowMs })(spikeOf([...changes]));
+    const decision = decide(toSituation(assessment, alert), { ...CONTEXT, nowMs });
     if (decision === null) continue;
     alert = decision.alert;
     told.push(`${decision.reason} at ${minute}`);

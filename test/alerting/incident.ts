@@ -2,6 +2,19 @@ import { MINUTE_MS } from "#lib/units.ts";
 import { SOURCES_RULE, type StoredAttacker, type StoredSources } from "#model/stored-sources.ts";
 import { NOW } from "./support.ts";
 
+/** An address that triggers many rules. */
+export const SCANNER = {
+  kind: "rules_per_ip",
+  members: 41,
+  usualMembers: 0,
+  windowMinutes: 15,
+  count: 41,
+  usual: 4.2,
+  threshold: 16.3,
+  score: 5.1,
+  role: "opened",
+} as const;
+
 /** Returns an address that triggers many rules, active from so many minutes after NOW on. */
 export function attackerOf(
   key: string,
@@ -10,18 +23,10 @@ export function attackerOf(
 ): StoredAttacker {
   const { lastMinutes = minutes, ...rest } = over;
   return {
-    kind: "rules_per_ip",
+    ...SCANNER,
     key,
-    members: 41,
-    usualMembers: 0,
-    windowMinutes: 15,
-    count: 41,
-    usual: 4.2,
-    threshold: 16.3,
-    score: 5.1,
     since: NOW / MINUTE_MS + minutes,
     lastFiredAt: NOW / MINUTE_MS + lastMinutes,
-    role: "opened",
     ...rest,
   };
 }

@@ -7,6 +7,7 @@ import { silences } from "#db/schema/silences.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { readOpenWork } from "#db/service/open-work.ts";
 import { endUnwatched } from "#jobs/alerting/end-unwatched.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
 import type { StoredAttacker } from "#model/stored-sources.ts";
 import { DEFAULT_TIMING, type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
@@ -72,6 +73,52 @@ test("a rule that is part of an incident is listed and does not notify, not even
     state: "resolved",
     transitions: expect.arrayContaining([expect.objectContaining({ reason: "first", mutedBy: "incident" })]),
   });
+});
+
+test("the alerts of an incident's members are written with one statement, once, also by two runs at the same time", async () => {
+  const memberOf = await attack(0, ONE);
+  for (let i = 0; i < 60; i += 1) await world.openSpike(0, { ruleId: `94${i}`, memberOf });
+  await database.pool.query(`
+    create table alert_inserts (at timestamptz default clock_timestamp());
+    create function note_insert() returns trigger language plpgsql as
+      'begin insert into alert_inserts default values; return null; end';
+    create trigger note_insert after insert on alerts for each statement execute function note_insert()`);
+  await run(1);
+  // That of the incident, and that of its members.
+  expect((await database.pool.query("select from alert_inserts")).rowCount).toBe(2);
+  const before = await world.alerts();
+  expect(before).toHaveLength(61);
+  const members = before.filter(({ kind }) => kind === "spike");
+  for (const { id, ruleId, fingerprint, details } of members)
+    expect((details as { message: AlertMessage }).message).toMatchObject({
+      alertId: id,
+      fingerprint,
+      ruleId,
+      reason: "first",
+      state: "firing",
+      advice: { state: "pending" },
+    });
+  await run(2);
+  expect(await world.alerts()).toEqual(before);
+  await database.db.delete(alerts);
+  await Promise.all([run(1), run(1)]);
+  expect((await world.alerts()).map(({ fingerprint }) => fingerprint).sort()).toEqual(
+    before.map(({ fingerprint }) => fingerprint).sort(),
+  );
+  expect(await sent()).toHaveLength(1);
+});
+
+test("an alert that cannot be written does not stop the other members of its incident", async () => {
+  const memberOf = await attack(0, ONE);
+  for (let i = 0; i < 5; i += 1) await world.openSpike(0, { ruleId: `94${i}`, memberOf });
+  await database.pool.query(`alter table alerts add constraint no_943 check (rule_id <> '943')`);
+  try {
+    await expect(run(1)).rejects.toMatchObject({ cause: { constraint: "no_943" } });
+  } finally {
+    await database.pool.query("alter table alerts drop constraint no_943");
+  }
+  const rules = (await world.alerts()).map(({ ruleId }) => ruleId);
+  expect(new Set(rules)).toEqual(new Set(["(sources)", "940", "941", "942", "944"]));
 });
 
 test("a rule that was notified is adopted by the incident, and says nothing more but its end", async () => {

@@ -1,27 +1,14 @@
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "#lib/units.ts";
-import type { StoredAttacker } from "#model/stored-sources.ts";
 import { buildLateMessage, type LateMessageFacts } from "#stages/alerting/message/late-message.ts";
 import { toPagerDutyEvent } from "#stages/delivery/channels/pagerduty/pagerduty-event.ts";
 import { outlineAlert } from "#stages/delivery/message/outline-alert.ts";
+import { SCANNER } from "./incident.ts";
 
 const FROM = Date.UTC(2026, 10, 24, 2, 5) / MINUTE_MS;
 const TO = FROM + 135;
 
-const attackerOf = (key: string): StoredAttacker => ({
-  kind: "rules_per_ip",
-  key,
-  members: 41,
-  usualMembers: 0,
-  windowMinutes: 15,
-  count: 41,
-  usual: 2,
-  threshold: 15,
-  score: 9,
-  since: FROM + 10,
-  lastFiredAt: FROM + 40,
-  role: "opened",
-});
+const attackerOf = (key: string) => ({ ...SCANNER, key, since: FROM + 10, lastFiredAt: FROM + 40 });
 
 function build(over: Partial<LateMessageFacts> = {}) {
   const sources = {

@@ -116,7 +116,8 @@ test.each([
   ["ips_per_ja4", "t13d1516h2_8daaf6152771", { ja4: ["t13d1516h2_8daaf6152771"] }],
   ["ips_per_asn", "AS64500 Example Hosting", { asn: ["AS64500"] }],
   ["ips_per_url", "/login", { url: ["/login"] }],
-  ["ips_per_ua", "sqlmap/1.8", null],
+  ["ips_per_ua", "sqlmap/1.8", { ua: ["sqlmap/1.8"] }],
+  ["ips_per_ua", "sqlmap/*", null],
 ] as const)("the silence of an attacker of %s %s matches that attacker alone: %j", (kind, key, matchers) => {
   expect(attackerChoice(101, { kind, key })?.matchers ?? null).toEqual(
     matchers === null ? null : { zone: [101], ...matchers },

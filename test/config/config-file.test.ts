@@ -530,3 +530,16 @@ test.each([
 ])("%s is no public URL", (url) => {
   expect(() => parseConfig({ LONGWATCH_PUBLIC_URL: url })).toThrow(/LONGWATCH_PUBLIC_URL/);
 });
+
+test("what a verdict does to a severity is read, and each mistake in it is named", () => {
+  const read = (yaml: string) =>
+    parseConfig({ LONGWATCH_CONFIG: writeConfig(yaml) }).alerting.routing.verdict;
+  expect(read("detection: { verdict: { lower: [scanner] } }")).toEqual({ raise: true, lower: ["scanner"] });
+  expect(read("detection: { verdict: { raise: false } }")).toEqual({ raise: false, lower: [] });
+  expect(mistakesIn("detection: { verdict: { raise: 1, lower: [misfire, attack], raised: true } }")).toEqual([
+    "detection.verdict.raise: 1: must be true or false",
+    'detection.verdict.lower[0]: "misfire": must be one of scanner, broken-client',
+    'detection.verdict.lower[1]: "attack": must be one of scanner, broken-client',
+    "detection.verdict.raised: is not a setting: did you mean raise?",
+  ]);
+});

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type BacktestOptions, createBacktest } from "#stages/detection/backtest/backtest.ts";
-import { findEpisodes } from "#stages/detection/backtest/scan-history.ts";
 import { drawCounts } from "./support/histories.ts";
+import { findEpisodes } from "./support/scan-history.ts";
 
 const FIRST = 20_000 * 1_440;
 const DAY = 1_440;

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { parseAttack } from "#emulator/traffic/attack.ts";
 import { createTraffic } from "#emulator/traffic/traffic.ts";
 import { createZoneReplay } from "#stages/detection/backtest/replay-zone.ts";
-import { findEpisodes, type PastEpisode } from "#stages/detection/backtest/scan-history.ts";
+import { type FoundEpisode, findEpisodes } from "./support/scan-history.ts";
 
 const START = Date.UTC(2026, 10, 20, 15, 30, 20);
 const HISTORY_MINUTES = 72 * 60;
@@ -11,7 +11,7 @@ const FIRST = Math.floor(START / 60_000) - HISTORY_MINUTES;
 const ATTACK_AT = START + 60_000;
 
 /** The emulator's own history, and the hour after it in which an attack runs. Openings by zone and rule. */
-function watch(seed: string): Map<string, PastEpisode[]> {
+function watch(seed: string): Map<string, FoundEpisode[]> {
   const traffic = createTraffic({ seed, lateness: { share: 0, maxMs: 0 } });
   const parsed = parseAttack("zone=101,rule=942100,start=+60s,duration=10m,rate=40/s", START);
   if ("mistakes" in parsed) throw new Error(parsed.mistakes.join());
@@ -39,7 +39,7 @@ test("everyday emulated traffic opens few spikes, and a scripted attack opens ex
   let everyday = 0;
   let series = 0;
   const attackMinute = Math.floor(ATTACK_AT / 60_000);
-  const attacked: PastEpisode[] = [];
+  const attacked: FoundEpisode[] = [];
   for (const seed of ["1", "2"]) {
     for (const [key, episodes] of watch(seed)) {
       if (key === "101/942100") attacked.push(...episodes.filter(({ openedAt }) => openedAt > attackMinute));

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { assessSeries } from "#stages/detection/assess-series.ts";
-import { findEpisodes } from "#stages/detection/backtest/scan-history.ts";
 import { gradeSeverity } from "#stages/detection/episode.ts";
 import { createThresholds, type Thresholds } from "#stages/detection/thresholds/thresholds.ts";
 import { createFractions, drawPoisson } from "./support/histories.ts";
+import { findEpisodes } from "./support/scan-history.ts";
 
 const FIRST = 20_000_040;
 const DAY = 1_440;

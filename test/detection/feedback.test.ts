@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { toAttackHours } from "#stages/detection/backtest/attack-hours.ts";
-import { findEpisodes } from "#stages/detection/backtest/scan-history.ts";
 import { suggestZ } from "#stages/detection/backtest/suggest-z.ts";
 import { createSeriesWatch, passMinutes, takeMinute } from "#stages/detection/series-watch.ts";
 import { drawCounts, shapes } from "./support/histories.ts";
 import { naiveSum } from "./support/log-peak-guard.ts";
+import { findEpisodes } from "./support/scan-history.ts";
 
 const FIRST = 20_000 * 1_440;
 const DAY = 1_440;

@@ -4,8 +4,11 @@ import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { type ReplayedHours, replayRules, replaySourceHours } from "#jobs/detection/replay-late.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
 import { attackerIdOf } from "#model/attacker.ts";
+import { WEEKDAYS } from "#model/kinds.ts";
 import { createKnownSources } from "#model/known-source.ts";
+import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
 import { createSourceWatch } from "#stages/detection/sources/source-watch.ts";
 import { toMinute } from "#stages/detection/stored-episode.ts";
@@ -204,23 +207,8 @@ test("a killed run leaves nothing, and of two replicas one writes the rows and t
   const [zoneId, begin] = [300, LIVE + 65];
   const end = begin + 135;
   const events = [...visitors, ...attackAt(begin + 20, 1), ...attackAt(end - 70, 2)];
-  const between = (from: number, to: number) => events.filter(({ minute }) => minute >= from && minute < to);
   const world = createLateWorld(database, [zoneId]);
-  world.setMinute(LIVE);
-  await world.store(zoneId, between(0, LIVE));
-  await world.search(zoneId, START_MINUTE, LIVE);
-  await world.tick();
-  await world.judgeLate();
-  let stored = LIVE;
-  for (let minute = LIVE + 5; minute <= LIVE + 5 * 60 + 30; minute += 5) {
-    world.setMinute(minute);
-    if (minute > begin && minute < end) continue;
-    await world.store(zoneId, between(stored, minute));
-    stored = minute;
-    await world.search(zoneId, LIVE, minute);
-    await world.tick();
-    if (minute === LIVE + 60) await world.judgeLate();
-  }
+  await runOutage(world, zoneId, { events, begin, end });
   const waiting = await askCoverage(zoneId);
   expect(
     waiting
@@ -272,6 +260,85 @@ test("a killed run leaves nothing, and of two replicas one writes the rows and t
   // Nothing has come since, so nothing is judged again.
   expect(await world.judgeLate()).toBe("every copied hour is judged");
   expect(await world.readSpikes(zoneId)).toEqual(rows);
+}, 300_000);
+
+/** Runs five hours, of which those from `begin` to `end` are copied when they are over. */
+async function runOutage(
+  world: ReturnType<typeof createLateWorld>,
+  zoneId: number,
+  { events, begin, end }: { events: readonly TimedEvent[]; begin: number; end: number },
+): Promise<void> {
+  const between = (from: number, to: number) => events.filter(({ minute }) => minute >= from && minute < to);
+  world.setMinute(LIVE);
+  await world.store(zoneId, between(0, LIVE));
+  await world.search(zoneId, START_MINUTE, LIVE);
+  await world.tick();
+  await world.judgeLate();
+  let stored = LIVE;
+  for (let minute = LIVE + 5; minute <= LIVE + 5 * 60 + 30; minute += 5) {
+    world.setMinute(minute);
+    if (minute > begin && minute < end) continue;
+    await world.store(zoneId, between(stored, minute));
+    stored = minute;
+    await world.search(zoneId, LIVE, minute);
+    await world.tick();
+    if (minute === LIVE + 60) await world.judgeLate();
+  }
+}
+
+/** A spike of one rule, most of whose events two addresses send. */
+const twoSenders = (minute: number, events: number) =>
+  Array.from({ length: events }, (_, i) => ({
+    minute: minute + Math.floor((i * 15) / events),
+    ip: `203.0.113.${i % 50 === 0 ? 3 + (i % 3) : i % 2}`,
+    ruleId: `65${events}`,
+    asn: "",
+    ja4: "",
+    ua: "",
+    url: "/",
+  }));
+
+test("a late rule that few addresses send is in the message if it is far above the usual, and a channel in its quiet hours gets the message after these", async () => {
+  const [zoneId, begin] = [400, LIVE + 65];
+  const allDay = {
+    timeZone: "UTC",
+    days: WEEKDAYS,
+    fromMinute: 0,
+    toMinute: 24 * 60,
+    channels: ["on-call"],
+    matchers: {},
+    critical: "hold" as const,
+  };
+  let quietHours = [allDay];
+  const world = createLateWorld(database, [zoneId], () => ({
+    ...routeToAll(["chat", "on-call"]),
+    quietHours,
+  }));
+  const events = [...visitors, ...twoSenders(begin + 20, 600), ...twoSenders(begin + 20, 120)];
+  await runOutage(world, zoneId, {
+    events: events.toSorted((a, b) => a.minute - b.minute),
+    begin,
+    end: begin + 135,
+  });
+  await world.judgeLate();
+  const late = (await world.readSpikes(zoneId)).filter(({ ruleId }) => ruleId.startsWith("65"));
+  expect(late.map(({ ruleId, gradedBy, mainSenders }) => [ruleId, gradedBy, mainSenders])).toEqual([
+    ["65120", "score", 2],
+    ["65600", "addresses", 2],
+  ]);
+  const sent = async () =>
+    (await world.readNotifications())
+      .map(({ channel, content }) => ({ channel, ...(content as AlertMessage) }))
+      .filter((message) => message.zoneId === zoneId)
+      .map(({ channel, reason, state, headline }) => `${channel} ${reason} ${state}: ${headline}`);
+  const message = "first resolved: 2026-10-07 01:05 to 03:05 UTC in zone 400 arrived late: 1 rule";
+  expect(await sent()).toEqual([`chat ${message}`]);
+  await world.judgeLate();
+  expect(await sent()).toEqual([`chat ${message}`]);
+  quietHours = [];
+  await Promise.all([world.judgeLate(), world.judgeLate()]);
+  await world.judgeLate();
+  expect(await sent()).toEqual([`chat ${message}`, `on-call ${message}`]);
 }, 300_000);
 
 async function askCoverage(zoneId: number, from = "-6h") {

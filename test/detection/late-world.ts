@@ -9,7 +9,7 @@ import { createDetectSpikesJob } from "#jobs/detection/detect-spikes.ts";
 import { createJudgeLateJob } from "#jobs/detection/judge-late.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import { routeToAll } from "#stages/alerting/routing/routing.ts";
+import { type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
 import type { SourceEvent } from "#stages/detection/sources/source-event.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
 import { silent } from "../ingest/ingest-support.ts";
@@ -18,7 +18,11 @@ import { createRollUp, makeEvent, runJob } from "./trend-support.ts";
 export type TimedEvent = SourceEvent & { readonly minute: number };
 
 /** Zones of a database whose events, searches and ticks the test drives. */
-export function createLateWorld(database: MigratedDatabase, zoneIds: readonly number[]) {
+export function createLateWorld(
+  database: MigratedDatabase,
+  zoneIds: readonly number[],
+  routing: () => Routing = () => routeToAll(["on-call"]),
+) {
   let now = 0;
   const deps = {
     database,
@@ -32,7 +36,7 @@ export function createLateWorld(database: MigratedDatabase, zoneIds: readonly nu
     settingsOf: () => "settings",
     sensitivity: () => ({ z: 3.5, floor: 10 }),
     lowestFloor: () => 10,
-    routing: () => routeToAll(["on-call"]),
+    routing,
   };
   let [rules, sources] = [createDetectSpikesJob(deps), createDetectSourcesJob(deps)];
   const rollUp = createRollUp(database);

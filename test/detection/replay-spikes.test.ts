@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { findEpisodes } from "#stages/detection/backtest/scan-history.ts";
 import { gradeSpike } from "#stages/detection/grade-spike.ts";
 import { END, eventsOf, minuteOf, openDetectWorld, START, WATCHED_MINUTES } from "./detect-support.ts";
 import { createFractions, drawCounts, shapes } from "./support/histories.ts";
+import { findEpisodes } from "./support/scan-history.ts";
 import { ZONE } from "./trend-support.ts";
 
 const GAP_ZONE = 102;

@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { WINDOWS } from "#model/kinds.ts";
-import { findEpisodes } from "#stages/detection/backtest/scan-history.ts";
 import { DEFAULT_Z } from "#stages/detection/policy.ts";
 import { addMinute, createHourHistory } from "#stages/detection/thresholds/hour-history.ts";
 import { toRulePrior } from "#stages/detection/thresholds/rule-prior.ts";
 import { computeThresholds } from "#stages/detection/thresholds/thresholds.ts";
 import { toDailyCounts } from "#stages/detection/thresholds/to-daily-counts.ts";
 import { createFractions, drawPoisson } from "./support/histories.ts";
+import { findEpisodes } from "./support/scan-history.ts";
 
 const FIRST = 20_000 * 1_440;
 const week = (perDay: number) => Array.from({ length: 28 }, () => perDay);

@@ -1,14 +1,14 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { findEpisodes, type PastEpisode } from "#stages/detection/backtest/scan-history.ts";
 import { createSeriesWatch, passMinutes, takeMinute } from "#stages/detection/series-watch.ts";
 import { drawCounts, shapes } from "./support/histories.ts";
+import { type FoundEpisode, findEpisodes } from "./support/scan-history.ts";
 
 /** Only minutes with events, as counts are stored; the detector adds the zeros. */
 function follow(counts: readonly number[], firstMinute: number, policy: Parameters<typeof takeMinute>[3]) {
-  const found: PastEpisode[] = [];
+  const found: FoundEpisode[] = [];
   const watch = createSeriesWatch();
-  const keep = (episode: PastEpisode) => void found.push(episode);
+  const keep = (episode: FoundEpisode) => void found.push(episode);
   for (const [i, count] of counts.entries())
     if (count > 0) takeMinute(watch, firstMinute + i, count, policy, keep);
   passMinutes(watch, firstMinute + counts.length, policy, keep);

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { WINDOWS } from "#model/kinds.ts";
-import { scanHistory } from "#stages/detection/backtest/scan-history.ts";
 import { judgeMinute } from "#stages/detection/judge-minute.ts";
 import { drawCounts, shapes } from "./support/histories.ts";
 import { type NaiveThreshold, naiveSum, naiveThreshold } from "./support/log-peak-guard.ts";
+import { scanHistory } from "./support/scan-history.ts";
 
 const zs = fc.constantFrom(3, 3.5, 4.5);
 const unknownOf = (share: number) => (hour: number) => (hour * 2_654_435_761) % 1_000 < share * 1_000;

@@ -99,6 +99,7 @@ const matchers = z
     asn: patterns.optional().describe("AS64500, or the number alone"),
     country: patterns.optional(),
     ja4: patterns.optional(),
+    ua: patterns.optional().describe("a user agent; it may end in a star (curl/*)"),
     url: patterns.optional().describe("a path; it may end in a star (/api/*)"),
   })
   .describe("every named member must match, with one of its values; empty matchers match every alert");
@@ -283,25 +284,25 @@ export const configFile = z
           .describe(
             "a rule that spikes alone is listed and notifies nobody if fewer addresses send most of its events",
           ),
-        verdict: z
-          .strictObject({
-            raise: z
-              .boolean()
-              .optional()
-              .describe("whether an attack with odds of 90 of 100 makes an alert critical; true by default"),
-            lower: z
-              .array(z.enum(LOWERING_VERDICTS))
-              .optional()
-              .describe(
-                "verdicts whose alerts are at most a warning; a broken client only below 12 addresses; none by default",
-              ),
-          })
-          .optional()
-          .describe("what a verdict does to the severity of an alert; a misfire never lowers it"),
         verify_crawlers: z
           .boolean()
           .optional()
           .describe("whether DNS is asked if an address that claims to be a search engine's crawler is one"),
+        verdict: z
+          .strictObject({
+            raise: z
+              .boolean()
+              .default(true)
+              .describe("whether an attack with odds of 90 of 100 makes an alert critical"),
+            lower: z
+              .array(z.enum(LOWERING_VERDICTS))
+              .default([])
+              .describe(
+                "verdicts whose alerts are at most a warning; a broken client only below 12 addresses",
+              ),
+          })
+          .optional()
+          .describe("what a verdict does to the severity of an alert; a misfire never lowers it"),
         known_sources: z
           .array(knownSource)
           .max(MAX_KNOWN, `must be at most ${MAX_KNOWN} entries`)

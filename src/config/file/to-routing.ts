@@ -4,7 +4,6 @@ import { FEW_ADDRESSES } from "#model/few-addresses.ts";
 import { WEEKDAYS } from "#model/kinds.ts";
 import type { SubjectMatchers } from "#model/subject.ts";
 import {
-  DEFAULT_EFFECTS,
   DEFAULT_TIMING,
   type Route,
   type Routing,
@@ -44,10 +43,7 @@ export function toRouting(file: ConfigFile, channels: readonly string[]): Routin
     })),
     links: links.map(({ title, url, matchers }) => ({ title, url, matchers: toMatchers(matchers) })),
     fewAddresses: file.detection?.notify_from_addresses ?? FEW_ADDRESSES,
-    verdict: {
-      raise: file.detection?.verdict?.raise ?? DEFAULT_EFFECTS.raise,
-      lower: file.detection?.verdict?.lower ?? DEFAULT_EFFECTS.lower,
-    },
+    ...(file.detection?.verdict && { verdict: file.detection.verdict }),
     ...(Object.keys(zones).length === 0 ? {} : { zones }),
   };
 }

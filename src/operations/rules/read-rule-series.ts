@@ -2,10 +2,10 @@ import type { Queryable } from "#db/client.ts";
 import { readReplayCounts } from "#db/detection/replay-counts.ts";
 import { readTrend, type TrendQuery } from "#db/detection/trends.ts";
 import { MINUTE_MS } from "#lib/units.ts";
-import { scanHistory } from "#stages/detection/backtest/scan-history.ts";
 import { bucketStarts } from "#stages/detection/bucket.ts";
 import type { Sensitivity } from "#stages/detection/detection-settings.ts";
 import { isSpiking } from "#stages/detection/judge-minute.ts";
+import { createSeriesWatch, takeMinute, thresholdsAt } from "#stages/detection/series-watch.ts";
 import { HISTORY_MS, readSeriesPolicies } from "../replay-store.ts";
 
 export interface RuleSeriesQuery extends Sensitivity {
@@ -65,12 +65,16 @@ export async function readRuleSeries(db: Queryable, query: RuleSeriesQuery): Pro
   const { index, minutes } = WINDOW_OF[width];
   const share = width === 60 ? 1 / minutes : 1;
   const policy = { ...policies.get(ruleId), z, floor };
-  scanHistory(counts, firstMinute, policy, (minute, { sums, thresholds }) => {
+  const watch = createSeriesWatch();
+  for (const [i, count] of counts.entries()) {
+    const minute = firstMinute + i;
+    takeMinute(watch, minute, count, policy, () => undefined);
     const at = minute * MINUTE_MS;
     const point = points.get(at - (at % widthMs));
-    if (point === undefined) return;
-    point.count += counts[minute - firstMinute] as number;
-    point.isSpiking ||= isSpiking(sums, thresholds);
+    if (point === undefined) continue;
+    const thresholds = thresholdsAt(watch, minute, policy);
+    point.count += count;
+    point.isSpiking ||= isSpiking(watch.sums, thresholds);
     const usual = (thresholds.usual[index] as number) * share;
     // A day's expectation is the sum of its hours; an hour's is the same in each of its minutes.
     if (width === 86_400) point.usual = (point.usual ?? 0) + usual / 60;
@@ -78,7 +82,7 @@ export async function readRuleSeries(db: Queryable, query: RuleSeriesQuery): Pro
       point.usual = usual;
       point.threshold = (thresholds.threshold[index] as number) * share;
     }
-  });
+  }
   return [...points.values()];
 }
 

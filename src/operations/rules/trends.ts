@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { readMinutesFrom } from "#db/detection/kept-minutes.ts";
+import { readMinutesFrom } from "#db/detection/replay-counts.ts";
 import { readTrend } from "#db/detection/trends.ts";
 import { formatWhole } from "#lib/format.ts";
 import { showTime } from "#lib/show-time.ts";

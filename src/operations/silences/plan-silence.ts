@@ -149,7 +149,7 @@ export function matchAlert(
   if (attacker !== undefined) {
     const named = findAttacker(row, message?.attackers ?? [], { masked, attacker });
     if (typeof named === "string") return named;
-    const rule = "Silences match an address, a network, a JA4 or a path.";
+    const rule = "Silences match a whole address, a network, a JA4, a user agent or a path.";
     return (
       attackerChoice(zoneId, named)?.matchers ??
       `No silence can name this attacker of alert ${id}. ${rule} Silence another attacker, or the whole alert.`

@@ -47,6 +47,7 @@ export const WantedMatchers = z
     asn: some(lineOf(300)).describe("Networks (AS64500)."),
     country: some(lineOf(300)).describe("Countries."),
     ja4: some(lineOf(300)).describe("TLS fingerprints."),
+    ua: some(lineOf(300)).describe("User agents; one may end in *."),
     url: some(lineOf(300)).describe("Paths; a path may end in *."),
   })
   .refine((matchers) => Object.keys(matchers).length > 0, {
@@ -67,6 +68,7 @@ export const StoredMatchers = z.object({
   asn: z.array(Name).optional(),
   country: z.array(Name).optional(),
   ja4: z.array(Name).optional(),
+  ua: z.array(Name).optional(),
   url: z.array(Name).optional(),
 });
 

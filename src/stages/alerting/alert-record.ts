@@ -1,12 +1,6 @@
 import { z } from "zod";
-import {
-  ALERT_STATES,
-  type AlertState,
-  type NotifyReason,
-  SEVERITIES,
-  type Severity,
-  VERDICT_LOOKS,
-} from "#model/kinds.ts";
+import { ALERT_STATES, type AlertState, type NotifyReason, SEVERITIES, type Severity } from "#model/kinds.ts";
+import { storedVerdict } from "#model/verdict.ts";
 
 /** One entry of an alert's history. A person's act has no channels. */
 const Transition = z.object({
@@ -37,7 +31,7 @@ const Transition = z.object({
   /** Whether the message contained a recommendation. */
   hasAdvice: z.boolean().default(false),
   /** The verdict in the message, by its spike and look; left out if the message had none. */
-  verdict: z.object({ spikeId: z.int(), look: z.enum(VERDICT_LOOKS) }).optional(),
+  verdict: z.object({ spikeId: z.int(), look: storedVerdict.shape.look }).optional(),
   /** A person's name and note. Hostile text. */
   by: z.string().optional(),
   note: z.string().optional(),

@@ -126,15 +126,13 @@ function describeTraits(
 ): Required<Pick<AlertSpike, "traits" | "silenceBy" | "attackers" | "attacking">> {
   const { top } = spike.evidence;
   const attacking = attackingNow(spike);
-  const findings = attacking.flatMap((one) => {
-    const trait = TRAIT_OF[one.kind];
-    return trait === null ? [] : [{ trait, key: one.key }];
-  });
+  const findings = attacking.map(({ kind, key }) => ({ trait: TRAIT_OF[kind], key }));
   const shared = {
     ip: sharedValues(top.ip),
     asn: sharedValues(top.asn),
     country: sharedValues(top.country),
     ja4: sharedValues(top.ja4),
+    ua: sharedValues(top.ua),
     url: sharedValues(top.path),
   };
   const fired = (trait: SourceTrait) => findings.filter((one) => one.trait === trait).map(({ key }) => key);
@@ -144,9 +142,8 @@ function describeTraits(
   const silenced = new Set([...findings.map(({ trait }) => trait), "ip" as const, "asn" as const]);
   const named = attacking.filter(({ role }) => role !== "facet");
   const attackers = named.map(({ kind, key, since }) => {
-    const trait = TRAIT_OF[kind];
     // An address that most events share is not that of another attacker.
-    const own = { asn: shared.asn, country: shared.country, ...(trait === null ? {} : { [trait]: [key] }) };
+    const own = { asn: shared.asn, country: shared.country, [TRAIT_OF[kind]]: [key] };
     return { id: attackerIdOf({ kind, key }), since, traits: named.length === 1 ? traits : own };
   });
   return {

@@ -320,7 +320,7 @@ function isUrgent(verdict: StoredVerdict): boolean {
 }
 
 function dueVerdict(facts: Facts): readonly string[] {
-  const { alert, route, occurrence, looks = [], changesAction, laterMessageOf } = facts;
+  const { alert, route, occurrence, looks = [], changesAction } = facts;
   const now = looks.at(-1);
   if (alert === null || now === undefined || changesAction === undefined) return [];
   const known = notifiedChannels(alert);
@@ -332,15 +332,18 @@ function dueVerdict(facts: Facts): readonly string[] {
     if (before?.look === now.look || !changesAction(before, now)) return false;
     if (isUrgent(now)) return before === null || mayNotify(facts, alert, channel);
     if (before === null && now.said !== "unclear") return true;
-    return (laterMessageOf?.(channel) ?? "post-anew") !== "post-anew";
+    return changesQuietly(facts, channel);
   });
 }
 
+/** Whether a later message to the channel notifies nobody. */
+function changesQuietly({ laterMessageOf }: Facts, channel: string): boolean {
+  return (laterMessageOf?.(channel) ?? "post-anew") !== "post-anew";
+}
+
 function byVerdict(facts: Facts): Recipients {
-  const { looks = [], laterMessageOf } = facts;
-  const isQuiet = looks.slice(-1).every((now) => !isUrgent(now));
-  const isUpdated = (channel: string) =>
-    isQuiet && (laterMessageOf?.(channel) ?? "post-anew") !== "post-anew";
+  const now = facts.looks?.at(-1);
   const due = dueVerdict(facts);
-  return { ...NOBODY, notified: due.filter((one) => !isUpdated(one)), updated: due.filter(isUpdated) };
+  const updated = due.filter((one) => now !== undefined && !isUrgent(now) && changesQuietly(facts, one));
+  return { ...NOBODY, notified: due.filter((one) => !updated.includes(one)), updated };
 }

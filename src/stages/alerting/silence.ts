@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { AlertSubject } from "#model/fingerprint.ts";
 import { SEVERITIES, type Severity } from "#model/kinds.ts";
 import { matchesSources, type SourceTraits } from "#model/source-traits.ts";
+import { matchesRule } from "#model/subject.ts";
 
 /**
  * Which alerts a silence holds back: every member named must match, one of its values is enough. A rule may end in `*`
@@ -17,10 +18,11 @@ export const Matchers = z
     asn: z.array(z.string().min(1)).min(1).optional(),
     country: z.array(z.string().min(1)).min(1).optional(),
     ja4: z.array(z.string().min(1)).min(1).optional(),
+    ua: z.array(z.string().min(1)).min(1).optional(),
     url: z.array(z.string().min(1)).min(1).optional(),
   })
   .refine((matchers) => Object.values(matchers).some((values) => values !== undefined), {
-    message: "must name at least one of zone, rule, severity, kind, ip, asn, country, ja4, url",
+    message: "must name at least one of zone, rule, severity, kind, ip, asn, country, ja4, ua, url",
   });
 export type Matchers = z.infer<typeof Matchers>;
 
@@ -127,9 +129,4 @@ function matches(matchers: Matchers, subject: SilencedSubject): boolean {
 /** Whether a typed pattern can match a rule: a `*` means any rest of an id at the end, and nothing elsewhere. */
 export function canMatchRules(pattern: string): boolean {
   return !pattern.slice(0, -1).includes("*");
-}
-
-function matchesRule(pattern: string, ruleId: string | null): boolean {
-  if (ruleId === null) return false;
-  return pattern.endsWith("*") ? ruleId.startsWith(pattern.slice(0, -1)) : ruleId === pattern;
 }

@@ -24,12 +24,13 @@ export function toSilencedAlert(
 }
 
 /** The traits of a message that an earlier version has written. */
-function traitsOf({ ips, asns, countries, ja4s, paths }: AlertMessage["top"]): SourceTraits {
+function traitsOf({ ips, asns, countries, ja4s, userAgents, paths }: AlertMessage["top"]): SourceTraits {
   return {
     ip: sharedValues(ips),
     asn: sharedValues(asns),
     country: sharedValues(countries),
     ja4: sharedValues(ja4s),
+    ua: sharedValues(userAgents),
     url: sharedValues(paths),
   };
 }

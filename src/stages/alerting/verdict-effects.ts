@@ -1,5 +1,4 @@
 import { MANY_ADDRESSES } from "#model/few-addresses.ts";
-import type { Severity } from "#model/kinds.ts";
 import { isGraver } from "#model/severity.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
 import type { AlertSpike } from "./alert-spike.ts";
@@ -21,21 +20,15 @@ export function gradeByVerdicts(
   verdicts: readonly StoredVerdict[],
   effects: VerdictEffects = DEFAULT_EFFECTS,
 ): AlertSpike {
-  const { severity } = spike;
   // A new rule's burst stays news.
-  if (verdicts.length === 0 || severity === "info") return spike;
+  if (verdicts.length === 0 || spike.severity === "info") return spike;
   if (verdicts.some(isSureAttack)) return effects.raise ? { ...spike, severity: "critical" } : spike;
-  return verdicts.every((one) => isLowered(one, effects))
-    ? { ...spike, severity: atMostWarning(severity) }
-    : spike;
+  const isLower = isGraver(spike.severity, "warning") && verdicts.every((one) => isLowered(one, effects));
+  return isLower ? { ...spike, severity: "warning" } : spike;
 }
 
 function isLowered({ said, counts }: StoredVerdict, { lower }: VerdictEffects): boolean {
-  // With many addresses, "the same request again" is what a botnet can imitate.
+  // A botnet can imitate one client that repeats a request.
   if (said === "broken-client" && counts.addresses >= MANY_ADDRESSES) return false;
   return lower.some((one) => one === said);
-}
-
-function atMostWarning(severity: Severity): Severity {
-  return isGraver(severity, "warning") ? "warning" : severity;
 }

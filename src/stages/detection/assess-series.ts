@@ -1,7 +1,7 @@
+import { WINDOWS } from "#model/kinds.ts";
 import { isGraver } from "#model/severity.ts";
 import { type Episode, followMinute, isOver } from "./episode.ts";
 import type { Thresholds } from "./thresholds/thresholds.ts";
-import { windowSums } from "./thresholds/window-sums.ts";
 import { WINDOW_COUNT } from "./thresholds/windows.ts";
 
 /** The newest minutes of one series and the state of its spike. Minutes are numbered since the epoch. */
@@ -81,4 +81,25 @@ export function assessSeries(input: SeriesInput): SeriesOutcome {
   return isNews
     ? { episode: grown, closedAt: null, countedTo: running + 1, isRising }
     : { episode, closedAt: null, countedTo, isRising };
+}
+
+/**
+ * Returns the events of the last 3, 15 and 60 minutes up to and including the one at `index`. Minutes before `from`
+ * are left out, because an earlier spike of the series has already reported them.
+ */
+export function windowSums(
+  counts: ArrayLike<number>,
+  index: number,
+  from = 0,
+  out: Int32Array = new Int32Array(WINDOW_COUNT),
+): Int32Array {
+  let sum = 0;
+  let next = index;
+  for (const [i, width] of WINDOWS.entries()) {
+    for (const oldest = Math.max(index - width + 1, from, 0); next >= oldest; next -= 1) {
+      sum += counts[next] ?? 0;
+    }
+    out[i] = sum;
+  }
+  return out;
 }

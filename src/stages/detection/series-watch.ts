@@ -1,5 +1,4 @@
 import { WINDOWS } from "#model/kinds.ts";
-import type { PastEpisode } from "./backtest/scan-history.ts";
 import { type Episode, followMinute, isOver } from "./episode.ts";
 import { isSpiking } from "./judge-minute.ts";
 import { FLOOR, type SpikePolicy } from "./policy.ts";
@@ -8,6 +7,12 @@ import { computeThresholds, createThresholds, type Thresholds } from "./threshol
 import { LONGEST_WINDOW, WINDOW_COUNT } from "./thresholds/windows.ts";
 
 const HOUR_SUM = WINDOW_COUNT - 1;
+
+/** An episode that has ended. */
+export interface PastEpisode extends Episode {
+  /** The end of the last quiet minute. */
+  readonly closedAt: number;
+}
 
 /**
  * The detector of one series, fed minute by minute. It needs about ten kilobytes however long the history gets, so
@@ -90,7 +95,7 @@ function step(
   watch.next = minute + 1;
   // No threshold is below the floor, and no window counts more than the hour.
   if (watch.episode === null && (sums[HOUR_SUM] as number) < (policy.floor ?? FLOOR)) return;
-  const thresholds = thresholdsOf(watch, hour, policy);
+  const thresholds = thresholdsAt(watch, minute, policy);
   if (watch.episode === null && !isSpiking(sums, thresholds)) return;
   const { z } = policy;
   const fresh = freshSums(watch, minute);
@@ -102,7 +107,9 @@ function step(
   watch.freshFrom = minute + 1;
 }
 
-function thresholdsOf(watch: SeriesWatch, hour: number, policy: SpikePolicy): Thresholds {
+/** Returns the thresholds of a minute that was taken last. They change with the next hour. */
+export function thresholdsAt(watch: SeriesWatch, minute: number, policy: SpikePolicy): Thresholds {
+  const hour = Math.floor(minute / 60);
   watch.thresholds ??= createThresholds();
   if (watch.thresholdsHour !== hour) computeThresholds(watch.history, hour, policy, watch.thresholds);
   watch.thresholdsHour = hour;

@@ -100,9 +100,7 @@ function joinOverlapping(replaced: readonly Replaced[]): Replaced[] {
 /** Members with the sources of events, in evidence and in messages. */
 const ADDRESSES = ["ip", "ips"];
 /** Sibling members with other values of the same events. */
-const TRAITS = ["path", "paths", "ua", "userAgents", "ja4", "ja4s", "url"];
-/** Sibling members of a request that is shown as an example. */
-const REQUEST = ["url", "parameter", "matched"];
+const TRAITS = ["path", "paths", "ua", "userAgents", "ja4", "ja4s", "url", "parameter", "matched"];
 
 /**
  * Replaces addresses in every string of a JSON value. Returns the value itself if there was none. With `dropTraits`
@@ -128,13 +126,14 @@ export function replaceInJson(
     dropTraits &&
     after.some(([name, item], index) => ADDRESSES.includes(name) && item !== before[index]?.[1]);
   const kept = isHit
-    ? after.map(([name, item]) => {
-        if (REQUEST.includes(name) && typeof item === "string") return [name, ""] as const;
-        return [name, TRAITS.includes(name) && Array.isArray(item) ? [] : item] as const;
-      })
+    ? after.map(([name, item]) => [name, TRAITS.includes(name) ? dropTrait(item) : item] as const)
     : after;
   const isSame = kept.every(([, item], index) => item === before[index]?.[1]);
   return isSame ? value : Object.fromEntries(kept);
+}
+
+function dropTrait(item: unknown): unknown {
+  return Array.isArray(item) ? [] : typeof item === "string" ? "" : item;
 }
 
 function keepIfSame(before: readonly unknown[], after: readonly unknown[]): readonly unknown[] {

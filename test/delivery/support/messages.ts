@@ -3,6 +3,7 @@ import { SOURCES_RULE, type StoredSources } from "#model/stored-sources.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
 import { describeIncident } from "#stages/alerting/message/describe-incident.ts";
 import { verdictOf } from "#test/support/stored-verdict.ts";
+import { SCANNER } from "../../alerting/incident.ts";
 import { HOSTILE } from "./hostile.ts";
 
 const STARTED_AT = Date.UTC(2026, 10, 21, 14, 3);
@@ -73,20 +74,7 @@ export function messageOf(over: Partial<AlertMessage> = {}): AlertMessage {
 const SINCE = STARTED_AT / 60_000;
 
 /** A scanner and the fingerprint of its tool, which a second address has too. */
-const attacker = {
-  kind: "rules_per_ip",
-  key: "203.0.113.7",
-  members: 41,
-  usualMembers: 0,
-  windowMinutes: 15,
-  count: 41,
-  usual: 4.2,
-  threshold: 16.3,
-  score: 5.1,
-  since: SINCE,
-  lastFiredAt: SINCE + 4,
-  role: "opened",
-} as const;
+const attacker = { ...SCANNER, key: "203.0.113.7", since: SINCE, lastFiredAt: SINCE + 4 };
 const SOURCES: StoredSources = {
   kind: "rules_per_ip",
   findings: [

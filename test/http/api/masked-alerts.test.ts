@@ -50,7 +50,7 @@ test("a masked key sees no full address of an attacker, in the feed, in the list
     ]);
   const detail = await ask<AlertDetail>(url, `/api/v1/alerts/${id}`, masked);
   expect(detail.attackers.map(({ key, silence }) => [key, silence?.matchers ?? null])).toEqual([
-    [UA, null],
+    [UA, { zone: [101], ua: [UA] }],
     ["t13d1516h2_8daaf6152771", { zone: [101], ja4: ["t13d1516h2_8daaf6152771"] }],
     ["198.51.100.*", null],
     ["198.51.100.*", null],

@@ -18,6 +18,7 @@ export const MATCHERS: Readonly<Record<string, string>> = {
   ip: "address",
   asn: "network",
   ja4: "TLS fingerprint",
+  ua: "user agent",
   url: "path",
 };
 

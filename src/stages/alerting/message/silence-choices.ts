@@ -53,14 +53,14 @@ export function silenceChoices({
   return [...sources, ...ofRules, { scope: "zone", matchers: { zone } }];
 }
 
-/** Returns the silence of one attacker of an incident; null if its key is nothing that silences match, as a user agent. */
+/** Returns the silence of one attacker of an incident; null if no pattern matches its key alone, as of a masked address. */
 export function attackerChoice(
   zoneId: number | null,
   { kind, key }: { readonly kind: SourceKind; readonly key: string },
 ): SilenceChoice | null {
   const trait = TRAIT_OF[kind];
-  const pattern = trait === null ? null : toPattern(trait, key);
-  if (zoneId === null || trait === null || pattern === null) return null;
+  const pattern = toPattern(trait, key);
+  if (zoneId === null || pattern === null) return null;
   return { scope: "source", matchers: { zone: [zoneId], [trait]: [pattern] } };
 }
 
@@ -86,7 +86,9 @@ function toPattern(trait: SourceTrait, value: string): string | null {
   const network = trait === "asn" ? /^(?:AS)?(\d+)\b/i.exec(value)?.[1] : undefined;
   if (network !== undefined) return `AS${network}`;
   const isPlain = value !== "" && value === value.trim() && !/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(value);
-  return isPlain && value.length <= MAX_VALUE_CHARS && !(trait === "url" && value.endsWith("*"))
+  return isPlain &&
+    value.length <= MAX_VALUE_CHARS &&
+    !((trait === "url" || trait === "ua") && value.endsWith("*"))
     ? value
     : null;
 }

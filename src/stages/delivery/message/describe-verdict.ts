@@ -28,10 +28,12 @@ const LABELS: Readonly<Record<VerdictLook, string>> = {
  */
 export function outlineVerdict({ verdict, marked = "" }: AlertMessage, maxChars: number): OutlineRow[] {
   if (verdict === undefined) return [];
+  // Reasons of an unclear verdict are those of the likeliest class.
+  const of = verdict.said === "unclear" ? ` ${verdict.likeliest.replace("-", " ")}` : "";
   const rows = [
-    { label: LABELS[verdict.look], text: describeOdds(verdict) },
-    { label: "For", text: verdict.for.join(" ") },
-    { label: "Against", text: verdict.against ?? "" },
+    { label: LABELS[verdict.look], text: describeOdds(verdict, of) },
+    { label: `For${of}`, text: verdict.for.join(" ") },
+    { label: `Against${of}`, text: verdict.against ?? "" },
     { label: "Not known", text: verdict.missing.join(", ") },
     { label: "Marked before", text: marked },
     { label: "Got through", text: describeThrough(verdict) },
@@ -42,9 +44,9 @@ export function outlineVerdict({ verdict, marked = "" }: AlertMessage, maxChars:
   return rows.map((row) => ({ ...row, text: toLine(row.text, maxChars) })).filter(({ text }) => text !== "");
 }
 
-function describeOdds({ title, said, likeliest, odds, crawler }: Verdict): string {
-  const about = said === "unclear" ? `${likeliest.replace("-", " ")}: ` : "";
-  return `${title}${crawler === null ? "" : `, ${crawler}`} (${about}${Math.round(odds * 100)} of 100)`;
+function describeOdds({ title, odds, crawler }: Verdict, of: string): string {
+  const name = crawler === null ? "" : `, ${crawler}`;
+  return `${title}${name} (odds${of === "" ? "" : ` of${of}`} ${Math.round(odds * 100)} of 100)`;
 }
 
 function describeThrough({ counts, since }: Verdict): string {

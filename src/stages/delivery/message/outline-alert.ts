@@ -155,7 +155,7 @@ export function outlineAlert(message: AlertMessage, view: "transition" | "whole"
           ? [describeSince(message)]
           : outlineFacts(message),
     details: (isShort || isResolved) && !isLate ? [] : outlineDetails(message),
-    sparkline: isShort || message.kind === "self" ? "" : drawSparkline(message.sparkline, 60),
+    sparkline: isShort || describeCount(message) === null ? "" : drawSparkline(message.sparkline, 60),
     top: isShort ? [] : outlineTop(message, caps),
     members: isShort ? null : outlineMembers(message, caps.members),
     digest: describeMembers(message.digest, DIGEST_LINE_CHARS),

@@ -1,8 +1,8 @@
-import type { SpikeSeverity } from "#model/kinds.ts";
+import { type SpikeSeverity, WINDOWS } from "#model/kinds.ts";
 import type { Episode } from "../episode.ts";
 import type { SpikePolicy } from "../policy.ts";
 import { createSeriesWatch, passMinutes, type SeriesWatch, takeMinute } from "../series-watch.ts";
-import { createHindsight, type Hindsight } from "./hindsight.ts";
+import { computeThresholds } from "../thresholds/thresholds.ts";
 
 /**
  * At the beginning of a record no series has a history, so everyday traffic looks new. These minutes are judged in
@@ -54,7 +54,7 @@ interface Followed {
   readonly watch: SeriesWatch;
   readonly policy: SpikePolicy;
   readonly firstMinute: number;
-  readonly hindsight: Hindsight;
+  readonly hindsight: ReturnType<typeof createHindsight>;
   readonly keep: (episode: Episode) => void;
 }
 
@@ -176,4 +176,52 @@ function summarise(
     bySeverity,
     newRules: alerts.filter(({ episode }) => episode.kind === "new-rule").length,
   };
+}
+
+/** The hour after an episode may still count its events in the longest window. */
+const AFTERMATH_HOURS = 2;
+/** The aftermath, the day after it, and the two hours that thresholds leave out. */
+const DUE_HOURS = AFTERMATH_HOURS + 24 + 2;
+
+/**
+ * Returns a judge for episodes at the beginning of a record, where no series has a history: the following day
+ * replaces the history. A burst that stays the only one was a spike; traffic that continues as it began was none.
+ */
+function createHindsight(watch: SeriesWatch, policy: SpikePolicy) {
+  let due: Episode[] = [];
+  const everyday = new Set<number>();
+
+  function judge(episode: Episode, hour: number): boolean {
+    const from = hourOf(episode) + AFTERMATH_HOURS;
+    const isUnknownHour = (h: number) => h < from || policy.isUnknownHour?.(h) === true;
+    const { threshold } = computeThresholds(watch.history, hour, { ...policy, isUnknownHour });
+    return episode.peak < (threshold[WINDOWS.indexOf(episode.windowMinutes)] as number);
+  }
+
+  return {
+    /** Judges a closed episode again once the day after it is known. */
+    expect: (episode: Episode) => void due.push(episode),
+    /** Call before a minute is taken. */
+    reach(minute: number, onClosed: (episode: Episode) => void): void {
+      for (let [first] = due; first !== undefined; [first] = due) {
+        const hour = hourOf(first) + DUE_HOURS;
+        if (minute < hour * 60) return;
+        due = due.slice(1);
+        passMinutes(watch, hour * 60, policy, onClosed);
+        if (judge(first, hour)) everyday.add(first.openedAt);
+      }
+    },
+    /**
+     * Returns whether the day after the episode shows that it was everyday traffic. With less than a day, judges what
+     * there is.
+     */
+    isEveryday(episode: Episode, endMinute: number): boolean {
+      if (everyday.has(episode.openedAt)) return true;
+      return due.includes(episode) && judge(episode, Math.floor(endMinute / 60) + 1);
+    },
+  };
+}
+
+function hourOf({ lastActiveAt }: Episode): number {
+  return Math.floor(lastActiveAt / 60);
 }

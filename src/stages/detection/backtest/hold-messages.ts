@@ -41,14 +41,11 @@ export function holdMessages(teller: Teller, { from, to }: HeldMinutes): Teller 
     ...teller,
     update(at, one) {
       if (at > to) release();
-      if (!isHeld(at)) {
-        // What is open when the late minutes begin is no news of theirs.
-        if (at === from) remember(one);
-        return teller.update(at, one);
-      }
+      // What is open when the late minutes begin is no news of theirs.
+      if (at === from) remember(one);
+      if (!isHeld(at)) return teller.update(at, one);
       ended.delete(one.name);
       collect(one);
-      return true;
     },
     end(at, one) {
       if (at > to) release();

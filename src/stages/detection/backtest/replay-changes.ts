@@ -1,16 +1,17 @@
 import { MINUTES_PER_DAY } from "#lib/units.ts";
 import { changeIntervalMinutes } from "#model/join-interval.ts";
 import type { ActionClass } from "#model/kinds.ts";
+import { OPEN_DAYS } from "#model/rule-change.ts";
 import { createActionWatch } from "../flips/action-watch.ts";
 import { createSilenceWatch } from "../silent-rules/silence-watch.ts";
 import type { SourceEvent } from "../sources/source-event.ts";
 import { toSourceAddress } from "../sources/source-event.ts";
 import type { createTeller, Tellable } from "./tell-alerts.ts";
 
-/** How long an alert about changed rules is open: a flip has no end of its own. */
-const OPEN_MINUTES = { flip: MINUTES_PER_DAY, silent: 7 * MINUTES_PER_DAY } as const;
+/** The kinds of changes as messages of a replay call them. */
+const KINDS = { flip: "action-change", silent: "silent-rule" } as const;
 
-type Subject = keyof typeof OPEN_MINUTES;
+type Subject = keyof typeof KINDS;
 
 /** One alert of a zone about changed rules: which, and when each was found (minutes since the epoch). */
 interface OpenChange {
@@ -57,7 +58,7 @@ export function createChangeReplay(teller: ReturnType<typeof createTeller>) {
   function tell(subject: Subject, at: number): void {
     const { openedAt, rules } = open[subject];
     if (rules.size === 0) return;
-    if (at - openedAt >= OPEN_MINUTES[subject])
+    if (at - openedAt >= OPEN_DAYS[KINDS[subject]] * MINUTES_PER_DAY)
       for (const ruleId of rules.keys()) forget(subject, ruleId, at);
     else teller.update(at, toTellable(subject, rules));
   }

@@ -6,30 +6,19 @@ import type { FiredMinute } from "../sources/judge-sources.ts";
 import { LONGEST_WINDOW } from "../thresholds/windows.ts";
 import type { createTeller, Tellable } from "./tell-alerts.ts";
 
-/** Follows the incidents of a zone over its events in the order of time, and tells their messages. */
-export interface IncidentReplay {
-  readonly take: (event: MinuteEvent) => void;
-  /** Takes a minute in which keys fired. Returns whether an attacker is new. */
-  readonly follow: (fired: FiredMinute) => boolean;
-  /** Tells what is due at the end of a minute. */
-  readonly tell: (minute: number) => void;
-  /** Returns the first minute after `minute` at whose end a message may be due; null if there is none. */
-  readonly nextDue: (minute: number) => number | null;
-  readonly open: () => readonly Incident[];
-  /** The events of the hour that ends with a minute. */
-  readonly hour: (minute: number) => readonly MinuteEvent[];
-}
-
-/** `membersOf` returns the rules whose spikes are members of an incident. */
+/**
+ * Follows the incidents of a zone over its events in the order of time, and tells their messages. `membersOf` returns the rules
+ * whose spikes are members of an incident.
+ */
 export function createIncidentReplay(
   teller: ReturnType<typeof createTeller>,
   membersOf: (incident: string) => readonly string[] = () => [],
-): IncidentReplay {
+) {
   let open: readonly Incident[] = [];
   let former: PastIncident[] = [];
   let events: MinuteEvent[] = [];
-  let isWaiting = false;
 
+  /** The events of the hour that ends with a minute. */
   function hour(minute: number): readonly MinuteEvent[] {
     events = events.filter((event) => event.minute > minute - LONGEST_WINDOW);
     return events.filter((event) => event.minute <= minute);
@@ -58,22 +47,22 @@ export function createIncidentReplay(
   return {
     hour,
     open: () => open,
-    take(event) {
+    take(event: MinuteEvent): void {
       events.push(event);
       // Without an incident nobody asks for the hour, so it is cut from time to time.
       if (events.length % 50_000 === 0) hour(event.minute);
     },
-    follow(fired) {
+    /** Takes a minute in which keys fired. Returns whether an attacker is new. */
+    follow(fired: FiredMinute): boolean {
       endBefore(fired.minute);
       const hasNew = comparesEvents(open, fired);
       open = followFired(open, fired, { hour: hasNew ? hour(fired.minute) : [], former });
       return hasNew;
     },
-    tell(minute) {
+    /** Tells what is due at the end of a minute. */
+    tell(minute: number): void {
       endBefore(minute + 1);
-      const waits = open.filter((incident) => !teller.update(minute + 1, toTellable(incident, minute)));
-      isWaiting = waits.length > 0;
+      for (const incident of open) teller.update(minute + 1, toTellable(incident, minute));
     },
-    nextDue: (minute) => (isWaiting || open.length > 0 ? minute + 1 : null),
   };
 }

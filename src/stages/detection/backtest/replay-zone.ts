@@ -82,7 +82,7 @@ export function createZoneReplay({ fewAddresses, late, ...policy }: ReplayPolicy
 
   function closeUntil(minute: number): void {
     for (let at = current ?? minute; at < minute; at += 1) {
-      if (at > (current ?? at) && !isAnyOpen() && incidents.nextDue(at) === null) break;
+      if (at > (current ?? at) && !isAnyOpen() && incidents.open().length === 0) break;
       closeMinute(at);
     }
     sources.closeUntil(minute);
@@ -96,7 +96,7 @@ export function createZoneReplay({ fewAddresses, late, ...policy }: ReplayPolicy
   function closeMinute(minute: number): void {
     const hasNew = sources
       .closeUntil(minute + 1)
-      .map(incidents.follow)
+      .map((fired) => incidents.follow(fired))
       .includes(true);
     const judgedFrom = firstMinute + QUIET_MINUTES;
     if (isLearning && minute >= judgedFrom) {

@@ -45,8 +45,8 @@ export function createTeller(tell: (message: ReplayedMessage) => void) {
 
   return {
     isTold: (name: string) => told.get(name)?.endedAt === null,
-    /** Sends what is due about an open one. Returns false if news have to wait. */
-    update(at: number, one: Tellable): boolean {
+    /** Sends what is due about an open one. */
+    update(at: number, one: Tellable): void {
       const before = told.get(one.name);
       if (before === undefined || (before.endedAt !== null && at - before.endedAt > REOPEN_MINUTES)) {
         alerts += 1;
@@ -58,10 +58,8 @@ export function createTeller(tell: (message: ReplayedMessage) => void) {
         send(at, "worse", one, before);
       else if (one.newest > before.newest) {
         const { pauseMinutes = joinIntervalMinutes } = one;
-        if (at - before.lastAt < pauseMinutes(before.messages)) return false;
-        send(at, "join", one, before);
+        if (at - before.lastAt >= pauseMinutes(before.messages)) send(at, "join", one, before);
       }
-      return true;
     },
     /** Sends what events that came late have shown. */
     announce(at: number, found: Pick<ReplayedMessage, "attackers" | "rules">): void {

@@ -1,4 +1,147 @@
-import { type ActionEvent, createActionRun, type FoundFlip, type UsualActions } from "./action-run.ts";
+import type { ActionClass } from "#model/kinds.ts";
+import type { ActionFlip } from "#model/rule-change.ts";
+
+/** An event as the actions of its rule are judged. */
+interface ActionEvent {
+  /** Since the epoch. */
+  readonly minute: number;
+  readonly action: ActionClass;
+  /** The sender as `toSourceAddress` names it; empty if it is not known. */
+  readonly address: string;
+}
+
+/** The events of a rule that were blocked or challenged, and all that were blocked, challenged or logged. */
+interface UsualActions {
+  readonly stopped: number;
+  readonly events: number;
+}
+
+/** A flip with the minute of its first event, and of the event that proved it. */
+interface FoundFlip extends ActionFlip {
+  readonly since: number;
+  readonly minute: number;
+}
+
+/** Fewer events than these do not show what is usual. */
+const LEAST_USUAL = 20;
+/** A longer history counts as so many events, so that four surprises are enough and three are not. */
+const MOST_USUAL = 50;
+/** A rule whose rarer action has at least this share is mixed: one sender would change its shares. */
+const RARE = 0.05;
+/** The share of the other action after a change. */
+const CHANGED = 0.9;
+/** In natural logarithms: four events in a row. */
+const PROOF = 15;
+/** One client that a rule of its own blocks is no change. So no sender adds more surprises than these. */
+const LEAST_ADDRESSES = 2;
+const MOST_PER_ADDRESS = 2;
+const MOST_ADDRESSES = 1_000;
+/** What is older is part of what is usual. */
+const LONGEST_MINUTES = 7 * 24 * 60;
+
+interface Side {
+  /** Weight of a surprise, and of an event as usual; fixed by what was usual when the run began. */
+  rise: number;
+  fall: number;
+  score: number;
+  since: number;
+  events: number;
+  challenged: number;
+  of: number;
+  usual: UsualActions;
+  /** The surprises of each sender; of the ones whose address is not known under ''. */
+  readonly senders: Map<string, number>;
+}
+
+/**
+ * Counts the events of one rule on the side that is rare for it, as a cumulative sum of log-likelihood ratios: it rises
+ * with each event of the rare side, falls with each other one, and is never negative. Counted events are judged and no
+ * minutes, because most rules have few. A run of surprises is compared with what was usual when it began, so that a slow
+ * change does not become usual before it is found. `challenged` is on the side of `blocked`: either stops a visitor.
+ * Other actions are left out.
+ */
+function createActionRun() {
+  const sides = [createSide(), createSide()] as const;
+
+  /** Takes the next event in the order of time. Returns the flip that it proves; the run then begins anew. */
+  function take({ minute, action, address }: ActionEvent, usualNow: () => UsualActions): FoundFlip | null {
+    if (action === "other") return null;
+    let flip: FoundFlip | null = null;
+    for (const [index, side] of sides.entries()) {
+      const isRare = (action === "logged") === (index === 1);
+      if (side.score > 0 && minute - side.since >= LONGEST_MINUTES) side.score = 0;
+      if (side.score === 0) {
+        if (!isRare || !begin(side, usualNow(), index === 0)) continue;
+        side.since = minute;
+      }
+      side.of += 1;
+      if (isRare) {
+        side.events += 1;
+        if (action === "challenged") side.challenged += 1;
+        if (isCounted(side.senders, address)) side.score += side.rise;
+      } else side.score = Math.max(0, side.score + side.fall);
+      if (side.score >= PROOF && countAddresses(side) >= LEAST_ADDRESSES)
+        flip = toFlip(side, index === 0, minute);
+    }
+    if (flip !== null) for (const side of sides) side.score = 0;
+    return flip;
+  }
+
+  return take;
+}
+
+function createSide(): Side {
+  const usual = { stopped: 0, events: 0 };
+  const counts = { score: 0, since: 0, events: 0, challenged: 0, of: 0 };
+  return { rise: 0, fall: 0, ...counts, usual, senders: new Map() };
+}
+
+/** Returns whether one more surprise of this sender is evidence. */
+function isCounted(senders: Map<string, number>, address: string): boolean {
+  const before = senders.get(address) ?? 0;
+  if (before > 0 || senders.size < MOST_ADDRESSES) senders.set(address, before + 1);
+  return before < MOST_PER_ADDRESS;
+}
+
+function countAddresses({ senders }: Side): number {
+  return senders.size - Number(senders.has(""));
+}
+
+/** Returns false if this side is not rare for the rule, or if too little is known of it. */
+function begin(side: Side, usual: UsualActions, isStopped: boolean): boolean {
+  const share = shareOf(usual, isStopped);
+  if (share >= RARE) return false;
+  side.rise = Math.log(CHANGED / share);
+  side.fall = Math.log((1 - CHANGED) / (1 - share));
+  side.usual = usual;
+  side.senders.clear();
+  side.events = side.challenged = side.of = 0;
+  return true;
+}
+
+/** Returns the share to expect of one side, 1 if too little is known. */
+function shareOf({ stopped, events }: UsualActions, isStopped: boolean): number {
+  if (events < LEAST_USUAL) return 1;
+  const scale = Math.min(1, MOST_USUAL / events);
+  return ((isStopped ? stopped : events - stopped) * scale + 0.5) / (events * scale + 1);
+}
+
+function toFlip(side: Side, blocks: boolean, minute: number): FoundFlip {
+  const { since, events, challenged, of, usual } = side;
+  const { stopped, events: before } = usual;
+  const usualEvents = blocks ? before - stopped : stopped;
+  return {
+    since,
+    minute,
+    blocks,
+    challenges: challenged > 0,
+    events,
+    of,
+    addresses: countAddresses(side),
+    usualEvents,
+    before,
+  };
+}
 
 const HISTORY_HOURS = 168;
 
@@ -40,18 +183,14 @@ export function createActionWatch() {
   function take(ruleId: string, action: ActionEvent["action"], address: string, minute: number) {
     if (action === "other") return null;
     const rule = rules.get(ruleId) ?? add(ruleId, {});
-    const flip = minute <= rule.foundAt ? null : judge(rule, { minute, action, address });
+    const event = { minute, action, address };
+    const flip = minute <= rule.foundAt ? null : rule.run(event, () => sumUsual(rule, minute));
+    if (flip !== null) Object.assign(rule, { since: flip.since, foundAt: flip.minute });
     if (!rule.isStored) count(rule.hours, Math.floor(minute / 60), action !== "logged");
     return flip === null ? null : { ruleId, ...flip };
   }
 
   return { restore, take };
-}
-
-function judge(rule: WatchedRule, event: ActionEvent): FoundFlip | null {
-  const flip = rule.run.take(event, () => sumUsual(rule, event.minute));
-  if (flip !== null) Object.assign(rule, { since: flip.since, foundAt: flip.minute });
-  return flip;
 }
 
 /** Adds up the hours of a week that ended an hour ago or earlier, without those before the latest change. */

@@ -9,7 +9,6 @@ import {
   endOfIncident,
   type Incident,
   isFull,
-  isIncidentOver,
   MAX_INCIDENTS,
   openIncident,
   type PastIncident,
@@ -80,7 +79,8 @@ export function endIncidents(
 ): { readonly open: readonly Incident[]; readonly ended: readonly PastIncident[] } {
   const [over, open] = [[] as PastIncident[], [] as Incident[]];
   for (const incident of incidents) {
-    if (isIncidentOver(incident, minute - 1)) over.push({ ...incident, closedAt: endOfIncident(incident) });
+    const closedAt = endOfIncident(incident);
+    if (closedAt <= minute) over.push({ ...incident, closedAt });
     else open.push(incident);
   }
   return { open, ended: over };

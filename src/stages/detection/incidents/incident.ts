@@ -58,11 +58,6 @@ export function withAttacker(incident: Incident, attacker: Attacker): Incident {
   return { ...incident, lastFiredAt, attackers, severity: gradeIncident(attackers, incident.severity) };
 }
 
-/** Returns whether no attacker has reached its line for half an hour. `minute` is the latest closed minute. */
-export function isIncidentOver({ lastFiredAt }: Incident, minute: number): boolean {
-  return minute + 1 - lastFiredAt >= QUIET_MINUTES;
-}
-
 /** Returns the end of the minute in which an incident ends if nothing more fires. */
 export function endOfIncident({ lastFiredAt }: Incident): number {
   return lastFiredAt + QUIET_MINUTES;

@@ -1,4 +1,5 @@
 import { attackerIdOf, isActive, QUIET_MINUTES } from "#model/attacker.ts";
+import type { SeriesKey } from "#model/series-key.ts";
 import type { StoredSources } from "#model/stored-sources.ts";
 import type { Episode } from "../episode.ts";
 import type { Attacker } from "../incidents/attacker.ts";
@@ -17,24 +18,26 @@ export interface KnownSpike {
   readonly sources: StoredSources | null;
 }
 
-interface LateIncident {
+/** An incident after minutes were judged; `closedAt` is null while it is open. */
+export interface FollowedIncident {
   readonly incident: Incident;
+  readonly closedAt: number | null;
 }
 
-interface LateRule {
-  readonly ruleId: string;
+/** A rule's spike; `closedAt` is null if it is open at the end of the hours. */
+export interface RuleFinding extends SeriesKey {
   readonly episode: Episode;
   readonly closedAt: number | null;
 }
 
 /** What hours that were judged late have shown and nobody was notified of. */
-export interface LateNews<I extends LateIncident, R extends LateRule> {
+export interface LateNews {
   /** Each finding that is stored, with the late spike that it replaces. */
-  readonly incidents: readonly (I & { readonly row: KnownSpike | undefined })[];
-  readonly rules: readonly (R & { readonly row: KnownSpike | undefined })[];
+  readonly incidents: readonly (FollowedIncident & { readonly row: KnownSpike | undefined })[];
+  readonly rules: readonly (RuleFinding & { readonly row: KnownSpike | undefined })[];
   /** Those of them that are new, the newest last. */
   readonly newAttackers: readonly Attacker[];
-  readonly newRules: readonly R[];
+  readonly newRules: readonly RuleFinding[];
   /** The names of the attackers and rules that have an open spike by now, which notifies as usual. */
   readonly active: ReadonlySet<string>;
 }
@@ -43,11 +46,14 @@ export interface LateNews<I extends LateIncident, R extends LateRule> {
  * Compares what hours from the minute `from` on show with the spikes that are stored. What a live spike has shown from its
  * beginning, give or take the minutes that a tick judges, is not new. What began before `from` was judged before.
  */
-export function findLateNews<I extends LateIncident, R extends LateRule>(
-  { incidents, rules }: { readonly incidents: readonly I[]; readonly rules: readonly R[] },
+export function findLateNews(
+  {
+    incidents,
+    rules,
+  }: { readonly incidents: readonly FollowedIncident[]; readonly rules: readonly RuleFinding[] },
   rows: readonly KnownSpike[],
   from: number,
-): LateNews<I, R> {
+): LateNews {
   const attacks = rows.flatMap((row) =>
     (row.sources?.findings ?? []).map((finding) => ({
       id: attackerIdOf(finding),
@@ -68,7 +74,7 @@ export function findLateNews<I extends LateIncident, R extends LateRule>(
     since > from && !known.some(({ row, ...one }) => row.isLate || one.since <= since + TESTED_MINUTES);
   const active = new Set<string>();
   const newAttackers: Attacker[] = [];
-  const newRules: R[] = [];
+  const newRules: RuleFinding[] = [];
   const storedIncidents = incidents.flatMap((one) => {
     const compared = one.incident.attackers.map((attacker) => {
       const until = attacker.lastFiredAt + QUIET_MINUTES;

@@ -3,8 +3,7 @@ import { type Finding, judgeMinute } from "../judge-minute.ts";
 import type { Thresholds } from "../thresholds/thresholds.ts";
 import type { UsualOf } from "./distinct-members.ts";
 import type { SourceCounter, SourceMinute } from "./source-counter.ts";
-import { floorOf } from "./source-thresholds.ts";
-import { SOURCE_Z } from "./source-z.ts";
+import { floorOf, SOURCE_Z } from "./source-thresholds.ts";
 
 /** The most keys of one minute that are looked at one by one. A flood of addresses has thousands. */
 const MAX_FIRES = 50;

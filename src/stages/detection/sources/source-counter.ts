@@ -1,7 +1,7 @@
-import type { SourceKind } from "#model/kinds.ts";
-import { WINDOW_COUNT } from "../thresholds/windows.ts";
+import { ownText } from "#lib/own-text.ts";
+import { SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
+import { LONGEST_WINDOW, WINDOW_COUNT } from "../thresholds/windows.ts";
 import { type CountedKey, createDistinctMembers, type UsualOf } from "./distinct-members.ts";
-import { createNumbering } from "./numbering.ts";
 import { createAddressReader, type SourceEvent, toSourceKey, toSourcePath } from "./source-event.ts";
 
 /** The largest excess of a closed minute by window, of each series. */
@@ -36,13 +36,7 @@ export interface SourceCounter {
 
 /** `withRules` also counts the addresses of each rule. */
 export function createSourceCounter({ withRules = false } = {}): SourceCounter {
-  const members = {
-    rules_per_ip: createDistinctMembers(),
-    ips_per_ja4: createDistinctMembers(),
-    ips_per_url: createDistinctMembers(),
-    ips_per_ua: createDistinctMembers(),
-    ips_per_asn: createDistinctMembers(),
-  };
+  const members = ofEachKind(createDistinctMembers);
   const ipsPerRule = withRules ? createDistinctMembers() : null;
   const toAddress = createAddressReader();
   const [numberAddress, numberRule] = [createNumbering(), createNumbering()];
@@ -62,19 +56,45 @@ export function createSourceCounter({ withRules = false } = {}): SourceCounter {
 
   return {
     take,
-    close: (minute, usualOf, remember = () => undefined) => ({
-      rules_per_ip: members.rules_per_ip.close(minute, usualOf, {
-        atLeast: REMEMBERED_RULES,
-        call: remember,
+    close: (minute, usualOf, remember = () => undefined) =>
+      ofEachKind((kind) => {
+        const remembered = { atLeast: REMEMBERED_RULES, call: remember };
+        return kind === "rules_per_ip"
+          ? members[kind].close(minute, usualOf, remembered)
+          : members[kind].close(minute, NOTHING_USUAL);
       }),
-      ips_per_ja4: members.ips_per_ja4.close(minute, NOTHING_USUAL),
-      ips_per_url: members.ips_per_url.close(minute, NOTHING_USUAL),
-      ips_per_ua: members.ips_per_ua.close(minute, NOTHING_USUAL),
-      ips_per_asn: members.ips_per_asn.close(minute, NOTHING_USUAL),
-    }),
     reaching: (kind, minute, usualOf, lines) =>
       members[kind].reaching(minute, kind === "rules_per_ip" ? usualOf : NOTHING_USUAL, lines),
     addressesOfRule: (ruleId, minute) =>
       ipsPerRule?.countsOf(toSourceKey(ruleId), minute) ?? new Int32Array(WINDOW_COUNT),
+  };
+}
+
+/** Returns a record with what `make` returns for each series. */
+export function ofEachKind<T>(make: (kind: SourceKind) => T): Record<SourceKind, T> {
+  return Object.fromEntries(SOURCE_KINDS.map((kind) => [kind, make(kind)])) as Record<SourceKind, T>;
+}
+
+/** The most texts of one generation. In a flood of more, a text that comes back may get another number. */
+const MAX_TEXTS = 100_000;
+
+/**
+ * Returns a function that numbers texts. A text keeps its number until it has not been seen for an hour, when nothing
+ * counts it any more. Minutes never go back.
+ */
+function createNumbering(): (text: string, minute: number) => number {
+  let [newer, older] = [new Map<string, number>(), new Map<string, number>()];
+  let newerSince = Number.NEGATIVE_INFINITY;
+  let next = 0;
+  return (text, minute) => {
+    if (minute - newerSince >= LONGEST_WINDOW || newer.size >= MAX_TEXTS) {
+      [newer, older] = [new Map(), newer];
+      newerSince = minute;
+    }
+    const known = newer.get(text);
+    if (known !== undefined) return known;
+    const number = older.get(text) ?? next++;
+    newer.set(ownText(text), number);
+    return number;
   };
 }

@@ -2,7 +2,15 @@ import type { SourceKind } from "#model/kinds.ts";
 import { advanceHours, type HourHistory, slotOf } from "../thresholds/hour-history.ts";
 import { computeThresholds, type Thresholds } from "../thresholds/thresholds.ts";
 import { WINDOW_COUNT } from "../thresholds/windows.ts";
-import { SOURCE_Z } from "./source-z.ts";
+
+/** The number of deviations above the usual from which a series fires. */
+export const SOURCE_Z: Readonly<Record<SourceKind, number>> = {
+  rules_per_ip: 2.5,
+  ips_per_ja4: 2.75,
+  ips_per_url: 3.5,
+  ips_per_ua: 3.5,
+  ips_per_asn: 3.5,
+};
 
 /** A series never fires below this count, however quiet the zone is. Small campaigns have some thirty addresses. */
 const RULES_FLOOR = 15;

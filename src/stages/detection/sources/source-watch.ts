@@ -4,7 +4,7 @@ import { addMinute, createHourHistory, type HourHistory } from "../thresholds/ho
 import type { Thresholds } from "../thresholds/thresholds.ts";
 import { WINDOW_COUNT } from "../thresholds/windows.ts";
 import { type FiredMinute, judgeSources } from "./judge-sources.ts";
-import { createSourceCounter, type SourceCounter, type SourceMinute } from "./source-counter.ts";
+import { createSourceCounter, ofEachKind, type SourceCounter, type SourceMinute } from "./source-counter.ts";
 import type { SourceEvent } from "./source-event.ts";
 import { computeSourceThresholds, floorOf, type SourcePolicy } from "./source-thresholds.ts";
 import { createUsualRules, type UsualRules } from "./usual-rules.ts";
@@ -44,13 +44,8 @@ export interface SourceWatch {
 }
 
 function emptyMemory(): SourceMemory {
-  const histories = Object.fromEntries(SOURCE_KINDS.map((kind) => [kind, createHourHistory()]));
-  return {
-    histories: histories as Record<SourceKind, HourHistory>,
-    usual: createUsualRules(),
-    firstMinute: null,
-    nextMinute: null,
-  };
+  const histories = ofEachKind(createHourHistory);
+  return { histories, usual: createUsualRules(), firstMinute: null, nextMinute: null };
 }
 
 /** `withRules` also counts the addresses of each rule. */

@@ -12,39 +12,25 @@ interface CachedThresholds {
   readonly firstHour: number;
 }
 
-/** Everything that thresholds depend on besides the counts. */
-export interface ThresholdsKey {
-  readonly zoneId: number;
-  readonly ruleId: string;
-  readonly hour: number;
-  readonly z: number;
-  readonly floor: number;
-  /** Identifies the zone's known hours. */
-  readonly fingerprint: string;
-}
+export type ThresholdCache = ReturnType<typeof createThresholdCache>;
 
-export interface ThresholdCache {
-  get(key: ThresholdsKey, nowMs: number): CachedThresholds | undefined;
-  set(key: ThresholdsKey, cached: CachedThresholds, nowMs: number): void;
-  /** Removes entries that are too old to be used again. */
-  prune(nowMs: number): void;
-}
-
-/** Returns a cache that saves reading 168 hours per series at every tick. Every entry can be computed again. */
-export function createThresholdCache(): ThresholdCache {
+/**
+ * Returns a cache that saves reading 168 hours per series at every tick. Every entry can be computed again. A key names
+ * everything that thresholds depend on besides the counts.
+ */
+export function createThresholdCache() {
   const entries = new Map<string, CachedThresholds & { untilMs: number }>();
-  const textOf = ({ zoneId, ruleId, hour, z, floor, fingerprint }: ThresholdsKey) =>
-    JSON.stringify([zoneId, hour, z, floor, fingerprint, ruleId]);
   return {
-    get(key, nowMs) {
-      const entry = entries.get(textOf(key));
+    get(key: string, nowMs: number): CachedThresholds | undefined {
+      const entry = entries.get(key);
       return entry !== undefined && nowMs < entry.untilMs ? entry : undefined;
     },
-    set(key, cached, nowMs) {
-      entries.set(textOf(key), { ...cached, untilMs: nowMs + KEPT_MS });
+    set(key: string, cached: CachedThresholds, nowMs: number): void {
+      entries.set(key, { ...cached, untilMs: nowMs + KEPT_MS });
     },
-    prune(nowMs) {
-      for (const [text, { untilMs }] of entries) if (nowMs >= untilMs) entries.delete(text);
+    /** Removes entries that are too old to be used again. */
+    prune(nowMs: number): void {
+      for (const [key, { untilMs }] of entries) if (nowMs >= untilMs) entries.delete(key);
     },
   };
 }

@@ -1,19 +1,8 @@
 import { formatNumber, formatShare } from "#lib/format.ts";
 import { toLine } from "#lib/plain-text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import {
-  describeActions,
-  describeBriefly,
-  describeCount,
-  describeCourse,
-  describeEnd,
-  describeReason,
-  describeSince,
-  TOP_KEYS,
-  TOP_LABELS,
-} from "../../message/describe-alert.ts";
+import { describeBriefly, describeReason, TOP_KEYS, TOP_LABELS } from "../../message/describe-alert.ts";
 import { describeTopValue } from "../../message/describe-top-value.ts";
-import { drawSparkline } from "../../message/draw-sparkline.ts";
 import { partMembers, showsMembers } from "../../message/group-members.ts";
 import { FULL_CAPS, type Outline, outlineAlert } from "../../message/outline-alert.ts";
 import { toLabelled } from "../../message/outline-lines.ts";
@@ -126,22 +115,11 @@ function renderRest(message: AlertMessage, { paint, columns }: Page): string {
     .join("");
 }
 
-function renderCounts(message: AlertMessage, { paint, columns }: Page): string[] {
-  const phrase = describeCount(message);
-  const course = wrapText(describeCourse(message), columns);
-  if (phrase === null) return course;
-  const times = phrase.times === null ? "" : ` (${phrase.times})`;
-  const text = `${phrase.count} ${phrase.against}${times}`;
-  const beside = columns - measureWidth(text) - 3;
-  const sparkline = paint("yellow", drawSparkline(message.sparkline, beside < 12 ? columns : beside));
-  const painted = `${paint("bold", phrase.count)} ${phrase.against}${paint("bold", times)}`;
-  const count = beside < -3 ? wrapText(text, columns) : [painted];
-  const isBeside = message.sparkline.length > 0 && beside >= 12;
+function renderFacts({ headline, sparkline, facts, details }: Outline, { paint, columns }: Page): string[] {
   return [
-    ...(isBeside ? [`${painted}   ${sparkline}`] : count),
-    ...(isBeside || message.sparkline.length === 0 ? [] : [sparkline]),
-    ...course,
-    ...wrapText(describeActions(message), columns),
+    ...wrapText(headline, columns).map((line) => paint("bold", line)),
+    ...(sparkline === "" ? [] : [paint("yellow", sparkline.slice(-columns))]),
+    ...[...facts, ...details].flatMap((line) => wrapText(line, columns)),
   ];
 }
 
@@ -175,21 +153,15 @@ export function renderTerminal(given: AlertMessage, options: TerminalOptions): s
   const columns = Math.min(Math.max(Math.floor(options.columns), MIN_COLUMNS), MAX_COLUMNS) - 2;
   const page: Page = { paint: options.paint, columns };
   const shown = outline(message);
-  const { headline, details, subject, status } = shown;
+  const { subject, status } = shown;
   if (message.reason === "resolved") return renderResolved(message, shown, page);
   if (status === "advice") {
-    const when = wrapText(describeSince(message), columns);
-    return frame(`ADVICE ${subject}`, "onCyan", [[...renderAdvice(shown, page), ...when]], page);
+    return frame(`ADVICE ${subject}`, "onCyan", [[...renderAdvice(shown, page), ...shown.facts]], page);
   }
   const head = `${message.severity.toUpperCase()} ${describeReason(message)} · ${subject}`;
-  const facts = [
-    ...wrapText(headline, columns).map((line) => page.paint("bold", line)),
-    ...renderCounts(message, page),
-    ...details.flatMap((line) => wrapText(line, columns)),
-  ];
   const parts = [
     renderVerdict(shown, page),
-    facts,
+    renderFacts(shown, page),
     renderMembers(shown, page),
     renderDigest(shown, columns),
     renderTop(message, page),
@@ -203,5 +175,5 @@ export function renderTerminal(given: AlertMessage, options: TerminalOptions): s
 function renderResolved(message: AlertMessage, shown: Outline, { paint, columns }: Page): string {
   const title = cutToWidth(toLine(describeBriefly({ ...message, ruleTitle: null }), 400), columns - 9);
   const named = renderDigest(shown, columns).map((line) => `  ${line}\n`);
-  return `${paint("onGreen", " RESOLVED ")} ${title}\n  ${cutToWidth(describeEnd(message), columns)}\n${named.join("")}`;
+  return `${paint("onGreen", " RESOLVED ")} ${title}\n  ${cutToWidth(shown.facts.join(""), columns)}\n${named.join("")}`;
 }

@@ -59,6 +59,9 @@ function trim(message: AlertMessage, caps: Caps): AlertMessage {
     (text === null ? text : cutText(text, caps.chars)) as Text;
   const cutRows = (rows: AlertMessage["top"]["ips"]) =>
     rows.slice(0, caps.rows).map((row) => ({ ...row, value: cut(row.value) }));
+  // No word of a closed list is as long as the shortest cut.
+  const cutTexts = <Value>(value: Value): Value =>
+    JSON.parse(JSON.stringify(value), (_, one) => (typeof one === "string" ? cut(one) : one));
   const { top, advice, verdict, marked } = message;
   return {
     // The keys stay whole at any price: a cut key would be another one.
@@ -72,7 +75,7 @@ function trim(message: AlertMessage, caps: Caps): AlertMessage {
     ...(message.details === undefined ? {} : { details: message.details.slice(0, caps.rows).map(cut) }),
     howToSilence: cut(message.howToSilence),
     ...(marked === undefined ? {} : { marked: cut(marked) }),
-    ...(verdict === undefined ? {} : { verdict: cutTexts(verdict, caps.chars) as typeof verdict }),
+    ...(verdict === undefined ? {} : { verdict: cutTexts(verdict) }),
     sparkline: message.sparkline.slice(-caps.points),
     links: trimLinks(message.links, caps.linkBytes),
     top: {
@@ -92,14 +95,6 @@ function trim(message: AlertMessage, caps: Caps): AlertMessage {
       reason: cut(advice.reason),
     },
   };
-}
-
-/** Returns the value with every text in it cut. No word of a closed list is as long as the shortest cut. */
-function cutTexts(value: unknown, chars: number): unknown {
-  if (typeof value === "string") return cutText(value, chars);
-  if (Array.isArray(value)) return value.map((item) => cutTexts(item, chars));
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, cutTexts(item, chars)]));
 }
 
 /** Returns the links that fit. A link is never cut. */

@@ -1,11 +1,20 @@
 import { WINDOWS } from "#model/kinds.ts";
-import { type Episode, followMinute, isOver } from "../episode.ts";
-import { isSpiking } from "../judge-minute.ts";
-import type { SpikePolicy } from "../policy.ts";
-import { addMinute, createHourHistory, type HourHistory, resetHours } from "../thresholds/hour-history.ts";
-import { computeThresholds, createThresholds, type Thresholds } from "../thresholds/thresholds.ts";
-import { windowSums } from "../thresholds/window-sums.ts";
-import { WINDOW_COUNT } from "../thresholds/windows.ts";
+import { windowSums } from "#stages/detection/assess-series.ts";
+import { type Episode, followMinute, isOver } from "#stages/detection/episode.ts";
+import { isSpiking } from "#stages/detection/judge-minute.ts";
+import type { SpikePolicy } from "#stages/detection/policy.ts";
+import {
+  addMinute,
+  createHourHistory,
+  type HourHistory,
+  resetHours,
+} from "#stages/detection/thresholds/hour-history.ts";
+import {
+  computeThresholds,
+  createThresholds,
+  type Thresholds,
+} from "#stages/detection/thresholds/thresholds.ts";
+import { WINDOW_COUNT } from "#stages/detection/thresholds/windows.ts";
 
 /** Work space of a scan. Reusing it for every series keeps the scan free of allocations. */
 export interface ScanSpace {
@@ -51,10 +60,8 @@ export function scanHistory(
   }
 }
 
-export interface PastEpisode extends Episode {
-  /** The end of the last quiet minute; null if the history ends first. */
-  readonly closedAt: number | null;
-}
+/** An episode; `closedAt` is null if the history ends first. */
+export type FoundEpisode = Episode & { readonly closedAt: number | null };
 
 /** Returns every spike of a history, in order. */
 export function findEpisodes(
@@ -62,8 +69,8 @@ export function findEpisodes(
   firstMinute: number,
   policy: SpikePolicy,
   space: ScanSpace = createScanSpace(),
-): PastEpisode[] {
-  const found: PastEpisode[] = [];
+): FoundEpisode[] {
+  const found: FoundEpisode[] = [];
   let episode: Episode | null = null;
   let from = 0;
   scanHistory(
