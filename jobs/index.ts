@@ -16,6 +16,7 @@ import type { Routing } from "#stages/alerting/routing/routing.ts";
 import { SETTLE_MS } from "#stages/coverage/settle.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
 import type { Sensitivity } from "#stages/detection/detection-settings.ts";
+import type { VerifyCrawler } from "#stages/detection/verdict/crawlers.ts";
 import type { IngestObserver } from "#stages/ingest/ingest-observer.ts";
 import type { PseudonymKey } from "#stages/privacy/pseudonym-key.ts";
 import type { Retention } from "#stages/privacy/retention.ts";
@@ -34,6 +35,8 @@ import { createDetectRuleChangesJob } from "./detection/detect-rule-changes.ts";
 import { createDetectSourcesJob } from "./detection/detect-sources.ts";
 import { createDetectSpikesJob } from "./detection/detect-spikes.ts";
 import { createJudgeLateJob } from "./detection/judge-late.ts";
+import { createJudgeVerdictsJob } from "./detection/judge-verdicts.ts";
+import { createLearnUsualJob } from "./detection/learn-usual.ts";
 import { createRollUpTrendsJob } from "./detection/roll-up-trends.ts";
 import { createSnapshotRuleMetricsJob } from "./detection/snapshot-rule-metrics.ts";
 import { createJudgeHeldJob } from "./ingest/judge-held.ts";
@@ -100,6 +103,8 @@ export interface JobsDeps {
   readonly zoneIds: readonly number[];
   /** Returns the disk space of the embedded Postgres. Null or left out for another server. */
   readonly readDisk?: (() => DiskSpace | null) | null;
+  /** Null or left out: no crawler is verified. */
+  readonly verifyCrawler?: VerifyCrawler | null;
   /** Null or left out if no external monitor is configured. */
   readonly heartbeat?: Heartbeat | null;
   /** Null or left out if traces are off. */
@@ -126,8 +131,12 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   });
   // Several jobs that change spikes or hours end at the same time. One run after them is enough.
   const raiseAlerts = coalesceCalls(() => enqueue("raise-alerts"), 250);
+  const raiseSoon = coalesceCalls(() => enqueue("raise-alerts"), 500);
   const fetchAdvice = coalesceCalls(() => enqueue("fetch-advice"), 250);
+  // First, because a message waits a little for its verdict.
+  const judgeVerdicts = coalesceCalls(() => enqueue("judge-verdicts"), 250);
   const afterSpikes = () => {
+    judgeVerdicts();
     raiseAlerts();
     fetchAdvice();
   };
@@ -165,12 +174,18 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createDetectSourcesJob({ ...deps, afterSpikes }),
     createDetectRuleChangesJob({ ...deps, afterSpikes }),
     createJudgeLateJob({ ...deps, afterAlerts }),
+    createJudgeVerdictsJob({
+      ...deps,
+      learnUsual: (zoneId) => enqueue("learn-usual", { zoneId }),
+      afterVerdicts: raiseAlerts,
+    }),
+    createLearnUsualJob({ ...deps, archive, ipDays: settings.retention.ipDays }),
     createFetchAdviceJob({
       ...deps,
       budgetPerHour: settings.advicePerHour,
       afterAdvice: raiseAlerts,
     }),
-    createRaiseAlertsJob({ ...deps, afterAlerts }),
+    createRaiseAlertsJob({ ...deps, afterAlerts, whileAwaited: raiseSoon }),
     createDeliverAlertsJob({ ...deps, fallback: settings.fallback }),
     createReportServiceJob({
       ...deps,

@@ -10,6 +10,7 @@ import { alerts } from "../schema/alerts.ts";
 import { archiveFiles } from "../schema/archive-files.ts";
 import { eventAliases } from "../schema/event-aliases.ts";
 import { eventRevisions } from "../schema/event-revisions.ts";
+import { exclusions } from "../schema/exclusions.ts";
 import { heldBlocks } from "../schema/held-blocks.ts";
 import { heldEvents } from "../schema/held-events.ts";
 import { ingestCursors } from "../schema/ingest-cursors.ts";
@@ -26,6 +27,7 @@ import { sourceHours } from "../schema/source-hours.ts";
 import { sourceUsual } from "../schema/source-usual.ts";
 import { spikes } from "../schema/spikes.ts";
 import { wafEvents } from "../schema/waf-events.ts";
+import { zoneUsual } from "../schema/zone-usual.ts";
 
 const ROWS_PER_STATEMENT = 5_000;
 
@@ -84,9 +86,13 @@ export async function deleteExpired(
     [sourceHours, lt(sourceHours.startsAt, new Date(sourcesFrom))],
     [judgedHours, lt(judgedHours.startsAt, rollUps)],
     [sourceUsual, lt(sourceUsual.day, toDay(Math.max(sourcesFrom, addressesFrom)))],
+    // Of a zone that is watched, the next night learns it again.
+    [zoneUsual, lt(zoneUsual.since, new Date(eventsFrom))],
     [ruleMetrics, lt(ruleMetrics.day, toDay(rollUpsFrom))],
     [alerts, and(eq(alerts.state, "resolved"), lt(alerts.resolvedAt, rollUps))],
     [advice, lt(advice.askedAt, rollUps)],
+    // One that was followed is watched for as long as it lasts.
+    [exclusions, and(isNull(exclusions.followedAt), lt(exclusions.proposedAt, rollUps))],
     [silences, lt(silences.expiresAt, rollUps)],
     [
       spikes,

@@ -5,12 +5,14 @@ import { readAsks } from "#db/alerting/advice.ts";
 import { type AlertRow, readNewestAlerts, readRaisableSpikes } from "#db/alerting/alerts.ts";
 import { type QuietResolve, resolveQuietly } from "#db/alerting/resolve-quietly.ts";
 import type { Database } from "#db/client.ts";
+import { readVerdicts } from "#db/detection/verdicts.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "#model/advice-row.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
 import type { NotifyReason } from "#model/kinds.ts";
+import { isChangeKind } from "#model/rule-change.ts";
 import { notifiedChannels } from "#stages/alerting/alert-history.ts";
 import { type AlertRecord, toAlertRecord } from "#stages/alerting/alert-record.ts";
 import { type AlertSpike, toAlertSpike } from "#stages/alerting/alert-spike.ts";
@@ -21,7 +23,9 @@ import { toSituation } from "#stages/alerting/mute.ts";
 import type { Routing } from "#stages/alerting/routing/routing.ts";
 import { routeSelf } from "#stages/alerting/self-alert.ts";
 import type { Silence } from "#stages/alerting/silence.ts";
+import { gradeByVerdicts } from "#stages/alerting/verdict-effects.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
+import { changesAction } from "#stages/detection/verdict/changes-action.ts";
 import { reportCoverage } from "../coverage/report-coverage.ts";
 import { isOutdated, isUnsent, raiseSpike, raiseUnsent } from "./raise-spike.ts";
 import { readActiveSilences } from "./read-active-silences.ts";
@@ -30,6 +34,10 @@ import { readActiveSilences } from "./read-active-silences.ts";
 const MISSED_SPIKE_MS = 24 * 3_600_000;
 /** The spike of a rule may close a little later than the incident that it is part of. */
 const MEMBER_MS = 30 * MINUTE_MS;
+/** How long the first message waits for its verdict. With the pause until the next run it is sent within 3 seconds. */
+const VERDICT_WAIT_MS = 2_500;
+/** The most spikes of which one run reads verdicts, the newest first: a flood of rules has one verdict, its incident's. */
+const MOST_JUDGED = 500;
 
 /** Alerts that notify nobody are written so many in one transaction. */
 const UNSENT_AT_ONCE = 500;
@@ -48,6 +56,8 @@ export interface RaiseAlertsDeps {
   readonly zoneIds: readonly number[];
   /** Called when outbox rows were written. */
   readonly afterAlerts: () => Promise<void>;
+  /** Called while a first message waits for its verdict. If left out, no message waits. */
+  readonly whileAwaited?: () => void;
 }
 
 /**
@@ -58,6 +68,7 @@ export interface RaiseAlertsDeps {
  */
 export function createRaiseAlertsJob(deps: RaiseAlertsDeps) {
   const overdueSince = new Map<number, number>();
+  const waitFor = createWait(deps.whileAwaited);
   return defineJob({
     name: "raise-alerts",
     queue: "derive",
@@ -70,7 +81,7 @@ export function createRaiseAlertsJob(deps: RaiseAlertsDeps) {
       // A failure of one kind of alert does not stop the other kind.
       const runs = await Promise.allSettled([
         raiseCoverage(deps, { silences, overdueSince }),
-        raiseSpikes(deps, silences, signal),
+        raiseSpikes(deps, { silences, waitFor }, signal),
       ]);
       if (runs.some((run) => run.status === "rejected" || run.value > 0)) await deps.afterAlerts();
       for (const run of runs) if (run.status === "rejected") throw run.reason;
@@ -89,17 +100,29 @@ async function raiseCoverage(
 /** Returns how many transitions were written. */
 async function raiseSpikes(
   deps: RaiseAlertsDeps,
-  silences: readonly Silence[],
+  { silences, waitFor }: { silences: readonly Silence[]; waitFor: WaitFor },
   signal: AbortSignal,
 ): Promise<number> {
   const { database, log } = deps;
   const nowMs = deps.clock();
   const rows = await readRaisableSpikes(database.db, { closedAfterMs: nowMs - MISSED_SPIKE_MS });
-  const { zones } = deps.routing();
-  const spikes = rows.map((row) => toAlertSpike(row, zones));
-  if (spikes.length === 0) return 0;
-  const alerts = await readNewestAlerts(database.db, spikes.map(fingerprintOf));
-  const context = await readContext(deps, spikes, { alerts, silences, nowMs });
+  const routing = deps.routing();
+  const found = rows.map((row) => toAlertSpike(row, routing.zones));
+  if (found.length === 0) return 0;
+  const alerts = await readNewestAlerts(database.db, found.map(fingerprintOf));
+  const incidents = findIncidents(found, nowMs);
+  const judged = findJudged(found, alerts, incidents);
+  const verdicts = await readVerdicts(
+    database.db,
+    judged.map(({ id }) => id),
+  );
+  const spikes = found.map((spike) => gradeByVerdicts(spike, verdicts.get(spike.id) ?? [], routing.verdict));
+  const isNew = (spike: AlertSpike) => alerts.get(fingerprintOf(spike))?.spikeId !== spike.id;
+  const awaited = waitFor(
+    judged.filter((spike) => !verdicts.has(spike.id) && isNew(spike)),
+    nowMs,
+  );
+  const context = await readContext(deps, spikes, { alerts, silences, incidents, verdicts, awaited, nowMs });
   const assess = createAssessor(context);
   const { reasons, failures } = await raiseEach(deps, spikes, { alerts, context, assess }, signal);
   if (reasons.length > 0) log.info({ transitions: countEach(reasons) }, "alerts raised");
@@ -110,24 +133,54 @@ async function raiseSpikes(
 async function readContext(
   { database, routing, notifiers }: RaiseAlertsDeps,
   spikes: readonly AlertSpike[],
-  { alerts, ...given }: Pick<Context, "nowMs" | "silences"> & { alerts: ReadonlyMap<string, AlertRow> },
+  {
+    alerts,
+    ...given
+  }: Pick<Context, "nowMs" | "silences" | "incidents" | "verdicts" | "awaited"> & {
+    alerts: ReadonlyMap<string, AlertRow>;
+  },
 ): Promise<Context> {
   const span = { sinceMs: given.nowMs - REFUSAL_KEEPS_MS, beforeOpeningMs: ANSWER_KEEPS_MS };
   return {
     ...given,
     routing: routing(),
     asks: await readAsks(database.db, span),
-    incidents: new Set(
-      spikes
-        .filter(
-          ({ kind, closedAtMs }) =>
-            kind === "sources" && given.nowMs - (closedAtMs ?? given.nowMs) < MEMBER_MS,
-        )
-        .map(({ id }) => id),
-    ),
+    changesAction,
     firing: spikes.filter((spike) => spike.closedAtMs === null && !isResolved(spike, alerts)),
     laterMessageOf: (channel) => notifiers?.get(channel)?.capabilities.laterTransitions ?? "post-anew",
   };
+}
+
+type WaitFor = (spikes: readonly AlertSpike[], nowMs: number) => ReadonlySet<number>;
+
+/** Returns a function that returns the spikes among those without a verdict whose first message still waits for it. */
+function createWait(whileAwaited: (() => void) | undefined): WaitFor {
+  let seenSince: ReadonlyMap<number, number> = new Map();
+  return (spikes, nowMs) => {
+    seenSince = new Map(spikes.map(({ id }) => [id, seenSince.get(id) ?? nowMs]));
+    if (whileAwaited === undefined) return new Set();
+    const awaited = [...seenSince].filter(([, since]) => nowMs - since < VERDICT_WAIT_MS);
+    if (awaited.length > 0) whileAwaited();
+    return new Set(awaited.map(([id]) => id));
+  };
+}
+
+/** Returns the incidents that are open or have just ended. */
+function findIncidents(spikes: readonly AlertSpike[], nowMs: number): ReadonlySet<number> {
+  const isRecent = ({ closedAtMs }: AlertSpike) => nowMs - (closedAtMs ?? nowMs) < MEMBER_MS;
+  return new Set(spikes.filter((one) => one.kind === "sources" && isRecent(one)).map(({ id }) => id));
+}
+
+/** Returns the spikes whose verdict can matter: a change of a rule has none, and the incident of a member has its own. */
+function findJudged(
+  spikes: readonly AlertSpike[],
+  alerts: ReadonlyMap<string, AlertRow>,
+  incidents: ReadonlySet<number>,
+): AlertSpike[] {
+  const judged = spikes.filter(
+    (one) => !isChangeKind(one.kind) && !incidents.has(one.memberOf ?? 0) && !isResolved(one, alerts),
+  );
+  return judged.toSorted((a, b) => b.id - a.id).slice(0, MOST_JUDGED);
 }
 
 /** Returns whether a person has resolved the alert of the spike. */

@@ -25,6 +25,7 @@ import { addLinks } from "#stages/alerting/message/add-links.ts";
 import { buildMessage } from "#stages/alerting/message/build-message.ts";
 import { describeIncident } from "#stages/alerting/message/describe-incident.ts";
 import { toSituation } from "#stages/alerting/mute.ts";
+import { gradeByVerdicts } from "#stages/alerting/verdict-effects.ts";
 import { persistTransition, toStored } from "./persist-transition.ts";
 
 /** A spike and, if it is an incident, the spikes of the rules that are part of it. */
@@ -59,8 +60,9 @@ export function raiseSpike(
   });
 }
 
-function assessStored(stored: SpikeRow, { routing }: Context, assess: Assess): Assessment {
-  return assess(toAlertSpike(stored, routing.zones));
+function assessStored(stored: SpikeRow, { routing, verdicts }: Context, assess: Assess): Assessment {
+  const spike = toAlertSpike(stored, routing.zones);
+  return assess(gradeByVerdicts(spike, verdicts?.get(stored.id) ?? [], routing.verdict));
 }
 
 /** Returns whether an alert is raised that no channel is notified of. */
@@ -138,10 +140,11 @@ async function toMessage(
   { assessment, members, decision: { alert, reason } }: ToRaise & { readonly decision: Decision },
   { routing, nowMs }: Context,
 ): Promise<AlertMessage> {
-  const { spike } = assessment;
+  const { spike, looks } = assessment;
   const advice = await readAdvice(tx, assessment);
   const fingerprint = fingerprintOf(spike);
-  const message = buildMessage({ alertId, fingerprint, alert, reason, spike, advice, members });
+  const verdict = looks.at(-1);
+  const message = buildMessage({ alertId, fingerprint, alert, reason, spike, advice, members, verdict });
   return addLinks(message, routing.links, nowMs);
 }
 
@@ -153,15 +156,17 @@ function isCounted({ spike }: Assessment, alert: AlertRecord): boolean {
   return spike.closedAtMs === null && (spike.kind === "sources" || notifiedChannels(alert).size > 0);
 }
 
-/** Returns whether the details of an open alert lack a new spike, new counts or a new state of the advice. */
+/** Returns whether the details of an open alert lack a new spike, new counts, a verdict or a new state of the advice. */
 export function isOutdated(row: AlertRow, alert: AlertRecord, { assessment, members }: ToRaise): boolean {
   if (alert.state === "resolved") return false;
-  const { spike, advice } = assessment;
+  const { spike, advice, looks } = assessment;
   const { message } = parseDetails(row.details);
+  const look = looks.at(-1)?.look;
   return (
     alert.spikeId !== spike.id ||
     message?.advice.state !== advice.state ||
     message.advice.reason !== advice.reason ||
+    (look !== undefined && message.verdict?.look !== look) ||
     (isCounted(assessment, alert) &&
       (message.count !== spike.windowCount ||
         message.peak !== spike.peak ||
@@ -182,9 +187,11 @@ async function refreshDetails(
   const advice = await readAdvice(tx, assessment);
   const { id: alertId, fingerprint } = row;
   const refresh = (stored: AlertMessage): AlertMessage => {
-    if (!isCounted(assessment, alert)) return { ...stored, advice };
+    const verdict = assessment.looks.at(-1) ?? stored.verdict;
+    if (!isCounted(assessment, alert)) return { ...stored, advice, verdict };
     const { reason, links } = stored;
-    const built = buildMessage({ alertId, fingerprint, alert, reason: "first", spike, advice, members });
+    const facts = { alertId, fingerprint, alert, reason: "first", spike, advice, members, verdict } as const;
+    const built = buildMessage(facts);
     return { ...built, reason, links };
   };
   const details = message === null ? row.details : { message: refresh(message) };

@@ -22,13 +22,14 @@ import {
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { MANY_ADDRESSES } from "#model/few-addresses.ts";
 import type { GradedBy } from "#model/kinds.ts";
 import type { SeriesKey } from "#model/series-key.ts";
 import { type Trace, type TraceSpan, traceSpike } from "#model/spike-trace.ts";
 import { assessSeries, type SeriesOutcome } from "#stages/detection/assess-series.ts";
 import { countSenders } from "#stages/detection/count-senders.ts";
 import type { Episode } from "#stages/detection/episode.ts";
-import { gradeSpike, MANY_ADDRESSES } from "#stages/detection/grade-spike.ts";
+import { gradeSpike } from "#stages/detection/grade-spike.ts";
 import { newestNews } from "#stages/detection/incidents/incident.ts";
 import { findMembership } from "#stages/detection/incidents/member-share.ts";
 import { toIncident } from "#stages/detection/incidents/stored-incident.ts";

@@ -52,6 +52,7 @@ import { openTracing, tracePages } from "./open-tracing.ts";
 import { openQueryPool } from "./query-pool.ts";
 import { createOutageReports } from "./report-outages.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "./runtime-file.ts";
+import { createVerifyCrawler } from "./verify-crawler.ts";
 import type { DatabaseWatch } from "./watch-database.ts";
 import { openDatabaseWatch } from "./watch-database.ts";
 import { createKeyReader, recordPlatformHealth, rereadWhenRefused, watchEdge } from "./watch-edge.ts";
@@ -204,6 +205,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   };
   const watchedPatientEdge = watchEdge(patientEdge, recordHealth);
   const lastRuns = new Map<string, LastRun>();
+  const verifyCrawler = createVerifyCrawler();
   const jobs = createJobs({
     ...ingest,
     edge: watchedEdge,
@@ -228,6 +230,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     sensitivity: alerting.sensitivity,
     lowestFloor: alerting.lowestFloor,
     settingsOf: alerting.settingsOf,
+    verifyCrawler: async (ip) => (alerting.verifiesCrawlers() ? verifyCrawler(ip) : null),
     sourceMode: alerting.sourceMode,
     knownSources: alerting.knownSources,
     enqueue: (job, payload) => enqueuer?.enqueue(job, payload) ?? Promise.resolve(false),

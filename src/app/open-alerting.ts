@@ -39,6 +39,7 @@ export function openAlerting(parts: AlertingParts) {
     lowestFloor: () => lowestFloor(alerting.detection),
     settingsOf: (known: string) => nameSettings(alerting.detection, known),
     sourceMode: () => alerting.detection.sources,
+    verifiesCrawlers: () => alerting.detection.verifyCrawlers,
     knownSources: () => alerting.detection.knownSources,
     reload(): void {
       try {

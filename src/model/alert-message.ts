@@ -9,6 +9,7 @@ import {
   SOURCE_TRAITS,
   SUBJECT_KINDS,
 } from "./kinds.ts";
+import { storedVerdict } from "./verdict.ts";
 
 /**
  * The most frequent values among the alert's events, in descending order. `share` is relative to the alert's count,
@@ -20,6 +21,9 @@ const topList = z.array(
 /** Epoch milliseconds. */
 const time = z.number().int();
 const count = z.number().int().nonnegative();
+
+/** What a message says of a verdict. Only the sample and the crawler's name are text of requests. */
+const messageVerdict = storedVerdict.omit({ classes: true, features: true, exclusion: true });
 
 /** Maximum number of links in one message. The first ones are kept. */
 export const MAX_LINKS = 5;
@@ -86,6 +90,10 @@ export const alertMessage = z.object({
   traits: z.partialRecord(z.enum(SOURCE_TRAITS), z.array(z.string())).optional(),
   /** The `traits` that a silence of this alert names, the most specific first. */
   silenceBy: z.array(z.enum(SOURCE_TRAITS)).optional(),
+  /** The latest verdict; left out if there is none. */
+  verdict: messageVerdict.optional(),
+  /** Says how a person marked this subject before. */
+  marked: z.string().optional(),
   /** Counts of equal spans, oldest first. */
   sparkline: z.array(z.number().nonnegative()),
   advice: z.object({

@@ -3,6 +3,9 @@ import type { GradedBy, Severity } from "./kinds.ts";
 /** A rule's spike of which fewer addresses send most is listed and notifies nobody, unless it pages. */
 export const FEW_ADDRESSES = 3;
 
+/** A rule's spike needs this many different addresses to page anyone. */
+export const MANY_ADDRESSES = 12;
+
 interface SentSpike {
   readonly severity: Severity;
   readonly addresses?: number | null | undefined;

@@ -48,6 +48,9 @@ export type VerdictClass = (typeof VERDICT_CLASSES)[number];
 export const VERDICTS = [...VERDICT_CLASSES, "unclear"] as const;
 export type VerdictWord = (typeof VERDICTS)[number];
 
+/** The verdicts that may lower a severity, if the configuration says so. */
+export const LOWERING_VERDICTS = ["scanner", "broken-client"] as const satisfies readonly VerdictClass[];
+
 /** The times at which the verdict of an alert is judged: when it opens, and 30 minutes, 6 and 24 hours later. */
 export const VERDICT_LOOKS = ["first", "half-hour", "six-hours", "day"] as const;
 export type VerdictLook = (typeof VERDICT_LOOKS)[number];
@@ -79,6 +82,12 @@ export type UsualDimension = (typeof USUAL_DIMENSIONS)[number];
  */
 export const EXCLUSION_FORMS = ["narrow", "partial", "one-parameter", "refused"] as const;
 export type ExclusionForm = (typeof EXCLUSION_FORMS)[number];
+
+/** What an exclusion silences: its clause, its rule in the whole zone, or every rule on its path. */
+export const EXCLUSION_REACHES = ["clause", "rule", "path"] as const;
+export type ExclusionReach = (typeof EXCLUSION_REACHES)[number];
+/** The languages in which an exclusion is written for the platform. */
+export const EXCLUSION_TOOLS = ["text", "curl", "terraform"] as const;
 
 /** A person's verdict on a spike. noise: no attack, without a reason. */
 export const MARKS = [...VERDICT_CLASSES, "noise"] as const;

@@ -92,6 +92,19 @@ export const TICKS = {
     longestMs: HOUR_MS,
     because: "hours that were copied late are not judged until then",
   },
+  // New spikes enqueue it at once. The tick finds the later looks.
+  "judge-verdicts": {
+    expression: "15 * * * * *",
+    longestMs: HOUR_MS,
+    because: "a verdict is looked at again after half an hour, six hours and a day",
+  },
+  "learn-usual": {
+    expression: "0 20 1 * * *",
+    emulated: "30 */10 * * * *",
+    longestMs: 7 * DAY_MS,
+    because: "verdicts compare with what was usual in the weeks before",
+    isPerZone: true,
+  },
   // Runs even with nothing due, because messages are copied to the fallback channel by their age.
   "deliver-alerts": { expression: "0 * * * * *", longestMs: 5 * MINUTE_MS, because: SOON },
   sweep: {

@@ -93,20 +93,27 @@ test("without a file every channel of the environment gets every notification at
   const { alerting } = parseServiceConfig({ ...env, LONGWATCH_SPIKE_Z: "4" });
   expect(alerting.routing).toEqual(routeToAll(["terminal", "webhook"]));
   expect(alerting.routing.root.timing.groupWaitMs).toBe(0);
-  expect(alerting.detection).toEqual({ z: 4, floor: 10, sources: "on", knownSources: [], overrides: [] });
+  expect(alerting.detection).toEqual({
+    z: 4,
+    floor: 10,
+    sources: "on",
+    verifyCrawlers: true,
+    knownSources: [],
+    overrides: [],
+  });
 });
 
 test("a file without channels routes to those of the environment, and an empty file changes nothing", () => {
   const detecting = parseConfig({
     LONGWATCH_CONFIG: writeConfig(
-      "detection: { z: 5, known_sources: [{ ip: [198.51.100.0/24], ua: [ours*], reason: scan, until: 2026-12-01T00:00:00Z }] }",
+      "detection: { z: 5, verify_crawlers: false, known_sources: [{ ip: [198.51.100.0/24], ua: [ours*], reason: scan, until: 2026-12-01T00:00:00Z }] }",
     ),
   });
   expect(detecting.alerting.detection.knownSources).toEqual([
     { kind: "ip", pattern: "198.51.100.0/24", zoneIds: null, reason: "scan", untilMs: Date.UTC(2026, 11) },
     { kind: "ua", pattern: "ours*", zoneIds: null, reason: "scan", untilMs: Date.UTC(2026, 11) },
   ]);
-  expect(detecting.alerting.detection.z).toBe(5);
+  expect(detecting.alerting.detection).toMatchObject({ z: 5, verifyCrawlers: false });
   const empty = parseConfig({ LONGWATCH_CONFIG: writeConfig("") });
   expect(empty.alerting).toEqual(parseConfig({}).alerting);
 });
@@ -522,4 +529,17 @@ test.each([
   "waf.example",
 ])("%s is no public URL", (url) => {
   expect(() => parseConfig({ LONGWATCH_PUBLIC_URL: url })).toThrow(/LONGWATCH_PUBLIC_URL/);
+});
+
+test("what a verdict does to a severity is read, and each mistake in it is named", () => {
+  const read = (yaml: string) =>
+    parseConfig({ LONGWATCH_CONFIG: writeConfig(yaml) }).alerting.routing.verdict;
+  expect(read("detection: { verdict: { lower: [scanner] } }")).toEqual({ raise: true, lower: ["scanner"] });
+  expect(read("detection: { verdict: { raise: false } }")).toEqual({ raise: false, lower: [] });
+  expect(mistakesIn("detection: { verdict: { raise: 1, lower: [misfire, attack], raised: true } }")).toEqual([
+    "detection.verdict.raise: 1: must be true or false",
+    'detection.verdict.lower[0]: "misfire": must be one of scanner, broken-client',
+    'detection.verdict.lower[1]: "attack": must be one of scanner, broken-client',
+    "detection.verdict.raised: is not a setting: did you mean raise?",
+  ]);
 });

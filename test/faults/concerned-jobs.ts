@@ -7,6 +7,8 @@ const UNCONCERNED: ReadonlySet<string> = new Set([
   "detect-spikes",
   "detect-sources",
   "detect-rule-changes",
+  "judge-verdicts",
+  "learn-usual",
   "fetch-advice",
   "raise-alerts",
   "deliver-alerts",

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { readVerdicts, storeVerdict } from "#db/detection/verdicts.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import type { Emulator } from "#emulator/emulator.ts";
 import { createSecret } from "#lib/secret.ts";
@@ -10,6 +11,7 @@ import { insertSpike } from "../alerting/insert-spike.ts";
 import { EVIDENCE } from "../alerting/support.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { storeEvents } from "../db/new-events.ts";
+import { verdictOf } from "../detection/verdict/verdict-world.ts";
 import { NOW, type OracleEvent, openEmulator, oracle } from "../emulator/support.ts";
 import { type IngestTest, openIngest } from "../ingest/ingest-support.ts";
 import {
@@ -332,7 +334,18 @@ test("spikes, messages, recommendations, notes and unreadable entries forget the
     },
   };
   await insertSpike(database.db, spike as never);
-  await insertSpike(database.db, { openedAt, ruleId: "1" });
+  const other = await insertSpike(database.db, { openedAt, ruleId: "1" });
+  const verdict = verdictOf("first", NOW);
+  await storeVerdict(database.db, { id: other, zoneId: 101 }, verdict);
+  const sample = {
+    ...verdict.sample,
+    ip: person,
+    url: "/zanzibar",
+    matched: "zanzibar",
+    parameter: "ARGS:zanzibar",
+  };
+  const ofPerson = { ...verdictOf("half-hour", NOW), sample: sample as never };
+  await storeVerdict(database.db, { id: other, zoneId: 101 }, ofPerson);
   await database.pool.query(
     `insert into alerts (fired_at, zone_id, kind, fingerprint, transitions)
      values (now(), 101, 'spike', 'f', jsonb_build_array(jsonb_build_object('note', 'it is ' || $1::text)))`,
@@ -376,6 +389,10 @@ test("spikes, messages, recommendations, notes and unreadable entries forget the
   const dump = await dumpDatabase(database);
   expect(dump).not.toContain(person);
   expect(dump).not.toContain("/me");
+  expect(dump).not.toContain("zanzibar");
+  const kept = (await readVerdicts(database.db, [other])).get(other);
+  const erased = { ...sample, ip: "erased", url: "", matched: "", parameter: "" };
+  expect(kept).toEqual([verdict, { ...ofPerson, sample: erased }]);
   expect(dump).toContain("unreadable harmless");
   expect((await erase(person)).out).toContain("0 events and 0 records emptied; 0 spikes, 0 alerts");
 });

@@ -2,6 +2,7 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { storeVerdict } from "#db/detection/verdicts.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { acquireLease } from "#db/service/leases.ts";
 import { createPseudonymiseIpsJob } from "#jobs/privacy/pseudonymise-ips.ts";
@@ -13,6 +14,7 @@ import { insertSpike } from "../alerting/insert-spike.ts";
 import { EVIDENCE } from "../alerting/support.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { storeEvents } from "../db/new-events.ts";
+import { verdictOf } from "../detection/verdict/verdict-world.ts";
 import { silent } from "../ingest/ingest-support.ts";
 import { KEY, KEY_TEXT } from "./erasure-world.ts";
 import { insertMany, personalEvent } from "./some-events.ts";
@@ -144,6 +146,15 @@ test("spikes, messages and advice that ended on such a day lose full addresses t
   });
   await insertSpike(database.db, { ...spike(DUE), ruleId: "old" } as never);
   await insertSpike(database.db, { ...spike(KEPT + 5), ruleId: "young" } as never);
+  const { rows: stored } = await database.pool.query<{ id: string }>(
+    "select id from spikes order by rule_id",
+  );
+  for (const [index, judgedAt] of [DUE, KEPT + 5].entries())
+    await storeVerdict(
+      database.db,
+      { id: Number(stored[index]?.id), zoneId: 101 },
+      verdictOf("first", judgedAt),
+    );
   await run();
   const { rows } = await database.pool.query(
     "select rule_id, evidence #>> '{top,ip,0,value}' as ip, evidence #>> '{top,path,0,value}' as path from spikes order by 1",
@@ -151,6 +162,13 @@ test("spikes, messages and advice that ended on such a day lose full addresses t
   expect(rows).toEqual([
     { rule_id: "old", ip: toPseudonym(KEY, "203.0.113.7"), path: "/a" },
     { rule_id: "young", ip: "203.0.113.7", path: "/a" },
+  ]);
+  const { rows: samples } = await database.pool.query(
+    "select verdict #>> '{sample,ip}' as ip, verdict #>> '{sample,matched}' as matched from verdicts order by judged_at",
+  );
+  expect(samples).toEqual([
+    { ip: toPseudonym(KEY, "203.0.113.7"), matched: "a@b.test" },
+    { ip: "203.0.113.7", matched: "a@b.test" },
   ]);
 });
 

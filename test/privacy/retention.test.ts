@@ -1,11 +1,13 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { parseConfig } from "#config/config.ts";
+import { storeVerdict } from "#db/detection/verdicts.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { createManagePartitionsJob } from "#jobs/service/manage-partitions.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { storeEvents } from "../db/new-events.ts";
+import { verdictOf } from "../detection/verdict/verdict-world.ts";
 import { silent } from "../ingest/ingest-support.ts";
 import { rollUp, runCommand } from "./erasure-world.ts";
 import { personalEvent } from "./some-events.ts";
@@ -72,6 +74,11 @@ test("counts, spikes, silences and resolved alerts go after theirs, open alerts 
        values ($2, $2, 'resolved', $1, 'spike', $3, $3)`,
       [id, at(daysAgo), rule],
     );
+    await storeVerdict(database.db, { id, zoneId: 101 }, { ...verdictOf("first", NOW), title: rule });
+    await database.pool.query(
+      "insert into zone_usual (zone_id, dimension, value, since) values (101, 'path', $1, $2)",
+      [rule, at(daysAgo - 400)],
+    );
     await database.pool.query(
       `insert into silences (starts_at, expires_at, created_by, reason, matchers)
        values ($1::timestamptz - interval '1 hour', $1, 'alice', $2, '[]')`,
@@ -99,6 +106,8 @@ test("counts, spikes, silences and resolved alerts go after theirs, open alerts 
     expect(await left(table, "rule_id")).toEqual(["kept"]);
   expect(await left("silences", "reason")).toEqual(["kept"]);
   for (const table of ["spikes", "alerts"]) expect(await left(table, "rule_id")).toEqual(["kept", "open"]);
+  expect(await left("verdicts", "verdict ->> 'title'")).toEqual(["kept"]);
+  expect(await left("zone_usual", "value")).toEqual(["kept"]);
   expect(await left("quarantined_entries", "convert_from(raw, 'UTF8')")).toEqual(["kept"]);
 });
 

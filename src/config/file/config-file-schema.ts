@@ -3,6 +3,7 @@ import { findCronMistakes, readPauses } from "#lib/cron.ts";
 import { formatDuration } from "#lib/format.ts";
 import {
   EQUAL_LABELS,
+  LOWERING_VERDICTS,
   QUIET_CRITICAL,
   SEVERITIES,
   SOURCE_MODES,
@@ -283,6 +284,25 @@ export const configFile = z
           .describe(
             "a rule that spikes alone is listed and notifies nobody if fewer addresses send most of its events",
           ),
+        verify_crawlers: z
+          .boolean()
+          .optional()
+          .describe("whether DNS is asked if an address that claims to be a search engine's crawler is one"),
+        verdict: z
+          .strictObject({
+            raise: z
+              .boolean()
+              .default(true)
+              .describe("whether an attack with odds of 90 of 100 makes an alert critical"),
+            lower: z
+              .array(z.enum(LOWERING_VERDICTS))
+              .default([])
+              .describe(
+                "verdicts whose alerts are at most a warning; a broken client only below 12 addresses",
+              ),
+          })
+          .optional()
+          .describe("what a verdict does to the severity of an alert; a misfire never lowers it"),
         known_sources: z
           .array(knownSource)
           .max(MAX_KNOWN, `must be at most ${MAX_KNOWN} entries`)

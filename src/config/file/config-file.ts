@@ -48,7 +48,14 @@ export function defaultAlerting({
   return {
     channels,
     routing,
-    detection: { z: spikeZ, floor: FLOOR, sources: "on", knownSources: [], overrides: [] },
+    detection: {
+      z: spikeZ,
+      floor: FLOOR,
+      sources: "on",
+      verifyCrawlers: true,
+      knownSources: [],
+      overrides: [],
+    },
     schedule: {},
     unused: [],
   };
@@ -92,6 +99,7 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
     z = options.spikeZ,
     floor = FLOOR,
     sources = "on",
+    verify_crawlers: verifyCrawlers = true,
     known_sources: known = [],
     overrides = [],
   } = parsed.data.detection ?? {};
@@ -99,6 +107,7 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
     z,
     floor,
     sources,
+    verifyCrawlers,
     knownSources: known.flatMap((one) => toKnown(one, parsed.data.zones)),
     overrides: overrides.map((one) => toOverride(one, parsed.data.zones)),
   };

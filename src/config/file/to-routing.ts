@@ -43,6 +43,7 @@ export function toRouting(file: ConfigFile, channels: readonly string[]): Routin
     })),
     links: links.map(({ title, url, matchers }) => ({ title, url, matchers: toMatchers(matchers) })),
     fewAddresses: file.detection?.notify_from_addresses ?? FEW_ADDRESSES,
+    ...(file.detection?.verdict && { verdict: file.detection.verdict }),
     ...(Object.keys(zones).length === 0 ? {} : { zones }),
   };
 }

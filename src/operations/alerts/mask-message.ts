@@ -1,12 +1,14 @@
 import type { AlertMessage } from "#model/alert-message.ts";
+import { maskAddress } from "#stages/archive/mask/mask.ts";
 import { maskRows } from "#stages/archive/mask/mask-rows.ts";
 import { maskNullable, maskText } from "#stages/archive/mask/mask-text.ts";
+import { replaceInJson } from "#stages/privacy/replace-addresses.ts";
 
 type Attacker = NonNullable<AlertMessage["attackers"]>[number];
 
 /** User agents and paths stay as they are: a version such as `121.0.0.0` is no address. */
 export function maskMessage(message: AlertMessage): AlertMessage {
-  const { advice, headline, top, details, attackers, members, traits, howToSilence } = message;
+  const { advice, headline, top, details, attackers, members, traits, howToSilence, verdict } = message;
   return {
     ...message,
     headline: maskText(headline),
@@ -14,6 +16,8 @@ export function maskMessage(message: AlertMessage): AlertMessage {
     ...(attackers === undefined ? {} : { attackers: attackers.map(maskNamed) }),
     ...(members === undefined ? {} : { members: members.map(maskMember) }),
     ...(traits === undefined ? {} : { traits: maskTraits(traits) }),
+    // A request may quote the address of its sender.
+    verdict: replaceInJson(verdict, maskAddress, { dropTraits: false }) as typeof verdict,
     howToSilence: maskNullable(howToSilence),
     top: { ...top, ips: maskRows(top.ips) },
     advice: { ...advice, text: advice.text === null ? null : maskText(advice.text) },

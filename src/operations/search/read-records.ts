@@ -1,10 +1,9 @@
-import { findRecordBlocks, readOtherTimes, readRecordBlocks } from "#db/archive/archive-records.ts";
 import { type ArchiveFile, readArchivedDays } from "#db/archive/archived-days.ts";
+import { readBlockRecords } from "#jobs/archive/read-block-records.ts";
 import { DAY_MS } from "#lib/units.ts";
 import type { EventKey } from "#model/event-key.ts";
 import { startOfDay } from "#model/horizon.ts";
 import { hashEventKey } from "#model/log-id-hash.ts";
-import { findRecords } from "#stages/archive/records/find-records.ts";
 import type { OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import {
   fetchRecords,
@@ -21,6 +20,9 @@ export interface RecordDeps extends SearchDeps {
 
 type Records = (Buffer | undefined)[];
 
+/** An event, as far as its record depends on it. */
+type Placed = EventKey & Pick<FoundEvent, "archived">;
+
 /** Where a record is: row of a records file. */
 interface Place {
   readonly records: ArchiveFile;
@@ -31,14 +33,18 @@ interface Place {
 export async function readRecords(
   deps: RecordDeps,
   zoneId: number,
-  events: readonly FoundEvent[],
+  events: readonly Placed[],
   signal: AbortSignal,
 ): Promise<Records> {
   const open = events.filter(({ archived }) => archived === null);
-  const fromBlocks = await readFromBlocks(deps, zoneId, open);
+  const fromBlocks = await readBlockRecords(
+    { db: deps.queries.db, openedBlocks: deps.openedBlocks },
+    zoneId,
+    open,
+  );
   const missing = open.filter((event) => !fromBlocks.has(hashEventKey(event)));
   const moved = await findMoved(deps, zoneId, missing, signal);
-  const placeOf = (event: FoundEvent): Place | undefined => {
+  const placeOf = (event: Placed): Place | undefined => {
     const { archived } = event;
     if (archived === null) return moved.get(hashEventKey(event));
     return archived.records === null ? undefined : { records: archived.records, row: archived.row };
@@ -56,30 +62,6 @@ export async function readRecords(
   });
 }
 
-/** A record may be kept under a second time of its event. */
-async function readFromBlocks(
-  { queries: { db }, openedBlocks }: RecordDeps,
-  zoneId: number,
-  events: readonly FoundEvent[],
-): Promise<ReadonlyMap<string, Buffer>> {
-  if (events.length === 0) return new Map();
-  const store = {
-    findBlocks: (spans: Parameters<typeof findRecordBlocks>[2]) => findRecordBlocks(db, zoneId, spans),
-    readBlocks: (wanted: Parameters<typeof readRecordBlocks>[2]) => readRecordBlocks(db, zoneId, wanted),
-  };
-  const others = (await readOtherTimes(db, zoneId, events)).flatMap(({ index, occurredAt }) => {
-    const event = events[index];
-    return event === undefined ? [] : [{ event, other: { occurredAt, logId: event.logId } }];
-  });
-  const keys: EventKey[] = [...events, ...others.map(({ other }) => other)];
-  const records = await findRecords(store, openedBlocks, keys);
-  for (const { event, other } of others) {
-    const record = records.get(hashEventKey(other));
-    if (record !== undefined && !records.has(hashEventKey(event))) records.set(hashEventKey(event), record);
-  }
-  return records;
-}
-
 /**
  * Returns the places of events that were in Postgres when they were found, and whose day has moved into the archive since
  * then.
@@ -87,7 +69,7 @@ async function readFromBlocks(
 async function findMoved(
   { queries: { db }, files }: RecordDeps,
   zoneId: number,
-  events: readonly FoundEvent[],
+  events: readonly Placed[],
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, Place>> {
   const moved = new Map<string, Place>();

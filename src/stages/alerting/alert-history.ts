@@ -4,7 +4,8 @@ import { type AlertRecord, isMuted, type Transition } from "./alert-record.ts";
 
 /** Reasons of a message that a person has to notice. */
 const NOTIFYING: readonly string[] = ["first", "join", "worse", "repeat"];
-const SENT: readonly string[] = REASONS.filter((reason) => reason !== "acknowledged");
+/** A verdict delays no reminder and no new attacker. */
+const SENT: readonly string[] = REASONS.filter((reason) => reason !== "acknowledged" && reason !== "verdict");
 
 /** Returns how often an unresolved alert has fired again after a resolve. */
 export function countReopenings(alert: AlertRecord): number {
@@ -105,6 +106,12 @@ export function hasSentAdvice(alert: AlertRecord, channel?: string): boolean {
     (entry) =>
       entry.hasAdvice && !isMuted(entry) && (channel === undefined || entry.channels.includes(channel)),
   );
+}
+
+/** Returns the verdict that a channel was last sent since the alert began to fire; undefined if it was sent none. */
+export function sentVerdict(alert: AlertRecord, channel: string): Transition["verdict"] {
+  const sent = sinceResolve(alert).filter(({ channels }) => channels.includes(channel));
+  return sent.findLast(({ verdict }) => verdict !== undefined)?.verdict;
 }
 
 /** Returns the channels that were sent a message since the alert last began to fire. */

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ALERT_STATES, type AlertState, type NotifyReason, SEVERITIES, type Severity } from "#model/kinds.ts";
+import { storedVerdict } from "#model/verdict.ts";
 
 /** One entry of an alert's history. A person's act has no channels. */
 const Transition = z.object({
@@ -29,6 +30,8 @@ const Transition = z.object({
   namedThrough: z.int().nullish(),
   /** Whether the message contained a recommendation. */
   hasAdvice: z.boolean().default(false),
+  /** The verdict in the message, by its spike and look; left out if the message had none. */
+  verdict: z.object({ spikeId: z.int(), look: storedVerdict.shape.look }).optional(),
   /** A person's name and note. Hostile text. */
   by: z.string().optional(),
   note: z.string().optional(),
@@ -110,13 +113,24 @@ export interface TransitionFacts {
   /** Channels in their quiet hours. */
   readonly held?: readonly string[];
   readonly hasAdvice?: boolean;
+  readonly verdict?: Transition["verdict"];
   /** When what is told of the alert last grew, in minutes since the epoch. */
   readonly newest?: number | null | undefined;
 }
 
 /** Returns the alert after a transition. `first` begins a new alert; a reopened alert keeps its key. */
 export function nextAlert(alert: AlertRecord | null, facts: TransitionFacts): AlertRecord {
-  const { reason, occurrence, recipients, nowMs, mute, held = [], hasAdvice = false, newest } = facts;
+  const {
+    reason,
+    occurrence,
+    recipients,
+    nowMs,
+    mute,
+    held = [],
+    hasAdvice = false,
+    verdict,
+    newest,
+  } = facts;
   const { notified, updated, waiting } = recipients;
   const before = reason === "first" ? null : alert;
   const state = stateAfter(before, reason);
@@ -133,6 +147,7 @@ export function nextAlert(alert: AlertRecord | null, facts: TransitionFacts): Al
     quiet: [...updated],
     waiting: [...waiting, ...updated],
     hasAdvice,
+    ...(verdict !== undefined && { verdict }),
     ...(newest == null ? {} : { namedThrough: newest }),
   };
   return {

@@ -6,6 +6,7 @@ import type { LaterMessage } from "#model/later-message.ts";
 import { isRuleKind, lastingChanges } from "#model/rule-change.ts";
 import type { SourceTraits } from "#model/source-traits.ts";
 import type { Subject } from "#model/subject.ts";
+import type { StoredVerdict } from "#model/verdict.ts";
 import { type AdviceStatus, adviceStatus, NO_ADVICE } from "./advice/advice-status.ts";
 import type { AlertSpike } from "./alert-spike.ts";
 import { findInhibition } from "./routing/find-inhibition.ts";
@@ -23,6 +24,12 @@ export interface Context {
   readonly firing: readonly Subject[];
   /** The ids of incidents that are open or have ended within half an hour. */
   readonly incidents: ReadonlySet<number>;
+  /** By the id of a spike, the oldest look first; no spike has a verdict if this is left out. */
+  readonly verdicts?: ReadonlyMap<number, readonly StoredVerdict[]>;
+  /** The spikes whose first message waits for a verdict. */
+  readonly awaited?: ReadonlySet<number>;
+  /** Returns whether a person would do something else now; false if this is left out. */
+  readonly changesAction?: (before: StoredVerdict | null, now: StoredVerdict) => boolean;
   /** By channel; every channel posts anew if this is left out. */
   readonly laterMessageOf?: (channel: string) => LaterMessage;
 }
@@ -36,6 +43,9 @@ export interface Assessment {
   readonly route: RoutePlan;
   /** Whether the spike is part of an incident that is open or has just ended. */
   readonly isMember: boolean;
+  /** The verdicts of the spike, the oldest first. */
+  readonly looks: readonly StoredVerdict[];
+  readonly isAwaited: boolean;
   /** Whether so few addresses send most of the spike's events that it is only listed. */
   readonly isSmall: boolean;
   /**
@@ -72,6 +82,8 @@ function assess(spike: AlertSpike, context: Context): Assessment {
     isInhibited: spike.closedAtMs === null && findInhibition(routing.inhibitions, spike, firing) !== null,
     route,
     isMember: memberOf !== null && incidents.has(memberOf),
+    looks: context.verdicts?.get(spike.id) ?? [],
+    isAwaited: context.awaited?.has(spike.id) ?? false,
     isSmall: isSentByFew(spike, routing.fewAddresses),
     newest: newestOf([
       ...loud.map(({ since }) => since),

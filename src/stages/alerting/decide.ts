@@ -2,6 +2,7 @@ import { MINUTE_MS } from "#lib/units.ts";
 import { joinIntervalMinutes } from "#model/join-interval.ts";
 import type { NotifyReason } from "#model/kinds.ts";
 import { isGraver } from "#model/severity.ts";
+import type { StoredVerdict } from "#model/verdict.ts";
 import {
   countNotifications,
   countReopenings,
@@ -14,6 +15,7 @@ import {
   notifiedChannels,
   pendingWorseSince,
   resolvedThrough,
+  sentVerdict,
 } from "./alert-history.ts";
 import {
   type AlertRecord,
@@ -26,6 +28,7 @@ import {
 } from "./alert-record.ts";
 import type { Context } from "./assess.ts";
 import type { RoutePlan } from "./routing/plan-route.ts";
+import { isSureAttack } from "./verdict-effects.ts";
 
 const REOPEN_WITHIN_MS = 30 * MINUTE_MS;
 const FIRST_HOLD_MS = 30 * MINUTE_MS;
@@ -43,6 +46,10 @@ export interface Situation {
   };
   readonly mute: Mute;
   readonly hasAdvice: boolean;
+  /** The verdicts of the spike, the oldest first; none if left out. */
+  readonly looks?: readonly StoredVerdict[];
+  /** Whether the first message waits for a verdict. */
+  readonly isAwaited?: boolean;
   /** When what is told of the alert last grew, in minutes since the epoch. */
   readonly newest?: number | null;
   /** The pause after so many messages before one that says how it grew. Default: that of incidents. */
@@ -56,7 +63,7 @@ export interface Decision extends Recipients {
   readonly alert: AlertRecord;
 }
 
-export type DecisionContext = Pick<Context, "nowMs" | "laterMessageOf"> & {
+export type DecisionContext = Pick<Context, "nowMs" | "laterMessageOf" | "changesAction"> & {
   /** Every configured channel. */
   readonly routing: { readonly channels: readonly string[] };
 };
@@ -82,6 +89,7 @@ const everyone = ({ route }: Facts) => notify([...new Set(route.channels)]);
 
 const CASES: readonly Case[] = [
   { state: "new", when: isInGroupWait, reason: null, to: nobody },
+  { state: "new", when: awaitsVerdict, reason: null, to: nobody },
   { state: "new", when: always, reason: "first", to: everyone },
   { state: "over", when: always, reason: null, to: nobody },
   { state: "reopened", when: always, reason: "worse", to: byGroupInterval },
@@ -92,6 +100,7 @@ const CASES: readonly Case[] = [
   { state: "open", when: hasDueJoin, reason: "join", to: byGroupInterval },
   { state: "open", when: (facts) => dueWorse(facts).length > 0, reason: "worse", to: only(dueWorse) },
   { state: "open", when: (facts) => dueRepeat(facts).length > 0, reason: "repeat", to: only(dueRepeat) },
+  { state: "open", when: (facts) => dueVerdict(facts).length > 0, reason: "verdict", to: byVerdict },
   { state: "open", when: hasNewAdvice, reason: "advice", to: only(dueAdvice) },
   { state: "open", when: always, reason: null, to: nobody },
 ];
@@ -104,18 +113,20 @@ const CASES: readonly Case[] = [
  * | # | state    | what has changed                                        | reason   | notified       | updated in place | wait      |
  * |---|----------|---------------------------------------------------------|----------|----------------|------------------|-----------|
  * | 1 | new      | the spike opened less than `group_wait` ago             | -        |                |                  |           |
- * | 2 | new      | anything else                                           | first    | all            |                  |           |
- * | 3 | over     | anything                                                | -        |                |                  |           |
- * | 4 | reopened | a later spike opened within 30 minutes of the resolve   | worse    | A              | B                | C         |
- * | 5 | open     | the spike closed, less than the hold ago                | -        |                |                  |           |
- * | 6 | open     | the spike closed                                        | resolved | all notified   |                  |           |
- * | 7 | open     | the severity is higher than ever since the alert fired  | worse    | A              | B                | C         |
- * | 8 | open     | nothing of the above, and the alert is muted            | -        |                |                  |           |
- * | 9 | open     | an attacker has joined, and the join interval is over   | join     | A              | B                | C         |
- * | 10| open     | channels waited for an earlier `worse` or `join`, now due | worse    | these channels |                  |           |
- * | 11| open     | `repeat_interval` is over, and the alert is not acknowledged | repeat | these channels |                |           |
- * | 12| open     | a recommendation came                                   | advice   | notified before without it |      |           |
- * | 13| open     | anything else                                           | -        |                |                  |           |
+ * | 2 | new      | its first verdict is awaited                            | -        |                |                  |           |
+ * | 3 | new      | anything else                                           | first    | all            |                  |           |
+ * | 4 | over     | anything                                                | -        |                |                  |           |
+ * | 5 | reopened | a later spike opened within 30 minutes of the resolve   | worse    | A              | B                | C         |
+ * | 6 | open     | the spike closed, less than the hold ago                | -        |                |                  |           |
+ * | 7 | open     | the spike closed                                        | resolved | all notified   |                  |           |
+ * | 8 | open     | the severity is higher than ever since the alert fired  | worse    | A              | B                | C         |
+ * | 9 | open     | nothing of the above, and the alert is muted            | -        |                |                  |           |
+ * | 10| open     | an attacker has joined, and the join interval is over   | join     | A              | B                | C         |
+ * | 11| open     | channels waited for an earlier `worse` or `join`, now due | worse    | these channels |                  |           |
+ * | 12| open     | `repeat_interval` is over, and the alert is not acknowledged | repeat | these channels |                |           |
+ * | 13| open     | a verdict came that changes what a person would do      | verdict  | D              | E                |           |
+ * | 14| open     | a recommendation came                                   | advice   | notified before without it |      |           |
+ * | 15| open     | anything else                                           | -        |                |                  |           |
  *
  * States. `new`: no alert yet, or the last one was resolved more than 30 minutes before the spike opened. `over`: resolved,
  * and no later spike. `reopened`: resolved, and a later spike opened within these 30 minutes; or a person has resolved the alert
@@ -124,18 +135,22 @@ const CASES: readonly Case[] = [
  * A: channels whose last notification of the alert is at least `group_interval` old; receivers that deduplicate by key, if
  * they have the alert open; and channels that had at most a warning, if the severity is now critical. B: of the others, those
  * that can update their message. C: the rest. While the spike is calm (its latest count is an everyday one), A is empty for
- * an open alert, and cases 10 and 11 wait up to an hour longer.
+ * an open alert, and cases 11 and 12 wait up to an hour longer.
  *
- * The join interval (case 9) of an incident is 5, 5, 10, 20, 40 and then 60 minutes after the alert's latest message. Every message names
+ * D and E: channels that were notified of the alert with another verdict, or with none. If it is now an attack that is almost
+ * certain or a misfire that lasted, D is those that `group_interval` allows. Otherwise E is those that can update their
+ * message or know its key, and D is those that had no verdict at all, unless it is unclear. There are four looks, so a channel gets at most four.
+ *
+ * The join interval (case 10) of an incident is 5, 5, 10, 20, 40 and then 60 minutes after the alert's latest message. Every message names
  * all attackers that are active. That of changed rules is 15 minutes, doubling up to four hours.
  *
  * A muted transition (silence, inhibition, member of an incident, few addresses) is stored and sent to nobody; `resolved` is never muted. Channels in their
- * quiet hours are not in `route.channels`; they are due in case 10 or 11 after their quiet hours.
- * The hold (case 5): an alert that was reopened stays open for 30 quiet minutes, twice as long for each further reopening,
+ * quiet hours are not in `route.channels`; they are due in case 11, 12 or 13 after their quiet hours.
+ * The hold (case 6): an alert that was reopened stays open for 30 quiet minutes, twice as long for each further reopening,
  * at most 4 hours.
  */
 export function decide(situation: Situation, context: DecisionContext): Decision | null {
-  const { alert, occurrence, route, mute, hasAdvice, newest } = situation;
+  const { alert, occurrence, route, mute, hasAdvice, looks, newest } = situation;
   const facts: Facts = { ...situation, ...context, isMuted: isMuted(mute) };
   const state = stateOf(situation);
   const found = CASES.find((one) => one.state === state && one.when(facts));
@@ -143,7 +158,22 @@ export function decide(situation: Situation, context: DecisionContext): Decision
   const { reason } = found;
   const recipients = facts.isMuted && reason !== "resolved" ? NOBODY : found.to(facts);
   const { nowMs } = context;
-  const change = { reason, occurrence, recipients, mute, held: route.held, hasAdvice, newest, nowMs };
+  const latest = looks?.at(-1);
+  // The short messages of advice and of the end show no verdict.
+  const isShown =
+    latest !== undefined && occurrence.id !== null && reason !== "advice" && reason !== "resolved";
+  const verdict = isShown ? { spikeId: occurrence.id, look: latest.look } : undefined;
+  const change = {
+    reason,
+    occurrence,
+    recipients,
+    mute,
+    held: route.held,
+    hasAdvice,
+    verdict,
+    newest,
+    nowMs,
+  };
   return { reason, ...recipients, alert: nextAlert(alert, change) };
 }
 
@@ -172,6 +202,10 @@ function beginsEpisode(
 function isInGroupWait({ occurrence, route, isMuted, nowMs }: Facts): boolean {
   const isOpen = occurrence.closedAtMs === null;
   return isOpen && !isMuted && nowMs - occurrence.openedAtMs < route.timing.groupWaitMs;
+}
+
+function awaitsVerdict({ isAwaited = false, isMuted }: Facts): boolean {
+  return isAwaited && !isMuted;
 }
 
 function isClosed({ occurrence }: Facts): boolean {
@@ -278,4 +312,38 @@ function dueAdvice({ alert, route }: Facts): readonly string[] {
   return [...new Set(route.channels)].filter(
     (channel) => notified.has(channel) && !hasSentAdvice(alert, channel),
   );
+}
+
+/** Whether people are notified of a verdict. Another one only changes what their messages say. */
+function isUrgent(verdict: StoredVerdict): boolean {
+  return isSureAttack(verdict) || (verdict.said === "misfire" && verdict.isLasting);
+}
+
+function dueVerdict(facts: Facts): readonly string[] {
+  const { alert, route, occurrence, looks = [], changesAction } = facts;
+  const now = looks.at(-1);
+  if (alert === null || now === undefined || changesAction === undefined) return [];
+  const known = notifiedChannels(alert);
+  return [...new Set(route.channels)].filter((channel) => {
+    // A channel that waits to be notified of a rise gets the verdict with it.
+    if (!known.has(channel) || pendingWorseSince(alert, channel) !== null) return false;
+    const sent = sentVerdict(alert, channel);
+    const before = looks.find(({ look }) => sent?.spikeId === occurrence.id && sent?.look === look) ?? null;
+    if (before?.look === now.look || !changesAction(before, now)) return false;
+    if (isUrgent(now)) return before === null || mayNotify(facts, alert, channel);
+    if (before === null && now.said !== "unclear") return true;
+    return changesQuietly(facts, channel);
+  });
+}
+
+/** Whether a later message to the channel notifies nobody. */
+function changesQuietly({ laterMessageOf }: Facts, channel: string): boolean {
+  return (laterMessageOf?.(channel) ?? "post-anew") !== "post-anew";
+}
+
+function byVerdict(facts: Facts): Recipients {
+  const now = facts.looks?.at(-1);
+  const due = dueVerdict(facts);
+  const updated = due.filter((one) => now !== undefined && !isUrgent(now) && changesQuietly(facts, one));
+  return { ...NOBODY, notified: due.filter((one) => !updated.includes(one)), updated };
 }

@@ -10,18 +10,16 @@ import type { Situation } from "./decide.ts";
  * Returns what `decide` needs for the alert of one spike, with its mute: a silence, an inhibition, the incident that it is
  * part of, or too few addresses. The first that applies is stored.
  */
-export function toSituation(
-  { spike, silencedBy, isInhibited, isMember, isSmall, newest, route, advice }: Assessment,
-  alert: AlertRecord | null,
-): Situation {
+export function toSituation(assessment: Assessment, alert: AlertRecord | null): Situation {
+  const { spike, silencedBy, isInhibited, isMember, isSmall, route, advice } = assessment;
   const mutedBy = isInhibited ? "inhibition" : isMember ? "incident" : isSmall ? "few-addresses" : null;
   return {
+    ...assessment,
     alert,
     occurrence: { ...spike, isCalm: isCalm(spike) },
     route: toRoute(spike.kind, route),
     mute: { silencedBy, mutedBy },
     hasAdvice: advice.state === "present",
-    newest,
     joinIntervalMs: isChangeKind(spike.kind)
       ? (messages) => changeIntervalMinutes(messages) * MINUTE_MS
       : undefined,

@@ -32,7 +32,7 @@ function addressMessage(
   before: AlertRecord | null,
   isUpdate: boolean,
 ): AlertMessage {
-  if (!["join", "worse", "repeat"].includes(message.reason)) return message;
+  if (!["join", "worse", "repeat", "verdict"].includes(message.reason)) return message;
   const sent = before?.transitions.filter((entry) => entry.channels.includes(channel)) ?? [];
   // An update in place notified no one, so an earlier notification counts.
   const last = sent.findLast((entry) => !entry.quiet.includes(channel)) ?? sent.at(-1);

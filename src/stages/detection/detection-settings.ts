@@ -12,6 +12,8 @@ export interface Sensitivity {
 
 export interface Detection extends Sensitivity {
   readonly sources: SourceMode;
+  /** Whether DNS is asked about addresses that claim to be a search engine's crawler. */
+  readonly verifyCrawlers: boolean;
   /** The known sources of the configuration file. Those that `longwatch known` adds are in the database. */
   readonly knownSources: readonly KnownSource[];
   /** Only the first matching override applies. It may leave a setting out. */

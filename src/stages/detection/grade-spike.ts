@@ -1,8 +1,6 @@
+import { MANY_ADDRESSES } from "#model/few-addresses.ts";
 import type { GradedBy, SpikeSeverity } from "#model/kinds.ts";
 import { gradeSeverity } from "./episode.ts";
-
-/** A spike needs this many different addresses to page anyone. */
-export const MANY_ADDRESSES = 12;
 
 export interface SpikeStrength {
   readonly score: number;

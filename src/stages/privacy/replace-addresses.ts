@@ -100,12 +100,12 @@ function joinOverlapping(replaced: readonly Replaced[]): Replaced[] {
 /** Members with the sources of events, in evidence and in messages. */
 const ADDRESSES = ["ip", "ips"];
 /** Sibling members with other values of the same events. */
-const TRAITS = ["path", "paths", "ua", "userAgents", "ja4", "ja4s", "url"];
+const TRAITS = ["path", "paths", "ua", "userAgents", "ja4", "ja4s", "url", "parameter", "matched"];
 
 /**
  * Replaces addresses in every string of a JSON value. Returns the value itself if there was none. With `dropTraits`
  * the paths, user agents and fingerprints that were counted together with a replaced address are removed: they may be
- * just as personal, and the value does not say to which address they belong.
+ * just as personal, and the value does not say to which address they belong. So are the texts of a request of the address.
  */
 export function replaceInJson(
   value: unknown,
@@ -126,10 +126,14 @@ export function replaceInJson(
     dropTraits &&
     after.some(([name, item], index) => ADDRESSES.includes(name) && item !== before[index]?.[1]);
   const kept = isHit
-    ? after.map(([name, item]) => [name, TRAITS.includes(name) && Array.isArray(item) ? [] : item] as const)
+    ? after.map(([name, item]) => [name, TRAITS.includes(name) ? dropTrait(item) : item] as const)
     : after;
   const isSame = kept.every(([, item], index) => item === before[index]?.[1]);
   return isSame ? value : Object.fromEntries(kept);
+}
+
+function dropTrait(item: unknown): unknown {
+  return Array.isArray(item) ? [] : typeof item === "string" ? "" : item;
 }
 
 function keepIfSame(before: readonly unknown[], after: readonly unknown[]): readonly unknown[] {

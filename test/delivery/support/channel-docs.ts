@@ -13,7 +13,7 @@ import { toTeamsMessage } from "#stages/delivery/channels/teams/teams-card.ts";
 import { renderTerminal } from "#stages/delivery/channels/terminal/render-terminal.ts";
 import { paintPlain } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { toWebhookBodies } from "#stages/delivery/channels/webhook/webhook-body.ts";
-import { messageOf } from "./messages.ts";
+import { messageOf, verdictMessage } from "./messages.ts";
 import { NOW } from "./receiver.ts";
 
 /** Few values, so that a capture is short; the golden files have all of them. */
@@ -29,7 +29,7 @@ const top = {
 
 /** One alert as three transitions: its first message, the recommendation that came later, its end. */
 const STORY: Readonly<Record<string, AlertMessage>> = {
-  first: messageOf({ top, advice: { state: "pending", text: null, reason: null } }),
+  first: verdictMessage({ top, advice: { state: "pending", text: null, reason: null } }),
   advice: messageOf({ top, reason: "advice", transition: 2 }),
   resolved: messageOf({
     top,
@@ -62,8 +62,7 @@ function readDiscord(message: AlertMessage): string {
   const [embed] = toDiscordMessage(message).embeds ?? [];
   if (embed === undefined) throw new Error("no embed");
   const fields = embed.fields.map(({ name, value }) => `${name}\n${value}`);
-  const footer = embed.footer === undefined ? [] : [embed.footer.text];
-  return [embed.title, embed.description, ...fields, ...footer].join("\n\n");
+  return [embed.title, embed.description, ...fields].join("\n\n");
 }
 
 function readEmail(message: AlertMessage): string {

@@ -11,9 +11,11 @@ import {
   messageOf,
   messageSaying,
   sourcesMessage,
+  VERDICT_ORDER,
+  verdictMessage,
 } from "./messages.ts";
 
-const REASONS = ["first", "worse", "repeat", "advice", "resolved"] as const;
+const REASONS = ["first", "worse", "repeat", "advice", "verdict", "resolved"] as const;
 export const ENDED = { state: "resolved", endedAt: Date.UTC(2026, 10, 22, 9, 26) } as const;
 
 function stateOf(reason: AlertMessage["reason"]): Partial<AlertMessage> {
@@ -34,6 +36,8 @@ export function describeFormat(
 
   test.each<[string, AlertMessage]>([
     ["first", messageOf()],
+    ["verdict", verdictMessage()],
+    ["new-verdict", verdictMessage({ reason: "verdict", transition: 2 })],
     ["advice", messageOf({ reason: "advice" })],
     ["resolved", messageOf({ reason: "resolved", ...ENDED })],
     ["self", messageOf({ kind: "self", zoneId: null, ruleId: null, ruleTitle: null, sparkline: [] })],
@@ -45,6 +49,14 @@ export function describeFormat(
   ])("%s looks as it looked (F71)", async (name, message) => {
     const json = `${JSON.stringify(check(message), null, 2)}\n`;
     await expect(json).toMatchFileSnapshot(`golden/${name}.golden.json`);
+  });
+
+  test("the verdict comes first, in the order of a person's questions", () => {
+    const shown = stringsOf(check(verdictMessage())).join("\n");
+    const text = shown.replaceAll(/[\\*]|<\/?b>/g, "").replaceAll("&#39;", "'");
+    const places = VERDICT_ORDER.map((part) => ({ part, at: text.indexOf(part, text.indexOf("Verdict: ")) }));
+    expect(places.filter(({ at }) => at === -1)).toEqual([]);
+    expect(places).toEqual(places.toSorted((a, b) => a.at - b.at));
   });
 
   test("advice names the rule and the zone that it is about, and sources have none", () => {

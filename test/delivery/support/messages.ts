@@ -1,6 +1,8 @@
-import type { AlertMessage } from "#model/alert-message.ts";
+import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
 import { SOURCES_RULE, type StoredSources } from "#model/stored-sources.ts";
+import type { StoredVerdict } from "#model/verdict.ts";
 import { describeIncident } from "#stages/alerting/message/describe-incident.ts";
+import { verdictOf } from "#test/support/stored-verdict.ts";
 import { SCANNER } from "../../alerting/incident.ts";
 import { HOSTILE } from "./hostile.ts";
 
@@ -157,6 +159,31 @@ export function changesMessage(over: Partial<AlertMessage> = {}): AlertMessage {
   });
 }
 
+/** The verdict as a message has it. */
+function messageVerdict(over: Partial<StoredVerdict> = {}): AlertMessage["verdict"] {
+  return alertMessage.shape.verdict.parse(verdictOf(over));
+}
+
+/** Each sentence of the verdict and its request, from first to last as a person should read them. */
+export const VERDICT_ORDER = [
+  "Probably an attack",
+  "All 4 addresses are triggering",
+  "4 addresses send the events",
+  "147 of 847 events",
+  "/login?next=%2F",
+  "' or 1=1",
+  "4 addresses of 2 networks",
+  "Block the 4 addresses",
+  "847 in 5 minutes against usual 12",
+  "longwatch alerts ack 7",
+  "longwatch silences add",
+];
+
+/** A spike with its verdict. */
+export function verdictMessage(over: Partial<AlertMessage> = {}): AlertMessage {
+  return messageOf({ verdict: messageVerdict(), marked: "a misfire on 3 and 9 November", ...over });
+}
+
 /** The alert of an incident with so many rules, from 100000 on, each smaller than the one before. */
 export function incidentWith(
   rules: number,
@@ -200,7 +227,34 @@ export function messageSaying(text: string, over: Partial<AlertMessage> = {}): A
     advice: { state: "present", text, reason: text },
     links: [{ title: text, url: CONSOLE }],
     howToSilence: text,
+    verdict: verdictSaying(text),
+    marked: text,
     ...over,
+  });
+}
+
+function verdictSaying(text: string): AlertMessage["verdict"] {
+  const { sample } = verdictOf();
+  const request = sample && {
+    ...sample,
+    logId: text,
+    ip: text,
+    method: text,
+    url: text,
+    ruleId: text,
+    action: text,
+    parameter: text,
+    matched: text,
+  };
+  return messageVerdict({
+    title: text,
+    for: [text, text],
+    against: text,
+    missing: [text],
+    who: text,
+    nextStep: text,
+    crawler: text,
+    sample: request,
   });
 }
 
@@ -208,6 +262,7 @@ export function messageSaying(text: string, over: Partial<AlertMessage> = {}): A
 export function hostileMessage(over: Partial<AlertMessage> = {}): AlertMessage {
   const rows = (texts: readonly string[]) =>
     texts.map((value, index) => ({ value, count: 100 - index, share: 0.3 - index / 10 }));
+  const { sample: request } = { sample: verdictOf().sample as NonNullable<StoredVerdict["sample"]> };
   const { ansi, bidi, slack, markdown, html, lines, zeroWidth, marks, wide, links, csv, halves } = HOSTILE;
   return messageOf({
     ruleId: ansi,
@@ -228,6 +283,16 @@ export function hostileMessage(over: Partial<AlertMessage> = {}): AlertMessage {
       { title: "user", url: "https://user:pass@console.example/" },
     ],
     howToSilence: `longwatch silences add --rule '${slack}' ${ansi}`,
+    verdict: messageVerdict({
+      crawler: bidi,
+      sample: {
+        ...request,
+        url: markdown,
+        ruleId: ansi,
+        parameter: slack,
+        matched: html,
+      },
+    }),
     ...over,
   });
 }

@@ -21,13 +21,14 @@ export interface MessageFacts {
   readonly reason: NotifyReason;
   readonly spike: AlertSpike;
   readonly advice: AlertMessage["advice"];
+  readonly verdict?: AlertMessage["verdict"];
   /** Of an incident: the spikes of the rules that are part of it. */
   readonly members?: readonly AlertSpike[];
 }
 
 /** What one transition says. Texts of the evidence and of the recommendation stay hostile: channels neutralise them. */
 export function buildMessage(facts: MessageFacts): AlertMessage {
-  const { alertId, fingerprint, alert, reason, spike, advice, members = [] } = facts;
+  const { alertId, fingerprint, alert, reason, spike, advice, members = [], verdict } = facts;
   const { windowMinutes, windowCount: count, baseline: usual, threshold, score, peak, evidence } = spike;
   const { top, sparkline } = evidence;
   return alertMessage.parse({
@@ -67,6 +68,7 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
       ja4s: top.ja4,
     },
     sparkline,
+    verdict,
     advice,
     links: [],
     traits: spike.traits,

@@ -1,6 +1,6 @@
 import { MINUTE_MS } from "#lib/units.ts";
 import { FEW_ADDRESSES } from "#model/few-addresses.ts";
-import type { EqualLabel, QuietCritical, Weekday } from "#model/kinds.ts";
+import type { EqualLabel, LOWERING_VERDICTS, QuietCritical, Weekday } from "#model/kinds.ts";
 import type { SubjectMatchers } from "#model/subject.ts";
 import type { Zones } from "#model/zones.ts";
 import type { LinkTemplate } from "../message/link-template.ts";
@@ -49,6 +49,16 @@ export interface LinkRule extends LinkTemplate {
   readonly matchers: SubjectMatchers;
 }
 
+/** What a verdict does to a severity. A misfire never does anything. */
+export interface VerdictEffects {
+  /** Whether an attack that is almost certain makes an alert critical. */
+  readonly raise: boolean;
+  /** The verdicts whose alerts are at most a warning. */
+  readonly lower: readonly (typeof LOWERING_VERDICTS)[number][];
+}
+
+export const DEFAULT_EFFECTS: VerdictEffects = { raise: true, lower: [] };
+
 export interface Routing {
   /** Names of every configured channel, whether a route names it or not. */
   readonly channels: readonly string[];
@@ -59,6 +69,8 @@ export interface Routing {
   readonly links: readonly LinkRule[];
   /** A rule's spike of which fewer addresses send most is listed and notifies nobody, unless it pages. */
   readonly fewAddresses: number;
+  /** `DEFAULT_EFFECTS` if left out. */
+  readonly verdict?: VerdictEffects;
   /** Names and labels of zones; none without. */
   readonly zones?: Zones;
 }

@@ -7,7 +7,7 @@ import { isChangeKind, isRuleKind } from "#model/rule-change.ts";
 import { nameZone } from "#model/zones.ts";
 
 /** Returns `2026-11-21 14:03 UTC`, or the time without the day. */
-function formatTime(atMs: number, part: "full" | "clock" = "full"): string {
+export function formatTime(atMs: number, part: "full" | "clock" = "full"): string {
   const iso = Number.isFinite(atMs) && Math.abs(atMs) <= 8.64e15 ? new Date(atMs).toISOString() : "?";
   const shown = iso.slice(0, 16).replace("T", " ");
   return part === "full" ? `${shown} UTC` : `${shown.slice(11)} UTC`;
@@ -59,12 +59,24 @@ export function describeSubject(message: AlertMessage): string {
   return [zone, rule === "" ? "" : `rule ${rule}`].filter((part) => part !== "").join(" · ");
 }
 
-/** Returns the headline. The subject precedes it unless the headline already names the rules or the attackers. */
+/** Returns the headline behind the verdict, for a place that shows nothing else. The end of an alert has no verdict. */
+export function describeNews(message: AlertMessage, headline = message.headline): string {
+  const { verdict, state, reason } = message;
+  const isOver = state === "resolved" || reason === "resolved" || reason === "acknowledged";
+  return verdict === undefined || isOver ? headline : `${verdict.title} · ${headline}`;
+}
+
+/**
+ * Returns the headline behind the verdict. The subject precedes the headline unless that already names the rules or the
+ * attackers.
+ */
 export function describeBriefly(message: AlertMessage): string {
   const { headline, ruleId, rules, kind } = message;
   const isRule = toLine(ruleId ?? "", 100) !== "";
   const isNamed = kind === "sources" || rules !== undefined || (isRule && headline.includes(ruleId ?? ""));
-  return isNamed && toLine(headline, 100) !== "" ? headline : `${describeSubject(message)}: ${headline}`;
+  const named =
+    isNamed && toLine(headline, 100) !== "" ? headline : `${describeSubject(message)}: ${headline}`;
+  return describeNews(message, named);
 }
 
 export interface CountPhrase {
@@ -90,9 +102,11 @@ export function describeCount(message: AlertMessage): CountPhrase | null {
 
 /**
  * Returns `blocked 700 · logged 147`; empty if nothing was counted. The actions, like the top lists, cover all events
- * since the alert's start. If their sum differs from the count, `of 5,912 events: ` precedes them.
+ * since the alert's start. If their sum differs from the count, `of 5,912 events: ` precedes them. Empty for a first message
+ * with a verdict, which has counted them.
  */
-export function describeActions({ actions, count }: AlertMessage): string {
+export function describeActions({ actions, count, verdict, reason }: AlertMessage): string {
+  if (verdict !== undefined && reason === "first") return "";
   const { blocked, challenged, logged, other } = actions;
   const total = blocked + challenged + logged + other;
   const parts = ACTION_CLASSES.filter((action) => actions[action] > 0).map(

@@ -9,6 +9,7 @@ import {
   describeCourse,
   describeEnd,
   describeMissingAdvice,
+  describeNews,
   describeReason,
   describeSince,
   describeSubject,
@@ -18,6 +19,7 @@ import {
 } from "./describe-alert.ts";
 import { describeMembers } from "./describe-digest.ts";
 import { describeTopValue } from "./describe-top-value.ts";
+import { type OutlineRow, outlineCommands, outlineVerdict } from "./describe-verdict.ts";
 import { drawSparkline } from "./draw-sparkline.ts";
 import { type MemberRoom, type MembersOutline, outlineMembers } from "./group-members.ts";
 import { type SafeLink, toSafeLinks } from "./safe-link.ts";
@@ -27,6 +29,8 @@ export interface OutlineCaps {
   readonly title: number;
   readonly headline: number;
   readonly value: number;
+  /** For each line of the verdict. */
+  readonly verdict: number;
   readonly topRows: number;
   readonly advice: { readonly maxLines: number; readonly maxChars: number };
   readonly members: MemberRoom;
@@ -40,6 +44,7 @@ export const FULL_CAPS: OutlineCaps = {
   title: 200,
   headline: 500,
   value: 120,
+  verdict: 300,
   topRows: 3,
   advice: { maxLines: 30, maxChars: 2_800 },
   members: { rows: 10, rowChars: 160, chars: 1_200 },
@@ -62,6 +67,10 @@ export interface Outline {
   /** `zone 101 · rule 942100 SQL injection`. */
   readonly subject: string;
   readonly headline: string;
+  /** The headline behind the verdict, for a notification. */
+  readonly brief: string;
+  /** What a person reads first; empty if there is no verdict. */
+  readonly verdict: readonly OutlineRow[];
   /** `847 in 5 minutes against usual 12 (68x)`, the alert's course, and the platform's actions. */
   readonly facts: readonly string[];
   /** Further facts. Unlike the others they may quote a request. */
@@ -74,8 +83,8 @@ export interface Outline {
   /** The alerts of a digest: `zone 101 · firing: 942100, 942110`. */
   readonly digest: readonly string[];
   readonly advice: { readonly heading: string; readonly lines: readonly string[] } | null;
-  /** A command to copy. */
-  readonly silence: string | null;
+  /** Commands to copy. */
+  readonly commands: readonly OutlineRow[];
   readonly links: readonly SafeLink[];
 }
 
@@ -91,7 +100,7 @@ function outlineFacts(message: AlertMessage): string[] {
 }
 
 /** Returns the message's further facts, each on one line. */
-export function outlineDetails({ details = [] }: AlertMessage): string[] {
+function outlineDetails({ details = [] }: AlertMessage): string[] {
   const lines = details.slice(0, MAX_DETAILS).map((line) => toLine(line, DETAIL_CHARS));
   return lines.filter((line) => line !== "");
 }
@@ -136,6 +145,8 @@ export function outlineAlert(message: AlertMessage, view: "transition" | "whole"
     standing: isLate ? "Arrived late" : isResolved ? "Resolved" : isAdvice ? "Advice" : firing,
     subject: toLine(describeSubject(message), caps.title),
     headline: toLine(message.headline, caps.headline),
+    brief: toLine(describeNews(message), caps.headline),
+    verdict: isShort || isResolved ? [] : outlineVerdict(message, caps.verdict),
     facts: isLate
       ? []
       : isResolved
@@ -144,13 +155,12 @@ export function outlineAlert(message: AlertMessage, view: "transition" | "whole"
           ? [describeSince(message)]
           : outlineFacts(message),
     details: (isShort || isResolved) && !isLate ? [] : outlineDetails(message),
-    sparkline: isShort || message.kind === "self" ? "" : drawSparkline(message.sparkline, 60),
+    sparkline: isShort || describeCount(message) === null ? "" : drawSparkline(message.sparkline, 60),
     top: isShort ? [] : outlineTop(message, caps),
     members: isShort ? null : outlineMembers(message, caps.members),
     digest: describeMembers(message.digest, DIGEST_LINE_CHARS),
     advice: isShort && message.reason !== "advice" ? null : advice,
-    silence:
-      isShort || isResolved || message.howToSilence === null ? null : toLine(message.howToSilence, 400),
+    commands: isShort || isResolved ? [] : outlineCommands(message),
     links: toSafeLinks(message.links),
   };
 }

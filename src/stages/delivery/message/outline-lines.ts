@@ -34,16 +34,26 @@ export function toMemberLines(members: Outline["members"]): string[] {
   ];
 }
 
-/** Returns an outline as lines of plain text, with an empty line between its parts. Title and links are left out. */
-export function toPlainLines(outline: Outline): string[] {
-  const { headline, facts, details, sparkline, top, members, digest, advice, silence } = outline;
+/** Returns `Who: 4 addresses of 2 networks`. */
+export function toLabelled({ label, text }: Outline["verdict"][number]): string {
+  return `${label}: ${text}`;
+}
+
+/**
+ * Returns an outline as lines of plain text, with an empty line between its parts. The title is left out, and the links
+ * stand where the caller wants them.
+ */
+export function toPlainLines(outline: Outline, links: readonly string[] = []): string[] {
+  const { headline, verdict, facts, details, sparkline, top, members, digest, advice, commands } = outline;
   const parts = [
+    verdict.map(toLabelled),
     [headline, sparkline, ...facts, ...details].filter((line) => line !== ""),
+    links,
+    commands.map(toLabelled),
     toMemberLines(members),
     digest,
     top.flatMap(({ label, rows }) => [`${label}:`, ...rows.map((row) => `  ${toRowLine(row)}`)]),
     advice === null ? [] : [advice.heading, ...advice.lines.map((line) => `  ${line}`)],
-    silence === null ? [] : [`Silence: ${silence}`],
   ];
   return parts
     .filter((part) => part.length > 0)

@@ -57,7 +57,7 @@ describe("posting", () => {
 });
 
 test("a block that would be empty is left out: Slack refuses the whole message for it", () => {
-  const { blocks } = toSlackMessage(messageOf({ howToSilence: null, links: [] }));
+  const { blocks } = toSlackMessage(messageOf({ howToSilence: null, links: [], state: "acknowledged" }));
   expect(blocks.map(({ type }) => type)).not.toContain("context");
   const linked = toSlackMessage(messageOf({ howToSilence: null }));
   expect(JSON.stringify(linked)).not.toContain("Silence");

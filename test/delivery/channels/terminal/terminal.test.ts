@@ -114,10 +114,13 @@ test("the command is one line outside the frame, at every width, called as it is
   const command = "silences add --zone 101 --rule=942100 --for 2h --reason 'why'";
   const printed = (howToSilence: string, more = {}) =>
     renderTerminal(messageOf({ howToSilence }), { columns: 40, paint: paintPlain, ...more });
-  expect(printed(`longwatch ${command}`)).toMatch(/╰─+\nSilence:\nlongwatch silences add .* 'why'\n$/);
+  expect(printed(`longwatch ${command}`)).toMatch(
+    /╰─+\nAcknowledge:\nlongwatch alerts ack 7\nSilence:\nlongwatch silences add .* 'why'\n$/,
+  );
   // Messages of an earlier version name the npm script.
   expect(printed(`npm run -s longwatch -- ${command}`)).not.toContain("npm");
   const here = { command: "npm run -s longwatch --" };
+  expect(printed(`longwatch ${command}`, here)).toContain("\nnpm run -s longwatch -- alerts ack 7\n");
   expect(printed(`longwatch ${command}`, here)).toContain(`\nnpm run -s longwatch -- ${command}\n`);
 });
 

@@ -5,7 +5,7 @@ import { toLine } from "#lib/plain-text.ts";
 import { type AlertMessage } from "#model/alert-message.ts";
 import { SEVERITIES } from "#model/kinds.ts";
 import { FULL_CAPS, outlineAlert } from "../../message/outline-alert.ts";
-import { toInert, toMemberLines, toRowLine } from "../../message/outline-lines.ts";
+import { toInert, toLabelled, toMemberLines, toRowLine } from "../../message/outline-lines.ts";
 import type { SafeLink } from "../../message/safe-link.ts";
 
 type Severity = AlertMessage["severity"];
@@ -53,13 +53,12 @@ function toLabels(message: AlertMessage, severity: Severity): Record<string, str
 
 function toAnnotations(message: AlertMessage): Record<string, string> {
   const whole = { ...message, reason: message.reason === "advice" ? ("first" as const) : message.reason };
-  const { subject, headline, facts, details, sparkline, top, members, advice, silence, links } = outlineAlert(
-    whole,
-    "whole",
-    CAPS,
-  );
+  const outline = outlineAlert(whole, "whole", CAPS);
+  const { subject, brief, verdict, facts, details, sparkline, top, members, advice, commands, links } =
+    outline;
   const annotations: Record<string, string> = {
-    summary: headline === "" ? subject : headline,
+    summary: brief === "" ? subject : brief,
+    verdict: verdict.map(toLabelled).join("\n"),
     description: [subject, ...facts, ...details].join("\n"),
     counts: sparkline,
     rules: toMemberLines(members).join("\n"),
@@ -70,7 +69,7 @@ function toAnnotations(message: AlertMessage): Record<string, string> {
       ]),
     ),
     advice: advice === null ? "" : [advice.heading, ...advice.lines].join("\n"),
-    silence: silence ?? "",
+    ...Object.fromEntries(commands.map(({ label, text }) => [label.toLowerCase(), text])),
     zone_name: message.zoneName ?? "",
   };
   const written = Object.entries(annotations).filter(([, text]) => text !== "");

@@ -1,5 +1,4 @@
 import { formatIso } from "#lib/format.ts";
-import { cutText } from "#lib/plain-text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { describeCount } from "../../message/describe-alert.ts";
 import { showsMembers, toMembersFile } from "../../message/group-members.ts";
@@ -30,7 +29,8 @@ const LINK_TITLE_CHARS = 60;
 /** Space for `5 more do not fit here`. */
 const MORE_LINKS_CHARS = 30;
 const VALUE_CHARS = 60;
-const FOOTER_CHARS = 300;
+const VERDICT_CHARS = 140;
+const COMMAND_CHARS = 300;
 /** Maximum length of the advice in a message that lists rules. It is enough to say what to look at first. */
 const ADVICE_CHARS_BESIDE = 400;
 const MEMBER_LINE_CHARS = 600;
@@ -41,6 +41,7 @@ const CAPS = {
   headline: HEADLINE_CHARS,
   // Leaves space for the two backticks.
   value: VALUE_CHARS - 2,
+  verdict: VERDICT_CHARS,
   members: { rows: MEMBER_ROWS, rowChars: 70, chars: 400, measure: measureDiscord, elsewhere: "attached" },
 };
 export const DISCORD_FILE = "rules.txt";
@@ -73,7 +74,6 @@ export interface DiscordMessage {
       readonly color: number;
       readonly timestamp: string;
       readonly fields: readonly DiscordField[];
-      readonly footer?: { readonly text: string };
     },
   ];
 }
@@ -93,6 +93,12 @@ function renderAdvice({ advice, members }: Outline, room: number): string {
   return `${heading}${toDiscordQuote(advice.lines, chars)}`;
 }
 
+function renderRows(rows: Outline["verdict"], chars: number): string[] {
+  return rows.map(({ label, text, isCode = false }) => {
+    return `**${label}**: ${isCode ? toDiscordCode(text, chars) : toDiscord(text, chars)}`;
+  });
+}
+
 function renderLines({ members, digest }: Outline): string[] {
   const [heading, ...lines] = toMemberLines(members).map((line) => toDiscord(line, MEMBER_LINE_CHARS));
   return [
@@ -107,12 +113,14 @@ const countChars = (text: string) => Array.from(text).length;
 function renderDescription(outline: Outline, room: number): string {
   const { headline, facts, details, sparkline } = outline;
   const head = [
+    ...renderRows(outline.verdict, VERDICT_CHARS),
     toDiscord(headline, HEADLINE_CHARS),
     sparkline === "" ? "" : `\`${sparkline}\``,
     ...facts,
     ...details.map((line) => toDiscord(line, MEMBER_LINE_CHARS)),
   ];
-  const lines = renderLines(outline);
+  const commands = renderRows(outline.commands, COMMAND_CHARS);
+  const lines = [...commands, ...renderLines(outline)];
   const used = [...head, ...lines].reduce((sum, text) => sum + countChars(text) + 1, 0);
   const links = renderLinks(outline, room - used - LEAST_ADVICE_CHARS);
   const advice = renderAdvice(outline, room - used - countChars(links) - 2);
@@ -138,16 +146,15 @@ export function toDiscordFile(message: AlertMessage): string | null {
 /** Returns all facts as one message, which later transitions edit. An edit keeps the attachments. */
 export function toDiscordMessage(message: AlertMessage): DiscordMessage {
   const outline = outlineAlert(message, "whole", CAPS);
-  const { status, standing, subject, headline, silence, links } = outline;
+  const { status, standing, subject, brief, links } = outline;
   const title = toDiscord(subject === "" ? standing : `${standing} · ${subject}`, DISCORD_LIMITS.title);
   const fields = renderFields(outline);
-  const footer = silence === null ? "" : cutText(`Silence: ${silence}`, FOOTER_CHARS);
-  const beside = [title, footer, ...fields.flatMap(({ name, value }) => [name, value])].map(countChars);
+  const beside = [title, ...fields.flatMap(({ name, value }) => [name, value])].map(countChars);
   const room = DISCORD_LIMITS.total - beside.reduce((sum, chars) => sum + chars, 0);
   const [first] = links;
   return {
     // A phone shows this text in its notification.
-    content: toDiscord(`${standing}: ${headline || subject}`, HEADLINE_CHARS),
+    content: toDiscord(`${standing}: ${brief || subject}`, HEADLINE_CHARS),
     allowed_mentions: { parse: [] },
     embeds: [
       {
@@ -157,7 +164,6 @@ export function toDiscordMessage(message: AlertMessage): DiscordMessage {
         color: status === "resolved" ? GREEN : COLORS[message.severity],
         timestamp: formatIso(message.startedAt),
         fields,
-        ...(footer === "" ? {} : { footer: { text: footer } }),
       },
     ],
   };

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { cutText } from "#lib/plain-text.ts";
+import { cutText, toLine } from "#lib/plain-text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { describeReason } from "../../message/describe-alert.ts";
 import { showsMembers, toMembersFile } from "../../message/group-members.ts";
@@ -71,6 +71,13 @@ function renderHtmlLines(lines: readonly string[]): string {
   return lines.length === 0 ? "" : `<p>${lines.map((line) => escapeHtml(line.trim())).join("<br>\n")}</p>`;
 }
 
+function renderHtmlRows(rows: Outline["verdict"]): string {
+  const lines = rows.map(({ label, text, isCode = false }) => {
+    return `<b>${escapeHtml(label)}</b>: ${isCode ? `<code>${escapeHtml(text)}</code>` : escapeHtml(text)}`;
+  });
+  return lines.length === 0 ? "" : `<p>${lines.join("<br>\n")}</p>`;
+}
+
 function renderHtmlLinks({ links }: Outline): string {
   const anchors = links.map(({ title, href }) => {
     return `<a href="${href.replaceAll("&", "&amp;")}">${escapeHtml(title)}</a>`;
@@ -79,19 +86,21 @@ function renderHtmlLinks({ links }: Outline): string {
 }
 
 function renderHtml(outline: Outline, color: string): string {
-  const { standing, subject, headline, facts, details, sparkline, advice, silence } = outline;
+  const { standing, subject, headline, facts, details, sparkline, advice } = outline;
   const quote = advice?.lines.map(escapeHtml).join("<br>\n") ?? "";
   const parts = [
     `<h2 style="color:${color}">${escapeHtml(standing)}</h2>`,
-    `<p><b>${escapeHtml(subject)}</b><br>${escapeHtml(headline)}</p>`,
+    `<p><b>${escapeHtml(subject)}</b></p>`,
+    renderHtmlRows(outline.verdict),
+    `<p>${escapeHtml(headline)}</p>`,
     sparkline === "" ? "" : `<p><code>${sparkline}</code></p>`,
     `<p>${[...facts, ...details].map(escapeHtml).join("<br>\n")}</p>`,
     renderHtmlLinks(outline),
+    renderHtmlRows(outline.commands),
     renderHtmlLines(toMemberLines(outline.members)),
     renderHtmlLines(outline.digest),
     renderHtmlTop(outline),
     advice === null ? "" : `<p><b>${escapeHtml(advice.heading)}</b></p>\n<blockquote>${quote}</blockquote>`,
-    silence === null ? "" : `<p>Silence: <code>${escapeHtml(silence)}</code></p>`,
   ];
   const body = parts.filter((part) => part !== "").join("\n");
   return `<!doctype html>\n<html><body style="font-family:sans-serif">\n${body}\n</body></html>\n`;
@@ -99,15 +108,18 @@ function renderHtml(outline: Outline, color: string): string {
 
 function renderText(outline: Outline): string {
   const { standing, subject, links } = outline;
-  const shown = [`${standing}: ${subject}`, ...toPlainLines(outline)].map(unlink);
-  return `${[...shown, ...links.map(({ title, href }) => `${unlink(title)}: ${href}`)].join("\n")}\n`;
+  const shown = links.map(({ title, href }) => `${unlink(title)}: ${href}`);
+  // A link stays as it is: with a character inside it would not lead anywhere.
+  const lines = toPlainLines(outline, shown).map((line) => (shown.includes(line) ? line : unlink(line)));
+  return `${[unlink(`${standing}: ${subject}`), "", ...lines].join("\n")}\n`;
 }
 
-/** Returns `CRITICAL firing`, `CRITICAL firing, advice` or `CRITICAL resolved`. */
+/** Returns `CRITICAL firing, probably an attack`, `CRITICAL firing, advice` or `CRITICAL resolved`. */
 function describeStanding(message: AlertMessage): string {
-  const { reason, severity } = message;
+  const { reason, severity, verdict } = message;
   const state = reason === "advice" ? `${message.state}, advice` : describeReason(message);
-  return `${severity.toUpperCase()} ${message.state === "resolved" ? "resolved" : state}`;
+  const said = verdict === undefined ? "" : `, ${toLine(verdict.title, 40).toLowerCase()}`;
+  return `${severity.toUpperCase()} ${message.state === "resolved" ? "resolved" : `${state}${said}`}`;
 }
 
 /**

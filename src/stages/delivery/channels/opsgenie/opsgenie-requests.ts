@@ -53,14 +53,14 @@ function toDescription(message: AlertMessage, maxChars: number): string {
 }
 
 function createAlert(message: AlertMessage): OpsgenieRequest {
-  const { subject, headline } = outlineAlert(message, "whole", {
+  const { subject, brief } = outlineAlert(message, "whole", {
     ...FULL_CAPS,
     title: OPSGENIE_LIMITS.entity,
   });
   const { severity, kind, zoneId, zoneName, zoneLabels = {}, ruleId, dedupeKey } = message;
   const rule = ruleId === null ? "" : toInert(toLine(ruleId, 200));
   const body = {
-    message: cutText(toInert(headline === "" ? subject : headline), OPSGENIE_LIMITS.message),
+    message: cutText(toInert(brief === "" ? subject : brief), OPSGENIE_LIMITS.message),
     alias: dedupeKey,
     description: toDescription(message, OPSGENIE_LIMITS.description),
     entity: cutText(toInert(subject), OPSGENIE_LIMITS.entity),
@@ -110,7 +110,10 @@ export function toOpsgenieRequests(message: AlertMessage): OpsgenieRequest[] {
   const notes = partMembers(message, rest, PART_ROOM).map(({ title, lines }) =>
     about("POST", "notes", { source: SOURCE, note: [title, ...lines].map(toInert).join("\n") }),
   );
-  // For the same reason new attackers are named in a note.
-  const named = reason === "join" ? [about("POST", "notes", { source: SOURCE, note: note() })] : [];
+  // For the same reason new attackers and a new verdict are in a note.
+  const named =
+    reason === "join" || reason === "verdict"
+      ? [about("POST", "notes", { source: SOURCE, note: note() })]
+      : [];
   return [createAlert(message), ...(reason === "worse" ? [raise] : []), ...named, ...notes];
 }

@@ -5,7 +5,7 @@ import { nameZone } from "#model/zones.ts";
 import { describeBriefly, describeReason } from "../../message/describe-alert.ts";
 import { partMembers } from "../../message/group-members.ts";
 import { FULL_CAPS, outlineAlert } from "../../message/outline-alert.ts";
-import { toInertPlain, toRowLine } from "../../message/outline-lines.ts";
+import { toInertPlain, toLabelled, toRowLine } from "../../message/outline-lines.ts";
 
 /**
  * Limits of Events API v2: characters of the key and the summary, bytes of a whole event (developer.pagerduty.com,
@@ -53,19 +53,20 @@ function toAction({ state, reason }: AlertMessage): PagerDutyEvent["event_action
 function toDetails(message: AlertMessage): Record<string, unknown> {
   const caps = { ...FULL_CAPS, members: MEMBERS };
   const outline = outlineAlert({ ...message, reason: "first" }, "whole", caps);
-  const { facts, details, sparkline, top, members, advice, silence } = outline;
+  const { verdict, facts, details, sparkline, top, members, advice, commands } = outline;
   const [names] = partMembers(message, members?.rest ?? [], NAMES_ROOM);
   const listed = members === null ? [] : [...members.rows, ...members.others, ...(names?.lines ?? [])];
   return {
+    ...(verdict.length === 0 ? {} : { verdict: verdict.map(toLabelled).map(toInertPlain) }),
     status: describeReason(message),
     facts: [...facts, ...details.map(toInertPlain)],
+    ...Object.fromEntries(commands.map(({ label, text }) => [label.toLowerCase(), toInertPlain(text)])),
     ...(members === null ? {} : { [members.heading]: listed.map(toInertPlain) }),
     ...(sparkline === "" ? {} : { counts: sparkline }),
     ...Object.fromEntries(
       top.map(({ label, rows }) => [label, rows.map((row) => toInertPlain(toRowLine(row)))]),
     ),
     ...(advice === null ? {} : { [advice.heading]: advice.lines.map(toInertPlain) }),
-    ...(silence === null ? {} : { silence: toInertPlain(silence) }),
   };
 }
 

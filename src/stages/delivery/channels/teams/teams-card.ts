@@ -24,6 +24,7 @@ const STEPS: readonly OutlineCaps[] = [
     title: 80,
     headline: 150,
     value: 40,
+    verdict: 120,
     topRows: 2,
     advice: { maxLines: 8, maxChars: 500 },
     members: MEMBERS,
@@ -104,6 +105,14 @@ function renderTop({ top }: Outline): RichTextBlock[] {
   ]);
 }
 
+function renderRows(rows: Outline["verdict"]): RichTextBlock[] {
+  return rows.map(({ label, text, isCode = false }) =>
+    line([run(`${label}: `, { isSubtle: true }), run(text, isCode ? { fontType: "monospace" } : {})], {
+      spacing: "small",
+    }),
+  );
+}
+
 function renderMembers({ members }: Outline): RichTextBlock[] {
   return toMemberLines(members).map((text, index) =>
     index === 0
@@ -121,20 +130,19 @@ function renderAdvice({ advice }: Outline): RichTextBlock[] {
 }
 
 function renderBody(outline: Outline, color: Color): RichTextBlock[] {
-  const { standing, subject, headline, facts, details, sparkline, silence } = outline;
+  const { standing, subject, headline, facts, details, sparkline } = outline;
   const look = { weight: "bolder", size: "large" } as const;
   return [
     line([run(standing, { ...look, color }), run(subject === "" ? "" : ` · ${subject}`, look)]),
+    ...renderRows(outline.verdict),
     ...(headline === "" ? [] : [line([run(headline)])]),
     ...(sparkline === "" ? [] : [line([run(sparkline, { fontType: "monospace" })])]),
     ...[...facts, ...details].map((fact) => line([run(fact)], { spacing: "small" })),
+    ...renderRows(outline.commands),
     ...renderMembers(outline),
     ...outline.digest.map((text) => line([run(text)], { spacing: "small" })),
     ...renderTop(outline),
     ...renderAdvice(outline),
-    ...(silence === null
-      ? []
-      : [line([run("Silence: ", { isSubtle: true }), run(silence, { fontType: "monospace" })])]),
   ].map((block) => ({ ...block, inlines: block.inlines.filter(({ text }) => text !== "") }));
 }
 

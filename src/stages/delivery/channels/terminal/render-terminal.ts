@@ -1,28 +1,11 @@
 import { formatNumber, formatShare } from "#lib/format.ts";
-import { toLine, toLines } from "#lib/plain-text.ts";
+import { toLine } from "#lib/plain-text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import {
-  ADVICE_HEADING,
-  describeActions,
-  describeAdvice,
-  describeBriefly,
-  describeCount,
-  describeCourse,
-  describeEnd,
-  describeMissingAdvice,
-  describeReason,
-  describeSince,
-  describeSubject,
-  isAdvised,
-  TOP_KEYS,
-  TOP_LABELS,
-} from "../../message/describe-alert.ts";
-import { describeMembers } from "../../message/describe-digest.ts";
+import { describeBriefly, describeReason, TOP_KEYS, TOP_LABELS } from "../../message/describe-alert.ts";
 import { describeTopValue } from "../../message/describe-top-value.ts";
-import { drawSparkline } from "../../message/draw-sparkline.ts";
-import { outlineMembers, partMembers, showsMembers } from "../../message/group-members.ts";
-import { outlineDetails } from "../../message/outline-alert.ts";
-import { toSafeLinks } from "../../message/safe-link.ts";
+import { partMembers, showsMembers } from "../../message/group-members.ts";
+import { FULL_CAPS, type Outline, outlineAlert } from "../../message/outline-alert.ts";
+import { toLabelled } from "../../message/outline-lines.ts";
 import { cutToWidth, measureWidth, padToWidth, wrapText } from "../../message/text-width.ts";
 import type { Paint, Style } from "./terminal-style.ts";
 
@@ -32,11 +15,10 @@ const TOP_ROWS = 3;
 const LABEL_COLUMNS = 12;
 const BAR_COLUMNS = 12;
 const LABEL_LIMIT = 30;
-const DIGEST_LINE_CHARS = 600;
 export const MEMBER_ROWS = 10;
 const MEMBER_ROOM = { rows: MEMBER_ROWS, rowChars: 160, chars: 1_500 } as const;
 const REST_ROOM = { chars: 200_000, lineChars: 800, most: 1 } as const;
-const ADVICE_LIMITS = { maxLines: 12, maxChars: 1_200 };
+const CAPS = { ...FULL_CAPS, headline: 400, verdict: 400, advice: { maxLines: 12, maxChars: 1_200 } };
 
 const BADGES: Readonly<Record<AlertMessage["severity"], Style>> = {
   critical: "onRed",
@@ -75,25 +57,29 @@ function renderTop(message: AlertMessage, { paint, columns }: Page): string[] {
   );
 }
 
-function renderAdvice(message: AlertMessage, { paint, columns }: Page): string[] {
-  const missing = describeMissingAdvice(message);
-  if (missing !== null) return wrapText(toLine(`${ADVICE_HEADING.split(" (")[0]}: ${missing}`, 300), columns);
-  const lines = toLines(describeAdvice(message), ADVICE_LIMITS);
-  const text = lines.flatMap((line) => wrapText(line, columns - 2)).map((line) => `  ${line}`);
-  return [paint("bold", cutToWidth(ADVICE_HEADING, columns)), ...text];
+function renderAdvice({ advice }: Outline, { paint, columns }: Page): string[] {
+  if (advice === null) return [];
+  const text = advice.lines.flatMap((line) => wrapText(line, columns - 2)).map((line) => `  ${line}`);
+  return [paint("bold", cutToWidth(advice.heading, columns)), ...text];
 }
 
-function renderLinks(message: AlertMessage, { paint }: Page): string[] {
+function renderLinks({ links }: Outline, { paint }: Page): string[] {
   // Not cut and not wrapped: half a link leads nowhere.
-  return toSafeLinks(message.links).map(({ title, href }) =>
-    paint("dim", `${cutToWidth(title, LABEL_LIMIT)}: ${href}`),
-  );
+  return links.map(({ title, href }) => paint("dim", `${cutToWidth(title, LABEL_LIMIT)}: ${href}`));
 }
 
-/** Returns the command below the frame and on one line, so that it can be copied in a terminal of any width. */
-function renderSilence({ howToSilence }: AlertMessage, { paint }: Page, command: string): string {
-  if (howToSilence === null) return "";
-  return `${paint("dim", "Silence:")}\n${toLine(callWith(howToSilence, command), 400)}\n`;
+function renderVerdict({ verdict }: Outline, { paint, columns }: Page): string[] {
+  return verdict.flatMap((row) => {
+    const [first = "", ...others] = wrapText(toLabelled(row), columns);
+    return [first.replace(row.label, (label) => paint("bold", label)), ...others];
+  });
+}
+
+/** Returns the commands below the frame and each on one line, so that they can be copied in a terminal of any width. */
+function renderCommands({ commands }: Outline, { paint }: Page, command: string): string {
+  return commands
+    .map(({ label, text }) => `${paint("dim", `${label}:`)}\n${callWith(text, command)}\n`)
+    .join("");
 }
 
 /** The program's name in messages. Messages of earlier versions contain the npm script. */
@@ -103,17 +89,16 @@ function callWith(text: string, command: string): string {
   return text.replace(PROGRAM, () => command);
 }
 
-function renderDigest({ digest }: AlertMessage, columns: number): string[] {
-  return describeMembers(digest, DIGEST_LINE_CHARS).flatMap((line) => wrapText(toLine(line, 1_000), columns));
-}
-
-function outlineRules(message: AlertMessage) {
+function outline(message: AlertMessage): Outline {
   const elsewhere = showsMembers(message) ? { elsewhere: "above" } : {};
-  return outlineMembers(message, { ...MEMBER_ROOM, ...elsewhere });
+  return outlineAlert(message, "transition", { ...CAPS, members: { ...MEMBER_ROOM, ...elsewhere } });
 }
 
-function renderMembers(message: AlertMessage, { paint, columns }: Page): string[] {
-  const members = outlineRules(message);
+function renderDigest({ digest }: Outline, columns: number): string[] {
+  return digest.flatMap((line) => wrapText(toLine(line, 1_000), columns));
+}
+
+function renderMembers({ members }: Outline, { paint, columns }: Page): string[] {
   if (members === null) return [];
   const { heading, rows, others, more } = members;
   const lines = [...rows, ...others, ...(more === null ? [] : [more])];
@@ -122,7 +107,7 @@ function renderMembers(message: AlertMessage, { paint, columns }: Page): string[
 
 /** Returns the names that do not fit into the frame, to print above it: the frame must stay visible. */
 function renderRest(message: AlertMessage, { paint, columns }: Page): string {
-  const rest = outlineRules(message)?.rest ?? [];
+  const rest = outline(message).members?.rest ?? [];
   const lines = partMembers(message, rest, REST_ROOM).flatMap((part) => [part.title, ...part.lines]);
   return lines
     .flatMap((line) => wrapText(line, columns))
@@ -130,23 +115,11 @@ function renderRest(message: AlertMessage, { paint, columns }: Page): string {
     .join("");
 }
 
-function renderCounts(message: AlertMessage, { paint, columns }: Page): string[] {
-  const phrase = describeCount(message);
-  const course = wrapText(describeCourse(message), columns);
-  if (phrase === null) return course;
-  const times = phrase.times === null ? "" : ` (${phrase.times})`;
-  const text = `${phrase.count} ${phrase.against}${times}`;
-  const beside = columns - measureWidth(text) - 3;
-  const sparkline = paint("yellow", drawSparkline(message.sparkline, beside < 12 ? columns : beside));
-  const painted = `${paint("bold", phrase.count)} ${phrase.against}${paint("bold", times)}`;
-  const count = beside < -3 ? wrapText(text, columns) : [painted];
-  const isBeside = message.sparkline.length > 0 && beside >= 12;
+function renderFacts({ headline, sparkline, facts, details }: Outline, { paint, columns }: Page): string[] {
   return [
-    ...(isBeside ? [`${painted}   ${sparkline}`] : count),
-    ...(isBeside || message.sparkline.length === 0 ? [] : [sparkline]),
-    ...course,
-    ...wrapText(describeActions(message), columns),
-    ...outlineDetails(message).flatMap((line) => wrapText(line, columns)),
+    ...wrapText(headline, columns).map((line) => paint("bold", line)),
+    ...(sparkline === "" ? [] : [paint("yellow", sparkline.slice(-columns))]),
+    ...[...facts, ...details].flatMap((line) => wrapText(line, columns)),
   ];
 }
 
@@ -179,30 +152,28 @@ export function renderTerminal(given: AlertMessage, options: TerminalOptions): s
   const message = howToList === undefined ? given : { ...given, howToList: callWith(howToList, command) };
   const columns = Math.min(Math.max(Math.floor(options.columns), MIN_COLUMNS), MAX_COLUMNS) - 2;
   const page: Page = { paint: options.paint, columns };
-  const subject = toLine(describeSubject(message), 200);
-  if (message.reason === "resolved") return renderResolved(message, page);
-  if (message.reason === "advice") {
-    const when = wrapText(describeSince(message), columns);
-    return frame(`ADVICE ${subject}`, "onCyan", [[...renderAdvice(message, page), ...when]], page);
+  const shown = outline(message);
+  const { subject, status } = shown;
+  if (message.reason === "resolved") return renderResolved(message, shown, page);
+  if (status === "advice") {
+    return frame(`ADVICE ${subject}`, "onCyan", [[...renderAdvice(shown, page), ...shown.facts]], page);
   }
   const head = `${message.severity.toUpperCase()} ${describeReason(message)} · ${subject}`;
-  const headline = wrapText(toLine(message.headline, 400), columns).map((line) => page.paint("bold", line));
-  const facts = [...headline, ...renderCounts(message, page)];
-  const advice = isAdvised(message) ? renderAdvice(message, page) : [];
   const parts = [
-    facts,
-    renderMembers(message, page),
-    renderDigest(message, columns),
+    renderVerdict(shown, page),
+    renderFacts(shown, page),
+    renderMembers(shown, page),
+    renderDigest(shown, columns),
     renderTop(message, page),
-    advice,
-    renderLinks(message, page),
+    renderAdvice(shown, page),
+    renderLinks(shown, page),
   ];
   const framed = frame(head, BADGES[message.severity], parts, page);
-  return `${renderRest(message, page)}${framed}${renderSilence(message, page, command)}`;
+  return `${renderRest(message, page)}${framed}${renderCommands(shown, page, command)}`;
 }
 
-function renderResolved(message: AlertMessage, { paint, columns }: Page): string {
+function renderResolved(message: AlertMessage, shown: Outline, { paint, columns }: Page): string {
   const title = cutToWidth(toLine(describeBriefly({ ...message, ruleTitle: null }), 400), columns - 9);
-  const named = renderDigest(message, columns).map((line) => `  ${line}\n`);
-  return `${paint("onGreen", " RESOLVED ")} ${title}\n  ${cutToWidth(describeEnd(message), columns)}\n${named.join("")}`;
+  const named = renderDigest(shown, columns).map((line) => `  ${line}\n`);
+  return `${paint("onGreen", " RESOLVED ")} ${title}\n  ${cutToWidth(shown.facts.join(""), columns)}\n${named.join("")}`;
 }

@@ -59,7 +59,10 @@ function trim(message: AlertMessage, caps: Caps): AlertMessage {
     (text === null ? text : cutText(text, caps.chars)) as Text;
   const cutRows = (rows: AlertMessage["top"]["ips"]) =>
     rows.slice(0, caps.rows).map((row) => ({ ...row, value: cut(row.value) }));
-  const { top, advice } = message;
+  // No word of a closed list is as long as the shortest cut.
+  const cutTexts = <Value>(value: Value): Value =>
+    JSON.parse(JSON.stringify(value), (_, one) => (typeof one === "string" ? cut(one) : one));
+  const { top, advice, verdict, marked } = message;
   return {
     // The keys stay whole at any price: a cut key would be another one.
     ...message,
@@ -71,6 +74,8 @@ function trim(message: AlertMessage, caps: Caps): AlertMessage {
     headline: cut(message.headline),
     ...(message.details === undefined ? {} : { details: message.details.slice(0, caps.rows).map(cut) }),
     howToSilence: cut(message.howToSilence),
+    ...(marked === undefined ? {} : { marked: cut(marked) }),
+    ...(verdict === undefined ? {} : { verdict: cutTexts(verdict) }),
     sparkline: message.sparkline.slice(-caps.points),
     links: trimLinks(message.links, caps.linkBytes),
     top: {

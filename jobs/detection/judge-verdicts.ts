@@ -1,0 +1,178 @@
+import { z } from "zod";
+import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
+import { oneAtATime } from "#adapters/queue/one-at-a-time.ts";
+import type { Database } from "#db/client.ts";
+import { storeProposal } from "#db/detection/exclusions.ts";
+import {
+  type AlertEvent,
+  readAlertEvents,
+  readLasting,
+  readNearbyRules,
+  readZoneUsual,
+} from "#db/detection/verdict-evidence.ts";
+import { type DueLook, findDueLooks, readFittedWeights, storeVerdict } from "#db/detection/verdicts.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import type { Clock } from "#lib/clock.ts";
+import { toError } from "#lib/errors.ts";
+import type { Log } from "#lib/log.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { hashEventKey } from "#model/log-id-hash.ts";
+import { createOpenedBlocks, type OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import { proposeExclusion } from "#stages/detection/exclusion/propose-exclusion.ts";
+import { findCrawler, mostFrequent, type VerifyCrawler } from "#stages/detection/verdict/crawlers.ts";
+import type { RequestFacts, VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
+import { judgeVerdict } from "#stages/detection/verdict/judge-verdict.ts";
+import { templateOf } from "#stages/detection/verdict/path-template.ts";
+import { readRequest } from "#stages/detection/verdict/read-request.ts";
+import { SHIPPED_WEIGHTS, type Weights, weights } from "#stages/detection/verdict/weights.ts";
+import { readBlockRecords } from "../archive/read-block-records.ts";
+
+/** A flood of rules must not keep the detectors waiting. The next run takes up what is left. */
+const MOST_LOOKS = 40;
+const RUN_MS = 20_000;
+const MOST_ADDRESSES = 200;
+/** Opening a block of records costs more than everything else, and events of a few minutes share one. */
+const MOST_RECORDS = 200;
+const MOST_SLOTS = 24;
+const SLOT_MS = 5 * MINUTE_MS;
+const OPENED_BYTES = 16_777_216;
+
+export interface JudgeVerdictsDeps {
+  readonly database: Database;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Null or left out: no crawler is verified. */
+  readonly verifyCrawler?: VerifyCrawler | null;
+  /** Called once for a zone of which nothing is usual, although it has a history. */
+  readonly learnUsual: (zoneId: number) => unknown;
+  /** Called when a verdict was stored. */
+  readonly afterVerdicts: () => unknown;
+}
+
+interface Parts extends JudgeVerdictsDeps {
+  readonly openedBlocks: OpenedBlocks;
+}
+
+/**
+ * Judges what open alerts are: when they open, and 30 minutes, 6 and 24 hours later. The due looks are found in rows, so a
+ * later run makes up for a killed one. Of two replicas that judge the same look, one stores it. An alert that cannot be judged
+ * does not stop the others; the job then fails at its end.
+ */
+export function createJudgeVerdictsJob(deps: JudgeVerdictsDeps): AnyJob {
+  const { database, log, clock } = deps;
+  const learning = new Set<number>();
+  const learnUsual = async (zoneId: number) => {
+    if (learning.has(zoneId)) return;
+    learning.add(zoneId);
+    await deps.learnUsual(zoneId);
+  };
+  const parts = { ...deps, learnUsual, openedBlocks: createOpenedBlocks(OPENED_BYTES) };
+  return defineJob({
+    name: "judge-verdicts",
+    queue: "derive",
+    payload: z.object({}),
+    attempts: 2,
+    timeoutMs: 60_000,
+    run: oneAtATime(async (_payload, signal) => {
+      const due = await findDueLooks(database.db, clock(), MOST_LOOKS);
+      if (due.length === 0) return "no alert needs a look";
+      const table = await readWeights(deps);
+      const startedMs = performance.now();
+      let [stored, failure]: [number, Error | null] = [0, null];
+      for (const one of due) {
+        signal.throwIfAborted();
+        if (performance.now() - startedMs > RUN_MS) break;
+        try {
+          if (await judge(parts, one, table)) stored += 1;
+        } catch (thrown) {
+          failure = toError(thrown);
+          log.error({ err: failure, spikeId: one.spike.id, look: one.look }, "alert not judged");
+        }
+      }
+      if (stored > 0) {
+        log.info({ stored, due: due.length }, "verdicts stored");
+        await deps.afterVerdicts();
+      }
+      if (failure !== null) throw failure;
+      return undefined;
+    }),
+  });
+}
+
+/** Stores a verdict with the exclusion for a misfire that lasts, unless another replica has. */
+async function judge(parts: Parts, { spike, look }: DueLook, table: Weights): Promise<boolean> {
+  const evidence = await readEvidence(parts, { spike, look });
+  const verdict = judgeVerdict(evidence, table);
+  const isProposed = verdict.said === "misfire" && verdict.isLasting;
+  const exclusion = isProposed ? proposeExclusion(evidence) : null;
+  return inTransaction(parts.database, async ({ tx }) => {
+    const isStored = await storeVerdict(tx, spike, { ...verdict, exclusion });
+    const { id: spikeId, zoneId } = spike;
+    // The other forms are only shown.
+    if (isStored && exclusion?.form === "narrow")
+      await storeProposal(tx, { zoneId, spikeId, proposal: exclusion, now: verdict.judgedAt });
+    return isStored;
+  });
+}
+
+async function readWeights({ database, log }: JudgeVerdictsDeps): Promise<Weights> {
+  const fitted = await readFittedWeights(database.db);
+  if (fitted === null) return SHIPPED_WEIGHTS;
+  const { data, error } = weights.safeParse(fitted);
+  if (data === undefined)
+    log.warn({ err: error, effect: "the shipped weights are used" }, "weights not readable");
+  return data ?? SHIPPED_WEIGHTS;
+}
+
+async function readEvidence(parts: Parts, { spike, look }: DueLook): Promise<VerdictEvidence> {
+  const { db } = parts.database;
+  const { zoneId, ruleId, sources, closedAt } = spike;
+  const [openedAt, judgedAt] = [spike.openedAt.getTime(), parts.clock()];
+  const since = openedAt - HOUR_MS;
+  // What others do after the attackers of an incident have stopped is left out.
+  const to = sources === null ? judgedAt : (closedAt?.getTime() ?? judgedAt);
+  const events = await readAlertEvents(db, { spike, from: since, to });
+  const ips = mostFrequent(events.map(({ ip }) => ip)).slice(0, MOST_ADDRESSES);
+  const nearby = (await readNearbyRules(db, { spike, to }, ips)).flatMap(({ paths, ...rule }) =>
+    [...new Set(paths.map(templateOf))].map((template) => ({ ...rule, template })),
+  );
+  const { values, days, hadSession } = await readZoneUsual(db, zoneId, since);
+  const isLearnt = Object.keys(values).length > 0;
+  if (!isLearnt && days > 0) await parts.learnUsual(zoneId);
+  const requests = await readRequests(parts, zoneId, events);
+  const usual = {
+    asns: new Set(values.asn),
+    ja4s: new Set(values.ja4),
+    paths: new Set(values.path),
+    days: isLearnt ? days : 0,
+    hasCookies: hadSession || [...requests.values()].some(({ hasSession }) => hasSession === true),
+  };
+  const crawler = parts.verifyCrawler == null ? null : await findCrawler(events, parts.verifyCrawler);
+  const lasting = look === "six-hours" || look === "day" ? await readLasting(db, spike, judgedAt) : null;
+  const alert = { look, judgedAt, openedAt, since, ruleId: sources === null ? ruleId : null };
+  return { ...alert, events, nearby, requests, usual, crawler, lasting };
+}
+
+/** Returns what the records of up to 200 of the events say, of slots that are spread over all of them. */
+async function readRequests(
+  { database: { db }, openedBlocks }: Parts,
+  zoneId: number,
+  events: readonly AlertEvent[],
+): Promise<ReadonlyMap<string, RequestFacts>> {
+  const slots = spread([...Map.groupBy(events, ({ at }) => Math.floor(at / SLOT_MS)).values()], MOST_SLOTS);
+  const some = slots.flatMap((slot) => spread(slot, Math.floor(MOST_RECORDS / slots.length)));
+  const keyed = some.map((event) => ({ ...event, occurredAt: event.at }));
+  const records = await readBlockRecords({ db, openedBlocks }, zoneId, keyed);
+  const facts = new Map<string, RequestFacts>();
+  for (const event of keyed) {
+    const record = records.get(hashEventKey(event));
+    if (record !== undefined) facts.set(event.logId, readRequest(record, event.url));
+  }
+  return facts;
+}
+
+/** Returns at most `most` items of a list, evenly spread over it. */
+function spread<T>(list: readonly T[], most: number): readonly T[] {
+  const step = Math.max(1, list.length / most);
+  return list.filter((_, index) => index % step < 1);
+}

@@ -1,0 +1,35 @@
+import { cleanText } from "#lib/clean-text.ts";
+import type { SampleRequest } from "#model/verdict.ts";
+import { countBy, holdsIdiom, mostCommon } from "./compute-features.ts";
+import type { VerdictEvidence } from "./evidence.ts";
+import type { Said } from "./word-verdict.ts";
+
+const MAX_URL_CHARS = 300;
+const MAX_MATCHED_CHARS = 200;
+
+/**
+ * Returns one request as an example, its texts cut: the newest one with an idiom if the alert may be an attack or a scan,
+ * else the newest one with the most common parameter. Without records it is the newest event.
+ */
+export function chooseSample(
+  { events, requests }: VerdictEvidence,
+  { likeliest, rival, said }: Said,
+): SampleRequest | null {
+  const read = events.flatMap((event) => {
+    const facts = requests.get(event.logId);
+    return facts === undefined ? [] : [{ ...event, ...facts }];
+  });
+  const classes = said === "unclear" ? [likeliest, rival] : [likeliest];
+  const isSuspicious = classes.includes("attack") || classes.includes("scanner");
+  const common = mostCommon(countBy(read, ({ parameter }) => parameter ?? ""));
+  const [newest] = events.map((event) => ({ ...event, method: "", parameter: null, matched: null }));
+  const chosen =
+    (isSuspicious ? read.find(holdsIdiom) : undefined) ??
+    read.find(({ parameter }) => (parameter ?? "") === common) ??
+    newest;
+  if (chosen === undefined) return null;
+  const { at, logId, ip, method, ruleId, action, parameter } = chosen;
+  const url = cleanText(chosen.url, MAX_URL_CHARS);
+  const matched = chosen.matched === null ? null : cleanText(chosen.matched, MAX_MATCHED_CHARS);
+  return { at, logId, ip, method, url, ruleId, action, parameter, matched };
+}

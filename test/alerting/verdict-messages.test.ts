@@ -1,0 +1,126 @@
+import { pino } from "pino";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { storeVerdict } from "#db/detection/verdicts.ts";
+import { createRaiseAlertsJob } from "#jobs/alerting/raise-alerts.ts";
+import { maskMessage } from "#operations/alerts/mask-message.ts";
+import { routeToAll } from "#stages/alerting/routing/routing.ts";
+import { verdictOf } from "#test/support/stored-verdict.ts";
+import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { at, createAlertWorld } from "./alert-world.ts";
+
+let database: MigratedDatabase;
+let world: ReturnType<typeof createAlertWorld>;
+
+beforeAll(async () => {
+  database = await createMigratedDatabase();
+  world = createAlertWorld(database);
+});
+
+afterAll(() => database.drop());
+
+beforeEach(() => world.clear());
+
+const store = (id: number, over: Parameters<typeof verdictOf>[0] = {}) =>
+  storeVerdict(database.db, { id, zoneId: 101 }, verdictOf(over));
+
+/** One process that runs the job; `runs` counts how often it asked for another run while a message waited. */
+function createProcess() {
+  let nowMs = 0;
+  const counted = { runs: 0 };
+  const job = createRaiseAlertsJob({
+    database,
+    log: pino({ level: "silent" }),
+    clock: () => nowMs,
+    routing: () => routeToAll(["chat", "pager"]),
+    zoneIds: [101],
+    afterAlerts: async () => {},
+    whileAwaited: () => void (counted.runs += 1),
+  });
+  const runAt = async (seconds: number) => {
+    nowMs = at(1).getTime() + seconds * 1_000;
+    await job.run({} as never, new AbortController().signal);
+  };
+  return { counted, runAt };
+}
+
+test("the first message waits less than three seconds for its verdict, which then follows", async () => {
+  const id = await world.openSpike();
+  const { counted, runAt } = createProcess();
+  for (const seconds of [0, 1, 2.4]) await runAt(seconds);
+  expect(await world.outbox()).toEqual([]);
+  expect(counted.runs).toBe(3);
+  await runAt(2.9);
+  expect(await world.outbox()).toEqual(["1 first chat", "1 first pager"]);
+  expect((await world.messages())[0]?.message).not.toHaveProperty("verdict");
+  expect(counted.runs).toBe(3);
+
+  await store(id, { odds: 0.8 });
+  await runAt(4);
+  await runAt(5);
+  expect((await world.outbox()).slice(2)).toEqual(["2 verdict chat", "2 verdict pager"]);
+  const [, , { message } = { message: null }] = await world.messages();
+  expect(message).toMatchObject({ severity: "warning", verdict: { said: "attack", odds: 0.8 } });
+  expect((await world.alerts())[0]?.transitions).toMatchObject([
+    { reason: "first" },
+    { reason: "verdict", verdict: { spikeId: id, look: "first" } },
+  ]);
+});
+
+test("a verdict that comes while the message waits is in the first message", async () => {
+  const id = await world.openSpike();
+  const { runAt } = createProcess();
+  await runAt(0);
+  await store(id);
+  await runAt(0.3);
+  expect(await world.outbox()).toEqual(["1 first chat", "1 first pager"]);
+  expect((await world.messages())[0]?.message.verdict).toMatchObject({ said: "attack", look: "first" });
+});
+
+test("an attack that is almost certain makes a warning of one address critical, and it notifies", async () => {
+  const id = await world.openSpike(0, { addresses: 1, mainSenders: 1, gradedBy: "score" });
+  const { runAt } = createProcess();
+  await runAt(0);
+  expect(await world.outbox()).toEqual([]);
+  await store(id);
+  await runAt(1);
+  expect(await world.outbox()).toEqual(["2 first chat", "2 first pager"]);
+  expect((await world.messages())[0]?.message).toMatchObject({ reason: "first", severity: "critical" });
+});
+
+test("a later look that changes nothing for a person is in the alert's message and notifies nobody", async () => {
+  const id = await world.openSpike();
+  const { runAt } = createProcess();
+  await store(id, { odds: 0.7 });
+  await runAt(0);
+  await store(id, { look: "half-hour", odds: 0.8 });
+  await runAt(1_800);
+  expect(await world.outbox()).toHaveLength(2);
+  const [alert] = await world.alerts();
+  expect(alert?.details).toMatchObject({ message: { verdict: { look: "half-hour", odds: 0.8 } } });
+});
+
+test("a verdict of a resolved alert notifies nobody", async () => {
+  const id = await world.openSpike();
+  const { runAt } = createProcess();
+  await store(id, { said: "unclear" });
+  await runAt(0);
+  await world.closeSpike(id, 20);
+  await runAt(1_200);
+  await store(id, { look: "half-hour" });
+  await runAt(1_800);
+  expect((await world.outbox()).slice(2)).toEqual(["2 resolved chat", "2 resolved pager"]);
+});
+
+test("a masked key sees neither the address of the request nor one that the request quotes", async () => {
+  const id = await world.openSpike();
+  const { sample } = verdictOf();
+  const quoted = "X-Forwarded-For 203.0.113.7";
+  const url = "https://shop.example/?from=203.0.113.7";
+  await store(id, { sample: sample && { ...sample, matched: quoted, url }, who: "203.0.113.7 sends all" });
+  await createProcess().runAt(0);
+  const [row] = await world.messages();
+  expect(JSON.stringify(row?.message.verdict)).toContain("203.0.113.7");
+  const masked = row && maskMessage(row.message);
+  expect(masked?.verdict?.sample?.matched).toBe("X-Forwarded-For 203.0.113.*");
+  expect(JSON.stringify(masked?.verdict)).not.toContain("203.0.113.7");
+});

@@ -1,0 +1,234 @@
+import { afterAll, beforeEach, expect, test } from "vitest";
+import { readVerdicts } from "#db/detection/verdicts.ts";
+import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
+import { ensurePartitions } from "#db/postgres/partitions.ts";
+import { spikes } from "#db/schema/spikes.ts";
+import { verdictWeights } from "#db/schema/verdict-weights.ts";
+import { createJudgeVerdictsJob, type JudgeVerdictsDeps } from "#jobs/detection/judge-verdicts.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { hashEventKey } from "#model/log-id-hash.ts";
+import { packRawBlocks } from "#model/raw-block.ts";
+import type { WafEvent } from "#model/waf-event.ts";
+import { SHIPPED_WEIGHTS } from "#stages/detection/verdict/weights.ts";
+import { createMigratedDatabase } from "../../db/migrated-database.ts";
+import { silent } from "../../ingest/ingest-support.ts";
+import { connectAs, createRollUp, makeEvent, runJob, storeAll, ZONE } from "../trend-support.ts";
+import { newSpike } from "./verdict-world.ts";
+
+const database = await createMigratedDatabase();
+afterAll(() => database.drop());
+const { db } = database;
+const OPENED = Date.UTC(2026, 10, 20, 12);
+const GOOGLE = "Mozilla/5.0 (compatible; Googlebot/2.1)";
+await ensurePartitions(database, ["2026-11-19", "2026-11-20", "2026-11-21"]);
+
+beforeEach(() =>
+  database.pool.query(
+    "truncate spikes, verdict_weights, waf_events, raw_blocks, rule_buckets, dirty_buckets, coverage_windows, zone_usual, exclusions cascade",
+  ),
+);
+
+/** A rule with a spike, and fifty events of it around the opening. */
+async function addSpike(ruleId: string, event: Partial<WafEvent> = {}): Promise<number> {
+  const [row] = await db.insert(spikes).values(newSpike(OPENED, { ruleId })).returning({ id: spikes.id });
+  const events = Array.from({ length: 50 }, (_, i) =>
+    makeEvent({
+      logId: `${ruleId}-${i}`,
+      occurredAt: OPENED - 2 * MINUTE_MS + i * 4_000,
+      ruleId,
+      ip: `198.51.100.${i % 10}`,
+      url: `https://shop.example.test/reviews/${i % 5}?q=${i}`,
+      ua: "Mozilla/5.0",
+      asn: "AS64500",
+      ja4: "t13d",
+      ...event,
+    }),
+  );
+  await storeAll(database, events);
+  await createRollUp(database)();
+  const record = ({ logId }: WafEvent) => ({
+    logId,
+    log: JSON.stringify({
+      TriggerMatch: { Key: "ARGS:title", Value: "it's \0 <b>" },
+      Headers: [{ Name: "Cookie", Value: "session=1" }],
+    }),
+    labels: { method: "POST" },
+  });
+  const entries = events.map((one) => ({
+    occurredAt: one.occurredAt,
+    logIdHash: hashEventKey(one),
+    raw: Buffer.from(JSON.stringify(record(one))),
+  }));
+  await insertRawBlocks(db, ZONE, await packRawBlocks(entries));
+  return row?.id ?? -1;
+}
+
+function createJob(nowMs: () => number, over: Partial<JudgeVerdictsDeps> = {}) {
+  const noted = { learn: [] as number[], stored: 0 };
+  const deps = {
+    database,
+    clock: nowMs,
+    log: silent,
+    learnUsual: (zoneId: number) => noted.learn.push(zoneId),
+    afterVerdicts: () => {
+      noted.stored += 1;
+    },
+    ...over,
+  };
+  const job = createJudgeVerdictsJob(deps);
+  return { noted, run: (signal?: AbortSignal) => runJob(job, signal) };
+}
+
+const looksOf = async (id: number) => ((await readVerdicts(db, [id])).get(id) ?? []).map(({ look }) => look);
+
+test("a verdict is judged from the alert's events and their records", async () => {
+  const id = await addSpike("942100");
+  const { run, noted } = createJob(() => OPENED + 30_000);
+  await run();
+  const [verdict] = (await readVerdicts(db, [id])).get(id) ?? [];
+  expect(verdict).toMatchObject({
+    look: "first",
+    judgedAt: OPENED + 30_000,
+    since: OPENED - HOUR_MS,
+    counts: { events: 38, addresses: 10, networks: 1, blocked: 38, records: 38 },
+    features: { session: { value: 1 }, onePath: { value: 1 } },
+    sample: { parameter: "ARGS:title", method: "POST", ruleId: "942100" },
+    crawler: null,
+  });
+  expect(noted).toEqual({ learn: [], stored: 1 });
+  expect(await run()).toBe("no alert needs a look");
+});
+
+test("two replicas at once store one verdict of each spike, and both end well", async () => {
+  const ids = [await addSpike("1"), await addSpike("2"), await addSpike("3")];
+  const replicas = ["one", "other"].map((name) =>
+    createJob(() => OPENED + MINUTE_MS, { database: connectAs(name, database) }),
+  );
+  await Promise.all(replicas.map(({ run }) => run()));
+  expect(await Promise.all(ids.map(looksOf))).toEqual([["first"], ["first"], ["first"]]);
+});
+
+test("an alert is judged again after 30 minutes, 6 hours and a day, also if it is over by then", async () => {
+  const id = await addSpike("942100");
+  let nowMs = OPENED;
+  const { run } = createJob(() => nowMs);
+  const seen: string[][] = [];
+  for (const afterMs of [0, 29 * MINUTE_MS, 30 * MINUTE_MS, 6 * HOUR_MS, 23 * HOUR_MS, DAY_MS, 3 * DAY_MS]) {
+    nowMs = OPENED + afterMs;
+    if (afterMs === 6 * HOUR_MS) await db.update(spikes).set({ closedAt: new Date(nowMs) });
+    await run();
+    seen.push(await looksOf(id));
+  }
+  const all = ["first", "half-hour", "six-hours", "day"];
+  expect(seen).toEqual([1, 1, 2, 3, 3, 4, 4].map((count) => all.slice(0, count)));
+});
+
+test("what a killed run has not judged is judged by the next one", async () => {
+  const ids = [
+    await addSpike("1", { ua: GOOGLE }),
+    await addSpike("2", { ua: GOOGLE }),
+    await addSpike("3", { ua: GOOGLE }),
+  ];
+  const killed = new AbortController();
+  const dying = createJob(() => OPENED, {
+    verifyCrawler: async () => {
+      killed.abort();
+      return null;
+    },
+  });
+  await expect(dying.run(killed.signal)).rejects.toThrow(/abort/i);
+  expect((await readVerdicts(db, ids)).size).toBe(1);
+  await createJob(() => OPENED).run();
+  expect(await Promise.all(ids.map(looksOf))).toEqual([["first"], ["first"], ["first"]]);
+});
+
+test("an alert that cannot be judged stops no other one, and is tried again", async () => {
+  const broken = await addSpike("1", { ua: GOOGLE });
+  const whole = await addSpike("2");
+  const { run } = createJob(() => OPENED, {
+    verifyCrawler: async () => {
+      throw new Error("DNS is broken");
+    },
+  });
+  await expect(run()).rejects.toThrow("DNS is broken");
+  expect(await looksOf(whole)).toEqual(["first"]);
+  expect(await looksOf(broken)).toEqual([]);
+  await createJob(() => OPENED).run();
+  expect(await looksOf(broken)).toEqual(["first"]);
+});
+
+test("a crawler is named only if the operator of its addresses is verified", async () => {
+  const id = await addSpike("1", { ua: GOOGLE });
+  const asked: string[] = [];
+  const verifyCrawler = async (ip: string) => {
+    asked.push(ip);
+    return "Googlebot";
+  };
+  await createJob(() => OPENED, { verifyCrawler }).run();
+  expect((await readVerdicts(db, [id])).get(id)?.[0]?.crawler).toBe("Googlebot");
+  expect(asked).toHaveLength(3);
+});
+
+test("fitted weights are used, and unreadable ones are replaced by the shipped ones", async () => {
+  const id = await addSpike("1");
+  const row = { fittedAt: new Date(OPENED), marks: 3, fittedBy: "ann" };
+  const scanner = { ...SHIPPED_WEIGHTS, start: { ...SHIPPED_WEIGHTS.start, scanner: 50 } };
+  await db.insert(verdictWeights).values({ ...row, weights: scanner });
+  await createJob(() => OPENED).run();
+  await db.insert(verdictWeights).values({ ...row, weights: { start: "'; drop table" } });
+  await createJob(() => OPENED + 30 * MINUTE_MS).run();
+  const likeliest = ((await readVerdicts(db, [id])).get(id) ?? []).map((one) => one.likeliest === "scanner");
+  expect(likeliest).toEqual([true, false]);
+});
+
+test("a zone with a history of which nothing is usual is learnt, and nothing is said about what is usual meanwhile", async () => {
+  await storeAll(database, [makeEvent({ logId: "old", occurredAt: OPENED - DAY_MS })]);
+  const id = await addSpike("1");
+  const { run, noted } = createJob(() => OPENED);
+  await run();
+  expect(noted.learn).toEqual([ZONE]);
+  const [verdict] = (await readVerdicts(db, [id])).get(id) ?? [];
+  expect(verdict?.features.knownPath.value).toBeNull();
+  await database.pool.query(
+    "insert into zone_usual (zone_id, dimension, value, since) values ($1, 'path', '/reviews/{n}', $2)",
+    [ZONE, new Date(OPENED - 2 * HOUR_MS)],
+  );
+  await createJob(() => OPENED + HOUR_MS).run();
+  const later = (await readVerdicts(db, [id])).get(id) ?? [];
+  expect(later[1]?.features.knownPath.value).toBe(1);
+});
+
+test("a misfire that lasts gets a proposal in the verdict and in the table, and one that is over gets none", async () => {
+  await addSpike("942100");
+  const over = await addSpike("942200");
+  const later = Array.from({ length: 50 }, (_, i) =>
+    makeEvent({
+      logId: `later-${i}`,
+      occurredAt: OPENED + 5 * HOUR_MS + i * MINUTE_MS,
+      ruleId: "942100",
+      ip: `198.51.100.${i % 10}`,
+      url: `https://shop.example.test/reviews/${i % 5}?q=${i}`,
+    }),
+  );
+  await storeAll(database, later);
+  const row = { fittedAt: new Date(OPENED), marks: 3, fittedBy: "ann" };
+  const misfire = { ...SHIPPED_WEIGHTS, start: { ...SHIPPED_WEIGHTS.start, misfire: 50 } };
+  await db.insert(verdictWeights).values({ ...row, weights: misfire });
+  const atSixHours = () => createJob(() => OPENED + 6 * HOUR_MS).run();
+  await Promise.all([atSixHours(), atSixHours()]);
+  const { rows } = await database.pool.query(
+    "select spike_id::integer as id, clause from exclusions order by spike_id",
+  );
+  const clause = { ruleIds: ["942100"], template: "/reviews/{n}", method: "POST", parameter: "ARGS:title" };
+  expect(rows).toEqual([{ id: over - 1, clause }]);
+  const found = await readVerdicts(db, [over - 1, over]);
+  const said = Array.from(found.values(), ([verdict]) => [
+    verdict?.said,
+    verdict?.isLasting,
+    verdict?.exclusion?.form,
+  ]);
+  expect(said).toEqual([
+    ["misfire", true, "narrow"],
+    ["misfire", false, undefined],
+  ]);
+});

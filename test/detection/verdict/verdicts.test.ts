@@ -1,0 +1,129 @@
+import { afterAll, beforeEach, expect, test } from "vitest";
+import { findDueLooks, readFittedWeights, readVerdicts, storeVerdict } from "#db/detection/verdicts.ts";
+import { spikes } from "#db/schema/spikes.ts";
+import { verdictWeights } from "#db/schema/verdict-weights.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { createMigratedDatabase } from "../../db/migrated-database.ts";
+import { connectAs } from "../trend-support.ts";
+import { newSpike, verdictOf } from "./verdict-world.ts";
+
+const database = await createMigratedDatabase();
+afterAll(() => database.drop());
+const { db } = database;
+const OPENED = Date.UTC(2026, 10, 20, 12);
+
+beforeEach(() => database.pool.query("truncate spikes, verdict_weights cascade"));
+
+async function addSpike(over: Parameters<typeof newSpike>[1] = {}): Promise<number> {
+  const [row] = await db.insert(spikes).values(newSpike(OPENED, over)).returning({ id: spikes.id });
+  return row?.id ?? -1;
+}
+
+const dueAt = async (nowMs: number, limit = 40) =>
+  (await findDueLooks(db, nowMs, limit)).map(({ spike, look }) => [spike.id, look]);
+
+test("of two replicas that store the same look, one stores it", async () => {
+  const spike = { id: await addSpike(), zoneId: 101 };
+  const replicas = [connectAs("one", database), connectAs("other", database)];
+  const stored = await Promise.all(
+    replicas.map((replica, i) => storeVerdict(replica.db, spike, verdictOf("first", OPENED + i))),
+  );
+  expect(stored.filter(Boolean)).toHaveLength(1);
+  expect((await readVerdicts(db, [spike.id])).get(spike.id)).toHaveLength(1);
+});
+
+test("readVerdicts returns the looks of each spike, the oldest first, and leaves out spikes without any", async () => {
+  const [one, other, none] = [
+    await addSpike(),
+    await addSpike({ ruleId: "2" }),
+    await addSpike({ ruleId: "3" }),
+  ];
+  await storeVerdict(db, { id: one, zoneId: 101 }, verdictOf("half-hour", OPENED + 30 * MINUTE_MS));
+  await storeVerdict(db, { id: other, zoneId: 101 }, verdictOf("first", OPENED));
+  await storeVerdict(db, { id: one, zoneId: 101 }, verdictOf("first", OPENED));
+  const found = await readVerdicts(db, [one, other, none]);
+  expect(Array.from(found, ([id, all]) => [id, all.map(({ look }) => look)])).toEqual([
+    [one, ["first", "half-hour"]],
+    [other, ["first"]],
+  ]);
+});
+
+test("a request with NUL and half characters is stored readable, and everything else as it was", async () => {
+  const id = await addSpike();
+  const sample = { ...verdictOf("first", OPENED).sample, matched: "a\0b\ud800c", url: "/x?'\"\\u0000;--" };
+  const verdict = { ...verdictOf("first", OPENED), sample: sample as never };
+  expect(await storeVerdict(db, { id, zoneId: 101 }, verdict)).toBe(true);
+  const [stored] = (await readVerdicts(db, [id])).get(id) ?? [];
+  expect(stored).toEqual({ ...verdict, sample: { ...sample, matched: "a\ufffdb\ufffdc" } });
+});
+
+test("each look is due at its time after the opening, and no more once it is stored", async () => {
+  const id = await addSpike();
+  const times = [
+    ["first", 0],
+    ["half-hour", 30 * MINUTE_MS],
+    ["six-hours", 6 * HOUR_MS],
+    ["day", DAY_MS],
+  ] as const;
+  for (const [look, afterMs] of times) {
+    const before = look === "first" ? [[id, look]] : [];
+    expect(await dueAt(OPENED + afterMs - 1)).toEqual(before);
+    expect(await dueAt(OPENED + afterMs)).toEqual([[id, look]]);
+    await storeVerdict(db, { id, zoneId: 101 }, verdictOf(look, OPENED + afterMs));
+    expect(await dueAt(OPENED + afterMs)).toEqual([]);
+  }
+});
+
+test("of several looks that were missed, only the latest is due, until a spike is two days old", async () => {
+  const id = await addSpike({ closedAt: new Date(OPENED + HOUR_MS) });
+  expect(await dueAt(OPENED + 7 * HOUR_MS)).toEqual([[id, "six-hours"]]);
+  await storeVerdict(db, { id, zoneId: 101 }, verdictOf("six-hours", OPENED + 7 * HOUR_MS));
+  expect(await dueAt(OPENED + 8 * HOUR_MS)).toEqual([]);
+  // A replica whose clock is behind does not go back to an earlier look.
+  expect(await dueAt(OPENED + 5 * HOUR_MS)).toEqual([]);
+  expect(await dueAt(OPENED + 2 * DAY_MS - 1)).toEqual([[id, "day"]]);
+  expect(await dueAt(OPENED + 2 * DAY_MS)).toEqual([]);
+});
+
+test("a spike in shadow, found late or about changes of rules is never due", async () => {
+  await addSpike({ isShadow: true });
+  await addSpike({ isLate: true, closedAt: new Date(OPENED) });
+  await addSpike({ ruleId: "(action-change)", kind: "action-change", changes: [] });
+  expect(await dueAt(OPENED)).toEqual([]);
+});
+
+test("a run takes incidents first, then open spikes, the newest first, and members of incidents last", async () => {
+  const old = await addSpike({ ruleId: "1", openedAt: new Date(OPENED - HOUR_MS) });
+  const closed = await addSpike({ ruleId: "2", closedAt: new Date(OPENED) });
+  const newest = await addSpike({ ruleId: "3" });
+  const incident = await addSpike({
+    ruleId: "(sources)",
+    kind: "sources",
+    incident: "i",
+    openedAt: new Date(OPENED - 2 * HOUR_MS),
+    sources: {
+      kind: "rules_per_ip",
+      findings: [],
+      grown: [],
+      rules: [],
+      events: 0,
+      isMasked: false,
+    } as never,
+  });
+  const member = await addSpike({ ruleId: "4", memberOf: incident });
+  const order = (await dueAt(OPENED)).map(([id]) => id);
+  expect(order).toEqual([incident, newest, old, closed, member]);
+  expect((await dueAt(OPENED, 2)).map(([id]) => id)).toEqual([incident, newest]);
+});
+
+test("the newest fitted weights are in use, and a row without weights returns to the shipped ones", async () => {
+  expect(await readFittedWeights(db)).toBeNull();
+  const row = { fittedAt: new Date(OPENED), marks: 3, fittedBy: "ann" };
+  await db.insert(verdictWeights).values([
+    { ...row, weights: { a: 1 } },
+    { ...row, weights: { a: 2 } },
+  ]);
+  expect(await readFittedWeights(db)).toEqual({ a: 2 });
+  await db.insert(verdictWeights).values({ ...row, weights: null });
+  expect(await readFittedWeights(db)).toBeNull();
+});
