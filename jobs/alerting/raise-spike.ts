@@ -140,10 +140,10 @@ async function toMessage(
   { assessment, members, decision: { alert, reason } }: ToRaise & { readonly decision: Decision },
   { routing, nowMs }: Context,
 ): Promise<AlertMessage> {
-  const { spike } = assessment;
+  const { spike, looks } = assessment;
   const advice = await readAdvice(tx, assessment);
   const fingerprint = fingerprintOf(spike);
-  const verdict = assessment.looks.at(-1);
+  const verdict = looks.at(-1);
   const message = buildMessage({ alertId, fingerprint, alert, reason, spike, advice, members, verdict });
   return addLinks(message, routing.links, nowMs);
 }
