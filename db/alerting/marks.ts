@@ -1,10 +1,13 @@
-import { and, asc, desc, eq, gt, gte, isNotNull, isNull, lte, or, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, gte, isNotNull, isNull, lte, max, ne, not, or, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Mark } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import type { SpikeRow } from "../detection/spikes.ts";
+import { alerts } from "../schema/alerts.ts";
 import { spikes } from "../schema/spikes.ts";
 import type { AlertRow } from "./alerts.ts";
+
+type MarkedAlert = Pick<AlertRow, "zoneId" | "ruleId" | "spikeId" | "firedAt" | "resolvedAt">;
 
 const mine = alias(spikes, "mine");
 
@@ -12,7 +15,7 @@ const mine = alias(spikes, "mine");
  * Returns the condition for the spikes of the alert's rule that were open while the alert was. Includes spikes that
  * the alert no longer references because a later spike reopened it.
  */
-function ofAlert({ zoneId, ruleId, spikeId, firedAt, resolvedAt }: AlertRow) {
+function ofAlert({ zoneId, ruleId, spikeId, firedAt, resolvedAt }: MarkedAlert) {
   if (zoneId === null || ruleId === null || spikeId === null) return null;
   const during = and(
     eq(spikes.zoneId, zoneId),
@@ -55,7 +58,7 @@ export interface AlertMarks {
   /** The latest mark of the alert's spikes. */
   readonly mark: Mark | null;
   readonly markedAt: Date | null;
-  /** Scores of the rule's spikes that were marked as noise since `sinceMs`. */
+  /** Scores of the rule's spikes since `sinceMs` that were marked as anything but an attack. */
   readonly noiseScores: readonly number[];
 }
 
@@ -70,7 +73,7 @@ export async function readMarks(db: Queryable, alert: AlertRow, sinceMs: number)
   const isNoise = and(
     eq(spikes.zoneId, zoneId),
     eq(spikes.ruleId, ruleId),
-    eq(spikes.mark, "noise"),
+    ne(spikes.mark, "attack"),
     gt(spikes.openedAt, new Date(sinceMs)),
   );
   const noise = await db.select({ score: spikes.score }).from(spikes).where(isNoise);
@@ -79,4 +82,46 @@ export async function readMarks(db: Queryable, alert: AlertRow, sinceMs: number)
     markedAt: last?.markedAt ?? null,
     noiseScores: noise.map(({ score }) => score),
   };
+}
+
+/** A spike with its mark, and what it is compared with other spikes by. */
+export interface SubjectMark {
+  readonly isOwn: boolean;
+  readonly mark: Mark | null;
+  readonly markedAt: Date | null;
+  readonly alertId: number | null;
+  /** The most frequent path of its events: hostile text. */
+  readonly path: string | null;
+  readonly sources: SpikeRow["sources"];
+}
+
+const MOST_FORMER = 200;
+
+/** Returns the alert's spike and then, the newest mark first, the spikes of its rule that were marked since `sinceMs` for other alerts. */
+export async function readSubjectMarks(
+  db: Queryable,
+  alert: MarkedAlert,
+  sinceMs: number,
+): Promise<SubjectMark[]> {
+  const own = ofAlert(alert);
+  const { zoneId, ruleId, spikeId } = alert;
+  if (own == null || zoneId === null || ruleId === null || spikeId === null) return [];
+  const { id, mark, markedAt, sources } = spikes;
+  const isOwn = eq(id, spikeId);
+  const ofRule = and(eq(spikes.zoneId, zoneId), eq(spikes.ruleId, ruleId), isNotNull(mark));
+  return db
+    .select({
+      isOwn: sql<boolean>`${isOwn}`,
+      mark,
+      markedAt,
+      alertId: max(alerts.id),
+      path: sql<string | null>`${spikes.evidence} #>> '{top,path,0,value}'`,
+      sources,
+    })
+    .from(spikes)
+    .leftJoin(alerts, eq(alerts.spikeId, id))
+    .where(or(isOwn, and(ofRule, gt(markedAt, new Date(sinceMs)), not(own))))
+    .groupBy(id)
+    .orderBy(desc(isOwn), desc(markedAt))
+    .limit(MOST_FORMER);
 }

@@ -9,6 +9,7 @@ import { alerts } from "../schema/alerts.ts";
 import { ruleBuckets } from "../schema/rule-buckets.ts";
 import { ruleMetrics } from "../schema/rule-metrics.ts";
 import { spikes } from "../schema/spikes.ts";
+import { verdicts } from "../schema/verdicts.ts";
 import { askedSeries } from "./asked-series.ts";
 
 const b = alias(ruleBuckets, "b");
@@ -103,6 +104,8 @@ export interface SpikeSpan {
   readonly peak: number;
   /** The alert of the spike; null if none was raised. */
   readonly alertId: number | null;
+  /** The title of the latest verdict. */
+  readonly verdict: string | null;
 }
 
 /** Returns the spikes of the rule that were open in [fromMs, toMs), oldest first, the newest 500. */
@@ -115,6 +118,12 @@ export async function listSpikeSpans(
     .select({ id: sql`max(${alerts.id})::float8` })
     .from(alerts)
     .where(eq(alerts.spikeId, s.id));
+  const latest = db
+    .select({ title: sql`${verdicts.verdict} ->> 'title'` })
+    .from(verdicts)
+    .where(eq(verdicts.spikeId, s.id))
+    .orderBy(desc(verdicts.judgedAt))
+    .limit(1);
   const rows = await db
     .select({
       id: s.id,
@@ -124,6 +133,7 @@ export async function listSpikeSpans(
       mark: s.mark,
       peak: s.peak,
       alertId: sql<number | null>`${newest}`,
+      verdict: sql<string | null>`${latest}`,
     })
     .from(s)
     .where(

@@ -15,7 +15,7 @@ export interface Member {
   readonly required?: readonly string[];
   readonly flag?: string | null;
   readonly flagDefault?: string;
-  readonly operand?: true;
+  readonly operand?: boolean;
   readonly unit?: "minutes" | "ms";
   readonly time?: true;
   readonly isSwitch?: true;
@@ -44,9 +44,9 @@ function useWire({
 }): void {
   const { wire, ...rest } = jsonSchema as Record<string, unknown>;
   if (!isObject(wire)) return;
-  const { description, flag, flagDefault, unit, time } = rest;
+  const { description, flag, flagDefault, operand, unit, time } = rest;
   for (const name of Object.keys(jsonSchema)) delete jsonSchema[name];
   const said = description ?? wire["description"];
-  Object.assign(jsonSchema, { ...wire, description: said, flag, flagDefault, unit, time });
+  Object.assign(jsonSchema, { ...wire, description: said, flag, flagDefault, operand, unit, time });
   if (!(zodSchema instanceof z.ZodCustom)) Object.assign(jsonSchema, { isText: true });
 }

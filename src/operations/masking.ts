@@ -17,8 +17,8 @@ declare module "zod" {
     flag?: string | null;
     /** The value that the command line sends without the flag, if it differs from the member's default. */
     flagDefault?: string;
-    /** The command line takes the member as arguments without a dash. */
-    operand?: true;
+    /** Whether the command line takes the member as arguments without a dash. Default: if it is a part of the path. */
+    operand?: boolean;
     /** JSON Schema of the value that a client sends, if the schema reads texts. */
     wire?: Record<string, unknown>;
     /** The command line takes a duration such as 30m. */

@@ -133,12 +133,14 @@ export interface CommandForm<Input extends z.ZodObject, Output extends z.ZodType
   readonly limit?: number | null;
 }
 
+/** Returns the lines of a table. */
+export type DrawTable = (heads: readonly string[], rows: readonly (readonly Cell[])[]) => string;
+
 interface Said<Input extends z.ZodObject> {
   readonly now: number;
   readonly input: z.input<Input>;
   readonly paint: (style: Style, text: string) => string;
-  /** Returns the lines of a table. */
-  readonly table: (heads: readonly string[], rows: readonly (readonly Cell[])[]) => string;
+  readonly table: DrawTable;
   /** Width of the terminal. */
   readonly columns: number;
 }

@@ -13,6 +13,7 @@ import { testOperationsPage } from "./operations-page.ts";
 import { PAGES, show } from "./pages.ts";
 import { testRulePage } from "./rule-page.ts";
 import { testSession } from "./session.ts";
+import { testVerdictPage } from "./verdict-page.ts";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -446,21 +447,17 @@ describe.skipIf(CHROMIUM === null)(
     testAlertsPage(open, () => world);
     testIncidentPage(open, () => world);
     testRulePage(open);
+    testVerdictPage(open, () => world);
     testCoveragePage(open, () => world);
     testOperationsPage(open, () => world);
     testSession(() => world);
 
-    test("an alert is marked as noise, and shows its requests with the matched text", async () => {
+    test("an alert shows its requests with the matched text", async () => {
       const page = await open();
       const [attack] = await listAttackAlerts(world);
       await page.goto(`/alerts/${attack?.id}`);
       await settle(page);
       await page.getByRole("heading", { name: "Sample requests" }).waitFor();
-      await page.getByRole("button", { name: "Mark", exact: true }).click();
-      await page.getByText("noise", { exact: true }).click();
-      await page.getByLabel("Reason for the audit trail").fill("a load test");
-      await page.getByRole("button", { name: "Mark as noise" }).click();
-      await page.getByRole("button", { name: "Marked as noise" }).waitFor();
     });
 
     test("a tab's title counts the alerts that fire", async () => {

@@ -39,6 +39,19 @@ export const PAGES: readonly ShownPage[] = [
       await page.getByText("In the last week it would have").waitFor();
     },
   },
+  {
+    name: "verdict",
+    path: "/alerts?rule=942440",
+    act: async (page) => {
+      const link = page.getByRole("link", { name: /rule 942440/ });
+      // The demo has no misfire in its first hour.
+      if ((await link.count()) === 0) return;
+      await link.first().click();
+      await page.waitForURL(/\/alerts\/\d+/);
+      await settle(page);
+      for (const closed of await page.locator("details > summary").all()) await closed.click();
+    },
+  },
   { name: "silences", path: "/silences" },
   { name: "rules", path: "/rules" },
   { name: "rule", path: "/rules/101?rule=942100&span=6h&z=8" },

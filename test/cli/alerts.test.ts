@@ -469,9 +469,11 @@ testWays("every mistake is reported at once and nothing is changed", async ({ ru
   expect(ack.err).not.toContain("\u001b");
   for (const said of ['"x\\u001b[2J" must be the number of an alert', "--by", "--note", '"--force" is not'])
     expect(ack.err).toContain(said);
-  expect((await run("mark", "1")).err).toContain("--as is missing: must be attack or noise");
-  expect((await run("mark", "1", "--as", "Noise")).err).toContain('--as "Noise" must be attack or noise');
-  expect((await run("resolve", "1", "--as", "x")).err).toContain('--as "x" must be attack or noise');
+  expect((await run("mark", "1")).err).toContain("--as is missing: must be one of attack, misfire, ");
+  expect((await run("mark", "1", "--as", "Noise")).err).toContain(
+    '--as "Noise" must be one of attack, misfire, ',
+  );
+  expect((await run("resolve", "1", "--as", "x")).err).toContain('--as "x" must be one of attack, misfire, ');
   expect((await run("resolve")).err).toContain("<ids> is missing");
 });
 

@@ -65,6 +65,8 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
     search: async () => (await import("./search/search.ts")).searchCommand(readConfig),
     export: async () => (await import("./export/export.ts")).exportCommand(readConfig),
     alerts: fromOperations("alerts"),
+    explain: fromOperations("explain"),
+    verdict: fromOperations("verdict"),
     silences: fromOperations("silences"),
     exclusion: fromOperations("exclusion"),
     known: fromOperations("known"),

@@ -89,7 +89,7 @@ export const actOnAlerts = defineChange({
         .optional()
         .describe("Instead of numbers: what the alerts have in common."),
       note: Note,
-      mark: MarkWord.optional().meta({ flag: "as" }).describe("Marks the alerts as attack or noise as well."),
+      mark: MarkWord.optional().meta({ flag: "as" }).describe("Says what the alerts were, as well."),
       durationMinutes: DurationMinutes.meta({ flag: "for", unit: "minutes" }).describe(
         "Of silences: how long they last, such as 30m, 2h or 7d.",
       ),
@@ -134,10 +134,10 @@ export const actOnAlerts = defineChange({
       preset: { act: "resolve", durationMinutes: undefined },
       examples: [
         "alerts resolve 17 18",
-        'alerts resolve 17 --by alice --note "a load test" --as noise',
+        'alerts resolve 17 --by alice --note "a campaign" --as misfire',
         'alerts resolve 17 --attacker 203.0.113.9 --note "blocked at the edge"',
       ],
-      help: `Longwatch notifies every channel that was notified of the alert, once. The spike of the alert raises no alert again; a later spike does. An alert of Longwatch about itself fires again if its cause lasts. The alert of an incident fires again if another attacker joins. With --attacker, the incident's messages no longer name that attacker, and the alert resolves once no other attacker is active. --as marks the alert as attack or noise: see "alerts mark". ${FILTER_HELP}`,
+      help: `Longwatch notifies every channel that was notified of the alert, once. The spike of the alert raises no alert again; a later spike does. An alert of Longwatch about itself fires again if its cause lasts. The alert of an incident fires again if another attacker joins. With --attacker, the incident's messages no longer name that attacker, and the alert resolves once no other attacker is active. --as says what the alert was: see "alerts mark". ${FILTER_HELP}`,
       say: ({ by, items }, { input }) => sayAll(by, items, input),
       exitCode: ({ items }) => Number(items.some(isRefused)),
     },

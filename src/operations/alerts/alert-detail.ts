@@ -31,6 +31,7 @@ import { sensitivityOf } from "#stages/detection/detection-settings.ts";
 import { IsoTime, Name, RowId, Text, toIso, toIsoOrNull } from "../fields.ts";
 import { type Asked, defineQuery } from "../operation.ts";
 import { StoredMatchers } from "../silences/silence.ts";
+import { describeVerdicts, VERDICT_PARTS } from "../verdicts/verdict.ts";
 import { Alert, findAlert, MutedBy, toAlert, toMutedBy } from "./alert.ts";
 import { listSilenced } from "./list-silenced.ts";
 import { maskAttacker, maskMessage } from "./mask-message.ts";
@@ -154,17 +155,21 @@ export const AlertDetail = Alert.extend({
     .describe("When silences that match the alert were in force while the alert was open, oldest first."),
   transitions: z.array(Transition),
   deliveries: z.array(Delivery),
+  ...VERDICT_PARTS,
   mark: z.enum(MARKS).nullable().describe("How a person marked the alert."),
   markedAt: IsoTime.nullable(),
   suggestedZ: z
     .object({
       z: z.number(),
       now: z.number().describe("The z that is set for the rule."),
-      marked: z.number().int().describe("Spikes of the rule that were marked as noise in the last 30 days."),
+      marked: z
+        .number()
+        .int()
+        .describe("Spikes of the rule that were marked in the last 30 days, and not as an attack."),
       silenced: z.number().int().describe("Those of them that would not have opened."),
     })
     .nullable()
-    .describe("A threshold score for a rule that is often marked as noise."),
+    .describe("A threshold score for a rule that is often marked, and not as an attack."),
   message: alertMessage
     .meta({ masked: maskMessage })
     .nullable()
@@ -201,6 +206,7 @@ export const showAlert = defineQuery({
     const { detection } = service.alerting();
     return {
       ...(await describeAlert(asked, row)),
+      ...(await describeVerdicts(db, row, now)),
       mark: marks.mark,
       markedAt: marks.markedAt?.toISOString() ?? null,
       suggestedZ: suggestFor(row, marks, (zoneId, ruleId) => sensitivityOf(detection, zoneId, ruleId).z),
@@ -213,7 +219,7 @@ export const showAlert = defineQuery({
 async function describeAlert(
   { db, caller, now }: Asked,
   row: ReportedAlert,
-): Promise<Omit<AlertDetail, "mark" | "markedAt" | "suggestedZ">> {
+): Promise<Omit<AlertDetail, "mark" | "markedAt" | "suggestedZ" | keyof typeof VERDICT_PARTS>> {
   // The silences in force now, and all that were while the alert was open.
   const span = { fromMs: row.firedAt.getTime(), toMs: row.resolvedAt?.getTime() ?? now };
   const silences = toSilences(await readSilences(db, span));

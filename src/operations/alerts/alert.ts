@@ -2,7 +2,8 @@ import { z } from "zod";
 import { type ReportedAlert, readAlert } from "#db/alerting/alert-reports.ts";
 import { readSilences } from "#db/alerting/silences.ts";
 import type { Queryable } from "#db/client.ts";
-import { ALERT_KINDS, ALERT_STATES, SEVERITIES } from "#model/kinds.ts";
+import { ALERT_KINDS, ALERT_STATES, SEVERITIES, VERDICTS } from "#model/kinds.ts";
+import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
 import { findAlertSilence, type SignedSilence, toSilences } from "#stages/alerting/silence.ts";
 import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
@@ -26,6 +27,10 @@ export const Alert = z
     ruleId: Name.nullable(),
     ruleTitle: Name.nullable().describe("Title of a managed rule; null for other rules."),
     headline: Text.nullable().describe("The text may contain text from event logs. Escape it."),
+    verdict: z
+      .object({ said: z.enum(VERDICTS), title: Text, odds: z.number() })
+      .nullable()
+      .describe("What the latest message says the alert is, with the odds of its likeliest class."),
     firedAt: IsoTime,
     acknowledgedAt: IsoTime.nullable(),
     acknowledgedBy: Text.nullable(),
@@ -66,10 +71,12 @@ export async function readAlertView(db: Queryable, now: number): Promise<AlertVi
 
 export function toAlert(row: ReportedAlert, { silences, now }: AlertView): Alert {
   const { firedAt, acknowledgedAt, resolvedAt, links, ...rest } = summariseAlert(row);
+  const { verdict = null } = parseDetails(row.details).message ?? {};
   const silence = row.state === "resolved" ? null : findAlertSilence(silences, toSilencedAlert(row), now);
   return {
     ...rest,
     ruleTitle: ruleTitle(row.ruleId),
+    verdict: verdict && { said: verdict.said, title: verdict.title, odds: verdict.odds },
     firedAt: toIso(firedAt),
     acknowledgedAt: toIsoOrNull(acknowledgedAt),
     resolvedAt: toIsoOrNull(resolvedAt),

@@ -13,7 +13,7 @@ import { type AuditNote, defineChange } from "../operation.ts";
 import { Refusal } from "../refusal.ts";
 import { findAlert } from "./alert.ts";
 
-export const MarkWord = z.enum(MARKS, `must be ${MARKS.join(" or ")}`);
+export const MarkWord = z.enum(MARKS, `must be one of ${MARKS.join(", ")}`);
 
 export const Marked = z.object({
   result: z.enum(MARK_RESULTS),
@@ -29,9 +29,8 @@ interface MarkedSpikes {
 }
 
 /**
- * Marks the spikes of an alert as attack or noise. The hours of an attack leave the rule's history at the next tick of
- * the detector; the hours of noise stay. A later mark replaces an earlier mark. Two calls at once are executed one
- * after the other.
+ * Marks the spikes of an alert. The hours of an attack leave the rule's history at the next tick of the detector; the hours
+ * of everything else stay. A later mark replaces an earlier mark. Two calls at once are executed one after the other.
  */
 export async function markSpikes(
   tx: Queryable,
@@ -81,9 +80,9 @@ async function forgetAttackDays(
 
 export const markAlert = defineChange({
   name: "alerts.mark",
-  summary: "Mark an alert as attack or noise",
+  summary: "Say what an alert was: an attack, or why it was none",
   description:
-    "The hours of an attack leave the history that the rule's threshold is computed from; the hours of noise stay. A later mark replaces an earlier one.",
+    "The hours of an attack leave the history that the rule's threshold is computed from; all other hours stay. `noise` means no attack, without a reason. A later mark replaces an earlier one. The card of `verdict.score` compares marks with verdicts, and `verdict.fit` learns from them.",
   http: ["POST", "/api/v1/alerts/:id/mark"],
   tag: "Alerts",
   scope: "act",
@@ -96,8 +95,12 @@ export const markAlert = defineChange({
   output: Marked.extend({ id: z.number().int(), by: Text }),
   example: { id: "17", mark: "noise", note: "load test" },
   command: {
-    examples: ["alerts mark 17 --as attack", 'alerts mark 17 --as noise --by alice --note "a load test"'],
-    help: 'The hours of an attack leave the rule\'s history, so that the next attack like it is still a spike. The hours of noise stay in the history, so that harmless traffic becomes usual. The last mark counts. Longwatch notifies nobody of a mark. If a rule is often noise, "alerts show" suggests a setting.',
+    examples: [
+      "alerts mark 17 --as attack",
+      "alerts mark 17 --as misfire",
+      'alerts mark 17 --as noise --by alice --note "a load test"',
+    ],
+    help: 'misfire: the rule matches legitimate visitors. broken-client: a client repeats a request that cannot succeed. noise: no attack, without a reason. The hours of an attack leave the rule\'s history, so that the next attack like it is still a spike. The hours of every other mark stay in the history, so that harmless traffic becomes usual. The last mark counts. Longwatch notifies nobody of a mark. "verdict score" compares marks with verdicts. If a rule is often marked, and not as an attack, "alerts show" suggests a setting.',
     say: ({ id, by, ...marked }) => sayMarked(id, by, marked),
   },
   run: async ({ caller, tx, now }, { id, mark, note = null }) => {

@@ -60,14 +60,14 @@ function sayAdvice(message: AlertMessage): string {
   return isFramed ? "" : section(ADVICE_HEADING, lines);
 }
 
-/** If the rule is often noise, adds configuration lines that raise its threshold. */
+/** If the rule is often marked as no attack, adds configuration lines that raise its threshold. */
 function sayMarks({ mark, markedAt, zoneId, ruleId, suggestedZ: suggested }: AlertDetail): string[] {
   const at = markedAt === null ? "" : `, ${timeOf(markedAt)} UTC`;
   const said = mark === null ? "not marked" : `marked as ${mark}${at}`;
   if (suggested === null || ruleId === null || !PLAIN_RULE.test(ruleId)) return [said];
   return [
     said,
-    `The rule was marked as noise ${suggested.marked} times in the last 30 days. With z ${suggested.z} instead of ${suggested.now},` +
+    `The rule was marked as no attack ${suggested.marked} times in the last 30 days. With z ${suggested.z} instead of ${suggested.now},` +
       ` ${suggested.silenced} of these spikes would not have opened. To set it, put these lines in front of the other overrides in the configuration file:`,
     "  detection:",
     "    overrides:",

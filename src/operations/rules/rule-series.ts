@@ -9,7 +9,7 @@ import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
 import { bucketEnd, bucketStart } from "#stages/detection/bucket.ts";
 import { sensitivityOf } from "#stages/detection/detection-settings.ts";
 import { minutesFrom, REPLAYED_DAYS } from "#stages/detection/minutes-kept.ts";
-import { IsoTime, Name, RuleId, Time, toIso, toIsoOrNull, ZoneId } from "../fields.ts";
+import { IsoTime, Name, RuleId, Text, Time, toIso, toIsoOrNull, ZoneId } from "../fields.ts";
 import { defineQuery } from "../operation.ts";
 import { checkMinutes, checkSpan } from "../span.ts";
 import { readRuleSeries } from "./read-rule-series.ts";
@@ -27,6 +27,7 @@ const Spike = z.object({
   mark: z.enum(MARKS).nullable().describe("What a person marked it as."),
   peak: z.number(),
   alertId: z.number().int().nullable(),
+  verdict: Text.nullable().describe("The latest verdict, in a few words."),
 });
 
 const RuleSeries = z

@@ -39,7 +39,7 @@ function listMembers(
       {
         name: typed,
         path: ownPath,
-        isOperand: inPath.has(name) || member.operand === true,
+        isOperand: member.operand ?? inPath.has(name),
         isRequired,
         member,
       },

@@ -35,6 +35,10 @@ const SUBJECTS = {
       (await import("#operations/exclusions/list-exclusions.ts")).listProposed,
     ],
   },
+  explain: {
+    description: "Say what an alert is, why, and what to do.",
+    load: async () => [(await import("#operations/verdicts/explain-alert.ts")).explainAlert],
+  },
   gaps: {
     description: "List the hours that are lost, and why.",
     load: async () => [(await import("#operations/coverage/gaps.ts")).listGaps],
@@ -66,6 +70,13 @@ const SUBJECTS = {
   trends: {
     description: "Count events over time.",
     load: async () => [(await import("#operations/rules/trends.ts")).showTrend],
+  },
+  verdict: {
+    description: "Compare verdicts with the marks of people, and fit the weights to them.",
+    load: async () => [
+      (await import("#operations/verdicts/score-verdicts.ts")).scoreVerdicts,
+      (await import("#operations/verdicts/fit-verdicts.ts")).fitVerdicts,
+    ],
   },
   zones: {
     description: "List zones and their state.",

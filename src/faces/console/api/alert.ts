@@ -54,7 +54,7 @@ export const useAlertAct = (id: number, attacker?: string) =>
     return items;
   });
 
-/** Marks an alert as attack or noise. */
+/** Says what an alert was. */
 export const useMarkAlert = (id: number) =>
   useNoted(({ mark, ...noted }: Noted & { readonly mark: Mark }) =>
     ask("alerts.mark", { id: String(id), mark, ...withNote(noted) }),

@@ -10,10 +10,12 @@ import classes from "./alert/alert.module.css";
 import { AlertCurve } from "./alert/alert-curve.tsx";
 import { Attackers, MemberRules } from "./alert/attackers.tsx";
 import { hasRule, toAlertEvents } from "./alert/event-filter.ts";
+import { ExclusionPanel } from "./alert/exclusion.tsx";
 import { Headline } from "./alert/headline.tsx";
 import { Episodes, Risen, Silences } from "./alert/history.tsx";
 import { Samples } from "./alert/samples.tsx";
 import { Timeline } from "./alert/timeline.tsx";
+import { VerdictPanel } from "./alert/verdict.tsx";
 
 /** The story of one alert, from top to bottom. */
 export default function AlertPage() {
@@ -34,6 +36,8 @@ function Story({ alert, id }: { readonly alert: AlertDetail; readonly id: string
     <PageEventsContext value={toAlertEvents(alert)}>
       <div className={classes["story"]}>
         <Headline alert={alert} context={context.data} />
+        <VerdictPanel alert={alert} />
+        <ExclusionPanel alert={alert} />
         <Attackers alert={alert} />
         <MemberRules members={alert.members} />
         {/* The counts by rule have no row for the incidents and the changes of a zone. */}

@@ -3,6 +3,7 @@ import { useOperation } from "../api/ask.ts";
 import { Empty, QueryView } from "../components/states.tsx";
 import { useUrlState } from "../state/url-state.ts";
 import { AdviceHistory } from "./rule/advice-history.tsx";
+import { Exclusions } from "./rule/exclusions.tsx";
 import { PlatformCounts } from "./rule/platform-counts.tsx";
 import { RuleCurve } from "./rule/rule-curve.tsx";
 import { RuleHead } from "./rule/rule-head.tsx";
@@ -27,6 +28,7 @@ function OneRule({ zone, rule }: { readonly zone: number; readonly rule: string 
       <RuleHead zone={zone} rule={rule} />
       <RuleCurve zone={zone} rule={rule} />
       <Spikes zone={zone} rule={rule} />
+      <Exclusions zone={zone} rule={rule} />
       <Tuning zone={zone} rule={rule} />
       <QueryView query={facts} rows={4} asking="recommendations and the platform's counts">
         {({ advice, days }) => (

@@ -1,4 +1,5 @@
 import { Kbd, Modal, Table } from "@mantine/core";
+import { MARKS } from "#model/kinds.ts";
 import { NAVIGATION } from "../routes.tsx";
 
 const KEYS: readonly (readonly [string, string])[] = [
@@ -11,6 +12,7 @@ const KEYS: readonly (readonly [string, string])[] = [
   ["Esc", "close"],
   ["a", "acknowledge the alert"],
   ["s", "silence the alert"],
+  ...MARKS.map((mark, index) => [`${index + 1}`, `mark the alert as ${mark}`] as const),
 ];
 
 /** The list of keys and of gestures that the screen does not show. */

@@ -78,7 +78,8 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights): Store
   };
 }
 
-function oddsOf(features: Features, weights: Weights, caution: number): Record<VerdictClass, number> {
+/** Returns the odds of each class, which add up to one. A caution below 1 brings them nearer to each other. */
+export function oddsOf(features: Features, weights: Weights, caution = 1): Record<VerdictClass, number> {
   const inputs = toInputs(features, weights);
   const logits = VERDICT_CLASSES.map((name) =>
     VERDICT_FEATURES.reduce(

@@ -1,5 +1,5 @@
 import { Button, TextInput } from "@mantine/core";
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { Link } from "wouter";
 import { formatDuration, formatNumber } from "#lib/format.ts";
 import type { StateAct } from "#model/kinds.ts";
@@ -15,12 +15,12 @@ import { SilencedBy } from "../../components/silenced-by.tsx";
 import { ProblemBox } from "../../components/states.tsx";
 import { formatCount } from "../../look/words.ts";
 import { toExplorerParams } from "../../state/filters.ts";
+import { usePageKeys } from "../../state/page-keys.ts";
 import { useRuleLink } from "../../state/rule-link.ts";
 import { usePageLink } from "../../state/url-state.ts";
 import { useZoneTitle } from "../../state/zones.ts";
 import classes from "./alert.module.css";
 import { hasRule, toAlertEvents } from "./event-filter.ts";
-import { Mark } from "./mark.tsx";
 import { SilenceDialog } from "./silence-dialog.tsx";
 
 interface Props {
@@ -57,7 +57,7 @@ export function Headline({ alert, context }: Props) {
   const events = toAlertEvents(alert);
   const isOfRule = hasRule(alert);
   const isCounted = !isChangeKind(alert.kind);
-  useKeys(mayAct, () => setSilencing(true));
+  usePageKeys(mayAct ? { s: () => setSilencing(true) } : {});
   return (
     <section className="lw-head" data-firing={state === "firing" || undefined}>
       <div className={classes["line"]}>
@@ -134,7 +134,6 @@ export function Headline({ alert, context }: Props) {
           </Button>
         ) : null}
         {mayAct && state !== "resolved" ? <Act id={id} act="resolve" word="Resolve" /> : null}
-        {mayAct && alert.spikeId !== null ? <Mark alert={alert} /> : null}
         {events.filters.length === 0 ? null : (
           <Button
             size="xs"
@@ -183,24 +182,6 @@ function Counted({ during: { from, to, total, sampled, top } }: { readonly durin
   );
 }
 
-function isWriting(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && target.closest("input, textarea, select, [role=dialog]") !== null;
-}
-
-function useKeys(mayAct: boolean, silence: () => void): void {
-  useEffect(() => {
-    if (!mayAct) return undefined;
-    const press = (event: KeyboardEvent) => {
-      if (event.key !== "s" || event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target))
-        return;
-      event.preventDefault();
-      silence();
-    };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
-  });
-}
-
 interface ActProps {
   readonly id: number;
   readonly act: StateAct;
@@ -216,17 +197,7 @@ export function Act({ id, act, word, letter, attacker }: ActProps) {
   const [isOpen, setOpen] = useState(false);
   const [note, setNote] = useState("");
   const send = useAlertAct(id, attacker);
-  useEffect(() => {
-    if (letter === undefined) return undefined;
-    const press = (event: KeyboardEvent) => {
-      if (event.key !== letter || event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target))
-        return;
-      event.preventDefault();
-      setOpen(true);
-    };
-    addEventListener("keydown", press);
-    return () => removeEventListener("keydown", press);
-  }, [letter]);
+  usePageKeys(letter === undefined ? {} : { [letter]: () => setOpen(true) });
   return (
     <PopoverForm
       word={word}

@@ -1,50 +1,41 @@
-import { Button, SegmentedControl, TextInput } from "@mantine/core";
-import { useState } from "react";
-import { MARKS, type Mark as MarkWord } from "#model/kinds.ts";
-import { type AlertDetail, useAlertContext, useMarkAlert } from "../../api/alert.ts";
-import { PopoverForm } from "../../components/popover-form.tsx";
+import { Kbd } from "@mantine/core";
+import { MARKS, type Mark } from "#model/kinds.ts";
+import { type AlertDetail, useMarkAlert } from "../../api/alert.ts";
+import { QuietButton } from "../../components/quiet-button.tsx";
 import { ProblemBox } from "../../components/states.tsx";
+import { usePageKeys } from "../../state/page-keys.ts";
 
-const ABOUT: Readonly<Record<MarkWord, string>> = {
-  attack: "Its hours leave the history of the rule, so that the next attack is not taken for usual.",
-  noise: "Its hours stay in the history of the rule, and the threshold grows with them.",
-};
+/** The key of each mark is its number. */
+const MARK_KEYS = MARKS.map((mark, index) => [String(index + 1), mark] as const);
 
-/** Says what the alert was about. A later mark replaces an earlier one. */
-export function Mark({ alert: { id } }: { readonly alert: AlertDetail }) {
-  const known = useAlertContext(String(id)).data?.mark ?? null;
-  const [isOpen, setOpen] = useState(false);
-  const [mark, setMark] = useState<MarkWord>("attack");
-  const [note, setNote] = useState("");
+/** Says what the alert was. A later mark replaces an earlier one. */
+export function Marks({ alert: { id, mark } }: { readonly alert: AlertDetail }) {
   const send = useMarkAlert(id);
+  const say = (said: Mark) => send.mutate({ mark: said, note: "" });
+  usePageKeys(Object.fromEntries(MARK_KEYS.map(([key, said]) => [key, () => say(said)])));
   return (
-    <PopoverForm
-      word={known === null ? "Mark" : `Marked as ${known}`}
-      button={{ size: "xs" }}
-      isOpen={isOpen}
-      onToggle={setOpen}
-      onSubmit={() => send.mutate({ mark, note: note.trim() }, { onSuccess: () => setOpen(false) })}
-    >
-      <SegmentedControl
-        size="xs"
-        fullWidth
-        aria-label="What it was"
-        data={[...MARKS]}
-        value={mark}
-        onChange={(value) => setMark(value)}
-      />
-      <div className="lw-note">{ABOUT[mark]}</div>
-      <TextInput
-        size="xs"
-        label="Reason for the audit trail (may stay empty)"
-        maxLength={500}
-        value={note}
-        onChange={(event) => setNote(event.currentTarget.value)}
-      />
-      {send.error === null ? null : <ProblemBox thrown={send.error} />}
-      <Button type="submit" size="xs" loading={send.isPending}>
-        Mark as {mark}
-      </Button>
-    </PopoverForm>
+    <>
+      <div className="lw-bar" role="group" aria-label="What it was">
+        {MARK_KEYS.map(([key, said]) => (
+          <QuietButton
+            key={said}
+            isPressed={said === mark}
+            loading={send.isPending && send.variables.mark === said}
+            onClick={() => say(said)}
+            word={
+              <>
+                {said.replace("-", " ")} <Kbd ml={4}>{key}</Kbd>
+              </>
+            }
+          />
+        ))}
+      </div>
+      <div className="lw-note">
+        {mark === "attack"
+          ? "The hours of an attack leave the history of the rule, so that the next one is not taken for usual."
+          : "Noise is no attack, without a reason. Verdicts can be fitted to marks."}
+      </div>
+      <ProblemBox thrown={send.error} />
+    </>
   );
 }

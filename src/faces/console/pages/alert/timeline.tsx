@@ -11,6 +11,7 @@ const REASONS: Readonly<Record<string, string>> = {
   worse: "The alert got worse",
   repeat: "Repeated",
   advice: "Advice came",
+  verdict: "The verdict changed",
   resolved: "The alert was resolved",
   acknowledged: "The alert was acknowledged",
 };
@@ -26,10 +27,15 @@ type Entry =
       readonly transition: AlertDetail["transitions"][number];
       readonly before: string | undefined;
     }
-  | { readonly at: string; readonly silence: AlertDetail["silenced"][number]; readonly isEnd: boolean };
+  | { readonly at: string; readonly silence: AlertDetail["silenced"][number]; readonly isEnd: boolean }
+  | { readonly at: string; readonly clause: string; readonly isFollowed: boolean };
 
-/** Every transition in order, who was notified of it, what the channel answered; and when the alert was silenced. */
-export function Timeline({ alert: { transitions, silenced, deliveries } }: { readonly alert: AlertDetail }) {
+/**
+ * Every transition in order, who was notified of it, what the channel answered; when the alert was silenced; and when an
+ * exclusion was proposed and followed.
+ */
+export function Timeline({ alert }: { readonly alert: AlertDetail }) {
+  const { transitions, silenced, deliveries, exclusions } = alert;
   const entries: Entry[] = [
     ...transitions.map((transition, index) => ({
       at: transition.at,
@@ -40,19 +46,22 @@ export function Timeline({ alert: { transitions, silenced, deliveries } }: { rea
       { at: silence.from, silence, isEnd: false },
       ...(silence.to === null ? [] : [{ at: silence.to, silence, isEnd: true }]),
     ]),
+    ...exclusions.flatMap(({ clause, proposedAt, followedAt }) => {
+      const followed = followedAt === null ? [] : [{ clause, at: followedAt, isFollowed: true }];
+      return [{ clause, at: proposedAt, isFollowed: false }, ...followed];
+    }),
   ].sort((one, other) => Date.parse(one.at) - Date.parse(other.at));
   return (
     <Panel title="Timeline" about={many(transitions.length, "transition")} flush>
       {entries.map((entry) => (
-        <div
-          key={"silence" in entry ? `${entry.silence.id} ${entry.isEnd}` : entry.transition.transition}
-          className={classes["transition"]}
-        >
+        <div key={keyOf(entry)} className={classes["transition"]}>
           <span className="lw-note">
             <Moment at={entry.at} seconds />
           </span>
           <div>
-            {"silence" in entry ? (
+            {"clause" in entry ? (
+              <ExclusionEntry {...entry} />
+            ) : "silence" in entry ? (
               <SilenceEntry {...entry} />
             ) : (
               <TransitionEntry {...entry} deliveries={deliveries} />
@@ -61,6 +70,23 @@ export function Timeline({ alert: { transitions, silenced, deliveries } }: { rea
         </div>
       ))}
     </Panel>
+  );
+}
+
+function keyOf(entry: Entry): string {
+  if ("clause" in entry) return `${entry.clause} ${entry.isFollowed}`;
+  return "silence" in entry ? `${entry.silence.id} ${entry.isEnd}` : `${entry.transition.transition}`;
+}
+
+function ExclusionEntry({ clause, isFollowed }: Extract<Entry, { clause: string }>) {
+  const what = isFollowed
+    ? "The rule is quiet where an exclusion was proposed: "
+    : "An exclusion was proposed: ";
+  return (
+    <>
+      {what}
+      <Payload text={clause} />
+    </>
   );
 }
 

@@ -6,6 +6,7 @@ import { Moment } from "../../components/ago.tsx";
 import { Compared } from "../../components/compared.tsx";
 import { PageEventsContext } from "../../components/filter-value.tsx";
 import { Panel } from "../../components/panel.tsx";
+import { Payload } from "../../components/payload.tsx";
 import { Rows } from "../../components/rows.tsx";
 import { Severity } from "../../components/severity.tsx";
 import { QueryView } from "../../components/states.tsx";
@@ -47,7 +48,7 @@ export function Spikes(key: RuleKey) {
 }
 
 function SpikeRow({ spike, isChosen }: { readonly spike: Spike; readonly isChosen: boolean }) {
-  const { id, openedAt, closedAt, severity, mark, peak, alertId } = spike;
+  const { id, openedAt, closedAt, severity, mark, peak, alertId, verdict } = spike;
   const nowMs = useNow();
   const link = usePageLink();
   const { change } = useUrlState();
@@ -58,6 +59,7 @@ function SpikeRow({ spike, isChosen }: { readonly spike: Spike; readonly isChose
         <Severity severity={severity} state={closedAt === null ? "firing" : "resolved"} />{" "}
         <Moment at={openedAt} /> · {closedAt === null ? "since " : ""}
         {formatDuration(lastedMs)}, peak {formatCount(peak)}
+        <Payload say=" · " prose text={verdict} />
         {mark === null ? "" : ` · marked as ${mark}`}
       </span>
       <span className="lw-bar">

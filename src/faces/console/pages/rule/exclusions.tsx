@@ -1,0 +1,35 @@
+import { useOperation } from "../../api/ask.ts";
+import type { RuleKey } from "../../api/rule.ts";
+import { Moment } from "../../components/ago.tsx";
+import { QueryPanel } from "../../components/panel.tsx";
+import { Payload } from "../../components/payload.tsx";
+import { Rows } from "../../components/rows.tsx";
+import { formatCount } from "../../look/words.ts";
+
+/** The exclusions that were proposed for the rule. Those that were followed are watched. */
+export function Exclusions({ zone, rule }: RuleKey) {
+  const listed = useOperation("exclusion.list", { zone }, { staleTime: 60_000 });
+  return (
+    <QueryPanel title="Proposed exclusions" about="of this rule; Longwatch applies none" query={listed}>
+      {({ items }) => (
+        <Rows
+          of={items.filter(({ ruleIds }) => ruleIds.includes(rule))}
+          none="No exclusion was proposed for this rule."
+        >
+          {({ id, clause, proposedAt, followedAt, today }) => (
+            <li key={id}>
+              <Payload text={clause} />
+              <span className="lw-note">
+                <Moment say="proposed " at={proposedAt} />
+                <Moment say=", quiet there since " at={followedAt} />
+                {today === null
+                  ? ""
+                  : `, ${formatCount(today.events)} events there today, ${formatCount(today.suspicious)} suspicious`}
+              </span>
+            </li>
+          )}
+        </Rows>
+      )}
+    </QueryPanel>
+  );
+}

@@ -1,0 +1,118 @@
+import { z } from "zod";
+import { readMark } from "#db/alerting/marks.ts";
+import { formatRounded, formatShare, many } from "#lib/format.ts";
+import { toLine } from "#lib/plain-text.ts";
+import { showSecond } from "#lib/show-time.ts";
+import { MARKS, VERDICT_CLASSES, VERDICT_FEATURES } from "#model/kinds.ts";
+import { FEATURE_WORDS, sayMarksBefore, sayOdds } from "#model/verdict-words.ts";
+import { parseDetails } from "#stages/alerting/alert-details.ts";
+import { describeClause } from "#stages/detection/exclusion/write-forms.ts";
+import { findAlert } from "../alerts/alert.ts";
+import { RowId, Text } from "../fields.ts";
+import { type DrawTable, defineQuery } from "../operation.ts";
+import { describeVerdicts, VERDICT_PARTS, type Verdict } from "./verdict.ts";
+
+const Explained = z.object({
+  id: z.number().int(),
+  headline: Text.nullable().describe("The text may contain text from event logs. Escape it."),
+  mark: z.enum(MARKS).nullable().describe("How a person marked the alert."),
+  ...VERDICT_PARTS,
+});
+type Explained = z.output<typeof Explained>;
+
+export const explainAlert = defineQuery({
+  name: "explain.alert",
+  summary: "Say what an alert is, why, and what to do",
+  description:
+    "The verdict at each look with its odds, the twelve numbers that it is computed from and what each adds, one sample request, the proposed exclusion, and how the same was marked before.",
+  http: ["GET", "/api/v1/alerts/:alert/verdict"],
+  tag: "Alerts",
+  scope: "read",
+  input: z.strictObject({ alert: RowId.meta({ operand: false }).describe("The alert's number.") }),
+  output: Explained,
+  command: {
+    name: "",
+    examples: ["explain --alert 17", "explain --alert 17 --json"],
+    help: 'ADDS says how much a number speaks for the likeliest class (+) or against it (-), in log odds, compared with the second class. "alerts mark" says that a verdict is wrong.',
+    say: (explained, { table }) => `${sayVerdict(explained, table).join("\n")}\n`,
+  },
+  run: async ({ db, caller, now }, { alert }) => {
+    const row = await findAlert(db, caller, alert);
+    const headline = parseDetails(row.details).message?.headline ?? null;
+    return {
+      id: row.id,
+      headline,
+      mark: await readMark(db, row),
+      ...(await describeVerdicts(db, row, now)),
+    };
+  },
+});
+
+/** Texts of a verdict may hold text of requests. */
+const line = (text: string) => toLine(text, 500);
+
+function sayVerdict(explained: Explained, draw: DrawTable): string[] {
+  const { id, headline, mark, verdicts, markedBefore, exclusions } = explained;
+  const marks = [...(mark === null ? [] : [`Marked as ${mark}.`]), ...sayMarksBefore(markedBefore)];
+  const verdict = verdicts.at(-1);
+  const head = `alert #${id}  ${line(headline ?? "")}`;
+  if (verdict === undefined) return [head, "This alert has no verdict.", ...marks];
+  const { exclusion, counts, classes, odds, look, title, features } = verdict;
+  const numbers = VERDICT_FEATURES.map((name) => {
+    const { value, adds } = features[name];
+    const bar = (adds < 0 ? "-" : "+").repeat(Math.min(Math.round(Math.abs(adds) * 4), 24));
+    return [FEATURE_WORDS[name], value?.toFixed(2) ?? "?", adds.toFixed(2).padStart(5), bar];
+  });
+  const looks = verdicts.map((one) => [
+    one.look,
+    showSecond(one.judgedAt),
+    one.said,
+    formatShare(one.odds),
+    formatRounded(one.counts.events),
+  ]);
+  const refusal = exclusion?.refusal ?? null;
+  return [
+    head,
+    "",
+    `${line(title)}: ${sayOdds(odds)} like this were. Look: ${look}.`,
+    ...sayFacts(verdict).map(([name, text]) => `  ${name.padEnd(12)}${line(text)}`),
+    ...marks.map((text) => `  ${"Marks".padEnd(12)}${text}`),
+    "",
+    `The twelve numbers of ${many(counts.events, "event")}, from 0 to 1:`,
+    draw(["NUMBER", "VALUE", "ADDS", ""], numbers),
+    `Odds: ${VERDICT_CLASSES.map((name) => `${name} ${formatShare(classes[name])}`).join(", ")}.`,
+    "",
+    draw(["LOOK", "JUDGED (UTC)", "SAID", "ODDS", "EVENTS"], looks),
+    ...(exclusion === null || refusal !== null
+      ? [line(refusal === null ? "No exclusion is proposed." : `No exclusion is proposed. ${refusal}`)]
+      : [
+          `Exclusion (${exclusion.form}), for ${formatShare(exclusion.covered)} of ${many(exclusion.events, "event")}. Longwatch does not apply it.`,
+          ...exclusion.clauses.map((clause) => `  ${line(describeClause(clause))}`),
+        ]),
+    ...exclusions
+      .filter(({ followedAt }) => followedAt !== null)
+      .map(({ clause, followedAt }) => `Followed since ${showSecond(followedAt ?? "")}: ${line(clause)}`),
+  ];
+}
+
+function sayFacts({ counts, sample, missing, ...verdict }: Verdict): (readonly [string, string])[] {
+  const { addresses, networks, paths, blocked, challenged, logged, other, records } = counts;
+  const { ip = "", method = "", url = "", action = "", ruleId, parameter, matched } = sample ?? {};
+  const found = matched == null ? "" : `, matched ${parameter ?? ""} ${matched}`;
+  return [
+    ...verdict.for.map((text) => ["For", text] as const),
+    ["Against", verdict.against ?? "nothing"],
+    [
+      "Got through",
+      `${formatRounded(logged + other)} events; ${formatRounded(blocked)} blocked, ${formatRounded(challenged)} challenged`,
+    ],
+    [
+      "From",
+      `${many(addresses, "address", "addresses")} of ${many(networks, "network")} on ${many(paths, "path")} since ${showSecond(verdict.since)} UTC; ${many(records, "raw record")} read`,
+    ],
+    ["Who", verdict.who],
+    ["Sample", sample === null ? "none" : `${action}: ${method} ${url} from ${ip}, rule ${ruleId}${found}`],
+    ["Not known", missing.join(", ") || "nothing"],
+    ["Next", verdict.nextStep],
+  ];
+}
