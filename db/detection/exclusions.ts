@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, isNull, type SQL, sql } from "drizzle-orm";
+import { and, desc, inArray, isNull, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { DAY_MS } from "#lib/units.ts";
 import type { ExclusionClause, ExclusionProposal } from "#model/exclusion.ts";
@@ -41,7 +41,7 @@ export async function storeProposal(
   }
 }
 
-export interface StoredExclusion {
+interface StoredExclusion {
   readonly id: number;
   readonly zoneId: number;
   readonly spikeId: number | null;

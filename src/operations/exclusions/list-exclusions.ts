@@ -39,7 +39,7 @@ export const listProposed = defineQuery({
   summary: "List proposed exclusions, newest first, and watch those that were followed",
   description: `Lists at most ${MOST}. Longwatch applies no exclusion: one counts as followed if its rule went quiet on the path.`,
   http: ["GET", "/api/v1/exclusions"],
-  tag: "Exclusions",
+  tag: "Trends",
   scope: "read",
   zone: "zone",
   input: z.strictObject({ zone: ZoneId.optional() }),

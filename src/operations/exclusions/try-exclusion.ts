@@ -53,7 +53,6 @@ const TriedExclusion = z
       .array(
         z.object({
           at: IsoTime,
-          logId: Name,
           ip: z.string().meta({ masked: "address" }),
           method: Name,
           url: Text,
@@ -75,6 +74,8 @@ const TriedExclusion = z
 
 const PATH_RULE =
   "must be a path or its template, such as /reviews/{n}, without host, query and control characters";
+const WIDE_RULE =
+  "must be given, and more than / unless a parameter is given: an exclusion for a whole zone is refused";
 
 export const tryExclusion = defineQuery({
   name: "exclusion.try",
@@ -82,7 +83,7 @@ export const tryExclusion = defineQuery({
   description:
     "Replays the exclusion over the events that are kept. Method and parameter are read of a sample of the records. Nothing is applied.",
   http: ["GET", "/api/v1/exclusions/replay"],
-  tag: "Exclusions",
+  tag: "Trends",
   scope: "read",
   zone: "zone",
   heavy: "read",
@@ -124,16 +125,10 @@ export const tryExclusion = defineQuery({
         ["The rule in the zone", ruleInZone],
         ["Everything on the path", everythingOnPath],
       ] as const;
-      const rows = figures.flatMap(([what, one]) =>
-        one === null
-          ? []
-          : [
-              [
-                what,
-                ...[one.events, one.addresses, one.days, one.suspicious].map((number) => formatWhole(number)),
-              ],
-            ],
-      );
+      const rows = figures.flatMap(([what, one]) => {
+        if (one === null) return [];
+        return [[what, ...[one.events, one.addresses, one.days, one.suspicious].map(formatWhole)]];
+      });
       const others = together.map(
         ({ ruleId, share }) => `${toLine(ruleId, 100)} (${formatWhole(share * 100)} %)`,
       );
@@ -159,46 +154,36 @@ export const tryExclusion = defineQuery({
     const from = span.from ?? to - DEFAULT_MS;
     checkOrder({ name: "from", ms: from }, { name: "to", ms: to });
     const template = path === undefined ? null : templateOf(path);
-    const isWide = (template === null || template === "/") && parameter === null;
-    if (isWide)
-      throw refuse({
-        field: "path",
-        rule: "must be given, and more than / unless a parameter is given: an exclusion for a whole zone is refused",
-      });
+    if ((template ?? "/") === "/" && parameter === null) throw refuse({ field: "path", rule: WIDE_RULE });
     const refuseIt = (feature?: string) => {
       const refusal = refuseRule(rule, feature);
       if (refusal !== null)
         throw refuse({ field: "rule", value: rule, rule: `cannot be excluded: ${refusal}` });
     };
     refuseIt();
-    const plan = planSearch({
-      from,
-      to,
-      query: "",
-      filters: [],
-      groupBy: ["ip"],
-      buckets: 0,
-      page: 0,
-      pageSize: 1,
-    });
+    const page = { buckets: 0, page: 0, pageSize: 1 };
+    const plan = planSearch({ from, to, query: "", filters: [], groupBy: ["ip"], ...page });
     const price = await priceSearch(db, searching, { zoneId: zone, plan, isMasked: caller.masked });
-    const work = { ...price, signal };
     const clause = { ruleIds: [rule], template, method, parameter };
-    const replay = await searching.runInPlace({ caller }, work, (deps, stopped) =>
+    const {
+      feature,
+      clause: silenced,
+      rule: ruleInZone,
+      path: everythingOnPath,
+      ...replay
+    } = await searching.runInPlace({ caller }, { ...price, signal }, (deps, stopped) =>
       replayClause({ ...deps, openedBlocks: searching.openedBlocks }, zone, { clause, from, to }, stopped),
     );
-    refuseIt(replay.feature);
+    refuseIt(feature);
     return {
       zone,
       from: toIso(from),
       to: toIso(to),
       clause: describeClause(clause),
-      silenced: replay.clause,
-      ruleInZone: replay.rule,
-      everythingOnPath: replay.path,
-      isExact: replay.isExact,
-      records: replay.records,
-      together: [...replay.together],
+      silenced,
+      ruleInZone,
+      everythingOnPath,
+      ...replay,
       samples: replay.samples.map((one) => ({ ...one, at: toIso(one.at) })),
       forms: template === null ? [] : writeForms(zone, clause),
     };

@@ -93,6 +93,7 @@ const QUERIES: Readonly<Record<string, string>> = {
   "/api/v1/zones/{zone}/events/revisions": "?logId=e1&at=1",
   "/api/v1/rules/series": "?zone=101&rule=942100",
   "/api/v1/rules/replay": "?zone=101&rule=942100",
+  "/api/v1/exclusions/replay": "?zone=101&rule=942100&path=/login",
   "/api/v1/rules/facts": "?zone=101&rule=942100",
   "/api/v1/routing/test": "?zone=101&rule=942100&severity=error",
 };

@@ -31,6 +31,7 @@ export interface ReplayedSample {
   readonly file: number | null;
   readonly row: number;
   readonly at: number;
+  /** Empty for an event in a file. */
   readonly logId: string;
   readonly ruleId: string;
   readonly ip: string;
@@ -43,7 +44,7 @@ interface Other {
   readonly share: number;
 }
 
-export interface Replayed {
+interface Replayed {
   readonly forms: readonly Counted[];
   readonly samples: readonly ReplayedSample[];
   /** Other rules that match the same requests. */
@@ -54,7 +55,8 @@ export interface Replayed {
 
 /**
  * Returns the statements that count what a clause, its method and parameter apart, would have silenced, and what wider forms
- * would have. `pattern` finds the URLs of the template. Samples are drawn by a hash of the log id, so that the same search draws the same ones.
+ * would have. `pattern` finds the URLs of the template. Samples
+ * are drawn by a hash, so that the same search draws the same ones.
  */
 export function replayExclusion(
   source: EventSource,
@@ -65,11 +67,12 @@ export function replayExclusion(
     pattern,
   }: Pick<ExclusionClause, "ruleIds" | "template"> & { readonly pattern: string },
 ): Piece[] {
-  const columns = REPLAYED_COLUMNS.slice(1).map((column) => `coalesce(${column}, '') as ${column}`);
+  // An archived event is found by its row. Reading its log id would take as long as reading the URLs.
+  const columns = REPLAYED_COLUMNS.slice(2).map((column) => `coalesce(${column}, '') as ${column}`);
   const selects: Piece[] = [];
   if (source.files.length > 0)
     selects.push(
-      duck`select occurred_at, ${raw(columns.join(", "))}, file_index::bigint as f, file_row_number as r from ${readFiles(source.files)}
+      duck`select occurred_at, '' as log_id, ${raw(columns.join(", "))}, file_index::bigint as f, file_row_number as r from ${readFiles(source.files)}
         where ${toTimeCondition(span)}`,
     );
   if (source.openRows !== null)
@@ -82,22 +85,24 @@ export function replayExclusion(
     template === null
       ? raw("false")
       : duck`(contains(url, ${bound(longest)}) and regexp_matches(url, ${bound(pattern)}))`;
+  const flags = duck`${isRule} as is_rule, ${isPath} as is_path`;
   const isClause = raw(template === null ? "is_rule" : "(is_rule and is_path)");
   const of = { clause: isClause, rule: raw("is_rule"), path: raw("is_path") };
   const eachForm = (write: (form: ExclusionReach) => Piece, separator: string) =>
     join(EXCLUSION_REACHES.map(write), separator);
   return [
     ...prepareSource(source),
-    duck`with e as not materialized (select *, epoch_ms(occurred_at) as ms, epoch_ms(occurred_at) // 86400000 as day,
-        ${isRule} as is_rule, ${isPath} as is_path from (${join(selects, " union all ")})),
-      m as materialized (select * from e where is_rule or is_path),
+    duck`with e as not materialized (select *, epoch_ms(occurred_at) as ms, epoch_ms(occurred_at) // 86400000 as day
+        from (${join(selects, " union all ")})),
+      m as materialized (select *, hash(ms, ip, url, rule_id) as place from (select *, ${flags} from e) where is_rule or is_path),
       hits as materialized (select ip, day, ${eachForm((form) => duck`count(*) filter (${of[form]}) as ${raw(form)}`, ", ")}
         from m group by ip, day),
       elsewhere as (select ip, day, rule_id, ${eachForm((form) => duck`bool_or(not ${of[form]}) as ${raw(form)}`, ", ")}
-        from e semi join (select ip, day from hits where ip <> '') using (ip, day) group by ip, day, rule_id),
+        from (select *, ${flags} from (select ip, day, rule_id, url from e semi join (select ip, day from hits where ip <> '') using (ip, day)))
+        group by ip, day, rule_id),
       dirty as materialized (select ip, day, ${eachForm((form) => duck`count(*) filter (elsewhere.${raw(form)}) >= ${MANY_RULES} as ${raw(form)}`, ", ")}
         from elsewhere group by ip, day),
-      own as materialized (select ip, url, ms // 1000 as second from m where ${of.clause} order by hash(log_id) limit ${SAMPLED}),
+      own as materialized (select ip, url, ms // 1000 as second from m where ${of.clause} order by place limit ${SAMPLED}),
       requests as materialized (select distinct * from own)
       ${eachForm(
         (
@@ -108,9 +113,9 @@ export function replayExclusion(
         union all select json_object('of', '${raw(form)}', 'isDirty', coalesce(d.${raw(form)}, false), 'file', f, 'row', r, 'at', ms,
             'logId', log_id, 'ruleId', rule_id, 'ip', ip, 'url', url, 'action', action)
           from (select distinct * from (
-            (select * from m where ${of[form]} order by hash(log_id) limit ${SAMPLED}) union all
+            (select * from m where ${of[form]} order by place limit ${SAMPLED}) union all
             (select m.* from m semi join (select ip, day from dirty where ${raw(form)}) using (ip, day) where ${of[form]}
-              order by hash(log_id) limit ${SAMPLED_DIRTY}))) left join dirty d using (ip, day)`,
+              order by place limit ${SAMPLED_DIRTY}))) left join dirty d using (ip, day)`,
         " union all ",
       )}
       union all select json_object('other', rule_id, 'share', count(distinct (ip, url, second)) / (select count(*) from requests))
