@@ -7,13 +7,15 @@ import { alerts } from "../schema/alerts.ts";
 import { spikes } from "../schema/spikes.ts";
 import type { AlertRow } from "./alerts.ts";
 
+type MarkedAlert = Pick<AlertRow, "zoneId" | "ruleId" | "spikeId" | "firedAt" | "resolvedAt">;
+
 const mine = alias(spikes, "mine");
 
 /**
  * Returns the condition for the spikes of the alert's rule that were open while the alert was. Includes spikes that
  * the alert no longer references because a later spike reopened it.
  */
-function ofAlert({ zoneId, ruleId, spikeId, firedAt, resolvedAt }: AlertRow) {
+function ofAlert({ zoneId, ruleId, spikeId, firedAt, resolvedAt }: MarkedAlert) {
   if (zoneId === null || ruleId === null || spikeId === null) return null;
   const during = and(
     eq(spikes.zoneId, zoneId),
@@ -98,7 +100,7 @@ const MOST_FORMER = 200;
 /** Returns the alert's spike and then, the newest mark first, the spikes of its rule that were marked since `sinceMs` for other alerts. */
 export async function readSubjectMarks(
   db: Queryable,
-  alert: AlertRow,
+  alert: MarkedAlert,
   sinceMs: number,
 ): Promise<SubjectMark[]> {
   const own = ofAlert(alert);

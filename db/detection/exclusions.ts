@@ -41,7 +41,7 @@ export async function storeProposal(
   }
 }
 
-export interface StoredExclusion {
+interface StoredExclusion {
   readonly id: number;
   readonly zoneId: number;
   readonly spikeId: number | null;

@@ -2,7 +2,7 @@ import { asc, desc, inArray, type SQLWrapper, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { cleanText, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { VERDICT_LOOKS, type VerdictLook } from "#model/kinds.ts";
+import { RULE_SPIKE_KINDS, VERDICT_LOOKS, type VerdictLook } from "#model/kinds.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
 import type { Queryable } from "../client.ts";
 import { spikes } from "../schema/spikes.ts";
@@ -79,7 +79,7 @@ export async function findDueLooks(db: Queryable, nowMs: number, limit: number):
     .where(
       // The second condition has an index.
       sql`${s.openedAt} > ${since} and (${s.closedAt} is null or ${s.closedAt} > ${since})
-        and ${inArray(s.kind, ["spike", "new-rule", "sources"])} and not ${s.isShadow} and not ${s.isLate}
+        and ${inArray(s.kind, [...RULE_SPIKE_KINDS, "sources"])} and not ${s.isShadow} and not ${s.isLate}
         and not exists (select from ${verdicts} ${v} where ${v.spikeId} = ${s.id} and ${placeOf(v.look)} >= ${placeOf(look)})`,
     )
     .orderBy(

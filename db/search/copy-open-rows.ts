@@ -18,6 +18,8 @@ interface OpenPart {
   readonly path: string;
   /** Only the newest `limit` events that come after `after` in the order from new to old. Default: all, in no order. */
   readonly part?: { readonly after: EventKey | null; readonly limit: number };
+  /** Only events of addresses that have an event of one of these rules, or one whose URL the regular expression finds. */
+  readonly addressesOf?: { readonly ruleIds: readonly string[]; readonly pattern: string | null };
 }
 
 /**
@@ -28,7 +30,7 @@ export async function copyOpenRows(
   client: pg.PoolClient,
   zoneId: number,
   query: EventQuery,
-  { spans, columns, path, part }: OpenPart,
+  { spans, columns, path, part, addressesOf }: OpenPart,
 ): Promise<number> {
   if (spans.length === 0) return 0;
   const selected = columns.map((column) => {
@@ -45,8 +47,14 @@ export async function copyOpenRows(
       : sql` and (${e.occurredAt} < ${toMoment(after.occurredAt)} or ${e.logId} < ${after.logId})`;
   const order =
     part === undefined ? sql`` : sql` order by ${e.occurredAt} desc, ${e.logId} desc limit ${part.limit}`;
+  const isAsked = toCondition(zoneId, query, spans);
+  const isOf =
+    addressesOf === undefined
+      ? sql``
+      : sql` and coalesce(${e.ip}, '') in (select coalesce(${e.ip}, '') from ${wafEvents} ${e} where ${isAsked} and
+          (${e.ruleId} = any (${sql.param([...addressesOf.ruleIds])}::text[]) or ${e.url} ~ ${addressesOf.pattern}))`;
   const select = sql`select ${sql.raw(selected.join(", "))} from ${wafEvents} ${e}
-    where ${toCondition(zoneId, query, spans)}${isBehind}${order}`;
+    where ${isAsked}${isOf}${isBehind}${order}`;
   // Without a filter, the next part can be read from the primary key in order. Sorting the rest of the day would cost
   // twice as much.
   if (part !== undefined && query.clauses.length === 0)

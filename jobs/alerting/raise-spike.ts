@@ -10,11 +10,13 @@ import {
   readNewestAlerts,
   type SpikeRow,
 } from "#db/alerting/alerts.ts";
+import { readSubjectMarks } from "#db/alerting/marks.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
 import type { NotifyReason } from "#model/kinds.ts";
+import { sayMarksBefore } from "#model/verdict-words.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { notifiedChannels } from "#stages/alerting/alert-history.ts";
 import { type AlertRecord, toAlertRecord } from "#stages/alerting/alert-record.ts";
@@ -26,6 +28,7 @@ import { buildMessage } from "#stages/alerting/message/build-message.ts";
 import { describeIncident } from "#stages/alerting/message/describe-incident.ts";
 import { toSituation } from "#stages/alerting/mute.ts";
 import { gradeByVerdicts } from "#stages/alerting/verdict-effects.ts";
+import { pickSame, REMEMBERED_MS } from "#stages/detection/verdict/pick-same.ts";
 import { persistTransition, toStored } from "./persist-transition.ts";
 
 /** A spike and, if it is an incident, the spikes of the rules that are part of it. */
@@ -140,11 +143,13 @@ async function toMessage(
   { assessment, members, decision: { alert, reason } }: ToRaise & { readonly decision: Decision },
   { routing, nowMs }: Context,
 ): Promise<AlertMessage> {
-  const { spike } = assessment;
+  const { spike, looks } = assessment;
   const advice = await readAdvice(tx, assessment);
   const fingerprint = fingerprintOf(spike);
-  const verdict = assessment.looks.at(-1);
-  const message = buildMessage({ alertId, fingerprint, alert, reason, spike, advice, members, verdict });
+  const verdict = looks.at(-1);
+  const marked = verdict === undefined ? "" : await describeMarks(tx, spike, nowMs);
+  const facts = { alertId, fingerprint, alert, reason, spike, advice, members, verdict };
+  const message = buildMessage({ ...facts, ...(marked !== "" && { marked }) });
   return addLinks(message, routing.links, nowMs);
 }
 
@@ -192,10 +197,17 @@ async function refreshDetails(
     const { reason, links } = stored;
     const facts = { alertId, fingerprint, alert, reason: "first", spike, advice, members, verdict } as const;
     const built = buildMessage(facts);
-    return { ...built, reason, links };
+    return { ...built, reason, links, marked: stored.marked };
   };
   const details = message === null ? row.details : { message: refresh(message) };
   await describeAlert(tx, row.id, { details, spikeId: spike.id });
+}
+
+/** Returns how people marked the same rule and path, or the same attacker, before; empty if nobody did. */
+async function describeMarks(tx: Queryable, spike: AlertSpike, nowMs: number): Promise<string> {
+  const { zoneId, ruleId, id: spikeId, openedAtMs } = spike;
+  const alert = { zoneId, ruleId, spikeId, firedAt: new Date(openedAtMs), resolvedAt: null };
+  return sayMarksBefore(pickSame(await readSubjectMarks(tx, alert, nowMs - REMEMBERED_MS))).join(" ");
 }
 
 async function readAdvice(

@@ -111,6 +111,17 @@ test("a verdict of a resolved alert notifies nobody", async () => {
   expect((await world.outbox()).slice(2)).toEqual(["2 resolved chat", "2 resolved pager"]);
 });
 
+test("a message says how a person marked the same rule and path before", async () => {
+  const mark = { mark: "misfire", markedAt: at(-2_880), openedAt: at(-3_000), closedAt: at(-2_900) } as const;
+  await world.openSpike(-3_000, mark);
+  await world.openSpike(-3_000, { ...mark, ruleId: "941100", mark: "attack" });
+  const id = await world.openSpike();
+  await store(id);
+  await createProcess().runAt(0);
+  const messages = (await world.messages()).filter(({ message }) => message.verdict !== undefined);
+  expect(messages[0]?.message.marked).toBe("You called this a misfire on 18 November.");
+});
+
 test("a masked key sees neither the address of the request nor one that the request quotes", async () => {
   const id = await world.openSpike();
   const { sample } = verdictOf();

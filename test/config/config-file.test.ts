@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { inspect } from "node:util";
@@ -10,7 +9,7 @@ import { TICK_NAMES, toSchedule } from "#model/schedule.ts";
 import { PLACEHOLDERS } from "#stages/alerting/message/link-template.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { lowestFloor, sensitivityOf } from "#stages/detection/detection-settings.ts";
-import { findProgram } from "../support/find-program.ts";
+import { makePipe } from "../support/make-pipe.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
 const DOCS = path.join(import.meta.dirname, "..", "..", "docs");
@@ -473,11 +472,9 @@ function expectNoRegularFile(file: string): void {
   expect(mistakeOf({ EDGE_API_KEY_FILE: file })).toContain(mistake);
 }
 
-const mkfifo = findProgram("mkfifo");
-
-test.skipIf(mkfifo === null)("a pipe is refused before it is read", () => {
+test("a pipe is refused before it is read", () => {
   const pipe = path.join(makeTemporaryFolder("kinds"), "pipe");
-  execFileSync(mkfifo ?? "", [pipe]);
+  makePipe(pipe);
   expectNoRegularFile(pipe);
 });
 

@@ -81,23 +81,6 @@ test.each([
   },
 );
 
-test("F49: events that appear while the platform is paged are there in the end, in both page orders", async () => {
-  for (const order of ["oldest", "newest"] as const) {
-    const emulator = await openEmulator({ ...SPARSE, lateShare: 0.3, switches: { pageSize: 25, order } });
-    const url = await openChangingPlatform(emulator, (body) => {
-      emulator.advance(2_000);
-      return body;
-    });
-    const ingest = await openIngest(emulator, { url });
-    for (const minutes of [16, 16, 35, 6]) {
-      await prove(emulator, ingest);
-      emulator.advance(minutes * MINUTE_MS);
-    }
-    await prove(emulator, ingest);
-    await expectComplete(emulator, ingest);
-  }
-});
-
 test("a repair asks for exactly the cell: one rule, one hour", async () => {
   const emulator = await openEmulator(SPARSE);
   const { asked, url } = await watchFlat(emulator);

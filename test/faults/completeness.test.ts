@@ -83,7 +83,13 @@ test.each([
 test.each(["oldest", "newest"] as const)(
   "F48, F49: events that appear late, and while the list is being read (%s first), are all there when their hour is sealed",
   async (order) => {
-    const world = await openFaultyWorld({ historyHours: 4, eventsPerSecond: 0.02, lateShare: 0.3, order });
+    const world = await openFaultyWorld({
+      historyHours: 4,
+      eventsPerSecond: 0.02,
+      lateShare: 0.3,
+      pageSize: 25,
+      order,
+    });
     const url = await openChangingPlatform(world.emulator, (body) => {
       world.emulator.advance(2_000);
       return body;

@@ -99,7 +99,7 @@ test("events whose search page came empty are resolved before their hour is seal
 test("events that appear after the seal reopen their hour, which is sealed again with them", async () => {
   const world = await openLyingWorld();
   const { emulator } = world;
-  await world.pass(CALM_MS, ROUND_MS);
+  await world.pass(HOUR_MS, ROUND_MS);
   const late = emulator.now() - 6 * HOUR_MS;
   const hour = late - (late % HOUR_MS);
   const stateOf = async () => (await world.hours()).find(({ at }) => at === hour);
@@ -176,7 +176,7 @@ test("metrics above every other route on every day reopen the days that are over
   const { database, liar } = world;
   const day = { from: Date.UTC(2026, 10, 19), to: Date.UTC(2026, 10, 20) };
   liar.tell({ kind: "doubled", share: 0.2, routes: ["metrics"] });
-  await world.pass(CALM_MS, ROUND_MS);
+  await world.pass(CALM_MS, 2 * ROUND_MS);
   const ofDay = (await world.hours()).filter(({ at }) => at >= day.from && at < day.to);
   expect(ofDay.length).toBe(24);
   expect(ofDay.filter(({ state, reopenedAt }) => state !== "sealed" || reopenedAt === null)).toEqual([]);

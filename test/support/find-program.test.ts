@@ -7,7 +7,7 @@ import { findRedisServer, findTlsRedisServer } from "./redis.ts";
 import { makeTemporaryFolder } from "./temporary-folder.ts";
 
 /** Programs that POSIX and Node guarantee on every machine that runs the tests. */
-const ALWAYS_THERE = ["sh", "/bin/sh", "ps"];
+const ALWAYS_THERE = ["sh", "/bin/sh", "ps", "mkfifo"];
 const TESTS = path.join(import.meta.dirname, "..");
 
 function usePath(...folders: readonly string[]): void {

@@ -25,14 +25,14 @@ const MAX_URL_CHARS = 300;
 const MAX_MATCHED_CHARS = 200;
 
 /** What one form of an exclusion would have silenced. */
-export interface Silenced {
+interface Silenced {
   readonly events: number;
   readonly addresses: number;
   readonly days: number;
   readonly suspicious: number;
 }
 
-export interface Replay {
+interface Replay {
   readonly clause: Silenced;
   /** The rule in the whole zone. */
   readonly rule: Silenced;
@@ -69,20 +69,21 @@ export async function replayClause(
   { clause, ...span }: Span & { readonly clause: ExclusionClause },
   signal: AbortSignal,
 ): Promise<Replay> {
+  const pattern = toUrlPattern(clause.template ?? "");
   const { path, remove } = deps.files.scratchFile();
   try {
     const { days, copied } = await runCancellable(deps.queries, signal, (database) =>
       inSearchTransaction(database, async (tx, client) => {
         const archived = await readArchivedDays(tx, zoneId, span);
         const spans = cutOut(span, archived);
-        const part = { spans, columns: REPLAYED_COLUMNS, path };
+        const addressesOf = { ruleIds: clause.ruleIds, pattern: clause.template === null ? null : pattern };
+        const part = { spans, columns: REPLAYED_COLUMNS, path, addressesOf };
         return { days: archived, copied: await copyOpenRows(client, zoneId, { ...span, clauses: [] }, part) };
       }),
     );
     const files = days.map(({ events }) => events);
     const openRows = copied === 0 ? null : { path, columns: REPLAYED_COLUMNS };
     const source = { files: files.map(deps.files.pathOf), openRows };
-    const pattern = toUrlPattern(clause.template ?? "");
     const rows =
       copied === 0 && files.length === 0
         ? []

@@ -1,19 +1,14 @@
 import { z } from "zod";
 import type { ReportedAlert } from "#db/alerting/alert-reports.ts";
-import { readSubjectMarks, type SubjectMark } from "#db/alerting/marks.ts";
+import { readSubjectMarks } from "#db/alerting/marks.ts";
 import type { Queryable } from "#db/client.ts";
 import { readProposals } from "#db/detection/said-verdicts.ts";
 import { readVerdicts } from "#db/detection/verdicts.ts";
-import { DAY_MS } from "#lib/units.ts";
-import { attackerIdOf } from "#model/attacker.ts";
 import { MARKS } from "#model/kinds.ts";
 import { type StoredVerdict, sampleRequest, storedVerdict } from "#model/verdict.ts";
 import { describeClause } from "#stages/detection/exclusion/write-forms.ts";
-import { templateOf } from "#stages/detection/verdict/path-template.ts";
+import { pickSame, REMEMBERED_MS } from "#stages/detection/verdict/pick-same.ts";
 import { IsoTime, Text, toIso } from "../fields.ts";
-
-/** Former marks are said for so long. */
-const REMEMBERED_MS = 90 * DAY_MS;
 
 export const Verdict = storedVerdict
   .extend({
@@ -68,18 +63,4 @@ type Proposed = Awaited<ReturnType<typeof readProposals>>[number];
 function toProposal({ clause, proposedAt, followedAt }: Proposed): z.input<typeof Proposal> {
   const at = followedAt?.toISOString() ?? null;
   return { clause: describeClause(clause), proposedAt: proposedAt.toISOString(), followedAt: at };
-}
-
-/** Returns the marks of the same subject: an attacker of the incident, or the most frequent path. One that is not known is any. */
-function pickSame([own, ...others]: readonly SubjectMark[]) {
-  const keysOf = ({ sources }: SubjectMark) => sources?.findings.map(attackerIdOf) ?? [];
-  const isSame = (other: SubjectMark, one: SubjectMark) => {
-    if (one.sources !== null) return keysOf(other).some((key) => keysOf(one).includes(key));
-    return other.path === null || one.path === null || templateOf(other.path) === templateOf(one.path);
-  };
-  return others.flatMap((other) => {
-    const { mark, markedAt, alertId } = other;
-    if (own === undefined || mark === null || markedAt === null || !isSame(other, own)) return [];
-    return [{ mark, at: markedAt.toISOString(), alertId }];
-  });
 }

@@ -130,6 +130,19 @@ test("without records the proposal has no method and is partial", () => {
   });
 });
 
+test("records without a method keep the parameter, and the proposal is partial", () => {
+  const row = { ...REVIEWS, method: "", parameter: "ARGS:title" };
+  expect(proposeExclusion(drawEvidence([{ ...row, times: 50 }]))).toMatchObject({
+    form: "partial",
+    clauses: [{ method: null, parameter: "ARGS:title" }],
+  });
+  const listed = { ...row, method: "POST", times: 10 };
+  expect(proposeExclusion(drawEvidence([{ ...row, times: 50 }, listed]))).toMatchObject({
+    form: "narrow",
+    events: 10,
+  });
+});
+
 test("the first page is only excluded with a parameter", () => {
   const home = { url: "https://shop.example.test/?q=#", method: "GET", times: 50 };
   expect(proposeExclusion(drawEvidence([home])).form).toBe("refused");

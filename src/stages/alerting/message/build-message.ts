@@ -22,13 +22,14 @@ export interface MessageFacts {
   readonly spike: AlertSpike;
   readonly advice: AlertMessage["advice"];
   readonly verdict?: AlertMessage["verdict"];
+  readonly marked?: AlertMessage["marked"];
   /** Of an incident: the spikes of the rules that are part of it. */
   readonly members?: readonly AlertSpike[];
 }
 
 /** What one transition says. Texts of the evidence and of the recommendation stay hostile: channels neutralise them. */
 export function buildMessage(facts: MessageFacts): AlertMessage {
-  const { alertId, fingerprint, alert, reason, spike, advice, members = [], verdict } = facts;
+  const { alertId, fingerprint, alert, reason, spike, advice, members = [], verdict, marked } = facts;
   const { windowMinutes, windowCount: count, baseline: usual, threshold, score, peak, evidence } = spike;
   const { top, sparkline } = evidence;
   return alertMessage.parse({
@@ -69,6 +70,7 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
     },
     sparkline,
     verdict,
+    marked,
     advice,
     links: [],
     traits: spike.traits,

@@ -44,7 +44,7 @@ interface Other {
   readonly share: number;
 }
 
-export interface Replayed {
+interface Replayed {
   readonly forms: readonly Counted[];
   readonly samples: readonly ReplayedSample[];
   /** Other rules that match the same requests. */

@@ -1,7 +1,7 @@
 import { SECOND_MS } from "#lib/units.ts";
 import type { ExclusionClause, ExclusionProposal } from "#model/exclusion.ts";
+import { holdsIdiom } from "../verdict/compute-features.ts";
 import type { RequestFacts, VerdictEvidence } from "../verdict/evidence.ts";
-import { hasIdiom } from "../verdict/idioms.ts";
 import { templatesOf } from "../verdict/path-template.ts";
 
 /** Fewer events say nothing about a rule. */
@@ -50,17 +50,19 @@ export function proposeExclusion(evidence: VerdictEvidence): ExclusionProposal {
   const own = evidence.events.filter((event) => event.ruleId === ruleId);
   const features = own.map(({ feature = "" }) => feature);
   const templateFor = templatesOf(own.map(({ url }) => url));
-  const toMatch = ({ url, logId }: (typeof own)[number], facts?: RequestFacts): Match => ({
+  const toMatch = ({ url }: (typeof own)[number], facts?: RequestFacts): Match => ({
     template: templateFor(url),
     method: facts?.method || null,
     parameter: facts?.parameter ?? null,
-    hasIdiom: hasIdiom(url) || hasIdiom(evidence.requests.get(logId)?.matched ?? ""),
+    hasIdiom: holdsIdiom({ url, matched: facts?.matched ?? null }),
   });
   const read = own.flatMap((event) => {
     const facts = evidence.requests.get(event.logId);
-    return facts !== undefined && facts.method !== "" ? [toMatch(event, facts)] : [];
+    return facts === undefined ? [] : [toMatch(event, facts)];
   });
-  const matches = read.length < FEWEST_EVENTS ? own.map((event) => toMatch(event)) : read;
+  // A row of a search names no method.
+  const known = [read.filter(({ method }) => method !== null), read];
+  const matches = known.find(({ length }) => length >= FEWEST_EVENTS) ?? own.map((event) => toMatch(event));
   const propose = (form: ExclusionProposal["form"], { clauses, covered }: Cover): ExclusionProposal => ({
     form,
     ruleId,

@@ -3,7 +3,7 @@ import type { ExclusionClause } from "#model/exclusion.ts";
 import type { EXCLUSION_TOOLS, ExclusionReach } from "#model/kinds.ts";
 
 /** A text that a person can use. `reach` is what it silences, which may be more than the clause. */
-export interface WrittenForm {
+interface WrittenForm {
   readonly tool: (typeof EXCLUSION_TOOLS)[number];
   readonly reach: ExclusionReach;
   readonly text: string;
