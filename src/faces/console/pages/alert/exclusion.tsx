@@ -83,8 +83,8 @@ function Replay({ of }: { readonly of: Output<"exclusion.try"> }) {
         {isExact ? "" : "Numbers of events are scaled from a sample. "}A suspicious event is a reason to look,
         not a proof.
       </div>
-      {samples.map(({ logId, isSuspicious, method, url, matched }) => (
-        <div key={logId}>
+      {samples.map(({ isSuspicious, method, url, matched }, index) => (
+        <div key={`${index}`}>
           <span className={isSuspicious ? "lw-warn" : "lw-dim"}>
             {isSuspicious ? "suspicious" : "ordinary"}
           </span>{" "}
