@@ -5,7 +5,7 @@ import { EXCLUSION_FORMS } from "./kinds.ts";
  * The requests that an exclusion keeps a rule from. Every given part must match. A template is hostile text of requests:
  * its segments are literals, or placeholders such as `{n}` (`templateOf` in the stage).
  */
-export const exclusionClause = z.object({
+const exclusionClause = z.object({
   ruleIds: z.array(z.string()).min(1),
   /** `/reviews/{n}`; null for every path. */
   template: z.string().nullable(),

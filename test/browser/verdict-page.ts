@@ -235,7 +235,7 @@ export function testVerdictPage(open: () => Promise<Page>, openWorld: () => Brow
       .filter({ has: page.getByRole("heading", { name: "Probably an attack" }) });
     const text = await panel.innerText();
     for (const said of [
-      "93 of 100 like this were",
+      "odds 93 of 100",
       ...SEEDS.attack.for,
       SEEDS.attack.against,
       SEEDS.attack.nextStep,

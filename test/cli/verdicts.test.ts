@@ -118,7 +118,7 @@ testWays(
       .values({ proposedAt: new Date(NOW), followedAt, spikeId, zoneId: 101, key: "k", clause });
     const { code, out, err } = await run("--alert", String(id));
     expect({ code, err }).toEqual({ code: 0, err: "" });
-    expect(out).toContain("Misfire: 91 of 100 like this were. Look: six-hours.\n");
+    expect(out).toContain("Misfire, odds 91 of 100. Look: six-hours.\n");
     for (const name of VERDICT_FEATURES) expect(out).toContain(`\n${FEATURE_WORDS[name]} `);
     expect(out).toMatch(/many addresses +0\.00 +-1\.25 +-----\n/);
     expect(out).toMatch(/requests with a session +\? +0\.00\n/);

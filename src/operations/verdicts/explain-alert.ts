@@ -74,7 +74,7 @@ function sayVerdict(explained: Explained, draw: DrawTable): string[] {
   return [
     head,
     "",
-    `${line(title)}: ${sayOdds(odds)} like this were. Look: ${look}.`,
+    `${line(title)}, odds ${sayOdds(odds)}. Look: ${look}.`,
     ...sayFacts(verdict).map(([name, text]) => `  ${name.padEnd(12)}${line(text)}`),
     ...marks.map((text) => `  ${"Marks".padEnd(12)}${text}`),
     "",

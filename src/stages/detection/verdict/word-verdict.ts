@@ -100,7 +100,7 @@ export function describeNextStep(
     scanner: `${passed} ${through === 0 ? "Mark the alert" : `Check what the site answered. ${block}`}.`,
     "broken-client": `${stopped} Find the owner of the client by the sample, and mark the alert.`,
     crawler: `${stopped} A blocked search engine costs visits. Look at the sample as for a misfire.`,
-    unclear: `${passed} Look first at the sample's matched text, then at its path and at who sends it. Mark the alert.`,
+    unclear: `${passed} Look first at the sample request, then at its path and at who sends the events. Mark the alert.`,
   };
   return steps[said];
 }

@@ -39,7 +39,7 @@ export function VerdictPanel({ alert }: { readonly alert: AlertDetail }) {
       title={<Payload prose text={title} />}
       about={
         <>
-          {sayOdds(odds)} like this were · judged <Moment at={judgedAt} />
+          odds {sayOdds(odds)} · judged <Moment at={judgedAt} />
         </>
       }
     >
