@@ -1,0 +1,122 @@
+import { VERDICT_CLASSES, VERDICT_FEATURES, type VerdictClass, type VerdictWord } from "#model/kinds.ts";
+import { type Features, MOST_ODDS, type StoredVerdict } from "#model/verdict.ts";
+import { chooseSample } from "./choose-sample.ts";
+import { computeFeatures } from "./compute-features.ts";
+import type { VerdictEvidence } from "./evidence.ts";
+import { softmax, toInputs, type Weights } from "./weights.ts";
+import { describeNextStep, describeReasons, describeSenders, titleOf } from "./word-verdict.ts";
+
+/** A class is said from these odds on. */
+const LEAST_ODDS = 0.5;
+/** For a misfire, at the first look and later. */
+const LEAST_MISFIRE_ODDS = { first: 0.9, later: 0.8 };
+/** With idioms in a larger share of the requests, neither a misfire nor a broken client is said: headers can be forged. */
+const MOST_IDIOMS = 0.05;
+/** A misfire lasts if this share of its first events still comes. */
+const LEAST_LASTING = 0.2;
+/** Log odds below which a number is no reason. */
+const LEAST_REASON = 0.1;
+const MONTH_DAYS = 28;
+const UNVERIFIED = "The operator of the crawler is not verified.";
+
+/** Returns the verdict of an alert, without an exclusion. */
+export function judgeVerdict(evidence: VerdictEvidence, weights: Weights): StoredVerdict {
+  const { look, judgedAt, since, crawler, usual } = evidence;
+  const { features, counts } = computeFeatures(evidence);
+  const odds = oddsOf(features, weights);
+  const [likeliest, second] = VERDICT_CLASSES.toSorted((a, b) => odds[b] - odds[a]) as [
+    VerdictClass,
+    VerdictClass,
+  ];
+  const refusal = refuse(likeliest, features, crawler);
+  const isLikely = odds[likeliest] >= leastOddsOf(likeliest, look);
+  const said: VerdictWord = isLikely && refusal === null ? likeliest : "unclear";
+  // A class that is refused may be an attack in disguise.
+  const rival = refusal === null ? second : "attack";
+  const isLasting = (look === "six-hours" || look === "day") && (evidence.lasting ?? 0) >= LEAST_LASTING;
+
+  const adds = toRecord(VERDICT_FEATURES, (feature) => {
+    const [row, value] = [weights.features[feature], features[feature]];
+    return value === null ? 0 : (row[likeliest] - row[rival]) * (value - weights.means[feature]);
+  });
+  const reasons = describeReasons((feature) => features[feature] ?? 0, counts);
+  const sorted = VERDICT_FEATURES.filter((feature) => feature !== refusal).toSorted(
+    (a, b) => adds[b] - adds[a],
+  );
+  const weakest =
+    refusal === "idiom" ? refusal : sorted.findLast((feature) => adds[feature] <= -LEAST_REASON);
+  const shown = { said, likeliest, rival, isLasting };
+  const shares = cutOdds(odds);
+  return {
+    look,
+    judgedAt,
+    said,
+    likeliest,
+    odds: shares[likeliest],
+    classes: shares,
+    isLasting,
+    title: titleOf(shown, evidence),
+    for: sorted
+      .filter((feature) => adds[feature] >= LEAST_REASON)
+      .slice(0, 2)
+      .map((feature) => reasons[feature]),
+    against: refusal === "operator" ? UNVERIFIED : weakest === undefined ? null : reasons[weakest],
+    features: toRecord(VERDICT_FEATURES, (feature) => ({ value: features[feature], adds: adds[feature] })),
+    counts,
+    since,
+    missing: [
+      ...(counts.records === 0 ? ["raw records"] : []),
+      ...(evidence.events.some(({ ja4 }) => ja4 !== "") ? [] : ["JA4"]),
+      ...(usual.days < MONTH_DAYS ? ["a month of history"] : []),
+    ],
+    who: describeSenders(evidence, counts),
+    nextStep: describeNextStep(shown, evidence, counts),
+    sample: chooseSample(evidence, shown),
+    crawler,
+    exclusion: null,
+  };
+}
+
+function oddsOf(features: Features, weights: Weights): Record<VerdictClass, number> {
+  const inputs = toInputs(features, weights);
+  const odds = softmax(
+    VERDICT_CLASSES.map((name) =>
+      VERDICT_FEATURES.reduce(
+        (sum, feature, index) => sum + weights.features[feature][name] * (inputs[index] ?? 0),
+        weights.start[name],
+      ),
+    ),
+  );
+  return toRecord(VERDICT_CLASSES, (_, index) => odds[index] ?? 0);
+}
+
+/** Returns odds that still add up to one, none of which is above `MOST_ODDS`. */
+function cutOdds(odds: Record<VerdictClass, number>): Record<VerdictClass, number> {
+  const most = Math.max(...Object.values(odds));
+  if (most <= MOST_ODDS) return odds;
+  const rest = 1 - most;
+  const others = VERDICT_CLASSES.length - 1;
+  return toRecord(VERDICT_CLASSES, (name) => {
+    if (odds[name] === most) return MOST_ODDS;
+    return (1 - MOST_ODDS) * (rest > 1e-9 ? Math.min(odds[name] / rest, 1) : 1 / others);
+  });
+}
+
+function leastOddsOf(name: VerdictClass, look: VerdictEvidence["look"]): number {
+  if (name !== "misfire") return LEAST_ODDS;
+  return look === "first" ? LEAST_MISFIRE_ODDS.first : LEAST_MISFIRE_ODDS.later;
+}
+
+/** Returns why a class is not said, whatever its odds. An attacker can forge headers, user agents and repetitions. */
+function refuse(name: VerdictClass, features: Features, crawler: string | null): "idiom" | "operator" | null {
+  if (name === "crawler") return crawler === null ? "operator" : null;
+  const isQuiet = name === "misfire" || name === "broken-client";
+  return isQuiet && (features.idiom ?? 0) > MOST_IDIOMS ? "idiom" : null;
+}
+
+function toRecord<K extends string, T>(
+  names: readonly K[],
+  read: (name: K, index: number) => T,
+): Record<K, T> {
+  return Object.fromEntries(names.map((name, index) => [name, read(name, index)])) as Record<K, T>;
+}
