@@ -17,9 +17,17 @@ export function createUsualReplay() {
   let usual: UsualValues = learn();
 
   function learn(): UsualValues {
-    const [asns, ja4s, paths] = USUAL_DIMENSIONS.map((dimension) => usualOf(values[dimension], NEEDED[dimension]));
+    const [asns, ja4s, paths] = USUAL_DIMENSIONS.map((dimension) =>
+      usualOf(values[dimension], NEEDED[dimension]),
+    );
     const named = usualOf(mergeNames(values.path), NEEDED.path);
-    return { asns: asns ?? new Set(), ja4s: ja4s ?? new Set(), paths: new Set([...(paths ?? []), ...named]), days, hasCookies };
+    return {
+      asns: asns ?? new Set(),
+      ja4s: ja4s ?? new Set(),
+      paths: new Set([...(paths ?? []), ...named]),
+      days,
+      hasCookies,
+    };
   }
 
   function note(dimension: UsualDimension, value: string, user: string | number): void {

@@ -1,7 +1,6 @@
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { type ActionClass, VERDICT_LOOKS } from "#model/kinds.ts";
+import { type ActionClass, SOURCE_KINDS, VERDICT_LOOKS } from "#model/kinds.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
-import { SOURCE_KINDS } from "#model/kinds.ts";
 import { type SourceEvent, sourceKeyOf } from "../sources/source-event.ts";
 import { changesAction } from "../verdict/changes-action.ts";
 import type { RequestFacts, UsualValues, VerdictEvent, VerdictEvidence } from "../verdict/evidence.ts";
@@ -84,7 +83,15 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
     if (reason === "late" || subject === "flip" || subject === "silent") return message;
     const openedAt = at * MINUTE_MS;
     const ruleId = subject === "rule" ? (rules[0] ?? "") : null;
-    const fresh = { openedAt, ruleId, keys: new Set<string>(), usual: usual.read(), events: [], first: 0, looks: 0 };
+    const fresh = {
+      openedAt,
+      ruleId,
+      keys: new Set<string>(),
+      usual: usual.read(),
+      events: [],
+      first: 0,
+      looks: 0,
+    };
     const alert: JudgedAlert = alerts.get(incident) ?? { ...fresh, message, verdict: null };
     alert.message = message;
     if (reason !== "resolved") {
@@ -106,7 +113,11 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
   function lookUntil(minute: number): ReplayedMessage[] {
     const messages: ReplayedMessage[] = [];
     for (const [incident, alert] of alerts) {
-      for (let next = LOOK_MINUTES[alert.looks + 1]; next !== undefined; next = LOOK_MINUTES[alert.looks + 1]) {
+      for (
+        let next = LOOK_MINUTES[alert.looks + 1];
+        next !== undefined;
+        next = LOOK_MINUTES[alert.looks + 1]
+      ) {
         const at = alert.openedAt / MINUTE_MS + next;
         if (at > minute) break;
         alert.looks += 1;
@@ -129,7 +140,10 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
     const lasting = alert.first === 0 ? null : recent / Math.min(alert.first, MOST_EVENTS);
     const recorded = kept.filter(({ request }) => request !== undefined);
     const step = Math.max(1, recorded.length / MOST_RECORDS);
-    const read = Array.from({ length: Math.floor(recorded.length / step) }, (_, i) => recorded[Math.floor(i * step)]);
+    const read = Array.from(
+      { length: Math.floor(recorded.length / step) },
+      (_, i) => recorded[Math.floor(i * step)],
+    );
     const requests = new Map(
       read.flatMap((one) => (one?.request === undefined ? [] : [[one.event.logId, one.request] as const])),
     );
