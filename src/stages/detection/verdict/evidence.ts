@@ -12,6 +12,8 @@ export interface VerdictEvent {
   readonly ua: string;
   readonly url: string;
   readonly action: ActionClass;
+  /** The platform's protection that it is of, such as `waf`. */
+  readonly feature?: string;
 }
 
 /** A rule that one of the alert's addresses triggered on a path within 24 hours, in this alert or elsewhere. */
