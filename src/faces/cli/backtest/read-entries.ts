@@ -68,7 +68,7 @@ function takeLine(text: Buffer, take: TakeEvent): string | undefined {
     action: classifyAction(of("action")),
     at: event.occurredAt,
     logId: event.logId,
-    request: readRequest(text, url),
+    ...(log == null ? {} : { request: readRequest(text, url) }),
   });
   return after === undefined
     ? undefined

@@ -1,3 +1,4 @@
+import { judgeReplayed } from "#stages/detection/backtest/replay-verdicts.ts";
 import {
   createZoneReplay,
   type ReplayPolicy,
@@ -31,7 +32,7 @@ export async function replayEvents(
   await readInput({ flag: "--events", path, stderr }, (chunks, onRow) =>
     readAny(chunks, (zone, second, event) => {
       const one = zones.get(zone) ?? {
-        replay: createZoneReplay(policy),
+        replay: createZoneReplay({ ...policy, judge: judgeReplayed }),
         firstSecond: second,
         lastSecond: second,
       };

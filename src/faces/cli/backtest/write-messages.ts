@@ -23,12 +23,14 @@ function toExclusion(proposal: ExclusionProposal | null): string {
   if (proposal?.form !== "narrow") return "";
   return proposal.clauses
     .map(({ ruleIds, template, method, parameter }) =>
-      [ruleIds.join("+"), template, method, parameter].map((part) => encodeName(part ?? "*")).join(" "),
+      [ruleIds.join("+"), template, method, parameter]
+        .map((part) => encodeName(part ?? "*").replaceAll(";", "%3B"))
+        .join(" "),
     )
     .join(";");
 }
 
 /** Encodes what separates names and cells, as in a URL. Keys are hostile text. */
 function encodeName(text: string): string {
-  return text.replaceAll(/[\s%,;"=]|\p{Cc}/gu, (character) => encodeURIComponent(character.toWellFormed()));
+  return text.replaceAll(/[\s%,"=]|\p{Cc}/gu, (character) => encodeURIComponent(character.toWellFormed()));
 }

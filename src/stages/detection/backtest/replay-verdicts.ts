@@ -1,10 +1,13 @@
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { type ActionClass, SOURCE_KINDS, VERDICT_LOOKS } from "#model/kinds.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
+import { proposeExclusion } from "../exclusion/propose-exclusion.ts";
 import { type SourceEvent, sourceKeyOf } from "../sources/source-event.ts";
 import { changesAction } from "../verdict/changes-action.ts";
 import type { RequestFacts, UsualValues, VerdictEvent, VerdictEvidence } from "../verdict/evidence.ts";
+import { judgeVerdict } from "../verdict/judge-verdict.ts";
 import { templateOf } from "../verdict/path-template.ts";
+import { SHIPPED_WEIGHTS } from "../verdict/weights.ts";
 import { createNearbyRules } from "./nearby-rules.ts";
 import { createUsualReplay } from "./replay-usual.ts";
 import type { ReplayedMessage } from "./replayed-message.ts";
@@ -18,6 +21,8 @@ export interface RecordedEvent extends SourceEvent {
   readonly request?: RequestFacts;
 }
 
+/** Attacks with such odds make an alert critical; a new rule's burst stays news. */
+const SURE_ODDS = 0.9;
 /** The minutes after an alert's first message at which it is judged. */
 const LOOK_MINUTES = [0, 30, 360, 1_440] as const;
 const MOST_EVENTS = 5_000;
@@ -27,6 +32,13 @@ const MOST_ALERTS = 100;
 /** The first and the last hours of an alert, which show whether it lasts. The first ones hold the events that opened it. */
 const COMPARED_MS = 2 * HOUR_MS;
 const LEAD_MS = 15 * MINUTE_MS;
+
+/** Returns the verdict of the shipped weights, for a misfire that lasts with its exclusion. */
+export function judgeReplayed(evidence: VerdictEvidence): StoredVerdict {
+  const verdict = judgeVerdict(evidence, SHIPPED_WEIGHTS);
+  const isLastingMisfire = verdict.said === "misfire" && verdict.isLasting;
+  return isLastingMisfire ? { ...verdict, exclusion: proposeExclusion(evidence) } : verdict;
+}
 
 interface Kept {
   readonly source: SourceEvent;
@@ -46,6 +58,8 @@ interface JudgedAlert {
   /** Number of events of the first hours. */
   first: number;
   looks: number;
+  /** Whether a look was all but certain of an attack. */
+  isSure: boolean;
   /** The latest message. */
   message: ReplayedMessage;
   verdict: StoredVerdict | null;
@@ -91,6 +105,7 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
       events: [],
       first: 0,
       looks: 0,
+      isSure: false,
     };
     const alert: JudgedAlert = alerts.get(incident) ?? { ...fresh, message, verdict: null };
     alert.message = message;
@@ -106,7 +121,7 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
       const [oldest] = alerts.keys();
       if (alerts.size > MOST_ALERTS && oldest !== undefined) alerts.delete(oldest);
     }
-    return { ...message, verdict: alert.verdict };
+    return shown(alert, message);
   }
 
   /** Returns a message for each look up to the end of a minute after which a person would do something else. */
@@ -124,7 +139,7 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
         const before = alert.verdict;
         alert.verdict = judgeAt(alert, at);
         if (changesAction(before, alert.verdict))
-          messages.push({ ...alert.message, at, reason: "verdict", verdict: alert.verdict });
+          messages.push(shown(alert, { ...alert.message, at, reason: "verdict" }));
       }
       if (alert.looks === LOOK_MINUTES.length - 1) alerts.delete(incident);
     }
@@ -148,7 +163,7 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
       read.flatMap((one) => (one?.request === undefined ? [] : [[one.event.logId, one.request] as const])),
     );
     const { hasCookies } = usual.read();
-    return judge({
+    const verdict = judge({
       look: VERDICT_LOOKS[alert.looks] ?? "day",
       judgedAt,
       openedAt,
@@ -161,9 +176,16 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
       crawler: null,
       lasting: alert.looks < 2 ? null : lasting,
     });
+    alert.isSure ||= verdict.said === "attack" && verdict.odds >= SURE_ODDS;
+    return verdict;
   }
 
   return { take, follow, lookUntil };
+}
+
+function shown({ verdict, isSure }: JudgedAlert, message: ReplayedMessage): ReplayedMessage {
+  const severity = isSure && message.severity !== "info" ? "critical" : message.severity;
+  return verdict === null ? message : { ...message, severity, verdict };
 }
 
 function isOf({ ruleId, keys, message }: JudgedAlert, { source, event }: Kept): boolean {
