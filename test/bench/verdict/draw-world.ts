@@ -406,11 +406,11 @@ function drawMisfire(zone: Zone, draw: Draw, from: number): void {
       few(draw.integer(3, 15), { cookie: 1, referer: 0.95 }),
     );
   else if (kind === "api")
-    flow(episode, always, draw.logBetween(30, 300), STORIES.api, () => ({
+    flow(episode, always, draw.logBetween(20, 120), STORIES.api, () => ({
       ...someVisitor(),
       cookie: 0.9,
       referer: 0,
       ja4: "t13d_app",
     }));
-  else flow(episode, always, draw.logBetween(20, 300), STORIES[kind], someVisitor);
+  else flow(episode, always, draw.logBetween(12, 100), STORIES[kind], someVisitor);
 }
