@@ -1,9 +1,8 @@
-import type { VerdictFeature } from "#model/kinds.ts";
 import type { Features, StoredVerdict } from "#model/verdict.ts";
 import { createAddressReader } from "../sources/source-event.ts";
 import type { NearbyRule, RequestFacts, VerdictEvidence } from "./evidence.ts";
 import { hasIdiom } from "./idioms.ts";
-import { templateOf, templatesOf } from "./path-template.ts";
+import { inferSlugs, templateOf } from "./path-template.ts";
 
 /** An address that triggers so many rules on other paths is dirty. */
 const DIRTY_RULES = 3;
@@ -26,131 +25,109 @@ export function computeFeatures(evidence: VerdictEvidence): {
 } {
   const { events, usual } = evidence;
   const addressOf = createAddressReader();
-  const slugged = templatesOf(events.map(({ url }) => url));
-  const readUrl = remember((url) => ({ plain: templateOf(url), template: slugged(url) }));
-  const isBot = remember((ua) => BOT.test(ua));
-  const [asnOf, paths, sent] = [
-    new Map<string, string>(),
-    new Map<string, number>(),
-    new Map<string, number>(),
-  ];
+  const asnOf = new Map<string, string>();
   const actions = { blocked: 0, challenged: 0, logged: 0, other: 0 };
-  const networks = new Set<string>();
-  for (const { ip, asn, url, action } of events) {
+  for (const { ip, asn, action } of events) {
     actions[action] += 1;
-    if (asn !== "") networks.add(asn);
     if (ip !== "") asnOf.set(addressOf(ip), asnOf.get(addressOf(ip)) || asn);
-    if (url === "") continue;
-    add(paths, readUrl(url).template);
-    if (ip !== "") add(sent, `${addressOf(ip)} ${url}`);
   }
-  const withUrl = events.filter(({ url }) => url !== "");
+  const urls = countBy(events, ({ url }) => url);
+  const templates = new Map([...urls.keys()].map((url) => [url, templateOf(url)]));
+  const nameSlugs = inferSlugs(new Set(templates.values()));
+  const paths = new Map<string, number>();
+  for (const [url, template] of templates) add(paths, nameSlugs(template), urls.get(url));
+  const top = mostCommon(paths);
   const requests = events.flatMap(({ url, logId }) => {
     const facts = evidence.requests.get(logId);
     return facts === undefined ? [] : [{ ...facts, url }];
   });
+  // Without records only the URL of a GET is known to hold the whole request, and only a query says that it is one.
+  const queries = [...urls.keys()].filter((url) => url.includes("?"));
+  const asked = queries.slice(0, MAX_URLS).map((url) => ({ url, matched: null }));
   const sessions = requests.flatMap(({ hasSession }) => hasSession ?? []);
-  const referers = requests.flatMap(({ hasOwnReferer }) => hasOwnReferer ?? []);
-  const [top = ["", 0]] = [...paths].sort(([, a], [, b]) => b - a);
-  const nearby = evidence.nearby.flatMap(({ ip, ruleId, template }) =>
-    asnOf.has(addressOf(ip)) ? [{ ip: addressOf(ip), ruleId, template: readUrl(template).template }] : [],
-  );
-  const features: Record<VerdictFeature, number | null> = {
+  const networks = countBy([...asnOf.values()], (asn) => asn);
+  const ja4s = countBy(events, ({ ja4 }) => ja4);
+  const uas = countBy(events, ({ ua }) => ua);
+  const sent = countBy(events, ({ ip, url }) => (ip === "" || url === "" ? "" : `${addressOf(ip)} ${url}`));
+  const nearby = evidence.nearby
+    .filter(({ ip }) => asnOf.has(addressOf(ip)))
+    .map((rule) => ({ ...rule, ip: addressOf(rule.ip) }));
+  const isUsualPath = (template: string) => usual.paths.has(template) || usual.paths.has(nameSlugs(template));
+  const features = {
     spread: asnOf.size === 0 ? null : Math.min(1, Math.log10(asnOf.size) / 2),
-    usualAsn:
-      usual.days < DAYS_OF_ASN
-        ? null
-        : shareOf([...asnOf.values()].filter(Boolean), (asn) => usual.asns.has(asn)),
-    usualJa4:
-      usual.days < 1
-        ? null
-        : shareOf(
-            events.filter(({ ja4 }) => ja4 !== ""),
-            ({ ja4 }) => usual.ja4s.has(ja4),
-          ),
-    ...countRules(nearby, top[0]),
-    knownPath:
-      usual.days < 1
-        ? null
-        : shareOf(withUrl, ({ url }) => {
-            const { plain, template } = readUrl(url);
-            return usual.paths.has(plain) || usual.paths.has(template);
-          }),
-    onePath: withUrl.length === 0 ? null : top[1] / withUrl.length,
+    usualAsn: usual.days < DAYS_OF_ASN ? null : shareOf(networks, (asn) => usual.asns.has(asn)),
+    usualJa4: usual.days < 1 ? null : shareOf(ja4s, (ja4) => usual.ja4s.has(ja4)),
+    ...countRules(nearby, (template) => nameSlugs(template) === top),
+    knownPath: usual.days < 1 ? null : shareOf(urls, (url) => isUsualPath(templates.get(url) ?? "")),
+    onePath: shareOf(paths, (path) => path === top),
     // A zone whose records never have a Cookie may not log it.
-    session: usual.hasCookies || sessions.includes(true) ? shareOf(sessions, Boolean) : null,
-    referer: shareOf(referers, Boolean),
-    idiom: requests.length > 0 ? shareOf(requests, holdsIdiom) : idiomsOfUrls(withUrl.map(({ url }) => url)),
-    repeat: shareOf(
-      withUrl.filter(({ ip }) => ip !== ""),
-      ({ ip, url }) => (sent.get(`${addressOf(ip)} ${url}`) ?? 0) >= REPEATS,
-    ),
-    botUa: shareOf(
-      events.filter(({ ua }) => ua !== ""),
-      ({ ua }) => isBot(ua),
-    ),
+    session: usual.hasCookies || sessions.includes(true) ? shareOfAll(sessions) : null,
+    referer: shareOfAll(requests.flatMap(({ hasOwnReferer }) => hasOwnReferer ?? [])),
+    idiom: shareOfAll((requests.length > 0 ? requests : asked).map(holdsIdiom)),
+    repeat: shareOf(sent, (_, times) => times >= REPEATS),
+    botUa: shareOf(uas, (ua) => BOT.test(ua)),
   };
-  const { length: records } = requests;
   const sizes = { events: events.length, addresses: asnOf.size, networks: networks.size, paths: paths.size };
-  return { features, counts: { ...sizes, ...actions, records } };
+  return { features, counts: { ...sizes, ...actions, records: requests.length } };
 }
 
 /** Returns whether the matched text of a request, or its URL, holds an idiom of an attack. */
 export function holdsIdiom({ matched, url }: Pick<RequestFacts, "matched"> & { url: string }): boolean {
-  return (matched !== null && hasIdiom(matched)) || hasIdiom(withoutHost(url));
-}
-
-/** Without records only the URL of a GET is known to hold the whole request, and only one with a query says that it is one. */
-function idiomsOfUrls(urls: readonly string[]): number | null {
-  const step = Math.ceil(urls.length / MAX_URLS);
-  const some = urls.filter((_, index) => index % step === 0);
-  const found = some.flatMap((url) => {
-    const has = hasIdiom(withoutHost(url));
-    return has || url.includes("?") ? [has] : [];
-  });
-  return shareOf(found, Boolean);
-}
-
-/** A host may be an address, which is an idiom in a parameter. */
-function withoutHost(url: string): string {
-  return url.replace(/^[a-z]{1,10}:\/\/[^/?#]{0,300}/i, "");
+  // A host may be an address, which is an idiom in a parameter.
+  return hasIdiom(matched ?? "") || hasIdiom(url.replace(/^[a-z]{1,10}:\/\/[^/?#]{0,300}/i, ""));
 }
 
 function countRules(
   nearby: readonly NearbyRule[],
-  top: string,
+  isTop: (template: string) => boolean,
 ): Record<"dirty" | "rulesPerIp", number | null> {
   const rules = new Map<string, { readonly all: Set<string>; readonly elsewhere: Set<string> }>();
   for (const { ip, ruleId, template } of nearby) {
     const found = rules.get(ip) ?? { all: new Set(), elsewhere: new Set() };
     rules.set(ip, found);
     found.all.add(ruleId);
-    if (template !== top) found.elsewhere.add(ruleId);
+    if (!isTop(template)) found.elsewhere.add(ruleId);
   }
   const addresses = [...rules.values()];
   const mean = addresses.reduce((sum, { all }) => sum + all.size, 0) / Math.max(addresses.length, 1);
   return {
-    dirty: shareOf(addresses, ({ elsewhere }) => elsewhere.size >= DIRTY_RULES),
+    dirty: shareOfAll(addresses.map(({ elsewhere }) => elsewhere.size >= DIRTY_RULES)),
     rulesPerIp: addresses.length === 0 ? null : Math.min(1, Math.log2(mean) / 4),
   };
 }
 
-/** Returns null for none of none. */
-function shareOf<T>(all: readonly T[], test: (one: T) => boolean): number | null {
-  return all.length === 0 ? null : all.filter((one) => test(one)).length / all.length;
+/** Returns how often each text occurs; an empty one is not known. */
+export function countBy<T>(all: readonly T[], read: (one: T) => string): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const one of all) {
+    const text = read(one);
+    if (text !== "") add(counts, text);
+  }
+  return counts;
 }
 
-function add(counts: Map<string, number>, key: string): void {
-  counts.set(key, (counts.get(key) ?? 0) + 1);
+/** Returns '' for none. */
+export function mostCommon(counts: ReadonlyMap<string, number>): string {
+  return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0] ?? "";
 }
 
-function remember<T>(read: (text: string) => T): (text: string) => T {
-  const known = new Map<string, T>();
-  return (text) => {
-    const before = known.get(text);
-    if (before !== undefined) return before;
-    const value = read(text);
-    known.set(text, value);
-    return value;
-  };
+function add(counts: Map<string, number>, text: string, more = 1): void {
+  counts.set(text, (counts.get(text) ?? 0) + more);
+}
+
+/** Returns null for none of none, as `shareOfAll` does. */
+function shareOf(
+  counts: ReadonlyMap<string, number>,
+  test: (text: string, times: number) => boolean,
+): number | null {
+  let [found, all] = [0, 0];
+  for (const [text, times] of counts) {
+    all += times;
+    if (test(text, times)) found += times;
+  }
+  return all === 0 ? null : found / all;
+}
+
+function shareOfAll(all: readonly boolean[]): number | null {
+  return all.length === 0 ? null : all.filter(Boolean).length / all.length;
 }

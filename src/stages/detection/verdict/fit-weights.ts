@@ -4,9 +4,7 @@ import { softmax, toInputs, type Weights, weights } from "./weights.ts";
 
 /** How strongly the prior table holds: a ridge towards it. */
 const LAMBDA = 3;
-/** The curvature of a softmax is at most half the squared length of its inputs. */
-const CURVATURE = 0.5;
-const STEPS = 400;
+const STEPS = 300;
 const LIMIT = 50;
 
 /**
@@ -21,42 +19,39 @@ export function fitWeights(
     ...VERDICT_FEATURES.map((feature) => prior.features[feature][name]),
     prior.start[name],
   ]);
-  const rarity = VERDICT_CLASSES.map((name) => {
-    const { length } = marked.filter(({ mark }) => mark === name);
-    return length === 0 ? 0 : Math.sqrt(marked.length / length);
+  const rarity = VERDICT_CLASSES.map((name) =>
+    Math.sqrt(1 / marked.filter(({ mark }) => mark === name).length),
+  );
+  const total = marked.reduce((sum, { mark }) => sum + at(rarity, VERDICT_CLASSES.indexOf(mark)), 0);
+  const samples = marked.map(({ features, mark }) => {
+    const index = VERDICT_CLASSES.indexOf(mark);
+    const weight = (at(rarity, index) * marked.length) / total;
+    return { inputs: [...toInputs(features, prior), 1], mark: index, weight };
   });
-  const samples = marked.map(({ features, mark }) => ({
-    inputs: [...toInputs(features, prior), 1],
-    mark: VERDICT_CLASSES.indexOf(mark),
-  }));
-  const meanRarity = samples.reduce((sum, { mark }) => sum + (rarity[mark] ?? 0), 0) / samples.length;
-  const weightOf = (mark: number) => (rarity[mark] ?? 0) / meanRarity;
 
   // Nesterov's gradient descent for a loss whose curvature lies between LAMBDA and `steepest`.
   const steepest = samples.reduce(
-    (sum, { inputs, mark }) => sum + CURVATURE * weightOf(mark) * inputs.reduce((all, x) => all + x * x, 0),
+    (sum, { inputs, weight }) => sum + (weight / 2) * inputs.reduce((all, x) => all + x * x, 0),
     LAMBDA,
   );
   const momentum = (Math.sqrt(steepest) - Math.sqrt(LAMBDA)) / (Math.sqrt(steepest) + Math.sqrt(LAMBDA));
   let [table, ahead] = [start, start];
   for (let step = 0; step < STEPS; step += 1) {
-    const slope = ahead.map((row, c) => row.map((weight, f) => LAMBDA * (weight - at(start, c, f))));
-    for (const { inputs, mark } of samples) {
-      const odds = softmax(
-        ahead.map((row) => row.reduce((sum, weight, f) => sum + weight * (inputs[f] ?? 0), 0)),
-      );
+    const slope = ahead.map((row, c) => row.map((weight, f) => LAMBDA * (weight - at(start[c], f))));
+    for (const { inputs, mark, weight } of samples) {
+      const odds = softmax(ahead.map((row) => multiply(row, inputs)));
       for (const [c, row] of slope.entries()) {
-        const error = weightOf(mark) * ((odds[c] ?? 0) - (c === mark ? 1 : 0));
-        for (const [f, x] of inputs.entries()) row[f] = (row[f] ?? 0) + error * x;
+        const error = weight * (at(odds, c) - (c === mark ? 1 : 0));
+        for (let f = 0; f < row.length; f += 1) row[f] = at(row, f) + error * at(inputs, f);
       }
     }
-    const next = ahead.map((row, c) => row.map((weight, f) => weight - at(slope, c, f) / steepest));
-    ahead = next.map((row, c) => row.map((weight, f) => weight + momentum * (weight - at(table, c, f))));
+    const next = ahead.map((row, c) => row.map((weight, f) => weight - at(slope[c], f) / steepest));
+    ahead = next.map((row, c) => row.map((weight, f) => weight + momentum * (weight - at(table[c], f))));
     table = next;
   }
   const columnOf = (f: number) =>
     Object.fromEntries(
-      VERDICT_CLASSES.map((name, c) => [name, Math.min(Math.max(at(table, c, f), -LIMIT), LIMIT)]),
+      VERDICT_CLASSES.map((name, c) => [name, Math.min(Math.max(at(table[c], f), -LIMIT), LIMIT)]),
     );
   return weights.parse({
     start: columnOf(VERDICT_FEATURES.length),
@@ -65,6 +60,12 @@ export function fitWeights(
   });
 }
 
-function at(table: readonly (readonly number[])[], row: number, column: number): number {
-  return table[row]?.[column] ?? 0;
+function multiply(row: readonly number[], inputs: readonly number[]): number {
+  let sum = 0;
+  for (let f = 0; f < row.length; f += 1) sum += at(row, f) * at(inputs, f);
+  return sum;
+}
+
+function at(numbers: readonly number[] | undefined, index: number): number {
+  return numbers?.[index] ?? 0;
 }

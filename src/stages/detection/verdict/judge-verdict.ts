@@ -6,16 +6,17 @@ import type { VerdictEvidence } from "./evidence.ts";
 import { softmax, toInputs, type Weights } from "./weights.ts";
 import { describeNextStep, describeReasons, describeSenders, titleOf } from "./word-verdict.ts";
 
-/** A class is said from these odds on. */
+/** A class is said from these odds on; a misfire needs better ones, the best at the first look. */
 const LEAST_ODDS = 0.5;
-/** For a misfire, at the first look and later. */
-const LEAST_MISFIRE_ODDS = { first: 0.9, later: 0.8 };
-/** With idioms in a larger share of the requests, neither a misfire nor a broken client is said: headers can be forged. */
+const LEAST_MISFIRE_ODDS = { first: 0.9, "half-hour": 0.8, "six-hours": 0.8, day: 0.8 };
+/** With idioms in a larger share of the requests, neither a misfire nor a broken client is said. */
 const MOST_IDIOMS = 0.05;
 /** A misfire lasts if this share of its first events still comes. */
 const LEAST_LASTING = 0.2;
 /** Log odds below which a number is no reason. */
 const LEAST_REASON = 0.1;
+/** Part of the log odds that is left if no record was read. The columns alone are far too sure of themselves. */
+const CAUTION = 0.5;
 const MONTH_DAYS = 28;
 const UNVERIFIED = "The operator of the crawler is not verified.";
 
@@ -23,14 +24,14 @@ const UNVERIFIED = "The operator of the crawler is not verified.";
 export function judgeVerdict(evidence: VerdictEvidence, weights: Weights): StoredVerdict {
   const { look, judgedAt, since, crawler, usual } = evidence;
   const { features, counts } = computeFeatures(evidence);
-  const odds = oddsOf(features, weights);
+  const odds = oddsOf(features, weights, counts.records === 0 ? CAUTION : 1);
   const [likeliest, second] = VERDICT_CLASSES.toSorted((a, b) => odds[b] - odds[a]) as [
     VerdictClass,
     VerdictClass,
   ];
   const refusal = refuse(likeliest, features, crawler);
-  const isLikely = odds[likeliest] >= leastOddsOf(likeliest, look);
-  const said: VerdictWord = isLikely && refusal === null ? likeliest : "unclear";
+  const least = likeliest === "misfire" ? LEAST_MISFIRE_ODDS[look] : LEAST_ODDS;
+  const said: VerdictWord = odds[likeliest] >= least && refusal === null ? likeliest : "unclear";
   // A class that is refused may be an attack in disguise.
   const rival = refusal === null ? second : "attack";
   const isLasting = (look === "six-hours" || look === "day") && (evidence.lasting ?? 0) >= LEAST_LASTING;
@@ -77,16 +78,15 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights): Store
   };
 }
 
-function oddsOf(features: Features, weights: Weights): Record<VerdictClass, number> {
+function oddsOf(features: Features, weights: Weights, caution: number): Record<VerdictClass, number> {
   const inputs = toInputs(features, weights);
-  const odds = softmax(
-    VERDICT_CLASSES.map((name) =>
-      VERDICT_FEATURES.reduce(
-        (sum, feature, index) => sum + weights.features[feature][name] * (inputs[index] ?? 0),
-        weights.start[name],
-      ),
+  const logits = VERDICT_CLASSES.map((name) =>
+    VERDICT_FEATURES.reduce(
+      (sum, feature, index) => sum + weights.features[feature][name] * (inputs[index] ?? 0),
+      weights.start[name],
     ),
   );
+  const odds = softmax(logits.map((logit) => logit * caution));
   return toRecord(VERDICT_CLASSES, (_, index) => odds[index] ?? 0);
 }
 
@@ -94,17 +94,9 @@ function oddsOf(features: Features, weights: Weights): Record<VerdictClass, numb
 function cutOdds(odds: Record<VerdictClass, number>): Record<VerdictClass, number> {
   const most = Math.max(...Object.values(odds));
   if (most <= MOST_ODDS) return odds;
-  const rest = 1 - most;
-  const others = VERDICT_CLASSES.length - 1;
-  return toRecord(VERDICT_CLASSES, (name) => {
-    if (odds[name] === most) return MOST_ODDS;
-    return (1 - MOST_ODDS) * (rest > 1e-9 ? Math.min(odds[name] / rest, 1) : 1 / others);
-  });
-}
-
-function leastOddsOf(name: VerdictClass, look: VerdictEvidence["look"]): number {
-  if (name !== "misfire") return LEAST_ODDS;
-  return look === "first" ? LEAST_MISFIRE_ODDS.first : LEAST_MISFIRE_ODDS.later;
+  const rest = Object.values(odds).reduce((sum, one) => sum + (one === most ? 0 : one), 0) || 1;
+  const cut = (one: number) => (one === most ? MOST_ODDS : ((1 - MOST_ODDS) * one) / rest);
+  return toRecord(VERDICT_CLASSES, (name) => cut(odds[name]));
 }
 
 /** Returns why a class is not said, whatever its odds. An attacker can forge headers, user agents and repetitions. */

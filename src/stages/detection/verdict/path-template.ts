@@ -62,39 +62,42 @@ function toPlaceholder(index: number, segment: string): keyof typeof PLACEHOLDER
   return hasDigit && /[A-Z]/.test(segment) && TOKEN.test(segment) ? "{token}" : null;
 }
 
-/**
- * Returns a function that does what `templateOf` does, and replaces names as well: where more than twelve different
- * literals follow the same prefix in `urls`, those with a hyphen become `{slug}`. It accepts templates in place of URLs.
- */
+/** Returns a function that does what `templateOf` does, and replaces slugs as well, which are inferred from `urls`. */
 export function templatesOf(urls: Iterable<string>): (url: string) => string {
   const templates = new Set<string>();
-  for (const url of urls) {
-    if (templates.size >= MAX_TEMPLATES) break;
-    templates.add(templateOf(url));
-  }
+  for (const url of urls) if (templates.size < MAX_TEMPLATES) templates.add(templateOf(url));
+  const nameSlugs = inferSlugs(templates);
+  return (url) => nameSlugs(templateOf(url));
+}
+
+/**
+ * Returns a function that replaces the slugs of a template: where more than twelve different literals follow the same
+ * prefix in `templates`, those with a hyphen become `{slug}`.
+ */
+export function inferSlugs(templates: ReadonlySet<string>): (template: string) => string {
   const many = new Set<string>();
-  const paths = [...templates].map((template) => ({ prefix: "", segments: template.split("/").slice(1) }));
-  for (let at = 0; at < MAX_SEGMENTS; at += 1) {
-    const names = new Map<string, Set<string>>();
-    for (const { prefix, segments } of paths) {
-      const segment = segments[at];
-      if (at === 0 || segment === undefined || Object.hasOwn(PLACEHOLDERS, segment)) continue;
-      const found = names.get(prefix) ?? new Set();
-      names.set(prefix, found);
-      if (found.size <= MAX_NAMES) found.add(segment);
-    }
-    for (const [prefix, { size }] of names) if (size > MAX_NAMES) many.add(prefix);
-    for (const path of paths) path.prefix += `/${nameAt(many, path.prefix, path.segments[at] ?? "")}`;
-  }
-  return (url) => {
-    const template = templateOf(url);
+  findNames([...templates].slice(0, MAX_TEMPLATES).map(toSegments), 0, "", many);
+  return (template) => {
     if (many.size === 0 || template === "") return template;
-    let prefix = "";
-    for (const segment of template.split("/").slice(1)) prefix += `/${nameAt(many, prefix, segment)}`;
-    return prefix;
+    return toSegments(template).reduce((prefix, segment) => `${prefix}/${nameAt(many, prefix, segment)}`, "");
   };
 }
 
+/** Adds the prefixes in `paths` that too many literals follow to `many`. All paths have the prefix and a segment at `at`. */
+function findNames(paths: readonly (readonly string[])[], at: number, prefix: string, many: Set<string>) {
+  if (paths.length <= MAX_NAMES) return;
+  const names = new Set(paths.map((segments) => segments[at] ?? ""));
+  const literals = names.size - Object.keys(PLACEHOLDERS).filter((name) => names.has(name)).length;
+  if (at > 0 && literals > MAX_NAMES) many.add(prefix);
+  const longer = paths.filter(({ length }) => length > at + 1);
+  for (const [name, group] of Map.groupBy(longer, (path) => nameAt(many, prefix, path[at] ?? "")))
+    findNames(group, at + 1, `${prefix}/${name}`, many);
+}
+
 function nameAt(many: ReadonlySet<string>, prefix: string, segment: string): string {
-  return many.has(prefix) && segment.includes("-") ? "{slug}" : segment;
+  return segment.includes("-") && many.has(prefix) ? "{slug}" : segment;
+}
+
+function toSegments(template: string): string[] {
+  return template.split("/").slice(1);
 }

@@ -48,7 +48,7 @@ export function describeReasons(
     dirty: `${ofAddresses(value("dirty"))} triggering three or more rules on other paths within 24 hours.`,
     rulesPerIp: `An address triggers ${formatDecimal(2 ** (4 * value("rulesPerIp")))} rules within 24 hours on average.`,
     knownPath: `${ofEvents("knownPath")} are on paths that are usual here.`,
-    onePath: `${ofEvents("onePath")} are on one path, of ${many(paths, "path")}.`,
+    onePath: `${ofEvents("onePath")} are on one path${paths > 1 ? `, of ${many(paths, "path")}` : ""}.`,
     session: `${ofRequests("session")} carry a session cookie or credentials.`,
     referer: `${ofRequests("referer")} come from a page of their own host.`,
     idiom: `${ofRequests("idiom")} hold an idiom of attacks.`,
