@@ -10,6 +10,7 @@ import { alerts } from "../schema/alerts.ts";
 import { archiveFiles } from "../schema/archive-files.ts";
 import { eventAliases } from "../schema/event-aliases.ts";
 import { eventRevisions } from "../schema/event-revisions.ts";
+import { exclusions } from "../schema/exclusions.ts";
 import { heldBlocks } from "../schema/held-blocks.ts";
 import { heldEvents } from "../schema/held-events.ts";
 import { ingestCursors } from "../schema/ingest-cursors.ts";
@@ -87,6 +88,8 @@ export async function deleteExpired(
     [ruleMetrics, lt(ruleMetrics.day, toDay(rollUpsFrom))],
     [alerts, and(eq(alerts.state, "resolved"), lt(alerts.resolvedAt, rollUps))],
     [advice, lt(advice.askedAt, rollUps)],
+    // One that was followed is watched for as long as it lasts.
+    [exclusions, and(isNull(exclusions.followedAt), lt(exclusions.proposedAt, rollUps))],
     [silences, lt(silences.expiresAt, rollUps)],
     [
       spikes,

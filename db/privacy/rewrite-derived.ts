@@ -9,6 +9,7 @@ import { alertTransitions } from "../schema/alert-transitions.ts";
 import { alerts } from "../schema/alerts.ts";
 import { channelStates } from "../schema/channel-states.ts";
 import { eventRevisions as revisions } from "../schema/event-revisions.ts";
+import { exclusions } from "../schema/exclusions.ts";
 import { knownSources } from "../schema/known-sources.ts";
 import { notifications } from "../schema/notifications.ts";
 import { savedViews } from "../schema/saved-views.ts";
@@ -132,6 +133,15 @@ const TABLES: readonly DerivedTable[] = [
     over: knownSources.expiresAt,
     written: [knownSources.createdAt, knownSources.createdAt],
   },
+  {
+    table: exclusions,
+    key: [exclusions.id],
+    json: [exclusions.clause],
+    text: [],
+    over: exclusions.proposedAt,
+    written: [exclusions.proposedAt, exclusions.proposedAt],
+    isZone: (zoneId) => eq(exclusions.zoneId, zoneId),
+  },
 ];
 
 export interface DerivedScope {
@@ -154,7 +164,7 @@ export interface DerivedRewrite {
 
 /**
  * Number of rows by table. The feed's copy of an alert's transitions is counted with the alert. A channel's last
- * error, saved views and known sources are not counted.
+ * error, saved views, known sources and exclusions are not counted.
  */
 export type DerivedCounts = Readonly<
   Record<"spikes" | "alerts" | "notifications" | "advice" | "silences", number>

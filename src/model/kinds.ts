@@ -80,6 +80,12 @@ export type UsualDimension = (typeof USUAL_DIMENSIONS)[number];
 export const EXCLUSION_FORMS = ["narrow", "partial", "one-parameter", "refused"] as const;
 export type ExclusionForm = (typeof EXCLUSION_FORMS)[number];
 
+/** What an exclusion silences: its clause, its rule in the whole zone, or every rule on its path. */
+export const EXCLUSION_REACHES = ["clause", "rule", "path"] as const;
+export type ExclusionReach = (typeof EXCLUSION_REACHES)[number];
+/** The languages in which an exclusion is written for the platform. */
+export const EXCLUSION_TOOLS = ["text", "curl", "terraform"] as const;
+
 /** A person's verdict on a spike. noise: no attack, without a reason. */
 export const MARKS = [...VERDICT_CLASSES, "noise"] as const;
 export type Mark = (typeof MARKS)[number];

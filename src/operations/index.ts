@@ -7,6 +7,8 @@ import { listGaps } from "./coverage/gaps.ts";
 import { runOperations } from "./coverage/runs.ts";
 import { channelOperations } from "./deliveries/channels.ts";
 import { deliveryOperations } from "./deliveries/deliveries.ts";
+import { listProposed } from "./exclusions/list-exclusions.ts";
+import { tryExclusion } from "./exclusions/try-exclusion.ts";
 import { keyOperations } from "./keys/keys.ts";
 import { sessionOperations } from "./keys/sessions.ts";
 import type { Operation } from "./operation.ts";
@@ -38,6 +40,8 @@ export const OPERATIONS = [
   ...spikeOperations,
   showTrend,
   ...knownOperations,
+  tryExclusion,
+  listProposed,
   ...auditOperations,
   ...deliveryOperations,
   ...channelOperations,

@@ -66,6 +66,7 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
     export: async () => (await import("./export/export.ts")).exportCommand(readConfig),
     alerts: fromOperations("alerts"),
     silences: fromOperations("silences"),
+    exclusion: fromOperations("exclusion"),
     known: fromOperations("known"),
     zones: fromOperations("zones"),
     rules: fromOperations("rules"),

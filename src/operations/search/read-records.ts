@@ -21,6 +21,9 @@ export interface RecordDeps extends SearchDeps {
 
 type Records = (Buffer | undefined)[];
 
+/** An event, as far as its record depends on it. */
+type Placed = EventKey & Pick<FoundEvent, "archived">;
+
 /** Where a record is: row of a records file. */
 interface Place {
   readonly records: ArchiveFile;
@@ -31,14 +34,14 @@ interface Place {
 export async function readRecords(
   deps: RecordDeps,
   zoneId: number,
-  events: readonly FoundEvent[],
+  events: readonly Placed[],
   signal: AbortSignal,
 ): Promise<Records> {
   const open = events.filter(({ archived }) => archived === null);
   const fromBlocks = await readFromBlocks(deps, zoneId, open);
   const missing = open.filter((event) => !fromBlocks.has(hashEventKey(event)));
   const moved = await findMoved(deps, zoneId, missing, signal);
-  const placeOf = (event: FoundEvent): Place | undefined => {
+  const placeOf = (event: Placed): Place | undefined => {
     const { archived } = event;
     if (archived === null) return moved.get(hashEventKey(event));
     return archived.records === null ? undefined : { records: archived.records, row: archived.row };
@@ -60,7 +63,7 @@ export async function readRecords(
 async function readFromBlocks(
   { queries: { db }, openedBlocks }: RecordDeps,
   zoneId: number,
-  events: readonly FoundEvent[],
+  events: readonly Placed[],
 ): Promise<ReadonlyMap<string, Buffer>> {
   if (events.length === 0) return new Map();
   const store = {
@@ -87,7 +90,7 @@ async function readFromBlocks(
 async function findMoved(
   { queries: { db }, files }: RecordDeps,
   zoneId: number,
-  events: readonly FoundEvent[],
+  events: readonly Placed[],
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, Place>> {
   const moved = new Map<string, Place>();

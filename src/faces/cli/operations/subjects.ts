@@ -28,6 +28,13 @@ const SUBJECTS = {
     description: "List deliveries to the channels, and replay dead deliveries.",
     load: async () => (await import("#operations/deliveries/deliveries.ts")).deliveryOperations,
   },
+  exclusion: {
+    description: "Show what an exclusion of a rule would have silenced, and list proposed ones.",
+    load: async () => [
+      (await import("#operations/exclusions/try-exclusion.ts")).tryExclusion,
+      (await import("#operations/exclusions/list-exclusions.ts")).listProposed,
+    ],
+  },
   gaps: {
     description: "List the hours that are lost, and why.",
     load: async () => [(await import("#operations/coverage/gaps.ts")).listGaps],

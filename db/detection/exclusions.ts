@@ -1,0 +1,144 @@
+import { and, desc, eq, inArray, isNull, type SQL, sql } from "drizzle-orm";
+import { alias } from "drizzle-orm/pg-core";
+import { DAY_MS } from "#lib/units.ts";
+import type { ExclusionClause, ExclusionProposal } from "#model/exclusion.ts";
+import { digest } from "#model/fingerprint.ts";
+import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { exclusions } from "../schema/exclusions.ts";
+import { ruleBuckets } from "../schema/rule-buckets.ts";
+import { wafEvents } from "../schema/waf-events.ts";
+
+const e = alias(wafEvents, "e");
+
+/** A rule with fewer events on the clause in two days may be quiet by chance. */
+const FEWEST_BEFORE = 20;
+/** An address with so many other rules on the day looks like an attacker's. */
+const MANY_RULES = 3;
+
+/** Returns a regular expression for the URLs of a template, which the stage makes. */
+type ToUrlPattern = (template: string) => string;
+
+/** Keeps the clauses of a proposal. One that was followed is watched anew, because the rule misfires again. */
+export async function storeProposal(
+  db: Queryable,
+  given: {
+    readonly zoneId: number;
+    readonly spikeId: number | null;
+    readonly proposal: ExclusionProposal;
+    readonly now: number;
+  },
+): Promise<void> {
+  const { zoneId, spikeId, proposal, now } = given;
+  const set = { spikeId, proposedAt: new Date(now), followedAt: null };
+  for (const clause of proposal.clauses) {
+    const { ruleIds, template, method, parameter } = clause;
+    const key = digest([...ruleIds, template, method, parameter]);
+    await db
+      .insert(exclusions)
+      .values({ zoneId, key, clause, ...set })
+      .onConflictDoUpdate({ target: [exclusions.zoneId, exclusions.key], set });
+  }
+}
+
+export interface StoredExclusion {
+  readonly id: number;
+  readonly zoneId: number;
+  readonly spikeId: number | null;
+  readonly clause: ExclusionClause;
+  /** Epoch ms. */
+  readonly proposedAt: number;
+  readonly followedAt: number | null;
+}
+
+/** Returns the newest exclusions of zones; null is every zone. */
+export function listExclusions(
+  db: Queryable,
+  zoneIds: readonly number[] | null,
+  limit: number,
+): Promise<StoredExclusion[]> {
+  const { id, zoneId, spikeId, clause, proposedAt, followedAt } = exclusions;
+  return db
+    .select({ id, zoneId, spikeId, clause, proposedAt: epochMs(proposedAt), followedAt: epochMs(followedAt) })
+    .from(exclusions)
+    .where(zoneIds === null ? undefined : inArray(zoneId, [...zoneIds]))
+    .orderBy(desc(proposedAt), desc(id))
+    .limit(limit);
+}
+
+/**
+ * Marks exclusions as followed, and returns how many. A proposal counts as followed if its rule stopped no request on the path for
+ * 24 hours, after ten or more a day in the two days before, while the zone's other events came at half their rate or more.
+ * A rule that only logged must have no event. Method and parameter are not looked at: a rule that still matches other
+ * parameters of the path is not recognised, and a misfire that ended by itself looks the same.
+ */
+export async function watchExclusions(
+  db: Queryable,
+  {
+    zoneIds,
+    nowMs,
+    toUrlPattern,
+  }: { readonly zoneIds: readonly number[]; readonly nowMs: number; readonly toUrlPattern: ToUrlPattern },
+): Promise<number> {
+  const dayAgo = new Date(nowMs - DAY_MS);
+  const from = new Date(nowMs - 3 * DAY_MS);
+  const open = await db
+    .select({ id: exclusions.id, zoneId: exclusions.zoneId, clause: exclusions.clause })
+    .from(exclusions)
+    .where(
+      and(
+        inArray(exclusions.zoneId, [...zoneIds]),
+        isNull(exclusions.followedAt),
+        sql`${exclusions.proposedAt} < ${dayAgo}`,
+      ),
+    );
+  let followed = 0;
+  for (const { id, zoneId, clause } of open) {
+    const { ruleIds, template } = clause;
+    const isBefore = (time: SQL | typeof e.occurredAt | typeof ruleBuckets.startsAt) =>
+      sql`${time} < ${dayAgo}`;
+    const { rowCount } = await db.execute(sql`
+      with seen as (
+        select coalesce(${e.action}, '') in ('block', 'challenge') as stops, ${e.occurredAt} as at from ${wafEvents} ${e}
+        where ${e.zoneId} = ${zoneId} and ${e.occurredAt} >= ${from} and ${e.occurredAt} < ${new Date(nowMs)}
+          and ${isRuleOf(ruleIds)} and ${isOnPath(template, toUrlPattern)}),
+      counted as (
+        select stops, count(*) filter (where ${isBefore(sql`at`)}) as before, max(at) as last from seen group by grouping sets ((stops), ())),
+      judged as (
+        select last from counted where before >= ${FEWEST_BEFORE} and stops is distinct from false order by stops nulls last limit 1),
+      others as (
+        select coalesce(sum(${ruleBuckets.total}) filter (where ${isBefore(ruleBuckets.startsAt)}), 0) / 2 as before,
+          coalesce(sum(${ruleBuckets.total}) filter (where not ${isBefore(ruleBuckets.startsAt)}), 0) as after
+        from ${ruleBuckets} where ${ruleBuckets.zoneId} = ${zoneId} and ${ruleBuckets.width} = 3600
+          and ${ruleBuckets.startsAt} >= ${from} and ${ruleBuckets.startsAt} < ${new Date(nowMs)}
+          and ${ruleBuckets.ruleId} <> all (${sql.param(ruleIds)}::text[]))
+      update ${exclusions} set followed_at = judged.last from judged, others
+      where ${exclusions.id} = ${id} and judged.last < ${dayAgo} and others.after > 0 and others.after >= others.before / 2`);
+    followed += rowCount ?? 0;
+  }
+  return followed;
+}
+
+/** Events of other rules on the path of an exclusion within 24 hours: what an attacker may use it for. */
+export async function countOnPath(
+  db: Queryable,
+  { zoneId, clause: { ruleIds, template } }: Pick<StoredExclusion, "zoneId" | "clause">,
+  { nowMs, toUrlPattern }: { readonly nowMs: number; readonly toUrlPattern: ToUrlPattern },
+): Promise<{ readonly events: number; readonly suspicious: number }> {
+  const { rows } = await db.execute<{ events: number; suspicious: number }>(sql`
+    with day as (
+      select ${e.ip} as ip, ${e.ruleId} as rule, ${isOnPath(template, toUrlPattern)} as here, ${isRuleOf(ruleIds)} as own
+      from ${wafEvents} ${e} where ${e.zoneId} = ${zoneId} and ${e.occurredAt} >= ${new Date(nowMs - DAY_MS)} and ${e.occurredAt} < ${new Date(nowMs)}),
+    dirty as (select ip from day where not here and ip <> '' group by ip having count(distinct rule) >= ${MANY_RULES})
+    select count(*)::integer as events, count(*) filter (where ip in (select ip from dirty))::integer as suspicious
+    from day where here and own is not true`);
+  return rows[0] ?? { events: 0, suspicious: 0 };
+}
+
+function isRuleOf(ruleIds: readonly string[]): SQL {
+  return sql`${e.ruleId} = any (${sql.param([...ruleIds])}::text[])`;
+}
+
+function isOnPath(template: string | null, toUrlPattern: ToUrlPattern): SQL {
+  return template === null ? sql`true` : sql`coalesce(${e.url} ~ ${toUrlPattern(template)}, false)`;
+}

@@ -1,0 +1,172 @@
+import { cutOut, readArchivedDays } from "#db/archive/archived-days.ts";
+import { runCancellable } from "#db/postgres/cancellable.ts";
+import { copyOpenRows } from "#db/search/copy-open-rows.ts";
+import { inSearchTransaction } from "#db/search/search-transaction.ts";
+import { cleanText } from "#lib/clean-text.ts";
+import type { ExclusionClause } from "#model/exclusion.ts";
+import { toDay } from "#model/horizon.ts";
+import type { Span } from "#model/span.ts";
+import type { SampleRequest } from "#model/verdict.ts";
+import {
+  type Counted,
+  REPLAYED_COLUMNS,
+  type ReplayedSample,
+  readReplayed,
+  replayExclusion,
+} from "#stages/archive/sql/replay-exclusion.ts";
+import { toUrlPattern } from "#stages/detection/exclusion/to-url-pattern.ts";
+import { holdsIdiom } from "#stages/detection/verdict/compute-features.ts";
+import type { RequestFacts } from "#stages/detection/verdict/evidence.ts";
+import { readRequest } from "#stages/detection/verdict/read-request.ts";
+import { type RecordDeps, readRecords } from "../search/read-records.ts";
+
+const MOST_SAMPLES = 5;
+const MAX_URL_CHARS = 300;
+const MAX_MATCHED_CHARS = 200;
+
+/** What one form of an exclusion would have silenced. */
+export interface Silenced {
+  readonly events: number;
+  readonly addresses: number;
+  readonly days: number;
+  readonly suspicious: number;
+}
+
+export interface Replay {
+  readonly clause: Silenced;
+  /** The rule in the whole zone. */
+  readonly rule: Silenced;
+  /** Every rule on the path; null without a path. */
+  readonly path: Silenced | null;
+  /** False if the numbers of events are computed from samples. Addresses and days are then those of rule and path. */
+  readonly isExact: boolean;
+  /** The number of records that were read for the method and the parameter. */
+  readonly records: number;
+  /** Other rules that match the same requests, with the share of the requests. */
+  readonly together: readonly { readonly ruleId: string; readonly share: number }[];
+  readonly samples: readonly (SampleRequest & { readonly isSuspicious: boolean })[];
+  readonly feature: string;
+}
+
+type Read = ReplayedSample &
+  Omit<RequestFacts, "hasSession" | "hasOwnReferer"> & {
+    readonly isSuspicious: boolean;
+    /** Null if the record was not read. */
+    readonly isMatching: boolean | null;
+  };
+
+const NOTHING: Silenced = { events: 0, addresses: 0, days: 0, suspicious: 0 };
+const UNREAD = { method: "", parameter: null, matched: null };
+
+/**
+ * Replays an exclusion over the events that are kept, in Postgres and in files. Method and parameter are in records only, so
+ * they are read of a sample. An event looks suspicious if it holds an idiom of attacks or if its address triggered three or
+ * more other rules on the same day. Events whose record is not kept are taken to be like the others.
+ */
+export async function replayClause(
+  deps: RecordDeps,
+  zoneId: number,
+  { clause, ...span }: Span & { readonly clause: ExclusionClause },
+  signal: AbortSignal,
+): Promise<Replay> {
+  const { path, remove } = deps.files.scratchFile();
+  try {
+    const { days, copied } = await runCancellable(deps.queries, signal, (database) =>
+      inSearchTransaction(database, async (tx, client) => {
+        const archived = await readArchivedDays(tx, zoneId, span);
+        const spans = cutOut(span, archived);
+        const part = { spans, columns: REPLAYED_COLUMNS, path };
+        return { days: archived, copied: await copyOpenRows(client, zoneId, { ...span, clauses: [] }, part) };
+      }),
+    );
+    const files = days.map(({ events }) => events);
+    const openRows = copied === 0 ? null : { path, columns: REPLAYED_COLUMNS };
+    const source = { files: files.map(deps.files.pathOf), openRows };
+    const pattern = toUrlPattern(clause.template ?? "");
+    const rows =
+      copied === 0 && files.length === 0
+        ? []
+        : await deps.files.read(files, replayExclusion(source, span, { ...clause, pattern }), signal);
+    const { forms, samples, together, feature } = readReplayed(rows);
+    const own = samples.filter((sample) => sample.of === "clause");
+    const placed = own.map(({ file, row, logId, at }) => {
+      const archived = file === null ? null : { records: days[file]?.records ?? null, row };
+      return { occurredAt: at, logId, archived };
+    });
+    const records = await readRecords(deps, zoneId, placed, signal);
+    const read = samples.map((sample): Read => {
+      const record = records[own.indexOf(sample)];
+      const facts = record === undefined ? UNREAD : readRequest(record, sample.url);
+      const isSuspicious = sample.isDirty || holdsIdiom({ url: sample.url, matched: facts.matched });
+      return {
+        ...sample,
+        ...facts,
+        isSuspicious,
+        isMatching: record === undefined ? null : matches(clause, facts),
+      };
+    });
+    const silencedBy = (form: Read["of"]): Silenced => {
+      const counted = forms.find((one) => one.form === form);
+      return counted === undefined
+        ? NOTHING
+        : estimate(
+            counted,
+            read.filter(({ of }) => of === form),
+          );
+    };
+    const [silenced, rule, onPath] = [silencedBy("clause"), silencedBy("rule"), silencedBy("path")];
+    const least = silenced.suspicious;
+    return {
+      clause: silenced,
+      rule: { ...rule, suspicious: Math.max(rule.suspicious, least) },
+      path: clause.template === null ? null : { ...onPath, suspicious: Math.max(onPath.suspicious, least) },
+      isExact: samples.length === forms.reduce((sum, { events }) => sum + events, 0),
+      records: records.filter((record) => record !== undefined).length,
+      together: together.map(({ other, share }) => ({ ruleId: other, share })),
+      samples: read
+        .filter((one) => one.of === "clause" && one.isMatching !== false)
+        .sort((one, other) => Number(other.isSuspicious) - Number(one.isSuspicious))
+        .slice(0, MOST_SAMPLES)
+        .map(toSample),
+      feature: feature ?? "",
+    };
+  } finally {
+    await remove();
+  }
+}
+
+/** A row of a search names no method: such a record counts as one with the clause's method. */
+function matches(
+  { method, parameter }: ExclusionClause,
+  facts: Pick<RequestFacts, "method" | "parameter">,
+): boolean {
+  const isMethod = method === null || facts.method === "" || facts.method === method;
+  return isMethod && (parameter === null || facts.parameter === parameter);
+}
+
+/** Scales what was sampled: of addresses that look like attackers, and of others. */
+function estimate({ events, dirty, addresses, days }: Counted, sampled: readonly Read[]): Silenced {
+  const known = sampled.filter(({ isMatching }) => isMatching !== null);
+  const judged = known.length === 0 ? sampled : known;
+  const scale = (total: number, isDirty: boolean, is: (one: Read) => boolean) => {
+    const part = judged.filter((one) => one.isDirty === isDirty);
+    return part.length === 0 ? total : Math.round((total * part.filter(is).length) / part.length);
+  };
+  const isSilenced = ({ isMatching }: Read) => isMatching !== false;
+  const bad = scale(dirty, true, isSilenced);
+  const isWhole = judged.length === events;
+  const silenced = judged.filter(isSilenced);
+  return {
+    events: bad + scale(events - dirty, false, isSilenced),
+    addresses: isWhole ? new Set(silenced.map(({ ip }) => ip)).size : addresses,
+    days: isWhole ? new Set(silenced.map(({ at }) => toDay(at))).size : days,
+    suspicious: bad + scale(events - dirty, false, (one) => isSilenced(one) && one.isSuspicious),
+  };
+}
+
+function toSample(one: Read): Replay["samples"][number] {
+  const { at, logId, ip, method, ruleId, action, parameter, matched, isSuspicious } = one;
+  const url = cleanText(one.url, MAX_URL_CHARS);
+  const text = matched === null ? null : cleanText(matched, MAX_MATCHED_CHARS);
+  return { at, logId, ip, method, url, ruleId, action, parameter, matched: text, isSuspicious };
+}

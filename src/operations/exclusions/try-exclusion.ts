@@ -1,0 +1,218 @@
+import { z } from "zod";
+import { formatWhole, many } from "#lib/format.ts";
+import { toLine } from "#lib/plain-text.ts";
+import { showTime } from "#lib/show-time.ts";
+import { DAY_MS } from "#lib/units.ts";
+import { EXCLUSION_REACHES, EXCLUSION_TOOLS } from "#model/kinds.ts";
+import { planSearch } from "#stages/archive/query/plan-search.ts";
+import { refuseRule } from "#stages/detection/exclusion/propose-exclusion.ts";
+import { describeClause, writeForms } from "#stages/detection/exclusion/write-forms.ts";
+import { templateOf } from "#stages/detection/verdict/path-template.ts";
+import { IsoTime, Name, RuleId, Text, Time, toIso, visibleZones, ZoneId } from "../fields.ts";
+import { nameKnown } from "../name-known.ts";
+import { type Asked, defineQuery } from "../operation.ts";
+import { type Mistake, Refusal } from "../refusal.ts";
+import { requireZone } from "../require-zone.ts";
+import { priceSearch } from "../search/searching.ts";
+import { checkOrder } from "../span.ts";
+import { replayClause } from "./replay.ts";
+
+const DEFAULT_MS = 30 * DAY_MS;
+
+const Silenced = z.object({
+  events: z.number().int(),
+  addresses: z.number().int(),
+  days: z.number().int().describe("UTC days with such events."),
+  suspicious: z
+    .number()
+    .int()
+    .describe("Events that look like attacks. They rank samples; they prove nothing."),
+});
+
+const TriedExclusion = z
+  .object({
+    zone: z.number().int(),
+    from: IsoTime,
+    to: IsoTime,
+    clause: Text.describe("The exclusion in words."),
+    silenced: Silenced.describe("What the exclusion would have silenced."),
+    ruleInZone: Silenced.describe("The same for the rule on every path of the zone."),
+    everythingOnPath: Silenced.nullable().describe(
+      "The same for every rule on the path; null without a path.",
+    ),
+    isExact: z
+      .boolean()
+      .describe(
+        "False if numbers of events are scaled from a sample. Addresses and days are then those of rule and path.",
+      ),
+    records: z.number().int().describe("Number of records that were read for method and parameter."),
+    together: z
+      .array(z.object({ ruleId: Name, share: z.number() }))
+      .describe("Other rules that match the same requests. Without them the requests are still blocked."),
+    samples: z
+      .array(
+        z.object({
+          at: IsoTime,
+          logId: Name,
+          ip: z.string().meta({ masked: "address" }),
+          method: Name,
+          url: Text,
+          ruleId: Name,
+          action: Name,
+          parameter: Text.nullable(),
+          matched: z.string().nullable().meta({ masked: "nothing" }),
+          isSuspicious: z.boolean(),
+        }),
+      )
+      .describe("Silenced events, suspicious ones first. Their texts are from requests. Escape them."),
+    forms: z
+      .array(z.object({ tool: z.enum(EXCLUSION_TOOLS), reach: z.enum(EXCLUSION_REACHES), text: Text }))
+      .describe(
+        "Texts for the platform. A reach of rule or path is wider than the exclusion. Longwatch applies none.",
+      ),
+  })
+  .meta({ id: "TriedExclusion" });
+
+const PATH_RULE =
+  "must be a path or its template, such as /reviews/{n}, without host, query and control characters";
+
+export const tryExclusion = defineQuery({
+  name: "exclusion.try",
+  summary: "Show what an exclusion of a rule would have silenced",
+  description:
+    "Replays the exclusion over the events that are kept. Method and parameter are read of a sample of the records. Nothing is applied.",
+  http: ["GET", "/api/v1/exclusions/replay"],
+  tag: "Exclusions",
+  scope: "read",
+  zone: "zone",
+  heavy: "read",
+  refuses: [422, 503],
+  input: z.strictObject({
+    zone: ZoneId.optional().describe("Default: the zone, if there is only one."),
+    rule: RuleId,
+    path: z
+      .string()
+      .max(600)
+      .regex(/^\/[^?#\p{C}]*$/u, PATH_RULE)
+      .optional()
+      .describe("The path, or its template (/reviews/{n}). Default: every path, which needs a parameter."),
+    method: z
+      .string()
+      .regex(/^[A-Za-z-]{1,20}$/, "must be a method, such as POST")
+      .transform((text) => text.toUpperCase())
+      .optional()
+      .meta({ wire: { type: "string" } })
+      .describe("Default: every method."),
+    parameter: z
+      .string()
+      .min(1)
+      .max(200)
+      .optional()
+      .describe("What matched, such as ARGS:title. Default: anything."),
+    from: Time.optional().describe("Default: 30 days before `to`."),
+    to: Time.optional().describe("Default: now."),
+  }),
+  output: TriedExclusion,
+  example: { zone: "101", rule: "942440", path: "/reviews/{n}", method: "POST" },
+  command: {
+    examples: ["exclusion try --rule 942440 --path '/reviews/{n}' --method POST --from -30d"],
+    help: "The wide forms that the platform has stand beside it with their figures. Nothing is applied.",
+    say: (tried, { table }) => {
+      const { silenced, ruleInZone, everythingOnPath, isExact, records, together, samples, forms } = tried;
+      const figures = [
+        ["This exclusion", silenced],
+        ["The rule in the zone", ruleInZone],
+        ["Everything on the path", everythingOnPath],
+      ] as const;
+      const rows = figures.flatMap(([what, one]) =>
+        one === null
+          ? []
+          : [
+              [
+                what,
+                ...[one.events, one.addresses, one.days, one.suspicious].map((number) => formatWhole(number)),
+              ],
+            ],
+      );
+      const others = together.map(
+        ({ ruleId, share }) => `${toLine(ruleId, 100)} (${formatWhole(share * 100)} %)`,
+      );
+      const lines = [
+        `${tried.clause}, zone ${tried.zone}, ${showTime(Date.parse(tried.from))} to ${showTime(Date.parse(tried.to))}`,
+        table(["WOULD SILENCE", "EVENTS", "ADDRESSES", "DAYS", "SUSPICIOUS"], rows).trimEnd(),
+        isExact ? "" : `Numbers of events are scaled from a sample; ${many(records, "record")} were read.`,
+        others.length === 0 ? "" : `Other rules on the same requests: ${others.join(", ")}.`,
+        ...samples.map(
+          (one) =>
+            `${one.isSuspicious ? "suspicious" : "ordinary  "}  ${one.at}  ${toLine(`${one.ip} ${one.method} ${one.url}  ${one.parameter ?? ""} ${one.matched ?? ""}`, 200)}`,
+        ),
+        ...forms.map(({ tool, reach, text }) => `\n${tool} (${reach}):\n${text}`),
+      ];
+      return `${lines.filter((line) => line !== "").join("\n")}\n`;
+    },
+  },
+  run: async (asked, { zone: given, rule, path, method = null, parameter = null, ...span }) => {
+    const { db, caller, now, searching, signal } = asked;
+    const zone = given ?? onlyZone(asked);
+    await requireZone(asked, zone);
+    const to = span.to ?? now;
+    const from = span.from ?? to - DEFAULT_MS;
+    checkOrder({ name: "from", ms: from }, { name: "to", ms: to });
+    const template = path === undefined ? null : templateOf(path);
+    const isWide = (template === null || template === "/") && parameter === null;
+    if (isWide)
+      throw refuse({
+        field: "path",
+        rule: "must be given, and more than / unless a parameter is given: an exclusion for a whole zone is refused",
+      });
+    const refuseIt = (feature?: string) => {
+      const refusal = refuseRule(rule, feature);
+      if (refusal !== null)
+        throw refuse({ field: "rule", value: rule, rule: `cannot be excluded: ${refusal}` });
+    };
+    refuseIt();
+    const plan = planSearch({
+      from,
+      to,
+      query: "",
+      filters: [],
+      groupBy: ["ip"],
+      buckets: 0,
+      page: 0,
+      pageSize: 1,
+    });
+    const price = await priceSearch(db, searching, { zoneId: zone, plan, isMasked: caller.masked });
+    const work = { ...price, signal };
+    const clause = { ruleIds: [rule], template, method, parameter };
+    const replay = await searching.runInPlace({ caller }, work, (deps, stopped) =>
+      replayClause({ ...deps, openedBlocks: searching.openedBlocks }, zone, { clause, from, to }, stopped),
+    );
+    refuseIt(replay.feature);
+    return {
+      zone,
+      from: toIso(from),
+      to: toIso(to),
+      clause: describeClause(clause),
+      silenced: replay.clause,
+      ruleInZone: replay.rule,
+      everythingOnPath: replay.path,
+      isExact: replay.isExact,
+      records: replay.records,
+      together: [...replay.together],
+      samples: replay.samples.map((one) => ({ ...one, at: toIso(one.at) })),
+      forms: template === null ? [] : writeForms(zone, clause),
+    };
+  },
+});
+
+/** @throws {Refusal} 422 if the caller may see several zones */
+function onlyZone({ caller, service }: Pick<Asked, "caller" | "service">): number {
+  const zones = visibleZones(caller, undefined) ?? service.zoneIds;
+  const [zone] = zones;
+  if (zone !== undefined && zones.length === 1) return zone;
+  throw refuse({ field: "zone", rule: `is missing: there are several zones (${nameKnown(zones)})` });
+}
+
+function refuse(mistake: Mistake): Refusal {
+  return new Refusal(422, { slug: "invalid-exclusion", mistakes: [mistake] });
+}

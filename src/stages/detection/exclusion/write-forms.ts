@@ -1,0 +1,98 @@
+import { toLine } from "#lib/plain-text.ts";
+import type { ExclusionClause } from "#model/exclusion.ts";
+import type { EXCLUSION_TOOLS, ExclusionReach } from "#model/kinds.ts";
+
+/** A text that a person can use. `reach` is what it silences, which may be more than the clause. */
+export interface WrittenForm {
+  readonly tool: (typeof EXCLUSION_TOOLS)[number];
+  readonly reach: ExclusionReach;
+  readonly text: string;
+}
+
+const MAX_TEXT_CHARS = 300;
+
+/** Returns a clause in words: `rule 942440 for ARGS:title of POST /reviews/{n}`. Its texts come from requests. */
+export function describeClause({ ruleIds, template, method, parameter }: ExclusionClause): string {
+  const line = (text: string) => toLine(text, MAX_TEXT_CHARS);
+  const rules = `${ruleIds.length === 1 ? "rule" : "rules"} ${line(ruleIds.join(", "))}`;
+  const path = [method ?? "", template ?? "every path"]
+    .filter((part) => part !== "")
+    .map(line)
+    .join(" ");
+  return `${rules} for ${parameter === null ? path : `${line(parameter)} of ${path}`}`;
+}
+
+/**
+ * Returns what the platform offers for a clause. Its API has no exception for a rule on a path: it logs a rule's matches without
+ * blocking in the whole zone, or switches the WAF off on a path. Both are wider than the clause, and the text says so.
+ */
+export function writeForms(zoneId: number, clause: ExclusionClause): WrittenForm[] {
+  const { ruleIds, template, method } = clause;
+  const wide =
+    "The platform has no exception for a rule on a path. Its own ones are wider: see their figures first.";
+  const review = (ruleId: string) =>
+    `curl -X POST "$EDGE_API_URL/shield/waf/rules/review-triggered/${zoneId}" -H "AccessKey: $EDGE_API_KEY" -H 'Content-Type: application/json' --data ${toShell(toJson({ ruleId, action: 1 }))}`;
+  const forms: WrittenForm[] = [
+    { tool: "text", reach: "clause", text: `Exclude ${describeClause(clause)}. ${wide}` },
+    {
+      tool: "curl",
+      reach: "rule",
+      text: `# Logs instead of blocking, on every path of the zone.\n${ruleIds.map(review).join("\n")}`,
+    },
+    {
+      tool: "terraform",
+      reach: "rule",
+      text: `# Logs instead of blocking, on every path of the zone. Add the rule to the zone's resource.
+resource "bunnynet_pullzone_shield" "zone_${zoneId}" {
+  waf {
+    enabled       = true
+    rules_logonly = [${ruleIds.map(toHcl).join(", ")}]
+  }
+}`,
+    },
+  ];
+  // A * of the template would match any text, and so would every placeholder.
+  if (template === null || template.includes("*")) return forms;
+  const pattern = `*://*${template.replaceAll(/\{[a-z.]+\}|…/g, "*")}`;
+  const trigger = (type: string, value: string) =>
+    `    { type = "${type}", match_type = "MatchAny", patterns = [${toHcl(value)}], parameter1 = null, parameter2 = null },\n`;
+  return [
+    ...forms,
+    {
+      tool: "terraform",
+      reach: "path",
+      text: `# Switches every rule off on the path, and on paths below it.
+resource "bunnynet_pullzone_edgerule" "waf_off" {
+  enabled    = true
+  pullzone   = var.pullzone_id
+  actions    = [{ type = "DisableWAF", parameter1 = null, parameter2 = null, parameter3 = null }]
+  match_type = "MatchAll"
+  triggers = [
+${trigger("Url", pattern)}${method === null ? "" : trigger("RequestMethod", method)}  ]
+}`,
+    },
+  ];
+}
+
+/** Returns JSON in ASCII. */
+function toJson(value: unknown): string {
+  return JSON.stringify(value).replaceAll(/[^\x20-\x7e]/g, toEscape);
+}
+
+/** Returns a text as one word of a shell. */
+function toShell(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** Returns a text as a string of HCL in ASCII. A `{` behind `$` or `%` would begin an expression. */
+function toHcl(text: string): string {
+  const unsafe = /["\\]|[$%](?=\{)|[^\x20-\x7e]/gu;
+  return `"${text.toWellFormed().replaceAll(unsafe, toEscape)}"`;
+}
+
+function toEscape(character: string): string {
+  const code = character.codePointAt(0) ?? 0;
+  return code > 0xffff
+    ? `\\U${code.toString(16).padStart(8, "0")}`
+    : `\\u${code.toString(16).padStart(4, "0")}`;
+}

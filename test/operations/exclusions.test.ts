@@ -1,0 +1,312 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
+import { createRandom } from "#emulator/traffic/random.ts";
+import { loadSubject } from "#faces/cli/operations/subjects.ts";
+import { DAY_MS } from "#lib/units.ts";
+import { startOfDay } from "#model/horizon.ts";
+import { hashEventKey } from "#model/log-id-hash.ts";
+import { packRawBlocks } from "#model/raw-block.ts";
+import type { WafEvent } from "#model/waf-event.ts";
+import { replayClause } from "#operations/exclusions/replay.ts";
+import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import { type ArchiveFolder, archiveDay, openFolder } from "../archive/archive-folder.ts";
+import { openArchiveWorld } from "../archive/files/archive-world.ts";
+import { testBothWays } from "../cli/both-ways.ts";
+import { makeEvent } from "../detection/trend-support.ts";
+import { makeKey, startArchive } from "../http/start-archive.ts";
+
+const RULE = "942440";
+/** The first day is in the archive, the second in Postgres. */
+const DAY = "2026-11-15";
+const START = Date.parse(DAY);
+const NOW = START + 5 * DAY_MS;
+const SPAN = { from: START, to: NOW };
+/** The zone of the tests that store more events. */
+const OTHER_ZONE = 102;
+
+interface Drawn extends WafEvent {
+  readonly method: string;
+  readonly parameter: string;
+  readonly matched: string;
+}
+
+const world = await openArchiveWorld();
+let folder: ArchiveFolder;
+let events: Drawn[];
+
+/** Visitors who misfire, an attacker with many rules, and others, on both days. */
+function draw(): Drawn[] {
+  const random = createRandom();
+  random.reseed(7, 7, 7, 7);
+  const { fraction, pick } = random;
+  return Array.from({ length: 400 }, (_, index) => {
+    const isAttacker = fraction() < 0.2;
+    const path = pick([
+      "/reviews/12",
+      "/reviews/7?page=2",
+      "/reviews/x",
+      "/login",
+      "/search?q=1 union select 2",
+    ]);
+    const event = makeEvent({
+      logId: `e${index}`,
+      occurredAt: START + Math.floor(fraction() * 2 * DAY_MS),
+      ruleId: isAttacker
+        ? pick([RULE, "941100", "932100", "930100", "933100"])
+        : pick([RULE, RULE, "942200"]),
+      ip: isAttacker ? `198.51.100.${index % 5}` : `203.0.113.${index % 60}`,
+      url: `https://shop.example.test${path}`,
+      feature: "waf",
+      action: pick(["block", "log"]),
+    });
+    const matched = fraction() < 0.1 ? "<script>alert(1)</script>" : "it's -- fine";
+    return {
+      ...event,
+      method: pick(["POST", "POST", "GET"]),
+      parameter: pick(["ARGS:title", "ARGS:title", "ARGS:body"]),
+      matched,
+    };
+  });
+}
+
+async function storeRecords(drawn: readonly Drawn[], zoneId = 101): Promise<void> {
+  const records = drawn.map(({ method, parameter, matched, ...event }) => {
+    const log = JSON.stringify({ Url: event.url, TriggerMatch: { Key: parameter, Value: matched } });
+    const entry = { logId: event.logId, timestamp: event.occurredAt, log, labels: { method } };
+    return {
+      occurredAt: event.occurredAt,
+      logIdHash: hashEventKey(event),
+      raw: Buffer.from(JSON.stringify(entry)),
+    };
+  });
+  await insertRawBlocks(world.database.db, zoneId, await packRawBlocks(records));
+}
+
+beforeAll(async () => {
+  folder = await openFolder();
+  events = draw();
+  const plain = events.map(({ method: _m, parameter: _p, matched: _t, ...event }) => event);
+  await world.store(plain, { hasRecord: () => false });
+  await storeRecords(events);
+  await archiveDay(world.database, folder, DAY);
+});
+afterAll(() => folder.close());
+
+const replay = (
+  clause: { template: string | null; method: string | null; parameter: string | null },
+  span = SPAN,
+  zoneId = 101,
+) =>
+  replayClause(
+    { queries: world.database, files: folder.files, openedBlocks: createOpenedBlocks() },
+    zoneId,
+    { ...span, clause: { ruleIds: [RULE], ...clause } },
+    new AbortController().signal,
+  );
+
+/** The same numbers by a loop over the events. */
+function count(
+  drawn: readonly Drawn[],
+  isIn: (event: Drawn) => boolean,
+  isMatching = (_: Drawn) => true,
+  isText = false,
+) {
+  const dayOf = ({ occurredAt }: Drawn) => startOfDay(occurredAt);
+  const isDirty = (event: Drawn) => {
+    const others = drawn.filter((one) => one.ip === event.ip && dayOf(one) === dayOf(event) && !isIn(one));
+    return new Set(others.map(({ ruleId }) => ruleId)).size >= 3;
+  };
+  const silenced = drawn.filter((event) => isIn(event) && isMatching(event));
+  const isIdiom = ({ url, matched }: Drawn) =>
+    url?.includes("union") === true || (isText && matched.includes("<script>"));
+  return {
+    events: silenced.length,
+    addresses: new Set(silenced.map(({ ip }) => ip)).size,
+    days: new Set(silenced.map(dayOf)).size,
+    suspicious: silenced.filter((event) => isDirty(event) || isIdiom(event)).length,
+  };
+}
+
+const isOnPath = ({ url }: Drawn) => /^https:\/\/shop\.example\.test\/reviews\/\d+(\?.*)?$/.test(url ?? "");
+const isRule = ({ ruleId }: Drawn) => ruleId === RULE;
+const isClause = (event: Drawn) => isRule(event) && isOnPath(event);
+
+test("a replay over archive and database gives the numbers of a loop over the events", async () => {
+  const found = await replay({ template: "/reviews/{n}", method: "POST", parameter: "ARGS:title" });
+  const isMatching = ({ method, parameter }: Drawn) => method === "POST" && parameter === "ARGS:title";
+  const expected = count(events, isClause, isMatching, true);
+  expect(expected.events).toBeGreaterThan(20);
+  expect(expected.suspicious).toBeGreaterThan(0);
+  expect(expected.suspicious).toBeLessThan(expected.events);
+  const [rule, path] = [count(events, isRule), count(events, isOnPath)];
+  expect(found).toMatchObject({ isExact: true, clause: expected, rule, path, feature: "waf" });
+  expect(found.records).toBe(events.filter(isClause).length);
+  expect(found.clause.events).toBeLessThan(found.path?.events ?? 0);
+});
+
+test("a clause without method and parameter silences every event of the rule on the path", async () => {
+  const found = await replay({ template: "/reviews/{n}", method: null, parameter: null });
+  expect(found.clause).toEqual(count(events, isClause, undefined, true));
+});
+
+test("a clause for every path silences its parameter everywhere and has no path form", async () => {
+  const { clause, path } = await replay({ template: null, method: null, parameter: "ARGS:body" });
+  expect(clause).toEqual(count(events, isRule, ({ parameter }) => parameter === "ARGS:body", true));
+  expect(path).toBeNull();
+});
+
+test("five samples show suspicious events first, with what their records say", async () => {
+  const { samples } = await replay({ template: "/reviews/{n}", method: "POST", parameter: "ARGS:title" });
+  expect(samples).toHaveLength(5);
+  const flags = samples.map(({ isSuspicious }) => isSuspicious);
+  expect(flags[0]).toBe(true);
+  expect(flags).toEqual(flags.toSorted((one, other) => Number(other) - Number(one)));
+  for (const { method, parameter, logId, matched } of samples) {
+    expect({ method, parameter }).toEqual({ method: "POST", parameter: "ARGS:title" });
+    expect(matched).toBe(events.find((event) => event.logId === logId)?.matched);
+  }
+});
+
+test("other rules of the same requests are named with their share", async () => {
+  const at = NOW - 3 * DAY_MS;
+  const url = "https://shop.example.test/bundle/1";
+  const pairs = Array.from({ length: 20 }, (_, index) => [
+    makeEvent({
+      logId: `p${index}`,
+      occurredAt: at + index * 2_000,
+      ruleId: RULE,
+      ip: `192.0.2.${index}`,
+      url,
+    }),
+    ...(index < 5
+      ? [
+          makeEvent({
+            logId: `q${index}`,
+            occurredAt: at + index * 2_000,
+            ruleId: "942200",
+            ip: `192.0.2.${index}`,
+            url,
+          }),
+        ]
+      : []),
+    makeEvent({
+      logId: `r${index}`,
+      occurredAt: at + index * 2_000,
+      ruleId: "941100",
+      ip: `192.0.2.${index + 100}`,
+      url,
+    }),
+  ]);
+  await world.store(pairs.flat(), { hasRecord: () => false, zoneId: OTHER_ZONE });
+  const { together, records, isExact } = await replay(
+    { template: "/bundle/{n}", method: "POST", parameter: null },
+    { from: at, to: NOW },
+    OTHER_ZONE,
+  );
+  expect(together).toEqual([{ ruleId: "942200", share: 0.25 }]);
+  expect({ records, isExact }).toEqual({ records: 0, isExact: false });
+});
+
+test("more events than are sampled are scaled, and the answer says so", async () => {
+  const at = NOW - 2 * DAY_MS;
+  const many = Array.from({ length: 1_200 }, (_, index): Drawn => {
+    const url = "https://shop.example.test/many/1";
+    const event = makeEvent({
+      logId: `m${index}`,
+      occurredAt: at + index * 1_000,
+      ruleId: RULE,
+      ip: `10.0.0.${index % 250}`,
+      url,
+    });
+    return { ...event, method: index % 4 === 0 ? "GET" : "POST", parameter: "ARGS:a", matched: "" };
+  });
+  await world.store(
+    many.map(({ method: _m, parameter: _p, matched: _t, ...event }) => event),
+    { hasRecord: () => false, zoneId: OTHER_ZONE },
+  );
+  await storeRecords(many, OTHER_ZONE);
+  const found = await replay(
+    { template: "/many/{n}", method: "POST", parameter: null },
+    { from: at, to: NOW },
+    OTHER_ZONE,
+  );
+  expect(found.isExact).toBe(false);
+  expect(found.rule.events).toBe(1_200);
+  expect(Math.abs(found.clause.events - 900)).toBeLessThan(90);
+});
+
+test("a replay of no events finds nothing", async () => {
+  const { clause, rule, path, samples, isExact } = await replay(
+    { template: "/reviews/{n}", method: null, parameter: null },
+    { from: START - DAY_MS, to: START },
+  );
+  const nothing = { events: 0, addresses: 0, days: 0, suspicious: 0 };
+  expect({ clause, rule, path, samples, isExact }).toEqual({
+    clause: nothing,
+    rule: nothing,
+    path: nothing,
+    samples: [],
+    isExact: true,
+  });
+});
+
+const testWays = testBothWays(await loadSubject("exclusion"), () => ({ database: world.database, now: NOW }));
+const TRY = ["try", "--zone", "101", "--rule", RULE, "--path", "/reviews/{n}", "--method", "post"];
+
+testWays("exclusion try shows the figures, the samples and the forms", async ({ run }) => {
+  const { code, out, err } = await run(...TRY, "--from", "-4d");
+  expect(err).toBe("");
+  expect(code).toBe(0);
+  expect(out).toMatch(/^rule 942440 for POST \/reviews\/\{n\}, zone 101, /);
+  expect(out).toMatch(/This exclusion +\d+ +\d+ +1 +\d+\nThe rule in the zone +[\d,]+ /);
+  expect(out).toContain(`--data '{"ruleId":"942440","action":1}'`);
+  expect(out).toContain('rules_logonly = ["942440"]');
+});
+
+testWays("a path of numbers is tried as its template", async ({ run }) => {
+  const { out } = await run(
+    "try",
+    "--zone",
+    "101",
+    "--rule",
+    RULE,
+    "--path",
+    "/reviews/12",
+    "--from",
+    "-4d",
+    "--json",
+  );
+  expect(JSON.parse(out)).toMatchObject({ clause: `rule ${RULE} for /reviews/{n}`, zone: 101 });
+});
+
+testWays("every mistake names field, value and rule", async ({ run }) => {
+  const wrong = await run("try", "--zone", "101", "--rule", RULE, "--path", "reviews?x", "--method", "P T");
+  expect(wrong.code).toBe(2);
+  expect(wrong.err).toContain('--path "reviews?x" must be a path');
+  expect(wrong.err).toContain('--method "P T" must be a method');
+  for (const [args, text] of [
+    [["--rule", "949110", "--path", "/a"], '--rule "949110" cannot be excluded'],
+    [["--rule", RULE], "--path must be given"],
+    [["--rule", RULE, "--path", "/"], "--path must be given"],
+  ] as const) {
+    const { code, err } = await run("try", "--zone", "101", ...args);
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(text) as string });
+  }
+  const zoneless = await run("try", "--rule", RULE, "--path", "/a");
+  expect(zoneless).toMatchObject({ code: 2, err: expect.stringContaining("--zone is missing") });
+});
+
+test("a masked key sees no address and no matched text, and a key of another zone nothing", async () => {
+  const { url } = await startArchive(world.database.url, {}, { clock: () => NOW }, { files: folder.files });
+  const masked = await makeKey(world.database, "reader", { isMasked: true });
+  const address = `${url}/api/v1/exclusions/replay?zone=101&rule=${RULE}&path=/reviews/{n}&method=POST`;
+  const answer = await fetch(address, { headers: { AccessKey: masked.key } });
+  expect(answer.status).toBe(200);
+  const text = await answer.text();
+  expect(text).not.toMatch(/203\.0\.113\.\d|198\.51\.100\.\d|script|fine/);
+  expect(JSON.parse(text)).toMatchObject({
+    samples: [{ matched: null, ip: expect.stringMatching(/\*$/) as string }, {}, {}, {}, {}],
+  });
+  const foreign = await makeKey(world.database, "reader", { zoneIds: [102] });
+  expect((await fetch(address, { headers: { AccessKey: foreign.key } })).status).toBe(403);
+});
