@@ -202,11 +202,14 @@ function createZone(draw: Draw) {
     episode: number,
     { from, to }: Span,
     count: number,
-    story: Story,
+    story: Story | (() => Story),
     who: readonly Sender[],
     fixed?: Fixed,
   ) {
-    for (let i = 0; i < count; i += 1) send(episode, draw.between(from, to), draw.pick(who), story, fixed);
+    for (let i = 0; i < count; i += 1) {
+      const one = typeof story === "function" ? story() : story;
+      send(episode, draw.between(from, to), draw.pick(who), one, fixed);
+    }
   }
 
   /** One attack on one path. Each level adds to the one before. */
@@ -277,6 +280,13 @@ function drawEpisode(zone: Zone, draw: Draw, from: number): void {
   const { visitor, tool, begin, burst, send } = zone;
   const forMinutes = (minutes: number) => ({ from, to: from + minutes * MINUTE });
   const crowd = (size: number, make: () => Sender) => Array.from({ length: Math.round(size) }, make);
+  /** A scan tries what many rules look for. */
+  const withAnyRule = (story: Story) => () => {
+    const [, key = ""] = draw.pick(story.rules);
+    const rare = [`/${draw.integer(1, 400)}.php`, `/app${draw.integer(1, 40)}/config.${draw.integer(1, 9)}.bak`];
+    const paths = draw.chance(0.5) ? story.paths : rare;
+    return { ...story, paths, rules: [[`93${draw.integer(1_000, 1_045)}`, key]] as const };
+  };
   const isBrowser = draw.chance(0.5);
   const masked = (): Sender =>
     isBrowser ? { ...tool(), ua: BROWSER(draw.integer(125, 140)), ja4: zone.commonJa4() } : tool();
@@ -304,9 +314,8 @@ function drawEpisode(zone: Zone, draw: Draw, from: number): void {
     },
     scanner: () => {
       const requests = draw.integer(25, 110);
-      burst(begin("scanner", "scanner", from), forMinutes(draw.logBetween(1, 30)), requests, STORIES.probe, [
-        masked(),
-      ]);
+      const span = forMinutes(draw.logBetween(1, 30));
+      burst(begin("scanner", "scanner", from), span, requests, withAnyRule(STORIES.probe), [masked()]);
     },
     exploit: () => {
       const path = zone.fill(draw.pick([STORIES.exploit, STORIES.form]));
@@ -352,7 +361,7 @@ function drawEpisode(zone: Zone, draw: Draw, from: number): void {
         begin("deep scan", "attack", from),
         forMinutes(draw.logBetween(5, 120)),
         requests,
-        STORIES["deep-scan"],
+        withAnyRule(STORIES["deep-scan"]),
         [masked()],
         { extra: 0.3 },
       );

@@ -1,5 +1,4 @@
 import type { ExclusionClause } from "#model/exclusion.ts";
-import { FEW_ADDRESSES } from "#model/few-addresses.ts";
 import type { VerdictClass, VerdictLook } from "#model/kinds.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
 import { judgeReplayed } from "#stages/detection/backtest/replay-verdicts.ts";
@@ -68,7 +67,8 @@ export function judgeWorld(
   const replay = createZoneReplay({
     z: DEFAULT_Z,
     floor: FLOOR,
-    fewAddresses: FEW_ADDRESSES,
+    // The service judges spikes of one address too, although it only lists them.
+    fewAddresses: 0,
     judge(evidence) {
       const episode = mainEpisode(evidence);
       const found = world.episodes[episode];
