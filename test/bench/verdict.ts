@@ -97,7 +97,9 @@ function describe(): string {
     ...describeConfusion("30 minutes", at("half-hour")),
     "",
     "kind                     alerts  right  unclear  misfire  attack   (30 minutes)",
-    ...[...Map.groupBy(at("half-hour"), ({ kind }) => kind)].sort().map(([kind, all]) => kindRow(kind, all)),
+    ...[...Map.groupBy(at("half-hour"), ({ kind }) => kind)]
+      .sort(([a], [b]) => a.localeCompare(b))
+      .map(([kind, all]) => kindRow(kind, all)),
     "",
     `said -> was, first: ${describeBins(at("first"))}`,
     `said -> was, later: ${describeBins(at("half-hour"))}`,

@@ -282,8 +282,11 @@ function drawEpisode(zone: Zone, draw: Draw, from: number): void {
   const crowd = (size: number, make: () => Sender) => Array.from({ length: Math.round(size) }, make);
   /** A scan tries what many rules look for. */
   const withAnyRule = (story: Story) => () => {
-    const [, key = ""] = draw.pick(story.rules);
-    const rare = [`/${draw.integer(1, 400)}.php`, `/app${draw.integer(1, 40)}/config.${draw.integer(1, 9)}.bak`];
+    const [, key] = draw.pick(story.rules);
+    const rare = [
+      `/${draw.integer(1, 400)}.php`,
+      `/app${draw.integer(1, 40)}/config.${draw.integer(1, 9)}.bak`,
+    ];
     const paths = draw.chance(0.5) ? story.paths : rare;
     return { ...story, paths, rules: [[`93${draw.integer(1_000, 1_045)}`, key]] as const };
   };

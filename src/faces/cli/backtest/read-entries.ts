@@ -50,13 +50,16 @@ function takeLine(text: Buffer, take: TakeEvent): string | undefined {
   const { zone, timestamp, fields = {} } = entry;
   const name = Number.isSafeInteger(zone) ? String(zone) : zone;
   if (typeof name !== "string" || name === "" || name.length > MAX_ZONE_CHARS) return wrong("zone");
-  if (!isObject(fields) || !FIELDS.every((field) => isText(fields[field]))) return wrong("fields");
+  if (!isObject(fields) || !FIELDS.every((field) => fields[field] == null || isText(fields[field])))
+    return wrong("fields");
   // A row of a search has its record as an object.
   const log = isObject(entry["log"]) ? JSON.stringify(entry["log"]) : entry["log"];
   const event = toListEvent({ ...entry, log });
   if (event === null) return wrong(wrongField(entry, log));
-  const of = (field: (typeof FIELDS)[number]) =>
-    cleanText(String(fields[field] || (event[field] ?? "")), MAX_TEXT_CHARS);
+  const of = (field: (typeof FIELDS)[number]) => {
+    const own = fields[field];
+    return cleanText(isText(own) && own !== "" ? String(own) : (event[field] ?? ""), MAX_TEXT_CHARS);
+  };
   const url = of("url");
   const after = take(name, Math.floor(event.occurredAt / 1_000), {
     ruleId: of("ruleId"),
@@ -89,8 +92,8 @@ function wrongField(
   return log == null || typeof log === "string" ? "labels" : "log";
 }
 
-function isText(value: unknown): boolean {
-  return value == null || typeof value === "string" || typeof value === "number";
+function isText(value: unknown): value is string | number {
+  return typeof value === "string" || typeof value === "number";
 }
 
 /** Yields the lines without their ends, and null in place of one that is too long. */
