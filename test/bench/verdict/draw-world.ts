@@ -9,7 +9,7 @@ import { createDraw, type Draw } from "../sources/draw.ts";
 export const [HISTORY_DAYS, DAYS] = [7, 21];
 export const START = Date.UTC(2026, 9, 5);
 const [MINUTE, HOUR, DAY] = [60_000, 3_600_000, 86_400_000];
-const BOT = STORIES.crawler.agent;
+const BOT = STORIES.crawler.agent ?? "";
 const BROWSER = (version: number) =>
   `Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/${version}.0.0.0 Safari/537.36`;
 const TOOLS = ["curl/8.5.0", "python-requests/2.32.3", "Go-http-client/2.0", "sqlmap/1.8.4", "Nuclei"];
