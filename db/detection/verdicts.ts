@@ -64,7 +64,8 @@ export type DueLook = Readonly<{ spike: SpikeRow; look: VerdictLook }>;
 /**
  * Returns the looks that are due: of each spike the latest one whose time has come, unless it or a later one is stored. Looks
  * before it are left out, because the events that they would have seen are in it. Incidents come first and members of
- * incidents last; of both the open ones first, the newest first.
+ * incidents last; of both the open ones first, the newest first. Spikes that were found late come after all others: they notify
+ * nobody, but an exclusion may follow from them.
  */
 export async function findDueLooks(db: Queryable, nowMs: number, limit: number): Promise<DueLook[]> {
   const cases = LATER_LOOKS.map(
@@ -79,11 +80,11 @@ export async function findDueLooks(db: Queryable, nowMs: number, limit: number):
     .where(
       // The second condition has an index.
       sql`${s.openedAt} > ${since} and (${s.closedAt} is null or ${s.closedAt} > ${since})
-        and ${inArray(s.kind, [...RULE_SPIKE_KINDS, "sources"])} and not ${s.isShadow} and not ${s.isLate}
+        and ${inArray(s.kind, [...RULE_SPIKE_KINDS, "sources"])} and not ${s.isShadow}
         and not exists (select from ${verdicts} ${v} where ${v.spikeId} = ${s.id} and ${placeOf(v.look)} >= ${placeOf(look)})`,
     )
     .orderBy(
-      sql`${s.kind} = 'sources' desc, ${s.memberOf} is null desc, ${s.closedAt} is null desc`,
+      sql`${s.isLate}, ${s.kind} = 'sources' desc, ${s.memberOf} is null desc, ${s.closedAt} is null desc`,
       desc(s.openedAt),
       asc(s.id),
     )

@@ -1,4 +1,5 @@
 import { fork } from "node:child_process";
+import { existsSync } from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
@@ -20,6 +21,8 @@ const EMULATED_ATTACK = `zone=${ATTACKED.zoneId},rule=${ATTACKED.ruleId},start=+
 const EMULATED_SCAN = `kind=scanner,zone=102,start=+${SCAN_AFTER_MS / 1_000}s,duration=5m,rate=1/s`;
 /** Four scanners that overlap, once: each sends 300 events on 40 rules, and one begins every twelve minutes. */
 const EMULATED_SCANNERS = `kind=four-scanners,zone=101,start=+15m,duration=108m,rate=4.2/m`;
+/** A rule that matches visitors' posts. It began seven hours before the first start, so that it has lasted when it is judged. */
+const EMULATED_MISFIRE = "kind=misfire-rich-text,zone=102,start=-7h,duration=24h,rate=4/m";
 
 export interface Platform {
   readonly url: string;
@@ -53,6 +56,8 @@ export async function openPlatform(
     EMULATED_SCAN,
     "--attack",
     EMULATED_SCANNERS,
+    // A later start would change hours that are sealed.
+    ...(existsSync(state) ? [] : ["--attack", EMULATED_MISFIRE]),
   ];
   const onExit = () => log.error({ action: "start the service again" }, "emulator ended unexpectedly");
   const emulator = await startEmulatorProcess(flags, onExit, stopping);

@@ -6,13 +6,13 @@ import { pipeline } from "node:stream/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { nextMessage, startChild, stopChild } from "./child.ts";
 import { LAUNCH } from "./launch-options.ts";
+import type { Verdict } from "./measure.ts";
 import { listTree, readCpuMs, readMemory } from "./process-tree.ts";
 import { addRecords } from "./search/add-records.ts";
 import { createDayRenderer } from "./search/day-events.ts";
 import { openPostgres } from "./search/postgres.ts";
 import { createWorld } from "./search/world.ts";
 import { alignColumns, toVerdictRow } from "./tables.ts";
-import type { Verdict } from "./verdict.ts";
 
 const ZONE = 101;
 const DAY = "2026-11-12";

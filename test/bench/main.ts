@@ -6,6 +6,7 @@ import { benchConsole, reportConsole } from "./console.ts";
 import { judgeIngest } from "./ingest/judge.ts";
 import { reportIngest } from "./ingest/report.ts";
 import { benchIngest } from "./ingest.ts";
+import { judge } from "./measure.ts";
 import { createProgressBar } from "./progress-bar.ts";
 import { benchRequests, reportRequests } from "./requests.ts";
 import { benchRises, reportRises } from "./rises.ts";
@@ -15,7 +16,6 @@ import { benchSearch } from "./search.ts";
 import { judgeServe, reportServe } from "./serve/report.ts";
 import { benchServe } from "./serve.ts";
 import { benchTicks, judgeTicks, reportTicks } from "./ticks.ts";
-import { judge } from "./verdict.ts";
 
 const EXAMPLES = `
 Examples:

@@ -1,5 +1,5 @@
+import type { Verdict } from "./measure.ts";
 import type { Spread } from "./spread.ts";
-import type { Verdict } from "./verdict.ts";
 
 export function toVerdictRow({ name, limit, spread, isMet }: Verdict): string[] {
   const digits = limit.unit === "x" ? 2 : 0;

@@ -4,9 +4,9 @@ import { createDetectSourcesJob } from "#jobs/detection/detect-sources.ts";
 import { createLog } from "#lib/log.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { startCluster } from "./ingest/cluster.ts";
+import { judge, type Verdict } from "./measure.ts";
 import { listTree, readCpuMs } from "./process-tree.ts";
 import { alignColumns } from "./tables.ts";
-import { judge, type Verdict } from "./verdict.ts";
 
 /** The first tick; the ticks of an hour's end come half an hour later. */
 const START = Date.UTC(2026, 10, 20, 12, 30);

@@ -25,6 +25,8 @@ export interface Cast {
   readonly scannerAgent: number;
 }
 
+/** The first user agents are those of browsers. */
+export const BROWSERS = 24;
 const ACTORS = 4_000;
 const IPV6_SHARE = 0.12;
 const LONG_AGENT_CHARS = 8_000;
@@ -71,7 +73,7 @@ function fingerprint(random: Random): string {
 }
 
 function agentTexts(): { ordinary: string[]; hostile: string[]; scanner: number } {
-  const browsers = Array.from({ length: 24 }, (_, index) => {
+  const browsers = Array.from({ length: BROWSERS }, (_, index) => {
     const version = 118 + index;
     return `Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/${version}.0.0.0 Safari/537.36`;
   });

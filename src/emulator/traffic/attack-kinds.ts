@@ -1,11 +1,15 @@
-import type { Actor, Cast } from "./actors.ts";
+import { type Actor, BROWSERS, type Cast } from "./actors.ts";
 import type { Random } from "./random.ts";
 import { RULES, type Rule, ruleById } from "./rules.ts";
+import { STORIES, type Story, type StoryName } from "./stories.ts";
 
 /** The traits that all events of one kind of attack or nuisance share. */
 interface Profile {
-  /** The number of clients; `all`: those of everyday traffic; 0: the script only changes the zone's other events. */
-  readonly clients: number | "all";
+  /**
+   * The number of clients; `all`: those of everyday traffic; `browsers`: those of them that are browsers; 0: the script only
+   * changes the zone's other events.
+   */
+  readonly clients: number | "all" | "browsers";
   /** The number of different rules; `usual`: those of everyday traffic; `given`: the rule of the script. */
   readonly rules: number | "usual" | "given";
   /** A value that all clients share; `tool`: also those of every other attacker of this kind. */
@@ -20,6 +24,8 @@ interface Profile {
   readonly isOnePath?: boolean;
   /** The clients are the same in every script of the zone. */
   readonly isFamiliar?: boolean;
+  /** The request of every event, with headers. */
+  readonly story?: StoryName;
   /** Used if the script leaves them out. */
   readonly rate: string;
   readonly duration: string;
@@ -66,6 +72,43 @@ const PROFILES = {
   flip: { clients: 30, rules: "given", isFlip: true, rate: "20/h", duration: "24h" },
   silence: { clients: 0, rules: "given", rate: "1/h", duration: "6h" },
   outage: { clients: 0, rules: 0, rate: "1/h", duration: "40m" },
+  "misfire-form": { clients: "browsers", rules: 0, story: "form", rate: "90/h", duration: "24h" },
+  "misfire-rich-text": { clients: "browsers", rules: 0, story: "rich-text", rate: "180/h", duration: "24h" },
+  "misfire-search": { clients: "browsers", rules: 0, story: "search", rate: "120/h", duration: "24h" },
+  "misfire-cookie": { clients: "browsers", rules: 0, story: "cookie", rate: "240/h", duration: "24h" },
+  "misfire-upload": { clients: "browsers", rules: 0, story: "upload", rate: "60/h", duration: "24h" },
+  "misfire-api": { clients: "browsers", rules: 0, story: "api", rate: "240/h", duration: "24h" },
+  "misfire-partner": {
+    clients: 2,
+    rules: 0,
+    isFamiliar: true,
+    story: "partner",
+    rate: "60/h",
+    duration: "24h",
+  },
+  "misfire-back-office": {
+    clients: 4,
+    rules: 0,
+    isFamiliar: true,
+    story: "back-office",
+    rate: "40/h",
+    duration: "8h",
+  },
+  "misfire-campaign": { clients: "browsers", rules: 0, story: "campaign", rate: "2/m", duration: "3h" },
+  "stuck-client": { clients: 1, rules: 0, story: "repeat", rate: "6/m", duration: "2h" },
+  "search-engine": { clients: 8, rules: 0, shared: "subnet", story: "crawler", rate: "1/m", duration: "6h" },
+  probe: { clients: 1, rules: 0, story: "probe", rate: "1/s", duration: "3m" },
+  exploit: { clients: 4, rules: 0, shared: "tool", story: "exploit", rate: "10/m", duration: "30m" },
+  "browser-botnet": { clients: 150, rules: 0, story: "injection", rate: "20/m", duration: "1h" },
+  "credential-stuffing": {
+    clients: 200,
+    rules: 0,
+    shared: "agent",
+    story: "stuffing",
+    rate: "1/s",
+    duration: "20m",
+  },
+  "deep-scan": { clients: 1, rules: 0, shared: "tool", story: "deep-scan", rate: "30/m", duration: "40m" },
 } as const satisfies Record<string, Profile>;
 
 export type ProfiledKind = keyof typeof PROFILES;
@@ -74,6 +117,12 @@ export type AttackKind = (typeof ATTACK_KINDS)[number];
 
 export function profileOf(kind: AttackKind): Profile {
   return kind === "rule" ? { clients: 6, rules: "given", rate: "40/s", duration: "10m" } : PROFILES[kind];
+}
+
+/** Returns the requests that the kind sends; null if its events are drawn rule by rule. */
+export function storyOf(kind: AttackKind): Story | null {
+  const { story } = profileOf(kind);
+  return story === undefined ? null : STORIES[story];
 }
 
 /** The clients and rules of a profiled attack. */
@@ -109,6 +158,7 @@ function chooseActors(
   const place = random.below(actors.length - first);
   const agent = random.below(hostileAgentsFrom);
   const asn = String(64_500 + random.below(500));
+  if (clients === "browsers") return actors.filter((actor) => actor.agent < BROWSERS);
   if (clients === "all") return shared === "agent" ? actors.map((actor) => ({ ...actor, agent })) : actors;
   const base = actors.slice(first + place).find(({ ip }) => ip.includes(".")) ?? actors[0];
   const subnet = base?.ip.replace(/\.\d+$/, "");

@@ -28,6 +28,8 @@ const SERVER_ZONES: readonly (readonly [id: number, code: string])[] = [
   [37, "JP"],
 ];
 
+const FORM = "application/x-www-form-urlencoded";
+
 /** Masks an address like the platform's records: the last octet of IPv4 is hidden, IPv6 stays. */
 function maskIp(ip: string): string {
   return ip.includes(":") ? ip : ip.replace(/\d+$/, "*");
@@ -38,14 +40,16 @@ function serverZoneOf(draft: Draft): readonly [id: number, code: string] {
 }
 
 function headersOf(draft: Draft): { Name: string; Value: string }[] {
+  const { headers: own, body, contentType = body === null ? null : FORM } = draft;
+  const isHostMatch = own === undefined && draft.rule.family === "protocol";
   const headers = [
-    { Name: "Host", Value: draft.rule.family === "protocol" ? draft.match : draft.host },
+    { Name: "Host", Value: isHostMatch ? draft.match : draft.host },
     { Name: "User-Agent", Value: draft.ua },
     { Name: "X-Forwarded-Proto", Value: "https" },
     { Name: "CDN-RequestId", Value: draft.requestId.map(hexWord).join("") },
   ];
-  if (draft.body !== null) headers.push({ Name: "Content-Type", Value: "application/x-www-form-urlencoded" });
-  return headers;
+  if (contentType !== null) headers.push({ Name: "Content-Type", Value: contentType });
+  return own === undefined ? headers : [...headers, ...own];
 }
 
 /**
@@ -60,7 +64,7 @@ function logOf(draft: Draft) {
     RemoteIp: maskIp(draft.ip),
     UrlEncodedBody: draft.body,
     Headers: headersOf(draft),
-    TriggerMatch: { Key: TRIGGER_KEYS[draft.rule.family], Value: draft.match },
+    TriggerMatch: { Key: draft.trigger ?? TRIGGER_KEYS[draft.rule.family], Value: draft.match },
   };
 }
 

@@ -1,11 +1,13 @@
 import { MINUTE_MS } from "#lib/units.ts";
 import { createCast } from "./actors.ts";
 import { type Attack, attackersOf, attackName, eventsOfAttack } from "./attack.ts";
-import { type Band, chooseBand, profileOf } from "./attack-kinds.ts";
+import { type Band, chooseBand, profileOf, storyOf } from "./attack-kinds.ts";
 import { type Crew, compareDrafts, type Draft, drawEvent, type EventKey, type Lateness } from "./draft.ts";
+import { drawRequest } from "./draw-request.ts";
 import { createRandom, hashText } from "./random.ts";
 import { countInMinute } from "./rhythm.ts";
 import { RULES, ruleById } from "./rules.ts";
+import type { Story } from "./stories.ts";
 import { createUrlBook } from "./urls.ts";
 
 /** One zone's rate over time. A changed rate applies from its minute on; the past keeps the old one. */
@@ -68,10 +70,29 @@ export function createTraffic(options: { seed: string; lateness: Lateness }) {
     return outage === undefined ? draft : { ...draft, visibleAt: outage.startMs + outage.durationMs };
   }
 
+  /** Draws an event of a story: the events of one request have the same time and the same client. */
+  function drawTold(
+    { attack, key, band }: (typeof attacks)[number],
+    story: Story,
+    eventKey: EventKey,
+  ): Draft {
+    const request = eventKey.slot - (eventKey.slot % story.rules.length);
+    const reseed = () => random.reseed(zoneKey(attack.zone), key, request, 2);
+    reseed();
+    const at = attack.startMs + Math.floor(((request + random.fraction()) * 1_000) / attack.ratePerSecond);
+    const actors = band?.actors ?? [];
+    const actor = actors[(hashText(`${key}/${request}`) >>> 0) % actors.length];
+    if (actor === undefined) throw new RangeError(`${attack.kind} has no clients`);
+    random.reseed(zoneKey(attack.zone), key, eventKey.slot, 1);
+    return drawRequest(context(attack.zone), eventKey, story, { actor, reseed, at });
+  }
+
   function drawAttack(source: number, slot: number): Draft {
     const entry = attacks[source - 1];
     if (entry === undefined) throw new RangeError(`no attack at position ${source - 1}`);
     const { attack, key, crew, band } = entry;
+    const story = storyOf(attack.kind);
+    if (story !== null) return drawTold(entry, story, { source, slot });
     random.reseed(zoneKey(attack.zone), key, slot, 1);
     const at = attack.startMs + Math.floor(((slot + random.fraction()) * 1_000) / attack.ratePerSecond);
     if (band === null)
@@ -105,10 +126,12 @@ export function createTraffic(options: { seed: string; lateness: Lateness }) {
       const endMs = attack.startMs + attack.durationMs;
       if (attack.zone !== zoneId || endMs <= minuteMs || attack.startMs >= minuteMs + MINUTE_MS) continue;
       const perMs = attack.ratePerSecond / 1_000;
-      const first = Math.max(0, Math.floor((minuteMs - attack.startMs) * perMs) - 1);
+      // The events of one request happen at the time of its first.
+      const margin = storyOf(attack.kind)?.rules.length ?? 1;
+      const first = Math.max(0, Math.floor((minuteMs - attack.startMs) * perMs) - margin);
       const last = Math.min(
         eventsOfAttack(attack),
-        Math.ceil((minuteMs + MINUTE_MS - attack.startMs) * perMs) + 1,
+        Math.ceil((minuteMs + MINUTE_MS - attack.startMs) * perMs) + margin,
       );
       for (let slot = first; slot < last; slot++) yield drawAttack(position + 1, slot);
     }

@@ -1,5 +1,5 @@
 import type { IngestBenchResult, Turn } from "../ingest.ts";
-import { atLeast, atMost, judge, type Verdict } from "../verdict.ts";
+import { atLeast, atMost, judge, type Verdict } from "../measure.ts";
 
 const MB = 1_000_000;
 

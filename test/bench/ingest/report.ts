@@ -1,7 +1,7 @@
 import type { CpuPerEvent, IngestBenchResult, Turn } from "../ingest.ts";
+import type { Verdict } from "../measure.ts";
 import { toSpread } from "../spread.ts";
 import { alignColumns, showSpread, toVerdictRow } from "../tables.ts";
-import type { Verdict } from "../verdict.ts";
 
 /** The verdicts and the figures behind them, for people. */
 export function reportIngest(result: IngestBenchResult, verdicts: readonly Verdict[]): string {

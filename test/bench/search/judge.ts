@@ -1,5 +1,5 @@
+import { atLeast, atMost, judge, type Verdict } from "../measure.ts";
 import type { SearchBenchResult } from "../search.ts";
-import { atLeast, atMost, judge, type Verdict } from "../verdict.ts";
 import { DAYS } from "./data-set.ts";
 import type { QuestionKind } from "./questions.ts";
 import type { TimedQuestion } from "./time-questions.ts";

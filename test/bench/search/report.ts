@@ -1,7 +1,7 @@
+import type { Verdict } from "../measure.ts";
 import type { SearchBenchResult } from "../search.ts";
 import { toSpread } from "../spread.ts";
 import { alignColumns, showSpread, toVerdictRow } from "../tables.ts";
-import type { Verdict } from "../verdict.ts";
 import { cpuRatio, percentile, ratios } from "./judge.ts";
 import type { TimedQuestion } from "./time-questions.ts";
 

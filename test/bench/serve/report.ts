@@ -1,7 +1,7 @@
+import { atLeast, judge, type Verdict } from "../measure.ts";
 import type { ServeBenchResult } from "../serve.ts";
 import { toSpread } from "../spread.ts";
 import { alignColumns, showSpread, toVerdictRow } from "../tables.ts";
-import { atLeast, judge, type Verdict } from "../verdict.ts";
 
 export function judgeServe({ alone, loaded }: ServeBenchResult): Verdict[] {
   const ratios = loaded.map((rate, repeat) => rate / (alone[repeat] ?? Number.NaN));

@@ -14,7 +14,7 @@ const Line = z.object({
   zone: z.string(),
   at: z.coerce.number().int(),
   incident: z.string(),
-  reason: z.enum(["first", "join", "worse", "late", "resolved"]),
+  reason: z.enum(["first", "join", "worse", "late", "verdict", "resolved"]),
   severity: z.enum(SEVERITIES),
   subject: z.enum(["incident", "rule", "flip", "silent"]),
   attackers: words.pipe(z.array(Attacker)),

@@ -31,8 +31,9 @@ its threshold to the last minute that was not quiet. The 15 quiet minutes that c
 
 With --events the file has one row per event and the header zone,timestamp,rule_id,ip,asn,country,ja4,ua,url,action. The
 timestamps are epoch seconds, ascending within a zone. A file whose name ends in .gz is decompressed. Rules and sources
-are judged minute by minute, as the service does; a zone's first day is history. --alerts then gets one row per message:
-zone,at,incident,reason,severity,subject,attackers,rules. With --late the events of a time come at its end, as after an
+are judged minute by minute, as the service does; a zone's first day is history. A file that begins with { is NDJSON: one
+entry of the platform's list per line, with its zone, and values of a search's row in fields. --alerts then gets one row per message:
+zone,at,incident,reason,severity,subject,attackers,rules,verdict,odds,exclusion. With --late the events of a time come at its end, as after an
 outage: one message of the reason late names what they have shown.
 
 With --sources the stored events of a zone, or of all, go through the source series: the messages that would have been sent
@@ -43,6 +44,7 @@ Examples:
   npm run -s longwatch -- backtest --counts counts.csv --alerts alerts.csv
   npm run -s longwatch -- backtest --counts counts.csv --z 4.5 --start 2026-11-08 --json
   npm run -s longwatch -- backtest --events events.csv.gz --alerts alerts.csv
+  npm run -s longwatch -- backtest --events entries.ndjson.gz --alerts alerts.csv
   npm run -s longwatch -- backtest --events events.csv --alerts alerts.csv --late 2026-11-20T02:05Z/2026-11-20T04:20Z
   npm run -s longwatch -- backtest --sources --from -7d
   npm run -s longwatch -- backtest --zone 101 --rule 942100 --days 14 --z 3`;
@@ -51,7 +53,7 @@ Examples:
 export function backtestCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
   return storeCommand("backtest", SUMMARIES.backtest, HELP, io)
     .option("--counts <file>", "CSV file of counts per series and minute")
-    .option("--events <file>", "CSV file of events; .gz is decompressed")
+    .option("--events <file>", "CSV or NDJSON file of events; .gz is decompressed")
     .option("--late <from/to>", "with --events: hold the events of this time back until its end")
     .option("--sources", "replay the stored events through the source series")
     .option("--from <time>", "with --sources: the start, such as -7d (default: -7d)")

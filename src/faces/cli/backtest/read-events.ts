@@ -2,7 +2,7 @@ import { escapeText } from "#lib/escape-text.ts";
 import { classifyAction } from "#model/action-class.ts";
 import { BackfillError } from "#operations/backfill/backfill-error.ts";
 import { type CsvRecord, readCsv } from "#operations/backfill/read-csv.ts";
-import type { ReplayedEvent } from "#stages/detection/backtest/replay-zone.ts";
+import type { RecordedEvent } from "#stages/detection/backtest/replay-verdicts.ts";
 
 /** The longest record. Eight kilobytes of URL and of user agent fit in. */
 const MAX_RECORD_BYTES = 65_536;
@@ -31,7 +31,7 @@ const RULES = {
 };
 
 /** Takes one event. If it is out of order, returns the second that it must not be before. */
-export type TakeEvent = (zone: string, second: number, event: ReplayedEvent) => number | undefined;
+export type TakeEvent = (zone: string, second: number, event: RecordedEvent) => number | undefined;
 
 /**
  * Reads a CSV file of events in chunks. The header names the columns, in any order; other columns are ignored. Returns

@@ -1,3 +1,4 @@
+import { judgeReplayed } from "#stages/detection/backtest/replay-verdicts.ts";
 import {
   createZoneReplay,
   type ReplayPolicy,
@@ -5,7 +6,8 @@ import {
 } from "#stages/detection/backtest/replay-zone.ts";
 import type { ReplayedMessage } from "#stages/detection/backtest/replayed-message.ts";
 import type { StoreIo } from "../store/store-command.ts";
-import { readEvents } from "./read-events.ts";
+import { readEntries } from "./read-entries.ts";
+import { readEvents, type TakeEvent } from "./read-events.ts";
 import { readInput } from "./read-input.ts";
 
 export interface EventsReport {
@@ -17,7 +19,7 @@ export interface EventsReport {
 }
 
 /**
- * Replays a CSV file of events. Rows of a zone come in the order of time; zones may alternate.
+ * Replays a file of events: CSV, or NDJSON if it begins with a brace. Rows of a zone come in the order of time; zones may alternate.
  * @throws {UsageError} when the file cannot be read or has a mistake.
  */
 export async function replayEvents(
@@ -28,9 +30,9 @@ export async function replayEvents(
   const zones = new Map<string, { replay: ZoneReplay; firstSecond: number; lastSecond: number }>();
   let rows = 0;
   await readInput({ flag: "--events", path, stderr }, (chunks, onRow) =>
-    readEvents(chunks, (zone, second, event) => {
+    readAny(chunks, (zone, second, event) => {
       const one = zones.get(zone) ?? {
-        replay: createZoneReplay(policy),
+        replay: createZoneReplay({ ...policy, judge: judgeReplayed }),
         firstSecond: second,
         lastSecond: second,
       };
@@ -48,4 +50,17 @@ export async function replayEvents(
   );
   const seconds = [...zones.values()].reduce((sum, one) => sum + one.lastSecond - one.firstSecond, 0);
   return { zones: zones.size, rows, zoneDays: seconds / 86_400, messages };
+}
+
+/** Reads CSV or NDJSON, by the first character. */
+async function readAny(chunks: AsyncIterable<Buffer>, take: TakeEvent): Promise<string[]> {
+  const pieces = chunks[Symbol.asyncIterator]();
+  const first = await pieces.next();
+  async function* all() {
+    if (first.done === true) return;
+    yield first.value;
+    yield* { [Symbol.asyncIterator]: () => pieces };
+  }
+  const isJson = first.done !== true && /^\ufeff?\s*\{/.test(first.value.toString("utf8", 0, 64));
+  return isJson ? readEntries(all(), take) : readEvents(all(), take);
 }

@@ -26,7 +26,8 @@ Examples:
   npm run -s longwatch -- emulator --fault status,status=503,body=html,next=3 --switch errorResponse=default --switch lastToken=null
 
 Attack kinds: rule (needs rule=), ${ATTACK_KINDS.slice(1).join(", ")}.
-From crawler to deployment they are harmless; deployment needs rule=.
+From crawler to deployment they are harmless; deployment needs rule=. From misfire-form on, a kind chooses its requests, with
+headers and matched texts: rules that match legitimate visitors, a client that repeats itself, a search engine, scanners, attacks.
 flip (needs rule=) logs its events in the first half of its duration and blocks them in the second. silence (needs rule=)
 takes a rule out of the everyday events. outage shows no event of the zone until its end, and all of them then.
 

@@ -1,5 +1,6 @@
 import { isSentByFew } from "#model/few-addresses.ts";
-import { type ActionClass, type Severity, WINDOWS } from "#model/kinds.ts";
+import { type Severity, WINDOWS } from "#model/kinds.ts";
+import type { StoredVerdict } from "#model/verdict.ts";
 import { countSenders } from "../count-senders.ts";
 import type { Episode } from "../episode.ts";
 import { gradeSpike } from "../grade-spike.ts";
@@ -7,22 +8,18 @@ import { findMembership } from "../incidents/member-share.ts";
 import type { SpikePolicy } from "../policy.ts";
 import { createSeriesWatch, passMinutes, type SeriesWatch, takeMinute } from "../series-watch.ts";
 import type { MinuteEvent } from "../sources/count-hour.ts";
-import type { SourceEvent } from "../sources/source-event.ts";
 import { createSourceWatch, QUIET_MINUTES } from "../sources/source-watch.ts";
+import type { VerdictEvidence } from "../verdict/evidence.ts";
 import { type HeldMinutes, holdMessages } from "./hold-messages.ts";
 import { createChangeReplay } from "./replay-changes.ts";
 import { createIncidentReplay } from "./replay-incidents.ts";
+import { createVerdictReplay, type RecordedEvent } from "./replay-verdicts.ts";
 import type { ReplayedMessage } from "./replayed-message.ts";
 import { createTeller, type Tellable } from "./tell-alerts.ts";
 
-/** Changes of a rule are looked for only in events that have an action. */
-export interface ReplayedEvent extends SourceEvent {
-  readonly action?: ActionClass;
-}
-
 export interface ZoneReplay {
-  /** Takes an event. Minutes never go back. */
-  readonly take: (event: ReplayedEvent, minute: number) => void;
+  /** Takes an event. Minutes never go back. Changes of a rule are looked for only in events that have an action. */
+  readonly take: (event: RecordedEvent, minute: number) => void;
   /** Closes the last minute and returns all messages, in the order of time. */
   readonly finish: () => ReplayedMessage[];
 }
@@ -32,6 +29,8 @@ export interface ReplayPolicy extends SpikePolicy {
   readonly fewAddresses: number;
   /** Minutes whose events come at their end. */
   readonly late?: HeldMinutes | null;
+  /** Judges what an alert is. Left out: alerts have no verdict. */
+  readonly judge?: (evidence: VerdictEvidence) => StoredVerdict;
 }
 
 /** Minutes that are never reached. */
@@ -52,12 +51,13 @@ interface FollowedRule {
  * Replays the events of one zone through the detectors of rules and of sources, minute by minute, as the service runs
  * them. Nothing is judged with later events.
  */
-export function createZoneReplay({ fewAddresses, late, ...policy }: ReplayPolicy): ZoneReplay {
+export function createZoneReplay({ fewAddresses, late, judge, ...policy }: ReplayPolicy): ZoneReplay {
   const sources = createSourceWatch({ withRules: true });
   const rules = new Map<string, FollowedRule>();
   const messages: ReplayedMessage[] = [];
+  const verdicts = judge === undefined ? null : createVerdictReplay(judge);
   const teller = holdMessages(
-    createTeller((message) => messages.push(message)),
+    createTeller((message) => messages.push(verdicts?.follow(message) ?? message)),
     late ?? NOTHING_LATE,
   );
   const incidents = createIncidentReplay(teller, membersOf);
@@ -69,7 +69,7 @@ export function createZoneReplay({ fewAddresses, late, ...policy }: ReplayPolicy
   let current: number | null = null;
   let firstMinute = 0;
 
-  function take(event: ReplayedEvent, minute: number): void {
+  function take(event: RecordedEvent, minute: number): void {
     if (current === null) firstMinute = minute;
     else if (minute > current) closeUntil(minute);
     current = minute;
@@ -77,6 +77,7 @@ export function createZoneReplay({ fewAddresses, late, ...policy }: ReplayPolicy
     counts.set(ruleId, (counts.get(ruleId) ?? 0) + 1);
     sources.take(event, minute);
     incidents.take({ ...event, minute });
+    verdicts?.take(event, minute);
     if (event.action !== undefined) changes.take(event, event.action, minute);
   }
 
@@ -86,6 +87,7 @@ export function createZoneReplay({ fewAddresses, late, ...policy }: ReplayPolicy
       closeMinute(at);
     }
     sources.closeUntil(minute);
+    messages.push(...(verdicts?.lookUntil(minute) ?? []));
   }
 
   function isAnyOpen(): boolean {

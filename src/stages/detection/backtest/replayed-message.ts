@@ -1,4 +1,5 @@
 import type { Severity, SourceKind } from "#model/kinds.ts";
+import type { StoredVerdict } from "#model/verdict.ts";
 
 /** One message that would have been sent. */
 export interface ReplayedMessage {
@@ -6,11 +7,13 @@ export interface ReplayedMessage {
   readonly at: number;
   /** The number of the alert in its zone. */
   readonly incident: number;
-  readonly reason: "first" | "join" | "worse" | "late" | "resolved";
+  readonly reason: "first" | "join" | "worse" | "late" | "verdict" | "resolved";
   readonly severity: Severity;
   readonly subject: "incident" | "rule" | "flip" | "silent";
   /** Who attacks now, the newest first. */
   readonly attackers: readonly { readonly kind: SourceKind; readonly key: string }[];
   /** The rule, or the members of the incident. */
   readonly rules: readonly string[];
+  /** The latest one of the alert; left out if the alert is not judged. */
+  readonly verdict?: StoredVerdict;
 }

@@ -1,0 +1,177 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { gzipSync } from "node:zlib";
+import { parse } from "csv-parse/sync";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { backtestCommand } from "#faces/cli/backtest/backtest.ts";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { drawZone } from "../bench/sources/draw-zone.ts";
+import { runStoreCommand } from "../cli/run-store-command.ts";
+
+const NOW = Date.UTC(2026, 10, 20, 12);
+const START = Date.UTC(2026, 10, 1);
+const HEADER = "zone,timestamp,rule_id,ip,asn,country,ja4,ua,url,action\n";
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), "entries-"));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+async function run(text: string | Buffer, name = "events.ndjson") {
+  const [file, out] = [path.join(folder, name), path.join(folder, "out.csv")];
+  await rm(out, { force: true });
+  await writeFile(file, text);
+  const ran = await runStoreCommand(backtestCommand, {}, ["--events", file, "--alerts", out], { now: NOW });
+  return { ...ran, alerts: await readFile(out, "utf8").catch(() => null) };
+}
+
+interface Row {
+  readonly at: string;
+  readonly incident: string;
+  readonly reason: string;
+  readonly verdict: string;
+  readonly odds: string;
+  readonly exclusion: string;
+}
+const rowsOf = (alerts: string | null): Row[] => parse(alerts ?? "", { columns: true });
+
+describe("the same events as CSV and as entries", () => {
+  const { events } = drawZone(5, 3);
+
+  test("have the same messages with the same verdicts, if no entry has a record", async () => {
+    const csv = events.map(({ minute, ruleId, ip, asn, ja4, ua, url }) =>
+      ["7", minute * 60, ruleId, ip, asn, "XX", ja4, ua, url, "log"].join(","),
+    );
+    const entries = events.map(({ minute, ruleId, asn, ...fields }, i) => {
+      const labels = { asn, country: "XX", ruleId, status: "Logged" };
+      const { ip, ja4, ua, url } = fields;
+      return JSON.stringify({
+        zone: 7,
+        logId: `e${i}`,
+        timestamp: minute * MINUTE_MS,
+        labels,
+        fields: { ip, ja4, ua, url },
+      });
+    });
+    const asCsv = await run(`${HEADER}${csv.join("\n")}\n`, "events.csv");
+    const asEntries = await run(gzipSync(entries.join("\n")), "events.ndjson.gz");
+    expect([asCsv.code, asEntries.code]).toEqual([0, 0]);
+    expect(rowsOf(asEntries.alerts).filter(({ reason }) => reason === "first").length).toBeGreaterThan(5);
+    expect(asEntries.alerts).toBe(asCsv.alerts);
+  });
+});
+
+/** A visitor's post, or another request, as the platform lists it. */
+function entry(at: number, i: number, { rule = "942440", session = true } = {}): string {
+  const url = `https://shop.example/products/${i % 50}/reviews`;
+  const log = {
+    Message: "SQL Comment Sequence Detected",
+    Url: url,
+    RemoteIp: `203.0.${i % 240}.*`,
+    UrlEncodedBody: null,
+    Headers: [
+      { Name: "Host", Value: "shop.example" },
+      { Name: "User-Agent", Value: `Mozilla/5.0 (${i % 9})` },
+      ...(session
+        ? [
+            { Name: "Cookie", Value: "session=1" },
+            { Name: "Referer", Value: url },
+          ]
+        : []),
+    ],
+    TriggerMatch: { Key: "ARGS:title", Value: "great -- would buy again" },
+  };
+  const labels = {
+    asn: String(100 + (i % 7)),
+    country: "DE",
+    ruleId: rule,
+    severity: "",
+    method: "POST",
+    status: "Blocked",
+  };
+  return JSON.stringify({
+    zone: "shop",
+    logId: `${rule}-${i}`,
+    timestamp: at,
+    log: JSON.stringify(log),
+    labels,
+  });
+}
+
+test("a rule that goes on matching visitors is a misfire after six hours, with the exclusion of its parameter", async () => {
+  const usual = Array.from({ length: 8 * 48 }, (_, i) =>
+    entry(START + i * (HOUR_MS / 2), i, { rule: "941100" }),
+  );
+  const from = START + 8 * DAY_MS;
+  const misfire = Array.from({ length: 900 }, (_, i) => entry(from + i * 48_000, i));
+  const { code, alerts } = await run([...usual, ...misfire].join("\n"));
+  expect(code).toBe(0);
+  const rows = rowsOf(alerts);
+  const [first] = rows;
+  expect(first).toMatchObject({ reason: "first", exclusion: "" });
+  const opened = Number(first?.at);
+  const lasting = rows.find(({ reason, exclusion }) => reason === "verdict" && exclusion !== "");
+  expect(lasting).toMatchObject({
+    verdict: "misfire",
+    incident: first?.incident,
+    exclusion: "942440 /products/{n}/reviews POST ARGS:title",
+  });
+  expect(Number(lasting?.at) - opened).toBe((6 * HOUR_MS) / 1_000);
+  expect(rows.filter(({ odds }) => Number(odds) > 0.95)).toEqual([]);
+});
+
+test("the network, the rule and the action are the labels', the agent is the header's, and fields win", async () => {
+  const scan = (from: number, fields?: object) =>
+    Array.from({ length: 60 }, (_, i) => {
+      const one = JSON.parse(entry(from + i * 5_000, 7, { rule: `9${30_000 + i}` })) as object;
+      return JSON.stringify({ ...one, logId: `s${from}${i}`, ...(fields === undefined ? {} : { fields }) });
+    });
+  const usual = Array.from({ length: 400 }, (_, i) =>
+    entry(START + i * (HOUR_MS / 2), i, { rule: "941100" }),
+  );
+  const from = START + 9 * DAY_MS;
+  const masked = await run([...usual, ...scan(from)].join("\n"));
+  const resolved = await run([...usual, ...scan(from, { ip: "203.0.113.9" })].join("\n"));
+  expect(masked.alerts).toContain("rules_per_ip=203.0.7.*");
+  expect(resolved.alerts).toContain("rules_per_ip=203.0.113.9");
+});
+
+test("names line, field, value and rule of ten mistakes, and writes nothing", async () => {
+  const good = JSON.parse(entry(START, 1)) as Record<string, unknown>;
+  const lines = [
+    "{ no json",
+    "",
+    JSON.stringify({ ...good, zone: "" }),
+    JSON.stringify({ ...good, logId: null }),
+    JSON.stringify({ ...good, timestamp: "2026" }),
+    JSON.stringify({ ...good, log: 7 }),
+    JSON.stringify({ ...good, labels: "x" }),
+    JSON.stringify({ ...good, fields: { ip: {} } }),
+    JSON.stringify(good),
+    JSON.stringify({ ...good, timestamp: START - 1_000 }),
+  ];
+  const { code, err, alerts } = await run(lines.join("\n"));
+  expect([code, alerts]).toEqual([2, null]);
+  for (const expected of [
+    'line 1: "{ no json" must be a JSON object',
+    'line 3, field zone: "" must be a number, or a name',
+    'line 4, field logId: "null" must be a text that is not empty',
+    'line 5, field timestamp: "2026" must be milliseconds since the epoch',
+    'line 6, field log: "7" must be a text with the record\'s JSON',
+    'line 7, field labels: "x" must be an object of texts',
+    'line 8, field fields: "{"ip":{}}" must be an object of texts',
+    `line 10, field timestamp: "${START - 1_000}" must be at least ${START}`,
+  ])
+    expect(err).toContain(expected);
+  expect(err).not.toContain("line 2");
+});
+
+test("a line without an end is refused, and records that are no JSON are events without a record", async () => {
+  const { code, err } = await run(`{"zone":1,"log":"${"x".repeat(1_100_000)}"}\n`);
+  expect(code).toBe(2);
+  expect(err).toContain("line 1: a line has at most 1048576 bytes");
+  const plain = JSON.stringify({ zone: 1, logId: "1", timestamp: START, log: "no json", labels: {} });
+  expect((await run(plain)).code).toBe(0);
+});
