@@ -38,7 +38,7 @@ export interface RequestFacts {
 }
 
 /** What was usual in the zone before the alert began. */
-interface UsualValues {
+export interface UsualValues {
   readonly asns: ReadonlySet<string>;
   readonly ja4s: ReadonlySet<string>;
   /** Path templates. */
