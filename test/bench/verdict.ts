@@ -35,6 +35,14 @@ const LEVELS = [
   "+ known addresses",
 ];
 
+/** What the figures must reach: F1 and silenced misfires at least, the others at most. */
+const BARS = {
+  first: { f1: 0.85, attackAsMisfire: 0.04 },
+  later: { f1: 0.88, attackAsMisfire: 0.02 },
+  persists: 0.005,
+  exclusions: { misfire: 0.98, attackAnyParameter: 0.005 },
+} as const;
+
 const HEAD = `${"".padEnd(22)}  alerts     F1  attack called misfire, other  unclear  misfire: recall, precision    ECE`;
 
 const judged: Judged[] = [];
@@ -68,6 +76,7 @@ const degraded = Object.fromEntries(
 const result = {
   zones: Number(values.zones) * seeds.length,
   events,
+  bars: BARS,
   first: scoreVerdicts(at("first")),
   later: scoreVerdicts(at("half-hour")),
   persists: persistingMisfires(full),
@@ -91,8 +100,10 @@ function describe(): string {
     "",
     HEAD,
     rowOf("first message", first),
+    barRow(BARS.first),
     rowOf("30 minutes", later),
-    `attack called a misfire that lasts: ${show(result.persists)}`,
+    barRow(BARS.later),
+    `attack called a misfire that lasts: ${show(result.persists)} (bar <=${show(BARS.persists)})`,
     ...describeConfusion("first message", at("first")),
     ...describeConfusion("30 minutes", at("half-hour")),
     "",
@@ -105,7 +116,7 @@ function describe(): string {
     `said -> was, later: ${describeBins(at("half-hour"))}`,
     "",
     `exclusions: ${exclusions.proposals} for misfires that last, ${exclusions.narrow} narrow, ${exclusions.forAttacks} of them for attacks`,
-    `  the next week: misfire silenced ${show(exclusions.misfire)}, attack events ${show(exclusions.attack)}, without parameter ${show(exclusions.attackAnyParameter)}`,
+    `  the next week: misfire silenced ${show(exclusions.misfire)} (bar >=${show(BARS.exclusions.misfire)}), attack events ${show(exclusions.attack)}, without parameter ${show(exclusions.attackAnyParameter)} (bar <=${show(BARS.exclusions.attackAnyParameter)})`,
     "",
     `without ...\n${HEAD}`,
     ...Object.entries(result.degraded).flatMap(([name, one]) => [
@@ -153,6 +164,11 @@ function rowOf(name: string, score: VerdictScore): string {
     show,
   );
   return `${name.padEnd(22)}${String(score.alerts).padStart(8)}  ${numbers.join("    ")}`;
+}
+
+/** The bars under the columns of F1 and of attacks that are called a misfire. */
+function barRow({ f1, attackAsMisfire }: { f1: number; attackAsMisfire: number }): string {
+  return `${"  bar".padEnd(30)}>=${show(f1)}  <=${show(attackAsMisfire)}`;
 }
 
 function show(value: number | null): string {

@@ -95,13 +95,18 @@ describe("with less evidence", () => {
 
   test.each<[string, Told]>([
     ["without records", { request: null }],
-    ["on the first day", { usual: { days: 0, asns: new Set(), ja4s: new Set(), paths: new Set() } }],
     ["without headers in the records", { request: () => ({ hasSession: null, hasOwnReferer: null }) }],
   ])("visitors %s are no misfire, and no attack that may raise a severity", (_, told) => {
     const verdict = judge(told);
     expect(verdict.said).not.toBe("misfire");
     expect(verdict.classes.misfire).toBeLessThan(judge().classes.misfire);
     expect(verdict.classes.attack).toBeLessThan(0.85);
+  });
+
+  test("visitors on the first day are less surely a misfire, and no attack", () => {
+    const verdict = judge({ usual: { days: 0, asns: new Set(), ja4s: new Set(), paths: new Set() } });
+    expect(verdict.classes.misfire).toBeLessThan(judge().classes.misfire);
+    expect(verdict.classes.attack).toBeLessThan(0.5);
   });
 
   test.each<[string, Told]>([
@@ -149,8 +154,8 @@ describe("an attacker", () => {
   });
 
   test("needs better odds for a misfire at the first look than later", () => {
-    // A fifth of the requests has no session: odds between the two limits.
-    const between = { request: (index: number) => ({ hasSession: index % 20 < 16, hasOwnReferer: true }) };
+    // Two fifths of the requests have no session: odds between the two limits.
+    const between = { request: (index: number) => ({ hasSession: index % 20 < 12, hasOwnReferer: true }) };
     const first = judge(between);
     expect(first.odds).toBeGreaterThan(0.8);
     expect(first.odds).toBeLessThan(0.9);
