@@ -5,12 +5,12 @@ import { createUses } from "../verdict/find-usual.ts";
 
 /** Learns what is usual in a zone from events in the order of time, a UTC day at a time, as the service does at night. */
 export function createUsualReplay() {
-  const { note, find } = createUses();
+  const uses = createUses();
   let [days, today, hasCookies]: [number, number | null, boolean] = [0, null, false];
   let usual = learn();
 
   function learn(): UsualValues {
-    const found = find();
+    const found = uses.find();
     const of = (dimension: UsualDimension) =>
       new Set(found.flatMap((one) => (one.dimension === dimension ? [one.value] : [])));
     return { asns: of("asn"), ja4s: of("ja4"), paths: of("path"), days, hasCookies };
@@ -24,9 +24,9 @@ export function createUsualReplay() {
         usual = learn();
       }
       today = day;
-      note({ dimension: "asn", value: asn, user: String(day), at });
-      note({ dimension: "ja4", value: ja4, user: ip, at });
-      note({ dimension: "path", value: template, user: ip, at });
+      uses.note({ dimension: "asn", value: asn, user: String(day), at });
+      uses.note({ dimension: "ja4", value: ja4, user: ip, at });
+      uses.note({ dimension: "path", value: template, user: ip, at });
       hasCookies ||= hasSession;
     },
     /** What was usual when the day of the latest event began. */

@@ -40,10 +40,11 @@ export function createUses() {
 
 /** Returns the usual values of days, whose uses are read once and are in the order of time. */
 export async function findUsual(days: AsyncIterable<readonly FirstUse[]>): Promise<UsualValue[]> {
-  const { note, find } = createUses();
+  const known = createUses();
   for await (const uses of days)
-    for (const use of uses) note(use.dimension === "path" ? { ...use, value: templateOf(use.value) } : use);
-  return find();
+    for (const use of uses)
+      known.note(use.dimension === "path" ? { ...use, value: templateOf(use.value) } : use);
+  return known.find();
 }
 
 /** Returns the templates with those in which names became `{slug}`, which have the users of all names. */
