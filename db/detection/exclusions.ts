@@ -1,4 +1,4 @@
-import { and, desc, inArray, isNull, type SQL, sql } from "drizzle-orm";
+import { and, desc, eq, inArray, isNull, lt, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { DAY_MS } from "#lib/units.ts";
 import type { ExclusionClause, ExclusionProposal } from "#model/exclusion.ts";
@@ -16,8 +16,11 @@ const FEWEST_BEFORE = 20;
 /** An address with so many other rules on the day looks like an attacker's. */
 const MANY_RULES = 3;
 
-/** Returns a regular expression for the URLs of a template, which the stage makes. */
-type ToUrlPattern = (template: string) => string;
+interface Watching {
+  readonly nowMs: number;
+  /** Returns a regular expression for the URLs of a template, which the stage makes. */
+  readonly toUrlPattern: (template: string) => string;
+}
 
 /** Keeps the clauses of a proposal. One that was followed is watched anew, because the rule misfires again. */
 export async function storeProposal(
@@ -74,26 +77,19 @@ export function listExclusions(
  */
 export async function watchExclusions(
   db: Queryable,
-  {
-    zoneIds,
-    nowMs,
-    toUrlPattern,
-  }: { readonly zoneIds: readonly number[]; readonly nowMs: number; readonly toUrlPattern: ToUrlPattern },
+  zoneId: number,
+  { nowMs, toUrlPattern }: Watching,
 ): Promise<number> {
   const dayAgo = new Date(nowMs - DAY_MS);
   const from = new Date(nowMs - 3 * DAY_MS);
   const open = await db
-    .select({ id: exclusions.id, zoneId: exclusions.zoneId, clause: exclusions.clause })
+    .select({ id: exclusions.id, clause: exclusions.clause })
     .from(exclusions)
     .where(
-      and(
-        inArray(exclusions.zoneId, [...zoneIds]),
-        isNull(exclusions.followedAt),
-        sql`${exclusions.proposedAt} < ${dayAgo}`,
-      ),
+      and(eq(exclusions.zoneId, zoneId), isNull(exclusions.followedAt), lt(exclusions.proposedAt, dayAgo)),
     );
   let followed = 0;
-  for (const { id, zoneId, clause } of open) {
+  for (const { id, clause } of open) {
     const { ruleIds, template } = clause;
     const isBefore = (time: SQL | typeof e.occurredAt | typeof ruleBuckets.startsAt) =>
       sql`${time} < ${dayAgo}`;
@@ -123,7 +119,7 @@ export async function watchExclusions(
 export async function countOnPath(
   db: Queryable,
   { zoneId, clause: { ruleIds, template } }: Pick<StoredExclusion, "zoneId" | "clause">,
-  { nowMs, toUrlPattern }: { readonly nowMs: number; readonly toUrlPattern: ToUrlPattern },
+  { nowMs, toUrlPattern }: Watching,
 ): Promise<{ readonly events: number; readonly suspicious: number }> {
   const { rows } = await db.execute<{ events: number; suspicious: number }>(sql`
     with day as (
@@ -139,6 +135,6 @@ function isRuleOf(ruleIds: readonly string[]): SQL {
   return sql`${e.ruleId} = any (${sql.param([...ruleIds])}::text[])`;
 }
 
-function isOnPath(template: string | null, toUrlPattern: ToUrlPattern): SQL {
+function isOnPath(template: string | null, toUrlPattern: Watching["toUrlPattern"]): SQL {
   return template === null ? sql`true` : sql`coalesce(${e.url} ~ ${toUrlPattern(template)}, false)`;
 }

@@ -27,7 +27,7 @@ const USES = USUAL_DIMENSIONS.map((dimension) => {
 });
 /**
  * Reads `e` with the columns ms, day, ip, asn, ja4 and path, in Postgres and in DuckDB. The first users of each value on each
- * day are enough: who is among the first users of all days is among those of its day.
+ * day are enough: who is among the first users of all days is among those of its day. They come in the order of time.
  */
 const FIRST_USES = `
   used as (${USES.join(" union all ")}),
@@ -35,7 +35,8 @@ const FIRST_USES = `
     count(*) over (partition by dimension, value) as users from used),
   ranked as (select *, dense_rank() over (partition by dimension order by users desc, value) as value_rank from placed
     where place <= ${MOST_USERS})
-  select dimension, value, used_by as "user", first_ms as at from ranked where value_rank <= ${MOST_VALUES}`;
+  select dimension, value, used_by as "user", first_ms as at from ranked where value_rank <= ${MOST_VALUES}
+  order by first_ms`;
 
 /** Returns the first uses of the values of a UTC day's events in Postgres, without the hours (since the epoch) `leftOut`. */
 export async function readFirstUses(

@@ -4,7 +4,7 @@ import { spikes } from "./spikes.ts";
 
 /**
  * Exclusions that Longwatch has proposed, one row per clause. `followedAt` is set when the rule went quiet on the clause
- * while its path did not. Written by judge-verdicts and watch-exclusions. Templates come from requests: hostile text.
+ * while its path did not. Written by judge-verdicts and learn-usual. Templates come from requests: hostile text.
  */
 export const exclusions = pgTable(
   "exclusions",

@@ -18,8 +18,8 @@ import type { Log } from "#lib/log.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { hashEventKey } from "#model/log-id-hash.ts";
 import { createOpenedBlocks, type OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
-import { proposeExclusion } from "#stages/detection/exclusion/propose-exclusion.ts";
-import { findCrawler, mostFrequent, type VerifyCrawler } from "#stages/detection/verdict/crawlers.ts";
+import { mostFrequent, spread } from "#stages/detection/verdict/counting.ts";
+import { findCrawler, type VerifyCrawler } from "#stages/detection/verdict/crawlers.ts";
 import type { RequestFacts, VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
 import { judgeVerdict } from "#stages/detection/verdict/judge-verdict.ts";
 import { templateOf } from "#stages/detection/verdict/path-template.ts";
@@ -103,10 +103,9 @@ export function createJudgeVerdictsJob(deps: JudgeVerdictsDeps): AnyJob {
 async function judge(parts: Parts, { spike, look }: DueLook, table: Weights): Promise<boolean> {
   const evidence = await readEvidence(parts, { spike, look });
   const verdict = judgeVerdict(evidence, table);
-  const isProposed = verdict.said === "misfire" && verdict.isLasting;
-  const exclusion = isProposed ? proposeExclusion(evidence) : null;
+  const { exclusion } = verdict;
   return inTransaction(parts.database, async ({ tx }) => {
-    const isStored = await storeVerdict(tx, spike, { ...verdict, exclusion });
+    const isStored = await storeVerdict(tx, spike, verdict);
     const { id: spikeId, zoneId } = spike;
     // The other forms are only shown.
     if (isStored && exclusion?.form === "narrow")
@@ -169,10 +168,4 @@ async function readRequests(
     if (record !== undefined) facts.set(event.logId, readRequest(record, event.url));
   }
   return facts;
-}
-
-/** Returns at most `most` items of a list, evenly spread over it. */
-function spread<T>(list: readonly T[], most: number): readonly T[] {
-  const step = Math.max(1, list.length / most);
-  return list.filter((_, index) => index % step < 1);
 }

@@ -46,7 +46,7 @@ export function createLearnUsualJob(deps: LearnUsualDeps): AnyJob {
           readDays(deps, { zoneId, nowMs: clock(), signal: AbortSignal.any([signal, lost]) }),
         );
         await storeUsual(database.db, zoneId, found);
-        await watchExclusions(database.db, { zoneIds: [zoneId], nowMs: clock(), toUrlPattern });
+        await watchExclusions(database.db, zoneId, { nowMs: clock(), toUrlPattern });
         return found.length;
       });
       if (learnt === null) return LEASE_TAKEN;

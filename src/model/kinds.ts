@@ -81,7 +81,6 @@ export type UsualDimension = (typeof USUAL_DIMENSIONS)[number];
  * paths. Only narrow ones are proposed; the others are shown.
  */
 export const EXCLUSION_FORMS = ["narrow", "partial", "one-parameter", "refused"] as const;
-type ExclusionForm = (typeof EXCLUSION_FORMS)[number];
 
 /** What an exclusion silences: its clause, its rule in the whole zone, or every rule on its path. */
 export const EXCLUSION_REACHES = ["clause", "rule", "path"] as const;

@@ -10,6 +10,9 @@ const time = z.number().int();
 /** Odds are never shown above this. */
 export const MOST_ODDS = 0.95;
 
+/** An attack with such odds is all but certain. */
+const SURE_ODDS = 0.9;
+
 /** The numbers that a verdict is computed from, each from 0 to 1; null if a number is not known. */
 export type Features = Readonly<Record<VerdictFeature, number | null>>;
 
@@ -80,3 +83,8 @@ export const storedVerdict = z.object({
   exclusion: exclusionProposal.nullable(),
 });
 export type StoredVerdict = z.output<typeof storedVerdict>;
+
+/** Returns whether the verdict is an attack that is all but certain. */
+export function isSureAttack({ said, odds }: Pick<StoredVerdict, "said" | "odds">): boolean {
+  return said === "attack" && odds >= SURE_ODDS;
+}

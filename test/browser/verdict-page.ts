@@ -188,7 +188,7 @@ function toVerdict(said: VerdictWord, at: number): StoredVerdict {
 }
 
 /** Stores a spike of zone 102 with each verdict; raise-alerts makes an alert of each. The misfire's exclusion was followed. */
-export async function seedVerdicts({ db }: Database): Promise<void> {
+async function seedVerdicts({ db }: Database): Promise<void> {
   // The end of a minute that is over: the detector has nothing to add to it.
   const at = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
   const times = { openedAt: new Date(at), lastActiveAt: new Date(at), judgedThrough: new Date(at) };

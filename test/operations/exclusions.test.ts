@@ -140,20 +140,21 @@ test("a replay over archive and database gives the numbers of a loop over the ev
   expect(expected.suspicious).toBeGreaterThan(0);
   expect(expected.suspicious).toBeLessThan(expected.events);
   const [rule, path] = [count(events, isRule), count(events, isOnPath)];
-  expect(found).toMatchObject({ isExact: true, clause: expected, rule, path, feature: "waf" });
+  expect(found).toMatchObject({ isExact: true, silenced: expected, feature: "waf" });
+  expect(found).toMatchObject({ ruleInZone: rule, everythingOnPath: path });
   expect(found.records).toBe(events.filter(isClause).length);
-  expect(found.clause.events).toBeLessThan(found.path?.events ?? 0);
+  expect(found.silenced.events).toBeLessThan(found.everythingOnPath?.events ?? 0);
 });
 
 test("a clause without method and parameter silences every event of the rule on the path", async () => {
   const found = await replay({ template: "/reviews/{n}", method: null, parameter: null });
-  expect(found.clause).toEqual(count(events, isClause, undefined, true));
+  expect(found.silenced).toEqual(count(events, isClause, undefined, true));
 });
 
 test("a clause for every path silences its parameter everywhere and has no path form", async () => {
-  const { clause, path } = await replay({ template: null, method: null, parameter: "ARGS:body" });
-  expect(clause).toEqual(count(events, isRule, ({ parameter }) => parameter === "ARGS:body", true));
-  expect(path).toBeNull();
+  const found = await replay({ template: null, method: null, parameter: "ARGS:body" });
+  expect(found.silenced).toEqual(count(events, isRule, ({ parameter }) => parameter === "ARGS:body", true));
+  expect(found.everythingOnPath).toBeNull();
 });
 
 test("five samples show suspicious events first, with what their records say", async () => {
@@ -232,20 +233,20 @@ test("more events than are sampled are scaled, and the answer says so", async ()
     OTHER_ZONE,
   );
   expect(found.isExact).toBe(false);
-  expect(found.rule.events).toBe(1_200);
-  expect(Math.abs(found.clause.events - 900)).toBeLessThan(90);
+  expect(found.ruleInZone.events).toBe(1_200);
+  expect(Math.abs(found.silenced.events - 900)).toBeLessThan(90);
 });
 
 test("a replay of no events finds nothing", async () => {
-  const { clause, rule, path, samples, isExact } = await replay(
+  const { silenced, ruleInZone, everythingOnPath, samples, isExact } = await replay(
     { template: "/reviews/{n}", method: null, parameter: null },
     { from: START - DAY_MS, to: START },
   );
   const nothing = { events: 0, addresses: 0, days: 0, suspicious: 0 };
-  expect({ clause, rule, path, samples, isExact }).toEqual({
-    clause: nothing,
-    rule: nothing,
-    path: nothing,
+  expect({ silenced, ruleInZone, everythingOnPath, samples, isExact }).toEqual({
+    silenced: nothing,
+    ruleInZone: nothing,
+    everythingOnPath: nothing,
     samples: [],
     isExact: true,
   });

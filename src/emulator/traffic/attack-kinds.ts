@@ -10,8 +10,8 @@ interface Profile {
    * changes the zone's other events.
    */
   readonly clients: number | "all" | "browsers";
-  /** The number of different rules; `usual`: those of everyday traffic; `given`: the rule of the script. */
-  readonly rules: number | "usual" | "given";
+  /** The number of different rules; `usual`: those of everyday traffic; `given`: the rule of the script. Left out: the story's. */
+  readonly rules?: number | "usual" | "given";
   /** A value that all clients share; `tool`: also those of every other attacker of this kind. */
   readonly shared?: "agent" | "network" | "subnet" | "tool";
   /** Left out: the clients alternate. Otherwise each client in turn sends every event for this long. */
@@ -72,43 +72,22 @@ const PROFILES = {
   flip: { clients: 30, rules: "given", isFlip: true, rate: "20/h", duration: "24h" },
   silence: { clients: 0, rules: "given", rate: "1/h", duration: "6h" },
   outage: { clients: 0, rules: 0, rate: "1/h", duration: "40m" },
-  "misfire-form": { clients: "browsers", rules: 0, story: "form", rate: "90/h", duration: "24h" },
-  "misfire-rich-text": { clients: "browsers", rules: 0, story: "rich-text", rate: "180/h", duration: "24h" },
-  "misfire-search": { clients: "browsers", rules: 0, story: "search", rate: "120/h", duration: "24h" },
-  "misfire-cookie": { clients: "browsers", rules: 0, story: "cookie", rate: "240/h", duration: "24h" },
-  "misfire-upload": { clients: "browsers", rules: 0, story: "upload", rate: "60/h", duration: "24h" },
-  "misfire-api": { clients: "browsers", rules: 0, story: "api", rate: "240/h", duration: "24h" },
-  "misfire-partner": {
-    clients: 2,
-    rules: 0,
-    isFamiliar: true,
-    story: "partner",
-    rate: "60/h",
-    duration: "24h",
-  },
-  "misfire-back-office": {
-    clients: 4,
-    rules: 0,
-    isFamiliar: true,
-    story: "back-office",
-    rate: "40/h",
-    duration: "8h",
-  },
-  "misfire-campaign": { clients: "browsers", rules: 0, story: "campaign", rate: "2/m", duration: "3h" },
-  "stuck-client": { clients: 1, rules: 0, story: "repeat", rate: "6/m", duration: "2h" },
-  "search-engine": { clients: 8, rules: 0, shared: "subnet", story: "crawler", rate: "1/m", duration: "6h" },
-  probe: { clients: 1, rules: 0, story: "probe", rate: "1/s", duration: "3m" },
-  exploit: { clients: 4, rules: 0, shared: "tool", story: "exploit", rate: "10/m", duration: "30m" },
-  "browser-botnet": { clients: 150, rules: 0, story: "injection", rate: "20/m", duration: "1h" },
-  "credential-stuffing": {
-    clients: 200,
-    rules: 0,
-    shared: "agent",
-    story: "stuffing",
-    rate: "1/s",
-    duration: "20m",
-  },
-  "deep-scan": { clients: 1, rules: 0, shared: "tool", story: "deep-scan", rate: "30/m", duration: "40m" },
+  "misfire-form": { clients: "browsers", story: "form", rate: "90/h", duration: "24h" },
+  "misfire-rich-text": { clients: "browsers", story: "rich-text", rate: "180/h", duration: "24h" },
+  "misfire-search": { clients: "browsers", story: "search", rate: "120/h", duration: "24h" },
+  "misfire-cookie": { clients: "browsers", story: "cookie", rate: "240/h", duration: "24h" },
+  "misfire-upload": { clients: "browsers", story: "upload", rate: "60/h", duration: "24h" },
+  "misfire-api": { clients: "browsers", story: "api", rate: "240/h", duration: "24h" },
+  "misfire-partner": { clients: 2, isFamiliar: true, story: "partner", rate: "60/h", duration: "24h" },
+  "misfire-back-office": { clients: 4, isFamiliar: true, story: "back-office", rate: "40/h", duration: "8h" },
+  "misfire-campaign": { clients: "browsers", story: "campaign", rate: "2/m", duration: "3h" },
+  "stuck-client": { clients: 1, story: "repeat", rate: "6/m", duration: "2h" },
+  "search-engine": { clients: 8, shared: "subnet", story: "crawler", rate: "1/m", duration: "6h" },
+  probe: { clients: 1, story: "probe", rate: "1/s", duration: "3m" },
+  exploit: { clients: 4, shared: "tool", story: "exploit", rate: "10/m", duration: "30m" },
+  "browser-botnet": { clients: 150, story: "injection", rate: "20/m", duration: "1h" },
+  "credential-stuffing": { clients: 200, shared: "agent", story: "stuffing", rate: "1/s", duration: "20m" },
+  "deep-scan": { clients: 1, shared: "tool", story: "deep-scan", rate: "30/m", duration: "40m" },
 } as const satisfies Record<string, Profile>;
 
 export type ProfiledKind = keyof typeof PROFILES;
@@ -140,7 +119,7 @@ const UNFAMILIAR_FROM = 0.75;
 
 /** Chooses clients and rules. `random` is seeded with the attack, or with the zone for familiar clients. */
 export function chooseBand(kind: ProfiledKind, ruleId: string, cast: Cast, random: Random): Band {
-  const { clients, rules, shared, isOnePath = false }: Profile = PROFILES[kind];
+  const { clients, rules = 0, shared, isOnePath = false }: Profile = PROFILES[kind];
   return {
     actors: chooseActors(clients, shared, cast, random),
     rules: chooseRules(rules, ruleId, isOnePath),
@@ -171,7 +150,11 @@ function chooseActors(
   });
 }
 
-function chooseRules(rules: Profile["rules"], ruleId: string, isOnePath: boolean): readonly Rule[] {
+function chooseRules(
+  rules: NonNullable<Profile["rules"]>,
+  ruleId: string,
+  isOnePath: boolean,
+): readonly Rule[] {
   if (rules === "given") return [ruleById(ruleId)];
   if (rules === "usual") return RULES.flatMap((rule) => Array.from({ length: rule.weight }, () => rule));
   if (isOnePath) return PATH_RULES.slice(0, rules).map(ruleById);

@@ -4,33 +4,15 @@ import { hashText, type Random } from "./random.ts";
 import { ruleById } from "./rules.ts";
 import { SENDERS, type Story } from "./stories.ts";
 
-const WORDS = [
-  "red",
-  "wool",
-  "summer",
-  "garden",
-  "kids",
-  "sale",
-  "oak",
-  "light",
-  "trail",
-  "desk",
-  "linen",
-  "city",
-];
-
-interface Client {
-  readonly actor: Actor;
-  /** One request of the story: seeds everything that its events share. */
-  readonly reseed: () => void;
-}
+const WORDS = "red wool summer garden kids sale oak light trail desk linen city".split(" ");
 
 /** Draws one event of a story: the request, then what its rule says about it. `random` was reseeded with the event's key. */
 export function drawRequest(
   context: DraftContext,
   key: EventKey,
   story: Story,
-  { actor, reseed, at }: Client & { readonly at: number },
+  /** `reseed` begins one request of the story: it seeds everything that its events share. */
+  { actor, reseed, at }: { readonly actor: Actor; readonly reseed: () => void; readonly at: number },
 ): Draft {
   const { random, cast, zoneId } = context;
   const agent = cast.userAgents[actor.agent] ?? { text: "", ja4: "" };
@@ -41,6 +23,7 @@ export function drawRequest(
   const path = fillPath(random.pick(story.paths), random);
   const text = random.pick(story.texts);
   const [collection = "", name = ""] = variable.split(":");
+  const cookie = collection === "REQUEST_COOKIES" ? `${name}=${text}` : "";
   const hasBody = story.method === "POST" && (collection === "ARGS" || collection === "FILES");
   const query = collection === "ARGS" && !hasBody ? `?${name}=${encodeURIComponent(text)}` : "";
   const body = hasBody ? `${name}=${encodeURIComponent(text)}` : null;
@@ -55,11 +38,7 @@ export function drawRequest(
     match: collection === "REQUEST_FILENAME" ? path : text,
     body,
     contentType: hasBody ? (story.contentType ?? "application/x-www-form-urlencoded") : null,
-    headers: drawHeaders(
-      story,
-      { random, host, cookie: collection === "REQUEST_COOKIES" ? `${name}=${text}` : "" },
-      actor,
-    ),
+    headers: drawHeaders(story, { random, host, cookie, ip: actor.ip }),
     requestId: [random.next(), random.next(), random.next(), random.next()],
   };
 }
@@ -72,8 +51,7 @@ function fillPath(path: string, random: Random): string {
 /** Every address keeps its cookie and its token. */
 function drawHeaders(
   { sender }: Story,
-  { random, host, cookie }: { random: Random; host: string; cookie: string },
-  { ip }: Actor,
+  { random, host, cookie, ip }: { random: Random; host: string; cookie: string; ip: string },
 ): { Name: string; Value: string }[] {
   const shares = SENDERS[sender];
   const secret = (hashText(ip) >>> 0).toString(16).padStart(8, "0");

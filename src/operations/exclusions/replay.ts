@@ -1,12 +1,11 @@
+import { z } from "zod";
 import { cutOut, readArchivedDays } from "#db/archive/archived-days.ts";
 import { runCancellable } from "#db/postgres/cancellable.ts";
 import { copyOpenRows } from "#db/search/copy-open-rows.ts";
 import { inSearchTransaction } from "#db/search/search-transaction.ts";
-import { cleanText } from "#lib/clean-text.ts";
 import type { ExclusionClause } from "#model/exclusion.ts";
 import { toDay } from "#model/horizon.ts";
 import type { Span } from "#model/span.ts";
-import type { SampleRequest } from "#model/verdict.ts";
 import {
   type Counted,
   REPLAYED_COLUMNS,
@@ -15,38 +14,25 @@ import {
   replayExclusion,
 } from "#stages/archive/sql/replay-exclusion.ts";
 import { toUrlPattern } from "#stages/detection/exclusion/to-url-pattern.ts";
+import { cutSample } from "#stages/detection/verdict/choose-sample.ts";
 import { holdsIdiom } from "#stages/detection/verdict/compute-features.ts";
 import type { RequestFacts } from "#stages/detection/verdict/evidence.ts";
 import { readRequest } from "#stages/detection/verdict/read-request.ts";
 import { type RecordDeps, readRecords } from "../search/read-records.ts";
 
 const MOST_SAMPLES = 5;
-const MAX_URL_CHARS = 300;
-const MAX_MATCHED_CHARS = 200;
 
 /** What one form of an exclusion would have silenced. */
-interface Silenced {
-  readonly events: number;
-  readonly addresses: number;
-  readonly days: number;
-  readonly suspicious: number;
-}
-
-interface Replay {
-  readonly clause: Silenced;
-  /** The rule in the whole zone. */
-  readonly rule: Silenced;
-  /** Every rule on the path; null without a path. */
-  readonly path: Silenced | null;
-  /** False if the numbers of events are computed from samples. Addresses and days are then those of rule and path. */
-  readonly isExact: boolean;
-  /** The number of records that were read for the method and the parameter. */
-  readonly records: number;
-  /** Other rules that match the same requests, with the share of the requests. */
-  readonly together: { ruleId: string; share: number }[];
-  readonly samples: readonly (Omit<SampleRequest, "logId"> & { readonly isSuspicious: boolean })[];
-  readonly feature: string;
-}
+export const Silenced = z.object({
+  events: z.number().int(),
+  addresses: z.number().int(),
+  days: z.number().int().describe("UTC days with such events."),
+  suspicious: z
+    .number()
+    .int()
+    .describe("Events that look like attacks. They rank samples; they prove nothing."),
+});
+type Silenced = z.output<typeof Silenced>;
 
 type Read = ReplayedSample &
   Omit<RequestFacts, "hasSession" | "hasOwnReferer"> & {
@@ -68,7 +54,7 @@ export async function replayClause(
   zoneId: number,
   { clause, ...span }: Span & { readonly clause: ExclusionClause },
   signal: AbortSignal,
-): Promise<Replay> {
+) {
   const pattern = toUrlPattern(clause.template ?? "");
   const { path, remove } = deps.files.scratchFile();
   try {
@@ -108,19 +94,16 @@ export async function replayClause(
     });
     const silencedBy = (form: Read["of"]): Silenced => {
       const counted = forms.find((one) => one.form === form);
-      return counted === undefined
-        ? NOTHING
-        : estimate(
-            counted,
-            read.filter(({ of }) => of === form),
-          );
+      const sampled = read.filter(({ of }) => of === form);
+      return counted === undefined ? NOTHING : estimate(counted, sampled);
     };
     const [silenced, rule, onPath] = [silencedBy("clause"), silencedBy("rule"), silencedBy("path")];
     const least = silenced.suspicious;
     return {
-      clause: silenced,
-      rule: { ...rule, suspicious: Math.max(rule.suspicious, least) },
-      path: clause.template === null ? null : { ...onPath, suspicious: Math.max(onPath.suspicious, least) },
+      silenced,
+      ruleInZone: { ...rule, suspicious: Math.max(rule.suspicious, least) },
+      everythingOnPath:
+        clause.template === null ? null : { ...onPath, suspicious: Math.max(onPath.suspicious, least) },
       isExact: samples.length === forms.reduce((sum, { events }) => sum + events, 0),
       records: records.filter((record) => record !== undefined).length,
       together: together.map(({ other, share }) => ({ ruleId: other, share })),
@@ -128,8 +111,8 @@ export async function replayClause(
         .filter((one) => one.of === "clause" && one.isMatching !== false)
         .sort((one, other) => Number(other.isSuspicious) - Number(one.isSuspicious))
         .slice(0, MOST_SAMPLES)
-        .map(toSample),
-      feature: feature ?? "",
+        .map(({ isSuspicious, ...one }) => ({ ...cutSample(one), isSuspicious })),
+      feature,
     };
   } finally {
     await remove();
@@ -137,10 +120,7 @@ export async function replayClause(
 }
 
 /** A row of a search names no method: such a record counts as one with the clause's method. */
-function matches(
-  { method, parameter }: ExclusionClause,
-  facts: Pick<RequestFacts, "method" | "parameter">,
-): boolean {
+function matches({ method, parameter }: ExclusionClause, facts: typeof UNREAD | RequestFacts): boolean {
   const isMethod = method === null || facts.method === "" || facts.method === method;
   return isMethod && (parameter === null || facts.parameter === parameter);
 }
@@ -163,11 +143,4 @@ function estimate({ events, dirty, addresses, days }: Counted, sampled: readonly
     days: isWhole ? new Set(silenced.map(({ at }) => toDay(at))).size : days,
     suspicious: bad + scale(events - dirty, false, (one) => isSilenced(one) && one.isSuspicious),
   };
-}
-
-function toSample(one: Read): Replay["samples"][number] {
-  const { at, ip, method, ruleId, action, parameter, matched, isSuspicious } = one;
-  const url = cleanText(one.url, MAX_URL_CHARS);
-  const text = matched === null ? null : cleanText(matched, MAX_MATCHED_CHARS);
-  return { at, ip, method, url, ruleId, action, parameter, matched: text, isSuspicious };
 }

@@ -15,19 +15,9 @@ import { type Mistake, Refusal } from "../refusal.ts";
 import { requireZone } from "../require-zone.ts";
 import { priceSearch } from "../search/searching.ts";
 import { checkOrder } from "../span.ts";
-import { replayClause } from "./replay.ts";
+import { replayClause, Silenced } from "./replay.ts";
 
 const DEFAULT_MS = 30 * DAY_MS;
-
-const Silenced = z.object({
-  events: z.number().int(),
-  addresses: z.number().int(),
-  days: z.number().int().describe("UTC days with such events."),
-  suspicious: z
-    .number()
-    .int()
-    .describe("Events that look like attacks. They rank samples; they prove nothing."),
-});
 
 const TriedExclusion = z
   .object({
@@ -165,14 +155,11 @@ export const tryExclusion = defineQuery({
     const plan = planSearch({ from, to, query: "", filters: [], groupBy: ["ip"], ...page });
     const price = await priceSearch(db, searching, { zoneId: zone, plan, isMasked: caller.masked });
     const clause = { ruleIds: [rule], template, method, parameter };
-    const {
-      feature,
-      clause: silenced,
-      rule: ruleInZone,
-      path: everythingOnPath,
-      ...replay
-    } = await searching.runInPlace({ caller }, { ...price, signal }, (deps, stopped) =>
-      replayClause({ ...deps, openedBlocks: searching.openedBlocks }, zone, { clause, from, to }, stopped),
+    const { feature, ...replayed } = await searching.runInPlace(
+      { caller },
+      { ...price, signal },
+      (deps, stopped) =>
+        replayClause({ ...deps, openedBlocks: searching.openedBlocks }, zone, { clause, from, to }, stopped),
     );
     refuseIt(feature);
     return {
@@ -180,11 +167,8 @@ export const tryExclusion = defineQuery({
       from: toIso(from),
       to: toIso(to),
       clause: describeClause(clause),
-      silenced,
-      ruleInZone,
-      everythingOnPath,
-      ...replay,
-      samples: replay.samples.map((one) => ({ ...one, at: toIso(one.at) })),
+      ...replayed,
+      samples: replayed.samples.map(({ logId: _logId, ...one }) => ({ ...one, at: toIso(one.at) })),
       forms: template === null ? [] : writeForms(zone, clause),
     };
   },

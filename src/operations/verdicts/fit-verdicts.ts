@@ -7,7 +7,7 @@ import { DAY_MS } from "#lib/units.ts";
 import { VERDICT_CLASSES, VERDICT_FEATURES, type VerdictClass } from "#model/kinds.ts";
 import type { Features } from "#model/verdict.ts";
 import { FEATURE_WORDS } from "#model/verdict-words.ts";
-import { fitWeights } from "#stages/detection/verdict/fit-weights.ts";
+import { fitWeights, type Marked } from "#stages/detection/verdict/fit-weights.ts";
 import { oddsOf } from "#stages/detection/verdict/judge-verdict.ts";
 import { SHIPPED_WEIGHTS, type Weights, weights } from "#stages/detection/verdict/weights.ts";
 import { Name, requireEveryZone } from "../fields.ts";
@@ -20,11 +20,6 @@ const ENOUGH_MARKS = 20;
 const MOST_FITTED = 200;
 const FOLDS = 5;
 const MOST_CHANGES = 10;
-
-interface Marked {
-  readonly features: Features;
-  readonly mark: VerdictClass;
-}
 
 const count = z.number().int();
 const Rated = z.object({ right: count, attacksCalledMisfire: count });
@@ -133,13 +128,13 @@ async function fitOthers(marked: readonly Marked[]): Promise<(index: number) => 
 }
 
 function rate(marked: readonly Marked[], weightsOf: (index: number) => Weights): Rated {
-  const pairs = marked.map(({ features, mark }, index) => {
+  const judged = marked.map(({ features, mark }, index) => {
     const odds = oddsOf(features, weightsOf(index));
-    return `${mark} ${VERDICT_CLASSES.toSorted((one, other) => odds[other] - odds[one])[0]}`;
+    return { mark, said: VERDICT_CLASSES.toSorted((one, other) => odds[other] - odds[one])[0] };
   });
   return {
-    right: pairs.filter((pair) => VERDICT_CLASSES.some((name) => pair === `${name} ${name}`)).length,
-    attacksCalledMisfire: pairs.filter((pair) => pair === "attack misfire").length,
+    right: judged.filter(({ mark, said }) => mark === said).length,
+    attacksCalledMisfire: judged.filter(({ mark, said }) => mark === "attack" && said === "misfire").length,
   };
 }
 

@@ -45,22 +45,20 @@ export const VERDICT_PARTS = {
 export async function describeVerdicts(db: Queryable, row: ReportedAlert, now: number) {
   const { spikeId } = row;
   if (spikeId === null) return { verdicts: [], markedBefore: [], exclusions: [] };
+  const proposals = await readProposals(db, spikeId);
   const looks = (await readVerdicts(db, [spikeId])).get(spikeId) ?? [];
   return {
     verdicts: looks.map(toVerdict),
     markedBefore: pickSame(await readSubjectMarks(db, row, now - REMEMBERED_MS)),
-    exclusions: (await readProposals(db, spikeId)).map(toProposal),
+    exclusions: proposals.map(({ clause, proposedAt, followedAt }) => ({
+      clause: describeClause(clause),
+      proposedAt: proposedAt.toISOString(),
+      followedAt: followedAt?.toISOString() ?? null,
+    })),
   };
 }
 
 function toVerdict({ judgedAt, since, sample, ...rest }: StoredVerdict): z.input<typeof Verdict> {
   const at = sample === null ? null : { ...sample, at: toIso(sample.at) };
   return { ...rest, judgedAt: toIso(judgedAt), since: toIso(since), sample: at };
-}
-
-type Proposed = Awaited<ReturnType<typeof readProposals>>[number];
-
-function toProposal({ clause, proposedAt, followedAt }: Proposed): z.input<typeof Proposal> {
-  const at = followedAt?.toISOString() ?? null;
-  return { clause: describeClause(clause), proposedAt: proposedAt.toISOString(), followedAt: at };
 }

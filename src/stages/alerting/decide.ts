@@ -2,7 +2,7 @@ import { MINUTE_MS } from "#lib/units.ts";
 import { joinIntervalMinutes } from "#model/join-interval.ts";
 import type { NotifyReason } from "#model/kinds.ts";
 import { isGraver } from "#model/severity.ts";
-import type { StoredVerdict } from "#model/verdict.ts";
+import { isSureAttack, type StoredVerdict } from "#model/verdict.ts";
 import {
   countNotifications,
   countReopenings,
@@ -28,7 +28,6 @@ import {
 } from "./alert-record.ts";
 import type { Context } from "./assess.ts";
 import type { RoutePlan } from "./routing/plan-route.ts";
-import { isSureAttack } from "./verdict-effects.ts";
 
 const REOPEN_WITHIN_MS = 30 * MINUTE_MS;
 const FIRST_HOLD_MS = 30 * MINUTE_MS;

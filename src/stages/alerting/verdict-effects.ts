@@ -1,15 +1,8 @@
 import { MANY_ADDRESSES } from "#model/few-addresses.ts";
 import { isGraver } from "#model/severity.ts";
-import type { StoredVerdict } from "#model/verdict.ts";
+import { isSureAttack, type StoredVerdict } from "#model/verdict.ts";
 import type { AlertSpike } from "./alert-spike.ts";
 import { DEFAULT_EFFECTS, type VerdictEffects } from "./routing/routing.ts";
-
-const SURE_ODDS = 0.9;
-
-/** Returns whether the verdict is an attack that is almost certain. */
-export function isSureAttack({ said, odds }: Pick<StoredVerdict, "said" | "odds">): boolean {
-  return said === "attack" && odds >= SURE_ODDS;
-}
 
 /**
  * Returns the spike with the severity that its verdicts make of it. One look that is almost certain of an attack raises it for

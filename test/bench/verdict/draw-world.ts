@@ -6,8 +6,8 @@ import { readRequest } from "#stages/detection/verdict/read-request.ts";
 import { createDraw, type Draw } from "../sources/draw.ts";
 
 /** A week of history, a week in which episodes begin, and the week after it. */
-export const [HISTORY_DAYS, DAYS] = [7, 21];
-export const START = Date.UTC(2026, 9, 5);
+const [HISTORY_DAYS, DAYS] = [7, 21];
+const START = Date.UTC(2026, 9, 5);
 const [MINUTE, HOUR, DAY] = [60_000, 3_600_000, 86_400_000];
 const BOT = STORIES.crawler.agent ?? "";
 const BROWSER = (version: number) =>
@@ -26,13 +26,13 @@ interface Sender {
   readonly referer: number;
 }
 
-export interface Episode {
+interface Episode {
   readonly kind: string;
   readonly truth: VerdictClass;
   readonly from: number;
 }
 
-export interface WorldEvent extends RecordedEvent {
+interface WorldEvent extends RecordedEvent {
   readonly at: number;
   readonly logId: string;
   readonly method: string;

@@ -1,11 +1,11 @@
 import type { ExclusionClause } from "#model/exclusion.ts";
 import type { VerdictClass, VerdictLook } from "#model/kinds.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
-import { judgeReplayed } from "#stages/detection/backtest/replay-verdicts.ts";
 import { createZoneReplay } from "#stages/detection/backtest/replay-zone.ts";
 import { toUrlPattern } from "#stages/detection/exclusion/to-url-pattern.ts";
 import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
 import type { RequestFacts, VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
+import { judgeVerdict } from "#stages/detection/verdict/judge-verdict.ts";
 import { episodeOf, type World } from "./draw-world.ts";
 
 const WEEK_MS = 7 * 86_400_000;
@@ -74,14 +74,14 @@ export function judgeWorld(
       const found = world.episodes[episode];
       // The replay cannot ask the operator of a crawler; a drawn crawler is one, and a forged one is not.
       const known = { ...evidence, crawler: found?.truth === "crawler" ? "Googlebot" : null };
-      const verdict = judgeReplayed(known);
+      const verdict = judgeVerdict(known);
       if (found === undefined) return verdict;
       const { look, judgedAt: at, ruleId } = evidence;
       const one = { kind: found.kind, truth: found.truth, look, isIncident: ruleId === null };
       judged.push({ ...one, lacks: "nothing", verdict });
       if (look === "first" || look === "half-hour")
         for (const name of lacks)
-          judged.push({ ...one, lacks: name, verdict: judgeReplayed(LACKS[name]?.(known) ?? known) });
+          judged.push({ ...one, lacks: name, verdict: judgeVerdict(LACKS[name]?.(known) ?? known) });
       if (verdict.exclusion !== null) proposed.push({ at, episode, verdict });
       return verdict;
     },

@@ -31,7 +31,7 @@ beforeEach(async () => {
 
 const propose = (proposal = PROPOSAL, now = NOW - 2 * DAY_MS) =>
   storeProposal(database.db, { zoneId: ZONE, spikeId: null, proposal, now });
-const watch = () => watchExclusions(database.db, { zoneIds: [ZONE], nowMs: NOW, toUrlPattern });
+const watch = () => watchExclusions(database.db, ZONE, { nowMs: NOW, toUrlPattern });
 const list = () => listExclusions(database.db, [ZONE], 10);
 
 interface Stored {

@@ -7,7 +7,7 @@ import type {
   VerdictEvidence,
 } from "#stages/detection/verdict/evidence.ts";
 
-export const OPENED = Date.UTC(2026, 10, 25, 12);
+const OPENED = Date.UTC(2026, 10, 25, 12);
 
 /** What a test says about an alert: its events, and what their records and the rules of their addresses are. */
 export interface Told extends Omit<Partial<VerdictEvidence>, "events" | "requests" | "nearby" | "usual"> {

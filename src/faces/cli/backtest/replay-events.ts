@@ -1,10 +1,10 @@
-import { judgeReplayed } from "#stages/detection/backtest/replay-verdicts.ts";
 import {
   createZoneReplay,
   type ReplayPolicy,
   type ZoneReplay,
 } from "#stages/detection/backtest/replay-zone.ts";
 import type { ReplayedMessage } from "#stages/detection/backtest/replayed-message.ts";
+import { judgeVerdict } from "#stages/detection/verdict/judge-verdict.ts";
 import type { StoreIo } from "../store/store-command.ts";
 import { readEntries } from "./read-entries.ts";
 import { readEvents, type TakeEvent } from "./read-events.ts";
@@ -32,7 +32,7 @@ export async function replayEvents(
   await readInput({ flag: "--events", path, stderr }, (chunks, onRow) =>
     readAny(chunks, (zone, second, event) => {
       const one = zones.get(zone) ?? {
-        replay: createZoneReplay({ ...policy, judge: judgeReplayed }),
+        replay: createZoneReplay({ ...policy, judge: (evidence) => judgeVerdict(evidence) }),
         firstSecond: second,
         lastSecond: second,
       };

@@ -39,34 +39,27 @@ export interface ReplayedSample {
   readonly action: string;
 }
 
+/** Another rule that matches the same requests. */
 interface Other {
   readonly other: string;
   readonly share: number;
 }
 
-interface Replayed {
-  readonly forms: readonly Counted[];
-  readonly samples: readonly ReplayedSample[];
-  /** Other rules that match the same requests. */
-  readonly together: readonly Other[];
-  /** The protection of most of the clause's events; null if there are none. */
+/** The protection of most of the clause's events. */
+interface Protection {
   readonly feature: string | null;
 }
 
 /**
  * Returns the statements that count what a clause, its method and parameter apart, would have silenced, and what wider forms
- * would have. `pattern` finds the URLs of the template. Samples
- * are drawn by a hash, so that the same search draws the same ones.
+ * would have. `pattern` finds the URLs of the template. Samples are drawn by a hash, so that the same search draws the same ones.
  */
 export function replayExclusion(
   source: EventSource,
   span: Span,
-  {
-    ruleIds,
-    template,
-    pattern,
-  }: Pick<ExclusionClause, "ruleIds" | "template"> & { readonly pattern: string },
+  clause: Pick<ExclusionClause, "ruleIds" | "template"> & { readonly pattern: string },
 ): Piece[] {
+  const { ruleIds, template, pattern } = clause;
   // An archived event is found by its row. Reading its log id would take as long as reading the URLs.
   const columns = REPLAYED_COLUMNS.slice(2).map((column) => `coalesce(${column}, '') as ${column}`);
   const selects: Piece[] = [];
@@ -126,14 +119,12 @@ export function replayExclusion(
 }
 
 /** Reads the rows of the last statement of `replayExclusion`. */
-export function readReplayed(rows: readonly string[]): Replayed {
-  const read = rows.map(
-    (row) => JSON.parse(row) as Counted | ReplayedSample | Other | Pick<Replayed, "feature">,
-  );
+export function readReplayed(rows: readonly string[]) {
+  const read = rows.map((row) => JSON.parse(row) as Counted | ReplayedSample | Other | Protection);
   return {
     forms: read.filter((row) => "form" in row),
     samples: read.filter((row) => "of" in row),
     together: read.filter((row) => "other" in row).sort((one, other) => other.share - one.share),
-    feature: read.find((row) => "feature" in row)?.feature ?? null,
+    feature: read.find((row) => "feature" in row)?.feature ?? "",
   };
 }

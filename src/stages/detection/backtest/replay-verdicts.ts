@@ -1,13 +1,11 @@
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { type ActionClass, SOURCE_KINDS, VERDICT_LOOKS } from "#model/kinds.ts";
-import type { StoredVerdict } from "#model/verdict.ts";
-import { proposeExclusion } from "../exclusion/propose-exclusion.ts";
+import { isSureAttack, type StoredVerdict } from "#model/verdict.ts";
 import { type SourceEvent, sourceKeyOf } from "../sources/source-event.ts";
 import { changesAction } from "../verdict/changes-action.ts";
+import { spread } from "../verdict/counting.ts";
 import type { RequestFacts, UsualValues, VerdictEvent, VerdictEvidence } from "../verdict/evidence.ts";
-import { judgeVerdict } from "../verdict/judge-verdict.ts";
 import { templateOf } from "../verdict/path-template.ts";
-import { SHIPPED_WEIGHTS } from "../verdict/weights.ts";
 import { createNearbyRules } from "./nearby-rules.ts";
 import { createUsualReplay } from "./replay-usual.ts";
 import type { ReplayedMessage } from "./replayed-message.ts";
@@ -21,8 +19,6 @@ export interface RecordedEvent extends SourceEvent {
   readonly request?: RequestFacts;
 }
 
-/** Attacks with such odds make an alert critical; a new rule's burst stays news. */
-const SURE_ODDS = 0.9;
 /** The minutes after an alert's first message at which it is judged. */
 const LOOK_MINUTES = [0, 30, 360, 1_440] as const;
 const MOST_EVENTS = 5_000;
@@ -32,13 +28,6 @@ const MOST_ALERTS = 100;
 /** The first and the last hours of an alert, which show whether it lasts. The first ones hold the events that opened it. */
 const COMPARED_MS = 2 * HOUR_MS;
 const LEAD_MS = 15 * MINUTE_MS;
-
-/** Returns the verdict of the shipped weights, for a misfire that lasts with its exclusion. */
-export function judgeReplayed(evidence: VerdictEvidence): StoredVerdict {
-  const verdict = judgeVerdict(evidence, SHIPPED_WEIGHTS);
-  const isLastingMisfire = verdict.said === "misfire" && verdict.isLasting;
-  return isLastingMisfire ? { ...verdict, exclusion: proposeExclusion(evidence) } : verdict;
-}
 
 interface Kept {
   readonly source: SourceEvent;
@@ -97,17 +86,14 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
     if (reason === "late" || subject === "flip" || subject === "silent") return message;
     const openedAt = at * MINUTE_MS;
     const ruleId = subject === "rule" ? (rules[0] ?? "") : null;
-    const fresh = {
+    const none = { keys: new Set<string>(), events: [], first: 0, looks: 0, isSure: false, verdict: null };
+    const alert: JudgedAlert = alerts.get(incident) ?? {
+      ...none,
       openedAt,
       ruleId,
-      keys: new Set<string>(),
       usual: usual.read(),
-      events: [],
-      first: 0,
-      looks: 0,
-      isSure: false,
+      message,
     };
-    const alert: JudgedAlert = alerts.get(incident) ?? { ...fresh, message, verdict: null };
     alert.message = message;
     if (reason !== "resolved") {
       const had = new Set(alert.events);
@@ -128,12 +114,8 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
   function lookUntil(minute: number): ReplayedMessage[] {
     const messages: ReplayedMessage[] = [];
     for (const [incident, alert] of alerts) {
-      for (
-        let next = LOOK_MINUTES[alert.looks + 1];
-        next !== undefined;
-        next = LOOK_MINUTES[alert.looks + 1]
-      ) {
-        const at = alert.openedAt / MINUTE_MS + next;
+      for (const after of LOOK_MINUTES.slice(alert.looks + 1)) {
+        const at = alert.openedAt / MINUTE_MS + after;
         if (at > minute) break;
         alert.looks += 1;
         const before = alert.verdict;
@@ -153,14 +135,8 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
     const kept = alert.events.slice(-MOST_EVENTS).toReversed();
     const recent = alert.events.filter(({ event }) => event.at >= judgedAt - COMPARED_MS).length;
     const lasting = alert.first === 0 ? null : recent / Math.min(alert.first, MOST_EVENTS);
-    const recorded = kept.filter(({ request }) => request !== undefined);
-    const step = Math.max(1, recorded.length / MOST_RECORDS);
-    const read = Array.from(
-      { length: Math.floor(recorded.length / step) },
-      (_, i) => recorded[Math.floor(i * step)],
-    );
-    const requests = new Map(
-      read.flatMap((one) => (one?.request === undefined ? [] : [[one.event.logId, one.request] as const])),
+    const recorded = kept.flatMap(({ event, request }) =>
+      request === undefined ? [] : [[event.logId, request] as const],
     );
     const { hasCookies } = usual.read();
     const verdict = judge({
@@ -171,18 +147,19 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
       ruleId,
       events: kept.map(({ event }) => event),
       nearby: nearby.read(new Set(kept.map(({ event }) => event.ip)), judgedAt),
-      requests,
+      requests: new Map(spread(recorded, MOST_RECORDS)),
       usual: { ...alert.usual, hasCookies },
       crawler: null,
       lasting: alert.looks < 2 ? null : lasting,
     });
-    alert.isSure ||= verdict.said === "attack" && verdict.odds >= SURE_ODDS;
+    alert.isSure ||= isSureAttack(verdict);
     return verdict;
   }
 
   return { take, follow, lookUntil };
 }
 
+/** A sure attack makes an alert critical; a new rule's burst stays news. */
 function shown({ verdict, isSure }: JudgedAlert, message: ReplayedMessage): ReplayedMessage {
   const severity = isSure && message.severity !== "info" ? "critical" : message.severity;
   return verdict === null ? message : { ...message, severity, verdict };

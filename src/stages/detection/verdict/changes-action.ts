@@ -1,7 +1,4 @@
-import type { StoredVerdict } from "#model/verdict.ts";
-
-/** An attack with such odds may raise a severity. */
-const SURE_ODDS = 0.9;
+import { isSureAttack, type StoredVerdict } from "#model/verdict.ts";
 
 /**
  * Returns whether a person would do something else after the later look: the verdict is another one, a misfire turned out to
@@ -10,5 +7,5 @@ const SURE_ODDS = 0.9;
 export function changesAction(before: StoredVerdict | null, now: StoredVerdict): boolean {
   if (before === null || before.said !== now.said) return true;
   if (now.said === "misfire") return now.isLasting && !before.isLasting;
-  return now.said === "attack" && now.odds >= SURE_ODDS && before.odds < SURE_ODDS;
+  return isSureAttack(now) && !isSureAttack(before);
 }

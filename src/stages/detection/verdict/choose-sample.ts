@@ -1,6 +1,7 @@
 import { cleanText } from "#lib/clean-text.ts";
 import type { SampleRequest } from "#model/verdict.ts";
-import { countBy, holdsIdiom, mostCommon } from "./compute-features.ts";
+import { holdsIdiom } from "./compute-features.ts";
+import { mostFrequent } from "./counting.ts";
 import type { VerdictEvidence } from "./evidence.ts";
 import type { Said } from "./word-verdict.ts";
 
@@ -21,15 +22,20 @@ export function chooseSample(
   });
   const classes = said === "unclear" ? [likeliest, rival] : [likeliest];
   const isSuspicious = classes.includes("attack") || classes.includes("scanner");
-  const common = mostCommon(countBy(read, ({ parameter }) => parameter ?? ""));
+  const [common = ""] = mostFrequent(read.map(({ parameter }) => parameter ?? ""));
   const [newest] = events.map((event) => ({ ...event, method: "", parameter: null, matched: null }));
   const chosen =
     (isSuspicious ? read.find(holdsIdiom) : undefined) ??
     read.find(({ parameter }) => (parameter ?? "") === common) ??
     newest;
   if (chosen === undefined) return null;
-  const { at, logId, ip, method, ruleId, action, parameter } = chosen;
-  const url = cleanText(chosen.url, MAX_URL_CHARS);
-  const matched = chosen.matched === null ? null : cleanText(chosen.matched, MAX_MATCHED_CHARS);
+  return cutSample(chosen);
+}
+
+/** Returns a request as a sample, its texts cut. */
+export function cutSample(request: SampleRequest): SampleRequest {
+  const { at, logId, ip, method, ruleId, action, parameter } = request;
+  const url = cleanText(request.url, MAX_URL_CHARS);
+  const matched = request.matched === null ? null : cleanText(request.matched, MAX_MATCHED_CHARS);
   return { at, logId, ip, method, url, ruleId, action, parameter, matched };
 }

@@ -1,5 +1,6 @@
 import type { Features, StoredVerdict } from "#model/verdict.ts";
 import { createAddressReader } from "../sources/source-event.ts";
+import { addTo, countBy, sortCounts } from "./counting.ts";
 import type { NearbyRule, RequestFacts, VerdictEvidence } from "./evidence.ts";
 import { hasIdiom } from "./idioms.ts";
 import { inferSlugs, templateOf } from "./path-template.ts";
@@ -35,8 +36,8 @@ export function computeFeatures(evidence: VerdictEvidence): {
   const templates = new Map([...urls.keys()].map((url) => [url, templateOf(url)]));
   const nameSlugs = inferSlugs(new Set(templates.values()));
   const paths = new Map<string, number>();
-  for (const [url, template] of templates) add(paths, nameSlugs(template), urls.get(url));
-  const top = mostCommon(paths);
+  for (const [url, template] of templates) addTo(paths, nameSlugs(template), urls.get(url));
+  const [top = ""] = sortCounts(paths);
   const requests = events.flatMap(({ url, logId }) => {
     const facts = evidence.requests.get(logId);
     return facts === undefined ? [] : [{ ...facts, url }];
@@ -94,25 +95,6 @@ function countRules(
     dirty: shareOfAll(addresses.map(({ elsewhere }) => elsewhere.size >= DIRTY_RULES)),
     rulesPerIp: addresses.length === 0 ? null : Math.min(1, Math.log2(mean) / 4),
   };
-}
-
-/** Returns how often each text occurs; an empty one is not known. */
-export function countBy<T>(all: readonly T[], read: (one: T) => string): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const one of all) {
-    const text = read(one);
-    if (text !== "") add(counts, text);
-  }
-  return counts;
-}
-
-/** Returns '' for none. */
-export function mostCommon(counts: ReadonlyMap<string, number>): string {
-  return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0] ?? "";
-}
-
-function add(counts: Map<string, number>, text: string, more = 1): void {
-  counts.set(text, (counts.get(text) ?? 0) + more);
 }
 
 /** Returns null for none of none, as `shareOfAll` does. */

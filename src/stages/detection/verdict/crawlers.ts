@@ -1,3 +1,4 @@
+import { mostFrequent } from "./counting.ts";
 import type { VerdictEvent } from "./evidence.ts";
 
 /** Crawlers by what their user agents hold, and the domains in which their operators name the addresses. */
@@ -42,11 +43,4 @@ export async function findCrawler(
     return found.length > 0 && found.every((one) => one === name) ? name : null;
   }
   return null;
-}
-
-/** Returns the different texts that are not empty, the most frequent first. */
-export function mostFrequent(texts: readonly string[]): string[] {
-  const counts = new Map<string, number>();
-  for (const text of texts) if (text !== "") counts.set(text, (counts.get(text) ?? 0) + 1);
-  return [...counts].sort(([, one], [, other]) => other - one).map(([text]) => text);
 }

@@ -7,14 +7,17 @@ const LAMBDA = 3;
 const STEPS = 300;
 const LIMIT = 50;
 
+/** An alert that a person marked. */
+export interface Marked {
+  readonly features: Features;
+  readonly mark: VerdictClass;
+}
+
 /**
  * Returns a table for marked alerts: a softmax regression with a ridge towards `prior`, which is returned without marks. A rare
  * class counts more, by the root of its rarity. The same marks in the same order give the same table. The means stay.
  */
-export function fitWeights(
-  marked: readonly { readonly features: Features; readonly mark: VerdictClass }[],
-  prior: Weights,
-): Weights {
+export function fitWeights(marked: readonly Marked[], prior: Weights): Weights {
   const start = VERDICT_CLASSES.map((name) => [
     ...VERDICT_FEATURES.map((feature) => prior.features[feature][name]),
     prior.start[name],

@@ -1,9 +1,10 @@
 import { VERDICT_CLASSES, VERDICT_FEATURES, type VerdictClass, type VerdictWord } from "#model/kinds.ts";
 import { type Features, MOST_ODDS, type StoredVerdict } from "#model/verdict.ts";
+import { proposeExclusion } from "../exclusion/propose-exclusion.ts";
 import { chooseSample } from "./choose-sample.ts";
 import { computeFeatures } from "./compute-features.ts";
 import type { VerdictEvidence } from "./evidence.ts";
-import { softmax, toInputs, type Weights } from "./weights.ts";
+import { SHIPPED_WEIGHTS, softmax, toInputs, type Weights } from "./weights.ts";
 import { describeNextStep, describeReasons, describeSenders, titleOf } from "./word-verdict.ts";
 
 /** A class is said from these odds on; a misfire needs better ones, the best at the first look. */
@@ -20,8 +21,8 @@ const CAUTION = 0.5;
 const MONTH_DAYS = 28;
 const UNVERIFIED = "The operator of the crawler is not verified.";
 
-/** Returns the verdict of an alert, without an exclusion. */
-export function judgeVerdict(evidence: VerdictEvidence, weights: Weights): StoredVerdict {
+/** Returns the verdict of an alert, for a misfire that lasts with its exclusion. */
+export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPPED_WEIGHTS): StoredVerdict {
   const { look, judgedAt, since, crawler, usual } = evidence;
   const { features, counts } = computeFeatures(evidence);
   const odds = oddsOf(features, weights, counts.records === 0 ? CAUTION : 1);
@@ -74,7 +75,7 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights): Store
     nextStep: describeNextStep(shown, evidence, counts),
     sample: chooseSample(evidence, shown),
     crawler,
-    exclusion: null,
+    exclusion: said === "misfire" && isLasting ? proposeExclusion(evidence) : null,
   };
 }
 
