@@ -25,6 +25,14 @@ describe("a verdict", () => {
     expect(judge(told)).toMatchObject({ said, title });
   });
 
+  test("of a scan with 120 events of each address is an attack, with the scan as its first reason", () => {
+    expect(judge({ ...SCANNER, number: 119 }).said).toBe("scanner");
+    const deep = judge({ ...SCANNER, number: 120 });
+    expect(deep).toMatchObject({ said: "attack", title: "Probably an attack" });
+    expect(deep.for[0]).toBe("It is a deep scan: 1 address caused 120 events on 120 paths.");
+    expect(judge({ ...BROKEN_CLIENT, number: 500 }).said).toBe("broken-client");
+  });
+
   test("is what the model describes", () => {
     for (const told of [{}, ATTACK, SCANNER, BROKEN_CLIENT, CRAWLER, { number: 0, request: null }])
       expect(storedVerdict.parse(judge(told))).toEqual(judge(told));

@@ -1,3 +1,4 @@
+import { many } from "#lib/format.ts";
 import { VERDICT_CLASSES, VERDICT_FEATURES, type VerdictClass, type VerdictWord } from "#model/kinds.ts";
 import { type Features, MOST_ODDS, type StoredVerdict } from "#model/verdict.ts";
 import { proposeExclusion } from "../exclusion/propose-exclusion.ts";
@@ -18,6 +19,11 @@ const LEAST_LASTING = 0.2;
 const LEAST_REASON = 0.1;
 /** Part of the log odds that is left if no record was read. The columns alone are far too sure of themselves. */
 const CAUTION = 0.5;
+/**
+ * A scan with so many events of each address is an attack on this site: scanners of the whole internet try a list and go on.
+ * None of the twelve numbers counts events.
+ */
+const DEEP_SCAN_EVENTS = 120;
 const MONTH_DAYS = 28;
 const UNVERIFIED = "The operator of the crawler is not verified.";
 
@@ -25,7 +31,11 @@ const UNVERIFIED = "The operator of the crawler is not verified.";
 export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPPED_WEIGHTS): StoredVerdict {
   const { look, judgedAt, since, crawler, usual } = evidence;
   const { features, counts } = computeFeatures(evidence);
-  const odds = oddsOf(features, weights, counts.records === 0 ? CAUTION : 1);
+  const guessed = oddsOf(features, weights, counts.records === 0 ? CAUTION : 1);
+  const isDeepScan =
+    counts.events >= DEEP_SCAN_EVENTS * Math.max(counts.addresses, 1) &&
+    VERDICT_CLASSES.every((name) => guessed.scanner >= guessed[name]);
+  const odds = isDeepScan ? { ...guessed, attack: guessed.scanner, scanner: guessed.attack } : guessed;
   const [likeliest, second] = VERDICT_CLASSES.toSorted((a, b) => odds[b] - odds[a]) as [
     VerdictClass,
     VerdictClass,
@@ -58,10 +68,10 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPP
     classes: shares,
     isLasting,
     title: titleOf(shown, evidence),
-    for: sorted
-      .filter((feature) => adds[feature] >= LEAST_REASON)
-      .slice(0, 2)
-      .map((feature) => reasons[feature]),
+    for: [
+      ...(isDeepScan ? [`It is a deep scan: ${describeScan(counts)}.`] : []),
+      ...sorted.filter((feature) => adds[feature] >= LEAST_REASON).map((feature) => reasons[feature]),
+    ].slice(0, 2),
     against: refusal === "operator" ? UNVERIFIED : weakest === undefined ? null : reasons[weakest],
     features: toRecord(VERDICT_FEATURES, (feature) => ({ value: features[feature], adds: adds[feature] })),
     counts,
@@ -77,6 +87,10 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPP
     crawler,
     exclusion: said === "misfire" && isLasting ? proposeExclusion(evidence) : null,
   };
+}
+
+function describeScan({ events, addresses, paths }: StoredVerdict["counts"]): string {
+  return `${many(addresses, "address", "addresses")} caused ${many(events, "event")} on ${many(paths, "path")}`;
 }
 
 /** Returns the odds of each class, which add up to one. A caution below 1 brings them nearer to each other. */
