@@ -57,6 +57,13 @@ describe("a verdict", () => {
     );
   });
 
+  test("names no number as a reason whose weight tells other classes apart", () => {
+    for (const told of [{}, ATTACK, SCANNER, BROKEN_CLIENT, CRAWLER]) {
+      const { for: reasons, against } = judge(told);
+      expect([...reasons, against].join(" ")).not.toMatch(/own host|JA4|rules within 24 hours on average/);
+    }
+  });
+
   test("has no reason for it or against it if nothing is known", () => {
     const bare = judge({ number: 0, request: null });
     expect(bare).toMatchObject({ said: expect.any(String), against: null, for: [], sample: null });

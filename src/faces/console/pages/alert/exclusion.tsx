@@ -36,7 +36,7 @@ export function ExclusionPanel({ alert: { verdicts, zoneId } }: { readonly alert
 }
 
 /** The replay is asked for by a click, because it reads everything that is kept. */
-function Clause({ zone, clause }: { readonly zone: number; readonly clause: ExclusionClause }) {
+export function Clause({ zone, clause }: { readonly zone: number; readonly clause: ExclusionClause }) {
   const { ruleIds, template, method, parameter } = clause;
   const [rule = ""] = ruleIds;
   const [isAsked, setAsked] = useState(false);

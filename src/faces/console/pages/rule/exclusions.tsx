@@ -2,9 +2,9 @@ import { useOperation } from "../../api/ask.ts";
 import type { RuleKey } from "../../api/rule.ts";
 import { Moment } from "../../components/ago.tsx";
 import { QueryPanel } from "../../components/panel.tsx";
-import { Payload } from "../../components/payload.tsx";
 import { Rows } from "../../components/rows.tsx";
 import { formatCount } from "../../look/words.ts";
+import { Clause } from "../alert/exclusion.tsx";
 
 /** The exclusions that were proposed for the rule. Those that were followed are watched. */
 export function Exclusions({ zone, rule }: RuleKey) {
@@ -16,9 +16,9 @@ export function Exclusions({ zone, rule }: RuleKey) {
           of={items.filter(({ ruleIds }) => ruleIds.includes(rule))}
           none="No exclusion was proposed for this rule."
         >
-          {({ id, clause, proposedAt, followedAt, today }) => (
+          {({ id, proposedAt, followedAt, today, ...clause }) => (
             <li key={id}>
-              <Payload text={clause} />
+              <Clause zone={zone} clause={clause} />
               <span className="lw-note">
                 <Moment say="proposed " at={proposedAt} />
                 <Moment say=", quiet there since " at={followedAt} />
