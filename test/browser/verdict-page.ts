@@ -309,6 +309,8 @@ export function testVerdictPage(open: () => Promise<Page>, openWorld: () => Brow
     await panel.getByRole("button", { name: "Copy" }).filter({ visible: true }).first().waitFor();
     await page.goto(`/rules/102?rule=${SEEDS.misfire.ruleId}`);
     await page.getByText("rule 942440 for ARGS:title of POST /reviews/{n}").waitFor();
+    await page.getByRole("button", { name: "Replay 30 days" }).click();
+    await page.getByRole("row", { name: /^this exclusion/ }).waitFor();
     await page.getByText(/quiet there since .*, \d+ events there today, \d+ suspicious$/).waitFor();
     await page.getByRole("listitem").filter({ hasText: "Misfire" }).first().waitFor();
   });
