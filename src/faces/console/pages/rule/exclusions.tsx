@@ -1,3 +1,4 @@
+import { Box } from "@mantine/core";
 import { useOperation } from "../../api/ask.ts";
 import type { RuleKey } from "../../api/rule.ts";
 import { Moment } from "../../components/ago.tsx";
@@ -15,7 +16,7 @@ export function Exclusions({ zone, rule }: RuleKey) {
         const own = items.filter(({ ruleIds }) => ruleIds.includes(rule));
         if (own.length === 0) return <Empty>No exclusion was proposed for this rule.</Empty>;
         return own.map(({ id, proposedAt, followedAt, today, ...clause }) => (
-          <div key={id}>
+          <Box key={id} px={12} pb={8}>
             <Clause zone={zone} clause={clause} />
             <div className="lw-note">
               <Moment say="proposed " at={proposedAt} />
@@ -24,7 +25,7 @@ export function Exclusions({ zone, rule }: RuleKey) {
                 ? ""
                 : `, ${formatCount(today.events)} events there today, ${formatCount(today.suspicious)} suspicious`}
             </div>
-          </div>
+          </Box>
         ));
       }}
     </QueryPanel>
