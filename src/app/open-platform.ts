@@ -21,8 +21,8 @@ const EMULATED_ATTACK = `zone=${ATTACKED.zoneId},rule=${ATTACKED.ruleId},start=+
 const EMULATED_SCAN = `kind=scanner,zone=102,start=+${SCAN_AFTER_MS / 1_000}s,duration=5m,rate=1/s`;
 /** Four scanners that overlap, once: each sends 300 events on 40 rules, and one begins every twelve minutes. */
 const EMULATED_SCANNERS = `kind=four-scanners,zone=101,start=+15m,duration=108m,rate=4.2/m`;
-/** A rule that matches visitors' posts. It began seven hours before the first start, so that it has lasted when it is judged. */
-const EMULATED_MISFIRE = "kind=misfire-rich-text,zone=102,start=-7h,duration=24h,rate=4/m";
+/** Rules that match what editors write. It began seven hours before the first start, so that it has lasted when it is judged. */
+const EMULATED_MISFIRE = "kind=misfire-back-office,zone=102,start=-7h,duration=24h,rate=4/m";
 
 export interface Platform {
   readonly url: string;

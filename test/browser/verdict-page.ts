@@ -7,6 +7,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { VERDICT_CLASSES, VERDICT_FEATURES, type VerdictClass, type VerdictWord } from "#model/kinds.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
+import { EVIDENCE } from "../alerting/support.ts";
 import { settle } from "./open-browser.ts";
 import type { BrowserWorld } from "./open-world.ts";
 
@@ -192,11 +193,24 @@ async function seedVerdicts({ db }: Database): Promise<void> {
   // The end of a minute that is over: the detector has nothing to add to it.
   const at = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS;
   const times = { openedAt: new Date(at), lastActiveAt: new Date(at), judgedThrough: new Date(at) };
+  // An address of their own: silences of other tests must not mute them.
+  const top = { ...EVIDENCE.top, ip: [{ value: "198.51.100.230", count: 30, share: 0.6 }] };
+  const [from, to] = [new Date(at).toISOString(), new Date(at).toISOString()];
+  const evidence = {
+    ...EVIDENCE,
+    top,
+    from,
+    to,
+    total: 50,
+    sampled: 50,
+    firstEventAt: null,
+    lastEventAt: null,
+  };
   // In one transaction, so that a look that is due is stored before a job finds it.
   await db.transaction(async (tx) => {
     for (const said of Object.keys(SEEDS) as VerdictWord[]) {
       const { ruleId } = SEEDS[said];
-      const id = await insertSpike(tx, { ...times, zoneId: 102, ruleId });
+      const id = await insertSpike(tx, { ...times, zoneId: 102, ruleId, evidence });
       const first = { ...toVerdict("unclear", at - 6 * HOUR_MS), title: "Unclear: attack or misfire" };
       if (said === "misfire") await storeVerdict(tx, { id, zoneId: 102 }, first);
       await storeVerdict(tx, { id, zoneId: 102 }, toVerdict(said, at));
@@ -309,6 +323,8 @@ export function testVerdictPage(open: () => Promise<Page>, openWorld: () => Brow
     await panel.getByRole("button", { name: "Copy" }).filter({ visible: true }).first().waitFor();
     await page.goto(`/rules/102?rule=${SEEDS.misfire.ruleId}`);
     await page.getByText("rule 942440 for ARGS:title of POST /reviews/{n}").waitFor();
+    await page.getByRole("button", { name: "Replay 30 days" }).click();
+    await page.getByRole("row", { name: /^this exclusion/ }).waitFor();
     await page.getByText(/quiet there since .*, \d+ events there today, \d+ suspicious$/).waitFor();
     await page.getByRole("listitem").filter({ hasText: "Misfire" }).first().waitFor();
   });

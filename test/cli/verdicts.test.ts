@@ -367,11 +367,11 @@ test("a key may read the card of its own zones, and only an administrator of all
   expect(await ask("fit", admin, fit)).toBe(409);
 });
 
-test("a masked key sees no address in a verdict", async () => {
+test("a masked key sees no address in a verdict, and no text that matched", async () => {
   const id = await rows.fire();
   const who = "from 203.0.113.7 and 2001:db8::7";
   const url = "https://shop.example.test/?ip=203.0.113.7";
-  const sample = { ...misfire().sample, url, matched: "203.0.113.7" };
+  const sample = { ...misfire().sample, url, matched: "203.0.113.7 wrote it" };
   await judge(await spikeOf(id), misfire({ who, for: [who], nextStep: who, sample: sample as never }));
   const { url: origin } = await startArchive(database.url, {}, { clock: () => NOW });
   for (const path of [`alerts/${id}`, `alerts/${id}/verdict`]) {
@@ -379,8 +379,9 @@ test("a masked key sees no address in a verdict", async () => {
       const { key } = await makeKey(database, "reader", { isMasked });
       return (await call(origin, `/api/v1/${path}`, key)).text();
     };
-    expect(await read(false)).toContain("203.0.113.7");
+    expect(await read(false)).toContain("203.0.113.7 wrote it");
     const masked = await read(true);
+    expect(masked).not.toContain("wrote it");
     expect(masked).not.toMatch(/203\.0\.113\.7|db8::7/);
     // Times and rule ids are no addresses.
     expect(masked).toContain('"judgedAt":"2026-11-20T15:30:00.000Z"');

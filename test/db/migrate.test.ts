@@ -21,6 +21,7 @@ const TABLES = [
   "erasures",
   "event_aliases",
   "event_revisions",
+  "exclusions",
   "held_blocks",
   "held_events",
   "ingest_cursors",
@@ -49,8 +50,11 @@ const TABLES = [
   "source_hours",
   "source_usual",
   "spikes",
+  "verdict_weights",
+  "verdicts",
   "waf_events",
   "zone_suspicions",
+  "zone_usual",
 ];
 
 let database: Awaited<ReturnType<typeof createTestDatabase>>;

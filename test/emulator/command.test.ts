@@ -161,6 +161,18 @@ test.each(["SIGINT", "SIGTERM"] as const)(
   },
 );
 
+test("an attack that began before the start is emulated from its beginning on", async () => {
+  const { child, url } = await start([...SMALL, "--attack", "kind=misfire-form,zone=102,start=-7h,rate=4/m"]);
+  const text = await (await fetch(`${url}/_emulator/events/102`)).text();
+  const lines = text
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { timestamp: number; ruleId: string });
+  const posts = lines.filter(({ ruleId }) => ruleId === "942440");
+  expect(posts.length).toBeGreaterThan(1_500);
+  child.kill("SIGTERM");
+});
+
 test("its state file is named after the seed unless a path or --no-state is given", async () => {
   const folder = mkdtempSync(join(tmpdir(), "emulator-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));

@@ -50,6 +50,19 @@ test("the rules of a misfire match the same request of a visitor with a session 
   }
 });
 
+test("the senders of a misfire trigger nothing else, and have browsers", async () => {
+  const emulator = await openEmulator({ seed: "stories", historyHours: 24 });
+  for (const kind of ["misfire-rich-text", "misfire-back-office"])
+    emulator.addAttack(`kind=${kind},zone=101,start=+1m,duration=1h,rate=10/m`);
+  emulator.advance(2 * HOUR_MS);
+  const events = await oracle(emulator, 101);
+  const isOf = ({ url }: OracleEvent) => /\/forum\/topics\/|\/admin\/articles\//.test(url);
+  const senders = new Set(events.filter(isOf).map(({ ip }) => ip));
+  expect(senders.size).toBeGreaterThan(150);
+  expect(events.filter((event) => senders.has(event.ip) && !isOf(event))).toEqual([]);
+  expect(new Set(events.filter(isOf).map(({ ua }) => ua.slice(0, 12)))).toEqual(new Set(["Mozilla/5.0 "]));
+});
+
 test("each kind has the headers and the variable of its sender", async () => {
   const of = Object.fromEntries(
     await Promise.all(

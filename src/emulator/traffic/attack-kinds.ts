@@ -6,8 +6,8 @@ import { STORIES, type Story, type StoryName } from "./stories.ts";
 /** The traits that all events of one kind of attack or nuisance share. */
 interface Profile {
   /**
-   * The number of clients; `all`: those of everyday traffic; `browsers`: those of them that are browsers; 0: the script only
-   * changes the zone's other events.
+   * The number of clients; `all`: those of everyday traffic; `browsers`: visitors; 0: the script only changes the zone's
+   * other events.
    */
   readonly clients: number | "all" | "browsers";
   /** The number of different rules; `usual`: those of everyday traffic; `given`: the rule of the script. Left out: the story's. */
@@ -24,6 +24,8 @@ interface Profile {
   readonly isOnePath?: boolean;
   /** The clients are the same in every script of the zone. */
   readonly isFamiliar?: boolean;
+  /** The clients are visitors: they have browsers and trigger no other rules. */
+  readonly isVisitor?: boolean;
   /** The request of every event, with headers. */
   readonly story?: StoryName;
   /** Used if the script leaves them out. */
@@ -78,8 +80,22 @@ const PROFILES = {
   "misfire-cookie": { clients: "browsers", story: "cookie", rate: "240/h", duration: "24h" },
   "misfire-upload": { clients: "browsers", story: "upload", rate: "60/h", duration: "24h" },
   "misfire-api": { clients: "browsers", story: "api", rate: "240/h", duration: "24h" },
-  "misfire-partner": { clients: 2, isFamiliar: true, story: "partner", rate: "60/h", duration: "24h" },
-  "misfire-back-office": { clients: 4, isFamiliar: true, story: "back-office", rate: "40/h", duration: "8h" },
+  "misfire-partner": {
+    clients: 2,
+    isFamiliar: true,
+    isVisitor: true,
+    story: "partner",
+    rate: "60/h",
+    duration: "24h",
+  },
+  "misfire-back-office": {
+    clients: 4,
+    isFamiliar: true,
+    isVisitor: true,
+    story: "back-office",
+    rate: "40/h",
+    duration: "8h",
+  },
   "misfire-campaign": { clients: "browsers", story: "campaign", rate: "2/m", duration: "3h" },
   "stuck-client": { clients: 1, story: "repeat", rate: "6/m", duration: "2h" },
   "search-engine": { clients: 8, shared: "subnet", story: "crawler", rate: "1/m", duration: "6h" },
@@ -119,16 +135,31 @@ const UNFAMILIAR_FROM = 0.75;
 
 /** Chooses clients and rules. `random` is seeded with the attack, or with the zone for familiar clients. */
 export function chooseBand(kind: ProfiledKind, ruleId: string, cast: Cast, random: Random): Band {
-  const { clients, rules = 0, shared, isOnePath = false }: Profile = PROFILES[kind];
+  const { clients, rules = 0, shared, isOnePath = false, isVisitor = false }: Profile = PROFILES[kind];
   return {
-    actors: chooseActors(clients, shared, cast, random),
+    actors:
+      isVisitor || clients === "browsers"
+        ? chooseVisitors(clients, cast, random)
+        : chooseActors(clients, shared, cast, random),
     rules: chooseRules(rules, ruleId, isOnePath),
     isOnePath,
   };
 }
 
+/** Returns visitors with addresses of their own: each address of the cast triggers many rules a day. */
+function chooseVisitors(clients: Profile["clients"], { actors }: Cast, random: Random): readonly Actor[] {
+  const browsers = actors.filter(({ agent }) => agent < BROWSERS);
+  const visitors = browsers.map((actor) => ({
+    ...actor,
+    ip: actor.ip.replace(/^\d+(?=\.)/, "86").replace(/^2a0/, "2a1"),
+  }));
+  if (typeof clients !== "number") return visitors;
+  const first = random.below(visitors.length - clients);
+  return visitors.slice(first, first + clients);
+}
+
 function chooseActors(
-  clients: Profile["clients"],
+  clients: number | "all",
   shared: Profile["shared"],
   { actors, hostileAgentsFrom, scannerAgent }: Cast,
   random: Random,
@@ -137,7 +168,6 @@ function chooseActors(
   const place = random.below(actors.length - first);
   const agent = random.below(hostileAgentsFrom);
   const asn = String(64_500 + random.below(500));
-  if (clients === "browsers") return actors.filter((actor) => actor.agent < BROWSERS);
   if (clients === "all") return shared === "agent" ? actors.map((actor) => ({ ...actor, agent })) : actors;
   const base = actors.slice(first + place).find(({ ip }) => ip.includes(".")) ?? actors[0];
   const subnet = base?.ip.replace(/\.\d+$/, "");

@@ -16,12 +16,20 @@ export function maskMessage(message: AlertMessage): AlertMessage {
     ...(attackers === undefined ? {} : { attackers: attackers.map(maskNamed) }),
     ...(members === undefined ? {} : { members: members.map(maskMember) }),
     ...(traits === undefined ? {} : { traits: maskTraits(traits) }),
-    // A request may quote the address of its sender.
-    verdict: replaceInJson(verdict, maskAddress, { dropTraits: false }) as typeof verdict,
+    verdict: verdict && maskVerdict(verdict),
     howToSilence: maskNullable(howToSilence),
     top: { ...top, ips: maskRows(top.ips) },
     advice: { ...advice, text: advice.text === null ? null : maskText(advice.text) },
   };
+}
+
+/** A request may quote the address of its sender. The matched text is of a raw record, which a masked key does not see. */
+export function maskVerdict<One extends { readonly sample: { readonly matched: string | null } | null }>(
+  verdict: One,
+): One {
+  const { sample } = verdict;
+  const shown = { ...verdict, sample: sample && { ...sample, matched: null } };
+  return replaceInJson(shown, maskAddress, { dropTraits: false }) as One;
 }
 
 /** A sender is an address or a network of addresses. */

@@ -8,6 +8,7 @@ import { MARKS } from "#model/kinds.ts";
 import { type StoredVerdict, sampleRequest, storedVerdict } from "#model/verdict.ts";
 import { describeClause } from "#stages/detection/exclusion/write-forms.ts";
 import { pickSame, REMEMBERED_MS } from "#stages/detection/verdict/pick-same.ts";
+import { maskVerdict } from "../alerts/mask-message.ts";
 import { IsoTime, Text, toIso } from "../fields.ts";
 
 export const Verdict = storedVerdict
@@ -16,7 +17,7 @@ export const Verdict = storedVerdict
     since: IsoTime.describe("Start of the window that was judged."),
     sample: sampleRequest.extend({ at: IsoTime }).nullable().describe("Text of a request. Escape it."),
   })
-  .meta({ id: "Verdict", masked: "text" });
+  .meta({ id: "Verdict", masked: maskVerdict });
 export type Verdict = z.output<typeof Verdict>;
 
 const Proposal = z

@@ -47,10 +47,10 @@ describe("a verdict", () => {
   test("says why, why not, who, and what to do with figures", () => {
     expect(judge(ATTACK)).toMatchObject({
       for: [
-        "100 % of 120 events are on one path.",
-        "100 % of 120 requests that were read hold an idiom of attacks.",
+        "All of 120 events are on one path.",
+        "All of 120 requests that were read hold an idiom of attacks.",
       ],
-      against: "0 % of 120 events are on paths that are usual here.",
+      against: "None of 120 events are on paths that are usual here.",
       who: "120 addresses of 120 networks; none of the networks is usual here.",
       nextStep:
         "120 of 120 events in 1 h got through. Block what the addresses have in common, such as a network or JA4, or switch rule 942440 to blocking.",
@@ -63,6 +63,13 @@ describe("a verdict", () => {
     expect(judge({ ...ATTACK, ruleId: null, event: () => ({ ip: "203.0.113.7" }) }).nextStep).toBe(
       "None of 120 events in 1 h got through. Check what else the addresses requested.",
     );
+  });
+
+  test("names no number as a reason whose weight tells other classes apart", () => {
+    for (const told of [{}, ATTACK, SCANNER, BROKEN_CLIENT, CRAWLER]) {
+      const { for: reasons, against } = judge(told);
+      expect([...reasons, against].join(" ")).not.toMatch(/own host|JA4|rules within 24 hours on average/);
+    }
   });
 
   test("has no reason for it or against it if nothing is known", () => {

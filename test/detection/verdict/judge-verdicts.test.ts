@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, expect, test } from "vitest";
-import { readVerdicts } from "#db/detection/verdicts.ts";
+import { findDueLooks, readVerdicts } from "#db/detection/verdicts.ts";
 import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { spikes } from "#db/schema/spikes.ts";
@@ -121,6 +121,22 @@ test("an alert is judged again after 30 minutes, 6 hours and a day, also if it i
   }
   const all = ["first", "half-hour", "six-hours", "day"];
   expect(seen).toEqual([1, 1, 2, 3, 3, 4, 4].map((count) => all.slice(0, count)));
+});
+
+test("a spike that was found late is judged at the look that its age allows, after those that were not", async () => {
+  const openedAt = new Date(OPENED - 7 * HOUR_MS);
+  const spike = (ruleId: string, isLate: boolean) =>
+    newSpike(openedAt.getTime(), { ruleId, isLate, closedAt: isLate ? new Date(OPENED - HOUR_MS) : null });
+  const rows = [spike("1", true), spike("2", false), spike("3", true)];
+  const ids = (await db.insert(spikes).values(rows).returning({ id: spikes.id })).map(({ id }) => id);
+  const due = await findDueLooks(db, OPENED, 10);
+  expect(due.map(({ spike, look }) => [spike.ruleId, look])).toEqual([
+    ["2", "six-hours"],
+    ["1", "six-hours"],
+    ["3", "six-hours"],
+  ]);
+  await createJob(() => OPENED).run();
+  expect(await Promise.all(ids.map(looksOf))).toEqual([["six-hours"], ["six-hours"], ["six-hours"]]);
 });
 
 test("what a killed run has not judged is judged by the next one", async () => {

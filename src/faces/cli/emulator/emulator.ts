@@ -121,7 +121,7 @@ function readEmulatorFlags(flags: Flags, command: Command): EmulatorOptions {
   mistakes.push(...faults.flatMap((parsed) => ("mistakes" in parsed ? parsed.mistakes : [])));
   for (const script of flags.attack) {
     // Parsed here only to find mistakes; the emulator parses the script again with its own clock.
-    const parsed = parseAttack(script, 0);
+    const parsed = parseAttack(script, Date.now());
     if ("mistakes" in parsed) mistakes.push(...parsed.mistakes);
   }
   const stateFile =

@@ -10,7 +10,7 @@ export function SilencedBy({ silence }: { readonly silence: NonNullable<Alert["s
   const { id, expiresAt, createdBy, reason } = silence;
   return (
     <>
-      <Link href={link("/silences")} onClick={(event) => event.stopPropagation()}>
+      <Link className="lw-underlined" href={link("/silences")} onClick={(event) => event.stopPropagation()}>
         silenced
       </Link>{" "}
       until{" "}

@@ -1,5 +1,11 @@
 import { many } from "#lib/format.ts";
-import { VERDICT_CLASSES, VERDICT_FEATURES, type VerdictClass, type VerdictWord } from "#model/kinds.ts";
+import {
+  VERDICT_CLASSES,
+  VERDICT_FEATURES,
+  type VerdictClass,
+  type VerdictFeature,
+  type VerdictWord,
+} from "#model/kinds.ts";
 import { type Features, MOST_ODDS, type StoredVerdict } from "#model/verdict.ts";
 import { proposeExclusion } from "../exclusion/propose-exclusion.ts";
 import { chooseSample } from "./choose-sample.ts";
@@ -16,7 +22,9 @@ const MOST_IDIOMS = 0.05;
 /** A misfire lasts if this share of its first events still comes. */
 const LEAST_LASTING = 0.2;
 /** Log odds below which a number is no reason. */
-const LEAST_REASON = 0.1;
+const LEAST_REASON = 0.2;
+/** Numbers that count but are no reasons: the signs of their weights tell other pairs of classes apart than the one at hand. */
+const NO_REASONS: ReadonlySet<VerdictFeature> = new Set(["usualJa4", "rulesPerIp", "referer"]);
 /** Part of the log odds that is left if no record was read. The columns alone are far too sure of themselves. */
 const CAUTION = 0.5;
 /**
@@ -52,7 +60,7 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPP
     return value === null ? 0 : (row[likeliest] - row[rival]) * (value - weights.means[feature]);
   });
   const reasons = describeReasons((feature) => features[feature] ?? 0, counts);
-  const sorted = VERDICT_FEATURES.filter((feature) => feature !== refusal).toSorted(
+  const sorted = VERDICT_FEATURES.filter((name) => name !== refusal && !NO_REASONS.has(name)).toSorted(
     (a, b) => adds[b] - adds[a],
   );
   const weakest =

@@ -38,9 +38,12 @@ export function describeReasons(
   { addresses, events, paths, records }: Counts,
 ): Readonly<Record<VerdictFeature, string>> {
   const ofAddresses = (share: number) => countOf(Math.round(share * addresses), addresses);
-  const ofEvents = (feature: VerdictFeature) => `${formatShare(value(feature))} of ${many(events, "event")}`;
-  const ofRequests = (feature: VerdictFeature) =>
-    `${formatShare(value(feature))} of ${records > 0 ? many(records, "request") : "the URLs"} that ${records === 1 ? "was" : "were"} read`;
+  const ofEvents = (feature: VerdictFeature) => `${sayShare(value(feature))} ${many(events, "event")}`;
+  const read =
+    records > 0
+      ? `${many(records, "request")} that ${records === 1 ? "was" : "were"} read`
+      : "the URLs with a query";
+  const ofRequests = (feature: VerdictFeature) => `${sayShare(value(feature))} ${read}`;
   return {
     spread: `${many(addresses, "address sends", "addresses send")} the events.`,
     usualAsn: `${ofAddresses(value("usualAsn"))} in a network that is usual here.`,
@@ -48,13 +51,18 @@ export function describeReasons(
     dirty: `${ofAddresses(value("dirty"))} triggering three or more rules on other paths within 24 hours.`,
     rulesPerIp: `An address triggers ${formatDecimal(2 ** (4 * value("rulesPerIp")))} rules within 24 hours on average.`,
     knownPath: `${ofEvents("knownPath")} are on paths that are usual here.`,
-    onePath: `${ofEvents("onePath")} are on one path${paths > 1 ? `, of ${many(paths, "path")}` : ""}.`,
+    onePath: `${ofEvents("onePath")} are on ${paths > 1 ? `the largest of ${many(paths, "path")}` : "one path"}.`,
     session: `${ofRequests("session")} carry a session cookie or credentials.`,
     referer: `${ofRequests("referer")} come from a page of their own host.`,
     idiom: `${ofRequests("idiom")} hold an idiom of attacks.`,
     repeat: `${ofEvents("repeat")} repeat the same URL from the same address.`,
     botUa: `${ofEvents("botUa")} name a bot as their user agent.`,
   };
+}
+
+function sayShare(share: number): string {
+  if (share === 0) return "None of";
+  return share === 1 ? "All of" : `${formatShare(share)} of`;
 }
 
 function countOf(found: number, addresses: number): string {

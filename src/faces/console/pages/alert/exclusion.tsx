@@ -36,16 +36,19 @@ export function ExclusionPanel({ alert: { verdicts, zoneId } }: { readonly alert
 }
 
 /** The replay is asked for by a click, because it reads everything that is kept. */
-function Clause({ zone, clause }: { readonly zone: number; readonly clause: ExclusionClause }) {
+export function Clause({ zone, clause }: { readonly zone: number; readonly clause: ExclusionClause }) {
   const { ruleIds, template, method, parameter } = clause;
   const [rule = ""] = ruleIds;
   const [isAsked, setAsked] = useState(false);
+  const matched = parameter === null ? "" : `${parameter} of `;
   const input = { zone, rule, path: template, method, parameter };
   const tried = useOperation("exclusion.try", input, { enabled: isAsked, staleTime: Infinity });
   return (
     <>
       <div className="lw-bar">
-        <Payload text={`rule ${rule} on ${method ?? ""} ${template ?? "every path"} ${parameter ?? ""}`} />
+        <Payload
+          text={`rule ${rule} for ${matched}${method === null ? "" : `${method} `}${template ?? "every path"}`}
+        />
         {isAsked ? null : <QuietButton word="Replay 30 days" onClick={() => setAsked(true)} />}
       </div>
       {isAsked ? (
