@@ -180,6 +180,8 @@ const WRITTEN_ANEW: ReadonlyMap<string, string> = new Map([
   ["zoom-cells.ts", "the statuses of an hour, by how much attention they need"],
   ["verify.ts", "the dimensions that verify compares"],
   ["event-rows.ts", "the columns of an event in the order of COPY"],
+  ["judge-verdict.ts", "the numbers of a verdict that are no reasons for it"],
+  ["read-entries.ts", "the dimensions of an entry that the backtest reads"],
 ]);
 
 /** `["a", "b"]`, `[{ value: "a" }, { value: "b" }]`, `"a" | "b"` and `in ('a', 'b')`. */
