@@ -104,7 +104,10 @@ export async function replayClause(
       ruleInZone: { ...rule, suspicious: Math.max(rule.suspicious, least) },
       everythingOnPath:
         clause.template === null ? null : { ...onPath, suspicious: Math.max(onPath.suspicious, least) },
-      isExact: samples.length === forms.reduce((sum, { events }) => sum + events, 0),
+      // A method and a parameter are known of events with a record only.
+      isExact:
+        samples.length === forms.reduce((sum, { events }) => sum + events, 0) &&
+        ((clause.method === null && clause.parameter === null) || !records.includes(undefined)),
       records: records.filter((record) => record !== undefined).length,
       together: together.map(({ other, share }) => ({ ruleId: other, share })),
       samples: read
