@@ -3,6 +3,7 @@ import { alias } from "drizzle-orm/pg-core";
 import { DAY_MS } from "#lib/units.ts";
 import type { ExclusionClause, ExclusionProposal } from "#model/exclusion.ts";
 import { digest } from "#model/fingerprint.ts";
+import { DIRTY_RULES } from "#model/verdict.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { exclusions } from "../schema/exclusions.ts";
@@ -13,8 +14,6 @@ const e = alias(wafEvents, "e");
 
 /** A rule with fewer events on the clause in two days may be quiet by chance. */
 const FEWEST_BEFORE = 20;
-/** An address with so many other rules on the day looks like an attacker's. */
-const MANY_RULES = 3;
 
 interface Watching {
   readonly nowMs: number;
@@ -125,7 +124,7 @@ export async function countOnPath(
     with day as (
       select ${e.ip} as ip, ${e.ruleId} as rule, ${isOnPath(template, toUrlPattern)} as here, ${isRuleOf(ruleIds)} as own
       from ${wafEvents} ${e} where ${e.zoneId} = ${zoneId} and ${e.occurredAt} >= ${new Date(nowMs - DAY_MS)} and ${e.occurredAt} < ${new Date(nowMs)}),
-    dirty as (select ip from day where not here and ip <> '' group by ip having count(distinct rule) >= ${MANY_RULES})
+    dirty as (select ip from day where not here and ip <> '' group by ip having count(distinct rule) >= ${DIRTY_RULES})
     select count(*)::integer as events, count(*) filter (where ip in (select ip from dirty))::integer as suspicious
     from day where here and own is not true`);
   return rows[0] ?? { events: 0, suspicious: 0 };

@@ -1,4 +1,4 @@
-import { type SQLWrapper, sql } from "drizzle-orm";
+import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { EVIDENCE_DIMENSIONS, type EvidenceDimension } from "#model/kinds.ts";
 import type { SeriesKey } from "#model/series-key.ts";
@@ -67,14 +67,14 @@ async function countEvents(db: Queryable, { zoneId, ruleId, sinceMs, toMs }: Evi
         where ${b.zoneId} = ${zoneId} and ${b.ruleId} = ${ruleId} and ${b.width} = (select 60)
           and ${b.startsAt} >= ${since} and ${b.startsAt} < ${to}) as total,
       (select ${epochMs(sql`min(${e.occurredAt})`)} from ${wafEvents} ${e}
-        where ${e.zoneId} = ${zoneId} and ${isRule(ruleId)} and ${e.occurredAt} >= ${since}
+        where ${e.zoneId} = ${zoneId} and ${isOfRule(e.ruleId, ruleId)} and ${e.occurredAt} >= ${since}
           and ${e.occurredAt} < ${to}) as first`);
   return counted.rows[0] ?? { total: 0, first: null };
 }
 
 /** Returns the condition for the rule's events. Events without a rule count under ''. */
-function isRule(ruleId: string) {
-  return ruleId === "" ? sql`coalesce(${e.ruleId}, '') = ''` : sql`${e.ruleId} = ${ruleId}`;
+export function isOfRule(column: SQLWrapper, ruleId: string): SQL {
+  return ruleId === "" ? sql`coalesce(${column}, '') = ''` : sql`${column} = ${ruleId}`;
 }
 
 /**
@@ -95,7 +95,7 @@ function evidenceStatement({ zoneId, ruleId, fromMs, toMs }: EvidenceScope) {
       select ${cut(e.ip)} as ip, ${cut(e.asn)} as asn, ${cut(e.country)} as country, coalesce(${cut(e.ua)}, '') as ua,
         ${cut(e.ja4)} as ja4, ${cut(e.action)} as action, ${cut(sql.raw(toUrlPartSql("path", "url")))} as path,
         ${e.occurredAt}
-      from ${wafEvents} ${e} where ${e.zoneId} = ${zoneId} and ${isRule(ruleId)}
+      from ${wafEvents} ${e} where ${e.zoneId} = ${zoneId} and ${isOfRule(e.ruleId, ruleId)}
         and ${e.occurredAt} >= to_timestamp(${fromMs / 1_000}) and ${e.occurredAt} < to_timestamp(${toMs / 1_000})
       order by ${e.occurredAt} desc limit ${SAMPLE}),
     counted as (

@@ -5,12 +5,14 @@ import { classifyAction } from "#model/action-class.ts";
 import type { ActionClass, UsualDimension } from "#model/kinds.ts";
 import type { StoredSources } from "#model/stored-sources.ts";
 import { toUrlPartSql } from "#model/url-parts.ts";
+import { MOST_EVENTS } from "#model/verdict.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { ruleBuckets } from "../schema/rule-buckets.ts";
 import { verdicts } from "../schema/verdicts.ts";
 import { wafEvents } from "../schema/waf-events.ts";
 import { zoneUsual } from "../schema/zone-usual.ts";
+import { isOfRule } from "./spike-evidence.ts";
 import type { SpikeRow } from "./spikes.ts";
 
 const e = alias(wafEvents, "e");
@@ -18,11 +20,10 @@ const b = alias(ruleBuckets, "b");
 const u = alias(zoneUsual, "u");
 const v = alias(verdicts, "v");
 
-const MOST_EVENTS = 5_000;
 /** The newest events of a zone among which those of attackers, and of addresses, are looked for. No index knows them. */
 const MOST_READ = 50_000;
 const MOST_KEYS = 100;
-/** What is usual is learnt from as much. */
+/** The usual values of a zone are learnt from the events of this time. */
 export const USUAL_MS = 40 * DAY_MS;
 const IPV6_SENDER = /::\/64$/;
 
@@ -46,9 +47,7 @@ function newest({ spike, from, to }: AlertSpan, condition: SQL, limit: number): 
 /** Returns the newest events of an alert as the table `e`: of its rule, or of its attackers among the zone's newest. */
 function alertEvents(span: AlertSpan, limit: number): SQL {
   const { ruleId, sources } = span.spike;
-  // Events without a rule count under ''.
-  const isRule = ruleId === "" ? sql`coalesce(${e.ruleId}, '') = ''` : sql`${e.ruleId} = ${ruleId}`;
-  if (sources === null) return newest(span, isRule, limit);
+  if (sources === null) return newest(span, isOfRule(e.ruleId, ruleId), limit);
   return sql`(select * from ${newest(span, sql`true`, MOST_READ)} where ${isOfAttackers(sources.findings)}
     order by ${e.occurredAt} desc limit ${limit}) ${e}`;
 }

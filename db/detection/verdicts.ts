@@ -1,9 +1,9 @@
 import { asc, desc, inArray, type SQLWrapper, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { cleanText, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { DAY_MS } from "#lib/units.ts";
 import { RULE_SPIKE_KINDS, VERDICT_LOOKS, type VerdictLook } from "#model/kinds.ts";
-import type { StoredVerdict } from "#model/verdict.ts";
+import { LOOK_AFTER_MS, type StoredVerdict } from "#model/verdict.ts";
 import type { Queryable } from "../client.ts";
 import { spikes } from "../schema/spikes.ts";
 import { verdictWeights } from "../schema/verdict-weights.ts";
@@ -13,12 +13,6 @@ import type { SpikeRow } from "./spikes.ts";
 const s = alias(spikes, "s");
 const v = alias(verdicts, "v");
 
-/** How long after the opening of a spike the later looks are due, the latest look first. */
-const LATER_LOOKS = [
-  { look: "day", afterMs: DAY_MS },
-  { look: "six-hours", afterMs: 6 * HOUR_MS },
-  { look: "half-hour", afterMs: 30 * MINUTE_MS },
-] as const satisfies readonly { look: VerdictLook; afterMs: number }[];
 /** Spikes older than this are not looked at. */
 const LOOKED_AT_MS = 2 * DAY_MS;
 
@@ -68,10 +62,11 @@ export type DueLook = Readonly<{ spike: SpikeRow; look: VerdictLook }>;
  * nobody, but an exclusion may follow from them.
  */
 export async function findDueLooks(db: Queryable, nowMs: number, limit: number): Promise<DueLook[]> {
-  const cases = LATER_LOOKS.map(
-    ({ look, afterMs }) => sql`when ${s.openedAt} <= ${new Date(nowMs - afterMs)} then ${look}`,
-  );
-  const look = sql<VerdictLook>`case ${sql.join(cases, sql` `)} else 'first' end`;
+  // The latest look first. A spike may open later than now, by the clock of another process.
+  const cases = VERDICT_LOOKS.slice(1)
+    .toReversed()
+    .map((look) => sql`when ${s.openedAt} <= ${new Date(nowMs - LOOK_AFTER_MS[look])} then ${look}`);
+  const look = sql<VerdictLook>`case ${sql.join(cases, sql` `)} else ${VERDICT_LOOKS[0]} end`;
   const placeOf = (one: SQLWrapper) => sql`array_position(${sql.param([...VERDICT_LOOKS])}::text[], ${one})`;
   const since = new Date(nowMs - LOOKED_AT_MS);
   return db

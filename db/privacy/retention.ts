@@ -86,7 +86,7 @@ export async function deleteExpired(
     [sourceHours, lt(sourceHours.startsAt, new Date(sourcesFrom))],
     [judgedHours, lt(judgedHours.startsAt, rollUps)],
     [sourceUsual, lt(sourceUsual.day, toDay(Math.max(sourcesFrom, addressesFrom)))],
-    // Of a zone that is watched, the next night learns it again.
+    // The nightly job learns the values of a watched zone again.
     [zoneUsual, lt(zoneUsual.since, new Date(eventsFrom))],
     [ruleMetrics, lt(ruleMetrics.day, toDay(rollUpsFrom))],
     [alerts, and(eq(alerts.state, "resolved"), lt(alerts.resolvedAt, rollUps))],

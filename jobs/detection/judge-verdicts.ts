@@ -17,6 +17,7 @@ import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { hashEventKey } from "#model/log-id-hash.ts";
+import { MOST_RECORDS } from "#model/verdict.ts";
 import { createOpenedBlocks, type OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import { mostFrequent, spread } from "#stages/detection/verdict/counting.ts";
 import { findCrawler, type VerifyCrawler } from "#stages/detection/verdict/crawlers.ts";
@@ -32,7 +33,6 @@ const MOST_LOOKS = 40;
 const RUN_MS = 20_000;
 const MOST_ADDRESSES = 200;
 /** Opening a block of records costs more than everything else, and events of a few minutes share one. */
-const MOST_RECORDS = 200;
 const MOST_SLOTS = 24;
 const SLOT_MS = 5 * MINUTE_MS;
 const OPENED_BYTES = 16_777_216;
@@ -128,7 +128,7 @@ async function readEvidence(parts: Parts, { spike, look }: DueLook): Promise<Ver
   const { zoneId, ruleId, sources, closedAt } = spike;
   const [openedAt, judgedAt] = [spike.openedAt.getTime(), parts.clock()];
   const since = openedAt - HOUR_MS;
-  // What others do after the attackers of an incident have stopped is left out.
+  // Later events of the same keys belong to others.
   const to = sources === null ? judgedAt : (closedAt?.getTime() ?? judgedAt);
   const events = await readAlertEvents(db, { spike, from: since, to });
   const ips = mostFrequent(events.map(({ ip }) => ip)).slice(0, MOST_ADDRESSES);

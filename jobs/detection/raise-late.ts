@@ -67,7 +67,7 @@ async function planMessage(db: Queryable, { routing, log }: RaiseLateDeps, zoneI
   return { subject, channels, held, silencedBy: findSilence(silences, subject, nowMs)?.id ?? null };
 }
 
-/** Returns the alert as it is from its beginning: over, so that nobody is paged. */
+/** Returns the alert as resolved in every transition, because a late message must page nobody. */
 function toResolved(alert: AlertRecord, resolvedAtMs: number | null): AlertRecord {
   const state = "resolved" as const;
   const transitions = alert.transitions.map((one) => ({ ...one, state }));

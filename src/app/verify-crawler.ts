@@ -6,7 +6,7 @@ import { crawlerOfHost, type VerifyCrawler } from "#stages/detection/verdict/cra
 
 const LIMIT_MS = 1_000;
 const MOST_REMEMBERED = 1_000;
-/** Of a thousand names of an address that an attacker's DNS returns, only these are asked about. */
+/** An attacker's DNS may return a thousand names of an address. Only so many are looked up. */
 const MOST_HOSTS = 3;
 
 type Dns = Pick<Resolver, "reverse" | "resolve4" | "resolve6">;

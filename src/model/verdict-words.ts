@@ -37,7 +37,7 @@ export function sayMarksBefore(marks: readonly { readonly mark: Mark; readonly a
   });
 }
 
-/** `93 of 100`: so many alerts like this one were what the verdict says. */
+/** Returns `93 of 100`. */
 export function sayOdds(odds: number): string {
   return `${Math.round(odds * 100)} of 100`;
 }

@@ -1,11 +1,34 @@
 import { z } from "zod";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { exclusionProposal } from "./exclusion.ts";
-import { VERDICT_CLASSES, VERDICT_FEATURES, VERDICT_LOOKS, VERDICTS, type VerdictFeature } from "./kinds.ts";
+import {
+  VERDICT_CLASSES,
+  VERDICT_FEATURES,
+  VERDICT_LOOKS,
+  VERDICTS,
+  type VerdictFeature,
+  type VerdictLook,
+} from "./kinds.ts";
 
 const share = z.number().min(0).max(1);
 const count = z.number().int().nonnegative();
 /** Epoch milliseconds. */
 const time = z.number().int();
+
+/** How long after the opening of a spike each look is due. */
+export const LOOK_AFTER_MS: Readonly<Record<VerdictLook, number>> = {
+  first: 0,
+  "half-hour": 30 * MINUTE_MS,
+  "six-hours": 6 * HOUR_MS,
+  day: DAY_MS,
+};
+
+/** A look judges at most so many of the newest events, and reads the records of so many of them. */
+export const MOST_EVENTS = 5_000;
+export const MOST_RECORDS = 200;
+
+/** An address that triggers so many rules elsewhere looks like an attacker's. */
+export const DIRTY_RULES = 3;
 
 /** Odds are never shown above this. */
 export const MOST_ODDS = 0.95;
@@ -83,6 +106,11 @@ export const storedVerdict = z.object({
   exclusion: exclusionProposal.nullable(),
 });
 export type StoredVerdict = z.output<typeof storedVerdict>;
+
+/** Returns how many events the WAF neither blocked nor challenged. */
+export function countThrough({ logged, other }: Pick<StoredVerdict["counts"], "logged" | "other">): number {
+  return logged + other;
+}
 
 /** Returns whether the verdict is an attack that is all but certain. */
 export function isSureAttack({ said, odds }: Pick<StoredVerdict, "said" | "odds">): boolean {

@@ -36,7 +36,7 @@ export interface Draft extends EventKey {
   /** The request body, url-encoded, or null. */
   readonly body: string | null;
   readonly requestId: Words;
-  /** What the record of a story has in place of the values of the rule's family. */
+  /** The values of a story's record. They replace those of the rule's family. */
   readonly trigger?: string;
   readonly contentType?: string | null;
   readonly headers?: readonly { readonly Name: string; readonly Value: string }[];

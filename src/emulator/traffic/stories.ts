@@ -1,4 +1,4 @@
-/** What clients of one sort put into their headers: the shares of requests with a Cookie, an own Referer, a token. */
+/** The headers of each kind of client: the shares of requests with a Cookie, an own Referer, a token. */
 export const SENDERS = {
   visitor: { cookie: 0.8, referer: 0.85, token: 0 },
   staff: { cookie: 1, referer: 0.95, token: 0 },

@@ -71,7 +71,7 @@ export function createTraffic(options: { seed: string; lateness: Lateness }) {
   }
 
   /** Draws an event of a story: the events of one request have the same time and the same client. */
-  function drawTold(
+  function drawStory(
     { attack, key, band }: (typeof attacks)[number],
     story: Story,
     eventKey: EventKey,
@@ -92,7 +92,7 @@ export function createTraffic(options: { seed: string; lateness: Lateness }) {
     if (entry === undefined) throw new RangeError(`no attack at position ${source - 1}`);
     const { attack, key, crew, band } = entry;
     const story = storyOf(attack.kind);
-    if (story !== null) return drawTold(entry, story, { source, slot });
+    if (story !== null) return drawStory(entry, story, { source, slot });
     random.reseed(zoneKey(attack.zone), key, slot, 1);
     const at = attack.startMs + Math.floor(((slot + random.fraction()) * 1_000) / attack.ratePerSecond);
     if (band === null)

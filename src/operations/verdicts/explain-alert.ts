@@ -4,6 +4,7 @@ import { formatRounded, formatShare, many } from "#lib/format.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { showSecond } from "#lib/show-time.ts";
 import { MARKS, VERDICT_CLASSES, VERDICT_FEATURES } from "#model/kinds.ts";
+import { countThrough } from "#model/verdict.ts";
 import { FEATURE_WORDS, sayMarksBefore, sayOdds } from "#model/verdict-words.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { describeClause } from "#stages/detection/exclusion/write-forms.ts";
@@ -33,7 +34,7 @@ export const explainAlert = defineQuery({
   command: {
     name: "",
     examples: ["explain --alert 17", "explain --alert 17 --json"],
-    help: 'ADDS says how much a number speaks for the likeliest class (+) or against it (-), in log odds, compared with the second class. "alerts mark" says that a verdict is wrong.',
+    help: 'ADDS is the log odds that a number adds to the likeliest class (+) or takes from it (-), compared with the second class. "alerts mark" says that a verdict is wrong.',
     say: (explained, { table }) => `${sayVerdict(explained, table).join("\n")}\n`,
   },
   run: async ({ db, caller, now }, { alert }) => {
@@ -96,7 +97,7 @@ function sayVerdict(explained: Explained, draw: DrawTable): string[] {
 }
 
 function sayFacts({ counts, sample, missing, ...verdict }: Verdict): (readonly [string, string])[] {
-  const { addresses, networks, paths, blocked, challenged, logged, other, records } = counts;
+  const { addresses, networks, paths, blocked, challenged, records } = counts;
   const { ip = "", method = "", url = "", action = "", ruleId, parameter, matched } = sample ?? {};
   const found = matched == null ? "" : `, matched ${parameter ?? ""} ${matched}`;
   return [
@@ -104,7 +105,7 @@ function sayFacts({ counts, sample, missing, ...verdict }: Verdict): (readonly [
     ["Against", verdict.against ?? "nothing"],
     [
       "Got through",
-      `${formatRounded(logged + other)} events; ${formatRounded(blocked)} blocked, ${formatRounded(challenged)} challenged`,
+      `${formatRounded(countThrough(counts))} events; ${formatRounded(blocked)} blocked, ${formatRounded(challenged)} challenged`,
     ],
     [
       "From",

@@ -1,6 +1,7 @@
 import type { ExclusionClause } from "#model/exclusion.ts";
 import { EXCLUSION_REACHES, type ExclusionReach } from "#model/kinds.ts";
 import type { Span } from "#model/span.ts";
+import { DIRTY_RULES } from "#model/verdict.ts";
 import { type EventSource, prepareSource, readFiles } from "./event-source.ts";
 import { bound, duck, join, type Piece, raw } from "./piece.ts";
 import { toTimeCondition } from "./to-condition.ts";
@@ -11,8 +12,6 @@ export const REPLAYED_COLUMNS = ["occurred_at", "log_id", "rule_id", "ip", "url"
 /** Events of each form whose requests are looked at, and of addresses that look like attackers. */
 const SAMPLED = 300;
 const SAMPLED_DIRTY = 100;
-/** An address with so many other rules on a day, outside the form, looks like an attacker's. */
-const MANY_RULES = 3;
 
 /** What a form would have silenced, before method and parameter. */
 export interface Counted {
@@ -93,7 +92,7 @@ export function replayExclusion(
       elsewhere as (select ip, day, rule_id, ${eachForm((form) => duck`bool_or(not ${of[form]}) as ${raw(form)}`, ", ")}
         from (select *, ${flags} from (select ip, day, rule_id, url from e semi join (select ip, day from hits where ip <> '') using (ip, day)))
         group by ip, day, rule_id),
-      dirty as materialized (select ip, day, ${eachForm((form) => duck`count(*) filter (elsewhere.${raw(form)}) >= ${MANY_RULES} as ${raw(form)}`, ", ")}
+      dirty as materialized (select ip, day, ${eachForm((form) => duck`count(*) filter (elsewhere.${raw(form)}) >= ${DIRTY_RULES} as ${raw(form)}`, ", ")}
         from elsewhere group by ip, day),
       own as materialized (select ip, url, ms // 1000 as second from m where ${of.clause} order by place limit ${SAMPLED}),
       requests as materialized (select distinct * from own)

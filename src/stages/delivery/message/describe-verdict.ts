@@ -3,6 +3,8 @@ import { toLine } from "#lib/plain-text.ts";
 import { classifyAction } from "#model/action-class.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { ACTION_CLASSES, type VerdictLook } from "#model/kinds.ts";
+import { countThrough } from "#model/verdict.ts";
+import { sayOdds } from "#model/verdict-words.ts";
 import { formatTime } from "./describe-alert.ts";
 
 type Verdict = NonNullable<AlertMessage["verdict"]>;
@@ -46,12 +48,12 @@ export function outlineVerdict({ verdict, marked = "" }: AlertMessage, maxChars:
 
 function describeOdds({ title, odds, crawler }: Verdict, of: string): string {
   const name = crawler === null ? "" : `, ${crawler}`;
-  return `${title}${name} (odds${of === "" ? "" : ` of${of}`} ${Math.round(odds * 100)} of 100)`;
+  return `${title}${name} (odds${of === "" ? "" : ` of${of}`} ${sayOdds(odds)})`;
 }
 
 function describeThrough({ counts, since }: Verdict): string {
   if (counts.events === 0) return "";
-  const through = counts.logged + counts.other;
+  const through = countThrough(counts);
   const share =
     through === 0 ? "nothing" : `${formatNumber(through)} of ${formatNumber(counts.events)} events`;
   const each = ACTION_CLASSES.filter((action) => counts[action] > 0);

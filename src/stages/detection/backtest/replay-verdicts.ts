@@ -1,6 +1,12 @@
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { type ActionClass, SOURCE_KINDS, VERDICT_LOOKS } from "#model/kinds.ts";
-import { isSureAttack, type StoredVerdict } from "#model/verdict.ts";
+import {
+  isSureAttack,
+  LOOK_AFTER_MS,
+  MOST_EVENTS,
+  MOST_RECORDS,
+  type StoredVerdict,
+} from "#model/verdict.ts";
 import { type SourceEvent, sourceKeyOf } from "../sources/source-event.ts";
 import { changesAction } from "../verdict/changes-action.ts";
 import { spread } from "../verdict/counting.ts";
@@ -19,10 +25,6 @@ export interface RecordedEvent extends SourceEvent {
   readonly request?: RequestFacts;
 }
 
-/** The minutes after an alert's first message at which it is judged. */
-const LOOK_MINUTES = [0, 30, 360, 1_440] as const;
-const MOST_EVENTS = 5_000;
-const MOST_RECORDS = 200;
 /** Alerts that wait for a look. In a flood of alerts the first ones have no later look. */
 const MOST_ALERTS = 100;
 /** The first and the last hours of an alert, which show whether it lasts. The first ones hold the events that opened it. */
@@ -114,8 +116,8 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
   function lookUntil(minute: number): ReplayedMessage[] {
     const messages: ReplayedMessage[] = [];
     for (const [incident, alert] of alerts) {
-      for (const after of LOOK_MINUTES.slice(alert.looks + 1)) {
-        const at = alert.openedAt / MINUTE_MS + after;
+      for (const look of VERDICT_LOOKS.slice(alert.looks + 1)) {
+        const at = (alert.openedAt + LOOK_AFTER_MS[look]) / MINUTE_MS;
         if (at > minute) break;
         alert.looks += 1;
         const before = alert.verdict;
@@ -123,7 +125,7 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
         if (changesAction(before, alert.verdict))
           messages.push(shown(alert, { ...alert.message, at, reason: "verdict" }));
       }
-      if (alert.looks === LOOK_MINUTES.length - 1) alerts.delete(incident);
+      if (alert.looks === VERDICT_LOOKS.length - 1) alerts.delete(incident);
     }
     return messages;
   }

@@ -1,12 +1,10 @@
-import type { Features, StoredVerdict } from "#model/verdict.ts";
+import { DIRTY_RULES, type Features, type StoredVerdict } from "#model/verdict.ts";
 import { createAddressReader } from "../sources/source-event.ts";
 import { addTo, countBy, sortCounts } from "./counting.ts";
 import type { NearbyRule, RequestFacts, VerdictEvidence } from "./evidence.ts";
 import { hasIdiom } from "./idioms.ts";
 import { inferSlugs, templateOf } from "./path-template.ts";
 
-/** An address that triggers so many rules on other paths is dirty. */
-const DIRTY_RULES = 3;
 /** A request is repeated if its address sent the same URL at least this often. */
 const REPEATS = 3;
 /** An ASN is usual after five days with events. Before, none can be. */

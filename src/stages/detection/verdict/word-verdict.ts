@@ -1,8 +1,8 @@
 import { formatDecimal, formatDuration, formatShare, formatWhole, many } from "#lib/format.ts";
 import { showTime } from "#lib/show-time.ts";
-import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import { VERDICT_CLASSES, type VerdictClass, type VerdictFeature, type VerdictWord } from "#model/kinds.ts";
-import type { StoredVerdict } from "#model/verdict.ts";
+import { countThrough, LOOK_AFTER_MS, type StoredVerdict } from "#model/verdict.ts";
 import { DAYS_OF_ASN } from "./compute-features.ts";
 import type { VerdictEvidence } from "./evidence.ts";
 
@@ -11,7 +11,7 @@ type Counts = StoredVerdict["counts"];
 export type Said = Pick<StoredVerdict, "said" | "likeliest" | "isLasting"> & { readonly rival: VerdictClass };
 
 /** More addresses than this are not blocked one by one. */
-const FEW_ADDRESSES = 12;
+const MOST_BLOCKED = 12;
 
 /** Returns the verdict in a few words. Whether a rule misfires is only certain once it lasted. */
 export function titleOf({ said, likeliest, rival, isLasting }: Said, { look }: VerdictEvidence): string {
@@ -89,14 +89,14 @@ export function describeNextStep(
   { look, judgedAt, since, openedAt, ruleId }: VerdictEvidence,
   { addresses, events, blocked, logged, other }: Counts,
 ): string {
-  const through = logged + other;
+  const through = countThrough({ logged, other });
   const ofEvents = `of ${many(events, "event")} in ${formatDuration(judgedAt - since)}`;
   const passed = `${through === 0 ? "None" : formatWhole(through)} ${ofEvents} got through.`;
   const stopped = `${blocked === 0 ? "None" : formatWhole(blocked)} ${ofEvents} ${blocked > 1 ? "were" : "was"} blocked.`;
   const each = addresses > 1 ? `${addresses} addresses` : "address";
-  const block = `Block ${addresses > FEW_ADDRESSES ? "what the addresses have in common, such as a network or JA4" : `the ${each}`}`;
+  const block = `Block ${addresses > MOST_BLOCKED ? "what the addresses have in common, such as a network or JA4" : `the ${each}`}`;
   const waits = look === "first" || look === "half-hour";
-  const later = openedAt + 6 * HOUR_MS;
+  const later = openedAt + LOOK_AFTER_MS["six-hours"];
   const steps: Record<VerdictWord, string> = {
     attack:
       through === 0

@@ -1,5 +1,6 @@
 import { formatShare, many } from "#lib/format.ts";
 import { VERDICT_FEATURES } from "#model/kinds.ts";
+import { countThrough } from "#model/verdict.ts";
 import { FEATURE_WORDS, sayMarksBefore, sayOdds } from "#model/verdict-words.ts";
 import type { AlertDetail } from "../../api/alert.ts";
 import { useMay } from "../../api/session.ts";
@@ -16,7 +17,7 @@ type Verdict = AlertDetail["verdicts"][number];
 /** Log odds that fill a bar. */
 const WHOLE_BAR = 5;
 
-/** What the alert is and why, what to do, and how people mark it. */
+/** Shows the verdict with its reasons and the next step, and lets a person mark the alert. */
 export function VerdictPanel({ alert }: { readonly alert: AlertDetail }) {
   const { verdicts, markedBefore, mark, spikeId } = alert;
   const mayAct = useMay("act");
@@ -58,7 +59,7 @@ export function VerdictPanel({ alert }: { readonly alert: AlertDetail }) {
 
 /** Reasons are sentences that may hold names from requests; the sample is text of an attacker. */
 function toPairs({ counts, sample, missing, since, ...verdict }: Verdict): Pair[] {
-  const { events, blocked, challenged, logged, other, records } = counts;
+  const { events, blocked, challenged, records } = counts;
   const say = (text: string) => <Payload key={text} prose text={text} />;
   return [
     ["For", verdict.for.map((text) => <div key={text}>{say(text)}</div>)],
@@ -66,7 +67,7 @@ function toPairs({ counts, sample, missing, since, ...verdict }: Verdict): Pair[
     [
       "Got through",
       <span key="through">
-        <b>{formatCount(logged + other)}</b> of {many(events, "event")} since <Moment at={since} />;{" "}
+        <b>{formatCount(countThrough(counts))}</b> of {many(events, "event")} since <Moment at={since} />;{" "}
         {formatCount(blocked)} blocked, {formatCount(challenged)} challenged
       </span>,
     ],
