@@ -1,0 +1,48 @@
+/** An event for a receiver. */
+export interface ForwardedEvent {
+  readonly zoneId: number;
+  readonly logId: string;
+  /** Epoch ms. */
+  readonly occurredAt: number;
+  /** JSON text of one object: the event in the destination's format. */
+  readonly body: string;
+  /** True if the receiver has acknowledged the event with other values. A receiver that stores by id replaces it. */
+  readonly isRevised: boolean;
+}
+
+export interface SendBatchOptions {
+  /** Equal for every attempt with the same events, so that a receiver can drop a batch that it has. */
+  readonly batchId: string;
+  readonly signal: AbortSignal;
+}
+
+/** An answer that names single events by their positions in the batch. All other events are acknowledged. */
+export interface BatchAnswer {
+  /** Events that the receiver will never accept as they are, each with its reason. */
+  readonly refused: readonly { readonly index: number; readonly reason: string }[];
+  /** Events to send again later. */
+  readonly postponed: readonly number[];
+  /** How long the receiver wants to be left alone. Null: it did not say. */
+  readonly waitMs: number | null;
+}
+
+/** What one hour of a zone has at a receiver. */
+export interface CountedHour {
+  readonly zoneId: number;
+  /** Epoch ms. */
+  readonly startsAt: number;
+}
+
+/** A receiver of events. */
+export interface Sink {
+  /**
+   * Sends events and resolves when the receiver has acknowledged what the answer does not name.
+   * @throws {DeliveryError} if the receiver has acknowledged nothing, or if that is not known
+   */
+  send(events: readonly ForwardedEvent[], options: SendBatchOptions): Promise<BatchAnswer>;
+  /**
+   * Returns how many events of an hour the receiver has. Null: it cannot be asked.
+   * @throws {DeliveryError}
+   */
+  readonly count: ((hour: CountedHour, signal: AbortSignal) => Promise<number>) | null;
+}
