@@ -1,4 +1,9 @@
-import { ARCHIVE_FORMAT, EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
+import {
+  ARCHIVE_FORMAT,
+  EVENT_FIELD_IDS,
+  EVENT_FILE_COLUMNS,
+  RECORD_FIELD_IDS,
+} from "#model/archive-layout.ts";
 import type { Duckdb } from "../duckdb/duckdb.ts";
 import type { DuckdbStatement } from "../duckdb/duckdb-messages.ts";
 import type { ZoneDay } from "./day-source.ts";
@@ -40,7 +45,7 @@ export function writeEventsFile(
 export function eventFormat(rows: number): string {
   const dictionary = Math.max(1, Math.min(MOST_DICTIONARY_VALUES, Math.floor(DICTIONARY_SHARE * rows)));
   return `format parquet, parquet_version v2, compression zstd, compression_level 3, row_group_size ${EVENTS_PER_GROUP},
-    dictionary_size_limit ${dictionary}, string_dictionary_page_size_limit 16777216`;
+    dictionary_size_limit ${dictionary}, string_dictionary_page_size_limit 16777216, ${EVENT_FIELD_IDS}`;
 }
 
 /**
@@ -109,7 +114,7 @@ export function writeInParts(
 
 /** The options of COPY for a records file. */
 export const RECORD_FORMAT = `format parquet, parquet_version v2, compression zstd, compression_level 3,
-    row_group_size ${RECORDS_PER_GROUP}`;
+    row_group_size ${RECORDS_PER_GROUP}, ${RECORD_FIELD_IDS}`;
 
 export function metadata(kind: string, { zoneId, day }: ZoneDay): string {
   return `{longwatch_kind: '${kind}', longwatch_format: '${ARCHIVE_FORMAT}', longwatch_zone: '${Math.trunc(zoneId)}',

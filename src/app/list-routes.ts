@@ -34,6 +34,7 @@ export interface RouteParts {
   /** The zones that are copied. */
   readonly zoneIds: readonly number[];
   readonly retentionDays: number;
+  readonly vendor?: string | null;
   /** Null if the platform may not be asked for a client. */
   readonly askAdvice: AskAdvice | null;
   readonly api: Omit<ApiDeps, "searching">;

@@ -46,7 +46,10 @@ import { readRuntimeFile } from "./runtime-file.ts";
 import { viewSettings } from "./view-service.ts";
 
 export interface HttpParts {
-  readonly config: Pick<Config, "http" | "archive" | "retention" | "dataDir" | "settings" | "pollEveryMs">;
+  readonly config: Pick<
+    Config,
+    "http" | "archive" | "retention" | "dataDir" | "settings" | "pollEveryMs" | "platformVendor"
+  >;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly database: Database;
@@ -138,6 +141,7 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
       clock: parts.clock,
       zoneIds: parts.zoneIds,
       retentionDays: config.retention.eventDays,
+      vendor: config.platformVendor,
       askAdvice: parts.askAdvice,
     }),
   });

@@ -101,6 +101,8 @@ export interface Config {
     readonly slack: { readonly url: Secret } | null;
     readonly allowPrivate: boolean;
   };
+  /** Null means that OCSF objects name no vendor. */
+  readonly platformVendor: string | null;
   /** The URL to which the service posts every minute; the whole URL is a secret. */
   readonly heartbeatUrl: Secret | null;
   /** Where spans are sent, without the path; null means that traces are off. */
@@ -457,6 +459,7 @@ function toConfig(
       ...toEnvironmentChannels(value),
       allowPrivate: value.LONGWATCH_ALLOW_PRIVATE_WEBHOOKS,
     },
+    platformVendor: value.LONGWATCH_PLATFORM_VENDOR ?? null,
     heartbeatUrl: secret(value.LONGWATCH_HEARTBEAT_URL),
     traceEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
     fallback:

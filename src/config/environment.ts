@@ -305,6 +305,10 @@ export const Environment = z.object({
     description:
       "channels, routes, quiet hours and detection (docs/routing.md), read again on SIGHUP; the schedule, read at the start",
   }),
+  LONGWATCH_PLATFORM_VENDOR: optional(z.string().max(200), {
+    rule: "at most 200 characters",
+    description: "name of the platform's vendor in OCSF objects (docs/ocsf.md); if unset, they name none",
+  }),
   LONGWATCH_WEBHOOK_URL: optional(urlWith("http:", "https:"), {
     rule: "an http or https URL",
     description: "where the webhook channel posts alerts",

@@ -9,12 +9,19 @@ export const ARCHIVE_FORMAT = 1;
 
 interface ArchiveColumn {
   readonly name: string;
+  /** Names the column in a catalogue, also after the column was renamed. A number is never given to another column. */
+  readonly fieldId: number;
   /** DuckDB's type. */
   readonly type: string;
   readonly isNullable: boolean;
 }
 
-const text = (name: string, isNullable = true): ArchiveColumn => ({ name, type: "VARCHAR", isNullable });
+const text = (fieldId: number, name: string, isNullable = true): ArchiveColumn => ({
+  name,
+  fieldId,
+  type: "VARCHAR",
+  isNullable,
+});
 
 /**
  * The columns of an events file, named as those of waf_events. Null and '' differ as they do there. Rows are ascending
@@ -23,21 +30,26 @@ const text = (name: string, isNullable = true): ArchiveColumn => ({ name, type: 
  */
 export const EVENT_FILE_COLUMNS: readonly ArchiveColumn[] = [
   // An instant: INT64 TIMESTAMP(MICROS, isAdjustedToUTC = true).
-  { name: "occurred_at", type: "TIMESTAMPTZ", isNullable: false },
-  { name: "zone_id", type: "INTEGER", isNullable: false },
-  text("log_id", false),
-  text("route", false),
-  text("feature"),
-  text("rule_id"),
-  text("ip"),
-  text("ja4"),
-  text("ua"),
-  text("url"),
-  text("asn"),
-  text("country"),
-  text("action"),
-  text("message"),
+  { name: "occurred_at", fieldId: 1, type: "TIMESTAMPTZ", isNullable: false },
+  { name: "zone_id", fieldId: 2, type: "INTEGER", isNullable: false },
+  text(3, "log_id", false),
+  text(4, "route", false),
+  text(5, "feature"),
+  text(6, "rule_id"),
+  text(7, "ip"),
+  text(8, "ja4"),
+  text(9, "ua"),
+  text(10, "url"),
+  text(11, "asn"),
+  text(12, "country"),
+  text(13, "action"),
+  text(14, "message"),
 ];
+
+/** DuckDB's option of COPY that gives the columns of an events file their field ids. Files of earlier versions have none. */
+export const EVENT_FIELD_IDS = `field_ids {${EVENT_FILE_COLUMNS.map(({ name, fieldId }) => `${name}: ${fieldId}`).join(", ")}}`;
+/** The same for a records file. The number is used in no events file, because a catalogue may join both. */
+export const RECORD_FIELD_IDS = "field_ids {record: 100}";
 
 /**
  * Returns the folder of a zone's day, relative to the archive folder. The names follow Hive's convention, so engines find

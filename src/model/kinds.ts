@@ -357,3 +357,15 @@ export type AddressFamily = (typeof ADDRESS_FAMILIES)[number];
 /** archive: files of the archive had a part in the answer. events: only the database had. */
 export const SEARCH_SOURCES = ["archive", "events"] as const;
 export type SearchSource = (typeof SEARCH_SOURCES)[number];
+
+/** The formats of one event: the record as received, Longwatch's own names of the fields, or OCSF. */
+export const EVENT_FORMATS = ["raw", "event", "ocsf"] as const;
+export type EventFormat = (typeof EVENT_FORMATS)[number];
+
+/** The forms of an export. ocsf: NDJSON of OCSF objects. */
+export const EXPORT_FORMS = ["csv", "ndjson", "parquet", "ocsf"] as const;
+export type ExportFormName = (typeof EXPORT_FORMS)[number];
+
+/** The formats of an alert on the webhook channel. */
+export const ALERT_FORMATS = ["standard", "ocsf"] as const;
+export type AlertFormat = (typeof ALERT_FORMATS)[number];

@@ -24,10 +24,10 @@ it("exports archived and open events as one Parquet file with the rows of the ot
     });
     expect([response.status, response.headers.get("content-type")]).toEqual([200, PARQUET.accept]);
     const file = await response.arrayBuffer();
-    const names = parquetMetadata(file)
+    const columns = parquetMetadata(file)
       .schema.slice(1)
-      .map(({ name }) => name);
-    expect(names).toEqual(EVENT_FILE_COLUMNS.map(({ name }) => name));
+      .map(({ name, field_id }) => ({ name, fieldId: field_id }));
+    expect(columns).toEqual(EVENT_FILE_COLUMNS.map(({ name, fieldId }) => ({ name, fieldId })));
     return parquetReadObjects({ file, compressors });
   };
   const readLines = async (body: object) =>

@@ -7,7 +7,7 @@ import { inSearchTransaction } from "#db/search/search-transaction.ts";
 import type { EventKey } from "#model/event-key.ts";
 import { asksMethod, type SearchPlan } from "#stages/archive/query/plan-search.ts";
 import {
-  EXPORT_COLUMNS,
+  columnsOf,
   type ExportForm,
   exportEvents as toStatements,
 } from "#stages/archive/sql/export-events.ts";
@@ -122,7 +122,7 @@ function copyNext(
   { to, after, endRow }: Rest,
   path: string,
 ): Promise<OpenPart | { readonly day: ArchivedDay }> {
-  const { queries, zoneId, plan, signal } = wanted;
+  const { queries, zoneId, plan, form, signal } = wanted;
   if (asksMethod(plan)) return copyByMethod(wanted, path);
   return runCancellable(queries, signal, (database) =>
     inSearchTransaction(database, async (tx, client) => {
@@ -134,7 +134,7 @@ function copyNext(
       const spans = [{ from, to }];
       return {
         from,
-        rows: await copyOpenRows(client, zoneId, plan, { spans, columns: EXPORT_COLUMNS, path, part }),
+        rows: await copyOpenRows(client, zoneId, plan, { spans, columns: columnsOf(form), path, part }),
       };
     }),
   );
@@ -142,9 +142,9 @@ function copyNext(
 
 /** The events are few, so one part holds all of them. */
 async function copyByMethod(wanted: Export, path: string): Promise<OpenPart> {
-  const { zoneId, plan, signal } = wanted;
+  const { zoneId, plan, form, signal } = wanted;
   const { events } = await findByMethod(wanted, zoneId, plan, signal);
-  await writeFound(zoneId, events, { path, columns: EXPORT_COLUMNS });
+  await writeFound(zoneId, events, { path, columns: columnsOf(form) });
   return { from: plan.from, rows: events.length };
 }
 
@@ -156,7 +156,7 @@ async function writeOpen(
 ): Promise<Part> {
   const older = from > plan.from ? { to: from, after: null, endRow: null } : null;
   if (rows === 0) return { lines: null, rest: older };
-  const source = { openRows: { path, columns: EXPORT_COLUMNS } };
+  const source = { openRows: { path, columns: columnsOf(form) } };
   const [last = "[]"] = await files.read(
     [],
     toStatements(source, plan, { form, target: lines.path }),

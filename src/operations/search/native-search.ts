@@ -2,7 +2,7 @@ import { z } from "zod";
 import { hasStoredEvents } from "#db/archive/archive-zones.ts";
 import type { Queryable } from "#db/client.ts";
 import { FIELD_NAMES } from "#model/fields.ts";
-import { OPERATORS } from "#model/kinds.ts";
+import { EXPORT_FORMS, OPERATORS } from "#model/kinds.ts";
 import { type Mistake, Refusal } from "../refusal.ts";
 import { planBody, type SearchRequest } from "./plan-body.ts";
 
@@ -38,6 +38,12 @@ export const SEARCH_WINDOW = {
     .nullish()
     .describe("All filters must match."),
 };
+
+/** The member of an export's body that chooses its form. */
+export const EXPORT_FORMAT = z
+  .enum(EXPORT_FORMS)
+  .optional()
+  .describe("Default: what the Accept header asks for. ocsf: one HTTP Activity of OCSF 1.8 per line.");
 
 /**
  * Returns what a body with Longwatch's names of the fields asks for.

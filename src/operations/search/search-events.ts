@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { FIELD_NAMES } from "#model/fields.ts";
-import { SEARCH_SOURCES } from "#model/kinds.ts";
+import { EVENT_FORMATS, type EventFormat, SEARCH_SOURCES } from "#model/kinds.ts";
+import { formatEvent } from "#stages/archive/records/format-event.ts";
 import { toNativeRow } from "#stages/archive/records/to-native-row.ts";
 import { Name, ZoneId } from "../fields.ts";
 import { defineQuery } from "../operation.ts";
@@ -17,20 +18,26 @@ function documented<Value>(schema: z.ZodType<Value>) {
   return z.custom<Value>(() => true).meta({ wire });
 }
 
+const NativeRow = z.object({
+  logId: Name,
+  timestamp: z.number().describe("Epoch ms."),
+  log: z
+    .record(z.string(), z.unknown())
+    .nullable()
+    .meta({ masked: "nothing" })
+    .describe("The record as the platform sent it."),
+  fields: z.record(z.enum(FIELD_NAMES), Name).describe("Texts from requests. Escape them."),
+});
+
+/** Made for a masked key without what it may not see. */
+const FormattedRow = z
+  .record(z.string(), z.unknown())
+  .meta({ masked: "open" })
+  .describe("With the format raw an entry of the platform's list, with ocsf an HTTP Activity of OCSF 1.8.");
+
 /** A masked key sees no record and no whole address: neither is read for it. */
 const Found = z.object({
-  rows: z.array(
-    z.object({
-      logId: Name,
-      timestamp: z.number().describe("Epoch ms."),
-      log: z
-        .record(z.string(), z.unknown())
-        .nullable()
-        .meta({ masked: "nothing" })
-        .describe("The record as the platform sent it."),
-      fields: z.record(z.enum(FIELD_NAMES), Name).describe("Texts from requests. Escape them."),
-    }),
-  ),
+  rows: z.array(z.union([NativeRow, FormattedRow])),
   groups: z.array(
     z.object({
       key: z.record(z.string(), Name).describe("By the names in `groupBy`."),
@@ -69,6 +76,7 @@ export const searchEvents = defineQuery({
     buckets: documented(z.int()).optional(),
     page: documented(z.int()).optional(),
     pageSize: documented(z.int()).optional(),
+    format: z.enum(EVENT_FORMATS).default("event").describe("The format of rows. Groups have one only."),
   }),
   output: Found,
   example: {
@@ -78,7 +86,7 @@ export const searchEvents = defineQuery({
     filters: [{ field: "action", op: "eq", value: ["block"] }],
   },
   headers: ({ source }) => ({ "x-longwatch-source": source }),
-  run: async ({ db, now, caller, service, searching, signal }, { zone, ...body }) => {
+  run: async ({ db, now, caller, service, searching, signal }, { zone, format, ...body }) => {
     const { zoneIds, retention } = service;
     const asked = { db, zoneIds, nowMs: now, retentionDays: retention.eventDays, isMasked: caller.masked };
     const wanted = await planNative(asked, { zoneId: zone, body, kind: "search" });
@@ -86,7 +94,7 @@ export const searchEvents = defineQuery({
     const found = await searching.runInPlace({ caller }, work, async (deps, stopped) => {
       const reading = { ...deps, openedBlocks: searching.openedBlocks };
       return wanted.plan.groupBy.length === 0
-        ? findRows(reading, wanted, stopped)
+        ? findRows(reading, wanted, { format, vendor: searching.vendor ?? null, signal: stopped })
         : findGroups(reading, wanted, stopped);
     });
     const { page, pageSize } = wanted.plan;
@@ -94,10 +102,20 @@ export const searchEvents = defineQuery({
   },
 });
 
-async function findRows(deps: RecordDeps, { zoneId, plan, isMasked }: SearchRequest, signal: AbortSignal) {
+async function findRows(
+  deps: RecordDeps,
+  { zoneId, plan, isMasked }: SearchRequest,
+  { format, vendor, signal }: { format: EventFormat; vendor: string | null; signal: AbortSignal },
+) {
   const { rows: events, total, source } = await searchRows(deps, zoneId, plan, signal);
   const records = isMasked ? [] : await readRecords(deps, zoneId, events, signal);
-  const rows = events.map((event, index) => toNativeRow(event, records[index], isMasked));
+  const rows = events.map((event, index) =>
+    format === "event"
+      ? toNativeRow(event, records[index], isMasked)
+      : (JSON.parse(
+          formatEvent(format, { zoneId, ...event }, records[index], { vendor, isMasked }),
+        ) as Record<string, unknown>),
+  );
   return { rows, groups: [], total, source };
 }
 

@@ -25,6 +25,8 @@ export interface Searching {
   readonly openedBlocks: OpenedBlocks;
   /** @throws when a question would read more rows than one may. */
   readonly refuseCostly: (estimate: { rows: number }) => void;
+  /** Name of the platform's vendor in OCSF objects. Default: none. */
+  readonly vendor?: string | null;
   /**
    * Runs the work once it is the caller's turn. Events in Postgres and in files can be read only there, because only there
    * `run` gets the means.

@@ -6,6 +6,7 @@ import { beforeAll, expect, test } from "vitest";
 import { listValidFiles } from "#db/archive/archive-files.ts";
 import { type WrittenDay, writeDay } from "#jobs/archive/write-day.ts";
 import { hashFile } from "#lib/hash-file.ts";
+import { EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
 import {
   type ArchiveWorld,
   DAY,
@@ -87,6 +88,22 @@ test("an independent reader of Parquet finds the same rows and types", async () 
     longwatch_zone: "101",
     longwatch_day: DAY,
   });
+});
+
+test("the columns of both files have the field ids of the layout", async () => {
+  const idsOf = async (kind: "events" | "records") => {
+    const [file] = (await listValidFiles(world.database.db, { zoneId: ZONE, day: DAY })).filter(
+      (one) => one.kind === kind,
+    );
+    const [rows = []] = await world.duckdb.run([
+      {
+        sql: `select encode(name), field_id::integer from parquet_schema('${path.join(world.folder, file?.path ?? "")}') where field_id is not null`,
+      },
+    ]);
+    return rows.map(([name, id]) => [Buffer.from(name as Uint8Array).toString(), id]);
+  };
+  expect(await idsOf("events")).toEqual(EVENT_FILE_COLUMNS.map(({ name }, index) => [name, index + 1]));
+  expect(await idsOf("records")).toEqual([["record", 100]]);
 });
 
 test("the manifest and the statement describe the files that exist, and nothing else is left in the folder", async () => {

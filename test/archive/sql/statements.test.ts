@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readSearch as readNaively } from "#emulator/query/request.ts";
 import { DAY_MS } from "#lib/units.ts";
+import { EVENT_FIELD_IDS } from "#model/archive-layout.ts";
 import { DIMENSIONS } from "#model/kinds.ts";
 import { toCsvLine } from "#stages/archive/csv/csv-line.ts";
 import { planSearch } from "#stages/archive/query/plan-search.ts";
@@ -137,6 +138,21 @@ test("DuckDB writes the lines of CSV that toCsvLine writes, whatever the texts",
   );
   const wanted = rows.map((cells, at) => toCsvLine([String(at), ...cells])).reverse();
   expect((await readFile(target, "utf8")).split("\r\n")).toEqual(wanted.join("").split("\r\n"));
+});
+
+test("days with and without field ids are searched together", async () => {
+  const [old = "", ...others] = files;
+  const withIds = path.join(archive.folder, "with-ids.parquet");
+  await archive.duckdb.run([
+    { sql: `copy (from read_parquet('${old}')) to '${withIds}' (format parquet, ${EVENT_FIELD_IDS})` },
+  ]);
+  const { plan } = ask({ from: FIRST_DAY, to: FIRST_DAY + 5 * DAY_MS, groupBy: ["ruleId"] });
+  const group = async (days: readonly string[]) =>
+    readGroups(await run(groupEvents({ files: days, openRows: null }, plan)), plan);
+  const wanted = await group(files);
+  expect(wanted.total).toBeGreaterThan(3);
+  expect(await group([withIds, ...others])).toEqual(wanted);
+  expect(await group([...others, withIds])).toEqual(wanted);
 });
 
 test("a text that is asked for is never SQL nor a pattern", async () => {

@@ -4,6 +4,7 @@ import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { hashEventKey } from "#model/log-id-hash.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
+import { findOcsfMistakes } from "#test/support/validate-ocsf.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
 import { call } from "../start-archive.ts";
@@ -169,4 +170,62 @@ test("a zone that is not kept is a 404, and a zone that the key may not see a 40
   const other = "/api/v1/zones/999/events/search";
   await ask(url, other, await world.key("reader"), { ...post({}), status: 404 });
   await ask(url, other, await world.key("reader", { zoneIds: [101] }), { ...post({}), status: 403 });
+});
+
+test("format ocsf returns valid HTTP Activities with their records, which a masked key does not see", async () => {
+  const { url } = await world.start();
+  const rowsFor = async (key: string, format: string) =>
+    (await ask<{ rows: Record<string, unknown>[] }>(url, SEARCH, key, post({ format }))).rows;
+  const rows = await rowsFor(await world.key("reader"), "ocsf");
+  expect(rows.flatMap((row) => findOcsfMistakes("http_activity", row))).toEqual([]);
+  expect(rows.map((row) => [row["activity_id"], typeof row["raw_data"]])).toEqual([
+    [6, "string"],
+    [6, "string"],
+    [0, "undefined"],
+  ]);
+  const masked = await rowsFor(await world.key("reader", { isMasked: true }), "ocsf");
+  expect(masked[0]).toMatchObject({ activity_id: 0, src_endpoint: { name: "203.0.113.*" } });
+  expect(masked[0]).not.toHaveProperty("raw_data");
+  const raw = await rowsFor(await world.key("reader"), "raw");
+  expect(raw[0]).toMatchObject({ logId: "e2", labels: { method: "POST" } });
+  await ask(url, SEARCH, await world.key("reader"), { ...post({ format: "csv" }), status: 400 });
+});
+
+test("an export with the format ocsf has one valid object per line, and a masked key gets no whole address", async () => {
+  const { url } = await world.start();
+  const linesFor = async (isMasked: boolean) => {
+    const headers = {
+      AccessKey: await world.key("exporter", { isMasked }),
+      "content-type": "application/json",
+    };
+    const response = await fetch(url + SEARCH.replace("search", "export"), {
+      ...post({ format: "ocsf" }),
+      headers,
+    });
+    expect([response.status, response.headers.get("content-type")]).toEqual([
+      200,
+      "application/x-ndjson; charset=utf-8",
+    ]);
+    const lines = (await response.text()).split("\n").slice(0, -1);
+    return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+  };
+  const whole = await linesFor(false);
+  expect(whole.flatMap((line) => findOcsfMistakes("http_activity", line))).toEqual([]);
+  expect(whole.map((line) => line["src_endpoint"])).toEqual(
+    events.map(() => expect.objectContaining({ ip: "203.0.113.7" })),
+  );
+  const masked = await linesFor(true);
+  expect(masked.map((line) => line["src_endpoint"])).toEqual(
+    events.map(() => expect.objectContaining({ name: "203.0.113.*" })),
+  );
+  const refused = await ask<{ mistakes: object[] }>(
+    url,
+    SEARCH.replace("search", "export"),
+    await world.key("exporter"),
+    {
+      ...post({ format: "xml" }),
+      status: 400,
+    },
+  );
+  expect(JSON.stringify(refused)).toContain("format");
 });

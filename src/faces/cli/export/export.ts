@@ -12,9 +12,11 @@ import { escapeText } from "#lib/escape-text.ts";
 import { many } from "#lib/format.ts";
 import { createProgressLine } from "#lib/progress-bar.ts";
 import { publishFile } from "#lib/publish-file.ts";
+import { EXPORT_FORMS } from "#model/kinds.ts";
 import { describeExport } from "#operations/search/describe-export.ts";
 import { exportEvents } from "#operations/search/export-events.ts";
-import { EXPORT_HEADER, mapExportLines, toNdjsonLine } from "#stages/archive/csv/export-lines.ts";
+import { EXPORT_HEADER, mapExportLines, mapLines, toNdjsonLine } from "#stages/archive/csv/export-lines.ts";
+import { finishOcsfLine } from "#stages/archive/ocsf/finish-ocsf-line.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { addWindowOptions, readRequest, type WindowFlags } from "../edge/read-search.ts";
@@ -35,6 +37,8 @@ CSV is written to standard output. In CSV, a cell that a spreadsheet would run a
 audit trail gets an entry with the zone, the span and the filtered fields. Exit code 1 if the export is incomplete. The
 progress line counts the written events. It knows their total if there are no filters.
 
+--format ocsf writes one HTTP Activity of OCSF 1.8 per line, without records; search --format ocsf includes them (docs/ocsf.md).
+
 --format parquet copies the archive's files of whole days, records included, into the new folder --out: a day, a month, a
 year. Each file is compared with its hash. archive verify --offline checks the folder, and other engines read it.
 
@@ -50,6 +54,7 @@ const FORMS: Readonly<Record<string, "csv" | "ndjson">> = {
   ".ndjson": "ndjson",
   ".jsonl": "ndjson",
 };
+const FORM_WORDS = `${EXPORT_FORMS.slice(0, -1).join(", ")} or ${EXPORT_FORMS.at(-1)}`;
 const OUT_RULE = "a new file that ends in .csv or .ndjson, or in one of these and .gz or .zst";
 
 interface Flags extends WindowFlags {
@@ -71,7 +76,7 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
     .option("--out <file>", "write this file; - for standard output (default)")
     .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
     .option("--json", "write NDJSON: one JSON object per line")
-    .option("--format <format>", "csv, ndjson or parquet (default: what --out ends in)")
+    .option("--format <format>", `${FORM_WORDS} (default: what --out ends in)`)
     .action(
       storeAction<Flags>(io, async ({ out, by, json, format, ...flags }, read) => {
         const zoneId = read.id("zone", flags.zone, "a shield zone's number") ?? 0;
@@ -80,8 +85,8 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
         const isParquet = format === "parquet";
         const form = json === true ? "ndjson" : format;
         if (json === true && format !== undefined) read.wrong("format", format, "left out beside --json");
-        if (form !== undefined && !["csv", "ndjson", "parquet"].includes(form))
-          read.wrong("format", format, "csv, ndjson or parquet");
+        if (form !== undefined && !EXPORT_FORMS.some((one) => one === form))
+          read.wrong("format", format, FORM_WORDS);
         const target = isParquet ? null : readTarget(read, out, form);
         const folder = isParquet ? readFolder(read, out) : null;
         if (isParquet && plan !== undefined) checkWholeDays(read, plan, flags);
@@ -94,13 +99,14 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
         await withSearch(io, config, async (deps, { db }, signal) => {
           await requireZones(db, config, [zoneId]);
           await writeAuditEntry(db, describeExport(actor, zoneId, { plan, isMasked: false }));
-          const isCsv = target === null ? form !== "ndjson" : target.form === "csv";
-          const lineForm = isCsv ? "csv" : "json";
+          const isCsv = target === null ? form === undefined || form === "csv" : target.form === "csv";
+          const isOcsf = form === "ocsf";
+          const lineForm = isCsv ? "csv" : isOcsf ? { zoneId, vendor: config.platformVendor } : "json";
           const line = createProgressLine(io.stderr);
           const progress = createExportProgress({
             zoneId,
             plan,
-            form: lineForm,
+            form: isCsv ? "csv" : "json",
             // A line that is redrawn would be among the events on the screen.
             line: target !== null || io.stdout.isTTY !== true ? line : null,
             clock: () => performance.now(),
@@ -111,7 +117,11 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
           const lines = progress.watch(
             exportEvents((_, work) => work(deps), zoneId, plan, { form: lineForm, signal, onReached }),
           );
-          const text = isCsv ? withHeader(lines) : mapExportLines(lines, toNdjsonLine);
+          const text = isCsv
+            ? withHeader(lines)
+            : isOcsf
+              ? mapLines(lines, (line) => finishOcsfLine(line))
+              : mapExportLines(lines, toNdjsonLine);
           try {
             if (target === null) for await (const chunk of text) await writeOut(io.stdout, chunk);
             else {
@@ -145,11 +155,12 @@ function readTarget(read: FlagReader, out: string | undefined, wanted: string | 
   const compression = Object.keys(COMPRESSORS).find((ending) => file.endsWith(ending)) as
     | keyof typeof COMPRESSORS
     | undefined;
+  const ending = wanted === "ocsf" ? "ndjson" : wanted;
   const form = FORMS[path.extname(compression === undefined ? file : file.slice(0, -compression.length))];
   if (file.endsWith(".parquet"))
     read.wrong("out", out, `${OUT_RULE}; for Parquet give --format parquet, and --out with a new folder`);
   else if (form === undefined || existsSync(file)) read.wrong("out", out, OUT_RULE);
-  else if (wanted !== undefined && wanted !== form) read.wrong("out", out, `a file that ends in .${wanted}`);
+  else if (wanted !== undefined && ending !== form) read.wrong("out", out, `a file that ends in .${ending}`);
   return { file, form: form ?? "csv", compression: compression ?? null };
 }
 

@@ -50,6 +50,7 @@ export function askLocally({
         searching: {
           openedBlocks: createOpenedBlocks(),
           refuseCostly: () => undefined,
+          vendor: config.platformVendor,
           runInPlace: (_asked, { signal }, run) => withFiles(database, config, signal, run),
         } satisfies Searching,
         instanceId: "",

@@ -1,9 +1,12 @@
+import type { EventFormat } from "#model/kinds.ts";
 import type { FoundEvent } from "#operations/search/find-rows.ts";
 import { readRecords } from "#operations/search/read-records.ts";
 import type { SearchDeps } from "#operations/search/search-deps.ts";
 import { searchGroups } from "#operations/search/search-groups.ts";
 import { searchRows } from "#operations/search/search-rows.ts";
+import { escapeControlsInJson } from "#stages/archive/csv/escape-controls.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
+import { formatEvent } from "#stages/archive/records/format-event.ts";
 import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import { toSearchRow } from "#stages/archive/records/to-search-row.ts";
 
@@ -39,12 +42,34 @@ export async function* readPages(
   }
 }
 
+interface Answered {
+  readonly pages: AsyncIterable<FoundPage>;
+  readonly signal: AbortSignal;
+}
+
+/** Yields the rows of each page in a format, each with its record. */
+export async function* toLines(
+  deps: SearchDeps,
+  asked: { readonly zoneId: number; readonly format: EventFormat; readonly vendor: string | null },
+  { pages, signal }: Answered,
+): AsyncGenerator<string, void, undefined> {
+  const openedBlocks = createOpenedBlocks();
+  const { zoneId, format } = asked;
+  for await (const { rows } of pages) {
+    const records = await readRecords({ ...deps, openedBlocks }, zoneId, rows, signal);
+    const lines = rows.map((event, index) =>
+      formatEvent(format, { zoneId, ...event }, records[index], asked),
+    );
+    yield lines.map((line) => `${escapeControlsInJson(line)}\n`).join("");
+  }
+}
+
 /** Yields the pages as the platform answers a search, each row with its record. */
 export async function* toAnswers(
   deps: SearchDeps,
   zoneId: number,
   { pageSize }: Pick<SearchPlan, "pageSize">,
-  { pages, signal }: { readonly pages: AsyncIterable<FoundPage>; readonly signal: AbortSignal },
+  { pages, signal }: Answered,
 ) {
   const openedBlocks = createOpenedBlocks();
   for await (const { rows, groups, total, page } of pages) {

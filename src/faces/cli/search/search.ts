@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { formatWhole } from "#lib/format.ts";
-import { DIMENSIONS } from "#model/kinds.ts";
+import { DIMENSIONS, EVENT_FORMATS } from "#model/kinds.ts";
 import { toCsvLine } from "#stages/archive/csv/csv-line.ts";
 import { EXPORT_HEADER } from "#stages/archive/csv/export-lines.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
@@ -16,7 +16,7 @@ import { createEventPrinter } from "../terminal/event-printer.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
 import { drawGroups, groupHeader, toGroupCells } from "./describe-groups.ts";
 import { planAsked, requireKept } from "./plan-asked.ts";
-import { type FoundPage, readPages, toAnswers } from "./read-pages.ts";
+import { type FoundPage, readPages, toAnswers, toLines } from "./read-pages.ts";
 import { withSearch } from "./with-search.ts";
 
 const HELP = `
@@ -24,17 +24,20 @@ The command searches everything that is kept: the database and the files of the 
 largest first. The path is the URL without host and query, the host is without port; url is the whole URL. The platform's names
 of the fields (ruleId, ip, asn, ua) are accepted. The method is in the records of events only, and one search reads 10,000
 records at most. The JSON is that of edge events search, which asks the platform about the last 72 hours.
+--format ocsf prints HTTP Activities of OCSF 1.8 with their records (docs/ocsf.md), raw the entries as received, and event the
+rows of the API.
 Times are UTC. On a terminal a line is cut to its width. Control characters in payloads are spelled out. In CSV, a cell that
 a spreadsheet would run as a formula begins with an apostrophe. To get many events, use export.
 
 Examples:
+  npm run -s longwatch -- search --zone 101 --from -1h --format ocsf --page-all
   npm run -s longwatch -- search --zone 101 --from -30d --filter address:eq:203.0.113.7
   npm run -s longwatch -- search --zone 101 --from -90d --group-by rule --buckets 24 --limit 20
   npm run -s longwatch -- search --zone 101 --from -7d --group-by path --filter path:not-contains:/admin
   npm run -s longwatch -- search --zone 101 --from 2026-11-01 --to 2026-11-08 --query /wp-login --json
   npm run -s longwatch -- search --zone 101 --from -7d --group-by country,action --csv > countries.csv`;
 
-type Flags = SearchFlags & { readonly json?: true; readonly csv?: true };
+type Flags = SearchFlags & { readonly json?: true; readonly csv?: true; readonly format?: string };
 
 interface Asked {
   readonly zoneId: number;
@@ -49,13 +52,20 @@ export function searchCommand(readConfig: () => Config, io: StoreIo = createProc
   return addSearchOptions(storeCommand("search", SUMMARIES.search, HELP, io), true)
     .option("--json", "print JSON as edge events search does")
     .option("--csv", "print CSV")
+    .option("--format <format>", `print each event as one line of JSON: ${EVENT_FORMATS.join(", ")}`)
     .action(
-      storeAction<Flags>(io, async ({ json, csv, ...flags }, read) => {
+      storeAction<Flags>(io, async ({ json, csv, format: given, ...flags }, read) => {
         const zoneId = read.id("zone", flags.zone, "a shield zone's number") ?? 0;
         const { window, more, limit, pageAll } = readSearchFlags(flags, read, true);
         const request = await readRequest(window, more, { read, io });
         const plan = planAsked(read, request, { kind: "search", flags: window });
-        if (json === true && csv === true) read.mistakes.push("--csv and --json exclude each other");
+        if ([json, csv, given].filter((flag) => flag !== undefined).length > 1)
+          read.mistakes.push("--csv, --json and --format exclude each other");
+        const format = EVENT_FORMATS.find((one) => one === given);
+        if (given !== undefined && format === undefined)
+          read.wrong("format", given, `one of ${EVENT_FORMATS.join(", ")}`);
+        if (given !== undefined && flags.groupBy !== undefined)
+          read.wrong("format", given, "left out beside --group-by, because groups have one format only");
         read.finish();
         if (plan === undefined) return;
         const config = readConfig();
@@ -69,7 +79,12 @@ export function searchCommand(readConfig: () => Config, io: StoreIo = createProc
         await withSearch(io, config, async (deps, database, signal) => {
           await requireZones(database.db, config, [zoneId]);
           const pages = readPages(deps, zoneId, plan, { limit: asked.limit, signal });
-          if (json === true) await printJson(io, asked, toAnswers(deps, zoneId, plan, { pages, signal }));
+          if (format !== undefined) {
+            const { platformVendor: vendor } = config;
+            for await (const lines of toLines(deps, { zoneId, format, vendor }, { pages, signal }))
+              await writeOut(io.stdout, lines);
+          } else if (json === true)
+            await printJson(io, asked, toAnswers(deps, zoneId, plan, { pages, signal }));
           else if (csv === true) await printCsv(io, asked, pages);
           else await printText(io, asked, pages);
         });

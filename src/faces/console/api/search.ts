@@ -19,7 +19,11 @@ export interface EventScope {
 /** Its record is null if it has not come yet or the reader may not see it. */
 export type EventRow = SearchAnswer["rows"][number] & { readonly zoneId: number };
 
-type SearchAnswer = Output<"events.search">;
+type Answer = Output<"events.search">;
+/** The page asks for no other format of rows. */
+type SearchAnswer = Omit<Answer, "rows"> & {
+  readonly rows: readonly Extract<Answer["rows"][number], { readonly logId: string }>[];
+};
 
 type SearchBody = Omit<Input<"events.search">, "zone">;
 
@@ -71,7 +75,7 @@ export function eventsPath(zoneId: number): string {
 function search(scope: EventScope, asked: Partial<SearchBody>, signal: AbortSignal) {
   const body = { ...toBody(scope), ...asked };
   const askOne = ({ id }: Zone) =>
-    takeTurn(signal, () => ask("events.search", { zone: id, ...body }, { signal }));
+    takeTurn(signal, () => ask("events.search", { zone: id, ...body }, { signal }) as Promise<SearchAnswer>);
   return askZones(scope.zones, askOne, signal);
 }
 

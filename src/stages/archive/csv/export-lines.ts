@@ -9,9 +9,17 @@ export const EXPORT_HEADER = `${EXPORT_NAMES.join(",")}\r\n`;
 const LINE_FEED = 0x0a;
 
 /** Yields each chunk of lines as text. Each line of the chunks is a JSON array of texts: the columns of an event. */
-export async function* mapExportLines(
+export function mapExportLines(
   chunks: AsyncIterable<Buffer>,
   toText: (row: readonly string[]) => string,
+): AsyncGenerator<string, void, undefined> {
+  return mapLines(chunks, (line) => toText(JSON.parse(line) as string[]));
+}
+
+/** Yields each chunk of lines as text. `toText` gets a line without its end. */
+export async function* mapLines(
+  chunks: AsyncIterable<Buffer>,
+  toText: (line: string) => string,
 ): AsyncGenerator<string, void, undefined> {
   let rest: Buffer = Buffer.alloc(0);
   for await (const chunk of chunks) {
@@ -20,7 +28,7 @@ export async function* mapExportLines(
     rest = bytes.subarray(end);
     const lines = bytes.toString("utf8", 0, end).split("\n").slice(0, -1);
     let text = "";
-    for (const line of lines) text += toText(JSON.parse(line) as string[]);
+    for (const line of lines) text += toText(line);
     yield text;
   }
 }

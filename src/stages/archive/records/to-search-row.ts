@@ -14,7 +14,7 @@ const MADE_STORABLE = /\uFFFD|…$/;
 export function toSearchRow(event: ArchivedEvent, record: Buffer | undefined, isMasked: boolean): string {
   const { logId, occurredAt, fields } = event;
   const log = isMasked || record === undefined ? null : readLog(record);
-  const shown = isMasked ? { ...fields, ip: maskAddress(fields.ip) } : restore(fields, log?.value);
+  const shown = isMasked ? { ...fields, ip: maskAddress(fields.ip) } : restoreTexts(fields, log?.value);
   return `{"logId":${JSON.stringify(logId)},"timestamp":${occurredAt},"log":${log?.text ?? "null"},"fields":${JSON.stringify(shown)}}`;
 }
 
@@ -34,7 +34,7 @@ function readLog(record: Buffer): { text: string; value: Record<string, unknown>
  * Returns the dimensions in the platform's order. A text that was changed for storage is taken from the record
  * instead.
  */
-function restore(fields: ArchivedEvent["fields"], log: Record<string, unknown> | undefined) {
+export function restoreTexts(fields: ArchivedEvent["fields"], log: Record<string, unknown> | undefined) {
   const { feature, ruleId, ip, ja4, asn, country, action } = fields;
   const whole = (kept: string, recorded: unknown) =>
     typeof recorded === "string" && MADE_STORABLE.test(kept) && isKeptAs(recorded, kept) ? recorded : kept;

@@ -2,19 +2,30 @@ import { DIMENSIONS } from "#model/kinds.ts";
 import { SEARCH_COLUMNS } from "#model/search-columns.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import { type OpenRows, prepareSource, quote, readFiles } from "./event-source.ts";
+import { toOcsfLine } from "./ocsf-line.ts";
 import { duck, type Piece, raw } from "./piece.ts";
 import { toClauses, toTimeCondition } from "./to-condition.ts";
 
 /** The columns of an exported event, in the order of the export. */
 export const EXPORT_COLUMNS = ["occurred_at", "log_id", ...DIMENSIONS.map((name) => SEARCH_COLUMNS[name])];
+/** The columns that lines of OCSF are made of. */
+const OCSF_COLUMNS = [...EXPORT_COLUMNS, SEARCH_COLUMNS.message];
 
 /** The rows [first, end) of a file, or the rows of a CSV file that pass already. */
 export type ExportSource =
   | { readonly file: string; readonly first: number; readonly end: number }
   | { readonly openRows: OpenRows };
 
-/** `csv` is the line that `toCsvLine` makes; `json` is an array of texts, for lines that are made elsewhere. */
-export type ExportForm = "csv" | "json";
+/**
+ * `csv` is the line that `toCsvLine` makes; `json` is an array of texts, for lines that are made elsewhere; an object asks for
+ * the objects of `toOcsf`.
+ */
+export type ExportForm = "csv" | "json" | { readonly zoneId: number; readonly vendor: string | null };
+
+/** Returns the columns that the lines of a form are made of. */
+export function columnsOf(form: ExportForm): readonly string[] {
+  return typeof form === "string" ? EXPORT_COLUMNS : OCSF_COLUMNS;
+}
 
 /**
  * Returns the statements that write one part of an export, newest first, into the file `target`. The last one returns the
@@ -25,10 +36,10 @@ export function exportEvents(
   plan: Pick<SearchPlan, "from" | "to" | "clauses">,
   { form, target }: { form: ExportForm; target: string },
 ): Piece[] {
-  const line = form === "csv" ? CSV_LINE : `json_array(${CELLS.join(", ")})`;
+  const line = toLine(form);
   const options = `format csv, header false, quote '', escape '', delimiter '\u0001'`;
   const write = (from: Piece, order: string) =>
-    duck`copy (select ${raw(line)} as line from ${from} order by ${raw(order)}) to ${raw(quote(target))} (${raw(options)})`;
+    duck`copy (select ${line} as line from ${from} order by ${raw(order)}) to ${raw(quote(target))} (${raw(options)})`;
   if ("openRows" in source) {
     return [
       ...prepareSource({ files: [], openRows: source.openRows }),
@@ -46,6 +57,11 @@ export function exportEvents(
       "file_row_number desc",
     ),
   ];
+}
+
+function toLine(form: ExportForm): Piece {
+  if (form === "csv") return raw(CSV_LINE);
+  return form === "json" ? raw(`json_array(${CELLS.join(", ")})`) : toOcsfLine(form.zoneId, form.vendor);
 }
 
 /** The texts of an exported event. */

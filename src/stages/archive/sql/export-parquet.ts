@@ -1,4 +1,4 @@
-import { EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
+import { EVENT_FIELD_IDS, EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import { type EventSource, prepareSource, quote, selectEvents } from "./event-source.ts";
 import { duck, type Piece, raw } from "./piece.ts";
@@ -13,7 +13,7 @@ export function exportParquet(
   target: string,
 ): Piece[] {
   const events = selectEvents(source, plan, PARQUET_COLUMNS);
-  const options =
-    "format parquet, parquet_version v2, compression zstd, compression_level 3, row_group_size 32768";
+  const options = `format parquet, parquet_version v2, compression zstd, compression_level 3, row_group_size 32768,
+    ${EVENT_FIELD_IDS}`;
   return [...prepareSource(source), duck`copy (${events}) to ${raw(quote(target))} (${raw(options)})`];
 }

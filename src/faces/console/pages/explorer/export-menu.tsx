@@ -1,3 +1,4 @@
+import type { ExportFormName } from "#model/kinds.ts";
 import { send } from "../../api/client.ts";
 import { toProblem } from "../../api/problem.ts";
 import { type EventScope, eventsPath, toBody } from "../../api/search.ts";
@@ -6,8 +7,11 @@ import { Icon } from "../../look/icons.tsx";
 import { formatBytes } from "../../look/words.ts";
 import { useNote } from "../../state/note.ts";
 
-const FORMATS = { csv: "text/csv", ndjson: "application/x-ndjson" } as const;
-type Format = keyof typeof FORMATS;
+/** The ending of each format's file. Parquet is for programs. */
+const ENDINGS = { csv: "csv", ndjson: "ndjson", ocsf: "ocsf.ndjson" } as const satisfies Partial<
+  Record<ExportFormName, string>
+>;
+type Format = keyof typeof ENDINGS;
 
 /** Saves exactly the events that the page shows: the same span, text and filters. One file per zone. */
 export function ExportMenu({ scope }: { readonly scope: EventScope }) {
@@ -22,6 +26,7 @@ export function ExportMenu({ scope }: { readonly scope: EventScope }) {
   const items = {
     "CSV for spreadsheets": () => void run("csv"),
     "NDJSON with unchanged texts": () => void run("ndjson"),
+    "OCSF 1.8, without records": () => void run("ocsf"),
   };
   return (
     <ChoiceMenu word={note ?? "Export"} leftSection={<Icon name="download" size={13} />} items={items} />
@@ -31,13 +36,12 @@ export function ExportMenu({ scope }: { readonly scope: EventScope }) {
 async function save(zoneId: number, format: Format, scope: EventScope): Promise<number> {
   const response = await send(`${eventsPath(zoneId)}/export`, {
     method: "POST",
-    body: toBody(scope),
-    headers: { accept: FORMATS[format] },
+    body: { ...toBody(scope), format },
   });
   const blob = await response.blob();
   const anchor = document.createElement("a");
   anchor.href = URL.createObjectURL(blob);
-  anchor.download = `event-logs-${zoneId}.${format}`;
+  anchor.download = `event-logs-${zoneId}.${ENDINGS[format]}`;
   anchor.click();
   setTimeout(() => URL.revokeObjectURL(anchor.href), 60_000);
   return blob.size;

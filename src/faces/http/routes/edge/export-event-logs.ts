@@ -6,6 +6,7 @@ import { z } from "zod";
 import { EventLogsExportRequest } from "#adapters/edge/contract/event-logs-export.ts";
 import { GenericRequestResponse } from "#adapters/edge/contract/generic-request-response.ts";
 import type { ScratchFile } from "#db/archive/archive-reader.ts";
+import type { ExportFormName } from "#model/kinds.ts";
 import { maySeeZone } from "#operations/caller.ts";
 import { Refusal } from "#operations/refusal.ts";
 import { exportEvents, type RunPart } from "#operations/search/export-events.ts";
@@ -18,11 +19,14 @@ import {
   EXPORT_HEADER,
   EXPORT_NAMES,
   mapExportLines,
+  mapLines,
   toNdjsonLine,
 } from "#stages/archive/csv/export-lines.ts";
 import { PARQUET_TYPE, preferredForm } from "#stages/archive/csv/preferred-form.ts";
 import { maskAddress } from "#stages/archive/mask/mask.ts";
+import { finishOcsfLine } from "#stages/archive/ocsf/finish-ocsf-line.ts";
 import { asksMethod } from "#stages/archive/query/plan-search.ts";
+import type { ExportForm } from "#stages/archive/sql/export-events.ts";
 import { clientGone } from "./client-gone.ts";
 import { sendJson } from "./platform-answer.ts";
 import type { PlatformDeps } from "./platform-deps.ts";
@@ -72,19 +76,21 @@ export function addExportEventLogs(app: FastifyInstance, deps: PlatformDeps): vo
   });
 }
 
-/** Writes an audit entry, then sends the events in the form that `Accept` names. */
+/** Writes an audit entry, then sends the events in this form, by default in the one that `Accept` names. */
 export async function sendExport(
   deps: PlatformDeps,
   request: FastifyRequest,
   reply: FastifyReply,
   wanted: SearchRequest,
+  asked?: ExportFormName,
 ): Promise<FastifyReply> {
   const { zoneId, plan, isMasked } = wanted;
-  const form = preferredForm(request.headers.accept);
+  const form = asked ?? preferredForm(request.headers.accept);
   if (form === "parquet" && isMasked) {
-    const rule = `must not be ${PARQUET_TYPE}, because this key sees masked addresses; use text/csv`;
-    const value = request.headers.accept ?? "";
-    throw new Refusal(406, { slug: "not-acceptable", mistakes: [{ field: "accept", value, rule }] });
+    const [field, value, other] =
+      asked === undefined ? ["accept", request.headers.accept ?? "", "text/csv"] : ["format", asked, "csv"];
+    const rule = `must not be ${asked ?? PARQUET_TYPE}, because this key sees masked addresses; use ${other}`;
+    throw new Refusal(406, { slug: "not-acceptable", mistakes: [{ field, value, rule }] });
   }
   // An export by method reads all events at once, as a search does.
   const price = asksMethod(plan)
@@ -104,20 +110,22 @@ export async function sendExport(
     const file = await deps.runInPlace(request, work, (parts) => exportParquet(parts, zoneId, plan, gone));
     return sendFile(reply, removeAfter(file), `${name}.parquet`, PARQUET_TYPE);
   }
-  const isNdjson = form === "ndjson";
   const runPart: RunPart = (isFirst, run) => deps.runInPlace(request, { ...work, isPatient: !isFirst }, run);
-  const read = (form: "csv" | "json") => exportEvents(runPart, zoneId, plan, { form, signal: gone });
+  const read = (form: ExportForm) => exportEvents(runPart, zoneId, plan, { form, signal: gone });
   // DuckDB writes the lines of which nothing is hidden, several times as fast.
-  const toText = isNdjson ? toNdjsonLine : toCsvLine;
-  const all: AsyncGenerator<string | Buffer, void, undefined> =
-    isNdjson || isMasked
-      ? mapExportLines(read("json"), (row) => toText(isMasked ? mask(row) : row))
-      : read("csv");
-  const header = isNdjson ? "" : EXPORT_HEADER;
+  const toText = form === "ndjson" ? toNdjsonLine : toCsvLine;
+  const ocsf = { zoneId, vendor: deps.vendor ?? null };
+  const lines = (): AsyncGenerator<string | Buffer, void, undefined> => {
+    if (form === "ocsf") return mapLines(read(ocsf), (line) => finishOcsfLine(line, isMasked));
+    if (form === "csv" && !isMasked) return read("csv");
+    return mapExportLines(read("json"), (row) => toText(isMasked ? mask(row) : row));
+  };
+  const all = lines();
+  const header = form === "csv" ? EXPORT_HEADER : "";
   // A failure before anything was sent is answered as any failure.
   const first = await all.next();
   const body = Readable.from(join(header, first, all), { objectMode: false });
-  const [ending, type] = isNdjson ? ["ndjson", "application/x-ndjson"] : ["csv", "text/csv"];
+  const [ending, type] = form === "csv" ? ["csv", "text/csv"] : ["ndjson", "application/x-ndjson"];
   return sendFile(reply, body, `${name}.${ending}`, `${type}; charset=utf-8`);
 }
 

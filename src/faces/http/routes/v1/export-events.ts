@@ -2,7 +2,13 @@ import type { FastifyInstance } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { ZoneId } from "#operations/fields.ts";
-import { ABOUT_SEARCH, planNative, SEARCH_SPAN, SEARCH_WINDOW } from "#operations/search/native-search.ts";
+import {
+  ABOUT_SEARCH,
+  EXPORT_FORMAT,
+  planNative,
+  SEARCH_SPAN,
+  SEARCH_WINDOW,
+} from "#operations/search/native-search.ts";
 import { EXPORTED, LONGEST_EXPORT_MS, sendExport } from "../edge/export-event-logs.ts";
 import type { PlatformDeps } from "../edge/platform-deps.ts";
 
@@ -20,10 +26,15 @@ export function addExportEvents(app: FastifyInstance, deps: PlatformDeps): void 
       handlerTimeout: LONGEST_EXPORT_MS,
       schema: {
         tags: ["Events"],
-        summary: "Export events as CSV, or as NDJSON or Parquet if the Accept header asks for it",
-        description: `${ABOUT_SEARCH} The columns are those of the platform's export.`,
+        summary: "Export events as CSV, NDJSON, Parquet or OCSF",
+        description: `${ABOUT_SEARCH} The columns are those of the platform's export. An export in OCSF has no records.`,
         params: z.object({ zone: ZoneId }),
-        body: z.unknown().meta({ wire: { ...z.toJSONSchema(z.object(SEARCH_WINDOW)), examples: [EXAMPLE] } }),
+        body: z.looseObject({ format: EXPORT_FORMAT }).meta({
+          wire: {
+            ...z.toJSONSchema(z.object({ ...SEARCH_WINDOW, format: EXPORT_FORMAT })),
+            examples: [EXAMPLE],
+          },
+        }),
         response: { 200: EXPORTED },
       },
     },
@@ -31,8 +42,9 @@ export function addExportEvents(app: FastifyInstance, deps: PlatformDeps): void 
       const { queries, zoneIds, clock, retentionDays } = deps;
       const isMasked = request.caller?.masked ?? true;
       const asked = { db: queries.db, zoneIds, nowMs: clock(), retentionDays, isMasked };
-      const wanted = { zoneId: request.params.zone, body: request.body, kind: "export" } as const;
-      return sendExport(deps, request, reply, await planNative(asked, wanted));
+      const { format, ...body } = request.body;
+      const wanted = { zoneId: request.params.zone, body, kind: "export" } as const;
+      return sendExport(deps, request, reply, await planNative(asked, wanted), format);
     },
   );
 }

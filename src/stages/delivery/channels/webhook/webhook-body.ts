@@ -104,7 +104,7 @@ function trimLinks(links: AlertMessage["links"], bytes: number): AlertMessage["l
 }
 
 /** Returns JSON whose bytes are harmless in a log, a terminal or a page. Its values are unchanged. */
-function toHarmlessJson(value: unknown): string {
+export function toHarmlessJson(value: unknown): string {
   return JSON.stringify(value).replace(/[\p{C}\p{Zl}\p{Zp}\p{DI}<>&]/gu, escapeUnits);
 }
 

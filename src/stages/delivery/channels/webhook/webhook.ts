@@ -1,11 +1,13 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { AlertMessage } from "#model/alert-message.ts";
+import { ALERT_FORMATS, type AlertFormat } from "#model/kinds.ts";
 import { defineChannel, networkSettings, type SenderOptions, secretText } from "../../channel-definition.ts";
 import { openEndpoint } from "../../endpoint.ts";
 import type { Notifier } from "../../notifier.ts";
 import { POST_TIMEOUT_MS, post } from "../../post.ts";
 import { sendParts } from "../../send-parts.ts";
+import { toOcsfFinding } from "./to-ocsf-finding.ts";
 import { MAX_BODY_BYTES, MEMBER_ROWS, toWebhookBodies } from "./webhook-body.ts";
 import { findSecretMistake, signWebhook } from "./webhook-signature.ts";
 
@@ -14,6 +16,8 @@ const settings = {
   url: secretText,
   /** `whsec_...`. Give the new and the old secret while a receiver changes its secret. */
   secrets: z.array(secretText).min(1),
+  /** ocsf: one Detection Finding of OCSF 1.8 for each transition. Default: standard. */
+  format: z.enum(ALERT_FORMATS).optional(),
   ...networkSettings,
 };
 
@@ -28,7 +32,12 @@ function toWebhookId(deliveryKey: string): string {
   return `msg_${createHash("sha256").update(deliveryKey).digest("base64url")}`;
 }
 
-function renderWebhook(message: AlertMessage, atMs: number): readonly string[] {
+function renderWebhook(
+  message: AlertMessage,
+  atMs: number,
+  format: AlertFormat = "standard",
+): readonly string[] {
+  if (format === "ocsf") return [toOcsfFinding(message, atMs)];
   const { first, following } = toWebhookBodies(message, atMs);
   return [first, ...following];
 }
@@ -50,7 +59,7 @@ function createSender(options: Options): Notifier["send"] {
   return async (message, sending) => {
     const atMs = clock();
     const timestamp = String(Math.floor(atMs / 1_000));
-    const bodies = renderWebhook(message, atMs);
+    const bodies = renderWebhook(message, atMs, options.format);
     return sendParts(bodies.length, sending, async (index) => {
       const { deliveryKey, signal } = sending;
       const id = toWebhookId(index === 0 ? deliveryKey : `${deliveryKey}-members-${index}`);
@@ -86,6 +95,6 @@ export const webhook = defineChannel({
     renewAfterMs: null,
     limits: { message: { most: MAX_BODY_BYTES, unit: "bytes" }, memberRows: MEMBER_ROWS },
   },
-  render: renderWebhook,
+  render: (message, atMs) => renderWebhook(message, atMs),
   createSender,
 });

@@ -1,0 +1,184 @@
+import { isObject } from "#lib/is-object.ts";
+import { parseJson } from "#lib/parse-json.ts";
+import { toUrlPart } from "#model/url-parts.ts";
+import { maskAddress } from "../mask/mask.ts";
+import type { ArchivedEvent } from "../records/archived-event.ts";
+import { readRecord } from "../records/read-record.ts";
+import { restoreTexts } from "../records/to-search-row.ts";
+import {
+  ADDRESS,
+  HTTP_ACTIVITY,
+  HTTP_PROFILE,
+  METHODS,
+  NETWORK_NUMBER,
+  OCSF_VERSION,
+  OTHER,
+  OUTCOMES,
+  PRODUCT,
+  SEVERITY_IDS,
+  UNKNOWN,
+} from "./http-activity.ts";
+
+export interface ZonedEvent extends ArchivedEvent {
+  readonly zoneId: number;
+}
+
+export interface OcsfOptions {
+  /** The name of the platform's vendor; null leaves the attribute out. */
+  readonly vendor: string | null;
+  /** Leaves out the record and shortens the address. */
+  readonly isMasked?: boolean;
+}
+
+const IS_ADDRESS = new RegExp(ADDRESS);
+const IS_NETWORK = new RegExp(NETWORK_NUMBER);
+/** The platform's name of the request, by which its support finds it. */
+const REQUEST_ID = "cdn-requestid";
+
+/**
+ * Returns an event as the JSON text of an HTTP Activity of OCSF 1.8 with the profile security_control. `raw_data` is the
+ * record as received; `unmapped` has the texts and numbers of the record that OCSF has no attribute for. Values that are not known are
+ * left out. `toOcsfLine` computes the same in SQL without a record.
+ */
+export function toOcsf(
+  event: ZonedEvent,
+  record: Buffer | undefined,
+  { vendor, isMasked = false }: OcsfOptions,
+): string {
+  const parts = isMasked ? NO_RECORD : read(record);
+  const { log, labels } = parts;
+  const fields = restoreTexts(event.fields, log);
+  const method = toText(labels["method"]);
+  const id = method === "" ? 0 : (METHODS.get(method) ?? OTHER);
+  const trigger = toObject(log["TriggerMatch"]);
+  const ocsf = {
+    ...HTTP_ACTIVITY,
+    activity_id: id,
+    activity_name: id === OTHER ? method : undefined,
+    type_uid: HTTP_ACTIVITY.class_uid * 100 + id,
+    time: event.occurredAt,
+    ...toSeverity(toText(labels["severity"])),
+    ...toOutcome(fields.action),
+    metadata: {
+      version: OCSF_VERSION,
+      uid: event.logId,
+      profiles: [HTTP_PROFILE],
+      product: {
+        name: PRODUCT,
+        vendor_name: vendor ?? undefined,
+        feature: { uid: String(event.zoneId), name: known(fields.feature) },
+      },
+    },
+    src_endpoint: toSource(isMasked ? { ...fields, ip: maskAddress(fields.ip) } : fields),
+    http_request: {
+      uid: known(findHeader(log["Headers"], REQUEST_ID)),
+      http_method: METHODS.has(method) ? method : undefined,
+      user_agent: known(fields.ua),
+      url: toUrl(fields.url),
+    },
+    ja4_fingerprint_list: fields.ja4 === "" ? undefined : [{ type_id: 1, value: fields.ja4 }],
+    firewall_rule: toRule({
+      uid: known(fields.ruleId),
+      desc: known(event.message),
+      category: known(toText(labels["ruleGroup"])),
+      condition: known(toText(trigger["Key"])),
+      match_details: toText(trigger["Value"]) === "" ? undefined : [toText(trigger["Value"])],
+    }),
+    raw_data: parts.raw,
+    unmapped: toUnmapped(parts),
+  };
+  // Receivers refuse JSON with half a surrogate pair, which a record may hold as an escape sequence.
+  return JSON.stringify(ocsf, (_, value: unknown) =>
+    typeof value === "string" ? value.toWellFormed() : value,
+  );
+}
+
+interface RecordParts {
+  readonly log: Record<string, unknown>;
+  readonly labels: Record<string, unknown>;
+  readonly raw: string | undefined;
+}
+
+const NO_RECORD: RecordParts = { log: {}, labels: {}, raw: undefined };
+
+function read(record: Buffer | undefined): RecordParts {
+  if (record === undefined) return NO_RECORD;
+  const parts = readRecord(record);
+  return {
+    log: toObject(parseJson(parts?.log ?? "")),
+    labels: parts?.labels ?? {},
+    raw: record.toString(),
+  };
+}
+
+/** The members of a record that have attributes. Headers are in `raw_data` only, which repeats all of the record. */
+const MAPPED: ReadonlySet<string> = new Set([
+  ...["Message", "Url", "RemoteIp", "Headers", "TriggerMatch"],
+  ...["asn", "country", "ruleId", "severity", "method", "ruleGroup", "status"],
+]);
+
+function toUnmapped({ log, labels }: RecordParts) {
+  const rest = Object.entries({ ...log, ...labels }).filter(
+    // Lists and objects are in `raw_data` only: they may be nested deeper than JSON.stringify can follow.
+    ([name, value]) => !MAPPED.has(name) && typeof value !== "object" && value !== "",
+  );
+  return rest.length === 0 ? undefined : Object.fromEntries(rest);
+}
+
+function toSeverity(label: string) {
+  if (label === "") return { severity_id: 0 };
+  const id = SEVERITY_IDS.get(label.toLowerCase());
+  return id === undefined ? { severity_id: OTHER, severity: label } : { severity_id: id };
+}
+
+/** Only ASCII letters are folded, as in SQL. */
+function toOutcome(action: string) {
+  if (action === "") return {};
+  const found = OUTCOMES.get(action.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase()));
+  if (found === undefined) return { action_id: OTHER, action, disposition_id: OTHER, disposition: action };
+  return { action_id: found[0], disposition_id: found[1] };
+}
+
+/** OCSF wants an address or a name. What the platform, a mask or a pseudonym put in the place of the address is a name. */
+export function toSource({ ip, country = "", asn = "" }: { ip: string; country?: string; asn?: string }) {
+  return {
+    ...(IS_ADDRESS.test(ip) ? { ip } : { name: known(ip) ?? UNKNOWN }),
+    location: country === "" ? undefined : { country },
+    autonomous_system:
+      asn === "" ? undefined : IS_NETWORK.test(asn) ? { number: Number(asn) } : { name: asn },
+  };
+}
+
+export function toUrl(url: string) {
+  if (url === "") return undefined;
+  const [head = ""] = url.split("#", 1);
+  const query = head.indexOf("?");
+  return {
+    url_string: url,
+    hostname: known(toUrlPart("host", url)),
+    path: toUrlPart("path", url),
+    query_string: query < 0 ? undefined : known(head.slice(query + 1)),
+  };
+}
+
+function toRule<Rule extends { readonly uid?: string | undefined }>(rule: Rule) {
+  if (Object.values(rule).every((value) => value === undefined)) return undefined;
+  return rule.uid === undefined ? { ...rule, name: UNKNOWN } : rule;
+}
+
+function findHeader(headers: unknown, name: string): string {
+  const all = Array.isArray(headers) ? (headers as readonly unknown[]) : [];
+  return toText(all.map(toObject).find((header) => toText(header["Name"]).toLowerCase() === name)?.["Value"]);
+}
+
+function known(text: string): string | undefined {
+  return text === "" ? undefined : text;
+}
+
+function toText(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+function toObject(value: unknown): Record<string, unknown> {
+  return isObject(value) ? value : {};
+}
