@@ -43,7 +43,15 @@ const BORDERS: Readonly<Record<string, Border>> = {
   "stages/ingest": { may: ["stages/coverage", "model", "lib", "adapters/edge"], because: STAGE },
   "stages/archive": { may: ["stages/privacy", "model", "lib"], because: STAGE },
   config: {
-    may: ["stages/alerting", "stages/delivery", "stages/detection", "stages/privacy", "model", "lib"],
+    may: [
+      "stages/alerting",
+      "stages/archive",
+      "stages/delivery",
+      "stages/detection",
+      "stages/privacy",
+      "model",
+      "lib",
+    ],
     because: "config reads settings; it starts nothing and stores nothing.",
   },
   db: { may: ["model", "lib"], because: "db imports only model and lib." },

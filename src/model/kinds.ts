@@ -182,6 +182,10 @@ export const CHANNEL_KINDS = [
 ] as const;
 export type ChannelKind = (typeof CHANNEL_KINDS)[number];
 
+/** The kinds of destinations to which events are forwarded, in the order in which documents and error messages list them. */
+export const FORWARD_KINDS = ["splunk", "elastic", "otlp", "webhook", "file"] as const;
+export type ForwardKind = (typeof FORWARD_KINDS)[number];
+
 /** The stored states of an hour of a zone. */
 export const HOUR_STATES = ["open", "sealed", "gap"] as const;
 export type HourState = (typeof HOUR_STATES)[number];

@@ -45,12 +45,20 @@ test("the example file is right, and says what it seems to", () => {
   mkdirSync(path.join(path.dirname(file), "secrets"));
   writeFileSync(path.join(path.dirname(file), "secrets", "slack-url"), "https://hooks.example.com/T0\n");
   writeFileSync(path.join(path.dirname(file), "secrets", "pager-signing-key"), SIGNING_SECRET);
-  const env = { LONGWATCH_CONFIG: file, PAGER_URL: "https://pager.example.com/in" };
+  const env = {
+    LONGWATCH_CONFIG: file,
+    PAGER_URL: "https://pager.example.com/in",
+    ELASTIC_API_KEY: "T0-elastic",
+  };
   const { alerting } = parseServiceConfig(env);
   expect(alerting.channels).toMatchObject([
     { name: "terminal", kind: "terminal" },
     { name: "chat", kind: "slack" },
     { name: "pager", kind: "webhook" },
+  ]);
+  expect(alerting.destinations).toMatchObject([
+    { name: "siem", kind: "elastic", zones: null, format: "event", startAgoMs: 0 },
+    { name: "disk", kind: "file", zones: [101], where: [{ field: "action" }], startAgoMs: 72 * 3_600_000 },
   ]);
   const { root, quietHours, inhibitions, links } = alerting.routing;
   expect(root.routes[0]).toMatchObject({

@@ -28,6 +28,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "src/stages/archive": ["src/stages/privacy", "src/model", "src/lib"],
   "src/config": [
     "src/stages/alerting",
+    "src/stages/archive",
     "src/stages/delivery",
     "src/stages/detection",
     "src/stages/privacy",

@@ -1,27 +1,26 @@
 import { UsageError } from "#lib/errors.ts";
 import type { Secret } from "#lib/secret.ts";
-import type { ChannelConfig } from "#stages/delivery/channels/channel-config.ts";
-import { openNotifier } from "#stages/delivery/channels/open-notifier.ts";
 import { findUrlMistakes } from "#stages/delivery/endpoint.ts";
+import type { NetworkPolicy } from "#stages/delivery/network-policy.ts";
 import { refuseLocalName } from "#stages/delivery/refuse-address.ts";
 
-/** Returns every mistake in the addresses and secrets of a channel that would prevent sending. Connects to nothing. */
-export function checkOpening(config: ChannelConfig, allowPrivateNetworks: boolean): readonly string[] {
-  const shared = {
-    terminal: { write: () => true } as never,
-    clock: () => 0,
-    network: { allowPrivateNetworks },
-  };
+/**
+ * Returns every mistake in the addresses and secrets of a channel or destination that would prevent sending. Connects to
+ * nothing. `open` throws UsageError with mistakes.
+ */
+export function checkOpening(
+  config: { readonly name: string },
+  allowPrivateNetworks: boolean,
+  open: (network: NetworkPolicy) => unknown,
+): readonly string[] {
   const mistakes = findLocalName(config, allowPrivateNetworks);
   try {
-    openNotifier(config, shared);
+    open({ allowPrivateNetworks });
     return mistakes;
   } catch (thrown) {
     if (!(thrown instanceof UsageError)) throw thrown;
-    return [
-      ...thrown.mistakes.map((mistake) => mistake.replace(`channel ${config.name}: `, "")),
-      ...mistakes,
-    ];
+    const owner = new RegExp(`^(?:channel|destination) ${config.name}: `);
+    return [...thrown.mistakes.map((mistake) => mistake.replace(owner, "")), ...mistakes];
   }
 }
 
@@ -33,7 +32,7 @@ export function checkAddress(url: string, allowPrivateNetworks: boolean): readon
 }
 
 /** Delivery resolves names and then refuses a loopback address; this name needs no resolving. */
-function findLocalName(config: ChannelConfig, allowForAll: boolean): string[] {
+function findLocalName(config: object, allowForAll: boolean): string[] {
   const {
     url,
     host,

@@ -14,24 +14,9 @@ import { TICK_NAMES, TICKS, type Tick, type TickName } from "#model/schedule.ts"
 import { isAddressPattern } from "#model/source-traits.ts";
 import { findTemplateMistake, PLACEHOLDERS } from "#stages/alerting/message/link-template.ts";
 import { channelEntry } from "./channel-entry.ts";
-
-const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-const LONGEST_MS = 30 * 86_400_000;
-
-function toMs(text: string): number {
-  return [...text.matchAll(/(\d+)([smhd])/g)].reduce(
-    (sum, [, count, unit]) => sum + Number(count) * (UNIT_MS[unit ?? ""] ?? 0),
-    0,
-  );
-}
-
-const DURATION_RULE = "must be a time such as 30s, 5m, 4h or 1h30m, at most 30d";
-/** The result is in milliseconds. */
-const duration = z
-  .string(DURATION_RULE)
-  .regex(/^(\d{1,6}[smhd])+$/, DURATION_RULE)
-  .refine((text) => toMs(text) <= LONGEST_MS, DURATION_RULE)
-  .transform(toMs);
+import { duration } from "./duration.ts";
+import { forwardEntry } from "./forward-entry.ts";
+import { zoneName, zones } from "./zone-schema.ts";
 
 const CLOCK_RULE = "must be a time of day between 00:00 and 23:59, in quotes";
 /** The result is in minutes after midnight. */
@@ -52,14 +37,10 @@ function isTimeZone(text: string): boolean {
 }
 
 const channelName = z.string();
-const ZONE_NAME_RULE = "must be text of 1 to 40 printable characters that is no number";
-const zoneName = z
-  .string(ZONE_NAME_RULE)
-  .regex(/^(?!\d+$)[^\p{C}\p{Z}]+(?: [^\p{C}\p{Z}]+)*$/u, ZONE_NAME_RULE)
-  .max(40, ZONE_NAME_RULE);
-const zones = z
-  .array(z.union([z.int().positive(), zoneName], "must be a zone's number, or its name in zones"))
-  .min(1);
+/** The name of a channel or a destination. */
+const entryName = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, "must be lower-case letters, digits, - and _, at most 63");
 /** Label names follow Prometheus and Alertmanager. The names of built-in labels are refused. */
 const LABEL_RULE =
   "must be a label's name: letters, digits and _, and none of zone, zone_id, zone_name, rule_id, severity";
@@ -216,6 +197,7 @@ const knownSource = z
   );
 
 const MAX_KNOWN = 200;
+const MAX_DESTINATIONS = 20;
 
 /** A cron expression that is not too rare for what its job promises. */
 function tick({ expression, longestMs, because }: Tick) {
@@ -238,14 +220,15 @@ const ticks = Object.fromEntries(TICK_NAMES.map((name) => [name, tick(TICKS[name
 export const configFile = z
   .strictObject({
     $schema: z.string().optional(),
-    channels: z
-      .record(
-        z
-          .string()
-          .regex(/^[a-z0-9][a-z0-9_-]{0,62}$/, "must be lower-case letters, digits, - and _, at most 63"),
-        channelEntry,
+    channels: z.record(entryName, channelEntry).optional(),
+    forward: z
+      .record(entryName, forwardEntry)
+      .refine(
+        (entries) => Object.keys(entries).length <= MAX_DESTINATIONS,
+        `must be at most ${MAX_DESTINATIONS} destinations`,
       )
-      .optional(),
+      .optional()
+      .describe("destinations to which events are forwarded"),
     zones: z
       .record(
         z.string().regex(/^[1-9]\d{0,9}$/, "must be a zone's number"),

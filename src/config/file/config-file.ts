@@ -9,18 +9,23 @@ import { type KnownSource } from "#model/known-source.ts";
 import type { Schedule } from "#model/schedule.ts";
 import { type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
 import type { ChannelConfig } from "#stages/delivery/channels/channel-config.ts";
+import type { DestinationConfig } from "#stages/delivery/sinks/destination.ts";
 import type { Detection } from "#stages/detection/detection-settings.ts";
 import { FLOOR } from "#stages/detection/policy.ts";
 import { readSmallFile } from "../read-small-file.ts";
 import { type ConfigFile, configFile, type RouteEntry } from "./config-file-schema.ts";
 import { describeIssues } from "./describe-issues.ts";
-import { type ReferenceContext, readChannel } from "./read-channels.ts";
-import { resolveZone, toZones } from "./resolve-zones.ts";
+import { readChannel } from "./read-channels.ts";
+import { readDestination } from "./read-destinations.ts";
+import type { ReferenceContext } from "./read-entry.ts";
+import { looseZonesOf, resolveZone, toZones } from "./resolve-zones.ts";
 import { findMismatches, toRouting } from "./to-routing.ts";
 
 /** The settings of the file. A running service can read all but the schedule again. */
 export interface Alerting {
   readonly channels: readonly ChannelConfig[];
+  /** Where events are forwarded. */
+  readonly destinations: readonly DestinationConfig[];
   readonly routing: Routing;
   readonly detection: Detection;
   /** The cron expressions that the file sets. */
@@ -47,6 +52,7 @@ export function defaultAlerting({
   const routing = { ...routeToAll(channels.map(({ name }) => name)), links: consoleLinks(publicUrl) };
   return {
     channels,
+    destinations: [],
     routing,
     detection: {
       z: spikeZ,
@@ -71,7 +77,7 @@ export interface ReadConfigFile {
   readonly channels: readonly string[] | null;
 }
 
-/** Reads channels, routes and detection from a YAML file. Every check runs, so that all mistakes are listed. */
+/** Reads channels, destinations, routes and detection from a YAML file. Every check runs, so that all mistakes are listed. */
 export function readConfigFile(file: string, options: ConfigFileOptions): ReadConfigFile {
   const { input, mistakes: syntax } = readYaml(file);
   if (input === undefined) return { alerting: null, mistakes: syntax, channels: null };
@@ -91,6 +97,11 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
     : entries === undefined
       ? options.channels.map(({ name }) => name)
       : null;
+  const forward = isObject(input) && isObject(input["forward"]) ? Object.entries(input["forward"]) : [];
+  const forwardContext = { ...context, zones: looseZonesOf(input) };
+  const destinations = forward.flatMap(
+    ([name, entry]) => readDestination(name, entry, forwardContext, mistakes) ?? [],
+  );
   mistakes.push(...findMismatches(input, names, MAX_LINKS - consoleLinks(options.publicUrl).length));
   const all = [...syntax, ...mistakes.map((mistake) => `${file}: ${mistake}`)];
   if (!parsed.success || names === null || all.length > 0)
@@ -115,7 +126,14 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
   const links = [...consoleLinks(options.publicUrl), ...routing.links];
   const schedule = dropUnset(parsed.data.schedule ?? {});
   const unused = parsed.data.route === undefined ? [] : findUnused("route", parsed.data.route);
-  const alerting = { channels, routing: { ...routing, links }, detection, schedule, unused };
+  const alerting = {
+    channels,
+    destinations,
+    routing: { ...routing, links },
+    detection,
+    schedule,
+    unused,
+  };
   return { alerting, mistakes: [], channels: names };
 }
 

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { closestName } from "#lib/closest-name.ts";
-import { channelFields } from "./channel-entry.ts";
 
 type Path = readonly PropertyKey[];
 
@@ -55,8 +54,9 @@ function showAt(input: unknown, { path }: z.core.$ZodIssue): string {
 function toRule(issue: z.core.$ZodIssue): string {
   if (issue.message.startsWith("must ")) return issue.message;
   if (issue.code === "invalid_value") return `must be one of ${issue.values.map(String).join(", ")}`;
-  // A channel is the only entry with several shapes; `kind` selects the shape.
-  if (issue.code === "invalid_union") return `must be one of ${[...channelFields.keys()].join(", ")}`;
+  // Only entries with a kind have several shapes.
+  if (issue.code === "invalid_union" && "options" in issue)
+    return `must be one of ${(issue.options as readonly unknown[]).join(", ")}`;
   if (issue.code === "invalid_type") return `must be ${KINDS[issue.expected] ?? issue.expected}`;
   if (issue.code === "too_big") return `must be at most ${issue.maximum}`;
   if (issue.code === "too_small")

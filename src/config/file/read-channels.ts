@@ -1,144 +1,29 @@
-import path from "node:path";
-import { z } from "zod";
-import { isObject } from "#lib/is-object.ts";
 import { type ChannelConfig, channelConfig } from "#stages/delivery/channels/channel-config.ts";
+import { openNotifier } from "#stages/delivery/channels/open-notifier.ts";
 import { findChannel } from "#stages/delivery/channels/registry.ts";
-import { readSmallFile } from "../read-small-file.ts";
-import {
-  type ChannelField,
-  channelEntry,
-  channelFields,
-  fileReference,
-  variableReference,
-} from "./channel-entry.ts";
+import { channelEntry, channelFields } from "./channel-entry.ts";
 import { checkOpening } from "./check-opening.ts";
+import { type ReferenceContext, readEntry } from "./read-entry.ts";
 
-/** The context in which references are resolved. */
-export interface ReferenceContext {
-  /** The folder of the configuration file. Its relative paths start there. */
-  readonly folder: string;
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly allowPrivateNetworks: boolean;
-}
+const NO_TERMINAL = { write: () => true } as never;
 
-/**
- * Reads one entry of the file with its secrets. Returns null where the channel cannot be used. `mistakes` receives what
- * the file's schema cannot find: missing secrets, and addresses and secrets that the channel refuses. Fields that the
- * schema refuses are skipped, so that one mistake does not hide another.
- */
+/** Reads one channel of the file, as `readEntry`. */
 export function readChannel(
   name: string,
   entry: unknown,
   context: ReferenceContext,
   mistakes: string[],
 ): ChannelConfig | null {
-  if (!isObject(entry)) return null;
-  const kind = String(entry["kind"]);
-  const fields = channelFields.get(kind);
-  const definition = findChannel(kind);
-  if (fields === undefined || definition === undefined) return null;
-  const before = mistakes.length;
-  const values = readFields(`channels.${name}`, fields, entry, context, mistakes);
-  const isWhole = mistakes.length === before && channelEntry.safeParse(entry).success;
-  const parsed = channelConfig.safeParse({ ...fillIn(fields, definition.example), ...values, kind, name });
-  // The schema or the lines above have listed the mistakes.
-  if (!parsed.success) return null;
-  const refused = checkOpening(parsed.data, context.allowPrivateNetworks);
-  mistakes.push(...refused.map((mistake) => `channels.${name}: ${mistake}`));
-  return isWhole && refused.length === 0 ? parsed.data : null;
-}
-
-/** Returns the example's required settings: where the file's are wrong, the channel's other settings can be checked. */
-function fillIn(
-  fields: readonly ChannelField[],
-  example: Readonly<Record<string, unknown>>,
-): Record<string, unknown> {
-  const required = fields.filter(({ isRequired }) => isRequired);
-  return Object.fromEntries(required.map(({ name }) => [name, example[name]]));
-}
-
-function readFields(
-  at: string,
-  fields: readonly ChannelField[],
-  entry: Readonly<Record<string, unknown>>,
-  context: ReferenceContext,
-  mistakes: string[],
-): Record<string, unknown> {
-  const values: Record<string, unknown> = {};
-  for (const field of fields) {
-    const given = entry[field.key];
-    if (field.fields !== null) {
-      if (!isObject(given)) continue;
-      const inner = readFields(`${at}.${field.key}`, field.fields, given, context, mistakes);
-      if (field.schema.safeParse(inner).success) values[field.name] = inner;
-    } else if (field.secret !== "no") {
-      const secrets = readSecrets(at, field, entry, context, mistakes);
-      if (secrets !== undefined) values[field.name] = secrets;
-    } else if (given !== undefined && field.schema.safeParse(given).success) values[field.name] = given;
-  }
-  return values;
-}
-
-function readSecrets(
-  at: string,
-  { key, secret, isRequired }: ChannelField,
-  entry: Readonly<Record<string, unknown>>,
-  context: ReferenceContext,
-  mistakes: string[],
-): unknown {
-  const files = listOf(entry[`${key}_file`], fileReference);
-  const names = listOf(entry[`${key}_env`], variableReference);
-  // The file's schema names the mistake.
-  if (files === null || names === null) return undefined;
-  const given = files.length + names.length;
-  if (given === 0) {
-    if (isRequired) mistakes.push(`${at}.${key}: not set: must be given as ${key}_file or ${key}_env`);
-    return undefined;
-  }
-  if (secret === "one" && given > 1) {
-    mistakes.push(`${at}.${key}_file: must not be given together with ${key}_env`);
-    return undefined;
-  }
-  const found = [
-    ...files.map((file) => readFile(`${at}.${key}_file`, file, context, mistakes)),
-    ...names.map((name) => readVariable(`${at}.${key}_env`, name, context, mistakes)),
-  ].filter((text) => text !== null);
-  // If one secret cannot be read, the others must not be used as if they were all.
-  if (found.length < given) return undefined;
-  return secret === "one" ? found[0] : found;
-}
-
-/** Returns the references as a list, or null if one of them is invalid. */
-function listOf(value: unknown, reference: z.ZodType<string>): string[] | null {
-  const parsed = z.array(reference).safeParse(value === undefined ? [] : [value].flat());
-  return parsed.success ? parsed.data : null;
-}
-
-function readFile(at: string, file: string, { folder }: ReferenceContext, mistakes: string[]): string | null {
-  // A person may have typed the secret itself here, so only text that looks like a path is shown.
-  const shown = /^[./]/.test(file) && !file.includes("://") ? JSON.stringify(file) : "[not shown]";
-  try {
-    const text = readSmallFile(path.resolve(folder, file)).replace(/\r?\n$/, "");
-    if (text !== "") return text;
-    mistakes.push(`${at}: ${shown}: must not be empty`);
-  } catch {
-    mistakes.push(`${at}: ${shown}: must be a readable file`);
-  }
-  return null;
-}
-
-/** A person may have typed the secret itself, so only text that is written as such names are is shown. */
-const VARIABLE_NAME = /^(?=.{3,60}$)[A-Z][A-Z0-9]*(_[A-Z0-9]{2,20})+$/;
-
-function readVariable(
-  at: string,
-  name: string,
-  { env }: ReferenceContext,
-  mistakes: string[],
-): string | null {
-  const text = env[name];
-  if (text !== undefined && text !== "") return text;
-  const shown = VARIABLE_NAME.test(name) ? JSON.stringify(name) : "[not shown]";
-  mistakes.push(`${at}: ${shown}: must be the name of an environment variable that is set`);
-  return null;
+  const kinds = {
+    part: "channels" as const,
+    fields: channelFields,
+    entry: channelEntry,
+    exampleOf: (kind: string) => findChannel(kind)?.example,
+    parse: (settings: unknown) => channelConfig.safeParse(settings).data ?? null,
+    check: (config: ChannelConfig) =>
+      checkOpening(config, context.allowPrivateNetworks, (network) =>
+        openNotifier(config, { terminal: NO_TERMINAL, clock: () => 0, network }),
+      ),
+  };
+  return readEntry(kinds, { name, entry }, context, mistakes);
 }

@@ -65,12 +65,22 @@ const looseMatcher = z.object({
 /** The parts of the file that have matchers. */
 const PARTS = ["route", "links", "inhibit", "quiet_hours", "detection"] as const;
 
-/** Returns a mistake for every matcher that names a zone that is not in `zones`, and for every name given twice. */
+/** Returns the zones of a file that may have mistakes. */
+export function looseZonesOf(input: unknown): Zones {
+  return isObject(input) ? looseZones.parse(input["zones"] ?? {}) : {};
+}
+
+/** Returns a mistake for every matcher or destination that names a zone that is not in `zones`, and for every name given twice. */
 export function findZoneMistakes(input: unknown): string[] {
   if (!isObject(input)) return [];
-  const zones: Zones = looseZones.parse(input["zones"] ?? {});
+  const zones = looseZonesOf(input);
   const parts = PARTS.flatMap((part) => findInside(part, input[part], zones));
-  return [...findNamedTwice(zones), ...parts];
+  const forward = isObject(input["forward"]) ? Object.entries(input["forward"]) : [];
+  const destinations = forward.flatMap(([name, entry]) => {
+    const { zone: named = [] } = looseMatcher.parse({ zone: isObject(entry) ? entry["zones"] : undefined });
+    return findUnknown(`forward.${name}.zones`, named, zones);
+  });
+  return [...findNamedTwice(zones), ...parts, ...destinations];
 }
 
 function findNamedTwice(zones: Zones): string[] {
@@ -92,14 +102,18 @@ function findInside(at: string, value: unknown, zones: Zones): string[] {
   return [...findIn(at, looseMatcher.parse(value), zones), ...below];
 }
 
-function findIn(at: string, matcher: NamedZones, zones: Zones): string[] {
+function findUnknown(at: string, named: readonly (number | string)[], zones: Zones): string[] {
   const known = Object.values(zones).flatMap(({ name }) => name ?? []);
-  const unknown = (matcher.zone ?? []).flatMap((name, index) => {
+  return named.flatMap((name, index) => {
     if (typeof name === "number" || known.includes(name)) return [];
     const meant = closestName(name, known);
     const rule = meant === null ? "must be a number, or a name from zones" : `did you mean ${meant}?`;
-    return [`${at}.zone[${index}]: ${JSON.stringify(name)}: is not the name of a zone: ${rule}`];
+    return [`${at}[${index}]: ${JSON.stringify(name)}: is not the name of a zone: ${rule}`];
   });
+}
+
+function findIn(at: string, matcher: NamedZones, zones: Zones): string[] {
+  const unknown = findUnknown(`${at}.zone`, matcher.zone ?? [], zones);
   if (unknown.length > 0 || matcher.zone_labels === undefined) return unknown;
   if (resolveZone({ zone_labels: matcher.zone_labels }, zones)?.length === 0)
     return [`${at}.zone_labels: must be labels that one zone in zones has together`];

@@ -31,6 +31,7 @@ export async function auditConfig({ db }: Database, config: Config, alerting: Al
     adviceOnRequest: config.adviceOnRequest,
     hasPseudonymKey: config.pseudonymKey !== null,
     channels: alerting.channels.map(({ name, kind }) => `${name} (${kind})`),
+    destinations: alerting.destinations.map(({ name, kind }) => `${name} (${kind})`),
     // Routes and detection settings may be long and may name people.
     alerting: hash("sha256", JSON.stringify(alerting), "hex").slice(0, 16),
   };

@@ -3,7 +3,8 @@ import { hasStoredEvents } from "#db/archive/archive-zones.ts";
 import type { Queryable } from "#db/client.ts";
 import { FIELD_NAMES } from "#model/fields.ts";
 import { EXPORT_FORMS, OPERATORS } from "#model/kinds.ts";
-import { type Mistake, Refusal } from "../refusal.ts";
+import { splitMistake } from "#stages/archive/query/split-mistake.ts";
+import { Refusal } from "../refusal.ts";
 import { planBody, type SearchRequest } from "./plan-body.ts";
 
 /** Limits of the platform's search language that the platform does not document. */
@@ -62,19 +63,11 @@ export async function planNative(
   const read = planBody(body, asked, { kind, form: "native" });
   if ("mistakes" in read) {
     const mistakes = Object.entries(read.mistakes).flatMap(([field, texts]) =>
-      texts.map((text) => toMistake(field, text)),
+      texts.map((text) => splitMistake(field, text)),
     );
     throw new Refusal(400, { slug: "invalid-request", mistakes });
   }
   if (!asked.zoneIds.includes(zoneId) && !(await hasStoredEvents(asked.db, zoneId)))
     throw new Refusal(404, { detail: `Longwatch keeps no events of zone ${zoneId}.` });
   return { zoneId, ...read };
-}
-
-/** Splits `The value 5 is not valid: to must be after from.` into the members of a mistake of the native API. */
-function toMistake(field: string, text: string): Mistake {
-  const middle = ` is not valid: ${field} `;
-  const at = text.lastIndexOf(middle);
-  if (at < 0) return { field, rule: text };
-  return { field, value: text.slice("The value ".length, at), rule: text.slice(at + middle.length, -1) };
 }

@@ -38,17 +38,18 @@ export function findUrlMistakes(text: string, allowPrivateNetworks: boolean): st
  * Checks the URL before anything is sent. Host names are checked again when they are resolved. `known` are mistakes of
  * the same channel that the caller has found, without the channel's name; they are thrown together with those of the
  * URL.
- * @throws {UsageError} naming the channel, and no more of the URL than its host
+ * @throws {UsageError} naming the channel or destination, and no more of the URL than its host
  */
 export function openEndpoint(
-  channel: string,
+  name: string,
   url: Secret,
   policy: NetworkPolicy,
   known: readonly string[] = [],
+  owner: "channel" | "destination" = "channel",
 ): Endpoint {
   const found = findUrlMistakes(url.reveal(), policy.allowPrivateNetworks ?? false);
   const mistakes = [...known, ...found.map((mistake) => `url: ${mistake}`)];
-  if (mistakes.length > 0) throw new UsageError(mistakes.map((mistake) => `channel ${channel}: ${mistake}`));
+  if (mistakes.length > 0) throw new UsageError(mistakes.map((mistake) => `${owner} ${name}: ${mistake}`));
   const parsed = new URL(url.reveal());
   return {
     origin: parsed.origin,

@@ -8,7 +8,7 @@ import { classifyStatus } from "./classify-status.ts";
 import { DeliveryError } from "./delivery-error.ts";
 import type { Endpoint } from "./endpoint.ts";
 
-/** Limit for a receiver's answer. Only a provider's error word or reference is read from it. */
+/** Limit for a receiver's answer, from which usually an error word or a reference is read. */
 const MAX_REPLY_BYTES = 16 * 1_024;
 /** Standard Webhooks asks for 15 to 30 s. */
 export const POST_TIMEOUT_MS = 20_000;
@@ -19,7 +19,7 @@ export interface PostRequest {
   /** Default POST. */
   readonly method?: "POST" | "PATCH" | "PUT";
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  readonly body: string | Buffer;
   /** Time limit of the whole exchange: resolving, connecting, sending, reading the answer. */
   readonly timeoutMs: number;
   readonly clock: Clock;
@@ -28,11 +28,13 @@ export interface PostRequest {
   readonly secrets?: readonly Secret[];
   /** Statuses besides 2xx that are not a failure. */
   readonly accepts?: readonly number[];
+  /** A longer answer is cut. Default 16 KiB. */
+  readonly maxReplyBytes?: number;
 }
 
 export interface Reply {
   readonly status: number;
-  /** The answer's text, cut at 16 KiB; null if it was lost. */
+  /** The answer's text, cut at `maxReplyBytes`; null if it was lost. */
   readonly body: string | null;
 }
 
@@ -54,14 +56,14 @@ function only(value: string | string[] | undefined): string | undefined {
 async function readReply(
   response: Dispatcher.ResponseData,
   endpoint: Endpoint,
-  { clock, secrets = [], accepts = [] }: PostRequest,
+  { clock, secrets = [], accepts = [], maxReplyBytes = MAX_REPLY_BYTES }: PostRequest,
 ): Promise<Reply> {
   const { statusCode: status, headers } = response;
   const retryAfterMs = parseRetryAfter(only(headers["retry-after"]), only(headers["date"]), clock());
   const verdict = classifyStatus(status, retryAfterMs);
   if (verdict === null || accepts.includes(status)) {
     // The message was accepted, so a failure to read the rest of the answer does not count.
-    const body = await readBody(response.body, MAX_REPLY_BYTES, true).catch(() => null);
+    const body = await readBody(response.body, maxReplyBytes, true).catch(() => null);
     return { status, body: body === null ? null : body.toString() };
   }
   const word = await readErrorWord(response, [endpoint.path, ...secrets]);

@@ -1,4 +1,5 @@
-import { type ChannelField, channelFields } from "#config/file/channel-entry.ts";
+import { channelFields } from "#config/file/channel-entry.ts";
+import type { EntryField } from "#config/file/entry-fields.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { ChannelKind } from "#model/kinds.ts";
 import { toAlertmanagerAlerts } from "#stages/delivery/channels/alertmanager/alertmanager-alerts.ts";
@@ -162,7 +163,7 @@ function settingsOf(kind: string): string {
   return `Needed: ${named(true)}. Optional: ${named(false)}.`;
 }
 
-function nameField({ key, secret, fields }: ChannelField): string {
+function nameField({ key, secret, fields }: EntryField): string {
   if (fields !== null) return `\`${key}\` (${fields.map(nameField).join(", ")})`;
   if (secret === "no") return `\`${key}\``;
   return `${nameSecret(key)}${secret === "many" ? " (lists)" : ""}`;

@@ -4,6 +4,7 @@ import { parseLogDay, toLogDay } from "#adapters/edge/log-day.ts";
 import { describeIssue } from "#adapters/edge/transport/describe-issue.ts";
 import { UsageError } from "#lib/errors.ts";
 import { escapeText } from "#lib/escape-text.ts";
+import { FILTER_RULE, parseFilter } from "#stages/archive/query/filter-text.ts";
 import { parseTime, TIME_RULE } from "./parse-time.ts";
 
 export type FlagReader = ReturnType<typeof createFlagReader>;
@@ -84,15 +85,4 @@ export function createFlagReader(nowMs: number) {
   }
 
   return { mistakes, notes, wrong, required, integer, id, time, day, filters, check, checkBody, finish };
-}
-
-const FILTER_RULE = "field:op:value[,value] such as ip:cidr:203.0.113.0/24; write \\, for a comma in a value";
-
-/** Splits `field:op:value[,value]` without checking the parts. The value may contain colons. Returns null without three parts. */
-function parseFilter(text: string): { field: string; op: string; value: string[] } | null {
-  const match = /^([^:]*):([^:]*):(.*)$/s.exec(text);
-  if (match === null) return null;
-  const [, field = "", op = "", values = ""] = match;
-  const value = values.split(/(?<!\\),/).map((part) => part.replaceAll("\\,", ","));
-  return { field, op, value };
 }

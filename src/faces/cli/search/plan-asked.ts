@@ -1,6 +1,7 @@
 import type { Config } from "#config/config.ts";
 import { UsageError } from "#lib/errors.ts";
 import { checkWindow } from "#stages/archive/check-window.ts";
+import { toNativeFilter, type WrittenFilter } from "#stages/archive/query/filter-text.ts";
 import { planSearch, type SearchPlan } from "#stages/archive/query/plan-search.ts";
 import { readSearch } from "#stages/archive/query/read-search.ts";
 import type { Mistakes } from "#stages/archive/query/search.ts";
@@ -30,18 +31,11 @@ export function planAsked(
 }
 
 interface FlagRequest {
-  readonly filters?: readonly {
-    readonly field: string;
-    readonly op: string;
-    readonly value: readonly string[];
-  }[];
+  readonly filters?: readonly WrittenFilter[];
 }
 
 function withNot({ filters = [], ...request }: FlagRequest): object {
-  const read = filters.map(({ op, ...filter }) =>
-    op.startsWith("not-") ? { ...filter, op: op.slice(4), not: true } : { ...filter, op },
-  );
-  return { ...request, filters: read };
+  return { ...request, filters: filters.map(toNativeFilter) };
 }
 
 /** Returns the flag of a member such as `filters[0].value`. */

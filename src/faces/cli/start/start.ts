@@ -94,7 +94,7 @@ async function run(config: Config, isJson: boolean): Promise<void> {
   });
   const rereadAlerting = () => {
     const alerting = config.rereadAlerting();
-    secrets.push(...secretsOf(alerting.channels));
+    secrets.push(...secretsOf([...alerting.channels, ...alerting.destinations]));
     return alerting;
   };
   const print = (text: string) => line.above(() => void stdout.write(`${text}\n`));
@@ -218,7 +218,7 @@ function listSecrets(config: Config) {
     heartbeatUrl,
     config.http.adminKey,
     config.pseudonymKey,
-    ...secretsOf(config.alerting.channels),
+    ...secretsOf([...config.alerting.channels, ...config.alerting.destinations]),
   ].filter((secret) => secret !== null && secret !== undefined);
 }
 

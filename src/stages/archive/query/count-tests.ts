@@ -1,6 +1,7 @@
 import { isObject } from "#lib/is-object.ts";
 import { DAY_MS } from "#lib/units.ts";
-import type { Filter, Mistakes } from "./search.ts";
+import type { Filter } from "#model/filter.ts";
+import type { Mistakes } from "./search.ts";
 
 /** Maximum number of tests per event in one request, for any time range. */
 const MAX_TESTS = 5_000;

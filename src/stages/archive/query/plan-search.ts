@@ -1,8 +1,9 @@
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
 import type { Field } from "#model/fields.ts";
+import type { Filter } from "#model/filter.ts";
 import { countTests, FEW_TESTS, withoutDuplicates } from "./count-tests.ts";
 import { toNetwork } from "./network.ts";
-import type { Filter, Search } from "./search.ts";
+import type { Search } from "./search.ts";
 import { containsTest, joinTests, type TextTest, wildcardTest } from "./text-test.ts";
 
 /** Columns that free text searches. A rule's name is its message. */

@@ -8,9 +8,10 @@ import {
   toFieldName,
   toStoredValues,
 } from "#model/fields.ts";
+import type { Filter } from "#model/filter.ts";
 import { DIMENSIONS, OPERATORS } from "#model/kinds.ts";
 import { toNetwork } from "./network.ts";
-import { type Filter, type Mistakes, type Search } from "./search.ts";
+import type { Mistakes, Search } from "./search.ts";
 
 const MAX_INT32 = 2_147_483_647;
 /** One more than the largest int64. */

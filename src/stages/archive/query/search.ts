@@ -1,15 +1,5 @@
 import type { Field } from "#model/fields.ts";
-import type { Operator } from "#model/kinds.ts";
-
-/** One clause; several values mean any of them. */
-export interface Filter {
-  /** The events that the clause does not match. An extension of the platform's search. */
-  readonly not?: true;
-  /** The host, the path and the method are extensions, too. */
-  readonly field: Field;
-  readonly op: Operator;
-  readonly value: readonly string[];
-}
+import type { Filter } from "#model/filter.ts";
 
 /** A search or export body after the clamps of platform API spec 2.3. Times are epoch ms, the window is [from, to). */
 export interface Search {

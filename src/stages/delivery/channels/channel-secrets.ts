@@ -1,9 +1,8 @@
 import type { Secret } from "#lib/secret.ts";
-import type { ChannelConfig } from "./channel-config.ts";
 
-/** Returns every credential of these channels, wherever it is in their configuration. */
-export function secretsOf(channels: readonly ChannelConfig[]): readonly Secret[] {
-  return channels.flatMap(findSecrets);
+/** Returns every credential of these channels or destinations, wherever it is in their configuration. */
+export function secretsOf(configs: readonly object[]): readonly Secret[] {
+  return configs.flatMap(findSecrets);
 }
 
 function findSecrets(value: unknown): Secret[] {

@@ -46,3 +46,13 @@ export interface Sink {
    */
   readonly count: ((hour: CountedHour, signal: AbortSignal) => Promise<number>) | null;
 }
+
+/** Returns an id by which a receiver can recognize an event that it has, in all zones. */
+export function toEventId({ zoneId, logId }: Pick<ForwardedEvent, "zoneId" | "logId">): string {
+  return `${zoneId}-${logId}`;
+}
+
+/** Returns JSON without line ends, which can only be between its tokens, because strings escape theirs. */
+export function toSingleLine(json: string): string {
+  return json.replaceAll(/[\r\n]+/g, " ");
+}

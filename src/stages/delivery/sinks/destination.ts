@@ -1,0 +1,60 @@
+import type { Filter } from "#model/filter.ts";
+import type { EventFormat, ForwardKind } from "#model/kinds.ts";
+import type { Surroundings } from "../channel-definition.ts";
+import { findSink } from "./registry.ts";
+import type { Sink } from "./sink.ts";
+
+/** What a destination gets, and how. */
+interface DestinationFacts {
+  /** Name in the configuration, in cursors and in metrics. */
+  readonly name: string;
+  readonly kind: ForwardKind;
+  /** Null: every zone. */
+  readonly zones: readonly number[] | null;
+  /** All must match; none is by the method. */
+  readonly where: readonly Filter[];
+  readonly format: EventFormat;
+  readonly batchEvents: number;
+  /** How long before its first run a destination begins. 0: its first run. Null: all kept events. */
+  readonly startAgoMs: number | null;
+}
+
+/** One entry of `forward` in the configuration file. */
+export interface DestinationConfig extends DestinationFacts {
+  /** The settings of the kind, parsed by its schema, with secrets. */
+  readonly settings: Readonly<Record<string, unknown>>;
+}
+
+export interface Destination extends DestinationFacts {
+  readonly sink: Sink;
+}
+
+/**
+ * Opens the sink of a destination, which neither connects nor writes yet. The entry's own `allowPrivateNetworks`
+ * overrides that of `network`.
+ * @throws {UsageError} listing every mistake of its addresses and secrets
+ */
+export function openSink(
+  { name, kind, settings }: Pick<DestinationConfig, "name" | "kind" | "settings">,
+  { network, ...surroundings }: Surroundings,
+): Sink {
+  const definition = findSink(kind);
+  if (definition === undefined) throw new Error(`There is no kind of sink named ${kind}.`);
+  const { allowPrivateNetworks = network?.allowPrivateNetworks } = settings;
+  const options = { ...settings, ...surroundings, name, network: { ...network, allowPrivateNetworks } };
+  return definition.open(options);
+}
+
+/**
+ * Opens configured destinations.
+ * @throws {UsageError} as `openSink`
+ */
+export function openDestinations(
+  configs: readonly DestinationConfig[],
+  surroundings: Surroundings,
+): readonly Destination[] {
+  return configs.map((config) => {
+    const { settings: _, ...facts } = config;
+    return { ...facts, sink: openSink(config, surroundings) };
+  });
+}

@@ -1,0 +1,138 @@
+import { z } from "zod";
+import { createSecret, type Secret } from "#lib/secret.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { networkSettings, secretText } from "../channel-definition.ts";
+import { DeliveryError } from "../delivery-error.ts";
+import { extendEndpoint, openEndpoint } from "../endpoint.ts";
+import { POST_TIMEOUT_MS, post, type Reply } from "../post.ts";
+import { readReply } from "../read-reply.ts";
+import { postBatch, unreadableAnswer } from "./post-batch.ts";
+import { type ForwardedEvent, toEventId, toSingleLine } from "./sink.ts";
+import { defineSink } from "./sink-definition.ts";
+import type { PartAnswer } from "./split-batch.ts";
+
+/** Elastic advises some megabytes for one request; its limit is 100. */
+const MAX_BYTES = 5_000_000;
+/** 5,000 results with their reasons. */
+const MAX_REPLY_BYTES = 8_000_000;
+/** Keeps each document's name, version and shards out of the answer. */
+const FILTER = "items.*.status,items.*.error.type,items.*.error.reason";
+const INDEX_RULE =
+  "must be a name of lower-case letters, digits, -, _ and ., which begins with a letter or digit";
+
+const bulkItem = z.object({
+  status: z.int(),
+  error: z.object({ type: z.string().default(""), reason: z.string().nullish() }).optional(),
+});
+const bulkAnswer = z.object({ items: z.array(z.record(z.string(), bulkItem)) });
+const countAnswer = z.object({ count: z.int(), _shards: z.object({ failed: z.int() }).optional() });
+
+/**
+ * Sends events to Elasticsearch, or a program with the same API. The zone and the log id are the document's id, so an
+ * event that arrives twice is one document. A revised event replaces its document.
+ */
+export const elastic = defineSink({
+  kind: "elastic",
+  settings: {
+    url: z.url(),
+    index: z
+      .string(INDEX_RULE)
+      .regex(/^[a-z0-9][a-z0-9._-]{0,200}$/, INDEX_RULE)
+      .default("longwatch-events"),
+    apiKey: secretText.optional(),
+    username: z.string().min(1).optional(),
+    password: secretText.optional(),
+    ...networkSettings,
+  },
+  example: { url: "https://elastic.example:9200" },
+  open(options) {
+    const { name, url, index, network = {}, clock, timeoutMs = POST_TIMEOUT_MS } = options;
+    const { authorization, mistakes } = toAuthorization(options);
+    const base = openEndpoint(name, createSecret(url), network, mistakes, "destination");
+    const common = {
+      headers: authorization === null ? {} : { authorization: authorization.reveal() },
+      timeoutMs,
+      clock,
+      secrets: [options.apiKey, options.password, authorization].filter((secret) => secret instanceof Object),
+    };
+    const bulk = extendEndpoint(base, "/_bulk", { filter_path: FILTER });
+    const counting = extendEndpoint(base, `/${index}/_count`, { ignore_unavailable: "true" });
+    return {
+      async count({ zoneId, startsAt }, signal) {
+        const range = { gte: startsAt, lt: startsAt + HOUR_MS, format: "epoch_millis" };
+        const filter = [{ range: { "@timestamp": range } }, { term: { "longwatch.zone": zoneId } }];
+        const body = JSON.stringify({ query: { bool: { filter } } });
+        const answer = readReply((await post(counting, { ...common, body, signal })).body, countAnswer);
+        // A failed shard would count too few.
+        if (answer === null || (answer._shards?.failed ?? 0) > 0) throw unreadableAnswer(base.host);
+        return answer.count;
+      },
+      send: (events, { signal }) =>
+        postBatch(
+          bulk,
+          events.map((event) => toBulkLines(event, index)),
+          {
+            ...common,
+            headers: { ...common.headers, "content-type": "application/x-ndjson" },
+            maxBytes: MAX_BYTES,
+            maxReplyBytes: MAX_REPLY_BYTES,
+            signal,
+            read: (reply, count) => readAnswer(reply, count, base.host),
+          },
+        ),
+    };
+  },
+});
+
+function toAuthorization({
+  apiKey,
+  username,
+  password,
+}: {
+  readonly apiKey?: Secret | undefined;
+  readonly username?: string | undefined;
+  readonly password?: Secret | undefined;
+}): { readonly authorization: Secret | null; readonly mistakes: readonly string[] } {
+  const mistakes = [
+    ...(apiKey === undefined || /^[\x21-\x7e]+$/.test(apiKey.reveal()) ? [] : ["apiKey: must be one word"]),
+    ...(apiKey !== undefined && username !== undefined ? ["username: must be left out beside api_key"] : []),
+    ...((username === undefined) === (password === undefined)
+      ? []
+      : ["username and password must be given together"]),
+  ];
+  if (apiKey !== undefined) return { authorization: createSecret(`ApiKey ${apiKey.reveal()}`), mistakes };
+  if (username === undefined || password === undefined) return { authorization: null, mistakes };
+  const basic = Buffer.from(`${username}:${password.reveal()}`).toString("base64");
+  return { authorization: createSecret(`Basic ${basic}`), mistakes };
+}
+
+function toBulkLines(event: ForwardedEvent, index: string): string {
+  const action = { [event.isRevised ? "index" : "create"]: { _index: index, _id: toEventId(event) } };
+  const own = JSON.stringify({
+    "@timestamp": new Date(event.occurredAt).toISOString(),
+    "longwatch.zone": event.zoneId,
+  });
+  const rest = toSingleLine(event.body).trim().slice(1);
+  const isEmpty = rest.trim() === "}";
+  return `${JSON.stringify(action)}\n${own.slice(0, -1)}${isEmpty ? "" : ","}${rest}\n`;
+}
+
+/** Reads what became of each event. 409: the receiver has the event already. */
+function readAnswer({ status, body }: Reply, count: number, host: string): PartAnswer | null {
+  const answer = status < 300 ? readReply(body, bulkAnswer) : null;
+  const items = answer?.items.flatMap((item) => Object.values(item)) ?? [];
+  if (items.length !== count) return null;
+  const refused: { index: number; reason: string }[] = [];
+  const postponed: number[] = [];
+  for (const [index, { status, error }] of items.entries()) {
+    if (status < 300 || status === 409) continue;
+    if (status === 429 || status >= 500) postponed.push(index);
+    else if (status === 400) refused.push({ index, reason: `${error?.type ?? ""}: ${error?.reason ?? ""}` });
+    else {
+      // Rights, or an index that may not be created: no event is the reason.
+      const text = `${host} answered ${status} for an event, ${error?.type ?? ""}`;
+      throw new DeliveryError({ code: "ENDPOINT_REJECTED", disposition: "give-up", text });
+    }
+  }
+  return { is: "stored", refused, postponed };
+}
