@@ -30,6 +30,7 @@ import { createRepairWindowJob } from "./coverage/repair-window.ts";
 import { createSealWindowsJob } from "./coverage/seal-windows.ts";
 import type { Fallback } from "./delivery/copy-to-fallback.ts";
 import { createDeliverAlertsJob } from "./delivery/deliver-alerts.ts";
+import { createForwardEventsJob, type ForwardEventsDeps } from "./delivery/forwarding/forward-events.ts";
 import { createAfterRollUp } from "./detection/after-roll-up.ts";
 import { createDetectRuleChangesJob } from "./detection/detect-rule-changes.ts";
 import { createDetectSourcesJob } from "./detection/detect-sources.ts";
@@ -109,6 +110,11 @@ export interface JobsDeps {
   readonly heartbeat?: Heartbeat | null;
   /** Null or left out if traces are off. */
   readonly trace?: Trace | null;
+  /** Null or left out if no destination is configured. */
+  readonly forwarding?: Pick<
+    ForwardEventsDeps,
+    "destinations" | "openedBlocks" | "vendor" | "onForwarded"
+  > | null;
   readonly settings: JobSettings;
   /** Called with each delivered digest's channel and number of messages. */
   readonly onDigest: (channel: string, messages: number) => void;
@@ -118,7 +124,7 @@ export interface JobsDeps {
 
 /** Returns every job, in the order in which data passes them from event to notification. */
 export function createJobs(deps: JobsDeps): readonly AnyJob[] {
-  const { settings, enqueue, heartbeat = null, archive = null, executeRun = null } = deps;
+  const { settings, enqueue, heartbeat = null, archive = null, executeRun = null, forwarding = null } = deps;
   // Many pages arrive per second. One roll-up for several of them is enough.
   const afterPage = coalesceCalls(() => enqueue("roll-up-trends"), 500);
   const detect = async () => void (await Promise.all([enqueue("detect-spikes"), enqueue("detect-sources")]));
@@ -187,8 +193,19 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     }),
     createRaiseAlertsJob({ ...deps, afterAlerts, whileAwaited: raiseSoon }),
     createDeliverAlertsJob({ ...deps, fallback: settings.fallback }),
+    ...(forwarding === null
+      ? []
+      : [
+          createForwardEventsJob({
+            ...deps,
+            ...forwarding,
+            archive,
+            again: (destination) => enqueue("forward-events", { destination }),
+          }),
+        ]),
     createReportServiceJob({
       ...deps,
+      destinations: [...(forwarding?.destinations.keys() ?? [])],
       pollEveryMs: settings.pollEveryMs,
       afterAlerts,
     }),
@@ -208,15 +225,22 @@ export interface PlannedTick {
   readonly most: number;
 }
 
-/** Returns the ticks of these zones. */
+/** Returns the ticks of these zones and destinations. */
 export function planTicks(
-  zoneIds: readonly number[],
+  {
+    zoneIds,
+    destinations,
+  }: { readonly zoneIds: readonly number[]; readonly destinations: readonly string[] },
   { schedule, mostPolls }: Pick<JobSettings, "schedule" | "mostPolls">,
 ): readonly PlannedTick[] {
-  const perZone = zoneIds.map((zoneId) => ({ zoneId }));
+  const payloads: Record<NonNullable<Tick["per"]> | "once", PlannedTick["payloads"]> = {
+    zone: zoneIds.map((zoneId) => ({ zoneId })),
+    destination: destinations.map((destination) => ({ destination })),
+    once: [{}],
+  };
   return TICK_NAMES.map((job) => {
-    const { isPerZone }: Tick = TICKS[job];
+    const { per }: Tick = TICKS[job];
     const most = job === "poll-events" ? mostPolls : Number.POSITIVE_INFINITY;
-    return { job, expression: schedule[job], payloads: isPerZone === true ? perZone : [{}], most };
+    return { job, expression: schedule[job], payloads: payloads[per ?? "once"], most };
   });
 }

@@ -7,6 +7,7 @@ import { ruleBuckets } from "../schema/rule-buckets.ts";
 import { rulePeaks } from "../schema/rule-peaks.ts";
 import { sourceHours } from "../schema/source-hours.ts";
 import { wafEvents } from "../schema/waf-events.ts";
+import { markChanged } from "./changed-minutes.ts";
 
 const b = alias(ruleBuckets, "b");
 const d = alias(dirtyBuckets, "d");
@@ -80,6 +81,7 @@ export async function rollUpBatch(
   await replaceBuckets(tx, { zoneId, width: 86_400, counted: sumBuckets(zoneId, claimed, 3_600, 86_400) });
   await replacePeaks(tx, zoneId, claimed);
   await markSourceHours(tx, zoneId, claimed);
+  await markChanged(tx, zoneId, sql`select distinct to_timestamp(second) from ${claimed}`);
   const cleared = await clearClaims(tx, zoneId, claimed);
   return { counted: claims.length, cleared, span: spanOf(claims), isTaken: false };
 }

@@ -178,7 +178,7 @@ function markStale(zoneId: number, touched: SQL): SQL {
  * Returns the statement that fills rows that lack a value, and says whether a row shows another value than is stored, or
  * whether that was noted before. A DO UPDATE on the insert would lock and log every known
  * row; this statement writes only rows that lack something. A rule or action that becomes known moves the event from
- * one count to another, so both minutes are stale. Known rows are looked up by key, one after the other (`limit`
+ * one count to another, and every other value is forwarded, so both minutes are stale. Known rows are looked up by key, one after the other (`limit`
  * keeps the lateral from becoming a join): for a partition that was never analyzed the planner would compare every
  * row of the page with every row of its hour.
  */
@@ -192,14 +192,13 @@ function fillStatement(zoneId: number, fromMs: number, toMs: number): SQL {
   const contradicts = sql.raw(contradictsOf("e", "s"));
   const touched = sql`
     select distinct rule, date_trunc('minute', ${names(e.occurredAt)}) as minute
-    from filled cross join lateral unnest(array[coalesce(old_rule, ''), coalesce(${names(e.ruleId)}, '')]) as rule
-    where old_rule is distinct from ${names(e.ruleId)} or old_action is distinct from ${names(e.action)}`;
+    from filled cross join lateral unnest(array[coalesce(old_rule, ''), coalesce(${names(e.ruleId)}, '')]) as rule`;
   return sql`
     with missing as (
       select known.*, s.*
       from (select * from staged_events order by ${KEY}) s
       cross join lateral (
-        select ${e.ruleId} as old_rule, ${e.action} as old_action, ${lacks} as is_lacking, ${contradicts} as is_contested
+        select ${e.ruleId} as old_rule, ${lacks} as is_lacking, ${contradicts} as is_contested
         from ${wafEvents} e
         where ${isSame(s)} and ${inTime} and (${lacks} or ${contradicts})
         limit 1 for update) known),
@@ -208,7 +207,7 @@ function fillStatement(zoneId: number, fromMs: number, toMs: number): SQL {
         ${names(e.ip)} = case when ${unmasksOf(e, m)} then ${m.ip} else ${e.ip} end
       from missing m
       where ${isSame(m)} and ${inTime} and m.is_lacking
-      returning m.old_rule, m.old_action, ${e.ruleId}, ${e.action}, ${e.occurredAt}),
+      returning m.old_rule, ${e.ruleId}, ${e.occurredAt}),
     marked as (${markStale(zoneId, touched)})
     select (select count(*) from filled)::integer as filled,
       exists (select from missing where is_contested)

@@ -11,6 +11,9 @@ import { archiveFiles } from "../schema/archive-files.ts";
 import { eventAliases } from "../schema/event-aliases.ts";
 import { eventRevisions } from "../schema/event-revisions.ts";
 import { exclusions } from "../schema/exclusions.ts";
+import { forwardHours } from "../schema/forward-hours.ts";
+import { forwardReceipts } from "../schema/forward-receipts.ts";
+import { forwardRefusals } from "../schema/forward-refusals.ts";
 import { heldBlocks } from "../schema/held-blocks.ts";
 import { heldEvents } from "../schema/held-events.ts";
 import { ingestCursors } from "../schema/ingest-cursors.ts";
@@ -85,6 +88,9 @@ export async function deleteExpired(
     [rulePeaks, lt(rulePeaks.startsAt, rollUps)],
     [sourceHours, lt(sourceHours.startsAt, new Date(sourcesFrom))],
     [judgedHours, lt(judgedHours.startsAt, rollUps)],
+    [forwardHours, lt(forwardHours.startsAt, new Date(eventsFrom))],
+    [forwardReceipts, lt(forwardReceipts.startsAt, new Date(eventsFrom))],
+    [forwardRefusals, lt(forwardRefusals.occurredAt, new Date(eventsFrom))],
     [sourceUsual, lt(sourceUsual.day, toDay(Math.max(sourcesFrom, addressesFrom)))],
     // The nightly job learns the values of a watched zone again.
     [zoneUsual, lt(zoneUsual.since, new Date(eventsFrom))],

@@ -26,6 +26,7 @@ import { routeSelf } from "#stages/alerting/self-alert.ts";
 import { endUnwatched } from "./end-unwatched.ts";
 import { raiseSelfAlert, type SelfAlertDeps } from "./raise-self-alert.ts";
 import { readActiveSilences } from "./read-active-silences.ts";
+import { reportDestinations } from "./report-destinations.ts";
 import { reportSilences } from "./report-silences.ts";
 
 /** The sizes of tables change slowly, and reading them needs disk access. */
@@ -47,6 +48,8 @@ export interface ReportServiceDeps {
   /** Called in every run, because a running service may get another configuration. */
   readonly routing: () => Routing;
   readonly pollEveryMs: number;
+  /** The names of the destinations to which events are forwarded. */
+  readonly destinations?: readonly string[];
   /**
    * Returns the disk space of the embedded Postgres. Null or left out for another server, whose disk cannot be read.
    */
@@ -57,8 +60,8 @@ export interface ReportServiceDeps {
 
 /**
  * Raises, updates and resolves the alerts of Longwatch about its own operation: the platform refuses the access key,
- * a zone was not polled, a process lacks the pseudonym key, a file of the archive is damaged, or the disk of the embedded
- * Postgres is filling up, or a silence is about to end or hides a critical alert. Also ends the alerts of zones that no process watches any more.
+ * a zone was not polled, a process lacks the pseudonym key, a file of the archive is damaged, the disk of the embedded
+ * Postgres is filling up, a destination of forwarded events lacks some, or a silence is about to end or hides a critical alert. Also ends the alerts of zones that no process watches any more.
  * Everything but the disk is read from rows, so any replica can run it, and several at once.
  */
 export function createReportServiceJob(deps: ReportServiceDeps): AnyJob {
@@ -121,6 +124,7 @@ async function reportService(deps: ReportServiceDeps, readGrowth: () => Promise<
     const news = assessDisk(nowMs, disk.alert, space, await readGrowth());
     written += Number(await raiseSelfAlert(alerting, { about, ...disk, zoneId: null, news }));
   }
+  written += await reportDestinations(alerting, deps.destinations ?? [], nowMs);
   written += await reportSilences(alerting, nowMs);
   written += await endUnwatched(deps, nowMs);
   if (written > 0) await deps.afterAlerts();

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type AnyJob, defineJob } from "#adapters/queue/define-job.ts";
 import type { Database } from "#db/client.ts";
+import { removePassed } from "#db/detection/changed-minutes.ts";
 import { forgetSessions } from "#db/keys/sessions.ts";
 import { dropPartitionsBefore, ensurePartitions } from "#db/postgres/partitions.ts";
 import { deleteExpired } from "#db/privacy/retention.ts";
@@ -77,6 +78,7 @@ export function createManagePartitionsJob(deps: ManagePartitionsDeps): AnyJob {
           if (!(thrown instanceof StorageError)) throw thrown;
           log.error({ err: thrown }, "archive not cleaned");
         });
+      await removePassed(database.db, now);
       await forgetReplicas(database.db, REPLICAS_KEPT_MS);
       await forgetSessions(database.db, SESSIONS_KEPT_MS);
       if (created.length + dropped.length > 0) log.debug({ created, dropped }, "partitions managed");

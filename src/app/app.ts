@@ -40,6 +40,7 @@ import { createFullDiskNotice } from "./notice-full-disk.ts";
 import { openAlerting } from "./open-alerting.ts";
 import { openArchiveFiles } from "./open-archive-files.ts";
 import { createStorage, openArchiveStore, watchBucket } from "./open-archive-store.ts";
+import { openForwarding } from "./open-forwarding.ts";
 import { checkPort, openHttp } from "./open-http.ts";
 import { openKeyring } from "./open-keyring.ts";
 import { openKeys } from "./open-keys.ts";
@@ -206,6 +207,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const watchedPatientEdge = watchEdge(patientEdge, recordHealth);
   const lastRuns = new Map<string, LastRun>();
   const verifyCrawler = createVerifyCrawler();
+  const forwarding = openForwarding({ config, metrics, clock });
   const jobs = createJobs({
     ...ingest,
     edge: watchedEdge,
@@ -222,6 +224,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     heartbeat: openHeartbeat(config, systemClock),
     readDisk: config.databaseUrl === null ? () => readDiskSpace(findCluster(config.dataDir)) : null,
     archive,
+    forwarding,
     openKey: keyring.open,
     trace,
     onDigest: (channel, messages) => metrics.digested.inc({ channel }, messages),
@@ -244,7 +247,8 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     fullDisk.onFailure(error);
     log.warn({ tick, err: error }, "tick failed");
   };
-  const entries = planEntries({ config, database, jobs, settings, zoneIds, enqueuer });
+  const destinations = [...(forwarding?.destinations.keys() ?? [])];
+  const entries = planEntries({ destinations, config, database, jobs, settings, zoneIds, enqueuer });
   const schedule = createSchedule({ entries, onError: onFailure });
   stack.defer("schedule", () => schedule.stop());
   stopping.throwIfAborted();
@@ -336,14 +340,23 @@ interface EntryParts {
   readonly jobs: ReturnType<typeof createJobs>;
   readonly settings: JobSettings;
   readonly zoneIds: readonly number[];
+  readonly destinations: readonly string[];
   readonly enqueuer: Enqueuer;
 }
 
 /** Returns the ticks of the jobs that this process runs. At each tick only one replica enqueues the jobs. */
-function planEntries({ config, database, jobs, settings, zoneIds, enqueuer }: EntryParts): ScheduleEntry[] {
+function planEntries({
+  config,
+  database,
+  jobs,
+  settings,
+  zoneIds,
+  destinations,
+  enqueuer,
+}: EntryParts): ScheduleEntry[] {
   // Many ticks fall due at the same moment: one statement claims them all.
   const claimAll = createBatch((runs: TickRun[]) => claimRuns(database.db, runs));
-  return planTicks(zoneIds, settings).flatMap(({ job, expression, payloads, most }) => {
+  return planTicks({ zoneIds, destinations }, settings).flatMap(({ job, expression, payloads, most }) => {
     const queue = jobs.find(({ name }) => name === job)?.queue;
     if (queue === undefined || !config.roles.includes(queue)) return [];
     const run = async (at: number, nextAt: number) => {

@@ -190,6 +190,10 @@ export type ForwardKind = (typeof FORWARD_KINDS)[number];
 export const HOUR_STATES = ["open", "sealed", "gap"] as const;
 export type HourState = (typeof HOUR_STATES)[number];
 
+/** Whether an hour has arrived at a destination of forwarded events. differs: sent twice, and still not the same. */
+export const ARRIVALS = ["open", "arrived", "differs"] as const;
+export type Arrival = (typeof ARRIVALS)[number];
+
 /**
  * Status of an hour. sealed: proven complete. searched: read to its end, not yet proven. open: still to be read. gap:
  * the platform has forgotten the hour, and it was never proven complete. unwatched: a gap that nobody could have

@@ -11,8 +11,8 @@ export interface Tick {
   readonly longestMs: number;
   /** The consequence of a longer pause. */
   readonly because: string;
-  /** True if the job runs for each zone. */
-  readonly isPerZone?: true;
+  /** What the job runs for, one by one. Left out: it runs once. */
+  readonly per?: "zone" | "destination";
   /** The setting without which no process runs the job. */
   readonly needs?: string;
 }
@@ -43,13 +43,13 @@ export const TICKS = {
     emulated: "*/10 * * * * *",
     longestMs: 12 * HOUR_MS,
     because: "a zone counts as not polled after three pauses, and the platform forgets events after 72 hours",
-    isPerZone: true,
+    per: "zone",
   },
   "walk-days": {
     expression: "0 * * * * *",
     longestMs: HOUR_MS,
     because: "a day's last list pass begins six hours before the platform forgets the day",
-    isPerZone: true,
+    per: "zone",
   },
   "judge-held": {
     expression: "0 * * * * *",
@@ -61,14 +61,14 @@ export const TICKS = {
     emulated: "0 * * * * *",
     longestMs: 30 * MINUTE_MS,
     because: BEFORE_LOSS,
-    isPerZone: true,
+    per: "zone",
   },
   "seal-windows": {
     expression: "0 */5 * * * *",
     emulated: "0 * * * * *",
     longestMs: 30 * MINUTE_MS,
     because: BEFORE_LOSS,
-    isPerZone: true,
+    per: "zone",
   },
   "roll-up-trends": { expression: "*/30 * * * * *", longestMs: 5 * MINUTE_MS, because: SOON },
   "snapshot-rule-metrics": {
@@ -103,10 +103,17 @@ export const TICKS = {
     emulated: "30 */10 * * * *",
     longestMs: 7 * DAY_MS,
     because: "verdicts compare with what was usual in the weeks before",
-    isPerZone: true,
+    per: "zone",
   },
   // Runs even with nothing due, because messages are copied to the fallback channel by their age.
   "deliver-alerts": { expression: "0 * * * * *", longestMs: 5 * MINUTE_MS, because: SOON },
+  "forward-events": {
+    expression: "*/10 * * * * *",
+    longestMs: HOUR_MS,
+    because: "a destination gets events later by this pause",
+    per: "destination",
+    needs: "forward in the configuration file",
+  },
   sweep: {
     expression: "*/10 * * * * *",
     longestMs: 5 * MINUTE_MS,

@@ -1,8 +1,10 @@
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { Command, InvalidArgumentError } from "commander";
+import { Command, InvalidArgumentError, Option } from "commander";
+import { EVENT_FORMATS, type EventFormat } from "#model/kinds.ts";
 import { benchArchiveDay, reportArchiveDay } from "./archive-day.ts";
 import { benchConsole, reportConsole } from "./console.ts";
+import { benchForward, reportForward } from "./forward.ts";
 import { judgeIngest } from "./ingest/judge.ts";
 import { reportIngest } from "./ingest/report.ts";
 import { benchIngest } from "./ingest.ts";
@@ -171,6 +173,24 @@ const ticks = new Command("ticks")
     if (judgeTicks(measured).some(({ isMet }) => isMet === false)) process.exitCode = 1;
   });
 
+interface ForwardFlags {
+  readonly events: readonly number[];
+  readonly format: EventFormat;
+  readonly json?: true;
+}
+
+const forward = new Command("forward")
+  .description("Speed and CPU of forwarding a backlog to a webhook, beside an ingest that goes on.")
+  .option("--events <count>", "stored events", sizes, [2_000_000])
+  .addOption(new Option("--format <format>", "what is sent").choices(EVENT_FORMATS).default("event"))
+  .option("--json", "all figures as JSON")
+  .action(async ({ json, events: [events = 0], format }: ForwardFlags) => {
+    const onProgress = (what: string) => void process.stderr.write(`${what}\n`);
+    const measured = await benchForward({ events, format, onProgress });
+    process.stdout.write(json ? `${JSON.stringify(measured)}\n` : reportForward(measured));
+    if (measured.arrivedHours !== measured.hours) process.exitCode = 1;
+  });
+
 interface RisesFlags {
   readonly rises: number;
   readonly realPlatform?: boolean;
@@ -229,6 +249,7 @@ await new Command("bench")
   .addCommand(serve)
   .addCommand(requests)
   .addCommand(ticks)
+  .addCommand(forward)
   .addCommand(rises)
   .addCommand(page)
   .parseAsync();

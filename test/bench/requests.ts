@@ -97,7 +97,7 @@ async function runStep({ emulator, replica, asked }: Service, elapsedMs: number)
     await replica.run(job);
     emulator.advance(BETWEEN_JOBS_MS);
   };
-  for (const { job, expression } of planTicks([ZONE], REPLICA_SETTINGS)) {
+  for (const { job, expression } of planTicks({ zoneIds: [ZONE], destinations: [] }, REPLICA_SETTINGS)) {
     if (isConcerned(job) && elapsedMs % readPauses(expression).longestMs === 0) await run(job);
   }
   while (asked.length > 0) {

@@ -156,6 +156,10 @@ export function createMetrics(readZones: () => Zones | undefined = () => undefin
       "Notifications that were sent in a digest because the rate limit of their channel was reached.",
       ["channel"],
     ),
+    forwarded: counter("forwarded_events_total", "Events that a destination has acknowledged or refused.", [
+      "destination",
+      "result",
+    ]),
     cspReports: counter(
       "console_csp_reports_total",
       "Reports of browsers that refused to run or load something for the console.",

@@ -66,6 +66,12 @@ export function planSearch(search: Search, { isMasked = false } = {}): SearchPla
   };
 }
 
+/** Returns the tests of clauses alone; clauses about the method are left out. */
+export function planFilters(filters: readonly Filter[]): SearchPlan["clauses"] {
+  const flat = { query: "", groupBy: [], buckets: 0, page: 0, pageSize: 1 };
+  return planSearch({ ...flat, from: 0, to: 0, filters }).clauses;
+}
+
 /** Returns whether the answer needs the records of the events. */
 export function asksMethod({
   groupBy,

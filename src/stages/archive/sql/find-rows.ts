@@ -107,6 +107,22 @@ export function fetchRecords(wanted: readonly FileRows[]): Piece {
   return selectByNumber(wanted, "base64(record)");
 }
 
+/** Returns the statement for the next rows of a file that a search finds after an event, oldest first. */
+export function fetchOnward(
+  path: string,
+  plan: Pick<SearchPlan, "from" | "to" | "clauses">,
+  { after, limit }: { readonly after: EventKey | null; readonly limit: number },
+): Piece {
+  const from = after?.occurredAt ?? plan.from;
+  const isAfter =
+    after === null
+      ? raw("true")
+      : duck`(occurred_at > to_timestamp(${after.occurredAt} / 1000.0) or log_id > ${bound(after.logId)})`;
+  return duck`select json_array(0, file_row_number, ${raw(`epoch_ms(occurred_at), ${EVENT_COLUMNS}`)}) from ${readFiles([path])}
+    where ${toTimeCondition({ from, to: plan.to })} and ${toClauses(plan)} and ${isAfter}
+    order by file_row_number limit ${limit}`;
+}
+
 export interface PlacedRecord {
   readonly file: number;
   readonly row: number;

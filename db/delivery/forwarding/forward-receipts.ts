@@ -1,0 +1,108 @@
+import { and, asc, eq, gte, lte, sql } from "drizzle-orm";
+import { startOfHour } from "#model/horizon.ts";
+import { packReceipts, RECEIPT_BYTES, unpackReceipts } from "#model/receipt.ts";
+import type { Queryable } from "../../client.ts";
+import { names } from "../../postgres/terms.ts";
+import { forwardHours as h } from "../../schema/forward-hours.ts";
+import { forwardReceipts as r } from "../../schema/forward-receipts.ts";
+import { forwardRefusals as f } from "../../schema/forward-refusals.ts";
+import type { ForwardedZone } from "./forward-cursors.ts";
+
+/** Times of the first and the last event of a page, of one hour; epoch ms. */
+interface PageSpan {
+  readonly firstAt: number;
+  readonly lastAt: number;
+}
+
+/** Returns the receipts of acknowledged and of refused events of a page, and of some around it, oldest first. */
+export async function readReceipts(
+  db: Queryable,
+  { destination, zoneId }: ForwardedZone,
+  { firstAt, lastAt }: PageSpan,
+): Promise<{ receipts: string[]; refused: string[] }> {
+  const batches = await db
+    .select({ receipts: r.receipts })
+    .from(r)
+    .where(
+      and(
+        eq(r.destination, destination),
+        eq(r.zoneId, zoneId),
+        eq(r.startsAt, new Date(startOfHour(firstAt))),
+        lte(r.firstAt, new Date(lastAt)),
+        gte(r.lastAt, new Date(firstAt)),
+      ),
+    )
+    .orderBy(asc(r.id));
+  const refusals = await db
+    .select({ receipt: f.receipt })
+    .from(f)
+    .where(
+      and(
+        eq(f.destination, destination),
+        eq(f.zoneId, zoneId),
+        gte(f.occurredAt, new Date(firstAt)),
+        lte(f.occurredAt, new Date(lastAt)),
+      ),
+    );
+  return {
+    receipts: batches.flatMap(({ receipts }) => unpackReceipts(receipts)),
+    refused: refusals.flatMap(({ receipt }) => unpackReceipts(receipt)),
+  };
+}
+
+/** What a destination has answered about a batch of one hour. */
+export interface Answered extends PageSpan {
+  readonly receipts: readonly string[];
+  /** How many of the receipts are of events without an earlier receipt. */
+  readonly first: number;
+  readonly refused: readonly {
+    readonly occurredAt: number;
+    readonly logId: string;
+    readonly receipt: string;
+    readonly reason: string;
+  }[];
+}
+
+/** Stores an answer. An accepted event that was refused with other values before is no longer refused. */
+export async function storeAnswer(
+  tx: Queryable,
+  { destination, zoneId }: ForwardedZone,
+  { firstAt, lastAt, receipts, first, refused }: Answered,
+): Promise<void> {
+  const startsAt = new Date(startOfHour(firstAt));
+  const hour = { destination, zoneId, startsAt };
+  if (receipts.length > 0) {
+    const span = { firstAt: new Date(firstAt), lastAt: new Date(lastAt) };
+    await tx.insert(r).values({ ...hour, ...span, receipts: packReceipts(receipts) });
+    const keys = sql.param(receipts.map((receipt) => receipt.slice(0, 2 * RECEIPT_BYTES - 8)));
+    await tx.execute(sql`
+      delete from ${f} where ${f.destination} = ${destination} and ${f.zoneId} = ${zoneId}
+        and ${f.occurredAt} between ${span.firstAt} and ${span.lastAt}
+        and encode(substr(${f.receipt}, 1, 8), 'hex') = any(${keys}::text[])`);
+  }
+  if (refused.length > 0) {
+    const now = sql`now()`;
+    await tx
+      .insert(f)
+      .values(
+        refused.map(({ occurredAt, logId, receipt, reason }) => ({
+          destination,
+          zoneId,
+          logId,
+          reason,
+          refusedAt: now,
+          occurredAt: new Date(occurredAt),
+          receipt: packReceipts([receipt]),
+        })),
+      )
+      .onConflictDoUpdate({
+        target: [f.destination, f.zoneId, f.occurredAt, f.logId],
+        set: { refusedAt: now, receipt: sql`excluded.receipt`, reason: sql`excluded.reason` },
+      });
+  }
+  await tx.execute(sql`
+    insert into ${h} (${names(h.destination, h.zoneId, h.startsAt, h.acknowledged, h.acknowledgedAt)})
+    values (${destination}, ${zoneId}, ${startsAt}, ${first}, now())
+    on conflict (${names(h.destination, h.zoneId, h.startsAt)}) do update
+    set ${names(h.acknowledged)} = ${h.acknowledged} + ${first}, ${names(h.acknowledgedAt)} = now(), ${names(h.arrival)} = 'open'`);
+}

@@ -1,0 +1,105 @@
+import { z } from "zod";
+import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
+import { noteFailure, noteSeen, noteSuccess } from "#db/delivery/forwarding/forward-destinations.ts";
+import { holdLease } from "#db/postgres/hold-lease.ts";
+import { formatDuration } from "#lib/format.ts";
+import { inLanes } from "#lib/in-lanes.ts";
+import type { Log } from "#lib/log.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { DeliveryError } from "#stages/delivery/delivery-error.ts";
+import { retryPause } from "#stages/delivery/forwarding/retry-pause.ts";
+import type { Destination } from "#stages/delivery/sinks/destination.ts";
+import { forwardZone } from "./forward-zone.ts";
+import type { LookDeps } from "./look-at-span.ts";
+
+/** After this time a run enqueues its successor, so that a stop never waits for a backlog. */
+const RUN_MS = 60_000;
+/** Zones of one destination that are forwarded at the same time. */
+const LANES = 4;
+
+export interface ForwardEventsDeps extends LookDeps {
+  readonly log: Log;
+  readonly destinations: ReadonlyMap<string, Destination>;
+  readonly zoneIds: readonly number[];
+  /** Enqueues the job for a destination again. */
+  readonly again: (destination: string) => unknown;
+}
+
+/**
+ * Forwards stored events to one destination. Each destination has a lease of its own, so a slow one delays no other, and two
+ * replicas never send the same events at once. What is sent and acknowledged is in Postgres: a kill sends the page
+ * again that was on its way. A destination that is down costs one attempt per pause; its events wait where they are kept
+ * anyway.
+ */
+export function createForwardEventsJob(deps: ForwardEventsDeps): AnyJob {
+  return defineJob({
+    name: "forward-events",
+    queue: "derive",
+    payload: z.strictObject({ destination: z.string() }),
+    attempts: 1,
+    // One busy hour of a zone can take a slow receiver this long. The lease, not the time, shows a dead run.
+    timeoutMs: HOUR_MS,
+    async run({ destination: name }, signal) {
+      const destination = deps.destinations.get(name);
+      if (destination === undefined) return `there is no destination ${name} in this process`;
+      const lease = { name: `forward-events.${name}`, ttlMs: 15_000 };
+      const done = await holdLease(deps.database, lease, (held) =>
+        forward(deps, destination, held, AbortSignal.any([signal, held.lost])),
+      );
+      return done === null ? LEASE_TAKEN : (done ?? undefined);
+    },
+  });
+}
+
+/** Returns why nothing was tried, if nothing was tried. */
+async function forward(
+  deps: ForwardEventsDeps,
+  destination: Destination,
+  lease: Parameters<typeof forwardZone>[1]["lease"],
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const { database, clock, log, zoneIds } = deps;
+  const { name, zones } = destination;
+  const { waitMs, failures } = await noteSeen(database.db, name);
+  if (waitMs > 0) return `the destination is left alone for another ${formatDuration(waitMs)}`;
+  const failed = new AbortController();
+  const until = clock() + RUN_MS;
+  let hasMore = false;
+  let acknowledged = 0;
+  const noting: LookDeps = {
+    ...deps,
+    onForwarded(destination, counts) {
+      acknowledged += counts.events;
+      deps.onForwarded(destination, counts);
+    },
+  };
+  try {
+    await inLanes(
+      zoneIds.filter((zoneId) => zones?.includes(zoneId) ?? true),
+      LANES,
+      async (zoneId) => {
+        if (failed.signal.aborted) return;
+        const run = { destination, zoneId, lease, until, signal: AbortSignal.any([signal, failed.signal]) };
+        const more = await forwardZone(noting, run).catch((thrown: unknown) => {
+          failed.abort(thrown);
+          throw thrown;
+        });
+        hasMore ||= more;
+      },
+    );
+  } catch (thrown) {
+    const cause = failed.signal.aborted ? failed.signal.reason : thrown;
+    if (!(cause instanceof DeliveryError)) throw cause;
+    const pauseMs = retryPause(cause, failures + 1);
+    const isRefused = cause.disposition === "give-up";
+    await noteFailure(database.db, name, { pauseMs, isRefused, error: cause.message });
+    // Said once: the alert and the status tell the rest.
+    if (failures === 0) log.warn({ destination: name, code: cause.code, err: cause }, "forwarding failed");
+    return undefined;
+  }
+  if (acknowledged > 0 || failures > 0) await noteSuccess(database.db, name);
+  if (acknowledged > 0 && failures > 0) log.info({ destination: name }, "forwarding recovered");
+  if (acknowledged > 0) log.debug({ destination: name, events: acknowledged }, "events forwarded");
+  if (hasMore) deps.again(name);
+  return acknowledged === 0 ? "nothing is to be forwarded" : undefined;
+}

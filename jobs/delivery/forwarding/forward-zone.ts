@@ -1,0 +1,111 @@
+import type { Queryable } from "#db/client.ts";
+import {
+  createCursor,
+  type ForwardedZone,
+  moveCursor,
+  readCursor,
+} from "#db/delivery/forwarding/forward-cursors.ts";
+import {
+  closeHours,
+  type DueLook,
+  noteLook,
+  readClosed,
+  readDueLooks,
+} from "#db/delivery/forwarding/forward-hours.ts";
+import { readChangedMinutes } from "#db/detection/changed-minutes.ts";
+import type { HeldLease } from "#db/postgres/hold-lease.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { assertFence } from "#db/service/leases.ts";
+import { MINUTE_MS } from "#lib/units.ts";
+import { startOfHour } from "#model/horizon.ts";
+import type { Span } from "#model/span.ts";
+import { hourSpan, planLooks } from "#stages/delivery/forwarding/plan-looks.ts";
+import type { Destination } from "#stages/delivery/sinks/destination.ts";
+import { type LookDeps, lookAtSpan } from "./look-at-span.ts";
+import { proveArrivals } from "./prove-arrivals.ts";
+
+/** A minute is over for the polls this long after its end. Records come with the list, some minutes later. */
+const SETTLE_MS = 5_000;
+const SETTLE_RECORDS_MS = 2 * MINUTE_MS;
+/** How long after a look events are looked at again that may become complete. */
+const AGAIN_MS = 2 * MINUTE_MS;
+const MOST_MINUTES = 240;
+
+export interface ZoneRun {
+  readonly destination: Destination;
+  readonly zoneId: number;
+  readonly lease: HeldLease;
+  /** Epoch ms. Nothing further is begun after it. */
+  readonly until: number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Forwards a zone's events to one destination: first the minutes that have changed, then hours that have to be looked at as
+ * a whole (the backlog, hours that are sent again, events that were not complete), one at a time, so that new events never wait
+ * for old ones. At the end decides which hours have arrived. Returns whether there is more to do now.
+ * @throws {DeliveryError}
+ */
+export async function forwardZone(deps: LookDeps, run: ZoneRun): Promise<boolean> {
+  const { database, clock } = deps;
+  const { destination, zoneId, until } = run;
+  const zone: ForwardedZone = { destination: destination.name, zoneId };
+  if ((await readCursor(database.db, zone)) === null) {
+    const { startAgoMs } = destination;
+    const since = startAgoMs === null ? 0 : startOfHour(clock() - startAgoMs);
+    await commit(deps, run, (tx) => createCursor(tx, zone, since));
+  }
+  for (;;) {
+    run.signal.throwIfAborted();
+    const isLate = clock() >= until;
+    if (!isLate && (await forwardChanges(deps, run, zone))) continue;
+    const [look] = await readDueLooks(database.db, zone, 1);
+    if (look === undefined) break;
+    if (isLate) return true;
+    await lookAndNote(deps, run, zone, look);
+  }
+  const wantsMore = await proveArrivals(deps, run, zone);
+  await closeHours(database.db, zone, clock());
+  return wantsMore;
+}
+
+/** Returns whether the cursor has moved. */
+async function forwardChanges(deps: LookDeps, run: ZoneRun, zone: ForwardedZone): Promise<boolean> {
+  const { db } = deps.database;
+  const cursor = await readCursor(db, zone);
+  if (cursor === null) return false;
+  const changes = await readChangedMinutes(db, zone.zoneId, { ...cursor, limit: MOST_MINUTES });
+  const waitMs = run.destination.format === "event" ? SETTLE_MS : SETTLE_RECORDS_MS;
+  const { spans, seq } = planLooks(changes, { nowMs: deps.clock(), waitMs });
+  if (seq === null) return false;
+  const closed = await readClosed(db, zone, [...new Set(spans.map(({ from }) => startOfHour(from)))]);
+  for (const span of spans) if (!closed.has(startOfHour(span.from))) await lookAndNote(deps, run, zone, span);
+  await commit(deps, run, (tx) => moveCursor(tx, zone, seq));
+  return true;
+}
+
+async function lookAndNote(
+  deps: LookDeps,
+  run: ZoneRun,
+  zone: ForwardedZone,
+  span: Span | DueLook,
+): Promise<void> {
+  const due = "readAt" in span ? span : null;
+  const { stored, acknowledged, waiting } = await lookAtSpan(deps, { ...run, span });
+  const startsAt = startOfHour(span.from);
+  const hour = hourSpan(startsAt);
+  const isWhole = span.from <= hour.from && span.to >= hour.to;
+  const whole = isWhole ? { stored, acknowledged } : null;
+  await commit(deps, run, (tx) => noteLook(tx, zone, { startsAt, due, whole, waiting, againMs: AGAIN_MS }));
+}
+
+function commit(
+  { database }: LookDeps,
+  { lease }: ZoneRun,
+  write: (tx: Queryable) => Promise<unknown>,
+): Promise<void> {
+  return inTransaction(database, async ({ tx }) => {
+    await write(tx);
+    await assertFence(tx, lease.name, lease.fence);
+  });
+}

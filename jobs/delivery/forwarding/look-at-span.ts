@@ -1,0 +1,176 @@
+import type { ForwardedZone } from "#db/delivery/forwarding/forward-cursors.ts";
+import { isDecided } from "#db/delivery/forwarding/forward-hours.ts";
+import { type Answered, readReceipts, storeAnswer } from "#db/delivery/forwarding/forward-receipts.ts";
+import type { HeldLease } from "#db/postgres/hold-lease.ts";
+import { inTransaction } from "#db/postgres/transaction.ts";
+import { assertFence } from "#db/service/leases.ts";
+import type { Clock } from "#lib/clock.ts";
+import { spanOf } from "#model/event-key.ts";
+import { digest } from "#model/fingerprint.ts";
+import { startOfHour } from "#model/horizon.ts";
+import { DIMENSIONS } from "#model/kinds.ts";
+import { toReceipt } from "#model/receipt.ts";
+import type { Span } from "#model/span.ts";
+import { maskText } from "#stages/archive/mask/mask-text.ts";
+import { planFilters } from "#stages/archive/query/plan-search.ts";
+import { formatEvent } from "#stages/archive/records/format-event.ts";
+import { DeliveryError } from "#stages/delivery/delivery-error.ts";
+import { type Sifted, siftEvents } from "#stages/delivery/forwarding/sift-events.ts";
+import type { Destination } from "#stages/delivery/sinks/destination.ts";
+import type { BatchAnswer } from "#stages/delivery/sinks/sink.ts";
+import { readStored, type StoredEvent, type StoredReader } from "./read-stored.ts";
+
+const REASON_CHARS = 300;
+/** One read for several batches, because it takes as many statements as a batch does. */
+const PAGE_EVENTS = 2_000;
+
+export interface LookDeps extends StoredReader {
+  readonly clock: Clock;
+  /** The name of the platform's vendor in OCSF; null leaves it out. */
+  readonly vendor: string | null;
+  /** Called after each acknowledged batch. */
+  readonly onForwarded: (destination: string, counts: { events: number; refused: number }) => void;
+}
+
+/** What a look at a part of an hour has found. */
+export interface Look {
+  /** Stored events that pass the filter. */
+  readonly stored: number;
+  /** How many of them the destination has acknowledged with their present values. */
+  readonly acknowledged: number;
+  /** From the first to the last event that waits to be complete; null without one. */
+  readonly waiting: Span | null;
+}
+
+export interface LookRun {
+  readonly destination: Destination;
+  readonly zoneId: number;
+  readonly lease: HeldLease;
+  readonly span: Span;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Sends the events of a part of one hour that the destination has not acknowledged with their present values, page by page.
+ * Each answer is stored before the next batch is sent. A crash in between sends one batch again.
+ * @throws {DeliveryError} if the destination has to be left alone for a while
+ */
+export async function lookAtSpan(deps: LookDeps, run: LookRun): Promise<Look> {
+  const { destination, zoneId, span, signal } = run;
+  const { name, format, batchEvents } = destination;
+  const limit = Math.max(batchEvents, PAGE_EVENTS);
+  const clauses = planFilters(destination.where);
+  const zone: ForwardedZone = { destination: name, zoneId };
+  const withRecords = format !== "event";
+  // Once the hour is decided, nothing more comes.
+  const mayWait = !(await isDecided(deps.database.db, zoneId, startOfHour(span.from)));
+  const total = { stored: 0, acknowledged: 0 };
+  let waiting: Span | null = null;
+  let after: StoredEvent | null = null;
+  for (;;) {
+    signal.throwIfAborted();
+    const page: StoredEvent[] = await readStored(
+      deps,
+      zoneId,
+      { ...span, clauses, after, limit, withRecords },
+      signal,
+    );
+    const times = spanOf(page);
+    if (times === null) break;
+    after = page.at(-1) ?? null;
+    const sifted = siftEvents(page, {
+      ...(await readReceipts(deps.database.db, zone, times)),
+      toReceipt: (event) => toReceipt(event, listValues(event, withRecords)),
+      mustWait: (event) => mayWait && isIncomplete(event, withRecords),
+    });
+    total.stored += page.length;
+    total.acknowledged += sifted.acknowledged;
+    const late = spanOf(sifted.waiting);
+    if (late !== null) waiting = { from: (waiting ?? { from: late.firstAt }).from, to: late.lastAt + 1 };
+    for (let first = 0; first < sifted.toSend.length; first += batchEvents) {
+      const batch = sifted.toSend.slice(first, first + batchEvents);
+      total.acknowledged += await sendBatch(deps, run, batch);
+    }
+    if (page.length < limit) break;
+  }
+  return { ...total, waiting };
+}
+
+/**
+ * Sends events of one hour and stores the answer. Returns how many were acknowledged.
+ * @throws {DeliveryError}
+ */
+async function sendBatch(
+  { database, vendor, onForwarded }: LookDeps,
+  { destination, zoneId, lease, signal }: LookRun,
+  batch: readonly Sifted<StoredEvent>[],
+): Promise<number> {
+  const { name, format, sink } = destination;
+  const answer = await sink.send(
+    batch.map(({ event, isRevised }) => ({
+      zoneId,
+      isRevised,
+      logId: event.logId,
+      occurredAt: event.occurredAt,
+      body: formatEvent(format, { ...event, zoneId }, event.record, { vendor }),
+    })),
+    { batchId: digest([name, zoneId, ...batch.map(({ receipt }) => receipt)]), signal },
+  );
+  const answered = toAnswered(batch, answer);
+  const isWrong = refusesMost(batch.length, answered.refused.length);
+  const refused = isWrong ? [] : answered.refused;
+  await inTransaction(database, async ({ tx }) => {
+    await storeAnswer(tx, { destination: name, zoneId }, { ...answered, refused });
+    await assertFence(tx, lease.name, lease.fence);
+  });
+  const acknowledged = answered.receipts.length;
+  onForwarded(name, { events: acknowledged, refused: refused.length });
+  if (isWrong) {
+    const [example] = answered.refused;
+    const text = `it refused ${answered.refused.length} of ${batch.length} events, for example: ${example?.reason}`;
+    throw new DeliveryError({ code: "ENDPOINT_REJECTED", disposition: "give-up", text });
+  }
+  if (answer.postponed.length > 0) {
+    const text = `it postponed ${answer.postponed.length} of ${batch.length} events`;
+    const waitMs = answer.waitMs ?? undefined;
+    throw new DeliveryError({ code: "ENDPOINT_BUSY", disposition: "wait", text, waitMs });
+  }
+  return acknowledged;
+}
+
+/**
+ * Returns whether a route has yet to show the event: the list brings records some minutes after the search, and the search
+ * brings addresses and fingerprints of events that the list has shown first.
+ */
+function isIncomplete({ route, fields, record }: StoredEvent, withRecord: boolean): boolean {
+  return (route === "list" && fields.feature === "") || (withRecord && record === undefined);
+}
+
+function listValues({ fields, message, record }: StoredEvent, withRecord: boolean): string[] {
+  return [...DIMENSIONS.map((name) => fields[name]), message, String(withRecord && record !== undefined)];
+}
+
+function toAnswered(batch: readonly Sifted<StoredEvent>[], answer: BatchAnswer): Answered {
+  const reasons = new Map(answer.refused.map(({ index, reason }) => [index, reason] as const));
+  const postponed = new Set(answer.postponed);
+  const accepted = batch.filter((_, index) => !reasons.has(index) && !postponed.has(index));
+  return {
+    firstAt: batch[0]?.event.occurredAt ?? 0,
+    lastAt: batch.at(-1)?.event.occurredAt ?? 0,
+    receipts: accepted.map(({ receipt }) => receipt),
+    first: accepted.filter(({ isRevised }) => !isRevised).length,
+    refused: batch.flatMap(({ event: { occurredAt, logId }, receipt }, index) => {
+      const reason = reasons.get(index);
+      if (reason === undefined) return [];
+      return [{ occurredAt, logId, receipt, reason: maskText(reason).slice(0, REASON_CHARS) }];
+    }),
+  };
+}
+
+/**
+ * Returns whether a destination refuses so many events that it is set up wrongly. Then they count as not sent: they wait until
+ * a person has mended it.
+ */
+function refusesMost(sent: number, refused: number): boolean {
+  return refused >= 10 && refused * 2 > sent;
+}

@@ -1,0 +1,69 @@
+import { readArchivedDays } from "#db/archive/archived-days.ts";
+import { bringFile } from "#db/archive/bring-file.ts";
+import type { Database } from "#db/client.ts";
+import { searchOnward } from "#db/search/search-onward.ts";
+import { inSearchTransaction } from "#db/search/search-transaction.ts";
+import type { EventKey } from "#model/event-key.ts";
+import { hashEventKey } from "#model/log-id-hash.ts";
+import type { Span } from "#model/span.ts";
+import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
+import type { ArchivedEvent } from "#stages/archive/records/archived-event.ts";
+import type { OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import { fetchOnward, fetchRecords, readRecords, readRows } from "#stages/archive/sql/find-rows.ts";
+import type { Piece } from "#stages/archive/sql/piece.ts";
+import type { ArchiveStore } from "../../archive/archive-store.ts";
+import { readBlockRecords } from "../../archive/read-block-records.ts";
+
+export interface StoredReader {
+  readonly database: Database;
+  /** Null: every day is in Postgres. */
+  readonly archive: ArchiveStore | null;
+  readonly openedBlocks: OpenedBlocks;
+}
+
+/** A stored event, with its record if it was asked for and is kept. */
+export interface StoredEvent extends ArchivedEvent {
+  readonly record: Buffer | undefined;
+}
+
+/** Which events of a part of one UTC day are read next, oldest first. */
+export interface StoredPage extends Span, Pick<SearchPlan, "clauses"> {
+  readonly after: EventKey | null;
+  readonly limit: number;
+  readonly withRecords: boolean;
+}
+
+/** Returns the next events of a zone, wherever they are kept. */
+export async function readStored(
+  reader: StoredReader,
+  zoneId: number,
+  page: StoredPage,
+  signal: AbortSignal,
+): Promise<StoredEvent[]> {
+  const found = await inSearchTransaction(reader.database, async (tx) => {
+    const [day] = await readArchivedDays(tx, zoneId, page);
+    return day ?? (await searchOnward(tx, zoneId, page));
+  });
+  if (Array.isArray(found)) {
+    const { db } = reader.database;
+    const records = page.withRecords
+      ? await readBlockRecords({ db, openedBlocks: reader.openedBlocks }, zoneId, found)
+      : null;
+    return found.map((event) => ({ ...event, record: records?.get(hashEventKey(event)) }));
+  }
+  const { archive } = reader;
+  if (archive === null) throw new Error("there are archive days, but no archive folder was given");
+  const run = async (statement: Piece) => {
+    const [rows = []] = await archive.duckdb.run([statement], { signal });
+    // Every statement selects one JSON text.
+    return rows.map(([row]) => row as string);
+  };
+  const file = await bringFile(archive.storage, found.events, signal);
+  const rows = readRows(await run(fetchOnward(file, page, page)));
+  if (!page.withRecords || found.records === null || rows.length === 0)
+    return rows.map((event) => ({ ...event, record: undefined }));
+  const path = await bringFile(archive.storage, found.records, signal);
+  const placed = readRecords(await run(fetchRecords([{ path, rows: rows.map(({ row }) => row) }])));
+  const records = new Map(placed.map(({ row, record }) => [row, record]));
+  return rows.map((event) => ({ ...event, record: records.get(event.row) }));
+}

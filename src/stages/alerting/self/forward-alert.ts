@@ -1,0 +1,64 @@
+import { many } from "#lib/format.ts";
+import { showTime } from "#lib/show-time.ts";
+import { MINUTE_MS } from "#lib/units.ts";
+import { digest } from "#model/fingerprint.ts";
+import type { AlertRecord } from "../alert-record.ts";
+import type { SelfChange } from "./coverage-alert.ts";
+
+/** A receiver that restarts needs no alert. */
+const GRACE_MS = 15 * MINUTE_MS;
+
+export function forwardFingerprint(destination: string): string {
+  return digest(["self", "forward", destination]);
+}
+
+/** What is wrong with a destination; times in epoch ms. */
+export interface ForwardTrouble {
+  /** Null while it works. */
+  readonly failingSince: number | null;
+  /** True if it will fail until a person changes something. */
+  readonly isRefused: boolean;
+  readonly lastError: string | null;
+  /** Hours that were sent twice and still differ, and when the first was found; null without one. */
+  readonly differing: { readonly hours: number; readonly since: number } | null;
+  /** Events that it has refused, and when it refused the first; null without one. */
+  readonly refused: { readonly events: number; readonly since: number; readonly reason: string } | null;
+}
+
+/** Returns the report about a destination; null if there is nothing. `alert` is the newest about it. `trouble` is null if it is not configured any more. */
+export function assessForwarding(
+  nowMs: number,
+  alert: AlertRecord | null,
+  { destination, trouble }: { readonly destination: string; readonly trouble: ForwardTrouble | null },
+): SelfChange | null {
+  const isOpen = alert !== null && alert.state !== "resolved";
+  const name = `Destination ${destination}`;
+  const found = trouble === null ? null : describe(name, trouble, nowMs);
+  if (found !== null) return { reason: isOpen ? "none" : "first", severity: "error", ...found };
+  if (!isOpen) return null;
+  const headline = trouble === null ? `${name} is not configured any more` : `${name} has every event again`;
+  return { reason: "resolved", severity: "error", headline, openedAtMs: nowMs };
+}
+
+/** Names the gravest trouble only: its next step is the one to take. */
+function describe(
+  name: string,
+  { failingSince, isRefused, lastError, differing, refused }: ForwardTrouble,
+  nowMs: number,
+): Pick<SelfChange, "headline" | "openedAtMs"> | null {
+  const isLate = failingSince !== null && (isRefused || nowMs - failingSince >= GRACE_MS);
+  if (isLate) {
+    const step = isRefused
+      ? "Correct it in the configuration file or at the receiver"
+      : "See whether the receiver is up";
+    const headline = `${name} has accepted no events since ${showTime(failingSince)}: ${lastError}. ${step}. The events wait in Longwatch, and none is lost`;
+    return { headline, openedAtMs: failingSince };
+  }
+  if (differing !== null) {
+    const headline = `${name} does not have all events of ${many(differing.hours, "hour")}, although they were sent twice. See longwatch forward hours ${name.split(" ")[1]} --differs`;
+    return { headline, openedAtMs: differing.since };
+  }
+  if (refused === null) return null;
+  const headline = `${name} has refused ${many(refused.events, "event")}, for example because: ${refused.reason}. See longwatch forward refused`;
+  return { headline, openedAtMs: refused.since };
+}

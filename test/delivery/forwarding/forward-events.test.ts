@@ -1,0 +1,235 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { writeDay } from "#jobs/archive/write-day.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { DAY, DAY_START, hostileEvents, NOW, ZONE } from "../../archive/files/archive-world.ts";
+import { storeEvents } from "../../db/new-events.ts";
+import { makeEvent } from "../../detection/trend-support.ts";
+import { rollUp } from "../../privacy/erasure-world.ts";
+import { openForwardWorld } from "./forward-world.ts";
+
+const world = await openForwardWorld();
+const { database, receiver } = world;
+const { pool } = database;
+
+beforeEach(async () => {
+  await pool.query(`truncate waf_events, raw_blocks, rule_buckets, dirty_buckets, coverage_windows, archive_files,
+    changed_minutes, forward_cursors, forward_destinations, forward_hours, forward_receipts, forward_refusals, event_revisions cascade`);
+  receiver.stored.clear();
+  receiver.next.length = 0;
+  world.setNow(DAY_START + 30 * HOUR_MS);
+});
+
+afterEach(() => expect(receiver.next).toEqual([]));
+
+const event = (minute: number, logId: string, over = {}) =>
+  makeEvent({ occurredAt: DAY_START + minute * MINUTE_MS, logId, ...over });
+
+test("every stored event arrives once, with its values, and each sealed hour has arrived", async () => {
+  const events = hostileEvents();
+  await world.store(events);
+  await world.run();
+  expect(receiver.stored.size).toBe(events.length);
+  const [first] = events;
+  expect(JSON.parse(receiver.stored.get(`${ZONE} ${first?.logId}`) ?? "")).toMatchObject({
+    zoneId: ZONE,
+    timestamp: first?.occurredAt,
+    fields: { url: first?.url },
+  });
+  const hours = await world.hours();
+  expect(
+    hours.every(({ arrival, stored, acknowledged }) => arrival === "arrived" && stored === acknowledged),
+  ).toBe(true);
+  expect(hours.reduce((sum, { stored }) => sum + stored, 0)).toBe(events.length);
+  const repeated = receiver.repeated();
+  expect(await world.run()).toBe("nothing is to be forwarded");
+  expect(receiver.repeated()).toBe(repeated);
+});
+
+test("an event that arrives late and one whose values change follow, and nothing else is sent again", async () => {
+  await world.store([event(5, "a", { country: null }), event(6, "b")]);
+  await world.run();
+  await storeEvents(database, ZONE, [event(5, "late"), event(5, "a", { country: "NL" })], {
+    expectNew: false,
+  });
+  await rollUp(database);
+  const repeated = receiver.repeated();
+  await world.run();
+  expect([...receiver.stored.keys()]).toEqual([`${ZONE} a`, `${ZONE} b`, `${ZONE} late`]);
+  expect(receiver.stored.get(`${ZONE} a`)).toContain('"country":"NL"');
+  expect(receiver.repeated() - repeated).toBe(1);
+  expect(await world.hours()).toMatchObject([{ hour: "00", arrival: "arrived", stored: 3, acknowledged: 3 }]);
+});
+
+test("a minute is forwarded when it is over", async () => {
+  world.setNow(DAY_START);
+  await world.run({ startAgoMs: 0 });
+  await world.store([event(5, "a")], { isSealed: false });
+  world.setNow(DAY_START + 6 * MINUTE_MS);
+  await world.run({ startAgoMs: 0 });
+  expect(receiver.stored.size).toBe(0);
+  world.setNow(DAY_START + 6 * MINUTE_MS + 5_000);
+  await world.run({ startAgoMs: 0 });
+  expect(receiver.stored.size).toBe(1);
+  expect(await world.hours()).toMatchObject([{ arrival: "open", acknowledged: 1 }]);
+});
+
+test("with start now, events of earlier hours are not forwarded, even if they are copied later", async () => {
+  await world.store([event(5, "old")]);
+  world.setNow(DAY_START + 61 * MINUTE_MS);
+  await world.run({ startAgoMs: 0 });
+  await world.store([event(7, "copied later"), event(62, "new")]);
+  world.setNow(DAY_START + 30 * HOUR_MS);
+  await world.run({ startAgoMs: 0 });
+  expect([...receiver.stored.keys()]).toEqual([`${ZONE} new`]);
+});
+
+test("a run that loses its lease between the answer and its receipt sends the batch again, and loses nothing", async () => {
+  await world.store([event(5, "a"), event(6, "b")]);
+  receiver.next.push((_lines, response, store) => {
+    store();
+    // Another process takes over, as after a pause of this one.
+    void pool
+      .query("update leases set fence = fence + 1, holder = 'other' where name = 'forward-events.siem'")
+      .then(() => response.writeHead(204).end());
+  });
+  await expect(world.run()).rejects.toThrow("lease");
+  expect(await world.hours()).toMatchObject([{ acknowledged: 0 }]);
+  await pool.query("update leases set holder = null, expires_at = null where name = 'forward-events.siem'");
+  await world.run();
+  expect(await world.hours()).toMatchObject([{ arrival: "arrived", stored: 2, acknowledged: 2 }]);
+});
+
+test("while one process forwards to a destination, another does nothing", async () => {
+  await world.store([event(5, "a")]);
+  await world.whileLeased(async () =>
+    expect(await world.run()).toBe("another run of this job is in progress"),
+  );
+  expect(receiver.stored.size).toBe(0);
+});
+
+test("an event that the receiver refuses is listed with its reason, and does not stop the others", async () => {
+  await world.store(["a", "bad", "c"].map((logId) => event(5, logId)));
+  const refuse: (typeof receiver.next)[number] = (lines, response, store) => {
+    if (lines.some((line) => line.includes('"bad"')))
+      response.writeHead(400).end("field ip: 203.0.113.7 is no address");
+    else {
+      store();
+      response.writeHead(204).end();
+    }
+  };
+  // All three, the first, the other two, and each of those.
+  receiver.next.push(refuse, refuse, refuse, refuse, refuse);
+  await world.run();
+  expect([...receiver.stored.keys()]).toEqual([`${ZONE} a`, `${ZONE} c`]);
+  const { rows } = await pool.query("select log_id, reason from forward_refusals");
+  expect(rows).toEqual([{ log_id: "bad", reason: expect.stringContaining("203.0.113.*") }]);
+  expect(await world.hours()).toMatchObject([{ arrival: "arrived", stored: 3, acknowledged: 2 }]);
+  // With other values it is sent again by itself.
+  await storeEvents(database, ZONE, [event(5, "bad", { country: "NL" })], { expectNew: false });
+  await rollUp(database);
+  await world.run();
+  expect(receiver.stored.size).toBe(3);
+  expect((await pool.query("select from forward_refusals")).rowCount).toBe(0);
+  expect(await world.hours()).toMatchObject([{ arrival: "arrived", stored: 3, acknowledged: 3 }]);
+});
+
+test("a receiver that refuses most events counts as wrongly set up: they wait and arrive once it is corrected", async () => {
+  const events = Array.from({ length: 12 }, (_, index) => event(5, `e${index}`));
+  await world.store(events);
+  const refuse: (typeof receiver.next)[number] = (_lines, response) =>
+    response.writeHead(400).end("no such index");
+  receiver.next.push(...Array.from({ length: 23 }, () => refuse));
+  await world.run();
+  expect((await pool.query("select from forward_refusals")).rowCount).toBe(0);
+  const { rows } = await pool.query("select is_refused, last_error from forward_destinations");
+  expect(rows).toEqual([{ is_refused: true, last_error: expect.stringContaining("no such index") }]);
+  await pool.query("update forward_destinations set retry_at = now()");
+  await world.run();
+  expect(receiver.stored.size).toBe(12);
+});
+
+test("a failing receiver is left alone for a while, and then gets everything", async () => {
+  await world.store([event(5, "a"), event(65, "b")]);
+  receiver.next.push((_lines, response) => response.writeHead(401).end());
+  await world.run();
+  expect(await world.run()).toContain("the destination is left alone for another");
+  const { rows } = await pool.query("select failures, is_refused, last_error from forward_destinations");
+  expect(rows).toMatchObject([{ failures: 1, is_refused: true, last_error: expect.stringContaining("401") }]);
+  await pool.query("update forward_destinations set retry_at = now()");
+  await world.run();
+  expect(receiver.stored.size).toBe(2);
+  const after = await pool.query("select failures, last_error, failing_since from forward_destinations");
+  expect(after.rows).toEqual([{ failures: 0, last_error: null, failing_since: null }]);
+});
+
+test("days of the archive that Postgres no longer has are forwarded with their records", async () => {
+  const events = hostileEvents();
+  await world.store(events);
+  await writeDay({ ...world, now: () => NOW } as never, { zoneId: ZONE, day: DAY });
+  await pool.query("truncate waf_events, raw_blocks");
+  await world.run({ format: "raw", batchEvents: 7 });
+  expect(receiver.stored.size).toBe(new Set(events.map(({ logId }) => logId)).size);
+  const hours = await world.hours();
+  expect(hours.every(({ arrival }) => arrival === "arrived")).toBe(true);
+  expect(hours.reduce((sum, { acknowledged }) => sum + acknowledged, 0)).toBe(events.length);
+});
+
+test("only the zones and events that the destination asks for are forwarded, and its hours count those alone", async () => {
+  const other = 102;
+  await world.store([event(5, "a", { action: "block" }), event(6, "b", { action: "log" })]);
+  await world.store([event(5, "c", { action: "block" })], { zoneId: other });
+  const where = [{ field: "action", op: "eq", value: ["block"] }] as const;
+  await world.run({ where, zones: [ZONE] }, [ZONE, other]);
+  expect([...receiver.stored.keys()]).toEqual([`${ZONE} a`]);
+  expect(await world.hours()).toMatchObject([{ arrival: "arrived", stored: 1, acknowledged: 1 }]);
+});
+
+test("a raw event waits for its record until its hour is decided", async () => {
+  const hasRecord = ({ logId }: { logId: string }) => logId === "a";
+  await world.store([event(5, "a"), event(6, "b")], { hasRecord, isSealed: false });
+  await world.run({ format: "raw" });
+  expect([...receiver.stored.keys()]).toEqual([`${ZONE} a`]);
+  expect(await world.hours()).toMatchObject([{ arrival: "open", acknowledged: 1 }]);
+  await pool.query("update coverage_windows set state = 'sealed', sealed_at = now(), evidence = '{}'");
+  await pool.query("update forward_hours set look_at = now()");
+  await world.run({ format: "raw" });
+  expect(receiver.stored.size).toBe(2);
+  expect(await world.hours()).toMatchObject([{ arrival: "arrived", stored: 2, acknowledged: 2 }]);
+});
+
+test("an event that only the list has shown waits for its address, at most until its hour is decided", async () => {
+  const repeated = receiver.repeated();
+  const listed = event(5, "a", { route: "list", feature: null, ip: "203.0.113.*" });
+  await world.store([listed, event(6, "b", { route: "list", feature: null })], { isSealed: false });
+  await world.run();
+  expect(receiver.stored.size).toBe(0);
+  await storeEvents(database, ZONE, [event(5, "a", { feature: "waf", ip: "203.0.113.7" })], {
+    expectNew: false,
+  });
+  await rollUp(database);
+  await world.run();
+  expect([...receiver.stored.keys()]).toEqual([`${ZONE} a`]);
+  expect(receiver.stored.get(`${ZONE} a`)).toContain("203.0.113.7");
+  await pool.query("update coverage_windows set state = 'gap', gap_reason = 'test'");
+  await pool.query("update forward_hours set look_at = now()");
+  await world.run();
+  expect([...receiver.stored.keys()]).toEqual([`${ZONE} a`, `${ZONE} b`]);
+  expect(receiver.repeated()).toBe(repeated);
+});
+
+test("the receipts of an hour go when it has arrived and can no longer change", async () => {
+  await world.store([event(5, "a")]);
+  world.setNow(DAY_START + 2 * HOUR_MS);
+  await world.run();
+  expect((await pool.query("select from forward_receipts")).rowCount).toBe(1);
+  world.setNow(DAY_START + 97 * HOUR_MS);
+  await world.run();
+  expect((await pool.query("select from forward_receipts")).rowCount).toBe(0);
+  // A minute that is counted anew, for example after an erasure, sends nothing again.
+  await pool.query(
+    "insert into changed_minutes (zone_id, minute) select zone_id, starts_at from forward_hours on conflict (zone_id, minute) do update set seq = excluded.seq",
+  );
+  const repeated = receiver.repeated();
+  await world.run();
+  expect(receiver.repeated()).toBe(repeated);
+});
