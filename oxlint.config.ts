@@ -93,6 +93,7 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   "@duckdb/node-api": ["db"],
   undici: ["adapters/edge", "stages/delivery", "adapters/storage"],
   aws4fetch: ["adapters/storage"],
+  "openid-client": ["app"],
   nodemailer: ["stages/delivery"],
   fastify: ["faces/http", "app"],
   "fastify/*": ["faces/http", "app"],

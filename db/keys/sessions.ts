@@ -1,4 +1,4 @@
-import { and, desc, eq, isNull, lt, or, type SQL, sql } from "drizzle-orm";
+import { and, desc, eq, isNotNull, isNull, lt, or, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { names } from "../postgres/terms.ts";
@@ -12,41 +12,44 @@ const t = alias(signInTokens, "t");
 const IDLE_HOURS = 12;
 const MOST_HOURS = 7 * 24;
 const MOST_ADMIN_HOURS = 24;
-const mostHours = sql`case when 'admin' = any(${apiKeys.roles}) then ${MOST_ADMIN_HOURS}::int else ${MOST_HOURS}::int end`;
+/** The rights are those of the person, or those of the key. A person has no row in api_keys. */
+const isPerson = isNotNull(sessions.personName);
+const roles = sql<string[]>`coalesce(${sessions.roles}, ${apiKeys.roles})`;
+const name = sql<string>`coalesce(${sessions.personName}, ${apiKeys.name})`;
+const mostHours = sql`case when 'admin' = any(${roles}) then ${MOST_ADMIN_HOURS}::int else ${MOST_HOURS}::int end`;
 const idleAt = sql`${sessions.lastUsedAt} + make_interval(hours => ${IDLE_HOURS})`;
-const endsAt = sql`${sessions.createdAt} + make_interval(hours => ${mostHours})`;
+const endsAt = sql`least(${sessions.createdAt} + make_interval(hours => ${mostHours}), ${sessions.tokenEndsAt})`;
 const expiresAt = sql<Date>`least(${idleAt}, ${endsAt}, ${apiKeys.expiresAt})`.mapWith(sessions.lastUsedAt);
-/** The session and its key, by the database's clock. */
+/** The session and its key, if it has one, by the database's clock. */
 const isLive = and(
   isNull(sessions.endedAt),
   sql`least(${idleAt}, ${endsAt}) > now()`,
-  isKeyLive,
+  or(isPerson, and(isNotNull(apiKeys.keyId), isKeyLive)),
 ) as SQL<boolean>;
 
 export interface FoundSession {
   readonly id: string;
   readonly expiresAt: Date;
-  readonly key: FoundApiKey;
+  readonly caller: Pick<FoundApiKey, "keyId" | "name" | "roles" | "zoneIds" | "isMasked">;
 }
 
 /** Returns the live session with these secrets, or null. */
 export async function findSession(db: Queryable, tokenHash: Buffer): Promise<FoundSession | null> {
-  const { keyId, name, keyHash, roles, zoneIds, isMasked } = apiKeys;
+  const zoneIds = sql<
+    number[] | null
+  >`case when ${isPerson} then ${sessions.zoneIds} else ${apiKeys.zoneIds} end`;
+  const isMasked = sql<boolean>`coalesce(${sessions.isMasked}, ${apiKeys.isMasked})`;
   const [row] = await db
-    .select({
-      id: sessions.id,
-      expiresAt,
-      key: { keyId, name, keyHash, roles, zoneIds, isMasked, isLive: isKeyLive },
-    })
+    .select({ id: sessions.id, expiresAt, caller: { keyId: sessions.keyId, name, roles, zoneIds, isMasked } })
     .from(sessions)
-    .innerJoin(apiKeys, eq(apiKeys.keyId, sessions.keyId))
+    .leftJoin(apiKeys, eq(apiKeys.keyId, sessions.keyId))
     .where(and(eq(sessions.tokenHash, tokenHash), isLive));
   return row ?? null;
 }
 
 export async function insertSession(
   tx: Queryable,
-  session: Pick<typeof sessions.$inferInsert, "id" | "tokenHash" | "keyId" | "userAgent">,
+  session: Omit<typeof sessions.$inferInsert, "createdAt" | "lastUsedAt" | "endedAt">,
 ): Promise<void> {
   await tx.insert(sessions).values(session);
 }
@@ -95,15 +98,15 @@ export function listSessions(
     .select({
       id,
       keyId: sessions.keyId,
-      keyName: apiKeys.name,
-      roles: apiKeys.roles,
+      keyName: name,
+      roles,
       userAgent,
       createdAt,
       lastUsedAt,
       expiresAt,
     })
     .from(sessions)
-    .innerJoin(apiKeys, eq(apiKeys.keyId, sessions.keyId))
+    .leftJoin(apiKeys, eq(apiKeys.keyId, sessions.keyId))
     .where(and(isLive, keyId === null ? undefined : eq(sessions.keyId, keyId)))
     .orderBy(desc(lastUsedAt), id)
     .limit(limit);
@@ -117,18 +120,30 @@ export async function endSessions(
   const ofKey = of.keyId === null ? undefined : eq(sessions.keyId, of.keyId);
   const ended = await tx
     .update(sessions)
-    .set({ endedAt: sql`now()` })
+    .set({ endedAt: sql`now()`, idToken: null })
     .where(and(isNull(sessions.endedAt), "id" in of ? eq(sessions.id, of.id) : undefined, ofKey))
     .returning({ id: sessions.id });
   return ended.map(({ id }) => id);
 }
 
+/** Returns the issuer's token of a session that has not ended; null for a key's session. */
+export async function readIdToken(db: Queryable, id: string): Promise<string | null> {
+  const [row] = await db.select({ idToken: sessions.idToken }).from(sessions).where(eq(sessions.id, id));
+  return row?.idToken ?? null;
+}
+
+/** Inserts a token, which `isUsed` stores as used up already. Returns false if the token is known. */
 export async function insertSignInToken(
   tx: Queryable,
-  { tokenHash, keyId, lastsMs }: { tokenHash: Buffer; keyId: string; lastsMs: number },
-): Promise<void> {
+  { lastsMs, isUsed, ...token }: { tokenHash: Buffer; keyId: string; lastsMs: number; isUsed?: true },
+): Promise<boolean> {
   const expiresAt = sql`now() + make_interval(secs => ${lastsMs / 1_000}::double precision)`;
-  await tx.insert(signInTokens).values({ tokenHash, keyId, expiresAt });
+  const usedAt = isUsed === true ? sql`now()` : null;
+  const insert = tx
+    .insert(signInTokens)
+    .values({ ...token, expiresAt, usedAt })
+    .onConflictDoNothing();
+  return (await insert.returning({ keyId: signInTokens.keyId })).length === 1;
 }
 
 /** Uses the token up and returns its key's id, or null if it is unknown, used, expired or of a dead key. Of two calls one gets it. */

@@ -21,7 +21,7 @@ export function openForwarding({
   return {
     destinations: new Map(opened.map((destination) => [destination.name, destination])),
     openedBlocks: createOpenedBlocks(),
-    vendor: config.edge.url === null ? null : new URL(config.edge.url).hostname,
+    vendor: config.platformVendor,
     onForwarded(destination, { events, refused }) {
       metrics.forwarded.inc({ destination, result: "acknowledged" }, events);
       metrics.forwarded.inc({ destination, result: "refused" }, refused);

@@ -39,6 +39,7 @@ import { listRoutes, openApi } from "./list-routes.ts";
 import type { OpenAlerting } from "./open-alerting.ts";
 import type { OpenKeys } from "./open-keys.ts";
 import { openSessions } from "./open-keys.ts";
+import { openPeople } from "./open-people.ts";
 import type { OpenQueues } from "./open-queues.ts";
 import { toRequestBudget } from "./open-request-gate.ts";
 import { openAdmissionQueue } from "./query-pool.ts";
@@ -109,6 +110,10 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
     publicUrl: config.http.publicUrl,
     ownHosts: [config.http.host],
     sessions: openSessions(keys.database, log),
+    people: openPeople({
+      settings: () => parts.alerting.current().signIn,
+      publicUrl: config.http.publicUrl,
+    }),
     knownKeys: await listLiveKeyHashes(keys.database.db, MAX_GOOD_KEYS),
     trustedProxies: config.http.trustedProxies,
     limits: toLimits(config.http),

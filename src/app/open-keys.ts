@@ -6,6 +6,8 @@ import {
   endSessions,
   findSession,
   insertSession,
+  insertSignInToken,
+  readIdToken,
   touchKeyOf,
   touchSession,
   useSignInToken,
@@ -13,11 +15,12 @@ import {
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { createAuthenticate, toCaller } from "#faces/http/keys/authenticate.ts";
 import { createLastUsed } from "#faces/http/keys/last-used.ts";
+import type { SignedPerson } from "#faces/http/keys/people.ts";
 import type { NewSession, Sessions } from "#faces/http/keys/sessions.ts";
 import { systemClock } from "#lib/clock.ts";
 import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
-import type { Secret } from "#lib/secret.ts";
+import { createSecret, type Secret } from "#lib/secret.ts";
 import type { StopStack } from "#lib/stop-stack.ts";
 import {
   createSessionTokens,
@@ -25,6 +28,7 @@ import {
   hashToken,
   type SessionTokens,
 } from "#model/session-token.ts";
+import { FLOW_LASTS_MS } from "#model/sign-in-flow.ts";
 import { type Authenticate, actorOf, type Caller } from "#operations/caller.ts";
 
 const CONNECTIONS = 3;
@@ -82,7 +86,7 @@ export function openSessions(database: Database, log: Log): Sessions {
       const found = hash === null ? null : await findSession(database.db, hash);
       return found === null
         ? null
-        : { id: found.id, expiresAt: found.expiresAt, caller: toCaller(found.key) };
+        : { id: found.id, expiresAt: found.expiresAt, caller: toCaller(found.caller) };
     },
     noteUse: ({ id }) => onUsed(id),
     openByKey: (caller, session) =>
@@ -94,8 +98,17 @@ export function openSessions(database: Database, log: Log): Sessions {
         const key = keyId === null ? null : await findApiKey(tx, keyId);
         return key === null ? null : await open(tx, { caller: toCaller(key), how: "link" }, session);
       }),
+    openByIssuer: (signed, session) =>
+      inTransaction(database, async ({ tx }) => {
+        const { caller, flowHash: tokenHash } = signed;
+        const used = { tokenHash, keyId: caller.keyId, lastsMs: FLOW_LASTS_MS, isUsed: true } as const;
+        return (await insertSignInToken(tx, used))
+          ? await open(tx, { caller, how: "issuer", signed }, session)
+          : null;
+      }),
     end: ({ id, caller }, { everywhere }) =>
       inTransaction(database, async ({ tx }) => {
+        const idToken = await readIdToken(tx, id);
         const ended = await endSessions(tx, everywhere ? { keyId: caller.keyId } : { id, keyId: null });
         for (const one of ended)
           await writeAuditEntry(tx, {
@@ -104,13 +117,14 @@ export function openSessions(database: Database, log: Log): Sessions {
             subject: `session ${one}`,
             details: everywhere ? { everywhere } : {},
           });
+        return idToken === null ? null : createSecret(idToken);
       }),
   };
 }
 
 async function open(
   tx: Queryable,
-  { caller, how }: { caller: Caller; how: "key" | "link" },
+  { caller, how, signed }: { caller: Caller; how: "key" | "link" | "issuer"; signed?: SignedPerson },
   { userAgent, network, before }: NewSession,
 ): Promise<SessionTokens> {
   const oldHash = before === null ? null : hashSessionTokens(before);
@@ -122,6 +136,14 @@ async function open(
     id,
     tokenHash: hash,
     keyId: caller.keyId,
+    ...(signed && {
+      personName: caller.name,
+      roles: [...caller.roles],
+      zoneIds: caller.zoneIds?.slice() ?? null,
+      isMasked: caller.masked,
+      tokenEndsAt: signed.endsAt,
+      idToken: signed.idToken.reveal(),
+    }),
     userAgent: userAgent.replaceAll(/[^\x20-\x7E]/g, "").slice(0, MAX_USER_AGENT_CHARS),
   });
   const details = { by: how, network, ...(old === null ? {} : { replaces: old.id }) };

@@ -191,7 +191,10 @@ export function requireEdge(config: Config): { baseUrl: string; accessKey: Secre
   return { baseUrl: url, accessKey: key };
 }
 
-function read(env: NodeJS.ProcessEnv, findMore: (given: Given) => string[]): Config {
+function read(
+  env: NodeJS.ProcessEnv,
+  findMore: (given: Given, alerting: Alerting | null) => string[],
+): Config {
   const entries = Object.entries(env).filter(([, value]) => value !== undefined && value !== "");
   const given = Object.fromEntries(entries) as Given;
   const mistakes = [...findUnknown(given), ...readSecretFiles(given), ...settleDatabaseUrl(given)];
@@ -204,10 +207,14 @@ function read(env: NodeJS.ProcessEnv, findMore: (given: Given) => string[]): Con
   }
   if ((given["LONGWATCH_URL"] === undefined) !== (given["LONGWATCH_KEY"] === undefined))
     mistakes.push("LONGWATCH_URL and LONGWATCH_KEY (or LONGWATCH_KEY_FILE) must be set together");
-  mistakes.push(...findMore(given));
   const { data } = parsed;
   const named = wrong.has("LONGWATCH_FALLBACK_CHANNEL") ? undefined : given["LONGWATCH_FALLBACK_CHANNEL"];
-  const readAlerting = createAlertingReader(given, { env, fallback: named, spikeZ: data?.LONGWATCH_SPIKE_Z });
+  const readFile = createAlertingReader(given, { env, fallback: named, spikeZ: data?.LONGWATCH_SPIKE_Z });
+  const readAlerting = () => {
+    const { alerting, mistakes } = readFile();
+    const all = [...findMore(given, alerting), ...mistakes];
+    return { alerting: all.length > 0 ? null : alerting, mistakes: all };
+  };
   const { alerting, mistakes: more } = readAlerting();
   mistakes.push(...more);
   if (data === undefined || alerting === null || mistakes.length > 0) throw new UsageError(mistakes);
@@ -350,7 +357,7 @@ const BELONGS_TO: readonly (readonly [string, string])[] = [
 /** Variables with addresses to which the service posts. */
 const POSTED_TO = ["LONGWATCH_WEBHOOK_URL", "LONGWATCH_SLACK_WEBHOOK_URL", "LONGWATCH_HEARTBEAT_URL"];
 
-function findServiceMistakes(given: Given): string[] {
+function findServiceMistakes(given: Given, alerting: Alerting | null): string[] {
   const isPosted = (url: string) => /^https?:$/.test(URL.parse(url)?.protocol ?? "");
   const refused = POSTED_TO.flatMap((name) => {
     const { [name]: url = "" } = given;
@@ -360,6 +367,8 @@ function findServiceMistakes(given: Given): string[] {
   const folder = given["LONGWATCH_ARCHIVE_DIR"];
   const unusable = folder === undefined ? null : findFolderMistake(path.resolve(folder));
   const archive = unusable === null ? [] : [`LONGWATCH_ARCHIVE_DIR: ${JSON.stringify(folder)}: ${unusable}`];
+  if (given["LONGWATCH_PUBLIC_URL"] === undefined && alerting?.signIn != null)
+    archive.push("LONGWATCH_PUBLIC_URL: not set: must be set if the configuration file has sign_in");
   return [...findIncomplete(given), ...refused, ...archive];
 }
 

@@ -249,7 +249,7 @@ export const Environment = z.object({
   LONGWATCH_PUBLIC_URL: optional(publicUrl, {
     rule: "an http or https URL without user name, query and fragment",
     description:
-      "the address under which people reach this service; alert messages link to it, and sign-in links begin with it; browsers may use its host name beside addresses, localhost and names without a dot",
+      "the address under which people reach this service; alert messages link to it, sign-in links begin with it, and an issuer sends people back to it (docs/sign-in.md); browsers may use its host name beside addresses, localhost and names without a dot",
   }),
   LONGWATCH_LOG_LEVEL: withDefault(z.enum(LOG_LEVELS), "info", {
     rule: `one of ${LOG_LEVELS.join(", ")}`,
@@ -303,7 +303,7 @@ export const Environment = z.object({
   LONGWATCH_CONFIG: optional(anyText, {
     rule: "a YAML file",
     description:
-      "channels, routes, quiet hours and detection (docs/routing.md), read again on SIGHUP; the schedule, read at the start",
+      "channels, routes, quiet hours and detection (docs/routing.md) and the issuer at which people sign in (docs/sign-in.md), read again on SIGHUP; the schedule, read at the start",
   }),
   LONGWATCH_PLATFORM_VENDOR: optional(z.string().max(200), {
     rule: "at most 200 characters",

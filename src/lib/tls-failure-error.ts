@@ -1,6 +1,6 @@
 import { ServiceError, toError } from "./errors.ts";
 
-type Server = "Postgres" | "Redis" | "the service";
+type Server = "Postgres" | "Redis" | "the service" | "the issuer";
 
 /** Node's TLS error codes for a certificate that is not trusted. */
 const UNTRUSTED = new Set([
@@ -41,11 +41,13 @@ const AUTHORITY: Readonly<Record<Server, string>> = {
   Postgres: "DATABASE_URL, sslrootcert=/path/ca.pem",
   Redis: "LONGWATCH_REDIS_CA",
   "the service": "NODE_EXTRA_CA_CERTS",
+  "the issuer": "NODE_EXTRA_CA_CERTS",
 };
 const ADDRESS: Readonly<Record<Server, string>> = {
   Postgres: "DATABASE_URL",
   Redis: "REDIS_URL",
   "the service": "LONGWATCH_URL",
+  "the issuer": "sign_in.issuer",
 };
 
 function advise(error: Error, store: Server): string | null {

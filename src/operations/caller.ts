@@ -2,9 +2,9 @@ import type { Role, Scope } from "#model/kinds.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";
 import { scopesOf } from "./roles.ts";
 
-/** The holder of a valid key, and the key's rights. */
+/** The holder of a valid key with the key's rights, or a person who signed in at the issuer with their own. */
 export interface Caller {
-  /** The public part of the key; `LOCAL` for a person at the command line of the service's machine. */
+  /** The public part of the key; the id of a person; `LOCAL` for a person at the command line of the service's machine. */
   readonly keyId: string;
   readonly name: string;
   readonly roles: readonly Role[];
@@ -28,6 +28,9 @@ export function maySeeZone({ zoneIds }: Pick<Caller, "zoneIds">, zoneId: number)
 /** No key has this id: those of keys are hexadecimal. */
 const LOCAL = "local";
 
+/** Begins the id of a person, which is made of issuer and subject. */
+export const PERSON_PREFIX = "person-";
+
 /** Returns the caller of the command line, who reads the database directly and so may do everything. */
 export function localCaller(name: string): Caller {
   return { keyId: LOCAL, name, roles: ["admin"], scopes: scopesOf(["admin"]), zoneIds: null, masked: false };
@@ -36,5 +39,10 @@ export function localCaller(name: string): Caller {
 /** Returns the actor of an audit entry. An entry outlives every erasure, so an address in the name is masked. */
 export function actorOf(caller: Caller | null): string {
   if (caller === null) return "nobody";
-  return caller.keyId === LOCAL ? maskText(caller.name) : `key ${caller.keyId} (${maskText(caller.name)})`;
+  const { keyId } = caller;
+  const name = maskText(caller.name);
+  if (keyId === LOCAL) return name;
+  return keyId.startsWith(PERSON_PREFIX)
+    ? `person ${keyId.slice(PERSON_PREFIX.length)} (${name})`
+    : `key ${keyId} (${name})`;
 }

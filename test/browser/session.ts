@@ -4,7 +4,10 @@ import type { AddressInfo } from "node:net";
 import path from "node:path";
 import type { Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
+import { openPeople } from "#app/open-people.ts";
 import { alerts } from "#db/schema/alerts.ts";
+import type { People } from "#faces/http/keys/people.ts";
+import { startIssuer } from "#test/support/issuer.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { call, makeKey, startArchive } from "../http/start-archive.ts";
 import { settle } from "./open-browser.ts";
@@ -56,6 +59,37 @@ export function testSession(openWorld: () => BrowserWorld): void {
     const next = await context.newPage();
     await next.goto(url);
     await showOverview(next);
+  });
+
+  test("a person signs in at an issuer of another site and comes back to the page that was asked for", async () => {
+    const database = await createMigratedDatabase();
+    onTestFinished(() => database.drop());
+    // The address of the service is known once it listens.
+    const people = {} as People;
+    const consoleFolder = path.join(ROOT, "dist", "console");
+    const { url } = await startArchive(database.url, { consoleFolder, people });
+    const issuer = await startIssuer({ host: "localhost", redirectUri: `${url}/sign-in` });
+    onTestFinished(() => issuer.close());
+    const desk = { role: "reader", zoneIds: null, isMasked: false } as const;
+    Object.assign(people, openPeople({ settings: () => issuer.settings({ desk }), publicUrl: url }));
+    const context = await openWorld().browser.newContext();
+    onTestFinished(() => context.close());
+    const page = await context.newPage();
+    await page.goto(`${url}/silences?state=expired`);
+    await page.getByRole("button", { name: "Sign in with Example" }).click();
+    await page.getByLabel("Signed in as ada@example.org").waitFor();
+    expect(page.url()).toBe(`${url}/silences?state=expired`);
+
+    await page.getByLabel("Signed in as ada@example.org").click();
+    await page.getByRole("menuitem", { name: "Sign out", exact: true }).click();
+    // The issuer asks on a page of its own.
+    await page.getByRole("button", { name: "Yes, sign out" }).click();
+    await page.getByRole("button", { name: "Sign in with Example" }).waitFor();
+    expect(page.url()).toBe(`${url}/sign-in`);
+    issuer.account = { sub: "eve", groups: ["sales"] };
+    await page.getByRole("button", { name: "Sign in with Example" }).click();
+    await page.getByText('eve has no role here: the claim groups has "sales"').waitFor();
+    expect(page.url()).toBe(`${url}/sign-in`);
   });
 
   test("an alert that fires reaches an open page through its stream, while the page's timers stand still", async () => {

@@ -3,7 +3,7 @@ import { chmodSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import path from "node:path";
 import { Redis } from "ioredis";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { parseConfig } from "#config/config.ts";
 import { beatReplica } from "#db/service/replicas.ts";
 import { readServerPlace, type ServerPlace } from "#db/service/server-place.ts";
@@ -14,6 +14,7 @@ import type { Finding } from "#operations/doctor/finding.ts";
 import { judge } from "#operations/doctor/judge.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { findFreePort } from "../support/free-port.ts";
+import { startIssuer } from "../support/issuer.ts";
 import { findRedisServer, startTestRedis } from "../support/redis.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 import { runStoreCommand, type Terminal } from "./run-store-command.ts";
@@ -105,6 +106,32 @@ test("it asks the platform for the key's roles and once for each zone, and names
   expect(text.out).not.toContain("\u001b");
   expect(Math.max(...text.out.split("\n").map((line) => line.length))).toBeLessThanOrEqual(80);
   expect(text.out).toMatch(/\nPROBLEM {2}zone +A search of zone 102 failed/);
+});
+
+test("the issuer of sign_in is asked for its discovery document", async () => {
+  const issuer = await startIssuer({ redirectUri: "https://longwatch.example/sign-in" });
+  onTestFinished(() => issuer.close());
+  const folder = makeTemporaryFolder("doctor");
+  const file = path.join(folder, "longwatch.yaml");
+  const find = async (url: string) => {
+    writeFileSync(
+      file,
+      `sign_in: {issuer: "${url}", client_id: x, claim: groups, roles: {a: {role: reader}}, allow_private_networks: true}`,
+    );
+    const { items } = await findings({
+      DATABASE_URL: database.url,
+      LONGWATCH_CONFIG: file,
+      LONGWATCH_PUBLIC_URL: "https://longwatch.example",
+      LONGWATCH_DATA_DIR: folder,
+    });
+    return items.find(({ check }) => check === "sign-in");
+  };
+  expect(await find(issuer.url)).toMatchObject({ level: "ok" });
+  const other = issuer.url.replace("127.0.0.1", "localhost");
+  expect(await find(other)).toMatchObject({
+    level: "problem",
+    text: expect.stringContaining("names itself otherwise than sign_in.issuer"),
+  });
 });
 
 test("a database, a Redis, a bucket and a platform that are down are findings, and the other parts are still examined", async () => {
@@ -241,6 +268,7 @@ const FACTS: DoctorFacts = {
       holdsDatabase: true,
     },
   ],
+  issuer: null,
   kept: { days: 400, setting: "LONGWATCH_RETENTION_DAYS" },
   channels: [{ name: "ops", kind: "slack", failed: null, circuit: "closed", dead: 0, lastError: null }],
   configFile: "/etc/longwatch.yaml",

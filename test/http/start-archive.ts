@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { onTestFinished } from "vitest";
 import { type ApiParts, listRoutes, openApi, type RouteParts } from "#app/list-routes.ts";
 import { openKeys, openSessions } from "#app/open-keys.ts";
+import { openPeople } from "#app/open-people.ts";
 import { createDatabase, type Database } from "#db/client.ts";
 import { writeAuditEntry } from "#db/keys/audit-entries.ts";
 import { readServerSecret } from "#db/service/server-secrets.ts";
@@ -56,6 +57,7 @@ export async function startArchive(
     log,
     authenticate: keys.authenticate,
     sessions: openSessions(keys.database, log),
+    people: openPeople({ settings: () => null, publicUrl: null }),
     areMetricsPublic: false,
     writeSecurityEvent: (event) => writeAuditEntry(keys.database.db, event),
     ...options,

@@ -56,6 +56,7 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   bullmq: ["src/adapters/queue"],
   ioredis: ["src/adapters/queue"],
   "node-cron": ["src/adapters/queue", "src/lib"],
+  "openid-client": ["src/app"],
   pg: ["db", "src/adapters/embedded"],
   "pg-copy-streams": ["db"],
   "drizzle-orm": ["db"],

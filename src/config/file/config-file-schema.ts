@@ -16,6 +16,7 @@ import { findTemplateMistake, PLACEHOLDERS } from "#stages/alerting/message/link
 import { channelEntry } from "./channel-entry.ts";
 import { duration } from "./duration.ts";
 import { forwardEntry } from "./forward-entry.ts";
+import { signInEntry } from "./sign-in-entry.ts";
 import { zoneName, zones } from "./zone-schema.ts";
 
 const CLOCK_RULE = "must be a time of day between 00:00 and 23:59, in quotes";
@@ -303,6 +304,9 @@ export const configFile = z
           .optional(),
       })
       .optional(),
+    sign_in: signInEntry
+      .optional()
+      .describe("an OpenID Connect issuer at which people sign in to the console (docs/sign-in.md)"),
     schedule: z
       .strictObject(ticks as Record<TickName, ReturnType<typeof tick>>)
       .optional()

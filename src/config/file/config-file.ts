@@ -19,6 +19,7 @@ import { readChannel } from "./read-channels.ts";
 import { readDestination } from "./read-destinations.ts";
 import type { ReferenceContext } from "./read-entry.ts";
 import { looseZonesOf, resolveZone, toZones } from "./resolve-zones.ts";
+import { readSignIn, type SignIn } from "./sign-in-entry.ts";
 import { findMismatches, toRouting } from "./to-routing.ts";
 
 /** The settings of the file. A running service can read all but the schedule again. */
@@ -28,6 +29,8 @@ export interface Alerting {
   readonly destinations: readonly DestinationConfig[];
   readonly routing: Routing;
   readonly detection: Detection;
+  /** Null if people sign in with keys only. */
+  readonly signIn: SignIn | null;
   /** The cron expressions that the file sets. */
   readonly schedule: Partial<Schedule>;
   /** Paths of settings that earlier versions had and that change nothing now. */
@@ -62,6 +65,7 @@ export function defaultAlerting({
       knownSources: [],
       overrides: [],
     },
+    signIn: null,
     schedule: {},
     unused: [],
   };
@@ -103,6 +107,11 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
     ([name, entry]) => readDestination(name, entry, forwardContext, mistakes) ?? [],
   );
   mistakes.push(...findMismatches(input, names, MAX_LINKS - consoleLinks(options.publicUrl).length));
+  const signIn = readSignIn(
+    isObject(input) ? input["sign_in"] : undefined,
+    { ...context, zones: toZones(parsed.data?.zones) },
+    mistakes,
+  );
   const all = [...syntax, ...mistakes.map((mistake) => `${file}: ${mistake}`)];
   if (!parsed.success || names === null || all.length > 0)
     return { alerting: null, mistakes: all, channels: names };
@@ -131,6 +140,7 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
     destinations,
     routing: { ...routing, links },
     detection,
+    signIn,
     schedule,
     unused,
   };

@@ -32,7 +32,7 @@ function toFields(settings: Settings): readonly EntryField[] {
   return Object.entries(settings).map(([name, schema]) => toField(name, schema));
 }
 
-function toField(name: string, schema: z.ZodType): EntryField {
+export function toField(name: string, schema: z.ZodType): EntryField {
   const key = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   const isRequired = !schema.safeParse(undefined).success;
   const bare = unwrap(schema);
@@ -67,7 +67,7 @@ function toEntrySchema(kind: string, fields: readonly EntryField[]) {
   return z.strictObject(shape);
 }
 
-function toShape(fields: readonly EntryField[]): Record<string, z.ZodType> {
+export function toShape(fields: readonly EntryField[]): Record<string, z.ZodType> {
   const shape: Record<string, z.ZodType> = {};
   for (const { key, secret, schema, isRequired, fields: inner } of fields) {
     if (inner !== null) {

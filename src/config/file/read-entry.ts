@@ -62,7 +62,7 @@ function fillIn(
   return Object.fromEntries(required.map(({ name }) => [name, example[name]]));
 }
 
-function readFields(
+export function readFields(
   at: string,
   fields: readonly EntryField[],
   entry: Readonly<Record<string, unknown>>,

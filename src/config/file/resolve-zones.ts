@@ -62,8 +62,8 @@ const looseMatcher = z.object({
     .catch(undefined),
   zone_labels: z.record(z.string(), z.array(z.string())).optional().catch(undefined),
 });
-/** The parts of the file that have matchers. */
-const PARTS = ["route", "links", "inhibit", "quiet_hours", "detection"] as const;
+/** The parts of the file that name zones. */
+const PARTS = ["route", "links", "inhibit", "quiet_hours", "detection", "sign_in"] as const;
 
 /** Returns the zones of a file that may have mistakes. */
 export function looseZonesOf(input: unknown): Zones {

@@ -1,7 +1,7 @@
 import { Loader } from "@mantine/core";
 import { Suspense } from "react";
 import { Link, Redirect, Route, Switch } from "wouter";
-import { useSessionQuery } from "./api/session.ts";
+import { takeLeftPage, useSessionQuery } from "./api/session.ts";
 import { Empty, ProblemBox } from "./components/states.tsx";
 import { ROUTES } from "./routes.tsx";
 import { PageBoundary } from "./shell/page-boundary.tsx";
@@ -30,7 +30,7 @@ export function App() {
           </Route>
         ))}
         <Route path="/sign-in">
-          <Redirect to="/" replace />
+          <Redirect to={takeLeftPage()} replace />
         </Route>
         <Route>
           <Empty action={<Link href="/">Go to the overview</Link>}>

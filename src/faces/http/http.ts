@@ -13,6 +13,7 @@ import { sendProblem, toTold } from "./errors/send-problem.ts";
 import { validatorCompiler } from "./errors/validate.ts";
 import { createFailedKeys } from "./keys/failed-keys.ts";
 import { addGuard, addPermissions } from "./keys/guard.ts";
+import type { People } from "./keys/people.ts";
 import { createSecurityEvents, type SecurityEventsOptions } from "./keys/security-events.ts";
 import type { Sessions } from "./keys/sessions.ts";
 import { addConcurrencyLimit, type ConcurrencyLimits } from "./limits/concurrency-limit.ts";
@@ -42,6 +43,8 @@ export interface HttpOptions {
   readonly knownKeys?: readonly Buffer[];
   /** Sign-in to the console. Default: nobody can sign in. */
   readonly sessions?: Sessions;
+  /** Sign-in of people at an issuer. Needed with `sessions`. */
+  readonly people?: People;
   /** Folder of the built console. Default: no console is served, and `/` redirects to the documentation. */
   readonly consoleFolder?: string;
   /** The address that people use. Default: unknown. */
@@ -141,9 +144,9 @@ export async function createHttp(options: HttpOptions): Promise<FastifyInstance>
   addReadyz(app, readReadiness);
   const { metrics, readBacklog, areMetricsPublic: isPublic } = options;
   addMetrics(app, { metrics, readBacklog, isPublic, timeoutMs, onError });
-  const { sessions, authenticate, publicUrl = null } = options;
-  if (sessions !== undefined)
-    addSession(app, { ...guarding, sessions, authenticate, publicUrl, version: readVersion() });
+  const { sessions, people, authenticate, publicUrl = null } = options;
+  if (sessions !== undefined && people !== undefined)
+    addSession(app, { ...guarding, sessions, people, authenticate, publicUrl, version: readVersion() });
   for (const addRoutes of options.routes) addRoutes(app);
   return app;
 }

@@ -85,6 +85,8 @@ export interface DoctorFacts {
   /** How long Postgres keeps a day of events, and the setting that says so. */
   readonly kept: { readonly days: number; readonly setting: string };
   readonly channels: readonly ChannelFacts[];
+  /** The issuer at which people sign in, once its discovery document was read; null if there is none. */
+  readonly issuer: Fact<string> | null;
   /** The configuration file whose channels were read; null if there is none. */
   readonly configFile: string | null;
   readonly files: readonly FileFacts[];

@@ -24,6 +24,7 @@ export function judge(facts: DoctorFacts): Finding[] {
     ...judgeDisks(facts.disks, dayBytes),
     ...judgeDatabaseSize(facts),
     ...judgeChannels(facts.channels, facts.configFile),
+    ...judgeIssuer(facts.issuer),
     ...judgeFiles(facts.files),
     ...judgeLoose(facts.loose),
     ...judgeAdminKey(facts.adminKeyLeftMs),
@@ -124,6 +125,14 @@ function judgeChannel({ name, kind, failed, circuit, dead, lastError }: ChannelF
       `Send them again: npm run -s longwatch -- channels replay ${name}`,
     );
   return ok("channels", `${channel} renders the test message; nothing was sent.`);
+}
+
+function judgeIssuer(issuer: DoctorFacts["issuer"]): Finding[] {
+  if (issuer === null) return [];
+  if ("value" in issuer)
+    return [ok("sign-in", `The issuer ${issuer.value} answers; people can sign in there.`)];
+  const next = "Correct sign_in in the configuration file (docs/sign-in.md). Keys work meanwhile.";
+  return [problem("sign-in", `Nobody can sign in at the issuer: ${issuer.failed}.`, next)];
 }
 
 function judgeFiles(files: readonly FileFacts[]): Finding[] {

@@ -4,6 +4,7 @@ import { describePostgresFailure } from "#adapters/embedded/describe-postgres-fa
 import { findCluster, POSTGRES_FOLDERS } from "#adapters/embedded/place-cluster.ts";
 import { readRedisInfo } from "#adapters/queue/read-redis-info.ts";
 import { openBucket } from "#adapters/storage/bucket.ts";
+import { openPeople } from "#app/open-people.ts";
 import type { Config } from "#config/config.ts";
 import { readVersion } from "#config/read-version.ts";
 import type { Database } from "#db/client.ts";
@@ -72,6 +73,7 @@ export async function gatherFacts(examined: Examined): Promise<DoctorFacts> {
     disks: listDisks(config, stored.databaseFolder),
     kept: readKept(config),
     channels: tryChannels(config, stored.channels, nowMs),
+    issuer: await gatherIssuer(config),
     configFile,
     files: listFiles(examined),
     loose: gatherLoose(config),
@@ -169,6 +171,17 @@ async function gatherBucket({ archive: { bucket } }: Config): Promise<DoctorFact
     return { value: opened.place };
   } catch (thrown) {
     return { failed: messageOf(toError(thrown)) };
+  }
+}
+
+/** Reads the discovery document. Whether the client's secret is right, only a sign-in shows. */
+async function gatherIssuer({ alerting: { signIn }, http }: Config): Promise<DoctorFacts["issuer"]> {
+  if (signIn === null) return null;
+  try {
+    await openPeople({ settings: () => signIn, publicUrl: http.publicUrl ?? "" }).begin();
+    return { value: signIn.issuer };
+  } catch (thrown) {
+    return { failed: describe(thrown) };
   }
 }
 

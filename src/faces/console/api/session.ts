@@ -2,7 +2,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { z } from "zod";
 import type { SessionInfo } from "#faces/http/routes/session.ts";
 import { ROLE_SCOPES, type Scope } from "#model/kinds.ts";
-import { call, send } from "./client.ts";
+import { call } from "./client.ts";
 import { pageToken } from "./page-token.ts";
 import { ApiProblem } from "./problem.ts";
 
@@ -48,7 +48,7 @@ export function useMay(scope: Scope): boolean {
 export function useSignIn() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (secret: { key: string } | { token: string }) =>
+    mutationFn: (secret: { key: string } | { token: string } | { answer: string }) =>
       call<{ readonly pageToken: string }>("/session", { method: "POST", body: secret }),
     onSuccess: (answer) => {
       pageToken.store(answer.pageToken);
@@ -57,13 +57,47 @@ export function useSignIn() {
   });
 }
 
+/** The issuer's name on the button; null if people sign in with keys only. */
+export function useIssuer(): string | null {
+  const { data } = useQuery({
+    queryKey: ["session", "issuer"],
+    queryFn: ({ signal }) => call<{ readonly label: string | null }>("/session/issuer", { signal }),
+    staleTime: 60_000,
+  });
+  return data?.label ?? null;
+}
+
+const LEFT_PAGE = "longwatch-left-page";
+
+/** The page from which this tab left for the issuer. Two slashes would begin the name of another host. */
+export function takeLeftPage(): string {
+  const left = sessionStorage.getItem(LEFT_PAGE) ?? "/";
+  sessionStorage.removeItem(LEFT_PAGE);
+  return /^\/(?!sign-in|[/\\])/.test(left) ? left : "/";
+}
+
+/** Leaves for the issuer, which sends the browser back to the page of the sign-in. */
+export function useStartAtIssuer() {
+  return useMutation({
+    mutationFn: () => call<{ readonly url: string }>("/session/issuer", { method: "POST" }),
+    onSuccess: ({ url }) => {
+      sessionStorage.setItem(LEFT_PAGE, location.pathname + location.search);
+      globalThis.location.assign(url);
+    },
+  });
+}
+
 export function useSignOut() {
   const client = useQueryClient();
   return useMutation({
     mutationFn: ({ everywhere }: { everywhere: boolean }) =>
-      send("/session", { method: "DELETE", query: { everywhere } }),
-    onSettled: () => {
+      call<{ readonly signOutUrl: string } | undefined>("/session", {
+        method: "DELETE",
+        query: { everywhere },
+      }),
+    onSettled: (answer) => {
       pageToken.forget();
+      if (answer !== undefined) globalThis.location.assign(answer.signOutUrl);
       client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== "session" });
       client.setQueryData(KEY, null);
     },

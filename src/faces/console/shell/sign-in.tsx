@@ -1,42 +1,62 @@
 import { Button, Group, PasswordInput, Stack } from "@mantine/core";
 import { type SubmitEvent, useEffect, useRef, useState } from "react";
 import { toProblem } from "../api/problem.ts";
-import { useSignIn } from "../api/session.ts";
+import { useIssuer, useSignIn, useStartAtIssuer } from "../api/session.ts";
 import { CopyButton } from "../components/copy-button.tsx";
 import { Logo } from "./logo.tsx";
 import classes from "./sign-in.module.css";
 
 const PATH = "/sign-in";
 
-/** Takes the token out of the address, so that neither history nor a screenshot shows it. */
-function takeToken(): string | null {
+/** Takes a secret out of the address, so that neither history nor a screenshot shows it. */
+function takeSecret(): { readonly token: string } | { readonly answer: string } | null {
   const { hash, pathname, search } = globalThis.location;
-  if (pathname !== PATH || hash.length < 2) return null;
-  history.replaceState(null, "", `${pathname}${search}`);
-  return hash.slice(1);
+  const isAnswer = new URLSearchParams(search).has("state");
+  if (pathname !== PATH || (hash.length < 2 && !isAnswer)) return null;
+  history.replaceState(null, "", isAnswer ? pathname : `${pathname}${search}`);
+  return isAnswer ? { answer: search.slice(1) } : { token: hash.slice(1) };
 }
 
-/** Signs in with the token of the terminal's link, else with a pasted key. */
+/** Signs in with the token of the terminal's link or the answer of the issuer, else at the issuer or with a pasted key. */
 export function SignIn() {
   const { mutate, isPending, error, variables } = useSignIn();
+  const issuer = useIssuer();
+  const start = useStartAtIssuer();
   const [key, setKey] = useState("");
   const isTried = useRef(false);
   useEffect(() => {
     if (isTried.current) return;
     isTried.current = true;
-    const token = takeToken();
-    if (token !== null) mutate({ token });
+    const secret = takeSecret();
+    if (secret !== null) mutate(secret);
   }, [mutate]);
   const submit = (event: SubmitEvent) => {
     event.preventDefault();
     if (key.trim() !== "") mutate({ key: key.trim() });
   };
+  const isKey = variables === undefined || "key" in variables;
   const isLink = variables !== undefined && "token" in variables;
+  const shown = start.error ?? (isKey ? null : error);
   return (
     <main className={classes["page"]}>
       <Stack component="form" gap={16} className={`lw-panel ${classes["card"]}`} onSubmit={submit}>
         <Logo />
         <h1>Sign in</h1>
+        {issuer === null ? null : (
+          <Button size="sm" loading={start.isPending} onClick={() => start.mutate()}>
+            Sign in with {issuer}
+          </Button>
+        )}
+        {shown === null ? null : (
+          <p className="lw-warn" role="alert">
+            {word(shown)}
+            {isLink && start.error === null
+              ? " A link works once and for ten minutes. Paste a key, or make a new link."
+              : ""}
+          </p>
+        )}
+        {!isKey && isPending ? <p role="status">Signing in ...</p> : null}
+        {issuer === null ? null : <p>Or with a key:</p>}
         <PasswordInput
           label="API key"
           description="A key of this service. It begins with lw_."
@@ -45,15 +65,15 @@ export function SignIn() {
           autoFocus
           value={key}
           onChange={(event) => setKey(event.currentTarget.value)}
-          error={error === null || isLink ? null : word(error)}
+          error={error === null || !isKey ? null : word(error)}
         />
-        {error !== null && isLink ? (
-          <p className="lw-warn" role="alert">
-            {word(error)} A link works once and for ten minutes. Paste a key, or make a new link.
-          </p>
-        ) : null}
-        {isLink && isPending ? <p role="status">Signing in with the link ...</p> : null}
-        <Button type="submit" size="sm" loading={isPending} disabled={key.trim() === ""}>
+        <Button
+          type="submit"
+          size="sm"
+          variant={issuer === null ? "filled" : "default"}
+          loading={isPending}
+          disabled={key.trim() === ""}
+        >
           Sign in
         </Button>
         <div className={`lw-note ${classes["hint"]}`}>

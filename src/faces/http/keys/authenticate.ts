@@ -1,4 +1,5 @@
 import type { FoundApiKey } from "#db/keys/api-keys.ts";
+import type { FoundSession } from "#db/keys/sessions.ts";
 import { isSameKey, readKeyId } from "#model/access-key.ts";
 import type { Authenticate, Caller } from "#operations/caller.ts";
 import { isRole, scopesOf } from "#operations/roles.ts";
@@ -22,7 +23,7 @@ export function createAuthenticate({ find, onUsed }: AuthenticateOptions): Authe
   };
 }
 
-export function toCaller({ keyId, name, zoneIds, isMasked, ...found }: FoundApiKey): Caller {
+export function toCaller({ keyId, name, zoneIds, isMasked, ...found }: FoundSession["caller"]): Caller {
   const roles = found.roles.filter(isRole);
   return { keyId, name, roles, scopes: scopesOf(roles), zoneIds, masked: isMasked };
 }

@@ -88,7 +88,7 @@ async function identify(request: FastifyRequest, parts: GuardParts): Promise<voi
     throw new Refusal(401, {
       slug: "session-over",
       detail:
-        "The session is over: it was ended, was not used for 12 hours, is seven days old (24 hours for an admin), or its key is no longer valid.",
+        "The session is over: it was ended, was not used for 12 hours, is seven days old (24 hours for an admin), or its key or the issuer's ID token is no longer valid.",
     });
   if (request.headers["x-user-active"] === "true") sessions.noteUse(session);
   request.session = session;

@@ -1,5 +1,7 @@
+import type { Secret } from "#lib/secret.ts";
 import type { SessionTokens } from "#model/session-token.ts";
 import type { Caller } from "#operations/caller.ts";
+import type { SignedPerson } from "./people.ts";
 
 /** The holder of a session, and when the session ends without another request. */
 export interface Session {
@@ -17,7 +19,7 @@ export interface NewSession {
 }
 
 /**
- * Sessions of the console. A session lasts as long as its key, at most 12 hours without use, and at most seven days; 24
+ * Sessions of the console. A session lasts as long as its key or the issuer's ID token, at most 12 hours without use, and at most seven days; 24
  * hours for the role admin.
  */
 export interface Sessions {
@@ -28,5 +30,8 @@ export interface Sessions {
   readonly openByKey: (caller: Caller, session: NewSession) => Promise<SessionTokens>;
   /** Consumes the one-time token. Returns null if the token is unknown, used or expired. */
   readonly openByLink: (token: string, session: NewSession) => Promise<SessionTokens | null>;
-  readonly end: (session: Session, how: { readonly everywhere: boolean }) => Promise<void>;
+  /** Returns null if the same secret opened a session before. */
+  readonly openByIssuer: (signed: SignedPerson, session: NewSession) => Promise<SessionTokens | null>;
+  /** Returns the issuer's token of the session, with which the person signs out there too; null if there is none. */
+  readonly end: (session: Session, how: { readonly everywhere: boolean }) => Promise<Secret | null>;
 }

@@ -1,0 +1,114 @@
+import * as client from "openid-client";
+import type { SignIn } from "#config/file/sign-in-entry.ts";
+import type { People } from "#faces/http/keys/people.ts";
+import { type Clock, systemClock } from "#lib/clock.ts";
+import { createSecret } from "#lib/secret.ts";
+import { HOUR_MS } from "#lib/units.ts";
+import { createFlow, readFlow } from "#model/sign-in-flow.ts";
+import { grantPerson } from "#operations/keys/grant-person.ts";
+import { Refusal } from "#operations/refusal.ts";
+import { createGuardedFetch } from "#stages/delivery/guarded-fetch.ts";
+import { explainIssuerFailure } from "./explain-issuer-failure.ts";
+
+const TIMEOUT_SECONDS = 10;
+
+interface PeopleParts {
+  /** The settings as they are now: a reload may change them. */
+  readonly settings: () => SignIn | null;
+  /** Null: nobody can come back from an issuer. */
+  readonly publicUrl: string | null;
+  readonly clock?: Clock;
+}
+
+/** Returns the sign-in of people at the configured issuer. The first sign-in asks it first, so it may be down at the start. */
+export function openPeople({ settings, publicUrl, clock = systemClock }: PeopleParts): People {
+  const redirectUri = `${publicUrl}/sign-in`;
+  let found: { from: SignIn; at: number; config: Promise<client.Configuration> } | null = null;
+
+  async function ask<T>(work: (config: client.Configuration, from: SignIn) => T | Promise<T>): Promise<T> {
+    const from = settings();
+    if (from === null || publicUrl === null)
+      throw new Refusal(404, { detail: "No issuer is configured here. Sign in with a key." });
+    try {
+      // The library finds changed keys at once; a changed endpoint is found after an hour.
+      if (found?.from !== from || clock() - found.at >= HOUR_MS)
+        found = { from, at: clock(), config: discover(from, clock) };
+      return await work(await found.config.catch((thrown) => ((found = null), Promise.reject(thrown))), from);
+    } catch (thrown) {
+      throw explainIssuerFailure(thrown, from.issuer);
+    }
+  }
+
+  return {
+    label: () => (publicUrl === null ? null : (settings()?.label ?? null)),
+    begin: () =>
+      ask(async (config, { scopes }) => {
+        const { secret, state, nonce, verifier } = createFlow(clock());
+        const url = client.buildAuthorizationUrl(config, {
+          redirect_uri: redirectUri,
+          scope: scopes.join(" "),
+          code_challenge: await client.calculatePKCECodeChallenge(verifier),
+          code_challenge_method: "S256",
+          state,
+          nonce,
+        });
+        return { url: url.href, secret };
+      }),
+    finish: (secret, answer) =>
+      ask(async (config, from) => {
+        const flow = readFlow(secret, clock());
+        if (flow === null)
+          throw new Refusal(401, {
+            slug: "sign-in-over",
+            detail: `This browser has not started this sign-in at ${publicUrl}, or it took longer than ten minutes. Open ${publicUrl} and sign in again.`,
+          });
+        const tokens = await client.authorizationCodeGrant(config, new URL(`${redirectUri}?${answer}`), {
+          expectedState: flow.state,
+          expectedNonce: flow.nonce,
+          pkceCodeVerifier: flow.verifier,
+        });
+        const { id_token: idToken = "", access_token: accessToken } = tokens;
+        const own = tokens.claims() as client.IDToken;
+        // Some issuers have groups and names only there.
+        const hasMore = config.serverMetadata().userinfo_endpoint !== undefined;
+        const more = hasMore ? await client.fetchUserInfo(config, accessToken, own.sub) : {};
+        const caller = grantPerson({ ...more, ...own }, from);
+        if ("refusal" in caller) throw new Refusal(403, { slug: "no-role", detail: caller.refusal });
+        const endsAt = new Date(own.exp * 1_000);
+        return { caller, endsAt, idToken: createSecret(idToken), flowHash: flow.hash };
+      }),
+    // The session here has ended already. That must not fail with the issuer.
+    signOutUrl: (idToken) =>
+      ask((config) => {
+        const about = { id_token_hint: idToken.reveal(), post_logout_redirect_uri: redirectUri };
+        const hasEnd = config.serverMetadata().end_session_endpoint !== undefined;
+        return hasEnd ? client.buildEndSessionUrl(config, about).href : null;
+      }).catch(() => null),
+  };
+}
+
+/** Reads the discovery document. The network is guarded as that of channels. */
+async function discover(from: SignIn, clock: Clock): Promise<client.Configuration> {
+  const { issuer, clientId, clientSecret, allowPrivateNetworks } = from;
+  const url = new URL(issuer);
+  // The library reads the machine's clock.
+  const metadata = { [client.clockSkew]: Math.round((clock() - systemClock()) / 1_000) };
+  const config = await client.discovery(url, clientId, metadata, authenticate(clientSecret), {
+    [client.customFetch]: createGuardedFetch({ allowPrivateNetworks }),
+    timeout: TIMEOUT_SECONDS,
+    execute: allowPrivateNetworks ? [client.allowInsecureRequests] : [],
+  });
+  // The library admits every tenant of some issuers. Another tenant's administrator could then choose the claims.
+  if (URL.parse(config.serverMetadata().issuer)?.href === url.href) return config;
+  throw Object.assign(new Error("another issuer"), { code: "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED" });
+}
+
+/** Sends the secret as the issuer wants it. Without a word about it, that is the header. Without a secret there is PKCE. */
+function authenticate(secret: SignIn["clientSecret"]): client.ClientAuth {
+  if (secret === null) return client.None();
+  return (server, ...request) => {
+    const { token_endpoint_auth_methods_supported: methods = ["client_secret_basic"] } = server;
+    const isBasic = methods.includes("client_secret_basic");
+    (isBasic ? client.ClientSecretBasic : client.ClientSecretPost)(secret.reveal())(server, ...request);
+  };
+}

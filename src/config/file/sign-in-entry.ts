@@ -1,0 +1,101 @@
+import { z } from "zod";
+import { isObject } from "#lib/is-object.ts";
+import type { Secret } from "#lib/secret.ts";
+import { ROLES, type Role } from "#model/kinds.ts";
+import type { Zones } from "#model/zones.ts";
+import { networkSettings, secretText } from "#stages/delivery/channel-definition.ts";
+import { checkAddress } from "./check-opening.ts";
+import { toField, toShape } from "./entry-fields.ts";
+import { type ReferenceContext, readFields } from "./read-entry.ts";
+import { resolveZone } from "./resolve-zones.ts";
+
+/** The rights of people whose claim has one value. */
+export interface SignInGrant {
+  readonly role: Role;
+  /** Null is every zone. */
+  readonly zoneIds: readonly number[] | null;
+  readonly isMasked: boolean;
+}
+
+/** The OpenID Connect issuer at which people sign in. */
+export interface SignIn {
+  readonly label: string;
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: Secret | null;
+  readonly scopes: readonly string[];
+  readonly claim: string;
+  /** By the values of the claim. */
+  readonly roles: Readonly<Record<string, SignInGrant>>;
+  readonly allowPrivateNetworks: boolean;
+}
+
+const TEXT_RULE = "must be text of 1 to 200 printable characters";
+const text = z.string(TEXT_RULE).regex(/^[^\p{C}]{1,200}$/u, TEXT_RULE);
+const SCOPES_RULE = "must be a list of scopes, openid among them";
+const ADMIN_RULE = "must not be admin with zone or masked: an admin can create a key without these limits";
+
+const grant = z
+  .strictObject({
+    role: z.enum(ROLES),
+    zone: z
+      .array(z.union([z.int().positive(), text], "must be a zone's number, or its name in zones"))
+      .min(1)
+      .optional()
+      .describe("numbers, or names from zones; if missing, every zone"),
+    masked: z.boolean().optional().describe("whether the person sees no raw record, and addresses masked"),
+  })
+  .refine(
+    ({ role, zone, masked }) => role !== "admin" || (zone === undefined && masked !== true),
+    ADMIN_RULE,
+  );
+
+const settings = {
+  label: text.optional().describe('ends the button "Sign in with ..."; if missing, the host of the issuer'),
+  issuer: z.url("must be a URL").max(500).describe("as the issuer's discovery document says it"),
+  clientId: text,
+  clientSecret: secretText.optional(),
+  scopes: z
+    .array(z.string().regex(/^[!-~]{1,200}$/, SCOPES_RULE))
+    .refine((scopes) => scopes.includes("openid"), SCOPES_RULE)
+    .optional()
+    .describe("if missing, openid, profile and email"),
+  claim: text.describe("the claim that decides the role; a dot leads into an object (realm_access.roles)"),
+  roles: z
+    .record(text, grant)
+    .refine((roles) => Object.keys(roles).length > 0, "must have at least one value of the claim")
+    .describe("the rights for each value of the claim; a person without such a value is refused"),
+  ...networkSettings,
+};
+const fields = Object.entries<z.ZodType>(settings).map(([name, schema]) => toField(name, schema));
+const entry = z.object(settings);
+
+/** `sign_in` in the file. The secret is a reference. */
+export const signInEntry = z.strictObject(toShape(fields));
+
+/** Reads the entry with its secret. `mistakes` receives what the file's schema cannot find. */
+export function readSignIn(
+  input: unknown,
+  { zones, ...context }: ReferenceContext & { readonly zones: Zones },
+  mistakes: string[],
+): SignIn | null {
+  if (!isObject(input)) return null;
+  const values = readFields("sign_in", fields, input, context, mistakes);
+  const { issuer, allowPrivateNetworks = context.allowPrivateNetworks } = values;
+  const refused = typeof issuer === "string" ? checkAddress(issuer, allowPrivateNetworks === true) : [];
+  mistakes.push(...refused.map((mistake) => `sign_in.issuer: ${mistake}`));
+  const { data } = entry.safeParse(values);
+  if (data === undefined) return null;
+  const grants = Object.entries(data.roles).map(([value, { role, zone, masked = false }]) => [
+    value,
+    { role, zoneIds: resolveZone({ zone }, zones) ?? null, isMasked: masked },
+  ]);
+  return {
+    ...data,
+    label: data.label ?? new URL(data.issuer).host,
+    clientSecret: data.clientSecret ?? null,
+    scopes: data.scopes ?? ["openid", "profile", "email"],
+    roles: Object.fromEntries(grants) as SignIn["roles"],
+    allowPrivateNetworks: allowPrivateNetworks === true,
+  };
+}

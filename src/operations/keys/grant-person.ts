@@ -1,0 +1,69 @@
+import { createHash } from "node:crypto";
+import type { SignIn } from "#config/file/sign-in-entry.ts";
+import { isObject } from "#lib/is-object.ts";
+import { toLine } from "#lib/plain-text.ts";
+import { ROLES } from "#model/kinds.ts";
+import { type Caller, PERSON_PREFIX } from "../caller.ts";
+import { scopesOf } from "../roles.ts";
+import { MAX_NAME_CHARS } from "./wanted-key.ts";
+
+const MAX_SHOWN = 10;
+
+type Claims = Readonly<Record<string, unknown>> & { readonly sub: string };
+
+/**
+ * Returns the person with the rights that the table gives to the claim's values, or why there are none. Of several
+ * values the strongest role counts, then one that is not masked; the zones are those of all values that agree in both.
+ * So two values together never give a right that neither of them gives for that zone.
+ */
+export function grantPerson(
+  claims: Claims,
+  { issuer, claim, roles }: Pick<SignIn, "issuer" | "claim" | "roles">,
+): Caller | { readonly refusal: string } {
+  const values = readValues(claims, claim);
+  const grants = values.flatMap((value) => (Object.hasOwn(roles, value) ? (roles[value] ?? []) : []));
+  const rank = ({ role, isMasked }: (typeof grants)[number]) => ROLES.indexOf(role) * 2 + (isMasked ? 0 : 1);
+  const best = Math.max(...grants.map(rank));
+  const chosen = grants.filter((grant) => rank(grant) === best);
+  const [first] = chosen;
+  const name = nameOf(claims);
+  if (first === undefined) {
+    const came = values.length === 0 ? "has no text" : `has ${list(values)}`;
+    return {
+      refusal: `${name} has no role here: the claim ${claim} ${came}, and sign_in.roles knows ${list(Object.keys(roles))}. Add one of the claim's values to sign_in.roles in the configuration file, or change the person's groups at the issuer.`,
+    };
+  }
+  const zoneIds = chosen.some((grant) => grant.zoneIds === null)
+    ? null
+    : [...new Set(chosen.flatMap((grant) => grant.zoneIds ?? []))].sort((a, b) => a - b);
+  const account = createHash("sha256").update(`${issuer}\n${claims.sub}`).digest("hex");
+  return {
+    keyId: `${PERSON_PREFIX}${account.slice(0, 16)}`,
+    name,
+    roles: [first.role],
+    scopes: scopesOf([first.role]),
+    zoneIds,
+    masked: first.isMasked,
+  };
+}
+
+/** The claim's texts. A name with dots is first taken whole, as a URL is, and then as a path. */
+function readValues(claims: Claims, claim: string): string[] {
+  const path = Object.hasOwn(claims, claim) ? [claim] : claim.split(".");
+  let found: unknown = claims;
+  for (const part of path) found = isObject(found) && Object.hasOwn(found, part) ? found[part] : undefined;
+  return [found].flat().filter((value) => typeof value === "string");
+}
+
+/** An address that the issuer has not verified could be that of somebody else. */
+function nameOf(claims: Claims): string {
+  const { email, email_verified: isVerified, preferred_username: username, name, sub } = claims;
+  const names = [isVerified === false ? null : email, username, name, sub];
+  const given = names.find((one) => typeof one === "string" && one.trim() !== "");
+  return toLine(String(given), MAX_NAME_CHARS);
+}
+
+function list(values: readonly string[]): string {
+  const shown = values.slice(0, MAX_SHOWN).map((value) => JSON.stringify(toLine(value, 60)));
+  return [...shown, ...(values.length > MAX_SHOWN ? [`${values.length - MAX_SHOWN} more`] : [])].join(", ");
+}
