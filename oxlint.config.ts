@@ -112,9 +112,15 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
 };
 
 const CHANNELS = [
-  ...["alertmanager", "discord", "email", "opsgenie", "pagerduty"],
+  ...["alertmanager", "discord", "email", "jira-service-management", "opsgenie", "pagerduty"],
   ...["slack", "slack-bot", "teams", "terminal", "webhook"],
 ];
+
+/** Channels that send the requests of another one. */
+const SHARED: Readonly<Record<string, string>> = {
+  "slack-bot": "slack",
+  "jira-service-management": "opsgenie",
+};
 
 interface Pattern {
   readonly group: readonly string[];
@@ -154,10 +160,10 @@ const borders = [
   }),
   ...CHANNELS.map((channel) =>
     override(`src/stages/delivery/channels/${channel}/**`, DELIVERY, {
-      group: CHANNELS.filter(
-        (other) => other !== channel && !(channel === "slack-bot" && other === "slack"),
-      ).map((other) => `**/${other}/**`),
-      message: "A channel imports nothing of another channel, except slack-bot of slack.",
+      group: CHANNELS.filter((other) => other !== channel && SHARED[channel] !== other).map(
+        (other) => `**/${other}/**`,
+      ),
+      message: "A channel imports nothing of another channel, except of the one whose requests it shares.",
     }),
   ),
 ];

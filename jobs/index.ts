@@ -23,6 +23,7 @@ import type { Retention } from "#stages/privacy/retention.ts";
 import { createFetchAdviceJob } from "./alerting/fetch-advice.ts";
 import { createRaiseAlertsJob } from "./alerting/raise-alerts.ts";
 import { createReportServiceJob } from "./alerting/report-service.ts";
+import { createSendDigestJob, type SendDigestDeps } from "./alerting/send-digest.ts";
 import { createArchiveDaysJob } from "./archive/archive-days.ts";
 import type { ArchiveStore } from "./archive/archive-store.ts";
 import { createReconcileCountsJob } from "./coverage/reconcile-counts.ts";
@@ -106,6 +107,8 @@ export interface JobsDeps {
   readonly readDisk?: (() => DiskSpace | null) | null;
   /** Null or left out: no crawler is verified. */
   readonly verifyCrawler?: VerifyCrawler | null;
+  readonly digestChannels: SendDigestDeps["digestChannels"];
+  readonly readWeek: SendDigestDeps["readWeek"];
   /** Null or left out if no external monitor is configured. */
   readonly heartbeat?: Heartbeat | null;
   /** Null or left out if traces are off. */
@@ -209,6 +212,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
       pollEveryMs: settings.pollEveryMs,
       afterAlerts,
     }),
+    createSendDigestJob({ ...deps, expression: settings.schedule["send-digest"], afterAlerts }),
     ...(heartbeat === null
       ? []
       : [createSendHeartbeatJob({ ...deps, heartbeat, pollEveryMs: settings.pollEveryMs })]),

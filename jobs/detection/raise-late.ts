@@ -11,7 +11,7 @@ import type { SourceMode } from "#model/kinds.ts";
 import type { KnownSource, KnownSources } from "#model/known-source.ts";
 import { zoneFactsOf } from "#model/zones.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
-import { type AlertRecord, NOBODY, nextAlert, toAlertRecord } from "#stages/alerting/alert-record.ts";
+import { NOBODY, nextAlert, toAlertRecord, toResolved } from "#stages/alerting/alert-record.ts";
 import { addLinks } from "#stages/alerting/message/add-links.ts";
 import { buildLateMessage } from "#stages/alerting/message/late-message.ts";
 import { planRoute } from "#stages/alerting/routing/plan-route.ts";
@@ -65,13 +65,6 @@ async function planMessage(db: Queryable, { routing, log }: RaiseLateDeps, zoneI
   const silences = await readActiveSilences(db, log, nowMs);
   const { channels, held } = planRoute(routing(), subject, nowMs);
   return { subject, channels, held, silencedBy: findSilence(silences, subject, nowMs)?.id ?? null };
-}
-
-/** Returns the alert as resolved in every transition, because a late message must page nobody. */
-function toResolved(alert: AlertRecord, resolvedAtMs: number | null): AlertRecord {
-  const state = "resolved" as const;
-  const transitions = alert.transitions.map((one) => ({ ...one, state }));
-  return { ...alert, state, resolvedAtMs, transitions };
 }
 
 /**

@@ -20,10 +20,13 @@ export interface SweepDeps {
       | "roll-up-trends"
       | "fetch-advice"
       | "raise-alerts"
-      | "deliver-alerts",
+      | "deliver-alerts"
+      | "send-digest",
     payload?: Record<string, unknown>,
   ) => Promise<unknown>;
   readonly clock: Clock;
+  /** Returns the channels of the weekly digest. Default: none. */
+  readonly digestChannels?: () => readonly string[];
   /** The zones that are polled between two ticks while something rises in them, within so many requests. Default: none. */
   readonly rising?: { readonly zoneIds: readonly number[]; readonly requests: number };
 }
@@ -32,6 +35,7 @@ export interface SweepDeps {
 const ADVICE_EVERY_MS = 60_000;
 const OLD_SPIKES_EVERY_MS = 30_000;
 const UPKEEP_EVERY_MS = 60_000;
+const DIGEST_EVERY_MS = 60 * 60_000;
 /** A run of the same zone waits for the one before. */
 const MAX_RUNS = 10;
 
@@ -40,7 +44,13 @@ const MAX_RUNS = 10;
  * retry that is due. It may enqueue too often. A job without due work does nothing. Also polls the zones in which something
  * rises, between two ticks.
  */
-export function createSweepJob({ database, enqueue, clock, rising }: SweepDeps): AnyJob {
+export function createSweepJob({
+  database,
+  enqueue,
+  clock,
+  rising,
+  digestChannels = () => [],
+}: SweepDeps): AnyJob {
   const enqueuedAt = new Map<string, number>();
   /**
    * Returns whether `job` was last enqueued here at least `everyMs` ago, or never. A clock that was set back counts
@@ -68,7 +78,9 @@ export function createSweepJob({ database, enqueue, clock, rising }: SweepDeps):
         work.pendingSpikes && (work.newSpikes || isLongAgo("raise-alerts", OLD_SPIKES_EVERY_MS, nowMs));
       const isDeliverDue =
         work.dueNotifications || (work.channelUpkeep && isLongAgo("deliver-alerts", UPKEEP_EVERY_MS, nowMs));
+      const isDigestDue = digestChannels().length > 0 && isLongAgo("send-digest", DIGEST_EVERY_MS, nowMs);
       const due = [
+        ...(isDigestDue ? ["send-digest" as const] : []),
         ...(work.staleMinutes ? ["roll-up-trends" as const] : []),
         ...(isAdviceDue ? ["fetch-advice" as const] : []),
         ...(isRaiseDue ? ["raise-alerts" as const] : []),

@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from "node:util";
 import { createEdgeClient, type EdgeClient } from "#adapters/edge/edge-client.ts";
 import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import { describePostgresFailure } from "#adapters/embedded/describe-postgres-failure.ts";
-import { findCluster } from "#adapters/embedded/place-cluster.ts";
 import { createBatch } from "#adapters/queue/batch.ts";
 import type { Enqueuer } from "#adapters/queue/enqueuer.ts";
 import { createSchedule, type ScheduleEntry } from "#adapters/queue/schedule.ts";
@@ -19,7 +18,6 @@ import { createAskAdvice } from "#jobs/alerting/ask-advice.ts";
 import { createJobs, type JobSettings, planTicks } from "#jobs/index.ts";
 import { type Clock, systemClock } from "#lib/clock.ts";
 import { readPauses } from "#lib/cron.ts";
-import { readDiskSpace } from "#lib/disk-space.ts";
 import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
 import { messageOf } from "#lib/message-of.ts";
@@ -28,6 +26,8 @@ import { createStopStack, type StopStack } from "#lib/stop-stack.ts";
 import { explainTlsFailure } from "#lib/tls-failure-error.ts";
 import { type LastRun, toSchedule } from "#model/schedule.ts";
 import { auditConfig } from "#operations/audit/audit-config.ts";
+import { localCaller } from "#operations/caller.ts";
+import { readWeek } from "#operations/digest/read-week.ts";
 import { reportExcessRights } from "#operations/doctor/report-excess-rights.ts";
 import { createExecuteRun } from "#operations/execute-run.ts";
 import { openAdminKey } from "#operations/keys/open-admin-key.ts";
@@ -54,6 +54,7 @@ import { openQueryPool } from "./query-pool.ts";
 import { createOutageReports } from "./report-outages.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "./runtime-file.ts";
 import { createVerifyCrawler } from "./verify-crawler.ts";
+import { viewService } from "./view-service.ts";
 import type { DatabaseWatch } from "./watch-database.ts";
 import { openDatabaseWatch } from "./watch-database.ts";
 import { createKeyReader, recordPlatformHealth, rereadWhenRefused, watchEdge } from "./watch-edge.ts";
@@ -206,6 +207,11 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   };
   const watchedPatientEdge = watchEdge(patientEdge, recordHealth);
   const lastRuns = new Map<string, LastRun>();
+  const service = {
+    ...viewService(config),
+    alerting: alerting.current,
+    configuredChannels: () => new Set(alerting.notifiers.keys()),
+  };
   const verifyCrawler = createVerifyCrawler();
   const forwarding = openForwarding({ config, metrics, clock });
   const jobs = createJobs({
@@ -221,8 +227,11 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
       knownSources: alerting.knownSources,
       archive,
     }),
+    digestChannels: () => alerting.current().digestChannels,
+    readWeek: (week) =>
+      readWeek({ db: database.db, now: clock(), caller: localCaller("Longwatch"), service }, week),
     heartbeat: openHeartbeat(config, systemClock),
-    readDisk: config.databaseUrl === null ? () => readDiskSpace(findCluster(config.dataDir)) : null,
+    readDisk: service.readDisk,
     archive,
     forwarding,
     openKey: keyring.open,

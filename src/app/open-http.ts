@@ -49,7 +49,14 @@ import { viewSettings } from "./view-service.ts";
 export interface HttpParts {
   readonly config: Pick<
     Config,
-    "http" | "archive" | "retention" | "dataDir" | "settings" | "pollEveryMs" | "platformVendor"
+    | "http"
+    | "archive"
+    | "retention"
+    | "databaseUrl"
+    | "dataDir"
+    | "settings"
+    | "pollEveryMs"
+    | "platformVendor"
   >;
   readonly log: Log;
   readonly metrics: Metrics;

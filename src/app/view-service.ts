@@ -1,20 +1,23 @@
+import { findCluster } from "#adapters/embedded/place-cluster.ts";
 import { describeBucket } from "#adapters/storage/describe-bucket.ts";
 import type { Config } from "#config/config.ts";
 import { configuredChannels } from "#config/configured-channels.ts";
+import { readDiskSpace } from "#lib/disk-space.ts";
 import type { ServiceView } from "#operations/service-view.ts";
 import { toRequestBudget } from "./open-request-gate.ts";
 
-type Viewed = Pick<Config, "archive" | "pollEveryMs" | "retention" | "settings">;
+type Viewed = Pick<Config, "archive" | "databaseUrl" | "dataDir" | "pollEveryMs" | "retention" | "settings">;
 
 /** Returns what operations show of the settings. The rate is that of the platform, which the emulator has another of. */
 export function viewSettings(
-  { archive, pollEveryMs, retention, settings }: Viewed,
+  { archive, databaseUrl, dataDir, pollEveryMs, retention, settings }: Viewed,
   requestsPerSecond: number,
 ) {
   const { bucket, folder, hotDays, isWritten } = archive;
   return {
     archive: { folder, bucket: bucket === null ? null : describeBucket(bucket), isWritten, hotDays },
     pollEveryMs,
+    readDisk: () => (databaseUrl === null ? readDiskSpace(findCluster(dataDir)) : null),
     requestBudget: toRequestBudget(requestsPerSecond),
     retention,
     settings,

@@ -32,20 +32,40 @@ export function findCronMistakes(expression: string): string[] {
   });
 }
 
-/** Returns the shortest and the longest time between two runs. The longest is infinite if days are left out. */
+/** Returns the shortest and the longest time between two runs. The longest is infinite if days of the month are left out. */
 export function readPauses(expression: string): { readonly shortestMs: number; readonly longestMs: number } {
   const { second, minute, hour, dayOfMonth, month, dayOfWeek } = parse(expression);
   const times = hour.flatMap((h) => minute.flatMap((m) => second.map((s) => (h * 60 + m) * 60 + s)));
   const sorted = [...new Set(times)].sort((a, b) => a - b);
-  let before = (sorted.at(-1) ?? 0) - DAY_S;
+  // The last Friday of a month is a text.
+  const days = [...new Set(dayOfWeek.map((day) => Number(day) % 7))].sort((a, b) => a - b);
+  const nightS = (sorted[0] ?? 0) - (sorted.at(-1) ?? 0);
   const pauses = { shortestMs: Number.POSITIVE_INFINITY, longestMs: 0 };
-  for (const time of sorted) {
-    pauses.shortestMs = Math.min(pauses.shortestMs, (time - before) * 1_000);
-    pauses.longestMs = Math.max(pauses.longestMs, (time - before) * 1_000);
-    before = time;
+  const add = (seconds: number) => {
+    pauses.shortestMs = Math.min(pauses.shortestMs, seconds * 1_000);
+    pauses.longestMs = Math.max(pauses.longestMs, seconds * 1_000);
+  };
+  for (const [index, time] of sorted.slice(1).entries()) add(time - (sorted[index] ?? 0));
+  for (const [index, day] of days.entries())
+    add(((days[index + 1] ?? (days[0] ?? 0) + 7) - day) * DAY_S + nightS);
+  const isWeekly = dayOfMonth.length === 31 && month.length === 12 && !days.some(Number.isNaN);
+  return isWeekly ? pauses : { ...pauses, longestMs: Number.POSITIVE_INFINITY };
+}
+
+/** Returns the first run at or after a time within eight days, epoch ms; null if there is none. */
+export function firstRun(expression: string, fromMs: number): number | null {
+  const { second, minute, hour, dayOfMonth, month, dayOfWeek } = parse(expression);
+  const fits = (at: Date) =>
+    minute.includes(at.getUTCMinutes()) &&
+    hour.includes(at.getUTCHours()) &&
+    dayOfMonth.includes(at.getUTCDate()) &&
+    month.includes(at.getUTCMonth() + 1) &&
+    dayOfWeek.some((day) => Number(day) % 7 === at.getUTCDay());
+  for (let at = fromMs - (fromMs % 60_000); at < fromMs + 8 * DAY_S * 1_000; at += 60_000) {
+    const run = second.map((s) => at + s * 1_000).find((one) => one >= fromMs);
+    if (run !== undefined && fits(new Date(at))) return run;
   }
-  const isDaily = dayOfMonth.length === 31 && month.length === 12 && dayOfWeek.length === 7;
-  return isDaily ? pauses : { ...pauses, longestMs: Number.POSITIVE_INFINITY };
+  return null;
 }
 
 /** Returns the next runs from now on, epoch ms. */

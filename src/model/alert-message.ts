@@ -3,11 +3,11 @@ import {
   ADVICE_STATES,
   ALERT_STATES,
   ATTACKER_ROLES,
+  MESSAGE_KINDS,
   REASONS,
   SEVERITIES,
   SOURCE_KINDS,
   SOURCE_TRAITS,
-  SUBJECT_KINDS,
 } from "./kinds.ts";
 import { storedVerdict } from "./verdict.ts";
 
@@ -48,7 +48,7 @@ export const alertMessage = z.object({
   isQuiet: z.boolean().optional(),
   state: z.enum(ALERT_STATES),
   severity: z.enum(SEVERITIES),
-  kind: z.enum(SUBJECT_KINDS),
+  kind: z.enum(MESSAGE_KINDS),
   /** Null if the alert is about Longwatch itself. */
   zoneId: z.number().int().nullable(),
   /** The operator's name for the zone, from the configuration file. */

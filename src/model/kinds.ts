@@ -25,8 +25,11 @@ export type SpikeKind = (typeof SPIKE_KINDS)[number];
  */
 export const SUBJECT_KINDS = [...SPIKE_KINDS, "late", "self"] as const;
 
+/** Every kind of a message. `weekly`: the digest of a week, which goes to the channels that the configuration names for it. */
+export const MESSAGE_KINDS = [...SUBJECT_KINDS, "weekly"] as const;
+
 /** Every kind of a stored alert. `group`: earlier versions had an alert for several rules. */
-export const ALERT_KINDS = [...SPIKE_KINDS, "late", "group", "self"] as const;
+export const ALERT_KINDS = [...SPIKE_KINDS, "late", "group", "self", "weekly"] as const;
 export type AlertKind = (typeof ALERT_KINDS)[number];
 
 /** Ascending, as `SEVERITIES`. */
@@ -178,6 +181,7 @@ export const CHANNEL_KINDS = [
   "slack-bot",
   "alertmanager",
   "opsgenie",
+  "jira-service-management",
   "email",
 ] as const;
 export type ChannelKind = (typeof CHANNEL_KINDS)[number];

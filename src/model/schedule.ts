@@ -120,6 +120,11 @@ export const TICKS = {
     because: "work whose queue message was lost waits for it",
   },
   "report-service": { expression: "0 * * * * *", longestMs: 5 * MINUTE_MS, because: SOON },
+  "send-digest": {
+    expression: "0 0 7 * * 1",
+    longestMs: 7 * DAY_MS,
+    because: "the digest is of one week",
+  },
   "send-heartbeat": {
     expression: "0 * * * * *",
     longestMs: DAY_MS,

@@ -7,6 +7,7 @@ import { listGaps } from "./coverage/gaps.ts";
 import { runOperations } from "./coverage/runs.ts";
 import { channelOperations } from "./deliveries/channels.ts";
 import { deliveryOperations } from "./deliveries/deliveries.ts";
+import { showDigest } from "./digest/digest.ts";
 import { listProposed } from "./exclusions/list-exclusions.ts";
 import { tryExclusion } from "./exclusions/try-exclusion.ts";
 import { keyOperations } from "./keys/keys.ts";
@@ -34,6 +35,7 @@ import { viewOperations } from "./views/saved-views.ts";
 export const OPERATIONS = [
   showStatus,
   showOverview,
+  showDigest,
   listZones,
   listJobs,
   showSettings,

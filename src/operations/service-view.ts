@@ -1,6 +1,7 @@
 import type { Config, Setting } from "#config/config.ts";
 import type { Alerting } from "#config/file/config-file.ts";
 import type { RequestBudget } from "#db/service/request-budgets.ts";
+import type { DiskSpace } from "#lib/disk-space.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
 import type { Retention } from "#stages/privacy/retention.ts";
 
@@ -30,6 +31,8 @@ export interface ServiceView {
     readonly bucket: string | null;
   };
   readonly retention: Retention;
+  /** Returns the disk space of the embedded Postgres; null for another server. */
+  readonly readDisk: () => DiskSpace | null;
   readonly requestBudget: RequestBudget;
   readonly pollEveryMs: number;
   readonly readJobRuns: () => Promise<readonly JobRuns[]>;

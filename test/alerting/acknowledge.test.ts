@@ -84,7 +84,7 @@ test("an acknowledgement updates messages in place, and is sent to no channel th
   expect(change).toMatchObject({ method: "PATCH", path: expect.stringContaining("/messages/42") });
   expect(change?.body).toContain("Acknowledged by alice");
   expect(genie?.path).toMatch(/\/acknowledge\?identifierType=alias$/);
-  for (const kind of ["pagerduty", "slack-bot", "discord", "opsgenie"])
+  for (const kind of ["pagerduty", "slack-bot", "discord", "opsgenie", "jira-service-management"])
     expect(news.get(kind)).toHaveLength(1);
 });
 

@@ -42,6 +42,20 @@ async function sweep(): Promise<string[]> {
   return enqueued.sort();
 }
 
+test("a sweep enqueues the weekly digest once an hour if the configuration names a channel for it", async () => {
+  const enqueued: string[] = [];
+  let nowMs = Date.now();
+  const digestChannels = () => ["chat"];
+  const enqueue = async (job: string) => enqueued.push(job);
+  const job = createSweepJob({ database, clock: () => nowMs, enqueue, digestChannels });
+  for (const minutes of [0, 30, 30]) {
+    nowMs += minutes * MINUTE_MS;
+    await job.run({} as never, signal);
+  }
+  expect(enqueued).toEqual(["send-digest", "send-digest"]);
+  expect(await sweep()).toEqual([]);
+});
+
 const spike = (closedAt: Date | null = null) =>
   insertSpike(database.db, { openedAt: ago(30 * HOUR_MS), closedAt });
 

@@ -79,6 +79,7 @@ export const PAGES: readonly ShownPage[] = [
       if ((await files.count()) > 0) await files.first().click();
     },
   },
+  { name: "digest", path: "/digest" },
   { name: "operations", path: "/operations" },
   { name: "routing", path: "/operations?tab=routing&of=101&rule=942100&severity=critical" },
   { name: "jobs", path: "/operations?tab=jobs" },

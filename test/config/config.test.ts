@@ -283,6 +283,43 @@ test("config check names the settings that earlier versions had and that change 
   expect(await check()).not.toContain("Not used");
 });
 
+test("the weekly digest goes to channels of the file that show messages, and to no other", () => {
+  const file = path.join(makeTemporaryFolder("config-digest"), "longwatch.yaml");
+  const read = (channels: string) => {
+    writeFileSync(
+      file,
+      `channels: { chat: { kind: terminal }, pager: { kind: pagerduty, routing_key_env: KEY } }\ndigest: { channels: ${channels} }\n`,
+    );
+    return parseServiceConfig({ LONGWATCH_CONFIG: file, KEY: "0123456789abcdef0123456789abcdef" });
+  };
+  expect(read("[chat]").alerting.digestChannels).toEqual(["chat"]);
+  expect(mistakesOf(() => read("[chta]"))).toEqual([
+    expect.stringContaining("is not a channel: must be one of chat, pager"),
+  ]);
+  expect(mistakesOf(() => read("[chat, pager]"))).toEqual([
+    expect.stringContaining('"pager": must be a channel that shows messages; pagerduty has alerts only'),
+  ]);
+});
+
+test("config check names the channels that end with Opsgenie, and no other channel", async () => {
+  const file = path.join(makeTemporaryFolder("config-ending"), "longwatch.yaml");
+  const key = "api_key_env: GENIE_KEY";
+  const lines = [
+    `us: { kind: opsgenie, ${key} }`,
+    `eu: { kind: opsgenie, ${key}, url: "https://api.eu.opsgenie.com" }`,
+    `other: { kind: opsgenie, ${key}, url: "https://api.notopsgenie.com" }`,
+    `jira: { kind: jira-service-management, ${key} }`,
+  ];
+  writeFileSync(file, `channels:\n${lines.map((line) => `  ${line}\n`).join("")}`);
+  const config = () => parseServiceConfig({ LONGWATCH_CONFIG: file, GENIE_KEY: "key" });
+  const readers = { check: config, config, list: () => [], running: () => null };
+  const check = async (...args: string[]) =>
+    (await runStoreCommand((_, io) => configCommand(readers, io), {}, ["check", ...args], { now: 0 })).out;
+  expect(await check()).toContain("Opsgenie ends on 2027-04-05.");
+  expect(await check()).toMatch(/: us, eu\.$/m);
+  expect(JSON.parse(await check("--json"))).toMatchObject({ isRight: true, ending: ["us", "eu"] });
+});
+
 test("config check names the file that it read, and the other file that the running service uses", async () => {
   const folder = makeTemporaryFolder("config-check");
   const own = path.join(folder, "own.yaml");
@@ -310,6 +347,7 @@ test("config check names the file that it read, and the other file that the runn
     serviceFile: its,
     schedule: [],
     unused: [],
+    ending: [],
   });
   writeFileSync(own, 'schedule: { archive-days: "0 15 2,14 * * *", poll-events: "*/20 * * * * *" }');
   expect(await check({ LONGWATCH_CONFIG: own })).toMatch(

@@ -33,7 +33,14 @@ test("every probe that fails doubles the pause: up to a minute for pagers, two f
       const circuit = repeat(closeCircuit(0), failures, kind);
       return (circuit.retryAtMs - repeat(closeCircuit(0), failures - 1, kind).retryAtMs) / 1_000;
     });
-  for (const pager of ["pagerduty", "opsgenie", "alertmanager", "webhook", "terminal"] as const)
+  for (const pager of [
+    "pagerduty",
+    "opsgenie",
+    "jira-service-management",
+    "alertmanager",
+    "webhook",
+    "terminal",
+  ] as const)
     expect([pager, pausesOf(pager)]).toEqual([pager, [30, 60, 60, 60, 60, 60]]);
   for (const chat of ["slack", "slack-bot", "teams", "discord"] as const)
     expect([chat, pausesOf(chat)]).toEqual([chat, [30, 60, 120, 120, 120, 120]]);

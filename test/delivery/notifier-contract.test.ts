@@ -44,6 +44,7 @@ function expectNoSecret(text: string): void {
 const PIECES: Readonly<Record<string, readonly string[]>> = {
   alertmanager: ["xoxcanary", "earer"],
   opsgenie: ["xoxcanary", "genie"],
+  "jira-service-management": ["xoxcanary", "genie"],
 };
 
 function mistakeOf(open: () => unknown): Error {

@@ -11,7 +11,9 @@ beforeEach(async () => {
 });
 afterEach(() => receiver.close());
 
-describe.each(["webhook", "slack", "slack-bot", "teams", "opsgenie"])("%s", (kind) => {
+const IN_PARTS = ["webhook", "slack", "slack-bot", "teams", "opsgenie", "jira-service-management"];
+
+describe.each(IN_PARTS)("%s", (kind) => {
   const answer = ANSWERS[kind] ?? PLAIN_ANSWER;
   const open = () => {
     const make = POSTING[kind];

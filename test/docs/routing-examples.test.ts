@@ -83,6 +83,7 @@ const SECRETS: Readonly<Record<string, string>> = {
   "pagerduty-key": ENV.PAGER_KEY,
   "slack-token": "xoxb-1-of-an-example",
   "opsgenie-key": "of-an-example",
+  "jira-key": "of-an-example",
   "smtp-password": "of-an-example",
 };
 const MORE_ENV = { HOOK_URL: "https://hooks.example.com/in", SHOP_URL: "https://hooks.example.com/shop" };

@@ -86,6 +86,8 @@ export function createReplica(options: ReplicaOptions): Replica {
   const key = createPseudonymKey(createSecret("the same for every replica of a test"));
   const openKey = async () => key;
   const deps: JobsDeps = {
+    digestChannels: () => [],
+    readWeek: () => Promise.reject(new Error("no digest here")),
     database,
     zoneIds: [ZONE],
     edge: options.wrapEdge?.(edge) ?? edge,

@@ -11,6 +11,7 @@ export const SERVICE: ServiceView = {
   retention: { rawDays: 90, ipDays: 90, eventDays: 400, rollUpDays: 800 },
   requestBudget: { name: "edge", ratePerSecond: 10, burst: 10 },
   pollEveryMs: 30_000,
+  readDisk: () => null,
   archive: { folder: "/var/lib/longwatch/archive", bucket: null, isWritten: true, hotDays: 7 },
   readJobRuns: async () => [
     { job: "poll-events", runs: { done: 2, retry: 1 }, meanSeconds: 0.5, lastSuccessAt: 1 },

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { findCronMistakes, nextRuns, readPauses } from "#lib/cron.ts";
+import { findCronMistakes, firstRun, nextRuns, readPauses } from "#lib/cron.ts";
 
 test.each(["* * * * * *", "*/30 * * * * *", "0 0,30 2-6 * * *", "0 0 3 1 JAN MON", "  0  0 3 * * 7 "])(
   "%s has no mistake",
@@ -36,10 +36,25 @@ test.each<[string, number, number]>([
   ["*/10 0-29 * * * *", 10, 1_810],
   ["0 0 3 * * *", 86_400, 86_400],
   ["0 15 2,14,14 * * *", 43_200, 43_200],
-  ["0 0 3 * * 1-5", 86_400, Number.POSITIVE_INFINITY],
+  ["0 0 3 * * 1-5", 86_400, 3 * 86_400],
+  ["0 0 7 * * 1", 7 * 86_400, 7 * 86_400],
+  ["0 0 7,19 * * 7", 43_200, 6.5 * 86_400],
   ["0 0 3 1 * *", 86_400, Number.POSITIVE_INFINITY],
 ])("%s pauses for %d to %d seconds", (expression, shortest, longest) => {
   expect(readPauses(expression)).toEqual({ shortestMs: shortest * 1_000, longestMs: longest * 1_000 });
+});
+
+test.each([
+  ["0 0 7 * * 1", "2026-11-23T00:00:00.000Z", "2026-11-23T07:00:00.000Z"],
+  ["0 0 7 * * 1", "2026-11-23T07:00:00.000Z", "2026-11-23T07:00:00.000Z"],
+  ["0 0 7 * * 1", "2026-11-23T07:00:00.001Z", "2026-11-30T07:00:00.000Z"],
+  ["15,45 30 6 * * 7", "2026-11-23T00:00:00.000Z", "2026-11-29T06:30:15.000Z"],
+])("the first run of %s from %s on is at %s", (expression, from, run) => {
+  expect(new Date(firstRun(expression, Date.parse(from)) ?? 0).toISOString()).toBe(run);
+});
+
+test("an expression without a run in the next eight days has no first run", () => {
+  expect(firstRun("0 0 7 1 1 *", Date.parse("2026-11-23"))).toBeNull();
 });
 
 test("the next runs are in UTC and in the future", () => {

@@ -36,7 +36,7 @@ function nameOf(list: List): string {
 test("lists that belong together agree, also those that the contract and the queue must write anew", () => {
   expect(PLATFORM_DIMENSIONS).toEqual(kinds.DIMENSIONS);
   expect(QUEUES).toEqual(kinds.WORKER_ROLES);
-  expect(kinds.ALERT_KINDS.filter((kind) => kind !== "group")).toEqual(kinds.SUBJECT_KINDS);
+  expect(kinds.ALERT_KINDS.filter((kind) => kind !== "group")).toEqual(kinds.MESSAGE_KINDS);
   expect(Object.keys(kinds.WIDTH_SECONDS)).toEqual(kinds.WIDTH_NAMES);
   expect(Object.values(kinds.WIDTH_SECONDS)).toEqual(kinds.BUCKET_WIDTHS);
   expect(kinds.ROLES.map((role) => kinds.ROLE_SCOPES[role])).toEqual(

@@ -307,6 +307,12 @@ export const configFile = z
     sign_in: signInEntry
       .optional()
       .describe("an OpenID Connect issuer at which people sign in to the console (docs/sign-in.md)"),
+    digest: z
+      .strictObject({
+        channels: z.array(channelName).min(1).describe("the channels that get the digest of each week"),
+      })
+      .optional()
+      .describe("the weekly digest; if missing, it is sent to no channel"),
     schedule: z
       .strictObject(ticks as Record<TickName, ReturnType<typeof tick>>)
       .optional()

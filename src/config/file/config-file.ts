@@ -9,6 +9,7 @@ import { type KnownSource } from "#model/known-source.ts";
 import type { Schedule } from "#model/schedule.ts";
 import { type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
 import type { ChannelConfig } from "#stages/delivery/channels/channel-config.ts";
+import { findChannel } from "#stages/delivery/channels/registry.ts";
 import type { DestinationConfig } from "#stages/delivery/sinks/destination.ts";
 import type { Detection } from "#stages/detection/detection-settings.ts";
 import { FLOOR } from "#stages/detection/policy.ts";
@@ -31,6 +32,8 @@ export interface Alerting {
   readonly detection: Detection;
   /** Null if people sign in with keys only. */
   readonly signIn: SignIn | null;
+  /** The channels that get the weekly digest. */
+  readonly digestChannels: readonly string[];
   /** The cron expressions that the file sets. */
   readonly schedule: Partial<Schedule>;
   /** Paths of settings that earlier versions had and that change nothing now. */
@@ -66,6 +69,7 @@ export function defaultAlerting({
       overrides: [],
     },
     signIn: null,
+    digestChannels: [],
     schedule: {},
     unused: [],
   };
@@ -112,6 +116,12 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
     { ...context, zones: toZones(parsed.data?.zones) },
     mistakes,
   );
+  const digestChannels = parsed.data?.digest?.channels ?? [];
+  for (const { name, kind } of channels)
+    if (digestChannels.includes(name) && findChannel(kind)?.capabilities.laterTransitions === "same-incident")
+      mistakes.push(
+        `digest.channels: "${name}": must be a channel that shows messages; ${kind} has alerts only`,
+      );
   const all = [...syntax, ...mistakes.map((mistake) => `${file}: ${mistake}`)];
   if (!parsed.success || names === null || all.length > 0)
     return { alerting: null, mistakes: all, channels: names };
@@ -141,6 +151,7 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
     routing: { ...routing, links },
     detection,
     signIn,
+    digestChannels,
     schedule,
     unused,
   };

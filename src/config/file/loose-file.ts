@@ -31,6 +31,7 @@ export const looseFile = z
     quiet_hours: z
       .array(z.object({ channels: texts, from: text, to: text }).catch({ channels: [], from: "", to: "" }))
       .catch([]),
+    digest: z.object({ channels: texts }).catch({ channels: [] }),
     links: z
       .array(
         z
@@ -39,4 +40,4 @@ export const looseFile = z
       )
       .catch([]),
   })
-  .catch({ channels: {}, route: NO_ROUTE, quiet_hours: [], links: [] });
+  .catch({ channels: {}, route: NO_ROUTE, quiet_hours: [], digest: { channels: [] }, links: [] });

@@ -106,6 +106,7 @@ export function findMismatches(
     if (hours.from !== "" && hours.from === hours.to)
       mistakes.push(`quiet_hours[${index}].to: must not be the same as from`);
   }
+  check("digest", file.digest.channels);
   mistakes.push(...findZoneMistakes(input));
   return [...mistakes, ...findUnseenLinks(file, mostLinks)];
 }

@@ -70,6 +70,7 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
     silences: fromOperations("silences"),
     exclusion: fromOperations("exclusion"),
     known: fromOperations("known"),
+    digest: fromOperations("digest"),
     zones: fromOperations("zones"),
     rules: fromOperations("rules"),
     spikes: fromOperations("spikes"),

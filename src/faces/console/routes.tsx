@@ -14,6 +14,7 @@ export interface PageRoute {
 const Alert = lazy(() => import("./pages/alert.tsx"));
 const Alerts = lazy(() => import("./pages/alerts.tsx"));
 const Coverage = lazy(() => import("./pages/coverage.tsx"));
+const Digest = lazy(() => import("./pages/digest.tsx"));
 const Explorer = lazy(() => import("./pages/explorer.tsx"));
 const Operations = lazy(() => import("./pages/operations.tsx"));
 const Rule = lazy(() => import("./pages/rule.tsx"));
@@ -31,6 +32,7 @@ export const ROUTES: readonly PageRoute[] = [
   { path: "/silences", title: "Silences", nav: { icon: "silences", key: "s" }, page: Silences },
   { path: "/rules", title: "Rules", nav: { icon: "rules", key: "r" }, page: Rules },
   { path: "/coverage", title: "Coverage", nav: { icon: "coverage", key: "c" }, page: Coverage },
+  { path: "/digest", title: "Digest", nav: { icon: "digest", key: "d" }, page: Digest },
   { path: "/operations", title: "Operations", nav: { icon: "operations", key: "p" }, page: Operations },
   { path: "/rules/:zone", title: "Rule", page: Rule },
   { path: "/alerts/:id", title: "Alert", page: Alert },

@@ -11,6 +11,7 @@ import { type Asked, defineQuery } from "../operation.ts";
 import { readChannels } from "../read-channels.ts";
 import { readZones, type ZoneCoverage } from "../read-zones.ts";
 import { assessService, type ServiceLife } from "../service-life.ts";
+import type { ServiceView } from "../service-view.ts";
 import { readAttention } from "./attention.ts";
 import { HourItem, toHourItem } from "./hour-item.ts";
 import { describeZones, readVisibleZones, Zone } from "./zones.ts";
@@ -154,9 +155,16 @@ async function readStatus(asked: Asked, { detailed }: { detailed: "true" | "fals
   };
 }
 
-/** One zone after another, because one request may be about hundreds of zones and must leave connections for others. */
-async function readDetails(
-  { db, now, caller: { zoneIds }, service }: Asked,
+/** Returns what needs attention. One zone after another, because one request may be about hundreds of zones and must leave connections for others. */
+export async function readDetails(
+  {
+    db,
+    now,
+    caller: { zoneIds },
+    service,
+  }: Pick<Asked, "db" | "now" | "caller"> & {
+    readonly service: Pick<ServiceView, "pollEveryMs" | "configuredChannels">;
+  },
   seen: readonly { readonly zoneId: number }[],
 ) {
   const span = { from: startOfHour(horizonAt(now)), to: now + HOUR_MS, hasEvidence: false };

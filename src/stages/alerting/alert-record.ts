@@ -160,6 +160,13 @@ export function nextAlert(alert: AlertRecord | null, facts: TransitionFacts): Al
   };
 }
 
+/** Returns the alert as resolved in every transition, for a message that must page nobody. */
+export function toResolved(alert: AlertRecord, resolvedAtMs: number | null): AlertRecord {
+  const state = "resolved" as const;
+  const transitions = alert.transitions.map((one) => ({ ...one, state }));
+  return { ...alert, state, resolvedAtMs, transitions };
+}
+
 /** An acknowledged alert stays acknowledged when it gets worse. A reopened alert fires. */
 function stateAfter(before: AlertRecord | null, reason: NotifyReason): AlertRecord["state"] {
   if (reason === "resolved") return "resolved";

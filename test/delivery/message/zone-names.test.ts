@@ -8,6 +8,7 @@ import {
 } from "#stages/delivery/channels/alertmanager/alertmanager-alerts.ts";
 import { toDiscordMessage } from "#stages/delivery/channels/discord/discord-message.ts";
 import { toEmailMessage } from "#stages/delivery/channels/email/email-message.ts";
+import { toJiraRequests } from "#stages/delivery/channels/jira-service-management/jira-service-management.ts";
 import { toOpsgenieRequests } from "#stages/delivery/channels/opsgenie/opsgenie-requests.ts";
 import { toPagerDutyEvent } from "#stages/delivery/channels/pagerduty/pagerduty-event.ts";
 import { toSlackMessage } from "#stages/delivery/channels/slack/slack-blocks.ts";
@@ -30,6 +31,7 @@ const RENDERERS: Readonly<Record<string, (message: AlertMessage) => unknown>> = 
   discord: toDiscordMessage,
   alertmanager: (message) => toAlertmanagerAlerts(message, { atMs: NOW, posted: null, firingForMs: 1 }),
   opsgenie: toOpsgenieRequests,
+  "jira-service-management": toJiraRequests,
   email: (message) => toEmailMessage(message, "longwatch.example"),
 };
 

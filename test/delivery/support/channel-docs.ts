@@ -5,7 +5,11 @@ import type { ChannelKind } from "#model/kinds.ts";
 import { toAlertmanagerAlerts } from "#stages/delivery/channels/alertmanager/alertmanager-alerts.ts";
 import { toDiscordMessage } from "#stages/delivery/channels/discord/discord-message.ts";
 import { toEmailMessage } from "#stages/delivery/channels/email/email-message.ts";
-import { toOpsgenieRequests } from "#stages/delivery/channels/opsgenie/opsgenie-requests.ts";
+import { toJiraRequests } from "#stages/delivery/channels/jira-service-management/jira-service-management.ts";
+import {
+  type OpsgenieRequest,
+  toOpsgenieRequests,
+} from "#stages/delivery/channels/opsgenie/opsgenie-requests.ts";
 import { toPagerDutyEvent } from "#stages/delivery/channels/pagerduty/pagerduty-event.ts";
 import { CHANNELS } from "#stages/delivery/channels/registry.ts";
 import type { SlackMessage } from "#stages/delivery/channels/slack/slack-block.ts";
@@ -83,8 +87,8 @@ function readPagerDuty(message: AlertMessage): string {
   return json({ routing_key: "...", ...event });
 }
 
-function readOpsgenie(message: AlertMessage): string {
-  return toOpsgenieRequests(message)
+function readOpsgenie(requests: readonly OpsgenieRequest[]): string {
+  return requests
     .map(({ method, path, body }) => {
       const fields = Object.entries(body).filter(([name]) => !["description", "note"].includes(name));
       const text = [body["description"], body["note"]].filter((one) => typeof one === "string").join("\n");
@@ -136,7 +140,8 @@ const READERS: Readonly<Record<ChannelKind, (message: AlertMessage) => string>> 
   "slack-bot": (message) => readSlack(toWholeSlackMessage(message)),
   alertmanager: (message) =>
     json(toAlertmanagerAlerts(message, { atMs: NOW, posted: null, firingForMs: 86_400_000 })),
-  opsgenie: readOpsgenie,
+  opsgenie: (message) => readOpsgenie(toOpsgenieRequests(message)),
+  "jira-service-management": (message) => readOpsgenie(toJiraRequests(message)),
   email: readEmail,
 };
 

@@ -9,6 +9,7 @@ import { MAX_BODY_BYTES } from "#stages/delivery/channels/webhook/webhook-body.t
 import { alertmanagerRequest } from "../channels/alertmanager/schema.ts";
 import { discordRequest } from "../channels/discord/schema.ts";
 import { emailMessage } from "../channels/email/schema.ts";
+import { jiraRequests } from "../channels/jira-service-management/schema.ts";
 import { opsgenieRequests } from "../channels/opsgenie/schema.ts";
 import { pagerDutyRequest } from "../channels/pagerduty/schema.ts";
 import { slackWords } from "../channels/slack/schema.ts";
@@ -48,6 +49,7 @@ const CHECKS: Readonly<Record<ChannelKind, Form["check"]>> = {
   email: valid(emailMessage),
   pagerduty: valid(pagerDutyRequest),
   opsgenie: valid(opsgenieRequests),
+  "jira-service-management": valid(jiraRequests),
   alertmanager: (body) => {
     below(POST_BYTES + 1)(body);
     valid(alertmanagerRequest)(JSON.parse(String(body)));
@@ -58,7 +60,8 @@ const CHECKS: Readonly<Record<ChannelKind, Form["check"]>> = {
 export const FORMS: Readonly<Record<string, Form>> = Object.fromEntries(
   CHANNELS.map(({ kind, render }) => {
     const all = (message: AlertMessage) => render(message, NOW);
-    // Opsgenie's schema is of all requests of one transition.
-    return [kind, { render: kind === "opsgenie" ? (message) => [all(message)] : all, check: CHECKS[kind] }];
+    // The schemas of Opsgenie and Jira are of all requests of one transition.
+    const isWhole = kind === "opsgenie" || kind === "jira-service-management";
+    return [kind, { render: isWhole ? (message) => [all(message)] : all, check: CHECKS[kind] }];
   }),
 );

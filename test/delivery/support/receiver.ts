@@ -2,6 +2,7 @@ import type { LookupFunction } from "node:net";
 import { createSecret } from "#lib/secret.ts";
 import { alertmanager } from "#stages/delivery/channels/alertmanager/alertmanager.ts";
 import { discord } from "#stages/delivery/channels/discord/discord.ts";
+import { jiraServiceManagement } from "#stages/delivery/channels/jira-service-management/jira-service-management.ts";
 import { opsgenie } from "#stages/delivery/channels/opsgenie/opsgenie.ts";
 import { pagerduty } from "#stages/delivery/channels/pagerduty/pagerduty.ts";
 import { slack } from "#stages/delivery/channels/slack/slack.ts";
@@ -87,6 +88,15 @@ export const POSTING: Readonly<Record<string, (origin: string, timeoutMs?: numbe
       name: "genie",
       apiKey: createSecret(`${CANARY}-genie`),
       url: `${origin}/${CANARY}/`,
+      clock: Date.now,
+      network,
+      timeoutMs,
+    }),
+  "jira-service-management": (origin, timeoutMs = 20_000) =>
+    jiraServiceManagement.open({
+      name: "jira",
+      apiKey: createSecret(`${CANARY}-genie`),
+      url: `${origin}/${CANARY}/jsm/ops/integration`,
       clock: Date.now,
       network,
       timeoutMs,

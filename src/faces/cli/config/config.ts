@@ -9,6 +9,7 @@ import { escapeText } from "#lib/escape-text.ts";
 import { formatDuration, formatIso } from "#lib/format.ts";
 import { showTime } from "#lib/show-time.ts";
 import { testRoutes } from "#operations/routing/test-routes.ts";
+import { listEnding, OPSGENIE_ENDS } from "#stages/delivery/ending-channels.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { subjectCommand } from "../operations/operation-command.ts";
@@ -97,11 +98,12 @@ function checkCommand({ check, running }: ConfigReaders, io: StoreIo): Command {
             serviceFile,
             schedule: ticks,
             unused: config.alerting.unused,
+            ending: listEnding(config.alerting.channels),
           });
         else
           await writeOut(
             io.stdout,
-            `The configuration is valid.\n${describeFile(config)}\n${describeUnused(config)}${describeSchedule(ticks)}`,
+            `The configuration is valid.\n${describeFile(config)}\n${describeUnused(config)}${describeEnding(config)}${describeSchedule(ticks)}`,
           );
       }),
     );
@@ -110,6 +112,12 @@ function checkCommand({ check, running }: ConfigReaders, io: StoreIo): Command {
 function describeUnused({ alerting: { unused } }: Config): string {
   if (unused.length === 0) return "";
   return `Not used any more: ${unused.join(", ")}. The rules of an attack are part of its incident. Remove these settings.\n`;
+}
+
+function describeEnding({ alerting: { channels } }: Config): string {
+  const ending = listEnding(channels);
+  if (ending.length === 0) return "";
+  return `Opsgenie ends on ${OPSGENIE_ENDS}. Move to jira-service-management (docs/channels.md): ${ending.join(", ")}.\n`;
 }
 
 /** Returns what the expressions of the file mean. */

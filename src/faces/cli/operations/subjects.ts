@@ -28,6 +28,10 @@ const SUBJECTS = {
     description: "List deliveries to the channels, and replay dead deliveries.",
     load: async () => (await import("#operations/deliveries/deliveries.ts")).deliveryOperations,
   },
+  digest: {
+    description: "Show the digest of a week.",
+    load: async () => [(await import("#operations/digest/digest.ts")).showDigest],
+  },
   exclusion: {
     description: "Show what an exclusion of a rule would have silenced, and list proposed ones.",
     load: async () => [

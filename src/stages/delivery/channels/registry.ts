@@ -3,6 +3,7 @@ import type { AnyChannel } from "../channel-definition.ts";
 import { alertmanager } from "./alertmanager/alertmanager.ts";
 import { discord } from "./discord/discord.ts";
 import { email } from "./email/email.ts";
+import { jiraServiceManagement } from "./jira-service-management/jira-service-management.ts";
 import { opsgenie } from "./opsgenie/opsgenie.ts";
 import { pagerduty } from "./pagerduty/pagerduty.ts";
 import { slack } from "./slack/slack.ts";
@@ -26,6 +27,7 @@ export const CHANNELS = [
   slackBot,
   alertmanager,
   opsgenie,
+  jiraServiceManagement,
   email,
 ] as const satisfies OfKinds<typeof CHANNEL_KINDS>;
 

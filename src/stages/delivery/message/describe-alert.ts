@@ -18,16 +18,25 @@ const CHANGE_WORDS: Readonly<Record<ChangeKind, string>> = {
   "silent-rule": "silent rule",
 };
 
+/** Returns whether a message is over from the beginning: there is no other one about its subject. */
+export function isNews({ kind }: Pick<AlertMessage, "kind">): boolean {
+  return kind === "late" || kind === "weekly";
+}
+
 /** Returns whether an alert counts something in a window. Neither a change of a rule nor Longwatch itself has a size. */
-function isCounted({ kind }: AlertMessage): boolean {
-  return kind !== "self" && kind !== "late" && !isChangeKind(kind);
+function isCounted(message: AlertMessage): boolean {
+  return message.kind !== "self" && !isNews(message) && !isChangeKind(message.kind);
 }
 
 /** Returns the reason of the transition in a few words: `firing`, `getting worse`, `still firing`, ... */
 export function describeReason(message: AlertMessage): string {
   switch (message.reason) {
     case "first":
-      return message.kind === "late" ? "arrived late" : message.state;
+      return message.kind === "late"
+        ? "arrived late"
+        : message.kind === "weekly"
+          ? "weekly digest"
+          : message.state;
     case "join":
       return isChangeKind(message.kind) ? "further rules" : "new attackers";
     case "worse":
@@ -52,6 +61,7 @@ export function describeReason(message: AlertMessage): string {
 export function describeSubject(message: AlertMessage): string {
   const zone = message.zoneId === null ? "" : nameZone(message.zoneId, message.zoneName);
   if (message.kind === "self") return zone === "" ? "Longwatch" : `Longwatch · ${zone}`;
+  if (message.kind === "weekly") return "Longwatch · weekly digest";
   if (message.kind === "late") return `${zone} · late events`;
   if (message.kind === "sources") return zone === "" ? "incident" : `${zone} · incident`;
   if (isChangeKind(message.kind)) return `${zone} · ${CHANGE_WORDS[message.kind]}`;

@@ -5,7 +5,7 @@ import type { AlertMessage } from "#model/alert-message.ts";
 import { ACTION_CLASSES, type VerdictLook } from "#model/kinds.ts";
 import { countThrough } from "#model/verdict.ts";
 import { sayOdds } from "#model/verdict-words.ts";
-import { formatTime } from "./describe-alert.ts";
+import { formatTime, isNews } from "./describe-alert.ts";
 
 type Verdict = NonNullable<AlertMessage["verdict"]>;
 
@@ -74,7 +74,7 @@ function outlineSample({ sample }: Verdict): OutlineRow[] {
 
 /** Returns the commands that a person may copy: to acknowledge the alert, and to silence its address or rule. */
 export function outlineCommands({ alertId, state, kind, digest, howToSilence }: AlertMessage): OutlineRow[] {
-  const isOpen = state === "firing" && kind !== "late" && alertId > 0 && digest === undefined;
+  const isOpen = state === "firing" && !isNews({ kind }) && alertId > 0 && digest === undefined;
   return [
     { label: "Acknowledge", text: isOpen ? `longwatch alerts ack ${alertId}` : "", isCode: true },
     { label: "Silence", text: toLine(howToSilence ?? "", 400), isCode: true },

@@ -14,6 +14,7 @@ import {
   describeSince,
   describeSubject,
   isAdvised,
+  isNews,
   TOP_KEYS,
   TOP_LABELS,
 } from "./describe-alert.ts";
@@ -38,6 +39,8 @@ export interface OutlineCaps {
 
 const DIGEST_LINE_CHARS = 300;
 const MAX_DETAILS = 7;
+/** Of a weekly digest. */
+const MAX_ROWS = 24;
 const DETAIL_CHARS = 300;
 
 export const FULL_CAPS: OutlineCaps = {
@@ -100,8 +103,10 @@ function outlineFacts(message: AlertMessage): string[] {
 }
 
 /** Returns the message's further facts, each on one line. */
-function outlineDetails({ details = [] }: AlertMessage): string[] {
-  const lines = details.slice(0, MAX_DETAILS).map((line) => toLine(line, DETAIL_CHARS));
+function outlineDetails({ kind, details = [] }: AlertMessage): string[] {
+  const lines = details
+    .slice(0, kind === "weekly" ? MAX_ROWS : MAX_DETAILS)
+    .map((line) => toLine(line, DETAIL_CHARS));
   return lines.filter((line) => line !== "");
 }
 
@@ -132,8 +137,7 @@ function outlineAdvice(message: AlertMessage, caps: OutlineCaps): Outline["advic
  */
 export function outlineAlert(message: AlertMessage, view: "transition" | "whole", caps = FULL_CAPS): Outline {
   const isResolved = message.state === "resolved" || message.reason === "resolved";
-  // The message is over from the beginning, and there is no other one.
-  const isLate = message.kind === "late";
+  const isOwn = isNews(message);
   const isAdvice = message.reason === "advice" && !isResolved && view === "transition";
   const isShort = view === "transition" && (isResolved || isAdvice);
   const firing = `${message.severity.toUpperCase()} ${
@@ -142,19 +146,27 @@ export function outlineAlert(message: AlertMessage, view: "transition" | "whole"
   const advice = outlineAdvice(message, caps);
   return {
     status: isResolved ? "resolved" : isAdvice ? "advice" : "firing",
-    standing: isLate ? "Arrived late" : isResolved ? "Resolved" : isAdvice ? "Advice" : firing,
+    standing: isOwn
+      ? message.kind === "late"
+        ? "Arrived late"
+        : "Weekly digest"
+      : isResolved
+        ? "Resolved"
+        : isAdvice
+          ? "Advice"
+          : firing,
     subject: toLine(describeSubject(message), caps.title),
     headline: toLine(message.headline, caps.headline),
     brief: toLine(describeNews(message), caps.headline),
     verdict: isShort || isResolved ? [] : outlineVerdict(message, caps.verdict),
-    facts: isLate
+    facts: isOwn
       ? []
       : isResolved
         ? [describeEnd(message)]
         : isAdvice
           ? [describeSince(message)]
           : outlineFacts(message),
-    details: (isShort || isResolved) && !isLate ? [] : outlineDetails(message),
+    details: (isShort || isResolved) && !isOwn ? [] : outlineDetails(message),
     sparkline: isShort || describeCount(message) === null ? "" : drawSparkline(message.sparkline, 60),
     top: isShort ? [] : outlineTop(message, caps),
     members: isShort ? null : outlineMembers(message, caps.members),

@@ -17,22 +17,27 @@ const create = z.strictObject({
     .refine((details) => Object.entries(details).flat().join("").length <= 8_000, "more than 8000 in all"),
 });
 
+/** The requests that Opsgenie and Jira Service Management have in common. */
+export const sharedRequests = [
+  z.strictObject({
+    method: z.literal("POST"),
+    path: z.literal("/v2/alerts"),
+    byAlias: z.literal(false),
+    body: create,
+  }),
+  z.strictObject({
+    method: z.literal("POST"),
+    path: z.string().regex(/^\/v2\/alerts\/[^/]+\/(?:close|acknowledge|notes)$/),
+    byAlias: z.literal(true),
+    body: act,
+  }),
+] as const;
+
 /** The Alert API's requests as documented, as far as an alert may use them. */
 export const opsgenieRequests = z
   .array(
     z.union([
-      z.strictObject({
-        method: z.literal("POST"),
-        path: z.literal("/v2/alerts"),
-        byAlias: z.literal(false),
-        body: create,
-      }),
-      z.strictObject({
-        method: z.literal("POST"),
-        path: z.string().regex(/^\/v2\/alerts\/[^/]+\/(?:close|acknowledge|notes)$/),
-        byAlias: z.literal(true),
-        body: act,
-      }),
+      ...sharedRequests,
       z.strictObject({
         method: z.literal("PUT"),
         path: z.string().regex(/^\/v2\/alerts\/[^/]+\/priority$/),

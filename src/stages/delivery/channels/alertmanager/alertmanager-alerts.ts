@@ -28,6 +28,7 @@ const NAMES: Readonly<Record<AlertMessage["kind"], string>> = {
   "silent-rule": "LongwatchSilentRule",
   late: "LongwatchLate",
   self: "LongwatchSelf",
+  weekly: "LongwatchWeekly",
 };
 const LABEL_CHARS = 200;
 export const MAX_BODY_BYTES = 900_000;

@@ -117,7 +117,11 @@ function renderDescription(outline: Outline, room: number): string {
     toDiscord(headline, HEADLINE_CHARS),
     sparkline === "" ? "" : `\`${sparkline}\``,
     ...facts,
-    ...details.map((line) => toDiscord(line, MEMBER_LINE_CHARS)),
+    ...takeFitting(
+      details.map((line) => toDiscord(line, MEMBER_LINE_CHARS)),
+      room - HEADLINE_CHARS - LEAST_ADVICE_CHARS,
+      (line) => countChars(line) + 1,
+    ),
   ];
   const commands = renderRows(outline.commands, COMMAND_CHARS);
   const lines = [...commands, ...renderLines(outline)];

@@ -89,9 +89,12 @@ function noteWho(message: AlertMessage): string {
 /**
  * Returns the requests to the Alert API for a transition, in order; each may arrive twice. The alias identifies the
  * alert, so a late message about a resolved alert never opens another. Rules that do not fit into the alert follow as
- * notes.
+ * notes. Where no request changes a priority, a note says that the alert is worse.
  */
-export function toOpsgenieRequests(message: AlertMessage): OpsgenieRequest[] {
+export function toOpsgenieRequests(
+  message: AlertMessage,
+  { changesPriority = true }: { readonly changesPriority?: boolean } = {},
+): OpsgenieRequest[] {
   const { state, reason, severity, dedupeKey } = message;
   const about = (method: "POST" | "PUT", verb: string, body: OpsgenieRequest["body"]): OpsgenieRequest => {
     return { method, path: `/v2/alerts/${encodeURIComponent(dedupeKey)}/${verb}`, byAlias: true, body };
@@ -111,9 +114,8 @@ export function toOpsgenieRequests(message: AlertMessage): OpsgenieRequest[] {
     about("POST", "notes", { source: SOURCE, note: [title, ...lines].map(toInert).join("\n") }),
   );
   // For the same reason new attackers and a new verdict are in a note.
-  const named =
-    reason === "join" || reason === "verdict"
-      ? [about("POST", "notes", { source: SOURCE, note: note() })]
-      : [];
-  return [createAlert(message), ...(reason === "worse" ? [raise] : []), ...named, ...notes];
+  const isNoted = reason === "join" || reason === "verdict" || (reason === "worse" && !changesPriority);
+  const named = isNoted ? [about("POST", "notes", { source: SOURCE, note: note() })] : [];
+  const raised = reason === "worse" && changesPriority ? [raise] : [];
+  return [createAlert(message), ...raised, ...named, ...notes];
 }

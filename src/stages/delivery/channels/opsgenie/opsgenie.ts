@@ -1,11 +1,17 @@
 import { z } from "zod";
 import { createSecret } from "#lib/secret.ts";
+import type { AlertMessage } from "#model/alert-message.ts";
 import { defineChannel, networkSettings, type SenderOptions, secretText } from "../../channel-definition.ts";
 import { extendEndpoint, openEndpoint } from "../../endpoint.ts";
 import type { Notifier } from "../../notifier.ts";
 import { POST_TIMEOUT_MS, post } from "../../post.ts";
 import { sendParts } from "../../send-parts.ts";
-import { MEMBER_ROWS, OPSGENIE_LIMITS, toOpsgenieRequests } from "./opsgenie-requests.ts";
+import {
+  MEMBER_ROWS,
+  OPSGENIE_LIMITS,
+  type OpsgenieRequest,
+  toOpsgenieRequests,
+} from "./opsgenie-requests.ts";
 
 const settings = {
   /** The key of an API integration. */
@@ -16,20 +22,19 @@ const settings = {
 };
 
 type Options = SenderOptions<typeof settings>;
-
-const US_URL = "https://api.opsgenie.com";
+type Render = (message: AlertMessage) => OpsgenieRequest[];
 
 /**
  * Sends to Opsgenie's Alert API or a compatible one. The API answers 202 before it has processed a request. Because of
  * the alias, an alert that arrives twice is one alert.
  * @throws {UsageError} for a bad URL or key
  */
-function createSender(options: Options): Notifier["send"] {
+function createSender(options: Options, ownUrl: string, render: Render): Notifier["send"] {
   const { name, apiKey } = options;
   const mistakes = /^[\x21-\x7e]+$/.test(apiKey.reveal()) ? [] : ["apiKey: must be one word"];
-  const endpoint = openEndpoint(name, createSecret(options.url ?? US_URL), options.network ?? {}, mistakes);
+  const endpoint = openEndpoint(name, createSecret(options.url ?? ownUrl), options.network ?? {}, mistakes);
   return async (message, sending) => {
-    const requests = toOpsgenieRequests(message);
+    const requests = render(message);
     return sendParts(requests.length, sending, async (index) => {
       const request = requests[index];
       if (request === undefined) return null;
@@ -48,8 +53,7 @@ function createSender(options: Options): Notifier["send"] {
   };
 }
 
-export const opsgenie = defineChannel({
-  kind: "opsgenie",
+const channel = {
   settings,
   example: { apiKey: "example-key" },
   capabilities: {
@@ -60,6 +64,12 @@ export const opsgenie = defineChannel({
     renewAfterMs: null,
     limits: { message: { most: OPSGENIE_LIMITS.note, unit: "characters" }, memberRows: MEMBER_ROWS },
   },
-  render: toOpsgenieRequests,
-  createSender,
-});
+} as const;
+
+/** Defines a channel for an API that takes Opsgenie's requests below its own address. */
+export function defineAlertApi<Kind extends string>(kind: Kind, ownUrl: string, render: Render) {
+  const create = (options: Options) => createSender(options, ownUrl, render);
+  return defineChannel({ kind, ...channel, render, createSender: create });
+}
+
+export const opsgenie = defineAlertApi("opsgenie", "https://api.opsgenie.com", toOpsgenieRequests);

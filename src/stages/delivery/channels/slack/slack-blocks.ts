@@ -56,14 +56,17 @@ function renderRow({ label, text, isCode = false }: OutlineRow, maxChars: number
   return `*${label}*: ${isCode ? toMrkdwnCode(text, maxChars) : toMrkdwn(text, maxChars)}`;
 }
 
-function renderFacts({ headline, sparkline, facts, details }: Outline): SlackBlock {
+function renderFacts({ headline, sparkline, facts, details }: Outline): SlackBlock[] {
   const lines = [
     toMrkdwn(headline, 500),
     sparkline === "" ? "" : `\`${sparkline}\``,
     ...facts,
     ...details.map((line) => toMrkdwn(line, DETAIL_CHARS)),
   ];
-  return section(lines.filter((line) => line !== "").join("\n"));
+  return packSections(
+    lines.filter((line) => line !== ""),
+    "\n",
+  );
 }
 
 function renderTop({ top }: Outline): SlackBlock[] {
@@ -130,7 +133,7 @@ function render(message: AlertMessage, shown: Outline): SlackMessage {
     blocks: [
       header(`${sign} ${standing} · ${subject}`),
       ...packSections(rows, "\n"),
-      renderFacts(shown),
+      ...renderFacts(shown),
       ...renderLinks(shown),
       ...renderCommands(shown),
       ...renderMembers(shown),
