@@ -30,6 +30,7 @@ import type { StopStack } from "#lib/stop-stack.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import type { Zones } from "#model/zones.ts";
+import { sumDestinations } from "#operations/forwarding/sum-destinations.ts";
 import type { Changing } from "#operations/operation.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
 import { hoursToLoss } from "#stages/coverage/hours-to-loss.ts";
@@ -201,6 +202,8 @@ async function readBacklog(parts: HttpParts): Promise<Backlog> {
   const requestBudget = await readBudget(database.db, toRequestBudget(requestsPerSecond));
   const statuses = await readChannelStatuses(database.db);
   const channels = statuses.map((one) => ({ ...one, isOpen: one.state !== "closed" }));
+  const configured = parts.alerting.current().destinations.map(({ name }) => name);
+  const destinations = await sumDestinations(database.db, configured, now);
   return {
     ...work,
     alerts: await countOpenAlerts(database.db),
@@ -210,6 +213,11 @@ async function readBacklog(parts: HttpParts): Promise<Backlog> {
     ),
     requestBudget,
     channels,
+    destinations: destinations.map(({ health, oldestAt, ...one }) => ({
+      ...one,
+      isFailing: (health?.failingSince ?? null) !== null,
+      oldestSeconds: oldestAt === null ? null : (now - oldestAt) / 1_000,
+    })),
     archives: await readZoneArchives(database.db),
     zones: await Promise.all(zones.map(read)),
   };

@@ -198,6 +198,10 @@ export type HourState = (typeof HOUR_STATES)[number];
 export const ARRIVALS = ["open", "arrived", "differs"] as const;
 export type Arrival = (typeof ARRIVALS)[number];
 
+/** waiting: nothing was sent yet. refused: it fails until a person changes something, such as a wrong token. */
+export const DESTINATION_STATES = ["works", "waiting", "failing", "refused"] as const;
+export type DestinationState = (typeof DESTINATION_STATES)[number];
+
 /**
  * Status of an hour. sealed: proven complete. searched: read to its end, not yet proven. open: still to be read. gap:
  * the platform has forgotten the hour, and it was never proven complete. unwatched: a gap that nobody could have

@@ -10,6 +10,7 @@ import { deliveryOperations } from "./deliveries/deliveries.ts";
 import { showDigest } from "./digest/digest.ts";
 import { listProposed } from "./exclusions/list-exclusions.ts";
 import { tryExclusion } from "./exclusions/try-exclusion.ts";
+import { forwardOperations } from "./forwarding/forwarding.ts";
 import { keyOperations } from "./keys/keys.ts";
 import { sessionOperations } from "./keys/sessions.ts";
 import type { Operation } from "./operation.ts";
@@ -62,6 +63,7 @@ export const OPERATIONS = [
   ...coverageOperations,
   ...runOperations,
   listGaps,
+  ...forwardOperations,
   listArchiveDays,
   showArchiveStatus,
   listRevisions,

@@ -1,8 +1,6 @@
 import { listUsedChannels } from "#db/privacy/known-subjects.ts";
-import { closestName } from "#lib/closest-name.ts";
-import { nameKnown } from "./name-known.ts";
 import type { Asked } from "./operation.ts";
-import { Refusal } from "./refusal.ts";
+import { refuseUnknown } from "./refuse-unknown.ts";
 
 /**
  * Refuses a channel that is neither configured nor was used before.
@@ -15,13 +13,6 @@ export async function requireChannel(
 ): Promise<void> {
   const configured = service.alerting().channels.map(({ name }) => name);
   if (configured.includes(channel)) return;
-  const known = [...new Set([...configured, ...(await listUsedChannels(db))])].sort();
-  if (known.includes(channel)) return;
-  const meant = closestName(channel, known);
-  const hint = meant === null ? "" : `: did you mean ${meant}?`;
-  const rule = `must be a channel that is configured or was used before (${nameKnown(known)})${hint}`;
-  throw new Refusal(422, {
-    slug: "unknown-channel",
-    mistakes: [{ field, value: JSON.stringify(channel), rule }],
-  });
+  const known = [...configured, ...(await listUsedChannels(db))];
+  if (!known.includes(channel)) refuseUnknown(channel, known, { what: "channel", field });
 }

@@ -56,7 +56,11 @@ export async function openWorld(): Promise<BrowserWorld> {
     LONGWATCH_DATA_DIR: dataDir,
     LONGWATCH_ARCHIVE_DIR: archiveFolder,
     LONGWATCH_PORT: "0",
-    ...writeSchedule(dataDir, { "poll-events": "*/5 * * * * *" }),
+    ...writeSchedule(
+      dataDir,
+      { "poll-events": "*/5 * * * * *" },
+      { files: { kind: "file", folder: path.join(dataDir, "forwarded"), start: "all" } },
+    ),
   });
   const terminal = { write: (_: string, done: () => void) => (done(), true) };
   const app = createApp({ config, log: pino({ level: "silent" }), terminal, onStep: () => undefined });

@@ -24,6 +24,8 @@ export function testBothWays(
   world: () => { readonly database: MigratedDatabase; readonly now: number },
   /** Other subjects, which are run if the first argument names one. */
   others: Readonly<Record<string, Create>> = {},
+  /** Further settings, of the command on the database and of the service. */
+  settings: Readonly<Record<string, string>> = {},
 ) {
   const runWith = (environment: Record<string, string>, args: string[], terminal: Terminal) => {
     const [first = "", ...rest] = args;
@@ -32,12 +34,12 @@ export function testBothWays(
       ? runStoreCommand(create, environment, args, terminal)
       : runStoreCommand(other, environment, rest, terminal);
   };
-  const service = { ...SERVICE, alerting: () => parseConfig({}).alerting };
+  const service = { ...SERVICE, alerting: () => parseConfig(settings).alerting };
   return (name: string, body: (way: Way) => Promise<void>) => {
     test(`${name}, on the database`, async () => {
       const { database } = world();
       const runOn: Way["runOn"] = (terminal, ...args) =>
-        runWith({ DATABASE_URL: database.url }, args, { now: world().now, ...terminal });
+        runWith({ DATABASE_URL: database.url, ...settings }, args, { now: world().now, ...terminal });
       const run: Way["run"] = (...args) => runOn({}, ...args);
       await body({ way: "on the database", run, runOn, by: (who) => ["--by", who] });
     });

@@ -248,6 +248,14 @@ const GOOD: PostgresFacts = {
   dayBytes: 1_000_000_000,
   databaseBytes: 12_300_000_000,
 };
+const WORKS = {
+  acknowledgedAt: 1,
+  failingSince: null,
+  retryAt: null,
+  failures: 0,
+  isRefused: false,
+  lastError: null,
+};
 const FACTS: DoctorFacts = {
   version: "0.2.0",
   platform: {
@@ -271,6 +279,9 @@ const FACTS: DoctorFacts = {
   issuer: null,
   kept: { days: 400, setting: "LONGWATCH_RETENTION_DAYS" },
   channels: [{ name: "ops", kind: "slack", failed: null, circuit: "closed", dead: 0, lastError: null }],
+  destinations: [
+    { destination: "siem", health: WORKS, hoursOpen: 0, hoursDiffering: 0, oldestAt: null, refused: 0 },
+  ],
   configFile: "/etc/longwatch.yaml",
   files: [{ file: "/run/key", holds: "EDGE_API_KEY_FILE", mode: 0o600, isSecret: true }],
   loose: { folder: "/data", entries: [] },
@@ -301,6 +312,9 @@ const withDisk = (freeBytes: number): Partial<DoctorFacts> => ({
 const withChannel = (more: Partial<DoctorFacts["channels"][number]>): Partial<DoctorFacts> => ({
   channels: FACTS.channels.map((channel) => ({ ...channel, ...more })),
 });
+const withDestination = (more: Partial<DoctorFacts["destinations"][number]>): Partial<DoctorFacts> => ({
+  destinations: FACTS.destinations.map((one) => ({ ...one, ...more })),
+});
 
 test("facts without a fault are all ok, and nothing is to be done", () => {
   for (const { level, next } of judge(FACTS)) expect({ level, next }).toEqual({ level: "ok", next: null });
@@ -313,6 +327,15 @@ test.each<[string, Partial<DoctorFacts>, Finding["level"], string]>([
     "problem",
     "needs 15 or newer",
   ],
+  [
+    "a destination that fails",
+    withDestination({ health: { ...WORKS, failingSince: 0, lastError: "siem answered 401" } }),
+    "problem",
+    "no events since 1970-01-01 00:00 UTC: siem answered 401",
+  ],
+  ["an hour that differs", withDestination({ hoursDiffering: 2 }), "problem", "lacks events of 2 hours"],
+  ["refused events", withDestination({ refused: 1 }), "warning", "has refused 1 event"],
+  ["an unused destination", withDestination({ health: null }), "note", "Nothing was forwarded to"],
   ["fsync off", withPostgres({ fsync: "off" }), "problem", "fsync is off"],
   ["full_page_writes off", withPostgres({ fullPageWrites: "off" }), "problem", "full_page_writes is off"],
   ["autovacuum off", withPostgres({ autovacuum: "off" }), "problem", "autovacuum is off"],

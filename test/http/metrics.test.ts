@@ -48,6 +48,24 @@ test("the service's backlog is read at every scrape", async () => {
     readBacklog: async () => ({
       spikesOpen: spikesOpen++,
       archives: [],
+      destinations: [
+        {
+          destination: "siem",
+          isFailing: true,
+          hoursOpen: 4,
+          hoursDiffering: 1,
+          oldestSeconds: 7_200,
+          refused: 3,
+        },
+        {
+          destination: "files",
+          isFailing: false,
+          hoursOpen: 0,
+          hoursDiffering: 0,
+          oldestSeconds: null,
+          refused: 0,
+        },
+      ],
       alerts: [
         { state: "firing", kind: "spike", count: 3 },
         { state: "acknowledged", kind: "self", count: 1 },
@@ -111,6 +129,18 @@ test("the service's backlog is read at every scrape", async () => {
   expect(text).toContain('longwatch_alerts{state="firing",kind="spike"} 3\n');
   expect(text).toContain('longwatch_alerts{state="acknowledged",kind="self"} 1\n');
   expect(text).toContain("longwatch_channels_down 1\n");
+  expect(text.match(/^longwatch_forward_.*$/gm)).toEqual([
+    'longwatch_forward_failing{destination="siem"} 1',
+    'longwatch_forward_failing{destination="files"} 0',
+    'longwatch_forward_hours_open{destination="siem"} 4',
+    'longwatch_forward_hours_open{destination="files"} 0',
+    'longwatch_forward_hours_differing{destination="siem"} 1',
+    'longwatch_forward_hours_differing{destination="files"} 0',
+    'longwatch_forward_oldest_open_seconds{destination="siem"} 7200',
+    'longwatch_forward_oldest_open_seconds{destination="files"} 0',
+    'longwatch_forward_events_refused{destination="siem"} 3',
+    'longwatch_forward_events_refused{destination="files"} 0',
+  ]);
   expect(text).toContain("longwatch_pseudonym_key_missing 1\n");
 });
 
@@ -127,6 +157,7 @@ test.each([
         : {
             spikesOpen: 3,
             archives: [],
+            destinations: [],
             alerts: [{ state: "firing", kind: "spike", count: 3 }],
             isKeyMissing: false,
             notificationsPending: 0,
@@ -234,6 +265,7 @@ test("a zone's name is a label of its metrics, its labels are those of longwatch
     notificationsPending: 0,
     requestBudget: null,
     channels: [],
+    destinations: [],
     alerts: [],
   };
   const backlog = { ...rest, isKeyMissing: false, zones: [{ ...zone, zoneId: 101 }] };

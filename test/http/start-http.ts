@@ -22,6 +22,7 @@ export async function startHttp(
     readBacklog: async () => ({
       spikesOpen: 0,
       archives: [],
+      destinations: [],
       alerts: [],
       isKeyMissing: false,
       notificationsPending: 0,

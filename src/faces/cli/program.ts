@@ -86,6 +86,7 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
   "Is anything missing?": {
     coverage: fromOperations("coverage"),
     gaps: fromOperations("gaps"),
+    forward: fromOperations("forward"),
     verify: async () => (await import("./verify/verify.ts")).verifyCommand(readConfig),
     backfill: async () => (await import("./backfill/backfill.ts")).backfillCommand(readConfig),
     archive: async () => (await import("./archive/archive.ts")).archiveCommand(readConfig),

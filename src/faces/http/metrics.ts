@@ -25,6 +25,17 @@ export interface Backlog {
     readonly waiting: number;
     readonly dead: number;
   }[];
+  /** The configured destinations of forwarded events. Hours are those of the last 30 days. */
+  readonly destinations: readonly {
+    readonly destination: string;
+    readonly isFailing: boolean;
+    /** Sealed hours and gaps that have not arrived, without those that differ. */
+    readonly hoursOpen: number;
+    readonly hoursDiffering: number;
+    /** Age of the oldest of them; null if every hour has arrived. */
+    readonly oldestSeconds: number | null;
+    readonly refused: number;
+  }[];
   /** The zones that have archive days. */
   readonly archives: readonly {
     readonly zoneId: number;
@@ -330,10 +341,12 @@ function createBacklogGauges(
     ZONE,
   );
   const setArchives = createArchiveGauges(gauge, labelsOf);
+  const setDestinations = createDestinationGauges(gauge);
 
   return {
     set(backlog: Backlog | null): void {
       setArchives(backlog?.archives ?? []);
+      setDestinations(backlog?.destinations ?? []);
       isReadable.set(backlog === null ? 0 : 1);
       const ofZones = [suspect, reopened, ingestLag, hoursToLoss, gapHours, unjudged, unjudgedAge];
       for (const part of [...ofZones, circuitOpen, waiting, dead, alerts]) part.reset();
@@ -396,6 +409,28 @@ function createArchiveGauges(
       oldest.set(labels, Date.parse(archive.firstDay) / 1_000);
       checked.set(labels, archive.checkedAt / 1_000);
       damaged.set(labels, archive.damagedFiles);
+    }
+  };
+}
+
+function createDestinationGauges(gauge: CreateGauge): (destinations: Backlog["destinations"]) => void {
+  const of = (name: string, help: string) => gauge(`forward_${name}`, help, ["destination"]);
+  const failing = of("failing", "1 while a destination of forwarded events accepts none.");
+  const open = of("hours_open", "Sealed hours of the last 30 days that are not proven to have arrived yet.");
+  const differing = of("hours_differing", "Hours of the last 30 days that were sent twice and still differ.");
+  const oldest = of(
+    "oldest_open_seconds",
+    "Age of the oldest sealed hour of the last 30 days that has not arrived; 0 if every hour has.",
+  );
+  const refused = of("events_refused", "Events that a destination has refused and that were not sent again.");
+  return (destinations) => {
+    for (const part of [failing, open, differing, oldest, refused]) part.reset();
+    for (const { destination, ...one } of destinations) {
+      failing.set({ destination }, Number(one.isFailing));
+      open.set({ destination }, one.hoursOpen);
+      differing.set({ destination }, one.hoursDiffering);
+      oldest.set({ destination }, one.oldestSeconds ?? 0);
+      refused.set({ destination }, one.refused);
     }
   };
 }

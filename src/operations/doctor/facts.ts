@@ -1,4 +1,5 @@
 import type { ServerFacts } from "#db/service/server-facts.ts";
+import type { DestinationTotals } from "../forwarding/sum-destinations.ts";
 import type { ServiceLife } from "../service-life.ts";
 
 /** A fact, or why it could not be gathered: one line for a person. */
@@ -87,6 +88,8 @@ export interface DoctorFacts {
   readonly channels: readonly ChannelFacts[];
   /** The issuer at which people sign in, once its discovery document was read; null if there is none. */
   readonly issuer: Fact<string> | null;
+  /** The configured destinations of forwarded events. */
+  readonly destinations: readonly DestinationTotals[];
   /** The configuration file whose channels were read; null if there is none. */
   readonly configFile: string | null;
   readonly files: readonly FileFacts[];

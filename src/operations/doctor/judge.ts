@@ -1,5 +1,7 @@
 import { many } from "#lib/format.ts";
+import { showTime } from "#lib/show-time.ts";
 import { DAY_MS } from "#lib/units.ts";
+import type { DestinationTotals } from "../forwarding/sum-destinations.ts";
 import type { ServiceLife } from "../service-life.ts";
 import type { ChannelFacts, DoctorFacts, FileFacts, LooseFacts, PlatformFacts } from "./facts.ts";
 import { type Finding, note, ok, problem, warning } from "./finding.ts";
@@ -25,6 +27,7 @@ export function judge(facts: DoctorFacts): Finding[] {
     ...judgeDatabaseSize(facts),
     ...judgeChannels(facts.channels, facts.configFile),
     ...judgeIssuer(facts.issuer),
+    ...facts.destinations.map(judgeDestination),
     ...judgeFiles(facts.files),
     ...judgeLoose(facts.loose),
     ...judgeAdminKey(facts.adminKeyLeftMs),
@@ -133,6 +136,37 @@ function judgeIssuer(issuer: DoctorFacts["issuer"]): Finding[] {
     return [ok("sign-in", `The issuer ${issuer.value} answers; people can sign in there.`)];
   const next = "Correct sign_in in the configuration file (docs/sign-in.md). Keys work meanwhile.";
   return [problem("sign-in", `Nobody can sign in at the issuer: ${issuer.failed}.`, next)];
+}
+
+/** A sink cannot be asked without sending events, so the service's last attempt counts. */
+function judgeDestination({ destination, health, hoursDiffering, refused }: DestinationTotals): Finding {
+  const check = "forward";
+  const run = (verb: string) => `npm run -s longwatch -- forward ${verb}`;
+  if (health?.failingSince != null)
+    return problem(
+      check,
+      `Destination ${destination} has accepted no events since ${showTime(health.failingSince)} UTC: ${health.lastError}.`,
+      `Correct that; the events wait in Longwatch. To try at once: ${run(`retry ${destination}`)}`,
+    );
+  if (hoursDiffering > 0)
+    return problem(
+      check,
+      `Destination ${destination} lacks events of ${many(hoursDiffering, "hour")}, which were sent twice.`,
+      `List the hours: ${run(`hours ${destination} --arrival differs`)}`,
+    );
+  if (refused > 0)
+    return warning(
+      check,
+      `Destination ${destination} has refused ${many(refused, "event")}.`,
+      `See why: ${run(`refused ${destination}`)}`,
+    );
+  return health?.acknowledgedAt == null
+    ? note(
+        check,
+        `Nothing was forwarded to destination ${destination} yet.`,
+        "Start the service if it does not run.",
+      )
+    : ok(check, `Destination ${destination} accepts events, and no hour differs.`);
 }
 
 function judgeFiles(files: readonly FileFacts[]): Finding[] {

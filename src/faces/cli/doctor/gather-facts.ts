@@ -31,6 +31,7 @@ import type {
   PostgresFacts,
 } from "#operations/doctor/facts.ts";
 import { listExcess } from "#operations/doctor/report-excess-rights.ts";
+import { sumDestinations } from "#operations/forwarding/sum-destinations.ts";
 import { assessService } from "#operations/service-life.ts";
 import { buildTestMessage } from "#stages/alerting/message/test-message.ts";
 import { openNotifier } from "#stages/delivery/channels/open-notifier.ts";
@@ -47,6 +48,7 @@ interface Stored {
   readonly databaseFolder: string | null;
   readonly service: DoctorFacts["service"];
   readonly channels: Awaited<ReturnType<typeof readChannelStatuses>>;
+  readonly destinations: DoctorFacts["destinations"];
   readonly adminKeyLeftMs: DoctorFacts["adminKeyLeftMs"];
   readonly platform: DoctorFacts["platform"];
 }
@@ -74,6 +76,7 @@ export async function gatherFacts(examined: Examined): Promise<DoctorFacts> {
     kept: readKept(config),
     channels: tryChannels(config, stored.channels, nowMs),
     issuer: await gatherIssuer(config),
+    destinations: stored.destinations,
     configFile,
     files: listFiles(examined),
     loose: gatherLoose(config),
@@ -84,6 +87,7 @@ export async function gatherFacts(examined: Examined): Promise<DoctorFacts> {
 
 async function gatherStored({ config, nowMs, onStep }: Examined): Promise<Stored> {
   const asking = { nowMs, onStep };
+  const destinations = config.alerting.destinations.map(({ name }) => name);
   try {
     return await withStore(config, async (database, databaseUrl) => {
       const place = await readServerPlace(database.db);
@@ -94,6 +98,7 @@ async function gatherStored({ config, nowMs, onStep }: Examined): Promise<Stored
         databaseFolder: config.databaseUrl === null ? null : findLocalFolder(place),
         service: hasTables ? assessService(await readReplicas(database.db)) : null,
         channels: hasTables ? await readChannelStatuses(database.db) : [],
+        destinations: hasTables ? await sumDestinations(database.db, destinations, nowMs) : [],
         adminKeyLeftMs: hasTables ? await readAdminKeyLeft(database.db) : undefined,
         platform: await gatherPlatform(
           await withZones(config, database, hasTables),
@@ -109,6 +114,7 @@ async function gatherStored({ config, nowMs, onStep }: Examined): Promise<Stored
       databaseFolder: null,
       service: null,
       channels: [],
+      destinations: [],
       adminKeyLeftMs: undefined,
       platform,
     };

@@ -43,6 +43,10 @@ const SUBJECTS = {
     description: "Say what an alert is, why, and what to do.",
     load: async () => [(await import("#operations/verdicts/explain-alert.ts")).explainAlert],
   },
+  forward: {
+    description: "Show what has arrived at the destinations of forwarded events, and send or prove it again.",
+    load: async () => (await import("#operations/forwarding/forwarding.ts")).forwardOperations,
+  },
   gaps: {
     description: "List the hours that are lost, and why.",
     load: async () => [(await import("#operations/coverage/gaps.ts")).listGaps],

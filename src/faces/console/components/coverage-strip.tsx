@@ -30,17 +30,19 @@ interface Props<Cell extends StripCell> {
   readonly unit?: StripUnit;
   /** Start of the chosen cell. */
   readonly picked?: number | null;
+  /** The meaning of the states, if it is not that of coverage: the short word, a colon, and the rest. */
+  readonly words?: Readonly<Record<HourStatus, string>>;
 }
 
 /** One cell per hour or day; its form differs with its state, not only its colour. */
 export function CoverageStrip<Cell extends StripCell>({ cells, label, height = 20, ...props }: Props<Cell>) {
-  const { onPick, unit = "hour", picked = null } = props;
+  const { onPick, unit = "hour", picked = null, words } = props;
   const text = ({ startsAtMs, state, note = "" }: StripCell) =>
-    `${formatMoment(startsAtMs)}  ${STATE_WORDS[state]}\n${note}`.trimEnd();
+    `${formatMoment(startsAtMs)}  ${(words ?? STATE_WORDS)[state]}\n${note}`.trimEnd();
   const strip = { className: classes["strip"], style: { height } };
   if (onPick === undefined)
     return (
-      <div {...strip} role="img" aria-label={`${label}: ${countStates(cells)}`}>
+      <div {...strip} role="img" aria-label={`${label}: ${countStates(cells, words)}`}>
         {cells.map((cell) => (
           <span
             key={cell.startsAtMs}
@@ -90,10 +92,14 @@ function moveFocus(event: React.KeyboardEvent): void {
 }
 
 /** `69 sealed, 2 open, 1 gap`. */
-export function countStates(cells: readonly Pick<StripCell, "state">[]): string {
+export function countStates(
+  cells: readonly Pick<StripCell, "state">[],
+  words?: Readonly<Record<HourStatus, string>>,
+): string {
   return HOUR_STATUSES.flatMap((state) => {
     const count = cells.filter((cell) => cell.state === state).length;
-    return count === 0 || state === "not yet" ? [] : [`${count} ${state}`];
+    const word = words?.[state].replace(/:.*/, "") ?? state;
+    return count === 0 || state === "not yet" ? [] : [`${count} ${word}`];
   }).join(", ");
 }
 

@@ -1,5 +1,6 @@
 import { useUrlState } from "../state/url-state.ts";
 import { ArchiveDays } from "./coverage-page/archive-days.tsx";
+import { Destinations } from "./coverage-page/destinations.tsx";
 import { HourPanel } from "./coverage-page/hour-panel.tsx";
 import { Runs } from "./coverage-page/runs.tsx";
 import { ZoomStrip } from "./coverage-page/zoom-strip.tsx";
@@ -18,6 +19,7 @@ export default function CoveragePage() {
       {Number.isNaN(hourMs) ? null : (
         <HourPanel key={params.get("hour")} zoneId={Number(zone)} hourMs={hourMs} />
       )}
+      <Destinations />
       <ArchiveDays />
       <Runs />
     </div>

@@ -33,7 +33,7 @@ export function assessForwarding(
 ): SelfChange | null {
   const isOpen = alert !== null && alert.state !== "resolved";
   const name = `Destination ${destination}`;
-  const found = trouble === null ? null : describe(name, trouble, nowMs);
+  const found = trouble === null ? null : describe(destination, trouble, nowMs);
   if (found !== null) return { reason: isOpen ? "none" : "first", severity: "error", ...found };
   if (!isOpen) return null;
   const headline = trouble === null ? `${name} is not configured any more` : `${name} has every event again`;
@@ -42,10 +42,11 @@ export function assessForwarding(
 
 /** Names the gravest trouble only: its next step is the one to take. */
 function describe(
-  name: string,
+  destination: string,
   { failingSince, isRefused, lastError, differing, refused }: ForwardTrouble,
   nowMs: number,
 ): Pick<SelfChange, "headline" | "openedAtMs"> | null {
+  const name = `Destination ${destination}`;
   const isLate = failingSince !== null && (isRefused || nowMs - failingSince >= GRACE_MS);
   if (isLate) {
     const step = isRefused
@@ -55,10 +56,10 @@ function describe(
     return { headline, openedAtMs: failingSince };
   }
   if (differing !== null) {
-    const headline = `${name} does not have all events of ${many(differing.hours, "hour")}, although they were sent twice. See longwatch forward hours ${name.split(" ")[1]} --differs`;
+    const headline = `${name} does not have all events of ${many(differing.hours, "hour")}, although they were sent twice. See longwatch forward hours ${destination} --arrival differs`;
     return { headline, openedAtMs: differing.since };
   }
   if (refused === null) return null;
-  const headline = `${name} has refused ${many(refused.events, "event")}, for example because: ${refused.reason}. See longwatch forward refused`;
+  const headline = `${name} has refused ${many(refused.events, "event")}, for example because: ${refused.reason}. See longwatch forward refused ${destination}`;
   return { headline, openedAtMs: refused.since };
 }
