@@ -42,6 +42,32 @@ export function testCoveragePage(open: Open, world: () => BrowserWorld): void {
     await page.getByRole("group", { name: "zone 101, by day" }).waitFor();
   });
 
+  test("the hours of each destination have a strip with words, and a refused event has its reason", async () => {
+    const { pool } = world().running.database;
+    await vi.waitFor(
+      async () => {
+        const { rows } = await pool.query(
+          "select from forward_destinations where acknowledged_at is not null",
+        );
+        expect(rows).not.toEqual([]);
+      },
+      { timeout: 60_000, interval: 500 },
+    );
+    await pool.query(
+      "insert into forward_refusals values (now(), now(), 101, 'files', 'refused-1', decode(repeat('00', 12), 'hex'), 'no such field')",
+    );
+    const page = await open();
+    await page.goto("/coverage?span=24h");
+    await settle(page);
+    const row = page.locator("[data-destination=files]");
+    await row.getByText("accepts events").waitFor();
+    await row.getByRole("img", { name: /^zone 101 at files: .*\d+ open/ }).waitFor();
+    await row.getByText("1 refused event").click();
+    await row.getByText("no such field").waitFor();
+    await row.getByRole("button", { name: "Try again: files" }).click();
+    await row.getByText("1 refused event").waitFor({ state: "detached" });
+  });
+
   test("on a phone the evidence of a clicked hour is scrolled to", async () => {
     const page = await open({ width: 390 });
     await page.goto("/coverage?span=72h");

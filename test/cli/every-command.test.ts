@@ -52,6 +52,8 @@ test("every list command can be limited or has an end, and names its columns", (
     "alerts list",
     "audit list",
     "deliveries list",
+    "forward hours",
+    "forward refused",
     "keys list",
     "rules list",
     "silences list",

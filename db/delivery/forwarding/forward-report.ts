@@ -18,7 +18,8 @@ export interface ReportedHours {
 }
 
 const DECIDED = sql`${w.state} in ('sealed', 'gap')`;
-const startOfHour = (time: SQL | typeof m.minute) => sql<string>`date_trunc('hour', ${time}, 'UTC')`;
+const startOfHour = (time: typeof m.minute | typeof f.occurredAt) =>
+  sql<string>`date_trunc('hour', ${time}, 'UTC')`;
 
 /**
  * Selects the hours that a destination gets, since its cursor's beginning. An hour is open while it can gain events or has
@@ -35,6 +36,16 @@ function selectHours(db: Queryable, { destination, zoneIds = null, from = 0, to 
     .innerJoin(m, and(eq(m.zoneId, c.zoneId), gt(m.seq, c.seq), gte(m.minute, c.since)))
     .groupBy(c.destination, c.zoneId, startOfHour(m.minute))
     .as("changed");
+  const refused = db
+    .select({
+      destination: f.destination,
+      zoneId: f.zoneId,
+      startsAt: startOfHour(f.occurredAt).as("refused_hour"),
+      events: count().as("refused_events"),
+    })
+    .from(f)
+    .groupBy(f.destination, f.zoneId, startOfHour(f.occurredAt))
+    .as("refused");
   const isChanged = sql`${changed.zoneId} is not null`;
   return db
     .select({
@@ -45,6 +56,7 @@ function selectHours(db: Queryable, { destination, zoneIds = null, from = 0, to 
       storedCount: w.storedCount,
       lookedAt: h.stored,
       acknowledged: sql<number>`coalesce(${h.acknowledged}, 0)`.as("acknowledged"),
+      refused: sql<number>`coalesce(${refused.events}, 0)::integer`.as("refused"),
       counted: h.counted,
       arrival: sql<Arrival>`case when not ${DECIDED} or ${isChanged} then 'open'
         else coalesce(${h.arrival}, case when ${w.storedCount} = 0 then 'arrived' else 'open' end) end`.as(
@@ -56,7 +68,24 @@ function selectHours(db: Queryable, { destination, zoneIds = null, from = 0, to 
     })
     .from(c)
     .innerJoin(w, and(eq(w.zoneId, c.zoneId), gte(w.startsAt, c.since)))
-    .leftJoin(h, and(eq(h.destination, c.destination), eq(h.zoneId, c.zoneId), eq(h.startsAt, w.startsAt)))
+    .leftJoin(
+      h,
+      and(
+        eq(h.destination, c.destination),
+        eq(h.zoneId, c.zoneId),
+        eq(h.startsAt, w.startsAt),
+        // Postgres does not infer this.
+        gte(h.startsAt, new Date(from)),
+      ),
+    )
+    .leftJoin(
+      refused,
+      and(
+        eq(refused.destination, c.destination),
+        eq(refused.zoneId, c.zoneId),
+        eq(refused.startsAt, w.startsAt),
+      ),
+    )
     .leftJoin(
       changed,
       and(
@@ -109,8 +138,7 @@ export async function readArrivals(db: Queryable, reported: ReportedHours): Prom
       waitingHours: countIf(isWaiting),
       waitingEvents: sql<number>`coalesce(sum(greatest(${one.storedCount} - ${one.acknowledged}, 0))
         filter (where ${isWaiting}), 0)::float8`,
-      refused: sql<number>`(select count(*) from ${f} where ${f.destination} = ${one.destination}
-        and ${f.zoneId} = ${one.zoneId})::integer`,
+      refused: sql<number>`sum(${one.refused})::integer`,
     })
     .from(one)
     .groupBy(one.destination, one.zoneId)
@@ -160,8 +188,7 @@ export function listForwardedHours(
         ? sql<number | null>`case when ${one.storedCount} = 0 then 0 else ${one.lookedAt} end`
         : sql<number | null>`${one.storedCount}`,
       acknowledged: one.acknowledged,
-      refused: sql<number>`(select count(*) from ${f} where ${f.destination} = ${one.destination} and ${f.zoneId} = ${zoneId}
-        and ${f.occurredAt} >= ${startsAt} and ${f.occurredAt} < ${startsAt} + interval '1 hour')::integer`,
+      refused: one.refused,
       counted: one.counted,
       arrival: one.arrival,
       provenAt: epochMs(one.provenAt),
@@ -249,7 +276,7 @@ export async function removeRefusals(
       .where(
         and(eq(f.destination, destination), zoneIds === null ? undefined : inArray(f.zoneId, [...zoneIds])),
       )
-      .returning({ zoneId: f.zoneId, startsAt: startOfHour(sql`${f.occurredAt}`).as("starts_at") }),
+      .returning({ zoneId: f.zoneId, startsAt: startOfHour(f.occurredAt).as("starts_at") }),
   );
   return tx
     .with(removed)

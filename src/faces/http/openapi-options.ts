@@ -26,6 +26,7 @@ const TAGS = [
   "Silences",
   "Trends",
   "Coverage",
+  "Forwarding",
   "Deliveries",
   "Keys",
   "Archive (the platform's API)",

@@ -145,6 +145,9 @@ test("what is answered is what the document says", async () => {
   await world
     .database()
     .pool.query("insert into coverage_windows (zone_id, starts_at) values (101, date_trunc('hour', now()))");
+  await world
+    .database()
+    .pool.query("insert into forward_destinations (destination, seen_at) values ('siem', now())");
   const wanted = { matchers: { zone: [101] }, reason: "a test", durationMinutes: 5 };
   const silence = await make("/api/v1/silences", wanted, 201);
   const [from, to] = [2, 1].map((hours) => new Date(Date.now() - hours * 3_600_000).toISOString());
@@ -158,7 +161,10 @@ test("what is answered is what the document says", async () => {
     const alertId = (await ask<{ items: [{ id: number }] }>(url, "/api/v1/alerts", key)).items[0].id;
     const ids = { spikes: id, silences: silence.id, runs: run.id };
     const known = Object.entries(ids).find(([part]) => path.includes(part));
-    const address = path.replace(/\{(?:id|alert)\}/, String(known?.[1] ?? alertId)).replace("{zone}", "101");
+    const address = path
+      .replace(/\{(?:id|alert)\}/, String(known?.[1] ?? alertId))
+      .replace("{zone}", "101")
+      .replace("{destination}", "siem");
     const answer = await ask(url, `${address}${QUERIES[path] ?? ""}`, key);
     const where = `openapi#/paths/${path.replaceAll("/", "~1")}/get/responses/200/content/application~1json/schema`;
     const isValid = ajv.validate({ $ref: where }, answer);

@@ -35,7 +35,7 @@ const STATE_WORDS: Readonly<Record<Destination["state"], string>> = {
 
 /** Whether the events have arrived where they are forwarded to. Nothing is shown without a destination. */
 export function Destinations() {
-  const status = useOperation("forward.status", {}, { refetchInterval: 30_000 });
+  const status = useOperation("forward.status", {}, { refetchInterval: 60_000 });
   if (status.data?.items.length === 0) return null;
   return (
     <QueryPanel
