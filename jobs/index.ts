@@ -203,6 +203,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
             ...deps,
             ...forwarding,
             archive,
+            eventDays: settings.retention.eventDays,
             again: (destination) => enqueue("forward-events", { destination }),
           }),
         ]),

@@ -23,7 +23,7 @@ export const forwardHours = pgTable(
     zoneId: integer().notNull(),
     /** Stored events that the destination has acknowledged with their present values. */
     acknowledged: integer().notNull().default(0),
-    /** Stored events that pass the destination's filter, as the last look at the whole hour or the proof has counted them. */
+    /** Stored events that pass the destination's filter, as the last proof, or the last look at the whole hour with a filter, has counted them. */
     stored: integer(),
     /** Events that the destination has by its own count; null if it cannot be asked. */
     counted: integer(),

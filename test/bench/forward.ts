@@ -121,6 +121,7 @@ async function measure(
     clock,
     log: createLog({ level: "warn", stream: process.stderr }),
     vendor: null,
+    eventDays: 400,
     destinations: new Map([["bench", destination]]),
     zoneIds: Array.from({ length: ZONES }, (_, index) => index + 1),
     onForwarded: (_, counts) => void (forwarded += counts.events),

@@ -130,9 +130,10 @@ function check({ attributes, constraints }: Definition, value: Value, { at, prof
     if (attribute.requirement === "required" && isApplied(attribute) && value[name] === undefined)
       mistakes.push(`${at}.${name} is missing`);
   const { at_least_one: some, just_one: single } = constraints ?? {};
-  if (some !== undefined && !some.some((name) => name in value)) mistakes.push(`${at} needs one of ${some}`);
+  if (some !== undefined && !some.some((name) => name in value))
+    mistakes.push(`${at} needs one of ${some.join()}`);
   if (single !== undefined && single.filter((name) => name in value).length !== 1)
-    mistakes.push(`${at} needs exactly one of ${single}`);
+    mistakes.push(`${at} needs exactly one of ${single.join()}`);
   return mistakes;
 }
 

@@ -67,8 +67,11 @@ export interface LookedAt {
   readonly startsAt: number;
   /** The due look that this was; null for changed minutes. */
   readonly due: DueLook | null;
-  /** Stored events that pass the filter, and how many of them are acknowledged. Null unless the look was at the whole hour. */
-  readonly whole: { readonly stored: number; readonly acknowledged: number } | null;
+  /**
+   * How many stored events are acknowledged, and how many pass the filter (null without one: coverage counts them). Null unless
+   * the look was at the whole hour.
+   */
+  readonly whole: { readonly stored: number | null; readonly acknowledged: number } | null;
   /** The part with events that may still become complete; it is looked at again after `againMs`. */
   readonly waiting: Span | null;
   readonly againMs: number;
@@ -76,7 +79,7 @@ export interface LookedAt {
 
 /**
  * Notes that a look has ended. A look that was due is no longer, unless it was asked for again meanwhile. Otherwise a part that
- * waits is added to what is to be looked at.
+ * waits is added to what is to be looked at, and what was counted before counts no more.
  */
 export async function noteLook(
   tx: Queryable,
@@ -91,14 +94,14 @@ export async function noteLook(
     sql`${names(h[column])} = case when ${isOver} then ${given[column]} else ${merge}(${h[column]}, ${given[column]}) end`;
   const counts =
     whole === null
-      ? sql``
-      : sql`, ${names(h.stored)} = ${whole.stored}, ${names(h.acknowledged)} = ${whole.acknowledged}`;
+      ? sql`${names(h.stored)} = null`
+      : sql`${names(h.stored)} = coalesce(${whole.stored}::integer, ${h.stored}), ${names(h.acknowledged)} = ${whole.acknowledged}`;
   await tx.execute(sql`
     insert into ${h} (${names(h.destination, h.zoneId, h.startsAt, h.lookFrom, h.lookTo, h.lookAt)})
     values (${destination}, ${zoneId}, ${new Date(startsAt)}, ${from}, ${to}, ${again})
     on conflict (${names(h.destination, h.zoneId, h.startsAt)}) do update
     set ${next("lookFrom", sql`least`)}, ${next("lookTo", sql`greatest`)}, ${next("lookAt", sql`least`)},
-      ${names(h.arrival)} = 'open'${counts}`);
+      ${names(h.arrival)} = 'open', ${counts}`);
 }
 
 /** A decided hour whose arrival is not. */
@@ -108,7 +111,7 @@ export interface UnprovenHour {
   readonly stored: number;
   readonly acknowledged: number;
   readonly refused: number;
-  /** What the last look at the whole hour, or the last proof, has counted. */
+  /** What the last proof has counted, or the last look at the whole hour with a filter. */
   readonly lookedAt: number | null;
   readonly wasSentAgain: boolean;
 }
@@ -167,39 +170,37 @@ export async function storeArrival(
 }
 
 /**
- * Has whole hours looked at. With `isAnew` their receipts are forgotten, so that everything is sent again: by the proof
- * (`byProof`), which does so once, or by a person.
+ * Has whole hours looked at. With `isAnew` their receipts are forgotten, so that everything is sent again. The proof gives
+ * what it has counted (`stored`), and does either once for each count.
  */
 export async function lookAgain(
   tx: Queryable,
   zone: ForwardedZone,
   hours: readonly number[],
-  { isAnew, byProof }: { isAnew: boolean; byProof: boolean },
+  { isAnew, stored = null }: { readonly isAnew: boolean; readonly stored?: number | null },
 ): Promise<void> {
   const { destination, zoneId } = zone;
-  if (isAnew) {
-    await tx
-      .delete(r)
-      .where(
-        and(
-          eq(r.destination, destination),
-          eq(r.zoneId, zoneId),
-          sql`${r.startsAt} in ${hours.map((ms) => new Date(ms))}`,
+  if (isAnew)
+    await tx.delete(r).where(
+      and(
+        eq(r.destination, destination),
+        eq(r.zoneId, zoneId),
+        inArray(
+          r.startsAt,
+          hours.map((ms) => new Date(ms)),
         ),
-      );
-    await tx
-      .update(h)
-      .set({ acknowledged: 0, isClosed: false })
-      .where(and(isOf(zone), inHours(hours)));
-  }
+      ),
+    );
   await tx
     .update(h)
     .set({
       arrival: "open",
+      isClosed: false,
+      stored,
       lookFrom: sql`${h.startsAt}`,
       lookTo: sql`${h.startsAt} + interval '1 hour'`,
       lookAt: sql`now()`,
-      sentAgainAt: !isAnew ? sql`${h.sentAgainAt}` : byProof ? sql`now()` : null,
+      ...(isAnew ? { acknowledged: 0, sentAgainAt: stored === null ? null : sql`now()` } : {}),
     })
     .where(and(isOf(zone), inHours(hours)));
 }

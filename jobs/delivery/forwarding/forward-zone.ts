@@ -21,6 +21,7 @@ import { startOfHour } from "#model/horizon.ts";
 import type { Span } from "#model/span.ts";
 import { hourSpan, planLooks } from "#stages/delivery/forwarding/plan-looks.ts";
 import type { Destination } from "#stages/delivery/sinks/destination.ts";
+import { keptFrom } from "#stages/privacy/retention.ts";
 import { type LookDeps, lookAtSpan } from "./look-at-span.ts";
 import { proveArrivals } from "./prove-arrivals.ts";
 
@@ -52,7 +53,8 @@ export async function forwardZone(deps: LookDeps, run: ZoneRun): Promise<boolean
   const zone: ForwardedZone = { destination: destination.name, zoneId };
   if ((await readCursor(database.db, zone)) === null) {
     const { startAgoMs } = destination;
-    const since = startAgoMs === null ? 0 : startOfHour(clock() - startAgoMs);
+    const begin = startAgoMs === null ? 0 : startOfHour(clock() - startAgoMs);
+    const since = Math.max(begin, keptFrom(clock(), deps.eventDays));
     await commit(deps, run, (tx) => createCursor(tx, zone, since));
   }
   for (;;) {
@@ -95,7 +97,7 @@ async function lookAndNote(
   const startsAt = startOfHour(span.from);
   const hour = hourSpan(startsAt);
   const isWhole = span.from <= hour.from && span.to >= hour.to;
-  const whole = isWhole ? { stored, acknowledged } : null;
+  const whole = isWhole ? { stored: run.destination.where.length === 0 ? null : stored, acknowledged } : null;
   await commit(deps, run, (tx) => noteLook(tx, zone, { startsAt, due, whole, waiting, againMs: AGAIN_MS }));
 }
 

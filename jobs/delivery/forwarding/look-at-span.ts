@@ -28,6 +28,8 @@ export interface LookDeps extends StoredReader {
   readonly clock: Clock;
   /** The name of the platform's vendor in OCSF; null leaves it out. */
   readonly vendor: string | null;
+  /** How long events are kept. */
+  readonly eventDays: number;
   /** Called after each acknowledged batch. */
   readonly onForwarded: (destination: string, counts: { events: number; refused: number }) => void;
 }

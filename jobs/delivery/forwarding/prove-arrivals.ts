@@ -43,9 +43,7 @@ export async function proveArrivals(deps: LookDeps, run: ZoneRun, zone: Forwarde
     }
     looks += 1;
     const isAnew = verdict === "send-again";
-    await inTransaction(deps.database, ({ tx }) =>
-      lookAgain(tx, zone, [startsAt], { isAnew, byProof: true }),
-    );
+    await inTransaction(deps.database, ({ tx }) => lookAgain(tx, zone, [startsAt], { isAnew, stored }));
   }
   return looks > 0 || hours.length === MOST_HOURS;
 }

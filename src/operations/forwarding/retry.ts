@@ -40,7 +40,7 @@ export const retryForwarding = defineChange({
       const closed = await readClosed(tx, zone, hours);
       for (const isAnew of [false, true]) {
         const some = hours.filter((hour) => closed.has(hour) === isAnew);
-        if (some.length > 0) await lookAgain(tx, zone, some, { isAnew, byProof: false });
+        if (some.length > 0) await lookAgain(tx, zone, some, { isAnew });
       }
     }
     forwardSoon(changing, destination);

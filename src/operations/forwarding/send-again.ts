@@ -77,7 +77,7 @@ delays nothing. forward status shows what is still to be sent.`,
     };
     if (!output.isSent) return { output, audit: null };
     const starts = found.map(({ startsAt }) => startsAt);
-    await lookAgain(tx, { destination, zoneId }, starts, { isAnew: true, byProof: false });
+    await lookAgain(tx, { destination, zoneId }, starts, { isAnew: true });
     forwardSoon(changing, destination);
     const { hours, events } = output;
     const details = { zoneId, from: toIso(from), to: toIso(to), hours, events };

@@ -217,6 +217,30 @@ test("an event that only the list has shown waits for its address, at most until
   expect(receiver.repeated()).toBe(repeated);
 });
 
+test("an hour that has lost an event since it was sent has arrived, and one that lacks some without a reason differs", async () => {
+  await world.store([event(5, "a"), event(6, "b"), event(65, "c")]);
+  await world.run();
+  await pool.query("delete from waf_events where log_id = 'a'");
+  await pool.query("update coverage_windows set stored_count = stored_count - 1 where stored_count = 2");
+  // A count that no stored event explains.
+  await pool.query("update coverage_windows set stored_count = 5 where stored_count = 1 and starts_at > $1", [
+    new Date(DAY_START),
+  ]);
+  await pool.query("update forward_hours set arrival = 'open'");
+  for (let run = 0; run < 3; run += 1) await world.run();
+  expect(await world.hours()).toMatchObject([
+    { hour: "00", arrival: "arrived", stored: 1, acknowledged: 1 },
+    { hour: "01", arrival: "differs", stored: 5, acknowledged: 1 },
+  ]);
+});
+
+test("with start all, hours whose events are past retention are left out", async () => {
+  await world.store([event(5, "a")]);
+  world.setNow(DAY_START + 402 * 24 * HOUR_MS);
+  expect(await world.run()).toBe("nothing is to be forwarded");
+  expect(await world.hours()).toEqual([]);
+});
+
 test("the receipts of an hour go when it has arrived and can no longer change", async () => {
   await world.store([event(5, "a")]);
   world.setNow(DAY_START + 2 * HOUR_MS);

@@ -101,6 +101,7 @@ export async function openForwardWorld() {
       clock: () => nowMs,
       log: silent,
       vendor: null,
+      eventDays: 400,
       destinations: new Map([[destination.name, destination]]),
       zoneIds,
       onForwarded: () => undefined,

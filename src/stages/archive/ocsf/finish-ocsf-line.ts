@@ -1,6 +1,6 @@
+import { UNKNOWN } from "#model/ocsf.ts";
 import { escapeControlsInJson } from "../csv/escape-controls.ts";
 import { maskAddress } from "../mask/mask.ts";
-import { UNKNOWN } from "./http-activity.ts";
 
 interface Line {
   readonly src_endpoint: { readonly ip?: string; readonly name?: string };

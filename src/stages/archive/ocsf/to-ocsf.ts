@@ -1,23 +1,23 @@
 import { isObject } from "#lib/is-object.ts";
 import { parseJson } from "#lib/parse-json.ts";
-import { toUrlPart } from "#model/url-parts.ts";
-import { maskAddress } from "../mask/mask.ts";
-import type { ArchivedEvent } from "../records/archived-event.ts";
-import { readRecord } from "../records/read-record.ts";
-import { restoreTexts } from "../records/to-search-row.ts";
 import {
-  ADDRESS,
   HTTP_ACTIVITY,
   HTTP_PROFILE,
+  known,
   METHODS,
-  NETWORK_NUMBER,
   OCSF_VERSION,
   OTHER,
   OUTCOMES,
   PRODUCT,
   SEVERITY_IDS,
+  toSource,
+  toUrl,
   UNKNOWN,
-} from "./http-activity.ts";
+} from "#model/ocsf.ts";
+import { maskAddress } from "../mask/mask.ts";
+import type { ArchivedEvent } from "../records/archived-event.ts";
+import { readRecord } from "../records/read-record.ts";
+import { restoreTexts } from "../records/to-search-row.ts";
 
 export interface ZonedEvent extends ArchivedEvent {
   readonly zoneId: number;
@@ -30,8 +30,6 @@ export interface OcsfOptions {
   readonly isMasked?: boolean;
 }
 
-const IS_ADDRESS = new RegExp(ADDRESS);
-const IS_NETWORK = new RegExp(NETWORK_NUMBER);
 /** The platform's name of the request, by which its support finds it. */
 const REQUEST_ID = "cdn-requestid";
 
@@ -113,8 +111,18 @@ function read(record: Buffer | undefined): RecordParts {
 
 /** The members of a record that have attributes. Headers are in `raw_data` only, which repeats all of the record. */
 const MAPPED: ReadonlySet<string> = new Set([
-  ...["Message", "Url", "RemoteIp", "Headers", "TriggerMatch"],
-  ...["asn", "country", "ruleId", "severity", "method", "ruleGroup", "status"],
+  "Message",
+  "Url",
+  "RemoteIp",
+  "Headers",
+  "TriggerMatch",
+  "asn",
+  "country",
+  "ruleId",
+  "severity",
+  "method",
+  "ruleGroup",
+  "status",
 ]);
 
 function toUnmapped({ log, labels }: RecordParts) {
@@ -139,28 +147,6 @@ function toOutcome(action: string) {
   return { action_id: found[0], disposition_id: found[1] };
 }
 
-/** OCSF wants an address or a name. What the platform, a mask or a pseudonym put in the place of the address is a name. */
-export function toSource({ ip, country = "", asn = "" }: { ip: string; country?: string; asn?: string }) {
-  return {
-    ...(IS_ADDRESS.test(ip) ? { ip } : { name: known(ip) ?? UNKNOWN }),
-    location: country === "" ? undefined : { country },
-    autonomous_system:
-      asn === "" ? undefined : IS_NETWORK.test(asn) ? { number: Number(asn) } : { name: asn },
-  };
-}
-
-export function toUrl(url: string) {
-  if (url === "") return undefined;
-  const [head = ""] = url.split("#", 1);
-  const query = head.indexOf("?");
-  return {
-    url_string: url,
-    hostname: known(toUrlPart("host", url)),
-    path: toUrlPart("path", url),
-    query_string: query < 0 ? undefined : known(head.slice(query + 1)),
-  };
-}
-
 function toRule<Rule extends { readonly uid?: string | undefined }>(rule: Rule) {
   if (Object.values(rule).every((value) => value === undefined)) return undefined;
   return rule.uid === undefined ? { ...rule, name: UNKNOWN } : rule;
@@ -169,10 +155,6 @@ function toRule<Rule extends { readonly uid?: string | undefined }>(rule: Rule) 
 function findHeader(headers: unknown, name: string): string {
   const all = Array.isArray(headers) ? (headers as readonly unknown[]) : [];
   return toText(all.map(toObject).find((header) => toText(header["Name"]).toLowerCase() === name)?.["Value"]);
-}
-
-function known(text: string): string | undefined {
-  return text === "" ? undefined : text;
 }
 
 function toText(value: unknown): string {

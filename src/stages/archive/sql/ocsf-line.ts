@@ -8,7 +8,7 @@ import {
   OUTCOMES,
   PRODUCT,
   UNKNOWN,
-} from "../ocsf/http-activity.ts";
+} from "#model/ocsf.ts";
 import { bound, duck, type Piece, raw } from "./piece.ts";
 
 /** Returns SQL for a text that is written if a column is known, and for '' otherwise. */

@@ -8,7 +8,7 @@ export interface ArrivalCounts {
   readonly refused: number;
   /** By the destination's own count; null if it cannot be asked. */
   readonly counted: number | null;
-  /** True if a look at the whole hour found this number of stored events. */
+  /** True if the whole hour was looked at since this number of stored events was counted. */
   readonly isLookedAt: boolean;
   readonly wasSentAgain: boolean;
 }

@@ -1,3 +1,5 @@
+import { toUrlPart } from "./url-parts.ts";
+
 /** The version of OCSF that every object names. */
 export const OCSF_VERSION = "1.8.0";
 /** HTTP Activity, of the category Network Activity. */
@@ -46,3 +48,33 @@ const SHORTENED = [1, 2, 3, 4, 5, 6].map((n) => `(?:${GROUP}:){1,${n}}(?::${GROU
 export const ADDRESS = `^(?:${IPV4}|(?:${GROUP}:){7}${GROUP}|(?:${GROUP}:){1,7}:|:(?::${GROUP}){1,7}|${SHORTENED.join("|")}|::(?:[fF]{4}:)?${IPV4}|::)$`;
 /** Matches the number of a network that stays the same as a number. */
 export const NETWORK_NUMBER = "^(?:0|[1-9][0-9]{0,9})$";
+
+const IS_ADDRESS = new RegExp(ADDRESS);
+const IS_NETWORK = new RegExp(NETWORK_NUMBER);
+
+/** OCSF wants an address or a name. What the platform, a mask or a pseudonym put in the place of the address is a name. */
+export function toSource({ ip, country = "", asn = "" }: { ip: string; country?: string; asn?: string }) {
+  return {
+    ...(IS_ADDRESS.test(ip) ? { ip } : { name: known(ip) ?? UNKNOWN }),
+    location: country === "" ? undefined : { country },
+    autonomous_system:
+      asn === "" ? undefined : IS_NETWORK.test(asn) ? { number: Number(asn) } : { name: asn },
+  };
+}
+
+export function toUrl(url: string) {
+  if (url === "") return undefined;
+  const [head = ""] = url.split("#", 1);
+  const query = head.indexOf("?");
+  return {
+    url_string: url,
+    hostname: known(toUrlPart("host", url)),
+    path: toUrlPart("path", url),
+    query_string: query < 0 ? undefined : known(head.slice(query + 1)),
+  };
+}
+
+/** Leaves out what is not known. */
+export function known(text: string): string | undefined {
+  return text === "" ? undefined : text;
+}
