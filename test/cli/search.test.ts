@@ -364,7 +364,7 @@ test("all mistakes are reported together, and a window outside the retention or 
     '--from "x"',
     '--filter "nonsense"',
     '--limit "0"',
-    "--csv and --json",
+    "--csv, --json and --format exclude each other",
     "did you mean --zone?",
   ])
     expect(mistaken.err).toContain(part);
