@@ -259,7 +259,7 @@ detection: { z: 99 }
       "channels.page: routingKey: must be 32 characters",
       `channels.page: url: must be https; plain http is allowed only if private addresses are allowed ${private_}`,
       "channels.page: url: 10.0.0.7 is not a public address (private)",
-      "channels.hook.adress: is not a setting: known here: kind, url_file, url_env, secrets_file, secrets_env, allow_private_networks",
+      "channels.hook.adress: is not a setting: known here: kind, url_file, url_env, secrets_file, secrets_env, format, allow_private_networks",
       'channels.hook.url_file: "./none": must be a readable file',
       "channels.hook: secret 1 must start with whsec_",
       "channels.prom: url: localhost is not a public address (loopback)",
