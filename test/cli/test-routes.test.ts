@@ -101,6 +101,7 @@ test("the example of docs/routing.md is what the command prints for the example 
   const example = path.join(makeTemporaryFolder("example"), "longwatch.yaml");
   const text = readFileSync(path.join(DOCS, "longwatch.example.yaml"), "utf8")
     .replace("url_file: ./secrets/slack-url", "url_env: CHAT")
+    .replace("api_key_env: ELASTIC_API_KEY", "api_key_env: CHAT")
     .replace("./secrets/pager-signing-key", `${example}.key`);
   writeFileSync(example, text);
   writeFileSync(`${example}.key`, `whsec_${Buffer.alloc(32, 7).toString("base64")}`);

@@ -108,9 +108,10 @@ test("S24: nothing else in the program opens connections than what is known to",
     "src/faces/console/api/client.ts",
     // To the service that a person names, with a key.
     "src/faces/cli/operations/ask-remotely.ts",
-    // To the channels, guarded.
+    // To the channels, to destinations of events and to the issuer, guarded.
     "src/stages/delivery/channels/email/email.ts",
     "src/stages/delivery/guarded-dispatcher.ts",
+    "src/stages/delivery/guarded-fetch.ts",
     // To the platform.
     "src/faces/cli/doctor/gather-platform.ts",
     "src/adapters/edge/transport/transport.ts",
