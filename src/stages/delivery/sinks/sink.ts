@@ -10,7 +10,7 @@ export interface ForwardedEvent {
   readonly isRevised: boolean;
 }
 
-export interface SendBatchOptions {
+interface SendBatchOptions {
   /** Equal for every attempt with the same events, so that a receiver can drop a batch that it has. */
   readonly batchId: string;
   readonly signal: AbortSignal;
@@ -27,7 +27,7 @@ export interface BatchAnswer {
 }
 
 /** What one hour of a zone has at a receiver. */
-export interface CountedHour {
+interface CountedHour {
   readonly zoneId: number;
   /** Epoch ms. */
   readonly startsAt: number;
