@@ -1,10 +1,11 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { writeDay } from "#jobs/archive/write-day.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { DAY, DAY_START, hostileEvents, NOW, ZONE } from "../../archive/files/archive-world.ts";
 import { storeEvents } from "../../db/new-events.ts";
 import { makeEvent } from "../../detection/trend-support.ts";
 import { rollUp } from "../../privacy/erasure-world.ts";
+import { POSTING } from "../sinks/world.ts";
 import { openForwardWorld } from "./forward-world.ts";
 
 const world = await openForwardWorld();
@@ -239,6 +240,55 @@ test("with start all, hours whose events are past retention are left out", async
   world.setNow(DAY_START + 402 * 24 * HOUR_MS);
   expect(await world.run()).toBe("nothing is to be forwarded");
   expect(await world.hours()).toEqual([]);
+});
+
+test("a destination that was down for a week gets everything, and costs no row until then", async () => {
+  const days = Array.from({ length: 7 }, (_, day) => event(day * 24 * 60 + 5, `day ${day}`));
+  for (const [day, one] of days.entries()) {
+    await world.store([one]);
+    world.setNow(DAY_START + (day + 1) * 24 * HOUR_MS);
+    receiver.next.push((_lines, response) => response.writeHead(503).end());
+    await world.run();
+    await pool.query("update forward_destinations set retry_at = null");
+  }
+  const { rows } = await pool.query(
+    "select failures, (select count(*) from forward_receipts)::integer as receipts from forward_destinations",
+  );
+  expect(rows).toEqual([{ failures: 7, receipts: 0 }]);
+  // The oldest days are in the archive by now, and no longer in Postgres.
+  await writeDay({ ...world, now: () => NOW } as never, { zoneId: ZONE, day: DAY });
+  await pool.query("delete from waf_events where occurred_at < $1", [new Date(DAY_START + 24 * HOUR_MS)]);
+  await world.run();
+  expect([...receiver.stored.keys()].sort()).toEqual(days.map(({ logId }) => `${ZONE} ${logId}`));
+  const hours = await world.hours();
+  expect(hours).toHaveLength(7);
+  expect(hours.every(({ arrival }) => arrival === "arrived")).toBe(true);
+});
+
+test("an hour of which the receiver counts fewer events is sent again once, and then differs", async () => {
+  const elastic = await POSTING.elastic.receive();
+  onTestFinished(() => elastic.stop());
+  const destination = { kind: "elastic", sink: POSTING.elastic.open(elastic.origin) } as const;
+  const run = async () => {
+    await world.run(destination);
+    // Time passes, so that the receiver has refreshed its index.
+    await pool.query("update forward_hours set acknowledged_at = acknowledged_at - interval '1 minute'");
+  };
+  const lose = () => (elastic.stored as Map<string, unknown>).delete(`${ZONE}-a`);
+  await world.store([event(5, "a"), event(6, "b")]);
+  await run();
+  await run();
+  expect(await world.hours()).toMatchObject([{ arrival: "arrived", acknowledged: 2, counted: 2 }]);
+  lose();
+  await pool.query("update forward_hours set arrival = 'open'");
+  for (let times = 0; times < 3; times += 1) await run();
+  expect(elastic.stored.size).toBe(2);
+  expect(await world.hours()).toMatchObject([{ arrival: "arrived", acknowledged: 2, counted: 2 }]);
+  lose();
+  await pool.query("update forward_hours set arrival = 'open'");
+  for (let times = 0; times < 3; times += 1) await run();
+  expect(elastic.stored.size).toBe(1);
+  expect(await world.hours()).toMatchObject([{ arrival: "differs", counted: 1 }]);
 });
 
 test("the receipts of an hour go when it has arrived and can no longer change", async () => {

@@ -34,9 +34,16 @@ export function assessForwarding(
   const isOpen = alert !== null && alert.state !== "resolved";
   const name = `Destination ${destination}`;
   const found = trouble === null ? null : describe(destination, trouble, nowMs);
-  if (found !== null) return { reason: isOpen ? "none" : "first", severity: "error", ...found };
+  if (found !== null) {
+    // Postgres counts microseconds.
+    const openedAtMs = Math.floor(found.openedAtMs);
+    return { reason: isOpen ? "none" : "first", severity: "error", headline: found.headline, openedAtMs };
+  }
   if (!isOpen) return null;
-  const headline = trouble === null ? `${name} is not configured any more` : `${name} has every event again`;
+  const headline =
+    trouble === null
+      ? `${name} is not configured any more`
+      : `${name} works again: it accepts events, and no hour differs`;
   return { reason: "resolved", severity: "error", headline, openedAtMs: nowMs };
 }
 
@@ -52,7 +59,7 @@ function describe(
     const step = isRefused
       ? "Correct it in the configuration file or at the receiver"
       : "See whether the receiver is up";
-    const headline = `${name} has accepted no events since ${showTime(failingSince)}: ${lastError}. ${step}. The events wait in Longwatch, and none is lost`;
+    const headline = `${name} has accepted no events since ${showTime(failingSince)} UTC: ${lastError}. ${step}. The events wait in Longwatch, and none is lost`;
     return { headline, openedAtMs: failingSince };
   }
   if (differing !== null) {
