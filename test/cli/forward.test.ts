@@ -85,7 +85,7 @@ describe("forward status", () => {
       expect(out).toContain(
         "siem   webhook, event   works\nevery sealed hour has arrived: 24 of 24\nlast ack",
       );
-      expect(out).toMatch(/\nzone 101 +all +24 +24 +0 +0 +1 +0 *\n/);
+      expect(out).toMatch(/\nzone 101 +2025-10-15 00:00 +24 +24 +0 +0 +1 +0 *\n/);
       expect(out).toContain("files   file, ocsf   waiting\nevery sealed hour has arrived: 0 of 0\nlast ack");
       expect(out).toMatch(/never\nonly events with ip:eq:203\.0\.113\.7\nZONE .*\nzone 102 +not begun /);
       expect(out).not.toContain("canary");
@@ -101,7 +101,7 @@ describe("forward status", () => {
     expect(code).toBe(3);
     expect(out).toContain("siem   webhook, event   refused\n23 of 24 sealed hours have arrived\n");
     expect(out).toMatch(/\nfailing since 2\S+ \S+ UTC: .*401.*\nnext attempt: 2\S+ \S+ UTC\n/);
-    expect(out).toMatch(/\nzone 101 +all +24 +23 +1 +0 +0 +1 +2026-11-18 00:00\n/);
+    expect(out).toMatch(/\nzone 101 +2025-10-15 00:00 +24 +23 +1 +0 +0 +1 +2026-11-18 00:00\n/);
     expect(out).not.toContain("\u001b");
     await run("retry", "siem");
     await world.run();
@@ -294,7 +294,7 @@ describe("changes", () => {
       expect(receiver.stored.size).toBe(0);
       expect(await audited()).toEqual([]);
       expect((await run(...wanted, "--yes")).out).toContain("2 events of 1 hour will be sent again.");
-      expect((await run("status")).out).toMatch(/\nzone 101 +all +24 +23 +1 +0 +0 +2 /);
+      expect((await run("status")).out).toMatch(/\nzone 101 +2025-10-15 00:00 +24 +23 +1 +0 +0 +2 /);
       await world.run();
       expect([...receiver.stored.keys()].sort()).toEqual(["101 a", "101 b"]);
       expect((await run("status")).out).toContain("every sealed hour has arrived: 24 of 24");

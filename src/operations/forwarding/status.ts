@@ -19,7 +19,7 @@ const ForwardedZone = z.object({
   zoneId: z.number().int(),
   name: Name.nullable().describe("Name of the zone in the configuration file."),
   since: IsoTime.nullable().describe(
-    "Start of the first hour that is forwarded: 1970 if every kept event is. Null before the first run.",
+    "Start of the first hour that is forwarded, never before retention begins. 1970 if all is kept and forwarded. Null before the first run.",
   ),
   decided: z.number().int().describe("Hours since then that are sealed, or gaps."),
   arrived: z.number().int().describe("How many of them have arrived with every stored event."),
