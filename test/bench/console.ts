@@ -1,4 +1,4 @@
-import { AWAITED, CONTENT, openBrowser, openWatchedPage, settle } from "../browser/open-browser.ts";
+import { AWAITED, CONTENT, openBrowser, openWatched, settle } from "../browser/open-browser.ts";
 import { signIn } from "../browser/sign-in.ts";
 import { alignColumns } from "./tables.ts";
 
@@ -31,7 +31,8 @@ export async function benchConsole({
     const overviewMs: number[] = [];
     let firstLoadBytes = 0;
     for (let turn = 0; turn < repeats; turn += 1) {
-      const { page, context } = await openWatchedPage(browser, { origin, signedIn });
+      const { context, openPage } = await openWatched(browser, { origin, signedIn });
+      const page = await openPage();
       const session = await context.newCDPSession(page);
       await session.send("Network.enable");
       let bytes = 0;
@@ -43,7 +44,8 @@ export async function benchConsole({
       firstLoadBytes = bytes;
       await context.close();
     }
-    const { page } = await openWatchedPage(browser, { origin, signedIn });
+    const { openPage } = await openWatched(browser, { origin, signedIn });
+    const page = await openPage();
     await page.goto("/explorer?span=72h");
     await settle(page);
     const { rows, ...frames } = await page.evaluate<Scrolled>(SCROLL);

@@ -27,7 +27,7 @@ const WATCH = `
 
 export interface Watched {
   readonly context: BrowserContext;
-  readonly page: Page;
+  readonly openPage: () => Promise<Page>;
   /** Violations of the content policy, failures of scripts, foreign requests, and scripts that ran out of data. */
   readonly faults: string[];
 }
@@ -40,8 +40,8 @@ export interface WatchedOptions {
   readonly theme?: "dark" | "light";
 }
 
-/** A page whose every fault is noted. Text of events that runs as a script calls `tripped`. */
-export async function openWatchedPage(
+/** A window whose pages note every fault. Text of events that runs as a script calls `tripped`. */
+export async function openWatched(
   browser: Browser,
   { origin, signedIn = null, width = 1440, theme = "dark" }: WatchedOptions,
 ): Promise<Watched> {
@@ -59,14 +59,17 @@ export async function openWatchedPage(
   await context.addInitScript({
     content: `localStorage.setItem("mantine-color-scheme-value", "${theme}");${WATCH}`,
   });
-  const page = await context.newPage();
-  page.on("pageerror", (error) => faults.push(`script failed: ${error.message}`));
-  page.on("request", (request) => {
-    const url = new URL(request.url());
-    const isOwn = url.origin === origin || url.protocol === "blob:" || url.protocol === "data:";
-    if (!isOwn) faults.push(`foreign request: ${request.url()}`);
-  });
-  return { context, page, faults };
+  async function openPage(): Promise<Page> {
+    const page = await context.newPage();
+    page.on("pageerror", (error) => faults.push(`script failed: ${error.message}`));
+    page.on("request", (request) => {
+      const url = new URL(request.url());
+      const isOwn = url.origin === origin || url.protocol === "blob:" || url.protocol === "data:";
+      if (!isOwn) faults.push(`foreign request: ${request.url()}`);
+    });
+    return page;
+  }
+  return { context, openPage, faults };
 }
 
 export const CONTENT = "main section, main form, main [role=alert]";

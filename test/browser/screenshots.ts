@@ -5,7 +5,7 @@
  */
 import { mkdirSync } from "node:fs";
 import path from "node:path";
-import { openBrowser, openWatchedPage } from "./open-browser.ts";
+import { openBrowser, openWatched } from "./open-browser.ts";
 import { PAGES, show } from "./pages.ts";
 import { signIn } from "./sign-in.ts";
 
@@ -21,7 +21,8 @@ try {
   const signedIn = await signIn(browser, origin, key);
   for (const theme of ["dark", "light"] as const)
     for (const width of [1440, 360]) {
-      const { page, context } = await openWatchedPage(browser, { origin, signedIn, theme, width });
+      const { context, openPage } = await openWatched(browser, { origin, signedIn, theme, width });
+      const page = await openPage();
       for (const shown of PAGES) {
         await show(page, shown);
         await page.screenshot({ path: path.join(folder, `${shown.name}-${width}-${theme}.png`) });

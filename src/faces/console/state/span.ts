@@ -26,7 +26,8 @@ export interface Span {
 
 function readSpan(params: URLSearchParams, nowMs: number): Span {
   const [from, to, name] = [params.get("from"), params.get("to"), params.get("span")];
-  const fixed = { fromMs: readTime(from), toMs: to === null ? nowMs : readTime(to) };
+  // An alert's link ends some minutes after the alert. The service refuses a search that ends in the future.
+  const fixed = { fromMs: readTime(from), toMs: to === null ? nowMs : Math.min(readTime(to), nowMs) };
   const isFixed = from !== null && fixed.fromMs < fixed.toMs;
   if (isFixed) return { ...fixed, name: null, ignored: null };
   const known = name !== null && Object.hasOwn(SPANS, name) ? (name as SpanName) : DEFAULT;
