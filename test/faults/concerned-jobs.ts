@@ -8,6 +8,8 @@ const UNCONCERNED: ReadonlySet<string> = new Set([
   "detect-sources",
   "detect-rule-changes",
   "judge-verdicts",
+  "judge-late",
+  "send-digest",
   "learn-usual",
   "fetch-advice",
   "raise-alerts",
