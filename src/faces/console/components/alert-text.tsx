@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { sayOdds } from "#model/verdict-words.ts";
 import type { Alert } from "../api/alert.ts";
 import { hasRule } from "../pages/alert/event-filter.ts";
 import { useZoneTitle } from "../state/zones.ts";
@@ -15,9 +16,9 @@ interface Props {
   readonly after?: ReactNode;
 }
 
-/** What an alert is about in a list: headline, zone and rule, whether it is quiet now, and who silenced it. */
+/** What an alert is about in a list: headline, zone and rule, verdict, whether it is quiet now, and who silenced it. */
 export function AlertText({ alert, headline, about = "", after }: Props) {
-  const { zoneId, ruleId, ruleTitle, kind, quietSince, silence } = alert;
+  const { zoneId, ruleId, ruleTitle, kind, quietSince, silence, verdict } = alert;
   const zoneName = useZoneTitle();
   const rule = ruleId === null || !hasRule({ kind }) ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`;
   return (
@@ -27,6 +28,8 @@ export function AlertText({ alert, headline, about = "", after }: Props) {
         {zoneName(zoneId)}
         {rule} {ruleTitle ?? ""}
         {about}
+        <Payload say=" · " prose bold text={verdict === null ? null : verdict.title} />
+        {verdict === null ? "" : ` (${sayOdds(verdict.odds)})`}
         <Ago say=" · quiet now, last active " at={quietSince} />
         {after}
       </div>

@@ -3,7 +3,6 @@ import { useState } from "react";
 import { Link, useLocation } from "wouter";
 import { formatDuration } from "#lib/format.ts";
 import { ALERT_KINDS, ALERT_SORTS, type AlertKind, SEVERITIES, UNRESOLVED_STATES } from "#model/kinds.ts";
-import { sayOdds } from "#model/verdict-words.ts";
 import type { Alert } from "../api/alert.ts";
 import { useOperationPages } from "../api/ask.ts";
 import { useMay } from "../api/session.ts";
@@ -188,7 +187,7 @@ interface RowProps {
 }
 
 function Row({ alert, index, isChosen, isSelected, onSelect }: RowProps) {
-  const { id, severity, state, kind, firedAt, resolvedAt, silence, incidentId, verdict } = alert;
+  const { id, severity, state, kind, firedAt, resolvedAt, silence, incidentId } = alert;
   const part = incidentId === null ? "" : ` · part of incident ${incidentId}, which notifies`;
   const link = usePageLink();
   const [, navigate] = useLocation();
@@ -217,13 +216,7 @@ function Row({ alert, index, isChosen, isSelected, onSelect }: RowProps) {
             </Link>
           }
           about={` · ${KIND_WORDS[kind as AlertKind] ?? kind} · alert ${id}${part}`}
-          after={
-            <>
-              <Payload say=" · " prose bold text={verdict === null ? null : verdict.title} />
-              {verdict === null ? "" : ` (${sayOdds(verdict.odds)})`}
-              <Payload say=" · taken by " prose text={alert.acknowledgedBy} />
-            </>
-          }
+          after={<Payload say=" · taken by " prose text={alert.acknowledgedBy} />}
         />
       </div>
       <div className={classes["when"]}>
