@@ -20,17 +20,32 @@ const STRUCK = /~~([^~]{1,2000})~~/g;
 const LINK = /!?\[([^[\]]{0,500})\]\(([^()\s]{1,2000})(?:[ \t]+"[^"]{0,500}")?\)/g;
 const ESCAPED = /\\([\\`*_{}[\]()#+.!~>|-])/g;
 
+/** A line that is at least this long, and does not end a sentence, was probably broken because of its length. */
+const WRAPPED_CHARS = 60;
+const FENCE = /^\s*(?:`{3,}|~{3,})/;
+const SENTENCE_END = /[.:!?]\W*$/;
+/** What begins a line of its own: an item, a quote, a table's row, a heading, indented code, `User agent:`. */
+const OWN_LINE = /^\s*(?:$|[-*+•]\s|\d+[.)]\s|[>|#]|[*_]{0,3}[A-Z][\w -]{0,30}:)|^(?:\t| {4})/;
+
 /**
  * Returns the text without the marks of Markdown: no channel renders them, because the text is an attacker's to
- * influence. Words, numbers of lists and the addresses of links stay. The result is still hostile.
+ * influence. Words, numbers of lists and the addresses of links stay. Lines of a wrapped paragraph are joined, because
+ * each channel wraps at a width of its own. The result is still hostile.
  */
 export function stripMarkdown(text: string): string {
-  return text
-    .slice(0, MOST_CHARS)
-    .split("\n")
-    .filter((line) => !DRAWN.test(line.trim()))
-    .map(stripLine)
-    .join("\n");
+  const lines: string[] = [];
+  let isCode = false;
+  let wasWrapped = false;
+  for (const line of text.slice(0, MOST_CHARS).split("\n")) {
+    if (FENCE.test(line)) isCode = !isCode;
+    const isDrawn = DRAWN.test(line.trim());
+    if (!isDrawn && wasWrapped && !OWN_LINE.test(line))
+      lines[lines.length - 1] += ` ${stripLine(line).trim()}`;
+    else if (!isDrawn) lines.push(stripLine(line));
+    const isWhole = isDrawn || isCode || /^\s*[|#]/.test(line) || SENTENCE_END.test(line);
+    wasWrapped = !isWhole && line.length >= WRAPPED_CHARS;
+  }
+  return lines.join("\n");
 }
 
 function stripLine(line: string): string {

@@ -14,6 +14,10 @@ test.each([
   ["```sh\nrm -rf /\n```", "rm -rf /"],
   ["above\n---\nbelow\n***", "above\nbelow"],
   ["\\*not emphasis\\*", "*not emphasis*"],
+  [
+    "**Recommendation:** keep it. The text has no place in requests to\nordinary pages.\nUser agent: curl",
+    "Recommendation: keep it. The text has no place in requests to ordinary pages.\nUser agent: curl",
+  ],
 ])("stripMarkdown turns %j into %j", (marked, plain) => {
   expect(stripMarkdown(marked)).toBe(plain);
 });
@@ -27,8 +31,17 @@ test.each([
   "1' OR '1'='1' -- x",
   "a | b",
   "**unclosed",
+  `${"a long first line that ends a sentence ".repeat(2)}here.\nanother`,
+  `${"a long line before a label ".repeat(3)}&\nRequested URL: /a`,
+  `${"a long line before a list ".repeat(3)}&\n- one`,
+  `| ${"a long row of a table ".repeat(3)}| b\n| c | d`,
 ])("stripMarkdown leaves %j as it is", (text) => {
   expect(stripMarkdown(text)).toBe(text);
+});
+
+test("stripMarkdown keeps the lines of code", () => {
+  const code = `curl ${"--header a ".repeat(8)}c\ncurl b`;
+  expect(stripMarkdown(`\`\`\`sh\n${code}\n\`\`\``)).toBe(code);
 });
 
 test("stripMarkdown keeps every letter and digit of a text without lines that only draw", () => {
