@@ -17,6 +17,7 @@ import {
 } from "#model/kinds.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { toAlertRecord } from "#stages/alerting/alert-record.ts";
+import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
 import {
   attackerChoice,
   type SilenceChoice,
@@ -97,6 +98,7 @@ const Evidence = z.object({
 const Member = z.object({
   zoneId: z.number().int(),
   ruleId: Name,
+  ruleTitle: Name.nullable(),
   severity: Name,
   count,
   alertId: z.number().int().nullable().describe("The rule's own alert. It notifies no channel."),
@@ -293,7 +295,13 @@ async function describeIncident(
       })),
     ),
     unnamedAttackers,
-    members: z.array(Member).parse(members.map((one) => ({ ...one, alertId: idOf.get(one.ruleId) ?? null }))),
+    members: z.array(Member).parse(
+      members.map((one) => ({
+        ...one,
+        ruleTitle: ruleTitle(one.ruleId),
+        alertId: idOf.get(one.ruleId) ?? null,
+      })),
+    ),
   };
 }
 

@@ -122,11 +122,13 @@ export function MemberRules({ members }: Pick<AlertDetail, "members">) {
   return (
     <Panel title="Rules that are part of it" about="they notify no channel by themselves" flush>
       <ul className="lw-rows">
-        {members.map(({ zoneId, ruleId, severity, count, alertId }) => {
+        {members.map(({ zoneId, ruleId, ruleTitle, severity, count, alertId }) => {
           const name = <Payload prose text={ruleId === "" ? "(none)" : ruleId} />;
           return (
             <li key={`${zoneId} ${ruleId}`}>
-              {alertId === null ? name : <Link href={link(`/alerts/${alertId}`)}>{name}</Link>}
+              <span>
+                {alertId === null ? name : <Link href={link(`/alerts/${alertId}`)}>{name}</Link>} {ruleTitle}
+              </span>
               <span className="lw-note">
                 {formatCount(count)} events, {severity}
               </span>

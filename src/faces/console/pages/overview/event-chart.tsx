@@ -37,7 +37,8 @@ export function EventChart() {
     () =>
       toMarkers(
         (alerts ?? [])
-          .filter(({ zoneId }) => zoneId !== null && isShown(zoneId))
+          // An incident's rules would be many marks of one attack.
+          .filter(({ zoneId, incidentId }) => zoneId !== null && isShown(zoneId) && incidentId === null)
           .map(({ firedAt, resolvedAt }) => [firedAt, resolvedAt]),
       ),
     [alerts, zones],
