@@ -114,6 +114,11 @@ const median = (sorted: readonly number[]) => {
   return sorted.length % 2 === 1 ? sorted[half] : ((sorted[half - 1] ?? 0) + (sorted[half] ?? 0)) / 2;
 };
 
+test("a week before the first start says that no hour was watched", async () => {
+  const [hours] = describeWeek(await read(), {});
+  expect(hours).toMatchObject({ label: "Hours", lines: [{ text: "no hour was watched" }] });
+});
+
 test("the figures of drawn weeks agree with a naive count of what was stored", async () => {
   const random = createRandom();
   random.reseed(3, 6, 5, 6);

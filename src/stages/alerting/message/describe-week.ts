@@ -11,6 +11,7 @@ const MOST_HANDS = 8;
 
 /** Returns `1,176 of 1,176 hours sealed`, the proof in one line. */
 export function describeProof({ hours: { passed, sealed, open, gap, unwatched } }: WeekFigures): string {
+  if (passed === 0) return "no hour was watched";
   const rest = Object.entries({ open, lost: gap, unwatched }).filter(([, hours]) => hours > 0);
   const others = rest.map(([name, hours]) => `, ${formatWhole(hours)} ${name}`).join("");
   return `${formatWhole(sealed)} of ${many(passed, "hour")} sealed${others}`;
