@@ -147,6 +147,8 @@ describe.skipIf(CHROMIUM === null)(
               .catch(async () => found.push(`${shown.name}: ${await readExcess()} pixels wider than ${one}`));
           }
           await page.setViewportSize({ width, height: 900 });
+          const bars = await page.getByRole("navigation", { name: "Pages" }).count();
+          if (bars > 1) found.push(`${shown.name}: ${bars} navigations`);
         }
         expect(found).toEqual([]);
       },

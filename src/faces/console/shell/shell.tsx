@@ -27,7 +27,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
       <AppShell.Header className={classes["header"]}>
         <Header />
       </AppShell.Header>
-      <AppShell.Navbar className={classes["navbar"]}>
+      <AppShell.Navbar visibleFrom="sm" className={classes["navbar"]}>
         <Navigation />
       </AppShell.Navbar>
       <AppShell.Main id="page" tabIndex={-1} className={classes["main"]}>
