@@ -17,14 +17,15 @@ export interface PlannedLooks {
 }
 
 /**
- * Returns what of the changed minutes, in their order, can be looked at: the ones before the first that ended less than
- * `waitMs` ago. A busy minute changes with every poll, and each look reads all of its events.
+ * Returns what of the changed minutes, in their order, can be looked at: the ones before the first that runs or ended less
+ * than `waitMs` ago. A busy minute changes with every poll, and each look reads all of its events. A minute of the future is
+ * looked at now, and after each of its changes: an event with a false time must not hold back the others until then.
  */
 export function planLooks(
   changes: readonly ChangedMinute[],
   { nowMs, waitMs }: { readonly nowMs: number; readonly waitMs: number },
 ): PlannedLooks {
-  const early = changes.findIndex(({ minute }) => minute + MINUTE_MS + waitMs > nowMs);
+  const early = changes.findIndex(({ minute }) => minute <= nowMs && nowMs < minute + MINUTE_MS + waitMs);
   const due = early === -1 ? changes : changes.slice(0, early);
   const spans: { from: number; to: number }[] = [];
   for (const minute of due.map((change) => change.minute).sort((one, other) => one - other)) {
