@@ -30,6 +30,8 @@ const launch = JSON.parse(readFileSync(path.join(root, "src", "app", "launch.jso
 const print = (text) => process.stdout.write(`${text}\n`);
 const complain = (text) => process.stderr.write(`${text}\n`);
 
+const INSTALL_ATTEMPTS = 3;
+
 /** Checks of the gate that run at the same time, each on one core. */
 const CHECKS = [
   ["tsc", "--noEmit", "--singleThreaded"],
@@ -64,7 +66,42 @@ function isInstalled() {
   if (!existsSync(node)) return false;
   if (existsSync(stampFile) && readFileSync(stampFile, "utf8") === digest()) return true;
   const installed = path.join(root, "node_modules", ".package-lock.json");
-  return existsSync(installed) && statSync(installed).mtimeMs >= statSync(lockFile).mtimeMs;
+  if (!existsSync(installed) || statSync(installed).mtimeMs < statSync(lockFile).mtimeMs) return false;
+  return findMissing().length === 0;
+}
+
+/**
+ * Returns the packages for this machine that are not installed. Their parents name them as optional, because each machine needs
+ * others, so npm ends well if the download of one has failed. Without DuckDB's, nothing reads the archive.
+ */
+function findMissing() {
+  const { packages = {} } = JSON.parse(readFileSync(lockFile, "utf8"));
+  const libraries = [process.report.getReport().header.glibcVersionRuntime ? "glibc" : "musl"];
+  return Object.entries(packages).flatMap(([name, { os, cpu, libc = libraries }]) => {
+    const isHere =
+      os?.includes(process.platform) && cpu?.includes(process.arch) && libc.includes(libraries[0]);
+    return isHere && !existsSync(path.join(root, name)) ? [name.split("node_modules/").at(-1)] : [];
+  });
+}
+
+function install() {
+  // A program may read the output of a command, so the progress goes to stderr.
+  const output = process.argv[2] === "longwatch" ? process.stderr : process.stdout;
+  output.write("Installing the locked packages, Node 24 and Postgres into node_modules ...\n");
+  output.write(
+    "This needs 0.8 GB of disk and a minute or more, once and after each update of the packages.\n",
+  );
+  for (let attempt = 1; ; attempt += 1) {
+    run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], ["inherit", output.fd, "inherit"]);
+    const missing = findMissing();
+    if (missing.length === 0) break;
+    complain(`npm could not download ${missing.join(", ")}.`);
+    if (attempt === INSTALL_ATTEMPTS) {
+      complain("Check the connection to the registry of npm, then run the command again.");
+      process.exit(1);
+    }
+  }
+  writeFileSync(stampFile, digest());
 }
 
 const environment = () => ({ ...process.env, PATH: `${bin}${path.delimiter}${process.env.PATH}` });
@@ -194,16 +231,7 @@ function spawnMain(args, stdio) {
   return child;
 }
 
-if (!isInstalled()) {
-  // A program may read the output of a command, so the progress goes to stderr.
-  const output = process.argv[2] === "longwatch" ? process.stderr : process.stdout;
-  output.write("Installing the locked packages, Node 24 and Postgres into node_modules ...\n");
-  output.write(
-    "This needs 0.8 GB of disk and a minute or more, once and after each update of the packages.\n",
-  );
-  run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], ["inherit", output.fd, "inherit"]);
-  writeFileSync(stampFile, digest());
-}
+if (!isInstalled()) install();
 switch (process.argv[2]) {
   case "gate":
     await runGate();

@@ -166,6 +166,43 @@ test("a stale installation is brought up to date once, by npm ci, and the size a
   expect(checkout.hasInstalled()).toBe(false);
 });
 
+/** A checkout whose lock file has a package for this machine, which npm installs at the given attempt. */
+function makeIncomplete(attempt: number) {
+  const checkout = makeCheckout();
+  const [here, other] = [
+    { os: [process.platform], cpu: [process.arch] },
+    { os: ["aix"], cpu: ["ppc64"] },
+  ];
+  const packages = { "node_modules/@engine/here": here, "node_modules/@engine/other": other };
+  writeFileSync(checkout.at("package-lock.json"), JSON.stringify({ packages }));
+  writeFileSync(
+    checkout.at("bin", "npm"),
+    `#!/bin/sh
+echo "$1" >> '${checkout.at("npm-ran")}'
+touch '${checkout.at("node_modules", ".package-lock.json")}'
+[ "$(wc -l < '${checkout.at("npm-ran")}')" -lt ${attempt} ] || mkdir -p '${checkout.at("node_modules", "@engine", "here")}'
+`,
+  );
+  return checkout;
+}
+
+test("a package for this machine that npm could not download is downloaded by another attempt", async () => {
+  const checkout = makeIncomplete(2);
+  expect(await run(checkout, ["--end"]).exited).toBe(0);
+  expect(checkout.npmCommand()).toBe("ci\nci\n");
+});
+
+test("an installation that stays incomplete starts nothing, and the next start tries again", async () => {
+  const checkout = makeIncomplete(5);
+  const { exited, ended, printed } = run(checkout, ["--end"]);
+  expect(await exited).toBe(1);
+  await ended;
+  expect(printed()).not.toContain("ready");
+  expect(checkout.npmCommand()).toBe("ci\n".repeat(3));
+  expect(await run(checkout, ["--end"]).exited).toBe(0);
+  expect(checkout.npmCommand()).toBe("ci\n".repeat(5));
+});
+
 test("a command gets its arguments, installs what is missing without a word on its output, and ends with its code", async () => {
   const checkout = makeCheckout();
   writeFileSync(checkout.at("bin", "npm"), `#!/bin/sh\necho noise\ntouch '${checkout.at("npm-ran")}'\n`);
