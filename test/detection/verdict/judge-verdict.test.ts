@@ -33,6 +33,22 @@ describe("a verdict", () => {
     expect(judge({ ...BROKEN_CLIENT, number: 500 }).said).toBe("broken-client");
   });
 
+  test("of a scan whose requests mostly try injections is an attack, however few its events are", () => {
+    const scan = (injections: number) =>
+      judge({
+        ...SCANNER,
+        number: 20,
+        request: (index) => ({
+          ...SCANNER.request?.(index),
+          matched: index < injections ? "' or 1=1" : "/admin",
+        }),
+      });
+    expect(scan(9).said).toBe("scanner");
+    expect(scan(10)).toMatchObject({ said: "attack", title: "Probably an attack" });
+    expect(scan(10).for[0]).toBe("50 % of 20 requests that were read hold an idiom of attacks.");
+    expect(judge({ ...BROKEN_CLIENT, number: 20 }).said).toBe("broken-client");
+  });
+
   test("is what the model describes", () => {
     for (const told of [{}, ATTACK, SCANNER, BROKEN_CLIENT, CRAWLER, { number: 0, request: null }])
       expect(storedVerdict.parse(judge(told))).toEqual(judge(told));

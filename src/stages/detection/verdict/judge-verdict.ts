@@ -28,10 +28,11 @@ const NO_REASONS: ReadonlySet<VerdictFeature> = new Set(["usualJa4", "rulesPerIp
 /** Part of the log odds that is left if no record was read. The columns alone are far too sure of themselves. */
 const CAUTION = 0.5;
 /**
- * A scan with so many events of each address is an attack on this site: scanners of the whole internet try a list and go on.
- * None of the twelve numbers counts events.
+ * Scanners of the whole internet ask for a list of paths and go on. A scan is an attack on this site if each address causes so
+ * many events, which none of the twelve numbers counts, or if most of its requests hold an idiom: it tries injections.
  */
 const DEEP_SCAN_EVENTS = 120;
+const INJECTION_SCAN_IDIOMS = 0.5;
 const MONTH_DAYS = 28;
 const UNVERIFIED = "The operator of the crawler is not verified.";
 
@@ -40,10 +41,11 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPP
   const { look, judgedAt, since, crawler, usual } = evidence;
   const { features, counts } = computeFeatures(evidence);
   const guessed = oddsOf(features, weights, counts.records === 0 ? CAUTION : 1);
-  const isDeepScan =
-    counts.events >= DEEP_SCAN_EVENTS * Math.max(counts.addresses, 1) &&
+  const isDeepScan = counts.events >= DEEP_SCAN_EVENTS * Math.max(counts.addresses, 1);
+  const isAttack =
+    (isDeepScan || (features.idiom ?? 0) >= INJECTION_SCAN_IDIOMS) &&
     VERDICT_CLASSES.every((name) => guessed.scanner >= guessed[name]);
-  const odds = isDeepScan ? { ...guessed, attack: guessed.scanner, scanner: guessed.attack } : guessed;
+  const odds = isAttack ? { ...guessed, attack: guessed.scanner, scanner: guessed.attack } : guessed;
   const [likeliest, second] = VERDICT_CLASSES.toSorted((a, b) => odds[b] - odds[a]) as [
     VerdictClass,
     VerdictClass,
@@ -77,8 +79,10 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPP
     isLasting,
     title: titleOf(shown, evidence),
     for: [
-      ...(isDeepScan ? [`It is a deep scan: ${describeScan(counts)}.`] : []),
-      ...sorted.filter((feature) => adds[feature] >= LEAST_REASON).map((feature) => reasons[feature]),
+      ...new Set([
+        ...(isAttack ? [isDeepScan ? `It is a deep scan: ${describeScan(counts)}.` : reasons.idiom] : []),
+        ...sorted.filter((feature) => adds[feature] >= LEAST_REASON).map((feature) => reasons[feature]),
+      ]),
     ].slice(0, 2),
     against: refusal === "operator" ? UNVERIFIED : weakest === undefined ? null : reasons[weakest],
     features: toRecord(VERDICT_FEATURES, (feature) => ({ value: features[feature], adds: adds[feature] })),
