@@ -74,11 +74,11 @@ test("stripMarkdown keeps every letter and digit of a text without lines that on
   );
 });
 
-test.each(["**a ", "[", "[a](", "`", "_a ", "*a", "![", "~~a ", " #", "|", "- ", "\\*", "> "])(
+test.each(["**a ", "[", "[a](", "`", "_a ", "*a", "![", "~~a ", " #", "|", "- ", "\\*", "> ", "."])(
   "stripMarkdown reads 100,000 characters of %j within a second",
   (unit) => {
     const startedAt = performance.now();
-    stripMarkdown(unit.repeat(Math.ceil(100_000 / unit.length)));
+    stripMarkdown(`${unit.repeat(Math.ceil(99_990 / unit.length))}x`);
     expect(performance.now() - startedAt).toBeLessThan(1_000);
   },
 );
