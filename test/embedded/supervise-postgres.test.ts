@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -98,6 +98,17 @@ test("a stop during an outage leaves no server behind", async () => {
   await delay(200);
 
   await expect(query(postgres.url, "select 1")).rejects.toThrow(/ECONNREFUSED/);
+});
+
+test("a killed server comes back though another process has its id by now", async () => {
+  const postgres = await supervise();
+  const pidFile = path.join(findCluster(dataDir), "postmaster.pid");
+  const [, ...rest] = readFileSync(pidFile, "utf8").split("\n");
+  const pid = postmaster();
+  writeFileSync(pidFile, [process.pid, ...rest].join("\n"));
+  process.kill(pid, "SIGKILL");
+
+  await expect.poll(() => postgres.ups, LOOK).toHaveLength(1);
 });
 
 test("a data folder that is gone is not made anew by a restart: the service would run on an empty database", async () => {

@@ -93,7 +93,7 @@ async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres
     await initialise(place.home, place.dataFolder, password, user);
   }
   const deadline = performance.now() + (options.startTimeoutMs ?? 60_000);
-  await waitForPredecessor(place.dataFolder, deadline);
+  await waitForPredecessor(place.dataFolder, deadline, options.signal);
   const port = options.port ?? (await freePort());
   const log = createServerLog();
   const keeper = spawnServer(place.home, place.dataFolder, port, options.settings ?? [], user, log);
@@ -178,9 +178,14 @@ async function initialise(home: string, dataFolder: string, password: string, us
 }
 
 /** Waits until an earlier server has ended: after kill -9 of the service it may still shut down. Two servers must never share a cluster. */
-async function waitForPredecessor(dataFolder: string, deadline: number): Promise<void> {
+async function waitForPredecessor(
+  dataFolder: string,
+  deadline: number,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   const pidFile = path.join(dataFolder, "postmaster.pid");
-  while (existsSync(pidFile) && isAlive(Number(readFileSync(pidFile, "utf8").split("\n")[0]))) {
+  while (existsSync(pidFile) && isServer(Number(readFileSync(pidFile, "utf8").split("\n")[0]))) {
+    signal?.throwIfAborted();
     if (performance.now() > deadline) {
       throw new Error(
         `another Longwatch uses the database in ${dataFolder}, or is starting or stopping; try again later, or stop it (see ${pidFile})`,
@@ -190,10 +195,12 @@ async function waitForPredecessor(dataFolder: string, deadline: number): Promise
   }
 }
 
-function isAlive(pid: number): boolean {
+/** Whether a Postgres runs under this id. A killed server leaves its file, and another process may have its id by now. */
+function isServer(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    return true;
+    const nameFile = `/proc/${pid}/comm`; // Linux only
+    return !existsSync(nameFile) || readFileSync(nameFile, "utf8").trim() === "postgres";
   } catch (thrown) {
     return (thrown as NodeJS.ErrnoException).code === "EPERM";
   }
