@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
+import { isAlive } from "#lib/alive.ts";
 
 /**
  * Identifies where process ids are comparable: one boot of a kernel, one namespace of it, and a host name to tell
@@ -42,7 +43,8 @@ export function hasEnded(holder: string): boolean {
   if (owner === null || machine === null) return false;
   if (owner.boot !== machine.boot || owner.namespace !== machine.namespace || owner.host !== machine.host)
     return false;
-  if (!exists(owner.pid)) return true;
+  // Asks the kernel, because `/proc` may hide the processes of others.
+  if (!isAlive(owner.pid)) return true;
   const start = readStart(owner.pid);
   return start !== null && start !== owner.start;
 }
@@ -64,16 +66,6 @@ function readMachine(): Machine | null {
     return { boot, namespace: readlinkSync("/proc/self/ns/pid"), host: hostname() };
   } catch {
     return null;
-  }
-}
-
-/** Asks the kernel, because `/proc` may hide the processes of others. */
-function exists(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (thrown) {
-    return (thrown as NodeJS.ErrnoException).code !== "ESRCH";
   }
 }
 

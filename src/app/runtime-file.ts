@@ -46,7 +46,7 @@ export function removeRuntimeFile(dataDir: string): void {
 export function readRuntimeFile(dataDir: string): Runtime | null {
   const runtime = parseRuntimeFile(dataDir);
   // In a container the process ids repeat, so an entry with this process's id is from an earlier process.
-  return runtime !== null && runtime.pid !== process.pid && isAlive(runtime.pid) ? runtime : null;
+  return runtime !== null && runtime.pid !== process.pid && isOwnProcess(runtime.pid) ? runtime : null;
 }
 
 function parseRuntimeFile(dataDir: string): Runtime | null {
@@ -57,7 +57,8 @@ function parseRuntimeFile(dataDir: string): Runtime | null {
   }
 }
 
-function isAlive(pid: number): boolean {
+/** The file is for its user only, so a process of another user is not the service. */
+function isOwnProcess(pid: number): boolean {
   try {
     return process.kill(pid, 0);
   } catch {

@@ -3,6 +3,7 @@ import path from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
 import { createDuckdb } from "#db/duckdb/duckdb.ts";
 import { DuckdbError, type DuckdbErrorCode } from "#db/duckdb/duckdb-error.ts";
+import { isAlive } from "#lib/alive.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
 const root = makeTemporaryFolder("duckdb");
@@ -112,11 +113,3 @@ test("duckdb's process ends when it is idle, and its folder is removed", async (
   await vi.waitFor(() => expect(isAlive(pid)).toBe(false));
   await vi.waitFor(() => expect(readdirSync(path.join(root, "idle"))).toEqual([]));
 });
-
-function isAlive(pid: number): boolean {
-  try {
-    return pid > 0 && process.kill(pid, 0);
-  } catch {
-    return false;
-  }
-}

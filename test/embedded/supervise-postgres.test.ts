@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { chmodSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { openOutageFile, readOutageFile } from "#adapters/embedded/outage-file.ts";
 import { findCluster } from "#adapters/embedded/place-cluster.ts";
 import { startEmbeddedPostgres } from "#adapters/embedded/postgres.ts";
+import { pickPostgresUser } from "#adapters/embedded/postgres-user.ts";
 import { type PostgresOutage, superviseEmbeddedPostgres } from "#adapters/embedded/supervise-postgres.ts";
 import { systemClock } from "#lib/clock.ts";
 import { mountSmallDisk, type SmallDisk } from "../support/small-disk.ts";
@@ -100,12 +101,14 @@ test("a stop during an outage leaves no server behind", async () => {
   await expect(query(postgres.url, "select 1")).rejects.toThrow(/ECONNREFUSED/);
 });
 
-test("a killed server comes back though another process has its id by now", async () => {
+test("a killed server comes back though another process of its user has its id by now", async () => {
   const postgres = await supervise();
+  const other = spawn("sleep", ["600"], { ...pickPostgresUser(), cwd: "/", stdio: "ignore" });
+  onTestFinished(() => void other.kill("SIGKILL"));
   const pidFile = path.join(findCluster(dataDir), "postmaster.pid");
   const [, ...rest] = readFileSync(pidFile, "utf8").split("\n");
   const pid = postmaster();
-  writeFileSync(pidFile, [process.pid, ...rest].join("\n"));
+  writeFileSync(pidFile, [other.pid, ...rest].join("\n"));
   process.kill(pid, "SIGKILL");
 
   await expect.poll(() => postgres.ups, LOOK).toHaveLength(1);

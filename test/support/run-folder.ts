@@ -11,6 +11,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { isAlive } from "#lib/alive.ts";
 
 /** The folder in which Linux keeps files in memory. */
 const MEMORY = "/dev/shm";
@@ -63,7 +64,7 @@ function mayExecute(): boolean {
 function removeAbandoned(): void {
   for (const name of readdirSync(MEMORY)) {
     const [, pid] = NAME.exec(name) ?? [];
-    if (pid === undefined || isRunning(Number(pid))) continue;
+    if (pid === undefined || isAlive(Number(pid))) continue;
     const folder = path.join(MEMORY, name);
     try {
       // A run of another container may use the same memory. Its process is not visible here, but its files are new.
@@ -71,14 +72,5 @@ function removeAbandoned(): void {
     } catch {
       // The folder belongs to another user, or another run has removed it.
     }
-  }
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (thrown) {
-    return (thrown as NodeJS.ErrnoException).code === "EPERM";
   }
 }

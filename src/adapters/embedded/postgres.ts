@@ -1,11 +1,21 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import pg from "pg";
+import { isAlive } from "#lib/alive.ts";
 import { isFullDisk } from "#lib/full-disk.ts";
 import { findPostgresHome } from "./binaries.ts";
 import { fullDiskOf, requireSpace } from "./disk-space-needed.ts";
@@ -30,6 +40,9 @@ kill $watch
 exit $code`;
 
 const LAST_LINES_MS = 1_000;
+
+/** An id that no system gives to a process. Postgres accepts it in its file. */
+const NO_PROCESS = 2 ** 31 - 1;
 
 /**
  * The environment of Postgres. The service's own environment holds secrets that Postgres, which may run as another user,
@@ -184,7 +197,13 @@ async function waitForPredecessor(
   signal: AbortSignal | undefined,
 ): Promise<void> {
   const pidFile = path.join(dataFolder, "postmaster.pid");
-  while (existsSync(pidFile) && isServer(Number(readFileSync(pidFile, "utf8").split("\n")[0]))) {
+  while (existsSync(pidFile)) {
+    const [pid, ...rest] = readFileSync(pidFile, "utf8").split("\n");
+    if (!isAlive(Number(pid))) return;
+    if (!isPostgres(Number(pid))) {
+      setAside(pidFile, rest);
+      return;
+    }
     signal?.throwIfAborted();
     if (performance.now() > deadline) {
       throw new Error(
@@ -195,15 +214,25 @@ async function waitForPredecessor(
   }
 }
 
-/** Whether a Postgres runs under this id. A killed server leaves its file, and another process may have its id by now. */
-function isServer(pid: number): boolean {
+/** A killed server leaves its file, and another process may have its id by now. Only Linux tells the name of a process. */
+function isPostgres(pid: number): boolean {
   try {
-    process.kill(pid, 0);
-    const nameFile = `/proc/${pid}/comm`; // Linux only
-    return !existsSync(nameFile) || readFileSync(nameFile, "utf8").trim() === "postgres";
-  } catch (thrown) {
-    return (thrown as NodeJS.ErrnoException).code === "EPERM";
+    return readFileSync(`/proc/${pid}/comm`, "utf8").trim() === "postgres";
+  } catch {
+    return true;
   }
+}
+
+/**
+ * Replaces the process id in the file of a killed server, because Postgres does not start while any process of its user has
+ * that id. The other lines stay: with them Postgres finds sessions that outlive their server.
+ */
+function setAside(pidFile: string, otherLines: readonly string[]): void {
+  const { uid, gid } = statSync(pidFile);
+  const fresh = `${path.dirname(pidFile)}.pid`;
+  writeFileSync(fresh, [NO_PROCESS, ...otherLines].join("\n"), { mode: 0o600 });
+  chownSync(fresh, uid, gid);
+  renameSync(fresh, pidFile);
 }
 
 function spawnServer(

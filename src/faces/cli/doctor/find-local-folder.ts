@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import type { ServerPlace } from "#db/service/server-place.ts";
+import { isAlive } from "#lib/alive.ts";
 
 /**
  * Returns the data folder of a server that runs on this machine; null if the server runs elsewhere, or if the role may
@@ -8,18 +9,9 @@ import type { ServerPlace } from "#db/service/server-place.ts";
  */
 export function findLocalFolder({ dataFolder, address, backendPid }: ServerPlace): string | null {
   const isHere = address === null || isOwnAddress(address);
-  return dataFolder !== null && isHere && isProcess(backendPid) && existsSync(dataFolder) ? dataFolder : null;
+  return dataFolder !== null && isHere && isAlive(backendPid) && existsSync(dataFolder) ? dataFolder : null;
 }
 
 function isOwnAddress(address: string): boolean {
   return Object.values(networkInterfaces()).some((ones) => ones?.some((one) => one.address === address));
-}
-
-function isProcess(pid: number): boolean {
-  try {
-    // Signal 0 only asks whether the process exists.
-    return process.kill(pid, 0);
-  } catch (thrown) {
-    return (thrown as NodeJS.ErrnoException).code === "EPERM";
-  }
 }

@@ -3,6 +3,7 @@ import { type FileHandle, mkdir, open, readdir } from "node:fs/promises";
 import os from "node:os";
 import path from "node:path";
 import { z } from "zod";
+import { isAlive } from "#lib/alive.ts";
 import { toError } from "#lib/errors.ts";
 import { DeliveryError } from "../delivery-error.ts";
 import { toSingleLine } from "./sink.ts";
@@ -121,14 +122,6 @@ async function repairFiles(folder: string, name: string): Promise<void> {
     const [, host, pid, run] = written.exec(one) ?? [];
     if (host !== HOST || run === RUN || (Number(pid) !== process.pid && isAlive(Number(pid)))) continue;
     await withFile(path.join(folder, one), "r+", cutTornLine);
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (thrown) {
-    return codeOf(thrown) === "EPERM";
   }
 }
 
