@@ -105,11 +105,11 @@ test("a full disk that ends its Postgres is alerted without the database, named 
   const isAboutDatabase = ({ alertId }: { alertId: number }) => alertId === 0;
 
   // Writes to the server's log only; without room for its next file the server ends. What its end gives back is taken again.
-  const fill = "select pg_logical_emit_message(false, 'test', repeat('x', 10000000))";
+  const write = "select pg_logical_emit_message(false, 'test', repeat('x', 10000000))";
   await expect
     .poll(async () => {
       disk.fill();
-      await query(dataDir, fill).catch(() => undefined);
+      await query(dataDir, write).catch(() => undefined);
       return service.printed();
     }, LOOK)
     .toContain("embedded Postgres not restarted");

@@ -103,7 +103,11 @@ test("a stop during an outage leaves no server behind", async () => {
 
 test("a killed server comes back though another process of its user has its id by now", async () => {
   const postgres = await supervise();
-  const other = spawn("sleep", ["600"], { ...pickPostgresUser(), cwd: "/", stdio: "ignore" });
+  const other = spawn("sh", ["-c", "read -r _"], {
+    ...pickPostgresUser(),
+    cwd: "/",
+    stdio: ["pipe", "ignore", "ignore"],
+  });
   onTestFinished(() => void other.kill("SIGKILL"));
   const pidFile = path.join(findCluster(dataDir), "postmaster.pid");
   const [, ...rest] = readFileSync(pidFile, "utf8").split("\n");
@@ -143,11 +147,11 @@ test("a server that a full disk has ended comes back when the disk has room, wit
   const record = openOutageFile(folder);
   await query(postgres.url, "create table if not exists kept as select 42 as answer");
   // Writes to the server's log only; without room for its next file the server ends. What its end gives back is taken again.
-  const fill = "select pg_logical_emit_message(false, 'test', repeat('x', 10000000))";
+  const write = "select pg_logical_emit_message(false, 'test', repeat('x', 10000000))";
   await expect
     .poll(async () => {
       small.fill();
-      await query(postgres.url, fill).catch(() => undefined);
+      await query(postgres.url, write).catch(() => undefined);
       return postgres.downs.length;
     }, LOOK)
     .toBeGreaterThan(1);

@@ -1,15 +1,6 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import {
-  chownSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { chownSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -106,7 +97,7 @@ async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres
     await initialise(place.home, place.dataFolder, password, user);
   }
   const deadline = performance.now() + (options.startTimeoutMs ?? 60_000);
-  await waitForPredecessor(place.dataFolder, deadline, options.signal);
+  await waitForPredecessor(place.dataFolder, user, deadline, options.signal);
   const port = options.port ?? (await freePort());
   const log = createServerLog();
   const keeper = spawnServer(place.home, place.dataFolder, port, options.settings ?? [], user, log);
@@ -193,6 +184,7 @@ async function initialise(home: string, dataFolder: string, password: string, us
 /** Waits until an earlier server has ended: after kill -9 of the service it may still shut down. Two servers must never share a cluster. */
 async function waitForPredecessor(
   dataFolder: string,
+  user: PostgresUser | null,
   deadline: number,
   signal: AbortSignal | undefined,
 ): Promise<void> {
@@ -201,7 +193,9 @@ async function waitForPredecessor(
     const [pid, ...rest] = readFileSync(pidFile, "utf8").split("\n");
     if (!isAlive(Number(pid))) return;
     if (!isPostgres(Number(pid))) {
-      setAside(pidFile, rest);
+      // Postgres does not start while any process of its user has the id. With the other lines it finds sessions that
+      // outlive their server.
+      writeWhole(pidFile, [NO_PROCESS, ...rest].join("\n"), user);
       return;
     }
     signal?.throwIfAborted();
@@ -221,18 +215,6 @@ function isPostgres(pid: number): boolean {
   } catch {
     return true;
   }
-}
-
-/**
- * Replaces the process id in the file of a killed server, because Postgres does not start while any process of its user has
- * that id. The other lines stay: with them Postgres finds sessions that outlive their server.
- */
-function setAside(pidFile: string, otherLines: readonly string[]): void {
-  const { uid, gid } = statSync(pidFile);
-  const fresh = `${path.dirname(pidFile)}.pid`;
-  writeFileSync(fresh, [NO_PROCESS, ...otherLines].join("\n"), { mode: 0o600 });
-  chownSync(fresh, uid, gid);
-  renameSync(fresh, pidFile);
 }
 
 function spawnServer(
