@@ -103,7 +103,8 @@ test("a stop during an outage leaves no server behind", async () => {
 
 test("a killed server comes back though another process of its user has its id by now", async () => {
   const postgres = await supervise();
-  const other = spawn("sh", ["-c", "read -r _"], {
+  // By its path: the user of the server may not read every folder of this PATH.
+  const other = spawn("/bin/sh", ["-c", "read -r _"], {
     ...pickPostgresUser(),
     cwd: "/",
     stdio: ["pipe", "ignore", "ignore"],
