@@ -32,6 +32,13 @@ export const MESSAGE_KINDS = [...SUBJECT_KINDS, "weekly"] as const;
 export const ALERT_KINDS = [...SPIKE_KINDS, "late", "group", "self", "weekly"] as const;
 export type AlertKind = (typeof ALERT_KINDS)[number];
 
+/**
+ * What keeps an alert from every channel, besides a silence: another alert that inhibits it, the incident that its rule is
+ * part of, or too few addresses that send its events. `group` is of earlier versions.
+ */
+export const MUTES = ["inhibition", "incident", "few-addresses", "group"] as const;
+export type MuteKind = (typeof MUTES)[number];
+
 /** Ascending, as `SEVERITIES`. */
 export const SPIKE_SEVERITIES = ["warning", "error", "critical"] as const;
 export type SpikeSeverity = (typeof SPIKE_SEVERITIES)[number];

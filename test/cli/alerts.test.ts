@@ -131,6 +131,18 @@ testWays(
   },
 );
 
+testWays(
+  "an alert that no channel is notified of says why, in the list and when it is shown",
+  async ({ run }) => {
+    const id = await rows.fire({ addresses: 2, mainSenders: 1 });
+    expect((await run("list")).out).toMatch(new RegExp(`^#${id} +warning +firing, only listed `, "m"));
+    const { out } = await run("show", String(id));
+    const why = "only listed: few addresses send most of its events";
+    expect(out.split("\n")[0]).toBe(`alert #${id}   firing, ${why}`);
+    expect(out).toMatch(new RegExp(`^ +1 .* first .* ${why}$`, "m"));
+  },
+);
+
 testWays("a message that a channel need not be sent is not shown as one that was lost", async ({ run }) => {
   const id = await rows.fire();
   await database.db

@@ -2,8 +2,10 @@ import { z } from "zod";
 import { type ReportedAlert, readAlert } from "#db/alerting/alert-reports.ts";
 import { readSilences } from "#db/alerting/silences.ts";
 import type { Queryable } from "#db/client.ts";
-import { ALERT_KINDS, ALERT_STATES, SEVERITIES, VERDICTS } from "#model/kinds.ts";
+import { ALERT_KINDS, ALERT_STATES, MUTES, SEVERITIES, VERDICTS } from "#model/kinds.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
+import { findMute } from "#stages/alerting/alert-history.ts";
+import { Transitions } from "#stages/alerting/alert-record.ts";
 import { ruleTitle } from "#stages/alerting/message/rule-title.ts";
 import { findAlertSilence, type SignedSilence, toSilences } from "#stages/alerting/silence.ts";
 import { toSilencedAlert } from "#stages/alerting/to-silenced-alert.ts";
@@ -43,6 +45,12 @@ export const Alert = z
       .int()
       .nullable()
       .describe("The alert of the incident that the rule is part of: that one notifies, this one does not."),
+    unsent: z
+      .enum(MUTES)
+      .nullable()
+      .describe(
+        "What keeps an open alert from every channel, besides a silence. few-addresses: a spike of one rule that few addresses send is only listed. Null if a channel was notified.",
+      ),
     fingerprint: Name,
     silence: MutedBy.nullable().describe(
       "The silence that mutes the alert now, the one that ends last. Null for a resolved alert.",
@@ -83,6 +91,8 @@ export function toAlert(row: ReportedAlert, { silences, now }: AlertView): Alert
     quietSince: row.quietSince?.toISOString() ?? null,
     silence: silence === null ? null : toMutedBy(silence),
     incidentId: row.incidentAlertId,
+    // A history that cannot be read keeps no alert from the list.
+    unsent: findMute({ transitions: Transitions.safeParse(row.transitions).data ?? [] }),
     transition: row.transition,
     links: [...(links ?? [])],
   };

@@ -24,7 +24,7 @@ const COLUMNS: readonly Column<Alert>[] = [
     head: "STATE",
     get: (alert, { now }) => ({
       text: sayState(alert, now),
-      style: alert.state === "firing" && alert.silence === null && alert.incidentId === null ? "bold" : "dim",
+      style: alert.state === "firing" && alert.silence === null && alert.unsent === null ? "bold" : "dim",
     }),
   },
   { head: "AGE", get: ({ firedAt }, { now }) => showAge(now - Date.parse(firedAt)) },
@@ -39,12 +39,14 @@ const COLUMNS: readonly Column<Alert>[] = [
   },
 ];
 
-function sayState({ state, acknowledgedBy, quietSince, silence, incidentId }: Alert, now: number): string {
+function sayState(alert: Alert, now: number): string {
+  const { state, acknowledgedBy, quietSince, silence, incidentId, unsent } = alert;
   const by = state === "acknowledged" && acknowledgedBy !== null ? ` by ${toLine(acknowledgedBy, 40)}` : "";
   const quiet = quietSince === null ? "" : `, quiet ${showAge(now - Date.parse(quietSince))}`;
   const muted = silence === null ? "" : `, silenced until ${showTime(Date.parse(silence.expiresAt))}`;
   const part = incidentId === null ? "" : `, part of #${incidentId}`;
-  return `${state}${by}${quiet}${muted}${part}`;
+  const listed = unsent === "few-addresses" ? ", only listed" : unsent === "inhibition" ? ", inhibited" : "";
+  return `${state}${by}${quiet}${muted}${part}${listed}`;
 }
 
 const listAlerts = defineQuery({

@@ -4,6 +4,7 @@ import { OWN_COMMAND } from "#lib/own-command.ts";
 import { toLine, toLines } from "#lib/plain-text.ts";
 import { showTime } from "#lib/show-time.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
+import { MUTE_WORDS, sayUnsent } from "#model/mute-words.ts";
 import { renderTerminal } from "#stages/delivery/channels/terminal/render-terminal.ts";
 import type { Paint } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import {
@@ -27,7 +28,7 @@ interface Terminal {
 
 /** Returns the alert in words: its message, marks, transitions, silences and deliveries. */
 export function sayAlert(alert: AlertDetail, terminal: Terminal): string {
-  const { id, state, quietSince, message = null, spikeId, transitions, silenced, deliveries } = alert;
+  const { id, state, quietSince, unsent, message = null, spikeId, transitions, silenced, deliveries } = alert;
   const parts = [
     message === null ? "The alert's message cannot be read.\n" : draw(message, terminal),
     message === null ? "" : sayAdvice(message),
@@ -38,7 +39,8 @@ export function sayAlert(alert: AlertDetail, terminal: Terminal): string {
     section("Deliveries", deliveries.map(sayDelivery)),
   ];
   const quiet = quietSince === null ? "" : `, quiet since ${timeOf(quietSince)} UTC`;
-  return `alert #${id}   ${state}${quiet}\n${parts.filter((part) => part !== "").join("\n")}`;
+  const muted = unsent === null ? "" : `, ${MUTE_WORDS[unsent]}`;
+  return `alert #${id}   ${state}${quiet}${muted}\n${parts.filter((part) => part !== "").join("\n")}`;
 }
 
 function timeOf(iso: string): string {
@@ -90,11 +92,11 @@ function sayAttackers({ attackers, unnamedAttackers }: AlertDetail): string[] {
 }
 
 function sayTransition(one: AlertDetail["transitions"][number]): string {
-  const { transition, at, reason, severity, channels, silencedBy, by, note } = one;
+  const { transition, at, reason, severity, channels, by, note } = one;
   const facts = [
     severity ?? "",
     channels.length === 0 ? "" : `to ${channels.map((channel) => toLine(channel, 60)).join(", ")}`,
-    silencedBy === null ? "" : `silenced by #${silencedBy}`,
+    ...sayUnsent(one).map((why) => toLine(why, 300)),
     by === null ? "" : `by ${toLine(by, 100)}`,
     note === null ? "" : `"${toLine(note, 500)}"`,
   ];

@@ -1,4 +1,4 @@
-import { REASONS, type Severity } from "#model/kinds.ts";
+import { type MuteKind, REASONS, type Severity } from "#model/kinds.ts";
 import { gravestOf } from "#model/severity.ts";
 import { type AlertRecord, isMuted, type Transition } from "./alert-record.ts";
 
@@ -77,8 +77,15 @@ export function pendingWorseSince(alert: AlertRecord, channel: string): number |
   return entry === undefined || isSettled(entry) ? null : entry.at;
 }
 
+/** Returns what keeps an open alert from every channel, besides a silence; null if a channel was sent a message. */
+export function findMute(alert: Pick<AlertRecord, "transitions">): MuteKind | null {
+  const entries = sinceResolve(alert);
+  if (entries.some(({ channels }) => channels.length > 0)) return null;
+  return entries.findLast(({ reason }) => SENT.includes(reason))?.mutedBy ?? null;
+}
+
 /** The history since the alert last began to fire. */
-function sinceResolve({ transitions }: AlertRecord): readonly Transition[] {
+function sinceResolve({ transitions }: Pick<AlertRecord, "transitions">): readonly Transition[] {
   return transitions.slice(transitions.findLastIndex((entry) => entry.reason === "resolved") + 1);
 }
 

@@ -1,5 +1,12 @@
 import { z } from "zod";
-import { ALERT_STATES, type AlertState, type NotifyReason, SEVERITIES, type Severity } from "#model/kinds.ts";
+import {
+  ALERT_STATES,
+  type AlertState,
+  MUTES,
+  type NotifyReason,
+  SEVERITIES,
+  type Severity,
+} from "#model/kinds.ts";
 import { storedVerdict } from "#model/verdict.ts";
 
 /** One entry of an alert's history. A person's act has no channels. */
@@ -13,11 +20,8 @@ const Transition = z.object({
   severity: z.enum(SEVERITIES).nullish().default(null),
   /** The silence that muted the transition. */
   silencedBy: z.int().nullish().default(null),
-  /**
-   * The mute that is not a silence: another alert inhibits this one, an incident has its rule as a member, or few addresses
-   * send its events. `group` is of earlier versions.
-   */
-  mutedBy: z.enum(["inhibition", "incident", "few-addresses", "group"]).nullish().default(null),
+  /** The mute that is not a silence. */
+  mutedBy: z.enum(MUTES).nullish().default(null),
   /** The channels that were sent the transition: notified, or updated in place. */
   channels: z.array(z.string()).default([]),
   /** The channels that are notified after their quiet hours. */

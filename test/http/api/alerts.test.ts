@@ -56,6 +56,29 @@ test("an alert is listed and shown with the message that the channels got", asyn
   });
 });
 
+test("an alert that few addresses send says why no channel is notified, until one is", async () => {
+  const alerts = world.alerts();
+  const spike = await alerts.openSpike(0, { addresses: 9, mainSenders: 2, gradedBy: "score" });
+  await alerts.runAt(0);
+  const { url } = await world.start();
+  const key = await world.key("reader");
+  const list = () => ask<{ items: Item[] }>(url, "/api/v1/alerts", key);
+  const { items } = await list();
+  expect(items).toMatchObject([{ state: "firing", unsent: "few-addresses" }]);
+  const show = () => ask(url, `/api/v1/alerts/${items[0]?.id}`, key);
+  expect(await show()).toMatchObject({
+    transitions: [{ reason: "first", channels: [], mutedBy: "few-addresses", held: [], waiting: [] }],
+    deliveries: [],
+  });
+
+  await world.database().db.update(spikes).set({ mainSenders: 3 }).where(eq(spikes.id, spike));
+  await alerts.runAt(20);
+  expect((await list()).items).toMatchObject([{ unsent: null }]);
+  expect(await show()).toMatchObject({
+    transitions: [{ mutedBy: "few-addresses" }, { mutedBy: null, channels: ["chat", "pager"] }],
+  });
+});
+
 test("an alert is quiet while its spike's count is below the threshold, and its evidence begins with its window", async () => {
   const alerts = world.alerts();
   const spike = await alerts.openSpike(0);

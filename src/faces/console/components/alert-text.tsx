@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { MUTE_WORDS } from "#model/mute-words.ts";
 import { sayOdds } from "#model/verdict-words.ts";
 import type { Alert } from "../api/alert.ts";
 import { hasRule } from "../pages/alert/event-filter.ts";
@@ -16,9 +17,9 @@ interface Props {
   readonly after?: ReactNode;
 }
 
-/** What an alert is about in a list: headline, zone and rule, verdict, whether it is quiet now, and who silenced it. */
+/** What an alert is about in a list: headline, zone and rule, verdict, whether it is quiet now, and what mutes it. */
 export function AlertText({ alert, headline, about = "", after }: Props) {
-  const { zoneId, ruleId, ruleTitle, kind, quietSince, silence, verdict } = alert;
+  const { zoneId, ruleId, ruleTitle, kind, quietSince, silence, incidentId, unsent, verdict } = alert;
   const zoneName = useZoneTitle();
   const rule = ruleId === null || !hasRule({ kind }) ? "" : ` · rule ${ruleId === "" ? "(none)" : ruleId}`;
   return (
@@ -38,6 +39,7 @@ export function AlertText({ alert, headline, about = "", after }: Props) {
           <SilencedBy silence={silence} />
         </div>
       )}
+      {unsent === null || incidentId !== null ? null : <div className="lw-note">{MUTE_WORDS[unsent]}</div>}
     </>
   );
 }

@@ -187,7 +187,7 @@ interface RowProps {
 }
 
 function Row({ alert, index, isChosen, isSelected, onSelect }: RowProps) {
-  const { id, severity, state, kind, firedAt, resolvedAt, silence, incidentId } = alert;
+  const { id, severity, state, kind, firedAt, resolvedAt, silence, incidentId, unsent } = alert;
   const part = incidentId === null ? "" : ` · part of incident ${incidentId}, which notifies`;
   const link = usePageLink();
   const [, navigate] = useLocation();
@@ -197,7 +197,7 @@ function Row({ alert, index, isChosen, isSelected, onSelect }: RowProps) {
       className={`lw-row ${classes["row"]}`}
       data-row={index}
       data-state={state}
-      data-silenced={silence !== null || incidentId !== null || undefined}
+      data-silenced={silence !== null || incidentId !== null || unsent !== null || undefined}
       data-chosen={isChosen || undefined}
       onClick={() => navigate(path)}
     >

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { Link } from "wouter";
 import { formatDuration, formatNumber } from "#lib/format.ts";
 import type { StateAct } from "#model/kinds.ts";
+import { MUTE_WORDS } from "#model/mute-words.ts";
 import { isChangeKind } from "#model/rule-change.ts";
 import { type AlertContext, type AlertDetail, useAlertAct } from "../../api/alert.ts";
 import { useMay } from "../../api/session.ts";
@@ -47,6 +48,7 @@ export function Headline({ alert, context }: Props) {
     acknowledgedBy,
     silence,
     incidentId,
+    unsent,
     facts,
   } = alert;
   const zoneName = useZoneTitle();
@@ -107,6 +109,7 @@ export function Headline({ alert, context }: Props) {
             <Link href={link(`/alerts/${incidentId}`)}>part of incident {incidentId}</Link>, which notifies
           </span>
         )}
+        {unsent === null || incidentId !== null ? null : <span role="status">{MUTE_WORDS[unsent]}</span>}
         {facts === null || !isCounted ? null : (
           <>
             {isOfRule ? (

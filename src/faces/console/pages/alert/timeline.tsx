@@ -1,4 +1,5 @@
 import { many } from "#lib/format.ts";
+import { sayUnsent } from "#model/mute-words.ts";
 import type { AlertDetail } from "../../api/alert.ts";
 import { Moment } from "../../components/ago.tsx";
 import { Panel } from "../../components/panel.tsx";
@@ -111,11 +112,8 @@ interface TransitionProps {
   readonly deliveries: AlertDetail["deliveries"];
 }
 
-function TransitionEntry({
-  transition: { transition, reason, severity, by, note, silencedBy },
-  before,
-  deliveries,
-}: TransitionProps) {
+function TransitionEntry({ transition: entry, before, deliveries }: TransitionProps) {
+  const { transition, reason, severity, by, note } = entry;
   return (
     <>
       {describeReason(reason, before)}
@@ -131,7 +129,11 @@ function TransitionEntry({
           : <Payload prose text={note} />
         </>
       )}
-      {silencedBy === null ? null : <div className="lw-note">muted by silence {silencedBy}</div>}
+      {sayUnsent(entry).map((why) => (
+        <div key={why} className="lw-note">
+          <Payload prose text={why} />
+        </div>
+      ))}
       {deliveries
         .filter((delivery) => delivery.transition === transition)
         .map(({ channel, state, attempts, deliveredAt, nextAttemptAt, lastError }) => (
