@@ -134,6 +134,14 @@ export function parseConfig(env: NodeJS.ProcessEnv): Config {
   return read(env, () => []);
 }
 
+/**
+ * Parses like `parseConfig`, for a command that sends nothing. The secrets that the configuration file refers to may be
+ * where only the service can read them.
+ */
+export function parseConfigElsewhere(env: NodeJS.ProcessEnv): Config {
+  return read(env, () => [], true);
+}
+
 /** Parses like `parseConfig`, for the service. Also checks settings that belong together and the addresses it posts to. */
 export function parseServiceConfig(env: NodeJS.ProcessEnv): Config {
   return read(env, findServiceMistakes);
@@ -194,6 +202,7 @@ export function requireEdge(config: Config): { baseUrl: string; accessKey: Secre
 function read(
   env: NodeJS.ProcessEnv,
   findMore: (given: Given, alerting: Alerting | null) => string[],
+  areSecretsElsewhere = false,
 ): Config {
   const entries = Object.entries(env).filter(([, value]) => value !== undefined && value !== "");
   const given = Object.fromEntries(entries) as Given;
@@ -209,7 +218,8 @@ function read(
     mistakes.push("LONGWATCH_URL and LONGWATCH_KEY (or LONGWATCH_KEY_FILE) must be set together");
   const { data } = parsed;
   const named = wrong.has("LONGWATCH_FALLBACK_CHANNEL") ? undefined : given["LONGWATCH_FALLBACK_CHANNEL"];
-  const readFile = createAlertingReader(given, { env, fallback: named, spikeZ: data?.LONGWATCH_SPIKE_Z });
+  const spikeZ = data?.LONGWATCH_SPIKE_Z;
+  const readFile = createAlertingReader(given, { env, areSecretsElsewhere, fallback: named, spikeZ });
   const readAlerting = () => {
     const { alerting, mistakes } = readFile();
     const all = [...findMore(given, alerting), ...mistakes];
@@ -253,6 +263,7 @@ function settleDatabaseUrl(given: Given): string[] {
 
 interface AlertingSource {
   readonly env: NodeJS.ProcessEnv;
+  readonly areSecretsElsewhere: boolean;
   /** Undefined if it is missing or wrong. */
   readonly fallback: string | undefined;
   /** Undefined if the environment has a mistake; the result is then not used. */
@@ -262,12 +273,13 @@ interface AlertingSource {
 /** Creates the reader of the configuration file. It also runs if the environment has mistakes, so that all mistakes are listed. */
 function createAlertingReader(
   given: Given,
-  { env, fallback, spikeZ = 1 }: AlertingSource,
+  { env, areSecretsElsewhere, fallback, spikeZ = 1 }: AlertingSource,
 ): () => { alerting: Alerting | null; mistakes: readonly string[] } {
   const channels = toChannelConfigs(toEnvironmentChannels(given));
   const { LONGWATCH_CONFIG: file } = given;
   const publicUrl = toPublicUrl(given["LONGWATCH_PUBLIC_URL"]);
-  const options = { env, publicUrl, allowPrivateNetworks: allowsPrivate(given), channels, spikeZ };
+  const allowPrivateNetworks = allowsPrivate(given);
+  const options = { env, areSecretsElsewhere, publicUrl, allowPrivateNetworks, channels, spikeZ };
   const names = channels.map(({ name }) => name);
   return () => {
     const read =

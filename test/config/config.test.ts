@@ -1,4 +1,4 @@
-import { chmodSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
@@ -10,10 +10,11 @@ import {
   parseServiceConfig,
   requireEdge,
 } from "#config/config.ts";
-import { adoptServiceFile } from "#faces/cli/config/adopt-service-file.ts";
 import { configCommand } from "#faces/cli/config/config.ts";
+import { adoptServiceFile, parseConfigOfService } from "#faces/cli/config/config-of-service.ts";
 import { configTable, withConfigTable } from "#faces/cli/config/config-table.ts";
 import { UsageError } from "#lib/errors.ts";
+import { sensitivityOf } from "#stages/detection/detection-settings.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
@@ -364,6 +365,61 @@ test("config check names the file that it read, and the other file that the runn
   expect(adoptServiceFile({ LONGWATCH_DATA_DIR: folder, LONGWATCH_CONFIG: own }).found?.from).toBe(
     "environment",
   );
+});
+
+test("a command has the settings and the configuration file of the running service, without its secrets", () => {
+  const folder = makeTemporaryFolder("config-of-service");
+  const file = path.join(folder, "its.yaml");
+  const write = (z: string) =>
+    writeFileSync(
+      file,
+      `zones: { 101: { name: shop } }
+detection: { overrides: [{ rule: ["942100"], z: ${z} }] }
+channels:
+  chat: { kind: slack, url_env: ONLY_THE_SERVICE_HAS_IT }
+  hook: { kind: webhook, url_env: ONLY_THE_SERVICE_HAS_IT, secrets_file: [only-there.key] }
+route: { channels: [chat, hook] }
+forward:
+  siem: { kind: splunk, url: "https://splunk.example.com", token_env: ONLY_THE_SERVICE_HAS_IT }
+sign_in:
+  issuer: https://issuer.example.com
+  client_id: longwatch
+  client_secret_env: ONLY_THE_SERVICE_HAS_IT
+  claim: groups
+  roles: { on-call: { role: operator } }
+`,
+    );
+  write("9");
+  const settings = { EDGE_SHIELD_ZONES: "101,102", LONGWATCH_SPIKE_Z: "5", LONGWATCH_PORT: "8090" };
+  writeRuntimeFile(folder, {
+    pid: process.ppid,
+    databaseUrl: "",
+    httpUrl: null,
+    configFile: file,
+    settings: { ...settings, DATABASE_URL: "[secret]", EDGE_API_URL: "https://edge.example.com" },
+  });
+  const env = { LONGWATCH_DATA_DIR: folder };
+  const found = parseConfigOfService(env);
+  expect(found).toMatchObject({
+    edge: { zones: [101, 102], url: null },
+    spikeZ: 5,
+    databaseUrl: null,
+    http: { port: 8080 },
+    alerting: {
+      channels: [{ name: "chat" }, { name: "hook" }],
+      destinations: [{ name: "siem", kind: "splunk" }],
+      routing: { zones: { 101: { name: "shop" } } },
+      signIn: { clientId: "longwatch" },
+    },
+  });
+  expect(sensitivityOf(found.alerting.detection, 101, "942100").z).toBe(9);
+  expect(() => parseConfig({ ...env, LONGWATCH_CONFIG: file })).toThrow(/environment variable that is set/);
+  expect(parseConfigOfService({ ...env, LONGWATCH_SPIKE_Z: "4" }).spikeZ).toBe(4);
+  // A mistake in the file since the service has read it keeps nobody from a command.
+  write("nine");
+  expect(parseConfigOfService(env)).toMatchObject({ spikeZ: 3.5, alerting: { destinations: [] } });
+  rmSync(path.join(folder, "runtime.json"));
+  expect(parseConfigOfService(env)).toMatchObject({ edge: { zones: [] }, spikeZ: 3.5 });
 });
 
 test("config list names the settings that the running service has instead, and where it listens", async () => {

@@ -10,6 +10,8 @@ export interface ReferenceContext {
   readonly folder: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly allowPrivateNetworks: boolean;
+  /** Whether an entry is read although its secrets are not here. It then has those of the kind's example. */
+  readonly areSecretsElsewhere?: boolean;
 }
 
 /** The kinds of entries in a part of the file. */
@@ -104,9 +106,10 @@ function readSecrets(
     mistakes.push(`${at}.${key}_file: must not be given together with ${key}_env`);
     return undefined;
   }
+  const noted = context.areSecretsElsewhere === true ? [] : mistakes;
   const found = [
-    ...files.map((file) => readFile(`${at}.${key}_file`, file, context, mistakes)),
-    ...names.map((name) => readVariable(`${at}.${key}_env`, name, context, mistakes)),
+    ...files.map((file) => readFile(`${at}.${key}_file`, file, context, noted)),
+    ...names.map((name) => readVariable(`${at}.${key}_env`, name, context, noted)),
   ].filter((text) => text !== null);
   // If one secret cannot be read, the others must not be used as if they were all.
   if (found.length < given) return undefined;

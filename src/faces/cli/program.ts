@@ -7,13 +7,13 @@ import { toError, UsageError } from "#lib/errors.ts";
 import { escapeText } from "#lib/escape-text.ts";
 import { many } from "#lib/format.ts";
 import { messageOf } from "#lib/message-of.ts";
-import { adoptServiceFile } from "./config/adopt-service-file.ts";
+import { adoptServiceFile, parseConfigOfService } from "./config/config-of-service.ts";
 import { useRunningEmulator } from "./emulator/use-running-emulator.ts";
 import { loadSubject, SUBJECT_SUMMARIES } from "./operations/subjects.ts";
 import { SUMMARIES } from "./summaries.ts";
 import { addHelp, listAsTyped } from "./terminal/shape-help.ts";
 
-const readConfig = () => useRunningEmulator(parseConfig(process.env));
+const readConfig = () => useRunningEmulator(parseConfigOfService(process.env));
 
 const readServiceConfig = () => parseServiceConfig(process.env);
 

@@ -1,0 +1,65 @@
+import path from "node:path";
+import { readRuntimeFile } from "#app/runtime-file.ts";
+import { type Config, parseConfig, parseConfigElsewhere } from "#config/config.ts";
+import { UsageError } from "#lib/errors.ts";
+
+/** The configuration file that a command reads. */
+export interface FoundFile {
+  /** Absolute. */
+  readonly file: string;
+  /** Whether LONGWATCH_CONFIG names the file here, or the running service uses it. */
+  readonly from: "environment" | "service";
+}
+
+/**
+ * Returns the environment with the configuration file of the service that runs with this data folder, unless
+ * LONGWATCH_CONFIG names a file or there is no such service.
+ */
+export function adoptServiceFile(env: NodeJS.ProcessEnv): {
+  readonly env: NodeJS.ProcessEnv;
+  readonly found: FoundFile | null;
+} {
+  const { LONGWATCH_CONFIG: named = "", LONGWATCH_DATA_DIR } = env;
+  if (named !== "") return { env, found: { file: path.resolve(named), from: "environment" } };
+  // Only the data folder is needed, and other settings may be wrong.
+  const { dataDir } = parseConfig(LONGWATCH_DATA_DIR === undefined ? {} : { LONGWATCH_DATA_DIR });
+  const file = readRuntimeFile(dataDir)?.configFile ?? null;
+  return file === null
+    ? { env, found: null }
+    : { env: { ...env, LONGWATCH_CONFIG: file }, found: { file, from: "service" } };
+}
+
+/** What answers depend on. No secret, no address to ask, and no path that is relative to the service's folder. */
+const ADOPTED = [
+  "EDGE_SHIELD_ZONES",
+  "LONGWATCH_ALLOW_PRIVATE_WEBHOOKS",
+  "LONGWATCH_IP_DAYS",
+  "LONGWATCH_PLATFORM_VENDOR",
+  "LONGWATCH_PUBLIC_URL",
+  "LONGWATCH_RAW_DAYS",
+  "LONGWATCH_RETENTION_DAYS",
+  "LONGWATCH_ROLL_UP_DAYS",
+  "LONGWATCH_SPIKE_Z",
+];
+
+/**
+ * Returns the settings of this environment. Those that it does not set are the running service's, with its configuration
+ * file, so that both answer the same.
+ */
+export function parseConfigOfService(own: NodeJS.ProcessEnv): Config {
+  const { env, found } = adoptServiceFile(own);
+  const config = parseConfig(own);
+  const { settings = {} } = readRuntimeFile(config.dataDir) ?? {};
+  const adopted = ADOPTED.flatMap((name) => {
+    const value = settings[name] ?? "";
+    return value === "" || (own[name] ?? "") !== "" ? [] : [[name, value] as const];
+  });
+  if (found?.from === "environment" || (found === null && adopted.length === 0)) return config;
+  try {
+    return parseConfigElsewhere({ ...env, ...Object.fromEntries(adopted) });
+  } catch (thrown) {
+    // The service uses the file as it was when it last was right. A mistake in it since then stops no person.
+    if (thrown instanceof UsageError) return config;
+    throw thrown;
+  }
+}
