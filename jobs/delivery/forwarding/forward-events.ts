@@ -89,8 +89,11 @@ async function forward(
     );
   } catch (thrown) {
     const cause = failed.signal.aborted ? failed.signal.reason : thrown;
+    // A destination that accepts events and fails now and then works: each such failure is the first of its row.
+    if (acknowledged > 0) await noteSuccess(database.db, name);
     if (!(cause instanceof DeliveryError)) throw cause;
-    const pauseMs = retryPause(cause, failures + 1);
+    const before = acknowledged > 0 ? 0 : failures;
+    const pauseMs = retryPause(cause, before + 1);
     const isRefused = cause.disposition === "give-up";
     await noteFailure(database.db, name, { pauseMs, isRefused, error: cause.message });
     // Said once: the alert and the status tell the rest.

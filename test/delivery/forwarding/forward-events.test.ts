@@ -163,6 +163,34 @@ test("a failing receiver is left alone for a while, and then gets everything", a
   expect(after.rows).toEqual([{ failures: 0, last_error: null, failing_since: null }]);
 });
 
+test("a receiver that fails now and then but accepts events works, and its backlog ends", async () => {
+  await world.store(Array.from({ length: 12 }, (_, hour) => event(60 * hour + 5, `e${hour}`)));
+  const accept: (typeof receiver.next)[number] = (_lines, response, store) => {
+    store();
+    response.writeHead(204).end();
+  };
+  const fail: (typeof receiver.next)[number] = (_lines, response) => response.writeHead(503).end();
+  receiver.next.push(fail);
+  await world.run();
+  const read = async () => {
+    const { rows } = await pool.query(
+      "select failures, acknowledged_at > now() - interval '1 minute' as works, failing_since > acknowledged_at as fails from forward_destinations",
+    );
+    return rows[0];
+  };
+  expect(await read()).toEqual({ failures: 1, works: null, fails: null });
+  for (let run = 1; run <= 5; run++) {
+    receiver.next.push(accept, accept, fail);
+    await pool.query("update forward_destinations set retry_at = now()");
+    await world.run();
+    expect(await read()).toEqual({ failures: 1, works: true, fails: true });
+  }
+  await pool.query("update forward_destinations set retry_at = now()");
+  await world.run();
+  expect(await read()).toEqual({ failures: 0, works: true, fails: null });
+  expect(receiver.stored.size).toBe(12);
+});
+
 test("days of the archive that Postgres no longer has are forwarded with their records", async () => {
   const events = hostileEvents();
   await world.store(events);
