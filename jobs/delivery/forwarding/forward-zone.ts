@@ -44,7 +44,7 @@ export interface ZoneRun {
 /**
  * Forwards a zone's events to one destination: first the minutes that have changed, then hours that have to be looked at as
  * a whole (the backlog, hours that are sent again, events that were not complete), one at a time, so that new events never wait
- * for old ones. At the end decides which hours have arrived. Returns whether there is more to do now.
+ * for old ones. Decides which hours have arrived as soon as they are sent. Returns whether there is more to do now.
  * @throws {DeliveryError}
  */
 export async function forwardZone(deps: LookDeps, run: ZoneRun): Promise<boolean> {
@@ -65,6 +65,8 @@ export async function forwardZone(deps: LookDeps, run: ZoneRun): Promise<boolean
     if (look === undefined) break;
     if (isLate) return true;
     await lookAndNote(deps, run, zone, look);
+    // Not only at the end: a backlog may take days, and its runs may end in failures.
+    await proveArrivals(deps, run, zone);
   }
   const wantsMore = await proveArrivals(deps, run, zone);
   await closeHours(database.db, zone, clock());

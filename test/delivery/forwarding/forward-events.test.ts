@@ -163,7 +163,7 @@ test("a failing receiver is left alone for a while, and then gets everything", a
   expect(after.rows).toEqual([{ failures: 0, last_error: null, failing_since: null }]);
 });
 
-test("a receiver that fails now and then but accepts events works, and its backlog ends", async () => {
+test("a receiver that fails now and then but accepts events works, each hour arrives when it is sent, and its backlog ends", async () => {
   await world.store(Array.from({ length: 12 }, (_, hour) => event(60 * hour + 5, `e${hour}`)));
   const accept: (typeof receiver.next)[number] = (_lines, response, store) => {
     store();
@@ -184,6 +184,8 @@ test("a receiver that fails now and then but accepts events works, and its backl
     await pool.query("update forward_destinations set retry_at = now()");
     await world.run();
     expect(await read()).toEqual({ failures: 1, works: true, fails: true });
+    const arrived = (await world.hours()).filter(({ arrival }) => arrival === "arrived");
+    expect(arrived).toHaveLength(2 * run);
   }
   await pool.query("update forward_destinations set retry_at = now()");
   await world.run();
