@@ -280,7 +280,15 @@ const FACTS: DoctorFacts = {
   kept: { days: 400, setting: "LONGWATCH_RETENTION_DAYS" },
   channels: [{ name: "ops", kind: "slack", failed: null, circuit: "closed", dead: 0, lastError: null }],
   destinations: [
-    { destination: "siem", health: WORKS, hoursOpen: 0, hoursDiffering: 0, oldestAt: null, refused: 0 },
+    {
+      destination: "siem",
+      health: WORKS,
+      needsPerson: false,
+      hoursOpen: 0,
+      hoursDiffering: 0,
+      oldestAt: null,
+      refused: 0,
+    },
   ],
   configFile: "/etc/longwatch.yaml",
   files: [{ file: "/run/key", holds: "EDGE_API_KEY_FILE", mode: 0o600, isSecret: true }],
@@ -329,9 +337,18 @@ test.each<[string, Partial<DoctorFacts>, Finding["level"], string]>([
   ],
   [
     "a destination that fails",
-    withDestination({ health: { ...WORKS, failingSince: 0, lastError: "siem answered 401" } }),
+    withDestination({
+      health: { ...WORKS, failingSince: 0, lastError: "siem answered 401" },
+      needsPerson: true,
+    }),
     "problem",
     "no events since 1970-01-01 00:00 UTC: siem answered 401",
+  ],
+  [
+    "a destination that has just failed",
+    withDestination({ health: { ...WORKS, failingSince: 0, lastError: "siem answered 503" } }),
+    "warning",
+    "fails since 1970-01-01 00:00 UTC: siem answered 503",
   ],
   ["an hour that differs", withDestination({ hoursDiffering: 2 }), "problem", "lacks events of 2 hours"],
   ["refused events", withDestination({ refused: 1 }), "warning", "has refused 1 event"],
@@ -422,6 +439,21 @@ test.each<[string, Partial<DoctorFacts>, Finding["level"], string]>([
     { service: { ...FACTS.service!, missingRoles: ["ingest"] } },
     "problem",
     "No live process has the role ingest",
+  ],
+  [
+    "two processes that were killed",
+    {
+      service: {
+        ...FACTS.service!,
+        replicas: [0, 1, 2].map((pid) => ({
+          ...FACTS.service!.replicas[0]!,
+          pid,
+          state: pid === 0 ? "alive" : "silent",
+        })),
+      },
+    },
+    "note",
+    "2 processes ended without a stop: h 1, h 2.",
   ],
   ["another version", { version: "0.3.0" }, "note", "runs version 0.2.0, this command is 0.3.0"],
 ])("%s is a finding with what to do", (_, change, level, text) => {

@@ -1,7 +1,13 @@
 import { Command } from "commander";
 import { describePostgresFailure } from "#adapters/embedded/describe-postgres-failure.ts";
 import { readRuntimeFile } from "#app/runtime-file.ts";
-import { listSettings, parseConfig, parseServiceConfig, requireEdge } from "#config/config.ts";
+import {
+  listSettings,
+  parseConfig,
+  parseConfigElsewhere,
+  parseServiceConfig,
+  requireEdge,
+} from "#config/config.ts";
 import { readVersion } from "#config/read-version.ts";
 import { toError, UsageError } from "#lib/errors.ts";
 import { escapeText } from "#lib/escape-text.ts";
@@ -17,10 +23,11 @@ const readConfig = () => useRunningEmulator(parseConfigOfService(process.env));
 
 const readServiceConfig = () => parseServiceConfig(process.env);
 
-/** The settings of this environment with the configuration file of the running service. */
+/** The settings of this environment with the configuration file of the running service. Every mistake in it counts. */
 function examine() {
   const { env, found } = adoptServiceFile(process.env);
-  return { config: useRunningEmulator(parseConfig(env)), configFile: found?.file ?? null, env };
+  const parse = found?.from === "service" ? parseConfigElsewhere : parseConfig;
+  return { config: useRunningEmulator(parse(env)), configFile: found?.file ?? null, env };
 }
 
 const HELP = `

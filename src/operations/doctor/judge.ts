@@ -139,9 +139,16 @@ function judgeIssuer(issuer: DoctorFacts["issuer"]): Finding[] {
 }
 
 /** A sink cannot be asked without sending events, so the service's last attempt counts. */
-function judgeDestination({ destination, health, hoursDiffering, refused }: DestinationTotals): Finding {
+function judgeDestination(totals: DestinationTotals): Finding {
+  const { destination, health, hoursDiffering, refused } = totals;
   const check = "forward";
   const run = (verb: string) => `npm run -s longwatch -- forward ${verb}`;
+  if (health?.failingSince != null && !totals.needsPerson)
+    return warning(
+      check,
+      `Destination ${destination} fails since ${showTime(health.failingSince)} UTC: ${health.lastError}.`,
+      "Nothing yet: the events wait in Longwatch, which tries again. After a quarter of an hour this is an alert.",
+    );
   if (health?.failingSince != null)
     return problem(
       check,
@@ -247,10 +254,15 @@ function judgeService(service: ServiceLife | null, version: string): Finding[] {
     findings.push(
       note(
         "service",
-        `${many(silent.length, "process")} ended without a stop: ${silent.map(({ host, pid }) => `${host} ${pid}`).join(", ")}.`,
+        `${many(silent.length, "process", "processes")} ended without a stop: ${silent.map(({ host, pid }) => `${host} ${pid}`).join(", ")}.`,
         "Look at the log of that machine. The entry disappears by itself.",
       ),
     );
   if (findings.length > 0) return findings;
-  return [ok("service", `${many(alive.length, "process")} alive, version ${version}, every role present.`)];
+  return [
+    ok(
+      "service",
+      `${many(alive.length, "process", "processes")} alive, version ${version}, every role present.`,
+    ),
+  ];
 }

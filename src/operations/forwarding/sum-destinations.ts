@@ -2,6 +2,7 @@ import type { Queryable } from "#db/client.ts";
 import { type DestinationHealth, readDestinations } from "#db/delivery/forwarding/forward-destinations.ts";
 import { readArrivals } from "#db/delivery/forwarding/forward-report.ts";
 import { DAY_MS } from "#lib/units.ts";
+import { needsPerson } from "#stages/alerting/self/forward-alert.ts";
 
 /** Older hours are left out, so that few rows are read. */
 const SUMMED_MS = 30 * DAY_MS;
@@ -11,6 +12,8 @@ export interface DestinationTotals {
   readonly destination: string;
   /** Null if nothing was ever sent to it. */
   readonly health: DestinationHealth | null;
+  /** Whether it fails in a way that does not end by itself soon. */
+  readonly needsPerson: boolean;
   readonly hoursOpen: number;
   readonly hoursDiffering: number;
   /** Start of the oldest sealed hour that has not arrived, epoch ms; null if there is none. */
@@ -28,11 +31,13 @@ export async function sumDestinations(
   const healths = await readDestinations(db);
   const arrivals = await readArrivals(db, { from: nowMs - SUMMED_MS });
   return names.map((name) => {
+    const health = healths.get(name) ?? null;
     const zones = arrivals.filter(({ destination }) => destination === name);
     const oldest = zones.flatMap(({ oldestAt }) => oldestAt ?? []);
     return {
       destination: name,
-      health: healths.get(name) ?? null,
+      health,
+      needsPerson: health !== null && needsPerson(health, nowMs),
       hoursOpen: zones.reduce(
         (sum, { decided, arrived, differing }) => sum + decided - arrived - differing,
         0,

@@ -47,6 +47,14 @@ export function assessForwarding(
   return { reason: "resolved", severity: "error", headline, openedAtMs: nowMs };
 }
 
+/** Returns whether a failing destination needs a person: for what it answers, or for how long it has failed. */
+export function needsPerson(
+  { failingSince, isRefused }: Pick<ForwardTrouble, "failingSince" | "isRefused">,
+  nowMs: number,
+): boolean {
+  return failingSince !== null && (isRefused || nowMs - failingSince >= GRACE_MS);
+}
+
 /** Names the gravest trouble only: its next step is the one to take. */
 function describe(
   destination: string,
@@ -54,8 +62,7 @@ function describe(
   nowMs: number,
 ): Pick<SelfChange, "headline" | "openedAtMs"> | null {
   const name = `Destination ${destination}`;
-  const isLate = failingSince !== null && (isRefused || nowMs - failingSince >= GRACE_MS);
-  if (isLate) {
+  if (failingSince !== null && needsPerson({ failingSince, isRefused }, nowMs)) {
     const step = isRefused
       ? "Correct it in the configuration file or at the receiver"
       : "See whether the receiver is up";
