@@ -101,6 +101,15 @@ test("a stop during an outage leaves no server behind", async () => {
   await expect(query(postgres.url, "select 1")).rejects.toThrow(/ECONNREFUSED/);
 });
 
+test("a start that is given up as soon as it began leaves no server behind", async () => {
+  for (let start = 0; start < 2; start++) {
+    const given = startEmbeddedPostgres({ dataDir, signal: AbortSignal.abort(new Error("given up")) });
+    await expect(given).rejects.toThrow("embedded Postgres did not start");
+  }
+  const next = await startEmbeddedPostgres({ dataDir });
+  await next.stop();
+});
+
 test("a killed server comes back though another process of its user has its id by now", async () => {
   const postgres = await supervise();
   // By its path: the user of the server may not read every folder of this PATH.

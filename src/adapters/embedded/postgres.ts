@@ -20,11 +20,12 @@ const run = promisify(execFile);
 
 /**
  * Runs Postgres in its own session, so that Ctrl-C reaches the service first. Stops Postgres (fast shutdown) when this
- * process closes the pipe or ends, even after kill -9. The watch of the pipe ends with the server, because later another
- * process may have the server's id.
+ * process closes the pipe or ends, even after kill -9. It says so again each second, because a server that has just been started
+ * ignores the signal. The watch of the pipe ends with the server, because later another process may have the server's id. Its
+ * `sleep` may outlive it, and must not hold the server's log.
  */
 const KEEPER = `"$@" & child=$!
-( read -r _; kill -INT $child ) <&3 3<&- & watch=$!
+( read -r _; while kill -INT $child; do sleep 1; done ) <&3 3<&- 2>/dev/null & watch=$!
 exec 3<&-
 wait $child; code=$?
 kill $watch
