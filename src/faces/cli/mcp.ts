@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { createProcessIo } from "./edge/edge-io.ts";
 import { pickAsk } from "./operations/pick-ask.ts";
+import { allowRemote } from "./operations/remote-commands.ts";
 import { type StoreIo, storeAction, storeCommand } from "./store/store-command.ts";
 import { SUMMARIES } from "./summaries.ts";
 
@@ -18,7 +19,7 @@ Examples:
 
 /** `longwatch mcp`: serves the reading operations to an assistant, as tools of the Model Context Protocol. */
 export function mcpCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("mcp", SUMMARIES.mcp, HELP, io)
+  return allowRemote(storeCommand("mcp", SUMMARIES.mcp, HELP, io))
     .option("--json", "has no effect: the protocol is JSON")
     .action(
       storeAction(io, async (_flags, read) => {

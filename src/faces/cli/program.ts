@@ -15,6 +15,7 @@ import { many } from "#lib/format.ts";
 import { messageOf } from "#lib/message-of.ts";
 import { adoptServiceFile, parseConfigOfService } from "./config/config-of-service.ts";
 import { useRunningEmulator } from "./emulator/use-running-emulator.ts";
+import { adoptRemote, listWords, putRemoteFirst } from "./operations/remote-commands.ts";
 import { loadSubject, SUBJECT_SUMMARIES } from "./operations/subjects.ts";
 import { SUMMARIES } from "./summaries.ts";
 import { addHelp, listAsTyped } from "./terminal/shape-help.ts";
@@ -135,7 +136,9 @@ export async function loadProgram(name?: string): Promise<Command> {
     .helpOption("-h, --help", "print this help")
     .option("--url <address>", "ask the service at this address instead of the database (LONGWATCH_URL)")
     .option("--key-file <file>", "the file with the key for that service (LONGWATCH_KEY_FILE)")
-    .hook("preAction", (_program, action) => adoptRemote(action.optsWithGlobals()))
+    // A command may have an option of its own with one of these names, such as the paths of a silence.
+    .enablePositionalOptions()
+    .hook("preAction", (self, action) => adoptRemote(self.opts(), action))
     .showSuggestionAfterError()
     .exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
   const isKnown = name !== undefined && Object.values(GROUPS).some((loaders) => Object.hasOwn(loaders, name));
@@ -151,27 +154,19 @@ export async function loadProgram(name?: string): Promise<Command> {
   return program;
 }
 
-/** Lets the options that name a service elsewhere count as the variables of the same names. */
-function adoptRemote({ url, keyFile }: { readonly url?: string; readonly keyFile?: string }): void {
-  if (url !== undefined) process.env["LONGWATCH_URL"] = url;
-  if (keyFile === undefined) return;
-  process.env["LONGWATCH_KEY_FILE"] = keyFile;
-  delete process.env["LONGWATCH_KEY"];
-}
-
 /** Returns the name of the command that is run or explained. The options of the program may precede it. */
 function findCommand(args: readonly string[]): string {
-  const [first = "help", second = first] = args.filter(
-    (arg, index) => !arg.startsWith("-") && !["--url", "--key-file"].includes(args[index - 1] ?? ""),
-  );
+  const [first = "help", second = first] = listWords(args);
   return first === "help" ? second : first;
 }
 
 /** Parses the arguments and runs a command. Errors become a text on stderr and an exit code. */
 export async function runProgram(): Promise<void> {
   try {
-    const name = findCommand(process.argv.slice(2));
-    await (await loadProgram(name === READS_ALL ? undefined : name)).parseAsync();
+    const args = process.argv.slice(2);
+    const name = findCommand(args);
+    const program = await loadProgram(name === READS_ALL ? undefined : name);
+    await program.parseAsync(putRemoteFirst(args, program), { from: "user" });
   } catch (thrown) {
     const isMistyped = thrown instanceof UsageError;
     process.stderr.write(

@@ -18,6 +18,7 @@ import { pickPaint } from "../terminal/pick-paint.ts";
 import { describeFlag, type Flag, listFlags, placeholderOf, readInput } from "./flags.ts";
 import { pickAsk } from "./pick-ask.ts";
 import { readPages } from "./read-pages.ts";
+import { allowRemote } from "./remote-commands.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: a form is contravariant in its output
 type Form = CommandForm<any, any>;
@@ -77,7 +78,7 @@ function operationCommand(operation: Operation, shown: Form, readConfig: () => C
   if (changes)
     command.option("--by <name>", "name of the person who does it (default: the user who runs the command)");
   command.option("--json", "print the answer as JSON");
-  return command.action(
+  return allowRemote(command).action(
     storeAction<Record<string, unknown>>(io, async (options, read, args) => {
       const nowMs = io.clock();
       const typed: Typed = (flag) => {

@@ -22,6 +22,7 @@ import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-s
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { pickAsk } from "../operations/pick-ask.ts";
+import { allowRemote } from "../operations/remote-commands.ts";
 import { describePastOutage } from "../start/describe-outage.ts";
 import { withStore } from "../store/open-store.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
@@ -55,7 +56,7 @@ type Attention = NonNullable<StatusAnswer["attention"]>;
 
 /** `longwatch status`: shows whether the service runs, the stored events and everything that needs attention. */
 export function statusCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("status", SUMMARIES.status, HELP, io)
+  return allowRemote(storeCommand("status", SUMMARIES.status, HELP, io))
     .option("--json", "print the answer of GET /api/v1/status?detailed=true")
     .action(
       storeAction<{ json?: true }>(io, async (flags, read) => {

@@ -83,12 +83,21 @@ export function storeAction<Flags extends object>(
     // The failing write reports a closed pipe. Without this listener, the error event would end the process.
     io.stdout.on("error", () => {});
     try {
-      // A command above this one takes the options first that both have: coverage and coverage withdraw.
-      await run(command.optsWithGlobals<Flags>(), read, operands);
+      await run(optionsOf(command) as Flags, read, operands);
     } catch (thrown) {
       report(io, fullName(command), thrown);
     }
   };
+}
+
+/**
+ * Returns the options of a command. A command above it takes those first that both have: coverage and coverage withdraw. The
+ * program does not: its options are about where commands run.
+ */
+function optionsOf(command: Command): object {
+  const { parent } = command;
+  const isBelow = parent !== null && parent.parent !== null;
+  return { ...command.opts(), ...(isBelow ? optionsOf(parent) : {}) };
 }
 
 /** Returns the command's full name as it is typed: `alerts show`. */
