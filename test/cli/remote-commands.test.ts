@@ -41,6 +41,7 @@ test.each([
   ["config routes test", false, false],
   ["status", false, false],
   ["mcp", false, false],
+  ["search", false, false],
   ["start", true, false],
   ["doctor", true, false],
   ["config check", true, false],

@@ -15,6 +15,8 @@ import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
 import { type ArchiveFolder, archiveDay, openFolder } from "../archive/archive-folder.ts";
 import { listFiles, openArchiveWorld } from "../archive/files/archive-world.ts";
 import { makeEvent } from "../detection/trend-support.ts";
+import { SERVICE } from "../http/default-service.ts";
+import { makeKey, startArchive } from "../http/start-archive.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 import { runStoreCommand, type Terminal } from "./run-store-command.ts";
 
@@ -155,6 +157,35 @@ test("--csv of rows equals the export, cell by cell, and groups have a line each
     "country,count,firstSeen,lastSeen,context.country,context.asn,context.blocked,context.challenged,context.logged,context.features,context.ruleIds,sparkline",
     `NL,10,${DAY_START + DAY_MS},${DAY_START + DAY_MS + 540_000},NL,,0,0,10,,920350,10 0`,
   ]);
+});
+
+test("a service elsewhere gives what the database gives, in every form, and refuses what a key may not see", async () => {
+  const { database } = world;
+  const api = { clock: () => NOW, service: { ...SERVICE, zoneIds: [101] } };
+  const { url } = await startArchive(database.url, {}, api, { files: folder.files });
+  const ask = async (args: readonly string[], more: Parameters<typeof makeKey>[2] = {}) => {
+    const { key } = await makeKey(database, "reader", more);
+    const given = { LONGWATCH_URL: url, LONGWATCH_KEY: key };
+    return runStoreCommand(searchCommand, given, ["--zone", "101", ...args], { now: NOW });
+  };
+  for (const args of [
+    ["--limit", "35"],
+    ["--page", "1", "--page-size", "7"],
+    ["--filter", "path:not-contains:/nothing", "--csv", "--page-all"],
+    ["--filter", "rule:in:920350,942100", "--json"],
+    ["--group-by", "rule", "--buckets", "24"],
+    ["--group-by", "rule,action", "--json"],
+    ["--group-by", "agent", "--csv"],
+    ["--format", "event", "--limit", "3"],
+    ["--format", "ocsf", "--page-all"],
+    ["--format", "raw", "--limit", "12"],
+    ["--query", "nowhere"],
+  ]) {
+    const here = await search(["--from", "-6d", ...args]);
+    expect(here).toMatchObject({ code: 0, err: "" });
+    expect(await ask(["--from", "-6d", ...args])).toEqual(here);
+  }
+  expect(await ask(["--from", "-6d"], { zoneIds: [102] })).toMatchObject({ code: 1, out: "" });
 });
 
 test("--out - writes the export to the standard output, and --buckets 24 draws 24 columns", async () => {

@@ -19,7 +19,7 @@ export function planAsked(
 ): SearchPlan | undefined {
   if (request === undefined) return undefined;
   const isBody = flags.body !== undefined;
-  const result = readSearch(isBody ? request : withNot(request as FlagRequest), kind, "native");
+  const result = readSearch(toNativeRequest(request, flags), kind, "native");
   if ("search" in result) return planSearch(result.search);
   const unread = listUnread(flags, request);
   for (const [member, rules] of Object.entries(result.mistakes))
@@ -28,6 +28,11 @@ export function planAsked(
         ...rules.map((rule) => (isBody ? rule : rule.replace(`${member} `, `${toFlag(member)} `))),
       );
   return undefined;
+}
+
+/** Returns a request that `readRequest` read from these flags as the service's own API takes it. */
+export function toNativeRequest(request: unknown, { body }: WindowFlags): unknown {
+  return body === undefined ? withNot(request as FlagRequest) : request;
 }
 
 interface FlagRequest {

@@ -13,30 +13,36 @@ import { toSearchRow } from "#stages/archive/records/to-search-row.ts";
 type FoundGroup = Awaited<ReturnType<typeof searchGroups>>["groups"][number];
 
 /** A page as a search finds it. */
-export interface FoundPage {
-  readonly rows: readonly FoundEvent[];
+export interface FoundPage<Row = FoundEvent> {
+  readonly rows: readonly Row[];
   readonly groups: readonly FoundGroup[];
   /** Number of rows or groups on all pages. */
   readonly total: number;
   readonly page: number;
 }
 
+/** Returns one page of a search; `page` counts from 0. */
+export type FindPage = (page: number) => Promise<Omit<FoundPage, "page">>;
+
+/** Finds the pages of a search in this process. */
+export function findHere(deps: SearchDeps, zoneId: number, plan: SearchPlan, signal: AbortSignal): FindPage {
+  return async (page) =>
+    plan.groupBy.length === 0
+      ? { groups: [], ...(await searchRows(deps, zoneId, { ...plan, page }, signal)) }
+      : { rows: [], ...(await searchGroups(deps, zoneId, { ...plan, page }, signal)) };
+}
+
 /** Yields the pages from the plan's page on, up to `limit` rows or groups; the last page is cut. */
-export async function* readPages(
-  deps: SearchDeps,
-  zoneId: number,
-  plan: SearchPlan,
-  { limit, signal }: { readonly limit: number; readonly signal: AbortSignal },
-): AsyncGenerator<FoundPage, void, undefined> {
+export async function* readPages<Page extends Omit<FoundPage<unknown>, "page">>(
+  find: (page: number) => Promise<Page>,
+  plan: Pick<SearchPlan, "page" | "pageSize">,
+  limit: number,
+): AsyncGenerator<Page & { readonly page: number }, void, undefined> {
   let left = limit;
   for (let page = plan.page; ; page += 1) {
-    const asked = { ...plan, page };
-    const found =
-      plan.groupBy.length === 0
-        ? { groups: [], ...(await searchRows(deps, zoneId, asked, signal)) }
-        : { rows: [], ...(await searchGroups(deps, zoneId, asked, signal)) };
+    const found = await find(page);
     const [rows, groups] = [found.rows.slice(0, left), found.groups.slice(0, left)];
-    yield { rows, groups, total: found.total, page };
+    yield { ...found, rows, groups, page };
     left -= rows.length + groups.length;
     if (left <= 0 || (page + 1) * plan.pageSize >= found.total) return;
   }

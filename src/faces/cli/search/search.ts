@@ -1,13 +1,14 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { formatWhole } from "#lib/format.ts";
-import { DIMENSIONS, EVENT_FORMATS } from "#model/kinds.ts";
+import { DIMENSIONS, EVENT_FORMATS, type EventFormat } from "#model/kinds.ts";
 import { toCsvLine } from "#stages/archive/csv/csv-line.ts";
 import { EXPORT_HEADER } from "#stages/archive/csv/export-lines.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { addSearchOptions, readRequest, readSearchFlags, type SearchFlags } from "../edge/read-search.ts";
 import { writeJoinedPages, writeJson } from "../edge/write-json.ts";
+import { allowRemote } from "../operations/remote-commands.ts";
 import { requireZones } from "../options/require-known.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { SUMMARIES } from "../summaries.ts";
@@ -15,8 +16,9 @@ import { cutLine } from "../terminal/cut-line.ts";
 import { createEventPrinter } from "../terminal/event-printer.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
 import { drawGroups, groupHeader, toGroupCells } from "./describe-groups.ts";
-import { planAsked, requireKept } from "./plan-asked.ts";
-import { type FoundPage, readPages, toAnswers, toLines } from "./read-pages.ts";
+import { findElsewhere, toAnswer, toFoundPage, toLinesOf } from "./find-elsewhere.ts";
+import { planAsked, requireKept, toNativeRequest } from "./plan-asked.ts";
+import { type FoundPage, findHere, readPages, toAnswers, toLines } from "./read-pages.ts";
 import { withSearch } from "./with-search.ts";
 
 const HELP = `
@@ -49,7 +51,7 @@ interface Asked {
 
 /** `longwatch search`: searches and groups all kept events. */
 export function searchCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return addSearchOptions(storeCommand("search", SUMMARIES.search, HELP, io), true)
+  return addSearchOptions(allowRemote(storeCommand("search", SUMMARIES.search, HELP, io)), true)
     .option("--json", "print JSON as edge events search does")
     .option("--csv", "print CSV")
     .option("--format <format>", `print each event as one line of JSON: ${EVENT_FORMATS.join(", ")}`)
@@ -69,33 +71,73 @@ export function searchCommand(readConfig: () => Config, io: StoreIo = createProc
         read.finish();
         if (plan === undefined) return;
         const config = readConfig();
-        requireKept(plan, config, io.clock());
         const asked = {
           zoneId,
           plan,
           limit: limit ?? (pageAll ? Number.POSITIVE_INFINITY : plan.pageSize),
           isJoined: limit !== undefined || pageAll,
         };
+        const shown = { format, isJson: json === true, isCsv: csv === true };
+        if (config.remote !== null) {
+          const given = toNativeRequest(request, window) as object;
+          const wanted = { pageSize: plan.pageSize, format: format ?? "event" };
+          const find = findElsewhere(config.remote, zoneId, given, wanted);
+          const found = () => readPages(find, plan, asked.limit);
+          return print(io, asked, shown, {
+            pages: () => map(found(), toFoundPage),
+            answers: () => map(found(), (page) => toAnswer(page, plan.pageSize)),
+            lines: (one) => map(found(), (page) => toLinesOf(page, zoneId, one)),
+          });
+        }
+        requireKept(plan, config, io.clock());
         await withSearch(io, config, async (deps, database, signal) => {
           await requireZones(database.db, config, [zoneId]);
-          const pages = readPages(deps, zoneId, plan, { limit: asked.limit, signal });
-          if (format !== undefined) {
-            const { platformVendor: vendor } = config;
-            for await (const lines of toLines(deps, { zoneId, format, vendor }, { pages, signal }))
-              await writeOut(io.stdout, lines);
-          } else if (json === true)
-            await printJson(io, asked, toAnswers(deps, zoneId, plan, { pages, signal }));
-          else if (csv === true) await printCsv(io, asked, pages);
-          else await printText(io, asked, pages);
+          const pages = () => readPages(findHere(deps, zoneId, plan, signal), plan, asked.limit);
+          const { platformVendor: vendor } = config;
+          await print(io, asked, shown, {
+            pages,
+            answers: () => toAnswers(deps, zoneId, plan, { pages: pages(), signal }),
+            lines: (one) => toLines(deps, { zoneId, format: one, vendor }, { pages: pages(), signal }),
+          });
         });
       }),
     );
 }
 
+async function* map<One, Other>(all: AsyncIterable<One>, to: (one: One) => Other): AsyncGenerator<Other> {
+  for await (const one of all) yield to(one);
+}
+
+/** The result of a search, which is read as it is printed. */
+interface Result {
+  readonly pages: () => AsyncIterable<FoundPage>;
+  /** Pages as the platform answers. */
+  readonly answers: () => AsyncIterable<Record<string, unknown>>;
+  readonly lines: (format: EventFormat) => AsyncIterable<string>;
+}
+
+interface Shown {
+  readonly format: EventFormat | undefined;
+  readonly isJson: boolean;
+  readonly isCsv: boolean;
+}
+
+async function print(
+  io: StoreIo,
+  asked: Asked,
+  { format, isJson, isCsv }: Shown,
+  { pages, answers, lines }: Result,
+): Promise<void> {
+  if (format !== undefined) for await (const some of lines(format)) await writeOut(io.stdout, some);
+  else if (isJson) await printJson(io, asked, answers());
+  else if (isCsv) await printCsv(io, asked, pages());
+  else await printText(io, asked, pages());
+}
+
 async function printJson(
   { stdout }: StoreIo,
   { plan, isJoined }: Asked,
-  answers: ReturnType<typeof toAnswers>,
+  answers: AsyncIterable<Record<string, unknown>>,
 ): Promise<void> {
   if (isJoined) await writeJoinedPages(stdout, plan.groupBy.length > 0 ? "groups" : "rows", answers);
   else for await (const answer of answers) await writeJson(stdout, answer);
