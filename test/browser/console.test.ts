@@ -293,14 +293,14 @@ describe.skipIf(CHROMIUM === null)(
 
     test("an event opens with its decoded request, and its link shows it to somebody else", async () => {
       const page = await open();
-      await page.goto("/explorer?is=ruleId:942100");
+      // The newest event of the rule alone may be an everyday one.
+      await page.goto("/explorer?is=ruleId:942100&is=path:/catalog/item");
       await settle(page);
       await page.keyboard.press("j");
       await page.keyboard.press("Enter");
       const drawer = page.getByRole("dialog");
       await drawer.getByRole("heading", { name: "Request" }).waitFor();
-      // Of the attack, or an everyday event of the rule that came after it.
-      expect(await drawer.innerText()).toMatch(/\/(catalog\/item|blog\/post|search|login|api\/v1\/orders)/);
+      expect(await drawer.innerText()).toMatch(/catalog\/item/);
       await page.keyboard.press("Escape");
       await drawer.waitFor({ state: "detached" });
     });
