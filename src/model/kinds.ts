@@ -33,8 +33,8 @@ export const ALERT_KINDS = [...SPIKE_KINDS, "late", "group", "self", "weekly"] a
 export type AlertKind = (typeof ALERT_KINDS)[number];
 
 /**
- * What keeps an alert from every channel, besides a silence: another alert that inhibits it, the incident that its rule is
- * part of, or too few addresses that send its events. `group` is of earlier versions.
+ * The reasons, apart from a silence, why no channel is notified of an alert: another alert inhibits it, its rule is part of an
+ * incident, or too few addresses send its events. `group` is of earlier versions.
  */
 export const MUTES = ["inhibition", "incident", "few-addresses", "group"] as const;
 export type MuteKind = (typeof MUTES)[number];

@@ -58,7 +58,10 @@ const Transition = z
     severity: z.enum(SEVERITIES).nullable(),
     channels: z.array(Name),
     silencedBy: z.number().int().nullable(),
-    mutedBy: z.enum(MUTES).nullable().describe("What kept it from every channel, besides a silence."),
+    mutedBy: z
+      .enum(MUTES)
+      .nullable()
+      .describe("The reason, apart from a silence, why no channel was notified of the transition."),
     held: z.array(Name).describe("Channels that are notified after their quiet hours."),
     waiting: z.array(Name).describe("Channels that are notified after the group interval."),
     by: Text.nullable(),

@@ -49,7 +49,7 @@ export const Alert = z
       .enum(MUTES)
       .nullable()
       .describe(
-        "What keeps an open alert from every channel, besides a silence. few-addresses: a spike of one rule that few addresses send is only listed. Null if a channel was notified.",
+        "The reason, apart from a silence, why no channel is notified of an open alert. few-addresses: a spike of one rule that few addresses send is only listed. Null if a channel was notified.",
       ),
     fingerprint: Name,
     silence: MutedBy.nullable().describe(

@@ -77,7 +77,7 @@ export function pendingWorseSince(alert: AlertRecord, channel: string): number |
   return entry === undefined || isSettled(entry) ? null : entry.at;
 }
 
-/** Returns what keeps an open alert from every channel, besides a silence; null if a channel was sent a message. */
+/** Returns the reason, apart from a silence, why no channel is notified of an open alert; null if a channel was sent a message. */
 export function findMute(alert: Pick<AlertRecord, "transitions">): MuteKind | null {
   const entries = sinceResolve(alert);
   if (entries.some(({ channels }) => channels.length > 0)) return null;

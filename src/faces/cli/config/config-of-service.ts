@@ -29,7 +29,7 @@ export function adoptServiceFile(env: NodeJS.ProcessEnv): {
     : { env: { ...env, LONGWATCH_CONFIG: file }, found: { file, from: "service" } };
 }
 
-/** What answers depend on. No secret, no address to ask, and no path that is relative to the service's folder. */
+/** The settings that change answers. Left out are secrets, the platform's address, and paths, which may be relative to the service's folder. */
 const ADOPTED = [
   "EDGE_SHIELD_ZONES",
   "LONGWATCH_ALLOW_PRIVATE_WEBHOOKS",
@@ -49,12 +49,13 @@ const ADOPTED = [
 export function parseConfigOfService(own: NodeJS.ProcessEnv): Config {
   const { env, found } = adoptServiceFile(own);
   const config = parseConfig(own);
+  if (found?.from === "environment") return config;
   const { settings = {} } = readRuntimeFile(config.dataDir) ?? {};
   const adopted = ADOPTED.flatMap((name) => {
     const value = settings[name] ?? "";
     return value === "" || (own[name] ?? "") !== "" ? [] : [[name, value] as const];
   });
-  if (found?.from === "environment" || (found === null && adopted.length === 0)) return config;
+  if (found === null && adopted.length === 0) return config;
   try {
     return parseConfigElsewhere({ ...env, ...Object.fromEntries(adopted) });
   } catch (thrown) {

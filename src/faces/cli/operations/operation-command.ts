@@ -1,6 +1,5 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
-import { UsageError } from "#lib/errors.ts";
 import { isObject } from "#lib/is-object.ts";
 import { findMistakes } from "#operations/mistakes.ts";
 import type { Cell, CommandForm, Operation } from "#operations/operation.ts";
@@ -9,9 +8,9 @@ import type { Paint } from "#stages/delivery/channels/terminal/terminal-style.ts
 import { writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { writeJson } from "../edge/write-json.ts";
-import { NotFoundError } from "../options/not-found-error.ts";
 import { readActor } from "../options/read-actor.ts";
 import { gather } from "../options/read-list.ts";
+import { toCommandError } from "../options/to-command-error.ts";
 import { commandGroup, type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { drawTable } from "../terminal/draw-table.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
@@ -117,7 +116,9 @@ function operationCommand(operation: Operation, shown: Form, readConfig: () => C
         const exitCode = shown.exitCode?.(output) ?? 0;
         if (exitCode !== 0) io.setExitCode(exitCode);
       } catch (thrown) {
-        throw thrown instanceof Refusal ? toCommandError(thrown, flags, typed) : thrown;
+        throw thrown instanceof Refusal
+          ? toCommandError(thrown, (mistake) => word(mistake, flags, typed))
+          : thrown;
       }
     }),
   );
@@ -179,17 +180,6 @@ function word({ field, value, rule }: Mistake, flags: readonly Flag[], typed: Ty
 
 function nameOf({ name, isOperand }: Flag): string {
   return isOperand ? `<${name}>` : `--${name}`;
-}
-
-/** A refused input is a mistake of the command line; what is not there, or not allowed, is a failure. */
-function toCommandError(
-  { statusCode, mistakes, message }: Refusal,
-  flags: readonly Flag[],
-  typed: Typed,
-): Error {
-  if (mistakes.length > 0) return new UsageError(mistakes.map((mistake) => word(mistake, flags, typed)));
-  if (statusCode === 404) return new NotFoundError(message);
-  return [400, 409, 422].includes(statusCode) ? new UsageError([message]) : new Error(message);
 }
 
 function columnsOf({ stdout: { isTTY, columns = 0 } }: StoreIo): number {

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { UsageError } from "#lib/errors.ts";
+import { fullName } from "../terminal/shape-help.ts";
 
 /** The options of the program that name a service elsewhere. */
 const OPTIONS: readonly string[] = ["--url", "--key-file"];
@@ -69,21 +70,17 @@ export function adoptRemote(
   command: Command,
   env: NodeJS.ProcessEnv = process.env,
 ): void {
-  const [first = ""] = pathOf(command);
+  const typed = fullName(command);
+  const [first = ""] = typed.split(" ");
   const isAsked =
     url !== undefined || ((env["LONGWATCH_URL"] ?? "") !== "" && !OF_THIS_MACHINE.includes(first));
   if (isAsked && !remote.has(command)) {
     const name = url === undefined ? "LONGWATCH_URL" : "--url";
     const rule = "works on the machine of the service. Run it there, without";
-    throw new UsageError([`${name} cannot be used with ${pathOf(command).join(" ")}, which ${rule} ${name}`]);
+    throw new UsageError([`${name} cannot be used with ${typed}, which ${rule} ${name}`]);
   }
   if (url !== undefined) env["LONGWATCH_URL"] = url;
   if (keyFile === undefined) return;
   env["LONGWATCH_KEY_FILE"] = keyFile;
   delete env["LONGWATCH_KEY"];
-}
-
-/** The names of a command as they are typed, without that of the program. */
-function pathOf(command: Command): string[] {
-  return command.parent === null ? [] : [...pathOf(command.parent), command.name()];
 }

@@ -1,14 +1,13 @@
 import type { z } from "zod";
-import type { RemoteService } from "#config/config.ts";
-import { UsageError } from "#lib/errors.ts";
 import { FIELD_NAMES, FIELDS } from "#model/fields.ts";
 import { DIMENSIONS, type Dimension, type EventFormat } from "#model/kinds.ts";
+import type { AskOperation } from "#operations/operation.ts";
 import { Refusal } from "#operations/refusal.ts";
 import { searchEvents } from "#operations/search/search-events.ts";
 import { escapeControlsInJson } from "#stages/archive/csv/escape-controls.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
-import { askRemotely } from "../operations/ask-remotely.ts";
-import type { FoundPage } from "./read-pages.ts";
+import { toCommandError } from "../options/to-command-error.ts";
+import { type FoundPage, toAnswer } from "./read-pages.ts";
 
 type Found = z.infer<typeof searchEvents.output>;
 type NativeRow = Extract<Found["rows"][number], { readonly logId: string; readonly timestamp: number }>;
@@ -16,16 +15,15 @@ type NativeRow = Extract<Found["rows"][number], { readonly logId: string; readon
 type ElsewherePage = Pick<Found, "rows" | "total"> & { readonly groups: FoundPage["groups"] };
 
 /**
- * Finds the pages of a search on a service elsewhere, with the rights of a key. The rows are those of its API.
- * @throws {UsageError} if the service refuses the request; Error if it cannot be asked
+ * Finds the pages of a search by asking the service, which may be elsewhere. The rows are those of its API.
+ * @throws {UsageError} if the service refuses the request; an Error if the service cannot be asked
  */
 export function findElsewhere(
-  remote: RemoteService,
+  ask: AskOperation,
   zoneId: number,
   request: object,
   { pageSize, format }: Pick<SearchPlan, "pageSize"> & { readonly format: EventFormat },
 ): (page: number) => Promise<ElsewherePage> {
-  const ask = askRemotely(remote);
   return async (page) => {
     const input = { ...request, zone: zoneId, page, pageSize, format };
     const { rows, groups, total } = (await ask(searchEvents, input).catch(refuse)) as Found;
@@ -35,11 +33,8 @@ export function findElsewhere(
 }
 
 function refuse(thrown: unknown): never {
-  if (!(thrown instanceof Refusal) || ![400, 422].includes(thrown.statusCode)) throw thrown;
-  const said = thrown.mistakes.map(({ field, value, rule }) =>
-    [field, value, rule].filter(Boolean).join(" "),
-  );
-  throw new UsageError(said.length === 0 ? [thrown.message] : said);
+  if (!(thrown instanceof Refusal)) throw thrown;
+  throw toCommandError(thrown, ({ field, value, rule }) => [field, value, rule].filter(Boolean).join(" "));
 }
 
 /** Returns the page with its rows as events. */
@@ -56,19 +51,9 @@ export function toFoundPage(found: ElsewherePage & { readonly page: number }): F
 }
 
 /** Returns a page as the platform answers a search. */
-export function toAnswer(
-  found: ElsewherePage & { readonly page: number },
-  pageSize: number,
-): Record<string, unknown> {
-  const { groups, total, page } = found;
-  return {
-    rows: (found.rows as NativeRow[]).map((row) => ({ ...row, fields: toDimensions(row.fields) })),
-    groups: groups.map(({ sparkline, ...group }) => (sparkline === null ? group : { ...group, sparkline })),
-    total,
-    totalPages: Math.ceil(total / pageSize),
-    page,
-    errorResponse: null,
-  };
+export function toPlatformAnswer(found: ElsewherePage & { readonly page: number }, pageSize: number) {
+  const rows = (found.rows as NativeRow[]).map((row) => ({ ...row, fields: toDimensions(row.fields) }));
+  return toAnswer({ ...found, rows }, pageSize);
 }
 
 /** Returns the rows of a page in a format, each as a line. A row of the API does not name its zone. */

@@ -78,15 +78,23 @@ export async function* toAnswers(
   { pages, signal }: Answered,
 ) {
   const openedBlocks = createOpenedBlocks();
-  for await (const { rows, groups, total, page } of pages) {
-    const records = await readRecords({ ...deps, openedBlocks }, zoneId, rows, signal);
-    yield {
-      rows: rows.map((event, index) => JSON.parse(toSearchRow(event, records[index], false)) as unknown),
-      groups: groups.map(({ sparkline, ...group }) => (sparkline === null ? group : { ...group, sparkline })),
-      total,
-      totalPages: Math.ceil(total / pageSize),
-      page,
-      errorResponse: null,
-    };
+  for await (const found of pages) {
+    const records = await readRecords({ ...deps, openedBlocks }, zoneId, found.rows, signal);
+    const rows = found.rows.map(
+      (event, index) => JSON.parse(toSearchRow(event, records[index], false)) as unknown,
+    );
+    yield toAnswer({ ...found, rows }, pageSize);
   }
+}
+
+/** Returns a page as the platform answers a search. Its rows are the platform's already. */
+export function toAnswer({ rows, groups, total, page }: FoundPage<unknown>, pageSize: number) {
+  return {
+    rows,
+    groups: groups.map(({ sparkline, ...group }) => (sparkline === null ? group : { ...group, sparkline })),
+    total,
+    totalPages: Math.ceil(total / pageSize),
+    page,
+    errorResponse: null,
+  };
 }

@@ -8,6 +8,7 @@ import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { addSearchOptions, readRequest, readSearchFlags, type SearchFlags } from "../edge/read-search.ts";
 import { writeJoinedPages, writeJson } from "../edge/write-json.ts";
+import { pickAsk } from "../operations/pick-ask.ts";
 import { allowRemote } from "../operations/remote-commands.ts";
 import { requireZones } from "../options/require-known.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
@@ -16,7 +17,7 @@ import { cutLine } from "../terminal/cut-line.ts";
 import { createEventPrinter } from "../terminal/event-printer.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
 import { drawGroups, groupHeader, toGroupCells } from "./describe-groups.ts";
-import { findElsewhere, toAnswer, toFoundPage, toLinesOf } from "./find-elsewhere.ts";
+import { findElsewhere, toFoundPage, toLinesOf, toPlatformAnswer } from "./find-elsewhere.ts";
 import { planAsked, requireKept, toNativeRequest } from "./plan-asked.ts";
 import { type FoundPage, findHere, readPages, toAnswers, toLines } from "./read-pages.ts";
 import { withSearch } from "./with-search.ts";
@@ -81,11 +82,11 @@ export function searchCommand(readConfig: () => Config, io: StoreIo = createProc
         if (config.remote !== null) {
           const given = toNativeRequest(request, window) as object;
           const wanted = { pageSize: plan.pageSize, format: format ?? "event" };
-          const find = findElsewhere(config.remote, zoneId, given, wanted);
+          const find = findElsewhere(pickAsk(config, io, null), zoneId, given, wanted);
           const found = () => readPages(find, plan, asked.limit);
           return print(io, asked, shown, {
             pages: () => map(found(), toFoundPage),
-            answers: () => map(found(), (page) => toAnswer(page, plan.pageSize)),
+            answers: () => map(found(), (page) => toPlatformAnswer(page, plan.pageSize)),
             lines: (one) => map(found(), (page) => toLinesOf(page, zoneId, one)),
           });
         }

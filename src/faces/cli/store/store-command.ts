@@ -10,7 +10,7 @@ import { type EdgeIo, OutputClosedError } from "../edge/edge-io.ts";
 import { createFlagReader, type FlagReader } from "../edge/flag-reader.ts";
 import { describeUnknown } from "../options/describe-unknown.ts";
 import { describePlatformFailure } from "../start/describe-platform-failure.ts";
-import { addGroupHelp, addHelp, listAsTyped } from "../terminal/shape-help.ts";
+import { addGroupHelp, addHelp, fullName, listAsTyped } from "../terminal/shape-help.ts";
 
 /** Streams, clock and exit of a command. Tests pass their own. */
 export interface StoreIo extends EdgeIo {
@@ -98,12 +98,6 @@ function optionsOf(command: Command): object {
   const { parent } = command;
   const isBelow = parent !== null && parent.parent !== null;
   return { ...command.opts(), ...(isBelow ? optionsOf(parent) : {}) };
-}
-
-/** Returns the command's full name as it is typed: `alerts show`. */
-function fullName(command: Command): string {
-  const { parent } = command;
-  return parent === null || parent.parent === null ? command.name() : `${fullName(parent)} ${command.name()}`;
 }
 
 function report(io: StoreIo, name: string, thrown: unknown): void {

@@ -35,3 +35,9 @@ export function listAsTyped(command: Command): Command {
         .join(" "),
   });
 }
+
+/** Returns a command's full name as it is typed: `alerts show`. */
+export function fullName(command: Command): string {
+  const { parent } = command;
+  return parent === null || parent.parent === null ? command.name() : `${fullName(parent)} ${command.name()}`;
+}

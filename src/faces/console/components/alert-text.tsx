@@ -17,7 +17,7 @@ interface Props {
   readonly after?: ReactNode;
 }
 
-/** What an alert is about in a list: headline, zone and rule, verdict, whether it is quiet now, and what mutes it. */
+/** Shows an alert in a list: headline, zone and rule, verdict, whether the alert is quiet now, and the reason why it is muted. */
 export function AlertText({ alert, headline, about = "", after }: Props) {
   const { zoneId, ruleId, ruleTitle, kind, quietSince, silence, incidentId, unsent, verdict } = alert;
   const zoneName = useZoneTitle();
