@@ -18,7 +18,8 @@ test("a question that is given up between two statements does not run the next o
       gone.abort(new Error("nobody waits"));
       await vi.waitFor(async () => {
         const { rowCount } = await database.pool.query(
-          "select from pg_stat_activity where query like '%pg_cancel_backend($1)%' and state = 'idle'",
+          `select from pg_stat_activity where query like '%pg_cancel_backend($1)%' and state = 'idle'
+             and datname = current_database()`,
         );
         expect(rowCount).toBe(1);
       });

@@ -9,6 +9,13 @@ export interface MigratedDatabase extends Database {
   drop(): Promise<void>;
 }
 
+/**
+ * The locks that a session of this database waits for. Every test database is on one server and copied from one
+ * template, so `pg_locks` also lists the waits of other tests, at tables of the same oid.
+ */
+export const WAITS_HERE =
+  "pg_locks where not granted and database = (select oid from pg_database where datname = current_database())";
+
 /** A database with this version's schema, and a pool on it. */
 export async function createMigratedDatabase(): Promise<MigratedDatabase> {
   const copy = await createTestDatabase(inject("migratedTemplate"));

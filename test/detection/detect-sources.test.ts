@@ -13,6 +13,7 @@ import { createZoneReplay } from "#stages/detection/backtest/replay-zone.ts";
 import type { ReplayedMessage } from "#stages/detection/backtest/replayed-message.ts";
 import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
+import { WAITS_HERE } from "../db/migrated-database.ts";
 import { END, minuteOf, openDetectWorld } from "./detect-support.ts";
 import { createRollUp, makeEvent, storeAll, ZONE } from "./trend-support.ts";
 
@@ -326,7 +327,7 @@ test("a run that does not end holds up the next ones until its deadline only", a
   const blocker = await database.pool.connect();
   const waiting = async () => {
     const { rowCount } = await blocker.query(
-      "select from pg_locks where not granted and relation = 'coverage_windows'::regclass",
+      `select from ${WAITS_HERE} and relation = 'coverage_windows'::regclass`,
     );
     return rowCount;
   };

@@ -16,7 +16,7 @@ import { createDraw } from "../bench/sources/draw.ts";
 import { drawZone } from "../bench/sources/draw-zone.ts";
 import { START_MINUTE } from "../bench/sources/zone.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
-import { createMigratedDatabase } from "../db/migrated-database.ts";
+import { createMigratedDatabase, WAITS_HERE } from "../db/migrated-database.ts";
 import { SEED } from "../support/random-tests.ts";
 import { createLateWorld, daysOf, type TimedEvent } from "./late-world.ts";
 
@@ -224,7 +224,7 @@ test("a killed run leaves nothing, and of two replicas one writes the rows and t
   const killed = world.judgeLate().catch((thrown: unknown) => thrown);
   const pid = await vi.waitFor(async () => {
     const { rows } = await database.pool.query<{ pid: number }>(
-      "select pid from pg_locks where locktype = 'advisory' and not granted",
+      `select pid from ${WAITS_HERE} and locktype = 'advisory'`,
     );
     expect(rows).toHaveLength(1);
     return rows[0]?.pid;

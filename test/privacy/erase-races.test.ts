@@ -17,7 +17,7 @@ import { recordEraser } from "#stages/privacy/erasure-guard.ts";
 import { singleAddress } from "#stages/privacy/erasure-target.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { EVIDENCE } from "../alerting/support.ts";
-import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
+import { createMigratedDatabase, type MigratedDatabase, WAITS_HERE } from "../db/migrated-database.ts";
 import { environment, GUARD, KEY } from "./erasure-world.ts";
 import { insertMany, personalEvent } from "./some-events.ts";
 
@@ -94,9 +94,7 @@ async function records(): Promise<string[]> {
 /** Until a session waits for the lock that the other holds. */
 async function untilWaiting(): Promise<void> {
   await vi.waitFor(async () => {
-    const { rowCount } = await database.pool.query(
-      "select from pg_locks where locktype = 'advisory' and not granted and database = (select oid from pg_database where datname = current_database())",
-    );
+    const { rowCount } = await database.pool.query(`select from ${WAITS_HERE} and locktype = 'advisory'`);
     expect(rowCount).toBe(1);
   });
 }
@@ -128,9 +126,7 @@ test("a page that comes while the tombstone is being laid waits, and is then kep
   await blocker.query("begin; lock table audit_entries in exclusive mode");
   const erasing = erase();
   await vi.waitFor(async () => {
-    const { rowCount } = await database.pool.query(
-      "select from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())",
-    );
+    const { rowCount } = await database.pool.query(`select from ${WAITS_HERE}`);
     expect(rowCount).toBeGreaterThan(0);
   });
   const storing = store([personalEvent("a", NOON - 5, PERSON)]);
@@ -204,7 +200,7 @@ test("the receipt counts events that ingest emptied during the erasure, also of 
   await vi.waitFor(async () => {
     expect(await personal()).toBe(0);
     const { rowCount } = await database.pool.query(
-      "select from pg_locks where not granted and relation = 'silences'::regclass",
+      `select from ${WAITS_HERE} and relation = 'silences'::regclass`,
     );
     expect(rowCount).toBe(1);
   });
