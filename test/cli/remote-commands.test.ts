@@ -46,7 +46,10 @@ test.each([
   ["doctor", true, false],
   ["config check", true, false],
   ["erase", true, true],
-  ["export", true, true],
+  ["export", false, false],
+  ["tail", false, false],
+  ["top", false, false],
+  ["backfill", true, true],
   ["restore", true, true],
   ["archive verify", true, true],
 ])("%s is refused with --url: %s, and with LONGWATCH_URL: %s", (words, byOption, byVariable) => {

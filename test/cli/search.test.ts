@@ -10,7 +10,10 @@ import { createExportProgress } from "#faces/cli/export/export-progress.ts";
 import { searchCommand } from "#faces/cli/search/search.ts";
 import { withSearch } from "#faces/cli/search/with-search.ts";
 import { DAY_MS } from "#lib/units.ts";
+import type { Role } from "#model/kinds.ts";
+import { countUnfiltered } from "#operations/search/count-unfiltered.ts";
 import { exportEvents } from "#operations/search/export-events.ts";
+import { withHeader } from "#stages/archive/csv/export-lines.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
 import { type ArchiveFolder, archiveDay, openFolder } from "../archive/archive-folder.ts";
 import { listFiles, openArchiveWorld } from "../archive/files/archive-world.ts";
@@ -18,6 +21,7 @@ import { makeEvent } from "../detection/trend-support.ts";
 import { SERVICE } from "../http/default-service.ts";
 import { makeKey, startArchive } from "../http/start-archive.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
+import { startProxy } from "./proxy.ts";
 import { runStoreCommand, type Terminal } from "./run-store-command.ts";
 
 /** The first day is in the archive, the second in Postgres. */
@@ -188,6 +192,77 @@ test("a service elsewhere gives what the database gives, in every form, and refu
   expect(await ask(["--from", "-6d"], { zoneIds: [102] })).toMatchObject({ code: 1, out: "" });
 });
 
+async function openElsewhere(more: Parameters<typeof makeKey>[2] = {}, role: Role = "exporter") {
+  const { database } = world;
+  const api = { clock: () => NOW, service: { ...SERVICE, zoneIds: [101] } };
+  const { url } = await startArchive(database.url, {}, api, { files: folder.files });
+  const { key } = await makeKey(database, role, more);
+  const exportAt = (address: string, args: readonly string[], terminal: Partial<Terminal> = {}) => {
+    const given = { LONGWATCH_URL: address, LONGWATCH_KEY: key };
+    const all = ["--zone", "101", "--from", "-6d", ...args];
+    return runStoreCommand(exportCommand, given, all, { now: NOW, ...terminal });
+  };
+  return { url, exportAt };
+}
+
+test("an export of a service elsewhere is that of the database, byte by byte, and is entered with the name of the key", async () => {
+  const { url, exportAt } = await openElsewhere({ name: "carol" });
+  for (const args of [
+    [],
+    ["--json"],
+    ["--format", "ocsf"],
+    ["--format", "csv", "--filter", "path:not-contains:/nothing"],
+    ["--json", "--query", "nowhere"],
+  ]) {
+    const here = await exportTo(args);
+    expect(here).toMatchObject({ code: 0, err: "" });
+    expect(await exportAt(url, args)).toEqual(here);
+  }
+  const gz = path.join(out, "elsewhere.csv.gz");
+  const saved = await exportAt(url, ["--out", gz], { isErrTTY: true });
+  expect(saved).toMatchObject({ code: 0, out: "" });
+  expect(readDrawn(saved.err).at(-2)).toMatch(/^wrote .*elsewhere\.csv\.gz: 40 events, [\d.]+ kB before/);
+  expect(gunzipSync(readFileSync(gz)).toString()).toBe((await exportTo([])).out);
+  const wanted = { since: undefined, action: "events.exported", limit: 100 };
+  const audit = await listAudit(world.database.db, wanted);
+  expect(audit.filter(({ actor }) => actor.includes("carol"))).toHaveLength(6);
+});
+
+test("an export of a service elsewhere says what it cannot do there", async () => {
+  const { url, exportAt } = await openElsewhere();
+  const refused = await exportAt(url, [
+    "--format",
+    "parquet",
+    "--out",
+    path.join(days, "there"),
+    "--by",
+    "eve",
+  ]);
+  expect(refused).toMatchObject({ code: 2, out: "" });
+  for (const part of [
+    '--format "parquet" must be csv, ndjson or ocsf for a service elsewhere: files are copied on its machine',
+    "--by cannot be used with another service's address",
+  ])
+    expect(refused.err).toContain(part);
+  const other = await openElsewhere({ zoneIds: [102] });
+  expect(await other.exportAt(other.url, [])).toMatchObject({ code: 1, out: "" });
+  const reader = await openElsewhere({}, "reader");
+  expect(await reader.exportAt(reader.url, [])).toMatchObject({
+    code: 1,
+    err: "longwatch export: This key lacks the scope export. Use a key with the role exporter or higher.\n",
+  });
+});
+
+test("an export of a service elsewhere that ends too early is a failure, and leaves no file", async () => {
+  const { url, exportAt } = await openElsewhere();
+  const torn = await startProxy(url, { cutAfter: 1_500 });
+  const target = path.join(out, "torn.csv");
+  const ran = await exportAt(torn, ["--out", target]);
+  expect(ran).toMatchObject({ code: 1, out: "" });
+  expect(ran.err).toContain("ended its answer before the end");
+  expect(readdirSync(out).filter((name) => name.includes("torn"))).toEqual([]);
+});
+
 test("--out - writes the export to the standard output, and --buckets 24 draws 24 columns", async () => {
   expect(await exportTo(["--out", "-"])).toEqual(await exportTo([]));
   const { out: table } = await search(["--from", "-6d", "--group-by", "ruleId", "--buckets", "24"]);
@@ -260,12 +335,11 @@ test.each(["csv", "json"] as const)(
       const line = { update: (text: string) => drawn.push(text) };
       let elapsed = 0;
       const clock = () => (elapsed += 1_000);
-      const progress = createExportProgress({ zoneId: 101, plan, form, line, clock });
-      await progress.findTotal(deps, signal);
+      const progress = createExportProgress({ plan, form, line, clock });
+      await progress.findTotal(() => countUnfiltered(deps, 101, plan, signal));
       const { onReached } = progress;
-      for await (const chunk of progress.watch(
-        exportEvents((_, work) => work(deps), 101, plan, { form, signal, onReached }),
-      ))
+      const lines = exportEvents((_, work) => work(deps), 101, plan, { form, signal, onReached });
+      for await (const chunk of progress.watch(form === "csv" ? withHeader(lines) : lines))
         expect(chunk.length).toBeGreaterThan(0);
       return progress.events();
     });

@@ -9,6 +9,9 @@ import { startOfHour, toDay } from "#model/horizon.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { storeEvents } from "../db/new-events.ts";
+import { SERVICE } from "../http/default-service.ts";
+import { makeKey, startArchive } from "../http/start-archive.ts";
+import { startProxy } from "./proxy.ts";
 import { runStoreCommand } from "./run-store-command.ts";
 
 const NOW = Date.UTC(2026, 10, 20, 15, 10);
@@ -48,7 +51,17 @@ const store = (zoneId: number, ...events: WafEvent[]) =>
 /** Runs the command beside the test, which reads what it has printed so far. */
 function startTail(
   args: readonly string[],
-  { isTTY = false, columns = 80, closeAfter = Number.POSITIVE_INFINITY } = {},
+  {
+    isTTY = false,
+    columns = 80,
+    closeAfter = Number.POSITIVE_INFINITY,
+    environment = { DATABASE_URL: database.url },
+  }: {
+    readonly isTTY?: boolean;
+    readonly columns?: number;
+    readonly closeAfter?: number;
+    readonly environment?: Record<string, string>;
+  } = {},
 ) {
   const stop = new AbortController();
   const printed = { out: "", err: "" };
@@ -72,7 +85,7 @@ function startTail(
       interrupted: stop.signal,
     });
   };
-  const ran = runStoreCommand(create, { DATABASE_URL: database.url }, args, { now: NOW, isTTY });
+  const ran = runStoreCommand(create, environment, args, { now: NOW, isTTY });
   return {
     ran,
     async until(stream: "out" | "err", text: string) {
@@ -121,6 +134,69 @@ test("it prints each event once and in order: known, new and late ones, also ove
   expect(ids.slice(0, 3)).toEqual(["a", "b", "c"]);
   expect(ids.slice(3).sort()).toEqual(["after", "d", "late"]);
   expect(err.trimEnd().split("\n")).toHaveLength(2);
+});
+
+test("of a service elsewhere it prints each event once and in order, also over an outage, until the key is revoked", async () => {
+  const [first, second] = [111, 112];
+  for (const zoneId of [first, second])
+    await advanceSearch(database.db, zoneId, { startsAt: startOfHour(NOW), searchedThrough: NOW });
+  const hostile = { url: "/a\u001b[2J\r\nb\u202e", action: "log" };
+  await store(
+    first,
+    event("old", NOW - 3_600_000),
+    event("a", NOW - 30_000),
+    event("c", NOW - 10_000, hostile),
+  );
+  await store(second, event("b", NOW - 20_000));
+  const service = { ...SERVICE, zoneIds: [first, second] };
+  const { url } = await startArchive(database.url, {}, { clock: () => NOW, service });
+  const { key, keyId } = await makeKey(database, "reader", { zoneIds: [first, second] });
+  let isDown = false;
+  const origin = await startProxy(url, {
+    answer(response) {
+      if (isDown) response.writeHead(502).end("<html>Bad gateway</html>");
+      return isDown;
+    },
+  });
+  const environment = { LONGWATCH_URL: origin, LONGWATCH_KEY: key };
+  const tail = startTail(["--json"], { environment });
+  await tail.until("out", '"c"');
+  await store(first, event("late", NOW - 25_000));
+  await store(second, event("d", NOW - 5_000));
+  await tail.until("out", '"d"');
+  await tail.until("out", '"late"');
+  isDown = true;
+  await tail.until("err", "what stands in front of it says HTTP 502. Waiting for the service ...");
+  await store(first, event("after", NOW));
+  isDown = false;
+  await tail.until("out", '"after"');
+  await tail.until("err", "the service answers again");
+  await database.pool.query("update api_keys set revoked_at = now() where key_id = $1", [keyId]);
+  const { code, out, err } = await tail.ran;
+  expect(code).toBe(1);
+  const ids = idsOf(out);
+  expect(ids.slice(0, 3)).toEqual(["a", "b", "c"]);
+  expect(ids.slice(3).sort()).toEqual(["after", "d", "late"]);
+  expect(err.trimEnd().split("\n").at(-1)).toContain("refused the key");
+  expect(out).not.toContain("\u001b");
+});
+
+test("of a service elsewhere a long span is read in parts, oldest first", async () => {
+  const zoneId = 113;
+  const start = NOW - 3 * 3_600_000;
+  await advanceSearch(database.db, zoneId, { startsAt: startOfHour(NOW), searchedThrough: NOW });
+  // More than are read at once, and most of them in one minute.
+  const count = 7_000;
+  const at = (n: number) => (n < 6_000 ? start + 60_000 + 9 * n : start + 3_600_000 + n * 10);
+  for (let n = 0; n < count; n += 500)
+    await store(zoneId, ...Array.from({ length: 500 }, (_, i) => event(`n${n + i}`, at(n + i))));
+  const { url } = await startArchive(database.url, {}, { clock: () => NOW });
+  const { key } = await makeKey(database, "reader");
+  const environment = { LONGWATCH_URL: url, LONGWATCH_KEY: key };
+  const tail = startTail(["--json", "--zone", String(zoneId), "--since", "-4h"], { environment });
+  await tail.until("out", `"n${count - 1}"`);
+  const { out } = await tail.stop();
+  expect(idsOf(out)).toEqual(Array.from({ length: count }, (_, n) => `n${n}`));
 });
 
 test("filters, --since and --zone choose events, and a payload cannot act on the terminal", async () => {

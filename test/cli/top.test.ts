@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { viewService } from "#app/view-service.ts";
+import { parseConfig } from "#config/config.ts";
 import { channelStates } from "#db/schema/channel-states.ts";
 import { coverageWindows } from "#db/schema/coverage-windows.ts";
 import { requestBudgets } from "#db/schema/request-budgets.ts";
@@ -99,35 +101,62 @@ test("as JSON it answers as GET /api/v1/overview does", async () => {
   expect(answer).toMatchObject({ zones: [{ id: 101 }], rules: [{ ruleId: "942100", perMinute: 6 }] });
 });
 
-test("on a terminal it refreshes in place until Ctrl-C, and then gives the screen back", async () => {
-  const stop = new AbortController();
-  const create: typeof topCommand = (readConfig, io) => {
-    if (io === undefined) throw new Error("no streams");
-    let frames = 0;
-    const write = io.stdout.write.bind(io.stdout);
-    io.stdout.write = ((chunk: string) => {
-      if (chunk.includes("\u001b[H") && ++frames === 2) stop.abort();
-      return write(chunk);
-    }) as typeof write;
-    const stdout = Object.assign(io.stdout, { columns: 60, rows: 10 });
-    return topCommand(readConfig, { ...io, stdout, interrupted: stop.signal });
-  };
-  const environment = { DATABASE_URL: database.url };
-  const { code, out, err } = await runStoreCommand(create, environment, ["--every", "1"], {
-    now: NOW,
-    isTTY: true,
-  });
-  expect({ code, err }).toEqual({ code: 0, err: "" });
-  expect(out.startsWith("\u001b[?1049h\u001b[?25l\u001b[H")).toBe(true);
-  expect(out.endsWith("\u001b[?25h\u001b[?1049l")).toBe(true);
-  const frames = out.split("\u001b[H").slice(1);
-  expect(frames).toHaveLength(2);
-  for (const line of frames[0]?.split("\r\n") ?? []) {
-    // oxlint-disable-next-line no-control-regex -- what a terminal does not show
-    expect(line.replaceAll(/\u001b\[[\d;?]*[A-Za-z]/g, "").length).toBeLessThanOrEqual(60);
+test("of a service elsewhere it shows the same, and refuses a zone that nobody knows", async () => {
+  const { key } = await makeKey(database, "reader");
+  const service = viewService(parseConfig({ DATABASE_URL: database.url }));
+  const { url } = await startArchive(database.url, {}, { clock: () => NOW, service });
+  const environment = { LONGWATCH_URL: url, LONGWATCH_KEY: key };
+  for (const args of [[], ["--zone", "101"]]) {
+    const here = await run(args);
+    expect(here).toMatchObject({ code: 0, err: "" });
+    expect(await run(args, environment)).toEqual(here);
   }
-  expect(frames[0]?.split("\r\n").length).toBeLessThanOrEqual(10);
+  const asJson = async (given?: Record<string, string>) =>
+    JSON.parse((await run(["--json", "--zone", "101"], given)).out) as object;
+  const { now: _now, ...known } = (await asJson()) as { now: string };
+  expect(await asJson(environment)).toMatchObject(known);
+  const unknown = await run(["--zone", "999"], environment);
+  expect(unknown).toMatchObject({ code: 2, out: "" });
+  expect(unknown.err).toContain(
+    'zone "999" must be a shield zone that is configured or has stored data (101)',
+  );
 });
+
+test.each(["here", "elsewhere"])(
+  "on a terminal it refreshes in place until Ctrl-C, and then gives the screen back: %s",
+  async (where) => {
+    const stop = new AbortController();
+    const create: typeof topCommand = (readConfig, io) => {
+      if (io === undefined) throw new Error("no streams");
+      let frames = 0;
+      const write = io.stdout.write.bind(io.stdout);
+      io.stdout.write = ((chunk: string) => {
+        if (chunk.includes("\u001b[H") && ++frames === 2) stop.abort();
+        return write(chunk);
+      }) as typeof write;
+      const stdout = Object.assign(io.stdout, { columns: 60, rows: 10 });
+      return topCommand(readConfig, { ...io, stdout, interrupted: stop.signal });
+    };
+    const { url } = await startArchive(database.url, {}, { clock: () => NOW });
+    const { key } = await makeKey(database, "reader");
+    const environment: Record<string, string> =
+      where === "here" ? { DATABASE_URL: database.url } : { LONGWATCH_URL: url, LONGWATCH_KEY: key };
+    const { code, out, err } = await runStoreCommand(create, environment, ["--every", "1"], {
+      now: NOW,
+      isTTY: true,
+    });
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(out.startsWith("\u001b[?1049h\u001b[?25l\u001b[H")).toBe(true);
+    expect(out.endsWith("\u001b[?25h\u001b[?1049l")).toBe(true);
+    const frames = out.split("\u001b[H").slice(1);
+    expect(frames).toHaveLength(2);
+    for (const line of frames[0]?.split("\r\n") ?? []) {
+      // oxlint-disable-next-line no-control-regex -- what a terminal does not show
+      expect(line.replaceAll(/\u001b\[[\d;?]*[A-Za-z]/g, "").length).toBeLessThanOrEqual(60);
+    }
+    expect(frames[0]?.split("\r\n").length).toBeLessThanOrEqual(10);
+  },
+);
 
 test("on a terminal the key q ends it as Ctrl-C does", async () => {
   const environment = { DATABASE_URL: database.url };

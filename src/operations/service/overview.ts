@@ -15,6 +15,7 @@ import { Alert, readAlertView, toAlert } from "../alerts/alert.ts";
 import { IsoTime, Name, Text, Time, toIso, visibleZones, ZoneId } from "../fields.ts";
 import { type Asked, defineQuery } from "../operation.ts";
 import { readZones } from "../read-zones.ts";
+import { requireZone } from "../require-zone.ts";
 import type { ServiceView } from "../service-view.ts";
 import { checkSpan } from "../span.ts";
 import { readAttention } from "./attention.ts";
@@ -109,7 +110,8 @@ export const showOverview = defineQuery({
     to: Time.optional().describe("Default: now."),
   }),
   output: Overview,
-  run: (asked, { zone, to = asked.now, from = to - DAY_MS }) => {
+  run: async (asked, { zone, to = asked.now, from = to - DAY_MS }) => {
+    if (zone !== undefined) await requireZone(asked, zone);
     checkSpan(from, to, { max: MAX_DAYS, widthMs: DAY_MS, what: "days" });
     return readOverview(asked, { from, to, zoneIds: visibleZones(asked.caller, zone) });
   },

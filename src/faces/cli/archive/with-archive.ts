@@ -5,6 +5,7 @@ import type { ArchiveStore } from "#jobs/archive/archive-store.ts";
 import { createProgressLine, drawBar } from "#lib/progress-bar.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
 import { withStore } from "../store/open-store.ts";
+import { untilStopped } from "../store/stop-signal.ts";
 import type { StoreIo } from "../store/store-command.ts";
 
 export interface ArchiveCommandParts {
@@ -23,19 +24,12 @@ export async function withStorage<T>(
 ): Promise<T> {
   const line = createProgressLine(io.stderr);
   const archive = createArchiveStore(storage);
-  const stopping = new AbortController();
-  const stop = () => stopping.abort(new Error("stopped"));
-  process.once("SIGINT", stop).once("SIGTERM", stop);
+  const onProgress = (share: number, label: string) => line.update(`${drawBar(share)}  ${label}`);
   try {
-    return await fn({
-      archive,
-      signal: stopping.signal,
-      onProgress: (share, label) => line.update(`${drawBar(share)}  ${label}`),
-    });
+    return await untilStopped(io, (signal) => fn({ archive, signal, onProgress }));
   } finally {
     line.clear();
     await archive.duckdb.close();
-    process.off("SIGINT", stop).off("SIGTERM", stop);
   }
 }
 

@@ -23,8 +23,11 @@ import { writeJson } from "../edge/write-json.ts";
 import { readSpan, readZone, type SpanFlags } from "../options/read-span.ts";
 import { withStore } from "../store/open-store.ts";
 import { readServiceClock } from "../store/service-clock.ts";
+import { untilStopped } from "../store/stop-signal.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { SUMMARIES } from "../summaries.ts";
+
+const STOPPED = "stopped; the same command continues from here";
 
 const HELP = `
 Reads a span of the last 72 hours again and stores the missing events. Needs EDGE_API_URL and EDGE_API_KEY.
@@ -64,7 +67,8 @@ export function backfillCommand(
         await withStore(config, (database, databaseUrl) =>
           withEdge(config, databaseUrl, async (edge) => {
             const clock = await toServiceClock(database, io.clock);
-            await run({ io, config, database, edge, clock }, asked, flags);
+            const surroundings = { io, config, database, edge, clock };
+            await untilStopped(io, (signal) => run(surroundings, asked, flags, signal), STOPPED);
           }),
         );
       }),
@@ -83,6 +87,7 @@ async function run(
   surroundings: Surroundings,
   asked: ReturnType<typeof readBackfillFlags>,
   flags: Pick<BackfillFlags, "restart" | "json">,
+  signal: AbortSignal,
 ): Promise<void> {
   const { io, config, database, edge, clock } = surroundings;
   const progress = createBackfillProgress(io.stderr);
@@ -90,9 +95,6 @@ async function run(
     progress.clear();
     io.stderr.write(`${text}\n`);
   };
-  const stopping = new AbortController();
-  const stop = () => stopping.abort(new Error("stopped; the same command continues from here"));
-  process.once("SIGINT", stop).once("SIGTERM", stop);
   const deps = {
     database,
     edge,
@@ -116,7 +118,7 @@ async function run(
       print(describeStart(backfill));
       if (backfill.endedAt === null) progress.expect(await countUpstream(edge, backfill, clock()));
     };
-    const ran = await runBackfill(deps, { key, restart: flags.restart === true, onOpened }, stopping.signal);
+    const ran = await runBackfill(deps, { key, restart: flags.restart === true, onOpened }, signal);
     progress.clear();
     if (flags.json === true) await writeJson(io.stdout, toJson(key, ran, progress.read()));
     else io.stdout.write(describeEnd(ran, progress.read()));
@@ -125,7 +127,6 @@ async function run(
     if (ran.expired.length > 0) io.setExitCode(1);
   } finally {
     progress.clear();
-    process.off("SIGINT", stop).off("SIGTERM", stop);
   }
 }
 

@@ -25,9 +25,12 @@ import { writeJson } from "../edge/write-json.ts";
 import { requireZones } from "../options/require-known.ts";
 import { withStore } from "../store/open-store.ts";
 import { readServiceClock } from "../store/service-clock.ts";
+import { untilStopped } from "../store/stop-signal.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { SUMMARIES } from "../summaries.ts";
 import { type EraseFlags, readEraseFlags } from "./read-erase-flags.ts";
+
+const STOPPED = "stopped; the same command continues from here";
 
 const HELP = `
 The time, rule, action and country of each event stay, so that every count stays correct. The command removes address,
@@ -64,7 +67,7 @@ export function eraseCommand(readConfig: () => Config, io: StoreIo = createProce
         const config = readConfig();
         await withStore(config, async (database) => {
           await requireZones(database.db, config, asked.zoneId === null ? [] : [asked.zoneId]);
-          await run({ io, config, database }, flags, asked);
+          await untilStopped(io, (signal) => run({ io, config, database, signal }, flags, asked), STOPPED);
         });
       }),
     );
@@ -74,10 +77,11 @@ interface Surroundings {
   readonly io: StoreIo;
   readonly config: Config;
   readonly database: Database;
+  readonly signal: AbortSignal;
 }
 
 async function run(
-  { io, config, database }: Surroundings,
+  { io, config, database, signal }: Surroundings,
   flags: EraseFlags,
   { network, zoneId, actor, reason, ...asked }: ReturnType<typeof readEraseFlags>,
 ): Promise<void> {
@@ -91,20 +95,17 @@ async function run(
     untilAt: asked.untilAt ?? clock(),
   };
   const line = createProgressLine(io.stderr);
-  const stopping = new AbortController();
   const archive = createArchiveStore(createStorage(config.archive, database.db));
-  const stop = () => stopping.abort(new Error("stopped; the same command continues from here"));
-  process.once("SIGINT", stop).once("SIGTERM", stop);
   try {
     line.update("counting ...");
-    const found = await countErasable({ database, key, clock, archive }, wanted, stopping.signal);
+    const found = await countErasable({ database, key, clock, archive }, wanted, signal);
     line.clear();
     if (flags.dryRun === true) return await report(io, flags, describeFound(found), { dryRun: true, found });
     if (flags.yes !== true) {
       io.stderr.write(describeFound(found));
       if (!(await isConfirmed(io))) throw new Error("not confirmed; nothing was changed");
     }
-    await storeHeld(database, key, clock, stopping.signal);
+    await storeHeld(database, key, clock, signal);
     const deps: EraseAddressDeps = {
       database,
       key,
@@ -115,13 +116,12 @@ async function run(
           `${drawBar(days === 0 ? 1 : day / days)}  ${formatWhole(events)} of ${formatWhole(found.events)} events`,
         ),
     };
-    const erased = await eraseAddress(deps, wanted, { actor, reason }, stopping.signal);
+    const erased = await eraseAddress(deps, wanted, { actor, reason }, signal);
     line.clear();
     await report(io, flags, describeErased(erased, wanted, found), { dryRun: false, found, ...erased });
   } finally {
     line.clear();
     await archive.duckdb.close();
-    process.off("SIGINT", stop).off("SIGTERM", stop);
   }
 }
 

@@ -1,33 +1,20 @@
-import { createWriteStream, existsSync } from "node:fs";
-import { rm } from "node:fs/promises";
+import { existsSync } from "node:fs";
 import path from "node:path";
-import { Readable, Transform } from "node:stream";
-import { pipeline } from "node:stream/promises";
-import { createGzip, createZstdCompress } from "node:zlib";
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
-import { writeAuditEntry } from "#db/keys/audit-entries.ts";
-import { formatBytes } from "#lib/disk-space.ts";
-import { escapeText } from "#lib/escape-text.ts";
-import { many } from "#lib/format.ts";
-import { createProgressLine } from "#lib/progress-bar.ts";
-import { publishFile } from "#lib/publish-file.ts";
 import { EXPORT_FORMS } from "#model/kinds.ts";
-import { describeExport } from "#operations/search/describe-export.ts";
-import { exportEvents } from "#operations/search/export-events.ts";
-import { EXPORT_HEADER, mapExportLines, mapLines, toNdjsonLine } from "#stages/archive/csv/export-lines.ts";
-import { finishOcsfLine } from "#stages/archive/ocsf/finish-ocsf-line.ts";
-import { createProcessIo, writeOut } from "../edge/edge-io.ts";
+import { createProcessIo } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { addWindowOptions, readRequest, type WindowFlags } from "../edge/read-search.ts";
+import { allowRemote } from "../operations/remote-commands.ts";
 import { readActor } from "../options/read-actor.ts";
-import { requireZones } from "../options/require-known.ts";
-import { planAsked, requireKept } from "../search/plan-asked.ts";
-import { withSearch } from "../search/with-search.ts";
+import { readAfter } from "../options/read-after.ts";
+import { planAsked, requireKept, toNativeRequest } from "../search/plan-asked.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { SUMMARIES } from "../summaries.ts";
 import { checkWholeDays, exportDays } from "./export-days.ts";
-import { createExportProgress } from "./export-progress.ts";
+import { exportHere } from "./export-here.ts";
+import { COMPRESSORS, type Target, type WantedExport } from "./save-export.ts";
 
 const HELP = `
 The command writes every kept event that matches, newest first: the database and the files of the archive. The columns are
@@ -40,7 +27,8 @@ progress line counts the written events. It knows their total if there are no fi
 --format ocsf writes one HTTP Activity of OCSF 1.8 per line, without records; search --format ocsf includes them (docs/ocsf.md).
 
 --format parquet copies the archive's files of whole days, records included, into the new folder --out: a day, a month, a
-year. Each file is compared with its hash. archive verify --offline checks the folder, and other engines read it.
+year. Each file is compared with its hash. archive verify --offline checks the folder, and other engines read it. A service
+elsewhere (--url) has no such files to copy; its key needs the role exporter.
 
 Examples:
   npm run -s longwatch -- export --zone 101 --from -30d --out events.csv.gz
@@ -48,7 +36,6 @@ Examples:
   npm run -s longwatch -- export --zone 101 --from -1h --json | jq .url
   npm run -s longwatch -- export --zone 101 --from 2026-10-01 --to 2026-11-01 --format parquet --out october`;
 
-const COMPRESSORS = { ".gz": createGzip, ".zst": createZstdCompress } as const;
 const FORMS: Readonly<Record<string, "csv" | "ndjson">> = {
   ".csv": "csv",
   ".ndjson": "ndjson",
@@ -64,15 +51,9 @@ interface Flags extends WindowFlags {
   readonly format?: string;
 }
 
-interface Target {
-  readonly file: string;
-  readonly form: "csv" | "ndjson";
-  readonly compression: keyof typeof COMPRESSORS | null;
-}
-
 /** `longwatch export`: writes all kept events that match, as CSV or NDJSON, or copies the files of whole archive days. */
 export function exportCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return addWindowOptions(storeCommand("export", SUMMARIES.export, HELP, io), true)
+  return addWindowOptions(allowRemote(storeCommand("export", SUMMARIES.export, HELP, io)), true)
     .option("--out <file>", "write this file; - for standard output (default)")
     .option("--by <name>", "name of the person who does it (default: the user who runs the command)")
     .option("--json", "write NDJSON: one JSON object per line")
@@ -90,55 +71,31 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
         const target = isParquet ? null : readTarget(read, out, form);
         const folder = isParquet ? readFolder(read, out) : null;
         if (isParquet && plan !== undefined) checkWholeDays(read, plan, flags);
-        const actor = readActor(read, by);
+        const config = readAfter(read, readConfig);
+        const actor = readActor(read, by, config);
+        if (isParquet && config.remote !== null)
+          read.wrong(
+            "format",
+            format,
+            "csv, ndjson or ocsf for a service elsewhere: files are copied on its machine",
+          );
         read.finish();
         if (plan === undefined) return;
-        const config = readConfig();
+        const wanted: WantedExport = { zoneId, plan, target, form: pickForm(form, target) };
+        if (config.remote !== null) {
+          const { exportElsewhere } = await import("./export-elsewhere.ts");
+          return exportElsewhere(io, config.remote, wanted, toNativeRequest(request, flags) as object);
+        }
         requireKept(plan, config, io.clock());
         if (folder !== null) return exportDays(io, config, { zoneId, plan, target: folder, actor });
-        await withSearch(io, config, async (deps, { db }, signal) => {
-          await requireZones(db, config, [zoneId]);
-          await writeAuditEntry(db, describeExport(actor, zoneId, { plan, isMasked: false }));
-          const isCsv = target === null ? form === undefined || form === "csv" : target.form === "csv";
-          const isOcsf = form === "ocsf";
-          const lineForm = isCsv ? "csv" : isOcsf ? { zoneId, vendor: config.platformVendor } : "json";
-          const line = createProgressLine(io.stderr);
-          const progress = createExportProgress({
-            zoneId,
-            plan,
-            form: isCsv ? "csv" : "json",
-            // A line that is redrawn would be among the events on the screen.
-            line: target !== null || io.stdout.isTTY !== true ? line : null,
-            clock: () => performance.now(),
-          });
-          const counting = new AbortController();
-          const total = progress.findTotal(deps, AbortSignal.any([signal, counting.signal]));
-          const { onReached } = progress;
-          const lines = progress.watch(
-            exportEvents((_, work) => work(deps), zoneId, plan, { form: lineForm, signal, onReached }),
-          );
-          const text = isCsv
-            ? withHeader(lines)
-            : isOcsf
-              ? mapLines(lines, (line) => finishOcsfLine(line))
-              : mapExportLines(lines, toNdjsonLine);
-          try {
-            if (target === null) for await (const chunk of text) await writeOut(io.stdout, chunk);
-            else {
-              const bytes = await writeFile(target, text);
-              line.clear();
-              const size = `${formatBytes(bytes)}${target.compression === null ? "" : " before compression"}`;
-              const events = many(progress.events(), "event");
-              io.stderr.write(`wrote ${escapeText(target.file)}: ${events}, ${size}\n`);
-            }
-          } finally {
-            counting.abort();
-            await total;
-            line.clear();
-          }
-        });
+        await exportHere(io, config, wanted, actor);
       }),
     );
+}
+
+function pickForm(asked: string | undefined, target: Target | null): WantedExport["form"] {
+  const form = asked ?? target?.form ?? "csv";
+  return form === "ocsf" || form === "ndjson" ? form : "csv";
 }
 
 function readFolder(read: FlagReader, out: string | undefined): string | null {
@@ -162,44 +119,4 @@ function readTarget(read: FlagReader, out: string | undefined, wanted: string | 
   else if (form === undefined || existsSync(file)) read.wrong("out", out, OUT_RULE);
   else if (wanted !== undefined && ending !== form) read.wrong("out", out, `a file that ends in .${ending}`);
   return { file, form: form ?? "csv", compression: compression ?? null };
-}
-
-async function* withHeader(lines: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
-  // The first part decides whether there is an answer at all.
-  let isFirst = true;
-  for await (const chunk of lines) {
-    if (isFirst) yield Buffer.from(EXPORT_HEADER);
-    isFirst = false;
-    yield chunk;
-  }
-  if (isFirst) yield Buffer.from(EXPORT_HEADER);
-}
-
-/** Returns the number of bytes before compression. After a failure there is no file. */
-async function writeFile(
-  { file, compression }: Target,
-  text: AsyncIterable<string | Buffer>,
-): Promise<number> {
-  const temporary = `${file}.${process.pid}.tmp`;
-  let bytes = 0;
-  const counter = new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      bytes += chunk.length;
-      done(null, chunk);
-    },
-  });
-  const compressors = compression === null ? [] : [COMPRESSORS[compression]()];
-  try {
-    await pipeline([
-      Readable.from(text, { objectMode: false }),
-      counter,
-      ...compressors,
-      createWriteStream(temporary, { flags: "wx", mode: 0o600 }),
-    ]);
-    await publishFile(temporary, file);
-    return bytes;
-  } catch (thrown) {
-    await rm(temporary, { force: true });
-    throw thrown;
-  }
 }

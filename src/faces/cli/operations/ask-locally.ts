@@ -51,7 +51,8 @@ export function askLocally({
           openedBlocks: createOpenedBlocks(),
           refuseCostly: () => undefined,
           vendor: config.platformVendor,
-          runInPlace: (_asked, { signal }, run) => withFiles(database, config, signal, run),
+          runInPlace: (_asked, { signal: interrupted }, run) =>
+            withFiles(database, config, { interrupted }, run),
         } satisfies Searching,
         instanceId: "",
         enqueue: async () => false,

@@ -1,37 +1,75 @@
 import { fetch } from "undici";
 import type { RemoteService } from "#config/config.ts";
 import { readVersion } from "#config/read-version.ts";
-import { toError } from "#lib/errors.ts";
+import { ServiceError, toError } from "#lib/errors.ts";
 import { isObject } from "#lib/is-object.ts";
 import { messageOf } from "#lib/message-of.ts";
 import { explainTlsFailure, TlsFailureError } from "#lib/tls-failure-error.ts";
 import { fillAddress } from "#model/operation-address.ts";
-import { type AskOperation, LONG_MS, type Operation } from "#operations/operation.ts";
+import { type AskOperation, LONG_MS } from "#operations/operation.ts";
 import { addressOf } from "#operations/place-members.ts";
 import { type Mistake, Refusal } from "#operations/refusal.ts";
 
 /** The longest wait for an answer. The service ends a slow question earlier. */
 const TIMEOUT_MS = 120_000;
 
+/** Thrown where the service gives no answer that is its own. */
+class RemoteError extends ServiceError {
+  override readonly name = "RemoteError";
+  readonly code = "REMOTE";
+  readonly disposition: "wait" | "give-up";
+
+  constructor(disposition: "wait" | "give-up", message: string) {
+    super(message);
+    this.disposition = disposition;
+  }
+}
+
 /** Runs operations over HTTP on a service elsewhere, with the rights of a key. */
 export function askRemotely(remote: RemoteService): AskOperation {
   return async (operation, input) => {
-    const response = await send(remote, operation, input);
-    const answer: unknown = await response.json().catch(() => null);
-    if (response.ok) return answer;
-    throw toRefusal(remote, response.status, answer);
+    const address = addressOf(operation);
+    const isLong = operation.changes && operation.isLong === true;
+    const signal = AbortSignal.timeout(isLong ? LONG_MS : TIMEOUT_MS);
+    const request = { method: address.method, ...fillAddress(address, input), signal };
+    return (await send(remote, request)).json().catch(() => null);
   };
 }
 
-function send(remote: RemoteService, operation: Operation, input: object) {
-  const address = addressOf(operation);
-  const { path, query, body } = fillAddress(address, input);
+/**
+ * Yields the body of an answer that is a stream, as it comes.
+ * @throws {Error} also in the middle, if the service ends the answer before its end
+ */
+export async function* readRemotely(
+  remote: RemoteService,
+  { path, body, signal }: { path: string; body: object; signal: AbortSignal },
+): AsyncGenerator<Buffer, void, undefined> {
+  const response = await send(remote, { method: "POST", path, query: {}, body, signal });
+  try {
+    for await (const chunk of response.body ?? []) yield Buffer.from(chunk);
+  } catch (thrown) {
+    if (signal.aborted) throw thrown;
+    throw new RemoteError(
+      "wait",
+      `the service at ${remote.url} ended its answer before the end. It may have been stopped, or the key may no longer be valid`,
+    );
+  }
+}
+
+interface Request {
+  readonly method: string;
+  readonly path: string;
+  readonly query: Readonly<Record<string, unknown>>;
+  readonly body: object | null;
+  readonly signal: AbortSignal;
+}
+
+async function send(remote: RemoteService, { method, path, query, body, signal }: Request) {
   // Not `new URL(path, remote.url)`, which drops the path of a service behind a proxy.
   const url = new URL(`${remote.url}${path}`);
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, String(value));
-  const isLong = operation.changes && operation.isLong === true;
-  const request = fetch(url, {
-    method: address.method,
+  const response = await fetch(url, {
+    method,
     headers: {
       accesskey: remote.key.reveal(),
       accept: "application/json",
@@ -40,18 +78,20 @@ function send(remote: RemoteService, operation: Operation, input: object) {
     ...(body === null ? {} : { body: JSON.stringify(body) }),
     // A redirect would send the key to another address.
     redirect: "error",
-    signal: AbortSignal.timeout(isLong ? LONG_MS : TIMEOUT_MS),
-  });
-  return request.catch((thrown: unknown) => {
+    signal,
+  }).catch((thrown: unknown) => {
     throw explainFailure(remote, thrown);
   });
+  if (response.ok) return response;
+  throw toRefusal(remote, response.status, await response.json().catch(() => null));
 }
 
 function explainFailure({ url }: RemoteService, thrown: unknown): Error {
   const failure = explainTlsFailure(thrown, "the service");
   if (failure instanceof TlsFailureError) return failure;
   const why = messageOf(toError(toError(thrown).cause ?? thrown));
-  return new Error(
+  return new RemoteError(
+    "wait",
     `the service at ${url} does not answer (${why}). Check the address, and that the service runs`,
   );
 }
@@ -59,11 +99,18 @@ function explainFailure({ url }: RemoteService, thrown: unknown): Error {
 function toRefusal(remote: RemoteService, status: number, problem: unknown): Error {
   const { detail, title, mistakes } = isObject(problem) ? problem : {};
   if (status === 401)
-    return new Error(
+    return new RemoteError(
+      "give-up",
       `the service at ${remote.url} refused the key of LONGWATCH_KEY_FILE: it may be wrong, expired or revoked. "keys list" on the service's machine shows the valid keys`,
     );
+  if (!isObject(problem) && status >= 500)
+    return new RemoteError(
+      "wait",
+      `the service at ${remote.url} does not answer: what stands in front of it says HTTP ${status}`,
+    );
   if (!isObject(problem) || (status === 404 && detail === undefined))
-    return new Error(
+    return new RemoteError(
+      "give-up",
       `the service at ${remote.url} does not know this operation (HTTP ${status}). It may be another version than this program, ${readVersion()}, or no Longwatch`,
     );
   return new Refusal(status, {

@@ -9,6 +9,7 @@ import { writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { readActor } from "../options/read-actor.ts";
+import { readAfter } from "../options/read-after.ts";
 import { gather } from "../options/read-list.ts";
 import { toCommandError } from "../options/to-command-error.ts";
 import { commandGroup, type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
@@ -98,10 +99,7 @@ function operationCommand(operation: Operation, shown: Form, readConfig: () => C
         );
       const size = isPaged ? readLimit(read, limit) : undefined;
       const config = readAfter(read, readConfig);
-      const by = options["by"] as string | undefined;
-      const actor = !changes || config.remote !== null ? null : readActor(read, by);
-      if (config.remote !== null && by !== undefined)
-        read.mistakes.push("--by cannot be used with another service's address: the key names who acts");
+      const actor = changes ? readActor(read, options["by"] as string | undefined, config) : null;
       read.finish();
       const ask = pickAsk(config, io, actor);
       try {
@@ -122,16 +120,6 @@ function operationCommand(operation: Operation, shown: Form, readConfig: () => C
       }
     }),
   );
-}
-
-/** Reads the settings. Mistakes of the command line are reported before mistakes of the settings. */
-function readAfter(read: FlagReader, readConfig: () => Config): Config {
-  try {
-    return readConfig();
-  } catch (thrown) {
-    read.finish();
-    throw thrown;
-  }
 }
 
 /** Reads how many rows are asked for, which may be more than a page has. */

@@ -2,11 +2,9 @@ import type { z } from "zod";
 import { FIELD_NAMES, FIELDS } from "#model/fields.ts";
 import { DIMENSIONS, type Dimension, type EventFormat } from "#model/kinds.ts";
 import type { AskOperation } from "#operations/operation.ts";
-import { Refusal } from "#operations/refusal.ts";
 import { searchEvents } from "#operations/search/search-events.ts";
 import { escapeControlsInJson } from "#stages/archive/csv/escape-controls.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
-import { toCommandError } from "../options/to-command-error.ts";
 import { type FoundPage, toAnswer } from "./read-pages.ts";
 
 type Found = z.infer<typeof searchEvents.output>;
@@ -16,7 +14,7 @@ type ElsewherePage = Pick<Found, "rows" | "total"> & { readonly groups: FoundPag
 
 /**
  * Finds the pages of a search by asking the service, which may be elsewhere. The rows are those of its API.
- * @throws {UsageError} if the service refuses the request; an Error if the service cannot be asked
+ * @throws {Refusal} if the service refuses the request; an Error if the service cannot be asked
  */
 export function findElsewhere(
   ask: AskOperation,
@@ -26,15 +24,10 @@ export function findElsewhere(
 ): (page: number) => Promise<ElsewherePage> {
   return async (page) => {
     const input = { ...request, zone: zoneId, page, pageSize, format };
-    const { rows, groups, total } = (await ask(searchEvents, input).catch(refuse)) as Found;
+    const { rows, groups, total } = (await ask(searchEvents, input)) as Found;
     const shown = groups.map((group) => ({ ...group, sparkline: group.sparkline ?? null }));
     return { rows, groups: shown as unknown as FoundPage["groups"], total };
   };
-}
-
-function refuse(thrown: unknown): never {
-  if (!(thrown instanceof Refusal)) throw thrown;
-  throw toCommandError(thrown, ({ field, value, rule }) => [field, value, rule].filter(Boolean).join(" "));
 }
 
 /** Returns the page with its rows as events. */

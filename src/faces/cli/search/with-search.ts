@@ -9,6 +9,7 @@ import { createSearchDuckdb } from "#db/archive/search-duckdb.ts";
 import type { Database } from "#db/client.ts";
 import type { SearchDeps } from "#operations/search/search-deps.ts";
 import { withStore } from "../store/open-store.ts";
+import { untilStopped } from "../store/stop-signal.ts";
 import type { StoreIo } from "../store/store-command.ts";
 
 /**
@@ -16,12 +17,12 @@ import type { StoreIo } from "../store/store-command.ts";
  * reported: the machine that runs the command may not have the archive's folder, and the service checks its own files.
  */
 export function withSearch<T>(
-  { interrupted }: Pick<StoreIo, "interrupted">,
+  io: Pick<StoreIo, "interrupted">,
   config: Config,
   fn: (deps: SearchDeps, database: Database, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   return withStore(config, (database) =>
-    withFiles(database, config, interrupted, (deps, signal) => fn(deps, database, signal)),
+    withFiles(database, config, io, (deps, signal) => fn(deps, database, signal)),
   );
 }
 
@@ -29,30 +30,27 @@ export function withSearch<T>(
 export async function withFiles<T>(
   database: Database,
   config: Config,
-  interrupted: AbortSignal | undefined,
+  io: Pick<StoreIo, "interrupted">,
   fn: (deps: SearchDeps, signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const { folder } = config.archive;
-  const stopping = new AbortController();
-  const stop = () => stopping.abort(new Error("stopped"));
-  process.once("SIGINT", stop).once("SIGTERM", stop);
-  const scratch = await mkdtemp(path.join(tmpdir(), "longwatch-search-"));
-  const duckdb = createSearchDuckdb(folder, scratch);
-  const signals = [stopping.signal, ...(interrupted === undefined ? [] : [interrupted])];
-  try {
-    const files = createArchiveReader({
-      duckdb,
-      storage: createStorage(config.archive, database.db),
-      scratch,
-    });
-    return await fn({ queries: database, files }, AbortSignal.any(signals));
-  } catch (thrown) {
-    throw thrown instanceof ArchiveDamagedError ? explain(thrown, config.archive) : thrown;
-  } finally {
-    process.off("SIGINT", stop).off("SIGTERM", stop);
-    await duckdb.close();
-    await rm(scratch, { recursive: true, force: true });
-  }
+  return untilStopped(io, async (signal) => {
+    const scratch = await mkdtemp(path.join(tmpdir(), "longwatch-search-"));
+    const duckdb = createSearchDuckdb(folder, scratch);
+    try {
+      const files = createArchiveReader({
+        duckdb,
+        storage: createStorage(config.archive, database.db),
+        scratch,
+      });
+      return await fn({ queries: database, files }, signal);
+    } catch (thrown) {
+      throw thrown instanceof ArchiveDamagedError ? explain(thrown, config.archive) : thrown;
+    } finally {
+      await duckdb.close();
+      await rm(scratch, { recursive: true, force: true });
+    }
+  });
 }
 
 function explain(error: ArchiveDamagedError, { folder, bucket }: Config["archive"]): Error {

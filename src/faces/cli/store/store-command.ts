@@ -6,9 +6,11 @@ import { toError, UsageError } from "#lib/errors.ts";
 import { escapeText } from "#lib/escape-text.ts";
 import { many } from "#lib/format.ts";
 import { messageOf } from "#lib/message-of.ts";
+import { Refusal } from "#operations/refusal.ts";
 import { type EdgeIo, OutputClosedError } from "../edge/edge-io.ts";
 import { createFlagReader, type FlagReader } from "../edge/flag-reader.ts";
 import { describeUnknown } from "../options/describe-unknown.ts";
+import { toCommandError } from "../options/to-command-error.ts";
 import { describePlatformFailure } from "../start/describe-platform-failure.ts";
 import { addGroupHelp, addHelp, fullName, listAsTyped } from "../terminal/shape-help.ts";
 
@@ -85,7 +87,7 @@ export function storeAction<Flags extends object>(
     try {
       await run(optionsOf(command) as Flags, read, operands);
     } catch (thrown) {
-      report(io, fullName(command), thrown);
+      report(io, fullName(command), thrown instanceof Refusal ? toCommandError(thrown) : thrown);
     }
   };
 }

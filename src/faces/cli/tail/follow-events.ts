@@ -93,6 +93,6 @@ function note(zone: Followed, event: Followable): void {
   }
 }
 
-function keyOf({ occurredAt, logId }: Followable): string {
+export function keyOf({ occurredAt, logId }: Followable): string {
   return `${occurredAt} ${logId}`;
 }

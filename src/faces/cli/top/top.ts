@@ -6,14 +6,15 @@ import type { Config } from "#config/config.ts";
 import type { Queryable } from "#db/client.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { localCaller } from "#operations/caller.ts";
-import { type OverviewAnswer, readOverview } from "#operations/service/overview.ts";
+import { type OverviewAnswer, readOverview, showOverview } from "#operations/service/overview.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { writeJson } from "../edge/write-json.ts";
+import { pickAsk } from "../operations/pick-ask.ts";
+import { allowRemote } from "../operations/remote-commands.ts";
 import { readZone } from "../options/read-span.ts";
 import { requireZones } from "../options/require-known.ts";
-import { followStore } from "../store/follow-store.ts";
-import { withStore } from "../store/open-store.ts";
+import { follow, onRunningStore } from "../store/follow.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { SUMMARIES } from "../summaries.ts";
 import { cutLine } from "../terminal/cut-line.ts";
@@ -54,7 +55,7 @@ interface Flags {
 
 /** `longwatch top`: shows rates, lag, alerts and the rules that changed most, refreshed in place. */
 export function topCommand(readConfig: () => Config, io: StoreIo = createProcessIo()): Command {
-  return storeCommand("top", SUMMARIES.top, HELP, io)
+  return allowRemote(storeCommand("top", SUMMARIES.top, HELP, io))
     .option("--zone <id>", "only this shield zone")
     .option("--every <seconds>", `refresh this often (default: ${DEFAULT_EVERY_S})`)
     .option("--once", "print once")
@@ -65,16 +66,20 @@ export function topCommand(readConfig: () => Config, io: StoreIo = createProcess
         const everyMs = readEvery(read, flags.every) * 1_000;
         read.finish();
         const config = readConfig();
-        const look = async (db: Queryable) => {
-          const zoneIds = zoneId === undefined ? null : [zoneId];
-          await requireZones(db, config, zoneIds ?? []);
-          return lookAt(db, config, zoneIds, io.clock());
+        const ask = async () => {
+          const now = io.clock();
+          const zone = zoneId === undefined ? {} : { zone: String(zoneId) };
+          const input = { ...zone, from: String(now - SPAN_MS), to: String(now) };
+          return (await pickAsk(config, io, null)(showOverview, input)) as OverviewAnswer;
         };
-        if (flags.json === true || flags.once === true || io.stdout.isTTY !== true) {
-          const overview = await withStore(config, ({ db }) => look(db));
-          if (flags.json === true) await writeJson(io.stdout, overview);
-          else await writeOut(io.stdout, describeOverview(overview, pickPaint(io)));
-        } else await refresh(readConfig, io, everyMs, look);
+        if (flags.json === true) await writeJson(io.stdout, await ask());
+        else if (flags.once === true || io.stdout.isTTY !== true)
+          await writeOut(io.stdout, describeOverview(await ask(), pickPaint(io)));
+        else if (config.remote !== null) await refresh(io, everyMs, (show) => show(ask));
+        else
+          await refresh(io, everyMs, (show) =>
+            onRunningStore(readConfig(), ({ db }) => show(() => lookAt(db, config, zoneId, io.clock()))),
+          );
       }),
     );
 }
@@ -86,43 +91,46 @@ function readEvery(read: FlagReader, text: string | undefined): number {
   return seconds;
 }
 
-function lookAt(db: Queryable, config: Config, zoneIds: readonly number[] | null, now: number) {
+async function lookAt(db: Queryable, config: Config, zoneId: number | undefined, now: number) {
+  const zoneIds = zoneId === undefined ? null : [zoneId];
+  await requireZones(db, config, zoneIds ?? []);
   const zones = () => config.alerting.routing.zones ?? {};
   const asked = { db, now, caller: localCaller("local"), zones, service: viewService(config) };
   return readOverview(asked, { from: now - SPAN_MS, to: now, zoneIds });
 }
 
+/** Shows what `show` gets, again and again. `open` calls it with the place to ask, and is called again after an outage. */
 async function refresh(
-  readConfig: () => Config,
   io: StoreIo,
   everyMs: number,
-  look: (db: Queryable) => Promise<OverviewAnswer>,
+  open: (show: (look: () => Promise<OverviewAnswer>) => Promise<void>) => Promise<void>,
 ): Promise<void> {
   const paint = pickPaint(io);
   let isOpen = false;
   let last = "";
-  const show = async (text: string) => {
+  const draw = async (text: string) => {
     const { columns = 80, rows = 24 } = io.stdout;
     const lines = text.trimEnd().split("\n").slice(0, rows);
-    const drawn = lines.map((line) => `${cutLine(line, columns)}${CLEAR_LINE}`).join("\r\n");
-    await writeOut(io.stdout, `${isOpen ? "" : OPEN_SCREEN}${HOME}${drawn}${CLEAR_BELOW}`);
+    const screen = lines.map((line) => `${cutLine(line, columns)}${CLEAR_LINE}`).join("\r\n");
+    await writeOut(io.stdout, `${isOpen ? "" : OPEN_SCREEN}${HOME}${screen}${CLEAR_BELOW}`);
     isOpen = true;
   };
   const quit = new AbortController();
   const release = watchQuit(io.stdin, () => quit.abort());
   const interrupted =
     io.interrupted === undefined ? quit.signal : AbortSignal.any([quit.signal, io.interrupted]);
-  const onLost = (reason: string) => show(`${paint("red", `${reason}. Trying again ...`)}\n${last}`);
+  const onLost = (reason: string) => draw(`${paint("red", `${reason}. Trying again ...`)}\n${last}`);
   try {
-    await followStore({ interrupted }, readConfig, { onLost, onBack: () => undefined }, async (followed) => {
-      const { database, signal, onAnswer } = followed;
-      while (!signal.aborted) {
-        last = describeOverview(await look(database.db), paint);
-        onAnswer();
-        await show(last);
-        await delay(everyMs, undefined, { signal }).catch(() => undefined);
-      }
-    });
+    await follow({ interrupted }, { onLost, onBack: () => undefined }, ({ signal, onAnswer }) =>
+      open(async (look) => {
+        while (!signal.aborted) {
+          last = describeOverview(await look(), paint);
+          onAnswer();
+          await draw(last);
+          await delay(everyMs, undefined, { signal }).catch(() => undefined);
+        }
+      }),
+    );
   } finally {
     release();
     if (isOpen && !io.stdout.destroyed) io.stdout.write(CLOSE_SCREEN);

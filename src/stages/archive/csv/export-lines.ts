@@ -8,6 +8,18 @@ export const EXPORT_HEADER = `${EXPORT_NAMES.join(",")}\r\n`;
 
 const LINE_FEED = 0x0a;
 
+/** Yields the header before the lines of a CSV export. */
+export async function* withHeader(lines: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
+  // The first part decides whether there is an answer at all.
+  let isFirst = true;
+  for await (const chunk of lines) {
+    if (isFirst) yield Buffer.from(EXPORT_HEADER);
+    isFirst = false;
+    yield chunk;
+  }
+  if (isFirst) yield Buffer.from(EXPORT_HEADER);
+}
+
 /** Yields each chunk of lines as text. Each line of the chunks is a JSON array of texts: the columns of an event. */
 export function mapExportLines(
   chunks: AsyncIterable<Buffer>,

@@ -1,0 +1,28 @@
+import type { RemoteService } from "#config/config.ts";
+import { searchEvents } from "#operations/search/search-events.ts";
+import { askRemotely, readRemotely } from "../operations/ask-remotely.ts";
+import { untilStopped } from "../store/stop-signal.ts";
+import type { StoreIo } from "../store/store-command.ts";
+import { saveExport, type WantedExport } from "./save-export.ts";
+
+/** Exports the events of a service elsewhere. `request` is what its API takes. */
+export function exportElsewhere(
+  io: StoreIo,
+  remote: RemoteService,
+  wanted: WantedExport,
+  request: object,
+): Promise<void> {
+  const { zoneId, form } = wanted;
+  const path = `/api/v1/zones/${zoneId}/events/export`;
+  return untilStopped(io, (signal) => {
+    const source = {
+      read: () => readRemotely(remote, { path, body: { ...request, format: form }, signal }),
+      async countUnfiltered() {
+        const input = { ...request, zone: String(zoneId), page: 0, pageSize: 1 };
+        const { total } = (await askRemotely(remote)(searchEvents, input)) as { total: number };
+        return total;
+      },
+    };
+    return saveExport(io, wanted, source, signal);
+  });
+}

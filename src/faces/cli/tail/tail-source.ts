@@ -1,0 +1,17 @@
+import type { FoundEvent } from "#db/search/search-found.ts";
+import type { ReadOnward } from "./follow-events.ts";
+
+/** An open source of events. */
+interface TailReads {
+  readonly readOnward: ReadOnward<FoundEvent>;
+  readonly listZones: () => Promise<readonly number[]>;
+}
+
+/** The database, or a service elsewhere. */
+export interface TailSource {
+  readonly name: "database" | "service";
+  /** Milliseconds between two polls of so many zones. */
+  readonly pauseMs: (zones: number) => number;
+  /** Opens the source for `work`. */
+  readonly open: (work: (reads: TailReads) => Promise<void>) => Promise<void>;
+}
