@@ -70,9 +70,9 @@ export function exportCommand(readConfig: () => Config, io: StoreIo = createProc
           read.wrong("format", format, FORM_WORDS);
         const target = isParquet ? null : readTarget(read, out, form);
         const folder = isParquet ? readFolder(read, out) : null;
-        if (isParquet && plan !== undefined) checkWholeDays(read, plan, flags);
         const config = readAfter(read, readConfig);
         const actor = readActor(read, by, config);
+        if (isParquet && config.remote === null && plan !== undefined) checkWholeDays(read, plan, flags);
         if (isParquet && config.remote !== null)
           read.wrong(
             "format",
