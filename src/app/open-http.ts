@@ -19,11 +19,12 @@ import { readBudget } from "#db/service/request-budgets.ts";
 import { readServerSecret } from "#db/service/server-secrets.ts";
 import { readServiceStatus } from "#db/service/service-status.ts";
 import { createHttp } from "#faces/http/http.ts";
+import { createAuditExport } from "#faces/http/keys/audit-export.ts";
 import { MAX_GOOD_KEYS } from "#faces/http/keys/failed-keys.ts";
 import { createRefuseCostly } from "#faces/http/limits/refuse-costly.ts";
 import type { Backlog, Metrics } from "#faces/http/metrics.ts";
 import type { AskAdvice } from "#faces/http/routes/edge/platform-deps.ts";
-import type { Clock } from "#lib/clock.ts";
+import { type Clock, systemClock } from "#lib/clock.ts";
 import { UsageError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
 import type { StopStack } from "#lib/stop-stack.ts";
@@ -36,7 +37,7 @@ import { createPageCursors } from "#operations/page-cursor.ts";
 import { hoursToLoss } from "#stages/coverage/hours-to-loss.ts";
 import { UNPREVENTABLE } from "#stages/coverage/judge-hour.ts";
 import { judgeableHours } from "#stages/detection/late/find-late-span.ts";
-import { listRoutes, openApi } from "./list-routes.ts";
+import { listRoutes, openFeed, openSearching } from "./list-routes.ts";
 import type { OpenAlerting } from "./open-alerting.ts";
 import type { OpenKeys } from "./open-keys.ts";
 import { openSessions } from "./open-keys.ts";
@@ -47,7 +48,7 @@ import { openAdmissionQueue } from "./query-pool.ts";
 import { readRuntimeFile } from "./runtime-file.ts";
 import { viewSettings } from "./view-service.ts";
 
-export interface HttpParts {
+export interface OpenHttpParts {
   readonly config: Pick<
     Config,
     | "http"
@@ -93,9 +94,9 @@ const BESIDE_QUERY_MS = 30_000;
  * Starts to listen, and returns the URL.
  * @throws {UsageError} if the port is taken, or the host is not an address of this machine
  */
-export async function openHttp(parts: HttpParts, stack: StopStack): Promise<string> {
+export async function openHttp(parts: OpenHttpParts, stack: StopStack): Promise<string> {
   const { config, log, metrics, database, queries, keys, queues } = parts;
-  const cursors = createPageCursors(await readServerSecret(database.db, "page-cursors", randomBytes(32)));
+  const instance = await readServerSecret(database.db, "instance-id", randomBytes(8));
   const http = await createHttp({
     log,
     metrics,
@@ -126,17 +127,12 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
     trustedProxies: config.http.trustedProxies,
     limits: toLimits(config.http),
     writeSecurityEvent: (event) => writeAuditEntry(keys.database.db, event),
-    routes: listRoutes({
-      queries,
-      files: parts.files,
-      queue: openAdmissionQueue(queries, { cpuMsPerMinute: config.http.keyCpuMsPerMinute }),
-      keys: keys.database,
-      cursors,
-      api: await openApi({
+    routes: listRoutes(
+      {
         database,
-        queries,
+        db: queries.db,
         clock: parts.clock,
-        cursors,
+        cursors: createPageCursors(await readServerSecret(database.db, "page-cursors", randomBytes(32))),
         zones: parts.zones,
         log,
         edge: parts.edge,
@@ -149,14 +145,19 @@ export async function openHttp(parts: HttpParts, stack: StopStack): Promise<stri
           ...viewSettings(config, parts.requestsPerSecond),
           readJobRuns: () => metrics.readJobRuns(),
         },
-      }),
-      refuseCostly: createRefuseCostly(config.http.queryMaxRows),
-      clock: parts.clock,
-      zoneIds: parts.zoneIds,
-      retentionDays: config.retention.eventDays,
-      vendor: config.platformVendor,
-      askAdvice: parts.askAdvice,
-    }),
+        searching: openSearching({
+          queries,
+          files: parts.files,
+          queue: openAdmissionQueue(queries, { cpuMsPerMinute: config.http.keyCpuMsPerMinute }),
+          refuseCostly: createRefuseCostly(config.http.queryMaxRows),
+          vendor: config.platformVendor,
+        }),
+        instanceId: instance.toString("hex"),
+        auditExport: createAuditExport((entry) => writeAuditEntry(keys.database.db, entry), systemClock),
+        askAdvice: parts.askAdvice,
+      },
+      openFeed(queries.db, log),
+    ),
   });
   stack.defer("http", () => closeHttp(http));
   try {
@@ -174,7 +175,7 @@ function toLimits({ keyRequestsPerMinute, addressRequestsPerMinute, queryConnect
   };
 }
 
-async function readBacklog(parts: HttpParts): Promise<Backlog> {
+async function readBacklog(parts: OpenHttpParts): Promise<Backlog> {
   const { database, clock, zoneIds, requestsPerSecond } = parts;
   const now = clock();
   const { zones, ...work } = await readServiceStatus(database.db, zoneIds, now - 4 * DAY_MS);

@@ -6,6 +6,7 @@ import { addPlatform } from "#faces/http/routes/edge/add-platform.ts";
 import { createLog } from "#lib/log.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
 import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import { SERVICE } from "../http/default-service.ts";
 import { openFolder } from "./archive-folder.ts";
 import { NOW } from "./now.ts";
 
@@ -25,16 +26,17 @@ const app = await createHttp({
   routes: [
     (scope) =>
       addPlatform(scope, {
-        queries,
+        db: queries.db,
         cursors: createPageCursors(randomBytes(32)),
-        refuseCostly: () => undefined,
         clock: () => NOW,
-        zoneIds: [101],
-        retentionDays: 400,
-        openedBlocks: createOpenedBlocks(1_000_000),
+        service: SERVICE,
+        searching: {
+          refuseCostly: () => undefined,
+          openedBlocks: createOpenedBlocks(1_000_000),
+          runInPlace: (_request, { signal }, run) => run({ queries, files: folder.files }, signal),
+        },
         auditExport: async () => undefined,
         askAdvice: null,
-        runInPlace: (_request, { signal }, run) => run({ queries, files: folder.files }, signal),
       }),
   ],
   areMetricsPublic: true,

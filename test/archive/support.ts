@@ -1,10 +1,9 @@
 import { onTestFinished } from "vitest";
-import type { RouteParts } from "#app/list-routes.ts";
 import { rollUpBatch } from "#db/detection/roll-up.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { createEmulator, type Emulator, type EmulatorOptions } from "#emulator/emulator.ts";
 import type { MigratedDatabase } from "../db/migrated-database.ts";
-import { makeKey, startArchive } from "../http/start-archive.ts";
+import { makeKey, type SearchOptions, startArchive } from "../http/start-archive.ts";
 import { openIngest, ZONE } from "../ingest/ingest-support.ts";
 import { NOW } from "./now.ts";
 
@@ -30,7 +29,9 @@ export function createClient(baseUrl: string, accessKey: string): Ask {
 }
 
 /** The emulator, everything it shows copied by the real jobs, and the archive's HTTP over it. */
-export async function openArchive(options: EmulatorOptions & { readonly parts?: Partial<RouteParts> } = {}) {
+export async function openArchive(
+  options: EmulatorOptions & { readonly parts?: Partial<SearchOptions> } = {},
+) {
   const { parts, ...given } = options;
   const emulator = await createEmulator({
     eventsPerSecond: 0.1,
@@ -48,7 +49,11 @@ export async function openArchive(options: EmulatorOptions & { readonly parts?: 
   return { emulator, ingest, database, ...served };
 }
 
-export async function serve(database: MigratedDatabase, emulator: Emulator, parts: Partial<RouteParts> = {}) {
+export async function serve(
+  database: MigratedDatabase,
+  emulator: Emulator,
+  parts: Partial<SearchOptions> = {},
+) {
   const clock = () => emulator.now();
   const defaults = { clock, zoneIds: [ZONE], refuseCostly: () => undefined };
   const http = await startArchive(database.url, {}, {}, { ...defaults, ...parts });

@@ -1,6 +1,5 @@
 import path from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import type { RouteParts } from "#app/list-routes.ts";
 import { closeHttp } from "#app/open-http.ts";
 import { openAdmissionQueue } from "#app/query-pool.ts";
 import type { ArchiveReader } from "#db/archive/archive-reader.ts";
@@ -15,7 +14,7 @@ import type { Role } from "#model/kinds.ts";
 import { archiveDay, openTestFolder } from "../archive/archive-folder.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { makePipe } from "../support/make-pipe.ts";
-import { call, makeKey, startArchive } from "./start-archive.ts";
+import { call, makeKey, type SearchOptions, startArchive } from "./start-archive.ts";
 
 const ZONE = 101;
 const BIG_DAY = "2026-11-18";
@@ -41,7 +40,7 @@ afterAll(() => database.drop());
 beforeEach(() => database.pool.query("truncate api_keys"));
 
 /** The archive over HTTP with six connections, as by default. */
-async function openArchive(parts: Partial<RouteParts> = {}) {
+async function openArchive(parts: Partial<SearchOptions> = {}) {
   const queries = createDatabase({
     url: database.url,
     max: 6,

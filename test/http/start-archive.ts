@@ -1,14 +1,17 @@
 import { randomBytes } from "node:crypto";
 import { onTestFinished } from "vitest";
-import { type ApiParts, listRoutes, openApi, type RouteParts } from "#app/list-routes.ts";
+import { listRoutes, openFeed, openSearching } from "#app/list-routes.ts";
 import { openKeys, openSessions } from "#app/open-keys.ts";
 import { openPeople } from "#app/open-people.ts";
 import { createDatabase, type Database } from "#db/client.ts";
 import { writeAuditEntry } from "#db/keys/audit-entries.ts";
 import { readServerSecret } from "#db/service/server-secrets.ts";
 import type { HttpOptions } from "#faces/http/http.ts";
+import { createAuditExport } from "#faces/http/keys/audit-export.ts";
 import { createRefuseCostly } from "#faces/http/limits/refuse-costly.ts";
-import type { ApiDeps } from "#faces/http/routes/v1/api-deps.ts";
+import type { OperationParts } from "#faces/http/operations.ts";
+import type { PlatformDeps } from "#faces/http/routes/edge/platform-deps.ts";
+import type { FeedDeps } from "#faces/http/routes/v1/open-alert-stream.ts";
 import { systemClock } from "#lib/clock.ts";
 import { createLog } from "#lib/log.ts";
 import { createSecret } from "#lib/secret.ts";
@@ -20,39 +23,56 @@ import { openTestFolder } from "../archive/archive-folder.ts";
 import { SERVICE } from "./default-service.ts";
 import { startHttp } from "./start-http.ts";
 
+interface ApiOptions
+  extends Partial<Pick<OperationParts, "clock" | "service" | "zones" | "edge">>,
+    Partial<Pick<FeedDeps, "heartbeatMs" | "streamsPerKey">> {
+  readonly feedPollMs?: number;
+}
+
+export interface SearchOptions
+  extends Partial<Parameters<typeof openSearching>[0]>,
+    Partial<Pick<PlatformDeps, "askAdvice" | "checkKeyEveryMs" | "clock">> {
+  /** The zones that are copied. */
+  readonly zoneIds?: readonly number[];
+  /** How long events are kept. */
+  readonly retentionDays?: number;
+}
+
 /** A replica of the service's HTTP with its real routes and keys, on this database. */
 export async function startArchive(
   url: string,
   options: Partial<HttpOptions> = {},
-  api: Partial<
-    Pick<ApiDeps, "clock" | "heartbeatMs" | "service" | "streamsPerKey" | "zones"> &
-      Pick<ApiParts, "feedPollMs" | "edge">
-  > = {},
-  more: Partial<RouteParts> = {},
+  { feedPollMs = 20, service = SERVICE, edge = null, zones = () => ({}), ...api }: ApiOptions = {},
+  { zoneIds = service.zoneIds, retentionDays, askAdvice = null, ...more }: SearchOptions = {},
 ) {
   const lines: string[] = [];
   const log = createLog({ level: "debug", stream: { write: (line) => lines.push(line) } });
   const stack = createStopStack(() => undefined);
   const keys = openKeys({ databaseUrl: createSecret(url), log }, stack);
-  const queries = createDatabase({ url, max: 2, applicationName: "test queries", onError: () => undefined });
-  const cursors = createPageCursors(
-    await readServerSecret(keys.database.db, "page-cursors", randomBytes(32)),
+  const { database } = keys;
+  const own = createDatabase({ url, max: 2, applicationName: "test queries", onError: () => undefined });
+  const { queries = own, files = (await openTestFolder()).files } = more;
+  const { db } = queries;
+  const eventDays = retentionDays ?? service.retention.eventDays;
+  const routes = listRoutes(
+    {
+      database,
+      db,
+      clock: api.clock ?? more.clock ?? systemClock,
+      cursors: createPageCursors(await readServerSecret(database.db, "page-cursors", randomBytes(32))),
+      zones,
+      log,
+      edge,
+      enqueue: async () => false,
+      service: { ...service, zoneIds, retention: { ...service.retention, eventDays } },
+      searching: openSearching({ refuseCostly: createRefuseCostly(1_000), ...more, queries, files }),
+      instanceId: (await readServerSecret(database.db, "instance-id", randomBytes(8))).toString("hex"),
+      auditExport: createAuditExport((entry) => writeAuditEntry(database.db, entry), systemClock),
+      askAdvice,
+      ...(more.checkKeyEveryMs === undefined ? {} : { checkKeyEveryMs: more.checkKeyEveryMs }),
+    },
+    { ...openFeed(db, log, feedPollMs), ...api },
   );
-  const { feedPollMs = 20, edge = null, ...given } = api;
-  const parts = { database: keys.database, queries, clock: systemClock, cursors, log, service: SERVICE };
-  const routes = listRoutes({
-    queries,
-    files: more.files ?? (await openTestFolder()).files,
-    api: { ...(await openApi({ ...parts, feedPollMs, edge })), ...given },
-    keys: keys.database,
-    cursors,
-    refuseCostly: createRefuseCostly(1_000),
-    clock: systemClock,
-    zoneIds: [],
-    retentionDays: 400,
-    askAdvice: null,
-    ...more,
-  });
   const http = await startHttp({
     log,
     authenticate: keys.authenticate,
@@ -65,7 +85,7 @@ export async function startArchive(
   });
   onTestFinished(async () => {
     await http.app.close();
-    await queries.close();
+    await own.close();
     await stack.stop();
   });
   return { ...http, lines };

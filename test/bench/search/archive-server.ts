@@ -3,10 +3,13 @@
  * time it is asked. Every request may do everything; a key would only add the look-up of a key.
  */
 import { randomBytes } from "node:crypto";
-import { listRoutes, openApi } from "#app/list-routes.ts";
+import { listRoutes, openFeed, openSearching } from "#app/list-routes.ts";
 import { createDatabase } from "#db/client.ts";
+import { writeAuditEntry } from "#db/keys/audit-entries.ts";
 import { createHttp } from "#faces/http/http.ts";
+import { createAuditExport } from "#faces/http/keys/audit-export.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
+import { systemClock } from "#lib/clock.ts";
 import { createLog } from "#lib/log.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
 import { SERVICE } from "../../http/default-service.ts";
@@ -30,26 +33,30 @@ const onError = (err: Error) => log.error({ err }, "connection lost");
 const queries = createDatabase({ url: databaseUrl, max: 6, applicationName: "bench archive", onError });
 const caller = { keyId: "1", name: "bench", roles: ["exporter"], zoneIds: null, masked: false } as const;
 const authenticate = async () => ({ ...caller, scopes: new Set(["read", "export"] as const) });
-const cursors = createPageCursors(randomBytes(32));
-const clock = () => Number(now);
 const app = await createHttp({
   checks: [],
   metrics: createMetrics(),
   readBacklog: () => Promise.reject(new Error("not part of the benchmark")),
   log,
   authenticate,
-  routes: listRoutes({
-    queries,
-    files: openFiles(folder).files,
-    keys: queries,
-    api: await openApi({ database: queries, queries, cursors, clock, log, service: SERVICE }),
-    cursors,
-    refuseCostly: () => undefined,
-    clock,
-    zoneIds: zones.map(Number),
-    retentionDays: 400,
-    askAdvice: null,
-  }),
+  routes: listRoutes(
+    {
+      database: queries,
+      db: queries.db,
+      clock: () => Number(now),
+      cursors: createPageCursors(randomBytes(32)),
+      zones: () => ({}),
+      log,
+      edge: null,
+      enqueue: async () => false,
+      service: { ...SERVICE, zoneIds: zones.map(Number) },
+      searching: openSearching({ queries, files: openFiles(folder).files, refuseCostly: () => undefined }),
+      instanceId: "",
+      auditExport: createAuditExport((entry) => writeAuditEntry(queries.db, entry), systemClock),
+      askAdvice: null,
+    },
+    openFeed(queries.db, log),
+  ),
   areMetricsPublic: true,
   limits: {
     perKeyAndMinute: NO_LIMIT,

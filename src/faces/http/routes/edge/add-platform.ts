@@ -12,7 +12,7 @@ import { addSearchEventLogs } from "./search-event-logs.ts";
 
 /** Adds the platform's operations at the platform's paths. Bodies are read by the platform's rules. */
 export function addPlatform(app: FastifyInstance, deps: PlatformDeps): void {
-  addListApiKeys(app, deps.queries.db);
+  addListApiKeys(app, deps.db);
   void app.register(async (scope) => {
     addJsonParser(scope);
     scope.setValidatorCompiler(ONLY_DOCUMENTED.validatorCompiler);

@@ -94,9 +94,10 @@ export async function sendExport(
   }
   // An export by method reads all events at once, as a search does.
   const price = asksMethod(plan)
-    ? await priceSearch(deps.queries.db, deps, wanted)
+    ? await priceSearch(deps.db, deps.searching, wanted)
     : ({ kind: "long" } as const);
   await deps.auditExport(request, wanted);
+  const { runInPlace, vendor = null } = deps.searching;
   const gone = clientGone(reply);
   const isAllowed = async () => {
     const now = await request.readCallerAgain();
@@ -107,14 +108,14 @@ export async function sendExport(
   const name = `event-logs-${zoneId}`;
   const work = { ...price, signal: gone };
   if (form === "parquet") {
-    const file = await deps.runInPlace(request, work, (parts) => exportParquet(parts, zoneId, plan, gone));
+    const file = await runInPlace(request, work, (parts) => exportParquet(parts, zoneId, plan, gone));
     return sendFile(reply, removeAfter(file), `${name}.parquet`, PARQUET_TYPE);
   }
-  const runPart: RunPart = (isFirst, run) => deps.runInPlace(request, { ...work, isPatient: !isFirst }, run);
+  const runPart: RunPart = (isFirst, run) => runInPlace(request, { ...work, isPatient: !isFirst }, run);
   const read = (form: ExportForm) => exportEvents(runPart, zoneId, plan, { form, signal: gone });
   // DuckDB writes the lines of which nothing is hidden, several times as fast.
   const toText = form === "ndjson" ? toNdjsonLine : toCsvLine;
-  const ocsf = { zoneId, vendor: deps.vendor ?? null };
+  const ocsf = { zoneId, vendor };
   const lines = (): AsyncGenerator<string | Buffer, void, undefined> => {
     if (form === "ocsf") return mapLines(read(ocsf), (line) => finishOcsfLine(line, isMasked));
     if (form === "csv" && !isMasked) return read("csv");

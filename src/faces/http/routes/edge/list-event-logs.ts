@@ -90,13 +90,13 @@ async function listEventLogs(deps: PlatformDeps, request: FastifyRequest, reply:
 }
 
 /** Returns whether the day is kept. Days are dropped whole, so the first kept day is complete. */
-function isKeptDay(from: number, { clock, retentionDays }: PlatformDeps): boolean {
+function isKeptDay(from: number, { clock, service }: PlatformDeps): boolean {
   const today = startOfDay(clock());
-  return from <= today && from >= today - retentionDays * DAY_MS;
+  return from <= today && from >= today - service.retention.eventDays * DAY_MS;
 }
 
-function outside({ retentionDays }: PlatformDeps) {
-  const message = `You can only view the past ${retentionDays} days of Event Logs.`;
+function outside({ service }: PlatformDeps) {
+  const message = `You can only view the past ${service.retention.eventDays} days of Event Logs.`;
   return failureBlock(401, "invalid_datetime_window.event_logs", message);
 }
 
@@ -123,9 +123,9 @@ async function readPage(
   { zoneId, from, list, after, gone }: Page,
 ) {
   const isMasked = request.caller?.masked ?? true;
-  const { openedBlocks } = deps;
+  const { runInPlace, openedBlocks } = deps.searching;
   const work = { kind: "quick", signal: gone } as const;
-  const { found, records } = await deps.runInPlace(request, work, async (parts) => {
+  const { found, records } = await runInPlace(request, work, async (parts) => {
     const found = await listDay(parts, zoneId, { from, after, limit: PAGE_SIZE + 1 }, gone);
     const shown = found.slice(0, PAGE_SIZE);
     return { found, records: await readRecords({ ...parts, openedBlocks }, zoneId, shown, gone) };

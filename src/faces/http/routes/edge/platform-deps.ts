@@ -1,8 +1,6 @@
-import type { Database } from "#db/client.ts";
-import type { Clock } from "#lib/clock.ts";
-import type { PageCursors } from "#operations/page-cursor.ts";
-import type { Searching } from "#operations/search/searching.ts";
+import type { ServiceView } from "#operations/service-view.ts";
 import type { AuditExport } from "../../keys/audit-export.ts";
+import type { OperationParts } from "../../operations.ts";
 
 /** The outcome of a request for advice, or the reason why the platform was not asked. */
 export type AskedAdvice =
@@ -14,14 +12,9 @@ export type AskedAdvice =
 
 export type AskAdvice = (rule: { zoneId: number; ruleId: string }) => Promise<AskedAdvice>;
 
-export interface PlatformDeps extends Searching {
-  /** Used for counts and keys. Events are read only in a place of the admission queue. */
-  readonly queries: Database;
-  readonly cursors: PageCursors;
-  readonly clock: Clock;
-  /** The zones that are copied. */
-  readonly zoneIds: readonly number[];
-  readonly retentionDays: number;
+/** The parts of operations, and those of the platform's own routes. */
+export interface PlatformDeps extends Pick<OperationParts, "clock" | "cursors" | "db" | "searching"> {
+  readonly service: Pick<ServiceView, "retention" | "zoneIds">;
   readonly auditExport: AuditExport;
   /** Interval at which an export checks that its key is still valid. Default 10 s. */
   readonly checkKeyEveryMs?: number;

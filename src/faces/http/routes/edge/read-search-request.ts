@@ -16,8 +16,9 @@ export async function readSearchRequest(
   if (body === null) return null;
   const zoneId = readZoneId(request, reply);
   if (zoneId === null) return null;
-  const { clock, retentionDays } = deps;
-  const asked = { nowMs: clock(), retentionDays, isMasked: request.caller?.masked ?? true };
+  const { clock, service } = deps;
+  const isMasked = request.caller?.masked ?? true;
+  const asked = { nowMs: clock(), retentionDays: service.retention.eventDays, isMasked };
   const read = planBody(body.value, asked, { kind, form: "platform" });
   if ("mistakes" in read) {
     sendMistakes(reply, read.mistakes);

@@ -25,12 +25,12 @@ export function readZoneId(request: FastifyRequest, reply: FastifyReply): number
 
 /** Returns whether the key may see the zone and the service copies it or has events of it. */
 export async function isServedZone(
-  { queries, zoneIds }: Pick<PlatformDeps, "queries" | "zoneIds">,
+  { db, service }: Pick<PlatformDeps, "db" | "service">,
   { caller }: FastifyRequest,
   zoneId: number,
 ): Promise<boolean> {
   if (caller === null || !maySeeZone(caller, zoneId)) return false;
-  return zoneIds.includes(zoneId) || hasStoredEvents(queries.db, zoneId);
+  return service.zoneIds.includes(zoneId) || hasStoredEvents(db, zoneId);
 }
 
 /** The answer is the same for a zone that is not watched and a zone that the key may not see. */

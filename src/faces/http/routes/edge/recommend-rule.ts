@@ -54,7 +54,7 @@ interface Rule {
 }
 
 async function recommend(deps: PlatformDeps, request: FastifyRequest, reply: FastifyReply, rule: Rule) {
-  const stored = await readStoredAdvice(deps.queries.db, rule, ASKING);
+  const stored = await readStoredAdvice(deps.db, rule, ASKING);
   const { answer } = stored;
   const isFresh = answer !== null && answer.askedAt >= deps.clock() - ANSWER_KEEPS_MS;
   const isMasked = request.caller?.masked ?? true;

@@ -40,7 +40,7 @@ export function addRuleMetrics(app: FastifyInstance, deps: PlatformDeps): void {
       return sendJson(reply, 202, { data: null, error: unknownZoneBlock() });
     const today = startOfDay(deps.clock());
     const window = { from: today - (OVERVIEW_DAYS - 1) * DAY_MS, to: today + DAY_MS };
-    const days = await readRuleDays(deps.queries.db, { zoneId, ruleId }, window);
+    const days = await readRuleDays(deps.db, { zoneId, ruleId }, window);
     return sendJson(reply, 200, { data: toMetrics(days, window.from), error: null });
   });
 }

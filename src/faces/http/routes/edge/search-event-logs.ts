@@ -64,10 +64,11 @@ async function answerSearch(
   wanted: SearchRequest,
 ): Promise<Answer> {
   const gone = clientGone(reply);
-  const work = { ...(await priceSearch(deps.queries.db, deps, wanted)), signal: gone };
-  return deps.runInPlace(request, work, (found) =>
+  const { runInPlace, openedBlocks } = deps.searching;
+  const work = { ...(await priceSearch(deps.db, deps.searching, wanted)), signal: gone };
+  return runInPlace(request, work, (found) =>
     wanted.plan.groupBy.length === 0
-      ? answerRows({ ...found, openedBlocks: deps.openedBlocks }, gone, wanted)
+      ? answerRows({ ...found, openedBlocks }, gone, wanted)
       : answerGroups(found, gone, wanted),
   );
 }

@@ -3,8 +3,7 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import { known, visibleZones, ZoneId } from "#operations/fields.ts";
 import { Refusal } from "#operations/refusal.ts";
-import type { ApiDeps } from "./api-deps.ts";
-import { type AlertStream, openAlertStream } from "./open-alert-stream.ts";
+import { type AlertStream, type FeedDeps, openAlertStream } from "./open-alert-stream.ts";
 
 const STREAMS_PER_KEY = 5;
 
@@ -21,7 +20,7 @@ const Headers = z.object({
 });
 
 /** `GET /api/v1/alerts/stream`: every transition as it happens, as Server-Sent Events. */
-export function addAlertStream(app: FastifyInstance, deps: ApiDeps): void {
+export function addAlertStream(app: FastifyInstance, deps: FeedDeps): void {
   const streams = new Map<string, number>();
   const open = new Set<AlertStream>();
   // A server that closes waits for its answers, and these have no end of their own.

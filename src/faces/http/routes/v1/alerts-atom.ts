@@ -13,14 +13,17 @@ import { maskNullable } from "#stages/archive/mask/mask-text.ts";
 import { outlineAlert } from "#stages/delivery/message/outline-alert.ts";
 import { toPlainLines } from "#stages/delivery/message/outline-lines.ts";
 import { type AtomEntry, renderAtom } from "../../feed/atom-feed.ts";
-import type { ApiDeps } from "./api-deps.ts";
+import type { OperationParts } from "../../operations.ts";
 
 const MAX_ENTRIES = 50;
 const MAX_TITLE_CHARS = 300;
 const ATOM_TYPE = "application/atom+xml; charset=utf-8";
 
 /** `GET /api/v1/alerts.atom`: the newest alerts for a feed reader; an entry changes when its alert does. */
-export function addAlertsAtom(app: FastifyInstance, { db, instanceId }: ApiDeps): void {
+export function addAlertsAtom(
+  app: FastifyInstance,
+  { db, instanceId }: Pick<OperationParts, "db" | "instanceId">,
+): void {
   app.withTypeProvider<ZodTypeProvider>().get(
     "/api/v1/alerts.atom",
     {

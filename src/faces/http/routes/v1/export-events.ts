@@ -39,9 +39,10 @@ export function addExportEvents(app: FastifyInstance, deps: PlatformDeps): void 
       },
     },
     async (request, reply) => {
-      const { queries, zoneIds, clock, retentionDays } = deps;
+      const { db, clock, service } = deps;
+      const { zoneIds, retention } = service;
       const isMasked = request.caller?.masked ?? true;
-      const asked = { db: queries.db, zoneIds, nowMs: clock(), retentionDays, isMasked };
+      const asked = { db, zoneIds, nowMs: clock(), retentionDays: retention.eventDays, isMasked };
       const { format, ...body } = request.body;
       const wanted = { zoneId: request.params.zone, body, kind: "export" } as const;
       return sendExport(deps, request, reply, await planNative(asked, wanted), format);

@@ -1,19 +1,19 @@
 import { createHash } from "node:crypto";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { OPERATIONS } from "#operations/index.ts";
-import { addOperations } from "../../operations.ts";
+import { addOperations, type OperationParts } from "../../operations.ts";
 import { addAlertStream } from "./alert-stream.ts";
 import { addAlertsAtom } from "./alerts-atom.ts";
-import type { ApiDeps } from "./api-deps.ts";
+import type { FeedDeps } from "./open-alert-stream.ts";
 
 /** The native API: alerts, silences, trends, rules, spikes, coverage, gaps, deliveries, zones, status. */
-export function addNativeApi(app: FastifyInstance, deps: ApiDeps): void {
+export function addNativeApi(app: FastifyInstance, parts: OperationParts, feed: FeedDeps): void {
   app.addHook("onSend", async (request, reply, payload) =>
     request.routeOptions.url?.startsWith("/api/v1/") === true ? addEtag(request, reply, payload) : payload,
   );
-  addOperations(app, OPERATIONS, deps);
-  addAlertStream(app, deps);
-  addAlertsAtom(app, deps);
+  addOperations(app, OPERATIONS, parts);
+  addAlertStream(app, feed);
+  addAlertsAtom(app, parts);
 }
 
 /**

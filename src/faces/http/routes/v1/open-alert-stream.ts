@@ -1,9 +1,10 @@
 import type { FastifyReply } from "fastify";
 import { type FeedRow, readFeed, readFeedEnd } from "#db/alerting/feed-transitions.ts";
+import type { Queryable } from "#db/client.ts";
 import type { Caller } from "#operations/caller.ts";
 import { maySee, visibleZones } from "#operations/fields.ts";
+import type { RowHub } from "../../feed/row-hub.ts";
 import { toFeedEvent } from "../../feed/to-feed-event.ts";
-import type { ApiDeps } from "./api-deps.ts";
 
 /** Of what a client missed; who missed more is told so and reads the list. */
 const MAX_REPLAY = 1_000;
@@ -12,6 +13,16 @@ const MAX_QUEUED = 5_000;
 /** Written before the connection is asked whether it has room for more. */
 const WRITTEN_AT_ONCE = 50;
 const HEARTBEAT_MS = 15_000;
+
+/** The source of the stream and of the feed. */
+export interface FeedDeps {
+  readonly db: Queryable;
+  readonly hub: RowHub<FeedRow>;
+  /** Time between two heartbeats of a stream without events. Default 15 s. */
+  readonly heartbeatMs?: number;
+  /** The most streams of one key in one process at the same time. Default 5. */
+  readonly streamsPerKey?: number;
+}
 
 export interface AlertStream {
   readonly end: () => void;
@@ -29,7 +40,7 @@ interface AlertStreamOptions {
  * @throws before anything is sent; later trouble ends the connection, and the client comes again with its last id.
  */
 export async function openAlertStream(
-  deps: ApiDeps,
+  deps: FeedDeps,
   reply: FastifyReply,
   options: AlertStreamOptions,
 ): Promise<AlertStream> {
