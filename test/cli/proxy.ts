@@ -7,7 +7,7 @@ import { onTestFinished } from "vitest";
 interface Passed {
   /** Returns the path at the service; null: nothing is there, and the answer is a 404. */
   readonly toPath?: (path: string) => string | null;
-  /** Returns true if it has answered itself. */
+  /** Returns true if the service is not to answer. */
   readonly answer?: (response: ServerResponse) => boolean;
   /** The connection is cut after so many bytes of an answer. */
   readonly cutAfter?: number;
@@ -38,7 +38,10 @@ export async function startProxy(
     });
     asked.pipe(passed);
   }).listen(0, "127.0.0.1");
-  onTestFinished(() => void proxy.close());
+  onTestFinished(() => {
+    proxy.closeAllConnections();
+    proxy.close();
+  });
   await once(proxy, "listening");
   return `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
 }

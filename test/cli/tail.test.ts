@@ -138,16 +138,18 @@ test("it prints each event once and in order: known, new and late ones, also ove
 
 test("of a service elsewhere it prints each event once and in order, also over an outage, until the key is revoked", async () => {
   const [first, second] = [111, 112];
+  // Before the last minute, which other tests print of all zones.
+  const base = NOW - 7_200_000;
   for (const zoneId of [first, second])
     await advanceSearch(database.db, zoneId, { startsAt: startOfHour(NOW), searchedThrough: NOW });
   const hostile = { url: "/a\u001b[2J\r\nb\u202e", action: "log" };
   await store(
     first,
-    event("old", NOW - 3_600_000),
-    event("a", NOW - 30_000),
-    event("c", NOW - 10_000, hostile),
+    event("old", base - 3_600_000),
+    event("a", base - 30_000),
+    event("c", base - 10_000, hostile),
   );
-  await store(second, event("b", NOW - 20_000));
+  await store(second, event("b", base - 20_000));
   const service = { ...SERVICE, zoneIds: [first, second] };
   const { url } = await startArchive(database.url, {}, { clock: () => NOW, service });
   const { key, keyId } = await makeKey(database, "reader", { zoneIds: [first, second] });
@@ -159,15 +161,15 @@ test("of a service elsewhere it prints each event once and in order, also over a
     },
   });
   const environment = { LONGWATCH_URL: origin, LONGWATCH_KEY: key };
-  const tail = startTail(["--json"], { environment });
+  const tail = startTail(["--json", "--since", "-121m"], { environment });
   await tail.until("out", '"c"');
-  await store(first, event("late", NOW - 25_000));
-  await store(second, event("d", NOW - 5_000));
+  await store(first, event("late", base - 25_000));
+  await store(second, event("d", base - 5_000));
   await tail.until("out", '"d"');
   await tail.until("out", '"late"');
   isDown = true;
   await tail.until("err", "what stands in front of it says HTTP 502. Waiting for the service ...");
-  await store(first, event("after", NOW));
+  await store(first, event("after", base));
   isDown = false;
   await tail.until("out", '"after"');
   await tail.until("err", "the service answers again");
@@ -179,6 +181,19 @@ test("of a service elsewhere it prints each event once and in order, also over a
   expect(ids.slice(3).sort()).toEqual(["after", "d", "late"]);
   expect(err.trimEnd().split("\n").at(-1)).toContain("refused the key");
   expect(out).not.toContain("\u001b");
+});
+
+test("Ctrl-C ends it while a service elsewhere does not answer", { timeout: 60_000 }, async () => {
+  const asked = Promise.withResolvers<void>();
+  const origin = await startProxy("http://127.0.0.1:1", {
+    answer() {
+      asked.resolve();
+      return true;
+    },
+  });
+  const tail = startTail([], { environment: { LONGWATCH_URL: origin, LONGWATCH_KEY: "key" } });
+  await asked.promise;
+  expect(await tail.stop()).toEqual({ code: 0, out: "", err: "" });
 });
 
 test("of a service elsewhere a long span is read in parts, oldest first", async () => {

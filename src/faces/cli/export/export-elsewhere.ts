@@ -17,9 +17,9 @@ export function exportElsewhere(
   return untilStopped(io, (signal) => {
     const source = {
       read: () => readRemotely(remote, { path, body: { ...request, format: form }, signal }),
-      async countUnfiltered() {
+      async countUnfiltered(stopped: AbortSignal) {
         const input = { ...request, zone: String(zoneId), page: 0, pageSize: 1 };
-        const { total } = (await askRemotely(remote)(searchEvents, input)) as { total: number };
+        const { total } = (await askRemotely(remote, stopped)(searchEvents, input)) as { total: number };
         return total;
       },
     };

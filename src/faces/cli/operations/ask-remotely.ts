@@ -25,12 +25,13 @@ class RemoteError extends ServiceError {
   }
 }
 
-/** Runs operations over HTTP on a service elsewhere, with the rights of a key. */
-export function askRemotely(remote: RemoteService): AskOperation {
+/** Runs operations over HTTP on a service elsewhere, with the rights of a key. A request ends when `stopped` aborts. */
+export function askRemotely(remote: RemoteService, stopped?: AbortSignal): AskOperation {
   return async (operation, input) => {
     const address = addressOf(operation);
     const isLong = operation.changes && operation.isLong === true;
-    const signal = AbortSignal.timeout(isLong ? LONG_MS : TIMEOUT_MS);
+    const limit = AbortSignal.timeout(isLong ? LONG_MS : TIMEOUT_MS);
+    const signal = stopped === undefined ? limit : AbortSignal.any([limit, stopped]);
     const request = { method: address.method, ...fillAddress(address, input), signal };
     return (await send(remote, request)).json().catch(() => null);
   };

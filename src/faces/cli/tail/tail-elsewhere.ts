@@ -5,7 +5,7 @@ import { listZones } from "#operations/service/zones.ts";
 import { readPages as readList } from "../operations/read-pages.ts";
 import { findElsewhere, toFoundPage } from "../search/find-elsewhere.ts";
 import { readPages } from "../search/read-pages.ts";
-import { keyOf } from "./follow-events.ts";
+import { keyOf, type ReadOnward } from "./follow-events.ts";
 import type { TailSource } from "./tail-source.ts";
 
 /** A poll asks at most twice for each zone. With this pause it takes half of the 600 requests a minute of a key. */
@@ -21,12 +21,33 @@ const WHOLE = { page: 0, pageSize: PAGE_SIZE };
 const LIMIT = Number.POSITIVE_INFINITY;
 
 /** Reads the events from a service elsewhere. `request` has the query and the filters of the API's search. */
-export function tailElsewhere(ask: AskOperation, clock: Clock, request: object): TailSource {
+export function tailElsewhere(
+  askUntil: (signal: AbortSignal) => AskOperation,
+  clock: Clock,
+  request: object,
+): TailSource {
+  return {
+    name: "service",
+    pauseMs: (zones) => Math.max(MIN_PAUSE_MS, zones * PAUSE_PER_ZONE_MS),
+    open(signal, work) {
+      const ask = askUntil(signal);
+      return work({
+        readOnward: readerOf(ask, clock, request),
+        async listZones() {
+          const { items } = await readList(ask, listZones, {}, MAX_ZONES);
+          return (items as { id: number }[]).map(({ id }) => id);
+        },
+      });
+    },
+  };
+}
+
+/** A search gives the newest events first. So it is asked for a span short enough to be read whole. */
+function readerOf(ask: AskOperation, clock: Clock, request: object): ReadOnward<FoundEvent> {
   const find = (zoneId: number, from: number, to: number) =>
     findElsewhere(ask, zoneId, { ...request, from, to }, { pageSize: PAGE_SIZE, format: "event" });
 
-  /** A search gives the newest events first. So it is asked for a span short enough to be read whole. */
-  async function readOnward(zoneId: number, from: number, after: FoundEvent | null) {
+  return async (zoneId, from, after) => {
     let start = after === null ? from : after.occurredAt + 1;
     const end = clock() + AHEAD_MS;
     while (start < end) {
@@ -46,18 +67,5 @@ export function tailElsewhere(ask: AskOperation, clock: Clock, request: object):
       start = to;
     }
     return [];
-  }
-
-  return {
-    name: "service",
-    pauseMs: (zones) => Math.max(MIN_PAUSE_MS, zones * PAUSE_PER_ZONE_MS),
-    open: (work) =>
-      work({
-        readOnward,
-        async listZones() {
-          const { items } = await readList(ask, listZones, {}, MAX_ZONES);
-          return (items as { id: number }[]).map(({ id }) => id);
-        },
-      }),
   };
 }

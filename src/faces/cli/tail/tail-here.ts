@@ -19,7 +19,7 @@ export function tailHere(
   return {
     name: "database",
     pauseMs: () => POLL_MS,
-    async open(work) {
+    async open(_signal, work) {
       const config = readConfig();
       await onRunningStore(config, async ({ db }) => {
         await requireZones(db, config, zoneIds);

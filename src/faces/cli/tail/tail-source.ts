@@ -12,6 +12,6 @@ export interface TailSource {
   readonly name: "database" | "service";
   /** Milliseconds between two polls of so many zones. */
   readonly pauseMs: (zones: number) => number;
-  /** Opens the source for `work`. */
-  readonly open: (work: (reads: TailReads) => Promise<void>) => Promise<void>;
+  /** Opens the source for `work`, which ends when `signal` aborts. */
+  readonly open: (signal: AbortSignal, work: (reads: TailReads) => Promise<void>) => Promise<void>;
 }

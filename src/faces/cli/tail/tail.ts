@@ -66,7 +66,7 @@ export function tailCommand(readConfig: () => Config, io: StoreIo = createProces
         const source =
           config.remote === null
             ? tailHere(readConfig, plan, zoneIds ?? [])
-            : tailElsewhere(pickAsk(config, io, null), io.clock, request);
+            : tailElsewhere((signal) => pickAsk(config, io, null, signal), io.clock, request);
         const write = createWriter(io, flags.json === true);
         await print(io, source, { zoneIds, from: plan.from, write });
       }),
@@ -132,7 +132,7 @@ async function print(
       onBack: () => say(`the ${name} answers again`),
     },
     ({ signal, onAnswer }) =>
-      open(async ({ readOnward, listZones }) => {
+      open(signal, async ({ readOnward, listZones }) => {
         while (!signal.aborted) {
           if (zoneIds === undefined && polls++ % ZONES_POLLS === 0) {
             zones = await listZones();

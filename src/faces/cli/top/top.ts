@@ -66,16 +66,17 @@ export function topCommand(readConfig: () => Config, io: StoreIo = createProcess
         const everyMs = readEvery(read, flags.every) * 1_000;
         read.finish();
         const config = readConfig();
-        const ask = async () => {
+        const ask = async (signal?: AbortSignal) => {
           const now = io.clock();
           const zone = zoneId === undefined ? {} : { zone: String(zoneId) };
           const input = { ...zone, from: String(now - SPAN_MS), to: String(now) };
-          return (await pickAsk(config, io, null)(showOverview, input)) as OverviewAnswer;
+          return (await pickAsk(config, io, null, signal)(showOverview, input)) as OverviewAnswer;
         };
         if (flags.json === true) await writeJson(io.stdout, await ask());
         else if (flags.once === true || io.stdout.isTTY !== true)
           await writeOut(io.stdout, describeOverview(await ask(), pickPaint(io)));
-        else if (config.remote !== null) await refresh(io, everyMs, (show) => show(ask));
+        else if (config.remote !== null)
+          await refresh(io, everyMs, (show, signal) => show(() => ask(signal)));
         else
           await refresh(io, everyMs, (show) =>
             onRunningStore(readConfig(), ({ db }) => show(() => lookAt(db, config, zoneId, io.clock()))),
@@ -103,7 +104,7 @@ async function lookAt(db: Queryable, config: Config, zoneId: number | undefined,
 async function refresh(
   io: StoreIo,
   everyMs: number,
-  open: (show: (look: () => Promise<OverviewAnswer>) => Promise<void>) => Promise<void>,
+  open: (show: (look: () => Promise<OverviewAnswer>) => Promise<void>, signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const paint = pickPaint(io);
   let isOpen = false;
@@ -129,7 +130,7 @@ async function refresh(
           await draw(last);
           await delay(everyMs, undefined, { signal }).catch(() => undefined);
         }
-      }),
+      }, signal),
     );
   } finally {
     release();
