@@ -113,9 +113,9 @@ test("a rise under a silence notifies after the silence", () => {
   expect(play(alerts, { spike: worse, nowMs: minutes(1), isSilenced: true })).toEqual(["worse"]);
   expect(play(alerts, { spike: worse, nowMs: minutes(2), isSilenced: true })).toEqual([]);
   // The channel was notified three minutes ago, so it may not be notified for another two, silence or not.
-  const rung = alertSpike({ severity: "error" });
+  const severe = alertSpike({ severity: "error" });
   const patient: AlertRecord[] = [];
-  play(patient, { spike: rung, nowMs: NOW });
+  play(patient, { spike: severe, nowMs: NOW });
   play(patient, { spike: worse, nowMs: minutes(1), isSilenced: true });
   expect(play(patient, { spike: worse, nowMs: minutes(3) })).toEqual([]);
   expect(play(patient, { spike: worse, nowMs: minutes(5) })).toEqual(["worse"]);

@@ -188,14 +188,14 @@ test("for random sequences, no channel is notified twice of one alert within the
 /** Checks that a pair of notifications within the interval ends with the first message that wakes people. */
 function checkRung({ transitions }: AlertRecord, groupIntervalMs: number): void {
   for (const channel of ["chat", "board"]) {
-    const rung = transitions.filter(
+    const notified = transitions.filter(
       ({ reason, channels, quiet }) =>
         ["first", "worse", "repeat"].includes(reason) &&
         channels.includes(channel) &&
         !quiet.includes(channel),
     );
-    for (const [index, next] of rung.entries()) {
-      const before = rung[index - 1];
+    for (const [index, next] of notified.entries()) {
+      const before = notified[index - 1];
       if (before === undefined || next.at - before.at >= groupIntervalMs) continue;
       expect([before.severity, next.reason, next.severity]).toEqual([
         expect.stringMatching(/info|warning/),

@@ -68,7 +68,7 @@ test("a wrong token is an alert at once", async () => {
   ]);
 });
 
-test("hours that differ and refused events are told, the gravest only, with the command that lists them", async () => {
+test("the alert names the gravest of differing hours and refused events, and the command that lists them", async () => {
   const zone = { destination: "siem", zoneId: 101 };
   const occurredAt = Date.UTC(2026, 10, 20, 10, 5);
   const refused = {

@@ -246,7 +246,7 @@ test("rules that few addresses lift are listed if they notified nobody", async (
   expect((await read()).fewAddresses).toEqual([{ zoneId: 101, ruleId: "920100", alerts: 2 }]);
 });
 
-test("what ends, expires or was applied before the next digest needs a hand", async () => {
+test("silences that end, keys that expire and exclusions that were applied before the next digest are listed", async () => {
   const made = { roles: ["reader" as const] };
   await database.db.insert(apiKeys).values([
     {

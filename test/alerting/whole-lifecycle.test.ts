@@ -55,12 +55,12 @@ function checkLanes({ said }: PureService): void {
 }
 
 function checkRung(lane: readonly Said[]): void {
-  const rung = lane.filter(
+  const notified = lane.filter(
     ({ reason, channel, content }) =>
       channel !== "pager" && RINGING.includes(reason) && (content as { isQuiet?: boolean }).isQuiet !== true,
   );
-  for (const [index, next] of rung.entries()) {
-    const before = rung[index - 1];
+  for (const [index, next] of notified.entries()) {
+    const before = notified[index - 1];
     if (before === undefined || next.atMs - before.atMs >= TIMING.groupIntervalMs) continue;
     const [from, to] = [before, next].map(({ content }) => (content as { severity: string }).severity);
     expect([from, to]).toEqual([expect.stringMatching(/info|warning/), "critical"]);

@@ -232,7 +232,7 @@ test("SIGTERM to the starter of a command is passed on", async () => {
   await vi.waitFor(() => expect(printed()).toContain("signal SIGTERM"), { timeout: 20_000 });
 });
 
-test("what was installed for production, on a Node that is new enough, is left as it is", async () => {
+test("an installation for production, on a Node that is new enough, is left as it is", async () => {
   const checkout = makeCheckout();
   rmSync(checkout.at("node_modules", ".bin", "node"));
   mkdirSync(checkout.at("node_modules", "commander"));

@@ -136,7 +136,7 @@ test("it prints each event once and in order: known, new and late ones, also ove
   expect(err.trimEnd().split("\n")).toHaveLength(2);
 });
 
-test("of a service elsewhere it prints each event once and in order, also over an outage, until the key is revoked", async () => {
+test("tail prints each event of a service elsewhere once and in order, also over an outage, until the key is revoked", async () => {
   const [first, second] = [111, 112];
   // Before the last minute, which other tests print of all zones.
   const base = NOW - 7_200_000;
@@ -196,7 +196,7 @@ test("Ctrl-C ends it while a service elsewhere does not answer", { timeout: 60_0
   expect(await tail.stop()).toEqual({ code: 0, out: "", err: "" });
 });
 
-test("of a service elsewhere a long span is read in parts, oldest first", async () => {
+test("tail reads a long span of a service elsewhere in parts, oldest first", async () => {
   const zoneId = 113;
   const start = NOW - 3 * 3_600_000;
   await advanceSearch(database.db, zoneId, { startsAt: startOfHour(NOW), searchedThrough: NOW });

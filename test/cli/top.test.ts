@@ -101,7 +101,7 @@ test("as JSON it answers as GET /api/v1/overview does", async () => {
   expect(answer).toMatchObject({ zones: [{ id: 101 }], rules: [{ ruleId: "942100", perMinute: 6 }] });
 });
 
-test("of a service elsewhere it shows the same, and refuses a zone that nobody knows", async () => {
+test("top shows the same of a service elsewhere, and refuses an unknown zone", async () => {
   const { key } = await makeKey(database, "reader");
   const service = viewService(parseConfig({ DATABASE_URL: database.url }));
   const { url } = await startArchive(database.url, {}, { clock: () => NOW, service });

@@ -203,7 +203,7 @@ test.each(TICK_NAMES)("the defaults of %s keep what the job promises", (name) =>
   }
 });
 
-test("what does not go together is listed too", () => {
+test("settings that exclude each other are listed too", () => {
   const text = `
 channels: { chat: { kind: terminal } }
 route: { continue: true, channels: [chatt] }
@@ -536,7 +536,7 @@ test.each([
   expect(() => parseConfig({ LONGWATCH_PUBLIC_URL: url })).toThrow(/LONGWATCH_PUBLIC_URL/);
 });
 
-test("what a verdict does to a severity is read, and each mistake in it is named", () => {
+test("the effect of a verdict on a severity is read, and each mistake in it is named", () => {
   const read = (yaml: string) =>
     parseConfig({ LONGWATCH_CONFIG: writeConfig(yaml) }).alerting.routing.verdict;
   expect(read("detection: { verdict: { lower: [scanner] } }")).toEqual({ raise: true, lower: ["scanner"] });

@@ -62,7 +62,7 @@ test("every folder the program imports from, and the migrations, is in the image
   expect(copied).toEqual(expect.arrayContaining([...SOURCES, "migrations", "package.json", "LICENSE"]));
 });
 
-test("what the image copies is let into the build, and nothing else is", () => {
+test("the build context has the files that the image copies, and no others", () => {
   const allowed = [...read(".dockerignore").matchAll(/^!(.+)$/gm)].map(([, name]) => name);
   expect(read(".dockerignore")).toMatch(/^\*$/m);
   expect(new Set(copied)).toEqual(new Set(allowed));

@@ -73,7 +73,7 @@ test("I5: an outage of 80 hours is one alert that names all its gaps and resolve
   expect(await teller.told()).toEqual([]);
 
   emulator.advance(80 * HOUR_MS);
-  // On call hears of it once, whichever job comes first.
+  // One alert is raised, whichever job comes first.
   await teller.raise();
   for (let round = 0; round < 4; round++) {
     await prove(emulator, ingest);

@@ -234,7 +234,7 @@ test("the list of a day that it no longer serves is not needed", () => {
   expect(judge(proven({ looks: { ...DROPPED, list: undefined } as never }), {}, now).state).toBe("sealed");
 });
 
-test("what the metrics count above every route is named in the evidence of the day's hours", () => {
+test("counts of the metrics above every route are named in the evidence of the day's hours", () => {
   const above = [{ day: "2026-11-20", ruleId: "942100", platform: 12, stored: 7, fetchedAt: SETTLED }];
   const verdict = judge(proven(), { metricsAbove: new Map([["2026-11-20", above]]) });
   const shown = above.map((count) => ({ ...count, fetchedAt: new Date(count.fetchedAt).toISOString() }));

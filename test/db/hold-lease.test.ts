@@ -106,7 +106,7 @@ test("a renewal that fails is no loss: the next one is made as usual", async () 
   await single.close();
 });
 
-test("of ten concurrent holders one runs, and the others run nothing", async () => {
+test("one of ten concurrent holders runs, and the others run nothing", async () => {
   let ran = 0;
   let release: () => void = () => undefined;
   const until = new Promise<void>((resolve) => {

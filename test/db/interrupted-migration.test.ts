@@ -64,7 +64,7 @@ test("a migration that is killed in the middle changes nothing, and the next one
   expect((await client.query(COUNT)).rows).toEqual([{ applied: listMigrations().length }]);
 }, 120_000);
 
-test("of two processes that migrate at once, one waits, and it migrates when the other is killed in the middle", async () => {
+test("if two processes migrate at once, one waits, and it migrates when the other is killed in the middle", async () => {
   const { url, holder, client, waits } = await openHeldDatabase();
   const first = startMigrate(url);
   await expect.poll(waits, LOOK).toEqual(["transactionid"]);

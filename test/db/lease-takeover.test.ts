@@ -46,7 +46,7 @@ describe.runIf(process.platform === "linux")("on one machine", () => {
     expect(await hold()).toBe(2);
   });
 
-  test("of ten processes that find a killed holder's lease, one takes it over", async () => {
+  test("one of ten processes that find a killed holder's lease takes it over", async () => {
     await kill(await startOwner());
     const gate = Promise.withResolvers<void>();
     const settled: unknown[] = [];

@@ -37,7 +37,7 @@ function commitUnder(fence: number, ruleId: string): Promise<void> {
   });
 }
 
-test("of ten that reach for a lease one gets it", async () => {
+test("one of ten callers that acquire a lease at once gets it", async () => {
   const fences = await Promise.all(Array.from({ length: 10 }, (_, n) => acquire(`replica-${n}`)));
 
   expect(fences.filter((fence) => fence !== null)).toEqual([1]);
@@ -63,7 +63,7 @@ test("a zombie whose lease was taken over cannot commit, and its successor can",
   expect(stored).toEqual([{ ruleId: "successor" }]);
 });
 
-test("who released a lease cannot commit under it", async () => {
+test("a holder that released its lease cannot commit under it", async () => {
   await acquire("a");
   await releaseLease(database.db, { name, fence: 1 });
 
@@ -124,7 +124,7 @@ test("a run is claimed once among ten callers, and so is the next, and claims ar
   expect(await ten(SLOT + 3_600_000)).toEqual([["hourly", 2]]);
 });
 
-test("of many runs that are claimed together each is claimed once among ten callers, in whatever order they ask", async () => {
+test("each of many runs is claimed once among ten callers, in whatever order they ask", async () => {
   const all = runs(Array.from({ length: 40 }, (_, n) => `tick.${n}`));
   const asked = Array.from({ length: 10 }, (_, n) => claim(n % 2 ? all : all.toReversed()));
   const claimed = (await Promise.all(asked)).flat();

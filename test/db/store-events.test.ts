@@ -35,7 +35,7 @@ const stored = () =>
   rows<Record<string, string | null>>("select log_id, ip, rule_id, url from waf_events order by 1");
 
 test.each([true, false])(
-  "rules that only a half character tells apart are one rule, and their page is stored (expectNew %s)",
+  "rules that differ by half a character only are one rule, and their page is stored (expectNew %s)",
   async (expectNew) => {
     const events = ["\ud800", "\ud801", "\uFFFD"].map((ruleId, n) =>
       event(`e${n}`, { ruleId: cleanText(ruleId, 200) }),

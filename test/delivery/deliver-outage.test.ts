@@ -71,7 +71,7 @@ describe("the circuit of a channel", () => {
     expect(receiver.received).toHaveLength(30);
   });
 
-  test("of a pager is open for a minute after the receiver is back and no longer, whatever one message's back-off", async () => {
+  test("closes within a minute after a pager is back, whatever one message's back-off", async () => {
     // A single page: its own pauses would be of up to a quarter of an hour by then.
     const id = await world.raise(["first"]);
     receiver.status("chat", 503);
@@ -144,7 +144,7 @@ describe("the circuit of a channel", () => {
     expect(receiver.heard()).toEqual(["chat first"]);
   });
 
-  test("of a deliverer that died while it probed is probed again after its lease", async () => {
+  test("is probed again after the lease of a process that died during its probe", async () => {
     await world.raise(["first"]);
     await database.db.insert(channelStates).values({ channel: "chat", state: "open", openedAt: new Date() });
     const stopping = new AbortController();

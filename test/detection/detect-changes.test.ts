@@ -118,7 +118,7 @@ test("a zone that is switched to blocking is one message that names all rules, a
   expect(await world.readSpikes()).toHaveLength(1);
 });
 
-test("after a person has resolved the alert, the next change is another alert, and the first is not told again", async () => {
+test("after a person has resolved the alert, the next change is another alert, and the first one notifies nobody again", async () => {
   await world.keep([
     ...events("942100", [FIRST, END - 180], 60),
     ...events("941100", [FIRST, END - 180], 60),
@@ -144,7 +144,7 @@ test("after a person has resolved the alert, the next change is another alert, a
   );
 });
 
-test("a rule that falls silent is told once as information, and is over when it has events again", async () => {
+test("a rule that falls silent raises one alert as information, which ends when the rule has events again", async () => {
   await world.keep([
     ...events("942100", [FIRST, END - 300], 5),
     ...events("920100", [FIRST, END], 5),
@@ -189,7 +189,7 @@ test("neither unknown hours nor a zone that is silent as a whole are silent rule
   expect(await world.readSpikes()).toEqual([]);
 });
 
-test("a silent rule that stays silent is not told again after a person has resolved its alert", async () => {
+test("a rule that stays silent raises no other alert after a person has resolved the first", async () => {
   await world.keep([...events("942100", [FIRST, END - 300], 5), ...events("920100", [FIRST, END], 5)]);
   at(END);
   const job = createDetector();

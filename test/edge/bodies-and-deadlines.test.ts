@@ -170,7 +170,7 @@ describe("body size", () => {
     },
   );
 
-  test("of a bomb as an error body only the beginning is read, and the status decides", async ({
+  test("only the beginning of a compressed bomb in an error body is read, and the status decides", async ({
     platform,
     edge,
   }) => {

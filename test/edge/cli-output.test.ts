@@ -190,7 +190,7 @@ describe("--page-all", () => {
   });
 });
 
-describe("what a terminal gets", () => {
+describe("output on a terminal", () => {
   const hostile = "\u001b[2J\u202e\u009b31m\u200b";
 
   test("an error is one readable line on stderr, exit code 1, nothing on stdout", async ({ platform }) => {
@@ -278,7 +278,7 @@ describe("a hint fits what the platform said", () => {
   });
 });
 
-describe("what an event may hold is shown, however odd", () => {
+describe("an event's odd values are shown", () => {
   const search = ["events", "search", "--zone", "1", "--from", "-1h"];
   const row = (log: string) =>
     `{"rows":[{"logId":"a","log":${log}}],"groups":null,"total":1,"totalPages":1,"page":0}`;

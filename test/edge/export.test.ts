@@ -92,7 +92,7 @@ describe("an export", () => {
     expect(await failure(text(csv))).toMatchObject({ code: "EDGE_TIMEOUT" });
   });
 
-  test("whose reader breaks off closes the connection", async ({ platform, edge }) => {
+  test("closes the connection when its reader stops early", async ({ platform, edge }) => {
     const closed = createSignal();
     platform.handle((response) => {
       response.on("close", () => closed.give());

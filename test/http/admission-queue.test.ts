@@ -36,7 +36,7 @@ function openQueue(options: Partial<typeof OPTIONS> = {}) {
   return { queue, entered, places, ask, askAll, end };
 }
 
-test.each([2, 3, 5])("of %i places, one key gets all but the last, whatever it sends", async (places) => {
+test.each([2, 3, 5])("one key gets all of %i places but the last, whatever it sends", async (places) => {
   const { entered, askAll } = openQueue({
     places: { quick: places, long: places },
     perKey: { quick: 20, long: 20 },

@@ -16,7 +16,7 @@ async function scrape(url: string): Promise<string> {
   return response.text();
 }
 
-test("what was counted is shown with its labels, with the process's own numbers", async () => {
+test("counters are shown with their labels, beside the process's own numbers", async () => {
   const { url, metrics } = await startHttp();
   metrics.pages.inc({ route: "list", zone: "101", result: "new" });
   metrics.events.inc({ zone: "101", route: "search", result: "quarantined" }, 3);

@@ -278,7 +278,7 @@ test("a sign-in that takes longer than ten minutes is refused, and so is one fro
   expect(detail).toContain(`Open ${PUBLIC_URL} and sign in again.`);
 });
 
-test("a refusal of the issuer is told in one word of the standard, and its own text is not shown", async () => {
+test("a refusal of the issuer is shown as one word of the standard, without the issuer's own text", async () => {
   const { url } = await startService();
   const { cookie, address } = await begin(url);
   const state = new URL(address).searchParams.get("state") ?? "";

@@ -80,7 +80,7 @@ test("a zone that the platform refuses, and a zone that is not configured, are n
   expect(found.map(({ zoneId }) => zoneId)).toEqual([101]);
 });
 
-test("what was noted lately is not written again", async () => {
+test("a rise that was noted lately is not written again", async () => {
   const { db } = database;
   const until = async () => {
     const [row] = await db.select().from(platformHealth).where(eq(platformHealth.zoneId, 101));

@@ -33,7 +33,7 @@ test("every operation with a command has an example that begins with its name, a
   }
 });
 
-test("of every text in an answer somebody has decided what a masked key sees", () => {
+test("every text in an answer says what a masked key sees", () => {
   const undecided = OPERATIONS.flatMap(({ name, output }) =>
     findUndecided(output as z.ZodType).map((path) => `${name}${path}`),
   );

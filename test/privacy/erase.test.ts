@@ -113,7 +113,7 @@ test.each([4, 6] as const)(
   },
 );
 
-test("what was erased before it was ever stored stays out as well, whichever route shows it first", async () => {
+test("events that were erased before they were ever stored stay out too, whichever route shows them first", async () => {
   const { ingest, person, theirs } = await openWorld(4);
   expectQuiet(await erase(person));
   await ingest.walk();

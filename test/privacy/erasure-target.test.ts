@@ -75,7 +75,7 @@ test("a masked address matches only if requested, and is reported as possible in
   expect(target(readNetwork("203.0.0.0/16"), true).covers("203.0.99.*")).toBe(true);
 });
 
-test("of two tombstones of one address the later end counts, and hashes reveal nothing without the key", () => {
+test("the later end of two tombstones of one address counts, and hashes reveal nothing without the key", () => {
   const { family, prefix, hash } = target(singleAddress("2001:db8::1"));
   const stone = (untilAt: number) => ({
     family,

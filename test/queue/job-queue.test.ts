@@ -100,7 +100,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
   });
 
   test.skipIf(skipped)(
-    "of ticks that waited for minutes one runs per zone, and a failed run stands for none of them",
+    "one of the ticks that waited for minutes runs per zone, and a failed run replaces none of them",
     async () => {
       const failing = recorder("failing", async (run) => {
         if (run < 3) throw new Failure("give-up");

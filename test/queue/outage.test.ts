@@ -45,7 +45,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
   );
 
   test.skipIf(skipped)(
-    "F22: with its connections reset a ring says no, and both ends come back by themselves",
+    "F22: while its connections are reset an enqueue returns false, and both ends come back by themselves",
     async () => {
       const { job, runs } = recorder("cut-off");
       const jobQueue = relayed([job]);
@@ -84,7 +84,7 @@ describe.each(KINDS.map((row) => [row.name, row] as const))("%s", (_name, { kind
   );
 
   test.skipIf(skipped)(
-    "F21: emptied while one job runs and others wait, the queue loses them and takes the next ring",
+    "F21: a queue that is emptied while one job runs and others wait loses these and takes the next job",
     async () => {
       const gate = Promise.withResolvers<void>();
       const { job, runs } = recorder("emptied", async (run) => {

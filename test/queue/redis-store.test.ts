@@ -36,7 +36,7 @@ describe.each(REDIS)("%s", (_name, { skipped }) => {
   });
 
   test.skipIf(skipped)(
-    "a store that keeps what it is given has no mistake, one that is gone cannot tell",
+    "a store without eviction has no mistake, and the look at a store that is gone is rejected",
     async () => {
       expect(await createBackend("redis", store.url).findMistake()).toBeNull();
       await expect(createBackend("redis", "redis://127.0.0.1:1").findMistake()).rejects.toThrow(

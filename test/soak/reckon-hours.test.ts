@@ -88,7 +88,7 @@ test("an hour of which a route does not show every event waits until its looks h
   expect(reckonHours(NOW + HOUR_MS, [short]).failures).toHaveLength(1);
 });
 
-test("of the hours that the platform has begun to forget, only the first two of a zone are not yet due, until they are forgotten", () => {
+test("among the hours that the platform has begun to forget, only the first two of a zone are not yet due, until they are forgotten", () => {
   const first = OLD - KEPT_MS;
   const hours = [0, 1, 2].map((index) => hour({ startsAt: first + index * HOUR_MS, looks: {} }));
   const failuresAt = (now: number) => reckonHours(now, hours).failures.map((text) => text.slice(20, 25));

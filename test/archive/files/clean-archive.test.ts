@@ -172,7 +172,7 @@ test("files past retention are deleted, the records before the events", async ()
   expect(listFiles(world.folder).filter((name) => name.includes(day))).toEqual([]);
 });
 
-test("what killed writers left is removed after a day, but not a file that may be the only copy", async () => {
+test("files that killed writers left are removed after a day, but not a file that may be the only copy", async () => {
   const { day } = await archiveDay();
   const file = await fileOf(day, "events");
   const named = [

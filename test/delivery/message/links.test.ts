@@ -63,7 +63,7 @@ describe.each(Object.entries(FORMS))("%s", (kind, { render, check }) => {
     for (const { url } of LONGEST) expect(text).toContain(url);
   });
 
-  test("of eighty parameters each they are all there too, however an ampersand is written", () => {
+  test("links of eighty parameters each are all there too, however an ampersand is written", () => {
     const links = LONGEST.map(({ title }, index) => {
       return { title, url: `https://wiki.example/?${"a&".repeat(80)}${"x".repeat(310)}${index}` };
     });
@@ -203,7 +203,7 @@ test("Discord counts the links that have no room, and cuts the advice before it 
   expect(description).toContain(` · ${MAX_LINKS - kept} more do not fit here\n`);
 });
 
-test("of a webhook's body that must be cut the links have a share, each whole, and a short one what a long one leaves", () => {
+test("a webhook's body that must be cut keeps a share for links, each whole, and short texts leave theirs to long ones", () => {
   const ampersands = LONGEST.map(({ title }, index) => ({
     title,
     url: `https://wiki.example/?${"&".repeat(470)}${index}`,

@@ -121,7 +121,7 @@ test("half a line of a process that was killed is removed, also behind several m
   for (const name of [alive, otherHost, otherName]) expect(read(name)).toBe('{"id":"torn');
 });
 
-test("what a failed attempt wrote is removed before the next one appends", async () => {
+test("the bytes of a failed attempt are removed before the next one appends", async () => {
   const folder = makeTemporaryFolder("sink");
   const sink = openIn(folder);
   await sink.send([eventOf("a")], sending());

@@ -145,7 +145,7 @@ test("the published client of Elasticsearch stores, counts and finds documents a
   ).rejects.toMatchObject({ statusCode: 401 });
 });
 
-test("what the sink stored is found and counted by the published client", async () => {
+test("the published client finds and counts the events that the sink stored", async () => {
   const { receiver, sink } = await open("elastic");
   const events = eventsOf(10);
   await sink.send(events, sending());

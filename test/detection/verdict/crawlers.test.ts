@@ -78,7 +78,7 @@ test("a masked address, a pseudonym and any other text are never asked about, an
   expect(asked).toEqual(["66.249.66.1", "a.googlebot.com"]);
 });
 
-test("of a thousand names that an address has, few are asked about", async () => {
+test("an address with a thousand names causes few look-ups", async () => {
   const names = Array.from({ length: 1_000 }, (_, i) => `n${i}.googlebot.com`);
   const { dns, asked } = createDns({ "203.0.113.7": names }, {});
   expect(await createVerifyCrawler(dns)("203.0.113.7")).toBeNull();

@@ -37,7 +37,7 @@ describe("a fit", () => {
     expect(table.means).toEqual(SHIPPED_WEIGHTS.means);
   });
 
-  test("of the same marks is the same table, and a valid one", () => {
+  test("gives the same valid table for the same marks", () => {
     const marks = [
       ...markedAs("misfire", features, 9),
       ...markedAs("crawler", featuresOf(null), 1),
@@ -48,7 +48,7 @@ describe("a fit", () => {
     expect(weights.parse(JSON.parse(JSON.stringify(table)))).toEqual(table);
   });
 
-  test("of hundreds of marks keeps each number's sum over the classes, and stays near the prior", () => {
+  test("keeps each number's sum over the classes with hundreds of marks, and stays near the prior", () => {
     const marks = [...markedAs("misfire", features, 300), ...markedAs("attack", featuresOf(0.9), 30)];
     const table = fitWeights(marks, SHIPPED_WEIGHTS);
     const sumOf = (row: Record<VerdictClass, number>) =>

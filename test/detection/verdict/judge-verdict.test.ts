@@ -25,7 +25,7 @@ describe("a verdict", () => {
     expect(judge(told)).toMatchObject({ said, title });
   });
 
-  test("of a scan with 120 events of each address is an attack, with the scan as its first reason", () => {
+  test("says attack for a scan with 120 events of each address, with the scan as its first reason", () => {
     expect(judge({ ...SCANNER, number: 119 }).said).toBe("scanner");
     const deep = judge({ ...SCANNER, number: 120 });
     expect(deep).toMatchObject({ said: "attack", title: "Probably an attack" });
@@ -33,7 +33,7 @@ describe("a verdict", () => {
     expect(judge({ ...BROKEN_CLIENT, number: 500 }).said).toBe("broken-client");
   });
 
-  test("of a scan whose requests mostly try injections is an attack, however few its events are", () => {
+  test("says attack for a scan that mostly tries injections, however few its events are", () => {
     const scan = (injections: number) =>
       judge({
         ...SCANNER,
@@ -81,7 +81,7 @@ describe("a verdict", () => {
     );
   });
 
-  test("names no number as a reason whose weight tells other classes apart", () => {
+  test("names no number as a reason whose weight separates other classes", () => {
     for (const told of [{}, ATTACK, SCANNER, BROKEN_CLIENT, CRAWLER]) {
       const { for: reasons, against } = judge(told);
       expect([...reasons, against].join(" ")).not.toMatch(/own host|JA4|rules within 24 hours on average/);
@@ -148,7 +148,7 @@ describe("with less evidence", () => {
     expect(judge({ ...ATTACK, ...told }).said).toBe("attack");
   });
 
-  test("who is new here is not known on the first day", () => {
+  test("on the first day, no address counts as new", () => {
     const usual = { days: 1, asns: new Set<string>() };
     expect(judge({ usual }).who).toBe(
       "40 addresses of 4 networks; which networks are usual here is not known yet.",
@@ -165,7 +165,7 @@ describe("an attacker", () => {
   });
 
   test.each(VERDICT_LOOKS)(
-    "who forges every header is no misfire at the look %s while idioms are sent",
+    "that forges every header is no misfire at the look %s while idioms are sent",
     (look) => {
       const verdict = judge({ ...forged("1 union select name from users"), look, lasting: 1 });
       expect(verdict).toMatchObject({ said: "unclear", title: "Unclear: attack or misfire" });
@@ -174,12 +174,12 @@ describe("an attacker", () => {
     },
   );
 
-  test("who repeats every request is no broken client while idioms are sent", () => {
+  test("that repeats every request is no broken client while idioms are sent", () => {
     const verdict = judge({ ...BROKEN_CLIENT, request: () => ({ matched: "<script>alert(1)</script>" }) });
     expect(verdict.said).not.toBe("broken-client");
   });
 
-  test("whose agent says bot is no crawler", () => {
+  test("with an agent that says bot is no crawler", () => {
     const verdict = judge({ ...ATTACK, event: (index) => ({ ...ATTACK.event?.(index), ua: "Examplebot" }) });
     expect(verdict.said).not.toBe("crawler");
   });
@@ -196,7 +196,7 @@ describe("an attacker", () => {
 });
 
 describe("the sample", () => {
-  test("of an attack is the newest request with an idiom, whose texts are cut", () => {
+  test("is the newest request with an idiom for an attack, and its texts are cut", () => {
     const url = `https://shop.example/${"a".repeat(900)}`;
     const { sample } = judge({
       ...ATTACK,
@@ -211,7 +211,7 @@ describe("the sample", () => {
     expect(sample?.matched).toHaveLength(200);
   });
 
-  test("of a misfire is the newest request with the most common parameter", () => {
+  test("is the newest request with the most common parameter for a misfire", () => {
     const request = (index: number) => ({ parameter: index < 2 ? "ARGS:rare" : "ARGS:text" });
     expect(judge({ request }).sample).toMatchObject({ logId: "log-2", parameter: "ARGS:text" });
   });

@@ -139,7 +139,7 @@ test("a spike that was found late is judged at the look that its age allows, aft
   expect(await Promise.all(ids.map(looksOf))).toEqual([["six-hours"], ["six-hours"], ["six-hours"]]);
 });
 
-test("what a killed run has not judged is judged by the next one", async () => {
+test("the next run judges the spikes that a killed run has not judged", async () => {
   const ids = [
     await addSpike("1", { ua: GOOGLE }),
     await addSpike("2", { ua: GOOGLE }),

@@ -84,7 +84,7 @@ function naiveUsual(events: readonly WafEvent[]) {
 
 const sorted = (rows: readonly (readonly unknown[])[]) => rows.map((row) => JSON.stringify(row)).sort();
 
-test("what is usual equals a naive computation over the whole days, and a second run changes nothing", async () => {
+test("the usual values equal a naive computation over whole days, and a second run changes nothing", async () => {
   const events = drawEvents();
   await world.store(events);
   await learn();

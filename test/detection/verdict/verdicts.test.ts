@@ -22,7 +22,7 @@ async function addSpike(over: Parameters<typeof newSpike>[1] = {}): Promise<numb
 const dueAt = async (nowMs: number, limit = 40) =>
   (await findDueLooks(db, nowMs, limit)).map(({ spike, look }) => [spike.id, look]);
 
-test("of two replicas that store the same look, one stores it", async () => {
+test("one of two replicas that judge the same look stores it", async () => {
   const spike = { id: await addSpike(), zoneId: 101 };
   const replicas = [connectAs("one", database), connectAs("other", database)];
   const stored = await Promise.all(
@@ -74,7 +74,7 @@ test("each look is due at its time after the opening, and no more once it is sto
   }
 });
 
-test("of several looks that were missed, only the latest is due, until a spike is two days old", async () => {
+test("only the latest of several missed looks is due, until a spike is two days old", async () => {
   const id = await addSpike({ closedAt: new Date(OPENED + HOUR_MS) });
   expect(await dueAt(OPENED + 7 * HOUR_MS)).toEqual([[id, "six-hours"]]);
   await storeVerdict(db, { id, zoneId: 101 }, verdictOf("six-hours", OPENED + 7 * HOUR_MS));

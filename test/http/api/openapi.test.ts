@@ -126,7 +126,7 @@ const RUN: typeof requestedRuns.$inferInsert = {
   },
 };
 
-test("what is answered is what the document says", async () => {
+test("answers have the members that the document names", async () => {
   await world.alerts().openSpike(0);
   await world.alerts().runAt(0);
   const { url } = await world.start();
