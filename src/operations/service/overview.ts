@@ -16,7 +16,6 @@ import { IsoTime, Name, Text, Time, toIso, visibleZones, ZoneId } from "../field
 import { type Asked, defineQuery } from "../operation.ts";
 import { readZones } from "../read-zones.ts";
 import { requireZone } from "../require-zone.ts";
-import type { ServiceView } from "../service-view.ts";
 import { checkSpan } from "../span.ts";
 import { readAttention } from "./attention.ts";
 import { HourItem, toHourItem } from "./hour-item.ts";
@@ -117,13 +116,8 @@ export const showOverview = defineQuery({
   },
 });
 
-interface OverviewAsked extends Pick<Asked, "db" | "now" | "caller" | "zones"> {
-  readonly service: Pick<ServiceView, "requestBudget" | "pollEveryMs" | "configuredChannels">;
-}
-
-/** Returns the answer of the operation. `top` asks again and again over one connection. */
-export async function readOverview(
-  { db, now, caller, zones: readNames, service }: OverviewAsked,
+async function readOverview(
+  { db, now, caller, zones: readNames, service }: Asked,
   { from, to, zoneIds }: { from: number; to: number; zoneIds: readonly number[] | null },
 ): Promise<OverviewAnswer> {
   // A key of some zones sees nothing of the service as a whole.

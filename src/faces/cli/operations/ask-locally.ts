@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { viewService } from "#app/view-service.ts";
 import type { Config } from "#config/config.ts";
+import type { Database } from "#db/client.ts";
 import { readServerSecret } from "#db/service/server-secrets.ts";
 import type { Clock } from "#lib/clock.ts";
 import { localCaller } from "#operations/caller.ts";
@@ -14,52 +15,66 @@ import { withFiles } from "../search/with-search.ts";
 import { withStore } from "../store/open-store.ts";
 import { readServiceClock } from "../store/service-clock.ts";
 
-/** Runs operations in this process, on the service's database, with every right. `actor` is for the audit trail. */
-export function askLocally({
-  config,
-  clock,
-  actor,
-}: {
+interface Asker {
   readonly config: Config;
   readonly clock: Clock;
+  /** The name for the audit trail. */
   readonly actor: string | null;
-}): AskOperation {
+}
+
+/** Runs operations in this process, on the service's database, with every right. Opens the database for each of them. */
+export function askLocally(asker: Asker): AskOperation {
+  const { config, clock } = asker;
   return async (operation, typed) => {
-    const input = operation.input.parse(typed);
-    const settled = {
-      now: clock(),
-      zones: () => config.alerting.routing.zones ?? {},
-      service: viewService(config),
-    };
-    const answer = operation.changes ? null : (operation.settle?.(settled, input) ?? null);
-    if (answer !== null) return answer;
-    return withStore(config, async (database, databaseUrl) => {
-      const { db } = database;
-      const serviceClock = await readServiceClock(database, clock);
-      const performing = {
-        ...settled,
-        caller: localCaller(actor ?? "local"),
-        sessionId: null,
-        db,
-        database,
-        now: serviceClock(),
-        clock: serviceClock,
-        signal: new AbortController().signal,
-        cursors: createPageCursors(await readServerSecret(db, "page-cursors", randomBytes(32))),
-        log: { warn: () => undefined },
-        searching: {
-          openedBlocks: createOpenedBlocks(),
-          refuseCostly: () => undefined,
-          vendor: config.platformVendor,
-          runInPlace: (_asked, { signal: interrupted }, run) =>
-            withFiles(database, config, { interrupted }, run),
-        } satisfies Searching,
-        instanceId: "",
-        enqueue: async () => false,
-      };
-      const run = (edge: Changing["edge"]) => perform(operation, { ...performing, edge }, input);
+    if (!operation.changes && operation.settle !== undefined) {
+      const settled = { now: clock(), zones: () => readNames(config), service: viewService(config) };
+      const answer = operation.settle(settled, operation.input.parse(typed));
+      if (answer !== null) return answer;
+    }
+    return withStore(config, (database, databaseUrl) => {
+      const ask = (edge: Changing["edge"]) => askOn(database, { ...asker, edge })(operation, typed);
       const isAsking = operation.changes && operation.asksPlatform === true && config.edge.url !== null;
-      return isAsking ? withEdge(config, databaseUrl, run) : run(null);
+      return isAsking ? withEdge(config, databaseUrl, ask) : ask(null);
     });
   };
+}
+
+/** The same on a database that is open. Without `runInPlace`, each search opens the files of the archive. */
+export function askOn(
+  database: Database,
+  {
+    config,
+    clock,
+    actor,
+    edge = null,
+    runInPlace = (_asked, { signal: interrupted }, run) => withFiles(database, config, { interrupted }, run),
+  }: Asker & { readonly edge?: Changing["edge"]; readonly runInPlace?: Searching["runInPlace"] },
+): AskOperation {
+  const openedBlocks = createOpenedBlocks();
+  return async (operation, typed) => {
+    const { db } = database;
+    const serviceClock = await readServiceClock(database, clock);
+    const performing = {
+      caller: localCaller(actor ?? "local"),
+      sessionId: null,
+      db,
+      database,
+      now: serviceClock(),
+      clock: serviceClock,
+      zones: () => readNames(config),
+      service: viewService(config),
+      signal: new AbortController().signal,
+      cursors: createPageCursors(await readServerSecret(db, "page-cursors", randomBytes(32))),
+      log: { warn: () => undefined },
+      searching: { openedBlocks, refuseCostly: () => undefined, vendor: config.platformVendor, runInPlace },
+      instanceId: "",
+      enqueue: async () => false,
+      edge,
+    };
+    return perform(operation, performing, operation.input.parse(typed));
+  };
+}
+
+function readNames({ alerting }: Config) {
+  return alerting.routing.zones ?? {};
 }

@@ -4,7 +4,7 @@ import { showTime } from "#lib/show-time.ts";
 import type { Paint } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { drawSparkline } from "#stages/delivery/message/draw-sparkline.ts";
 import { type Cell, drawTable } from "../terminal/draw-table.ts";
-import type { FoundPage } from "./read-pages.ts";
+import type { FoundPage } from "./find-pages.ts";
 
 const TREND_COLUMNS = 20;
 /** So many buckets have a column each: the hours of a day. */

@@ -2,6 +2,8 @@ import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { formatWhole } from "#lib/format.ts";
 import { DIMENSIONS, EVENT_FORMATS, type EventFormat } from "#model/kinds.ts";
+import type { AskOperation } from "#operations/operation.ts";
+import type { Searching } from "#operations/search/searching.ts";
 import { toCsvLine } from "#stages/archive/csv/csv-line.ts";
 import { EXPORT_HEADER } from "#stages/archive/csv/export-lines.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
@@ -17,9 +19,8 @@ import { cutLine } from "../terminal/cut-line.ts";
 import { createEventPrinter } from "../terminal/event-printer.ts";
 import { pickPaint } from "../terminal/pick-paint.ts";
 import { drawGroups, groupHeader, toGroupCells } from "./describe-groups.ts";
-import { findElsewhere, toFoundPage, toLinesOf, toPlatformAnswer } from "./find-elsewhere.ts";
+import { type FoundPage, findPages, readPages, toEvents, toLinesOf, toPlatformAnswer } from "./find-pages.ts";
 import { planAsked, requireKept, toNativeRequest } from "./plan-asked.ts";
-import { type FoundPage, findHere, readPages, toAnswers, toLines } from "./read-pages.ts";
 import { withSearch } from "./with-search.ts";
 
 const HELP = `
@@ -78,43 +79,22 @@ export function searchCommand(readConfig: () => Config, io: StoreIo = createProc
           limit: limit ?? (pageAll ? Number.POSITIVE_INFINITY : plan.pageSize),
           isJoined: limit !== undefined || pageAll,
         };
-        const shown = { format, isJson: json === true, isCsv: csv === true };
-        if (config.remote !== null) {
-          const given = toNativeRequest(request, window) as object;
+        const native = toNativeRequest(request, window) as object;
+        const show = (ask: AskOperation) => {
           const wanted = { pageSize: plan.pageSize, format: format ?? "event" };
-          const find = findElsewhere(pickAsk(config, io, null), zoneId, given, wanted);
-          const found = () => readPages(find, plan, asked.limit);
-          return print(io, asked, shown, {
-            pages: () => map(found(), toFoundPage),
-            answers: () => map(found(), (page) => toPlatformAnswer(page, plan.pageSize)),
-            lines: (one) => map(found(), (page) => toLinesOf(page, zoneId, one)),
-          });
-        }
+          const pages = readPages(findPages(ask, zoneId, native, wanted), plan, asked.limit);
+          return print(io, asked, { format, isJson: json === true, isCsv: csv === true }, pages);
+        };
+        if (config.remote !== null) return show(pickAsk(config, io, null));
         requireKept(plan, config, io.clock());
+        const { askOn } = await import("../operations/ask-locally.ts");
         await withSearch(io, config, async (deps, database, signal) => {
           await requireZones(database.db, config, [zoneId]);
-          const pages = () => readPages(findHere(deps, zoneId, plan, signal), plan, asked.limit);
-          const { platformVendor: vendor } = config;
-          await print(io, asked, shown, {
-            pages,
-            answers: () => toAnswers(deps, zoneId, plan, { pages: pages(), signal }),
-            lines: (one) => toLines(deps, { zoneId, format: one, vendor }, { pages: pages(), signal }),
-          });
+          const runInPlace: Searching["runInPlace"] = (_asked, _work, run) => run(deps, signal);
+          await show(askOn(database, { config, clock: io.clock, actor: null, runInPlace }));
         });
       }),
     );
-}
-
-async function* map<One, Other>(all: AsyncIterable<One>, to: (one: One) => Other): AsyncGenerator<Other> {
-  for await (const one of all) yield to(one);
-}
-
-/** The result of a search, which is read as it is printed. */
-interface Result {
-  readonly pages: () => AsyncIterable<FoundPage>;
-  /** Pages as the platform answers. */
-  readonly answers: () => AsyncIterable<Record<string, unknown>>;
-  readonly lines: (format: EventFormat) => AsyncIterable<string>;
 }
 
 interface Shown {
@@ -127,21 +107,23 @@ async function print(
   io: StoreIo,
   asked: Asked,
   { format, isJson, isCsv }: Shown,
-  { pages, answers, lines }: Result,
+  pages: AsyncIterable<FoundPage>,
 ): Promise<void> {
-  if (format !== undefined) for await (const some of lines(format)) await writeOut(io.stdout, some);
-  else if (isJson) await printJson(io, asked, answers());
-  else if (isCsv) await printCsv(io, asked, pages());
-  else await printText(io, asked, pages());
+  if (format !== undefined)
+    for await (const page of pages) await writeOut(io.stdout, toLinesOf(page, asked.zoneId, format));
+  else if (isJson) await printJson(io, asked, pages);
+  else if (isCsv) await printCsv(io, asked, pages);
+  else await printText(io, asked, pages);
 }
 
-async function printJson(
-  { stdout }: StoreIo,
-  { plan, isJoined }: Asked,
-  answers: AsyncIterable<Record<string, unknown>>,
-): Promise<void> {
+async function printJson({ stdout }: StoreIo, { plan, isJoined }: Asked, pages: AsyncIterable<FoundPage>) {
+  const answers = toAnswers(pages, plan.pageSize);
   if (isJoined) await writeJoinedPages(stdout, plan.groupBy.length > 0 ? "groups" : "rows", answers);
   else for await (const answer of answers) await writeJson(stdout, answer);
+}
+
+async function* toAnswers(pages: AsyncIterable<FoundPage>, pageSize: number) {
+  for await (const page of pages) yield toPlatformAnswer(page, pageSize);
 }
 
 async function printCsv(
@@ -151,12 +133,12 @@ async function printCsv(
 ): Promise<void> {
   const head = groupNames.length === 0 ? EXPORT_HEADER : toCsvLine(groupHeader(groupNames, buckets > 0));
   let isFirst = true;
-  for await (const { rows, groups } of pages) {
+  for await (const page of pages) {
     const lines = [
-      ...rows.map(({ occurredAt, logId, fields }) =>
+      ...toEvents(page).map(({ occurredAt, logId, fields }) =>
         toCsvLine([String(occurredAt), logId, ...DIMENSIONS.map((name) => fields[name])]),
       ),
-      ...groups.map((group) => toCsvLine(toGroupCells(group, groupNames))),
+      ...page.groups.map((group) => toCsvLine(toGroupCells(group, groupNames))),
     ];
     await writeOut(stdout, `${isFirst ? head : ""}${lines.join("")}`);
     isFirst = false;
@@ -169,7 +151,7 @@ async function printText(
   pages: AsyncIterable<FoundPage>,
 ): Promise<void> {
   const paint = pickPaint(io);
-  const print = createEventPrinter(io);
+  const printEvent = createEventPrinter(io);
   const groups: FoundPage["groups"][number][] = [];
   let shown = 0;
   let total = 0;
@@ -177,7 +159,12 @@ async function printText(
     total = page.total;
     shown += page.rows.length + page.groups.length;
     groups.push(...page.groups);
-    await writeOut(io.stdout, page.rows.map((event) => print(zoneId, event)).join(""));
+    await writeOut(
+      io.stdout,
+      toEvents(page)
+        .map((event) => printEvent(zoneId, event))
+        .join(""),
+    );
   }
   if (groups.length > 0) await writeOut(io.stdout, fit(io, drawGroups(groups, plan.groupNames, paint)));
   await writeOut(io.stdout, describeShown(plan, { shown, total, isJoined }));

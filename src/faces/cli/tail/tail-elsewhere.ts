@@ -3,8 +3,7 @@ import type { Clock } from "#lib/clock.ts";
 import type { AskOperation } from "#operations/operation.ts";
 import { listZones } from "#operations/service/zones.ts";
 import { readPages as readList } from "../operations/read-pages.ts";
-import { findElsewhere, toFoundPage } from "../search/find-elsewhere.ts";
-import { readPages } from "../search/read-pages.ts";
+import { findPages, readPages, toEvents } from "../search/find-pages.ts";
 import { keyOf, type ReadOnward } from "./follow-events.ts";
 import type { TailSource } from "./tail-source.ts";
 
@@ -45,7 +44,7 @@ export function tailElsewhere(
 /** A search gives the newest events first. So it is asked for a span short enough to be read whole. */
 function readerOf(ask: AskOperation, clock: Clock, request: object): ReadOnward<FoundEvent> {
   const find = (zoneId: number, from: number, to: number) =>
-    findElsewhere(ask, zoneId, { ...request, from, to }, { pageSize: PAGE_SIZE, format: "event" });
+    findPages(ask, zoneId, { ...request, from, to }, { pageSize: PAGE_SIZE, format: "event" });
 
   return async (zoneId, from, after) => {
     let start = after === null ? from : after.occurredAt + 1;
@@ -61,8 +60,7 @@ function readerOf(ask: AskOperation, clock: Clock, request: object): ReadOnward<
       const pages = readPages((page) => (page === 0 ? Promise.resolve(first) : others(page)), WHOLE, LIMIT);
       // An event that comes between two pages moves others to the next one, where they are found again.
       const events = new Map<string, FoundEvent>();
-      for await (const page of pages)
-        for (const event of toFoundPage(page).rows) events.set(keyOf(event), event);
+      for await (const page of pages) for (const event of toEvents(page)) events.set(keyOf(event), event);
       if (events.size > 0) return [...events.values()].reverse();
       start = to;
     }

@@ -1,19 +1,16 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { ReadStream } from "node:tty";
 import type { Command } from "commander";
-import { viewService } from "#app/view-service.ts";
 import type { Config } from "#config/config.ts";
-import type { Queryable } from "#db/client.ts";
 import { HOUR_MS } from "#lib/units.ts";
-import { localCaller } from "#operations/caller.ts";
-import { type OverviewAnswer, readOverview, showOverview } from "#operations/service/overview.ts";
+import type { AskOperation } from "#operations/operation.ts";
+import { type OverviewAnswer, showOverview } from "#operations/service/overview.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { writeJson } from "../edge/write-json.ts";
 import { pickAsk } from "../operations/pick-ask.ts";
 import { allowRemote } from "../operations/remote-commands.ts";
 import { readZone } from "../options/read-span.ts";
-import { requireZones } from "../options/require-known.ts";
 import { follow, onRunningStore } from "../store/follow.ts";
 import { type StoreIo, storeAction, storeCommand } from "../store/store-command.ts";
 import { SUMMARIES } from "../summaries.ts";
@@ -66,21 +63,26 @@ export function topCommand(readConfig: () => Config, io: StoreIo = createProcess
         const everyMs = readEvery(read, flags.every) * 1_000;
         read.finish();
         const config = readConfig();
-        const ask = async (signal?: AbortSignal) => {
+        const ask = async (run: AskOperation) => {
           const now = io.clock();
           const zone = zoneId === undefined ? {} : { zone: String(zoneId) };
           const input = { ...zone, from: String(now - SPAN_MS), to: String(now) };
-          return (await pickAsk(config, io, null, signal)(showOverview, input)) as OverviewAnswer;
+          return (await run(showOverview, input)) as OverviewAnswer;
         };
-        if (flags.json === true) await writeJson(io.stdout, await ask());
+        const once = pickAsk(config, io, null);
+        if (flags.json === true) await writeJson(io.stdout, await ask(once));
         else if (flags.once === true || io.stdout.isTTY !== true)
-          await writeOut(io.stdout, describeOverview(await ask(), pickPaint(io)));
+          await writeOut(io.stdout, describeOverview(await ask(once), pickPaint(io)));
         else if (config.remote !== null)
-          await refresh(io, everyMs, (show, signal) => show(() => ask(signal)));
-        else
+          await refresh(io, everyMs, (show, signal) => show(() => ask(pickAsk(config, io, null, signal))));
+        else {
+          const { askOn } = await import("../operations/ask-locally.ts");
           await refresh(io, everyMs, (show) =>
-            onRunningStore(readConfig(), ({ db }) => show(() => lookAt(db, config, zoneId, io.clock()))),
+            onRunningStore(readConfig(), (database) =>
+              show(() => ask(askOn(database, { config, clock: io.clock, actor: null }))),
+            ),
           );
+        }
       }),
     );
 }
@@ -90,14 +92,6 @@ function readEvery(read: FlagReader, text: string | undefined): number {
   const seconds = read.integer("every", text, rule) ?? DEFAULT_EVERY_S;
   if (seconds < 1 || seconds > MAX_EVERY_S) read.wrong("every", text, rule);
   return seconds;
-}
-
-async function lookAt(db: Queryable, config: Config, zoneId: number | undefined, now: number) {
-  const zoneIds = zoneId === undefined ? null : [zoneId];
-  await requireZones(db, config, zoneIds ?? []);
-  const zones = () => config.alerting.routing.zones ?? {};
-  const asked = { db, now, caller: localCaller("local"), zones, service: viewService(config) };
-  return readOverview(asked, { from: now - SPAN_MS, to: now, zoneIds });
 }
 
 /** Shows what `show` gets, again and again. `open` calls it with the place to ask, and is called again after an outage. */

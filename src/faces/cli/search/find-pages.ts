@@ -1,0 +1,97 @@
+import type { z } from "zod";
+import { FIELD_NAMES, FIELDS } from "#model/fields.ts";
+import { DIMENSIONS, type Dimension, type EventFormat } from "#model/kinds.ts";
+import type { AskOperation } from "#operations/operation.ts";
+import type { FoundEvent } from "#operations/search/find-rows.ts";
+import { searchEvents } from "#operations/search/search-events.ts";
+import type { searchGroups } from "#operations/search/search-groups.ts";
+import { escapeControlsInJson } from "#stages/archive/csv/escape-controls.ts";
+import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
+
+type Found = z.infer<typeof searchEvents.output>;
+type NativeRow = Extract<Found["rows"][number], { readonly logId: string; readonly timestamp: number }>;
+type FoundGroup = Awaited<ReturnType<typeof searchGroups>>["groups"][number];
+
+/** A page as the operation gives it: its rows are those of the API, in the format that was asked for. */
+export interface FoundPage {
+  readonly rows: Found["rows"];
+  readonly groups: readonly FoundGroup[];
+  /** Number of rows or groups on all pages. */
+  readonly total: number;
+  readonly page: number;
+}
+
+/** Returns one page of a search; `page` counts from 0. */
+type FindPage = (page: number) => Promise<Omit<FoundPage, "page">>;
+
+/**
+ * Finds the pages of a search by its operation. `request` is what the API takes.
+ * @throws {Refusal} if the request is refused
+ */
+export function findPages(
+  ask: AskOperation,
+  zoneId: number,
+  request: object,
+  { pageSize, format }: Pick<SearchPlan, "pageSize"> & { readonly format: EventFormat },
+): FindPage {
+  return async (page) => {
+    const input = { ...request, zone: String(zoneId), page, pageSize, format };
+    const { rows, groups, total } = (await ask(searchEvents, input)) as Found;
+    const shown = groups.map((group) => ({ ...group, sparkline: group.sparkline ?? null }));
+    return { rows, groups: shown as unknown as FoundPage["groups"], total };
+  };
+}
+
+/** Yields the pages from the plan's page on, up to `limit` rows or groups; the last page is cut. */
+export async function* readPages(
+  find: FindPage,
+  plan: Pick<SearchPlan, "page" | "pageSize">,
+  limit: number,
+): AsyncGenerator<FoundPage, void, undefined> {
+  let left = limit;
+  for (let page = plan.page; ; page += 1) {
+    const found = await find(page);
+    const [rows, groups] = [found.rows.slice(0, left), found.groups.slice(0, left)];
+    yield { ...found, rows, groups, page };
+    left -= rows.length + groups.length;
+    if (left <= 0 || (page + 1) * plan.pageSize >= found.total) return;
+  }
+}
+
+/** Returns the rows of a page as events. */
+export function toEvents({ rows }: Pick<FoundPage, "rows">): FoundEvent[] {
+  return (rows as NativeRow[]).map(({ logId, timestamp, log, fields }) => ({
+    logId,
+    occurredAt: timestamp,
+    route: "",
+    fields: toDimensions(fields),
+    message: typeof log?.["Message"] === "string" ? log["Message"] : "",
+    archived: null,
+  }));
+}
+
+/** Returns a page as the platform answers a search. */
+export function toPlatformAnswer({ rows, groups, total, page }: FoundPage, pageSize: number) {
+  return {
+    rows: (rows as NativeRow[]).map((row) => ({ ...row, fields: toDimensions(row.fields) })),
+    groups: groups.map(({ sparkline, ...group }) => (sparkline === null ? group : { ...group, sparkline })),
+    total,
+    totalPages: Math.ceil(total / pageSize),
+    page,
+    errorResponse: null,
+  };
+}
+
+/** Returns the rows of a page in a format, each as a line. A row of the API does not name its zone. */
+export function toLinesOf({ rows }: Pick<FoundPage, "rows">, zoneId: number, format: EventFormat): string {
+  const shown = rows.map((row) => (format === "event" ? { zoneId, ...row } : row));
+  return shown.map((row) => `${escapeControlsInJson(JSON.stringify(row))}\n`).join("");
+}
+
+function toDimensions(fields: NativeRow["fields"]): Record<Dimension, string> {
+  const byKey = new Map<string, string>(FIELD_NAMES.map((name) => [FIELDS[name], fields[name] ?? ""]));
+  return Object.fromEntries(DIMENSIONS.map((name) => [name, byKey.get(name) ?? ""])) as Record<
+    Dimension,
+    string
+  >;
+}
