@@ -27,7 +27,7 @@ export interface ReaderPlace {
 export interface ArchiveReaderOptions {
   readonly duckdb: Duckdb;
   /**
-   * For statements in places. Quick ones have processes of their own, so that nothing long can take their threads. One
+   * Processes for statements in places. Quick ones have processes of their own, so that nothing long can take their threads. One
    * statement that takes too much memory ends its process, so long ones do not share a process while another is idle.
    * Default: `duckdb`.
    */

@@ -19,7 +19,7 @@ const k = alias(heldBlocks, "k");
 const b = alias(dirtyBuckets, "b");
 const r = alias(erasures, "r");
 
-/** Why a zone's day is not archived yet; null if it can be archived now. */
+/** Reason why a zone's day is not archived yet; null if it can be archived now. */
 type WaitingFor =
   | "open hours"
   | "missing hours"

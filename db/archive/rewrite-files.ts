@@ -20,9 +20,9 @@ const PER_STATEMENT = 20_000;
 /** Records are some kilobytes at most, and the process of the service holds these at once. */
 const RECORDS_PER_READ = 1_000;
 
-/** Which events of a file change, and how. */
+/** Events of a file that change, and their new values. */
 export interface Replacements {
-  /** By address. */
+  /** New texts by address. */
   readonly addresses: ReadonlyMap<string, string>;
   /** Events up to here change; epoch ms. */
   readonly untilAt: number;

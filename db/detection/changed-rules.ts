@@ -6,7 +6,7 @@ interface ChangedRule {
   readonly zoneId: number;
   readonly ruleId: string;
   readonly total: number;
-  /** In the span of the same length before. */
+  /** Count of the span of the same length before. */
   readonly before: number;
 }
 

@@ -17,7 +17,7 @@ const e = alias(wafEvents, "e");
 const STOPPED = sql`${b.blocked} + ${b.challenged}`;
 const SUMS = sql`coalesce(sum(${STOPPED}), 0)::float8 as stopped, coalesce(sum(${b.logged}), 0)::float8 as logged`;
 
-/** Which rules may have changed their action. Times are epoch ms. */
+/** Rules that may have changed their action. Times are epoch ms. */
 export interface ActionScope {
   /** Only rules with an event of their rarer action since then. */
   readonly fromMs: number;
@@ -97,7 +97,7 @@ export async function readRuleActions(
   return rows;
 }
 
-/** Which rules are quiet. Times are epoch ms. */
+/** Rules that are quiet. Times are epoch ms. */
 export interface QuietScope {
   readonly nowMs: number;
   /** Start of the days that are looked at, and the fewest events in them. */

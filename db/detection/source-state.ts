@@ -17,7 +17,7 @@ const h = alias(sourceHours, "h");
 const w = alias(coverageWindows, "w");
 const x = alias(erasures, "x");
 
-/** Which rows there are. Most kinds are rare, and a tick reads only those that exist. */
+/** Kinds of rows that exist. Most kinds are rare, and a tick reads only those that exist. */
 interface Found {
   readonly hasOpen: boolean;
   /** Spikes that closed lately. */

@@ -66,7 +66,7 @@ interface Pending {
 interface Life {
   readonly child: ChildProcess;
   readonly pending: Map<number, Pending>;
-  /** Why it was killed. */
+  /** Reason why the process was killed. */
   killed: DuckdbError | null;
 }
 

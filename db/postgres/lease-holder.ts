@@ -16,7 +16,7 @@ interface Machine {
 /** One process of a machine. Process ids are reused; an id together with its start time is not. */
 interface Owner extends Machine {
   readonly pid: number;
-  /** In ticks since the boot. */
+  /** Start of the process, in ticks since the boot. */
   readonly start: string;
 }
 

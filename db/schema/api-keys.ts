@@ -7,7 +7,7 @@ export const apiKeys = pgTable("api_keys", {
   createdAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
   expiresAt: timestamp({ withTimezone: true }),
   revokedAt: timestamp({ withTimezone: true }),
-  /** To the minute. */
+  /** Exact to the minute. */
   lastUsedAt: timestamp({ withTimezone: true }),
   /** True if the key's user sees no raw record, and addresses only masked. */
   isMasked: boolean().notNull().default(false),

@@ -3,7 +3,7 @@ import { bigserial, check, integer, pgTable, primaryKey, text, timestamp } from 
 import { bytea } from "../postgres/column-types.ts";
 
 /**
- * What a destination has acknowledged: twelve bytes per event, one row per batch of one hour. Written and read by
+ * Events that a destination has acknowledged: twelve bytes per event, one row per batch of one hour. Written and read by
  * forward-events, which sends what has no receipt; removed when the hour has arrived and can no longer change.
  */
 export const forwardReceipts = pgTable(

@@ -39,7 +39,7 @@ export const requestedRuns = pgTable(
     requestedBy: text().notNull(),
     /** The current step, in words for people. */
     step: text(),
-    /** Why the last start failed; for people. It can hold text of the platform. */
+    /** Reason why the last start failed; for people. It can hold text of the platform. */
     problem: text(),
     /** Null until it has ended well. Can hold rule ids and log ids. */
     result: jsonb(),

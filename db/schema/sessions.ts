@@ -9,7 +9,7 @@ export const sessions = pgTable(
   "sessions",
   {
     createdAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
-    /** By a person, to the minute: streams and polls are no use. A session ends 12 hours after it. */
+    /** Last use by a person, to the minute: streams and polls do not count. A session ends 12 hours after it. */
     lastUsedAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
     /** Set by a sign-out and by a revocation. */
     endedAt: timestamp({ withTimezone: true }),

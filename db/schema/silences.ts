@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import { bigint, check, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 
-/** Which alerts are muted, until when and why. Written by the silence API; read by raise-alerts. */
+/** Silences: the alerts that they mute, until when and why. Written by the silence API; read by raise-alerts. */
 export const silences = pgTable(
   "silences",
   {

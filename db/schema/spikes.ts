@@ -102,11 +102,11 @@ export const spikes = pgTable(
     isShadow: boolean().notNull().default(false),
     /** Found when events came late, after the fact: raises no alert by itself. Closed from the beginning. */
     isLate: boolean().notNull().default(false),
-    /** For the kind `sources`: the attackers, and why. */
+    /** Attackers and the reasons, for the kind `sources`. */
     sources: jsonb().$type<StoredSources>(),
     /** The attackers of an incident that a person has resolved, by name (`rules_per_ip=203.0.113.9`). */
     resolvedAttackers: text().array().notNull().default([]),
-    /** For the kinds of changes: the rules that changed, the first ones first. */
+    /** Rules that changed, the first ones first, for the kinds of changes. */
     changes: jsonb().$type<readonly RuleChange[]>(),
     /**
      * A person's verdict. The hours of an attack are removed from the rule's history. Null until a person has marked

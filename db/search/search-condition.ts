@@ -14,8 +14,8 @@ export function toMoment(ms: number): SQL {
 }
 
 /**
- * Which events `e` of waf_events a query asks for, of its whole window or of parts of it. The zone and the time come
- * first: they decide which partitions are read. Every text of the caller's is a parameter.
+ * Returns the condition for the events `e` of waf_events that a query asks for, of its whole window or of parts of it. The
+ * zone and the time come first: they decide which partitions are read. Every text of the caller's is a parameter.
  */
 export function toCondition(zoneId: number, query: EventQuery, spans: readonly Span[] = [query]): SQL {
   const times = spans.map(

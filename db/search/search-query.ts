@@ -1,6 +1,6 @@
 import type { SearchColumn } from "#model/search-columns.ts";
 
-/** What one text is asked; the stage `search` says how each form comes about. A null counts as ''. */
+/** Test of one text; the stage `search` says how each form comes about. A null counts as ''. */
 export type SearchTest =
   | { readonly kind: "anything" }
   | { readonly kind: "equals"; readonly texts: readonly string[] }
@@ -25,7 +25,7 @@ export interface SearchClause {
   readonly tests: readonly SearchTest[];
 }
 
-/** Which events: those of [from, to), epoch ms, of which every clause holds. */
+/** Events in [from, to), epoch ms, for which every clause holds. */
 export interface EventQuery {
   readonly from: number;
   readonly to: number;

@@ -7,7 +7,7 @@ import { wafEvents } from "../schema/waf-events.ts";
 
 const NO_TABLE = "42P01";
 const PARALLEL_WORKERS = 4;
-/** Of one sort or hash table in all processes of a search together, and in each of them. */
+/** Megabytes of one sort or hash table in all processes of a search together, and in each of them. */
 const TOGETHER_MB = 160;
 const MOST_MB = 64;
 type Asked = Pick<Database, "client" | "pool" | "parallelWorkers">;

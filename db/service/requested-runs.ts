@@ -21,7 +21,7 @@ export interface RequestedRun extends WantedRun {
   readonly starts: number;
   readonly percent: number;
   readonly step: string | null;
-  /** Why the last start failed. With an end: why the run failed. */
+  /** Reason why the last start failed. With an end: reason why the run failed. */
   readonly problem: string | null;
   readonly result: unknown;
 }

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import type { Queryable } from "../client.ts";
 
-/** Where the server keeps its data, as far as this role may know, and how much this database has. */
+/** Folder of the server's data, as far as this role may know, and size of this database. */
 export interface ServerPlace {
   readonly databaseBytes: number;
   /** Null if the role is neither a superuser nor a member of pg_read_all_settings. */

@@ -13,7 +13,7 @@ const later = alias(spikes, "later");
 const a = alias(alerts, "a");
 const n = alias(notifications, "n");
 
-/** Which kinds of work the tables hold that are due now. */
+/** Kinds of work that the tables hold and that are due now. */
 export interface UnfinishedWork {
   readonly staleMinutes: boolean;
   /**

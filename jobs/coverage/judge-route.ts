@@ -9,7 +9,7 @@ export interface JudgeRouteDeps {
   readonly log: Log;
 }
 
-/** Why answers of a route prove nothing. */
+/** Reason why answers of a route prove nothing. */
 export interface Contradiction {
   /** A sentence for people. */
   readonly reason: string;

@@ -39,7 +39,7 @@ function takeHour(budget: CountBudget, zoneId: number): boolean {
   return true;
 }
 
-/** Which hours of a zone's history are used. */
+/** Hours of a zone's history that are used. */
 export interface HourPolicy {
   /** Returns whether events of the hour may be missing. */
   readonly isUnknownHour: (hour: number) => boolean;

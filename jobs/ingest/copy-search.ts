@@ -54,7 +54,7 @@ export interface CopiedPages {
   readonly pages: number;
   /** Events that were not stored before. */
   readonly inserted: number;
-  /** Why the search cannot have shown everything, or is not the zone's; null when there is no such sign. */
+  /** Reason why the search cannot have shown everything, or is not the zone's; null when there is no such sign. */
   readonly contradiction: Contradiction | null;
   /** True if the answer may end a suspicion: it shows events that are known, or no route shows nothing of these. */
   readonly isRecognised: boolean;

@@ -4,7 +4,7 @@ import { explainTlsFailure, TlsFailureError } from "#lib/tls-failure-error.ts";
 import { Refusal } from "#operations/refusal.ts";
 
 const NOT_OURS = "gave an answer that does not belong to this sign-in. Sign in again, in one tab.";
-/** What a code of the library, of its cause or of the issuer means. The first that an error has counts. */
+/** Meaning of a code of the library, of its cause or of the issuer. The first that an error has counts. */
 const MEANINGS = {
   invalid_grant: "does not accept the code of this sign-in any more. Sign in again.",
   OAUTH_INVALID_RESPONSE: NOT_OURS,

@@ -105,7 +105,7 @@ export interface Config {
   readonly platformVendor: string | null;
   /** The URL to which the service posts every minute; the whole URL is a secret. */
   readonly heartbeatUrl: Secret | null;
-  /** Where spans are sent, without the path; null means that traces are off. */
+  /** Address to which spans are sent, without the path; null means that traces are off. */
   readonly traceEndpoint: string | null;
   /** Null means no fallback: notifications of a failing channel wait for that channel. */
   readonly fallback: { readonly channel: string; readonly afterMs: number } | null;

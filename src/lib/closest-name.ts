@@ -1,6 +1,6 @@
 /** One typing error is allowed per this number of letters. */
 const LETTERS_PER_EDIT = 6;
-/** From this length on one typing error is always allowed. */
+/** Names of this length or longer may always have one typing error. */
 const ENOUGH_LETTERS = 4;
 
 /**

@@ -24,7 +24,7 @@ const ESCAPED = /\\([\\`*_{}[\]()#+.!~>|-])/g;
 const WRAPPED_CHARS = 60;
 const FENCE = /^\s*(?:`{3,}|~{3,})/;
 const SENTENCE_END = /[.:!?]\W{0,5}$/;
-/** What begins a line of its own: an item, a quote, a table's row, a heading, indented code, `User agent:`. */
+/** Beginning of a line of its own: an item, a quote, a table's row, a heading, indented code, `User agent:`. */
 const OWN_LINE = /^\s*(?:$|[-*+•]\s|\d+[.)]\s|[>|#]|[*_]{0,3}[A-Z][\w -]{0,30}:)|^(?:\t| {4})/;
 
 /**

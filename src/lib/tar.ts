@@ -11,7 +11,7 @@ const MOST_NAME_BYTES = 100;
 
 export interface TarMember {
   readonly name: string;
-  /** Where the member's content begins in the file. */
+  /** Offset of the member's content in the file. */
   readonly offset: number;
   readonly bytes: number;
 }

@@ -22,7 +22,7 @@ const topList = z.array(
 const time = z.number().int();
 const count = z.number().int().nonnegative();
 
-/** What a message says of a verdict. Only the sample and the crawler's name are text of requests. */
+/** Part of a verdict that a message has. Only the sample and the crawler's name are text of requests. */
 const messageVerdict = storedVerdict.omit({ classes: true, features: true, exclusion: true });
 
 /** Maximum number of links in one message. The first ones are kept. */
@@ -56,7 +56,7 @@ export const alertMessage = z.object({
   zoneLabels: z.record(z.string(), z.string()).optional(),
   ruleId: z.string().nullable(),
   ruleTitle: z.string().nullable(),
-  /** For the kinds of changes: the rules that changed. */
+  /** Rules that changed, for the kinds of changes. */
   rules: z.array(z.string()).optional(),
   headline: z.string(),
   /** The unit of the count, if not events. */
@@ -104,7 +104,7 @@ export const alertMessage = z.object({
   }),
   /** The operator's links. Only these addresses may be live links. */
   links: z.array(z.object({ title: z.string(), url: z.string() })),
-  /** Who attacks in an incident, the newest first, then those that are quiet. Keys are hostile text. */
+  /** Attackers of an incident, the newest first, then those that are quiet. Keys are hostile text. */
   attackers: z
     .array(
       z.object({

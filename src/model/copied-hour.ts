@@ -1,4 +1,4 @@
-/** What is known of an hour of a zone besides its events. Hours and minutes are numbered since the epoch. */
+/** Knowledge about an hour of a zone, without its events. Hours and minutes are numbered since the epoch. */
 export interface CopiedHour {
   readonly hour: number;
   /** The platform has forgotten the hour. */

@@ -30,7 +30,7 @@ export const exclusionProposal = z.object({
   events: z.number().int(),
   /** Other rules that match the same requests. Without them the requests are still blocked. */
   together: z.array(z.object({ ruleId: z.string(), parameter: z.string().nullable(), share })),
-  /** Why there is no proposal; null if there is one. */
+  /** Reason why there is no proposal; null if there is one. */
   refusal: z.string().nullable(),
 });
 export type ExclusionProposal = z.output<typeof exclusionProposal>;

@@ -50,7 +50,7 @@ export const GRADINGS = ["addresses", "score", "both"] as const;
 export type GradedBy = (typeof GRADINGS)[number];
 
 /**
- * What an alert can be. misfire: a rule that matches legitimate visitors. broken-client: a client that repeats a request that
+ * Classes of an alert. misfire: a rule that matches legitimate visitors. broken-client: a client that repeats a request that
  * cannot succeed. crawler: a crawler whose operator is verified.
  */
 export const VERDICT_CLASSES = ["attack", "misfire", "scanner", "broken-client", "crawler"] as const;
@@ -92,7 +92,7 @@ export type UsualDimension = (typeof USUAL_DIMENSIONS)[number];
  */
 export const EXCLUSION_FORMS = ["narrow", "partial", "one-parameter", "refused"] as const;
 
-/** What an exclusion silences: its clause, its rule in the whole zone, or every rule on its path. */
+/** Events that an exclusion silences: those of its clause, its rule in the whole zone, or every rule on its path. */
 export const EXCLUSION_REACHES = ["clause", "rule", "path"] as const;
 export type ExclusionReach = (typeof EXCLUSION_REACHES)[number];
 /** The languages in which an exclusion is written for the platform. */

@@ -1,6 +1,6 @@
 import type { MuteKind } from "./kinds.ts";
 
-/** In words, for an alert or one of its transitions that was sent to no channel. */
+/** Words for an alert or one of its transitions that was sent to no channel. */
 export const MUTE_WORDS: Readonly<Record<MuteKind, string>> = {
   inhibition: "not sent: another alert inhibits it",
   incident: "not sent: part of an incident, which notifies",

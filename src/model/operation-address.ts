@@ -1,4 +1,4 @@
-/** Where a client sends an operation: method, path with `:names`, and the members of the input that are in the query. */
+/** Address of an operation: method, path with `:names`, and the members of the input that are in the query. */
 export interface OperationAddress {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly path: string;

@@ -23,9 +23,9 @@ export interface RuleChange {
   /** When the change was stored, and when it was over: the rule changed back, or has events again. Epoch ms. */
   readonly foundAt: number;
   readonly endedAt: number | null;
-  /** For the kind `action-change`. */
+  /** Change of the kind `action-change`. */
   readonly flip?: ActionFlip | undefined;
-  /** For the kind `silent-rule`: the events that were expected since. */
+  /** Events that were expected since, for the kind `silent-rule`. */
   readonly expected?: number | undefined;
 }
 

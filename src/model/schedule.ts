@@ -11,7 +11,7 @@ export interface Tick {
   readonly longestMs: number;
   /** The consequence of a longer pause. */
   readonly because: string;
-  /** What the job runs for, one by one. Left out: it runs once. */
+  /** Things for which the job runs, one by one. Left out: it runs once. */
   readonly per?: "zone" | "destination";
   /** The setting without which no process runs the job. */
   readonly needs?: string;

@@ -11,7 +11,7 @@ export interface UsualValue {
 /** A day (of an ASN) or an address that had a value, with the time of its first event in epoch ms. */
 export interface FirstUse {
   readonly dimension: UsualDimension;
-  /** Of the dimension `path` a path. */
+  /** Value of the dimension; for `path` a path. */
   readonly value: string;
   readonly user: string;
   readonly at: number;

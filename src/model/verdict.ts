@@ -50,14 +50,14 @@ export const sampleRequest = z.object({
   ruleId: z.string(),
   /** The WAF's action on it. */
   action: z.string(),
-  /** What matched, such as `ARGS:title`; null if the record does not say. */
+  /** Part of the request that matched, such as `ARGS:title`; null if the record does not say. */
   parameter: z.string().nullable(),
   matched: z.string().nullable(),
 });
 export type SampleRequest = z.output<typeof sampleRequest>;
 
 /**
- * What an alert is, judged at one look. Texts are sentences for people; they quote no request. The sample, the exclusion
+ * Verdict on an alert, judged at one look. Texts are sentences for people; they quote no request. The sample, the exclusion
  * and the crawler's name come from requests: hostile text.
  */
 export const storedVerdict = z.object({
@@ -79,7 +79,7 @@ export const storedVerdict = z.object({
   against: z.string().nullable(),
   /** Each number with what it adds to the likeliest class, against the second one, in log odds. */
   features: z.record(z.enum(VERDICT_FEATURES), z.object({ value: share.nullable(), adds: z.number() })),
-  /** Of the window that was judged. `records`: how many raw records were read. */
+  /** Counts of the window that was judged. `records`: how many raw records were read. */
   counts: z.object({
     events: count,
     addresses: count,
@@ -95,14 +95,14 @@ export const storedVerdict = z.object({
   since: time,
   /** The evidence that was missing, in words: `raw records`, `JA4`, `a month of history`. */
   missing: z.array(z.string()),
-  /** Who sends the events, new or known: `4 addresses of 2 networks; 1 network is usual here`. */
+  /** Senders of the events, new or known: `4 addresses of 2 networks; 1 network is usual here`. */
   who: z.string(),
   /** The next step, with its figures. */
   nextStep: z.string(),
   sample: sampleRequest.nullable(),
   /** Name of the verified operator. */
   crawler: z.string().nullable(),
-  /** For a misfire that lasts. */
+  /** Proposed exclusion for a misfire that lasts. */
   exclusion: exclusionProposal.nullable(),
 });
 export type StoredVerdict = z.output<typeof storedVerdict>;

@@ -20,7 +20,7 @@ export interface Caller {
  */
 export type Authenticate = (accessKey: string) => Promise<Caller | null>;
 
-/** For routes that read the zone from their body. */
+/** Returns whether the caller may see the zone, for routes that read the zone from their body. */
 export function maySeeZone({ zoneIds }: Pick<Caller, "zoneIds">, zoneId: number): boolean {
   return zoneIds === null || zoneIds.includes(zoneId);
 }

@@ -13,7 +13,7 @@ export interface ListedTick {
   readonly lastRun: (Omit<LastRun, "at"> & { readonly at: string }) | null;
   /** Null while no process that is alive has the tick. */
   readonly nextAt: string | null;
-  /** Why there is no next run. */
+  /** Reason why there is no next run. */
   readonly off: string | null;
 }
 

@@ -8,7 +8,7 @@ import type { Retention } from "#stages/privacy/retention.ts";
 /** Attempts of a job in this process since its start. */
 export interface JobRuns {
   readonly job: string;
-  /** By outcome: done, retry, give-up, wait. */
+  /** Runs by outcome: done, retry, give-up, wait. */
   readonly runs: Readonly<Record<string, number>>;
   readonly meanSeconds: number | null;
   /** Epoch ms. */

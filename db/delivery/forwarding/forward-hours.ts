@@ -62,7 +62,7 @@ export async function readClosed(
   return new Set(rows.map(({ startsAt }) => startsAt));
 }
 
-/** What a look at a part of an hour has found. */
+/** Result of a look at a part of an hour. */
 export interface LookedAt {
   readonly startsAt: number;
   /** The due look that this was; null for changed minutes. */
@@ -111,7 +111,7 @@ export interface UnprovenHour {
   readonly stored: number;
   readonly acknowledged: number;
   readonly refused: number;
-  /** What the last proof has counted, or the last look at the whole hour with a filter. */
+  /** Count of the last proof, or of the last look at the whole hour with a filter. */
   readonly lookedAt: number | null;
   readonly wasSentAgain: boolean;
 }

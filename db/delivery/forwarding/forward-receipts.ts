@@ -50,7 +50,7 @@ export async function readReceipts(
   };
 }
 
-/** What a destination has answered about a batch of one hour. */
+/** Answer of a destination about a batch of one hour. */
 export interface Answered extends PageSpan {
   readonly receipts: readonly string[];
   /** How many of the receipts are of events without an earlier receipt. */

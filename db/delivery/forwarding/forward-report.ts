@@ -9,7 +9,7 @@ import { forwardHours as h } from "../../schema/forward-hours.ts";
 import { forwardRefusals as f } from "../../schema/forward-refusals.ts";
 import type { ForwardedZone } from "./forward-cursors.ts";
 
-/** Which hours are reported. Null: every zone, of every destination. Times are epoch ms. */
+/** Hours that are reported. Null: every zone, of every destination. Times are epoch ms. */
 export interface ReportedHours {
   readonly destination?: string;
   readonly zoneIds?: readonly number[] | null;
@@ -154,7 +154,7 @@ export interface ForwardedHour {
   readonly stored: number | null;
   readonly acknowledged: number;
   readonly refused: number;
-  /** By the destination's own count; null if it was not asked. */
+  /** The destination's own count; null if it was not asked. */
   readonly counted: number | null;
   readonly arrival: Arrival;
   readonly provenAt: number | null;

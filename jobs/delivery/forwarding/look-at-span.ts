@@ -34,13 +34,13 @@ export interface LookDeps extends StoredReader {
   readonly onForwarded: (destination: string, counts: { events: number; refused: number }) => void;
 }
 
-/** What a look at a part of an hour has found. */
+/** Result of a look at a part of an hour. */
 export interface Look {
   /** Stored events that pass the filter. */
   readonly stored: number;
   /** How many of them the destination has acknowledged with their present values. */
   readonly acknowledged: number;
-  /** From the first to the last event that waits to be complete; null without one. */
+  /** Span from the first to the last event that waits to be complete; null without one. */
   readonly waiting: Span | null;
 }
 

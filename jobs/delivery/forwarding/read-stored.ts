@@ -26,7 +26,7 @@ export interface StoredEvent extends ArchivedEvent {
   readonly record: Buffer | undefined;
 }
 
-/** Which events of a part of one UTC day are read next, oldest first. */
+/** Events of a part of one UTC day that are read next, oldest first. */
 export interface StoredPage extends Span, Pick<SearchPlan, "clauses"> {
   readonly after: EventKey | null;
   readonly limit: number;

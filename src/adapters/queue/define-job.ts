@@ -4,7 +4,7 @@ import type { z } from "zod";
 export const QUEUES = ["ingest", "derive", "alerts"] as const;
 export type QueueName = (typeof QUEUES)[number];
 
-/** Why a run did nothing that did not get its lease. */
+/** Reason why a run without its lease did nothing. */
 export const LEASE_TAKEN = "another run of this job is in progress";
 
 /** One unit of background work. `run` must be safe to run twice and at the same time as a copy of itself. */

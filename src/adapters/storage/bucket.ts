@@ -37,7 +37,7 @@ type Content = FileHash & ({ readonly local: string } | { readonly text: string 
 
 /** The objects under a prefix of an S3-compatible bucket. Paths are relative to the prefix. */
 export interface Bucket {
-  /** For messages. */
+  /** Name of the bucket for messages. */
   readonly place: string;
   /** Stores an object. The server compares it with its SHA-256. Returns false if `isNew` is wanted and there is one. */
   put(

@@ -26,7 +26,7 @@ import { findMismatches, toRouting } from "./to-routing.ts";
 /** The settings of the file. A running service can read all but the schedule again. */
 export interface Alerting {
   readonly channels: readonly ChannelConfig[];
-  /** Where events are forwarded. */
+  /** Destinations of forwarded events. */
   readonly destinations: readonly DestinationConfig[];
   readonly routing: Routing;
   readonly detection: Detection;

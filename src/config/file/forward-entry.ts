@@ -28,7 +28,7 @@ const shared = {
     .describe("the events with which a new destination begins; all: every kept event"),
 };
 
-/** What `shared` reads. */
+/** Settings that every destination has. */
 export const destinationSettings = z.object(shared);
 
 export const forwardFields = toFieldsByKind(SINKS, shared);

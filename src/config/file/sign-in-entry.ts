@@ -25,7 +25,7 @@ export interface SignIn {
   readonly clientSecret: Secret | null;
   readonly scopes: readonly string[];
   readonly claim: string;
-  /** By the values of the claim. */
+  /** Grants by the values of the claim. */
   readonly roles: Readonly<Record<string, SignInGrant>>;
   readonly allowPrivateNetworks: boolean;
 }

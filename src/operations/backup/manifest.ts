@@ -41,7 +41,7 @@ export const BackupManifest = z.object({
   /** Fingerprint of the pseudonym key, which is not in the backup; null if there is none yet. */
   pseudonymKeyId: z.string().nullable(),
   leftOut: z.array(z.string()),
-  /** In the order in which they can be loaded. */
+  /** Tables in the order in which they can be loaded. */
   tables: z.array(z.object({ name: z.string(), columns: z.array(z.string()), parts: z.array(Part) })),
   sequences: z.array(
     z.object({ table: z.string(), column: z.string(), last: z.string(), isCalled: z.boolean() }),

@@ -9,7 +9,7 @@ export interface PlatformFacts {
   readonly host: string;
   /** The roles that the platform lists for the access key; null if its list does not have the key. */
   readonly roles: Fact<readonly string[] | null>;
-  /** What one search of the last hour came to; null if it was answered. */
+  /** Failure of one search of the last hour; null if it was answered. */
   readonly zones: readonly { readonly zoneId: number; readonly failed: string | null }[];
   /** How far the platform's clock is ahead of this machine's. Its header has whole seconds. */
   readonly offsetMs: Fact<number>;
@@ -37,7 +37,7 @@ export interface RedisFacts {
 }
 
 export interface DiskFacts {
-  /** What the disk holds: "the database", "the archive". */
+  /** Data that the disk holds: "the database", "the archive". */
   readonly holds: string;
   readonly folder: string;
   readonly freeBytes: number;
@@ -48,7 +48,7 @@ export interface DiskFacts {
 export interface ChannelFacts {
   readonly name: string;
   readonly kind: string;
-  /** Why the channel cannot be opened, or the test message cannot be rendered; null if both work. */
+  /** Reason why the channel cannot be opened, or the test message cannot be rendered; null if both work. */
   readonly failed: string | null;
   /** State of the circuit, as the service stored it. */
   readonly circuit: string;

@@ -9,7 +9,7 @@ export interface Finding {
   readonly check: string;
   readonly level: FindingLevel;
   readonly text: string;
-  /** What to do; null if there is nothing to do. */
+  /** Next step for a person; null if there is none. */
   readonly next: string | null;
 }
 

@@ -22,7 +22,7 @@ import { type RecordDeps, readRecords } from "../search/read-records.ts";
 
 const MOST_SAMPLES = 5;
 
-/** What one form of an exclusion would have silenced. */
+/** Events that one form of an exclusion would have silenced. */
 export const Silenced = z.object({
   events: z.number().int(),
   addresses: z.number().int(),

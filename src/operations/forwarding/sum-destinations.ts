@@ -7,7 +7,7 @@ import { needsPerson } from "#stages/alerting/self/forward-alert.ts";
 /** Older hours are left out, so that few rows are read. */
 const SUMMED_MS = 30 * DAY_MS;
 
-/** What is known of a destination, all zones together. Hours are those of the last 30 days. */
+/** Totals of a destination, all zones together. Hours are those of the last 30 days. */
 export interface DestinationTotals {
   readonly destination: string;
   /** Null if nothing was ever sent to it. */

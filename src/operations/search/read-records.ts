@@ -23,7 +23,7 @@ type Records = (Buffer | undefined)[];
 /** An event, as far as its record depends on it. */
 type Placed = EventKey & Pick<FoundEvent, "archived">;
 
-/** Where a record is: row of a records file. */
+/** Place of a record: row of a records file. */
 interface Place {
   readonly records: ArchiveFile;
   readonly row: number;

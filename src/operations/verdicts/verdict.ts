@@ -30,7 +30,7 @@ const Proposal = z
   })
   .meta({ id: "Proposal" });
 
-/** What is known of what an alert is. */
+/** Parts of a verdict that an answer has. */
 export const VERDICT_PARTS = {
   verdicts: z
     .array(Verdict)

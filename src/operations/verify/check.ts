@@ -29,7 +29,7 @@ export interface Check {
   readonly differences: readonly Difference[];
   /** The parts that were left out, with the reasons. */
   readonly notes: readonly string[];
-  /** Why the check failed, or null. */
+  /** Reason why the check failed, or null. */
   readonly failure: string | null;
 }
 

@@ -86,7 +86,7 @@ export function isMuted({ silencedBy, mutedBy }: Mute): boolean {
   return silencedBy !== null || mutedBy !== null;
 }
 
-/** Which channels a transition is sent to. No channel is in two of the lists. */
+/** Channels that get a transition. No channel is in two of the lists. */
 export interface Recipients {
   /** Sent as a new message, or under a key that the receiver knows. */
   readonly notified: readonly string[];

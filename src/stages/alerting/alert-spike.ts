@@ -69,11 +69,11 @@ export interface AlertSpike
   readonly severity: Severity;
   readonly openedAtMs: number;
   readonly closedAtMs: number | null;
-  /** For the kinds of changes: the rules whose change lasts, by which routes and silences match the alert. */
+  /** Rules whose change lasts, for the kinds of changes, by which routes and silences match the alert. */
   readonly rules?: readonly string[];
   readonly traits?: SourceTraits;
   /**
-   * Of an incident: the attackers that are active, or all if none is, the furthest above its line first. Those that a person
+   * Attackers of an incident that are active, or all if none is, the furthest above its line first. Those that a person
    * has resolved are left out.
    */
   readonly attacking?: readonly StoredAttacker[];

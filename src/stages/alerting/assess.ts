@@ -24,13 +24,13 @@ export interface Context {
   readonly firing: readonly Subject[];
   /** The ids of incidents that are open or have ended within half an hour. */
   readonly incidents: ReadonlySet<number>;
-  /** By the id of a spike, the oldest look first; no spike has a verdict if this is left out. */
+  /** Verdicts by the id of a spike, the oldest look first. Left out: no spike has a verdict. */
   readonly verdicts?: ReadonlyMap<number, readonly StoredVerdict[]>;
   /** The spikes whose first message waits for a verdict. */
   readonly awaited?: ReadonlySet<number>;
   /** Returns whether a person would do something else now; false if this is left out. */
   readonly changesAction?: (before: StoredVerdict | null, now: StoredVerdict) => boolean;
-  /** By channel; every channel posts anew if this is left out. */
+  /** Returns the later message of a channel. Left out: every channel posts anew. */
   readonly laterMessageOf?: (channel: string) => LaterMessage;
 }
 

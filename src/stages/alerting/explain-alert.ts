@@ -43,7 +43,7 @@ export interface ExplainedQuietHours {
   readonly channels: readonly string[];
 }
 
-/** Who is notified of one transition. */
+/** Recipients of one transition. */
 interface ExplainedTransition {
   readonly reason: NotifyReason;
   readonly severity: Severity;

@@ -5,7 +5,7 @@ import { matchesSources, type SourceTraits } from "#model/source-traits.ts";
 import { matchesRule } from "#model/subject.ts";
 
 /**
- * Which alerts a silence holds back: every member named must match, one of its values is enough. A rule may end in `*`
+ * Alerts that a silence holds back: every member named must match, one of its values is enough. A rule may end in `*`
  * for a family (`942*`). At least one member: an empty silence would hold back everything there is.
  */
 export const Matchers = z

@@ -7,7 +7,7 @@ import { SETTLE_MS } from "./settle.ts";
 
 export interface AssessedHour extends CoverageHour {
   readonly status: HourStatus;
-  /** Why the hour is not sealed, for people; null if it is decided or has not settled yet. */
+  /** Reason why the hour is not sealed, for people; null if it is decided or has not settled yet. */
   readonly notSealedBecause: string | null;
 }
 
@@ -19,7 +19,7 @@ interface AssessedSpan {
   readonly to: number;
   /** Start of the zone's first known hour. */
   readonly firstHour: number;
-  /** Why a route of the zone is suspect; null while none is. */
+  /** Reason why a route of the zone is suspect; null while none is. */
   readonly suspicion: string | null;
   /** How long the platform keeps events, as far as a gap is concerned. */
   readonly keptMs: number;

@@ -38,7 +38,7 @@ export interface JudgedZone {
   readonly settleMs: number;
   /** How long the platform keeps the zone's events, and what it is known to have kept them for at least; ms. */
   readonly keptMs: number;
-  /** Why the zone's answers are held back; null while they are not. Only the reason of a gap names it. */
+  /** Reason why the zone's answers are held back; null while they are not. Only the reason of a gap names it. */
   readonly suspicion: string | null;
   /** UTC days, epoch ms of their start, whose metrics agree with the stored events. */
   readonly confirmedDays: ReadonlySet<number>;

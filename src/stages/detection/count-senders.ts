@@ -1,6 +1,6 @@
 import { toSourceAddress } from "./sources/source-event.ts";
 
-/** What the main senders of a rule send together. */
+/** Share of a rule's events that its main senders send together. */
 const MAIN_SHARE = 0.8;
 
 /** The addresses of a rule's events. */

@@ -14,7 +14,7 @@ export interface EventsReport {
   readonly zones: number;
   readonly rows: number;
   readonly zoneDays: number;
-  /** By zone, in the order of time. */
+  /** Messages by zone, in the order of time. */
   readonly messages: readonly (ReplayedMessage & { readonly zone: string })[];
 }
 

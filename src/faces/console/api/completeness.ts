@@ -12,7 +12,7 @@ export type Completeness = Readonly<Record<HourStatus, number>>;
 /** Hours up to 40 days, days beyond: no more than the service gives. */
 const LONGEST_BY_HOUR = 40 * DAY_MS;
 
-/** Which hours of the span are proven. The numbers of a chart are complete where they are. */
+/** Returns the hours of the span that are proven. In these hours the numbers of a chart are complete. */
 export function useCompleteness(zones: readonly Zone[], { fromMs, toMs }: Pick<Span, "fromMs" | "toMs">) {
   const width = toMs - fromMs <= LONGEST_BY_HOUR ? "hour" : "day";
   const widthMs = width === "hour" ? HOUR_MS : DAY_MS;

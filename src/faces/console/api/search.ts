@@ -7,7 +7,7 @@ import { ask, type Input, type Output } from "./ask.ts";
 import { askZones, type OfZones } from "./of-zones.ts";
 import type { Zone } from "./status.ts";
 
-/** Which events: the same for the histogram, the top lists, the table and the export. */
+/** Events that are shown: the same for the histogram, the top lists, the table and the export. */
 export interface EventScope {
   readonly zones: readonly Zone[];
   readonly fromMs: number;

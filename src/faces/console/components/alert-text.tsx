@@ -12,7 +12,7 @@ interface Props {
   readonly alert: Alert;
   /** The headline, if it is a link. */
   readonly headline?: ReactNode;
-  /** What else is said about the alert, after its rule. */
+  /** Text about the alert that follows its rule. */
   readonly about?: string;
   readonly after?: ReactNode;
 }

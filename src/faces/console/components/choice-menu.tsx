@@ -5,7 +5,7 @@ import { Icon } from "../look/icons.tsx";
 interface Props extends Omit<ButtonProps, "children"> {
   readonly word: ReactNode;
   readonly label?: string;
-  /** What is done for each item, by the item's words. */
+  /** Function of each item, by the item's words. */
   readonly items: Readonly<Record<string, () => void>>;
 }
 

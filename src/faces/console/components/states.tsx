@@ -131,7 +131,7 @@ export function Partial({ children }: { readonly children: ReactNode }) {
 
 interface FailedProps {
   readonly of: OfZones<unknown>["failed"] | undefined;
-  /** What is missing because of them. */
+  /** Data that is missing because of them. */
   readonly say: string;
 }
 

@@ -37,14 +37,14 @@ export function formatBytes(bytes: number): string {
 
 const two = (value: number) => String(value).padStart(2, "0");
 
-/** In the viewer's zone: `08:07:12`. */
+/** Returns the time in the viewer's zone: `08:07:12`. */
 export function formatClock(atMs: number, { millis = false } = {}): string {
   const at = new Date(atMs);
   const clock = `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
   return millis ? `${clock}.${String(at.getMilliseconds()).padStart(3, "0")}` : clock;
 }
 
-/** In the viewer's zone: `2026-11-22 08:07`. */
+/** Returns day and time in the viewer's zone: `2026-11-22 08:07`. */
 export function formatMoment(atMs: number, { seconds = false } = {}): string {
   const at = new Date(atMs);
   const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;

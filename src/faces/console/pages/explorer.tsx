@@ -8,7 +8,7 @@ import { HistogramPanel } from "./explorer/histogram-panel.tsx";
 import { TopValues } from "./explorer/top-values.tsx";
 import { useExplorerScope } from "./explorer/use-scope.ts";
 
-/** From a hint to the evidence: one set of filters over a histogram, top lists and the events themselves. */
+/** Page with one set of filters over a histogram, top lists and the events themselves. */
 export default function ExplorerPage() {
   const { scope, newer, showNewer } = useExplorerScope();
   const [opened, open] = useState<EventRow | null>(null);

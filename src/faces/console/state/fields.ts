@@ -26,20 +26,20 @@ export function useFields<Values extends Record<string, unknown>>(
     values,
     set,
     isMistaken: Object.keys(values).some((name) => mistakeOf(failed, name) !== null),
-    /** For a text. */
+    /** Field for a text. */
     text: (name: Name) => ({
       value: values[name] as string,
       error: mistakeOf(failed, name),
       onChange: ({ currentTarget }: ChangeEvent<HTMLInputElement>) =>
         set(name, currentTarget.value as Values[Name]),
     }),
-    /** For one of several values. */
+    /** Field for one of several values. */
     choice: <One extends Name>(name: One) => ({
       value: values[name],
       error: mistakeOf(failed, name),
       onChange: (value: Values[One] | null) => set(name, value),
     }),
-    /** For a checkbox. */
+    /** Field for a checkbox. */
     tick: (name: Name) => ({
       checked: values[name] as boolean,
       onChange: ({ currentTarget }: ChangeEvent<HTMLInputElement>) =>

@@ -6,7 +6,7 @@ export interface SignedPerson {
   readonly endsAt: Date;
   /** The issuer's sign-out asks for it. */
   readonly idToken: Secret;
-  /** Of the secret with which the person came back. It opens one session only. */
+  /** Hash of the secret with which the person came back. It opens one session only. */
   readonly flowHash: Buffer;
 }
 

@@ -12,7 +12,7 @@ import { type AdviceOutcome, classifyAdvice } from "./classify-advice.ts";
 /** The status of a spike's advice. `isDue`: the platform should be asked now, if the budget allows. */
 export interface AdviceStatus {
   readonly state: AdviceState;
-  /** Why there is no advice, in words; null unless `unavailable`. May quote the platform's key. */
+  /** Reason why there is no advice, in words; null unless `unavailable`. May quote the platform's key. */
   readonly reason: string | null;
   /** When the ask whose text is to be shown was made; null unless `present`. */
   readonly askedAtMs: number | null;

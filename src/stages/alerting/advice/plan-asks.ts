@@ -10,7 +10,7 @@ export interface OpenSpike extends AdvisedSpike {
 
 export interface AskPlan<Spike> {
   readonly asks: readonly Spike[];
-  /** Also due, but beyond the budget of this hour. */
+  /** Number of spikes that are due, but beyond the budget of this hour. */
   readonly overBudget: number;
 }
 

@@ -23,11 +23,14 @@ export interface MessageFacts {
   readonly advice: AlertMessage["advice"];
   readonly verdict?: AlertMessage["verdict"];
   readonly marked?: AlertMessage["marked"];
-  /** Of an incident: the spikes of the rules that are part of it. */
+  /** Spikes of the rules that are part of an incident. */
   readonly members?: readonly AlertSpike[];
 }
 
-/** What one transition says. Texts of the evidence and of the recommendation stay hostile: channels neutralise them. */
+/**
+ * Returns the message of one transition. Texts of the evidence and of the recommendation stay hostile: channels neutralise
+ * them.
+ */
 export function buildMessage(facts: MessageFacts): AlertMessage {
   const { alertId, fingerprint, alert, reason, spike, advice, members = [], verdict, marked } = facts;
   const { windowMinutes, windowCount: count, baseline: usual, threshold, score, peak, evidence } = spike;

@@ -16,7 +16,7 @@ const DESCRIBED = 5;
 export interface IncidentText {
   /** `Many rules from one address`, or `3 attackers`. */
   readonly title: string;
-  /** Who attacks now, in one sentence. */
+  /** Sentence about the active attackers. */
   readonly finding: string;
   /** The same once the attack is over or has calmed down. */
   readonly earlier: string;

@@ -14,7 +14,7 @@ export interface SilenceSubject extends Pick<AlertMessage, "kind" | "zoneId" | "
   readonly rules?: readonly string[] | undefined;
   readonly traits?: SourceTraits | undefined;
   readonly silenceBy?: readonly SourceTrait[] | undefined;
-  /** Of an incident. Those of a spike are all active. */
+  /** Attackers of an incident. Those of a spike are all active. */
   readonly attackers?:
     | readonly { readonly traits: SourceTraits; readonly isActive?: boolean; readonly role?: AttackerRole }[]
     | undefined;

@@ -11,7 +11,7 @@ const WEEK_MS = 7 * DAY_MS;
 /** The epoch was a Thursday. */
 const FIRST_MONDAY_MS = 4 * DAY_MS;
 
-/** From Monday to Monday in UTC; epoch ms. */
+/** Week from Monday to Monday in UTC; epoch ms. */
 export interface Week {
   readonly fromMs: number;
   readonly toMs: number;

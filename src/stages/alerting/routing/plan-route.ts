@@ -3,7 +3,7 @@ import { pickRoutes } from "./pick-routes.ts";
 import { findQuietChannels } from "./quiet-hours.ts";
 import type { Routing, Timing } from "./routing.ts";
 
-/** Which channels the routes name for a subject, and when these are notified. */
+/** Channels that the routes name for a subject, and times at which they are notified. */
 export interface RoutePlan {
   /** Notified now. */
   readonly channels: readonly string[];

@@ -27,7 +27,7 @@ export interface Route {
 export interface Inhibition {
   readonly source: SubjectMatchers;
   readonly target: SubjectMatchers;
-  /** What both alerts must have in common. */
+  /** Labels that both alerts must have in common. */
   readonly equal: readonly EqualLabel[];
 }
 
@@ -49,7 +49,7 @@ export interface LinkRule extends LinkTemplate {
   readonly matchers: SubjectMatchers;
 }
 
-/** What a verdict does to a severity. A misfire never does anything. */
+/** Effects of a verdict on a severity. A misfire has none. */
 export interface VerdictEffects {
   /** Whether an attack that is almost certain makes an alert critical. */
   readonly raise: boolean;
@@ -65,7 +65,7 @@ export interface Routing {
   readonly root: Route;
   readonly inhibitions: readonly Inhibition[];
   readonly quietHours: readonly QuietHours[];
-  /** In the order in which a message shows them. */
+  /** Links in the order in which a message shows them. */
   readonly links: readonly LinkRule[];
   /** A rule's spike of which fewer addresses send most is listed and notifies nobody, unless it pages. */
   readonly fewAddresses: number;

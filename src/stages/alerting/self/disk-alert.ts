@@ -14,7 +14,7 @@ export function diskFingerprint(): string {
 }
 
 /**
- * What to say of a disk that has less free than a day of events takes; null when there is nothing to say and nothing
+ * Returns the alert for a disk that has less free than a day of events takes; null if there is nothing to say and nothing
  * open. `alert` is the newest of its kind.
  */
 export function assessDisk(

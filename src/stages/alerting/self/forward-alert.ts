@@ -12,7 +12,7 @@ export function forwardFingerprint(destination: string): string {
   return digest(["self", "forward", destination]);
 }
 
-/** What is wrong with a destination; times in epoch ms. */
+/** Trouble with a destination; times in epoch ms. */
 export interface ForwardTrouble {
   /** Null while it works. */
   readonly failingSince: number | null;

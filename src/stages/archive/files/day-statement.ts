@@ -30,7 +30,7 @@ export function toStatedFile({
 }
 
 /**
- * What is claimed about an archive day, beside its events file, so that the proof travels with the data: the files with
+ * Statement about an archive day, beside its events file, so that the proof travels with the data: the files with
  * their hashes, the events per hour and per rule, and the evidence of every hour.
  */
 export const DayStatement = z.object({
@@ -39,7 +39,7 @@ export const DayStatement = z.object({
   day: z.iso.date(),
   files: z.array(StatedFile),
   eventsPerHour: z.array(wholeNumber).length(24),
-  /** By rule; '' if the rule is unknown or empty. */
+  /** Events by rule; '' if the rule is unknown or empty. */
   eventsPerRule: z.array(z.object({ ruleId: z.string(), events: wholeNumber, sum })),
   /** Events with a record. */
   records: wholeNumber,

@@ -24,7 +24,7 @@ export interface SearchPlan
   /** Tests of the method, which only records have. Every one must hold. */
   readonly methodClauses: readonly Omit<Clause, "columns">[];
   readonly groupNames: readonly string[];
-  /** Where the first bucket begins. May be before 1970, unlike `from`. */
+  /** Start of the first bucket. May be before 1970, unlike `from`. */
   readonly bucketsFrom: number;
 }
 

@@ -3,7 +3,7 @@ import type { SearchPlan } from "../query/plan-search.ts";
 import { duck, join, type Piece, raw } from "./piece.ts";
 import { toClauses, toTimeCondition } from "./to-condition.ts";
 
-/** Where the events of a search are. */
+/** Places of the events of a search. */
 export interface EventSource {
   /** Absolute paths of the events files of archive days, oldest first. */
   readonly files: readonly string[];

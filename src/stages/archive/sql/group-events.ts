@@ -8,7 +8,7 @@ import { duck, type Piece, raw } from "./piece.ts";
 const CONTEXT = ["feature", "rule_id", "asn", "country", "action"];
 
 interface FoundGroup {
-  /** In the order of `groupBy`, by the names that were asked for. */
+  /** Values in the order of `groupBy`, by the names that were asked for. */
   readonly key: Readonly<Record<string, string>>;
   readonly count: number;
   /** Epoch ms. */
@@ -31,7 +31,7 @@ interface FoundGroup {
 
 export interface FoundGroups {
   readonly groups: readonly FoundGroup[];
-  /** Of all pages. */
+  /** Number of rows or groups on all pages. */
   readonly total: number;
 }
 

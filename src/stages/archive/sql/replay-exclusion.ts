@@ -13,11 +13,11 @@ export const REPLAYED_COLUMNS = ["occurred_at", "log_id", "rule_id", "ip", "url"
 const SAMPLED = 300;
 const SAMPLED_DIRTY = 100;
 
-/** What a form would have silenced, before method and parameter. */
+/** Events that a form would have silenced, before method and parameter. */
 export interface Counted {
   readonly form: ExclusionReach;
   readonly events: number;
-  /** Of addresses that look like attackers. */
+  /** Events of addresses that look like attackers. */
   readonly dirty: number;
   readonly addresses: number;
   readonly days: number;

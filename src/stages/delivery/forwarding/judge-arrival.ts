@@ -6,7 +6,7 @@ export interface ArrivalCounts {
   readonly stored: number;
   readonly acknowledged: number;
   readonly refused: number;
-  /** By the destination's own count; null if it cannot be asked. */
+  /** The destination's own count; null if it cannot be asked. */
   readonly counted: number | null;
   /** True if the whole hour was looked at since this number of stored events was counted. */
   readonly isLookedAt: boolean;
@@ -14,7 +14,7 @@ export interface ArrivalCounts {
 }
 
 /**
- * What follows from the counts:
+ * Returns the outcome of the counts:
  *
  * | acknowledged and refused | the destination counts | before | then |
  * |---|---|---|---|

@@ -61,7 +61,7 @@ function describeThrough({ counts, since }: Verdict): string {
   return `${share} since ${formatTime(since)} (${counted})`;
 }
 
-/** Who sent the request, its URL and what matched are text of the request. */
+/** Address, URL and matched text come from the request. */
 function outlineSample({ sample }: Verdict): OutlineRow[] {
   if (sample === null) return [];
   const { ip, method, url, ruleId, parameter, matched } = sample;

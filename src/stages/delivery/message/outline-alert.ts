@@ -30,7 +30,7 @@ export interface OutlineCaps {
   readonly title: number;
   readonly headline: number;
   readonly value: number;
-  /** For each line of the verdict. */
+  /** Characters for each line of the verdict. */
   readonly verdict: number;
   readonly topRows: number;
   readonly advice: { readonly maxLines: number; readonly maxChars: number };
@@ -39,7 +39,7 @@ export interface OutlineCaps {
 
 const DIGEST_LINE_CHARS = 300;
 const MAX_DETAILS = 7;
-/** Of a weekly digest. */
+/** Rows of a weekly digest. */
 const MAX_ROWS = 24;
 const DETAIL_CHARS = 300;
 
@@ -72,7 +72,7 @@ export interface Outline {
   readonly headline: string;
   /** The headline behind the verdict, for a notification. */
   readonly brief: string;
-  /** What a person reads first; empty if there is no verdict. */
+  /** Lines that a person reads first; empty if there is no verdict. */
   readonly verdict: readonly OutlineRow[];
   /** `847 in 5 minutes against usual 12 (68x)`, the alert's course, and the platform's actions. */
   readonly facts: readonly string[];

@@ -4,7 +4,7 @@ import type { Surroundings } from "../channel-definition.ts";
 import { findSink } from "./registry.ts";
 import type { Sink } from "./sink.ts";
 
-/** What a destination gets, and how. */
+/** Events that a destination gets, and their form. */
 interface DestinationFacts {
   /** Name in the configuration, in cursors and in metrics. */
   readonly name: string;

@@ -84,7 +84,7 @@ function toLogRecord(event: ForwardedEvent, observedMs: number): string {
   });
 }
 
-/** As text: nanoseconds are beyond the whole numbers of JSON. */
+/** Returns nanoseconds as text: they are beyond the whole numbers of JSON. */
 function toNanoseconds(atMs: number): string {
   return `${Math.round(atMs)}000000`;
 }

@@ -26,7 +26,7 @@ export interface BatchAnswer {
   readonly waitMs: number | null;
 }
 
-/** What one hour of a zone has at a receiver. */
+/** Events that a receiver has of one hour of a zone. */
 interface CountedHour {
   readonly zoneId: number;
   /** Epoch ms. */

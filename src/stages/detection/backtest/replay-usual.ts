@@ -29,7 +29,7 @@ export function createUsualReplay() {
       uses.note({ dimension: "path", value: template, user: ip, at });
       hasCookies ||= hasSession;
     },
-    /** What was usual when the day of the latest event began. */
+    /** Returns the values that were usual when the day of the latest event began. */
     read: (): UsualValues => ({ ...usual, hasCookies }),
   };
 }

@@ -10,7 +10,7 @@ export interface ReplayedMessage {
   readonly reason: "first" | "join" | "worse" | "late" | "verdict" | "resolved";
   readonly severity: Severity;
   readonly subject: "incident" | "rule" | "flip" | "silent";
-  /** Who attacks now, the newest first. */
+  /** Active attackers, the newest first. */
   readonly attackers: readonly { readonly kind: SourceKind; readonly key: string }[];
   /** The rule, or the members of the incident. */
   readonly rules: readonly string[];

@@ -8,7 +8,7 @@ const REOPEN_MINUTES = 30;
 
 /** An open incident or rule as a message shows it, at the end of a minute. */
 export interface Tellable extends Pick<ReplayedMessage, "severity" | "subject" | "attackers" | "rules"> {
-  /** What distinguishes it in its zone. */
+  /** Name that distinguishes it in its zone. */
   readonly name: string;
   /** The beginning of its newest attacker, which is news until a message has it. */
   readonly newest: number;

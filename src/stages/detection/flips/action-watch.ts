@@ -30,13 +30,13 @@ const MOST_USUAL = 50;
 const RARE = 0.05;
 /** The share of the other action after a change. */
 const CHANGED = 0.9;
-/** In natural logarithms: four events in a row. */
+/** Natural logarithm of the proof that suffices: four events in a row. */
 const PROOF = 15;
 /** One client that a rule of its own blocks is no change. So no sender adds more surprises than these. */
 const LEAST_ADDRESSES = 2;
 const MOST_PER_ADDRESS = 2;
 const MOST_ADDRESSES = 1_000;
-/** What is older is part of what is usual. */
+/** Events that are older are part of the usual ones. */
 const LONGEST_MINUTES = 7 * 24 * 60;
 
 interface Side {

@@ -24,7 +24,7 @@ export function createAttackerTest(
   return (event) => byKind.some(([kind, known]) => known.has(sourceKeyOf(kind, event)));
 }
 
-/** What an address attacks with: the values that its events show most, and its rules. Hostile text. */
+/** Tools of an address: the values that its events show most, and its rules. Hostile text. */
 interface Tool {
   readonly ja4: string;
   readonly ua: string;

@@ -59,7 +59,7 @@ export function followFired(
   return replace(incidents, oldest, { ...oldest, unnamed: Math.max(oldest.unnamed, unnamed) });
 }
 
-/** What new keys are compared with. */
+/** State with which new keys are compared. */
 export interface Surroundings {
   /** The events of the zone in the hour that ends with the minute, without known sources; may be empty if every key is known. */
   readonly hour: readonly MinuteEvent[];

@@ -12,7 +12,7 @@ const CRITICAL_ABOVE_Z = 3;
 /** An incident in which this many different series fire is critical. */
 const CRITICAL_SERIES = 3;
 
-/** What belongs together of a zone's attackers. Times are the ends of minutes since the epoch. */
+/** Attackers of a zone that belong together. Times are the ends of minutes since the epoch. */
 export interface Incident {
   /**
    * Distinguishes it from the other incidents of its zone: the minute in which it opened and its place among those that
@@ -22,7 +22,7 @@ export interface Incident {
   readonly openedAt: number;
   readonly lastFiredAt: number;
   readonly severity: SpikeSeverity;
-  /** In the order in which they fired first. */
+  /** Attackers in the order in which they fired first. */
   readonly attackers: readonly Attacker[];
   /** How many keys reached their lines and are not among the attackers, because they were too many. */
   readonly unnamed: number;

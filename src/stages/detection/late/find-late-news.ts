@@ -30,7 +30,7 @@ export interface RuleFinding extends SeriesKey {
   readonly closedAt: number | null;
 }
 
-/** What hours that were judged late have shown and nobody was notified of. */
+/** News of hours that were judged late, of which nobody was notified. */
 export interface LateNews {
   /** Each finding that is stored, with the late spike that it replaces. */
   readonly incidents: readonly (FollowedIncident & { readonly row: KnownSpike | undefined })[];

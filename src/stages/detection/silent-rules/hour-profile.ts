@@ -8,7 +8,7 @@ export interface WeekOfHours {
   readonly isUnknownHour: (hour: number) => boolean;
 }
 
-/** What a week says about each hour of the day, from the first hour with events on. */
+/** Profile of each hour of the day by a week, from the first hour with events on. */
 export interface HourProfile {
   /** Events to expect in this hour. */
   readonly expectedAt: (hour: number) => number;

@@ -24,11 +24,11 @@ export interface NearbyRule {
   readonly template: string;
 }
 
-/** What a raw record says about its request. */
+/** Facts about a request from its raw record. */
 export interface RequestFacts {
   /** Empty if the record does not say, as the row of a search. */
   readonly method: string;
-  /** What matched, such as `ARGS:title`; null if the record does not say. */
+  /** Part of the request that matched, such as `ARGS:title`; null if the record does not say. */
   readonly parameter: string | null;
   readonly matched: string | null;
   /** Whether the request had a Cookie or an Authorization header. Null if the record has no headers. */
@@ -37,7 +37,7 @@ export interface RequestFacts {
   readonly hasOwnReferer: boolean | null;
 }
 
-/** What was usual in the zone before the alert began. */
+/** Values that were usual in the zone before the alert began. */
 export interface UsualValues {
   readonly asns: ReadonlySet<string>;
   readonly ja4s: ReadonlySet<string>;
@@ -63,7 +63,7 @@ export interface VerdictEvidence {
   readonly events: readonly VerdictEvent[];
   /** Rules of the alert's addresses within 24 hours. */
   readonly nearby: readonly NearbyRule[];
-  /** By log id, of up to 200 of the events. */
+  /** Facts by log id, of up to 200 of the events. */
   readonly requests: ReadonlyMap<string, RequestFacts>;
   readonly usual: UsualValues;
   /** Name of the operator whose crawler sends most of the events, if that was verified. */

@@ -4,7 +4,7 @@ import { templateOf, templatesOf } from "./path-template.ts";
 
 /** A value is usual once so many different days (of an ASN) or addresses had it. */
 const NEEDED: Readonly<Record<UsualDimension, number>> = { asn: 5, ja4: 20, path: 3 };
-/** Of each dimension: values that are kept in memory, and values that are returned; those that came first. */
+/** Values of each dimension that are kept in memory, and values that are returned: those that came first. */
 const MOST_KNOWN = 50_000;
 const MOST_USUAL = 5_000;
 

@@ -7,7 +7,7 @@ import { DAYS_OF_ASN } from "./compute-features.ts";
 import type { VerdictEvidence } from "./evidence.ts";
 
 type Counts = StoredVerdict["counts"];
-/** What is said, and the class that the likeliest one is compared with. */
+/** Class that is said, and the class that the likeliest one is compared with. */
 export type Said = Pick<StoredVerdict, "said" | "likeliest" | "isLasting"> & { readonly rival: VerdictClass };
 
 /** More addresses than this are not blocked one by one. */

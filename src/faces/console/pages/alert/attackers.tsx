@@ -26,7 +26,7 @@ const FIELDS: Readonly<Record<Attacker["kind"], FieldName>> = {
   ips_per_asn: "network",
 };
 
-/** Who attacks in an incident. Each name opens the attacker's events. */
+/** Attackers of an incident. Each name opens the attacker's events. */
 export function Attackers({ alert }: { readonly alert: AlertDetail }) {
   const [silenced, silence] = useState<Attacker | null>(null);
   const { attackers, unnamedAttackers } = alert;

@@ -4,7 +4,7 @@ import { findLengthFault, findReachFaults, showIso } from "#model/run-span.ts";
 
 type Ends<End> = Readonly<Record<"from" | "to", End>>;
 
-/** What is wrong with each field of the form; null if nothing is known to be. */
+/** Mistake in each field of the form; null if none is known. */
 export type RunFaults = Ends<string | null> & { readonly zone: string | null };
 
 interface Known {

@@ -5,7 +5,7 @@ import classes from "./coverage.module.css";
 
 interface Props {
   readonly run: CoverageRun;
-  /** What the run does; shown before the percentage. */
+  /** Work of the run; shown before the percentage. */
   readonly doing?: string;
 }
 

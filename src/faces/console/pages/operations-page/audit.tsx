@@ -14,7 +14,7 @@ import classes from "./operations.module.css";
 
 type AuditEntry = Item<"audit.list">;
 
-/** Who did what. Filtered by the beginning of the action; the span is the header's if the reader wants that. */
+/** Audit trail. Filtered by the beginning of the action; the span is the header's if the reader wants that. */
 export function Audit() {
   const { params, change } = useUrlState();
   const { fromMs, toMs } = useSpan();

@@ -53,7 +53,7 @@ const FIRST: readonly string[] = [
 ];
 /** The texts that a person typed. */
 const LAST: readonly string[] = ["note", "reason"];
-/** What null means where it is not "unknown". */
+/** Meaning of null where it is not "unknown". */
 const NULLS: ReadonlyMap<string, string> = new Map([
   ["zoneId", "all"],
   ["zoneIds", "all"],

@@ -9,7 +9,7 @@ import { ProblemBox } from "../../components/states.tsx";
 
 const NONE = "Nobody is signed in with a session. Requests with a key need none.";
 
-/** Who is signed in. An admin sees every session, every other key its own. */
+/** People who are signed in. An admin sees every session, every other key its own. */
 export function Sessions() {
   const sessions = useOperation("sessions.list", {});
   const isAdmin = useMay("admin");

@@ -76,7 +76,7 @@ interface ItemProps {
   readonly children: ReactNode;
   readonly at?: string;
   readonly isFiring?: boolean;
-  /** Where the reader sees more: the address, its word, and its description for people who do not see the row. */
+  /** Link to more: the address, its word, and its description for people who do not see the row. */
   readonly more?: { readonly href: string; readonly word: string; readonly label: string } | undefined;
 }
 
@@ -129,7 +129,7 @@ function CopyRow({ zone }: { readonly zone: Overview["zones"][number] }) {
 type Concern = Overview["attention"][number];
 
 const LAST_DAYS = { path: "/coverage", params: { span: "72h" } };
-/** Where the reader sees more; a kind without a page says everything in its text. */
+/** Page that shows more; a kind without a page says everything in its text. */
 const PLACES: Partial<Record<Concern["kind"], { readonly path: string; readonly params?: Params }>> = {
   "not-running": { path: "/operations", params: { tab: "jobs" } },
   unpolled: LAST_DAYS,

@@ -16,7 +16,7 @@ import classes from "./rule.module.css";
 
 const DAYS = 30;
 const SHOWN = 30;
-/** What a setting may be, and where a number is on its slider. */
+/** Allowed values of a setting, and place of a number on its slider. */
 interface Range {
   readonly least: number;
   readonly most: number;
@@ -38,7 +38,7 @@ const FLOOR: Range = {
 
 type Replayed = Output<"rules.replay">["after"]["alerts"][number];
 
-/** Which alerts other settings would have raised over the stored history, and the lines that keep them. */
+/** Alerts that other settings would have raised over the stored history, and the lines that keep them. */
 export function Tuning(key: RuleKey) {
   const { params, change } = useUrlState();
   const z = readNumber(params.get("z"), Z);

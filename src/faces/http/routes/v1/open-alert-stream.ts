@@ -6,7 +6,7 @@ import { maySee, visibleZones } from "#operations/fields.ts";
 import type { RowHub } from "../../feed/row-hub.ts";
 import { toFeedEvent } from "../../feed/to-feed-event.ts";
 
-/** Of what a client missed; who missed more is told so and reads the list. */
+/** Most transitions that are replayed. A client that missed more gets a `reset` and reads the list. */
 const MAX_REPLAY = 1_000;
 /** Transitions that may wait for a client before it is cut off; it comes again and replays. */
 const MAX_QUEUED = 5_000;
@@ -36,7 +36,7 @@ interface AlertStreamOptions {
 }
 
 /**
- * What a client is told goes through a queue that it empties as fast as it reads.
+ * Opens the stream. Transitions go through a queue, which the client empties as fast as it reads.
  * @throws before anything is sent; later trouble ends the connection, and the client comes again with its last id.
  */
 export async function openAlertStream(

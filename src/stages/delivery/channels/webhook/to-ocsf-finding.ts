@@ -178,7 +178,7 @@ function toEvidences({ top, verdict }: AlertMessage) {
   return [...request, ...values];
 }
 
-/** What was counted and what was expected: of the alert, and of each rule of an incident. */
+/** Returns the counts and the expected counts of the alert, and of each rule of an incident. */
 function toAnalyses(message: AlertMessage) {
   const { members = [], unit = "events" } = message;
   const own = describeCount(message) === null ? [] : [{ ...message, name: describeSubject(message), unit }];
