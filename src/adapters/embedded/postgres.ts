@@ -209,7 +209,7 @@ async function waitForPredecessor(
   }
 }
 
-/** A killed server leaves its file, and another process may have its id by now. Only Linux tells the name of a process. */
+/** A killed server leaves its file, and another process may have its id by now. Only Linux shows the name of a process. */
 function isPostgres(pid: number): boolean {
   try {
     return readFileSync(`/proc/${pid}/comm`, "utf8").trim() === "postgres";

@@ -46,7 +46,7 @@ export function createBucketStorage(options: BucketStorageOptions): ArchiveStora
   const downloads = new Map<string, Promise<string | null>>();
   /** Bytes in the folder at the last look, and those that were added since; null before the first look. */
   let cachedBytes: number | null = null;
-  /** When a file in the folder was last used; epoch ms. Not its own time, which tells whether it has changed. */
+  /** Time at which a file in the folder was last used; epoch ms. The time of the file says whether it has changed. */
   const usedAt = new Map<string, number>();
   /** How many readers hold a file. */
   const held = new Map<string, number>();

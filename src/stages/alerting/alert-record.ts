@@ -118,7 +118,7 @@ export interface TransitionFacts {
   readonly held?: readonly string[];
   readonly hasAdvice?: boolean;
   readonly verdict?: Transition["verdict"];
-  /** When what is told of the alert last grew, in minutes since the epoch. */
+  /** Time at which the alert last grew, in minutes since the epoch. */
   readonly newest?: number | null | undefined;
 }
 

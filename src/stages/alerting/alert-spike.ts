@@ -89,8 +89,8 @@ export function isCalm({ windowCount, threshold, closedAtMs }: AlertSpike): bool
 }
 
 /**
- * A new rule's burst is news, not an emergency: `info`, whatever its score, because there is nothing to compare it with.
- * Growing into a spike then raises the severity, which is told as `worse`. A silent rule is information, too.
+ * A new rule's burst is information: `info`, whatever its score, because there is nothing to compare it with. If the burst
+ * grows into a spike, the severity rises, and the message has the reason `worse`. A silent rule is information, too.
  */
 export function toAlertSpike(spike: StoredSpike, zones?: Zones): AlertSpike {
   const { severity, openedAt, closedAt, judgedThrough: _, ...rest } = spike;

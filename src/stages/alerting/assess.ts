@@ -49,8 +49,8 @@ export interface Assessment {
   /** Whether so few addresses send most of the spike's events that it is only listed. */
   readonly isSmall: boolean;
   /**
-   * When what is told of the alert last grew, in minutes since the epoch: the beginning of an incident's newest attacker that is
-   * not silenced, or the finding of a rule's change; null without any.
+   * Time at which the alert last grew, in minutes since the epoch: the beginning of an incident's newest attacker that is not
+   * silenced, or the finding of a rule's change; null without any.
    */
   readonly newest: number | null;
 }

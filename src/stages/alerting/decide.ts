@@ -49,7 +49,7 @@ export interface Situation {
   readonly looks?: readonly StoredVerdict[];
   /** Whether the first message waits for a verdict. */
   readonly isAwaited?: boolean;
-  /** When what is told of the alert last grew, in minutes since the epoch. */
+  /** Time at which the alert last grew, in minutes since the epoch. */
   readonly newest?: number | null;
   /** The pause after so many messages before one that says how it grew. Default: that of incidents. */
   readonly joinIntervalMs?: ((messages: number) => number) | undefined;

@@ -30,7 +30,7 @@ function toRoute(kind: string, route: Assessment["route"]): Situation["route"] {
   const { timing } = route;
   // An incident stands for many alerts already, so its first message does not wait for more of them.
   if (kind === "sources") return { ...route, timing: { ...timing, groupWaitMs: 0 } };
-  // A change is told once: it does not go on as an attack does.
+  // A change sends one message: it does not go on as an attack does.
   if (isChangeKind(kind))
     return { ...route, repeatIntervalMs: new Map(), timing: { ...timing, repeatIntervalMs: Infinity } };
   return route;

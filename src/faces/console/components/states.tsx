@@ -21,7 +21,7 @@ export interface QueryProps<Data> {
 
 /**
  * Shows a query in each of its states. Old data stays, dimmed, while new data is read. A skeleton is shown only the
- * first time. After a second the reader is told what is awaited and can cancel it.
+ * first time. After a second the reader sees what is awaited and can cancel it.
  */
 export function QueryView<Data>({ query, rows = 3, height, asking, children }: QueryProps<Data>) {
   const { data, error, isFetching, isPlaceholderData } = query;

@@ -11,8 +11,9 @@ export interface HeldMinutes {
 }
 
 /**
- * Returns a teller that holds the messages of minutes back whose events come late. At their end it tells once what they have
- * shown and nobody was notified of, and ends what is over. What goes on is told as usual by the next minute.
+ * Returns a teller that holds back the messages of minutes whose events come late. At the end of these minutes it sends one
+ * message about everything that they have shown and nobody was notified of, and ends the alerts that are over. The next
+ * minute sends the messages about alerts that go on.
  */
 export function holdMessages(teller: Teller, { from, to }: HeldMinutes): Teller & { finish: () => void } {
   const known = new Set<string>();

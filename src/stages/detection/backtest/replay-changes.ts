@@ -19,7 +19,7 @@ interface OpenChange {
   readonly rules: Map<string, number>;
 }
 
-/** Replays which rules of a zone change their action or fall silent, and tells it as the service does. */
+/** Replays which rules of a zone change their action or fall silent, and sends the messages of the service. */
 export function createChangeReplay(teller: ReturnType<typeof createTeller>) {
   const actions = createActionWatch();
   const silences = createSilenceWatch();

@@ -94,20 +94,20 @@ export async function openAlertStream(
   async function pump(): Promise<void> {
     isPumping = true;
     while (queue.length > 0 && !raw.destroyed) {
-      for (const row of queue.splice(0, WRITTEN_AT_ONCE)) tell(row);
+      for (const row of queue.splice(0, WRITTEN_AT_ONCE)) send(row);
       await room(raw);
     }
     isPumping = false;
   }
 
-  function tell(row: FeedRow): void {
+  function send(row: FeedRow): void {
     if (row.sequence <= sent) return;
     sent = row.sequence;
     if (!maySee(caller, row.zoneId) || (zone !== undefined && zone !== row.zoneId)) return;
     write(raw, toSseEvent({ id: row.sequence, name: "alert", data: toFeedEvent(row, caller.masked) }));
   }
 
-  /** A key that was revoked, or lost a zone, hears no more; a client that reads nothing is cut off. */
+  /** Ends the stream of a revoked key, and cuts off a client that reads nothing. A key that lost a zone gets no more of it. */
   async function beat(): Promise<void> {
     if (wasFull && raw.writableNeedDrain) return void raw.destroy();
     wasFull = raw.writableNeedDrain;
@@ -116,7 +116,7 @@ export async function openAlertStream(
       if (now === null || !now.scopes.has("read")) return void raw.end();
       caller = now;
     } catch {
-      // It was let in with a good key; while that cannot be looked up, it stays.
+      // The client had a valid key. While the key cannot be looked up, the client stays.
     }
     write(raw, toSseHeartbeat(sent));
   }
