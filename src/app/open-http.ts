@@ -183,7 +183,8 @@ async function readBacklog(parts: OpenHttpParts): Promise<Backlog> {
     fromMs: now - GAP_DAYS * DAY_MS,
     unwatched: UNPREVENTABLE,
   });
-  const range = { fromMs: startOfHour(horizonAt(now)), toMs: now + HOUR_MS };
+  // One hour more than the platform shows: if it is not recorded, the next one is the zone's first.
+  const range = { fromMs: startOfHour(horizonAt(now)) - HOUR_MS, toMs: now + HOUR_MS };
   const suspicions = await readSuspicions(database.db, zoneIds);
   const unjudged = await readUnjudgedZones(database.db, judgeableHours(now));
   const read = async ({ zoneId, newestAt }: (typeof zones)[number]) => {
@@ -193,7 +194,10 @@ async function readBacklog(parts: OpenHttpParts): Promise<Backlog> {
       zoneId,
       gapHours: gaps.get(zoneId) ?? 0,
       ingestLagSeconds: newestAt === null ? null : Math.max(0, (now - newestAt) / 1_000),
-      hoursToLoss: hoursToLoss(now, hours, await readKeptMs(database.db, zoneId, now)),
+      hoursToLoss: hoursToLoss(now, hours, {
+        firstHour: hours[0]?.startsAt,
+        keptMs: await readKeptMs(database.db, zoneId, now),
+      }),
       isSuspect: suspicions.some((one) => one.zoneId === zoneId),
       hoursUnjudged: waiting?.hours ?? 0,
       unjudgedSeconds: waiting === undefined ? null : (now - waiting.oldestAt) / 1_000,

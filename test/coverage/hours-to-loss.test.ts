@@ -34,6 +34,17 @@ test("an hour that was never entered is undecided as well", () => {
   );
 });
 
+test("the zone's first hour is not at risk: its beginning was forgotten before the zone was watched", () => {
+  const open = hours((i) => (i < 3 ? "open" : "sealed"));
+  const untilSecond = (FIRST_HOUR + HOUR_MS - HORIZON) / HOUR_MS;
+  expect(hoursToLoss(NOW, open, { firstHour: FIRST_HOUR })).toBeCloseTo(untilSecond, 9);
+  const first = hours((i) => (i === 0 ? "open" : "sealed"));
+  expect(hoursToLoss(NOW, first, { firstHour: FIRST_HOUR })).toBeNull();
+  // A zone that has been watched for longer is losing this hour.
+  expect(hoursToLoss(NOW, first, { firstHour: FIRST_HOUR - HOUR_MS })).toBe(0);
+  expect(hoursToLoss(NOW + HOUR_MS, open, { firstHour: FIRST_HOUR })).toBe(0);
+});
+
 test("an undecided hour whose beginning is being forgotten has no time left", () => {
   expect(hoursToLoss(NOW, [])).toBe(0);
   expect(

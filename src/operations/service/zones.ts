@@ -117,7 +117,7 @@ export async function describeZones(
     readServiceStatus(db, ids, now - RECENT_MS),
     readOpenWork(db, ids),
     readSuspicions(db, ids),
-    readProgress(db, ids, now),
+    readProgress(db, zones, now),
   ]);
   const work = new Map(openWork.map(({ zoneId, ...open }) => [zoneId, open]));
   const stored = new Map(status.zones.map((zone) => [zone.zoneId, zone]));
@@ -148,16 +148,16 @@ export async function describeZones(
 /** One zone after another, because one request may be about hundreds of zones and must leave connections for others. */
 async function readProgress(
   db: Asked["db"],
-  zoneIds: readonly number[],
+  zones: readonly SeenZone[],
   now: number,
 ): Promise<ReadonlyMap<number, Pick<z.infer<typeof Zone>, "hoursToLoss" | "copying">>> {
   const range = { fromMs: startOfHour(horizonAt(now)), toMs: now + HOUR_MS };
   const found = new Map<number, Pick<z.infer<typeof Zone>, "hoursToLoss" | "copying">>();
-  for (const zoneId of zoneIds) {
+  for (const { zoneId, firstHour } of zones) {
     const hours = await readCoveredHours(db, zoneId, range);
     const keptMs = await readKeptMs(db, zoneId, now);
     found.set(zoneId, {
-      hoursToLoss: hoursToLoss(now, hours, keptMs),
+      hoursToLoss: hoursToLoss(now, hours, { firstHour, keptMs }),
       copying: copyProgress(now, hours, keptMs),
     });
   }
