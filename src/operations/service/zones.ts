@@ -71,7 +71,7 @@ export const listZones = defineQuery({
         head: "NEWEST (UTC)",
         get: ({ newestEventAt: at }) => (at === null ? "-" : showTime(Date.parse(at))),
       },
-      { head: "TO LOSS", get: ({ hoursToLoss: hours }) => (hours === null ? "-" : `${Math.floor(hours)} h`) },
+      { head: "TO LOSS", get: ({ hoursToLoss: hours }) => (hours === null ? "-" : `${hours.toFixed(1)} h`) },
       {
         head: "ALERTS",
         get: ({ alertsFiring, alertsAcknowledged }) => String(alertsFiring + alertsAcknowledged),
