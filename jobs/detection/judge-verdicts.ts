@@ -32,6 +32,8 @@ import { readBlockRecords } from "../archive/read-block-records.ts";
 const MOST_LOOKS = 40;
 const RUN_MS = 20_000;
 const MOST_ADDRESSES = 200;
+/** A first start copies so many whole days. A zone with no more of them may have learnt from a part of their events. */
+const COPIED_DAYS = 3;
 /** Opening a block of records costs more than everything else, and events of a few minutes share one. */
 const MOST_SLOTS = 24;
 const SLOT_MS = 5 * MINUTE_MS;
@@ -43,7 +45,7 @@ export interface JudgeVerdictsDeps {
   readonly log: Log;
   /** Null or left out: no crawler is verified. */
   readonly verifyCrawler?: VerifyCrawler | null;
-  /** Called once for a zone of which nothing is usual, although it has a history. */
+  /** Called once an hour for a zone of which nothing is usual, or whose first days may have been copied since. */
   readonly learnUsual: (zoneId: number) => unknown;
   /** Called when a verdict was stored. */
   readonly afterVerdicts: () => unknown;
@@ -60,10 +62,11 @@ interface Parts extends JudgeVerdictsDeps {
  */
 export function createJudgeVerdictsJob(deps: JudgeVerdictsDeps): AnyJob {
   const { database, log, clock } = deps;
-  const learning = new Set<number>();
+  const askedIn = new Map<number, number>();
   const learnUsual = async (zoneId: number) => {
-    if (learning.has(zoneId)) return;
-    learning.add(zoneId);
+    const hour = Math.floor(clock() / HOUR_MS);
+    if (askedIn.get(zoneId) === hour) return;
+    askedIn.set(zoneId, hour);
     await deps.learnUsual(zoneId);
   };
   const parts = { ...deps, learnUsual, openedBlocks: createOpenedBlocks(OPENED_BYTES) };
@@ -137,7 +140,7 @@ async function readEvidence(parts: Parts, { spike, look }: DueLook): Promise<Ver
   );
   const { values, days, hadSession } = await readZoneUsual(db, zoneId, since);
   const isLearnt = Object.keys(values).length > 0;
-  if (!isLearnt && days > 0) await parts.learnUsual(zoneId);
+  if (days > 0 && (!isLearnt || days <= COPIED_DAYS)) await parts.learnUsual(zoneId);
   const requests = await readRequests(parts, zoneId, events);
   const usual = {
     asns: new Set(values.asn),

@@ -4,7 +4,11 @@ import { SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
 import type { KnownSources } from "#model/known-source.ts";
 import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
 import { ofEachKind } from "#stages/detection/sources/source-counter.ts";
-import { createSourceWatch, type SourceWatch } from "#stages/detection/sources/source-watch.ts";
+import {
+  createSourceWatch,
+  QUIET_MINUTES,
+  type SourceWatch,
+} from "#stages/detection/sources/source-watch.ts";
 import { createUsualRules, type UsualRules } from "#stages/detection/sources/usual-rules.ts";
 import {
   createHourHistory,
@@ -29,8 +33,6 @@ export interface KeptWatch {
   readonly histories: Readonly<Record<SourceKind, HourHistory>>;
   /** The hours that are counted, by this watch or in the database. */
   readonly counted: Set<number>;
-  /** The minute of the zone's first event; null without any. */
-  readonly firstMinute: number | null;
   /** The first hour that this watch has counted together with the hour before it, into which its windows reach. */
   readonly firstWhole: number;
   /** The next minute to read. */
@@ -75,7 +77,6 @@ export function createKeptWatch(
     watch: createSourceWatch({ isUnknownHour: (hour) => isUnusable(one, hour) }, memory),
     histories: memory.histories,
     counted: new Set(),
-    firstMinute: hours.firstMinute,
     firstWhole: Math.ceil(next / 60) + 1,
     judgedFrom: next,
     taken: new Map(),
@@ -213,6 +214,12 @@ function countTaken({ taken }: KeptWatch, hour: number): number {
 /** Returns whether hours have to be counted from their events, all of which are there. */
 export function isLacking({ lacking, policy }: KeptWatch): boolean {
   return lacking.some((hour) => !policy.isUnknownHour(hour));
+}
+
+/** Returns whether the watch judges nothing, because the zone seems to be in its first day. */
+export function isQuiet({ watch, next }: KeptWatch): boolean {
+  const first = watch.firstMinute();
+  return first === null || next < first + QUIET_MINUTES;
 }
 
 /** Returns whether more events of a minute that was read are counted than the watch has taken. */

@@ -71,12 +71,13 @@ export function createDetectWorld(database: MigratedDatabase) {
     sourceMode: () => SourceMode = () => "on",
     knownSources: () => readonly KnownSource[] = () => [],
     afterSpikes: () => unknown = () => undefined,
+    zoneIds: readonly number[] = [ZONE],
   ): (signal?: AbortSignal) => Promise<string | void> {
     const deps = {
       database,
       clock: () => now,
       log: silent,
-      zoneIds: [ZONE],
+      zoneIds,
       afterSpikes,
       sourceMode,
       knownSources,

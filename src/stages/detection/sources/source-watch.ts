@@ -25,6 +25,8 @@ export interface SourceMemory {
 /** Follows the source series of one zone, minute by minute. Minutes are numbered since the epoch. */
 export interface SourceWatch {
   readonly counter: SourceCounter;
+  /** Returns the minute of the zone's first event, as far as the watch knows; null before it. */
+  readonly firstMinute: () => number | null;
   /** Takes an event of a minute that has not been closed. */
   readonly take: (event: SourceEvent, minute: number) => void;
   /**
@@ -107,6 +109,7 @@ export function createSourceWatch(
 
   return {
     counter,
+    firstMinute: () => firstMinute,
     take,
     closeUntil,
     lookAt(minute) {
