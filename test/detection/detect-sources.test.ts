@@ -217,24 +217,61 @@ test("late events of a judged minute are judged, and their hours are counted aga
 
 test("events that a backfill brings later are a zone's history", async () => {
   const isRecent = ({ occurredAt }: WafEvent) => occurredAt > (END - 1_200) * MINUTE_MS;
-  await world.keep([...visitors.filter(isRecent), ...scanner]);
+  await world.keep([...visitors.filter(isRecent), ...network]);
   const reached = new Date((END - 28 * 60) * MINUTE_MS);
   await database.pool.query("update coverage_windows set searched_through = null where starts_at < $1", [
     reached,
   ]);
   const ticks = world.createSourceDetector();
-  await world.tickThrough(ATTACK + 9, ATTACK + 11, ticks);
+  await world.tickThrough(ATTACK + 24, ATTACK + 26, ticks);
   expect(await world.readSpikes()).toEqual([]);
   await world.keep(visitors.filter((event) => !isRecent(event)));
-  await world.tickThrough(ATTACK + 11, ATTACK + 15, ticks);
+  await world.tickThrough(ATTACK + 26, ATTACK + 30, ticks);
   expect(await world.readSpikes()).toMatchObject([{ kind: "sources", zoneId: ZONE }]);
 });
 
-test("a zone without a day of history raises nothing", async () => {
-  const young = visitors.filter(({ occurredAt }) => occurredAt > (ATTACK - 600) * MINUTE_MS);
-  await world.keep([...young, ...scanner]);
-  await world.tickThrough(ATTACK + 10, ATTACK + 14, world.createSourceDetector());
+test("in a zone's first day a scanner opens an incident as in a replay, and many addresses with one fingerprint open none", async () => {
+  const young = visitors.filter(({ occurredAt }) => occurredAt > (ATTACK - 60) * MINUTE_MS);
+  const events = [...young, ...scanner, ...network];
+  await world.keep(events);
+  await world.tickThrough(ATTACK - 3, ATTACK + 30, world.createSourceDetector());
+  const spikes = (await world.readSpikes()).filter(({ kind }) => kind === "sources");
+  const found = spikes.map(({ openedAt, sources }) => ({
+    at: minuteOf(openedAt),
+    attackers: sources?.findings.map(({ kind, key }) => ({ kind, key })),
+  }));
+  const firsts = replay(events).filter(({ reason }) => reason === "first");
+  expect(found).toEqual(firsts.map(({ at, attackers }) => ({ at, attackers })));
+  expect(found).toMatchObject([{ attackers: [{ kind: "rules_per_ip", key: "198.51.100.7" }] }]);
+});
+
+test("a flood of one address with few rules opens an incident while the minute runs, and later looks count each event once", async () => {
+  const finder = (minute: number, events: number) =>
+    Array.from({ length: events }, (_, i) =>
+      eventAt(minute, `finder/${i}`, {
+        ip: "198.51.100.8",
+        ruleId: `93${i % 3}100`,
+        url: `/backup-${i}.zip`,
+      }),
+    );
+  await world.keep([
+    ...visitors,
+    ...finder(ATTACK, 60),
+    ...finder(ATTACK + 1, 80),
+    ...finder(ATTACK + 2, 120),
+  ]);
+  const ticks = world.createSourceDetector();
+  // A minute that comes halfway to the line has the next one looked at while it runs.
+  await world.tickThrough(ATTACK - 3, ATTACK + 1, ticks);
+  for (const second of [15, 30, 45]) await world.tickAt((ATTACK + 1) * MINUTE_MS + second * 1_000, ticks);
+  await world.tickThrough(ATTACK + 1, ATTACK + 2, ticks);
   expect(await world.readSpikes()).toEqual([]);
+  await world.tickAt((ATTACK + 2) * MINUTE_MS + 30_000, ticks);
+  const [spike, ...others] = await world.readSpikes();
+  expect(others).toEqual([]);
+  expect(spike?.sources?.findings).toMatchObject([
+    { key: "198.51.100.8", count: 120, threshold: 100, burst: { events: 120, rules: 3 } },
+  ]);
 });
 
 test("the addresses of a masked log count as one each, and the spike says so", async () => {

@@ -115,8 +115,9 @@ function renew({ attackers }: Incident, fire: Fire, minute: number): Attacker {
 }
 
 function pickFire(fire: Fire): Fire {
-  const { kind, key, members, usualMembers, windowMinutes, count, usual, threshold, score } = fire;
-  return { kind, key, members, usualMembers, windowMinutes, count, usual, threshold, score };
+  const { kind, key, members, usualMembers, windowMinutes, count, usual, threshold, score, burst } = fire;
+  const own = { kind, key, members, usualMembers, windowMinutes, count, usual, threshold, score };
+  return burst === undefined ? own : { ...own, burst };
 }
 
 function place(
