@@ -12,6 +12,7 @@ import {
 } from "#db/alerting/alerts.ts";
 import { readSubjectMarks } from "#db/alerting/marks.ts";
 import type { Database, Queryable } from "#db/client.ts";
+import { readLearning } from "#db/detection/learning.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
@@ -126,7 +127,7 @@ async function advance(
   const decision = decide(toSituation(assessment, before), context);
   if (decision === null) {
     if (row !== null && before !== null && isOutdated(row, before, { assessment, members }))
-      await refreshDetails(tx, row, before, { assessment, members });
+      await refreshDetails(tx, row, before, { assessment, members }, context);
     return null;
   }
   const { alert, reason } = decision;
@@ -148,7 +149,8 @@ async function toMessage(
   const fingerprint = fingerprintOf(spike);
   const verdict = looks.at(-1);
   const marked = verdict === undefined ? "" : await describeMarks(tx, spike, nowMs);
-  const facts = { alertId, fingerprint, alert, reason, spike, advice, members, verdict };
+  const learningUntilMs = (await readLearning(tx, [spike.zoneId], nowMs)).get(spike.zoneId);
+  const facts = { alertId, fingerprint, alert, reason, spike, advice, members, verdict, learningUntilMs };
   const message = buildMessage({ ...facts, ...(marked !== "" && { marked }) });
   return addLinks(message, routing.links, nowMs);
 }
@@ -186,8 +188,10 @@ async function refreshDetails(
   row: AlertRow,
   alert: AlertRecord,
   { assessment, members }: ToRaise,
+  { nowMs }: Context,
 ): Promise<void> {
   const { spike } = assessment;
+  const learningUntilMs = (await readLearning(tx, [spike.zoneId], nowMs)).get(spike.zoneId);
   const { message } = parseDetails(row.details);
   const advice = await readAdvice(tx, assessment);
   const { id: alertId, fingerprint } = row;
@@ -196,7 +200,7 @@ async function refreshDetails(
     if (!isCounted(assessment, alert)) return { ...stored, advice, verdict };
     const { reason, links } = stored;
     const facts = { alertId, fingerprint, alert, reason: "first", spike, advice, members, verdict } as const;
-    const built = buildMessage(facts);
+    const built = buildMessage({ ...facts, learningUntilMs });
     return { ...built, reason, links, marked: stored.marked };
   };
   const details = message === null ? row.details : { message: refresh(message) };

@@ -2,13 +2,10 @@ import type { StoredSourceEvent } from "#db/detection/source-events.ts";
 import type { AddressPeaks, CountedSourceHour } from "#db/detection/source-hours.ts";
 import { SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
 import type { KnownSources } from "#model/known-source.ts";
+import { isLearning } from "#model/learning.ts";
 import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
 import { ofEachKind } from "#stages/detection/sources/source-counter.ts";
-import {
-  createSourceWatch,
-  QUIET_MINUTES,
-  type SourceWatch,
-} from "#stages/detection/sources/source-watch.ts";
+import { createSourceWatch, type SourceWatch } from "#stages/detection/sources/source-watch.ts";
 import { createUsualRules, type UsualRules } from "#stages/detection/sources/usual-rules.ts";
 import {
   createHourHistory,
@@ -216,10 +213,9 @@ export function isLacking({ lacking, policy }: KeptWatch): boolean {
   return lacking.some((hour) => !policy.isUnknownHour(hour));
 }
 
-/** Returns whether the watch judges nothing, because the zone seems to be in its first day. */
+/** Returns whether the watch judges by fixed lines only, because the zone seems to be in its first day. */
 export function isQuiet({ watch, next }: KeptWatch): boolean {
-  const first = watch.firstMinute();
-  return first === null || next < first + QUIET_MINUTES;
+  return isLearning(watch.firstMinute(), next);
 }
 
 /** Returns whether more events of a minute that was read are counted than the watch has taken. */

@@ -12,6 +12,7 @@ import { readSqlState } from "#lib/sql-state.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import type { ReplicaState } from "#model/kinds.ts";
+import { describeLearning } from "#model/learning.ts";
 import { nameZone } from "#model/zones.ts";
 import { cellOf, type DrawnHour } from "#operations/coverage/draw-days.ts";
 import { GAP_EXIT_CODE } from "#operations/coverage/hours.ts";
@@ -131,7 +132,7 @@ function describe(status: StatusAnswer, attention: Attention, paint: Paint): str
 }
 
 function describeZone(
-  { id, name, newestEventAt, quarantined, hours = [] }: StatusAnswer["zones"][number],
+  { id, name, newestEventAt, quarantined, learningUntil, hours = [] }: StatusAnswer["zones"][number],
   now: number,
   paint: Paint,
 ): string[] {
@@ -141,6 +142,7 @@ function describeZone(
   return [
     `${paint("bold", nameZone(id, name))}   ${many(events, "event")} in the last 72 hours, ${age}`,
     `  ${drawHours(now, drawn)}`,
+    ...(learningUntil === null ? [] : [`  ${describeLearning(Date.parse(learningUntil))}`]),
     ...(quarantined > 0
       ? [`  ${many(quarantined, "unreadable entry", "unreadable entries")} in quarantine`]
       : []),

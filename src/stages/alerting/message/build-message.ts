@@ -3,6 +3,7 @@ import { classifyAction } from "#model/action-class.ts";
 import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
 import { episodeKeyOf } from "#model/dedupe-key.ts";
 import type { NotifyReason } from "#model/kinds.ts";
+import { describeLearning } from "#model/learning.ts";
 import { isGraver } from "#model/severity.ts";
 import type { AlertRecord } from "../alert-record.ts";
 import type { AlertSpike } from "../alert-spike.ts";
@@ -25,6 +26,8 @@ export interface MessageFacts {
   readonly marked?: AlertMessage["marked"];
   /** Spikes of the rules that are part of an incident. */
   readonly members?: readonly AlertSpike[];
+  /** The end of the zone's first day, epoch ms; left out after it. */
+  readonly learningUntilMs?: number | undefined;
 }
 
 /**
@@ -32,7 +35,18 @@ export interface MessageFacts {
  * them.
  */
 export function buildMessage(facts: MessageFacts): AlertMessage {
-  const { alertId, fingerprint, alert, reason, spike, advice, members = [], verdict, marked } = facts;
+  const {
+    alertId,
+    fingerprint,
+    alert,
+    reason,
+    spike,
+    advice,
+    members = [],
+    verdict,
+    marked,
+    learningUntilMs,
+  } = facts;
   const { windowMinutes, windowCount: count, baseline: usual, threshold, score, peak, evidence } = spike;
   const { top, sparkline } = evidence;
   return alertMessage.parse({
@@ -51,7 +65,10 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
     ...(spike.rules === undefined ? {} : { rules: [...spike.rules] }),
     ruleTitle: ruleTitle(spike.ruleId),
     headline: headlineOf(spike, alert.state),
-    ...describeFurther(spike, describeMute(alert)),
+    ...describeFurther(spike, [
+      ...describeMute(alert),
+      ...(learningUntilMs === undefined ? [] : [describeLearning(learningUntilMs)]),
+    ]),
     ...(members.length === 0 ? {} : listMembers(alertId, members)),
     startedAt: alert.firedAtMs,
     endedAt: alert.state === "resolved" ? (spike.closedAtMs ?? alert.resolvedAtMs) : null,
@@ -82,10 +99,13 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
   });
 }
 
-/** The sentence on the severity of a rule's spike, or on what the sources of a zone have in common; and the mute before. */
+/**
+ * The sentence on the severity of a rule's spike, or on what the sources of a zone have in common. `first` are sentences on
+ * the alert and its zone that stand before it.
+ */
 function describeFurther(
   spike: AlertSpike,
-  muted: readonly string[],
+  first: readonly string[],
 ): Pick<AlertMessage, "unit" | "details" | "attackers" | "unnamedAttackers"> {
   const { sources, changes, gradedBy, addresses, evidence } = spike;
   if (sources != null) {
@@ -93,17 +113,17 @@ function describeFurther(
     const unnamedAttackers = sources.unnamed ?? 0;
     return {
       unit,
-      details: [...muted, ...details],
+      details: [...first, ...details],
       attackers,
       ...(unnamedAttackers > 0 && { unnamedAttackers }),
     };
   }
   if (changes != null) {
     // Evidence is of the first rule. A spike that opened with several has none.
-    const [first] = changes;
+    const [change] = changes;
     const isOfFirst = changes.length > 1 && evidence.top.action.length > 0;
-    const about = isOfFirst ? [`addresses, paths and the like are those of rule ${first?.ruleId}`] : [];
-    return { details: [...muted, ...detailsOfChanges(changes), ...about] };
+    const about = isOfFirst ? [`addresses, paths and the like are those of rule ${change?.ruleId}`] : [];
+    return { details: [...first, ...detailsOfChanges(changes), ...about] };
   }
   const graded =
     gradedBy === "addresses"
@@ -111,7 +131,7 @@ function describeFurther(
       : gradedBy === "both" && addresses != null
         ? [`severity: ${addresses} addresses send these events, far above the usual`]
         : [];
-  const details = [...muted, ...graded];
+  const details = [...first, ...graded];
   return details.length === 0 ? {} : { details };
 }
 

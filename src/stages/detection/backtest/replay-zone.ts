@@ -1,5 +1,6 @@
 import { isSentByFew } from "#model/few-addresses.ts";
 import { type Severity, WINDOWS } from "#model/kinds.ts";
+import { learningUntil } from "#model/learning.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
 import { countSenders } from "../count-senders.ts";
 import type { Episode } from "../episode.ts";
@@ -8,7 +9,7 @@ import { findMembership } from "../incidents/member-share.ts";
 import type { SpikePolicy } from "../policy.ts";
 import { createSeriesWatch, passMinutes, type SeriesWatch, takeMinute } from "../series-watch.ts";
 import type { MinuteEvent } from "../sources/count-hour.ts";
-import { createSourceWatch, QUIET_MINUTES } from "../sources/source-watch.ts";
+import { createSourceWatch } from "../sources/source-watch.ts";
 import type { VerdictEvidence } from "../verdict/evidence.ts";
 import { type HeldMinutes, holdMessages } from "./hold-messages.ts";
 import { createChangeReplay } from "./replay-changes.ts";
@@ -100,7 +101,7 @@ export function createZoneReplay({ fewAddresses, late, judge, ...policy }: Repla
       .closeUntil(minute + 1)
       .map((fired) => incidents.follow(fired))
       .includes(true);
-    const judgedFrom = firstMinute + QUIET_MINUTES;
+    const judgedFrom = learningUntil(firstMinute) ?? firstMinute;
     if (isLearning && minute >= judgedFrom) {
       isLearning = false;
       for (const { watch } of rules.values()) passMinutes(watch, judgedFrom, learning, () => undefined);

@@ -1,5 +1,6 @@
 import { MINUTES_PER_DAY } from "#lib/units.ts";
 import { SOURCE_KINDS, type SourceKind, WINDOWS } from "#model/kinds.ts";
+import { isLearning } from "#model/learning.ts";
 import { addMinute, createHourHistory, type HourHistory } from "../thresholds/hour-history.ts";
 import type { Thresholds } from "../thresholds/thresholds.ts";
 import { WINDOW_COUNT } from "../thresholds/windows.ts";
@@ -9,9 +10,6 @@ import { createSourceCounter, ofEachKind, type SourceCounter, type SourceMinute 
 import type { SourceEvent } from "./source-event.ts";
 import { atFloor, computeSourceThresholds, floorOf, type SourcePolicy } from "./source-thresholds.ts";
 import { createUsualRules, type UsualRules } from "./usual-rules.ts";
-
-/** In a zone's first day nothing has a history, so only addresses are judged, by fixed lines. */
-export const QUIET_MINUTES = 1_440;
 
 /** The knowledge of a watch about the time before its first minute. */
 export interface SourceMemory {
@@ -90,7 +88,8 @@ export function createSourceWatch(
   }
 
   function judge(minute: number, counts: SourceMinute): FiredMinute | null {
-    const isFirstDay = minute < (firstMinute ?? minute) + QUIET_MINUTES;
+    // In a zone's first day nothing has a history, so only addresses are judged, by fixed lines.
+    const isFirstDay = isLearning(firstMinute, minute);
     const hour = Math.floor(minute / 60);
     const usualOf = usual.usualOn(Math.floor(minute / MINUTES_PER_DAY));
     const linesOf = (kind: SourceKind) =>
