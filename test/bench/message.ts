@@ -108,7 +108,7 @@ async function writeWorld(
       zones.push(zone.label);
       cases.push(...zone.cases);
       bar((WORLD_SHARE * zones.length) / all, `drawing ${zone.label.situation}`);
-      yield zone.lines.join("");
+      yield zone.lines().join("");
     }
   }
   await pipeline(Readable.from(draw()), createWriteStream(file));

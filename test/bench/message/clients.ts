@@ -178,9 +178,15 @@ export const tool = (dice: Dice, ua: string, ja4: string, sendsAccept = false): 
   session: null,
 });
 
+/** Returns another network of the same operator: botnets are spread wide. */
+const nearby = (dice: Dice, [asn, country, prefix]: Network): Network => {
+  const [first, second] = prefix.split(".");
+  return [asn, country, `${first}.${(Number(second) + dice.below(24)) % 256}`];
+};
+
 /** Returns a machine of a botnet, or a rented home address, that calls itself a browser. */
 export const zombie = (dice: Dice, ja4: string, ua = dice.pick(BROWSERS)[0]): Client => ({
-  ...addressOf(dice, dice.pick(dice.chance(0.8) ? BOTNET : HOMES)),
+  ...addressOf(dice, nearby(dice, dice.pick(dice.chance(0.8) ? BOTNET : HOMES))),
   ua,
   ja4,
   isBrowser: false,

@@ -17,11 +17,11 @@ export interface WorldOptions {
   readonly historyDays?: number;
 }
 
-/** A zone with its situation: the lines of its events in the order of time, and what is true of them. */
+/** A zone with its situation, and what is true of it. `lines` renders the events in the order of time. */
 export interface DrawnZone {
   readonly label: ZoneLabel;
   readonly cases: readonly CaseLabel[];
-  readonly lines: readonly string[];
+  readonly lines: () => string[];
 }
 
 const AFTER_MS = 90 * MINUTE_MS;
@@ -43,7 +43,7 @@ export function* drawWorld(options: WorldOptions): Generator<DrawnZone> {
     for (const situation of SITUATIONS) yield drawSituation(situation, repeat, options);
 }
 
-function drawSituation(
+export function drawSituation(
   situation: Situation,
   repeat: number,
   { world, seed, historyDays }: WorldOptions,
@@ -59,11 +59,13 @@ function drawSituation(
   const everyday = createStage(zone, createDice(`${key}/everyday`));
   if (world === "requests") drawEveryday(everyday, endMs);
   const shown = [...everyday.events, ...stage.events].filter(({ at }) => at >= zone.startMs && at < endMs);
-  const ids = createDice(`${key}/ids`);
   const drawn = shown.map((event) => ({ at: event.at, event }));
   const background = world === "streams" ? drawStreams(zone, key, endMs) : [];
   const all = [...drawn, ...background].sort((a, b) => a.at - b.at);
-  const lines = all.map((one) => ("event" in one ? toLine(zone, one.event, ids) : one.line));
+  const lines = () => {
+    const ids = createDice(`${key}/ids`);
+    return all.map((one) => ("event" in one ? toLine(zone, one.event, ids) : one.line));
+  };
   const label: ZoneLabel = {
     zone: String(zone.id),
     situation: name,
@@ -76,7 +78,7 @@ function drawSituation(
     firstDay: zone.isFirstDay,
     from: new Date(all[0]?.at ?? zone.startMs).toISOString(),
     to: new Date(all.at(-1)?.at ?? endMs).toISOString(),
-    events: lines.length,
+    events: all.length,
   };
   return { label, cases: isQuiet ? [] : labelCases(situation, repeat, zone, stage.events), lines };
 }

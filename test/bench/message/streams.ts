@@ -8,7 +8,7 @@ import type { Zone } from "./zones.ts";
 /** Returns the emulator's everyday traffic of a zone, as lines of the same form as the situations' events. */
 export function drawStreams(zone: Zone, key: string, endMs: number): { at: number; line: string }[] {
   const traffic = createTraffic({ seed: key, lateness: { share: 0, maxMs: 0 } });
-  const perSecond = 0.0025 * 2 ** createDice(`${key}/rate`).between(0, 3);
+  const perSecond = 0.001 * 2 ** createDice(`${key}/rate`).between(0, 3);
   const plan = {
     id: zone.id,
     firstEventMs: zone.startMs,
