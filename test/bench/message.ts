@@ -11,12 +11,11 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { parseArgs } from "node:util";
 import { describeScores } from "./message/describe-scores.ts";
-import { drawWorld } from "./message/draw-world.ts";
+import { drawWorld, situationsOf } from "./message/draw-world.ts";
 import { type CaseLabel, type Labels, readLabels, WORLDS, type ZoneLabel } from "./message/labels.ts";
 import { readMessages } from "./message/read-messages.ts";
 import { scoreMessages } from "./message/score-messages.ts";
-import { HALVES } from "./message/situations/situation.ts";
-import { SITUATIONS } from "./message/situations/situations.ts";
+import { HALVES, type Half } from "./message/situations/situation.ts";
 import { createProgressBar } from "./progress-bar.ts";
 
 const HELP = `Usage: npm run bench:message -- [options]
@@ -27,7 +26,7 @@ Draws a world of requests with labels, replays it with "backtest --events" and j
                     everyday traffic (default: requests)
   --seed <number>   1 to 9 are for development (default: 7)
   --repeats <count> how often each situation is drawn (default: 2)
-  --half <name>     fitted or other: only this half of the situations in the tables (default: both, side by side)
+  --half <name>     fitted or other: only this half of the situations (default: both, side by side)
   --keep <folder>   keep world.ndjson, labels.json and alerts.csv there
   --again <folder>  replay the world that --keep left there, instead of drawing one
   --help
@@ -74,37 +73,46 @@ async function main(): Promise<void> {
   const repeats = wholeOf("--repeats", values.repeats, 1);
   const kept = values.again ?? values.keep;
   const folder = kept ?? (await mkdtemp(path.join(tmpdir(), "longwatch-world-")));
-  await mkdir(folder, { recursive: true });
+  if (values.again === undefined) await mkdir(folder, { recursive: true });
   try {
     const events = path.join(folder, "world.ndjson");
     const alerts = path.join(folder, "alerts.csv");
     const labelFile = path.join(folder, "labels.json");
     const labels =
       values.again === undefined
-        ? await writeWorld(events, { world, seed, repeats })
-        : readLabels(await readFile(labelFile, "utf8"));
+        ? await writeWorld(events, { world, seed, repeats }, half)
+        : readLabels(await readKept(labelFile));
     if (values.again === undefined) await writeFile(labelFile, `${JSON.stringify(labels, null, 1)}\n`);
     bar(WORLD_SHARE, "replaying");
     await runBacktest(events, alerts);
     bar(1, "done");
     const scored = scoreMessages(labels, readMessages(await readFile(alerts, "utf8")));
     const count = labels.zones.reduce((sum, zone) => sum + zone.events, 0);
-    const title = `world ${labels.world}, seed ${labels.seed}: ${SITUATIONS.length} situations ${labels.repeats} times, ${count} events`;
+    const title = `world ${labels.world}, seed ${labels.seed}: ${labels.zones.length / labels.repeats} situations ${labels.repeats} times, ${count} events`;
     process.stdout.write(`${title}\n\n${describeScores(scored, half)}`);
   } finally {
     if (kept === undefined) await rm(folder, { recursive: true, force: true });
   }
 }
 
+async function readKept(file: string): Promise<string> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (error) {
+    throw new Refusal(`--again: cannot read ${file}, which --keep writes: ${String(error)}`);
+  }
+}
+
 async function writeWorld(
   file: string,
   options: Pick<Labels, "world" | "seed" | "repeats">,
+  half: Half | undefined,
 ): Promise<Labels> {
   const zones: ZoneLabel[] = [];
   const cases: CaseLabel[] = [];
-  const all = SITUATIONS.length * options.repeats;
+  const all = situationsOf(half).length * options.repeats;
   function* draw(): Generator<string> {
-    for (const zone of drawWorld(options)) {
+    for (const zone of drawWorld({ ...options, half })) {
       zones.push(zone.label);
       cases.push(...zone.cases);
       bar((WORLD_SHARE * zones.length) / all, `drawing ${zone.label.situation}`);

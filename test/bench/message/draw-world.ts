@@ -3,16 +3,18 @@ import { createDice } from "./dice.ts";
 import { shownAddress, toLine } from "./entries.ts";
 import { drawEveryday } from "./everyday.ts";
 import type { CaseLabel, World, ZoneLabel } from "./labels.ts";
-import { type CaseTruth, halfOf, type Situation } from "./situations/situation.ts";
+import { type CaseTruth, type Half, halfOf, type Situation } from "./situations/situation.ts";
 import { SITUATIONS } from "./situations/situations.ts";
 import { createStage, type Event, type Stage } from "./stage.ts";
-import { drawStreams } from "./streams.ts";
+import { drawStreams, hostOfStreams } from "./streams.ts";
 import { drawZone, type Zone } from "./zones.ts";
 
 export interface WorldOptions {
   readonly world: World;
   readonly seed: number;
   readonly repeats: number;
+  /** Left out: both halves. A situation is the same, whatever is drawn beside it. */
+  readonly half?: Half | undefined;
   /** Left out: 8 to 11 days of history, or some hours for a first day. */
   readonly historyDays?: number;
 }
@@ -37,10 +39,13 @@ const LEAST = {
 } as const;
 const MOST_NAMES = 3_000;
 
+export const situationsOf = (half: Half | undefined): readonly Situation[] =>
+  half === undefined ? SITUATIONS : SITUATIONS.filter(({ name }) => halfOf(name) === half);
+
 /** Draws a zone for each situation and repeat, one after the other. */
 export function* drawWorld(options: WorldOptions): Generator<DrawnZone> {
   for (let repeat = 0; repeat < options.repeats; repeat += 1)
-    for (const situation of SITUATIONS) yield drawSituation(situation, repeat, options);
+    for (const situation of situationsOf(options.half)) yield drawSituation(situation, repeat, options);
 }
 
 export function drawSituation(
@@ -50,7 +55,9 @@ export function drawSituation(
 ): DrawnZone {
   const { name } = situation;
   const key = `${world}/${seed}/${repeat}/${name}`;
-  const zone = drawZone(key, situation.zone ?? {}, historyDays);
+  const alone = drawZone(key, situation.zone ?? {}, historyDays);
+  const zone =
+    world === "streams" ? { ...alone, site: { ...alone.site, host: hostOfStreams(alone) } } : alone;
   const stage = createStage(zone, createDice(key));
   const isQuiet = situation.cases["main"]?.truth === "nothing";
   playSituation(stage, situation, isQuiet);

@@ -5,6 +5,9 @@ import { createDice } from "./dice.ts";
 import { shownAddress } from "./entries.ts";
 import type { Zone } from "./zones.ts";
 
+/** Returns one of the hosts that the emulator gives a zone. */
+export const hostOfStreams = ({ id }: Pick<Zone, "id">) => `www.zone${id}.example.test`;
+
 /** Returns the emulator's everyday traffic of a zone, as lines of the same form as the situations' events. */
 export function drawStreams(zone: Zone, key: string, endMs: number): { at: number; line: string }[] {
   const traffic = createTraffic({ seed: key, lateness: { share: 0, maxMs: 0 } });

@@ -5,7 +5,8 @@ import { by } from "../stage.ts";
 import { PEOPLE } from "../texts.ts";
 import { type CaseTruth, type Scene, type Situation, situation } from "./situation.ts";
 
-const CRAWLER: CaseTruth = { truth: "crawler", page: "no" };
+/** A rule that stops a search engine matches a legitimate visitor, so a misfire is right as well. */
+const CRAWLER: CaseTruth = { truth: "crawler", accept: ["crawler", "misfire"], page: "no" };
 
 /** Reads many pages with a few addresses, as a crawler does. */
 function crawl(
@@ -42,7 +43,7 @@ export const CRAWLERS: readonly Situation[] = [
   ),
   situation(
     "site-audit",
-    { ...CRAWLER, accept: ["crawler", "broken-client"] },
+    { ...CRAWLER, accept: ["crawler", "misfire", "broken-client"] },
     { kinds: ["shop", "news"], paranoia: 2 },
     (scene) =>
       crawl(scene, several(scene.dice, "semrush", 2), 90, 12, (dice) =>
