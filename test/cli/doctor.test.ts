@@ -239,6 +239,7 @@ const GOOD: PostgresFacts = {
   synchronousCommit: "on",
   autovacuum: "on",
   statementTimeoutMs: 0,
+  differing: [],
   isReadOnly: false,
   maxConnections: 100,
   usedConnections: 12,
@@ -371,6 +372,12 @@ test.each<[string, Partial<DoctorFacts>, Finding["level"], string]>([
     withPostgres({ statementTimeoutMs: 5_000 }),
     "warning",
     "statement_timeout is 5000 ms",
+  ],
+  [
+    "a session that does not keep its settings",
+    withPostgres({ differing: ["DateStyle is German, DMY, not ISO, MDY"] }),
+    "problem",
+    "DateStyle is German, DMY, not ISO, MDY",
   ],
   ["a clock ahead", withPostgres({ offsetMs: 7_000 }), "warning", "Postgres is 7 s ahead of"],
   [

@@ -93,7 +93,7 @@ function judgeServer(facts: PostgresFacts): Finding[] {
 }
 
 function judgeSettings(facts: PostgresFacts): Finding[] {
-  const { fsync, fullPageWrites, synchronousCommit, autovacuum, statementTimeoutMs } = facts;
+  const { fsync, fullPageWrites, synchronousCommit, autovacuum, statementTimeoutMs, differing } = facts;
   const off = (name: string, effect: string) =>
     problem(PG, `${name} is off: ${effect}.`, `Set ${name} = on and reload the server.`);
   return [
@@ -111,6 +111,13 @@ function judgeSettings(facts: PostgresFacts): Finding[] {
           ),
         ]
       : []),
+    ...differing.map((difference) =>
+      problem(
+        PG,
+        `The setting ${difference}, although each session sets it: texts of the database are read wrongly.`,
+        "Connect to Postgres without a pooler, or through one in session mode.",
+      ),
+    ),
     ...(statementTimeoutMs > 0 && statementTimeoutMs < LEAST_TIMEOUT_MS
       ? [
           warning(
