@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import type { ForwardedZone } from "#db/delivery/forwarding/forward-cursors.ts";
 import { isDecided } from "#db/delivery/forwarding/forward-hours.ts";
 import { type Answered, readReceipts, storeAnswer } from "#db/delivery/forwarding/forward-receipts.ts";
@@ -21,6 +22,8 @@ import type { BatchAnswer } from "#stages/delivery/sinks/sink.ts";
 import { readStored, type StoredEvent, type StoredReader } from "./read-stored.ts";
 
 const REASON_CHARS = 300;
+/** Pauses before events that the destination has postponed are sent again within a run. */
+const PAUSES_MS = [1_000, 2_000, 4_000];
 /** One read for several batches, because it takes as many statements as a batch does. */
 const PAGE_EVENTS = 2_000;
 
@@ -30,6 +33,8 @@ export interface LookDeps extends StoredReader {
   readonly vendor: string | null;
   /** How long events are kept. */
   readonly eventDays: number;
+  /** Waits before postponed events are sent again. */
+  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
   /** Called after each acknowledged batch. */
   readonly onForwarded: (destination: string, counts: { events: number; refused: number }) => void;
 }
@@ -89,24 +94,73 @@ export async function lookAtSpan(deps: LookDeps, run: LookRun): Promise<Look> {
     total.acknowledged += sifted.acknowledged;
     const late = spanOf(sifted.waiting);
     if (late !== null) waiting = { from: (waiting ?? { from: late.firstAt }).from, to: late.lastAt + 1 };
-    for (let first = 0; first < sifted.toSend.length; first += batchEvents) {
-      const batch = sifted.toSend.slice(first, first + batchEvents);
-      total.acknowledged += await sendBatch(deps, run, batch);
-    }
+    total.acknowledged += await sendAll(deps, run, sifted.toSend);
     if (page.length < limit) break;
   }
   return { ...total, waiting };
 }
 
 /**
- * Sends events of one hour and stores the answer. Returns how many were acknowledged.
+ * Sends events of one hour in batches. Events that the destination postpones are sent again after pauses, so that a few of
+ * them do not end the run. Returns how many were acknowledged.
+ * @throws {DeliveryError}
+ */
+async function sendAll(
+  deps: LookDeps,
+  run: LookRun,
+  events: readonly Sifted<StoredEvent>[],
+): Promise<number> {
+  const { sleep = (ms, signal) => setTimeout(ms, undefined, { signal }) } = deps;
+  let acknowledged = 0;
+  let toSend = events;
+  for (const pauseMs of [...PAUSES_MS, Number.POSITIVE_INFINITY]) {
+    const sent = await sendRound(deps, run, toSend);
+    acknowledged += toSend.length - sent.left.length - sent.refused;
+    if (sent.left.length === 0) return acknowledged;
+    const waitMs = Math.max(pauseMs, sent.waitMs ?? 0);
+    if (waitMs > Math.max(...PAUSES_MS)) throw postponed(sent.left.length, toSend.length, sent.waitMs);
+    await sleep(waitMs, run.signal).catch(() => undefined);
+    run.signal.throwIfAborted();
+    toSend = sent.left;
+  }
+  return acknowledged;
+}
+
+/** Sends each event once. A batch of which most is postponed ends the round, because the destination is overloaded. */
+async function sendRound(deps: LookDeps, run: LookRun, events: readonly Sifted<StoredEvent>[]) {
+  const { batchEvents } = run.destination;
+  const left: Sifted<StoredEvent>[] = [];
+  let refused = 0;
+  for (let first = 0; first < events.length; first += batchEvents) {
+    const batch = events.slice(first, first + batchEvents);
+    const answer = await sendBatch(deps, run, batch);
+    refused += answer.refused.length;
+    left.push(...answer.postponed.flatMap((index) => batch[index] ?? []));
+    if (answer.waitMs !== null || answer.postponed.length * 2 > batch.length)
+      return { refused, left: [...left, ...events.slice(first + batchEvents)], waitMs: answer.waitMs };
+  }
+  return { refused, left, waitMs: null };
+}
+
+function postponed(left: number, sent: number, waitMs: number | null): DeliveryError {
+  const text = `it postponed ${left} of ${sent} events`;
+  return new DeliveryError({
+    code: "ENDPOINT_BUSY",
+    disposition: "wait",
+    text,
+    waitMs: waitMs ?? undefined,
+  });
+}
+
+/**
+ * Sends events of one hour and stores the answer, which it returns.
  * @throws {DeliveryError}
  */
 async function sendBatch(
   { database, vendor, onForwarded }: LookDeps,
   { destination, zoneId, lease, signal }: LookRun,
   batch: readonly Sifted<StoredEvent>[],
-): Promise<number> {
+): Promise<BatchAnswer> {
   const { name, format, sink } = destination;
   const answer = await sink.send(
     batch.map(({ event, isRevised }) => ({
@@ -125,19 +179,13 @@ async function sendBatch(
     await storeAnswer(tx, { destination: name, zoneId }, { ...answered, refused });
     await assertFence(tx, lease.name, lease.fence);
   });
-  const acknowledged = answered.receipts.length;
-  onForwarded(name, { events: acknowledged, refused: refused.length });
+  onForwarded(name, { events: answered.receipts.length, refused: refused.length });
   if (isWrong) {
     const [example] = answered.refused;
     const text = `it refused ${answered.refused.length} of ${batch.length} events, for example: ${example?.reason}`;
     throw new DeliveryError({ code: "ENDPOINT_REJECTED", disposition: "give-up", text });
   }
-  if (answer.postponed.length > 0) {
-    const text = `it postponed ${answer.postponed.length} of ${batch.length} events`;
-    const waitMs = answer.waitMs ?? undefined;
-    throw new DeliveryError({ code: "ENDPOINT_BUSY", disposition: "wait", text, waitMs });
-  }
-  return acknowledged;
+  return answer;
 }
 
 /**

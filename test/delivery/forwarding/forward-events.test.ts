@@ -17,6 +17,7 @@ beforeEach(async () => {
     changed_minutes, forward_cursors, forward_destinations, forward_hours, forward_receipts, forward_refusals, event_revisions cascade`);
   receiver.stored.clear();
   receiver.next.length = 0;
+  world.pauses.length = 0;
   world.setNow(DAY_START + 30 * HOUR_MS);
 });
 
@@ -336,4 +337,55 @@ test("the receipts of an hour go when it has arrived and can no longer change", 
   const repeated = receiver.repeated();
   await world.run();
   expect(receiver.repeated()).toBe(repeated);
+});
+
+async function openElastic() {
+  const elastic = await POSTING.elastic.receive();
+  onTestFinished(() => elastic.stop());
+  return { elastic, sink: POSTING.elastic.open(elastic.origin) };
+}
+
+const minutesOf = (count: number) =>
+  Array.from({ length: count }, (_, index) => event(index % 60, `e${index}`));
+
+test("events that a receiver postpones now and then are sent again within the run, and the other batches go on", async () => {
+  const { elastic, sink } = await openElastic();
+  await world.store(minutesOf(400));
+  const seen = new Set<string>();
+  elastic.fail((ids) => {
+    // One of a hundred, at its first two attempts.
+    const late = ids.filter((id) => id.endsWith("7") && id.length > 6 && !seen.has(`${id} twice`));
+    for (const id of late) seen.add(seen.has(id) ? `${id} twice` : id);
+    return { is: "partial", postponed: late };
+  });
+  await world.run({ sink, batchEvents: 50 });
+  expect(elastic.stored.size).toBe(400);
+  expect(world.pauses).toEqual([1_000, 2_000]);
+  const { rows } = await pool.query("select failures, last_error from forward_destinations");
+  expect(rows).toEqual([{ failures: 0, last_error: null }]);
+  expect(await world.hours()).toMatchObject([{ acknowledged: 400 }]);
+});
+
+test("an event that stays postponed ends the run after three pauses, and the other events are acknowledged", async () => {
+  const { elastic, sink } = await openElastic();
+  await world.store(minutesOf(100));
+  elastic.fail((ids) => ({ is: "partial", postponed: ids.filter((id) => id.endsWith("-e7")) }));
+  await world.run({ sink, batchEvents: 50 });
+  expect(world.pauses).toEqual([1_000, 2_000, 4_000]);
+  expect(elastic.stored.size).toBe(99);
+  const { rows } = await pool.query("select last_error from forward_destinations");
+  expect(rows).toEqual([{ last_error: expect.stringContaining("postponed 1 of 1 events") }]);
+});
+
+test("a batch of which most is postponed is not followed by another one before the pause", async () => {
+  const { elastic, sink } = await openElastic();
+  await world.store(minutesOf(100));
+  const sizes: number[] = [];
+  elastic.fail((ids) => {
+    sizes.push(ids.length);
+    return sizes.length > 1 ? null : { is: "partial", postponed: ids.slice(1) };
+  });
+  await world.run({ sink, batchEvents: 50 });
+  expect([sizes, world.pauses]).toEqual([[50, 50, 49], [1_000]]);
+  expect(elastic.stored.size).toBe(100);
 });
