@@ -23,6 +23,12 @@ beforeEach(async () => {
 
 afterEach(() => expect(receiver.next).toEqual([]));
 
+/** As after the pause of the destination. */
+async function lookNow(): Promise<void> {
+  await pool.query("update forward_destinations set retry_at = now()");
+  await pool.query("update forward_hours set look_at = now() where look_at is not null");
+}
+
 const event = (minute: number, logId: string, over = {}) =>
   makeEvent({ occurredAt: DAY_START + minute * MINUTE_MS, logId, ...over });
 
@@ -145,7 +151,7 @@ test("a receiver that refuses most events counts as wrongly set up: they wait an
   expect((await pool.query("select from forward_refusals")).rowCount).toBe(0);
   const { rows } = await pool.query("select is_refused, last_error from forward_destinations");
   expect(rows).toEqual([{ is_refused: true, last_error: expect.stringContaining("no such index") }]);
-  await pool.query("update forward_destinations set retry_at = now()");
+  await lookNow();
   await world.run();
   expect(receiver.stored.size).toBe(12);
 });
@@ -388,4 +394,43 @@ test("a batch of which most is postponed is not followed by another one before t
   await world.run({ sink, batchEvents: 50 });
   expect([sizes, world.pauses]).toEqual([[50, 50, 49], [1_000]]);
   expect(elastic.stored.size).toBe(100);
+});
+
+test("ten bad events of a batch stop neither the good ones of the batch nor later batches, and are listed", async () => {
+  const { elastic, sink } = await openElastic();
+  await world.store([
+    ...minutesOf(12),
+    ...Array.from({ length: 100 }, (_, index) => event(70, `good${index}`)),
+  ]);
+  elastic.fail((ids) => ({
+    is: "partial",
+    refused: ids.filter((id) => /-e\d+$/.test(id) && !id.endsWith("-e3")),
+  }));
+  await world.run({ sink });
+  expect(elastic.stored.size).toBe(101);
+  const failures = async () => (await pool.query("select failures from forward_destinations")).rows;
+  expect(await failures()).toEqual([{ failures: 0 }]);
+  expect((await pool.query("select from forward_refusals")).rowCount).toBe(0);
+  // Now it is known that the destination accepts other events.
+  await lookNow();
+  await world.run({ sink });
+  expect((await pool.query("select from forward_refusals")).rowCount).toBe(11);
+  expect(await failures()).toEqual([{ failures: 0 }]);
+});
+
+test("a destination that refuses everything ends the run after three batches, and no event is listed", async () => {
+  const { elastic, sink } = await openElastic();
+  await world.store(Array.from({ length: 200 }, (_, index) => event(5 + 60 * (index % 5), `e${index}`)));
+  let batches = 0;
+  elastic.fail((ids) => {
+    batches += 1;
+    return { is: "partial", refused: ids };
+  });
+  await world.run({ sink });
+  expect(batches).toBe(3);
+  const { rows } = await pool.query("select is_refused, last_error from forward_destinations");
+  expect(rows).toEqual([
+    { is_refused: true, last_error: expect.stringContaining("refused 120 of 120 events") },
+  ]);
+  expect((await pool.query("select from forward_refusals")).rowCount).toBe(0);
 });
