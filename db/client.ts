@@ -5,6 +5,7 @@ import { withSession } from "#lib/sql-session.ts";
 
 /** A connection with the settings that the code relies on. */
 export const SessionClient = withSession(pg.Client);
+export type SessionClient = InstanceType<typeof SessionClient>;
 
 export interface DatabaseOptions {
   readonly url: string;

@@ -7,7 +7,7 @@ import { ADVISORY_LOCKS } from "./postgres/advisory-locks.ts";
 const MIGRATIONS_FOLDER = fileURLToPath(new URL("../migrations", import.meta.url));
 
 export interface MigrateOptions {
-  /** A direct connection: a session lock does not survive a proxy that pools transactions. */
+  /** The sessions must be its own (`refuseServer`), because the lock is one of a session. */
   readonly url: string;
   /** Longest wait for another replica's migration. */
   readonly waitTimeoutMs?: number;

@@ -12,6 +12,7 @@ import { createDatabase, type Database } from "#db/client.ts";
 import { migrate } from "#db/migrate.ts";
 import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
 import { WORK_SESSIONS } from "#db/postgres/session-names.ts";
+import { refuseServer } from "#db/postgres/refuse-server.ts";
 import { claimRuns, type TickRun } from "#db/service/leases.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
 import { createAskAdvice } from "#jobs/alerting/ask-advice.ts";
@@ -140,9 +141,12 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   begin(config.databaseUrl === null ? "Starting embedded Postgres" : "Connecting to Postgres");
   const watched = { dataDir: config.dataDir, clock: systemClock, log, watch };
   const databaseUrl = await openPostgres(config, stack, () => createOutageReports(watched));
-  await migrate({ url: databaseUrl.reveal() }).catch((thrown: unknown) => {
+  try {
+    if (config.databaseUrl !== null) await refuseServer(databaseUrl.reveal());
+    await migrate({ url: databaseUrl.reveal() });
+  } catch (thrown) {
     throw explainTlsFailure(thrown, "Postgres");
-  });
+  }
   const database = createDatabase({
     url: databaseUrl.reveal(),
     max: 20,
