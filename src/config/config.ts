@@ -254,11 +254,12 @@ function read(
 /** Replaces DATABASE_URL by its complete form and returns the mistakes. The schema reports a text that is no URL. */
 function settleDatabaseUrl(given: Given): string[] {
   const { DATABASE_URL: text = "" } = given;
-  if (URL.parse(text) === null) return [];
+  if (!/^postgres(?:ql)?:\/\//.test(text)) return [];
   const read = readDatabaseUrl(text);
-  if ("mistake" in read) return [`DATABASE_URL: ${read.mistake}`];
-  given["DATABASE_URL"] = read.url;
-  return [];
+  const isWrong = "mistake" in read;
+  // The schema would report it a second time.
+  given["DATABASE_URL"] = isWrong ? "postgres://mistaken" : read.url;
+  return isWrong ? [`DATABASE_URL: ${read.mistake}`] : [];
 }
 
 interface AlertingSource {

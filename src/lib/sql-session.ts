@@ -1,3 +1,5 @@
+import { listSqlHosts, type SqlHost, withSqlHost } from "./sql-hosts.ts";
+
 /**
  * What the code relies on in every session, whatever the server, the database or the role has set: how values are
  * written as text, how texts are read, where tables are found, and what a transaction sees.
@@ -19,11 +21,15 @@ export const SESSION_SETTINGS = {
 /** Limits in ms that the driver would send at the start of the connection. */
 const LIMITS = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"] as const;
 
+const PROBE_MS = 3_000;
+/** The host of each address with several that was the primary last. */
+const primaries = new Map<string, SqlHost>();
+
 type Settings = Readonly<Record<string, string>>;
 
 interface Client {
   connect(): Promise<unknown>;
-  query(text: string): Promise<unknown>;
+  query(text: string): Promise<{ rows: Record<string, unknown>[] }>;
   end(): Promise<void>;
   on(event: "error", listener: () => void): unknown;
 }
@@ -36,6 +42,8 @@ interface Client {
 export function withSession<Base extends new (...given: any[]) => Client>(Base: Base, more: Settings = {}) {
   return class extends Base {
     readonly #statement: string;
+    readonly #config: Readonly<Record<string, unknown>>;
+    readonly #hosts: readonly SqlHost[];
 
     // biome-ignore lint/suspicious/noExplicitAny: see above.
     constructor(...given: any[]) {
@@ -43,13 +51,15 @@ export function withSession<Base extends new (...given: any[]) => Client>(Base: 
       const limits = LIMITS.flatMap((name) => (config[name] === undefined ? [] : [[name, config[name]]]));
       const withheld = Object.fromEntries(LIMITS.map((name) => [name, undefined]));
       super({ ...config, ...withheld, options: undefined });
+      this.#config = config;
+      this.#hosts = listSqlHosts(config["connectionString"]);
       const settings = { ...SESSION_SETTINGS, ...(Object.fromEntries(limits) as Settings), ...more };
       const calls = Object.entries(settings).map(
         ([name, value]) => `set_config('${name}', '${value}', false)`,
       );
       // The owner listens only once the client is ready. Until then, a connection that dies must not end the process.
       this.on("error", () => undefined);
-      this.#statement = `select ${calls.join(", ")}`;
+      this.#statement = `select pg_is_in_recovery() as "isStandby", ${calls.join(", ")}`;
     }
 
     // The pool calls with a callback, everybody else without.
@@ -65,13 +75,47 @@ export function withSession<Base extends new (...given: any[]) => Client>(Base: 
     }
 
     async #connect(): Promise<void> {
-      await super.connect();
+      const url = String(this.#config["connectionString"]);
+      // The driver reads both when it connects.
+      if (this.#hosts.length > 1) Object.assign(this, primaries.get(url) ?? (await this.#findPrimary(url)));
       try {
-        await this.query(this.#statement);
+        await super.connect();
+        const { rows } = await this.query(this.#statement);
+        if (this.#hosts.length > 1 && rows[0]?.["isStandby"] === true)
+          throw new Error("the host is a standby now");
       } catch (thrown) {
+        primaries.delete(url);
         await this.end().catch(() => undefined);
         throw thrown;
       }
+    }
+
+    /** Returns the first host that accepts writes, as `target_session_attrs=primary` of libpq. */
+    async #findPrimary(url: string): Promise<SqlHost> {
+      let failure: unknown;
+      for (const host of this.#hosts) {
+        const probe = new Base({
+          ...this.#config,
+          options: undefined,
+          connectionString: withSqlHost(url, host),
+          connectionTimeoutMillis: PROBE_MS,
+        });
+        probe.on("error", () => undefined);
+        try {
+          await probe.connect();
+          const { rows } = await probe.query('select pg_is_in_recovery() as "isStandby"');
+          if (rows[0]?.["isStandby"] === false) {
+            primaries.set(url, host);
+            return host;
+          }
+          failure ??= new Error(`${host.host}:${host.port} is a standby`);
+        } catch (thrown) {
+          failure = thrown;
+        } finally {
+          await probe.end().catch(() => undefined);
+        }
+      }
+      throw failure;
     }
   };
 }
