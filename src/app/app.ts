@@ -251,7 +251,9 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     knownSources: alerting.knownSources,
     enqueue: (job, payload) => enqueuer?.enqueue(job, payload) ?? Promise.resolve(false),
   }).map((job) => fullDisk.watchJob(measureJob(job, metrics, { clock, lastRuns })));
-  const queues = openQueues({ config, log, metrics, jobs, zones: zoneIds.length, databaseUrl });
+  const destinations = [...(forwarding?.destinations.keys() ?? [])];
+  const sizes = { zones: zoneIds.length, destinations: destinations.length };
+  const queues = openQueues({ config, log, metrics, jobs, ...sizes, databaseUrl });
   enqueuer = queues.enqueuer;
   stack.defer("queues", () => queues.close(STOP_GRACE_MS));
   queues.start();
@@ -260,7 +262,6 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     fullDisk.onFailure(error);
     log.warn({ tick, err: error }, "tick failed");
   };
-  const destinations = [...(forwarding?.destinations.keys() ?? [])];
   const entries = planEntries({ destinations, config, database, jobs, settings, zoneIds, enqueuer });
   const schedule = createSchedule({ entries, onError: onFailure });
   stack.defer("schedule", () => schedule.stop());
