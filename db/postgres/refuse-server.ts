@@ -22,7 +22,10 @@ export async function refuseServer(url: string): Promise<void> {
       `DATABASE_URL: the pooler gives each transaction another session, and Longwatch needs sessions of its own: ${POOLER_RULE}`,
     ]);
   const encoding = await withClient(url, (client) =>
-    readOne(client, "select pg_encoding_to_char(encoding) from pg_database where datname = current_database()"),
+    readOne(
+      client,
+      "select pg_encoding_to_char(encoding) from pg_database where datname = current_database()",
+    ),
   );
   if (encoding !== "UTF8")
     throw new UsageError([

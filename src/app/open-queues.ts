@@ -34,7 +34,15 @@ export interface OpenQueues {
   close(graceMs: number): Promise<void>;
 }
 
-export function openQueues({ config, log, metrics, jobs, zones, destinations, databaseUrl }: QueueParts): OpenQueues {
+export function openQueues({
+  config,
+  log,
+  metrics,
+  jobs,
+  zones,
+  destinations,
+  databaseUrl,
+}: QueueParts): OpenQueues {
   const queues = config.roles.filter((role): role is QueueName => role !== "http");
   const { redisUrl, redisCa } = config;
   const redis = redisUrl === null ? null : { url: redisUrl, ca: redisCa };

@@ -380,7 +380,12 @@ test.each<[string, Partial<DoctorFacts>, Finding["level"], string]>([
     "problem",
     "DateStyle is German, DMY, not ISO, MDY",
   ],
-  ["a pooler that shares sessions", withPostgres({ isShared: true }), "problem", "each transaction another session"],
+  [
+    "a pooler that shares sessions",
+    withPostgres({ isShared: true }),
+    "problem",
+    "each transaction another session",
+  ],
   ["a clock ahead", withPostgres({ offsetMs: 7_000 }), "warning", "Postgres is 7 s ahead of"],
   [
     "a clock behind",

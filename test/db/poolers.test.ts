@@ -27,47 +27,65 @@ async function openPooler(mode: "session" | "transaction" | "statement", templat
   return { ...database, url: pooler.url, direct: database.url };
 }
 
-test.skipIf(program === null)("behind a pooler in session mode a database is migrated, and its queue runs jobs", async () => {
-  const { url } = await openPooler("session");
-  await migrate({ url });
-  const { job, runs } = recorder("pooled");
-  const queue = openJobQueue(createBackend("postgres", url), [job]);
-  queue.startWorkers();
-  await queue.enqueue(job.name, { zoneId: 101 }, "tick_a");
-  await expect.poll(() => runs, { timeout: 20_000 }).toEqual([101]);
-  const database = createDatabase({ url, max: 4, applicationName: "longwatch test", onError: () => undefined });
-  onTestFinished(() => database.close());
-  const { rows } = await database.pool.query("select current_setting('statement_timeout') as limited");
-  expect(rows).toEqual([{ limited: "1min" }]);
-});
+test.skipIf(program === null)(
+  "behind a pooler in session mode a database is migrated, and its queue runs jobs",
+  async () => {
+    const { url } = await openPooler("session");
+    await migrate({ url });
+    const { job, runs } = recorder("pooled");
+    const queue = openJobQueue(createBackend("postgres", url), [job]);
+    queue.startWorkers();
+    await queue.enqueue(job.name, { zoneId: 101 }, "tick_a");
+    await expect.poll(() => runs, { timeout: 20_000 }).toEqual([101]);
+    const database = createDatabase({
+      url,
+      max: 4,
+      applicationName: "longwatch test",
+      onError: () => undefined,
+    });
+    onTestFinished(() => database.close());
+    const { rows } = await database.pool.query("select current_setting('statement_timeout') as limited");
+    expect(rows).toEqual([{ limited: "1min" }]);
+  },
+);
 
 test.skipIf(program === null).each(["transaction", "statement"] as const)(
   "a pooler in %s mode is refused with one sentence, and nothing is changed",
   async (mode) => {
     const { url, direct } = await openPooler(mode);
-    const { code, err } = await runStoreCommand(migrateCommand, { DATABASE_URL: url }, [], { now: Date.now() });
+    const { code, err } = await runStoreCommand(migrateCommand, { DATABASE_URL: url }, [], {
+      now: Date.now(),
+    });
     expect([code, err]).toEqual([2, expect.stringContaining(RULE)]);
-    const database = createDatabase({ url: direct, max: 1, applicationName: "longwatch test", onError: () => undefined });
+    const database = createDatabase({
+      url: direct,
+      max: 1,
+      applicationName: "longwatch test",
+      onError: () => undefined,
+    });
     onTestFinished(() => database.close());
     const { rows } = await database.pool.query("select to_regclass('public.waf_events') is null as empty");
     expect(rows).toEqual([{ empty: true }]);
   },
 );
 
-test.skipIf(program === null)("a pooler in transaction mode is found although other clients use it", async () => {
-  const { url } = await openPooler("transaction", inject("migratedTemplate"));
-  const busy = createDatabase({ url, max: 5, applicationName: "longwatch test", onError: () => undefined });
-  onTestFinished(() => busy.close());
-  let isOver = false;
-  const work = Promise.all(
-    Array.from({ length: 5 }, async () => {
-      while (!isOver) await busy.pool.query("select 1");
-    }),
-  );
-  for (let attempt = 0; attempt < 10; attempt += 1) expect(await sharesSessions(url)).toBe(true);
-  isOver = true;
-  await work;
-});
+test.skipIf(program === null)(
+  "a pooler in transaction mode is found although other clients use it",
+  async () => {
+    const { url } = await openPooler("transaction", inject("migratedTemplate"));
+    const busy = createDatabase({ url, max: 5, applicationName: "longwatch test", onError: () => undefined });
+    onTestFinished(() => busy.close());
+    let isOver = false;
+    const work = Promise.all(
+      Array.from({ length: 5 }, async () => {
+        while (!isOver) await busy.pool.query("select 1");
+      }),
+    );
+    for (let attempt = 0; attempt < 10; attempt += 1) expect(await sharesSessions(url)).toBe(true);
+    isOver = true;
+    await work;
+  },
+);
 
 test("a server without a pooler gives each connection a session", async () => {
   const database = await createTestDatabase();
@@ -75,19 +93,22 @@ test("a server without a pooler gives each connection a session", async () => {
   expect(await sharesSessions(database.url)).toBe(false);
 });
 
-test.skipIf(program === null)("start behind a pooler in transaction mode ends at once with exit code 2", async () => {
-  const { url } = await openPooler("transaction", inject("migratedTemplate"));
-  const { PATH, NODE_COMPILE_CACHE, NODE_OPTIONS } = process.env;
-  const started = await promisify(execFile)(process.execPath, [PROGRAM, "start"], {
-    env: {
-      PATH,
-      NODE_COMPILE_CACHE,
-      NODE_OPTIONS,
-      DATABASE_URL: url,
-      LONGWATCH_DATA_DIR: makeTemporaryFolder("pooled"),
-      LONGWATCH_PORT: "0",
-    },
-  }).catch((failed: unknown) => failed);
-  expect(started).toMatchObject({ code: 2, stderr: expect.stringContaining(RULE) });
-  expect((started as { stderr: string }).stderr).not.toContain("    at ");
-});
+test.skipIf(program === null)(
+  "start behind a pooler in transaction mode ends at once with exit code 2",
+  async () => {
+    const { url } = await openPooler("transaction", inject("migratedTemplate"));
+    const { PATH, NODE_COMPILE_CACHE, NODE_OPTIONS } = process.env;
+    const started = await promisify(execFile)(process.execPath, [PROGRAM, "start"], {
+      env: {
+        PATH,
+        NODE_COMPILE_CACHE,
+        NODE_OPTIONS,
+        DATABASE_URL: url,
+        LONGWATCH_DATA_DIR: makeTemporaryFolder("pooled"),
+        LONGWATCH_PORT: "0",
+      },
+    }).catch((failed: unknown) => failed);
+    expect(started).toMatchObject({ code: 2, stderr: expect.stringContaining(RULE) });
+    expect((started as { stderr: string }).stderr).not.toContain("    at ");
+  },
+);

@@ -3,7 +3,7 @@ import { isObject } from "#lib/is-object.ts";
 import type { Secret } from "#lib/secret.ts";
 import { ROLES, type Role } from "#model/kinds.ts";
 import type { Zones } from "#model/zones.ts";
-import { networkSettings, secretText } from "#stages/delivery/channel-definition.ts";
+import { addressSettings, secretText } from "#stages/delivery/channel-definition.ts";
 import { checkAddress } from "./check-opening.ts";
 import { toField, toShape } from "./entry-fields.ts";
 import { type ReferenceContext, readFields } from "./read-entry.ts";
@@ -65,7 +65,7 @@ const settings = {
     .record(text, grant)
     .refine((roles) => Object.keys(roles).length > 0, "must have at least one value of the claim")
     .describe("the rights for each value of the claim; a person without such a value is refused"),
-  ...networkSettings,
+  ...addressSettings,
 };
 const fields = Object.entries<z.ZodType>(settings).map(([name, schema]) => toField(name, schema));
 const entry = z.object(settings);

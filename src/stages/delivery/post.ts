@@ -4,6 +4,7 @@ import { startDeadline } from "#lib/deadline.ts";
 import { readBody } from "#lib/read-body.ts";
 import { parseRetryAfter } from "#lib/retry-after.ts";
 import type { Secret } from "#lib/secret.ts";
+import { adviseTls } from "#lib/tls-failure-error.ts";
 import { classifyStatus } from "./classify-status.ts";
 import { DeliveryError } from "./delivery-error.ts";
 import type { Endpoint } from "./endpoint.ts";
@@ -90,7 +91,8 @@ async function readReply(
 function toUnreachable(thrown: unknown, endpoint: Endpoint): DeliveryError {
   const code =
     thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : "UNKNOWN";
-  const text = `no answer from ${endpoint.host} (${code.slice(0, 60)})`;
+  const advice = thrown instanceof Error ? adviseTls(thrown, "the receiver") : null;
+  const text = `no answer from ${endpoint.host} (${code.slice(0, 60)})${advice === null ? "" : `: ${advice}`}`;
   return new DeliveryError({ code: "ENDPOINT_UNREACHABLE", disposition: "retry", text });
 }
 

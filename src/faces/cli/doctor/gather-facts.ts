@@ -133,7 +133,11 @@ async function withZones(config: Config, { db }: Database, hasTables: boolean): 
 async function gatherPostgres(
   { db }: Database,
   config: Config,
-  { nowMs, place, isShared }: { readonly nowMs: number; readonly place: ServerPlace; readonly isShared: boolean },
+  {
+    nowMs,
+    place,
+    isShared,
+  }: { readonly nowMs: number; readonly place: ServerPlace; readonly isShared: boolean },
 ): Promise<PostgresFacts> {
   const server = await readServerFacts(db);
   // The embedded server has one role, which is its owner.
