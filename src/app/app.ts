@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from "node:util";
 import { createEdgeClient, type EdgeClient } from "#adapters/edge/edge-client.ts";
 import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import { describePostgresFailure } from "#adapters/embedded/describe-postgres-failure.ts";
@@ -273,8 +272,6 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const inUse = alerting;
   const reload = () => {
     inUse.reload();
-    if (!isDeepStrictEqual(inUse.current().schedule, config.alerting.schedule))
-      log.warn({}, "schedule changed; the next start applies it");
     rereadKey();
     auditConfig(database, config, inUse.current()).catch((thrown) =>
       log.warn({ err: toError(thrown) }, "settings not audited at start"),

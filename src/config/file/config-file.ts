@@ -23,7 +23,7 @@ import { looseZonesOf, resolveZone, toZones } from "./resolve-zones.ts";
 import { readSignIn, type SignIn } from "./sign-in-entry.ts";
 import { findMismatches, toRouting } from "./to-routing.ts";
 
-/** The settings of the file. A running service can read all but the schedule again. */
+/** The settings of the file. A running service reads all but the schedule and the destinations again. */
 export interface Alerting {
   readonly channels: readonly ChannelConfig[];
   /** Destinations of forwarded events. */
