@@ -29,7 +29,7 @@ export async function refuseServer(url: string): Promise<void> {
   );
   if (encoding !== "UTF8")
     throw new UsageError([
-      `DATABASE_URL: the database's encoding is ${encoding}, which cannot hold every request: ${UTF8_RULE}`,
+      `DATABASE_URL: the database's encoding is ${String(encoding)}, which cannot hold every request: ${UTF8_RULE}`,
     ]);
 }
 

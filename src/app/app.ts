@@ -185,6 +185,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     baseUrl: platform.url,
     accessKey: platform.accessKey,
     gate: budget.gate,
+    onWarning: (warning) => log.warn({ warning }, "odd answer of the platform used"),
     onAttempt: ({ operation, code }) => metrics.edgeRequests.inc({ operation, outcome: code ?? "ok" }),
   });
   stack.defer("platform connections", () => transport.close());

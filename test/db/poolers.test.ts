@@ -75,14 +75,14 @@ test.skipIf(program === null)(
     const { url } = await openPooler("transaction", inject("migratedTemplate"));
     const busy = createDatabase({ url, max: 5, applicationName: "longwatch test", onError: () => undefined });
     onTestFinished(() => busy.close());
-    let isOver = false;
+    const over = new AbortController();
     const work = Promise.all(
       Array.from({ length: 5 }, async () => {
-        while (!isOver) await busy.pool.query("select 1");
+        while (!over.signal.aborted) await busy.pool.query("select 1");
       }),
     );
     for (let attempt = 0; attempt < 10; attempt += 1) expect(await sharesSessions(url)).toBe(true);
-    isOver = true;
+    over.abort();
     await work;
   },
 );

@@ -89,7 +89,11 @@ export const networkSettings = {
 
 /** Returns the policy with the entry's own settings, which override those of the process. */
 export function toNetwork(
-  own: { readonly allowPrivateNetworks?: boolean | undefined; readonly caFile?: string | undefined },
+  own: {
+    readonly name?: unknown;
+    readonly allowPrivateNetworks?: boolean | undefined;
+    readonly caFile?: string | undefined;
+  },
   network: NetworkPolicy = {},
 ): NetworkPolicy {
   const { allowPrivateNetworks = network.allowPrivateNetworks, caFile: ca = network.ca } = own;
