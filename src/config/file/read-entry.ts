@@ -2,7 +2,7 @@ import path from "node:path";
 import { z } from "zod";
 import { isObject } from "#lib/is-object.ts";
 import { readCertificates } from "../read-certificates.ts";
-import { readSmallFile } from "../read-small-file.ts";
+import { findSecretFault, readSecretText } from "../secret-file.ts";
 import { type EntryField, type FieldsByKind, fileReference, variableReference } from "./entry-fields.ts";
 
 /** The context in which references are resolved. */
@@ -144,9 +144,10 @@ function readFile(at: string, file: string, { folder }: ReferenceContext, mistak
   // A person may have typed the secret itself here, so only text that looks like a path is shown.
   const shown = /^[./]/.test(file) && !file.includes("://") ? JSON.stringify(file) : "[not shown]";
   try {
-    const text = readSmallFile(path.resolve(folder, file)).replace(/\r?\n$/, "");
-    if (text !== "") return text;
-    mistakes.push(`${at}: ${shown}: must not be empty`);
+    const text = readSecretText(path.resolve(folder, file));
+    const fault = findSecretFault(text);
+    if (fault === null) return text;
+    mistakes.push(`${at}: ${shown}: ${fault}`);
   } catch {
     mistakes.push(`${at}: ${shown}: must be a readable file`);
   }
