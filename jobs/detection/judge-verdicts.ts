@@ -17,14 +17,14 @@ import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { hashEventKey } from "#model/log-id-hash.ts";
+import { type RequestDetails, readRequest } from "#model/request-facts.ts";
 import { MOST_RECORDS } from "#model/verdict.ts";
 import { createOpenedBlocks, type OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import { mostFrequent, spread } from "#stages/detection/verdict/counting.ts";
 import { findCrawler, type VerifyCrawler } from "#stages/detection/verdict/crawlers.ts";
-import type { RequestFacts, VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
+import type { VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
 import { judgeVerdict } from "#stages/detection/verdict/judge-verdict.ts";
 import { templateOf } from "#stages/detection/verdict/path-template.ts";
-import { readRequest } from "#stages/detection/verdict/read-request.ts";
 import { SHIPPED_WEIGHTS, type Weights, weights } from "#stages/detection/verdict/weights.ts";
 import { readBlockRecords } from "../archive/read-block-records.ts";
 
@@ -157,15 +157,15 @@ async function readRequests(
   { database: { db }, openedBlocks }: Parts,
   zoneId: number,
   events: readonly AlertEvent[],
-): Promise<ReadonlyMap<string, RequestFacts>> {
+): Promise<ReadonlyMap<string, RequestDetails>> {
   const slots = spread([...Map.groupBy(events, ({ at }) => Math.floor(at / SLOT_MS)).values()], MOST_SLOTS);
   const some = slots.flatMap((slot) => spread(slot, Math.floor(MOST_RECORDS / slots.length)));
   const keyed = some.map((event) => ({ ...event, occurredAt: event.at }));
   const records = await readBlockRecords({ db, openedBlocks }, zoneId, keyed);
-  const facts = new Map<string, RequestFacts>();
+  const facts = new Map<string, RequestDetails>();
   for (const event of keyed) {
     const record = records.get(hashEventKey(event));
-    if (record !== undefined) facts.set(event.logId, readRequest(record, event.url));
+    if (record !== undefined) facts.set(event.logId, readRequest(record, event, ""));
   }
   return facts;
 }

@@ -5,6 +5,7 @@ import { copyOpenRows } from "#db/search/copy-open-rows.ts";
 import { inSearchTransaction } from "#db/search/search-transaction.ts";
 import type { ExclusionClause } from "#model/exclusion.ts";
 import { toDay } from "#model/horizon.ts";
+import { holdsIdiom, type RequestDetails, readRequest } from "#model/request-facts.ts";
 import type { Span } from "#model/span.ts";
 import {
   type Counted,
@@ -15,9 +16,6 @@ import {
 } from "#stages/archive/sql/replay-exclusion.ts";
 import { toUrlPattern } from "#stages/detection/exclusion/to-url-pattern.ts";
 import { cutSample } from "#stages/detection/verdict/choose-sample.ts";
-import { holdsIdiom } from "#stages/detection/verdict/compute-features.ts";
-import type { RequestFacts } from "#stages/detection/verdict/evidence.ts";
-import { readRequest } from "#stages/detection/verdict/read-request.ts";
 import { type RecordDeps, readRecords } from "../search/read-records.ts";
 
 const MOST_SAMPLES = 5;
@@ -35,7 +33,7 @@ export const Silenced = z.object({
 type Silenced = z.output<typeof Silenced>;
 
 type Read = ReplayedSample &
-  Omit<RequestFacts, "hasSession" | "hasOwnReferer"> & {
+  Pick<RequestDetails, "method" | "parameter" | "matched"> & {
     readonly isSuspicious: boolean;
     /** Null if the record was not read. */
     readonly isMatching: boolean | null;
@@ -83,7 +81,8 @@ export async function replayClause(
     const records = await readRecords(deps, zoneId, placed, signal);
     const read = samples.map((sample): Read => {
       const record = records[own.indexOf(sample)];
-      const facts = record === undefined ? UNREAD : readRequest(record, sample.url);
+      const facts =
+        record === undefined ? UNREAD : readRequest(record, { ...sample, ua: "", ruleId: "" }, "");
       const isSuspicious = sample.isDirty || holdsIdiom({ url: sample.url, matched: facts.matched });
       return {
         ...sample,
@@ -123,7 +122,10 @@ export async function replayClause(
 }
 
 /** A row of a search names no method: such a record counts as one with the clause's method. */
-function matches({ method, parameter }: ExclusionClause, facts: typeof UNREAD | RequestFacts): boolean {
+function matches(
+  { method, parameter }: ExclusionClause,
+  facts: Pick<RequestDetails, "method" | "parameter">,
+): boolean {
   const isMethod = method === null || facts.method === "" || facts.method === method;
   return isMethod && (parameter === null || facts.parameter === parameter);
 }

@@ -1,8 +1,8 @@
 import { STORIES, type Story, type StoryName } from "#emulator/traffic/stories.ts";
 import { classifyAction } from "#model/action-class.ts";
 import type { VerdictClass } from "#model/kinds.ts";
+import { readRequest } from "#model/request-facts.ts";
 import type { RecordedEvent } from "#stages/detection/backtest/replay-verdicts.ts";
-import { readRequest } from "#stages/detection/verdict/read-request.ts";
 import { createDraw, type Draw } from "../sources/draw.ts";
 
 /** A week of history, a week in which episodes begin, and the week after it. */
@@ -150,8 +150,8 @@ function createZone(draw: Draw) {
       const TriggerMatch = { Key: key, Value: collection === "REQUEST_FILENAME" ? path : text };
       const log = { Url: url, RemoteIp: sender.ip, Headers, TriggerMatch };
       const record = JSON.stringify({ log: JSON.stringify(log), labels: { method: story.method } });
-      const request = readRequest(Buffer.from(record), url);
       const { ip, asn, ja4, ua } = sender;
+      const request = readRequest(Buffer.from(record), { url, ua, ruleId }, "");
       const logId = `${episode}:${events.length}`;
       const { method } = story;
       const action = classifyAction(draw.chance(0.8) ? "block" : "log");

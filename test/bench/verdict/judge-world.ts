@@ -1,17 +1,18 @@
 import type { ExclusionClause } from "#model/exclusion.ts";
 import type { VerdictClass, VerdictLook } from "#model/kinds.ts";
+import type { RequestDetails } from "#model/request-facts.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
 import { createZoneReplay } from "#stages/detection/backtest/replay-zone.ts";
 import { toUrlPattern } from "#stages/detection/exclusion/to-url-pattern.ts";
 import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
-import type { RequestFacts, VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
+import type { VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
 import { judgeVerdict } from "#stages/detection/verdict/judge-verdict.ts";
 import { episodeOf, type World } from "./draw-world.ts";
 
 const WEEK_MS = 7 * 86_400_000;
 
 const noUsual = { asns: new Set<string>(), ja4s: new Set<string>(), paths: new Set<string>(), days: 0 };
-const withoutHeaders = (facts: RequestFacts): RequestFacts => ({
+const withoutHeaders = (facts: RequestDetails): RequestDetails => ({
   ...facts,
   hasSession: null,
   hasOwnReferer: null,

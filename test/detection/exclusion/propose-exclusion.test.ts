@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { exclusionProposal } from "#model/exclusion.ts";
+import { NO_FACTS, type RequestDetails } from "#model/request-facts.ts";
 import { proposeExclusion, refuseRule } from "#stages/detection/exclusion/propose-exclusion.ts";
-import type { RequestFacts, VerdictEvent, VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
+import type { VerdictEvent, VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
 
 const RULE = "942440";
 const AT = Date.UTC(2026, 10, 20, 12);
@@ -22,13 +23,12 @@ function drawEvidence(
   drawn: readonly Drawn[],
   more: Partial<VerdictEvidence> = {},
 ): VerdictEvidence & { readonly events: readonly VerdictEvent[] } {
-  const requests = new Map<string, RequestFacts>();
+  const requests = new Map<string, RequestDetails>();
   const events = drawn.flatMap(({ times = 1, url, ruleId = RULE, feature = "waf", ...one }, group) =>
     Array.from({ length: times }, (_, index): VerdictEvent => {
       const logId = `${group}-${index}`;
       const { method, parameter = null, matched = null, ip = (at: number) => `203.0.113.${at % 200}` } = one;
-      if (method !== undefined)
-        requests.set(logId, { method, parameter, matched, hasSession: null, hasOwnReferer: null });
+      if (method !== undefined) requests.set(logId, { ...NO_FACTS, method, parameter, matched });
       const text = { asn: "64500", ja4: "t13", ua: "browser" };
       const place = { url: url.replace("#", String(index)), ip: ip(index) };
       return { at: AT + index * 5_000, logId, ruleId, action: "blocked", feature, ...text, ...place };

@@ -1,11 +1,7 @@
 import { VERDICT_FEATURES } from "#model/kinds.ts";
+import { NO_FACTS, type RequestDetails } from "#model/request-facts.ts";
 import type { Features } from "#model/verdict.ts";
-import type {
-  NearbyRule,
-  RequestFacts,
-  VerdictEvent,
-  VerdictEvidence,
-} from "#stages/detection/verdict/evidence.ts";
+import type { NearbyRule, VerdictEvent, VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
 
 const OPENED = Date.UTC(2026, 10, 25, 12);
 
@@ -14,7 +10,7 @@ export interface Told extends Omit<Partial<VerdictEvidence>, "events" | "request
   readonly number?: number;
   readonly event?: (index: number) => Partial<VerdictEvent>;
   /** Null: no record was read. */
-  readonly request?: ((index: number) => Partial<RequestFacts>) | null;
+  readonly request?: ((index: number) => Partial<RequestDetails>) | null;
   /** Rules of each address, on paths of their own; the first one is on the path of the alert. */
   readonly rulesElsewhere?: number;
   readonly usual?: Partial<VerdictEvidence["usual"]>;
@@ -52,6 +48,7 @@ export function evidenceOf(told: Told = {}): VerdictEvidence {
       : events.slice(0, 200).map(({ logId }, index) => [
           logId,
           {
+            ...NO_FACTS,
             method: "POST",
             parameter: "ARGS:text",
             matched: "see -- the notes",

@@ -4,7 +4,7 @@ import { escapeText } from "#lib/escape-text.ts";
 import { isObject } from "#lib/is-object.ts";
 import { parseJson } from "#lib/parse-json.ts";
 import { classifyAction } from "#model/action-class.ts";
-import { readRequest } from "#stages/detection/verdict/read-request.ts";
+import { readRequest } from "#model/request-facts.ts";
 import { toListEvent } from "#stages/ingest/to-list-event.ts";
 import type { TakeEvent } from "./read-events.ts";
 
@@ -71,7 +71,7 @@ function takeLine(text: Buffer, take: TakeEvent): string | undefined {
     action: classifyAction(of("action")),
     at: event.occurredAt,
     logId: event.logId,
-    ...(log == null ? {} : { request: readRequest(text, url) }),
+    ...(log == null ? {} : { request: readRequest(text, { url, ua: of("ua"), ruleId: of("ruleId") }, "") }),
   });
   return after === undefined
     ? undefined

@@ -1,5 +1,6 @@
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { type ActionClass, SOURCE_KINDS, VERDICT_LOOKS } from "#model/kinds.ts";
+import { type RequestDetails } from "#model/request-facts.ts";
 import {
   isSureAttack,
   LOOK_AFTER_MS,
@@ -10,7 +11,7 @@ import {
 import { type SourceEvent, sourceKeyOf } from "../sources/source-event.ts";
 import { changesAction } from "../verdict/changes-action.ts";
 import { spread } from "../verdict/counting.ts";
-import type { RequestFacts, UsualValues, VerdictEvent, VerdictEvidence } from "../verdict/evidence.ts";
+import type { UsualValues, VerdictEvent, VerdictEvidence } from "../verdict/evidence.ts";
 import { templateOf } from "../verdict/path-template.ts";
 import { createNearbyRules } from "./nearby-rules.ts";
 import { createUsualReplay } from "./replay-usual.ts";
@@ -22,7 +23,7 @@ export interface RecordedEvent extends SourceEvent {
   /** Epoch ms. Left out: the beginning of the minute. */
   readonly at?: number;
   readonly logId?: string;
-  readonly request?: RequestFacts;
+  readonly request?: RequestDetails;
 }
 
 /** Alerts that wait for a look. In a flood of alerts the first ones have no later look. */
@@ -34,7 +35,7 @@ const LEAD_MS = 15 * MINUTE_MS;
 interface Kept {
   readonly source: SourceEvent;
   readonly event: VerdictEvent;
-  readonly request: RequestFacts | undefined;
+  readonly request: RequestDetails | undefined;
 }
 
 interface JudgedAlert {

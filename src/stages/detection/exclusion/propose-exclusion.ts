@@ -1,7 +1,7 @@
 import { SECOND_MS } from "#lib/units.ts";
 import type { ExclusionClause, ExclusionProposal } from "#model/exclusion.ts";
-import { holdsIdiom } from "../verdict/compute-features.ts";
-import type { RequestFacts, VerdictEvidence } from "../verdict/evidence.ts";
+import { holdsIdiom, type RequestDetails } from "#model/request-facts.ts";
+import type { VerdictEvidence } from "../verdict/evidence.ts";
 import { templatesOf } from "../verdict/path-template.ts";
 
 /** Fewer events say nothing about a rule. */
@@ -50,7 +50,7 @@ export function proposeExclusion(evidence: VerdictEvidence): ExclusionProposal {
   const own = evidence.events.filter((event) => event.ruleId === ruleId);
   const features = own.map(({ feature = "" }) => feature);
   const templateFor = templatesOf(own.map(({ url }) => url));
-  const toMatch = ({ url }: (typeof own)[number], facts?: RequestFacts): Match => ({
+  const toMatch = ({ url }: (typeof own)[number], facts?: RequestDetails): Match => ({
     template: templateFor(url),
     method: facts?.method || null,
     parameter: facts?.parameter ?? null,

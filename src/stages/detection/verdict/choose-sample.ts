@@ -1,6 +1,6 @@
 import { cleanText } from "#lib/clean-text.ts";
+import { holdsIdiom } from "#model/request-facts.ts";
 import type { SampleRequest } from "#model/verdict.ts";
-import { holdsIdiom } from "./compute-features.ts";
 import { mostFrequent } from "./counting.ts";
 import type { VerdictEvidence } from "./evidence.ts";
 import type { Said } from "./word-verdict.ts";

@@ -1,8 +1,8 @@
+import { holdsIdiom } from "#model/request-facts.ts";
 import { DIRTY_RULES, type Features, type StoredVerdict } from "#model/verdict.ts";
 import { createAddressReader } from "../sources/source-event.ts";
 import { addTo, countBy, sortCounts } from "./counting.ts";
-import type { NearbyRule, RequestFacts, VerdictEvidence } from "./evidence.ts";
-import { hasIdiom } from "./idioms.ts";
+import type { NearbyRule, VerdictEvidence } from "./evidence.ts";
 import { inferSlugs, templateOf } from "./path-template.ts";
 
 /** A request is repeated if its address sent the same URL at least this often. */
@@ -68,12 +68,6 @@ export function computeFeatures(evidence: VerdictEvidence): {
   };
   const sizes = { events: events.length, addresses: asnOf.size, networks: networks.size, paths: paths.size };
   return { features, counts: { ...sizes, ...actions, records: requests.length } };
-}
-
-/** Returns whether the matched text of a request, or its URL, holds an idiom of an attack. */
-export function holdsIdiom({ matched, url }: Pick<RequestFacts, "matched"> & { url: string }): boolean {
-  // A host may be an address, which is an idiom in a parameter.
-  return hasIdiom(matched ?? "") || hasIdiom(url.replace(/^[a-z]{1,10}:\/\/[^/?#]{0,300}/i, ""));
 }
 
 function countRules(

@@ -1,4 +1,5 @@
 import type { ActionClass, VerdictLook } from "#model/kinds.ts";
+import type { RequestDetails } from "#model/request-facts.ts";
 
 /** One event of an alert: of its rule, or of its attackers. Texts are hostile; empty if not known. */
 export interface VerdictEvent {
@@ -22,19 +23,6 @@ export interface NearbyRule {
   readonly ruleId: string;
   /** Path template, as `templateOf` returns it. */
   readonly template: string;
-}
-
-/** Facts about a request from its raw record. */
-export interface RequestFacts {
-  /** Empty if the record does not say, as the row of a search. */
-  readonly method: string;
-  /** Part of the request that matched, such as `ARGS:title`; null if the record does not say. */
-  readonly parameter: string | null;
-  readonly matched: string | null;
-  /** Whether the request had a Cookie or an Authorization header. Null if the record has no headers. */
-  readonly hasSession: boolean | null;
-  /** Whether its Referer is on its own host. Null if the record has no headers. */
-  readonly hasOwnReferer: boolean | null;
 }
 
 /** Values that were usual in the zone before the alert began. */
@@ -64,7 +52,7 @@ export interface VerdictEvidence {
   /** Rules of the alert's addresses within 24 hours. */
   readonly nearby: readonly NearbyRule[];
   /** Facts by log id, of up to 200 of the events. */
-  readonly requests: ReadonlyMap<string, RequestFacts>;
+  readonly requests: ReadonlyMap<string, RequestDetails>;
   readonly usual: UsualValues;
   /** Name of the operator whose crawler sends most of the events, if that was verified. */
   readonly crawler: string | null;

@@ -1,13 +1,15 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { readRequest } from "#stages/detection/verdict/read-request.ts";
+import { FACT_NAMES, NO_FACTS, packFacts, readRequest, unpackFacts } from "#model/request-facts.ts";
 
 const URL_ = "https://shop.example/search?q=1";
 const header = (Name: string, Value: unknown) => ({ Name, Value });
 const logOf = (log: object = {}) => ({
   Url: URL_,
+  UrlEncodedBody: "title=a",
   Headers: [
     header("Host", "shop.example"),
+    header("CDN-RequestId", "0d5b2f4c"),
     header("cookie", "sid=1"),
     header("Referer", "https://shop.example/list"),
   ],
@@ -18,15 +20,23 @@ const entryOf = (log: object = {}, labels: object = { method: "post" }) => ({
   labels,
   log: JSON.stringify(logOf(log)),
 });
-const read = (record: unknown, url = URL_) => readRequest(Buffer.from(JSON.stringify(record)), url);
+const OF = { url: URL_, ua: "Mozilla/5.0", ruleId: "942440" };
+const readText = (text: string, of: Partial<typeof OF> = {}) =>
+  readRequest(Buffer.from(text), { ...OF, ...of }, "key");
+const read = (record: unknown, url = URL_) => readText(JSON.stringify(record), { url });
 
 test("an entry of the list says everything, a row of a search everything but the method", () => {
   const facts = {
     method: "POST",
     parameter: "ARGS:title",
     matched: "a -- b",
+    requestId: "0d5b2f4c",
+    matchedKey: expect.any(Number) as number,
     hasSession: true,
     hasOwnReferer: true,
+    hasIdiom: false,
+    isTool: false,
+    hasBody: true,
   };
   expect(read(entryOf())).toEqual(facts);
   expect(read({ fields: {}, log: logOf() })).toEqual({ ...facts, method: "" });
@@ -82,7 +92,7 @@ test("texts are cut and can be stored", () => {
 });
 
 test("nothing is known of a record that cannot be read", () => {
-  const nothing = { method: "", parameter: null, matched: null, hasSession: null, hasOwnReferer: null };
+  const nothing = { ...NO_FACTS, parameter: null, matched: null };
   for (const text of [
     "",
     "{",
@@ -93,7 +103,7 @@ test("nothing is known of a record that cannot be read", () => {
     '{"log":[],"labels":7}',
     '{"log":{"Headers":{"a":1}}}',
   ])
-    expect(readRequest(Buffer.from(text), URL_)).toEqual(nothing);
+    expect(readText(text, { url: "/", ua: "" })).toEqual(nothing);
 });
 
 test("no record makes it fail", () => {
@@ -108,8 +118,51 @@ test("no record makes it fail", () => {
       ),
       fc.string(),
       (text, url) => {
-        expect(Object.keys(readRequest(Buffer.from(text), url))).toHaveLength(5);
+        expect(Object.keys(readText(text, { url })).toSorted()).toEqual(
+          [...Object.keys(NO_FACTS), "parameter", "matched"].toSorted(),
+        );
       },
     ),
   );
+});
+
+test("facts are the same after packing, and a number without bits holds none", () => {
+  const fact = fc.constantFrom(true, false, null);
+  fc.assert(
+    fc.property(fc.tuple(fact, fact, fact, fact, fact), (facts) => {
+      const named = Object.fromEntries(FACT_NAMES.map((name, place) => [name, facts[place] ?? null]));
+      expect(unpackFacts(packFacts(named as ReturnType<typeof unpackFacts>))).toEqual(named);
+    }),
+  );
+  const unknown = Object.fromEntries(FACT_NAMES.map((name) => [name, null]));
+  expect(unpackFacts(null)).toEqual(unknown);
+  expect(unpackFacts(0)).toEqual(unknown);
+});
+
+test("equal matches have equal keys, which need the hash key to be computed", () => {
+  const keyOf = (Value: string, Key = "ARGS:a", hashKey = "key") =>
+    readRequest(Buffer.from(JSON.stringify(entryOf({ TriggerMatch: { Key, Value } }))), OF, hashKey)
+      .matchedKey;
+  expect(keyOf("' or 1=1")).toBe(keyOf("' or 1=1"));
+  for (const other of [keyOf("' or 2=2"), keyOf("' or 1=1", "ARGS:b"), keyOf("' or 1=1", "ARGS:a", "other")])
+    expect(other).not.toBe(keyOf("' or 1=1"));
+});
+
+test.each([
+  ["Mozilla/5.00 (Nikto/2.1.6)", "942440", true],
+  ["sqlmap/1.7#stable (https://sqlmap.org)", "942440", true],
+  ["Mozilla/5.0 (compatible; Nmap Scripting Engine)", "942440", true],
+  ["curl/8.1.2", "942440", false],
+  ["curl/8.1.2", "913100", true],
+  ["", "942440", null],
+])("the user agent %j with rule %s is a tool: %s", (ua, ruleId, isTool) => {
+  expect(readText(JSON.stringify(entryOf()), { ua, ruleId }).isTool).toBe(isTool);
+});
+
+test.each([
+  ["https://shop.example/a?f=../../../etc/passwd", {}, true],
+  ["https://shop.example/a", { TriggerMatch: { Key: "ARGS:x", Value: "${jndi:ldap://x}" } }, true],
+  ["https://shop.example/a", { TriggerMatch: null }, null],
+])("whether the request to %s with %j holds an idiom: %s", (url, log, hasIdiom) => {
+  expect(read(entryOf(log), url).hasIdiom).toBe(hasIdiom);
 });

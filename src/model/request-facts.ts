@@ -1,0 +1,138 @@
+import { createHmac } from "node:crypto";
+import { cleanText, MAX_DIMENSION_CHARS } from "#lib/clean-text.ts";
+import { isObject } from "#lib/is-object.ts";
+import { parseJson } from "#lib/parse-json.ts";
+import { hasIdiom } from "./idioms.ts";
+import { isToolAgent, isToolRule } from "./scan-tools.ts";
+import { toUrlPart } from "./url-parts.ts";
+
+/** The facts that are yes or no, in the order of their bits. */
+export const FACT_NAMES = ["hasSession", "hasOwnReferer", "hasIdiom", "isTool", "hasBody"] as const;
+export type FactName = (typeof FACT_NAMES)[number];
+
+/**
+ * The facts of an event's request. They are read once, when its record arrives, and are columns of the event. A fact that the
+ * record does not hold is null, or an empty text.
+ *
+ * `hasSession`: a Cookie or an Authorization header. `hasOwnReferer`: a Referer on its own host. `hasIdiom`: the matched text or
+ * the URL holds an idiom of an attack. `isTool`: the user agent or the rule names a tool of attackers. `hasBody`: a body was sent.
+ */
+export interface RequestFacts extends Readonly<Record<FactName, boolean | null>> {
+  readonly method: string;
+  /** The platform's id of the request: events with the same id are one request. */
+  readonly requestId: string;
+  /** Keyed hash of the part of the request and the text that matched: equal texts have equal keys. A signed 32-bit number. */
+  readonly matchedKey: number | null;
+}
+
+/** The part of a request that matched, and its text; null if the record does not say. Hostile text. */
+export interface RequestMatch {
+  readonly parameter: string | null;
+  readonly matched: string | null;
+}
+
+/** Everything that a record says about its request. */
+export type RequestDetails = RequestFacts & RequestMatch;
+
+export const NO_FACTS: RequestFacts = {
+  method: "",
+  requestId: "",
+  matchedKey: null,
+  hasSession: null,
+  hasOwnReferer: null,
+  hasIdiom: null,
+  isTool: null,
+  hasBody: null,
+};
+
+/** Returns the facts as a number: of each fact one bit that it is known, and one that it is true. */
+export function packFacts(facts: Readonly<Record<FactName, boolean | null>>): number {
+  return FACT_NAMES.reduce((bits, name, place) => {
+    const fact = facts[name];
+    return fact === null ? bits : bits | ((fact ? 3 : 1) << (2 * place));
+  }, 0);
+}
+
+/** Returns the facts of a number that `packFacts` has returned. Null, for an event without a record, holds none. */
+export function unpackFacts(bits: number | null): Record<FactName, boolean | null> {
+  const of = (place: number) => ((bits ?? 0) >> (2 * place)) & 3;
+  return Object.fromEntries(
+    FACT_NAMES.map((name, place) => [name, of(place) === 0 ? null : of(place) === 3]),
+  ) as Record<FactName, boolean | null>;
+}
+
+/** Longest matched text that is read. */
+const MAX_MATCHED_CHARS = 4_096;
+const MAX_ID_CHARS = 64;
+
+/** Matches a variable of a request. A trigger's key may also be an operator, such as PMF, or a variable of the WAF itself. */
+const PARAMETER =
+  /^(?:(?:ARGS|ARGS_GET|ARGS_POST|FILES|REQUEST_COOKIES|REQUEST_HEADERS)(?:_NAMES)?(?::.+)?|(?:XML|JSON)(?::.+)?|REQUEST_(?:URI|URI_RAW|FILENAME|BASENAME|LINE|BODY|METHOD|PROTOCOL)|QUERY_STRING)$/is;
+
+/**
+ * Reads what a record says about its request: an entry of the list, whose `log` is text, or a row of a search, whose `log` is
+ * an object and which has no method. `of` holds the event's own columns. All of it is hostile; what cannot be read is not known.
+ */
+export function readRequest(
+  record: Buffer,
+  of: { readonly url: string; readonly ua: string; readonly ruleId: string },
+  hashKey: string,
+): RequestDetails {
+  const entry = toObject(parseJson(record.toString()));
+  const log = toObject(typeof entry["log"] === "string" ? parseJson(entry["log"]) : entry["log"]);
+  const { Key, Value } = toObject(log["TriggerMatch"]);
+  const headers = readHeaders(log["Headers"]);
+  const matched = typeof Value === "string" ? cleanText(Value, MAX_MATCHED_CHARS) : null;
+  const { method } = toObject(entry["labels"]);
+  const { UrlEncodedBody: body } = log;
+  return {
+    method: typeof method === "string" ? cleanText(method, MAX_DIMENSION_CHARS).toUpperCase() : "",
+    requestId: (headers?.get("cdn-requestid") ?? "").slice(0, MAX_ID_CHARS),
+    matchedKey:
+      matched === null ? null : hashText(`${typeof Key === "string" ? Key : ""}\n${matched}`, hashKey),
+    parameter: typeof Key === "string" && PARAMETER.test(Key) ? cleanText(Key, MAX_DIMENSION_CHARS) : null,
+    matched,
+    ...readVisitor(headers, of.url),
+    hasIdiom: matched === null && !of.url.includes("?") ? null : holdsIdiom({ url: of.url, matched }),
+    isTool: isToolRule(of.ruleId) || (of.ua === "" ? null : isToolAgent(of.ua)),
+    hasBody: body === undefined ? null : typeof body === "string" && body !== "",
+  };
+}
+
+/** Returns whether the matched text of a request, or its URL, holds an idiom of an attack. */
+export function holdsIdiom({ matched, url }: Pick<RequestMatch, "matched"> & { url: string }): boolean {
+  // A host may be an address, which is an idiom in a parameter.
+  return hasIdiom(matched ?? "") || hasIdiom(url.replace(/^[a-z]{1,10}:\/\/[^/?#]{0,300}/i, ""));
+}
+
+function hashText(text: string, key: string): number {
+  return createHmac("sha256", key).update(text).digest().readInt32BE(0);
+}
+
+/** Returns the headers by their names in lower case; null if the record has none. */
+function readHeaders(found: unknown): ReadonlyMap<string, string> | null {
+  const headers = new Map<string, string>();
+  for (const header of Array.isArray(found) ? (found as readonly unknown[]) : []) {
+    const { Name, Value } = toObject(header);
+    if (typeof Name === "string" && typeof Value === "string") headers.set(Name.toLowerCase(), Value);
+  }
+  return headers.size === 0 ? null : headers;
+}
+
+function readVisitor(
+  headers: ReadonlyMap<string, string> | null,
+  url: string,
+): Pick<RequestFacts, "hasSession" | "hasOwnReferer"> {
+  if (headers === null) return { hasSession: null, hasOwnReferer: null };
+  const has = (name: string) => (headers.get(name) ?? "") !== "";
+  const host = toUrlPart("host", url) || toUrlPart("host", `https://${headers.get("host") ?? ""}`);
+  const referer = toUrlPart("host", headers.get("referer") ?? "");
+  return {
+    hasSession: has("cookie") || has("authorization"),
+    hasOwnReferer: host === "" ? null : referer === host,
+  };
+}
+
+function toObject(value: unknown): Record<string, unknown> {
+  return isObject(value) ? value : {};
+}
