@@ -3,6 +3,7 @@ import { alias } from "drizzle-orm/pg-core";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { classifyAction } from "#model/action-class.ts";
 import type { ActionClass, UsualDimension } from "#model/kinds.ts";
+import { type FactColumns, type RequestFacts, toRequestFacts } from "#model/request-facts.ts";
 import type { StoredSources } from "#model/stored-sources.ts";
 import { toUrlPartSql } from "#model/url-parts.ts";
 import { MOST_EVENTS } from "#model/verdict.ts";
@@ -90,18 +91,24 @@ function toEnding(key: string): string {
 
 type Texts = Record<"logId" | "ruleId" | "ip" | "asn" | "ja4" | "ua" | "url" | "feature", string>;
 /** A text that is not known is empty. */
-export type AlertEvent = Readonly<Texts & { at: number; action: ActionClass }>;
+export type AlertEvent = Readonly<Texts & { at: number; action: ActionClass; facts: RequestFacts | null }>;
 
 /** Returns the newest 5,000 events of an alert, the newest first. */
 export async function readAlertEvents(db: Queryable, span: AlertSpan): Promise<AlertEvent[]> {
   const text = (column: SQLWrapper, chars = 300) =>
     sql`coalesce(left(${column}, ${sql.raw(String(chars))}), '')`;
-  const { rows } = await db.execute<Texts & { at: number; action: string | null }>(sql`
+  type Row = Texts & FactColumns & { at: number; action: string | null };
+  const { rows } = await db.execute<Row & Record<string, unknown>>(sql`
     select ${epochMs(e.occurredAt)} as at, ${e.logId} as "logId", ${text(e.ruleId)} as "ruleId",
       case when ${e.ip} = 'erased' then '' else ${text(e.ip)} end as ip, ${text(e.asn)} as asn, ${text(e.ja4)} as ja4,
-      ${text(e.ua)} as ua, ${text(e.url, 1_024)} as url, ${e.action} as action, ${text(e.feature)} as feature
+      ${text(e.ua)} as ua, ${text(e.url, 1_024)} as url, ${e.action} as action, ${text(e.feature)} as feature,
+      ${e.method} as method, ${e.requestId} as "requestId", ${e.matchedKey} as "matchedKey", ${e.facts} as facts
     from ${alertEvents(span, MOST_EVENTS)}`);
-  return rows.map((row) => ({ ...row, action: classifyAction(row.action) }));
+  return rows.map(({ method, requestId, matchedKey, facts, ...row }) => ({
+    ...row,
+    action: classifyAction(row.action),
+    facts: toRequestFacts({ method, requestId, matchedKey, facts }),
+  }));
 }
 
 /**

@@ -45,6 +45,21 @@ export const NO_FACTS: RequestFacts = {
   hasBody: null,
 };
 
+/** The facts as columns of an event. Null is "not known yet", and an empty text is "known to be empty". */
+export interface FactColumns {
+  readonly method: string | null;
+  readonly requestId: string | null;
+  readonly matchedKey: number | null;
+  /** A number of `packFacts`. */
+  readonly facts: number | null;
+}
+
+/** Returns the facts that the columns of an event hold; null if none of them is known. */
+export function toRequestFacts({ method, requestId, matchedKey, facts }: FactColumns): RequestFacts | null {
+  if (method === null && requestId === null && matchedKey === null && facts === null) return null;
+  return { method: method ?? "", requestId: requestId ?? "", matchedKey, ...unpackFacts(facts) };
+}
+
 /** Returns the facts as a number: of each fact one bit that it is known, and one that it is true. */
 export function packFacts(facts: Readonly<Record<FactName, boolean | null>>): number {
   return FACT_NAMES.reduce((bits, name, place) => {

@@ -19,6 +19,15 @@ export interface Told extends Omit<Partial<VerdictEvidence>, "events" | "request
 /** Returns the evidence of visitors with a rich text that a rule matches, changed by what a test says. */
 export function evidenceOf(told: Told = {}): VerdictEvidence {
   const { number = 60, event, request = () => ({}), rulesElsewhere = 0, usual, ...given } = told;
+  const detailsOf = (index: number): RequestDetails => ({
+    ...NO_FACTS,
+    method: "POST",
+    parameter: "ARGS:text",
+    matched: "see -- the notes",
+    hasSession: true,
+    hasOwnReferer: true,
+    ...request?.(index),
+  });
   const events = Array.from({ length: number }, (_, index): VerdictEvent => {
     const sender = index % 40;
     return {
@@ -31,6 +40,7 @@ export function evidenceOf(told: Told = {}): VerdictEvidence {
       ua: "Mozilla/5.0",
       url: `https://shop.example/reviews/${index}`,
       action: "blocked",
+      facts: request === null ? null : detailsOf(index),
       ...event?.(index),
     };
   });
@@ -43,20 +53,7 @@ export function evidenceOf(told: Told = {}): VerdictEvidence {
     })),
   ]);
   const requests = new Map(
-    request === null
-      ? []
-      : events.slice(0, 200).map(({ logId }, index) => [
-          logId,
-          {
-            ...NO_FACTS,
-            method: "POST",
-            parameter: "ARGS:text",
-            matched: "see -- the notes",
-            hasSession: true,
-            hasOwnReferer: true,
-            ...request(index),
-          },
-        ]),
+    request === null ? [] : events.slice(0, 200).map(({ logId }, index) => [logId, detailsOf(index)]),
   );
   return {
     look: "first",

@@ -73,7 +73,8 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
     taken += 1;
     const logId = source.logId ?? String(taken);
     const texts = { ip: ip ?? "", asn: asn ?? "", ja4: ja4 ?? "", ua: ua ?? "", url: url ?? "" };
-    const event = { at, logId, ruleId: ruleId ?? "", action: source.action ?? "other", ...texts };
+    const facts = source.request ?? null;
+    const event = { at, logId, ruleId: ruleId ?? "", action: source.action ?? "other", facts, ...texts };
     const kept: Kept = { source, event, request };
     const template = templateOf(event.url);
     usual.take(event, template, request?.hasSession === true);

@@ -1,5 +1,5 @@
 import type { ActionClass, VerdictLook } from "#model/kinds.ts";
-import type { RequestDetails } from "#model/request-facts.ts";
+import type { RequestDetails, RequestFacts } from "#model/request-facts.ts";
 
 /** One event of an alert: of its rule, or of its attackers. Texts are hostile; empty if not known. */
 export interface VerdictEvent {
@@ -15,6 +15,8 @@ export interface VerdictEvent {
   readonly action: ActionClass;
   /** The platform's protection that it is of, such as `waf`. */
   readonly feature?: string;
+  /** The facts of its request; null if none is known. */
+  readonly facts: RequestFacts | null;
 }
 
 /** A rule that one of the alert's addresses triggered on a path within 24 hours, in this alert or elsewhere. */
