@@ -16,6 +16,7 @@ import { cutEntries, readBy, readPage } from "#stages/ingest/read-page.ts";
 import { toSearchEvent } from "#stages/ingest/to-search-event.ts";
 import { type Contradiction, isZoneSuspect } from "../coverage/judge-route.ts";
 import { type Recognition, recogniseAnswer } from "../coverage/recognise-answer.ts";
+import { readHashKey } from "./hash-key.ts";
 import { type StoreEntriesDeps, storeEntries } from "./store-entries.ts";
 
 /** Maximum page size of the platform; platform API spec 2.3. */
@@ -83,7 +84,8 @@ export async function copySearch(
   const contradiction = isHeldBack
     ? { reason: describeUnknown(search, rows.length), isWhole: true }
     : answer.contradiction;
-  const source = { route: "search", day: null, receivedAt: deps.clock() } as const;
+  const hashKey = await readHashKey(deps.database);
+  const source = { route: "search", day: null, receivedAt: deps.clock(), hashKey } as const;
   const read = isHeldBack
     ? { events: [], records: [], quarantined: toHeldBack(raws, source) }
     : readPage(raws, { ...source, ...readBy(EventRow, toSearchEvent) }, rows);

@@ -13,6 +13,7 @@ import { watchZones } from "#db/service/platform-health.ts";
 import { statusCommand } from "#faces/cli/status/status.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour, toDay } from "#model/horizon.ts";
+import { UNKNOWN_FACTS } from "#model/request-facts.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { FIRST_WATCHED } from "#stages/coverage/judge-hour.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
@@ -79,7 +80,7 @@ function event(logId: string, occurredAt: number): WafEvent {
     country: "",
     action: "",
   };
-  return { logId, occurredAt, route: "search", message: null, ...dimensions };
+  return { logId, occurredAt, route: "search", message: null, ...dimensions, ...UNKNOWN_FACTS };
 }
 
 async function fill(): Promise<void> {

@@ -122,7 +122,7 @@ test("no row of the large tables carries alignment padding between its fixed-wid
     "pages:8 8 8 4 4 4 4 4 4",
     "raw_blocks:8 8 4 4 4 16",
     "rule_buckets:8 4 4 4 4 4 4 4",
-    "waf_events:8 4",
+    "waf_events:8 4 4 2",
   ]);
 });
 

@@ -86,7 +86,7 @@ async function storeRecords(drawn: readonly Drawn[], zoneId = 101): Promise<void
 beforeAll(async () => {
   folder = await openFolder();
   events = draw();
-  const plain = events.map(({ method: _m, parameter: _p, matched: _t, ...event }) => event);
+  const plain = events.map(({ parameter: _p, matched: _t, ...event }) => event);
   await world.store(plain, { hasRecord: () => false });
   await storeRecords(events);
   await archiveDay(world.database, folder, DAY);
@@ -223,7 +223,7 @@ test("more events than are sampled are scaled, and the answer says so", async ()
     return { ...event, method: index % 4 === 0 ? "GET" : "POST", parameter: "ARGS:a", matched: "" };
   });
   await world.store(
-    many.map(({ method: _m, parameter: _p, matched: _t, ...event }) => event),
+    many.map(({ parameter: _p, matched: _t, ...event }) => event),
     { hasRecord: () => false, zoneId: OTHER_ZONE },
   );
   await storeRecords(many, OTHER_ZONE);

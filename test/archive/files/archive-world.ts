@@ -11,6 +11,7 @@ import { ensurePartitions } from "#db/postgres/partitions.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
 import { hashEventKey } from "#model/log-id-hash.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
+import { UNKNOWN_FACTS } from "#model/request-facts.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 import { storeEvents } from "../../db/new-events.ts";
@@ -161,6 +162,7 @@ export async function readEventsFile({ duckdb }: ArchiveWorld, file: string): Pr
     country: text(country),
     action: text(action),
     message: text(message),
+    ...UNKNOWN_FACTS,
   }));
 }
 
