@@ -67,7 +67,7 @@ export async function replayClause(
     );
     const files = days.map(({ events }) => events);
     const openRows = copied === 0 ? null : { path, columns: REPLAYED_COLUMNS };
-    const source = { files: files.map(deps.files.pathOf), openRows };
+    const source = { files: files.map(deps.files.eventsFileOf), openRows };
     const rows =
       copied === 0 && files.length === 0
         ? []

@@ -66,6 +66,8 @@ export function toEvents({ rows }: Pick<FoundPage, "rows">): FoundEvent[] {
     route: "",
     fields: toDimensions(fields),
     message: typeof log?.["Message"] === "string" ? log["Message"] : "",
+    method: "",
+    requestId: "",
     archived: null,
   }));
 }
