@@ -45,7 +45,8 @@ export interface SourceTick {
   readonly former: ReadonlyMap<number, readonly SpikeRow[]>;
   readonly attacks: ReadonlyMap<number, Parameters<typeof toAttackHours>[0]>;
   readonly totals: ReadonlyMap<number, ReadonlyMap<number, number>>;
-  readonly known: readonly KnownSource[];
+  /** Returns the known sources of a zone, read once in a minute: a change makes a watch anew at most once in it. */
+  readonly known: ReturnType<typeof createKnownSources>;
 }
 
 /** A zone with minutes to judge. */
@@ -105,7 +106,7 @@ export async function readTick(
     views: new Map(state.zones.map((zone) => [zone.zoneId, viewZone(toHours(zone, oldHours), nowMs)])),
     attacks: Map.groupBy(attacks, ({ zoneId }) => zoneId),
     totals: new Map(state.zones.map(({ zoneId, totals }) => [zoneId, toMinuteTotals(totals)])),
-    known: [...deps.knownSources(), ...stored],
+    known: createKnownSources([...deps.knownSources(), ...stored], nowMs),
   };
 }
 
@@ -134,7 +135,7 @@ export function planZone(tick: SourceTick, zoneId: number): DueZone[] {
       judged: Math.max(0, ...times.map((time) => Math.floor((time?.getTime() ?? 0) / MINUTE_MS))),
       open,
       former,
-      known: createKnownSources(tick.known, { zoneId, nowMs: span.nowMs }),
+      known: tick.known(zoneId),
       policy: {
         isUnknownHour: view.isUnknownHour,
         attackHours,

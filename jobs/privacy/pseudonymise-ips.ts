@@ -20,7 +20,7 @@ import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { toDay } from "#model/horizon.ts";
-import { readAddress } from "#stages/privacy/ip-address.ts";
+import { readAddress } from "#model/ip-address.ts";
 import { isFullAddress, toPseudonym } from "#stages/privacy/pseudonym.ts";
 import type { PseudonymKey } from "#stages/privacy/pseudonym-key.ts";
 import { replaceAddresses, replaceInJson } from "#stages/privacy/replace-addresses.ts";

@@ -24,7 +24,7 @@ export async function replaySources(
   const fromMs = from - HISTORY_HOURS * HOUR_MS;
   const policies = await readSeriesPolicies(db, { zoneId, rules: [SOURCES_RULE], fromMs, nowMs: to });
   const { isUnknownHour = () => false } = policies.get(SOURCES_RULE) ?? {};
-  const { isKnown } = createKnownSources(known, { zoneId, nowMs: to });
+  const { isKnown } = createKnownSources(known, to)(zoneId);
   const watch = createSourceWatch({ isUnknownHour });
   const [first, judged, end] = [fromMs, from, to].map((ms) => Math.floor(ms / MINUTE_MS)) as [
     number,

@@ -157,6 +157,19 @@ detection: { z: 99, floor: 2.5, overrides: [{ zon: [3] }] }
   ]);
 });
 
+test("known sources beyond 500 of one zone are refused, whatever entries and kinds they are in", () => {
+  const some = (count: number) =>
+    Array.from({ length: count }, (_, i) => `198.51.${i >> 8}.${i & 255}`).join();
+  const file = (count: number) =>
+    `detection: { known_sources: [{ ip: [${some(count)}], reason: a }, { zone: [7], ua: [b*], reason: b }] }`;
+  expect(mistakesIn(file(500))).toEqual([
+    "detection.known_sources: 501 patterns: must be at most 500 known sources in zone 7",
+  ]);
+  expect(
+    parseConfig({ LONGWATCH_CONFIG: writeConfig(file(499)) }).alerting.detection.knownSources,
+  ).toHaveLength(500);
+});
+
 test("every mistake of the schedule is listed with what the job promises", () => {
   const text = `
 schedule:

@@ -4,6 +4,7 @@ import { deleteKnownSource, insertKnownSource } from "#db/detection/known-source
 import { readEventsOfZones, readFirstSeen, readSourceEvents } from "#db/detection/source-events.ts";
 import { backtestCommand } from "#faces/cli/backtest/backtest.ts";
 import { compareSourceHours } from "#jobs/detection/count-source-hours.ts";
+import { readTick } from "#jobs/detection/source-tick.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { SourceMode } from "#model/kinds.ts";
 import { createKnownSources, type KnownSource } from "#model/known-source.ts";
@@ -18,7 +19,7 @@ import { END, minuteOf, openDetectWorld } from "./detect-support.ts";
 import { createRollUp, makeEvent, storeAll, ZONE } from "./trend-support.ts";
 
 const ATTACK = END - 90;
-const NO_KNOWN = createKnownSources([], { zoneId: ZONE, nowMs: 0 });
+const NO_KNOWN = createKnownSources([], 0)(ZONE);
 const HISTORY_MINUTES = 3 * 1_440;
 
 const { database, world } = await openDetectWorld();
@@ -305,6 +306,21 @@ test("the events of known sources are left out and counted apart, and count agai
   await world.tickThrough(ATTACK + 29, ATTACK + 31, ticks);
   const [spike] = await world.readSpikes();
   expect(spike?.sources).toMatchObject({ kind: "ips_per_ja4", known: 80 });
+});
+
+test("a source that is added in a minute changes nothing before the next one, so a zone is counted anew once in it", async () => {
+  let now = ATTACK * MINUTE_MS;
+  const deps = { database, clock: () => now, sourceMode: () => "on" as const, knownSources: () => [] };
+  const first = await readTick(deps, new Map(), null);
+  const stored = { kind: "ua", pattern: "ours*", reason: "a test", createdBy: "alice" } as const;
+  const added = await insertKnownSource(database.db, stored);
+  now += 59_000;
+  const second = await readTick(deps, new Map(), first);
+  expect(second.known(ZONE)).toBe(first.known(ZONE));
+  now += 1_000;
+  const third = await readTick(deps, new Map(), second);
+  expect(third.known(ZONE).fingerprint).not.toBe(first.known(ZONE).fingerprint);
+  await deleteKnownSource(database.db, added.id);
 });
 
 test("the first event of a source is found by its IPv6 network, and by its path whatever the host and the query", async () => {

@@ -1,8 +1,8 @@
+import { readAddress, readMasked } from "#model/ip-address.ts";
 import { type FoundAddress, findIpv4 } from "./find-ipv4.ts";
 import { findIpv6 } from "./find-ipv6.ts";
 import { findWholeNumbers } from "./find-whole-number.ts";
 import { foldSpelling } from "./fold-spelling.ts";
-import { readAddress, readMasked } from "./ip-address.ts";
 import { isPseudonym } from "./pseudonym.ts";
 
 const PSEUDONYM = /anon-[a-z2-7]{13}-[a-z2-7]{13}/g;
