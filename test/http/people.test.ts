@@ -1,9 +1,10 @@
+import { createHmac, generateKeyPairSync } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { openPeople } from "#app/open-people.ts";
 import type { SignIn } from "#config/file/sign-in-entry.ts";
 import { createSecret } from "#lib/secret.ts";
 import { findFreePort } from "#test/support/free-port.ts";
-import { createVisitor, startIssuer, type TestIssuer } from "#test/support/issuer.ts";
+import { createVisitor, signToken, startIssuer, type TestIssuer, toTokenText } from "#test/support/issuer.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { call, makeKey, startArchive } from "./start-archive.ts";
 
@@ -25,6 +26,7 @@ afterAll(() => Promise.all([database.drop(), issuer.close()]));
 beforeEach(() => {
   issuer.account = { sub: "ada", email: "ada@example.org", groups: ["desk"] };
   issuer.idTokenSeconds = 3_600;
+  issuer.forge = null;
 });
 
 async function startService(settings: SignIn | null = issuer.settings({ desk: OPERATOR })) {
@@ -347,6 +349,72 @@ test("an ID token that is over by this machine's clock is said to be a matter of
   const { status, detail } = await readProblem(await finish(url, cookie, await visit(address)));
   expect(status).toBe(502);
   expect(detail).toContain("Correct the clock");
+});
+
+const FOREIGN = generateKeyPairSync("rsa", { modulusLength: 2_048 });
+const HOUR_S = 3_600;
+const UNSIGNED = "that none of its keys has signed";
+
+test.each<[string, NonNullable<TestIssuer["forge"]>, string]>([
+  [
+    "a changed claim",
+    (own) =>
+      toTokenText(own.header, { ...own.claims, groups: ["desk"] }) + signToken(own).replace(/^.*\./, "."),
+    UNSIGNED,
+  ],
+  ["a foreign key", (own) => signToken({ ...own, key: FOREIGN.privateKey }), UNSIGNED],
+  [
+    "a foreign key's own id",
+    (own) => signToken({ ...own, header: { alg: "RS256", kid: "x" }, key: FOREIGN.privateKey }),
+    UNSIGNED,
+  ],
+  ["no signature", (own) => `${toTokenText({ alg: "none" }, own.claims)}.`, UNSIGNED],
+  ["an empty signature", (own) => `${toTokenText(own.header, own.claims)}.`, UNSIGNED],
+  [
+    "the public key as the secret of HS256",
+    ({ claims, publicKey }) => {
+      const signed = toTokenText({ alg: "HS256" }, claims);
+      const secret = publicKey?.export({ format: "pem", type: "spki" }) ?? "";
+      return `${signed}.${createHmac("sha256", secret).update(signed).digest("base64url")}`;
+    },
+    UNSIGNED,
+  ],
+  ["another azp", (own) => signToken({ ...own, claims: { ...own.claims, azp: "other" } }), "azp must be"],
+  ["an empty sub", (own) => signToken({ ...own, claims: { ...own.claims, sub: "" } }), "sub must be"],
+  ["a blank sub", (own) => signToken({ ...own, claims: { ...own.claims, sub: " " } }), "sub must be"],
+  [
+    "a long sub",
+    (own) => signToken({ ...own, claims: { ...own.claims, sub: "a".repeat(256) } }),
+    "sub must be",
+  ],
+  [
+    "an iat in the future",
+    (own) => signToken({ ...own, claims: { ...own.claims, iat: Date.now() / 1_000 + HOUR_S } }),
+    "Correct the clock",
+  ],
+  [
+    "an old iat",
+    (own) => signToken({ ...own, claims: { ...own.claims, iat: Date.now() / 1_000 - HOUR_S } }),
+    "Correct the clock",
+  ],
+])("an ID token with %s opens no session", async (_, forge, said) => {
+  const { url } = await startService();
+  issuer.forge = forge;
+  const { cookie, address } = await begin(url);
+  const { status, detail } = await readProblem(await finish(url, cookie, await visit(address)));
+  expect(status).toBe(502);
+  expect(detail).toContain(said);
+});
+
+test("an ID token that lasts longer than any time does opens a session of seven days at most", async () => {
+  const { url } = await startService();
+  issuer.forge = (own) => signToken({ ...own, claims: { ...own.claims, exp: 1e300 } });
+  const signed = await signIn(url);
+  const { rows } = await database.pool.query<{ days: number }>(
+    "select extract(epoch from max(token_ends_at) - now()) / 86400 as days from sessions",
+  );
+  expect(Number(rows[0]?.days)).toBeCloseTo(7, 1);
+  expect((await get(url, "/session", signed)).status).toBe(200);
 });
 
 test("without an issuer the button has no label, a start is refused, and keys sign in as before", async () => {
