@@ -174,7 +174,7 @@ function isWithin(wide: string | null, template: string): boolean {
   const [wanted, found] = [wide.split("/"), template.split("/")];
   return (
     wanted.length === found.length &&
-    wanted.every((segment, at) => segment === found[at] || segment === "{slug}")
+    wanted.every((segment, at) => segment === found[at] || (at > 1 && segment === "{slug}"))
   );
 }
 
