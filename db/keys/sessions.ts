@@ -31,6 +31,8 @@ export interface FoundSession {
   readonly id: string;
   readonly expiresAt: Date;
   readonly caller: Pick<FoundApiKey, "keyId" | "name" | "roles" | "zoneIds" | "isMasked">;
+  /** Null for a key's session. */
+  readonly person: { readonly claims: Readonly<Record<string, unknown>> | null } | null;
 }
 
 /** Returns the live session with these secrets, or null. */
@@ -40,11 +42,28 @@ export async function findSession(db: Queryable, tokenHash: Buffer): Promise<Fou
   >`case when ${isPerson} then ${sessions.zoneIds} else ${apiKeys.zoneIds} end`;
   const isMasked = sql<boolean>`coalesce(${sessions.isMasked}, ${apiKeys.isMasked})`;
   const [row] = await db
-    .select({ id: sessions.id, expiresAt, caller: { keyId: sessions.keyId, name, roles, zoneIds, isMasked } })
+    .select({
+      id: sessions.id,
+      expiresAt,
+      caller: { keyId: sessions.keyId, name, roles, zoneIds, isMasked },
+      personName: sessions.personName,
+      claims: sessions.claims,
+    })
     .from(sessions)
     .leftJoin(apiKeys, eq(apiKeys.keyId, sessions.keyId))
     .where(and(eq(sessions.tokenHash, tokenHash), isLive));
-  return row ?? null;
+  if (row === undefined) return null;
+  const { personName, claims, ...found } = row;
+  return { ...found, person: personName === null ? null : { claims } };
+}
+
+/** Stores the rights that a person has by other settings than before. */
+export async function changeRights(
+  db: Queryable,
+  id: string,
+  rights: { readonly roles: string[]; readonly zoneIds: number[] | null; readonly isMasked: boolean },
+): Promise<void> {
+  await db.update(sessions).set(rights).where(eq(sessions.id, id));
 }
 
 export async function insertSession(
@@ -120,7 +139,7 @@ export async function endSessions(
   const ofKey = of.keyId === null ? undefined : eq(sessions.keyId, of.keyId);
   const ended = await tx
     .update(sessions)
-    .set({ endedAt: sql`now()`, idToken: null })
+    .set({ endedAt: sql`now()`, idToken: null, claims: null })
     .where(and(isNull(sessions.endedAt), "id" in of ? eq(sessions.id, of.id) : undefined, ofKey))
     .returning({ id: sessions.id });
   return ended.map(({ id }) => id);

@@ -32,8 +32,14 @@ beforeEach(() => {
 async function startService(settings: SignIn | null = issuer.settings({ desk: OPERATOR })) {
   const now = { ms: Date.now() };
   const clock = () => now.ms;
-  const people = openPeople({ settings: () => settings, publicUrl: PUBLIC_URL, clock });
-  return { now, ...(await startArchive(database.url, { people, publicUrl: PUBLIC_URL, clock })) };
+  const current = { settings };
+  const signIn = () => current.settings;
+  const people = openPeople({ settings: signIn, publicUrl: PUBLIC_URL, clock });
+  return {
+    now,
+    current,
+    ...(await startArchive(database.url, { people, signIn, publicUrl: PUBLIC_URL, clock })),
+  };
 }
 
 interface Begun {
@@ -146,6 +152,59 @@ test("the person's name is the actor of an audit entry, of a silence and of the 
   expect(own?.roles).toEqual(["operator"]);
 });
 
+test("a person has the rights that the settings of now give, on every replica and after a restart", async () => {
+  const before = issuer.settings({ desk: { ...OPERATOR, role: "admin" } });
+  const { url, current } = await startService(before);
+  const signed = await signIn(url);
+  const rights = async (at = url) => {
+    const answer = await get(at, "/session", signed);
+    const { roles, zones, maskedAddresses } = (await answer.json()) as Record<string, unknown>;
+    return answer.status === 200 ? { roles, zones, maskedAddresses } : answer.status;
+  };
+  expect(await rights()).toEqual({ roles: ["admin"], zones: null, maskedAddresses: false });
+  const lower = issuer.settings({ desk: { role: "reader", zoneIds: [101], isMasked: true } });
+  current.settings = lower;
+  const low = { roles: ["reader"], zones: [101], maskedAddresses: true };
+  expect(await rights()).toEqual(low);
+  expect((await get(url, "/api/v1/keys", signed)).status).toBe(403);
+  const other = await startService(lower);
+  expect(await rights(other.url)).toEqual(low);
+  current.settings = before;
+  expect(await rights()).toEqual({ roles: ["admin"], zones: null, maskedAddresses: false });
+  const { rows } = await database.pool.query<{ action: string }>(
+    "select action from audit_entries where action = 'session.changed'",
+  );
+  expect(rows.map(({ action }) => action)).toEqual(["session.changed", "session.changed"]);
+});
+
+test.each<[string, (own: SignIn) => SignIn | null]>([
+  ["sign_in is removed", () => null],
+  ["the issuer is another", (own) => ({ ...own, issuer: "https://other.example" })],
+  ["the client is another", (own) => ({ ...own, clientId: "other" })],
+  ["the claim's value has no role", (own) => ({ ...own, roles: { other: OPERATOR } })],
+  ["another claim decides", (own) => ({ ...own, claim: "hd" })],
+])("a person's session ends for good if %s", async (_, change) => {
+  const own = issuer.settings({ desk: OPERATOR });
+  const { url, current } = await startService(own);
+  const signed = await signIn(url);
+  current.settings = change(own);
+  const answers = await Promise.all([0, 1, 2].map(() => get(url, "/session", signed)));
+  expect(answers.map(({ status }) => status)).toEqual([401, 401, 401]);
+  current.settings = own;
+  expect((await get(url, "/session", signed)).status).toBe(401);
+  const { rows } = await database.pool.query(
+    "select from sessions where claims is not null and ended_at is not null",
+  );
+  expect(rows).toEqual([]);
+});
+
+test("a session of a version that stored no claims ends", async () => {
+  const { url } = await startService();
+  const signed = await signIn(url);
+  await database.pool.query("update sessions set claims = null");
+  expect((await get(url, "/session", signed)).status).toBe(401);
+});
+
 test("a session that an admin revokes is refused at the next request", async () => {
   const { url } = await startService();
   const signed = await signIn(url);
@@ -156,7 +215,7 @@ test("a session that an admin revokes is refused at the next request", async () 
 });
 
 test("a session ends with the ID token, and an admin's after 24 hours even if the token lasts longer", async () => {
-  await database.pool.query("update sessions set ended_at = now(), id_token = null");
+  await database.pool.query("update sessions set ended_at = now(), id_token = null, claims = null");
   issuer.idTokenSeconds = 300;
   const { url } = await startService(issuer.settings({ desk: { ...OPERATOR, role: "admin" } }));
   const hoursLeft = async (signed: Signed) => {

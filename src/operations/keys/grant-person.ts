@@ -47,6 +47,29 @@ export function grantPerson(
   };
 }
 
+/** Returns the claims by which rights are granted again: no others are stored. */
+export function claimsToKeep(claims: Claims, claim: string): Claims {
+  const [root = claim] = Object.hasOwn(claims, claim) ? [claim] : claim.split(".", 1);
+  const kept = ["iss", "aud", "email", "email_verified", root].filter((name) => Object.hasOwn(claims, name));
+  return { ...Object.fromEntries(kept.map((name) => [name, claims[name]])), sub: claims.sub };
+}
+
+/**
+ * Returns the rights that the settings of now give to the claims of a session. Null if they give none: without sign-in,
+ * with another issuer or client, without a role, and for a session of a version that stored no claims.
+ */
+export function grantAgain(
+  claims: Readonly<Record<string, unknown>> | null,
+  settings: SignIn | null,
+): Pick<Caller, "roles" | "zoneIds" | "masked"> | null {
+  if (claims === null || settings === null) return null;
+  const { iss, aud, sub } = claims;
+  const isSame = URL.parse(String(iss))?.href === URL.parse(settings.issuer)?.href;
+  if (!isSame || ![aud].flat().includes(settings.clientId)) return null;
+  const granted = grantPerson({ ...claims, sub: String(sub) }, settings);
+  return "refusal" in granted ? null : granted;
+}
+
 /** The claim's texts. A name with dots is first taken whole, as a URL is, and then as a path. */
 function readValues(claims: Claims, claim: string): string[] {
   const path = Object.hasOwn(claims, claim) ? [claim] : claim.split(".");
