@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { openPeople } from "#app/open-people.ts";
 import type { SignIn } from "#config/file/sign-in-entry.ts";
 import { createSecret } from "#lib/secret.ts";
+import { grantPerson } from "#operations/keys/grant-person.ts";
 import { findFreePort } from "#test/support/free-port.ts";
 import { createVisitor, signToken, startIssuer, type TestIssuer, toTokenText } from "#test/support/issuer.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
@@ -24,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([database.drop(), issuer.close()]));
 beforeEach(() => {
-  issuer.account = { sub: "ada", email: "ada@example.org", groups: ["desk"] };
+  issuer.account = { sub: "ada", email: "ada@example.org", email_verified: true, groups: ["desk"] };
   issuer.idTokenSeconds = 3_600;
   issuer.forge = null;
 });
@@ -281,6 +282,32 @@ test("a person without a matching value is refused with the claim, its values an
   const next = await begin(url);
   const { detail } = await readProblem(await finish(url, next.cookie, await visit(next.address)));
   expect(detail).toContain("the claim groups has no text");
+});
+
+test.each<[string, object, boolean]>([
+  ["email", { email_verified: true }, true],
+  ["email", { email_verified: false }, false],
+  ["email", {}, false],
+  ["email", { email_verified: "true" }, false],
+  ["email", { email_verified: 1 }, false],
+  ["contact.email", { email_verified: true, contact: { email: "ada@example.org" } }, false],
+  ["contact.email", { contact: { email: "ada@example.org", email_verified: true } }, true],
+  ["https://example.org/email", { "https://example.org/email": "ada@example.org" }, false],
+  ["emails", { emails: ["ada@example.org"] }, false],
+])("by the claim %s, a person with %j has a role: %s", (claim, more, isGranted) => {
+  const settings = issuer.settings({ "ada@example.org": OPERATOR }, { claim });
+  const granted = grantPerson({ sub: "ada", email: "ada@example.org", ...more }, settings);
+  const refusal = "refusal" in granted ? granted.refusal : null;
+  const refused = expect.stringContaining("counts only with email_verified true") as string;
+  expect(refusal).toEqual(isGranted ? null : refused);
+});
+
+test("an address that is not verified is nobody's name", () => {
+  const person = grantPerson(
+    { sub: "eve", email: "ada@example.org", groups: ["desk"] },
+    issuer.settings({ desk: OPERATOR }),
+  );
+  expect(person).toMatchObject({ name: "eve" });
 });
 
 test("an answer opens one session only, and nothing with another browser's cookie, state, nonce or code", async () => {

@@ -66,7 +66,7 @@ export async function startIssuer({
   const url = `http://${host}:${(server.address() as AddressInfo).port}`;
   const issuer: TestIssuer = {
     url,
-    account: { sub: "ada", email: "ada@example.org", groups: ["desk"] },
+    account: { sub: "ada", email: "ada@example.org", email_verified: true, groups: ["desk"] },
     idTokenSeconds: 3_600,
     forge: null,
     requests: [],

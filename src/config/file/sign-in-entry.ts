@@ -30,6 +30,16 @@ export interface SignIn {
   readonly allowPrivateNetworks: boolean;
 }
 
+/** Returns whether a claim is an e-mail address by its name: `email`, `user.email`, `https://example.com/email`. */
+export function isEmailClaim(claim: string): boolean {
+  return /(?:^|[./:_])e?-?mails?$/i.test(claim);
+}
+
+/** Returns whether e-mail addresses decide about roles: those of the claim, or those in the table. */
+export function decidesByEmail({ claim, roles }: Pick<SignIn, "claim" | "roles">): boolean {
+  return isEmailClaim(claim) || Object.keys(roles).some((value) => value.includes("@"));
+}
+
 const TEXT_RULE = "must be text of 1 to 200 printable characters";
 const text = z.string(TEXT_RULE).regex(/^[^\p{C}]{1,200}$/u, TEXT_RULE);
 const SCOPES_RULE = "must be a list of scopes, openid among them";
