@@ -1,4 +1,4 @@
-import { and, desc, eq, isNotNull, isNull, lt, or, type SQL, sql } from "drizzle-orm";
+import { and, desc, eq, inArray, isNotNull, isNull, lt, or, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { names } from "../postgres/terms.ts";
@@ -35,13 +35,14 @@ export interface FoundSession {
   readonly person: { readonly claims: Readonly<Record<string, unknown>> | null } | null;
 }
 
-/** Returns the live session with these secrets, or null. */
-export async function findSession(db: Queryable, tokenHash: Buffer): Promise<FoundSession | null> {
+/** Returns the live sessions with one of these secrets each. */
+export async function findSessions(db: Queryable, tokenHashes: readonly Buffer[]): Promise<FoundSession[]> {
+  if (tokenHashes.length === 0) return [];
   const zoneIds = sql<
     number[] | null
   >`case when ${isPerson} then ${sessions.zoneIds} else ${apiKeys.zoneIds} end`;
   const isMasked = sql<boolean>`coalesce(${sessions.isMasked}, ${apiKeys.isMasked})`;
-  const [row] = await db
+  const rows = await db
     .select({
       id: sessions.id,
       expiresAt,
@@ -51,10 +52,11 @@ export async function findSession(db: Queryable, tokenHash: Buffer): Promise<Fou
     })
     .from(sessions)
     .leftJoin(apiKeys, eq(apiKeys.keyId, sessions.keyId))
-    .where(and(eq(sessions.tokenHash, tokenHash), isLive));
-  if (row === undefined) return null;
-  const { personName, claims, ...found } = row;
-  return { ...found, person: personName === null ? null : { claims } };
+    .where(and(inArray(sessions.tokenHash, [...tokenHashes]), isLive));
+  return rows.map(({ personName, claims, ...found }) => ({
+    ...found,
+    person: personName === null ? null : { claims },
+  }));
 }
 
 /** Stores the rights that a person has by other settings than before. */

@@ -7,7 +7,7 @@ import {
   changeRights,
   endSessions,
   type FoundSession,
-  findSession,
+  findSessions,
   insertSession,
   insertSignInToken,
   readIdToken,
@@ -89,12 +89,11 @@ export function openSessions(database: Database, log: Log, signIn: () => SignIn 
   });
   return {
     async find(tokens) {
-      const hash = hashSessionTokens(tokens);
-      if (hash === null) return null;
-      const found = await findSession(database.db, hash);
-      const isChanged = found !== null && (await grantSession(database, found, signIn()));
-      const session = isChanged ? await findSession(database.db, hash) : found;
-      if (session === null) return null;
+      const hashes = tokens.flatMap((one) => hashSessionTokens(one) ?? []);
+      const [found] = await findSessions(database.db, hashes);
+      const isChanged = found !== undefined && (await grantSession(database, found, signIn()));
+      const [session] = isChanged ? await findSessions(database.db, hashes) : [found];
+      if (session === undefined) return null;
       return { id: session.id, expiresAt: session.expiresAt, caller: toCaller(session.caller) };
     },
     noteUse: ({ id }) => onUsed(id),
@@ -166,9 +165,10 @@ async function open(
   { caller, how, signed }: { caller: Caller; how: "key" | "link" | "issuer"; signed?: SignedPerson },
   { userAgent, network, before }: NewSession,
 ): Promise<SessionTokens> {
-  const oldHash = before === null ? null : hashSessionTokens(before);
-  const old = oldHash === null ? null : await findSession(tx, oldHash);
-  if (old !== null) await endSessions(tx, { id: old.id, keyId: null });
+  const replaced: string[] = [];
+  const hashes = before.flatMap((one) => hashSessionTokens(one) ?? []);
+  for (const old of await findSessions(tx, hashes))
+    replaced.push(...(await endSessions(tx, { id: old.id, keyId: null })));
   const { tokens, hash } = createSessionTokens();
   const id = randomBytes(6).toString("hex");
   await insertSession(tx, {
@@ -186,7 +186,7 @@ async function open(
     }),
     userAgent: userAgent.replaceAll(/[^\x20-\x7E]/g, "").slice(0, MAX_USER_AGENT_CHARS),
   });
-  const details = { by: how, network, ...(old === null ? {} : { replaces: old.id }) };
+  const details = { by: how, network, ...(replaced.length === 0 ? {} : { replaces: replaced.join() }) };
   await writeAuditEntry(tx, {
     actor: actorOf(caller),
     action: "session.opened",

@@ -59,10 +59,12 @@ export function openPeople({ settings, publicUrl, clock = systemClock }: PeopleP
         });
         return { url: url.href, secret };
       }),
-    finish: (secret, answer) =>
+    finish: (secrets, answer) =>
       ask(async (config, from) => {
-        const flow = readFlow(secret, clock());
-        if (flow === null)
+        const flows = secrets.flatMap((secret) => readFlow(secret, clock()) ?? []);
+        const state = new URLSearchParams(answer).get("state");
+        const flow = flows.find((one) => one.state === state) ?? flows[0];
+        if (flow === undefined)
           throw new Refusal(401, {
             slug: "sign-in-over",
             detail: `This browser has not started this sign-in at ${publicUrl}, or it took longer than ten minutes. Open ${publicUrl} and sign in again.`,

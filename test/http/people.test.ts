@@ -343,6 +343,15 @@ test("an answer opens one session only, and nothing with another browser's cooki
   expect(await refused(bent.cookie, await visit(address.href))).toBe("sign-in-refused");
 });
 
+test("of two sign-in cookies the one that began the sign-in counts, whichever comes first", async () => {
+  const { url } = await startService();
+  for (const toCookie of [(a: string, b: string) => `${a}; ${b}`, (a: string, b: string) => `${b}; ${a}`]) {
+    const [mine, planted] = [await begin(url), await begin(url)];
+    const answer = await finish(url, toCookie(planted.cookie, mine.cookie), await visit(mine.address));
+    expect(answer.status).toBe(200);
+  }
+});
+
 test("one secret opens one session, even if the issuer accepts a second code for it", async () => {
   const { url } = await startService();
   const visitor = createVisitor();

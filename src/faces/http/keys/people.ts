@@ -18,8 +18,8 @@ export interface People {
   readonly label: () => string | null;
   /** Returns the address at which the person signs in, and the secret that the browser keeps until then. */
   readonly begin: () => Promise<{ readonly url: string; readonly secret: Secret }>;
-  /** Checks the query with which the issuer sent the person back. */
-  readonly finish: (secret: string, answer: string) => Promise<SignedPerson>;
+  /** Checks the query with which the issuer sent the person back. One of the browser's secrets must have begun it. */
+  readonly finish: (secrets: readonly string[], answer: string) => Promise<SignedPerson>;
   /** Returns the address at which the person signs out at the issuer; null if there is none or it cannot be found. */
   readonly signOutUrl: (idToken: Secret) => Promise<string | null>;
 }
