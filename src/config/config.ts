@@ -216,6 +216,10 @@ function read(
   }
   if ((given["LONGWATCH_URL"] === undefined) !== (given["LONGWATCH_KEY"] === undefined))
     mistakes.push("LONGWATCH_URL and LONGWATCH_KEY (or LONGWATCH_KEY_FILE) must be set together");
+  if (isPlain(given["LONGWATCH_URL"]) && given["LONGWATCH_PLAIN_HTTP"] !== "true")
+    mistakes.push(
+      `LONGWATCH_URL: ${show(given["LONGWATCH_URL"])}: must be https, because http to another machine sends the key readably; LONGWATCH_PLAIN_HTTP=true or --plain-http allows it`,
+    );
   const { data } = parsed;
   const named = wrong.has("LONGWATCH_FALLBACK_CHANNEL") ? undefined : given["LONGWATCH_FALLBACK_CHANNEL"];
   const spikeZ = data?.LONGWATCH_SPIKE_Z;
@@ -289,6 +293,12 @@ function createAlertingReader(
     const mistakes = [...read.mistakes, ...checkFallback(fallback, read.channels)];
     return { alerting: mistakes.length > 0 ? null : read.alerting, mistakes };
   };
+}
+
+/** Returns whether the address is plain HTTP to another machine than this one. */
+function isPlain(url: string | undefined): boolean {
+  const { protocol, hostname = "" } = URL.parse(url ?? "") ?? {};
+  return protocol === "http:" && !/^(?:localhost|.+\.localhost|127(?:\.\d+){3}|\[::1\])\.?$/.test(hostname);
 }
 
 /** Without a slash at its end: paths are added to it. */

@@ -27,7 +27,7 @@ testWays(
       out: [
         "zone 101: 1 gap, 5 hours, from 2026-11-15 21:00 to 2026-11-20 15:10 UTC",
         "  2026-11-17 01:00 to 2026-11-17 06:00 UTC   5 hours, 15 events stored, the platform last counted 30",
-        "    counts differed: \\u001b[2J\\u202e3 events missing",
+        "    counts differed: \\u{1b}[2J\\u{202e}3 events missing",
         "zone 102: no gap from 2026-11-20 00:00 to 2026-11-20 15:10 UTC.",
         "",
       ].join("\n"),

@@ -6,7 +6,7 @@ import { formatBytes } from "#lib/disk-space.ts";
 import { escapeText } from "#lib/escape-text.ts";
 import { many } from "#lib/format.ts";
 import { asCalled } from "#lib/own-command.ts";
-import { toLine } from "#lib/plain-text.ts";
+import { toLine, toPlainTexts } from "#lib/plain-text.ts";
 import { showSecond } from "#lib/show-time.ts";
 import { readSqlState } from "#lib/sql-state.ts";
 import { HOUR_MS } from "#lib/units.ts";
@@ -66,10 +66,14 @@ export function statusCommand(readConfig: () => Config, io: StoreIo = createProc
         const { attention = [] } = status;
         if (flags.json === true) await writeJson(io.stdout, status);
         else {
+          const plain = toPlainTexts(status);
           const isLocal = config.remote === null && config.databaseUrl === null;
           const outage = isLocal ? describePastOutage(config.dataDir, io.clock()) : [];
           const lines = outage.map((line) => `${escapeText(line)}\n`);
-          await writeOut(io.stdout, [describe(status, attention, pickPaint(io)), ...lines].join(""));
+          await writeOut(
+            io.stdout,
+            [describe(plain, plain.attention ?? [], pickPaint(io)), ...lines].join(""),
+          );
         }
         io.setExitCode(exitCodeOf(attention));
       }),
