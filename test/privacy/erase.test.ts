@@ -363,7 +363,7 @@ test("spikes, messages, recommendations, notes and unreadable entries forget the
   );
   await database.pool.query(
     `insert into silences (starts_at, expires_at, created_by, reason, matchers)
-     values (now(), now() + interval '1 hour', 'bob', 'test from ' || $1::text, '{}')`,
+     values (now(), now() + interval '1 hour', 'bob', 'test from ' || $1::text || ' and ec2-' || replace($1::text, '.', '-'), '{}')`,
     [person],
   );
   await database.pool.query(
@@ -384,10 +384,15 @@ test("spikes, messages, recommendations, notes and unreadable entries forget the
        (select transitions from alerts) as transitions`,
   );
   expect(texts).toEqual([
-    { advice: "block erased", silence: "test from erased", transitions: [{ note: "it is erased" }] },
+    {
+      advice: "block erased",
+      silence: "test from erased and ec2-erased",
+      transitions: [{ note: "it is erased" }],
+    },
   ]);
   const dump = await dumpDatabase(database);
   expect(dump).not.toContain(person);
+  expect(dump).not.toContain(person.replaceAll(".", "-"));
   expect(dump).not.toContain("/me");
   expect(dump).not.toContain("zanzibar");
   const kept = (await readVerdicts(database.db, [other])).get(other);
