@@ -37,7 +37,7 @@ const BORDERS: Readonly<Record<string, Border>> = {
   },
   "stages/coverage": { may: ["model", "lib", "adapters/edge"], because: STAGE },
   "stages/detection": { may: ["model", "lib", "adapters/edge"], because: STAGE },
-  "stages/alerting": { may: ["model", "lib"], because: STAGE },
+  "stages/alerting": { may: ["stages/detection", "model", "lib"], because: STAGE },
   "stages/delivery": { may: ["model", "lib"], because: STAGE },
   "stages/privacy": { may: ["model", "lib"], because: STAGE },
   "stages/ingest": { may: ["stages/coverage", "model", "lib", "adapters/edge"], because: STAGE },

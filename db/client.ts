@@ -1,6 +1,11 @@
 import { drizzle, type NodePgDatabase, type NodePgQueryResultHKT } from "drizzle-orm/node-postgres";
 import type { PgDatabase } from "drizzle-orm/pg-core";
 import pg from "pg";
+import { withSession } from "#lib/sql-session.ts";
+
+/** A connection with the settings that the code relies on. */
+export const SessionClient = withSession(pg.Client);
+export type SessionClient = InstanceType<typeof SessionClient>;
 
 export interface DatabaseOptions {
   readonly url: string;
@@ -59,15 +64,15 @@ const IDLE_TIMEOUT_MS = 5 * 60_000;
 const GOODBYE_MS = 2_000;
 
 /**
- * Returns a database that connects on first use. Every session uses UTC and limits the time of a statement, of a lock
- * and of an idle transaction.
+ * Returns a database that connects on first use. Every session has `SESSION_SETTINGS` and limits the time of a
+ * statement, of a lock and of an idle transaction.
  */
 export function createDatabase(options: DatabaseOptions): Database {
   const pool = new pg.Pool({
     connectionString: options.url,
     max: options.max,
     application_name: options.applicationName,
-    options: "-c timezone=UTC",
+    Client: SessionClient,
     statement_timeout: options.statementTimeoutMs ?? 60_000,
     lock_timeout: options.lockTimeoutMs ?? 10_000,
     idle_in_transaction_session_timeout: options.idleInTransactionTimeoutMs ?? 60_000,

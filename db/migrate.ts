@@ -1,12 +1,13 @@
 import { fileURLToPath } from "node:url";
 import { readMigrationFiles } from "drizzle-orm/migrator";
-import pg from "pg";
+import type pg from "pg";
+import { SessionClient } from "./client.ts";
 import { ADVISORY_LOCKS } from "./postgres/advisory-locks.ts";
 
 const MIGRATIONS_FOLDER = fileURLToPath(new URL("../migrations", import.meta.url));
 
 export interface MigrateOptions {
-  /** A direct connection: a session lock does not survive a proxy that pools transactions. */
+  /** The sessions must be its own (`refuseServer`), because the lock is one of a session. */
   readonly url: string;
   /** Longest wait for another replica's migration. */
   readonly waitTimeoutMs?: number;
@@ -43,12 +44,11 @@ class SchemaError extends Error {
  * @throws {SchemaError} and changes nothing when the database is ahead, or older than the baseline.
  */
 export async function migrate(options: MigrateOptions): Promise<void> {
-  const client = new pg.Client({
+  const client = new SessionClient({
     connectionString: options.url,
     application_name: "longwatch migrate",
     connectionTimeoutMillis: 10_000,
     keepAlive: true,
-    options: "-c timezone=UTC",
   });
   client.on("error", options.onError ?? (() => undefined));
   await client.connect();

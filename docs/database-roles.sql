@@ -31,7 +31,7 @@ begin
   grant usage on schema drizzle to longwatch_serve;
   grant select on all tables in schema drizzle to longwatch_serve;
   -- Without update: a process that only answers cannot change an audit entry.
-  grant insert on audit_entries, server_secrets, pseudonym_keys, verdict_weights to longwatch_serve;
+  grant insert on audit_entries, server_secrets, pseudonym_keys to longwatch_serve;
   grant insert, update on api_keys, alerts, alert_transitions, notifications, silences, spikes, advice, request_budgets,
     platform_health, leases, replicas, sessions, sign_in_tokens, saved_views, requested_runs
     to longwatch_serve;

@@ -131,11 +131,12 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
   // Many pages arrive per second. One roll-up for several of them is enough.
   const afterPage = coalesceCalls(() => enqueue("roll-up-trends"), 500);
   const detect = async () => void (await Promise.all([enqueue("detect-spikes"), enqueue("detect-sources")]));
-  // A look at the running minute judges all zones, too. With many zones looks are rarer.
-  const lookMs = Math.min(Math.max(deps.zoneIds.length * 250, 2_000), 10_000);
+  // Both judge the running minute, too. The polls of a tick come in groups of eight, and one look after each group is
+  // enough. The detector of rules looks at all zones, so that with many zones looks are rarer.
+  const zones = deps.zoneIds.length;
   const afterRollUp = createAfterRollUp(deps, {
-    soon: coalesceCalls(detect, 2_000),
-    look: coalesceCalls(() => enqueue("detect-spikes"), lookMs),
+    soon: coalesceCalls(detect, Math.min(Math.max(zones * 100, 1_000), 2_000)),
+    look: coalesceCalls(detect, Math.min(Math.max(zones * 100, 1_000), 10_000)),
     later: coalesceCalls(detect, 10_000),
   });
   // Several jobs that change spikes or hours end at the same time. One run after them is enough.

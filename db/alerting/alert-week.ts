@@ -1,4 +1,4 @@
-import { and, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
+import { and, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
 import { type Mark, RULE_SPIKE_KINDS, SPIKE_KINDS } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { ADVISORY_LOCKS } from "../postgres/advisory-locks.ts";
@@ -59,6 +59,19 @@ export function countMarks(
     .where(firedIn(query))
     .groupBy(spikes.mark)
     .orderBy(sql`2 desc, 1`);
+}
+
+/** Returns the rules of the alerts about rules that fell silent. */
+export async function listSilentRules(db: Queryable, query: WeekQuery, limit: number) {
+  const rows = await db
+    .selectDistinct({ zoneId: spikes.zoneId, ruleId: sql<string>`changed ->> 'ruleId'` })
+    .from(alerts)
+    .innerJoin(spikes, eq(spikes.id, alerts.spikeId))
+    .crossJoin(sql`jsonb_array_elements(${spikes.changes}) changed`)
+    .where(and(firedIn(query), eq(spikes.kind, "silent-rule")))
+    .orderBy(spikes.zoneId, sql`2`)
+    .limit(limit);
+  return rows;
 }
 
 /** Returns the rules that notified nobody because few addresses sent their events, those with the most spikes first. */

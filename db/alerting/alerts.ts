@@ -1,5 +1,6 @@
-import { and, desc, eq, gt, inArray, isNull, or, sql } from "drizzle-orm";
-import type { Queryable } from "../client.ts";
+import { and, desc, eq, exists, gt, inArray, isNull, or, sql } from "drizzle-orm";
+import type { Database, Queryable } from "../client.ts";
+import { inTransaction } from "../postgres/transaction.ts";
 import { alerts } from "../schema/alerts.ts";
 import { notifications } from "../schema/notifications.ts";
 import { spikes } from "../schema/spikes.ts";
@@ -73,6 +74,33 @@ export async function lockSpike(tx: Queryable, id: number): Promise<SpikeRow | n
 export function lockSpikes(tx: Queryable, ids: readonly number[]): Promise<SpikeRow[]> {
   const isAsked = sql`${spikes.id} = any(${sql.param([...ids])}::bigint[])`;
   return tx.select().from(spikes).where(isAsked).orderBy(spikes.id).for("no key update");
+}
+
+/**
+ * Has the spike of an incident decide about the alert of a rule from now on. Returns false if the alert has moved since it was read,
+ * or the incident decides about another one already.
+ */
+export function takeOverAlert(
+  database: Database,
+  spikeId: number,
+  seen: Pick<AlertRow, "id" | "fingerprint" | "transition" | "state">,
+): Promise<boolean> {
+  return inTransaction(database, async ({ tx }) => {
+    const isFree = and(eq(spikes.id, spikeId), isNull(spikes.takesOver), isNull(spikes.closedAt));
+    const isSeen = and(
+      eq(alerts.id, seen.id),
+      eq(alerts.transition, seen.transition),
+      eq(alerts.state, seen.state),
+    );
+    const taken = await tx
+      .update(spikes)
+      .set({ takesOver: seen.fingerprint })
+      .where(and(isFree, exists(tx.select({ id: alerts.id }).from(alerts).where(isSeen).for("update"))))
+      .returning({ id: spikes.id });
+    if (taken.length === 0) return false;
+    await tx.update(alerts).set({ spikeId }).where(isSeen);
+    return true;
+  });
 }
 
 /** Adds an attacker to those of an incident that a person has resolved. The spike must be locked. */

@@ -45,6 +45,8 @@ export interface ArchiveReaderOptions {
 
 export interface ArchiveReader {
   readonly pathOf: (file: ArchiveFile) => string;
+  /** Returns an events file as statements name it. */
+  readonly eventsFileOf: (file: ArchiveFile) => { readonly path: string; readonly format: number };
   /**
    * Runs statements that read these files, and returns the first column of the last one's rows. Compares each file with
    * its hash before its first use.
@@ -83,6 +85,7 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
   const checked = new LRUCache<string, string>({ maxSize: MOST_CHECKED, sizeCalculation: () => 1 });
   const damaged = new Set<string>();
   const pathOf = (file: ArchiveFile) => locateFile(storage, file);
+  const eventsFileOf = (file: ArchiveFile) => ({ path: pathOf(file), format: file.format });
 
   const checking = new Map<string, Promise<void>>();
 
@@ -179,6 +182,7 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
 
   const openReader = (place: ReaderPlace | null): ArchiveReader => ({
     pathOf,
+    eventsFileOf,
     inPlace: openReader,
     async read(files, statements, signal) {
       const release = storage.hold(files);

@@ -14,6 +14,8 @@ const r = alias(archiveFiles, "r");
 export interface ArchiveFile extends NamedFile {
   /** UTC, `yyyy-mm-dd`. */
   readonly day: string;
+  /** Version of the file's columns. */
+  readonly format: number;
   /** Whether it was reported to be missing or damaged, and nobody has found it whole since. */
   readonly isReported?: boolean;
 }
@@ -38,8 +40,20 @@ export async function readArchivedDays(
     .select({
       day: e.day,
       rows: e.rows,
-      events: { path: e.path, sha256: e.sha256, bytes: e.bytes, isReported: isReported(e.damagedAt) },
-      records: { path: r.path, sha256: r.sha256, bytes: r.bytes, isReported: isReported(r.damagedAt) },
+      events: {
+        path: e.path,
+        sha256: e.sha256,
+        bytes: e.bytes,
+        format: e.format,
+        isReported: isReported(e.damagedAt),
+      },
+      records: {
+        path: r.path,
+        sha256: r.sha256,
+        bytes: r.bytes,
+        format: r.format,
+        isReported: isReported(r.damagedAt),
+      },
     })
     .from(e)
     .leftJoin(

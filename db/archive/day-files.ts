@@ -3,6 +3,8 @@ import {
   EVENT_FIELD_IDS,
   EVENT_FILE_COLUMNS,
   RECORD_FIELD_IDS,
+  storedColumns,
+  toFileColumnSql,
 } from "#model/archive-layout.ts";
 import type { Duckdb } from "../duckdb/duckdb.ts";
 import type { DuckdbStatement } from "../duckdb/duckdb-messages.ts";
@@ -28,12 +30,14 @@ export function writeEventsFile(
   { zoneId, day }: ZoneDay,
   rows: number,
 ): DuckdbStatement {
-  const read = EVENT_FILE_COLUMNS.filter(({ name }) => name !== "zone_id").map(
-    ({ name }) => `'${name}': '${name === "occurred_at" ? "BIGINT" : "VARCHAR"}'`,
+  const stored = storedColumns();
+  const read = EVENT_FILE_COLUMNS.filter(({ name }) => name !== "zone_id" && stored.includes(name)).map(
+    ({ name, type }) => `'${name}': '${name === "occurred_at" ? "BIGINT" : type}'`,
   );
   const columns = EVENT_FILE_COLUMNS.map(({ name }) => {
     if (name === "occurred_at") return "make_timestamptz(occurred_at * 1000) as occurred_at";
-    return name === "zone_id" ? `${Math.trunc(zoneId)}::integer as zone_id` : name;
+    if (name === "zone_id") return `${Math.trunc(zoneId)}::integer as zone_id`;
+    return stored.includes(name) ? name : `${toFileColumnSql(name, 1)} as ${name}`;
   });
   return {
     sql: `copy (select ${columns.join(", ")} from ${readCsv(csv, read, LONGEST_EVENT)})
@@ -79,6 +83,16 @@ export interface RecordsCsv {
 /** Returns SQL that reads such a file. */
 export function readRecordsCsv(csv: string, longestLine: number): string {
   return readCsv(csv, ["'row': 'BIGINT'", "'record': 'VARCHAR'"], longestLine + 1);
+}
+
+/** Returns SQL that reads a CSV file of row numbers and facts. */
+export function readFactsCsv(csv: string): string {
+  const texts = ["'method': 'VARCHAR'", "'request_id': 'VARCHAR'"];
+  return readCsv(
+    csv,
+    ["'row': 'BIGINT'", ...texts, "'matched_key': 'INTEGER'", "'facts': 'SMALLINT'"],
+    65_536,
+  );
 }
 
 /** So many rows with their records are sorted in memory. DuckDB cannot sort a large day of records within its limit. */
@@ -141,13 +155,17 @@ export function readFile(file: string): string {
   return `read_parquet(${quote(file)}, hive_partitioning = false, file_row_number = true)`;
 }
 
-/** Returns the counts and sums of an events file, in the form of `sumEvents` for Postgres. */
-export async function sumEventsFile(duckdb: Duckdb, file: string): Promise<EventSum[]> {
+/** Returns the counts and sums of an events file of a version, in the form of `sumEvents` for Postgres. */
+export async function sumEventsFile(
+  duckdb: Duckdb,
+  file: string,
+  format = ARCHIVE_FORMAT,
+): Promise<EventSum[]> {
   const [rows = []] = await duckdb.run(
     [
       {
         sql: `select hour(occurred_at)::integer as hour, encode(coalesce(rule_id, '')) as rule, count(*)::integer as events,
-            sum(${rowSumIn("duckdb")}) as sum
+            sum(${rowSumIn("duckdb", format)}) as sum
           from ${readFile(file)} group by all order by hour, rule`,
       },
     ],

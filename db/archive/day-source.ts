@@ -1,7 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import type pg from "pg";
-import { EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
+import { storedColumns } from "#model/archive-layout.ts";
 import type { Queryable } from "../client.ts";
 import { copyToFile, readCopy } from "../postgres/copy-out.ts";
 import { copyQuery } from "../postgres/copy-query.ts";
@@ -49,7 +49,7 @@ export async function lockDay(tx: Queryable, day: string): Promise<boolean> {
 
 /** Copies the events into a CSV file, in the order of an events file. Returns their number. */
 export async function copyEvents(client: pg.PoolClient, zoneDay: ZoneDay, file: string): Promise<number> {
-  const columns = EVENT_FILE_COLUMNS.flatMap(({ name }) =>
+  const columns = storedColumns().flatMap((name) =>
     name === "zone_id" ? [] : [name === "occurred_at" ? MS : name],
   );
   const events = sql`select ${sql.raw(columns.join(", "))} ${fromDay(zoneDay)} order by ${e.occurredAt}, ${e.logId}`;

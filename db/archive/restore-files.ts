@@ -3,21 +3,29 @@ import { pipeline } from "node:stream/promises";
 import { getTableName } from "drizzle-orm";
 import type pg from "pg";
 import { from as copyFrom } from "pg-copy-streams";
-import { EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
+import { storedColumns, toFileColumnSql } from "#model/archive-layout.ts";
 import type { EventKey } from "#model/event-key.ts";
 import type { Duckdb } from "../duckdb/duckdb.ts";
 import { wafEvents } from "../schema/waf-events.ts";
 import { quote, readFile } from "./day-files.ts";
 
 const RECORDS_PER_READ = 2_000;
-const NAMES = EVENT_FILE_COLUMNS.map(({ name }) => name);
+const NAMES = storedColumns();
+const NUMBERS = ["zone_id", "matched_key", "facts"];
 
-/** Writes the events of a file as CSV that Postgres reads: an empty text is quoted, null is not. */
-export async function writeEventsCsv(duckdb: Duckdb, file: string, csv: string): Promise<void> {
-  const columns = EVENT_FILE_COLUMNS.map(({ name, type }) => {
+/**
+ * Writes the events of a file as CSV that Postgres reads: an empty text is quoted, null is not. What a file of an earlier
+ * version does not have is null.
+ */
+export async function writeEventsCsv(
+  duckdb: Duckdb,
+  { file, format }: { file: string; format: number },
+  csv: string,
+): Promise<void> {
+  const columns = NAMES.map((name) => {
     if (name === "occurred_at") return "strftime(occurred_at at time zone 'UTC', '%Y-%m-%dT%H:%M:%S.%gZ')";
-    if (type === "INTEGER") return name;
-    return `'"' || replace(${name}, '"', '""') || '"'`;
+    const value = toFileColumnSql(name, format);
+    return NUMBERS.includes(name) ? value : `'"' || replace(${value}, '"', '""') || '"'`;
   });
   // The lines are made here, because DuckDB and Postgres do not quote alike.
   const line = columns.map((column) => `coalesce(${column}::varchar, '')`).join(" || ',' || ");

@@ -1,4 +1,4 @@
-import { EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
+import { EVENT_FILE_COLUMNS, storedColumns, toFileColumnSql } from "#model/archive-layout.ts";
 import type { Duckdb } from "../duckdb/duckdb.ts";
 import type { DuckdbStatement } from "../duckdb/duckdb-messages.ts";
 import {
@@ -6,6 +6,7 @@ import {
   metadata,
   RECORD_FORMAT,
   type RecordsCsv,
+  readFactsCsv,
   readFile,
   readRecordsCsv,
   writeInParts,
@@ -28,9 +29,11 @@ export interface Replacements {
   readonly untilAt: number;
   /** Whether the other texts of a request are emptied as well. */
   readonly isErasure: boolean;
+  /** Whether the ids of all requests up to then are dropped. */
+  readonly dropsRequestIds: boolean;
 }
 
-const EMPTIED = new Set(["ja4", "ua", "url", "message"]);
+const EMPTIED = new Set(["ja4", "ua", "url", "message", "request_id", "host", "path"]);
 
 /** Returns the addresses of an events file up to a time (epoch ms), and the number of events of each. */
 export async function countFileAddresses(
@@ -54,6 +57,17 @@ export async function countFileAddresses(
   }));
 }
 
+/** Returns whether an event of the file has the id of its request. The file has the column. */
+export async function hasRequestIds(duckdb: Duckdb, file: string, untilAt: number): Promise<boolean> {
+  const [rows = []] = await duckdb.run([
+    {
+      sql: `select 1 from ${readFile(file)} where request_id <> '' and epoch_ms(occurred_at) <= $1::bigint limit 1`,
+      values: [untilAt],
+    },
+  ]);
+  return rows.length > 0;
+}
+
 /** The temporary table `replaced` (ip, by): texts of requests are parameters, never part of a statement. */
 function bindReplacements({ addresses }: Replacements): DuckdbStatement[] {
   const [ips, by] = [[...addresses.keys()], [...addresses.values()]];
@@ -66,8 +80,9 @@ function bindReplacements({ addresses }: Replacements): DuckdbStatement[] {
   return [{ sql: "create temp table replaced (ip varchar primary key, new_ip varchar)" }, ...inserts];
 }
 
-function changed(file: string, { untilAt }: Replacements): string {
-  return `from ${readFile(file)} where ip in (select ip from replaced) and epoch_ms(occurred_at) <= ${Math.trunc(untilAt)}`;
+function changed(file: string, { untilAt, dropsRequestIds }: Replacements): string {
+  const isChanged = `ip in (select ip from replaced)${dropsRequestIds ? " or request_id <> ''" : ""}`;
+  return `from ${readFile(file)} where (${isChanged}) and epoch_ms(occurred_at) <= ${Math.trunc(untilAt)}`;
 }
 
 /** Returns which of these log ids are those of events that change. */
@@ -87,20 +102,31 @@ export async function findChangedIds(
   return (results.at(-1) ?? []).map(([logId]) => Buffer.from(logId as Uint8Array).toString());
 }
 
+/** An events file that is written anew. */
+interface RewrittenFile {
+  readonly from: string;
+  readonly to: string;
+  readonly rows: number;
+}
+
 /**
- * Writes an events file anew, row by row in the same order. Returns the number of changed rows, and whether every other
+ * Writes an events file of the current version anew, row by row in the same order. Returns the number of changed rows, and whether every other
  * row is the same in both files.
  */
 export async function rewriteEvents(
   duckdb: Duckdb,
-  { from, to, rows }: { from: string; to: string; rows: number },
+  { from, to, rows }: RewrittenFile,
   zoneDay: ZoneDay,
   changes: Replacements,
 ): Promise<{ changed: number; isIntact: boolean }> {
+  const isMeant = `epoch_ms(e.occurred_at) <= ${Math.trunc(changes.untilAt)}`;
   const columns = EVENT_FILE_COLUMNS.map(({ name }) => {
     if (name === "ip") return "coalesce(r.new_ip, e.ip) as ip";
-    const isEmptied = changes.isErasure && EMPTIED.has(name);
-    return isEmptied ? `case when r.ip is null then e.${name} else '' end as ${name}` : `e.${name}`;
+    if (name === "request_id" && changes.dropsRequestIds)
+      return `case when e.${name} <> '' and ${isMeant} then '' else e.${name} end as ${name}`;
+    if (!changes.isErasure) return `e.${name}`;
+    if (name === "matched_key") return `case when r.ip is null then e.${name} end as ${name}`;
+    return EMPTIED.has(name) ? `case when r.ip is null then e.${name} else '' end as ${name}` : `e.${name}`;
   });
   const others = (file: string) =>
     `(select count(*) || ' ' || coalesce(sum(${rowSumIn("duckdb")}), 0) from ${readFile(file)}
@@ -111,7 +137,7 @@ export async function rewriteEvents(
     ...writeInParts(
       { file: to, rows, options: `${eventFormat(rows)}, kv_metadata ${metadata("events", zoneDay)}` },
       (first, end) => `select ${columns.join(", ")} from ${readFile(from)} e
-        left join replaced r on r.ip = e.ip and epoch_ms(e.occurred_at) <= ${Math.trunc(changes.untilAt)}
+        left join replaced r on r.ip = e.ip and ${isMeant}
         where e.file_row_number >= ${first} and e.file_row_number < ${end} order by e.file_row_number`,
     ),
     { sql: `select count(*)::integer, ${others(from)} = ${others(to)} from changed` },
@@ -119,6 +145,85 @@ export async function rewriteEvents(
   const [count, isIntact] = results.at(-1)?.[0] ?? [];
   return { changed: Number(count), isIntact: isIntact === true };
 }
+
+/** What the facts of an event are read from. An unknown text is empty. */
+export interface FactSource {
+  readonly row: number;
+  readonly ip: string;
+  readonly url: string;
+  readonly ua: string;
+  readonly ruleId: string;
+  /** Empty if there is none. */
+  readonly record: Buffer;
+}
+
+/** Yields what the facts of a day's events are read from, in order, some at a time. */
+export async function* readFactSources(
+  duckdb: Duckdb,
+  { events, records }: { events: string; records: string | null },
+  rows: number,
+  signal?: AbortSignal,
+): AsyncGenerator<FactSource[]> {
+  const bytes = (value: unknown) => Buffer.from((value ?? []) as Uint8Array);
+  for (let from = 0; from < rows; from += RECORDS_PER_READ) {
+    const isPart = `file_row_number between ${from} and ${from + RECORDS_PER_READ - 1}`;
+    const record =
+      records === null
+        ? ""
+        : `left join (select * from ${readFile(records)} where ${isPart}) r using (file_row_number)`;
+    const [found = []] = await duckdb.run(
+      [
+        {
+          sql: `select file_row_number, encode(ip), encode(url), encode(ua), encode(rule_id), ${records === null ? "null" : "record"}
+            from (select * from ${readFile(events)} where ${isPart}) e ${record} order by file_row_number`,
+        },
+      ],
+      { signal },
+    );
+    yield found.map(([row, ip, url, ua, ruleId, raw]) => ({
+      row: Number(row),
+      ip: bytes(ip).toString(),
+      url: bytes(url).toString(),
+      ua: bytes(ua).toString(),
+      ruleId: bytes(ruleId).toString(),
+      record: bytes(raw),
+    }));
+  }
+}
+
+/**
+ * Writes an events file of a version anew, in the current version, with the facts of a CSV file (row, method, request_id,
+ * matched_key, facts) as far as it lacks them. Returns whether everything that the file had is the same in both files.
+ */
+export async function rewriteFacts(
+  duckdb: Duckdb,
+  { from, format, to, rows, csv }: RewrittenFile & { readonly format: number; readonly csv: string },
+  zoneDay: ZoneDay,
+): Promise<boolean> {
+  const columns = EVENT_FILE_COLUMNS.map(({ name }) => {
+    const value = toFileColumnSql(name, format, "e.");
+    if (name === "facts") return `coalesce(${value} | f.facts, ${value}, f.facts) as facts`;
+    return FACT_NAMES.includes(name) ? `coalesce(${value}, f.${name}) as ${name}` : `${value} as ${name}`;
+  });
+  const kept = storedColumns(format).filter((name) => name !== "facts" && !FACT_NAMES.includes(name));
+  const sumOf = (file: string) =>
+    `(select count(*) || ' ' || coalesce(sum(${rowSumIn("duckdb", format, kept)}), 0) from ${readFile(file)})`;
+  const results = await duckdb.run([
+    { sql: `create temp table found as select * from ${readFactsCsv(csv)}` },
+    ...writeInParts(
+      { file: to, rows, options: `${eventFormat(rows)}, kv_metadata ${metadata("events", zoneDay)}` },
+      (
+        first,
+        end,
+      ) => `select ${columns.join(", ")} from ${readFile(from)} e left join found f on f.row = e.file_row_number
+        where e.file_row_number >= ${first} and e.file_row_number < ${end} order by e.file_row_number`,
+    ),
+    { sql: `select ${sumOf(from)} = ${sumOf(to)}` },
+  ]);
+  return results.at(-1)?.[0]?.[0] === true;
+}
+
+const FACT_NAMES: readonly string[] = ["method", "request_id", "matched_key"];
 
 /** Yields the records of the events that change, in order, some at a time. `events` is the file before the change. */
 export async function* readChangedRecords(

@@ -1,4 +1,4 @@
-import { EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
+import { EVENT_FILE_COLUMNS, storedColumns } from "#model/archive-layout.ts";
 
 /** Number and sum of the events of one rule in one hour. Two sets of events with equal sums are the same events. */
 export interface EventSum {
@@ -25,16 +25,21 @@ const ENGINES = {
 } as const;
 
 /**
- * Returns SQL for the first 60 bits of the MD5 of a whole event. Every value is written with its length, and null differs
- * from every text, so that no two events are written alike. The sum over events does not depend on their order.
+ * Returns SQL for the first 60 bits of the MD5 of an event: of the stored columns of a file's version, or of some of them.
+ * Every value is written with its length, and null differs from every text, so that no two events are written alike. The
+ * sum over events does not depend on their order.
  */
-export function rowSumIn(engine: keyof typeof ENGINES): string {
+export function rowSumIn(
+  engine: keyof typeof ENGINES,
+  format?: number,
+  columns: readonly string[] = storedColumns(format),
+): string {
   const { ms, bytes, first60Bits } = ENGINES[engine];
-  const values = EVENT_FILE_COLUMNS.map(({ name, type }) => {
+  const values = columns.map((name) => {
     if (name === "occurred_at") return `${ms}::varchar`;
-    return type === "INTEGER"
-      ? `${name}::varchar`
-      : `coalesce(${bytes}(${name})::varchar || ':' || ${name}, '-')`;
+    const { type, isNullable = false } = EVENT_FILE_COLUMNS.find((column) => column.name === name) ?? {};
+    if (type === "VARCHAR") return `coalesce(${bytes}(${name})::varchar || ':' || ${name}, '-')`;
+    return isNullable ? `coalesce(${name}::varchar, '-')` : `${name}::varchar`;
   });
   return first60Bits(`md5(${values.join(" || '|' || ")})`);
 }

@@ -40,6 +40,29 @@ export interface SearchAdvance {
   readonly closingSearchAt?: number | null;
 }
 
+/**
+ * Moves the hour's search cursor to `searchedThrough`, if it is at `from` or later: then no time before is left out, also if
+ * another process has moved it meanwhile. Returns false if it was moved back.
+ */
+export async function continueSearch(
+  db: Queryable,
+  zoneId: number,
+  { startsAt, from, searchedThrough }: { startsAt: number; from: number; searchedThrough: number },
+): Promise<boolean> {
+  const to = new Date(searchedThrough);
+  const moved = await db
+    .update(coverageWindows)
+    .set({ searchedThrough: sql`greatest(${coverageWindows.searchedThrough}, ${to})` })
+    .where(
+      and(
+        eq(coverageWindows.zoneId, zoneId),
+        eq(coverageWindows.startsAt, new Date(startsAt)),
+        gte(coverageWindows.searchedThrough, new Date(from)),
+      ),
+    );
+  return moved.rowCount === 1;
+}
+
 /** Moves the hour's search cursor forward, never back. Returns the hour's looks, locked until the commit. */
 export async function advanceSearch(
   db: Queryable,

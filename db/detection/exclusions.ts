@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, isNull, lt, type SQL, sql } from "drizzle-orm";
+import { and, asc, desc, eq, inArray, isNull, lt, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { DAY_MS } from "#lib/units.ts";
 import type { ExclusionClause, ExclusionProposal } from "#model/exclusion.ts";
@@ -51,6 +51,13 @@ interface StoredExclusion {
   /** Epoch ms. */
   readonly proposedAt: number;
   readonly followedAt: number | null;
+}
+
+/** Returns the exclusions that were proposed for a spike, the oldest first. */
+export function readProposals(db: Queryable, spikeId: number) {
+  const { clause, proposedAt, followedAt, id } = exclusions;
+  const isOf = eq(exclusions.spikeId, spikeId);
+  return db.select({ clause, proposedAt, followedAt }).from(exclusions).where(isOf).orderBy(asc(id));
 }
 
 /** Returns the newest exclusions of zones; null is every zone. */

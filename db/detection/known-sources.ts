@@ -1,4 +1,4 @@
-import { asc, eq } from "drizzle-orm";
+import { asc, eq, sql } from "drizzle-orm";
 import type { KnownSource } from "#model/known-source.ts";
 import type { Queryable } from "../client.ts";
 import { knownSources } from "../schema/known-sources.ts";
@@ -14,6 +14,11 @@ export function listKnownSources(db: Queryable): Promise<KnownSourceRow[]> {
 export function toKnownSource({ kind, pattern, zoneId, reason, expiresAt }: KnownSourceRow): KnownSource {
   const zoneIds = zoneId === null ? null : [zoneId];
   return { kind, pattern, zoneIds, reason, untilMs: expiresAt?.getTime() ?? null };
+}
+
+/** Lets no other transaction add a known source before this one ends, so that a number of them can be kept. */
+export async function lockKnownSources(tx: Queryable): Promise<void> {
+  await tx.execute(sql`lock table ${knownSources} in share row exclusive mode`);
 }
 
 export async function insertKnownSource(tx: Queryable, known: NewKnownSource): Promise<KnownSourceRow> {

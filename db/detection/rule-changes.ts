@@ -2,6 +2,7 @@ import { and, asc, eq, gt, isNull, or, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { ChangeKind } from "#model/kinds.ts";
 import type { RuleChange } from "#model/rule-change.ts";
+import { SUM_RULES } from "#model/rule-family.ts";
 import type { SeriesKey } from "#model/series-key.ts";
 import type { Queryable } from "../client.ts";
 import { alerts } from "../schema/alerts.ts";
@@ -13,6 +14,7 @@ import { askedSeries } from "./asked-series.ts";
 const a = alias(alerts, "a");
 const b = alias(ruleBuckets, "b");
 const e = alias(wafEvents, "e");
+const o = alias(wafEvents, "o");
 
 const STOPPED = sql`${b.blocked} + ${b.challenged}`;
 const SUMS = sql`coalesce(sum(${STOPPED}), 0)::float8 as stopped, coalesce(sum(${b.logged}), 0)::float8 as logged`;
@@ -83,6 +85,11 @@ export async function readRuleActions(
   series: readonly SeriesKey[],
   { afterMs, limit }: { afterMs: number; limit: number },
 ): Promise<StoredAction[]> {
+  // A rule that logs alone is blocked where others match, too.
+  const isOfOthers = sql`exists (select from ${wafEvents} ${o} where ${o.zoneId} = ${e.zoneId}
+    and ${o.occurredAt} between ${e.occurredAt} - interval '2 seconds' and ${e.occurredAt} + interval '2 seconds'
+    and ${o.ruleId} <> ${e.ruleId} and ${o.ruleId} !~ ${SUM_RULES} and case
+      when ${e.requestId} is null then ${o.ip} = ${e.ip} and ${o.url} = ${e.url} else ${o.requestId} = ${e.requestId} end)`;
   const { rows } = await db.execute<{ [Key in keyof StoredAction]: StoredAction[Key] }>(sql`
     select asked.zone_id as "zoneId", asked.rule_id as "ruleId", found.action,
       floor(extract(epoch from found.occurred_at) / 60)::integer as minute,
@@ -91,7 +98,7 @@ export async function readRuleActions(
     cross join lateral (
       select ${e.occurredAt}, ${e.action}, ${e.ip} from ${wafEvents} ${e}
       where ${e.zoneId} = asked.zone_id and ${e.ruleId} = asked.rule_id
-        and ${e.occurredAt} >= ${new Date(afterMs)}
+        and ${e.occurredAt} >= ${new Date(afterMs)} and not ${isOfOthers}
       order by ${e.occurredAt} desc limit ${limit}) found
     order by found.occurred_at`);
   return rows;

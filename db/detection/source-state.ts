@@ -57,7 +57,7 @@ export interface StateSpan {
   readonly nowMs: number;
   readonly recentHour: number;
   readonly staleFromHour: number;
-  /** Minutes of which the events are counted. */
+  /** Minutes of which the events are counted, `toMinute` exclusive. */
   readonly fromMinute: number;
   readonly toMinute: number;
 }

@@ -1,8 +1,9 @@
 import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { classifyAction } from "#model/action-class.ts";
+import { createClassifier } from "#model/action-class.ts";
 import type { ActionClass, UsualDimension } from "#model/kinds.ts";
+import { type FactColumns, type RequestFacts, toRequestFacts } from "#model/request-facts.ts";
 import type { StoredSources } from "#model/stored-sources.ts";
 import { toUrlPartSql } from "#model/url-parts.ts";
 import { MOST_EVENTS } from "#model/verdict.ts";
@@ -26,6 +27,8 @@ const MOST_KEYS = 100;
 /** The usual values of a zone are learnt from the events of this time. */
 export const USUAL_MS = 40 * DAY_MS;
 const IPV6_SENDER = /::\/64$/;
+
+const toFate = createClassifier();
 
 type AlertSpike = Pick<SpikeRow, "zoneId" | "ruleId" | "sources">;
 
@@ -90,18 +93,24 @@ function toEnding(key: string): string {
 
 type Texts = Record<"logId" | "ruleId" | "ip" | "asn" | "ja4" | "ua" | "url" | "feature", string>;
 /** A text that is not known is empty. */
-export type AlertEvent = Readonly<Texts & { at: number; action: ActionClass }>;
+export type AlertEvent = Readonly<Texts & { at: number; action: ActionClass; facts: RequestFacts | null }>;
 
 /** Returns the newest 5,000 events of an alert, the newest first. */
 export async function readAlertEvents(db: Queryable, span: AlertSpan): Promise<AlertEvent[]> {
   const text = (column: SQLWrapper, chars = 300) =>
     sql`coalesce(left(${column}, ${sql.raw(String(chars))}), '')`;
-  const { rows } = await db.execute<Texts & { at: number; action: string | null }>(sql`
+  type Row = Texts & FactColumns & { at: number; action: string | null };
+  const { rows } = await db.execute<Row & Record<string, unknown>>(sql`
     select ${epochMs(e.occurredAt)} as at, ${e.logId} as "logId", ${text(e.ruleId)} as "ruleId",
       case when ${e.ip} = 'erased' then '' else ${text(e.ip)} end as ip, ${text(e.asn)} as asn, ${text(e.ja4)} as ja4,
-      ${text(e.ua)} as ua, ${text(e.url, 1_024)} as url, ${e.action} as action, ${text(e.feature)} as feature
+      ${text(e.ua)} as ua, ${text(e.url, 1_024)} as url, ${e.action} as action, ${text(e.feature)} as feature,
+      ${e.method} as method, ${e.requestId} as "requestId", ${e.matchedKey} as "matchedKey", ${e.facts} as facts
     from ${alertEvents(span, MOST_EVENTS)}`);
-  return rows.map((row) => ({ ...row, action: classifyAction(row.action) }));
+  return rows.map(({ method, requestId, matchedKey, facts, ...row }) => ({
+    ...row,
+    action: toFate(row.action),
+    facts: toRequestFacts({ method, requestId, matchedKey, facts }),
+  }));
 }
 
 /**
@@ -138,6 +147,39 @@ export async function readLasting(
     sql`select ${countFrom(nowMs - 2 * HOUR_MS)} / nullif(${countFrom(start)}, 0) as share`,
   );
   return rows[0]?.share ?? null;
+}
+
+/** What the senders of an alert sent before it. */
+export interface UsualSenders {
+  /** Of addresses, the most events in an hour of the 24 hours before. */
+  readonly perAddress: readonly { readonly ip: string; readonly most: number }[];
+  /** Events of the rule in an hour of these, on average; null for an incident. */
+  readonly perHour: number | null;
+}
+
+/** Returns what these addresses sent in the 24 hours before a time: of the alert's rule, or of any rule for an incident. */
+export async function readUsualSenders(
+  db: Queryable,
+  { zoneId, ruleId, sources }: AlertSpike,
+  before: number,
+  ips: readonly string[],
+): Promise<UsualSenders> {
+  const hour = Math.floor(before / HOUR_MS) * HOUR_MS;
+  const isOfAlert = sources === null ? isOfRule(e.ruleId, ruleId) : sql`true`;
+  const span = { spike: { zoneId, ruleId, sources }, from: hour - DAY_MS, to: hour };
+  const { rows } = await db.execute<{ ip: string; most: number }>(sql`
+    select ip, max(events)::float8 as most from (
+      select ${e.ip}, count(*) as events from ${newest(span, isOfAlert, MOST_READ)}
+      where ${e.ip} = any(${sql.param([...ips])}::text[]) group by 1, date_trunc('hour', ${e.occurredAt})) each
+    group by 1`);
+  if (sources !== null) return { perAddress: rows, perHour: null };
+  const [total] = (
+    await db.execute<{ events: number }>(sql`
+      select coalesce(sum(${b.total}), 0)::float8 as events from ${ruleBuckets} ${b}
+      where ${b.zoneId} = ${zoneId} and ${b.ruleId} = ${ruleId} and ${b.width} = 3600
+        and ${b.startsAt} >= ${moment(hour - DAY_MS)} and ${b.startsAt} < ${moment(hour)}`)
+  ).rows;
+  return { perAddress: rows, perHour: (total?.events ?? 0) / (DAY_MS / HOUR_MS) };
 }
 
 export interface ZoneUsual {

@@ -6,7 +6,6 @@ import { RULE_SPIKE_KINDS, VERDICT_LOOKS, type VerdictLook } from "#model/kinds.
 import { LOOK_AFTER_MS, type StoredVerdict } from "#model/verdict.ts";
 import type { Queryable } from "../client.ts";
 import { spikes } from "../schema/spikes.ts";
-import { verdictWeights } from "../schema/verdict-weights.ts";
 import { verdicts } from "../schema/verdicts.ts";
 import type { SpikeRow } from "./spikes.ts";
 
@@ -84,14 +83,4 @@ export async function findDueLooks(db: Queryable, nowMs: number, limit: number):
       asc(s.id),
     )
     .limit(limit);
-}
-
-/** Returns the weights that a person fitted last, as they were stored; null if the shipped ones are in use. */
-export async function readFittedWeights(db: Queryable): Promise<unknown> {
-  const [row] = await db
-    .select({ weights: verdictWeights.weights })
-    .from(verdictWeights)
-    .orderBy(desc(verdictWeights.id))
-    .limit(1);
-  return row?.weights ?? null;
 }

@@ -7,6 +7,7 @@ import { wafEvents } from "../schema/waf-events.ts";
 export const EVENT_COLUMNS = [
   ...(["occurredAt", "zoneId", "logId", "route", "feature", "ruleId", "ip"] as const),
   ...(["ja4", "ua", "url", "asn", "country", "action", "message"] as const),
+  ...(["method", "requestId", "matchedKey", "facts"] as const),
 ]
   .map((key) => toSnakeCase(wafEvents[key].name))
   .join(", ");
@@ -38,5 +39,6 @@ function toRow(zoneId: number, e: WafEvent, time: string): string {
   ];
   const [ja4, ua, url, asn] = [toCopyField(e.ja4), toCopyField(e.ua), toCopyField(e.url), toCopyField(e.asn)];
   const [country, action, message] = [toCopyField(e.country), toCopyField(e.action), toCopyField(e.message)];
-  return `${time}\t${zoneId}\t${id}\t${e.route}\t${feature}\t${rule}\t${ip}\t${ja4}\t${ua}\t${url}\t${asn}\t${country}\t${action}\t${message}\n`;
+  const [method, request] = [toCopyField(e.method), toCopyField(e.requestId)];
+  return `${time}\t${zoneId}\t${id}\t${e.route}\t${feature}\t${rule}\t${ip}\t${ja4}\t${ua}\t${url}\t${asn}\t${country}\t${action}\t${message}\t${method}\t${request}\t${e.matchedKey ?? "\\N"}\t${e.facts ?? "\\N"}\n`;
 }

@@ -4,7 +4,7 @@ import type { EventKey } from "#model/event-key.ts";
 import { findPositions } from "#model/log-id-hash.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
-import { ERASED_IP, eraseEvents } from "../privacy/erase-events.ts";
+import { ERASED_IP, eraseEvents, isEmptied } from "../privacy/erase-events.ts";
 import type { RecordEraser } from "../privacy/erase-records.ts";
 import { addErased } from "../privacy/erasures.ts";
 import { addOtherTimes, readKeptTimes } from "../privacy/other-times.ts";
@@ -78,8 +78,8 @@ export async function eraseCovered(
     EventKey & { ip: string; isEmpty: boolean } & Record<string, unknown>
   >(sql`
     select ${epochMs(sql`occurred_at`)} as "occurredAt", log_id as "logId", ip,
-      (ip, ua, url, ja4, message) is not distinct from (${ERASED_IP}, '', '', '', '') as "isEmpty"
-    from (${shown}) shown where ip = any(${sql.param(covered)}::text[])
+      ${isEmptied(e)} as "isEmpty"
+    from (${shown}) e where ip = any(${sql.param(covered)}::text[])
     order by occurred_at, log_id`);
   const erased = rows.filter(({ occurredAt, ip }) => occurredAt <= (until.get(ip) ?? 0));
   const full = erased.filter(({ isEmpty }) => !isEmpty);
@@ -99,7 +99,8 @@ function selectShown(
   { firstAt, lastAt }: { firstAt: number; lastAt: number },
   doubles: readonly EventKey[],
 ): SQL {
-  const columns = sql`${e.occurredAt}, ${e.logId}, ${e.ip}, ${e.ua}, ${e.url}, ${e.ja4}, ${e.message}`;
+  const columns = sql`${e.occurredAt}, ${e.logId}, ${e.ip}, ${e.ua}, ${e.url}, ${e.ja4}, ${e.message},
+    ${e.requestId}, ${e.matchedKey}`;
   const inTime = (from: number, to: number) =>
     sql`${e.zoneId} = ${zoneId} and ${e.occurredAt} between ${new Date(from)} and ${new Date(to)}`;
   const inSpan = sql`select ${columns} from ${wafEvents} ${e} where ${inTime(firstAt, lastAt)}`;

@@ -7,6 +7,7 @@ import { heldBlocks } from "../schema/held-blocks.ts";
 import { heldEvents } from "../schema/held-events.ts";
 import { wafEvents } from "../schema/waf-events.ts";
 import { EVENT_COLUMNS } from "./event-rows.ts";
+import { learnOf, learnsOf } from "./learn-facts.ts";
 import type { NewRawBlock } from "./raw-blocks.ts";
 import { fillOf, lacksOf, unmasksOf } from "./store-events.ts";
 
@@ -45,9 +46,9 @@ export async function holdStaged(tx: Queryable, { zoneId, untilMs }: StagedSpan)
     entered as (
       insert into ${heldEvents} as h (${COLUMNS})
       select distinct on (${KEY}) ${COLUMNS} from moved order by ${KEY}
-      on conflict (${KEY}) do update set ${fillOf(h, given)},
+      on conflict (${KEY}) do update set ${fillOf(h, given)}, ${learnOf(h, given)},
         ${names(h.ip)} = case when ${unmasksOf(h, given)} then ${given.ip} else ${h.ip} end
-      where ${lacksOf(h, given)} or ${unmasksOf(h, given)}
+      where ${lacksOf(h, given)} or ${unmasksOf(h, given)} or ${learnsOf(h, given)}
       returning xmax = 0 as is_new)
     select (select count(*) from moved)::integer as moved,
       (select count(*) from entered where is_new)::integer as added`);
@@ -62,17 +63,17 @@ export async function holdStaged(tx: Queryable, { zoneId, untilMs }: StagedSpan)
 export async function blankStaged(tx: Queryable, { zoneId, untilMs }: StagedSpan): Promise<void> {
   const isMeant = sql`${s.occurredAt} <= ${new Date(untilMs)}`;
   const isStored = sql`exists (${selectStored({ zoneId, untilMs })})`;
-  const { ip, ja4, ua, url, message } = wafEvents;
-  const personal = [ja4, ua, url, message];
+  const { ip, ja4, ua, url, message, requestId, matchedKey } = wafEvents;
+  const personal = [ja4, ua, url, message, requestId];
   const setAll = (value: "null" | "''") =>
     sql.join(
       personal.map((column) => sql`${names(column)} = ${sql.raw(value)}`),
       sql`, `,
     );
   await tx.execute(sql`
-    update staged_events s set ${names(ip)} = null, ${setAll("null")} where ${isMeant} and ${isStored}`);
+    update staged_events s set ${names(ip)} = null, ${names(matchedKey)} = null, ${setAll("null")} where ${isMeant} and ${isStored}`);
   await tx.execute(sql`
-    update staged_events s set ${names(ip)} = ${ERASED_IP}, ${setAll("''")} where ${isMeant} and not ${isStored}`);
+    update staged_events s set ${names(ip)} = ${ERASED_IP}, ${names(matchedKey)} = null, ${setAll("''")} where ${isMeant} and not ${isStored}`);
 }
 
 /** Returns the query for the stored event of a staged one. */

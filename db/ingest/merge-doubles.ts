@@ -1,6 +1,8 @@
 import { sql } from "drizzle-orm";
 import { alias, type PgColumn } from "drizzle-orm/pg-core";
 import { HOUR_MS } from "#lib/units.ts";
+import type { EventKey } from "#model/event-key.ts";
+import type { FactColumns } from "#model/request-facts.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs, names, overwriting } from "../postgres/terms.ts";
 import { coverageWindows } from "../schema/coverage-windows.ts";
@@ -8,6 +10,7 @@ import { dirtyBuckets } from "../schema/dirty-buckets.ts";
 import { eventAliases } from "../schema/event-aliases.ts";
 import { eventRevisions } from "../schema/event-revisions.ts";
 import { wafEvents } from "../schema/waf-events.ts";
+import { learnFacts, learnOf } from "./learn-facts.ts";
 
 const e = alias(wafEvents, "e");
 const ea = alias(eventAliases, "ea");
@@ -15,8 +18,14 @@ const w = alias(coverageWindows, "w");
 const b = alias(dirtyBuckets, "b");
 const r = alias(eventRevisions, "r");
 const k = alias(wafEvents, "k");
+/** Staged events, and stored events that a staged one replaces. */
+const [s, d] = [alias(wafEvents, "s"), alias(wafEvents, "d")];
 const KEY = names(ea.zoneId, ea.otherAt, ea.logId);
 const COLUMNS = names(ea.zoneId, ea.logId, ea.otherAt, ea.keptAt, ea.notedAt);
+
+const FACTS = sql`${e.method}, ${e.requestId}, ${e.matchedKey}, ${e.facts}`;
+/** The facts of a row `r`, by their names in the code. */
+const READ_FACTS = sql`r.method, r.request_id as "requestId", r.matched_key as "matchedKey", r.facts`;
 
 /** Two times of one event that are this close together are merged. */
 const NEAR = sql.raw("interval '1 hour'");
@@ -45,7 +54,7 @@ export async function mergeDoubles(
 ): Promise<MergedDouble[]> {
   const at = new Date(atMs);
   const [from, to] = [new Date(startsAt), new Date(startsAt + HOUR_MS)];
-  const { rows } = await tx.execute<{ logId: string; keptAt: number; otherAt: number }>(sql`
+  const { rows } = await tx.execute<MergedDouble & FactColumns & Record<string, unknown>>(sql`
     with lacking as (
       select ${r.occurredAt}, ${r.logId} from ${eventRevisions} ${r}
       where ${r.zoneId} = ${zoneId} and ${r.occurredAt} >= ${from} and ${r.occurredAt} < ${to}
@@ -71,15 +80,20 @@ export async function mergeDoubles(
     removed as (
       delete from ${wafEvents} ${e} using doubled d
       where ${e.zoneId} = ${zoneId} and ${e.occurredAt} = d.occurred_at and ${e.logId} = d.log_id
-      returning ${e.ruleId}, ${e.occurredAt}),
+      returning ${e.ruleId}, ${e.occurredAt}, ${e.logId}, ${FACTS}),
     noted as (
       insert into ${eventAliases} (${COLUMNS})
       select ${zoneId}, log_id, occurred_at, kept_at, ${at} from doubled order by occurred_at, log_id
       on conflict (${KEY}) do update set ${overwriting(ea.keptAt)}),
     ${countRemoved(zoneId)}
-    select log_id as "logId", ${epochMs(sql`kept_at`)} as "keptAt", ${epochMs(sql`occurred_at`)} as "otherAt"
-    from doubled order by occurred_at, log_id`);
-  return rows;
+    select log_id as "logId", ${epochMs(sql`kept_at`)} as "keptAt", ${epochMs(sql`occurred_at`)} as "otherAt", ${READ_FACTS}
+    from doubled left join removed r using (occurred_at, log_id) order by occurred_at, log_id`);
+  await learnFacts(
+    tx,
+    zoneId,
+    rows.map(({ keptAt: occurredAt, ...row }) => ({ ...row, occurredAt })),
+  );
+  return rows.map(({ logId, keptAt, otherAt }) => ({ logId, keptAt, otherAt }));
 }
 
 /** Two steps after a step `removed` (rule_id, occurred_at of deleted events): buckets to count again, hours that hold less. */
@@ -102,16 +116,16 @@ const ROUNDED = sql.raw("interval '1 second'");
 /**
  * Resolves staged events whose log id is stored within a second of their time. The search's time is kept, else the
  * stored one. The other time is stored as an alias. A resolved event is removed from the staged or from the stored
- * events.
+ * events, and the row that stays gains its facts.
  */
 export async function settleStagedDoubles(tx: Queryable, zoneId: number, atMs: number): Promise<void> {
   const at = new Date(atMs);
-  await tx.execute(sql`
+  const { rows } = await tx.execute<EventKey & FactColumns & Record<string, unknown>>(sql`
     with doubles as (
       select s.log_id, s.occurred_at as staged_at, ${e.occurredAt} as stored_at,
-        s.feature is not null and ${e.feature} is null as is_replaced
+        s.feature is not null and ${e.feature} is null as is_replaced, ${e.ip}, ${FACTS}
       from staged_events s cross join lateral (
-        select ${e.occurredAt}, ${e.feature} from ${wafEvents} ${e}
+        select ${e.occurredAt}, ${e.feature}, ${e.ip}, ${FACTS} from ${wafEvents} ${e}
         where ${e.zoneId} = ${zoneId} and ${e.occurredAt} between s.occurred_at - ${ROUNDED} and s.occurred_at + ${ROUNDED}
           and ${e.logId} = s.log_id and ${e.occurredAt} <> s.occurred_at limit 1) ${e}
       where not exists (select from ${wafEvents} ${k}
@@ -125,13 +139,18 @@ export async function settleStagedDoubles(tx: Queryable, zoneId: number, atMs: n
       on conflict (${KEY}) do nothing),
     unstaged as (
       delete from staged_events s using doubles d
-      where not d.is_replaced and s.log_id = d.log_id and s.occurred_at = d.staged_at),
+      where not d.is_replaced and s.log_id = d.log_id and s.occurred_at = d.staged_at
+      returning d.stored_at, s.log_id, s.method, s.request_id, s.matched_key, s.facts),
+    kept as (
+      update staged_events s set ${learnOf(s, d)} from doubles d
+      where d.is_replaced and s.log_id = d.log_id and s.occurred_at = d.staged_at),
     removed as (
       delete from ${wafEvents} ${e} using doubles d
       where d.is_replaced and ${e.zoneId} = ${zoneId} and ${e.occurredAt} = d.stored_at and ${e.logId} = d.log_id
       returning ${e.ruleId}, ${e.occurredAt}),
     ${countRemoved(zoneId)}
-    select`);
+    select ${epochMs(sql`r.stored_at`)} as "occurredAt", r.log_id as "logId", ${READ_FACTS} from unstaged r`);
+  await learnFacts(tx, zoneId, rows);
 }
 
 /**

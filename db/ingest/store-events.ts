@@ -1,7 +1,8 @@
 import { type Column, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { from as copyFrom } from "pg-copy-streams";
-import { spanOf } from "#model/event-key.ts";
+import { type EventKey, spanOf } from "#model/event-key.ts";
+import type { FactColumns } from "#model/request-facts.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import type { Queryable } from "../client.ts";
 import { LATE_EVENT, REOPENED_FOR_MS, reopening } from "../coverage/reopen-hours.ts";
@@ -13,6 +14,7 @@ import { eventAliases as a } from "../schema/event-aliases.ts";
 import { eventRevisions as r } from "../schema/event-revisions.ts";
 import { wafEvents } from "../schema/waf-events.ts";
 import { EVENT_COLUMNS, FILLED_KEYS, toEventRows } from "./event-rows.ts";
+import { learnFacts, learnOf, learnsOf } from "./learn-facts.ts";
 import { settleStagedDoubles } from "./merge-doubles.ts";
 import { contradictsOf, reviseEvents } from "./revise-events.ts";
 
@@ -81,8 +83,8 @@ async function copy(
 
 /**
  * Stores the staged events of a page, of which some may already be stored, marks their minutes as stale and adds the new
- * ones to the counts of their hours. A stored event gains the values that it lacks and loses none. A full address
- * replaces a masked one, never the reverse. `size` is the number of staged events.
+ * ones to the counts of their hours. A stored event gains the values and facts that it lacks and loses none. A full address
+ * replaces a masked one, never the reverse. Facts alone mark no minute: nothing that is counted or forwarded changes. `size` is the number of staged events.
  * @throws the driver's 23514 when a day has no partition.
  */
 export async function mergeStaged(
@@ -93,7 +95,8 @@ export async function mergeStaged(
   const { zoneId, events, storedAt } = page;
   const span = spanOf(events);
   if (size === 0 || span === null) return { inserted: 0, filled: 0, reopened: [] };
-  await tx.execute(DROP_ALIASES);
+  const { rows: dropped } = await tx.execute<EventKey & FactColumns & Record<string, unknown>>(DROP_ALIASES);
+  await learnFacts(tx, zoneId, dropped);
   await settleStagedDoubles(tx, zoneId, storedAt);
   const insert = sql`
     insert into ${wafEvents} (${COLUMNS})
@@ -123,10 +126,15 @@ export async function hasAliases(tx: Queryable, { zoneId, events }: EventsToStor
   return rowCount !== 0;
 }
 
-/** Drops list rows whose event is stored under another time. A search row has the right time, so it stays. */
+/**
+ * Drops list rows whose event is stored under another time, and returns their facts under that time. A search row has the
+ * right time, so it stays.
+ */
 const DROP_ALIASES = sql`delete from staged_events s using ${a}
   where ${a.zoneId} = ${s.zoneId} and ${a.otherAt} = ${s.occurredAt} and ${a.logId} = ${s.logId}
-    and ${s.feature} is null`;
+    and ${s.feature} is null
+  returning ${epochMs(a.keptAt)} as "occurredAt", ${s.logId} as "logId", ${s.method} as method,
+    ${s.requestId} as "requestId", ${s.matchedKey} as "matchedKey", ${s.facts} as facts`;
 
 /** Returns the statement that marks the minutes and counts the hours of the events that its step `inserted` shows. */
 function countStatement({ zoneId, storedAt }: EventsToStore, inserted: SQL): SQL {
@@ -178,7 +186,8 @@ function markStale(zoneId: number, touched: SQL): SQL {
  * Returns the statement that fills rows that lack a value, and says whether a row shows another value than is stored, or
  * whether that was noted before. A DO UPDATE on the insert would lock and log every known
  * row; this statement writes only rows that lack something. A rule or action that becomes known moves the event from
- * one count to another, and every other value is forwarded, so both minutes are stale. Known rows are looked up by key, one after the other (`limit`
+ * one count to another, and every other value is forwarded, so both minutes are stale; of a row that gains only facts,
+ * none is. Known rows are looked up by key, one after the other (`limit`
  * keeps the lateral from becoming a join): for a partition that was never analyzed the planner would compare every
  * row of the page with every row of its hour.
  */
@@ -189,27 +198,29 @@ function fillStatement(zoneId: number, fromMs: number, toMs: number): SQL {
   const isSame = (of: Pick<Fillable, "occurredAt" | "logId">) =>
     sql`${e.occurredAt} = ${of.occurredAt} and ${e.logId} = ${of.logId}`;
   const lacks = sql`(${lacksOf(e, s)} or ${unmasksOf(e, s)})`;
+  const learns = learnsOf(e, s);
   const contradicts = sql.raw(contradictsOf("e", "s"));
   const touched = sql`
     select distinct rule, date_trunc('minute', ${names(e.occurredAt)}) as minute
-    from filled cross join lateral unnest(array[coalesce(old_rule, ''), coalesce(${names(e.ruleId)}, '')]) as rule`;
+    from filled cross join lateral unnest(array[coalesce(old_rule, ''), coalesce(${names(e.ruleId)}, '')]) as rule
+    where is_lacking`;
   return sql`
     with missing as (
       select known.*, s.*
       from (select * from staged_events order by ${KEY}) s
       cross join lateral (
-        select ${e.ruleId} as old_rule, ${lacks} as is_lacking, ${contradicts} as is_contested
+        select ${e.ruleId} as old_rule, ${lacks} as is_lacking, ${learns} as is_learning, ${contradicts} as is_contested
         from ${wafEvents} e
-        where ${isSame(s)} and ${inTime} and (${lacks} or ${contradicts})
+        where ${isSame(s)} and ${inTime} and (${lacks} or ${learns} or ${contradicts})
         limit 1 for update) known),
     filled as (
-      update ${wafEvents} e set ${fillOf(e, m)},
+      update ${wafEvents} e set ${fillOf(e, m)}, ${learnOf(e, m)},
         ${names(e.ip)} = case when ${unmasksOf(e, m)} then ${m.ip} else ${e.ip} end
       from missing m
-      where ${isSame(m)} and ${inTime} and m.is_lacking
-      returning m.old_rule, ${e.ruleId}, ${e.occurredAt}),
+      where ${isSame(m)} and ${inTime} and (m.is_lacking or m.is_learning)
+      returning m.is_lacking, m.old_rule, ${e.ruleId}, ${e.occurredAt}),
     marked as (${markStale(zoneId, touched)})
-    select (select count(*) from filled)::integer as filled,
+    select (select count(*) from filled where is_lacking)::integer as filled,
       exists (select from missing where is_contested)
       or exists (select from ${r} where ${r.zoneId} = ${zoneId} and ${r.occurredAt} between ${from} and ${to}
         and ${r.acceptedAt} is null) as "isContested"`;

@@ -1,4 +1,4 @@
-import { and, desc, eq, isNotNull, isNull, lt, or, type SQL, sql } from "drizzle-orm";
+import { and, desc, eq, inArray, isNotNull, isNull, lt, or, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
 import { names } from "../postgres/terms.ts";
@@ -31,20 +31,41 @@ export interface FoundSession {
   readonly id: string;
   readonly expiresAt: Date;
   readonly caller: Pick<FoundApiKey, "keyId" | "name" | "roles" | "zoneIds" | "isMasked">;
+  /** Null for a key's session. */
+  readonly person: { readonly claims: Readonly<Record<string, unknown>> | null } | null;
 }
 
-/** Returns the live session with these secrets, or null. */
-export async function findSession(db: Queryable, tokenHash: Buffer): Promise<FoundSession | null> {
+/** Returns the live sessions with one of these secrets each. */
+export async function findSessions(db: Queryable, tokenHashes: readonly Buffer[]): Promise<FoundSession[]> {
+  if (tokenHashes.length === 0) return [];
   const zoneIds = sql<
     number[] | null
   >`case when ${isPerson} then ${sessions.zoneIds} else ${apiKeys.zoneIds} end`;
   const isMasked = sql<boolean>`coalesce(${sessions.isMasked}, ${apiKeys.isMasked})`;
-  const [row] = await db
-    .select({ id: sessions.id, expiresAt, caller: { keyId: sessions.keyId, name, roles, zoneIds, isMasked } })
+  const rows = await db
+    .select({
+      id: sessions.id,
+      expiresAt,
+      caller: { keyId: sessions.keyId, name, roles, zoneIds, isMasked },
+      personName: sessions.personName,
+      claims: sessions.claims,
+    })
     .from(sessions)
     .leftJoin(apiKeys, eq(apiKeys.keyId, sessions.keyId))
-    .where(and(eq(sessions.tokenHash, tokenHash), isLive));
-  return row ?? null;
+    .where(and(inArray(sessions.tokenHash, [...tokenHashes]), isLive));
+  return rows.map(({ personName, claims, ...found }) => ({
+    ...found,
+    person: personName === null ? null : { claims },
+  }));
+}
+
+/** Stores the rights that a person has by other settings than before. */
+export async function changeRights(
+  db: Queryable,
+  id: string,
+  rights: { readonly roles: string[]; readonly zoneIds: number[] | null; readonly isMasked: boolean },
+): Promise<void> {
+  await db.update(sessions).set(rights).where(eq(sessions.id, id));
 }
 
 export async function insertSession(
@@ -120,7 +141,7 @@ export async function endSessions(
   const ofKey = of.keyId === null ? undefined : eq(sessions.keyId, of.keyId);
   const ended = await tx
     .update(sessions)
-    .set({ endedAt: sql`now()`, idToken: null })
+    .set({ endedAt: sql`now()`, idToken: null, claims: null })
     .where(and(isNull(sessions.endedAt), "id" in of ? eq(sessions.id, of.id) : undefined, ofKey))
     .returning({ id: sessions.id });
   return ended.map(({ id }) => id);

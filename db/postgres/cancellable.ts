@@ -1,8 +1,8 @@
 import { setTimeout as setTimer } from "node:timers";
 import { setTimeout } from "node:timers/promises";
 import { drizzle } from "drizzle-orm/node-postgres";
-import pg from "pg";
-import type { Database } from "../client.ts";
+import type pg from "pg";
+import { type Database, SessionClient } from "../client.ts";
 
 /**
  * Runs statements on one connection and cancels the running one when the signal aborts, so that a request without a
@@ -55,7 +55,7 @@ async function cancelStatements(
   isOver: () => boolean,
 ): Promise<void> {
   const { processID } = client as pg.PoolClient & { processID: number };
-  const canceller = new pg.Client(pool.options);
+  const canceller = new SessionClient(pool.options);
   canceller.on("error", () => undefined);
   await canceller.connect();
   try {

@@ -1,4 +1,4 @@
-import { and, count, eq, gt, gte, lt, lte, sql } from "drizzle-orm";
+import { and, count, eq, gt, gte, lt, lte, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { HOUR_MS } from "#lib/units.ts";
 import type { EventKey } from "#model/event-key.ts";
@@ -12,6 +12,15 @@ import { eraseRecords, type RecordEraser } from "./erase-records.ts";
 import { addOtherTimes } from "./other-times.ts";
 
 const e = alias(wafEvents, "e");
+
+/**
+ * Returns whether an event, or any row with its columns, is empty of everything that an erasure removes. An event that an
+ * earlier version has erased has null for its request id.
+ */
+export function isEmptied(row: typeof e): SQL {
+  return sql`((${row.ip}, ${row.ua}, ${row.url}, ${row.ja4}, ${row.message}) is not distinct from (${ERASED_IP}, '', '', '', '')
+    and coalesce(${row.requestId}, '') = '' and ${row.matchedKey} is null)`;
+}
 
 /** Value of `ip` in an event whose person was erased. The event's other texts of the request are empty. */
 export const ERASED_IP = "erased";
@@ -88,11 +97,11 @@ export async function eraseEvents(
     as k(at, id)`;
   const erased = await tx
     .update(e)
-    .set({ ip: ERASED_IP, ua: "", url: "", ja4: "", message: "" })
+    .set({ ip: ERASED_IP, ua: "", url: "", ja4: "", message: "", requestId: "", matchedKey: null })
     .from(keys)
     .where(sql`${e.zoneId} = ${zoneId} and ${e.occurredAt} = to_timestamp(k.at / 1000)::timestamptz(3)
       and ${e.logId} = k.id and ${e.occurredAt} between ${new Date(first)} and ${new Date(last)}
-      and (${e.ip}, ${e.ua}, ${e.url}, ${e.ja4}, ${e.message}) is distinct from (${ERASED_IP}, '', '', '', '')`);
+      and not ${isEmptied(e)}`);
   await forgetValues(tx, zoneId, {
     firstAt: first,
     lastAt: last,

@@ -59,7 +59,10 @@ export async function listAddresses(db: Queryable, { zoneId, from, to }: EventSp
   return rows.map(({ ip }) => ip);
 }
 
-/** Replaces addresses by pseudonyms. Returns how many events changed. A second call changes nothing. */
+/**
+ * Replaces addresses by pseudonyms and drops the ids of all requests. Returns how many events changed. A second call changes
+ * nothing.
+ */
 export async function replaceAddressesOf(
   tx: Queryable,
   { zoneId, from, to }: EventSpan,
@@ -67,13 +70,19 @@ export async function replaceAddressesOf(
 ): Promise<number> {
   const replaced = await tx
     .update(e)
-    .set({ ip: sql`p.pseudonym` })
+    .set({ ip: sql`p.pseudonym`, requestId: "" })
     .from(sql`unnest(${sql.param([...pseudonyms.keys()])}::text[], ${sql.param([...pseudonyms.values()])}::text[])
       as p(ip, pseudonym)`)
     .where(
       sql`${e.zoneId} = ${zoneId} and ${e.occurredAt} between ${new Date(from)} and ${new Date(to)} and ${e.ip} = p.ip`,
     );
-  return replaced.rowCount ?? 0;
+  const dropped = await tx
+    .update(e)
+    .set({ requestId: "" })
+    .where(
+      sql`${e.zoneId} = ${zoneId} and ${e.occurredAt} between ${new Date(from)} and ${new Date(to)} and ${e.requestId} <> ''`,
+    );
+  return (replaced.rowCount ?? 0) + (dropped.rowCount ?? 0);
 }
 
 export async function readDoneDays(db: Queryable): Promise<ReadonlySet<string>> {

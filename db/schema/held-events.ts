@@ -1,4 +1,4 @@
-import { check, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+import { check, integer, pgTable, primaryKey, smallint, text, timestamp } from "drizzle-orm/pg-core";
 import { EVENT_ROUTES } from "#model/kinds.ts";
 import { bytewiseText } from "../postgres/column-types.ts";
 import { isOneOf } from "../postgres/is-one-of.ts";
@@ -26,6 +26,10 @@ export const heldEvents = pgTable(
     country: text(),
     action: text(),
     message: text(),
+    method: text(),
+    requestId: text(),
+    matchedKey: integer(),
+    facts: smallint(),
     heldAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
   },
   (t) => [

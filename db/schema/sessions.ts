@@ -1,4 +1,4 @@
-import { boolean, index, integer, pgTable, text, timestamp } from "drizzle-orm/pg-core";
+import { boolean, index, integer, jsonb, pgTable, text, timestamp } from "drizzle-orm/pg-core";
 import { bytea } from "../postgres/column-types.ts";
 
 /**
@@ -25,6 +25,8 @@ export const sessions = pgTable(
     personName: text(),
     /** The issuer's token, which its sign-out asks for. Null once the session has ended. */
     idToken: text(),
+    /** The claims that gave the person these rights, by which every request gives them again. Null as the token. */
+    claims: jsonb().$type<Readonly<Record<string, unknown>>>(),
     roles: text().array(),
     /** Null is every zone. */
     zoneIds: integer().array(),

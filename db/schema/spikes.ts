@@ -82,7 +82,12 @@ export const spikes = pgTable(
     ruleId: text().notNull(),
     /** Distinguishes the incidents of a zone; empty for a rule. */
     incident: text().notNull().default(""),
-    /** The incident whose attackers hold most of a rule's events; null if the rule spikes alone. */
+    /** The fingerprint of a rule's alert that this incident goes on with; null if it has its own. */
+    takesOver: text(),
+    /**
+     * The spike whose alert this rule's spike is part of: an incident whose attackers hold most of its events, or another rule with
+     * the same requests. Null if it has its own.
+     */
     memberOf: bigint({ mode: "number" }).references((): AnyPgColumn => spikes.id, { onDelete: "set null" }),
     severity: text({ enum: SPIKE_SEVERITIES }).notNull(),
     /**

@@ -15,7 +15,7 @@ import { isOneOf } from "../postgres/is-one-of.ts";
 import { spikes } from "./spikes.ts";
 
 /**
- * The verdict on a spike, one row per look. Written by judge-verdicts; read by raise-alerts, the alert's page and `verdict score`.
+ * The verdict on a spike, one row per look. Written by judge-verdicts; read by raise-alerts and the alert's page.
  * Holds a sample request: retention, erasure and pseudonyms apply.
  */
 export const verdicts = pgTable(

@@ -1,4 +1,4 @@
-import { check, index, integer, pgTable, primaryKey, text, timestamp } from "drizzle-orm/pg-core";
+import { check, index, integer, pgTable, primaryKey, smallint, text, timestamp } from "drizzle-orm/pg-core";
 import { EVENT_ROUTES } from "#model/kinds.ts";
 import { bytewiseText } from "../postgres/column-types.ts";
 import { isOneOf } from "../postgres/is-one-of.ts";
@@ -7,7 +7,7 @@ import { isOneOf } from "../postgres/is-one-of.ts";
  * One WAF event, once. Written by poll-events, walk-days and repair-window; read by roll-up-trends,
  * reconcile-counts, detect-spikes (evidence) and the archive API. Partitioned by UTC day of occurred_at.
  * In every nullable column null is "not known yet" and '' is "known to be empty"; a merge fills nulls only.
- * Columns are in this order so that no row carries alignment padding.
+ * The columns up to `message` are in this order so that no row carries alignment padding.
  */
 export const wafEvents = pgTable(
   "waf_events",
@@ -27,6 +27,12 @@ export const wafEvents = pgTable(
     country: text(),
     action: text(),
     message: text(),
+    /** From `method` on: the facts of the event's request, as `RequestFacts` describes them, read when its record arrives. */
+    method: text(),
+    requestId: text(),
+    matchedKey: integer(),
+    /** Bits of `packFacts`. */
+    facts: smallint(),
   },
   (t) => [
     primaryKey({ columns: [t.zoneId, t.occurredAt, t.logId] }),

@@ -22,9 +22,11 @@ interface OpenPart {
   readonly addressesOf?: { readonly ruleIds: readonly string[]; readonly pattern: string | null };
 }
 
+const NUMBERS = ["zone_id", "matched_key", "facts"];
+
 /**
  * Writes columns of the events that a query finds in some spans into a CSV file, and returns how many events that were.
- * The time is written in epoch ms; no value is null. The connection must be in a transaction.
+ * The time is written in epoch ms; no text is null. The connection must be in a transaction.
  */
 export async function copyOpenRows(
   client: pg.PoolClient,
@@ -35,7 +37,7 @@ export async function copyOpenRows(
   if (spans.length === 0) return 0;
   const selected = columns.map((column) => {
     if (column === "occurred_at") return "(date_part('epoch', e.occurred_at) * 1000)::bigint";
-    return column === "zone_id" ? "e.zone_id" : `coalesce(${toColumnSql(column, "e.")}, '')`;
+    return NUMBERS.includes(column) ? `e.${column}` : `coalesce(${toColumnSql(column, "e.")}, '')`;
   });
   // The window ends with the position's millisecond, because partitions and index ranges are chosen by the window. The
   // rest of the condition only orders events within that millisecond. Written as a row comparison, the planner would

@@ -7,7 +7,6 @@ import { spikes } from "../schema/spikes.ts";
 
 const s = alias(spikes, "s");
 const member = alias(spikes, "member");
-const incident = alias(spikes, "incident");
 const n = alias(notifications, "n");
 const owner = alias(alerts, "owner");
 const a = alias(alerts, "a");
@@ -16,7 +15,7 @@ export interface OpenWork {
   /** Null: the work that belongs to no single zone. */
   readonly zoneId: number | null;
   readonly spikesOpen: number;
-  /** Without the alerts of rules that are part of an incident, which notifies for them. */
+  /** Without the alerts of rules that are part of the alert of another spike, which notifies for them. */
   readonly alertsFiring: number;
   readonly alertsAcknowledged: number;
   readonly notificationsPending: number;
@@ -35,8 +34,7 @@ export async function readOpenWork(db: Queryable, zoneIds: readonly (number | nu
           and ${n.state} in ('pending', 'sending'))::integer as "notificationsPending"
     from unnest(${sql.param([...zoneIds])}::integer[]) with ordinality as z(zone_id, place)
     left join ${alerts} ${a} on ${a.zoneId} is not distinct from z.zone_id and ${a.state} <> 'resolved'
-      and not exists (select from ${spikes} ${member} join ${spikes} ${incident} on ${incident.id} = ${member.memberOf}
-        where ${member.id} = ${a.spikeId} and coalesce(${incident.closedAt} > now() - interval '30 minutes', true))
+      and not exists (select from ${spikes} ${member} where ${member.id} = ${a.spikeId} and ${member.memberOf} is not null)
     group by z.zone_id, z.place order by z.place`);
   return rows;
 }

@@ -2,16 +2,16 @@ import { z } from "zod";
 import { defineJob } from "#adapters/queue/define-job.ts";
 import { oneAtATime } from "#adapters/queue/one-at-a-time.ts";
 import { readAsks } from "#db/alerting/advice.ts";
-import { type AlertRow, readNewestAlerts, readRaisableSpikes } from "#db/alerting/alerts.ts";
+import { type AlertRow, readNewestAlerts, readRaisableSpikes, takeOverAlert } from "#db/alerting/alerts.ts";
 import { type QuietResolve, resolveQuietly } from "#db/alerting/resolve-quietly.ts";
 import type { Database } from "#db/client.ts";
 import { readVerdicts } from "#db/detection/verdicts.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
-import { MINUTE_MS } from "#lib/units.ts";
 import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "#model/advice-row.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
 import type { NotifyReason } from "#model/kinds.ts";
+import { isEnding } from "#model/kinds.ts";
 import { isChangeKind } from "#model/rule-change.ts";
 import { notifiedChannels } from "#stages/alerting/alert-history.ts";
 import { type AlertRecord, toAlertRecord } from "#stages/alerting/alert-record.ts";
@@ -20,20 +20,24 @@ import { type Assess, type Context, createAssessor } from "#stages/alerting/asse
 import { type Decision, decide } from "#stages/alerting/decide.ts";
 import { headlineOf } from "#stages/alerting/message/headline.ts";
 import { toSituation } from "#stages/alerting/mute.ts";
+import {
+  alertOf,
+  endTogether,
+  findDeciding,
+  findTakenOver,
+  findWaitingSums,
+} from "#stages/alerting/one-cause.ts";
 import type { Routing } from "#stages/alerting/routing/routing.ts";
 import { routeSelf } from "#stages/alerting/self-alert.ts";
 import type { Silence } from "#stages/alerting/silence.ts";
-import { gradeByVerdicts } from "#stages/alerting/verdict-effects.ts";
+import { gradeByVerdict } from "#stages/alerting/verdict-effects.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
-import { changesAction } from "#stages/detection/verdict/changes-action.ts";
 import { reportCoverage } from "../coverage/report-coverage.ts";
 import { isOutdated, isUnsent, raiseSpike, raiseUnsent } from "./raise-spike.ts";
 import { readActiveSilences } from "./read-active-silences.ts";
 
 /** A spike that opened and closed while no alert was raised still raises one, for this long. */
 const MISSED_SPIKE_MS = 24 * 3_600_000;
-/** The spike of a rule may close a little later than the incident that it is part of. */
-const MEMBER_MS = 30 * MINUTE_MS;
 /** How long the first message waits for its verdict. With the pause until the next run it is sent within 3 seconds. */
 const VERDICT_WAIT_MS = 2_500;
 /** The most spikes of which one run reads verdicts, the newest first: a flood of rules has one verdict, its incident's. */
@@ -107,22 +111,32 @@ async function raiseSpikes(
   const nowMs = deps.clock();
   const rows = await readRaisableSpikes(database.db, { closedAfterMs: nowMs - MISSED_SPIKE_MS });
   const routing = deps.routing();
-  const found = rows.map((row) => toAlertSpike(row, routing.zones));
-  if (found.length === 0) return 0;
-  const alerts = await readNewestAlerts(database.db, found.map(fingerprintOf));
-  const incidents = findIncidents(found, nowMs);
-  const judged = findJudged(found, alerts, incidents);
+  const read = endTogether(
+    rows.map((row) => toAlertSpike(row, routing.zones)),
+    nowMs,
+  );
+  if (read.length === 0) return 0;
+  const alerts = new Map(await readNewestAlerts(database.db, read.map(alertOf)));
+  const found = await takeOver(database, read, alerts);
+  const judged = findJudged(findDeciding(found), alerts);
   const verdicts = await readVerdicts(
     database.db,
     judged.map(({ id }) => id),
   );
-  const spikes = found.map((spike) => gradeByVerdicts(spike, verdicts.get(spike.id) ?? [], routing.verdict));
-  const isNew = (spike: AlertSpike) => alerts.get(fingerprintOf(spike))?.spikeId !== spike.id;
+  const membersOf = Map.groupBy(found, ({ memberOf }) => memberOf ?? null);
+  const spikes = found.map((spike) =>
+    gradeByVerdict(spike, verdicts.get(spike.id) ?? [], {
+      effects: routing.verdict,
+      members: membersOf.get(spike.id) ?? [],
+    }),
+  );
+  const isNew = (spike: AlertSpike) => alerts.get(alertOf(spike))?.spikeId !== spike.id;
   const awaited = waitFor(
     judged.filter((spike) => !verdicts.has(spike.id) && isNew(spike)),
     nowMs,
   );
-  const context = await readContext(deps, spikes, { alerts, silences, incidents, verdicts, awaited, nowMs });
+  const waiting = new Set([...awaited, ...findWaitingSums(found, nowMs).map(({ id }) => id)]);
+  const context = await readContext(deps, spikes, { alerts, silences, verdicts, awaited: waiting, nowMs });
   const assess = createAssessor(context);
   const { reasons, failures } = await raiseEach(deps, spikes, { alerts, context, assess }, signal);
   if (reasons.length > 0) log.info({ transitions: countEach(reasons) }, "alerts raised");
@@ -136,7 +150,7 @@ async function readContext(
   {
     alerts,
     ...given
-  }: Pick<Context, "nowMs" | "silences" | "incidents" | "verdicts" | "awaited"> & {
+  }: Pick<Context, "nowMs" | "silences" | "verdicts" | "awaited"> & {
     alerts: ReadonlyMap<string, AlertRow>;
   },
 ): Promise<Context> {
@@ -145,7 +159,6 @@ async function readContext(
     ...given,
     routing: routing(),
     asks: await readAsks(database.db, span),
-    changesAction,
     firing: spikes.filter((spike) => spike.closedAtMs === null && !isResolved(spike, alerts)),
     laterMessageOf: (channel) => notifiers?.get(channel)?.capabilities.laterTransitions ?? "post-anew",
   };
@@ -165,27 +178,51 @@ function createWait(whileAwaited: (() => void) | undefined): WaitFor {
   };
 }
 
-/** Returns the incidents that are open or have just ended. */
-function findIncidents(spikes: readonly AlertSpike[], nowMs: number): ReadonlySet<number> {
-  const isRecent = ({ closedAtMs }: AlertSpike) => nowMs - (closedAtMs ?? nowMs) < MEMBER_MS;
-  return new Set(spikes.filter((one) => one.kind === "sources" && isRecent(one)).map(({ id }) => id));
+/**
+ * Lets incidents go on with the alerts of rules that they explain. Returns the spikes, with the alerts that they took over. Changes `alerts` where an alert has got another spike. Of two replicas
+ * one takes an alert over, and the other one sees it in its next run.
+ */
+async function takeOver(
+  database: Database,
+  spikes: readonly AlertSpike[],
+  alerts: Map<string, AlertRow>,
+): Promise<AlertSpike[]> {
+  const membersOf = Map.groupBy(spikes, ({ memberOf }) => memberOf ?? null);
+  const recordOf = (one: AlertSpike) => {
+    const row = alerts.get(fingerprintOf(one));
+    return row === undefined ? null : toAlertRecord(row);
+  };
+  const taken: AlertSpike[] = [];
+  for (const spike of spikes) {
+    const hasOwn = spike.takesOver != null || alerts.has(fingerprintOf(spike));
+    const member = hasOwn ? null : findTakenOver(spike, membersOf.get(spike.id) ?? [], recordOf);
+    const row = member === null ? undefined : alerts.get(fingerprintOf(member));
+    if (row === undefined || !(await takeOverAlert(database, spike.id, row))) {
+      taken.push(spike);
+      continue;
+    }
+    alerts.set(row.fingerprint, { ...row, spikeId: spike.id });
+    taken.push({ ...spike, takesOver: row.fingerprint });
+  }
+  return taken;
 }
 
-/** Returns the spikes whose verdict can matter: a change of a rule has none, and the incident of a member has its own. */
-function findJudged(
-  spikes: readonly AlertSpike[],
-  alerts: ReadonlyMap<string, AlertRow>,
-  incidents: ReadonlySet<number>,
-): AlertSpike[] {
+/** Returns the spikes whose verdict can matter: a change of a rule has none, and the lead of a member has its own. */
+function findJudged(spikes: readonly AlertSpike[], alerts: ReadonlyMap<string, AlertRow>): AlertSpike[] {
+  const wasNotified = (one: AlertSpike) => {
+    const row = alerts.get(alertOf(one));
+    return row !== undefined && notifiedChannels(toAlertRecord(row)).size > 0;
+  };
   const judged = spikes.filter(
-    (one) => !isChangeKind(one.kind) && !incidents.has(one.memberOf ?? 0) && !isResolved(one, alerts),
+    (one) =>
+      !isChangeKind(one.kind) && (one.memberOf == null || wasNotified(one)) && !isResolved(one, alerts),
   );
   return judged.toSorted((a, b) => b.id - a.id).slice(0, MOST_JUDGED);
 }
 
 /** Returns whether a person has resolved the alert of the spike. */
 function isResolved(spike: AlertSpike, alerts: ReadonlyMap<string, AlertRow>): boolean {
-  const row = alerts.get(fingerprintOf(spike));
+  const row = alerts.get(alertOf(spike));
   return row?.state === "resolved" && row.spikeId !== null && row.spikeId >= spike.id;
 }
 
@@ -208,17 +245,17 @@ async function raiseEach(
   const reasons: NotifyReason[] = [];
   const failures: unknown[] = [];
   const quiet: QuietResolve[] = [];
-  const unsent: number[] = [];
+  const unsent: AlertSpike[] = [];
   const fail = (spikeId: number, thrown: unknown) => {
     failures.push(thrown);
     log.error({ err: thrown, spikeId }, "alert not raised");
   };
-  for (const spike of spikes) {
+  for (const spike of findDeciding(spikes)) {
     signal.throwIfAborted();
     const members = membersOf.get(spike.id) ?? [];
     try {
       const assessment = assess(spike);
-      const row = alerts.get(fingerprintOf(spike)) ?? null;
+      const row = alerts.get(alertOf(spike)) ?? null;
       const alert = row === null ? null : toAlertRecord(row);
       // Decided without a lock: in most runs most spikes have no transition.
       const decision = decide(toSituation(assessment, alert), context);
@@ -229,23 +266,23 @@ async function raiseEach(
       const resolve = row === null || alert === null ? null : toQuietResolve(row, alert, spike, decision);
       if (resolve !== null) quiet.push(resolve);
       else if (row === null && spike.closedAtMs === null && members.length === 0 && isUnsent(decision))
-        unsent.push(spike.id);
-      else reasons.push(...(await raiseSpike(database, spike.id, members, context, assess)));
+        unsent.push(spike);
+      else reasons.push(...(await raiseSpike(database, { spike, members }, context, assess)));
     } catch (thrown) {
       fail(spike.id, thrown);
     }
   }
   for (let start = 0; start < unsent.length; start += UNSENT_AT_ONCE) {
     signal.throwIfAborted();
-    const ids = unsent.slice(start, start + UNSENT_AT_ONCE);
+    const some = unsent.slice(start, start + UNSENT_AT_ONCE);
     try {
-      const raised = await raiseUnsent(database, ids, context, assess);
+      const raised = await raiseUnsent(database, some, context, assess);
       reasons.push(...Array<NotifyReason>(raised).fill("first"));
     } catch {
-      for (const id of ids)
-        await raiseSpike(database, id, [], context, assess).then(
+      for (const spike of some)
+        await raiseSpike(database, { spike, members: [] }, context, assess).then(
           (raised) => reasons.push(...raised),
-          (thrown: unknown) => fail(id, thrown),
+          (thrown: unknown) => fail(spike.id, thrown),
         );
     }
   }
@@ -263,13 +300,13 @@ function toQuietResolve(
   spike: AlertSpike,
   decision: Decision | null,
 ): QuietResolve | null {
-  if (decision?.reason !== "resolved" || row.spikeId !== spike.id) return null;
+  if (decision === null || !isEnding(decision.reason) || row.spikeId !== spike.id) return null;
   if (notifiedChannels(before).size > 0) return null;
   const { state, transition, transitions } = decision.alert;
   const changed = {
     state,
     transition,
-    reason: "resolved",
+    reason: decision.reason,
     endedAt: spike.closedAtMs,
     headline: headlineOf(spike, state),
   };

@@ -12,22 +12,24 @@ import {
 } from "#db/alerting/alerts.ts";
 import { readSubjectMarks } from "#db/alerting/marks.ts";
 import type { Database, Queryable } from "#db/client.ts";
+import { readLearning } from "#db/detection/learning.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
-import { fingerprintOf } from "#model/fingerprint.ts";
 import type { NotifyReason } from "#model/kinds.ts";
 import { sayMarksBefore } from "#model/verdict-words.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
-import { notifiedChannels } from "#stages/alerting/alert-history.ts";
+import { findWas, notifiedChannels } from "#stages/alerting/alert-history.ts";
 import { type AlertRecord, toAlertRecord } from "#stages/alerting/alert-record.ts";
 import { type AlertSpike, toAlertSpike } from "#stages/alerting/alert-spike.ts";
 import type { Assess, Assessment, Context } from "#stages/alerting/assess.ts";
 import { type Decision, decide } from "#stages/alerting/decide.ts";
 import { addLinks } from "#stages/alerting/message/add-links.ts";
 import { buildMessage } from "#stages/alerting/message/build-message.ts";
+import { describeDisagreement } from "#stages/alerting/message/describe-disagreement.ts";
 import { describeIncident } from "#stages/alerting/message/describe-incident.ts";
 import { toSituation } from "#stages/alerting/mute.ts";
-import { gradeByVerdicts } from "#stages/alerting/verdict-effects.ts";
+import { alertOf } from "#stages/alerting/one-cause.ts";
+import { gradeByVerdict } from "#stages/alerting/verdict-effects.ts";
 import { pickSame, REMEMBERED_MS } from "#stages/detection/verdict/pick-same.ts";
 import { persistTransition, toStored } from "./persist-transition.ts";
 
@@ -37,22 +39,28 @@ interface ToRaise {
   readonly members: readonly AlertSpike[];
 }
 
+/** A spike as it was read, and the spikes that are part of its alert. */
+export interface GivenSpike {
+  readonly spike: AlertSpike;
+  readonly members: readonly AlertSpike[];
+}
+
 /**
  * Writes the transitions of one spike's alert under the spike's lock. Returns their reasons: usually one, two for a spike
  * that was over before its alert was raised.
  */
 export function raiseSpike(
   database: Database,
-  spikeId: number,
-  members: readonly AlertSpike[],
+  given: GivenSpike,
   context: Context,
   assess: Assess,
 ): Promise<NotifyReason[]> {
+  const { spike, members } = given;
   return inTransaction(database, async ({ tx }) => {
-    const stored = await lockSpike(tx, spikeId);
+    const stored = await lockSpike(tx, spike.id);
     if (stored === null) return [];
-    const assessment = assessStored(stored, context, assess);
-    const fingerprint = fingerprintOf(assessment.spike);
+    const assessment = assessStored(stored, given, context, assess);
+    const fingerprint = alertOf(assessment.spike);
     const reasons: NotifyReason[] = [];
     for (;;) {
       const row = (await readNewestAlerts(tx, [fingerprint])).get(fingerprint) ?? null;
@@ -63,9 +71,19 @@ export function raiseSpike(
   });
 }
 
-function assessStored(stored: SpikeRow, { routing, verdicts }: Context, assess: Assess): Assessment {
+/** Assesses a spike as it is now. What it takes from other spikes, such as its lead's end, is what was read of them before. */
+function assessStored(
+  stored: SpikeRow,
+  { spike: { closedAtMs }, members }: GivenSpike,
+  { routing, verdicts }: Context,
+  assess: Assess,
+): Assessment {
   const spike = toAlertSpike(stored, routing.zones);
-  return assess(gradeByVerdicts(spike, verdicts?.get(stored.id) ?? [], routing.verdict));
+  const goesOn = spike.kind !== "sources" && members.some((member) => member.closedAtMs === null);
+  const ended = spike.memberOf == null ? spike.closedAtMs : (spike.closedAtMs ?? closedAtMs);
+  const looks = verdicts?.get(stored.id) ?? [];
+  const graded = { ...spike, closedAtMs: goesOn ? null : ended };
+  return assess(gradeByVerdict(graded, looks, { effects: routing.verdict, members }));
 }
 
 /** Returns whether an alert is raised that no channel is notified of. */
@@ -80,18 +98,22 @@ export function isUnsent(decision: Decision | null): decision is Decision {
  */
 export function raiseUnsent(
   database: Database,
-  spikeIds: readonly number[],
+  spikes: readonly AlertSpike[],
   context: Context,
   assess: Assess,
 ): Promise<number> {
   return inTransaction(database, async ({ tx }) => {
-    const assessed = (await lockSpikes(tx, spikeIds)).map((stored) => assessStored(stored, context, assess));
+    const given = new Map(spikes.map((spike) => [spike.id, spike]));
+    const assessed = (await lockSpikes(tx, [...given.keys()])).flatMap((stored) => {
+      const spike = given.get(stored.id);
+      return spike === undefined ? [] : assessStored(stored, { spike, members: [] }, context, assess);
+    });
     const known = await readNewestAlerts(
       tx,
-      assessed.map(({ spike }) => fingerprintOf(spike)),
+      assessed.map(({ spike }) => alertOf(spike)),
     );
     const unsent = assessed.flatMap((assessment) => {
-      const fingerprint = fingerprintOf(assessment.spike);
+      const fingerprint = alertOf(assessment.spike);
       if (assessment.spike.closedAtMs !== null || known.has(fingerprint)) return [];
       const decision = decide(toSituation(assessment, null), context);
       return isUnsent(decision) ? [{ fingerprint, assessment, decision }] : [];
@@ -126,13 +148,15 @@ async function advance(
   const decision = decide(toSituation(assessment, before), context);
   if (decision === null) {
     if (row !== null && before !== null && isOutdated(row, before, { assessment, members }))
-      await refreshDetails(tx, row, before, { assessment, members });
+      await refreshDetails(tx, row, before, { assessment, members }, context);
     return null;
   }
   const { alert, reason } = decision;
   const { kind, zoneId, ruleId } = spike;
-  const identity = { fingerprint: fingerprintOf(spike), kind, zoneId, ruleId };
-  const compose = (alertId: number) => toMessage(tx, alertId, { assessment, members, decision }, context);
+  const identity = { fingerprint: alertOf(spike), kind, zoneId, ruleId };
+  const was = before === null ? undefined : findWas(before, spike.id, assessment.looks);
+  const compose = (alertId: number) =>
+    toMessage(tx, alertId, { assessment, members, decision, was }, context);
   const change = { row, before, alert, reason, recipients: decision, identity, toMessage: compose };
   return (await persistTransition(tx, change)) ? reason : null;
 }
@@ -140,15 +164,32 @@ async function advance(
 async function toMessage(
   tx: Queryable,
   alertId: number,
-  { assessment, members, decision: { alert, reason } }: ToRaise & { readonly decision: Decision },
+  {
+    assessment,
+    members,
+    decision: { alert, reason },
+    was,
+  }: ToRaise & { readonly decision: Decision; readonly was?: string | undefined },
   { routing, nowMs }: Context,
 ): Promise<AlertMessage> {
   const { spike, looks } = assessment;
   const advice = await readAdvice(tx, assessment);
-  const fingerprint = fingerprintOf(spike);
+  const fingerprint = alertOf(spike);
   const verdict = looks.at(-1);
   const marked = verdict === undefined ? "" : await describeMarks(tx, spike, nowMs);
-  const facts = { alertId, fingerprint, alert, reason, spike, advice, members, verdict };
+  const learningUntilMs = (await readLearning(tx, [spike.zoneId], nowMs)).get(spike.zoneId);
+  const facts = {
+    alertId,
+    fingerprint,
+    alert,
+    reason,
+    spike,
+    advice,
+    members,
+    verdict,
+    was,
+    learningUntilMs,
+  };
   const message = buildMessage({ ...facts, ...(marked !== "" && { marked }) });
   return addLinks(message, routing.links, nowMs);
 }
@@ -186,18 +227,23 @@ async function refreshDetails(
   row: AlertRow,
   alert: AlertRecord,
   { assessment, members }: ToRaise,
+  { nowMs }: Context,
 ): Promise<void> {
   const { spike } = assessment;
+  const learningUntilMs = (await readLearning(tx, [spike.zoneId], nowMs)).get(spike.zoneId);
   const { message } = parseDetails(row.details);
   const advice = await readAdvice(tx, assessment);
   const { id: alertId, fingerprint } = row;
   const refresh = (stored: AlertMessage): AlertMessage => {
     const verdict = assessment.looks.at(-1) ?? stored.verdict;
-    if (!isCounted(assessment, alert)) return { ...stored, advice, verdict };
+    if (!isCounted(assessment, alert)) {
+      const disagreement = describeDisagreement(advice, verdict);
+      return { ...stored, advice, verdict, disagreement };
+    }
     const { reason, links } = stored;
     const facts = { alertId, fingerprint, alert, reason: "first", spike, advice, members, verdict } as const;
-    const built = buildMessage(facts);
-    return { ...built, reason, links, marked: stored.marked };
+    const built = buildMessage({ ...facts, learningUntilMs });
+    return { ...built, reason, links, marked: stored.marked, was: stored.was };
   };
   const details = message === null ? row.details : { message: refresh(message) };
   await describeAlert(tx, row.id, { details, spikeId: spike.id });

@@ -51,6 +51,7 @@ export async function publishDay(
   const files = [await publish("events", verified.events, addSums(sums))];
   if (verified.records !== null) files.push(await publish("records", verified.records, recordSum.sum));
   const statement = writeStatement({
+    format: ARCHIVE_FORMAT,
     zoneId,
     day,
     files: files.map(toStatedFile),
@@ -64,10 +65,16 @@ export async function publishDay(
   return files;
 }
 
-/** Returns the sums of an events and a records file. Without a records file there are no records. */
-export async function sumFiles(duckdb: Duckdb, events: string, records: string | null) {
+/**
+ * Returns the sums of an events file of a version and of a records file. Without a records file there are no records.
+ */
+export async function sumFiles(
+  duckdb: Duckdb,
+  events: string,
+  { records, format }: { records: string | null; format?: number },
+) {
   return {
-    sums: await sumEventsFile(duckdb, events),
+    sums: await sumEventsFile(duckdb, events, format),
     recordSum: records === null ? NO_RECORDS : await sumRecordsFile(duckdb, records),
   };
 }

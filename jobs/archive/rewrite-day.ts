@@ -1,11 +1,11 @@
 import path from "node:path";
-import { enterFiles, listValidFiles, type ManifestRow } from "#db/archive/archive-files.ts";
+import { enterFiles } from "#db/archive/archive-files.ts";
 import { bringFile } from "#db/archive/bring-file.ts";
-import { lockArchiveDay } from "#db/archive/day-lock.ts";
 import type { ZoneDay } from "#db/archive/day-source.ts";
 import {
   countFileAddresses,
   findChangedIds,
+  hasRequestIds,
   type Replacements,
   readChangedRecords,
   rewriteEvents,
@@ -13,8 +13,8 @@ import {
 } from "#db/archive/rewrite-files.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import { forgetValues, listRevisedIds } from "#db/ingest/event-revisions.ts";
-import { inTransaction } from "#db/postgres/transaction.ts";
 import { DAY_MS } from "#lib/units.ts";
+import { ARCHIVE_FORMAT } from "#model/archive-layout.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
 import type { ArchiveKind } from "#model/kinds.ts";
 import { ArchiveMismatchError } from "#stages/archive/files/archive-mismatch-error.ts";
@@ -22,8 +22,9 @@ import { compareSums } from "#stages/archive/files/compare-sums.ts";
 import { readStatement, statementPath } from "#stages/archive/files/day-statement.ts";
 import { eraseRecord } from "#stages/privacy/erase-record.ts";
 import type { ArchiveStore } from "./archive-store.ts";
+import { inLockedDay, type LockedDay } from "./locked-day.ts";
 import { publishDay, sumFiles } from "./publish-day.ts";
-import { inWorkFolder } from "./work-folder.ts";
+import { writeFacts } from "./write-facts.ts";
 import { type PlacedRecord, writeRecordsCsv } from "./write-records-csv.ts";
 
 /** The steps of rewriting a day, for tests that end the process at each of them. */
@@ -53,75 +54,66 @@ export interface Rewritten {
 }
 
 /**
- * Replaces addresses in the files of an archive day. The new files become valid in one transaction; the old ones are
- * retired and deleted when no search can read them any more. Writes nothing if no address changes, so a second call
- * costs little. Everything that does not change is compared. No other process changes the day meanwhile.
+ * Replaces addresses in the files of an archive day; without an erasure, also drops the ids of requests. A file of an earlier
+ * version gets its facts on the way. The new files become valid in one transaction; the old ones are retired and deleted when no
+ * search can read them any more. Writes nothing if nothing changes, so a second call costs little. Everything that does not
+ * change is compared. No other process changes the day meanwhile.
  */
 export async function rewriteDay(
   deps: RewriteDayDeps,
   zoneDay: ZoneDay,
   change: DayChange,
 ): Promise<Rewritten> {
-  return inTransaction(deps.database, ({ tx }) =>
-    inWorkFolder(deps.archive.storage, zoneDay, (work) => rewriteLocked(deps, tx, { zoneDay, change, work })),
-  );
-}
-
-interface Rewriting {
-  readonly zoneDay: ZoneDay;
-  readonly change: DayChange;
-  readonly work: string;
-}
-
-async function rewriteLocked(deps: RewriteDayDeps, tx: Queryable, rewriting: Rewriting): Promise<Rewritten> {
-  const { zoneId, day } = rewriting.zoneDay;
-  await tx.execute("set local idle_in_transaction_session_timeout = 0");
-  await lockArchiveDay(tx, day);
-  const files = await listValidFiles(tx, { zoneId, day });
-  const release = deps.archive.storage.hold(files);
-  try {
-    return await rewriteFiles(deps, tx, rewriting, files);
-  } finally {
-    release();
-  }
+  return inLockedDay(deps, zoneDay, (locked) => rewriteFiles(deps, locked, zoneDay, change));
 }
 
 async function rewriteFiles(
-  { archive, signal, onStep }: RewriteDayDeps,
-  tx: Queryable,
-  { zoneDay, change, work }: Rewriting,
-  files: readonly ManifestRow[],
+  { database, archive, signal, onStep }: RewriteDayDeps,
+  { tx, work, files }: LockedDay,
+  zoneDay: ZoneDay,
+  change: DayChange,
 ): Promise<Rewritten> {
   const { storage, duckdb } = archive;
   const bring = async (kind: ArchiveKind) => {
     const file = files.find((one) => one.kind === kind);
     return file === undefined ? null : bringFile(storage, file, signal);
   };
+  const file = files.find(({ kind }) => kind === "events");
   const oldEvents = await bring("events");
-  if (oldEvents === null) return NOTHING;
+  if (file === undefined || oldEvents === null) return NOTHING;
+  const { rows, format } = file;
   const addresses = new Map<string, string>();
   for (const { ip } of await countFileAddresses(duckdb, oldEvents, change.untilAt)) {
     const by = change.replace(ip);
     if (by !== null && by !== ip) addresses.set(ip, by);
   }
-  if (addresses.size === 0) return NOTHING;
+  const isOld = format < ARCHIVE_FORMAT;
+  const dropsRequestIds = !change.isErasure;
+  const hasIds = dropsRequestIds && !isOld && (await hasRequestIds(duckdb, oldEvents, change.untilAt));
+  if (addresses.size === 0 && !hasIds) return NOTHING;
   const oldRecords = await bring("records");
   await onStep?.("locked");
-  const changes: Replacements = { ...change, addresses };
+  const changes: Replacements = { ...change, addresses, dropsRequestIds };
 
-  const events = path.join(work, "events.parquet");
-  const rows = files.find(({ kind }) => kind === "events")?.rows ?? 0;
-  const { changed, isIntact } = await rewriteEvents(
+  const old = {
+    database,
     duckdb,
-    { from: oldEvents, to: events, rows },
     zoneDay,
-    changes,
-  );
+    events: oldEvents,
+    records: oldRecords,
+    rows,
+    format,
+    work,
+    signal,
+  };
+  const from = isOld ? (await writeFacts(old)).file : oldEvents;
+  const events = path.join(work, "events.parquet");
+  const { changed, isIntact } = await rewriteEvents(duckdb, { from, to: events, rows }, zoneDay, changes);
   assertIntact(isIntact, "events");
   let [records, emptied] = [oldRecords, 0];
   if (change.isErasure && oldRecords !== null) {
-    const old = { events: oldEvents, records: oldRecords };
-    const erased = eraseEach(readChangedRecords(duckdb, old, changes));
+    const both = { events: oldEvents, records: oldRecords };
+    const erased = eraseEach(readChangedRecords(duckdb, both, changes));
     const csv = await writeRecordsCsv(work, erased);
     emptied = csv.records;
     if (emptied > 0) {
@@ -132,12 +124,8 @@ async function rewriteFiles(
       );
     }
   }
-  const sums = await sumFiles(duckdb, events, records);
-  const [different] = compareSums(
-    withoutSums((await sumFiles(duckdb, oldEvents, null)).sums),
-    withoutSums(sums.sums),
-  );
-  assertIntact(different === undefined, "counts");
+  const sums = await sumFiles(duckdb, events, { records });
+  assertSameCounts(await sumFiles(duckdb, oldEvents, { records: null, format }), sums);
   signal?.throwIfAborted();
   await onStep?.("written");
   // Unchanged records keep their file, so only their row of the manifest is written again.
@@ -166,8 +154,14 @@ async function rewriteFiles(
 
 const NOTHING: Rewritten = { events: 0, records: 0 };
 
-function withoutSums(sums: readonly { hour: number; ruleId: string; events: number }[]) {
-  return sums.map(({ hour, ruleId, events }) => ({ hour, ruleId, events }));
+type Sums = Awaited<ReturnType<typeof sumFiles>>;
+
+/** @throws {ArchiveMismatchError} if two files differ in the number of events of a rule in an hour. */
+export function assertSameCounts(before: Sums, after: Sums): void {
+  const [one, other] = [before, after].map(({ sums }) =>
+    sums.map(({ hour, ruleId, events }) => ({ hour, ruleId, events })),
+  );
+  assertIntact(compareSums(one ?? [], other ?? []).length === 0, "counts");
 }
 
 function assertIntact(isIntact: boolean, what: string): void {
@@ -180,6 +174,10 @@ async function* eraseEach(found: AsyncIterable<readonly PlacedRecord[]>) {
     yield records.map(({ row, record }) => ({ row, record: eraseRecord(record) }));
 }
 
-async function readRecordsWithoutEvent(storage: ArchiveStorage, { zoneId, day }: ZoneDay): Promise<number> {
+/** Returns the number of a day's records without an event, which its statement has. */
+export async function readRecordsWithoutEvent(
+  storage: ArchiveStorage,
+  { zoneId, day }: ZoneDay,
+): Promise<number> {
   return readStatement(await storage.readText(statementPath(zoneId, day)))?.recordsWithoutEvent ?? 0;
 }

@@ -6,7 +6,7 @@ import { MINUTE_MS } from "#lib/units.ts";
 /** How soon the detectors are enqueued. */
 export interface DetectorNudges {
   readonly soon: () => void;
-  /** Enqueues the detector of rules, which also judges the running minute. */
+  /** Enqueues the detectors for the running minute. */
   readonly look: () => void;
   readonly later: () => void;
 }

@@ -46,7 +46,6 @@ export function createDetectSourcesJob(deps: DetectSourcesDeps): AnyJob {
       }
       const own = state;
       const isDone = own.doneMinute === Math.floor(deps.clock() / MINUTE_MS);
-      if (isDone && own.rising.size === 0) return "this minute is judged already";
       own.isRunning = true;
       // A connection that the network has dropped may never answer. The next tick does not wait for it.
       const replaceState = () => {
@@ -55,14 +54,22 @@ export function createDetectSourcesJob(deps: DetectSourcesDeps): AnyJob {
       signal.addEventListener("abort", replaceState, { once: true });
       try {
         const run: Run = { tried: new Set(), counted: new Map(), signal, tick: own.tick };
+        let isRead = false;
         for (let isJudged = isDone; !isJudged && !signal.aborted; ) {
           const passed = await detectSources(deps, own, run);
           if (passed.changed > 0) await deps.afterSpikes();
           isJudged = passed.isDone;
+          // The rows of incidents are read again if the minutes before have changed them.
+          isRead = passed.changed === 0;
         }
+        if (signal.aborted) return undefined;
+        const before = new Set(own.rising);
+        const looked = await judgeNews(deps, own, run, isRead);
         own.tick = run.tick;
-        if (!isDone) await noteRising(deps.database.db, [...own.rising], deps.clock());
-        if ((await judgeRisingZones(deps, own, run)) > 0) await deps.afterSpikes();
+        const isNew = [...own.rising].some((zoneId) => !before.has(zoneId));
+        if (!isDone || isNew) await noteRising(deps.database.db, [...own.rising], deps.clock());
+        if (looked.changed > 0) await deps.afterSpikes();
+        if (isDone && looked.zones === 0) return "no zone has new events in this minute";
       } finally {
         signal.removeEventListener("abort", replaceState);
         own.isRunning = false;
@@ -81,8 +88,10 @@ function createState() {
     oldHours: new Map() as OldHours,
     /** Changes with every erasure, after which no watch may know an address any more. */
     erasures: null as string | null,
-    /** The end of the minutes that every zone was judged up to. A tick that comes before the next minute has no work. */
+    /** The end of the minutes that every zone was judged up to. A tick before the next minute judges the running one only. */
     doneMinute: null as number | null,
+    /** The minute that ran when it was last looked at, and the events that it then had in each zone. */
+    looked: { minute: 0, totals: new Map<number, number>() },
     /** Zones in which something comes near its line, or an incident is open. */
     rising: new Set<number>(),
     tick: null as SourceTick | null,
@@ -158,19 +167,34 @@ function createPass(deps: DetectSourcesDeps, state: State, run: Run, tick: Sourc
   return { deps, tick, kept, rising, budget, tried, stale, signal, changed: 0, isDone: true, failure: null };
 }
 
-/** Judges the running minute of rising zones. Returns how many have changed. */
-async function judgeRisingZones(deps: DetectSourcesDeps, state: State, run: Run): Promise<number> {
-  if (state.rising.size === 0 || run.signal.aborted) return 0;
-  // The rows of incidents are read again, because the minutes before have just been judged.
-  const tick = await readTick(deps, state.oldHours, run.tick);
+/**
+ * Judges the running minute of the zones that have had new events in it since the last look, and of those in which something
+ * rises. Returns how many these are, and how many have changed.
+ */
+async function judgeNews(
+  deps: DetectSourcesDeps,
+  state: State,
+  run: Run,
+  isRead: boolean,
+): Promise<{ readonly zones: number; readonly changed: number }> {
+  const tick = isRead && run.tick !== null ? run.tick : await readTick(deps, state.oldHours, run.tick);
+  run.tick = tick;
   const { endMinute } = tick.span;
+  if (state.looked.minute !== endMinute) state.looked = { minute: endMinute, totals: new Map() };
+  const { totals } = state.looked;
   const isUpToDate = ({ zoneId, through }: DueZone) =>
     through === endMinute && state.kept.get(zoneId)?.next === endMinute;
-  const zones = deps.zoneIds.filter((zoneId) => state.rising.has(zoneId));
+  const zones = deps.zoneIds
+    .filter(
+      (zoneId) => state.rising.has(zoneId) || (tick.running.get(zoneId) ?? 0) > (totals.get(zoneId) ?? 0),
+    )
+    .flatMap((zoneId) => planZone(tick, zoneId))
+    .filter(isUpToDate);
   const pass = createPass(deps, state, run, tick);
-  await judgeRunning(pass, zones.flatMap((zoneId) => planZone(tick, zoneId)).filter(isUpToDate));
+  await judgeRunning(pass, zones);
+  for (const { zoneId } of zones) totals.set(zoneId, tick.running.get(zoneId) ?? 0);
   if (pass.failure !== null) throw pass.failure;
-  return pass.changed;
+  return { zones: zones.length, changed: pass.changed };
 }
 
 function isUsable(one: KeptWatch, { zoneId, open, judged, known }: DueZone, tick: SourceTick): boolean {

@@ -24,6 +24,7 @@ import type { Log } from "#lib/log.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { MANY_ADDRESSES } from "#model/few-addresses.ts";
 import type { GradedBy } from "#model/kinds.ts";
+import { isSumRule } from "#model/rule-family.ts";
 import type { SeriesKey } from "#model/series-key.ts";
 import { type Trace, type TraceSpan, traceSpike } from "#model/spike-trace.ts";
 import { assessSeries, type SeriesOutcome } from "#stages/detection/assess-series.ts";
@@ -31,7 +32,13 @@ import { countSenders } from "#stages/detection/count-senders.ts";
 import type { Episode } from "#stages/detection/episode.ts";
 import { gradeSpike } from "#stages/detection/grade-spike.ts";
 import { newestNews } from "#stages/detection/incidents/incident.ts";
-import { findMembership } from "#stages/detection/incidents/member-share.ts";
+import {
+  compareLeads,
+  findMembership,
+  findSameCause,
+  findSummed,
+  type LeadRank,
+} from "#stages/detection/incidents/member-share.ts";
 import { toIncident } from "#stages/detection/incidents/stored-incident.ts";
 import {
   type Candidate,
@@ -123,12 +130,12 @@ async function detectSpikes(
   const tick = await readTick(db, nowMs, { sensitivityOf: sensitivity, atLeast: lowestFloor() });
   await fillThresholds(db, tick, cache);
   cache.prune(nowMs);
-  const outcomes = tick.candidates.map((candidate) => assess(tick, candidate, cache));
+  const outcomes = tick.candidates.flatMap((candidate) => assessWaves(tick, candidate, cache));
   const rising = outcomes.flatMap(({ isRising, candidate }) => (isRising ? candidate.zoneId : []));
   await noteRising(db, [...new Set(rising)], nowMs);
   const assessed = outcomes.flatMap(({ episode, ...one }) => (episode === null ? [] : { ...one, episode }));
   const graded = await gradeAll(db, assessed);
-  return { ...(await writeOutcomes(db, tick, await joinIncidents(deps.database, graded))), tick };
+  return { ...(await writeOutcomes(db, tick, await joinSpikes(deps.database, graded))), tick };
 }
 
 type OpenSpike = Candidate<RuleSpikeRow>;
@@ -173,9 +180,19 @@ interface Assessed extends SeriesOutcome {
   readonly candidate: OpenSpike;
   readonly episode: Episode;
   readonly memberOf: number | null;
+  /** The series whose spike opens in this tick and holds the alert of this one. */
+  readonly lead?: SeriesKey;
   readonly addresses: number | null;
   readonly mainSenders: number | null;
   readonly gradedBy: GradedBy | null;
+}
+
+/** A second wave closes the spike of the first, and may open its own at once. */
+function assessWaves(tick: Tick, candidate: OpenSpike, cache: ThresholdCache) {
+  const one = assess(tick, candidate, cache);
+  if (candidate.row === undefined || one.closedAt === null || !one.isRising) return [one];
+  const next = { ...candidate, row: undefined, freshFrom: one.closedAt };
+  return [one, assess(tick, next, cache)];
 }
 
 function assess({ span }: Tick, candidate: OpenSpike, cache: ThresholdCache) {
@@ -223,15 +240,16 @@ async function gradeAll(db: Queryable, assessed: readonly Assessed[]): Promise<A
 }
 
 /**
- * Finds the incident that each spike is a member of. A spike that was alone is compared again while the newest attacker of
- * its zone is young, so that an incident adopts the spikes that were there before it.
+ * Finds the spike whose alert each spike is part of: an incident whose attackers send its events, or a rule with the same
+ * requests. A spike that was alone is compared again while the newest attacker of its zone is young, so that an incident
+ * adopts the spikes that were there before it; one of a rule that only adds others up, always.
  */
-async function joinIncidents(database: Database, assessed: readonly Assessed[]): Promise<Assessed[]> {
+async function joinSpikes(database: Database, assessed: readonly Assessed[]): Promise<Assessed[]> {
   const before = assessed.map((one) => ({ ...one, memberOf: one.candidate.row?.memberOf ?? null }));
   const alone = before.filter(({ memberOf, closedAt }) => memberOf === null && closedAt === null);
   if (alone.length === 0) return before;
   const rows = Map.groupBy(await readOpenSources(database.db), ({ zoneId }) => zoneId);
-  const found = new Map<SeriesKey, number>();
+  const found = new Map<SeriesKey, number | SeriesKey>();
   for (const [zoneId, inZone] of Map.groupBy(alone, ({ candidate }) => candidate.zoneId)) {
     const incidents = (rows.get(zoneId) ?? []).flatMap((row) => {
       // In shadow mode nothing is sent, so an incident cannot stand for a rule.
@@ -240,18 +258,45 @@ async function joinIncidents(database: Database, assessed: readonly Assessed[]):
     });
     const end = Math.max(...inZone.map(({ countedTo }) => countedTo));
     const isNew = Math.max(0, ...incidents.map(newestNews)) > end - ADOPTED_MINUTES;
-    const compared = inZone.filter(({ candidate: { row } }) => isNew || row === undefined);
-    if (incidents.length === 0 || compared.length === 0) continue;
-    const byRule = Map.groupBy(await readHour(database.db, zoneId, end - 1), ({ ruleId }) => ruleId);
-    for (const { candidate, episode, countedTo } of compared) {
-      const from = countedTo - episode.windowMinutes;
-      const events = (byRule.get(candidate.ruleId) ?? []).filter(({ minute }) => minute >= from);
-      const incident = findMembership(events, incidents);
+    const compared = inZone
+      .filter(({ candidate: { row, ruleId } }) => isNew || row === undefined || isSumRule(ruleId))
+      .toSorted(byLead);
+    if (compared.length === 0 || (incidents.length === 0 && inZone.length === 1)) continue;
+    const inHour = await readHour(database.db, zoneId, end - 1);
+    const byRule = Map.groupBy(inHour, ({ ruleId }) => ruleId);
+    const eventsOf = ({ candidate, episode, countedTo }: Assessed) =>
+      (byRule.get(candidate.ruleId) ?? []).filter(
+        ({ minute }) => minute >= countedTo - episode.windowMinutes,
+      );
+    for (const one of compared) {
+      const { candidate } = one;
+      const events = eventsOf(one);
+      const incident = findMembership(events, incidents, inHour);
       if (incident !== null) found.set(candidate, incident.id);
+      if (incident !== null || (candidate.row !== undefined && !isSumRule(candidate.ruleId))) continue;
+      const leads = inZone
+        .filter((other) => !found.has(other.candidate) && byLead(other, one) < 0)
+        .toSorted(byLead);
+      const find = isSumRule(candidate.ruleId) ? findSummed : findSameCause;
+      const lead = find(
+        events,
+        leads.map((other) => ({ candidate: other.candidate, events: eventsOf(other) })),
+      );
+      if (lead !== null) found.set(candidate, lead.candidate.row?.id ?? lead.candidate);
     }
   }
-  return before.map((one) => ({ ...one, memberOf: one.memberOf ?? found.get(one.candidate) ?? null }));
+  return before.map((one) => {
+    const lead = found.get(one.candidate);
+    if (one.memberOf !== null || lead === undefined) return one;
+    return typeof lead === "number" ? { ...one, memberOf: lead } : { ...one, lead };
+  });
 }
+
+function rankOf({ candidate: { row, ruleId }, episode }: Assessed): LeadRank {
+  return { id: row?.id ?? null, ruleId, score: episode.score };
+}
+
+const byLead = (one: Assessed, other: Assessed) => compareLeads(rankOf(one), rankOf(other));
 
 /** Returns whether the events of the spike's window were counted when the row was stored. */
 function isSameWindow(row: RuleSpikeRow, { episode, countedTo }: Assessed): boolean {
@@ -294,7 +339,6 @@ async function writeOutcomes(
   assessed: readonly Assessed[],
 ): Promise<DetectedSpikes> {
   const outcomes = planOutcomes(tick, assessed);
-  const opened = await openSpikes(db, tick, outcomes);
   const open = outcomes.flatMap((one) => {
     const { row } = one.candidate;
     return row === undefined ? [] : [{ ...one, row }];
@@ -317,17 +361,26 @@ async function writeOutcomes(
       else closed += 1;
     }
   }
-  return { opened, updated, closed };
+  // A second wave opens its spike once that of the first is closed.
+  return { opened: await openSpikes(db, tick, outcomes), updated, closed };
 }
 
 async function openSpikes(db: Queryable, tick: Tick, outcomes: readonly Outcome[]): Promise<TraceSpan[][]> {
   const opened: TraceSpan[][] = [];
-  for (const { candidate, stored, scope, isCollected } of outcomes) {
+  const ids = new Map<SeriesKey, number>();
+  const isLast = ({ lead }: Outcome) => Number(lead !== undefined);
+  for (const { candidate, stored, scope, isCollected, lead } of outcomes.toSorted(
+    (a, b) => isLast(a) - isLast(b),
+  )) {
     if (candidate.row !== undefined) continue;
     const { zoneId, ruleId } = candidate;
     const evidence = isCollected ? await collectEvidence(db, scope) : noEvidence(scope);
-    const opening = { zoneId, ruleId, ...stored, evidence };
-    if ((await openSpike(db, opening)) !== null) opened.push(toSpans(opening, tick));
+    const memberOf = lead === undefined ? stored.memberOf : (ids.get(lead) ?? null);
+    const opening = { zoneId, ruleId, ...stored, memberOf, evidence };
+    const id = await openSpike(db, opening);
+    if (id === null) continue;
+    ids.set(candidate, id);
+    opened.push(toSpans(opening, tick));
   }
   return opened;
 }

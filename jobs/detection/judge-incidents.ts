@@ -1,7 +1,9 @@
 import type { Database } from "#db/client.ts";
 import { readHour } from "#db/detection/source-events.ts";
 import type { SpikeRow } from "#db/detection/spikes.ts";
+import { readVerdicts } from "#db/detection/verdicts.ts";
 import { isGraver } from "#model/severity.ts";
+import { isBenign } from "#model/verdict.ts";
 import { comparesEvents, endIncidents, followFired } from "#stages/detection/incidents/follow-incidents.ts";
 import { type Incident, newestNews, type PastIncident } from "#stages/detection/incidents/incident.ts";
 import { toIncident, toPastIncident } from "#stages/detection/incidents/stored-incident.ts";
@@ -27,7 +29,7 @@ interface FiredMinutes {
  */
 export async function judgeIncidents(
   { deps: { database }, tick: { isShadow, span } }: Pass,
-  { zoneId, open: rows, former, known }: DueZone,
+  { zoneId, open: rows, former, known: sources }: DueZone,
   { fired, through, running = null }: FiredMinutes,
 ): Promise<boolean> {
   const rowOf = new Map<string, SpikeRow>(rows.map((row) => [row.incident, row]));
@@ -35,13 +37,31 @@ export async function judgeIncidents(
     open: rows.flatMap((row) => toIncident(row) ?? []),
     former: former.flatMap((row) => toPastIncident(row) ?? []),
   };
-  const judged = await followIncidents(database, { zoneId, known }, { fired, through, running }, before);
+  const said =
+    fired.length === 0 && running === null
+      ? null
+      : await readVerdicts(
+          database.db,
+          rows.map(({ id }) => id),
+        );
+  const isRowBenign = ({ id }: SpikeRow) => {
+    const latest = said?.get(id)?.at(-1);
+    return latest !== undefined && isBenign(latest);
+  };
+  const benign = new Set(rows.filter(isRowBenign).map(({ incident }) => incident));
+  const known = { ...before, benign };
+  const judged = await followIncidents(
+    database,
+    { zoneId, known: sources },
+    { fired, through, running },
+    known,
+  );
   const countedTo = running === null ? through : running.minute + 1;
   const { nowMs } = span;
   let hasChanged = false;
   for (const one of judged) {
     const row = rowOf.get(one.incident.name);
-    const storing = { ...one, isShadow, row, known, through, countedTo, nowMs };
+    const storing = { ...one, isShadow, row, known: sources, through, countedTo, nowMs };
     hasChanged = (await storeIncident(database, zoneId, storing)) || hasChanged;
   }
   return hasChanged;
@@ -52,7 +72,11 @@ export async function followIncidents(
   database: Database,
   { zoneId, known }: Pick<DueZone, "zoneId" | "known">,
   { fired, through, running = null }: FiredMinutes,
-  before: { readonly open: readonly Incident[]; readonly former: readonly PastIncident[] },
+  before: {
+    readonly open: readonly Incident[];
+    readonly former: readonly PastIncident[];
+    readonly benign?: ReadonlySet<string>;
+  },
 ): Promise<FollowedIncident[]> {
   const ended: PastIncident[] = [];
   const former = [...before.former];
@@ -66,7 +90,11 @@ export async function followIncidents(
   const follow = async (one: FiredMinute) => {
     const compared = comparesEvents(open, one) ? await readHour(database.db, zoneId, one.minute) : [];
     const hour = compared.filter((event) => !known.isKnown(event));
-    return followFired(open, one, { hour, former });
+    return followFired(open, one, {
+      hour,
+      former,
+      ...(before.benign !== undefined && { benign: before.benign }),
+    });
   };
   for (const one of fired) {
     endBefore(one.minute);

@@ -99,7 +99,7 @@ async function judgeZone(deps: JudgeLateDeps, zoneId: number, signal: AbortSigna
     to,
     covered: await readSearchedThrough(db, { afterMs: fromMs, untilMs: to * HOUR_MS - 1, zoneId }),
     attacks: await readAttacks(db, { afterMs: fromMs, zoneId }),
-    known: createKnownSources(stored, { zoneId, nowMs }),
+    known: createKnownSources(stored, nowMs)(zoneId),
   };
   const mode = deps.sourceMode();
   const ofSources = {

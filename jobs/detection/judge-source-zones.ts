@@ -39,12 +39,12 @@ export async function judgeZones(pass: Pass, zones: readonly DueZone[], isNew = 
 }
 
 /** Divides spans so that each part has about as many events as one statement reads. */
-function toReads({ totals }: SourceTick, spans: readonly JudgedSpan[]): JudgedSpan[][] {
+function toReads({ totals, span: { endMinute } }: SourceTick, spans: readonly JudgedSpan[]): JudgedSpan[][] {
   const reads: JudgedSpan[][] = [];
   let left = 0;
   for (const span of spans) {
-    const minutes = [...(totals.get(span.zoneId)?.values() ?? [])];
-    const perMinute = minutes.reduce((sum, total) => sum + total, 0) / Math.max(minutes.length, 1);
+    const minutes = [...(totals.get(span.zoneId) ?? [])].filter(([minute]) => minute < endMinute);
+    const perMinute = minutes.reduce((sum, [, total]) => sum + total, 0) / Math.max(minutes.length, 1);
     const events = Math.min(perMinute * (span.to - span.from), EVENTS_PER_ZONE) + 1;
     if (left < events) {
       reads.push([]);
@@ -86,19 +86,21 @@ async function judgeSpan(
 }
 
 /**
- * Judges the running minute of zones, all of whose other minutes are judged, by the events that are stored of it. A minute
- * of a flood is judged at its end only.
+ * Judges the running minute of zones, all of whose other minutes are judged, by the events that are stored of it. Counts only
+ * grow, so that this finds what the end of the minute finds, up to a minute earlier. A minute with very many events is judged
+ * at its end only.
  */
 export async function judgeRunning(pass: Pass, zones: readonly DueZone[]): Promise<void> {
   if (zones.length === 0) return;
   const { database } = pass.deps;
   const { endMinute: minute, nowMs } = pass.tick.span;
   const asked = zones.map(({ zoneId }) => ({ zoneId, from: minute, to: nowMs / MINUTE_MS }));
-  const found = await readEventsOfZones(database, asked, EVENTS_PER_READ);
+  const found = await readEventsOfZones(database, asked, EVENTS_PER_ZONE);
   for (const zone of zones)
     await attempt(pass, [zone], async () => {
       const one = pass.kept.get(zone.zoneId);
       const running = one === undefined ? null : lookAt(one, found.get(zone.zoneId) ?? [], minute);
+      if (one?.watch.isRising()) pass.rising.add(zone.zoneId);
       if (running === null) return;
       if (await judgeIncidents(pass, zone, { fired: [], through: minute, running })) pass.changed += 1;
     });

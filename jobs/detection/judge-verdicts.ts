@@ -8,9 +8,10 @@ import {
   readAlertEvents,
   readLasting,
   readNearbyRules,
+  readUsualSenders,
   readZoneUsual,
 } from "#db/detection/verdict-evidence.ts";
-import { type DueLook, findDueLooks, readFittedWeights, storeVerdict } from "#db/detection/verdicts.ts";
+import { type DueLook, findDueLooks, storeVerdict } from "#db/detection/verdicts.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import type { Clock } from "#lib/clock.ts";
 import { toError } from "#lib/errors.ts";
@@ -20,18 +21,20 @@ import { hashEventKey } from "#model/log-id-hash.ts";
 import { type RequestDetails, readRequest } from "#model/request-facts.ts";
 import { MOST_RECORDS } from "#model/verdict.ts";
 import { createOpenedBlocks, type OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
 import { mostFrequent, spread } from "#stages/detection/verdict/counting.ts";
-import { findCrawler, type VerifyCrawler } from "#stages/detection/verdict/crawlers.ts";
+import { crawlerOfNetwork, findCrawler, type VerifyCrawler } from "#stages/detection/verdict/crawlers.ts";
 import type { VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
 import { judgeVerdict } from "#stages/detection/verdict/judge-verdict.ts";
 import { templateOf } from "#stages/detection/verdict/path-template.ts";
-import { SHIPPED_WEIGHTS, type Weights, weights } from "#stages/detection/verdict/weights.ts";
 import { readBlockRecords } from "../archive/read-block-records.ts";
 
 /** A flood of rules must not keep the detectors waiting. The next run takes up what is left. */
 const MOST_LOOKS = 40;
 const RUN_MS = 20_000;
 const MOST_ADDRESSES = 200;
+/** A first start copies so many whole days. A zone with no more of them may have learnt from a part of their events. */
+const COPIED_DAYS = 3;
 /** Opening a block of records costs more than everything else, and events of a few minutes share one. */
 const MOST_SLOTS = 24;
 const SLOT_MS = 5 * MINUTE_MS;
@@ -43,7 +46,7 @@ export interface JudgeVerdictsDeps {
   readonly log: Log;
   /** Null or left out: no crawler is verified. */
   readonly verifyCrawler?: VerifyCrawler | null;
-  /** Called once for a zone of which nothing is usual, although it has a history. */
+  /** Called once an hour for a zone of which nothing is usual, or whose first days may have been copied since. */
   readonly learnUsual: (zoneId: number) => unknown;
   /** Called when a verdict was stored. */
   readonly afterVerdicts: () => unknown;
@@ -54,16 +57,17 @@ interface Parts extends JudgeVerdictsDeps {
 }
 
 /**
- * Judges what open alerts are: when they open, and 30 minutes, 6 and 24 hours later. The due looks are found in rows, so a
+ * Judges what open alerts are: when they open, and 1, 5 and 30 minutes, 6 and 24 hours later. The due looks are found in rows, so a
  * later run makes up for a killed one. Of two replicas that judge the same look, one stores it. An alert that cannot be judged
  * does not stop the others; the job then fails at its end.
  */
 export function createJudgeVerdictsJob(deps: JudgeVerdictsDeps): AnyJob {
   const { database, log, clock } = deps;
-  const learning = new Set<number>();
+  const askedIn = new Map<number, number>();
   const learnUsual = async (zoneId: number) => {
-    if (learning.has(zoneId)) return;
-    learning.add(zoneId);
+    const hour = Math.floor(clock() / HOUR_MS);
+    if (askedIn.get(zoneId) === hour) return;
+    askedIn.set(zoneId, hour);
     await deps.learnUsual(zoneId);
   };
   const parts = { ...deps, learnUsual, openedBlocks: createOpenedBlocks(OPENED_BYTES) };
@@ -76,14 +80,13 @@ export function createJudgeVerdictsJob(deps: JudgeVerdictsDeps): AnyJob {
     run: oneAtATime(async (_payload, signal) => {
       const due = await findDueLooks(database.db, clock(), MOST_LOOKS);
       if (due.length === 0) return "no alert needs a look";
-      const table = await readWeights(deps);
       const startedMs = performance.now();
       let [stored, failure]: [number, Error | null] = [0, null];
       for (const one of due) {
         signal.throwIfAborted();
         if (performance.now() - startedMs > RUN_MS) break;
         try {
-          if (await judge(parts, one, table)) stored += 1;
+          if (await judge(parts, one)) stored += 1;
         } catch (thrown) {
           failure = toError(thrown);
           log.error({ err: failure, spikeId: one.spike.id, look: one.look }, "alert not judged");
@@ -100,9 +103,9 @@ export function createJudgeVerdictsJob(deps: JudgeVerdictsDeps): AnyJob {
 }
 
 /** Stores a verdict with the exclusion for a misfire that lasts, unless another replica has. */
-async function judge(parts: Parts, { spike, look }: DueLook, table: Weights): Promise<boolean> {
+async function judge(parts: Parts, { spike, look }: DueLook): Promise<boolean> {
   const evidence = await readEvidence(parts, { spike, look });
-  const verdict = judgeVerdict(evidence, table);
+  const verdict = judgeVerdict(evidence);
   const { exclusion } = verdict;
   return inTransaction(parts.database, async ({ tx }) => {
     const isStored = await storeVerdict(tx, spike, verdict);
@@ -114,20 +117,12 @@ async function judge(parts: Parts, { spike, look }: DueLook, table: Weights): Pr
   });
 }
 
-async function readWeights({ database, log }: JudgeVerdictsDeps): Promise<Weights> {
-  const fitted = await readFittedWeights(database.db);
-  if (fitted === null) return SHIPPED_WEIGHTS;
-  const { data, error } = weights.safeParse(fitted);
-  if (data === undefined)
-    log.warn({ err: error, effect: "the shipped weights are used" }, "weights not readable");
-  return data ?? SHIPPED_WEIGHTS;
-}
-
 async function readEvidence(parts: Parts, { spike, look }: DueLook): Promise<VerdictEvidence> {
   const { db } = parts.database;
   const { zoneId, ruleId, sources, closedAt } = spike;
   const [openedAt, judgedAt] = [spike.openedAt.getTime(), parts.clock()];
-  const since = openedAt - HOUR_MS;
+  const windowMinutes = sources?.findings[0]?.windowMinutes ?? spike.windowMinutes;
+  const since = openedAt - windowMinutes * MINUTE_MS;
   // Later events of the same keys belong to others.
   const to = sources === null ? judgedAt : (closedAt?.getTime() ?? judgedAt);
   const events = await readAlertEvents(db, { spike, from: since, to });
@@ -137,7 +132,7 @@ async function readEvidence(parts: Parts, { spike, look }: DueLook): Promise<Ver
   );
   const { values, days, hadSession } = await readZoneUsual(db, zoneId, since);
   const isLearnt = Object.keys(values).length > 0;
-  if (!isLearnt && days > 0) await parts.learnUsual(zoneId);
+  if (days > 0 && (!isLearnt || days <= COPIED_DAYS)) await parts.learnUsual(zoneId);
   const requests = await readRequests(parts, zoneId, events);
   const usual = {
     asns: new Set(values.asn),
@@ -146,10 +141,19 @@ async function readEvidence(parts: Parts, { spike, look }: DueLook): Promise<Ver
     days: isLearnt ? days : 0,
     hasCookies: hadSession || [...requests.values()].some(({ hasSession }) => hasSession === true),
   };
-  const crawler = parts.verifyCrawler == null ? null : await findCrawler(events, parts.verifyCrawler);
+  const { verifyCrawler } = parts;
+  const asked = verifyCrawler == null ? null : await findCrawler(events, verifyCrawler);
+  const crawler = asked ?? crawlerOfNetwork(events);
+  const { perAddress, perHour } = await readUsualSenders(db, spike, since, ips);
   const lasting = look === "six-hours" || look === "day" ? await readLasting(db, spike, judgedAt) : null;
   const alert = { look, judgedAt, openedAt, since, ruleId: sources === null ? ruleId : null };
-  return { ...alert, events, nearby, requests, usual, crawler, lasting };
+  const usualSenders = new Map<string, number>();
+  for (const { ip, most } of perAddress) {
+    const address = toSourceAddress(ip);
+    usualSenders.set(address, Math.max(most, usualSenders.get(address) ?? 0));
+  }
+  const background = { usualSenders, usualPerHour: perHour };
+  return { ...alert, ...background, events, nearby, requests, usual, crawler, lasting };
 }
 
 /** Returns what the records of up to 200 of the events say, of slots that are spread over all of them. */

@@ -2,6 +2,7 @@ import type { StoredSourceEvent } from "#db/detection/source-events.ts";
 import type { AddressPeaks, CountedSourceHour } from "#db/detection/source-hours.ts";
 import { SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
 import type { KnownSources } from "#model/known-source.ts";
+import { isLearning } from "#model/learning.ts";
 import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
 import { ofEachKind } from "#stages/detection/sources/source-counter.ts";
 import { createSourceWatch, type SourceWatch } from "#stages/detection/sources/source-watch.ts";
@@ -29,8 +30,6 @@ export interface KeptWatch {
   readonly histories: Readonly<Record<SourceKind, HourHistory>>;
   /** The hours that are counted, by this watch or in the database. */
   readonly counted: Set<number>;
-  /** The minute of the zone's first event; null without any. */
-  readonly firstMinute: number | null;
   /** The first hour that this watch has counted together with the hour before it, into which its windows reach. */
   readonly firstWhole: number;
   /** The next minute to read. */
@@ -75,7 +74,6 @@ export function createKeptWatch(
     watch: createSourceWatch({ isUnknownHour: (hour) => isUnusable(one, hour) }, memory),
     histories: memory.histories,
     counted: new Set(),
-    firstMinute: hours.firstMinute,
     firstWhole: Math.ceil(next / 60) + 1,
     judgedFrom: next,
     taken: new Map(),
@@ -213,6 +211,11 @@ function countTaken({ taken }: KeptWatch, hour: number): number {
 /** Returns whether hours have to be counted from their events, all of which are there. */
 export function isLacking({ lacking, policy }: KeptWatch): boolean {
   return lacking.some((hour) => !policy.isUnknownHour(hour));
+}
+
+/** Returns whether the watch judges by fixed lines only, because the zone seems to be in its first day. */
+export function isQuiet({ watch, next }: KeptWatch): boolean {
+  return isLearning(watch.firstMinute(), next);
 }
 
 /** Returns whether more events of a minute that was read are counted than the watch has taken. */

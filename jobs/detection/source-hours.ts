@@ -1,5 +1,6 @@
 import type { Database } from "#db/client.ts";
 import { noteJudgedHours } from "#db/detection/judged-hours.ts";
+import { readFirstEventMinutes } from "#db/detection/source-events.ts";
 import {
   addSourceHours,
   readHourVersions,
@@ -8,7 +9,7 @@ import {
 } from "#db/detection/source-hours.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { countSourceHours, firstHourOf } from "./count-source-hours.ts";
-import { isLacking, type KeptWatch, learnHours, takeEndedHours } from "./kept-watch.ts";
+import { isLacking, isQuiet, type KeptWatch, learnHours, takeEndedHours } from "./kept-watch.ts";
 import { attempt, type Pass, toBatches, ZONES_PER_WARMING } from "./source-pass.ts";
 import type { DueZone } from "./source-tick.ts";
 
@@ -46,18 +47,21 @@ export async function storeEndedHours(
 
 /**
  * Counts hours from their events that no watch has counted or that got late events, and gives changed hours to the
- * watches: once an hour also those that another replica has counted.
+ * watches: once an hour also those that another replica has counted. A watch that was
+ * made before older events of its zone were stored is made again.
  */
 export async function learnChanges(pass: Pass, zones: readonly DueZone[]): Promise<void> {
   const nowHour = Math.floor(pass.tick.span.endMinute / 60);
   const isOld = ({ zoneId }: DueZone) => (pass.kept.get(zoneId)?.version.readIn ?? nowHour) < nowHour;
   const versions = await readVersions(pass, zones.filter(isOld), nowHour);
+  const older = await findOlderHistory(pass, zones, nowHour);
   const changed = zones.filter(({ zoneId }) => {
     const one = pass.kept.get(zoneId);
     if (one === undefined) return false;
     const before = one.version;
     one.version = versions.get(zoneId) ?? before;
-    return one.version.text !== before.text || pass.stale.has(zoneId) || isLacking(one);
+    const isChanged = one.version.text !== before.text || pass.stale.has(zoneId);
+    return isChanged || older.has(zoneId) || isLacking(one);
   });
   for (const [index, batch] of toBatches(changed, ZONES_PER_WARMING).entries()) {
     // The next tick counts the others.
@@ -67,15 +71,36 @@ export async function learnChanges(pass: Pass, zones: readonly DueZone[]): Promi
       for (const [zoneId, hours] of counted) {
         const one = pass.kept.get(zoneId);
         if (one === undefined) continue;
-        if ((hours.firstMinute ?? Number.POSITIVE_INFINITY) >= (one.firstMinute ?? 0)) learnHours(one, hours);
-        else {
-          // Minutes that were not judged, because the zone seemed to be in its first day, are judged now.
+        if (isQuiet(one) && isOlder(hours.firstMinute, one)) {
+          // The watch is made again and judges the tested minutes. Earlier ones follow hours that got events, so they are
+          // judged late.
           pass.kept.delete(zoneId);
           pass.isDone = false;
+        } else {
+          learnHours(one, hours);
+          // The hours of other days may have made something usual.
+          one.usualDay = null;
         }
       }
     });
   }
+}
+
+/** Returns the zones that seem to be in their first day and of which older events are stored by now. */
+async function findOlderHistory(
+  pass: Pass,
+  zones: readonly DueZone[],
+  nowHour: number,
+): Promise<Set<number>> {
+  const quiet = zones.flatMap(({ zoneId }) => pass.kept.get(zoneId) ?? []).filter(isQuiet);
+  if (quiet.length === 0) return new Set();
+  const zoneIds = quiet.map(({ zoneId }) => zoneId);
+  const found = await readFirstEventMinutes(pass.deps.database.db, zoneIds, firstHourOf(nowHour) * 60);
+  return new Set(quiet.flatMap((one) => (isOlder(found.get(one.zoneId), one) ? one.zoneId : [])));
+}
+
+function isOlder(minute: number | null | undefined, { watch }: KeptWatch): minute is number {
+  return (minute ?? Number.POSITIVE_INFINITY) < (watch.firstMinute() ?? Number.POSITIVE_INFINITY);
 }
 
 /** Reads the versions of the hours of zones. The two newest hours change no threshold and are left out. */

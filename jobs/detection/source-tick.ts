@@ -45,7 +45,10 @@ export interface SourceTick {
   readonly former: ReadonlyMap<number, readonly SpikeRow[]>;
   readonly attacks: ReadonlyMap<number, Parameters<typeof toAttackHours>[0]>;
   readonly totals: ReadonlyMap<number, ReadonlyMap<number, number>>;
-  readonly known: readonly KnownSource[];
+  /** The events of the running minute that the roll-up has counted in each zone. */
+  readonly running: ReadonlyMap<number, number>;
+  /** Returns the known sources of a zone, read once in a minute: a change makes a watch anew at most once in it. */
+  readonly known: ReturnType<typeof createKnownSources>;
 }
 
 /** A zone with minutes to judge. */
@@ -64,7 +67,10 @@ export interface DueZone {
 /** The older hours of zones, as they were last read. */
 export type OldHours = Map<number, { readonly text: string | null; readonly hours: readonly ZoneHour[] }>;
 
-/** Reads what a pass needs. Of the passes of one minute, the first reads what is the same for all. */
+/**
+ * Reads what a pass needs. Of the passes of one minute, the first reads what is the same for all. The others read the newest
+ * hours again, because the search of some zones passes the end of the minute only then.
+ */
 export async function readTick(
   deps: ReadTickDeps,
   oldHours: OldHours,
@@ -76,15 +82,16 @@ export async function readTick(
   const { oldestMs, nowMs, firstTested, firstMinute, endMinute } = span;
   const closedAfterMs = firstMinute * MINUTE_MS;
   const nowHour = Math.floor(nowMs / HOUR_MS);
+  const recentHour = nowHour - RECENT_HOURS + 1;
   const isSameMinute = before?.span.endMinute === endMinute;
   const state = await readSourceState(database, {
     closedAfterMs,
-    coveredAfterMs: isSameMinute ? nowMs : oldestMs,
+    coveredAfterMs: isSameMinute ? recentHour * HOUR_MS - 1 : oldestMs,
     nowMs,
-    recentHour: nowHour - RECENT_HOURS + 1,
+    recentHour,
     staleFromHour: firstHourOf(nowHour),
     fromMinute: isSameMinute ? endMinute : firstTested,
-    toMinute: endMinute,
+    toMinute: endMinute + 1,
   });
   const isSources = ({ ruleId }: { ruleId: string }) => ruleId === SOURCES_RULE;
   const open = state.hasOpen ? await readOpenSources(db) : [];
@@ -95,7 +102,15 @@ export async function readTick(
     open: Map.groupBy(open, ({ zoneId }) => zoneId),
     former: Map.groupBy(former, ({ zoneId }) => zoneId),
   };
-  if (isSameMinute) return { ...before, ...spikes, span };
+  const totals = new Map(state.zones.map(({ zoneId, totals }) => [zoneId, toMinuteTotals(totals)]));
+  const running = new Map([...totals].map(([zoneId, minutes]) => [zoneId, minutes.get(endMinute) ?? 0]));
+  if (isSameMinute) {
+    const views = new Map(before.views);
+    for (const zone of state.zones)
+      if (!isThrough(views.get(zone.zoneId), span))
+        views.set(zone.zoneId, viewZone(toHours(zone, oldHours, true), nowMs));
+    return { ...before, ...spikes, views, running, span };
+  }
   const attacks = state.hasAttacks ? (await readAttacks(db, { afterMs: oldestMs })).filter(isSources) : [];
   const stored = state.hasKnown ? (await listKnownSources(db)).map(toKnownSource) : [];
   return {
@@ -104,14 +119,22 @@ export async function readTick(
     span,
     views: new Map(state.zones.map((zone) => [zone.zoneId, viewZone(toHours(zone, oldHours), nowMs)])),
     attacks: Map.groupBy(attacks, ({ zoneId }) => zoneId),
-    totals: new Map(state.zones.map(({ zoneId, totals }) => [zoneId, toMinuteTotals(totals)])),
-    known: [...deps.knownSources(), ...stored],
+    totals,
+    running,
+    known: createKnownSources([...deps.knownSources(), ...stored], nowMs),
   };
 }
 
-function toHours({ zoneId, old, recent }: ZoneState, oldHours: OldHours): ZoneHour[] {
+/** Returns whether the last minute that is over can be judged. */
+function isThrough(view: ZoneView | undefined, { endMinute }: TickSpan): boolean {
+  return view?.isTestable(endMinute - 1) ?? false;
+}
+
+/** With `isRecent` the older hours were not read, and are those that were read before. */
+function toHours({ zoneId, old, recent }: ZoneState, oldHours: OldHours, isRecent = false): ZoneHour[] {
   const before = oldHours.get(zoneId);
-  const known = before?.text === old ? before : { text: old, hours: toOldHours(old) };
+  const isKnown = before !== undefined && (isRecent || before.text === old);
+  const known = isKnown ? before : { text: old, hours: toOldHours(old) };
   oldHours.set(zoneId, known);
   return [...known.hours, ...toRecentHours(recent)];
 }
@@ -134,7 +157,7 @@ export function planZone(tick: SourceTick, zoneId: number): DueZone[] {
       judged: Math.max(0, ...times.map((time) => Math.floor((time?.getTime() ?? 0) / MINUTE_MS))),
       open,
       former,
-      known: createKnownSources(tick.known, { zoneId, nowMs: span.nowMs }),
+      known: tick.known(zoneId),
       policy: {
         isUnknownHour: view.isUnknownHour,
         attackHours,

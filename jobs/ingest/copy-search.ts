@@ -14,8 +14,9 @@ import { splitSpan } from "#stages/coverage/split-span.ts";
 import { BELIEVE_AFTER_MS, HELD_BACK, toHeldBack } from "#stages/ingest/held-back.ts";
 import { cutEntries, readBy, readPage } from "#stages/ingest/read-page.ts";
 import { toSearchEvent } from "#stages/ingest/to-search-event.ts";
-import { type Contradiction, isZoneSuspect } from "../coverage/judge-route.ts";
+import type { Contradiction } from "../coverage/judge-route.ts";
 import { type Recognition, recogniseAnswer } from "../coverage/recognise-answer.ts";
+import { readHashKey } from "./hash-key.ts";
 import { type StoreEntriesDeps, storeEntries } from "./store-entries.ts";
 
 /** Maximum page size of the platform; platform API spec 2.3. */
@@ -41,6 +42,8 @@ export interface CopiedSearch {
   readonly mustShow?: boolean;
   /** Called once per part with its events and the number of its pages, before they are stored. */
   readonly onEvents?: (events: readonly WafEvent[], pages: number) => void;
+  /** Called once per part with the rows that were stored. */
+  readonly onStored?: (rows: readonly unknown[], raws: readonly Buffer[]) => void;
   /**
    * Runs in the transaction of each part, when everything before `through` is stored. Not called when the search has
    * contradicted itself.
@@ -58,6 +61,8 @@ export interface CopiedPages {
   readonly contradiction: Contradiction | null;
   /** True if the answer may end a suspicion: it shows events that are known, or no route shows nothing of these. */
   readonly isRecognised: boolean;
+  /** Whether a route of the zone was suspect when the search began. */
+  readonly wasSuspect: boolean;
 }
 
 /**
@@ -71,8 +76,9 @@ export async function copySearch(
   search: CopiedSearch,
   signal: AbortSignal,
 ): Promise<CopiedPages> {
-  const { zoneId, lease, to, expectNew, conclude, onEvents, onPage } = search;
-  const isSuspect = await isZoneSuspect(deps.database.db, zoneId, ["search"]);
+  const { zoneId, lease, to, expectNew, conclude, onEvents, onStored, onPage } = search;
+  const suspicions = await readSuspicions(deps.database.db, [zoneId]);
+  const isSuspect = suspicions.some(({ isWhole, route }) => isWhole && route === "search");
   const answer = await readRows(deps, search, signal);
   if ("parts" in answer) return copyParts(deps, search, answer.parts, signal);
   const { rows, raws, pages, bytes } = answer;
@@ -83,7 +89,8 @@ export async function copySearch(
   const contradiction = isHeldBack
     ? { reason: describeUnknown(search, rows.length), isWhole: true }
     : answer.contradiction;
-  const source = { route: "search", day: null, receivedAt: deps.clock() } as const;
+  const hashKey = await readHashKey(deps.database);
+  const source = { route: "search", day: null, receivedAt: deps.clock(), hashKey } as const;
   const read = isHeldBack
     ? { events: [], records: [], quarantined: toHeldBack(raws, source) }
     : readPage(raws, { ...source, ...readBy(EventRow, toSearchEvent) }, rows);
@@ -99,10 +106,13 @@ export async function copySearch(
       if (contradiction === null) await conclude?.(tx, to);
     },
   });
-  return { pages, inserted, contradiction, isRecognised: recognition === "known" || !isSuspect };
+  if (!isHeldBack) onStored?.(rows, raws);
+  const isRecognised = recognition === "known" || !isSuspect;
+  return { pages, inserted, contradiction, isRecognised, wasSuspect: suspicions.length > 0 };
 }
 
-interface Rows {
+/** The rows of all pages of a search. */
+export interface SearchedRows {
   readonly rows: readonly unknown[];
   /** The rows byte for byte. */
   readonly raws: readonly Buffer[];
@@ -112,11 +122,11 @@ interface Rows {
 }
 
 /** Reads the pages of a search, or returns the parts of a span that is too large for one transaction. */
-async function readRows(
-  { edge }: CopySearchDeps,
-  { zoneId, from, to, filters }: CopiedSearch,
+export async function readRows(
+  { edge }: Pick<CopySearchDeps, "edge">,
+  { zoneId, from, to, filters }: Pick<CopiedSearch, "zoneId" | "from" | "to" | "filters">,
   signal: AbortSignal,
-): Promise<Rows | { readonly parts: readonly { from: number; to: number }[] }> {
+): Promise<SearchedRows | { readonly parts: readonly { from: number; to: number }[] }> {
   const filtered = filters === undefined ? {} : { filters: [...filters] };
   const params = { shieldZoneId: zoneId, request: { from, to, pageSize: PAGE_SIZE, ...filtered } };
   const rows: unknown[] = [];
@@ -196,14 +206,15 @@ async function copyParts(
   parts: readonly { from: number; to: number }[],
   signal: AbortSignal,
 ): Promise<CopiedPages> {
-  let [pages, inserted, isRecognised] = [1, 0, false];
+  let [pages, inserted, isRecognised, wasSuspect] = [1, 0, false, false];
   for (const part of parts) {
     signal.throwIfAborted();
     const copied = await copySearch(deps, { ...whole, ...part }, signal);
     pages += copied.pages;
     inserted += copied.inserted;
     isRecognised ||= copied.isRecognised;
+    wasSuspect ||= copied.wasSuspect;
     if (copied.contradiction !== null) return { ...copied, pages, inserted };
   }
-  return { pages, inserted, contradiction: null, isRecognised };
+  return { pages, inserted, contradiction: null, isRecognised, wasSuspect };
 }

@@ -5,20 +5,24 @@ import { readCoveredHours } from "#db/coverage/covered-hours.ts";
 import { readKeptMs } from "#db/coverage/horizons.ts";
 import { readKnownSince } from "#db/coverage/hour-contents.ts";
 import { advanceSearch } from "#db/coverage/searched-hours.ts";
-import { isRising } from "#db/detection/rising-zones.ts";
+import { isRising, noteRising } from "#db/detection/rising-zones.ts";
 import { readContested } from "#db/ingest/revise-events.ts";
 import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
 import type { Log } from "#lib/log.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import type { CoveredHour } from "#model/covered-hour.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
+import type { WafEvent } from "#model/waf-event.ts";
 import { isClosingSearch, planClosingSearch } from "#stages/coverage/plan-closing-search.ts";
 import { planSearch, type SearchedHour, type SearchSpan } from "#stages/coverage/plan-search.ts";
 import { KNOWN_EVENTS } from "#stages/coverage/whole-change.ts";
+import { looksRising } from "#stages/detection/sources/looks-rising.ts";
+import { type KnownRows, rememberRows } from "#stages/ingest/known-rows.ts";
 import { RISING_FRESH_MS } from "#stages/ingest/pick-rising.ts";
 import { judgeRoute } from "../coverage/judge-route.ts";
 import { createSearchWatch } from "../coverage/watch-search.ts";
 import { type CopiedPages, type CopiedSearch, copySearch } from "./copy-search.ts";
+import { lookAtNewest, type NewestMinutes, WHOLE_POLL_MS } from "./look-at-newest.ts";
 import { type ResolveEventsDeps, resolveEvents } from "./resolve-events.ts";
 
 /** How long a successor waits for the lease of a killed runner. The fence, not the lease, separates the two. */
@@ -32,6 +36,8 @@ export interface PollEventsDeps extends ResolveEventsDeps {
   readonly overlapMs: number;
   /** How long after its time an event may still appear. */
   readonly settleMs: number;
+  /** The newest minutes of zones, as this process has last searched them. */
+  readonly minutes: Map<number, NewestMinutes>;
 }
 
 export function pollLeaseName(zoneId: number): string {
@@ -39,13 +45,14 @@ export function pollLeaseName(zoneId: number): string {
 }
 
 /**
- * Updates one zone by flat searches: the newest minutes first, then every hour of the last 72 that was never
+ * Updates one zone. About every half a minute it gets a whole poll, and between two of them only its newest minutes are
+ * searched. A whole poll is flat searches: the newest minutes first, then every hour of the last 72 that was never
  * searched, then every settled unsealed hour once more from end to end. Of each kind the hour that expires first
  * comes first. The hour's cursor moves in the transaction of the last page of a span, so a killed span is read again.
  * Every page may be stored twice.
  */
-export function createPollEventsJob(given: Omit<PollEventsDeps, "searchedAt">): AnyJob {
-  const deps: PollEventsDeps = { ...given, searchedAt: new Map() };
+export function createPollEventsJob(given: Omit<PollEventsDeps, "searchedAt" | "minutes">): AnyJob {
+  const deps: PollEventsDeps = { ...given, searchedAt: new Map(), minutes: new Map() };
   return defineJob({
     name: "poll-events",
     queue: "ingest",
@@ -57,8 +64,14 @@ export function createPollEventsJob(given: Omit<PollEventsDeps, "searchedAt">): 
 }
 
 async function pollEvents(deps: PollEventsDeps, zoneId: number, signal: AbortSignal) {
-  const held = await holdLease(deps.database, { name: pollLeaseName(zoneId), ttlMs: LEASE_TTL_MS }, (lease) =>
-    pollUntilCurrent(deps, { zoneId, lease }, AbortSignal.any([signal, lease.lost])),
+  const { minutes } = deps;
+  const lease = { name: pollLeaseName(zoneId), ttlMs: LEASE_TTL_MS };
+  const onNews = (events: readonly WafEvent[]) => noteRise(deps, zoneId, events);
+  const looked = await lookAtNewest({ ...deps, onNews }, { zoneId, lease, minutes }, signal);
+  if (looked !== null) return looked.why;
+  const hadLooks = minutes.delete(zoneId);
+  const held = await holdLease(deps.database, lease, (taken) =>
+    pollUntilCurrent(deps, { zoneId, lease: taken, hadLooks }, AbortSignal.any([signal, taken.lost])),
   );
   return held === null ? LEASE_TAKEN : undefined;
 }
@@ -66,6 +79,8 @@ async function pollEvents(deps: PollEventsDeps, zoneId: number, signal: AbortSig
 interface Poll {
   readonly zoneId: number;
   readonly lease: HeldLease;
+  /** Whether looks without the overlap may have moved the cursor since the last whole poll. */
+  readonly hadLooks: boolean;
 }
 
 /**
@@ -75,6 +90,9 @@ interface Poll {
 async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortSignal): Promise<void> {
   const { database, clock, log } = deps;
   const { zoneId } = poll;
+  const polledAt = clock();
+  let newest: NewestMinutes | null = null;
+  let hasNews = false;
   const failures: unknown[] = [];
   // How far this run has searched each hour. An hour that is left to the next run, because its search failed or
   // contradicted itself, counts as searched.
@@ -85,9 +103,15 @@ async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortS
   // The first search of a run covers all minutes since the last run. A longer run returns to the newest minutes once per
   // period. Half a period, the age at which a run begins, would be more requests than the backfills of many zones leave
   // for each other.
-  const periodMs = 2 * deps.freshMs;
+  const longMs = 2 * deps.freshMs;
   let { freshMs } = deps;
   if (await isRising(database.db, zoneId, clock())) freshMs = Math.min(freshMs, RISING_FRESH_MS);
+  const askedMs = freshMs;
+  // Late events are looked for as often as with polls every half a minute.
+  const overlapEveryMs = Math.max(longMs, WHOLE_POLL_MS);
+  // A poll after looks searches what they have left out: the overlap before the last whole poll.
+  let [periodMs, overlapMs] = [overlapEveryMs, deps.overlapMs];
+  if (poll.hadLooks) [periodMs, overlapMs] = [1, overlapMs + WHOLE_POLL_MS];
   const keptMs = await readKeptMs(database.db, zoneId, clock());
   const readHours = (now: number) =>
     readCoveredHours(database.db, zoneId, { fromMs: startOfHour(horizonAt(now, keptMs)), toMs: now });
@@ -97,8 +121,14 @@ async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortS
   let isOutdated = false;
   while (!signal.aborted) {
     const now = clock();
-    const open = planSearch(now, [...hours, ...toSearched(searched)], { ...deps, freshMs, periodMs, keptMs });
-    freshMs = periodMs;
+    const open = planSearch(now, [...hours, ...toSearched(searched)], {
+      freshMs,
+      periodMs,
+      overlapMs,
+      keptMs,
+    });
+    freshMs = longMs;
+    [periodMs, overlapMs] = [overlapEveryMs, deps.overlapMs];
     if (open === null && isOutdated) {
       hours = await readHours(now);
       isOutdated = false;
@@ -109,18 +139,26 @@ async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortS
     const span =
       open ?? planClosingSearch(now, untried, policy) ?? planPartSearch(deps, poll, untried, policy);
     if (span === null) break;
+    const { to } = span;
     // Most runs search the newest minutes only. An hour that a late event has reopened meanwhile waits for the next run.
     if (open !== null && span.hour !== startOfHour(now)) isOutdated = true;
     if (open === null) closed.add(span.hour);
     try {
       const copied = await searchSpan(deps, poll, span, signal);
-      const { startedAt: atMs, pages, inserted, contradiction } = copied;
-      const { from, to } = span;
+      const { startedAt: atMs, pages, inserted, contradiction, known } = copied;
+      const isTrusted = contradiction === null && !copied.wasSuspect;
+      if (span.hour === startOfHour(now))
+        newest =
+          isTrusted && known !== null
+            ? { ...known, polledAt, hour: span.hour, through: to, freshMs: askedMs }
+            : null;
+      const { from } = span;
       log.debug({ zoneId, from: new Date(from), to: new Date(to), pages, inserted }, "span searched");
       failuresInARow = 0;
+      hasNews ||= inserted > 0;
       // If the search contradicts itself, the cursor has not moved, so the next run searches the span again.
       searched.set(span.hour, contradiction === null ? to : LATER);
-      if (contradiction !== null || copied.isRecognised)
+      if (contradiction !== null || (copied.wasSuspect && copied.isRecognised))
         await judgeRoute(deps, { zoneId, route: "search", atMs, contradiction });
       if (contradiction?.isWhole === true && span.hour === startOfHour(now)) break;
     } catch (thrown) {
@@ -132,6 +170,8 @@ async function pollUntilCurrent(deps: PollEventsDeps, poll: Poll, signal: AbortS
     }
   }
   if (failures.length > 0) throw failures[0];
+  // In a zone without known events the next poll reads which of the new ones every answer has to show.
+  if (newest !== null && (newest.knownSince !== null || !hasNews)) deps.minutes.set(zoneId, newest);
   if (!signal.aborted) await resolveEvents(deps, { ...poll, hours: advance(hours, searched) }, signal);
 }
 
@@ -172,6 +212,8 @@ function advance(hours: readonly CoveredHour[], searched: ReadonlyMap<number, nu
 interface SearchedSpan extends CopiedPages {
   /** Start of the search, epoch ms. */
   readonly startedAt: number;
+  /** The rows of the newest minutes; null for another span, and if they are too many to be remembered. */
+  readonly known: Pick<NewestMinutes, "rows" | "knownSince"> | null;
 }
 
 /** How far the search of the newest minutes reaches back to show events that are known. */
@@ -195,6 +237,9 @@ async function searchSpan(
   const knownSince = isNewest ? await readKnownSince(deps.database.db, zoneId, known) : null;
   const from = Math.min(span.from, knownSince ?? span.from);
   const watch = createSearchWatch();
+  const rows: KnownRows = new Map();
+  let isRemembered = isNewest;
+  const found: WafEvent[] = [];
   const conclude: CopiedSearch["conclude"] = async (tx, through) => {
     const closingSearchAt = isClosing && through === to ? startedAt : null;
     const looks = await advanceSearch(tx, zoneId, { startsAt, searchedThrough: through, closingSearchAt });
@@ -209,10 +254,27 @@ async function searchSpan(
       to,
       expectNew: expectNew && knownSince === null,
       mustShow: isNewest,
-      onEvents: watch.add,
+      onEvents: (events, pages) => {
+        watch.add(events, pages);
+        if (isNewest) found.push(...events);
+      },
+      onStored: (some, raws) => {
+        isRemembered = isRemembered && rememberRows(rows, some, raws);
+      },
       conclude,
     },
     signal,
   );
-  return { ...copied, startedAt };
+  if (copied.inserted > 0) await noteRise(deps, zoneId, found);
+  return { ...copied, startedAt, known: isRemembered ? { rows, knownSince } : null };
+}
+
+/** Has the zone polled more often if its newest events look like an attack. */
+async function noteRise(
+  { database, clock }: Pick<PollEventsDeps, "database" | "clock">,
+  zoneId: number,
+  events: readonly WafEvent[],
+): Promise<void> {
+  const now = clock();
+  if (looksRising(events, now)) await noteRising(database.db, [zoneId], now);
 }

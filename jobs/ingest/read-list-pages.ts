@@ -17,6 +17,7 @@ import { type ShownHour, sumPageHours } from "#stages/ingest/sum-page-hours.ts";
 import { toListEvent } from "#stages/ingest/to-list-event.ts";
 import { isZoneSuspect } from "../coverage/judge-route.ts";
 import { recogniseAnswer } from "../coverage/recognise-answer.ts";
+import { readHashKey } from "./hash-key.ts";
 import { packNewRecords } from "./pack-new-records.ts";
 
 interface ReadListPagesDeps {
@@ -65,10 +66,12 @@ export function readListPages(deps: ReadListPagesDeps, list: DayList, signal: Ab
 }
 
 async function* makeReady(
-  { database: { db }, clock }: ReadListPagesDeps,
+  { database, clock }: ReadListPagesDeps,
   { zoneId, dayStart }: DayList,
   pages: AsyncIterable<ReadEventLogsResult & PageOfPass>,
 ): AsyncGenerator<ReadListPage, void, undefined> {
+  const { db } = database;
+  const key = await readHashKey(database);
   const isSuspect = await isZoneSuspect(db, zoneId, EVENT_ROUTES);
   const day = toDay(dayStart);
   const source = { route: "list", day, schema: EventLogEntry, toEvent: toListEvent } as const;
@@ -76,10 +79,10 @@ async function* makeReady(
   let before: readonly RawBlock[] = [];
   const shown = new Set<string>();
   for await (const { entries, bytes, token, nextToken, looped } of pages) {
-    const read = readPage(entries, { ...source, receivedAt: clock() });
-    const span = spanOf(read.events);
     const hash = hashEntries(entries);
     const isKnown = await isKnownPage(db, zoneId, day, hash);
+    const read = readPage(entries, { ...source, receivedAt: clock(), hashKey: isKnown ? null : key });
+    const span = spanOf(read.events);
     const isNew = span !== null && !isKnown;
     // The only page of a day shows the whole day.
     const isOnly = token === null && nextToken === null;

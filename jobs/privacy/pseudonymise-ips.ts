@@ -20,7 +20,7 @@ import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { toDay } from "#model/horizon.ts";
-import { readAddress } from "#stages/privacy/ip-address.ts";
+import { readAddress } from "#model/ip-address.ts";
 import { isFullAddress, toPseudonym } from "#stages/privacy/pseudonym.ts";
 import type { PseudonymKey } from "#stages/privacy/pseudonym-key.ts";
 import { replaceAddresses, replaceInJson } from "#stages/privacy/replace-addresses.ts";
@@ -43,7 +43,8 @@ export interface PseudonymiseIpsDeps {
 }
 
 /**
- * Replaces the full addresses of days past their retention by pseudonyms, oldest day first, in small transactions.
+ * Replaces the full addresses of days past their retention by pseudonyms and drops the ids of requests, oldest day first,
+ * in small transactions.
  * Masked addresses identify no person and stay. After a kill the next run reads the day again and finds only what is
  * left. Of two concurrent runs one works. A day whose list is being read waits. A day that ingest might still write
  * to is checked again.
@@ -186,7 +187,6 @@ async function pseudonymiseFiles(
 async function pseudonymiseSpan(database: Database, key: PseudonymKey, span: EventSpan): Promise<number> {
   return inTransaction(database, async ({ tx }) => {
     const full = (await listAddresses(tx, span)).filter(isFullAddress);
-    if (full.length === 0) return 0;
     return replaceAddressesOf(tx, span, new Map(full.map((ip) => [ip, toPseudonym(key, ip)])));
   });
 }

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from "node:util";
 import { createEdgeClient, type EdgeClient } from "#adapters/edge/edge-client.ts";
 import { createEdgeTransport } from "#adapters/edge/transport/transport.ts";
 import { describePostgresFailure } from "#adapters/embedded/describe-postgres-failure.ts";
@@ -11,6 +10,7 @@ import { readVersion } from "#config/read-version.ts";
 import { createDatabase, type Database } from "#db/client.ts";
 import { migrate } from "#db/migrate.ts";
 import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
+import { refuseServer } from "#db/postgres/refuse-server.ts";
 import { WORK_SESSIONS } from "#db/postgres/session-names.ts";
 import { claimRuns, type TickRun } from "#db/service/leases.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
@@ -140,9 +140,12 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   begin(config.databaseUrl === null ? "Starting embedded Postgres" : "Connecting to Postgres");
   const watched = { dataDir: config.dataDir, clock: systemClock, log, watch };
   const databaseUrl = await openPostgres(config, stack, () => createOutageReports(watched));
-  await migrate({ url: databaseUrl.reveal() }).catch((thrown: unknown) => {
+  try {
+    if (config.databaseUrl !== null) await refuseServer(databaseUrl.reveal());
+    await migrate({ url: databaseUrl.reveal() });
+  } catch (thrown) {
     throw explainTlsFailure(thrown, "Postgres");
-  });
+  }
   const database = createDatabase({
     url: databaseUrl.reveal(),
     max: 20,
@@ -182,6 +185,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     baseUrl: platform.url,
     accessKey: platform.accessKey,
     gate: budget.gate,
+    onWarning: (warning) => log.warn({ warning }, "odd answer of the platform used"),
     onAttempt: ({ operation, code }) => metrics.edgeRequests.inc({ operation, outcome: code ?? "ok" }),
   });
   stack.defer("platform connections", () => transport.close());
@@ -247,7 +251,9 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     knownSources: alerting.knownSources,
     enqueue: (job, payload) => enqueuer?.enqueue(job, payload) ?? Promise.resolve(false),
   }).map((job) => fullDisk.watchJob(measureJob(job, metrics, { clock, lastRuns })));
-  const queues = openQueues({ config, log, metrics, jobs, zones: zoneIds.length, databaseUrl });
+  const destinations = [...(forwarding?.destinations.keys() ?? [])];
+  const sizes = { zones: zoneIds.length, destinations: destinations.length };
+  const queues = openQueues({ config, log, metrics, jobs, ...sizes, databaseUrl });
   enqueuer = queues.enqueuer;
   stack.defer("queues", () => queues.close(STOP_GRACE_MS));
   queues.start();
@@ -256,7 +262,6 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     fullDisk.onFailure(error);
     log.warn({ tick, err: error }, "tick failed");
   };
-  const destinations = [...(forwarding?.destinations.keys() ?? [])];
   const entries = planEntries({ destinations, config, database, jobs, settings, zoneIds, enqueuer });
   const schedule = createSchedule({ entries, onError: onFailure });
   stack.defer("schedule", () => schedule.stop());
@@ -268,8 +273,6 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   const inUse = alerting;
   const reload = () => {
     inUse.reload();
-    if (!isDeepStrictEqual(inUse.current().schedule, config.alerting.schedule))
-      log.warn({}, "schedule changed; the next start applies it");
     rereadKey();
     auditConfig(database, config, inUse.current()).catch((thrown) =>
       log.warn({ err: toError(thrown) }, "settings not audited at start"),
@@ -329,7 +332,7 @@ function watchProbe(watch: DatabaseWatch, error: unknown): void {
 /** Returns the times and limits of the jobs. */
 function readSettings(config: Config, { isEmulated, zoneIds, requestsPerSecond }: Platform): JobSettings {
   const { alerting, lastProofMs, advicePerHour, retention, archive, fallback } = config;
-  const schedule = toSchedule(alerting.schedule, isEmulated);
+  const schedule = toSchedule(alerting.schedule, { isEmulated, zones: zoneIds.length, requestsPerSecond });
   const polls = readPauses(schedule["poll-events"]);
   return {
     schedule,

@@ -6,6 +6,10 @@ import { Refusal } from "#operations/refusal.ts";
 const NOT_OURS = "gave an answer that does not belong to this sign-in. Sign in again, in one tab.";
 /** Meaning of a code of the library, of its cause or of the issuer. The first that an error has counts. */
 const MEANINGS = {
+  ID_TOKEN_NOT_SIGNED:
+    "gave an ID token that none of its keys has signed with an algorithm that it names. Correct jwks_uri and the client's signing algorithm (RS256) at the issuer; HS256 and none are refused. If both are right, somebody between this machine and the issuer changes answers.",
+  ID_TOKEN_UNFIT:
+    "gave an ID token that is not for this client and one person: azp must be sign_in.client_id, and sub must be text of 1 to 255 characters. Correct the client at the issuer.",
   invalid_grant: "does not accept the code of this sign-in any more. Sign in again.",
   OAUTH_INVALID_RESPONSE: NOT_OURS,
   OAUTH_JWT_CLAIM_COMPARISON_FAILED: NOT_OURS,
@@ -48,6 +52,8 @@ function listCodes(error: Error): string[] {
   const codes: unknown[] = isAnswer ? [error.error] : [];
   for (let at: unknown = error; typeof at === "object" && at !== null && codes.length < 8; ) {
     const { code, status, cause } = at as Record<string, unknown>;
+    // The library has no code of its own for a wrong signature, key or algorithm, but it always says which.
+    if ("signature" in at || "header" in at || "alg" in at) codes.push("ID_TOKEN_NOT_SIGNED");
     codes.push(code, status);
     at = cause;
   }

@@ -3,7 +3,9 @@ import type { Alerting } from "#config/file/config-file.ts";
 import type { Metrics } from "#faces/http/metrics.ts";
 import type { Clock } from "#lib/clock.ts";
 import { UsageError } from "#lib/errors.ts";
+import { isObject } from "#lib/is-object.ts";
 import type { Log } from "#lib/log.ts";
+import type { Secret } from "#lib/secret.ts";
 import { openNotifier } from "#stages/delivery/channels/open-notifier.ts";
 import type { TerminalStream } from "#stages/delivery/channels/terminal/terminal.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
@@ -21,6 +23,21 @@ export interface AlertingParts {
 export type OpenAlerting = ReturnType<typeof openAlerting>;
 
 /**
+ * Every part of the file, and the name that the file has for a part that only a start applies. Null: a reload puts it in
+ * place.
+ */
+const STARTED: Readonly<Record<keyof Alerting, string | null>> = {
+  channels: null,
+  destinations: "forward",
+  routing: null,
+  detection: null,
+  signIn: null,
+  digestChannels: null,
+  schedule: "schedule",
+  unused: null,
+};
+
+/**
  * Channels, routes and detection as they are now. `reload` reads the configuration file again and puts all of it in
  * place at once; a file with a mistake changes nothing, and every mistake is logged.
  */
@@ -29,8 +46,10 @@ export function openAlerting(parts: AlertingParts) {
   let alerting = config.alerting;
   // Holders of this map always see the current channels, because a reload replaces its content.
   const notifiers = new Map(openAll(alerting, parts));
-  const { unused } = alerting;
-  if (unused.length > 0) log.warn({ unused }, "unused settings found in the configuration file");
+  const warnUnused = ({ unused }: Alerting) => {
+    if (unused.length > 0) log.warn({ unused }, "unused settings found in the configuration file");
+  };
+  warnUnused(alerting);
   return {
     notifiers: notifiers as ReadonlyMap<string, Notifier>,
     current: () => alerting,
@@ -51,6 +70,9 @@ export function openAlerting(parts: AlertingParts) {
         alerting = next;
         parts.metrics.configReloaded("taken");
         log.info({ channels: [...notifiers.keys()] }, "configuration file reloaded");
+        warnUnused(next);
+        const waiting = findWaiting(config.alerting, next);
+        if (waiting.length > 0) log.warn({ parts: waiting }, "parts changed that the next start applies");
         // Their receivers are no longer known, so nobody can send them the end of an alert.
         if (removed.length > 0)
           log.warn({ channels: removed }, "channels removed; open alerts stay open there");
@@ -63,6 +85,22 @@ export function openAlerting(parts: AlertingParts) {
       }
     },
   };
+}
+
+/** Returns the parts of the file that differ from those of the start and that a reload does not put in place. */
+function findWaiting(started: Alerting, next: Alerting): string[] {
+  return Object.entries(STARTED).flatMap(([key, part]) => {
+    const name = key as keyof Alerting;
+    return part === null || toComparable(started[name]) === toComparable(next[name]) ? [] : [part];
+  });
+}
+
+/** Returns a text that also differs if only a secret does. It must not be shown. */
+function toComparable(value: unknown): string {
+  return JSON.stringify(value, function (this: Record<string, unknown>, key, shown: unknown) {
+    const raw = this[key];
+    return isObject(raw) && typeof raw["reveal"] === "function" ? (raw as unknown as Secret).reveal() : shown;
+  });
 }
 
 function openAll(

@@ -97,6 +97,7 @@ const BESIDE_QUERY_MS = 30_000;
 export async function openHttp(parts: OpenHttpParts, stack: StopStack): Promise<string> {
   const { config, log, metrics, database, queries, keys, queues } = parts;
   const instance = await readServerSecret(database.db, "instance-id", randomBytes(8));
+  const signIn = () => parts.alerting.current().signIn;
   const http = await createHttp({
     log,
     metrics,
@@ -118,9 +119,9 @@ export async function openHttp(parts: OpenHttpParts, stack: StopStack): Promise<
     consoleFolder: CONSOLE_FOLDER,
     publicUrl: config.http.publicUrl,
     ownHosts: [config.http.host],
-    sessions: openSessions(keys.database, log),
+    sessions: openSessions(keys.database, log, signIn),
     people: openPeople({
-      settings: () => parts.alerting.current().signIn,
+      settings: signIn,
       publicUrl: config.http.publicUrl,
     }),
     knownKeys: await listLiveKeyHashes(keys.database.db, MAX_GOOD_KEYS),

@@ -1,10 +1,13 @@
 import { randomBytes } from "node:crypto";
+import type { SignIn } from "#config/file/sign-in-entry.ts";
 import { createDatabase, type Database, type Queryable } from "#db/client.ts";
 import { findApiKey, touchApiKey } from "#db/keys/api-keys.ts";
 import { writeAuditEntry } from "#db/keys/audit-entries.ts";
 import {
+  changeRights,
   endSessions,
-  findSession,
+  type FoundSession,
+  findSessions,
   insertSession,
   insertSignInToken,
   readIdToken,
@@ -30,6 +33,7 @@ import {
 } from "#model/session-token.ts";
 import { FLOW_LASTS_MS } from "#model/sign-in-flow.ts";
 import { type Authenticate, actorOf, type Caller } from "#operations/caller.ts";
+import { grantAgain } from "#operations/keys/grant-person.ts";
 
 const CONNECTIONS = 3;
 const TIMEOUT_MS = 5_000;
@@ -70,8 +74,11 @@ export function openKeys({ databaseUrl, log }: KeysParts, stack: StopStack): Ope
 
 const MAX_USER_AGENT_CHARS = 200;
 
-/** Returns the console's sessions, stored over the connections of the keys. */
-export function openSessions(database: Database, log: Log): Sessions {
+/**
+ * Returns the console's sessions, stored over the connections of the keys. `signIn` returns the settings as they are now:
+ * each request gives a person the rights that these give, and ends the session if they give none.
+ */
+export function openSessions(database: Database, log: Log, signIn: () => SignIn | null): Sessions {
   const onUsed = createLastUsed({
     clock: systemClock,
     // A session is a use of its key.
@@ -82,11 +89,12 @@ export function openSessions(database: Database, log: Log): Sessions {
   });
   return {
     async find(tokens) {
-      const hash = hashSessionTokens(tokens);
-      const found = hash === null ? null : await findSession(database.db, hash);
-      return found === null
-        ? null
-        : { id: found.id, expiresAt: found.expiresAt, caller: toCaller(found.caller) };
+      const hashes = tokens.flatMap((one) => hashSessionTokens(one) ?? []);
+      const [found] = await findSessions(database.db, hashes);
+      const isChanged = found !== undefined && (await grantSession(database, found, signIn()));
+      const [session] = isChanged ? await findSessions(database.db, hashes) : [found];
+      if (session === undefined) return null;
+      return { id: session.id, expiresAt: session.expiresAt, caller: toCaller(session.caller) };
     },
     noteUse: ({ id }) => onUsed(id),
     openByKey: (caller, session) =>
@@ -122,14 +130,45 @@ export function openSessions(database: Database, log: Log): Sessions {
   };
 }
 
+/** Stores the rights that a person's session has by these settings, or ends the session. Returns whether that changed it. */
+async function grantSession(
+  database: Database,
+  { id, caller, person }: FoundSession,
+  settings: SignIn | null,
+): Promise<boolean> {
+  if (person === null) return false;
+  const granted = grantAgain(person.claims, settings);
+  const before = toCaller(caller);
+  const nameRights = ({ roles, zoneIds, masked }: Pick<Caller, "roles" | "zoneIds" | "masked">) => ({
+    roles: [...roles],
+    zoneIds: zoneIds?.slice() ?? null,
+    isMasked: masked,
+  });
+  const rights = granted === null ? null : nameRights(granted);
+  if (JSON.stringify(rights) === JSON.stringify(nameRights(before))) return false;
+  await inTransaction(database, async ({ tx }) => {
+    // Of two requests at once, one writes.
+    if (rights === null && (await endSessions(tx, { id, keyId: null })).length === 0) return;
+    if (rights !== null) await changeRights(tx, id, rights);
+    await writeAuditEntry(tx, {
+      actor: actorOf(before),
+      action: rights === null ? "session.ended" : "session.changed",
+      subject: `session ${id}`,
+      details: { by: "sign_in", ...rights },
+    });
+  });
+  return true;
+}
+
 async function open(
   tx: Queryable,
   { caller, how, signed }: { caller: Caller; how: "key" | "link" | "issuer"; signed?: SignedPerson },
   { userAgent, network, before }: NewSession,
 ): Promise<SessionTokens> {
-  const oldHash = before === null ? null : hashSessionTokens(before);
-  const old = oldHash === null ? null : await findSession(tx, oldHash);
-  if (old !== null) await endSessions(tx, { id: old.id, keyId: null });
+  const replaced: string[] = [];
+  const hashes = before.flatMap((one) => hashSessionTokens(one) ?? []);
+  for (const old of await findSessions(tx, hashes))
+    replaced.push(...(await endSessions(tx, { id: old.id, keyId: null })));
   const { tokens, hash } = createSessionTokens();
   const id = randomBytes(6).toString("hex");
   await insertSession(tx, {
@@ -142,11 +181,12 @@ async function open(
       zoneIds: caller.zoneIds?.slice() ?? null,
       isMasked: caller.masked,
       tokenEndsAt: signed.endsAt,
+      claims: signed.claims,
       idToken: signed.idToken.reveal(),
     }),
     userAgent: userAgent.replaceAll(/[^\x20-\x7E]/g, "").slice(0, MAX_USER_AGENT_CHARS),
   });
-  const details = { by: how, network, ...(old === null ? {} : { replaces: old.id }) };
+  const details = { by: how, network, ...(replaced.length === 0 ? {} : { replaces: replaced.join() }) };
   await writeAuditEntry(tx, {
     actor: actorOf(caller),
     action: "session.opened",

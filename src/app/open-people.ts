@@ -3,14 +3,19 @@ import type { SignIn } from "#config/file/sign-in-entry.ts";
 import type { People } from "#faces/http/keys/people.ts";
 import { type Clock, systemClock } from "#lib/clock.ts";
 import { createSecret } from "#lib/secret.ts";
-import { HOUR_MS } from "#lib/units.ts";
-import { createFlow, readFlow } from "#model/sign-in-flow.ts";
-import { grantPerson } from "#operations/keys/grant-person.ts";
+import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import { createFlow, FLOW_LASTS_MS, readFlow } from "#model/sign-in-flow.ts";
+import { claimsToKeep, grantPerson } from "#operations/keys/grant-person.ts";
 import { Refusal } from "#operations/refusal.ts";
 import { createGuardedFetch } from "#stages/delivery/guarded-fetch.ts";
 import { explainIssuerFailure } from "./explain-issuer-failure.ts";
 
 const TIMEOUT_SECONDS = 10;
+const MOST_SESSION_MS = 7 * DAY_MS;
+/** The longest by the standard. */
+const MAX_SUB_CHARS = 255;
+/** The library tolerates as much in other times. */
+const TOLERATED_MS = 30_000;
 
 interface PeopleParts {
   /** The settings as they are now: a reload may change them. */
@@ -54,10 +59,12 @@ export function openPeople({ settings, publicUrl, clock = systemClock }: PeopleP
         });
         return { url: url.href, secret };
       }),
-    finish: (secret, answer) =>
+    finish: (secrets, answer) =>
       ask(async (config, from) => {
-        const flow = readFlow(secret, clock());
-        if (flow === null)
+        const flows = secrets.flatMap((secret) => readFlow(secret, clock()) ?? []);
+        const state = new URLSearchParams(answer).get("state");
+        const flow = flows.find((one) => one.state === state) ?? flows[0];
+        if (flow === undefined)
           throw new Refusal(401, {
             slug: "sign-in-over",
             detail: `This browser has not started this sign-in at ${publicUrl}, or it took longer than ten minutes. Open ${publicUrl} and sign in again.`,
@@ -69,13 +76,17 @@ export function openPeople({ settings, publicUrl, clock = systemClock }: PeopleP
         });
         const { id_token: idToken = "", access_token: accessToken } = tokens;
         const own = tokens.claims() as client.IDToken;
+        checkClaims(own, from.clientId, clock());
         // Some issuers have groups and names only there.
         const hasMore = config.serverMetadata().userinfo_endpoint !== undefined;
         const more = hasMore ? await client.fetchUserInfo(config, accessToken, own.sub) : {};
-        const caller = grantPerson({ ...more, ...own }, from);
+        const claims = { ...more, ...own };
+        const caller = grantPerson(claims, from);
         if ("refusal" in caller) throw new Refusal(403, { slug: "no-role", detail: caller.refusal });
-        const endsAt = new Date(own.exp * 1_000);
-        return { caller, endsAt, idToken: createSecret(idToken), flowHash: flow.hash };
+        // No session lasts longer, and the issuer may name a time that is no date.
+        const endsAt = new Date(Math.min(own.exp * 1_000, clock() + MOST_SESSION_MS));
+        const kept = claimsToKeep(claims, from.claim);
+        return { caller, claims: kept, endsAt, idToken: createSecret(idToken), flowHash: flow.hash };
       }),
     // The session here has ended already. That must not fail with the issuer.
     signOutUrl: (idToken) =>
@@ -85,6 +96,16 @@ export function openPeople({ settings, publicUrl, clock = systemClock }: PeopleP
         return hasEnd ? client.buildEndSessionUrl(config, about).href : null;
       }).catch(() => null),
   };
+}
+
+/** Checks what the library leaves to its caller. */
+function checkClaims({ sub, azp, iat }: client.IDToken, clientId: string, nowMs: number): void {
+  const refuse = (code: string) => Object.assign(new Error("the ID token is refused"), { code });
+  if (sub.trim() === "" || sub.length > MAX_SUB_CHARS || (azp !== undefined && azp !== clientId))
+    throw refuse("ID_TOKEN_UNFIT");
+  const ageMs = nowMs - iat * 1_000;
+  if (ageMs < -TOLERATED_MS || ageMs > FLOW_LASTS_MS + TOLERATED_MS)
+    throw refuse("OAUTH_JWT_TIMESTAMP_CHECK_FAILED");
 }
 
 /** Reads the discovery document. The network is guarded as that of channels. */
@@ -98,6 +119,8 @@ async function discover(from: SignIn, clock: Clock): Promise<client.Configuratio
     timeout: TIMEOUT_SECONDS,
     execute: allowPrivateNetworks ? [client.allowInsecureRequests] : [],
   });
+  // Without this, the library takes the token as it is, because TLS brought it. Plain HTTP is allowed in private networks.
+  client.enableNonRepudiationChecks(config);
   // The library admits every tenant of some issuers. Another tenant's administrator could then choose the claims.
   if (URL.parse(config.serverMetadata().issuer)?.href === url.href) return config;
   throw Object.assign(new Error("another issuer"), { code: "OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED" });

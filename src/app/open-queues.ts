@@ -19,6 +19,8 @@ export interface QueueParts {
   readonly metrics: Metrics;
   readonly jobs: readonly AnyJob[];
   readonly zones: number;
+  /** How many destinations events are forwarded to. */
+  readonly destinations: number;
   readonly databaseUrl: Secret;
 }
 
@@ -32,7 +34,15 @@ export interface OpenQueues {
   close(graceMs: number): Promise<void>;
 }
 
-export function openQueues({ config, log, metrics, jobs, zones, databaseUrl }: QueueParts): OpenQueues {
+export function openQueues({
+  config,
+  log,
+  metrics,
+  jobs,
+  zones,
+  destinations,
+  databaseUrl,
+}: QueueParts): OpenQueues {
   const queues = config.roles.filter((role): role is QueueName => role !== "http");
   const { redisUrl, redisCa } = config;
   const redis = redisUrl === null ? null : { url: redisUrl, ca: redisCa };
@@ -42,7 +52,8 @@ export function openQueues({ config, log, metrics, jobs, zones, databaseUrl }: Q
     log.warn({ where, err, leftOut }, "queue operation failed");
   }, systemClock);
   // A backfill occupies one worker per zone and route for a long time; the short jobs need further workers.
-  const concurrency = 2 * zones + 4;
+  // A destination has one run at a time, which may wait for its receiver, so forwarding needs a place for each.
+  const concurrency = 2 * zones + 4 + destinations;
   const jobQueue = createJobQueue({
     backend,
     jobs,

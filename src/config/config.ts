@@ -216,6 +216,10 @@ function read(
   }
   if ((given["LONGWATCH_URL"] === undefined) !== (given["LONGWATCH_KEY"] === undefined))
     mistakes.push("LONGWATCH_URL and LONGWATCH_KEY (or LONGWATCH_KEY_FILE) must be set together");
+  if (isPlain(given["LONGWATCH_URL"]) && given["LONGWATCH_PLAIN_HTTP"] !== "true")
+    mistakes.push(
+      `LONGWATCH_URL: ${show(given["LONGWATCH_URL"])}: must be https, because http to another machine sends the key readably; LONGWATCH_PLAIN_HTTP=true or --plain-http allows it`,
+    );
   const { data } = parsed;
   const named = wrong.has("LONGWATCH_FALLBACK_CHANNEL") ? undefined : given["LONGWATCH_FALLBACK_CHANNEL"];
   const spikeZ = data?.LONGWATCH_SPIKE_Z;
@@ -239,7 +243,9 @@ function read(
   const key = keyFile === undefined || firstKey === undefined ? null : openSecretFile(keyFile, firstKey);
   const rereadKey = key?.reread ?? (() => "same" as const);
   const edge = { ...config.edge, key: key?.secret ?? config.edge.key };
-  const pollEveryMs = readPauses(toSchedule(alerting.schedule, false)["poll-events"]).longestMs;
+  const { zones, requestsPerSecond } = config.edge;
+  const polled = { isEmulated: false, zones: zones.length, requestsPerSecond };
+  const pollEveryMs = readPauses(toSchedule(alerting.schedule, polled)["poll-events"]).longestMs;
   return Object.freeze({
     ...config,
     edge,
@@ -254,11 +260,12 @@ function read(
 /** Replaces DATABASE_URL by its complete form and returns the mistakes. The schema reports a text that is no URL. */
 function settleDatabaseUrl(given: Given): string[] {
   const { DATABASE_URL: text = "" } = given;
-  if (URL.parse(text) === null) return [];
+  if (!/^postgres(?:ql)?:\/\//.test(text)) return [];
   const read = readDatabaseUrl(text);
-  if ("mistake" in read) return [`DATABASE_URL: ${read.mistake}`];
-  given["DATABASE_URL"] = read.url;
-  return [];
+  const isWrong = "mistake" in read;
+  // The schema would report it a second time.
+  given["DATABASE_URL"] = isWrong ? "postgres://mistaken" : read.url;
+  return isWrong ? [`DATABASE_URL: ${read.mistake}`] : [];
 }
 
 interface AlertingSource {
@@ -289,6 +296,12 @@ function createAlertingReader(
     const mistakes = [...read.mistakes, ...checkFallback(fallback, read.channels)];
     return { alerting: mistakes.length > 0 ? null : read.alerting, mistakes };
   };
+}
+
+/** Returns whether the address is plain HTTP to another machine than this one. */
+function isPlain(url: string | undefined): boolean {
+  const { protocol, hostname = "" } = URL.parse(url ?? "") ?? {};
+  return protocol === "http:" && !/^(?:localhost|.+\.localhost|127(?:\.\d+){3}|\[::1\])\.?$/.test(hostname);
 }
 
 /** Without a slash at its end: paths are added to it. */

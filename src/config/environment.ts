@@ -241,6 +241,11 @@ export const Environment = z.object({
     description:
       "commands: the address of a service elsewhere that answers instead of the database; behind a proxy it may have a path",
   }),
+  LONGWATCH_PLAIN_HTTP: withDefault(flag, "false", {
+    rule: "true or false",
+    description:
+      "commands: whether LONGWATCH_URL may be plain http to another machine, which sends the key and the events readably",
+  }),
   LONGWATCH_KEY: optional(z.string().min(1).max(512), {
     rule: "1 to 512 characters",
     description: "commands: the key for the service at LONGWATCH_URL",
@@ -303,7 +308,7 @@ export const Environment = z.object({
   LONGWATCH_CONFIG: optional(anyText, {
     rule: "a YAML file",
     description:
-      "channels, routes, quiet hours and detection (docs/routing.md) and the issuer at which people sign in (docs/sign-in.md), read again on SIGHUP; the schedule, read at the start",
+      "channels, routes, quiet hours and detection (docs/routing.md) and the issuer at which people sign in (docs/sign-in.md), read again on SIGHUP; the schedule and the destinations of forward, read at the start",
   }),
   LONGWATCH_PLATFORM_VENDOR: optional(z.string().max(200), {
     rule: "at most 200 characters",

@@ -1,6 +1,6 @@
 import { toError } from "#lib/errors.ts";
 import { SECRETS } from "./environment.ts";
-import { readSecretText } from "./secret-file.ts";
+import { findSecretFault, readSecretText } from "./secret-file.ts";
 
 /** Fills in secrets that are given as a file, without the last line end. Returns the mistakes. */
 export function readSecretFiles(given: Record<string, string>): string[] {
@@ -16,8 +16,9 @@ export function readSecretFiles(given: Record<string, string>): string[] {
     }
     try {
       const text = readSecretText(file);
-      if (text !== "") given[name] = text;
-      else mistakes.push(`${name}_FILE: ${JSON.stringify(file)}: must not be empty`);
+      const fault = findSecretFault(text);
+      if (fault === null) given[name] = text;
+      else mistakes.push(`${name}_FILE: ${JSON.stringify(file)}: ${fault}`);
     } catch (thrown) {
       mistakes.push(
         `${name}_FILE: ${JSON.stringify(file)}: must be a readable file (${toError(thrown).message})`,

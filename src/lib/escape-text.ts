@@ -14,6 +14,11 @@ export function escapeText(text: string): string {
   return text.replace(UNSAFE, escapeCharacter);
 }
 
+/** Makes text of several lines safe for a terminal: everything but line breaks and tabs is spelled out. */
+export function escapeLines(text: string): string {
+  return text.replace(/(?:[^\r\n\t]|\r(?!\n))+/g, escapeText);
+}
+
 /** Returns the same text with at most `maxChars` characters, with a mark where it was cut. */
 export function shortenText(text: string, maxChars: number): string {
   const escaped = escapeText(text.length > maxChars * 2 ? text.slice(0, maxChars * 2) : text.trim());

@@ -1,3 +1,5 @@
+import { isObject } from "./is-object.ts";
+
 /**
  * Matches everything that moves a cursor, colours, hides or reorders text: controls, format characters (bidi, zero
  * width, tags), halves of surrogate pairs, private-use and unassigned code points, and letters that are blank by
@@ -49,6 +51,21 @@ export function toLine(text: string, maxChars: number): string {
     LINK_STARTS.reduce((line, [start, dead]) => line.replace(start, dead), safe),
     maxChars,
   );
+}
+
+/** Returns a value of JSON whose texts cannot move, colour, hide or reorder anything. Their lines stay. */
+export function toPlainTexts<Value>(value: Value): Value {
+  if (typeof value === "string") return toPlainText(value) as Value;
+  if (Array.isArray(value)) return value.map(toPlainTexts) as Value;
+  if (!isObject(value)) return value;
+  const members = Object.entries(value).map(([name, one]) => [toPlainText(name), toPlainTexts(one)]);
+  return Object.fromEntries(members) as Value;
+}
+
+function toPlainText(text: string): string {
+  if (PLAIN.test(text)) return text;
+  const keepLines = (character: string) => (/[\n\t]/.test(character) ? character : spellOut(character));
+  return text.replace(EMOJI_STYLE, "").replace(UNSAFE, keepLines);
 }
 
 /** Returns hostile text as harmless lines. Empty lines are dropped, and the last line says if there was more. */

@@ -1,6 +1,6 @@
 import { ServiceError, toError } from "./errors.ts";
 
-type Server = "Postgres" | "Redis" | "the service" | "the issuer";
+type Server = "Postgres" | "Redis" | "the service" | "the issuer" | "the receiver";
 
 /** Node's TLS error codes for a certificate that is not trusted. */
 const UNTRUSTED = new Set([
@@ -30,7 +30,7 @@ export function explainTlsFailure(thrown: unknown, store: Server): Error {
   const error = toError(thrown);
   if (error instanceof ServiceError) return error;
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
-    const advice = advise(cause, store);
+    const advice = adviseTls(cause, store);
     if (advice !== null)
       return new TlsFailureError(`${store}: ${cause.message}: ${advice}`, { cause: error });
   }
@@ -42,15 +42,18 @@ const AUTHORITY: Readonly<Record<Server, string>> = {
   Redis: "LONGWATCH_REDIS_CA",
   "the service": "NODE_EXTRA_CA_CERTS",
   "the issuer": "NODE_EXTRA_CA_CERTS",
+  "the receiver": "ca_file",
 };
 const ADDRESS: Readonly<Record<Server, string>> = {
   Postgres: "DATABASE_URL",
   Redis: "REDIS_URL",
   "the service": "LONGWATCH_URL",
   "the issuer": "sign_in.issuer",
+  "the receiver": "url",
 };
 
-function advise(error: Error, store: Server): string | null {
+/** Returns what to do about a failed TLS connection; null for any other error. */
+export function adviseTls(error: Error, store: Server): string | null {
   const code = "code" in error ? String(error.code) : "";
   if (UNTRUSTED.has(code)) return `name the file of its authority in ${AUTHORITY[store]}`;
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID")

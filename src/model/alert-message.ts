@@ -92,6 +92,14 @@ export const alertMessage = z.object({
   silenceBy: z.array(z.enum(SOURCE_TRAITS)).optional(),
   /** The latest verdict; left out if there is none. */
   verdict: messageVerdict.optional(),
+  /** The title of the verdict that was sent before, if the class has changed since. */
+  was: z.string().optional(),
+  /** A line that says that the platform's advice and the verdict disagree, and why. */
+  disagreement: z.string().optional(),
+  /** The platform's own words for actions whose effect is not known, the most frequent first. Hostile text. */
+  unknownActions: z.array(z.string()).optional(),
+  /** For a misfire: the command that shows what an exclusion would have silenced, or the reason why there is none. */
+  exclusion: z.object({ command: z.string().nullable(), reason: z.string().nullable() }).optional(),
   /** Says how a person marked this subject before. */
   marked: z.string().optional(),
   /** Counts of equal spans, oldest first. */

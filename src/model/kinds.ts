@@ -33,10 +33,11 @@ export const ALERT_KINDS = [...SPIKE_KINDS, "late", "group", "self", "weekly"] a
 export type AlertKind = (typeof ALERT_KINDS)[number];
 
 /**
- * The reasons, apart from a silence, why no channel is notified of an alert: another alert inhibits it, its rule is part of an
- * incident, or too few addresses send its events. `group` is of earlier versions.
+ * The reasons, apart from a silence, why no channel is notified of an alert: another alert inhibits it, its rule is part of
+ * another alert, too few addresses send its events, or it is of a rule that fell silent, which the weekly digest names. `group` is
+ * of earlier versions.
  */
-export const MUTES = ["inhibition", "incident", "few-addresses", "group"] as const;
+export const MUTES = ["inhibition", "incident", "few-addresses", "digest", "group"] as const;
 export type MuteKind = (typeof MUTES)[number];
 
 /** Ascending, as `SEVERITIES`. */
@@ -61,8 +62,8 @@ export type VerdictWord = (typeof VERDICTS)[number];
 /** The verdicts that may lower a severity, if the configuration says so. */
 export const LOWERING_VERDICTS = ["scanner", "broken-client"] as const satisfies readonly VerdictClass[];
 
-/** The times at which the verdict of an alert is judged: when it opens, and 30 minutes, 6 and 24 hours later. */
-export const VERDICT_LOOKS = ["first", "half-hour", "six-hours", "day"] as const;
+/** The times at which the verdict of an alert is judged: when it opens, and 1, 5 and 30 minutes, 6 and 24 hours later. */
+export const VERDICT_LOOKS = ["first", "minute", "five-minutes", "half-hour", "six-hours", "day"] as const;
 export type VerdictLook = (typeof VERDICT_LOOKS)[number];
 
 /** The numbers that a verdict is computed from. */
@@ -79,6 +80,8 @@ export const VERDICT_FEATURES = [
   "idiom",
   "repeat",
   "botUa",
+  "tool",
+  "program",
 ] as const;
 export type VerdictFeature = (typeof VERDICT_FEATURES)[number];
 
@@ -111,20 +114,38 @@ export type AlertState = (typeof ALERT_STATES)[number];
 export const ASKED_ALERT_STATES = [...ALERT_STATES, "all"] as const;
 
 /**
- * The reasons of transitions. join: an incident has new attackers. verdict: a verdict came that changes what a person would
- * do. `acknowledged` is a person's act; every other reason is the service's decision.
+ * The reasons of transitions. join: an incident has new attackers. again: it was calm, and a second wave has begun. turned: the
+ * verdict is another one now. settled: what rose goes on, and is usual from now on. resolved: it is back to the usual rate.
+ * `acknowledged` is a person's act; every other reason is the service's decision. `verdict` is of earlier versions.
  */
 export const REASONS = [
   "first",
   "join",
+  "again",
   "worse",
   "repeat",
   "advice",
+  "turned",
   "verdict",
   "acknowledged",
+  "settled",
   "resolved",
 ] as const;
-export type NotifyReason = Exclude<(typeof REASONS)[number], "acknowledged">;
+export type NotifyReason = Exclude<(typeof REASONS)[number], "acknowledged" | "verdict">;
+/** The reasons of a message that a person has to notice. */
+export const NOTICED: readonly string[] = [
+  "first",
+  "join",
+  "again",
+  "worse",
+  "repeat",
+] satisfies readonly NotifyReason[];
+/** The reasons that end an alert. */
+export const ENDINGS = ["settled", "resolved"] as const satisfies readonly NotifyReason[];
+/** Returns whether a transition of this reason ends an alert. */
+export function isEnding(reason: string): reason is (typeof ENDINGS)[number] {
+  return ENDINGS.some((ending) => ending === reason);
+}
 
 /** State of the platform's advice on an alert. */
 export const ADVICE_STATES = ["pending", "present", "unavailable"] as const;

@@ -3,8 +3,9 @@ import type { MuteKind } from "./kinds.ts";
 /** Words for an alert or one of its transitions that was sent to no channel. */
 export const MUTE_WORDS: Readonly<Record<MuteKind, string>> = {
   inhibition: "not sent: another alert inhibits it",
-  incident: "not sent: part of an incident, which notifies",
+  incident: "not sent: part of another alert, which notifies",
   "few-addresses": "only listed: few addresses send most of its events",
+  digest: "only listed: a silent rule is in the weekly digest",
   group: "not sent: part of an alert for several rules",
 };
 

@@ -45,6 +45,35 @@ export const NO_FACTS: RequestFacts = {
   hasBody: null,
 };
 
+/** The facts as columns of an event. Null is "not known yet", and an empty text is "known to be empty". */
+export interface FactColumns {
+  readonly method: string | null;
+  readonly requestId: string | null;
+  readonly matchedKey: number | null;
+  /** A number of `packFacts`. */
+  readonly facts: number | null;
+}
+
+/** The columns of an event whose record has not arrived. */
+export const UNKNOWN_FACTS: FactColumns = { method: null, requestId: null, matchedKey: null, facts: null };
+
+/** Returns the facts as columns. What the record does not hold is not known yet: another route's record may hold it. */
+export function toFactColumns({ method, requestId, matchedKey, ...facts }: RequestFacts): FactColumns {
+  const bits = packFacts(facts);
+  return {
+    method: method === "" ? null : method,
+    requestId: requestId === "" ? null : requestId,
+    matchedKey,
+    facts: bits === 0 ? null : bits,
+  };
+}
+
+/** Returns the facts that the columns of an event hold; null if none of them is known. */
+export function toRequestFacts({ method, requestId, matchedKey, facts }: FactColumns): RequestFacts | null {
+  if (method === null && requestId === null && matchedKey === null && facts === null) return null;
+  return { method: method ?? "", requestId: requestId ?? "", matchedKey, ...unpackFacts(facts) };
+}
+
 /** Returns the facts as a number: of each fact one bit that it is known, and one that it is true. */
 export function packFacts(facts: Readonly<Record<FactName, boolean | null>>): number {
   return FACT_NAMES.reduce((bits, name, place) => {
@@ -73,12 +102,20 @@ const PARAMETER =
  * Reads what a record says about its request: an entry of the list, whose `log` is text, or a row of a search, whose `log` is
  * an object and which has no method. `of` holds the event's own columns. All of it is hostile; what cannot be read is not known.
  */
-export function readRequest(
-  record: Buffer,
-  of: { readonly url: string; readonly ua: string; readonly ruleId: string },
-  hashKey: string,
-): RequestDetails {
-  const entry = toObject(parseJson(record.toString()));
+export function readRequest(record: Buffer, of: RequestOf, hashKey: string): RequestDetails {
+  return readParsedRequest(parseJson(record.toString()), of, hashKey);
+}
+
+/** The columns of an event that its facts are read from beside its record. */
+interface RequestOf {
+  readonly url: string;
+  readonly ua: string;
+  readonly ruleId: string;
+}
+
+/** Does the same for a record that was parsed. */
+export function readParsedRequest(record: unknown, of: RequestOf, hashKey: string): RequestDetails {
+  const entry = toObject(record);
   const log = toObject(typeof entry["log"] === "string" ? parseJson(entry["log"]) : entry["log"]);
   const { Key, Value } = toObject(log["TriggerMatch"]);
   const headers = readHeaders(log["Headers"]);
@@ -87,7 +124,7 @@ export function readRequest(
   const { UrlEncodedBody: body } = log;
   return {
     method: typeof method === "string" ? cleanText(method, MAX_DIMENSION_CHARS).toUpperCase() : "",
-    requestId: (headers?.get("cdn-requestid") ?? "").slice(0, MAX_ID_CHARS),
+    requestId: cleanText(headers?.get("cdn-requestid") ?? "", MAX_ID_CHARS),
     matchedKey:
       matched === null ? null : hashText(`${typeof Key === "string" ? Key : ""}\n${matched}`, hashKey),
     parameter: typeof Key === "string" && PARAMETER.test(Key) ? cleanText(Key, MAX_DIMENSION_CHARS) : null,

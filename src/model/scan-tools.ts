@@ -10,6 +10,19 @@ export function isToolAgent(ua: string): boolean {
   return AGENTS.test(ua.slice(0, 500));
 }
 
+const BOT = /bot|crawl|spider|monitor/i;
+const BROWSER = /^(?:Mozilla|Opera)\/\d/;
+
+/** Returns whether a user agent names itself a bot. */
+export function isBotAgent(ua: string): boolean {
+  return BOT.test(ua.slice(0, 500));
+}
+
+/** Returns whether a user agent is a program's. Every browser begins alike. Crawlers do, too, and name themselves. */
+export function isProgramAgent(ua: string): boolean {
+  return !BROWSER.test(ua) || isBotAgent(ua);
+}
+
 /** Returns whether a rule of the core rule set finds tools: 913100 to 913199, by their user agents, headers and paths. */
 export function isToolRule(ruleId: string): boolean {
   return /^9131\d\d$/.test(ruleId);

@@ -5,6 +5,8 @@ import type { LastResult } from "./kinds.ts";
 export interface Tick {
   /** The default expression. */
   readonly expression: string;
+  /** The default with more zones than the request budget can poll as often as `expression`. */
+  readonly slowest?: string;
   /** The default with the emulated platform. It is shorter, because a demonstration should show results soon. */
   readonly emulated?: string;
   /** The longest pause between two runs that keeps the promise of the job. */
@@ -39,8 +41,8 @@ export const TICKS = {
     because: "an erased event that was on its way must not stay",
   },
   "poll-events": {
-    expression: "*/30 * * * * *",
-    emulated: "*/10 * * * * *",
+    expression: "*/10 * * * * *",
+    slowest: "*/30 * * * * *",
     longestMs: 12 * HOUR_MS,
     because: "a zone counts as not polled after three pauses, and the platform forgets events after 72 hours",
     per: "zone",
@@ -139,12 +141,35 @@ export const TICK_NAMES = Object.keys(TICKS) as TickName[];
 /** The expression of each tick. */
 export type Schedule = Readonly<Record<TickName, string>>;
 
+/** The zones that share a request budget. */
+export interface Polled {
+  readonly zones: number;
+  readonly requestsPerSecond: number;
+}
+
+/** The pauses in seconds that divide a minute, between ten seconds and that of `slowest`. */
+const POLL_PAUSES = [10, 12, 15, 20, 30];
+/** The share of the request budget that polls may take by themselves. */
+const POLL_SHARE = 0.5;
+
+/**
+ * Returns the expression by which zones are polled unless it is configured: every ten seconds, or the shortest pause in
+ * which all zones take half of the request budget. From 150 zones within ten requests a second on, that is half a minute,
+ * and zones take turns.
+ */
+export function pollExpression({ zones, requestsPerSecond }: Polled): string {
+  const seconds = zones / (POLL_SHARE * requestsPerSecond);
+  return `*/${POLL_PAUSES.find((pause) => pause >= seconds) ?? 30} * * * * *`;
+}
+
 /** Returns the expressions in use: the given ones, and the defaults for the others. */
-export function toSchedule(given: Partial<Schedule>, isEmulated: boolean): Schedule {
+export function toSchedule(
+  given: Partial<Schedule>,
+  { isEmulated, ...polled }: Polled & { readonly isEmulated: boolean },
+): Schedule {
   const fallback = ({ expression, emulated = expression }: Tick) => (isEmulated ? emulated : expression);
-  return Object.fromEntries(
-    TICK_NAMES.map((name) => [name, given[name] ?? fallback(TICKS[name])]),
-  ) as Schedule;
+  const defaults = TICK_NAMES.map((name) => [name, fallback(TICKS[name])]);
+  return { ...Object.fromEntries(defaults), "poll-events": pollExpression(polled), ...given } as Schedule;
 }
 
 /** The last run of a tick's job in one process. */

@@ -1,4 +1,4 @@
-import ipaddr from "ipaddr.js";
+import { addressBits, readAddress } from "./ip-address.ts";
 import { SOURCE_TRAITS, type SourceKind, type SourceTrait } from "./kinds.ts";
 
 /** The sources that an alert is about: those that fire, and those that most of its events share. Hostile text. */
@@ -30,56 +30,128 @@ export function sharedValues(rows: readonly { readonly value: string; readonly s
 export function matchesSources(matchers: SourceMatchers, traits: SourceTraits = {}): boolean {
   return SOURCE_TRAITS.every((trait) => {
     const patterns = matchers[trait];
-    if (patterns === undefined) return true;
-    const values = traits[trait] ?? [];
-    return patterns.some((pattern) => values.some((value) => MATCHES[trait](pattern, value)));
+    return patterns === undefined || traits[trait]?.some(toTraitTest(trait, patterns)) === true;
   });
 }
 
-/** Returns a function that tests whether a value of the trait matches one of the patterns. */
-export function toTraitTest(trait: SourceTrait, patterns: readonly string[]): (value: string) => boolean {
-  return (value) => patterns.some((pattern) => MATCHES[trait](pattern, value));
+type Test = (value: string) => boolean;
+
+/** The tests of lists that are in use. An alert is compared with the same silences and routes for each of its attackers. */
+const made = new WeakMap<readonly string[], Partial<Record<SourceTrait, Test>>>();
+
+/**
+ * Returns a function that tests whether a value of the trait matches one of the patterns. The patterns are read once, and
+ * a value is read once however many patterns there are. Nothing throws: an attacker chooses the values.
+ */
+export function toTraitTest(trait: SourceTrait, patterns: readonly string[]): Test {
+  const tests = made.get(patterns) ?? {};
+  made.set(patterns, tests);
+  return (tests[trait] ??= TESTS[trait](patterns));
 }
 
 /** Returns whether a text is an address or a network. */
 export function isAddressPattern(text: string): boolean {
-  // The library also accepts one number, `0x7f.1` and `1.2`. People who look for the address would not find those.
-  const isPlain = text.includes(":") || ipaddr.IPv4.isValidFourPartDecimal(text.split("/", 1)[0] ?? "");
-  return isPlain && (ipaddr.isValid(text) || ipaddr.isValidCIDR(text));
+  return readRange(text) !== null;
 }
 
-type Matches = (pattern: string, value: string) => boolean;
+const toSameTest = (patterns: readonly string[], normalize: (text: string) => string): Test => {
+  const known = new Set(patterns.map(normalize));
+  return (value) => known.has(normalize(value));
+};
+const lower = (patterns: readonly string[]) => toSameTest(patterns, (text) => text.toLowerCase());
 
-const isSame: Matches = (pattern, value) => pattern.toLowerCase() === value.toLowerCase();
-
-const startsLike: Matches = (pattern, value) =>
-  pattern.endsWith("*") ? value.startsWith(pattern.slice(0, -1)) : pattern === value;
-
-const MATCHES: Readonly<Record<SourceTrait, Matches>> = {
-  ip: matchesAddress,
+const TESTS: Readonly<Record<SourceTrait, (patterns: readonly string[]) => Test>> = {
+  ip: toAddressTest,
   // The platform may add the network's name: AS64500 Example Hosting.
-  asn: (pattern, value) => isSame(toAsn(pattern), toAsn(value)),
-  country: isSame,
-  ja4: isSame,
-  ua: startsLike,
-  url: startsLike,
+  asn: (patterns) => toSameTest(patterns, (text) => /^(?:AS)?(\d+)\b/i.exec(text)?.[1] ?? text.toLowerCase()),
+  country: lower,
+  ja4: lower,
+  ua: toPrefixTest,
+  url: toPrefixTest,
 };
 
-function toAsn(text: string): string {
-  return /^(?:AS)?(\d+)\b/i.exec(text)?.[1] ?? text;
+/** A pattern may end in `*`. */
+function toPrefixTest(patterns: readonly string[]): Test {
+  const whole = new Set(patterns.filter((pattern) => !pattern.endsWith("*")));
+  const begun = patterns.filter((pattern) => pattern.endsWith("*")).map((pattern) => pattern.slice(0, -1));
+  // What a shorter beginning covers is left out, so only the last one that is not after the value can be its beginning.
+  const beginnings: string[] = [];
+  for (const one of begun.sort(compare))
+    if (beginnings.length === 0 || !one.startsWith(beginnings.at(-1) as string)) beginnings.push(one);
+  return (value) => {
+    if (whole.has(value)) return true;
+    const last = beginnings[countUpTo(beginnings, value) - 1];
+    return last !== undefined && value.startsWith(last);
+  };
 }
 
-function matchesAddress(pattern: string, value: string): boolean {
-  // The source series count an IPv6 network of 64 bits as one address.
-  const address = value.endsWith("/64") ? value.slice(0, -3) : value;
-  if (!ipaddr.isValid(address)) return pattern === value;
-  const found = ipaddr.process(address);
-  if (!ipaddr.isValidCIDR(pattern)) {
-    if (!ipaddr.isValid(pattern)) return false;
-    const wanted = ipaddr.process(pattern);
-    if (wanted.kind() !== found.kind()) return false;
-    return value.endsWith("/64") ? found.match(wanted, 64) : wanted.toString() === found.toString();
+interface Range {
+  readonly first: string;
+  readonly last: string;
+}
+
+/** A value is an address, the network of 64 bits that the source series count as one, or a masked address. */
+function toAddressTest(patterns: readonly string[]): Test {
+  const whole = new Set(patterns);
+  const ranges: Range[] = [];
+  const found = patterns.flatMap((pattern) => readRange(pattern) ?? []);
+  for (const one of found.sort((a, b) => compare(a.first, b.first))) {
+    const before = ranges.at(-1);
+    if (before === undefined || one.first > before.last) ranges.push(one);
+    else if (one.last > before.last) ranges.splice(-1, 1, { ...before, last: one.last });
   }
-  const [network, bits] = ipaddr.parseCIDR(pattern);
-  return network.kind() === found.kind() && found.match(network, bits);
+  const firsts = ranges.map(({ first }) => first);
+  return (value) => {
+    if (whole.has(value)) return true;
+    const range = readRange(value);
+    if (range === null) return false;
+    const near = ranges[countUpTo(firsts, range.last) - 1];
+    return near !== undefined && near.last >= range.first;
+  };
+}
+
+/**
+ * Returns the first and the last address of an address or a network, as texts in the order of the addresses: the family
+ * and a character for each byte. Null for any other text.
+ */
+function readRange(text: string): Range | null {
+  const slash = text.indexOf("/");
+  const base = slash === -1 ? text : text.slice(0, slash);
+  const address = readAddress(base);
+  if (address === null || base !== base.trim()) return null;
+  const { family, bytes } = address;
+  const all = addressBits(family);
+  let bits = all;
+  if (slash !== -1) {
+    const length = text.slice(slash + 1);
+    if (!/^\d{1,3}$/.test(length)) return null;
+    // An IPv4-mapped network (::ffff:203.0.113.0/120) has the prefix of an IPv6 network.
+    bits = Number(length) - (family === 4 && base.includes(":") ? 96 : 0);
+    if (bits < 0 || bits > all) return null;
+  }
+  const edge = (fill: number) =>
+    String.fromCharCode(
+      family,
+      ...bytes.map((byte, index) => {
+        const free = 0xff >> Math.max(0, Math.min(8, bits - 8 * index));
+        return (byte & ~free) | (fill & free);
+      }),
+    );
+  const first = edge(0);
+  return { first, last: bits === all ? first : edge(0xff) };
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** Returns how many of the sorted texts do not come after the value. */
+function countUpTo(sorted: readonly string[], value: string): number {
+  let [from, to] = [0, sorted.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if ((sorted[middle] as string) <= value) from = middle + 1;
+    else to = middle;
+  }
+  return from;
 }

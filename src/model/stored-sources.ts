@@ -27,11 +27,13 @@ export const storedSources = z.object({
       members: z.int(),
       usualMembers: z.int(),
       windowMinutes: z.literal(WINDOWS),
-      /** `members` minus `usualMembers`, compared with the threshold. */
+      /** `members` minus `usualMembers`, compared with the threshold; of many events in one minute, these events. */
       count: z.int(),
       usual: z.number(),
       threshold: z.number(),
       score: z.number(),
+      /** Events and different rules of the minute in which an address reached a fixed line. */
+      burst: z.object({ events: z.int(), rules: z.int() }).optional(),
       /** The ends of the first and the latest minute over the line, in minutes since the epoch. */
       since: z.int(),
       lastFiredAt: z.int().default(0),

@@ -1,4 +1,6 @@
-import type { Mark, VerdictFeature } from "./kinds.ts";
+import { formatNumber, many } from "#lib/format.ts";
+import { type Mark, VERDICT_FEATURES, type VerdictFeature } from "./kinds.ts";
+import type { StoredVerdict } from "./verdict.ts";
 
 /** The numbers of a verdict, in words. */
 export const FEATURE_WORDS: Readonly<Record<VerdictFeature, string>> = {
@@ -14,6 +16,8 @@ export const FEATURE_WORDS: Readonly<Record<VerdictFeature, string>> = {
   idiom: "requests with an attack idiom",
   repeat: "repeated requests",
   botUa: "user agents that say bot",
+  tool: "requests of attackers' tools",
+  program: "user agents of programs",
 };
 
 /** The words that are not "a" with the mark's own. */
@@ -40,4 +44,55 @@ export function sayMarksBefore(marks: readonly { readonly mark: Mark; readonly a
 /** Returns `93 of 100`. */
 export function sayOdds(odds: number): string {
   return `${Math.round(odds * 100)} of 100`;
+}
+
+/** One row of the table of what the odds are made of. */
+interface OddsRow {
+  readonly words: string;
+  /** From 0 to 1; null if the number is not known. Left out for what is no number. */
+  readonly value?: number | null;
+  /** Log odds of the likeliest class against the second one. */
+  readonly adds: number;
+}
+
+/** Returns what the odds are made of: the start, the numbers with the largest for the class first, and their sum. */
+export function rowsOfOdds({ start, features }: Pick<StoredVerdict, "start" | "features">): OddsRow[] {
+  const names = VERDICT_FEATURES.toSorted((one, other) => features[other].adds - features[one].adds);
+  const numbers = names.map((name) => ({ words: FEATURE_WORDS[name], ...features[name] }));
+  // An earlier version stored no start, so its rows have no sum.
+  if (start === undefined) return numbers;
+  const sum = numbers.reduce((total, { adds }) => total + adds, start);
+  return [{ words: "without any evidence", adds: start }, ...numbers, { words: "sum", adds: sum }];
+}
+
+/** Returns why the odds are not those of the sum of their rows; empty if they are. */
+export function sayLimits({
+  start,
+  features,
+  counts,
+  for: reasons,
+}: Pick<StoredVerdict, "start" | "features" | "counts" | "for">): string[] {
+  const sum = rowsOfOdds({ start, features }).at(-1)?.adds ?? 0;
+  const [reason] = reasons;
+  return [
+    ...(counts.records === 0 ? ["No record was read, so half of the sum counts."] : []),
+    ...(start !== undefined && sum < 0 && reason !== undefined
+      ? [`The sum speaks for another class. This decides instead: ${reason}`]
+      : []),
+  ];
+}
+
+/** Returns what would have come anyway: `3 events an hour on average of the day before; 12 events of addresses that always send this are left out`. */
+export function sayBackground(background: StoredVerdict["background"]): string {
+  if (background === undefined) return "";
+  const { events, perHour } = background;
+  // Without any in the day before, the headline says what is usual.
+  const rate =
+    perHour === null || perHour <= 0
+      ? ""
+      : `${formatNumber(perHour)} events an hour on average of the day before`;
+  const are = events === 1 ? "is" : "are";
+  const left =
+    events === 0 ? "" : `${many(events, "event")} of addresses that always send this ${are} left out`;
+  return [rate, left].filter((part) => part !== "").join("; ");
 }

@@ -8,6 +8,7 @@ import {
   VERDICTS,
   type VerdictFeature,
   type VerdictLook,
+  type VerdictWord,
 } from "./kinds.ts";
 
 const share = z.number().min(0).max(1);
@@ -18,6 +19,8 @@ const time = z.number().int();
 /** How long after the opening of a spike each look is due. */
 export const LOOK_AFTER_MS: Readonly<Record<VerdictLook, number>> = {
   first: 0,
+  minute: MINUTE_MS,
+  "five-minutes": 5 * MINUTE_MS,
   "half-hour": 30 * MINUTE_MS,
   "six-hours": 6 * HOUR_MS,
   day: DAY_MS,
@@ -34,7 +37,7 @@ export const DIRTY_RULES = 3;
 export const MOST_ODDS = 0.95;
 
 /** An attack with such odds is all but certain. */
-const SURE_ODDS = 0.9;
+export const SURE_ODDS = 0.9;
 
 /** The numbers that a verdict is computed from, each from 0 to 1; null if a number is not known. */
 export type Features = Readonly<Record<VerdictFeature, number | null>>;
@@ -81,6 +84,11 @@ export const storedVerdict = z.object({
   features: z.record(z.enum(VERDICT_FEATURES), z.object({ value: share.nullable(), adds: z.number() })),
   /** Counts of the window that was judged. `records`: how many raw records were read. */
   counts: z.object({
+    /** Requests with an idiom of attacks or of a tool, and those of them that got through; left out by earlier versions. */
+    hostile: count.optional(),
+    hostileThrough: count.optional(),
+    /** Requests that rose; left out by earlier versions, which counted events. */
+    requests: count.optional(),
     events: count,
     addresses: count,
     networks: count,
@@ -91,6 +99,10 @@ export const storedVerdict = z.object({
     other: count,
     records: count,
   }),
+  /** The log odds of the likeliest class against the second one without any of the numbers. With what these add, those of `odds`. */
+  start: z.number().optional(),
+  /** Events that would have come anyway, of addresses that send as much as before; left out by earlier versions. */
+  background: z.object({ events: count, perHour: z.number().nonnegative().nullable() }).optional(),
   /** Start of the window; its end is `judgedAt`. */
   since: time,
   /** The evidence that was missing, in words: `raw records`, `JA4`, `a month of history`. */
@@ -107,9 +119,31 @@ export const storedVerdict = z.object({
 });
 export type StoredVerdict = z.output<typeof storedVerdict>;
 
-/** Returns how many events the WAF neither blocked nor challenged. */
-export function countThrough({ logged, other }: Pick<StoredVerdict["counts"], "logged" | "other">): number {
-  return logged + other;
+/** Returns how many requests are known to have got through. The fate of those with an unknown action is not known. */
+export function countThrough({ logged }: Pick<StoredVerdict["counts"], "logged">): number {
+  return logged;
+}
+
+/** Returns how many requests were judged. */
+export function countRequests({ requests, events }: StoredVerdict["counts"]): number {
+  return requests ?? events;
+}
+
+/**
+ * Returns whether the class of a verdict is another one than that of an earlier verdict, or of none. An attack and a scanner are one
+ * class: hostile. A verdict that has become unclear says nothing new.
+ */
+export function turns(
+  before: Pick<StoredVerdict, "said"> | null,
+  { said }: Pick<StoredVerdict, "said">,
+): boolean {
+  const classOf = (word: VerdictWord) => (word === "scanner" ? "attack" : word);
+  return said !== "unclear" && (before === null || classOf(before.said) !== classOf(said));
+}
+
+/** Returns whether a verdict says that nobody attacks: visitors, a client or a crawler are in the way of a rule. */
+export function isBenign({ said }: Pick<StoredVerdict, "said">): boolean {
+  return said === "misfire" || said === "broken-client" || said === "crawler";
 }
 
 /** Returns whether the verdict is an attack that is all but certain. */

@@ -1,10 +1,12 @@
 import type { EventRoute } from "./kinds.ts";
+import type { FactColumns } from "./request-facts.ts";
+
 /**
  * One WAF event as it is stored. In every nullable text, null means "this route cannot know" and '' means "known to be
  * empty". A merge fills only nulls. No text contains a NUL, which Postgres cannot store, and each is cut to a limit.
  * The record as received is stored elsewhere.
  */
-export interface WafEvent {
+export interface WafEvent extends FactColumns {
   /** Epoch milliseconds by the platform's clock. */
   readonly occurredAt: number;
   readonly logId: string;
@@ -22,3 +24,6 @@ export interface WafEvent {
   readonly action: string | null;
   readonly message: string | null;
 }
+
+/** An event whose facts were not read. */
+export type EventWithoutFacts = Omit<WafEvent, keyof FactColumns>;

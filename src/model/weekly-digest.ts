@@ -23,6 +23,7 @@ export const weekFigures = z.object({
   changedRules: z
     .array(z.object({ ...ofRule, total: z.number(), before: z.number() }))
     .describe("Rules that differ most from the week before, in zones that were watched all of it."),
+  silentRules: z.array(z.object(ofRule)).describe("Rules that fell silent in the week."),
   alerts: z
     .object({
       fired: count,

@@ -64,9 +64,13 @@ export const Time = z
   .meta({ wire: { type: ["string", "integer"] }, time: true })
   .describe("An ISO 8601 time with a UTC offset, or epoch milliseconds.");
 
-/** NaN for anything else. A plus that was not percent-encoded arrives as a blank, which stands nowhere else. */
+/**
+ * NaN for anything else. Times as Longwatch prints them (`2026-11-27 20:51 UTC`) are accepted as well. A plus that was not percent-encoded arrives as a blank, which stands
+ * nowhere else.
+ */
 function readIso(given: string): number {
-  const text = given.replace(/ (?=\d\d:\d\d$)/, "+");
+  const printed = given.replace(/^(\d{4}-\d\d-\d\d) (?=\d\d:)/, "$1T").replace(/ UTC$/, "Z");
+  const text = printed.replace(/ (?=\d\d:\d\d$)/, "+");
   const [, day = ""] = ISO.exec(text) ?? [];
   // What is parsed alone turns the 30th of February into the 2nd of March.
   const at = Date.parse(`${day}T00:00:00Z`);

@@ -28,8 +28,6 @@ import { listZones } from "./service/zones.ts";
 import { silenceOperations } from "./silences/silences.ts";
 import { knownOperations } from "./sources/known-sources.ts";
 import { explainAlert } from "./verdicts/explain-alert.ts";
-import { fitVerdicts } from "./verdicts/fit-verdicts.ts";
-import { scoreVerdicts } from "./verdicts/score-verdicts.ts";
 import { viewOperations } from "./views/saved-views.ts";
 
 /** Everything that a person or a program can ask or do. */
@@ -53,8 +51,6 @@ export const OPERATIONS = [
   ...channelOperations,
   ...alertOperations,
   explainAlert,
-  scoreVerdicts,
-  fitVerdicts,
   ...silenceOperations,
   testRoutes,
   ...keyOperations,

@@ -1,12 +1,13 @@
 import type { Queryable } from "#db/client.ts";
 import { readSourceEvents } from "#db/detection/source-events.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { FEW_ADDRESSES } from "#model/few-addresses.ts";
 import { createKnownSources, type KnownSource } from "#model/known-source.ts";
 import type { Span } from "#model/span.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
-import { createIncidentReplay } from "#stages/detection/backtest/replay-incidents.ts";
-import type { ReplayedMessage } from "#stages/detection/backtest/replayed-message.ts";
-import { createTeller } from "#stages/detection/backtest/tell-alerts.ts";
+import { createAlertReplay } from "#stages/alerting/backtest/replay-alerts.ts";
+import { createIncidentReplay } from "#stages/alerting/backtest/replay-incidents.ts";
+import type { ReplayedMessage } from "#stages/alerting/backtest/replayed-message.ts";
 import { createSourceWatch } from "#stages/detection/sources/source-watch.ts";
 import { HISTORY_HOURS } from "#stages/detection/thresholds/thresholds.ts";
 import { readSeriesPolicies } from "./replay-store.ts";
@@ -24,20 +25,25 @@ export async function replaySources(
   const fromMs = from - HISTORY_HOURS * HOUR_MS;
   const policies = await readSeriesPolicies(db, { zoneId, rules: [SOURCES_RULE], fromMs, nowMs: to });
   const { isUnknownHour = () => false } = policies.get(SOURCES_RULE) ?? {};
-  const { isKnown } = createKnownSources(known, { zoneId, nowMs: to });
+  const { isKnown } = createKnownSources(known, to)(zoneId);
   const watch = createSourceWatch({ isUnknownHour });
   const [first, judged, end] = [fromMs, from, to].map((ms) => Math.floor(ms / MINUTE_MS)) as [
     number,
     number,
     number,
   ];
-  const messages: ReplayedMessage[] = [];
-  const incidents = createIncidentReplay(createTeller((message) => messages.push(message)));
+  const alerts = createAlertReplay({ judge: undefined, fewAddresses: FEW_ADDRESSES });
+  let ids = 0;
+  const incidents = createIncidentReplay(() => {
+    ids += 1;
+    return ids;
+  });
   let closed = first;
   const close = (until: number) => {
     for (; closed < until; closed += 1) {
-      for (const fired of watch.closeUntil(closed + 1, judged)) incidents.follow(fired);
-      if (incidents.open().length > 0) incidents.tell(closed);
+      incidents.follow(watch.closeUntil(closed + 1, judged));
+      const spikes = incidents.close(closed);
+      if (spikes.length > 0 || alerts.isOpen()) alerts.decide(closed + 1, spikes);
     }
   };
   let read = 0;
@@ -52,5 +58,5 @@ export async function replaySources(
     }
   }
   close(end);
-  return { messages, events: read };
+  return { messages: [...alerts.finish()], events: read };
 }

@@ -8,13 +8,12 @@ import { notifications } from "#db/schema/notifications.ts";
 import { createDeliverAlertsJob } from "#jobs/delivery/deliver-alerts.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
-import { POSTING } from "../delivery/support/receiver.ts";
+import { ANSWERS, PLAIN_ANSWER, POSTING } from "../delivery/support/receiver.ts";
 import { type ReplyQueue, startReplyQueue } from "../edge/support/reply-queue.ts";
 import { acknowledgeByHand } from "../operations/act-by-hand.ts";
 import { createAlertWorld } from "./alert-world.ts";
 import { NOW } from "./support.ts";
 
-const ANSWER = { ok: true, channel: "C0123", ts: "1732197780.000100", id: "42" };
 const CHANNELS = Object.keys(POSTING);
 const never = new AbortController().signal;
 let database: MigratedDatabase;
@@ -43,9 +42,10 @@ afterAll(async () => {
 beforeEach(async () => {
   await world.clear();
   await database.db.delete(channelStates);
-  for (const receiver of receivers.values()) {
+  for (const [kind, receiver] of receivers) {
+    const { body } = ANSWERS[kind] ?? PLAIN_ANSWER;
     receiver.requests.length = 0;
-    for (let index = receiver.pending(); index < 8; index += 1) receiver.reply(200, ANSWER);
+    for (let index = receiver.pending(); index < 8; index += 1) receiver.reply(200, body);
   }
 });
 

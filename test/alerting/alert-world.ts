@@ -11,7 +11,7 @@ import { MINUTE_MS } from "#lib/units.ts";
 import { alertMessage } from "#model/alert-message.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { insertSpike } from "./insert-spike.ts";
-import { NOW } from "./support.ts";
+import { EVERYDAY, NOW } from "./support.ts";
 
 export const at = (minutes: number) => new Date(NOW + minutes * MINUTE_MS);
 
@@ -44,7 +44,7 @@ export function createAlertWorld(database: Database) {
     async closeSpike(id: number, minutes: number): Promise<void> {
       await db
         .update(spikes)
-        .set({ closedAt: at(minutes) })
+        .set({ closedAt: at(minutes), windowCount: EVERYDAY })
         .where(eq(spikes.id, id));
     },
     async answer(minutes: number, errorKey: string | null = null): Promise<void> {

@@ -49,7 +49,8 @@ test("a resolved message has the time range and the peak", () => {
     transition: 2,
     startedAt: NOW,
     endedAt: closedAtMs,
-    headline: "SQL injection: rule 942100 in zone 101 is back to normal, peak 60 in 3 min",
+    headline:
+      "SQL injection: rule 942100 in zone 101 is back to its usual rate: 2 in 3 min, usually 2; peak 60",
   });
 });
 

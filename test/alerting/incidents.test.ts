@@ -12,9 +12,10 @@ import type { StoredAttacker } from "#model/stored-sources.ts";
 import { DEFAULT_TIMING, type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { incidentWith } from "../delivery/support/messages.ts";
-import { resolveAlert } from "../operations/act-by-hand.ts";
+import { acknowledgeByHand, resolveAlert } from "../operations/act-by-hand.ts";
 import { at, createAlertWorld } from "./alert-world.ts";
 import { attackerOf, incidentOf, sourcesOf } from "./incident.ts";
+import { EVERYDAY } from "./support.ts";
 
 let database: MigratedDatabase;
 let world: ReturnType<typeof createAlertWorld>;
@@ -67,7 +68,8 @@ test("a rule that is part of an incident is listed and does not notify, not even
   await world.closeSpike(rule, 301);
   await run(302);
   expect((await sent()).filter((line) => line.includes("942100") && !line.includes("|"))).toEqual([]);
-  expect(await sent()).toEqual(["first .1 | 942100", "repeat .1 | 942100"]);
+  // The gravest member counts for the incident.
+  expect(await sent()).toEqual(["first .1 | 942100", "worse .1 | 942100"]);
   const own = (await world.alerts()).find(({ ruleId }) => ruleId === "942100");
   expect(own).toMatchObject({
     state: "resolved",
@@ -121,16 +123,63 @@ test("an alert that cannot be written does not stop the other members of its inc
   expect(new Set(rules)).toEqual(new Set(["(sources)", "940", "941", "942", "944"]));
 });
 
-test("a rule that was notified is adopted by the incident, and says nothing more but its end", async () => {
+test("an incident goes on with the alert of a rule that was notified, under its key, and ends it once", async () => {
   const rule = await world.openSpike(0);
   await run(1);
   const memberOf = await attack(3, ONE);
   await database.db.update(spikes).set({ memberOf, severity: "critical" }).where(eq(spikes.id, rule));
   await run(4, 20, 280);
-  expect(await sent()).toEqual(["first 942100", "first .1 | 942100", "repeat .1 | 942100"]);
+  expect(await sent()).toEqual(["first 942100", "worse .1 | 942100", "repeat .1 | 942100"]);
   await world.closeSpike(rule, 281);
   await run(282);
-  expect((await sent()).slice(3)).toEqual(["resolved 942100"]);
+  expect((await sent()).slice(3)).toEqual([]);
+  await world.closeSpike(memberOf, 290);
+  await run(291, 292);
+  expect((await sent()).slice(3)).toEqual(["resolved  | 942100"]);
+  expect(await world.alerts()).toMatchObject([{ state: "resolved", spikeId: memberOf }]);
+  expect(new Set((await world.messages()).map(({ message }) => message.dedupeKey)).size).toBe(1);
+});
+
+test("a rule that spikes again after an incident has ended its alert notifies again", async () => {
+  const rule = await world.openSpike(0);
+  await run(1);
+  const memberOf = await attack(3, ONE);
+  await database.db.update(spikes).set({ memberOf }).where(eq(spikes.id, rule));
+  await run(10);
+  await world.closeSpike(rule, 30);
+  await world.closeSpike(memberOf, 31);
+  await run(32);
+  const wave = await world.openSpike(50);
+  await run(51, 52);
+  await world.closeSpike(wave, 60);
+  await run(100);
+  await world.openSpike(300);
+  await run(301);
+  expect((await sent()).map((line) => line.split(" ")[0])).toEqual([
+    "first",
+    "worse",
+    "resolved",
+    "again",
+    "resolved",
+    "first",
+  ]);
+});
+
+test("an acknowledged alert stays acknowledged when an incident takes it over", async () => {
+  const rule = await world.openSpike(0);
+  await run(1);
+  const [alert] = await world.alerts();
+  await acknowledgeByHand(database, {
+    alertId: alert?.id ?? 0,
+    by: "alice",
+    note: null,
+    atMs: at(2).getTime(),
+  });
+  const memberOf = await attack(3, ONE);
+  await database.db.update(spikes).set({ memberOf }).where(eq(spikes.id, rule));
+  await run(4, 10);
+  expect(await world.alerts()).toMatchObject([{ state: "acknowledged", spikeId: memberOf }]);
+  expect(await sent()).toEqual(["first 942100", "acknowledged 942100", "worse .1 | 942100"]);
 });
 
 test("attackers that join are named at most once in the join interval, which doubles from the fourth message on", async () => {
@@ -231,18 +280,21 @@ test.each([
   expect(await sent()).toHaveLength(messages);
 });
 
-test("a rule that still spikes half an hour after its incident ended notifies by itself", async () => {
+test("a rule that still spikes after its incident ended is ended with it, and its next spike notifies by itself", async () => {
   const memberOf = await attack(0, ONE);
-  await world.openSpike(0, { memberOf });
+  const rule = await world.openSpike(0, { memberOf });
   await run(1);
   await world.closeSpike(memberOf, 40);
-  await run(41, 69);
+  await run(41, 69, 71, 200);
   expect(await sent()).toEqual(["first .1 | 942100", "resolved  | 942100"]);
-  await run(70, 71);
+  expect((await world.alerts()).map(({ state }) => state)).toEqual(["resolved", "resolved"]);
+  await world.closeSpike(rule, 200);
+  await world.openSpike(210);
+  await run(211);
   expect((await sent()).slice(2)).toEqual(["first 942100"]);
 });
 
-test("the open work of a zone counts an incident once, and a rule again that spikes on alone", async () => {
+test("the open work of a zone counts an incident once, and no member of it, not even after its end", async () => {
   const memberOf = await attack(0, ONE);
   for (const ruleId of ["1", "2", "3"]) await world.openSpike(0, { ruleId, memberOf });
   await run(1);
@@ -250,6 +302,8 @@ test("the open work of a zone counts an incident once, and a rule again that spi
   expect(await firing()).toEqual([1]);
   const ended = sql`now() - interval '31 minutes'`;
   await database.db.update(spikes).set({ openedAt: ended, closedAt: ended }).where(eq(spikes.id, memberOf));
+  expect(await firing()).toEqual([1]);
+  await database.db.update(spikes).set({ memberOf: null });
   expect(await firing()).toEqual([4]);
 });
 
@@ -269,7 +323,7 @@ test("ten concurrent runs notify once of an incident, of a join, and of its end"
   await together(1);
   await judge(memberOf, 7, ONE, joining(2, 7));
   await together(8);
-  await database.db.update(spikes).set({ closedAt: at(40) });
+  await database.db.update(spikes).set({ closedAt: at(40), windowCount: EVERYDAY });
   await together(41);
   expect(await sent()).toEqual(["first .1 | 1,2,3", "join .2+.1 | 1,2,3", "resolved  | 1,2,3"]);
   expect((await world.alerts()).map(({ state }) => state)).toEqual(Array(4).fill("resolved"));
@@ -290,7 +344,7 @@ test("an incident that a person has resolved fires again for an attacker that jo
   expect((await sent()).map((line) => line.split(" ")[0])).toEqual(["first", "resolved"]);
   await judge(memberOf, 61, ONE, joining(2, 3), joining(3, 61));
   await run(62, 63);
-  expect((await sent()).slice(2)).toEqual(["worse .3+.2+.1 | 942100"]);
+  expect((await sent()).slice(2)).toEqual(["again .3+.2+.1 | 942100"]);
   expect((await world.messages()).at(-1)?.message).toMatchObject({ isAgain: true, state: "firing" });
 });
 

@@ -1,6 +1,6 @@
 import type { Queryable } from "#db/client.ts";
 import { type SpikeEvidence, spikes } from "#db/schema/spikes.ts";
-import { EVIDENCE } from "./support.ts";
+import { EVERYDAY, EVIDENCE } from "./support.ts";
 
 /** Stores a spike as detect-spikes would; returns its id. */
 export async function insertSpike(
@@ -30,7 +30,7 @@ export async function insertSpike(
       threshold: 10,
       score: 4.2,
       peak: 60,
-      windowCount: 50,
+      windowCount: over.closedAt == null ? 50 : EVERYDAY,
       windowMinutes: 3,
       evidence,
       ...over,

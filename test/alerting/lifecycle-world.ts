@@ -116,10 +116,7 @@ export function createLifecycleWorld() {
     const firing = [...spikes.values()].filter(({ closedAtMs }) => closedAtMs === null);
     const laterMessageOf = (name: string) =>
       name === "pager" ? "same-incident" : name === "board" ? "update-in-place" : "post-anew";
-    const incident = spikes.get(SOURCES_RULE);
-    const isOver = incident === undefined || nowMs - (incident.closedAtMs ?? nowMs) >= 30 * MINUTE_MS;
-    const incidents = new Set(isOver ? [] : [incident.id]);
-    return { nowMs, routing: ROUTING, asks, silences, firing, incidents, laterMessageOf };
+    return { nowMs, routing: ROUTING, asks, silences, firing, laterMessageOf };
   };
   const isSilenced = (spike: AlertSpike) => findSilence(silences, spike, nowMs) !== null;
   const pick = (rules: readonly string[]) =>

@@ -1,8 +1,11 @@
 import { expect, test } from "vitest";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { ENDINGS } from "#model/kinds.ts";
 import { lastSent, notifiedChannels } from "#stages/alerting/alert-history.ts";
 import { type AlertRecord, NOBODY, nextAlert } from "#stages/alerting/alert-record.ts";
-import { alertSpike, NOW, play } from "./support.ts";
+import { toNotifications } from "#stages/alerting/to-notifications.ts";
+import { incidentWith } from "../delivery/support/messages.ts";
+import { alertSpike, endAt, NOW, play } from "./support.ts";
 
 const minutes = (count: number) => NOW + count * MINUTE_MS;
 
@@ -12,10 +15,30 @@ test("an alert fires once, repeats every four hours and resolves when its spike 
   expect(play(alerts, { spike, nowMs: NOW })).toEqual(["first"]);
   expect(play(alerts, { spike, nowMs: NOW + 4 * HOUR_MS - 1 })).toEqual([]);
   expect(play(alerts, { spike, nowMs: NOW + 4 * HOUR_MS })).toEqual(["repeat"]);
-  const closed = { ...spike, closedAtMs: NOW + 5 * HOUR_MS };
+  const closed = endAt(spike, NOW + 5 * HOUR_MS);
   expect(play(alerts, { spike: closed, nowMs: NOW + 5 * HOUR_MS })).toEqual(["resolved"]);
   expect(play(alerts, { spike: closed, nowMs: NOW + 9 * HOUR_MS })).toEqual([]);
   expect(alerts).toMatchObject([{ state: "resolved", transition: 3, firedAtMs: NOW }]);
+});
+
+test("a spike that closes while what rose goes on settles the alert, under a silence as well", () => {
+  const alerts: AlertRecord[] = [];
+  play(alerts, { spike: alertSpike(), nowMs: NOW });
+  // Half of the threshold of 10.
+  const closed = (windowCount: number) => alertSpike({ closedAtMs: minutes(200), windowCount });
+  const end = (windowCount: number) =>
+    play(structuredClone(alerts), { spike: closed(windowCount), nowMs: minutes(200), isSilenced: true });
+  expect(end(5)).toEqual(["settled"]);
+  expect(end(4)).toEqual(["resolved"]);
+});
+
+test("an incident is resolved and never settles, whatever its count", () => {
+  const alerts: AlertRecord[] = [];
+  const incident = alertSpike({ kind: "sources" });
+  play(alerts, { spike: incident, nowMs: NOW });
+  expect(play(alerts, { spike: { ...incident, closedAtMs: minutes(20) }, nowMs: minutes(20) })).toEqual([
+    "resolved",
+  ]);
 });
 
 test("a rising severity notifies once; a falling one and its return do not", () => {
@@ -48,7 +71,7 @@ test("within thirty minutes of the resolve the same alert fires again; after tha
   play(alerts, { spike: alertSpike(), nowMs: NOW });
   play(alerts, { spike: alertSpike({ closedAtMs: minutes(20) }), nowMs: minutes(20) });
   const again = alertSpike({ id: 2, openedAtMs: minutes(50) });
-  expect(play(structuredClone(alerts), { spike: again, nowMs: minutes(50) })).toEqual(["worse"]);
+  expect(play(structuredClone(alerts), { spike: again, nowMs: minutes(50) })).toEqual(["again"]);
   const later = { ...again, openedAtMs: minutes(51) };
   expect(play(alerts, { spike: later, nowMs: minutes(51) })).toEqual(["first"]);
   expect(alerts).toMatchObject([
@@ -62,11 +85,11 @@ test("a spike that opened, in event time, before its predecessor's resolve was w
   play(alerts, { spike: alertSpike(), nowMs: NOW });
   play(alerts, { spike: alertSpike({ closedAtMs: minutes(20) }), nowMs: minutes(21) });
   expect(play(alerts, { spike: alertSpike({ id: 2, openedAtMs: minutes(20) }), nowMs: minutes(22) })).toEqual(
-    ["worse"],
+    ["again"],
   );
 });
 
-test("a reopened alert stays open through short pauses without a notification", () => {
+test("a reopened alert stays open through short pauses, and each later spike notifies again", () => {
   const alerts: AlertRecord[] = [];
   play(alerts, { spike: alertSpike(), nowMs: NOW });
   play(alerts, { spike: alertSpike({ closedAtMs: minutes(20) }), nowMs: minutes(20) });
@@ -74,7 +97,7 @@ test("a reopened alert stays open through short pauses without a notification", 
   const closed = alertSpike({ id: 2, openedAtMs: minutes(30), closedAtMs: minutes(50) });
   expect(play(alerts, { spike: closed, nowMs: minutes(79) })).toEqual([]);
   expect(play(alerts, { spike: alertSpike({ id: 3, openedAtMs: minutes(79) }), nowMs: minutes(79) })).toEqual(
-    [],
+    ["again"],
   );
   const over = alertSpike({ id: 3, openedAtMs: minutes(79), closedAtMs: minutes(100) });
   expect(play(alerts, { spike: over, nowMs: minutes(129) })).toEqual([]);
@@ -91,9 +114,9 @@ test("an acknowledged alert sends no reminder, and notifies `worse` and `resolve
   const worse = alertSpike({ severity: "critical" });
   expect(play(alerts, { spike: worse, nowMs: NOW + 9 * HOUR_MS })).toEqual(["worse"]);
   expect(alerts.at(-1)?.state).toBe("acknowledged");
-  expect(
-    play(alerts, { spike: { ...worse, closedAtMs: NOW + 10 * HOUR_MS }, nowMs: NOW + 10 * HOUR_MS }),
-  ).toEqual(["resolved"]);
+  expect(play(alerts, { spike: endAt(worse, NOW + 10 * HOUR_MS), nowMs: NOW + 10 * HOUR_MS })).toEqual([
+    "resolved",
+  ]);
 });
 
 test("a silence mutes an alert for every channel; after it the channels without a notification are notified", () => {
@@ -207,3 +230,27 @@ test("a transition keeps what muted it, and a resolve is muted by nothing", () =
   const resolved = nextAlert(first, { ...facts, reason: "resolved", mute: inhibited });
   expect(resolved.transitions.at(-1)).toMatchObject({ silencedBy: null, mutedBy: null });
 });
+
+test.each(["join", "again", "worse", "repeat", "turned"] as const)(
+  "a message with the reason %s is first for a new channel, quiet where it is an update, and says that the alert fires again",
+  (reason) => {
+    const message = { ...incidentWith(1), reason };
+    const read = (alert: AlertRecord) =>
+      toNotifications(message, { notified: ["new"], updated: ["chat"] }, alert).map(({ content }) => [
+        content.reason,
+        content.isQuiet,
+        content.isAgain,
+      ]);
+    const first = { reason: "first", channels: ["chat"] };
+    const ended = (end: string) => historyOf(first, { reason: end, channels: ["chat"], state: "resolved" });
+    expect(read(historyOf(first))).toEqual([
+      ["first", undefined, undefined],
+      [reason, true, undefined],
+    ]);
+    for (const end of ENDINGS)
+      expect(read(ended(end))).toEqual([
+        ["first", undefined, undefined],
+        [reason, true, true],
+      ]);
+  },
+);

@@ -152,7 +152,7 @@ test("a notification after an update in place keeps the reason and says that the
   expect(read).toEqual([
     ["first", undefined, undefined],
     ["resolved", undefined, undefined],
-    ["worse", true, true],
+    ["again", true, true],
     ["worse", true, undefined],
   ]);
 });
@@ -172,7 +172,7 @@ test("a channel that joins late gets `first`, and a channel that got the resolve
   expect(read.filter((line) => line.startsWith("slack "))).toEqual([
     "slack first",
     "slack resolved",
-    "slack worse again",
+    "slack again again",
     "slack worse",
   ]);
   expect(read.filter((line) => line.startsWith("pagerduty "))).toEqual([

@@ -14,6 +14,7 @@ import { type Context, createAssessor } from "#stages/alerting/assess.ts";
 import { decide } from "#stages/alerting/decide.ts";
 import { buildMessage } from "#stages/alerting/message/build-message.ts";
 import { toSituation } from "#stages/alerting/mute.ts";
+import { alertOf, endTogether, findDeciding, findTakenOver } from "#stages/alerting/one-cause.ts";
 import { toNotifications } from "#stages/alerting/to-notifications.ts";
 
 export interface HeldAlert {
@@ -29,6 +30,8 @@ export type Said = ReturnType<typeof toNotifications>[number] & { readonly atMs:
 export function createPureService() {
   const alerts: HeldAlert[] = [];
   const said: Said[] = [];
+  /** The alerts of rules that incidents have taken over, by the id of the incident's spike. */
+  const taken = new Map<number, string>();
   const newest = (fingerprint: string) => alerts.findLast((alert) => alert.fingerprint === fingerprint);
   const isOpen = ({ record }: HeldAlert) => record.state !== "resolved";
 
@@ -57,9 +60,22 @@ export function createPureService() {
     for (const row of toNotifications(message, recipients, before)) said.push({ ...row, atMs });
   }
 
+  /** Lets an incident go on with the alert of a rule that it explains. */
+  function takeOver(spike: AlertSpike, members: readonly AlertSpike[]): AlertSpike {
+    const known = taken.get(spike.id);
+    if (known !== undefined) return { ...spike, takesOver: known };
+    if (newest(fingerprintOf(spike)) !== undefined) return spike;
+    const member = findTakenOver(spike, members, (one) => newest(fingerprintOf(one))?.record ?? null);
+    const held = member === null ? undefined : newest(fingerprintOf(member));
+    if (held === undefined) return spike;
+    held.record = { ...held.record, spikeId: spike.id };
+    taken.set(spike.id, held.fingerprint);
+    return { ...spike, takesOver: held.fingerprint };
+  }
+
   /** Applies every transition of one spike's alert. */
   function raise(spike: AlertSpike, members: readonly AlertSpike[], context: Context): void {
-    const fingerprint = fingerprintOf(spike);
+    const fingerprint = alertOf(spike);
     const assessment = createAssessor(context)(spike);
     const build = (alertId: number, alert: AlertRecord, reason: NotifyReason) => {
       const advice = { state: assessment.advice.state, text: null, reason: null };
@@ -89,9 +105,11 @@ export function createPureService() {
   return {
     alerts,
     said,
-    tick(spikes: readonly AlertSpike[], context: Context): void {
-      const membersOf = Map.groupBy(spikes, ({ memberOf }) => memberOf ?? null);
-      for (const spike of spikes) raise(spike, membersOf.get(spike.id) ?? [], context);
+    tick(read: readonly AlertSpike[], context: Context): void {
+      const found = endTogether(read, context.nowMs);
+      const membersOf = Map.groupBy(found, ({ memberOf }) => memberOf ?? null);
+      const spikes = found.map((spike) => takeOver(spike, membersOf.get(spike.id) ?? []));
+      for (const spike of findDeciding(spikes)) raise(spike, membersOf.get(spike.id) ?? [], context);
     },
     acknowledge(alert: HeldAlert, atMs: number): void {
       const before = alert.record;

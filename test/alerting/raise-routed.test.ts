@@ -15,6 +15,7 @@ import {
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { at, createAlertWorld } from "./alert-world.ts";
 import { attackerOf, incidentOf } from "./incident.ts";
+import { EVERYDAY } from "./support.ts";
 
 let database: MigratedDatabase;
 let world: ReturnType<typeof createAlertWorld>;
@@ -165,7 +166,7 @@ test("1,000 rules that are part of an incident are one message per channel, and 
   // The incident's own and one that can be found for every rule.
   expect(await database.db.$count(alerts)).toBe(1_001);
 
-  await database.db.update(spikes).set({ closedAt: at(20) });
+  await database.db.update(spikes).set({ closedAt: at(20), windowCount: EVERYDAY });
   await Promise.all([world.runAt(21), world.runAt(21)]);
   await world.runAt(22);
   const ends = await outboxOf("chat");

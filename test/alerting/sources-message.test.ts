@@ -108,7 +108,7 @@ test("the headline names who attacks now, the newest first, and says who is quie
     "quiet now; earlier path /login, 203.0.113.3, 203.0.113.2 and 1 more",
   );
   expect(headline({ closedAt: new Date(NOW + 70 * MINUTE_MS) }, "resolved")).toBe(
-    "back to normal; at most path /login, 203.0.113.3, 203.0.113.2 and 1 more",
+    "ended; at most path /login, 203.0.113.3, 203.0.113.2 and 1 more",
   );
   const resolved = { resolvedAttackers: ["rules_per_ip=203.0.113.3", "rules_per_ip=203.0.113.1"] };
   expect(headlineOf(toSpike(resolved, ...attackers), "firing")).toBe(

@@ -1,7 +1,7 @@
 import type { NotifyReason } from "#model/kinds.ts";
 import type { LaterMessage } from "#model/later-message.ts";
 import type { AlertRecord } from "#stages/alerting/alert-record.ts";
-import { type AlertSpike, isCalm } from "#stages/alerting/alert-spike.ts";
+import { type AlertSpike, isCalm, isSettled } from "#stages/alerting/alert-spike.ts";
 import { decide } from "#stages/alerting/decide.ts";
 import { DEFAULT_TIMING } from "#stages/alerting/routing/routing.ts";
 
@@ -25,6 +25,9 @@ export const EVIDENCE = {
   sparkline: [0, 0, 3, 50],
 };
 
+/** The count of a spike that is over. With half of its threshold it would have settled. */
+export const EVERYDAY = 2;
+
 export function alertSpike(over: Partial<AlertSpike> = {}): AlertSpike {
   return {
     id: 1,
@@ -35,7 +38,7 @@ export function alertSpike(over: Partial<AlertSpike> = {}): AlertSpike {
     openedAtMs: NOW,
     closedAtMs: null,
     windowMinutes: 3,
-    windowCount: 50,
+    windowCount: over.closedAtMs == null ? 50 : EVERYDAY,
     baseline: 2,
     threshold: 10,
     score: 4.2,
@@ -43,6 +46,11 @@ export function alertSpike(over: Partial<AlertSpike> = {}): AlertSpike {
     evidence: EVIDENCE,
     ...over,
   };
+}
+
+/** Returns the spike as it ends: its count is an everyday one. */
+export function endAt(spike: AlertSpike, closedAtMs: number): AlertSpike {
+  return { ...spike, closedAtMs, windowCount: EVERYDAY };
 }
 
 /** The channels of the routes, and what they do. */
@@ -76,7 +84,7 @@ export function play(alerts: AlertRecord[], moment: Moment): NotifyReason[] {
     const alert = alerts.at(-1) ?? null;
     const situation = {
       alert,
-      occurrence: { ...spike, isCalm: isCalm(spike) },
+      occurrence: { ...spike, isCalm: isCalm(spike), isSettled: isSettled(spike) },
       route: { channels, held: [], repeatIntervalMs, timing },
       mute: { silencedBy: isSilenced ? 1 : null, mutedBy: null },
       hasAdvice,

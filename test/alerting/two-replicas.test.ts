@@ -8,6 +8,7 @@ import { silences } from "#db/schema/silences.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { isNeedless } from "#db/service/last-errors.ts";
 import { MINUTE_MS } from "#lib/units.ts";
+import { ENDINGS } from "#model/kinds.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
 import { Refusal } from "#operations/refusal.ts";
 import { DEFAULT_TIMING, type Routing } from "#stages/alerting/routing/routing.ts";
@@ -23,7 +24,8 @@ import { NOW } from "./support.ts";
 const CHANNELS = ["chat", "pager"];
 const RULES = ["1", "2", "3", SOURCES_RULE];
 const SEVERITIES = ["warning", "error", "critical"] as const;
-const RINGING: readonly string[] = ["first", "join", "worse", "repeat"];
+const RINGING: readonly string[] = ["first", "join", "again", "worse", "repeat"];
+const ENDS: readonly string[] = ENDINGS;
 const TIMING = { ...DEFAULT_TIMING, groupWaitMs: 0 };
 const FOR_ALL = { matchers: {}, channels: CHANNELS, timing: TIMING, continue: false, routes: [] };
 /** The pager is notified of errors and critical alerts. */
@@ -220,7 +222,7 @@ async function checkReceived(world: World): Promise<void> {
     let isFiring = false;
     for (const { reason } of lane.toSorted((a, b) => a.transition - b.transition)) {
       expect([reason, isFiring || RINGING.includes(reason)]).toEqual([reason, true]);
-      isFiring = reason !== "resolved";
+      isFiring = !ENDS.includes(reason);
     }
     expect(isFiring).toBe(false);
   }

@@ -1,74 +1,330 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
-import { LOWERING_VERDICTS, SEVERITIES, VERDICT_CLASSES, VERDICTS, type VerdictWord } from "#model/kinds.ts";
+import { describe, expect, test } from "vitest";
+import {
+  CHANGE_KINDS,
+  LOWERING_VERDICTS,
+  SEVERITIES,
+  type Severity,
+  type SpikeKind,
+  VERDICT_CLASSES,
+  VERDICTS,
+  type VerdictFeature,
+} from "#model/kinds.ts";
 import { isGraver } from "#model/severity.ts";
-import { gradeByVerdicts } from "#stages/alerting/verdict-effects.ts";
+import type { StoredVerdict } from "#model/verdict.ts";
+import type { AlertSpike } from "#stages/alerting/alert-spike.ts";
+import { gradeByVerdict, isTroublesome } from "#stages/alerting/verdict-effects.ts";
 import { verdictOf } from "#test/support/stored-verdict.ts";
 import { alertSpike } from "./support.ts";
 
-const judged = fc.record({
-  said: fc.constantFrom(...VERDICTS),
-  likeliest: fc.constantFrom(...VERDICT_CLASSES),
-  odds: fc.double({ min: 0, max: 0.95, noNaN: true }),
-  isLasting: fc.boolean(),
-});
-const verdicts = fc.array(judged, { maxLength: 4 }).map((all) => all.map((one) => verdictOf(one)));
-const severity = fc.constantFrom(...SEVERITIES);
-const severityOf = (
-  said: VerdictWord,
-  addresses: number,
-  lower: readonly (typeof LOWERING_VERDICTS)[number][],
-) => {
-  const verdict = verdictOf({ said, odds: 0.8, counts: { ...verdictOf().counts, addresses } });
-  return gradeByVerdicts(alertSpike({ severity: "critical" }), [verdict], { raise: true, lower }).severity;
+type Counts = Partial<StoredVerdict["counts"]>;
+type Given = Partial<Omit<StoredVerdict, "counts" | "features">> & {
+  readonly counts?: Counts;
+  readonly values?: Partial<Record<VerdictFeature, number | null>>;
 };
 
-test("no verdicts lower a severity unless the configuration says so", () => {
-  fc.assert(
-    fc.property(verdicts, severity, fc.boolean(), (given, before, raise) => {
-      const after = gradeByVerdicts(alertSpike({ severity: before }), given, { raise, lower: [] }).severity;
-      expect(isGraver(before, after)).toBe(false);
-    }),
+/** Nothing of it is new in the zone: the networks and fingerprints are usual, and no request holds an idiom. */
+const KNOWN = { usualAsn: 1, usualJa4: 1, idiom: 0, session: 0 };
+
+function judged({ counts, values = {}, ...over }: Given = {}): StoredVerdict {
+  const verdict = verdictOf(over);
+  const features = { ...verdict.features };
+  for (const [name, value] of Object.entries({ ...KNOWN, ...values }))
+    features[name as VerdictFeature] = { value, adds: 0 };
+  return { ...verdict, features, counts: { ...verdict.counts, ...counts } };
+}
+
+/** The severities that alerts of each severity get. */
+function gradesOf(kind: SpikeKind, looks: readonly StoredVerdict[], over: Partial<AlertSpike> = {}): string {
+  return SEVERITIES.map((severity) => {
+    const spike = alertSpike({ ...over, kind, severity });
+    return gradeByVerdict(spike, looks).severity;
+  }).join(" ");
+}
+
+const AS_IT_IS = SEVERITIES.join(" ");
+const AT_LEAST_WARNING = "warning warning error critical";
+const WARNING = "warning warning warning warning";
+const AT_MOST_WARNING = "info warning warning warning";
+const AT_MOST_ERROR = "info warning error error";
+const CRITICAL = "critical critical critical critical";
+const AT_LEAST_ERROR = "error error error critical";
+const ALONE = { counts: { addresses: 11 } };
+const MANY = { counts: { addresses: 12 } };
+const BEYOND_DOUBT = { score: 5 };
+const DOUBTFUL = { score: 4.99 };
+
+type Row = readonly [
+  what: string,
+  Given | null,
+  Partial<AlertSpike>,
+  rule: string,
+  newRule: string,
+  incident: string,
+];
+
+describe("a verdict grades a rule's spike, a new rule and an incident", () => {
+  test.each<Row>([
+    ["no verdict", null, {}, AS_IT_IS, AS_IT_IS, AS_IT_IS],
+    ["a sure attack of 12 addresses beyond doubt", MANY, BEYOND_DOUBT, CRITICAL, AT_LEAST_ERROR, CRITICAL],
+    [
+      "a sure attack of 11 addresses beyond doubt",
+      ALONE,
+      BEYOND_DOUBT,
+      AT_LEAST_WARNING,
+      AT_LEAST_WARNING,
+      CRITICAL,
+    ],
+    [
+      "a sure attack of no address that is known",
+      { counts: { addresses: 0 } },
+      BEYOND_DOUBT,
+      CRITICAL,
+      AT_LEAST_ERROR,
+      CRITICAL,
+    ],
+    ["a sure attack that is not beyond doubt", MANY, DOUBTFUL, AT_LEAST_WARNING, AT_LEAST_WARNING, CRITICAL],
+    [
+      "a sure attack of new networks",
+      { ...MANY, values: { usualAsn: 0.49 } },
+      DOUBTFUL,
+      CRITICAL,
+      AT_LEAST_ERROR,
+      CRITICAL,
+    ],
+    [
+      "a sure attack of half new networks",
+      { ...MANY, values: { usualAsn: 0.5 } },
+      DOUBTFUL,
+      AT_LEAST_WARNING,
+      AT_LEAST_WARNING,
+      CRITICAL,
+    ],
+    [
+      "a sure attack of new fingerprints",
+      { ...MANY, values: { usualJa4: 0.49 } },
+      DOUBTFUL,
+      CRITICAL,
+      AT_LEAST_ERROR,
+      CRITICAL,
+    ],
+    [
+      "a sure attack with idioms",
+      { ...MANY, values: { idiom: 0.21 } },
+      DOUBTFUL,
+      CRITICAL,
+      AT_LEAST_ERROR,
+      CRITICAL,
+    ],
+    [
+      "a sure attack with few idioms",
+      { ...MANY, values: { idiom: 0.2 } },
+      DOUBTFUL,
+      AT_LEAST_WARNING,
+      AT_LEAST_WARNING,
+      CRITICAL,
+    ],
+    [
+      "a sure attack of which nothing is known",
+      { ...MANY, values: { usualAsn: null, usualJa4: null, idiom: null } },
+      DOUBTFUL,
+      AT_LEAST_WARNING,
+      AT_LEAST_WARNING,
+      CRITICAL,
+    ],
+    [
+      "an attack of odds .89",
+      { ...MANY, odds: 0.89 },
+      BEYOND_DOUBT,
+      AT_LEAST_WARNING,
+      AT_LEAST_WARNING,
+      AT_LEAST_WARNING,
+    ],
+    [
+      "a misfire",
+      { ...MANY, said: "misfire" },
+      BEYOND_DOUBT,
+      AT_MOST_WARNING,
+      AT_MOST_WARNING,
+      AT_MOST_WARNING,
+    ],
+    [
+      "a crawler",
+      { ...MANY, said: "crawler" },
+      BEYOND_DOUBT,
+      AT_MOST_WARNING,
+      AT_MOST_WARNING,
+      AT_MOST_WARNING,
+    ],
+    [
+      "a broken client",
+      { ...ALONE, said: "broken-client" },
+      BEYOND_DOUBT,
+      AT_MOST_WARNING,
+      AT_MOST_WARNING,
+      AT_MOST_WARNING,
+    ],
+    [
+      "a broken client of 12 new addresses",
+      { ...MANY, said: "broken-client", values: { usualAsn: 0 } },
+      BEYOND_DOUBT,
+      AT_MOST_WARNING,
+      AT_MOST_WARNING,
+      AS_IT_IS,
+    ],
+    [
+      "a sure broken client of 12 addresses of usual networks",
+      { ...MANY, said: "broken-client" },
+      BEYOND_DOUBT,
+      AT_MOST_WARNING,
+      AT_MOST_WARNING,
+      AT_MOST_WARNING,
+    ],
+    [
+      "a sure broken client of 12 addresses with sessions",
+      { ...MANY, said: "broken-client", values: { usualAsn: 0, session: 0.5 } },
+      BEYOND_DOUBT,
+      AT_MOST_WARNING,
+      AT_MOST_WARNING,
+      AT_MOST_WARNING,
+    ],
+    [
+      "a likely broken client of 12 addresses of usual networks",
+      { ...MANY, said: "broken-client", odds: 0.89 },
+      BEYOND_DOUBT,
+      AT_MOST_WARNING,
+      AT_MOST_WARNING,
+      AS_IT_IS,
+    ],
+    ["a scanner", { ...MANY, said: "scanner" }, BEYOND_DOUBT, WARNING, WARNING, AS_IT_IS],
+    [
+      "an unclear verdict, most like an attack",
+      { ...MANY, said: "unclear" },
+      BEYOND_DOUBT,
+      WARNING,
+      WARNING,
+      AT_MOST_ERROR,
+    ],
+    [
+      "an unclear verdict, most like a scanner",
+      { ...MANY, said: "unclear", likeliest: "scanner" },
+      BEYOND_DOUBT,
+      WARNING,
+      WARNING,
+      AT_MOST_ERROR,
+    ],
+    [
+      "an unclear verdict, most like a misfire",
+      { ...MANY, said: "unclear", likeliest: "misfire" },
+      BEYOND_DOUBT,
+      AT_MOST_WARNING,
+      AT_MOST_WARNING,
+      AT_MOST_ERROR,
+    ],
+  ])("%s", (_what, given, over, rule, newRule, incident) => {
+    const looks = given === null ? [] : [judged(given)];
+    expect(gradesOf("spike", looks, over)).toBe(rule);
+    expect(gradesOf("new-rule", looks, over)).toBe(newRule);
+    expect(gradesOf("sources", looks, over)).toBe(incident);
+  });
+});
+
+test.each(CHANGE_KINDS)("no verdict grades a change of a rule (%s)", (kind) => {
+  for (const said of VERDICTS) expect(gradesOf(kind, [judged({ said })], BEYOND_DOUBT)).toBe(AS_IT_IS);
+});
+
+test("the latest verdict counts: a later look raises what an earlier one has lowered, and lowers what one has raised", () => {
+  const [misfire, attack] = [judged({ said: "misfire" }), judged({ look: "half-hour", ...MANY })];
+  const spike = alertSpike({ severity: "error", ...BEYOND_DOUBT });
+  expect(gradeByVerdict(spike, [misfire]).severity).toBe("warning");
+  expect(gradeByVerdict(spike, [misfire, attack]).severity).toBe("critical");
+  expect(gradeByVerdict(spike, [attack, misfire]).severity).toBe("warning");
+});
+
+test("the gravest member counts, and the verdict grades it as it grades the lead", () => {
+  const [lead, members] = [alertSpike(), [alertSpike({ id: 2, severity: "critical" })]];
+  const gradeOf = (looks: readonly StoredVerdict[]) => gradeByVerdict(lead, looks, { members }).severity;
+  expect(gradeOf([])).toBe("critical");
+  expect(gradeOf([judged({ said: "misfire" })])).toBe("warning");
+  expect(gradeByVerdict(alertSpike({ severity: "error" }), [], { members: [alertSpike()] }).severity).toBe(
+    "error",
   );
 });
 
-test("a misfire never changes a severity, whatever the configuration says", () => {
+test("no rule alone pages unless its verdict says attack", () => {
+  const verdict = fc
+    .record({
+      said: fc.constantFrom(...VERDICTS),
+      likeliest: fc.constantFrom(...VERDICT_CLASSES),
+      odds: fc.double({ min: 0, max: 0.95, noNaN: true }),
+      addresses: fc.integer({ min: 0, max: 100 }),
+      share: fc.double({ min: 0, max: 1, noNaN: true }),
+    })
+    .map(({ addresses, share, ...over }) =>
+      judged({ ...over, counts: { addresses }, values: { usualAsn: share, idiom: share } }),
+    );
   fc.assert(
-    fc.property(severity, fc.boolean(), (before, isLasting) => {
-      const verdict = verdictOf({ said: "misfire", likeliest: "misfire", isLasting, odds: 0.95 });
-      const effects = { raise: true, lower: LOWERING_VERDICTS };
-      expect(gradeByVerdicts(alertSpike({ severity: before }), [verdict], effects).severity).toBe(before);
-    }),
+    fc.property(
+      fc.array(verdict, { minLength: 1, maxLength: 4 }),
+      fc.constantFrom(...SEVERITIES),
+      fc.double({ min: 3.5, max: 20, noNaN: true }),
+      (looks, severity, score) => {
+        const after = gradeByVerdict(alertSpike({ severity, score }), looks).severity;
+        expect(isGraver(after, "warning") && looks.at(-1)?.said !== "attack").toBe(false);
+      },
+    ),
   );
 });
 
-test.each([
-  ["warning", 0.9, true, "critical"],
-  ["error", 0.9, true, "critical"],
-  ["warning", 0.89, true, "warning"],
-  ["warning", 0.95, false, "warning"],
-  ["info", 0.95, true, "info"],
-] as const)("a %s whose verdict is an attack with odds %d, raise %s, is %s", (before, odds, raise, after) => {
-  const spike = alertSpike({ severity: before });
-  expect(gradeByVerdicts(spike, [verdictOf({ odds })], { raise, lower: [] }).severity).toBe(after);
+describe("the configuration", () => {
+  const gradeOf = (
+    given: Given,
+    effects: { raise: boolean; lower: typeof LOWERING_VERDICTS | [] },
+    kind: SpikeKind,
+  ) =>
+    gradeByVerdict(alertSpike({ kind, severity: "critical", ...BEYOND_DOUBT }), [judged(given)], { effects })
+      .severity;
+
+  test("switches raising off: an attack leaves every severity as it is", () => {
+    for (const severity of SEVERITIES) {
+      const spike = alertSpike({ severity, ...BEYOND_DOUBT });
+      const effects = { raise: false, lower: [] };
+      expect(gradeByVerdict(spike, [judged(MANY)], { effects }).severity).toBe(severity);
+    }
+  });
+
+  test.each(LOWERING_VERDICTS)("names %s: then also an incident is at most a warning", (said) => {
+    const new12 = { ...MANY, said, values: { usualAsn: 0 } };
+    const named = gradeOf(new12, { raise: true, lower: LOWERING_VERDICTS }, "sources");
+    const others: Severity = gradeOf(new12, { raise: true, lower: [] }, "sources");
+    expect([named, others]).toEqual(["warning", "critical"]);
+  });
+
+  test("cannot lower an attack", () => {
+    expect(gradeOf(MANY, { raise: true, lower: LOWERING_VERDICTS }, "spike")).toBe("critical");
+  });
 });
 
-test("a severity that was raised stays raised when a later look is less certain", () => {
-  const looks = [verdictOf(), verdictOf({ look: "half-hour", said: "scanner" })];
-  const effects = { raise: true, lower: LOWERING_VERDICTS };
-  expect(gradeByVerdicts(alertSpike(), looks, effects).severity).toBe("critical");
+test.each<[string, Counts, boolean]>([
+  ["20 hostile requests got through", { hostile: 20, hostileThrough: 20 }, true],
+  ["19 hostile requests got through", { hostile: 39, hostileThrough: 19 }, false],
+  ["40 hostile requests were all stopped", { hostile: 40, hostileThrough: 0 }, true],
+  ["39 hostile requests were all stopped", { hostile: 39, hostileThrough: 0 }, false],
+  ["40 requests were stopped", { requests: 40, blocked: 30, challenged: 10 }, true],
+  ["39 requests were stopped", { requests: 40, blocked: 30, challenged: 9 }, false],
+  ["40 events of 39 requests were stopped", { requests: 39, events: 40, blocked: 40 }, false],
+  ["nothing hostile and nothing stopped", { requests: 5_000, logged: 5_000 }, false],
+])("few senders are troublesome if so: %s", (_what, counts, expected) => {
+  const quiet = { blocked: 0, challenged: 0, logged: 0, hostile: 0, hostileThrough: 0 };
+  expect(isTroublesome([judged({ counts: { ...quiet, ...counts } })])).toBe(expected);
 });
 
-test.each(VERDICTS)("%s lowers a critical alert only if it may and is named", (said) => {
-  const isNamed = LOWERING_VERDICTS.some((one) => one === said);
-  expect(severityOf(said, 3, [])).toBe("critical");
-  expect(severityOf(said, 3, LOWERING_VERDICTS)).toBe(isNamed ? "warning" : "critical");
-  const others = LOWERING_VERDICTS.filter((one) => one !== said);
-  expect(severityOf(said, 3, others)).toBe("critical");
-});
-
-test("a broken client of 12 addresses is not lowered, and a scanner is", () => {
-  expect(severityOf("broken-client", 11, ["broken-client"])).toBe("warning");
-  expect(severityOf("broken-client", 12, ["broken-client"])).toBe("critical");
-  expect(severityOf("scanner", 12, ["scanner"])).toBe("warning");
+test("few senders without a verdict are not troublesome, and the latest verdict counts", () => {
+  const [hostile, tame] = [
+    judged({ counts: { hostile: 40 } }),
+    judged({ counts: { hostile: 0, blocked: 0 } }),
+  ];
+  expect(isTroublesome([])).toBe(false);
+  expect(isTroublesome([hostile, tame])).toBe(false);
+  expect(isTroublesome([tame, hostile])).toBe(true);
 });

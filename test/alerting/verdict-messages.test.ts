@@ -2,6 +2,8 @@ import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { storeVerdict } from "#db/detection/verdicts.ts";
 import { createRaiseAlertsJob } from "#jobs/alerting/raise-alerts.ts";
+import { VERDICTS } from "#model/kinds.ts";
+import { LOOK_AFTER_MS } from "#model/verdict.ts";
 import { maskMessage } from "#operations/alerts/mask-message.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { verdictOf } from "#test/support/stored-verdict.ts";
@@ -20,8 +22,11 @@ afterAll(() => database.drop());
 
 beforeEach(() => world.clear());
 
-const store = (id: number, over: Parameters<typeof verdictOf>[0] = {}) =>
-  storeVerdict(database.db, { id, zoneId: 101 }, verdictOf(over));
+/** Stores a verdict, judged when its look is due: of several the latest one counts. */
+function store(id: number, { look = "first", ...over }: Parameters<typeof verdictOf>[0] = {}) {
+  const judgedAt = at(0).getTime() + LOOK_AFTER_MS[look];
+  return storeVerdict(database.db, { id, zoneId: 101 }, verdictOf({ look, judgedAt, ...over }));
+}
 
 /** One process that runs the job; `runs` counts how often it asked for another run while a message waited. */
 function createProcess() {
@@ -57,12 +62,12 @@ test("the first message waits less than three seconds for its verdict, which the
   await store(id, { odds: 0.8 });
   await runAt(4);
   await runAt(5);
-  expect((await world.outbox()).slice(2)).toEqual(["2 verdict chat", "2 verdict pager"]);
+  expect((await world.outbox()).slice(2)).toEqual(["2 turned chat", "2 turned pager"]);
   const [, , { message } = { message: null }] = await world.messages();
   expect(message).toMatchObject({ severity: "warning", verdict: { said: "attack", odds: 0.8 } });
   expect((await world.alerts())[0]?.transitions).toMatchObject([
     { reason: "first" },
-    { reason: "verdict", verdict: { spikeId: id, look: "first" } },
+    { reason: "turned", verdict: { spikeId: id, look: "first" } },
   ]);
 });
 
@@ -76,15 +81,20 @@ test("a verdict that comes while the message waits is in the first message", asy
   expect((await world.messages())[0]?.message.verdict).toMatchObject({ said: "attack", look: "first" });
 });
 
-test("an attack that is almost certain makes a warning of one address critical, and it notifies", async () => {
+test("one address is only listed until its verdict says that the WAF stops forty of its requests", async () => {
   const id = await world.openSpike(0, { addresses: 1, mainSenders: 1, gradedBy: "score" });
   const { runAt } = createProcess();
   await runAt(0);
   expect(await world.outbox()).toEqual([]);
-  await store(id);
+  const { counts } = verdictOf();
+  await store(id, { counts: { ...counts, blocked: 39 } });
   await runAt(1);
+  expect(await world.outbox()).toEqual([]);
+  await store(id, { look: "minute", counts: { ...counts, blocked: 40 } });
+  await runAt(2);
   expect(await world.outbox()).toEqual(["2 first chat", "2 first pager"]);
-  expect((await world.messages())[0]?.message).toMatchObject({ reason: "first", severity: "critical" });
+  // However sure the verdict is, one address is not beyond doubt.
+  expect((await world.messages())[0]?.message).toMatchObject({ reason: "first", severity: "warning" });
 });
 
 test("a later look that changes nothing for a person is in the alert's message and notifies nobody", async () => {
@@ -98,6 +108,47 @@ test("a later look that changes nothing for a person is in the alert's message a
   const [alert] = await world.alerts();
   expect(alert?.details).toMatchObject({ message: { verdict: { look: "half-hour", odds: 0.8 } } });
 });
+
+test("a verdict that turns is one message on each channel, which says the class and the severity of now", async () => {
+  const id = await world.openSpike(0, { severity: "error", score: 9 });
+  const { runAt } = createProcess();
+  await store(id, { counts: { ...verdictOf().counts, addresses: 40 } });
+  await runAt(0);
+  await store(id, { look: "minute", said: "unclear", odds: 0.4 });
+  await runAt(60);
+  await store(id, { look: "five-minutes", said: "misfire", likeliest: "misfire" });
+  await runAt(300);
+  await runAt(310);
+  await store(id, { look: "half-hour", said: "misfire", likeliest: "misfire", odds: 0.95 });
+  await runAt(1_800);
+  expect(await world.outbox()).toEqual(["1 first chat", "1 first pager", "2 turned chat", "2 turned pager"]);
+  const said = (await world.messages()).map(({ message }) => [message.severity, message.verdict?.said]);
+  expect(said).toEqual([
+    ["critical", "attack"],
+    ["critical", "attack"],
+    ["warning", "misfire"],
+    ["warning", "misfire"],
+  ]);
+});
+
+test.each(VERDICTS.filter((said) => said !== "attack"))(
+  "a critical spike of a rule alone is a warning if its verdict says %s, and pages once a later one says attack",
+  async (said) => {
+    const id = await world.openSpike(0, { severity: "critical", addresses: 90, mainSenders: 80, score: 12 });
+    const { runAt } = createProcess();
+    await store(id, { said });
+    await runAt(0);
+    await store(id, { look: "minute", said, odds: 0.95 });
+    await runAt(60);
+    expect((await world.messages()).map(({ message }) => message.severity)).toEqual(["warning", "warning"]);
+    await store(id, { look: "half-hour", counts: { ...verdictOf().counts, addresses: 90 } });
+    await runAt(1_800);
+    expect((await world.messages()).map(({ message }) => message.severity).slice(2)).toEqual([
+      "critical",
+      "critical",
+    ]);
+  },
+);
 
 test("a verdict of a resolved alert notifies nobody", async () => {
   const id = await world.openSpike();

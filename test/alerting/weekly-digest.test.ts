@@ -320,6 +320,7 @@ test.each(Object.entries(HOSTILE))("a rule called %s fits every channel and link
       gap: 0,
       unwatched: 0,
     },
+    silentRules: Array.from({ length: 5 }, () => ({ zoneId: 101, ruleId: text })),
     changedRules: Array.from({ length: 5 }, () => ({
       ...rule,
       total: 1,

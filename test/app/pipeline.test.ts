@@ -156,7 +156,9 @@ describe.each(["postgres", "redis"] as const)("with the queues in %s", (queues) 
       }, 20_000);
 
       // No rule of the scanner has many events. All its rules together raise an alert, on every channel.
-      const scanner = /Many rules from one address in zone 102: \S+ triggered (\d+) different rules/;
+      // The look that finds it may be at its twelfth rule in one minute, or at its fifteenth in three.
+      const scanner =
+        /Many rules from one address in zone 102:\s+\S+\s+(?:triggered|sent\s+\d+\s+events\s+of)\s+(\d+)\s+different\s+rules/;
       await vi.waitFor(() => {
         const [message] = posted.filter(({ kind }) => kind === "sources");
         expect(message).toMatchObject({
@@ -164,7 +166,7 @@ describe.each(["postgres", "redis"] as const)("with the queues in %s", (queues) 
           reason: "first",
           headline: expect.stringMatching(scanner),
         });
-        expect(Number(scanner.exec(message?.headline ?? "")?.[1])).toBeGreaterThan(15);
+        expect(Number(scanner.exec(message?.headline ?? "")?.[1])).toBeGreaterThanOrEqual(12);
         expect(chat.posted.join("")).toMatch(scanner);
         expect(printed.join("").replaceAll(/\s*\n│ /g, " ")).toMatch(scanner);
         // The series are judged once a minute, at an hour's end after the hour is counted.

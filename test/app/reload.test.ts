@@ -41,9 +41,26 @@ test("a running service takes a new configuration file on SIGHUP, and keeps the 
     REDIS_URL: null,
   });
 
-  writeFileSync(file, "channels: { second: { kind: terminal }, third: { kind: terminal } }\n");
+  const parts = (file: string) =>
+    `channels: { second: { kind: terminal }, third: { kind: terminal } }\n${file}`;
+  writeFileSync(file, parts("route: { group_from: 3 }\n"));
   service.child.kill("SIGHUP");
   await expect.poll(() => service.printed(), PATIENCE).toContain('"channels":["second","third"]');
+  // A reload takes every part of the file, or names it.
+  await expect
+    .poll(() => service.printed().match(/"unused":\["route\.group_from"\]/g), PATIENCE)
+    .toHaveLength(2);
+  expect(service.printed()).not.toContain("the next start applies");
+  writeFileSync(
+    file,
+    parts(
+      `forward: { disk: { kind: file, folder: ${folder} } }\nschedule: { poll-events: "*/30 * * * * *" }\n`,
+    ),
+  );
+  service.child.kill("SIGHUP");
+  await expect
+    .poll(() => service.printed(), PATIENCE)
+    .toMatch(/"parts":\["forward","schedule"\][^\n]*parts changed that the next start applies/);
 
   writeFileSync(
     file,

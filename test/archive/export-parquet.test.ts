@@ -5,6 +5,7 @@ import { compressors } from "hyparquet-compressors";
 import { expect, it } from "vitest";
 import { HOUR_MS } from "#lib/units.ts";
 import { EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
+import { toUrlPart } from "#model/url-parts.ts";
 import { makeKey } from "../http/start-archive.ts";
 import { archiveDay, openTestFolder } from "./archive-folder.ts";
 import { NOW, openArchive, post } from "./support.ts";
@@ -16,7 +17,13 @@ const PARQUET = { accept: "application/vnd.apache.parquet" };
 it("exports archived and open events as one Parquet file with the rows of the other forms, and leaves no file behind", async () => {
   const folder = await openTestFolder();
   const { ask, database, http, key } = await openArchive({ parts: { files: folder.files } });
+  const before = await database.pool.query<{ log_id: string; matched_key: number | null }>(
+    `select log_id, coalesce(method, '') as method, coalesce(request_id, '') as request_id, matched_key, facts
+     from waf_events where zone_id = 101`,
+  );
   await archiveDay(database, folder, "2026-11-19");
+  const stored = new Map(before.rows.map(({ log_id, ...facts }) => [log_id, facts]));
+  expect(before.rows.filter(({ matched_key }) => matched_key !== null).length).toBeGreaterThan(10);
   const readRows = async (body: object) => {
     const response = await fetch(http.url + PATH, {
       ...post(body),
@@ -41,8 +48,12 @@ it("exports archived and open events as one Parquet file with the rows of the ot
   for (const more of [{}, { query: "php" }, nowhere, ...parts]) {
     const body = { ...WINDOW, ...more };
     const rows = (await readRows(body)).map(
-      ({ occurred_at, zone_id, log_id, route, rule_id, message: _message, ...row }) => {
+      ({ occurred_at, zone_id, log_id, route, rule_id, message: _message, ...columns }) => {
+        const { method, request_id, matched_key, facts, host, path: urlPath, ...row } = columns;
         expect([zone_id, route]).toEqual([101, expect.stringMatching(/^(?:list|search)$/)]);
+        const url = String(row["url"]);
+        expect([host, urlPath]).toEqual([toUrlPart("host", url), toUrlPart("path", url)]);
+        expect(stored.get(String(log_id))).toEqual({ method, request_id, matched_key, facts });
         return { ...row, timestamp: (occurred_at as Date).getTime(), logId: log_id, ruleId: rule_id };
       },
     );

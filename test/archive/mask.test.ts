@@ -15,7 +15,15 @@ const FIELDS = {
   country: "DE",
   action: "block",
 };
-const EVENT = { logId: "a", occurredAt: 5, route: "list", fields: FIELDS, message: "m" };
+const EVENT = {
+  logId: "a",
+  occurredAt: 5,
+  route: "list",
+  fields: FIELDS,
+  message: "m",
+  method: "POST",
+  requestId: "0a1b",
+};
 
 it("hides what names one visitor in an address of either kind, and whatever is no address", () => {
   for (const [address, masked] of [

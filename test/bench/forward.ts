@@ -7,6 +7,7 @@ import { createForwardEventsJob } from "#jobs/delivery/forwarding/forward-events
 import { createLog } from "#lib/log.ts";
 import { createSecret } from "#lib/secret.ts";
 import type { EventFormat } from "#model/kinds.ts";
+import { UNKNOWN_FACTS } from "#model/request-facts.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import { openSink } from "#stages/delivery/sinks/destination.ts";
@@ -185,6 +186,7 @@ function createIngest(database: Database) {
         country: "NL",
         action: "block",
         message: null,
+        ...UNKNOWN_FACTS,
       };
     });
   return async (isOver: () => boolean, forMs: number): Promise<number> => {

@@ -196,24 +196,40 @@ interface RisesFlags {
   readonly realPlatform?: boolean;
   readonly groupWait?: string | null;
   readonly flood?: true;
+  readonly atRest?: true;
+  readonly eventsPerSecond: number;
+  readonly historyHours: number;
   readonly seed: number;
   readonly json?: true;
 }
 
 const rises = new Command("rises")
   .description(
-    "Time from the event that reaches a rule's threshold to the message, and what it costs in requests.",
+    "Time from the first event of a rise, a scanner or a botnet to the message, and the requests and CPU at rest.",
   )
   .option("--rises <count>", "rises, each in a zone of its own", wholeNumber, 20)
   .option("--real-platform", "poll as often as with a real platform instead of the demo")
   .option("--group-wait <time>", "of a route in the configuration file (default: no such file)")
   .option("--flood", "a botnet on 25 rules in each zone instead: what group_wait adds and saves")
+  .option("--at-rest", "measure requests and CPU at rest only")
+  .option("--events-per-second <number>", "of each zone at rest", Number, 0.45)
+  .option("--history-hours <count>", "of history that is copied first", wholeNumber, 26)
   .option("--seed <number>", "of the rises", wholeNumber, 1)
   .option("--json", "all figures as JSON")
-  .action(async ({ json, realPlatform = false, groupWait = null, flood, ...flags }: RisesFlags) => {
+  .action(async ({ json, realPlatform = false, groupWait = null, flood, atRest, ...flags }: RisesFlags) => {
     const onProgress = (what: string) => void process.stderr.write(`${what}\n`);
     const isFlood = flood === true;
-    const options = { ...flags, isRealPlatform: realPlatform, groupWait, isFlood, onProgress };
+    const isRestOnly = atRest === true;
+    const perSecond = flags.eventsPerSecond;
+    const options = {
+      ...flags,
+      perSecond,
+      isRealPlatform: realPlatform,
+      groupWait,
+      isFlood,
+      isRestOnly,
+      onProgress,
+    };
     const measured = await benchRises(options);
     process.stdout.write(json ? `${JSON.stringify(measured)}\n` : reportRises(measured, options));
   });

@@ -80,13 +80,11 @@ export function testIncidentPage(open: () => Promise<Page>, openWorld: () => Bro
     await page.getByRole("link", { name: "930100" }).click();
     await page
       .getByRole("status")
-      .filter({ hasText: `part of incident ${incident}` })
+      .filter({ hasText: `part of alert ${incident}` })
       .waitFor();
     await page.goto("/alerts?rule=9301*");
     await settle(page);
-    const rows = page
-      .getByRole("listitem")
-      .filter({ hasText: `part of incident ${incident}, which notifies` });
+    const rows = page.getByRole("listitem").filter({ hasText: `part of alert ${incident}, which notifies` });
     await expect.poll(() => rows.count()).toBe(2);
   });
 

@@ -5,6 +5,7 @@ import path from "node:path";
 import type { Page } from "playwright-core";
 import { expect, onTestFinished, test } from "vitest";
 import { openPeople } from "#app/open-people.ts";
+import type { SignIn } from "#config/file/sign-in-entry.ts";
 import { alerts } from "#db/schema/alerts.ts";
 import type { People } from "#faces/http/keys/people.ts";
 import { startIssuer } from "#test/support/issuer.ts";
@@ -67,11 +68,14 @@ export function testSession(openWorld: () => BrowserWorld): void {
     // The address of the service is known once it listens.
     const people = {} as People;
     const consoleFolder = path.join(ROOT, "dist", "console");
-    const { url } = await startArchive(database.url, { consoleFolder, people });
+    const desk = { role: "reader", zoneIds: null, isMasked: false } as const;
+    const current: { settings: SignIn | null } = { settings: null };
+    const signIn = () => current.settings;
+    const { url } = await startArchive(database.url, { consoleFolder, people, signIn });
     const issuer = await startIssuer({ host: "localhost", redirectUri: `${url}/sign-in` });
     onTestFinished(() => issuer.close());
-    const desk = { role: "reader", zoneIds: null, isMasked: false } as const;
-    Object.assign(people, openPeople({ settings: () => issuer.settings({ desk }), publicUrl: url }));
+    current.settings = issuer.settings({ desk });
+    Object.assign(people, openPeople({ settings: signIn, publicUrl: url }));
     const context = await openWorld().browser.newContext();
     onTestFinished(() => context.close());
     const page = await context.newPage();

@@ -339,7 +339,7 @@ testWays(
     expect(await rows.outbox()).toHaveLength(4);
     await rows.openSpike(10);
     await rows.runAt(10);
-    expect((await rows.outbox()).slice(4)).toEqual(["3 worse chat", "3 worse pager"]);
+    expect((await rows.outbox()).slice(4)).toEqual(["3 again chat", "3 again pager"]);
   },
 );
 

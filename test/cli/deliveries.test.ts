@@ -112,7 +112,7 @@ describe("deliveries list", () => {
     const hostile = JSON.stringify({ headline: "\u001b[2J\u202eevil" });
     await database.pool.query("update notifications set content = content || $1::jsonb", [hostile]);
 
-    expect((await run("list")).out).toContain("\\u001b[2J\\u202eevil");
+    expect((await run("list")).out).toContain("\\u{1b}[2J\\u{202e}evil");
   });
 
   testDeliveries("names every mistake at once", async (given) => {

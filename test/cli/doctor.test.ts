@@ -239,6 +239,8 @@ const GOOD: PostgresFacts = {
   synchronousCommit: "on",
   autovacuum: "on",
   statementTimeoutMs: 0,
+  differing: [],
+  isShared: false,
   isReadOnly: false,
   maxConnections: 100,
   usedConnections: 12,
@@ -371,6 +373,18 @@ test.each<[string, Partial<DoctorFacts>, Finding["level"], string]>([
     withPostgres({ statementTimeoutMs: 5_000 }),
     "warning",
     "statement_timeout is 5000 ms",
+  ],
+  [
+    "a session that does not keep its settings",
+    withPostgres({ differing: ["DateStyle is German, DMY, not ISO, MDY"] }),
+    "problem",
+    "DateStyle is German, DMY, not ISO, MDY",
+  ],
+  [
+    "a pooler that shares sessions",
+    withPostgres({ isShared: true }),
+    "problem",
+    "each transaction another session",
   ],
   ["a clock ahead", withPostgres({ offsetMs: 7_000 }), "warning", "Postgres is 7 s ahead of"],
   [

@@ -375,6 +375,17 @@ describe("keys", () => {
     expect(verified).toEqual({ hours: 1 });
     const { rows } = await pool.query("select zone_id from forward_hours where arrival = 'open'");
     expect(rows).toEqual([{ zone_id: ZONE }]);
+    // The pause is that of the other zone, too.
+    await pool.query("update forward_destinations set retry_at = now() + interval '1 h'");
+    const retry = async (who: string) =>
+      ask(url, "/api/v1/destinations/siem/retry", who, { method: "POST", body: "{}" });
+    const isPaused = async () =>
+      (await pool.query("select from forward_destinations where retry_at > now()")).rowCount === 1;
+    expect(await retry(own)).toEqual({ isTried: false, events: 0, hours: 0 });
+    expect(await isPaused()).toBe(true);
+    expect((await pool.query("select from forward_refusals")).rowCount).toBe(1);
+    expect(await retry(await key("operator"))).toMatchObject({ isTried: true, events: 1 });
+    expect(await isPaused()).toBe(false);
   });
 
   test("a masked key sees addresses of reasons and filters shortened, and a reader changes nothing", async () => {

@@ -24,6 +24,11 @@ test.each([
     ["alerts", "--url=https://waf.example", "list"],
     ["--url=https://waf.example", "alerts", "list"],
   ],
+  [
+    "with the one that has no value",
+    ["alerts", "list", "--plain-http", "--json", ...SERVICE],
+    ["--plain-http", ...SERVICE, "alerts", "list", "--json"],
+  ],
   ["without a value", ["alerts", "list", "--url"], ["--url", "alerts", "list"]],
   ["of the command itself", ["silences", "add", "--url", "/login"], ["silences", "add", "--url", "/login"]],
   [

@@ -13,6 +13,7 @@ import { watchZones } from "#db/service/platform-health.ts";
 import { statusCommand } from "#faces/cli/status/status.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour, toDay } from "#model/horizon.ts";
+import { UNKNOWN_FACTS } from "#model/request-facts.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { FIRST_WATCHED } from "#stages/coverage/judge-hour.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
@@ -79,7 +80,7 @@ function event(logId: string, occurredAt: number): WafEvent {
     country: "",
     action: "",
   };
-  return { logId, occurredAt, route: "search", message: null, ...dimensions };
+  return { logId, occurredAt, route: "search", message: null, ...dimensions, ...UNKNOWN_FACTS };
 }
 
 async function fill(): Promise<void> {
@@ -119,6 +120,7 @@ test("it shows of each zone what is stored, how fresh, and which hours were sear
     [
       "zone 101   3 events in the last 72 hours, newest 30 s ago",
       `  ${"·".repeat(70)}█▒░`,
+      "  learning until Saturday 13:09 UTC: only attackers over the fixed lines are told",
       "  1 unreadable entry in quarantine",
       "zone 102   0 events in the last 72 hours, none yet",
       `  ${"·".repeat(72)}░`,
@@ -141,12 +143,20 @@ test("as JSON it answers as GET /api/v1/status does, and lists what needs attent
     zones: [
       {
         id: 101,
+        learningUntil: "2026-11-21T13:09:00.000Z",
         recentEvents: 3,
         newestEventAt: iso(NOW - 30_000),
         searchedThrough: iso(NOW),
         quarantined: 1,
       },
-      { id: 102, recentEvents: 0, newestEventAt: null, searchedThrough: iso(NOW), quarantined: 0 },
+      {
+        id: 102,
+        learningUntil: null,
+        recentEvents: 0,
+        newestEventAt: null,
+        searchedThrough: iso(NOW),
+        quarantined: 0,
+      },
     ],
     service: { missingRoles: [], processes: [{ host: "one", pid: 4711, state: "alive" }] },
     attention: [],

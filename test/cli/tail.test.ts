@@ -6,6 +6,7 @@ import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { createFollower, OVERLAP_MS } from "#faces/cli/tail/follow-events.ts";
 import { tailCommand } from "#faces/cli/tail/tail.ts";
 import { startOfHour, toDay } from "#model/horizon.ts";
+import { UNKNOWN_FACTS } from "#model/request-facts.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { storeEvents } from "../db/new-events.ts";
@@ -41,6 +42,7 @@ function event(logId: string, occurredAt: number, more: Partial<WafEvent> = {}):
     asn: "",
     country: "DE",
     action: "block",
+    ...UNKNOWN_FACTS,
     ...more,
   };
 }

@@ -1,16 +1,12 @@
-import { sql } from "drizzle-orm";
-import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { storeVerdict } from "#db/detection/verdicts.ts";
 import { exclusions } from "#db/schema/exclusions.ts";
 import { spikes } from "#db/schema/spikes.ts";
-import { verdictWeights } from "#db/schema/verdict-weights.ts";
 import { loadSubject } from "#faces/cli/operations/subjects.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { MARKS, type Mark, VERDICT_CLASSES, VERDICT_FEATURES, VERDICTS } from "#model/kinds.ts";
+import { MARKS, type Mark, VERDICT_CLASSES, VERDICT_FEATURES } from "#model/kinds.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
 import { FEATURE_WORDS, sayMarksBefore } from "#model/verdict-words.ts";
-import { SEED } from "#test/support/random-tests.ts";
 import { attackerOf, incidentOf } from "../alerting/incident.ts";
 import { insertSpike } from "../alerting/insert-spike.ts";
 import { EVIDENCE, NOW } from "../alerting/support.ts";
@@ -22,7 +18,7 @@ import { testBothWays } from "./both-ways.ts";
 import { clearAudit } from "./clear-audit.ts";
 
 const explain = await loadSubject("explain");
-const others = { verdict: await loadSubject("verdict"), alerts: await loadSubject("alerts") };
+const others = { alerts: await loadSubject("alerts") };
 
 let database: MigratedDatabase;
 let rows: ReturnType<typeof openAlertRows>;
@@ -34,7 +30,6 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 beforeEach(async () => {
   await database.db.delete(exclusions);
-  await database.db.delete(verdictWeights);
   await rows.clear();
   await clearAudit(database);
 });
@@ -79,7 +74,7 @@ const pathsOf = (path: string) => ({
 });
 
 testWays(
-  "an alert is explained with its twelve numbers, its looks, its sample and its exclusion",
+  "an alert is explained with its start and its numbers, its looks, its sample and its exclusion",
   async ({ run }) => {
     const id = await rows.fire();
     const spikeId = await spikeOf(id);
@@ -97,6 +92,7 @@ testWays(
         look: "six-hours",
         judgedAt: NOW + 30 * MINUTE_MS,
         title: "Misfire",
+        start: 0.75,
         features: { ...features, session: { value: null, adds: 0 } },
         for: ["All are in usual networks.", "Half have a session."],
         against: "It began lately.",
@@ -120,12 +116,15 @@ testWays(
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(out).toContain("Misfire, odds 91 of 100. Look: six-hours.\n");
     for (const name of VERDICT_FEATURES) expect(out).toContain(`\n${FEATURE_WORDS[name]} `);
+    expect(out).toMatch(
+      /The 14 numbers are of 1 request, from 0 to 1:\n.*\nwithout any evidence +0\.75 +\+\+\+\n/,
+    );
     expect(out).toMatch(/many addresses +0\.00 +-1\.25 +-----\n/);
     expect(out).toMatch(/requests with a session +\? +0\.00\n/);
     for (const said of [
       "For         All are in usual networks.",
       "Against     It began lately.",
-      "Got through 0 events; 1 blocked, 0 challenged",
+      "Got through 0 of 1 request since 2026-11-20 15:30 UTC; 1 blocked, 0 challenged",
       "Sample      blocked: GET https[:]//shop.example.test/account?mail=a@b.test from 203.0.113.7, rule 942100, matched ARGS:mail a@b.test",
       "Not known   JA4",
       "Next        Look at it.",
@@ -213,158 +212,6 @@ test("former marks are said newest days last, each month once, and at most three
   expect(sayMarksBefore(["09", "08", "07", "05", "04"].map((day) => at(`2026-11-${day}`, "noise")))).toEqual([
     "You called this noise on 7, 8, 9 November and 2 days before.",
   ]);
-});
-
-/** Marked spikes with a first and a latest verdict, at random. */
-async function drawMarks(number: number) {
-  const any = fc.record({
-    mark: fc.constantFrom(...MARKS),
-    first: fc.constantFrom(...VERDICTS),
-    said: fc.constantFrom(...VERDICTS),
-    zoneId: fc.constantFrom(101, 102),
-    daysAgo: fc.integer({ min: 1, max: 60 }),
-  });
-  const drawn = fc.sample(any, { numRuns: number, seed: SEED });
-  for (const { mark, first, said, zoneId, daysAgo } of drawn) {
-    const id = await markFormer(daysAgo, mark, { zoneId });
-    const judgedAt = NOW - daysAgo * DAY_MS;
-    await storeVerdict(database.db, { id, zoneId }, misfire({ said: first, judgedAt }));
-    await storeVerdict(
-      database.db,
-      { id, zoneId },
-      misfire({ look: "day", said, judgedAt: judgedAt + DAY_MS }),
-    );
-  }
-  return drawn.map((one) => ({
-    ...one,
-    month: new Date(NOW - one.daysAgo * DAY_MS).toISOString().slice(0, 7),
-  }));
-}
-
-interface Card {
-  readonly items: readonly {
-    readonly month: string;
-    readonly right: number;
-    readonly reasoned: number;
-    readonly attacksCalledMisfire: number;
-    readonly table: Readonly<Record<string, Readonly<Record<string, number>>>>;
-  }[];
-}
-
-testWays(
-  "the score card of each month is a naive count of marks and of the latest verdicts",
-  async ({ run }) => {
-    const drawn = await drawMarks(60);
-    const read = async (...args: string[]) =>
-      JSON.parse((await run("verdict", "score", "--json", ...args)).out) as Card;
-    const check = ({ items }: Card, from: typeof drawn) => {
-      const months = [...new Set(from.map(({ month }) => month))].sort().reverse();
-      expect(items.map(({ month }) => month)).toEqual(months);
-      for (const { month, right, reasoned, attacksCalledMisfire, table } of items) {
-        const own = from.filter((one) => one.month === month);
-        const count = (is: (one: (typeof own)[number]) => boolean) => own.filter(is).length;
-        expect(right).toBe(count(({ mark, said }) => mark === said));
-        expect(reasoned).toBe(count(({ mark }) => mark !== "noise"));
-        expect(attacksCalledMisfire).toBe(count(({ mark, said }) => mark === "attack" && said === "misfire"));
-        for (const mark of MARKS)
-          for (const said of VERDICTS)
-            expect(table[mark]?.[said] ?? 0).toBe(count((one) => one.mark === mark && one.said === said));
-      }
-    };
-    check(await read(), drawn);
-    check(
-      await read("--zone", "102"),
-      drawn.filter(({ zoneId }) => zoneId === 102),
-    );
-    check(
-      await read("--months", "1"),
-      drawn.filter(({ month }) => month === "2026-11"),
-    );
-    const { out } = await run("verdict", "score");
-    expect(out).toMatch(
-      /^2026-11: \d+ marked alerts, \d+ of \d+ with a reason right \(\d+ %\), \d+ of \d+ attacks called misfire\nMARKED +ATTACK +MISFIRE/,
-    );
-  },
-);
-
-testWays(
-  "a fit refuses with too few marks, or with marks of one class, and changes nothing",
-  async ({ run }) => {
-    for (let index = 0; index < 20; index += 1) await judge(await markFormer(index, "misfire"), misfire());
-    for (let index = 0; index < 9; index += 1) await judge(await markFormer(index, "noise"), misfire());
-    const refused = await run("verdict", "fit", "--apply");
-    expect(refused.code).toBe(2);
-    expect(refused.err).toContain(
-      "A fit needs 20 marks with a reason, of two classes or more. Marked alerts with a verdict: 20, of classes: 1.",
-    );
-    expect(await database.db.$count(verdictWeights)).toBe(0);
-    expect(await rows.audit()).toEqual([]);
-    expect((await run("verdict", "fit", "--apply", "--reset")).err).toContain(
-      '--reset "true" must be given without apply',
-    );
-  },
-);
-
-testWays(
-  "a fit shows what would change, and stores the table with an audit entry only if it is applied",
-  async ({ run, by }) => {
-    // Clients with a session are attacks by a little to the shipped table.
-    const features = (session: number) =>
-      Object.fromEntries(
-        VERDICT_FEATURES.map((name) => [name, { value: name === "session" ? session : 0.5, adds: 0 }]),
-      ) as StoredVerdict["features"];
-    for (let index = 0; index < 24; index += 1) {
-      const mark = index % 2 === 0 ? "attack" : "broken-client";
-      await judge(
-        await markFormer(index, mark),
-        misfire({ features: features(mark === "attack" ? 0.5 : 0.9) }),
-      );
-    }
-    const shown = await run("verdict", "fit", ...by("ann"));
-    expect(shown.code).toBe(0);
-    expect(shown.out).toMatch(/^NUMBER +CLASS +NOW +NEW\n/);
-    expect(shown.out).toContain("Marks: 12 attack, 0 misfire, 0 scanner, 12 broken-client, 0 crawler.\n");
-    expect(shown.out).toContain("Nothing was changed.");
-    const before = Number(/Table in use: (\d+) of 24 right/.exec(shown.out)?.[1]);
-    const after = Number(/New table: (\d+) of 24 right/.exec(shown.out)?.[1]);
-    expect(after).toBeGreaterThan(before);
-    expect(await database.db.$count(verdictWeights)).toBe(0);
-    expect(await rows.audit()).toEqual([]);
-
-    expect((await run("verdict", "fit", "--apply", ...by("ann"))).out).toContain(
-      "use the new table from now on",
-    );
-    const [stored] = await database.db.select().from(verdictWeights);
-    expect(stored).toMatchObject({ marks: 24, weights: { start: expect.any(Object) } });
-    // The fitted table is the one in use now.
-    const again = (await run("verdict", "fit")).out;
-    expect(Number(/Table in use: (\d+) of 24 right/.exec(again)?.[1])).toBeGreaterThanOrEqual(after);
-
-    expect((await run("verdict", "fit", "--reset", ...by("bob"))).code).toBe(0);
-    const [latest] = await database.db.select().from(verdictWeights).orderBy(sql`id desc`).limit(1);
-    expect(latest?.weights).toBeNull();
-    await run("verdict", "fit", "--reset", ...by("bob"));
-    expect((await rows.audit()).map(({ action, actor }) => [action, /ann|bob/.exec(actor)?.[0]])).toEqual([
-      ["verdict.fitted", "ann"],
-      ["verdict.reset", "bob"],
-    ]);
-  },
-);
-
-test("a key may read the card of its own zones, and only an administrator of all zones may fit", async () => {
-  const { url } = await startArchive(database.url, {}, { clock: () => NOW });
-  const [own, operator, admin] = await Promise.all([
-    makeKey(database, "reader", { zoneIds: [101] }),
-    makeKey(database, "operator"),
-    makeKey(database, "admin"),
-  ]);
-  const ask = async (path: string, { key }: { readonly key: string }, init?: RequestInit) =>
-    (await call(url, `/api/v1/verdicts/${path}`, key, init)).status;
-  const fit = { method: "POST", body: "{}" };
-  expect(await ask("score", own)).toBe(200);
-  expect(await ask("score?zone=102", own)).toBe(403);
-  expect(await ask("fit", operator, fit)).toBe(403);
-  expect(await ask("fit", admin, fit)).toBe(409);
 });
 
 test("a masked key sees no address in a verdict, and no text that matched", async () => {

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { parseConfig, parseServiceConfig } from "#config/config.ts";
 import { toJsonSchema } from "#config/file/config-file-schema.ts";
 import { UsageError } from "#lib/errors.ts";
-import { TICK_NAMES, toSchedule } from "#model/schedule.ts";
+import { pollExpression, TICK_NAMES, toSchedule } from "#model/schedule.ts";
 import { PLACEHOLDERS } from "#stages/alerting/message/link-template.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { lowestFloor, sensitivityOf } from "#stages/detection/detection-settings.ts";
@@ -13,6 +13,7 @@ import { makePipe } from "../support/make-pipe.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
 const DOCS = path.join(import.meta.dirname, "..", "..", "docs");
+const POLLED = { zones: 10, requestsPerSecond: 10 };
 const SIGNING_SECRET = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
 
 function writeConfig(text: string): string {
@@ -157,6 +158,19 @@ detection: { z: 99, floor: 2.5, overrides: [{ zon: [3] }] }
   ]);
 });
 
+test("known sources beyond 500 of one zone are refused, whatever entries and kinds they are in", () => {
+  const some = (count: number) =>
+    Array.from({ length: count }, (_, i) => `198.51.${i >> 8}.${i & 255}`).join();
+  const file = (count: number) =>
+    `detection: { known_sources: [{ ip: [${some(count)}], reason: a }, { zone: [7], ua: [b*], reason: b }] }`;
+  expect(mistakesIn(file(500))).toEqual([
+    "detection.known_sources: 501 patterns: must be at most 500 known sources in zone 7",
+  ]);
+  expect(
+    parseConfig({ LONGWATCH_CONFIG: writeConfig(file(499)) }).alerting.detection.knownSources,
+  ).toHaveLength(500);
+});
+
 test("every mistake of the schedule is listed with what the job promises", () => {
   const text = `
 schedule:
@@ -189,7 +203,7 @@ test("an expression of the file replaces the default, also with the emulated pla
     pollEveryMs: 600_000,
     alerting: { schedule: { "poll-events": "0 */10 * * * *" } },
   });
-  expect(toSchedule(config.alerting.schedule, true)).toMatchObject({
+  expect(toSchedule(config.alerting.schedule, { ...POLLED, isEmulated: true })).toMatchObject({
     "poll-events": "0 */10 * * * *",
     "reconcile-counts": "0 * * * * *",
     sweep: "*/10 * * * * *",
@@ -198,10 +212,27 @@ test("an expression of the file replaces the default, also with the emulated pla
 
 test.each(TICK_NAMES)("the defaults of %s keep what the job promises", (name) => {
   for (const isEmulated of [false, true]) {
-    const { [name]: expression } = toSchedule({}, isEmulated);
+    const { [name]: expression } = toSchedule({}, { ...POLLED, isEmulated });
     expect(mistakesIn(`schedule: { ${name}: "${expression}" }`)).toEqual([]);
   }
 });
+
+test.each([
+  [1, 10, 10],
+  [50, 10, 10],
+  [51, 10, 12],
+  [75, 10, 15],
+  [100, 10, 20],
+  [150, 10, 30],
+  [600, 10, 30],
+  [10, 1, 20],
+  [10, 0.5, 30],
+])(
+  "%i zones within %f requests a second are polled every %i seconds",
+  (zones, requestsPerSecond, seconds) => {
+    expect(pollExpression({ zones, requestsPerSecond })).toBe(`*/${seconds} * * * * *`);
+  },
+);
 
 test("settings that exclude each other are listed too", () => {
   const text = `
@@ -251,7 +282,7 @@ detection: { z: 99 }
       "LONGWATCH_HEARTBEAT_URL: [secret]: localhost is not a public address (loopback)",
       'LONGWATCH_FALLBACK_CHANNEL: "pager": is not a channel: must be one of chat, mail, page, hook, prom, good: did you mean page?',
       "line 9, column 3: must be YAML (duplicate key)",
-      "channels.chat.colour: is not a setting: known here: kind, url_file, url_env, allow_private_networks",
+      "channels.chat.colour: is not a setting: known here: kind, url_file, url_env, allow_private_networks, ca_file",
       "channels.chat: url: 127.0.0.1 is not a public address (loopback)",
       "channels.mail: host: localhost is not a public address (loopback)",
       'channels.mail.from: "a": must be at least 3',
@@ -259,7 +290,7 @@ detection: { z: 99 }
       "channels.page: routingKey: must be 32 characters",
       `channels.page: url: must be https; plain http is allowed only if private addresses are allowed ${private_}`,
       "channels.page: url: 10.0.0.7 is not a public address (private)",
-      "channels.hook.adress: is not a setting: known here: kind, url_file, url_env, secrets_file, secrets_env, format, allow_private_networks",
+      "channels.hook.adress: is not a setting: known here: kind, url_file, url_env, secrets_file, secrets_env, format, allow_private_networks, ca_file",
       'channels.hook.url_file: "./none": must be a readable file',
       "channels.hook: secret 1 must start with whsec_",
       "channels.prom: url: localhost is not a public address (loopback)",

@@ -73,7 +73,7 @@ test("without any variable the service runs on its own", () => {
     redisUrl: null,
     roles: ["ingest", "derive", "alerts", "http"],
     http: { host: "127.0.0.1", port: 8_080 },
-    pollEveryMs: 30_000,
+    pollEveryMs: 10_000,
     spikeZ: 3.5,
     retention: { rawDays: 90, ipDays: 90, eventDays: 400, rollUpDays: 800 },
     pseudonymKey: null,
@@ -284,6 +284,32 @@ test("config check names the settings that earlier versions had and that change 
   expect(await check()).not.toContain("Not used");
 });
 
+test.each([
+  ["email", "ada@example.org", true],
+  ["profile.e-mail", "desk", true],
+  ["upn", "ada@example.org", true],
+  ["groups", "desk", false],
+])(
+  "config check says of the claim %s and the value %s whether e-mail decides: %s",
+  async (claim, value, decides) => {
+    const file = path.join(makeTemporaryFolder("config-email"), "longwatch.yaml");
+    const entry = {
+      issuer: "https://login.example.com",
+      client_id: "x",
+      claim,
+      roles: { [value]: { role: "reader" } },
+    };
+    writeFileSync(file, JSON.stringify({ sign_in: entry }));
+    const config = () =>
+      parseServiceConfig({ LONGWATCH_CONFIG: file, LONGWATCH_PUBLIC_URL: "https://l.example" });
+    const readers = { check: config, config, list: () => [], running: () => null };
+    const check = async (...args: string[]) =>
+      (await runStoreCommand((_, io) => configCommand(readers, io), {}, ["check", ...args], { now: 0 })).out;
+    expect((await check()).includes("E-mail addresses decide about roles")).toBe(decides);
+    expect(JSON.parse(await check("--json"))).toMatchObject({ decidesByEmail: decides });
+  },
+);
+
 test("the weekly digest goes to channels of the file that show messages, and to no other", () => {
   const file = path.join(makeTemporaryFolder("config-digest"), "longwatch.yaml");
   const read = (channels: string) => {
@@ -348,6 +374,7 @@ test("config check names the file that it read, and the other file that the runn
     serviceFile: its,
     schedule: [],
     unused: [],
+    decidesByEmail: false,
     ending: [],
   });
   writeFileSync(own, 'schedule: { archive-days: "0 15 2,14 * * *", poll-events: "*/20 * * * * *" }');

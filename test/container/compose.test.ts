@@ -41,7 +41,7 @@ test("every setting named in the compose file or the image is one the service kn
 
 test("every setting there is reaches the service, secrets as files too; none is dropped on the way", () => {
   // A command that asks a service elsewhere has these.
-  const ofCommands = ["LONGWATCH_URL", "LONGWATCH_KEY", "LONGWATCH_KEY_FILE"];
+  const ofCommands = ["LONGWATCH_URL", "LONGWATCH_KEY", "LONGWATCH_KEY_FILE", "LONGWATCH_PLAIN_HTTP"];
   expect(new Set([...settings, ...fixed, ...ofCommands])).toEqual(new Set(variables));
   expect(settings.filter((name) => name.endsWith("_FILE")).length).toBeGreaterThan(5);
 });

@@ -3,6 +3,7 @@ import { quarantineEntries } from "#db/ingest/quarantine.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { cleanText } from "#lib/clean-text.ts";
+import { UNKNOWN_FACTS } from "#model/request-facts.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "./migrated-database.ts";
 import { storeEvents } from "./new-events.ts";
@@ -19,7 +20,7 @@ afterEach(() => database.drop());
 
 function event(logId: string, changed: Partial<WafEvent> = {}): WafEvent {
   const texts = { feature: null, ruleId: "1", ip: null, ja4: null, ua: null, url: null };
-  const others = { asn: null, country: null, action: null, message: null };
+  const others = { asn: null, country: null, action: null, message: null, ...UNKNOWN_FACTS };
   return { logId, occurredAt: NOON, route: "list", ...texts, ...others, ...changed };
 }
 

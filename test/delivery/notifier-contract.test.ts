@@ -66,6 +66,20 @@ describe.each(Object.entries(POSTING))("%s", (kind, open) => {
     });
   });
 
+  test
+    .skipIf(kind === "webhook")
+    .each([
+      "<html><title>Sign in</title>",
+      "Webhook message delivery failed.",
+      '{"status":"error"}',
+      '{"ok":false,"error":"internal_error"}',
+    ])("does not take 200 with %s for delivered", async (body) => {
+    receiver.reply(200, body);
+    const error = await failureOf(open(receiver.url).send(messageOf(), sendOptions()));
+    expect(error).toMatchObject({ code: "ENDPOINT_UNAVAILABLE", disposition: "retry" });
+    expect(error.message).not.toContain(body);
+  });
+
   test.each([
     [301, "give-up", "ENDPOINT_REDIRECTED"],
     [302, "give-up", "ENDPOINT_REDIRECTED"],

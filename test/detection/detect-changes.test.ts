@@ -7,6 +7,8 @@ import { createDetectRuleChangesJob } from "#jobs/detection/detect-rule-changes.
 import { MINUTE_MS, MINUTES_PER_DAY } from "#lib/units.ts";
 import { alertMessage } from "#model/alert-message.ts";
 import type { WafEvent } from "#model/waf-event.ts";
+import { parseDetails } from "#stages/alerting/alert-details.ts";
+import { Transitions } from "#stages/alerting/alert-record.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
 import { silent } from "../ingest/ingest-support.ts";
 import { END, openDetectWorld } from "./detect-support.ts";
@@ -36,6 +38,15 @@ async function raise(): Promise<void> {
 async function messages() {
   const rows = await database.db.select().from(notifications).orderBy(notifications.id);
   return rows.map(({ reason, content }) => ({ ...alertMessage.parse(content), sent: reason }));
+}
+
+async function listed() {
+  const rows = await database.db.select().from(alerts).orderBy(alerts.id);
+  return rows.map(({ state, details, transitions }) => ({
+    state,
+    message: parseDetails(details).message,
+    mutedBy: Transitions.parse(transitions).flatMap(({ mutedBy }) => mutedBy ?? []),
+  }));
 }
 
 /** One event every `every` minutes of [from, to), of three addresses in turn. */
@@ -144,7 +155,7 @@ test("after a person has resolved the alert, the next change is another alert, a
   );
 });
 
-test("a rule that falls silent raises one alert as information, which ends when the rule has events again", async () => {
+test("a rule that falls silent has one alert that notifies nobody, and that ends when the rule has events again", async () => {
   await world.keep([
     ...events("942100", [FIRST, END - 300], 5),
     ...events("920100", [FIRST, END], 5),
@@ -157,9 +168,10 @@ test("a rule that falls silent raises one alert as information, which ends when 
   const [spike, ...others] = await world.readSpikes();
   expect(others).toEqual([]);
   expect(spike).toMatchObject({ kind: "silent-rule", changes: [{ ruleId: "942100", since: END - 305 }] });
-  const [message] = await messages();
-  expect(message).toMatchObject({ severity: "info", advice: { state: "unavailable" } });
-  expect(message?.headline).toBe(
+  const [alert] = await listed();
+  expect(alert?.message).toMatchObject({ severity: "info", advice: { state: "unavailable" } });
+  expect(alert?.mutedBy).toEqual(["digest"]);
+  expect(alert?.message?.headline).toBe(
     "SQL injection: rule 942100 in zone 101 is silent since 07:25 UTC: about 60 events were to be expected since then",
   );
 
@@ -167,9 +179,10 @@ test("a rule that falls silent raises one alert as information, which ends when 
   at(END + 5);
   await Promise.all([runJob(createDetector()), runJob(createDetector())]);
   await raise();
-  expect((await messages()).map(({ sent, headline }) => `${sent}: ${headline}`).slice(1)).toEqual([
+  expect((await listed()).map(({ state, message }) => `${state}: ${message?.headline}`)).toEqual([
     "resolved: SQL injection: rule 942100 in zone 101 has events again; silent since 07:25 UTC for 5 h 10 min",
   ]);
+  expect(await messages()).toEqual([]);
   expect((await world.readSpikes()).map(({ closedAt }) => closedAt?.getTime())).toEqual([toMs(END + 5)]);
 });
 
@@ -204,6 +217,25 @@ test("a rule that stays silent raises no other alert after a person has resolved
     await runJob(job);
     await raise();
   }
-  expect((await messages()).map(({ sent }) => sent)).toEqual(["first"]);
+  expect(await listed()).toHaveLength(1);
   expect(await world.readSpikes()).toHaveLength(1);
+});
+
+test("a rule that is blocked only in requests that other rules match, too, has not changed its action", async () => {
+  const alone = events("942100", [FIRST, END], 5);
+  const together = Array.from({ length: 6 }, (_, i) =>
+    ["942100", "930100"].map((ruleId) =>
+      makeEvent({
+        ruleId,
+        action: "block",
+        ip: `198.51.100.${i}`,
+        url: "https://shop.example/?f=../../etc/passwd",
+        logId: `${ruleId}/together/${i}`,
+        occurredAt: toMs(END - 6 + i) + 1_000,
+      }),
+    ),
+  ).flat();
+  await world.keep([...alone, ...together]);
+  at(END);
+  expect(await runJob(createDetector())).toBe(NOTHING);
 });

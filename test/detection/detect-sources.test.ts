@@ -4,13 +4,14 @@ import { deleteKnownSource, insertKnownSource } from "#db/detection/known-source
 import { readEventsOfZones, readFirstSeen, readSourceEvents } from "#db/detection/source-events.ts";
 import { backtestCommand } from "#faces/cli/backtest/backtest.ts";
 import { compareSourceHours } from "#jobs/detection/count-source-hours.ts";
+import { readTick } from "#jobs/detection/source-tick.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { SourceMode } from "#model/kinds.ts";
 import { createKnownSources, type KnownSource } from "#model/known-source.ts";
 import { storedSources } from "#model/stored-sources.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import { createZoneReplay } from "#stages/detection/backtest/replay-zone.ts";
-import type { ReplayedMessage } from "#stages/detection/backtest/replayed-message.ts";
+import { createZoneReplay } from "#stages/alerting/backtest/replay-zone.ts";
+import type { ReplayedMessage } from "#stages/alerting/backtest/replayed-message.ts";
 import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 import { WAITS_HERE } from "../db/migrated-database.ts";
@@ -18,7 +19,7 @@ import { END, minuteOf, openDetectWorld } from "./detect-support.ts";
 import { createRollUp, makeEvent, storeAll, ZONE } from "./trend-support.ts";
 
 const ATTACK = END - 90;
-const NO_KNOWN = createKnownSources([], { zoneId: ZONE, nowMs: 0 });
+const NO_KNOWN = createKnownSources([], 0)(ZONE);
 const HISTORY_MINUTES = 3 * 1_440;
 
 const { database, world } = await openDetectWorld();
@@ -52,9 +53,13 @@ const scanner = Array.from({ length: 80 }, (_, i) =>
   }),
 );
 
-/** Sixty addresses with one fingerprint, half an hour later. */
+/** Sixty addresses with one fingerprint, half an hour later, on so many rules that none of these rises by itself. */
 const network = Array.from({ length: 60 }, (_, i) =>
-  eventAt(ATTACK + 15 + Math.floor(i / 4), `network/${i}`, { ip: `203.0.113.${i}`, ja4: "t13d1516h2_net" }),
+  eventAt(ATTACK + 15 + Math.floor(i / 4), `network/${i}`, {
+    ip: `203.0.113.${i}`,
+    ja4: "t13d1516h2_net",
+    ruleId: `97${10 + (i % 30)}`,
+  }),
 );
 
 function replay(events: readonly WafEvent[]): ReplayedMessage[] {
@@ -217,24 +222,61 @@ test("late events of a judged minute are judged, and their hours are counted aga
 
 test("events that a backfill brings later are a zone's history", async () => {
   const isRecent = ({ occurredAt }: WafEvent) => occurredAt > (END - 1_200) * MINUTE_MS;
-  await world.keep([...visitors.filter(isRecent), ...scanner]);
+  await world.keep([...visitors.filter(isRecent), ...network]);
   const reached = new Date((END - 28 * 60) * MINUTE_MS);
   await database.pool.query("update coverage_windows set searched_through = null where starts_at < $1", [
     reached,
   ]);
   const ticks = world.createSourceDetector();
-  await world.tickThrough(ATTACK + 9, ATTACK + 11, ticks);
+  await world.tickThrough(ATTACK + 24, ATTACK + 26, ticks);
   expect(await world.readSpikes()).toEqual([]);
   await world.keep(visitors.filter((event) => !isRecent(event)));
-  await world.tickThrough(ATTACK + 11, ATTACK + 15, ticks);
+  await world.tickThrough(ATTACK + 26, ATTACK + 30, ticks);
   expect(await world.readSpikes()).toMatchObject([{ kind: "sources", zoneId: ZONE }]);
 });
 
-test("a zone without a day of history raises nothing", async () => {
-  const young = visitors.filter(({ occurredAt }) => occurredAt > (ATTACK - 600) * MINUTE_MS);
-  await world.keep([...young, ...scanner]);
-  await world.tickThrough(ATTACK + 10, ATTACK + 14, world.createSourceDetector());
+test("in a zone's first day a scanner opens an incident as in a replay, and many addresses with one fingerprint open none", async () => {
+  const young = visitors.filter(({ occurredAt }) => occurredAt > (ATTACK - 60) * MINUTE_MS);
+  const events = [...young, ...scanner, ...network];
+  await world.keep(events);
+  await world.tickThrough(ATTACK - 3, ATTACK + 30, world.createSourceDetector());
+  const spikes = (await world.readSpikes()).filter(({ kind }) => kind === "sources");
+  const found = spikes.map(({ openedAt, sources }) => ({
+    at: minuteOf(openedAt),
+    attackers: sources?.findings.map(({ kind, key }) => ({ kind, key })),
+  }));
+  const firsts = replay(events).filter(({ reason }) => reason === "first");
+  expect(found).toEqual(firsts.map(({ at, attackers }) => ({ at, attackers })));
+  expect(found).toMatchObject([{ attackers: [{ kind: "rules_per_ip", key: "198.51.100.7" }] }]);
+});
+
+test("a flood of one address with few rules opens an incident while the minute runs, and later looks count each event once", async () => {
+  const finder = (minute: number, events: number) =>
+    Array.from({ length: events }, (_, i) =>
+      eventAt(minute, `finder/${i}`, {
+        ip: "198.51.100.8",
+        ruleId: `93${i % 3}100`,
+        url: `/backup-${i}.zip`,
+      }),
+    );
+  await world.keep([
+    ...visitors,
+    ...finder(ATTACK, 60),
+    ...finder(ATTACK + 1, 80),
+    ...finder(ATTACK + 2, 120),
+  ]);
+  const ticks = world.createSourceDetector();
+  // A minute that comes halfway to the line has the next one looked at while it runs.
+  await world.tickThrough(ATTACK - 3, ATTACK + 1, ticks);
+  for (const second of [15, 30, 45]) await world.tickAt((ATTACK + 1) * MINUTE_MS + second * 1_000, ticks);
+  await world.tickThrough(ATTACK + 1, ATTACK + 2, ticks);
   expect(await world.readSpikes()).toEqual([]);
+  await world.tickAt((ATTACK + 2) * MINUTE_MS + 30_000, ticks);
+  const [spike, ...others] = await world.readSpikes();
+  expect(others).toEqual([]);
+  expect(spike?.sources?.findings).toMatchObject([
+    { key: "198.51.100.8", count: 120, threshold: 100, burst: { events: 120, rules: 3 } },
+  ]);
 });
 
 test("the addresses of a masked log count as one each, and the spike says so", async () => {
@@ -305,6 +347,21 @@ test("the events of known sources are left out and counted apart, and count agai
   await world.tickThrough(ATTACK + 29, ATTACK + 31, ticks);
   const [spike] = await world.readSpikes();
   expect(spike?.sources).toMatchObject({ kind: "ips_per_ja4", known: 80 });
+});
+
+test("a source that is added in a minute changes nothing before the next one, so a zone is counted anew once in it", async () => {
+  let now = ATTACK * MINUTE_MS;
+  const deps = { database, clock: () => now, sourceMode: () => "on" as const, knownSources: () => [] };
+  const first = await readTick(deps, new Map(), null);
+  const stored = { kind: "ua", pattern: "ours*", reason: "a test", createdBy: "alice" } as const;
+  const added = await insertKnownSource(database.db, stored);
+  now += 59_000;
+  const second = await readTick(deps, new Map(), first);
+  expect(second.known(ZONE)).toBe(first.known(ZONE));
+  now += 1_000;
+  const third = await readTick(deps, new Map(), second);
+  expect(third.known(ZONE).fingerprint).not.toBe(first.known(ZONE).fingerprint);
+  await deleteKnownSource(database.db, added.id);
 });
 
 test("the first event of a source is found by its IPv6 network, and by its path whatever the host and the query", async () => {

@@ -56,7 +56,7 @@ export function createDetectWorld(database: MigratedDatabase) {
   async function clear(): Promise<void> {
     await showMinutes(ALWAYS);
     await database.pool.query(
-      "truncate waf_events, rule_buckets, later_buckets, rule_peaks, dirty_buckets, coverage_windows, rule_metrics, source_hours, source_usual, spikes cascade",
+      "truncate zone_usual, waf_events, rule_buckets, later_buckets, rule_peaks, dirty_buckets, coverage_windows, rule_metrics, source_hours, source_usual, spikes cascade",
     );
   }
 
@@ -71,12 +71,13 @@ export function createDetectWorld(database: MigratedDatabase) {
     sourceMode: () => SourceMode = () => "on",
     knownSources: () => readonly KnownSource[] = () => [],
     afterSpikes: () => unknown = () => undefined,
+    zoneIds: readonly number[] = [ZONE],
   ): (signal?: AbortSignal) => Promise<string | void> {
     const deps = {
       database,
       clock: () => now,
       log: silent,
-      zoneIds: [ZONE],
+      zoneIds,
       afterSpikes,
       sourceMode,
       knownSources,
@@ -128,7 +129,17 @@ export function createDetectWorld(database: MigratedDatabase) {
     return rows.map(({ id: _id, ...row }) => ({ ...row, key: `${row.zoneId}/${row.ruleId}` }));
   }
 
-  return { createDetector, createSourceDetector, showMinutes, tickThrough, tickAt, keep, readSpikes, clear };
+  return {
+    now: () => now,
+    createDetector,
+    createSourceDetector,
+    showMinutes,
+    tickThrough,
+    tickAt,
+    keep,
+    readSpikes,
+    clear,
+  };
 }
 
 /** `counts[i]` events in minute `firstMinute + i`. */

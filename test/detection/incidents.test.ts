@@ -284,6 +284,9 @@ describe("a rule's spike", () => {
 test("a few visitors do not hide that two addresses send most of a rule's events", () => {
   const sent = (events: readonly number[]) => events.map((n, i) => ({ ip: `203.0.113.${i}`, events: n }));
   expect(countSenders(sent([]))).toEqual({ addresses: 0, main: 0 });
+  const unknown = (events: number) => ({ ip: "0.0.0.0", events });
+  expect(countSenders([...sent([40, 40]), unknown(20)])).toEqual({ addresses: 2, main: 2 });
+  expect(countSenders([...sent([40, 39]), unknown(20)])).toEqual({ addresses: 0, main: 0 });
   expect(countSenders(sent([1, 60, 1, 50, 1, 1]))).toEqual({ addresses: 6, main: 2 });
   expect(countSenders(sent([7, 3]))).toEqual({ addresses: 2, main: 2 });
   expect(countSenders(sent(Array<number>(30).fill(1)))).toEqual({ addresses: 30, main: 24 });

@@ -362,6 +362,6 @@ async function readReplayed(zoneId: number, from: number, to: number): Promise<R
     to,
     covered: await readSearchedThrough(database.db, { afterMs, untilMs: to * HOUR_MS - 1, zoneId }),
     attacks: await readAttacks(database.db, { afterMs, zoneId }),
-    known: createKnownSources([], { zoneId, nowMs: 0 }),
+    known: createKnownSources([], 0)(zoneId),
   };
 }

@@ -5,11 +5,14 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { backtestCommand } from "#faces/cli/backtest/backtest.ts";
 import { WINDOWS } from "#model/kinds.ts";
-import { createZoneReplay } from "#stages/detection/backtest/replay-zone.ts";
+import type { StoredVerdict } from "#model/verdict.ts";
+import type { RecordedEvent } from "#stages/alerting/backtest/replay-verdicts.ts";
+import { createZoneReplay } from "#stages/alerting/backtest/replay-zone.ts";
 import { createDistinctMembers, MAX_MEMBERS } from "#stages/detection/sources/distinct-members.ts";
-import type { SourceEvent } from "#stages/detection/sources/source-event.ts";
 import { toSourceAddress, toSourcePath } from "#stages/detection/sources/source-event.ts";
 import { usualOnDay } from "#stages/detection/sources/usual-rules.ts";
+import type { VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
+import { judgeVerdict } from "#stages/detection/verdict/judge-verdict.ts";
 import { drawZone } from "../bench/sources/draw-zone.ts";
 import { START_MINUTE } from "../bench/sources/zone.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
@@ -20,8 +23,11 @@ const HEADER = "zone,timestamp,rule_id,ip,asn,country,ja4,ua,url,action\n";
 // A small zone of the benchmark, with attacks.
 const zone = drawZone(5, 3);
 
-function replay(events: readonly (SourceEvent & { minute: number })[]) {
-  const replayed = createZoneReplay({ z: 3.5, floor: 10, fewAddresses: 3 });
+function replay(
+  events: readonly (RecordedEvent & { minute: number })[],
+  judge?: (evidence: VerdictEvidence) => StoredVerdict,
+) {
+  const replayed = createZoneReplay({ z: 3.5, floor: 10, fewAddresses: 3, ...(judge && { judge }) });
   for (const event of events) replayed.take(event, event.minute);
   return replayed.finish();
 }
@@ -168,16 +174,11 @@ describe("backtest --events", () => {
     expect(code).toBe(0);
     const rows = (alerts ?? "").trimEnd().split("\n");
     expect(rows[0]).toBe(COLUMNS);
-    const expected = replay(zone.events);
-    const looks = rows.slice(1).filter((row) => row.includes(",verdict,"));
-    expect(rows).toHaveLength(expected.length + 1 + looks.length);
-    for (const { at, incident, reason, severity, subject } of expected) {
-      const row = rows.find((one) => one.startsWith(`"a,1",${at * 60},${incident},${reason},`))?.slice(6);
-      const [, , , shown = "", about] = row?.split(",") ?? [];
-      // An attack that is all but certain is critical.
-      expect([severity, "critical"]).toContain(shown);
-      expect(about).toBe(subject);
-    }
+    const logged = zone.events.map((event) => ({ ...event, action: "logged" as const }));
+    const expected = replay(logged, judgeVerdict).map(({ at, incident, reason, severity, subject }) =>
+      [`"a,1"`, at * 60, incident, reason, severity, subject].join(","),
+    );
+    expect(rows.slice(1).map((row) => row.split(",").slice(0, 7).join(","))).toEqual(expected);
     expect(out).toMatch(/alerts +\d+ incidents?, \d+ rules? alone/);
     expect((await run(gzipSync(text), "events.csv.gz")).alerts).toBe(alerts);
   });
@@ -205,7 +206,7 @@ describe("backtest --events", () => {
   });
 });
 
-test("a backtest says which rules change their action and which fall silent, once, with those that follow", () => {
+test("a backtest says once which rules change their action, and nothing of rules that fall silent", () => {
   const replayed = createZoneReplay({ z: 3.5, floor: 10, fewAddresses: 3 });
   const start = 29_000_160;
   const flipAt = start + 5 * 1_440;
@@ -218,14 +219,30 @@ test("a backtest says which rules change their action and which fall silent, onc
       const shown = { ruleId, ip, asn: "", ja4: "", ua: "", url: "/" };
       replayed.take({ ...shown, action: isFlipped ? "blocked" : "logged" }, minute);
     }
-  const messages = replayed.finish().filter(({ subject }) => subject === "flip" || subject === "silent");
+  const messages = replayed.finish();
   expect(messages.map(({ reason, subject, rules }) => [reason, subject, ...rules])).toEqual([
     ["first", "flip", "942100"],
     ["resolved", "flip", "942100"],
-    ["first", "silent", "943100"],
   ]);
-  const [flip, over, silent] = messages;
+  const [flip, over] = messages;
   expect(flip?.at).toBeLessThan(flipAt + 6 * 10);
   expect((over?.at ?? 0) - (flip?.at ?? 0)).toBe(1_440);
-  expect(silent?.at).toBeLessThan(silentAt + 12 * 60);
+});
+
+test("a backtest calls no rule changed that is blocked only in requests that match other rules, too", () => {
+  const start = 29_000_160;
+  const replay = (rules: readonly string[]) => {
+    const replayed = createZoneReplay({ z: 3.5, floor: 10, fewAddresses: 3 });
+    for (let minute = start; minute < start + 6 * 1_440; minute += 6) {
+      const isBlocked = minute >= start + 5 * 1_440;
+      const shown = { ip: `192.0.2.${minute % 50}`, asn: "", ja4: "", ua: "", url: "/" };
+      for (const ruleId of isBlocked ? rules : ["942100"])
+        replayed.take({ ...shown, ruleId, action: isBlocked ? "blocked" : "logged" }, minute);
+    }
+    return replayed.finish().flatMap(({ subject, rules: named }) => (subject === "flip" ? named : []));
+  };
+  expect(replay(["942100"])).toContain("942100");
+  expect(replay(["942100", "941100"])).toEqual([]);
+  // A rule that only adds the others up is no other one.
+  expect(replay(["942100", "949110"])).toContain("942100");
 });

@@ -4,6 +4,7 @@ import type { AnyJob } from "#adapters/queue/define-job.ts";
 import { createDatabase, type Database } from "#db/client.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { createRollUpTrendsJob } from "#jobs/detection/roll-up-trends.ts";
+import { UNKNOWN_FACTS } from "#model/request-facts.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { storeEvents } from "../db/new-events.ts";
@@ -13,7 +14,15 @@ export const ZONE = 101;
 
 export function makeEvent(event: Partial<WafEvent> & Pick<WafEvent, "occurredAt" | "logId">): WafEvent {
   const unknown = { feature: null, ip: null, ja4: null, ua: null, url: null, asn: null, country: null };
-  return { route: "search", ruleId: "942100", action: "block", message: null, ...unknown, ...event };
+  return {
+    route: "search",
+    ruleId: "942100",
+    action: "block",
+    message: null,
+    ...unknown,
+    ...UNKNOWN_FACTS,
+    ...event,
+  };
 }
 
 /** Stores events as a page of ingest does; `zoneId` is theirs. */

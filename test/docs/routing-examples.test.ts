@@ -5,6 +5,7 @@ import { parse, stringify } from "yaml";
 import { parseServiceConfig } from "#config/config.ts";
 import { configCommand } from "#faces/cli/config/config.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
+import { createSelfSigned } from "../delivery/support/self-signed.ts";
 import { makeTemporaryFolder } from "../support/temporary-folder.ts";
 
 const page = readFileSync(path.join(import.meta.dirname, "../../docs/routing.md"), "utf8");
@@ -85,6 +86,7 @@ const SECRETS: Readonly<Record<string, string>> = {
   "opsgenie-key": "of-an-example",
   "jira-key": "of-an-example",
   "smtp-password": "of-an-example",
+  "hook-authority": createSelfSigned("hooks.example.com").cert,
 };
 const MORE_ENV = { HOOK_URL: "https://hooks.example.com/in", SHOP_URL: "https://hooks.example.com/shop" };
 

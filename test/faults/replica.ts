@@ -17,9 +17,12 @@ import { capabilitiesOf } from "../delivery/support/capabilities.ts";
 export const ZONE = 101;
 
 export const REPLICA_SETTINGS: JobSettings = {
-  schedule: toSchedule({}, false),
+  schedule: toSchedule(
+    { "poll-events": "*/30 * * * * *" },
+    { isEmulated: false, zones: 1, requestsPerSecond: 10 },
+  ),
   pollEveryMs: 30_000,
-  freshMs: 15_000,
+  freshMs: 5_000,
   risingRequests: 10,
   mostPolls: 1,
   shortPassEveryMs: 90_000,

@@ -45,24 +45,35 @@ test.each([
   expect(answer.body.includes("urn:longwatch:problem:unknown-host")).toBe(status === 421);
 });
 
-test("S26: probes, and requests with a key, are answered under any host", async () => {
+test("S26: probes, and requests with a valid key, are answered under any host", async () => {
   const { port } = await startHttp({
-    authenticate: async () => ({
-      keyId: "x",
-      name: "x",
-      roles: ["reader"],
-      scopes: new Set(["read"] as const),
-      zoneIds: null,
-      masked: false,
-    }),
+    authenticate: async (key) =>
+      key === "valid-key"
+        ? {
+            keyId: "x",
+            name: "x",
+            roles: ["reader"],
+            scopes: new Set(["read"] as const),
+            zoneIds: null,
+            masked: false,
+          }
+        : null,
     areMetricsPublic: false,
   });
   const host = "rebound.example";
   expect((await ask(port, "/livez", { host })).status).toBe(200);
   expect((await ask(port, "/readyz", { host })).status).toBe(200);
-  expect((await ask(port, "/metrics", { host, accesskey: "k" })).status).toBe(200);
-  expect((await ask(port, "/metrics", { host, authorization: "Bearer k" })).status).toBe(200);
+  expect((await ask(port, "/metrics", { host, accesskey: "valid-key" })).status).toBe(200);
+  expect((await ask(port, "/metrics", { host, authorization: "Bearer valid-key" })).status).toBe(200);
   expect((await ask(port, "/metrics", { host, cookie: "longwatch_session=x" })).status).toBe(421);
+  for (const path of ["/openapi.json", "/docs/static/index.html", "/", "/no/such/page"]) {
+    const valid = await ask(port, path, { host, accesskey: "valid-key" });
+    expect(valid.status).toBe((await ask(port, path, { host: "localhost" })).status);
+    expect((await ask(port, path, { host, accesskey: "x" })).status).toBe(421);
+  }
+  const others = [{ accesskey: "" }, { authorization: "Bearer x" }, { authorization: "Basic eDp4" }];
+  for (const wrong of others) expect((await ask(port, "/openapi.json", { host, ...wrong })).status).toBe(421);
+  expect((await ask(port, "/metrics", { host, accesskey: "x" })).status).toBe(401);
 });
 
 test("S10: an answer through a trusted proxy with TLS keeps the browser on TLS for a year, and no other answer does", async () => {

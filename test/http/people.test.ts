@@ -1,9 +1,11 @@
+import { createHmac, generateKeyPairSync } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { openPeople } from "#app/open-people.ts";
 import type { SignIn } from "#config/file/sign-in-entry.ts";
 import { createSecret } from "#lib/secret.ts";
+import { grantPerson } from "#operations/keys/grant-person.ts";
 import { findFreePort } from "#test/support/free-port.ts";
-import { createVisitor, startIssuer, type TestIssuer } from "#test/support/issuer.ts";
+import { createVisitor, signToken, startIssuer, type TestIssuer, toTokenText } from "#test/support/issuer.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../db/migrated-database.ts";
 import { call, makeKey, startArchive } from "./start-archive.ts";
 
@@ -23,15 +25,22 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([database.drop(), issuer.close()]));
 beforeEach(() => {
-  issuer.account = { sub: "ada", email: "ada@example.org", groups: ["desk"] };
+  issuer.account = { sub: "ada", email: "ada@example.org", email_verified: true, groups: ["desk"] };
   issuer.idTokenSeconds = 3_600;
+  issuer.forge = null;
 });
 
 async function startService(settings: SignIn | null = issuer.settings({ desk: OPERATOR })) {
   const now = { ms: Date.now() };
   const clock = () => now.ms;
-  const people = openPeople({ settings: () => settings, publicUrl: PUBLIC_URL, clock });
-  return { now, ...(await startArchive(database.url, { people, publicUrl: PUBLIC_URL, clock })) };
+  const current = { settings };
+  const signIn = () => current.settings;
+  const people = openPeople({ settings: signIn, publicUrl: PUBLIC_URL, clock });
+  return {
+    now,
+    current,
+    ...(await startArchive(database.url, { people, signIn, publicUrl: PUBLIC_URL, clock })),
+  };
 }
 
 interface Begun {
@@ -144,6 +153,59 @@ test("the person's name is the actor of an audit entry, of a silence and of the 
   expect(own?.roles).toEqual(["operator"]);
 });
 
+test("a person has the rights that the settings of now give, on every replica and after a restart", async () => {
+  const before = issuer.settings({ desk: { ...OPERATOR, role: "admin" } });
+  const { url, current } = await startService(before);
+  const signed = await signIn(url);
+  const rights = async (at = url) => {
+    const answer = await get(at, "/session", signed);
+    const { roles, zones, maskedAddresses } = (await answer.json()) as Record<string, unknown>;
+    return answer.status === 200 ? { roles, zones, maskedAddresses } : answer.status;
+  };
+  expect(await rights()).toEqual({ roles: ["admin"], zones: null, maskedAddresses: false });
+  const lower = issuer.settings({ desk: { role: "reader", zoneIds: [101], isMasked: true } });
+  current.settings = lower;
+  const low = { roles: ["reader"], zones: [101], maskedAddresses: true };
+  expect(await rights()).toEqual(low);
+  expect((await get(url, "/api/v1/keys", signed)).status).toBe(403);
+  const other = await startService(lower);
+  expect(await rights(other.url)).toEqual(low);
+  current.settings = before;
+  expect(await rights()).toEqual({ roles: ["admin"], zones: null, maskedAddresses: false });
+  const { rows } = await database.pool.query<{ action: string }>(
+    "select action from audit_entries where action = 'session.changed'",
+  );
+  expect(rows.map(({ action }) => action)).toEqual(["session.changed", "session.changed"]);
+});
+
+test.each<[string, (own: SignIn) => SignIn | null]>([
+  ["sign_in is removed", () => null],
+  ["the issuer is another", (own) => ({ ...own, issuer: "https://other.example" })],
+  ["the client is another", (own) => ({ ...own, clientId: "other" })],
+  ["the claim's value has no role", (own) => ({ ...own, roles: { other: OPERATOR } })],
+  ["another claim decides", (own) => ({ ...own, claim: "hd" })],
+])("a person's session ends for good if %s", async (_, change) => {
+  const own = issuer.settings({ desk: OPERATOR });
+  const { url, current } = await startService(own);
+  const signed = await signIn(url);
+  current.settings = change(own);
+  const answers = await Promise.all([0, 1, 2].map(() => get(url, "/session", signed)));
+  expect(answers.map(({ status }) => status)).toEqual([401, 401, 401]);
+  current.settings = own;
+  expect((await get(url, "/session", signed)).status).toBe(401);
+  const { rows } = await database.pool.query(
+    "select from sessions where claims is not null and ended_at is not null",
+  );
+  expect(rows).toEqual([]);
+});
+
+test("a session of a version that stored no claims ends", async () => {
+  const { url } = await startService();
+  const signed = await signIn(url);
+  await database.pool.query("update sessions set claims = null");
+  expect((await get(url, "/session", signed)).status).toBe(401);
+});
+
 test("a session that an admin revokes is refused at the next request", async () => {
   const { url } = await startService();
   const signed = await signIn(url);
@@ -154,7 +216,7 @@ test("a session that an admin revokes is refused at the next request", async () 
 });
 
 test("a session ends with the ID token, and an admin's after 24 hours even if the token lasts longer", async () => {
-  await database.pool.query("update sessions set ended_at = now(), id_token = null");
+  await database.pool.query("update sessions set ended_at = now(), id_token = null, claims = null");
   issuer.idTokenSeconds = 300;
   const { url } = await startService(issuer.settings({ desk: { ...OPERATOR, role: "admin" } }));
   const hoursLeft = async (signed: Signed) => {
@@ -222,6 +284,32 @@ test("a person without a matching value is refused with the claim, its values an
   expect(detail).toContain("the claim groups has no text");
 });
 
+test.each<[string, object, boolean]>([
+  ["email", { email_verified: true }, true],
+  ["email", { email_verified: false }, false],
+  ["email", {}, false],
+  ["email", { email_verified: "true" }, false],
+  ["email", { email_verified: 1 }, false],
+  ["contact.email", { email_verified: true, contact: { email: "ada@example.org" } }, false],
+  ["contact.email", { contact: { email: "ada@example.org", email_verified: true } }, true],
+  ["https://example.org/email", { "https://example.org/email": "ada@example.org" }, false],
+  ["emails", { emails: ["ada@example.org"] }, false],
+])("by the claim %s, a person with %j has a role: %s", (claim, more, isGranted) => {
+  const settings = issuer.settings({ "ada@example.org": OPERATOR }, { claim });
+  const granted = grantPerson({ sub: "ada", email: "ada@example.org", ...more }, settings);
+  const refusal = "refusal" in granted ? granted.refusal : null;
+  const refused = expect.stringContaining("counts only with email_verified true") as string;
+  expect(refusal).toEqual(isGranted ? null : refused);
+});
+
+test("an address that is not verified is nobody's name", () => {
+  const person = grantPerson(
+    { sub: "eve", email: "ada@example.org", groups: ["desk"] },
+    issuer.settings({ desk: OPERATOR }),
+  );
+  expect(person).toMatchObject({ name: "eve" });
+});
+
 test("an answer opens one session only, and nothing with another browser's cookie, state, nonce or code", async () => {
   const { url } = await startService();
   const [mine, theirs] = [await begin(url), await begin(url)];
@@ -253,6 +341,15 @@ test("an answer opens one session only, and nothing with another browser's cooki
   const address = new URL(bent.address);
   address.searchParams.set("nonce", "chosen-by-somebody-else");
   expect(await refused(bent.cookie, await visit(address.href))).toBe("sign-in-refused");
+});
+
+test("of two sign-in cookies the one that began the sign-in counts, whichever comes first", async () => {
+  const { url } = await startService();
+  for (const toCookie of [(a: string, b: string) => `${a}; ${b}`, (a: string, b: string) => `${b}; ${a}`]) {
+    const [mine, planted] = [await begin(url), await begin(url)];
+    const answer = await finish(url, toCookie(planted.cookie, mine.cookie), await visit(mine.address));
+    expect(answer.status).toBe(200);
+  }
 });
 
 test("one secret opens one session, even if the issuer accepts a second code for it", async () => {
@@ -347,6 +444,72 @@ test("an ID token that is over by this machine's clock is said to be a matter of
   const { status, detail } = await readProblem(await finish(url, cookie, await visit(address)));
   expect(status).toBe(502);
   expect(detail).toContain("Correct the clock");
+});
+
+const FOREIGN = generateKeyPairSync("rsa", { modulusLength: 2_048 });
+const HOUR_S = 3_600;
+const UNSIGNED = "that none of its keys has signed";
+
+test.each<[string, NonNullable<TestIssuer["forge"]>, string]>([
+  [
+    "a changed claim",
+    (own) =>
+      toTokenText(own.header, { ...own.claims, groups: ["desk"] }) + signToken(own).replace(/^.*\./, "."),
+    UNSIGNED,
+  ],
+  ["a foreign key", (own) => signToken({ ...own, key: FOREIGN.privateKey }), UNSIGNED],
+  [
+    "a foreign key's own id",
+    (own) => signToken({ ...own, header: { alg: "RS256", kid: "x" }, key: FOREIGN.privateKey }),
+    UNSIGNED,
+  ],
+  ["no signature", (own) => `${toTokenText({ alg: "none" }, own.claims)}.`, UNSIGNED],
+  ["an empty signature", (own) => `${toTokenText(own.header, own.claims)}.`, UNSIGNED],
+  [
+    "the public key as the secret of HS256",
+    ({ claims, publicKey }) => {
+      const signed = toTokenText({ alg: "HS256" }, claims);
+      const secret = publicKey?.export({ format: "pem", type: "spki" }) ?? "";
+      return `${signed}.${createHmac("sha256", secret).update(signed).digest("base64url")}`;
+    },
+    UNSIGNED,
+  ],
+  ["another azp", (own) => signToken({ ...own, claims: { ...own.claims, azp: "other" } }), "azp must be"],
+  ["an empty sub", (own) => signToken({ ...own, claims: { ...own.claims, sub: "" } }), "sub must be"],
+  ["a blank sub", (own) => signToken({ ...own, claims: { ...own.claims, sub: " " } }), "sub must be"],
+  [
+    "a long sub",
+    (own) => signToken({ ...own, claims: { ...own.claims, sub: "a".repeat(256) } }),
+    "sub must be",
+  ],
+  [
+    "an iat in the future",
+    (own) => signToken({ ...own, claims: { ...own.claims, iat: Date.now() / 1_000 + HOUR_S } }),
+    "Correct the clock",
+  ],
+  [
+    "an old iat",
+    (own) => signToken({ ...own, claims: { ...own.claims, iat: Date.now() / 1_000 - HOUR_S } }),
+    "Correct the clock",
+  ],
+])("an ID token with %s opens no session", async (_, forge, said) => {
+  const { url } = await startService();
+  issuer.forge = forge;
+  const { cookie, address } = await begin(url);
+  const { status, detail } = await readProblem(await finish(url, cookie, await visit(address)));
+  expect(status).toBe(502);
+  expect(detail).toContain(said);
+});
+
+test("an ID token that lasts longer than any time does opens a session of seven days at most", async () => {
+  const { url } = await startService();
+  issuer.forge = (own) => signToken({ ...own, claims: { ...own.claims, exp: 1e300 } });
+  const signed = await signIn(url);
+  const { rows } = await database.pool.query<{ days: number }>(
+    "select extract(epoch from max(token_ends_at) - now()) / 86400 as days from sessions",
+  );
+  expect(Number(rows[0]?.days)).toBeCloseTo(7, 1);
+  expect((await get(url, "/session", signed)).status).toBe(200);
 });
 
 test("without an issuer the button has no label, a start is refused, and keys sign in as before", async () => {

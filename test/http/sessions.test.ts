@@ -210,6 +210,27 @@ test("S11: neither secret of a session opens anything alone, nor with that of an
   expect((await get(url, "/session", one)).status).toBe(200);
 });
 
+test("S11: a second cookie of the name, which another port has set, neither hides the session nor outlives it", async () => {
+  const { url } = await startArchive(database.url);
+  const { key } = await makeKey(database, "admin");
+  const signed = await signIn(url, key);
+  const foreign = await signIn(url, key);
+  const status = async (cookie: string) => (await get(url, "/session", { ...signed, cookie })).status;
+  expect(await status(`longwatch_session=planted; ${signed.cookie}`)).toBe(200);
+  expect(await status(`${signed.cookie}; longwatch_session=planted`)).toBe(200);
+  expect(await status(`${foreign.cookie}; longwatch_session=; ${signed.cookie}`)).toBe(200);
+  expect(await status("longwatch_session=planted; longwatch_session=other")).toBe(401);
+  const many = Array.from({ length: 20 }, (_, i) => `longwatch_session=planted${i}`).join("; ");
+  expect(await status(`${many}; ${signed.cookie}`)).toBe(200);
+  const again = await call(url, "/session", undefined, {
+    method: "POST",
+    body: JSON.stringify({ key }),
+    headers: { ...signed, cookie: `longwatch_session=planted; ${signed.cookie}` },
+  });
+  expect(again.status).toBe(200);
+  expect(await status(signed.cookie)).toBe(401);
+});
+
 test("a session that is used all the time ends after seven days", async () => {
   const { url } = await startArchive(database.url);
   const { key, keyId } = await makeKey(database, "operator");

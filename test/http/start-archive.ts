@@ -3,6 +3,7 @@ import { onTestFinished } from "vitest";
 import { listRoutes, openFeed, openSearching } from "#app/list-routes.ts";
 import { openKeys, openSessions } from "#app/open-keys.ts";
 import { openPeople } from "#app/open-people.ts";
+import type { SignIn } from "#config/file/sign-in-entry.ts";
 import { createDatabase, type Database } from "#db/client.ts";
 import { writeAuditEntry } from "#db/keys/audit-entries.ts";
 import { readServerSecret } from "#db/service/server-secrets.ts";
@@ -41,7 +42,7 @@ export interface SearchOptions
 /** A replica of the service's HTTP with its real routes and keys, on this database. */
 export async function startArchive(
   url: string,
-  options: Partial<HttpOptions> = {},
+  { signIn = () => null, ...options }: Partial<HttpOptions> & { readonly signIn?: () => SignIn | null } = {},
   { feedPollMs = 20, service = SERVICE, edge = null, zones = () => ({}), ...api }: ApiOptions = {},
   { zoneIds = service.zoneIds, retentionDays, askAdvice = null, ...more }: SearchOptions = {},
 ) {
@@ -76,8 +77,8 @@ export async function startArchive(
   const http = await startHttp({
     log,
     authenticate: keys.authenticate,
-    sessions: openSessions(keys.database, log),
-    people: openPeople({ settings: () => null, publicUrl: null }),
+    sessions: openSessions(keys.database, log, signIn),
+    people: openPeople({ settings: signIn, publicUrl: null }),
     areMetricsPublic: false,
     writeSecurityEvent: (event) => writeAuditEntry(keys.database.db, event),
     ...options,

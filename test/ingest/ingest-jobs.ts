@@ -25,13 +25,15 @@ export interface IngestJobsOptions {
   readonly clock: Clock;
   readonly observer: IngestObserver;
   readonly erasures?: ErasureGuard;
+  /** Default: that of a poll every minute. */
+  readonly freshMs?: number;
   /** Hears which nudges the jobs give. */
   readonly told?: (nudge: "missing" | "match" | "repair" | "seal") => void;
 }
 
 /** The jobs that copy and prove, of one replica, over real sockets; knows nothing of the test runner, so that a child can have it. */
 export function createIngestJobs(options: IngestJobsOptions) {
-  const { database, url, accessKey, clock, observer, erasures, told } = options;
+  const { database, url, accessKey, clock, observer, erasures, told, freshMs = 30_000 } = options;
   const transport = createEdgeTransport({
     baseUrl: url,
     accessKey: createSecret(accessKey),
@@ -44,7 +46,7 @@ export function createIngestJobs(options: IngestJobsOptions) {
     clock,
     log: silent,
     observer,
-    freshMs: 30_000,
+    freshMs,
     overlapMs: 3 * MINUTE_MS,
     settleMs: 15 * MINUTE_MS,
     fullEveryMs: 15 * MINUTE_MS,

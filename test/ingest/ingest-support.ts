@@ -33,6 +33,7 @@ export async function openIngest(
     erasures?: ErasureGuard;
     told?: string[];
     clock?: Clock;
+    freshMs?: number;
   } = {},
 ): Promise<IngestTest> {
   const database = options.database ?? (await createMigratedDatabase());
@@ -46,6 +47,7 @@ export async function openIngest(
     observer: { pageStored: (facts) => void pages.push(facts) },
     told: (nudge) => void options.told?.push(nudge),
     ...(options.erasures === undefined ? {} : { erasures: options.erasures }),
+    ...(options.freshMs === undefined ? {} : { freshMs: options.freshMs }),
   });
   if (options.database === undefined) onTestFinished(() => database.drop());
   const { close, ...runs } = jobs;

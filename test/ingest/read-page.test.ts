@@ -7,7 +7,13 @@ import { readBy, readPage } from "#stages/ingest/read-page.ts";
 const NOW = Date.UTC(2026, 10, 20, 12);
 const schema = z.object({ logId: z.union([z.string(), z.int().transform(String)]), at: z.number() });
 const toEvent = ({ logId, at }: z.output<typeof schema>) => ({ logId, occurredAt: at }) as WafEvent;
-const source = { route: "list", day: "2026-11-20", receivedAt: NOW, ...readBy(schema, toEvent) } as const;
+const source = {
+  route: "list",
+  day: "2026-11-20",
+  receivedAt: NOW,
+  hashKey: "key",
+  ...readBy(schema, toEvent),
+} as const;
 
 function read(text: string) {
   return readPage(openList(Buffer.from(text), "logs").entries, source);

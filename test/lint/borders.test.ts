@@ -22,7 +22,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "src/stages/coverage": ["src/adapters/edge", "src/model", "src/lib"],
   "src/stages/detection": ["src/adapters/edge", "src/model", "src/lib"],
   "src/stages/privacy": ["src/model", "src/lib"],
-  "src/stages/alerting": ["src/model", "src/lib"],
+  "src/stages/alerting": ["src/stages/detection", "src/model", "src/lib"],
   "src/stages/delivery": ["src/model", "src/lib"],
   "src/stages/ingest": ["src/stages/coverage", "src/adapters/edge", "src/model", "src/lib"],
   "src/stages/archive": ["src/stages/privacy", "src/model", "src/lib"],

@@ -174,7 +174,8 @@ test("every list in a check constraint of the database is a tuple, and that of i
 const WRITTEN_ANEW: ReadonlyMap<string, string> = new Map([
   ["define-job.ts", "queue imports no model; the first test compares it"],
   ["mark-coverage.ts", "every status, the worst first"],
-  ["alert-history.ts", "the reasons that a person has to notice"],
+  ["requests.ts", "what was done with a request, the gravest first"],
+  ["verdict-effects.ts", "the numbers that say whether something is new in the zone"],
   ["to-notifications.ts", "the reasons that a channel needs the alert's beginning for"],
   ["rules.tsx", "the columns of counts; a rule without any other action shows no more"],
   ["zoom-cells.ts", "the statuses of an hour, by how much attention they need"],

@@ -7,7 +7,7 @@ test.each([
   ["nothing", {}, []],
   ["a silence", { silencedBy: 7 }, ["silenced by #7"]],
   ["an inhibition", { mutedBy: "inhibition" }, ["not sent: another alert inhibits it"]],
-  ["an incident", { mutedBy: "incident" }, ["not sent: part of an incident, which notifies"]],
+  ["an incident", { mutedBy: "incident" }, ["not sent: part of another alert, which notifies"]],
   ["few addresses", { mutedBy: "few-addresses" }, ["only listed: few addresses send most of its events"]],
   ["quiet hours", { held: ["chat", "mail"] }, ["after quiet hours to chat, mail"]],
   ["the group interval", { waiting: ["pager"] }, ["after group_interval to pager"]],
@@ -16,7 +16,7 @@ test.each([
     { silencedBy: 7, mutedBy: "incident", held: ["chat"], waiting: ["pager"] },
     [
       "silenced by #7",
-      "not sent: part of an incident, which notifies",
+      "not sent: part of another alert, which notifies",
       "after quiet hours to chat",
       "after group_interval to pager",
     ],

@@ -47,6 +47,8 @@ function draw(): Drawn[] {
       "/reviews/7?page=2",
       "/reviews/x",
       "/login",
+      "/login?x=/reviews/7",
+      "/reviews/7/admin",
       "/search?q=1 union select 2",
     ]);
     const event = makeEvent({
@@ -86,7 +88,7 @@ async function storeRecords(drawn: readonly Drawn[], zoneId = 101): Promise<void
 beforeAll(async () => {
   folder = await openFolder();
   events = draw();
-  const plain = events.map(({ method: _m, parameter: _p, matched: _t, ...event }) => event);
+  const plain = events.map(({ parameter: _p, matched: _t, ...event }) => event);
   await world.store(plain, { hasRecord: () => false });
   await storeRecords(events);
   await archiveDay(world.database, folder, DAY);
@@ -128,6 +130,8 @@ function count(
   };
 }
 
+/** Counts what the platform's pattern `https://shop.example.test/reviews/*` finds. */
+const isWritten = ({ url }: Drawn) => url?.startsWith("https://shop.example.test/reviews/") === true;
 const isOnPath = ({ url }: Drawn) => /^https:\/\/shop\.example\.test\/reviews\/\d+(\?.*)?$/.test(url ?? "");
 const isRule = ({ ruleId }: Drawn) => ruleId === RULE;
 const isClause = (event: Drawn) => isRule(event) && isOnPath(event);
@@ -139,11 +143,43 @@ test("a replay over archive and database gives the numbers of a loop over the ev
   expect(expected.events).toBeGreaterThan(20);
   expect(expected.suspicious).toBeGreaterThan(0);
   expect(expected.suspicious).toBeLessThan(expected.events);
-  const [rule, path] = [count(events, isRule), count(events, isOnPath)];
+  const [rule, path] = [count(events, isRule), count(events, isWritten)];
   expect(found).toMatchObject({ isExact: true, silenced: expected, feature: "waf" });
   expect(found).toMatchObject({ ruleInZone: rule, everythingOnPath: path });
   expect(found.records).toBe(events.filter(isClause).length);
   expect(found.silenced.events).toBeLessThan(found.everythingOnPath?.events ?? 0);
+});
+
+test("the form for a path names the hosts of the clause's events, and is counted on these only", async () => {
+  const at = NOW - DAY_MS;
+  const on = (origin: string, ruleId: string, index: number) =>
+    makeEvent({
+      logId: `o${index}`,
+      occurredAt: at + index,
+      ruleId,
+      ip: "192.0.2.9",
+      url: `${origin}/own/1/x`,
+    });
+  const drawn = [
+    { ...on("http://b.example.test:8080", RULE, 1), url: "http://b.example.test:8080/own/1" },
+    { ...on("https://a.example.test", RULE, 2), url: "https://a.example.test/own/1" },
+    { ...on("https://*", RULE, 3), url: "https://*/own/1" },
+    on("https://a.example.test", "941100", 4),
+    on("https://c.example.test", "941100", 5),
+    on("https://*", "941100", 6),
+  ];
+  await world.store(drawn, { hasRecord: () => false, zoneId: 103 });
+  const { origins, everythingOnPath } = await replay(
+    { template: "/own/{n}", method: null, parameter: null },
+    { from: at, to: NOW },
+    103,
+  );
+  expect(origins).toEqual(["http://b.example.test:8080", "https://a.example.test"]);
+  expect(everythingOnPath?.events).toBe(3);
+  // The first segment is a visitor's own text, so the rule's events on other paths are not those of the template.
+  const own = await replay({ template: "/{n}", method: null, parameter: null });
+  expect(own.silenced.events).toBe(0);
+  expect(own.everythingOnPath).toBeNull();
 });
 
 test("a clause without method and parameter silences every event of the rule on the path", async () => {
@@ -223,7 +259,7 @@ test("more events than are sampled are scaled, and the answer says so", async ()
     return { ...event, method: index % 4 === 0 ? "GET" : "POST", parameter: "ARGS:a", matched: "" };
   });
   await world.store(
-    many.map(({ method: _m, parameter: _p, matched: _t, ...event }) => event),
+    many.map(({ parameter: _p, matched: _t, ...event }) => event),
     { hasRecord: () => false, zoneId: OTHER_ZONE },
   );
   await storeRecords(many, OTHER_ZONE);
@@ -246,7 +282,7 @@ test("a replay of no events finds nothing", async () => {
   expect({ silenced, ruleInZone, everythingOnPath, samples, isExact }).toEqual({
     silenced: nothing,
     ruleInZone: nothing,
-    everythingOnPath: nothing,
+    everythingOnPath: null,
     samples: [],
     isExact: true,
   });

@@ -70,7 +70,7 @@ test("a claim is a text or a list, and its name is taken whole before it is a pa
 
 test("the name is the verified address, else the user name, the name or the subject, as one short line", () => {
   const nameOf = (claims: object) => (grant({ groups: ["all"], ...claims }) as Caller).name;
-  const all = { email: "a@x.example", preferred_username: "ada", name: "Ada L." };
+  const all = { email: "a@x.example", email_verified: true, preferred_username: "ada", name: "Ada L." };
   expect(nameOf(all)).toBe("a@x.example");
   expect(nameOf({ ...all, email_verified: false })).toBe("ada");
   expect(nameOf({ email: " ", name: "Ada L." })).toBe("Ada L.");

@@ -80,7 +80,8 @@ function erase(options: { signal?: AbortSignal; onProgress?: () => void; untilAt
 
 async function personal(): Promise<number> {
   const { rows } = await database.pool.query<{ n: number }>(
-    "select count(*)::integer as n from waf_events where ip = $1 or url <> '' or ua <> '' or message <> '' or ja4 <> ''",
+    `select count(*)::integer as n from waf_events where ip = $1 or url <> '' or ua <> '' or message <> '' or ja4 <> ''
+       or request_id <> '' or matched_key is not null`,
     [PERSON],
   );
   return rows[0]?.n ?? -1;

@@ -4,6 +4,7 @@ import { ensurePartitions } from "#db/postgres/partitions.ts";
 import type { Emulator } from "#emulator/emulator.ts";
 import { createSecret } from "#lib/secret.ts";
 import { HOUR_MS } from "#lib/units.ts";
+import { UNKNOWN_FACTS } from "#model/request-facts.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
 import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
 import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
@@ -60,13 +61,13 @@ async function openWorld(family: 4 | 6, options: { oldest?: boolean } = {}): Pro
 
 async function stored(theirs: readonly OracleEvent[]) {
   const { rows } = await database.pool.query<Record<string, string>>(
-    "select ip, ua, url, ja4, message, rule_id, action, country from waf_events where log_id = any($1)",
+    "select ip, ua, url, ja4, message, request_id, matched_key, rule_id, action, country from waf_events where log_id = any($1)",
     [theirs.map(({ logId }) => logId)],
   );
   return rows;
 }
 
-const EMPTY = { ip: "erased", ua: "", url: "", ja4: "", message: "" };
+const EMPTY = { ip: "erased", ua: "", url: "", ja4: "", message: "", request_id: "", matched_key: null };
 
 /** Nothing of these events is left but that they were; `shared` texts others have as well. */
 async function expectErased(theirs: readonly OracleEvent[], person: string): Promise<void> {
@@ -209,6 +210,7 @@ test("a network is erased with all its addresses, one zone alone where it is ask
     country: "DE",
     action: "block",
     message: "m",
+    ...UNKNOWN_FACTS,
   });
   const ips = [
     "203.0.113.7",
@@ -363,7 +365,7 @@ test("spikes, messages, recommendations, notes and unreadable entries forget the
   );
   await database.pool.query(
     `insert into silences (starts_at, expires_at, created_by, reason, matchers)
-     values (now(), now() + interval '1 hour', 'bob', 'test from ' || $1::text, '{}')`,
+     values (now(), now() + interval '1 hour', 'bob', 'test from ' || $1::text || ' and ec2-' || replace($1::text, '.', '-'), '{}')`,
     [person],
   );
   await database.pool.query(
@@ -384,10 +386,15 @@ test("spikes, messages, recommendations, notes and unreadable entries forget the
        (select transitions from alerts) as transitions`,
   );
   expect(texts).toEqual([
-    { advice: "block erased", silence: "test from erased", transitions: [{ note: "it is erased" }] },
+    {
+      advice: "block erased",
+      silence: "test from erased and ec2-erased",
+      transitions: [{ note: "it is erased" }],
+    },
   ]);
   const dump = await dumpDatabase(database);
   expect(dump).not.toContain(person);
+  expect(dump).not.toContain(person.replaceAll(".", "-"));
   expect(dump).not.toContain("/me");
   expect(dump).not.toContain("zanzibar");
   const kept = (await readVerdicts(database.db, [other])).get(other);

@@ -2,13 +2,13 @@ import fc from "fast-check";
 import ipaddr from "ipaddr.js";
 import { expect, test } from "vitest";
 import { createSecret } from "#lib/secret.ts";
+import { readAddress } from "#model/ip-address.ts";
 import {
   createErasureTarget,
   type Network,
   readNetwork,
   singleAddress,
 } from "#stages/privacy/erasure-target.ts";
-import { readAddress } from "#stages/privacy/ip-address.ts";
 import { matchTombstones } from "#stages/privacy/match-tombstones.ts";
 import { toPseudonym } from "#stages/privacy/pseudonym.ts";
 import { createPseudonymKey } from "#stages/privacy/pseudonym-key.ts";

@@ -114,10 +114,12 @@ const judge = (guard: typeof GUARD) =>
   );
 
 async function events() {
-  const { rows } = await database.pool.query<{ log_id: string; ip: string; url: string }>(
-    "select log_id, ip, url from waf_events order by log_id",
+  const { rows } = await database.pool.query<{ event: string }>(
+    `select log_id || ' ' || ip || case when url <> '' and request_id <> '' and matched_key is not null then ' whole'
+       when url = '' and request_id = '' and matched_key is null then ' empty' else ' in part' end as event
+     from waf_events order by log_id`,
   );
-  return rows.map(({ log_id, ip, url }) => `${log_id} ${ip} ${url === "" ? "empty" : "whole"}`);
+  return rows.map(({ event }) => event);
 }
 
 const held = () => readHeldCounts(database.db);

@@ -54,6 +54,14 @@ async function ips(): Promise<Record<string, string | null>> {
   return Object.fromEntries(rows.map(({ log_id, ip }) => [log_id, ip]));
 }
 
+/** The events that have the id of their request. */
+async function withRequestId(): Promise<string[]> {
+  const { rows } = await database.pool.query<{ log_id: string }>(
+    "select log_id from waf_events where coalesce(request_id, '-') <> '' order by 1",
+  );
+  return rows.map(({ log_id }) => log_id);
+}
+
 async function doneDays(): Promise<string[]> {
   const { rows } = await database.pool.query<{ day: string }>(
     "select day::text from pseudonymised_days order by 1",
@@ -95,6 +103,7 @@ test("full addresses past their days become pseudonyms; masked, empty, unknown a
     other: toPseudonym(KEY, "203.0.113.7"),
   };
   expect(await ips()).toEqual(expected);
+  expect(await withRequestId()).toEqual(["young"]);
   expect(await doneDays()).toEqual([day(DUE)]);
   await run();
   expect(await ips()).toEqual(expected);
@@ -108,6 +117,7 @@ test("a route that shows such an event again neither brings the address back nor
   await storeEvents(database, 101, [event], { expectNew: false });
   await storeEvents(database, 101, [event], { expectNew: true });
   expect(await ips()).toEqual({ a: toPseudonym(KEY, "203.0.113.7") });
+  expect(await withRequestId()).toEqual([]);
 });
 
 test("a day that ingest might still write to is looked at again, one whose list is being read waits", async () => {

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { readAddress } from "#model/ip-address.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";
 import { eraseRecord } from "#stages/privacy/erase-record.ts";
-import { readAddress } from "#stages/privacy/ip-address.ts";
 import { replaceAddresses, replaceInJson } from "#stages/privacy/replace-addresses.ts";
 import { isAnother, neighbour, spelledIpv4, spelledIpv6 } from "./spelled-address.ts";
 
@@ -36,6 +36,24 @@ test.each([
     "on 20261124, ticket 12345678, v1.3405803783, a-3405803783, 3405803783000",
   ],
   ["1[.]2 see [.] and 5 dots, naïve café · 12％", "1[.]2 see [.] and 5 dots, naïve café · 12％"],
+  ["7.113.0.203.in-addr.arpa, 8.113.0.203.IN-ADDR.ARPA.", "X, X."],
+  [`${"7.0.0.0.".repeat(6)}8.b.d.0.1.0.0.2.ip6.arpa`, "X"],
+  [
+    "203-0-113-7 ec2-203-0-113-7.compute.example ip203-0-113-7 203-0-113-7-static",
+    "X ec2-X.compute.example ipX X-static",
+  ],
+  ["203_0_113_7.dyn.example host_203_0_113_7b 203-000-113-007", "X.dyn.example host_Xb X"],
+  ["203 . 0 . 113 . 7, 203. 0. 113. 7 and 203 .0 .113 .7", "X, X and X"],
+  ["0xcb.0x0.0x71.0x7 0313.0.0161.07 0xcb.0.0161.7 0xCB.0x7107", "X X X X"],
+  ["2001-0db8-0000-0000-0000-0000-0000-0007 2001-db8--7.ipv6-literal.net", "X X.ipv6-literal.net"],
+  [
+    "2026-11-20, 2026-11-20-10-30-00, 942-100-1-2, 555-12-34-56-78, 1. 2. 3. 4. 10.15.19042, 0x7f, t13d1516h2_8daaf6152771_b0da82dd1658",
+    "2026-11-20, 2026-11-20-10-30-00, 942-100-1-2, 555-12-34-56-78, 1. 2. 3. 4. 10.15.19042, 0x7f, t13d1516h2_8daaf6152771_b0da82dd1658",
+  ],
+  [
+    "id 550e8400-e29b-41d4-a716-446655440000, ba-d.ipv6-literal.net, x.7.113.0.203.in-addr.arpa",
+    "id 550e8400-e29b-41d4-a716-446655440000, ba-d.ipv6-literal.net, x.X",
+  ],
   ['{"RemoteIp":"203.0.113.7"}', '{"RemoteIp":"X"}'],
 ])("in %j every address is found and nothing else", (text, expected) => {
   expect(replaceAddresses(text, wipe)).toBe(expected);
@@ -82,6 +100,36 @@ test("a text that is masked stays as it is when it is masked again", () => {
     expect(maskText(text)).toBe(text);
 });
 
+test("the name of a reverse lookup is that of one person, and not of the person whose address it reads like", () => {
+  const erase = (own: string) =>
+    replaceAddresses("7.113.0.203.in-addr.arpa", (ip) => (ip === own ? "X" : null));
+  expect(erase("203.0.113.7")).toBe("X");
+  expect(erase("7.113.0.203")).toBe("7.113.0.203.in-addr.arpa");
+  expect(maskText("7.113.0.203.in-addr.arpa")).toBe("203.0.113.*");
+});
+
+test("any address is found as the names of hosts and as programs spell it", () => {
+  fc.assert(
+    fc.property(fc.ipV4(), fc.nat(8), (ip, form) => {
+      const parts = ip.split(".");
+      const hex = parts.map((part) => `0x${Number(part).toString(16)}`);
+      const spelled = [
+        `${parts.toReversed().join(".")}.in-addr.arpa`,
+        parts.join("-"),
+        `ec2-${parts.join("-")}`,
+        `ip${parts.join("-")}.example.net`,
+        parts.join("_"),
+        parts.join(" . "),
+        hex.join("."),
+        [hex[0], ...parts.slice(1)].join("."),
+        parts.map((part) => Number(part).toString(8).padStart(4, "0")).join("."),
+      ][form];
+      expect(replaceAddresses(`a ${spelled} b`, (found) => (found === ip ? "X" : null))).toContain("X");
+    }),
+    { numRuns: 500 },
+  );
+});
+
 test("an address that only begins or ends like an erased one stays", () => {
   const only = (ip: string) => (ip === "203.0.113.7" || ip === "2001:db8::5" ? "X" : null);
   for (const other of ["203.0.113.70", "1203.0.113.70", "2001:db8::5a", "12001:db8::51", "2001:db8::5:1"])
@@ -108,6 +156,14 @@ test("text made to be slow is read like any other", () => {
     "f".repeat(50),
     "anon-",
     "1::2:3:4:",
+    "1-",
+    "1_",
+    "1 . ",
+    "0x1.",
+    "abcd-",
+    "7.113.0.203.in-addr.",
+    "7.113.0.203.in-addr.arpa ",
+    "1-2-3-4 ",
   ]) {
     const text = part.repeat(200_000 / part.length);
     expect(replaceAddresses(text, () => null)).toBe(text);

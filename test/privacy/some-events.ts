@@ -22,6 +22,10 @@ export function personalEvent(
     country: "DE",
     action: "block",
     message: "matched a@b.test",
+    method: "GET",
+    requestId: `request ${logId}`,
+    matchedKey: 4711,
+    facts: 3,
     ...over,
   };
 }

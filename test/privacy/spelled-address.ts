@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { readAddress } from "#stages/privacy/ip-address.ts";
+import { readAddress } from "#model/ip-address.ts";
 
 /** An address and one of its spellings. */
 export interface SpelledAddress {

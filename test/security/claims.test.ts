@@ -98,9 +98,7 @@ test("S24: nothing else in the program opens connections than what is known to",
     /(?:^(?:import (?!type).*|}) from |\bimport\()"(?:undici|pg|ioredis|bullmq|nodemailer|node:(?:net|tls|http|https|http2|dgram|dns))"|(?<![.\w])fetch\(|new (?:WebSocket|EventSource)\(/m;
   const known = [
     // To Postgres.
-    "db/postgres/cancellable.ts",
     "db/client.ts",
-    "db/migrate.ts",
     // Only listens: whether the port of HTTP is free.
     "src/app/open-http.ts",
     // To this service itself, the console's from the browser.

@@ -8,10 +8,10 @@ export interface TestDatabase {
 }
 
 /** Creates an empty database of the run's Postgres with a random name; with `template`, a copy of that one. */
-export async function createTestDatabase(template = "template1"): Promise<TestDatabase> {
+export async function createTestDatabase(template = "template1", more = ""): Promise<TestDatabase> {
   const name = `test_${randomUUID().replaceAll("-", "")}`;
   // Files are copied. The run's Postgres does not sync, so the checkpoints that a copy needs cost little.
-  await asSuperuser(`CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`);
+  await asSuperuser(`CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy ${more}`);
   const url = new URL(inject("postgresUrl"));
   url.pathname = `/${name}`;
   return { url: url.href, drop: () => asSuperuser(`DROP DATABASE ${name} WITH (FORCE)`) };

@@ -1,5 +1,6 @@
+import { createSign, generateKeyPairSync, type KeyObject } from "node:crypto";
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Provider } from "oidc-provider";
 import type { SignIn } from "#config/file/sign-in-entry.ts";
@@ -13,10 +14,40 @@ export interface TestIssuer {
   account: { readonly sub: string; readonly [claim: string]: unknown };
   /** How long the ID tokens last. */
   idTokenSeconds: number;
+  /** Returns the ID token that is sent instead of the issuer's own; null sends that. */
+  forge: ((own: IdTokenParts) => string) | null;
   /** Paths that were requested. */
   readonly requests: string[];
   readonly settings: (roles: SignIn["roles"], more?: Partial<SignIn>) => SignIn;
   close(): Promise<void>;
+}
+
+interface IdTokenParts {
+  readonly header: object;
+  readonly claims: Readonly<Record<string, unknown>>;
+  readonly key: KeyObject;
+  readonly publicKey?: KeyObject;
+}
+
+/** Returns a token that the key has signed with RS256. */
+export function signToken({ header, claims, key }: IdTokenParts): string {
+  const signed = toTokenText(header, claims);
+  return `${signed}.${createSign("sha256").update(signed).sign(key).toString("base64url")}`;
+}
+
+export function toTokenText(header: object, claims: object): string {
+  return [header, claims].map((part) => Buffer.from(JSON.stringify(part)).toString("base64url")).join(".");
+}
+
+/** Lets the answer of the token endpoint have another ID token. */
+function changeIdToken(response: ServerResponse, change: (text: string) => string): void {
+  const end = response.end.bind(response) as (body: string) => ServerResponse;
+  response.end = ((body: string) => {
+    const answer = JSON.parse(body) as { id_token?: string };
+    const changed = JSON.stringify({ ...answer, id_token: change(answer.id_token ?? "") });
+    response.setHeader("content-length", Buffer.byteLength(changed));
+    return end(changed);
+  }) as typeof response.end;
 }
 
 /** A real OpenID Connect issuer on loopback, at which everybody is `account`, without a question. */
@@ -35,8 +66,9 @@ export async function startIssuer({
   const url = `http://${host}:${(server.address() as AddressInfo).port}`;
   const issuer: TestIssuer = {
     url,
-    account: { sub: "ada", email: "ada@example.org", groups: ["desk"] },
+    account: { sub: "ada", email: "ada@example.org", email_verified: true, groups: ["desk"] },
     idTokenSeconds: 3_600,
+    forge: null,
     requests: [],
     settings: (roles, changes = {}) => ({
       label: "Example",
@@ -55,7 +87,10 @@ export async function startIssuer({
       await once(server, "close");
     },
   };
+  const { privateKey: key, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2_048 });
+  const jwk = { ...key.export({ format: "jwk" }), kid: "test", use: "sig", alg: "RS256" };
   const provider = new Provider(url, {
+    jwks: { keys: [jwk] },
     clients: [
       {
         client_id: CLIENT.id,
@@ -99,6 +134,15 @@ export async function startIssuer({
   const answer = provider.callback();
   server.on("request", (request, response) => {
     issuer.requests.push(request.url ?? "");
+    const { forge } = issuer;
+    if (forge !== null && request.url === "/token")
+      changeIdToken(response, (own) => {
+        const [header = {}, claims = {}] = own
+          .split(".")
+          .slice(0, 2)
+          .map((part) => JSON.parse(Buffer.from(part, "base64url").toString()) as Record<string, unknown>);
+        return forge({ header, claims, key, publicKey });
+      });
     if (request.url !== "/interaction") return answer(request, response);
     const login = { accountId: issuer.account.sub };
     void provider.interactionFinished(request, response, { login });

@@ -1,4 +1,5 @@
 import { and, asc, eq, gte, lte, sql } from "drizzle-orm";
+import type { AnyPgColumn } from "drizzle-orm/pg-core";
 import { startOfHour } from "#model/horizon.ts";
 import { packReceipts, RECEIPT_BYTES, unpackReceipts } from "#model/receipt.ts";
 import type { Queryable } from "../../client.ts";
@@ -61,6 +62,20 @@ export interface Answered extends PageSpan {
     readonly receipt: string;
     readonly reason: string;
   }[];
+}
+
+/** Returns how many events a destination has acknowledged and refused, of hours with an answer in the last 60 minutes. */
+export async function readTally(
+  db: Queryable,
+  destination: string,
+): Promise<{ acknowledged: number; refused: number }> {
+  const isRecent = (at: AnyPgColumn) => sql`${at} > now() - interval '1 hour'`;
+  const [hours] = await db
+    .select({ acknowledged: sql<number>`coalesce(sum(${h.acknowledged}), 0)::float8` })
+    .from(h)
+    .where(and(eq(h.destination, destination), isRecent(h.acknowledgedAt)));
+  const refused = await db.$count(f, and(eq(f.destination, destination), isRecent(f.refusedAt)));
+  return { acknowledged: hours?.acknowledged ?? 0, refused };
 }
 
 /** Stores an answer. An accepted event that was refused with other values before is no longer refused. */

@@ -10,7 +10,7 @@ import { DeliveryError } from "#stages/delivery/delivery-error.ts";
 import { retryPause } from "#stages/delivery/forwarding/retry-pause.ts";
 import type { Destination } from "#stages/delivery/sinks/destination.ts";
 import { forwardZone } from "./forward-zone.ts";
-import type { LookDeps } from "./look-at-span.ts";
+import { type LookDeps, type RunTally, refuseWrongSetting } from "./look-at-span.ts";
 
 /** After this time a run enqueues its successor, so that a stop never waits for a backlog. */
 const RUN_MS = 60_000;
@@ -65,11 +65,11 @@ async function forward(
   const failed = new AbortController();
   const until = clock() + RUN_MS;
   let hasMore = false;
-  let acknowledged = 0;
+  const tally: RunTally = { acknowledged: 0, held: 0, heldBatches: 0, reason: "" };
   const noting: LookDeps = {
     ...deps,
     onForwarded(destination, counts) {
-      acknowledged += counts.events;
+      tally.acknowledged += counts.events;
       deps.onForwarded(destination, counts);
     },
   };
@@ -79,7 +79,14 @@ async function forward(
       LANES,
       async (zoneId) => {
         if (failed.signal.aborted) return;
-        const run = { destination, zoneId, lease, until, signal: AbortSignal.any([signal, failed.signal]) };
+        const run = {
+          destination,
+          zoneId,
+          lease,
+          until,
+          tally,
+          signal: AbortSignal.any([signal, failed.signal]),
+        };
         const more = await forwardZone(noting, run).catch((thrown: unknown) => {
           failed.abort(thrown);
           throw thrown;
@@ -87,7 +94,9 @@ async function forward(
         hasMore ||= more;
       },
     );
+    refuseWrongSetting(tally);
   } catch (thrown) {
+    const { acknowledged } = tally;
     const cause = failed.signal.aborted ? failed.signal.reason : thrown;
     // A destination that accepts events and fails now and then works: each such failure is the first of its row.
     if (acknowledged > 0) await noteSuccess(database.db, name);
@@ -100,6 +109,7 @@ async function forward(
     if (failures === 0) log.warn({ destination: name, code: cause.code, err: cause }, "forwarding failed");
     return undefined;
   }
+  const { acknowledged } = tally;
   if (acknowledged > 0 || failures > 0) await noteSuccess(database.db, name);
   if (acknowledged > 0 && failures > 0) log.info({ destination: name }, "forwarding recovered");
   if (acknowledged > 0) log.debug({ destination: name, events: acknowledged }, "events forwarded");

@@ -22,7 +22,7 @@ import type { Span } from "#model/span.ts";
 import { hourSpan, planLooks } from "#stages/delivery/forwarding/plan-looks.ts";
 import type { Destination } from "#stages/delivery/sinks/destination.ts";
 import { keptFrom } from "#stages/privacy/retention.ts";
-import { type LookDeps, lookAtSpan } from "./look-at-span.ts";
+import { type LookDeps, lookAtSpan, type RunTally } from "./look-at-span.ts";
 import { proveArrivals } from "./prove-arrivals.ts";
 
 /** A minute is over for the polls this long after its end. Records come with the list, some minutes later. */
@@ -38,6 +38,7 @@ export interface ZoneRun {
   readonly lease: HeldLease;
   /** Epoch ms. Nothing further is begun after it. */
   readonly until: number;
+  readonly tally: RunTally;
   readonly signal: AbortSignal;
 }
 

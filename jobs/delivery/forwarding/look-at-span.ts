@@ -1,6 +1,13 @@
+import { setTimeout } from "node:timers/promises";
+import type { Queryable } from "#db/client.ts";
 import type { ForwardedZone } from "#db/delivery/forwarding/forward-cursors.ts";
 import { isDecided } from "#db/delivery/forwarding/forward-hours.ts";
-import { type Answered, readReceipts, storeAnswer } from "#db/delivery/forwarding/forward-receipts.ts";
+import {
+  type Answered,
+  readReceipts,
+  readTally,
+  storeAnswer,
+} from "#db/delivery/forwarding/forward-receipts.ts";
 import type { HeldLease } from "#db/postgres/hold-lease.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { assertFence } from "#db/service/leases.ts";
@@ -21,6 +28,8 @@ import type { BatchAnswer } from "#stages/delivery/sinks/sink.ts";
 import { readStored, type StoredEvent, type StoredReader } from "./read-stored.ts";
 
 const REASON_CHARS = 300;
+/** Pauses before events that the destination has postponed are sent again within a run. */
+const PAUSES_MS = [1_000, 2_000, 4_000];
 /** One read for several batches, because it takes as many statements as a batch does. */
 const PAGE_EVENTS = 2_000;
 
@@ -30,6 +39,8 @@ export interface LookDeps extends StoredReader {
   readonly vendor: string | null;
   /** How long events are kept. */
   readonly eventDays: number;
+  /** Waits before postponed events are sent again. */
+  readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
   /** Called after each acknowledged batch. */
   readonly onForwarded: (destination: string, counts: { events: number; refused: number }) => void;
 }
@@ -40,7 +51,7 @@ export interface Look {
   readonly stored: number;
   /** How many of them the destination has acknowledged with their present values. */
   readonly acknowledged: number;
-  /** Span from the first to the last event that waits to be complete; null without one. */
+  /** Span from the first to the last event that waits to be complete, or is held; null without one. */
   readonly waiting: Span | null;
 }
 
@@ -49,7 +60,32 @@ export interface LookRun {
   readonly zoneId: number;
   readonly lease: HeldLease;
   readonly span: Span;
+  readonly tally: RunTally;
   readonly signal: AbortSignal;
+}
+
+/** Counts of one run over all hours and zones of a destination. */
+export interface RunTally {
+  acknowledged: number;
+  /** Refused events that are not listed, because the destination may be set up wrongly. */
+  held: number;
+  heldBatches: number;
+  /** Why one of them was refused. */
+  reason: string;
+}
+
+/** Batches of held events after which a run ends that has nothing acknowledged. */
+const MOST_HELD_BATCHES = 3;
+
+/**
+ * Throws if a destination that has refused events is probably set up wrongly. Then they are not listed: they wait until a
+ * person has corrected it.
+ * @throws {DeliveryError}
+ */
+export function refuseWrongSetting({ held, acknowledged, reason }: RunTally): void {
+  if (held < FEW_REFUSED || held <= acknowledged) return;
+  const text = `it refused ${held} of ${held + acknowledged} events, for example: ${reason}`;
+  throw new DeliveryError({ code: "ENDPOINT_REJECTED", disposition: "give-up", text });
 }
 
 /**
@@ -87,26 +123,81 @@ export async function lookAtSpan(deps: LookDeps, run: LookRun): Promise<Look> {
     });
     total.stored += page.length;
     total.acknowledged += sifted.acknowledged;
-    const late = spanOf(sifted.waiting);
+    const sent = await sendAll(deps, run, sifted.toSend);
+    total.acknowledged += sent.acknowledged;
+    const late = spanOf([...sifted.waiting, ...sent.held].sort((a, b) => a.occurredAt - b.occurredAt));
     if (late !== null) waiting = { from: (waiting ?? { from: late.firstAt }).from, to: late.lastAt + 1 };
-    for (let first = 0; first < sifted.toSend.length; first += batchEvents) {
-      const batch = sifted.toSend.slice(first, first + batchEvents);
-      total.acknowledged += await sendBatch(deps, run, batch);
-    }
     if (page.length < limit) break;
   }
   return { ...total, waiting };
 }
 
 /**
- * Sends events of one hour and stores the answer. Returns how many were acknowledged.
+ * Sends events of one hour in batches. Events that the destination postpones are sent again after pauses, so that a few of
+ * them do not end the run.
+ * @throws {DeliveryError}
+ */
+async function sendAll(
+  deps: LookDeps,
+  run: LookRun,
+  events: readonly Sifted<StoredEvent>[],
+): Promise<{ readonly acknowledged: number; readonly held: readonly StoredEvent[] }> {
+  const { sleep = (ms, signal) => setTimeout(ms, undefined, { signal }) } = deps;
+  let acknowledged = 0;
+  const held: StoredEvent[] = [];
+  let toSend = events;
+  for (const pauseMs of [...PAUSES_MS, Number.POSITIVE_INFINITY]) {
+    const sent = await sendRound(deps, run, toSend);
+    acknowledged += toSend.length - sent.left.length - sent.refused;
+    held.push(...sent.held);
+    if (sent.left.length === 0) break;
+    const waitMs = Math.max(pauseMs, sent.waitMs ?? 0);
+    if (waitMs > Math.max(...PAUSES_MS)) throw postponed(sent.left.length, toSend.length, sent.waitMs);
+    await sleep(waitMs, run.signal).catch(() => undefined);
+    run.signal.throwIfAborted();
+    toSend = sent.left;
+  }
+  return { acknowledged, held };
+}
+
+/** Sends each event once. A batch of which most is postponed ends the round, because the destination is overloaded. */
+async function sendRound(deps: LookDeps, run: LookRun, events: readonly Sifted<StoredEvent>[]) {
+  const { batchEvents } = run.destination;
+  const left: Sifted<StoredEvent>[] = [];
+  const held: StoredEvent[] = [];
+  let refused = 0;
+  for (let first = 0; first < events.length; first += batchEvents) {
+    const batch = events.slice(first, first + batchEvents);
+    const answer = await sendBatch(deps, run, batch);
+    refused += answer.refused.length;
+    if (answer.isHeld) held.push(...answer.refused.flatMap(({ index }) => batch[index]?.event ?? []));
+    left.push(...answer.postponed.flatMap((index) => batch[index] ?? []));
+    if (answer.waitMs !== null || answer.postponed.length * 2 > batch.length)
+      return { refused, held, left: [...left, ...events.slice(first + batchEvents)], waitMs: answer.waitMs };
+  }
+  return { refused, held, left, waitMs: null };
+}
+
+function postponed(left: number, sent: number, waitMs: number | null): DeliveryError {
+  const text = `it postponed ${left} of ${sent} events`;
+  return new DeliveryError({
+    code: "ENDPOINT_BUSY",
+    disposition: "wait",
+    text,
+    waitMs: waitMs ?? undefined,
+  });
+}
+
+/**
+ * Sends events of one hour and stores the answer, which it returns. Refused events are held instead of stored while the
+ * destination has refused more than it has acknowledged.
  * @throws {DeliveryError}
  */
 async function sendBatch(
   { database, vendor, onForwarded }: LookDeps,
-  { destination, zoneId, lease, signal }: LookRun,
+  { destination, zoneId, lease, tally, signal }: LookRun,
   batch: readonly Sifted<StoredEvent>[],
-): Promise<number> {
+): Promise<BatchAnswer & { readonly isHeld: boolean }> {
   const { name, format, sink } = destination;
   const answer = await sink.send(
     batch.map(({ event, isRevised }) => ({
@@ -119,25 +210,22 @@ async function sendBatch(
     { batchId: digest([name, zoneId, ...batch.map(({ receipt }) => receipt)]), signal },
   );
   const answered = toAnswered(batch, answer);
-  const isWrong = refusesMost(batch.length, answered.refused.length);
-  const refused = isWrong ? [] : answered.refused;
+  const isHeld =
+    refusesMost(batch.length, answered.refused.length) &&
+    (await isSuspect(database.db, name, tally, answered));
+  const refused = isHeld ? [] : answered.refused;
   await inTransaction(database, async ({ tx }) => {
     await storeAnswer(tx, { destination: name, zoneId }, { ...answered, refused });
     await assertFence(tx, lease.name, lease.fence);
   });
-  const acknowledged = answered.receipts.length;
-  onForwarded(name, { events: acknowledged, refused: refused.length });
-  if (isWrong) {
-    const [example] = answered.refused;
-    const text = `it refused ${answered.refused.length} of ${batch.length} events, for example: ${example?.reason}`;
-    throw new DeliveryError({ code: "ENDPOINT_REJECTED", disposition: "give-up", text });
+  onForwarded(name, { events: answered.receipts.length, refused: refused.length });
+  if (isHeld) {
+    tally.held += answered.refused.length;
+    tally.heldBatches += 1;
+    tally.reason = answered.refused[0]?.reason ?? "";
+    if (tally.acknowledged === 0 && tally.heldBatches >= MOST_HELD_BATCHES) refuseWrongSetting(tally);
   }
-  if (answer.postponed.length > 0) {
-    const text = `it postponed ${answer.postponed.length} of ${batch.length} events`;
-    const waitMs = answer.waitMs ?? undefined;
-    throw new DeliveryError({ code: "ENDPOINT_BUSY", disposition: "wait", text, waitMs });
-  }
-  return acknowledged;
+  return { ...answer, isHeld };
 }
 
 /**
@@ -169,10 +257,20 @@ function toAnswered(batch: readonly Sifted<StoredEvent>[], answer: BatchAnswer):
   };
 }
 
-/**
- * Returns whether a destination refuses so many events that it is set up wrongly. Then they count as not sent: they wait until
- * a person has mended it.
- */
+const FEW_REFUSED = 10;
+
+/** Returns whether so many events of a batch are refused that the destination may be set up wrongly. */
 function refusesMost(sent: number, refused: number): boolean {
-  return refused >= 10 && refused * 2 > sent;
+  return refused >= FEW_REFUSED && refused * 2 > sent;
+}
+
+/** Returns whether the destination has refused more than it has acknowledged in the last hour, over all zones and hours. */
+async function isSuspect(
+  db: Queryable,
+  destination: string,
+  { held }: RunTally,
+  { receipts, refused }: Answered,
+): Promise<boolean> {
+  const recent = await readTally(db, destination);
+  return held + refused.length + recent.refused > recent.acknowledged + receipts.length;
 }

@@ -59,11 +59,13 @@ export async function readStored(
     return rows.map(([row]) => row as string);
   };
   const file = await bringFile(archive.storage, found.events, signal);
-  const rows = readRows(await run(fetchOnward(file, page, page)));
+  const rows = readRows(await run(fetchOnward({ path: file, format: found.events.format }, page, page)));
   if (!page.withRecords || found.records === null || rows.length === 0)
     return rows.map((event) => ({ ...event, record: undefined }));
   const path = await bringFile(archive.storage, found.records, signal);
-  const placed = readRecords(await run(fetchRecords([{ path, rows: rows.map(({ row }) => row) }])));
+  const placed = readRecords(
+    await run(fetchRecords([{ path, format: found.records.format, rows: rows.map(({ row }) => row) }])),
+  );
   const records = new Map(placed.map(({ row, record }) => [row, record]));
   return rows.map((event) => ({ ...event, record: records.get(event.row) }));
 }

@@ -17,6 +17,8 @@ function pageSizeOf({ pageSize = DEFAULT_PAGE_SIZE }: EventLogsSearchRequest): n
  * it is only empty.
  */
 function isWrongPageCount({ total, totalPages }: Page, pageSize: number): boolean {
+  // The number of pages is an int32, and the total was rounded.
+  if (!Number.isSafeInteger(total)) return false;
   const needed = Math.ceil(total / pageSize);
   return totalPages < needed || totalPages > needed + 1;
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { AiRecommendationResponse } from "./contract/ai-recommendation.ts";
 import { checkRequest } from "./transport/check-request.ts";
-import type { EdgeCall } from "./transport/edge-call.ts";
+import { type EdgeCall, WITH_BODY } from "./transport/edge-call.ts";
 import { PathText, toSegment } from "./transport/path-segment.ts";
 import { readAnswer } from "./transport/read-answer.ts";
 import type { EdgeTransport } from "./transport/transport.ts";
@@ -26,7 +26,7 @@ export async function getRecommendation(
     path,
     zoneId: shieldZoneId,
     expects: "json",
-    onlyStatus: 200,
+    successes: WITH_BODY,
   };
   return readAnswer(AiRecommendationResponse, call, await transport.request(call, signal));
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { Int32Id } from "./contract/int32.ts";
 import { WafRuleMetricsResponse } from "./contract/waf-rule-metrics.ts";
 import { checkRequest } from "./transport/check-request.ts";
-import type { EdgeCall } from "./transport/edge-call.ts";
+import { type EdgeCall, WITH_BODY } from "./transport/edge-call.ts";
 import { toSegment } from "./transport/path-segment.ts";
 import { readAnswer } from "./transport/read-answer.ts";
 import type { EdgeTransport } from "./transport/transport.ts";
@@ -23,7 +23,7 @@ export async function getRuleMetrics(
     path,
     zoneId: shieldZoneId,
     expects: "json",
-    onlyStatus: 200,
+    successes: WITH_BODY,
   };
   return readAnswer(WafRuleMetricsResponse, call, await transport.request(call, signal));
 }

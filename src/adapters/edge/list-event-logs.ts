@@ -3,7 +3,7 @@ import { EventLogListResponse } from "./contract/event-log-list.ts";
 import { Int32Id } from "./contract/int32.ts";
 import { LogDay } from "./log-day.ts";
 import { checkRequest } from "./transport/check-request.ts";
-import type { EdgeCall } from "./transport/edge-call.ts";
+import { type EdgeCall, WITH_BODY } from "./transport/edge-call.ts";
 import { PathText, toSegment } from "./transport/path-segment.ts";
 import { readAnswer } from "./transport/read-answer.ts";
 import type { EdgeTransport } from "./transport/transport.ts";
@@ -40,7 +40,7 @@ function toCall(params: ListEventLogsParams): EdgeCall {
     path,
     zoneId: shieldZoneId,
     expects: "json",
-    onlyStatus: 200,
+    successes: WITH_BODY,
   };
 }
 

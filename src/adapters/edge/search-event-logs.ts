@@ -43,12 +43,16 @@ export async function searchEventLogs(
     body: request,
     isReadOnly: true,
     expects: "json",
-    onlyStatus: 200,
+    // The one operation of which the document shows the status.
+    successes: [200],
   };
   const reply = await transport.request(call, signal);
   const asked = (request.groupBy ?? []).length === 0 ? "rows" : "groups";
+  const page = readAnswer(SEARCH_RESPONSES[asked], call, reply);
+  if (!Number.isSafeInteger(page.total))
+    transport.warn(`${call.operation}: the total is beyond 2^53 and was rounded to ${page.total}`);
   return {
-    page: readAnswer(SEARCH_RESPONSES[asked], call, reply),
+    page,
     body: reply.body,
     requestId: reply.requestId,
   };

@@ -95,8 +95,6 @@ function postgresBackend(url: Secret): QueueBackend {
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS,
     keepAlive: true,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
-    // The sweep enqueues a job again whose message a server crash has lost, so no commit has to wait for the disk.
-    options: "-c synchronous_commit=off",
   };
   const postgres = withBackend((...given: Parameters<typeof createGuardedPostgres>) =>
     slowRefusals(createGuardedPostgres(...given)),

@@ -6,6 +6,7 @@ import {
   type PostgresConnectionOptions,
   PostgresQueueBackend,
 } from "bullmq";
+import { withSession } from "#lib/sql-session.ts";
 
 const ignore = () => undefined;
 
@@ -20,6 +21,18 @@ function keepListener(client: EventEmitter): void {
     removeAll(event);
     return client.on("error", ignore);
   };
+}
+
+/** Replaces the settings that BullMQ sends at the start of a connection, which poolers refuse. */
+function setSessions(connection: PostgresConnection): void {
+  const pool = connection.pool as unknown as { Client: Parameters<typeof withSession>[0] };
+  pool.Client = withSession(pool.Client, {
+    search_path: connection.schema,
+    // The sweep enqueues a job again whose message a server crash has lost, so no commit has to wait for the disk.
+    synchronous_commit: "off",
+  });
+  // Of the connection that listens.
+  Object.assign(connection, { pgModule: { Client: pool.Client } });
 }
 
 /** Names BullMQ's few statements, so that the server parses each once per session. */
@@ -47,6 +60,7 @@ export const createGuardedPostgres: BackendFactory<PostgresQueueBackend, Postgre
   { withBlockingConnection = false } = {},
 ) => {
   const connection = new PostgresConnection(options.connection);
+  setSessions(connection);
   connection.pool.on("connect", (client) => client.on("error", ignore));
   prepare(connection.pool);
   const getListenClient = connection.getListenClient.bind(connection);

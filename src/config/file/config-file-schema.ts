@@ -201,7 +201,8 @@ const MAX_KNOWN = 200;
 const MAX_DESTINATIONS = 20;
 
 /** A cron expression that is not too rare for what its job promises. */
-function tick({ expression, longestMs, because }: Tick) {
+function tick({ expression, slowest, longestMs, because }: Tick) {
+  const fallback = slowest === undefined ? `"${expression}"` : `"${expression}" to "${slowest}"`;
   const limit = `must run at least every ${formatDuration(longestMs)}`;
   return z
     .string()
@@ -212,7 +213,7 @@ function tick({ expression, longestMs, because }: Tick) {
       for (const mistake of mistakes) context.addIssue(mistake);
     })
     .optional()
-    .describe(`default "${expression}"; ${limit}`);
+    .describe(`default ${fallback}; ${limit}`);
 }
 
 const ticks = Object.fromEntries(TICK_NAMES.map((name) => [name, tick(TICKS[name])]));

@@ -5,7 +5,7 @@ import { toError } from "#lib/errors.ts";
 import { isObject } from "#lib/is-object.ts";
 import { MAX_LINKS } from "#model/alert-message.ts";
 import { KNOWN_KINDS } from "#model/kinds.ts";
-import { type KnownSource } from "#model/known-source.ts";
+import { findTooManyKnown, type KnownSource } from "#model/known-source.ts";
 import type { Schedule } from "#model/schedule.ts";
 import { type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
 import type { ChannelConfig } from "#stages/delivery/channels/channel-config.ts";
@@ -23,7 +23,7 @@ import { looseZonesOf, resolveZone, toZones } from "./resolve-zones.ts";
 import { readSignIn, type SignIn } from "./sign-in-entry.ts";
 import { findMismatches, toRouting } from "./to-routing.ts";
 
-/** The settings of the file. A running service can read all but the schedule again. */
+/** The settings of the file. A running service reads all but the schedule and the destinations again. */
 export interface Alerting {
   readonly channels: readonly ChannelConfig[];
   /** Destinations of forwarded events. */
@@ -116,6 +116,10 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
     { ...context, zones: toZones(parsed.data?.zones) },
     mistakes,
   );
+  const known = mistakes.length > 0 ? [] : (parsed.data?.detection?.known_sources ?? []);
+  const knownSources = known.flatMap((one) => toKnown(one, parsed.data?.zones));
+  const tooMany = findTooManyKnown(knownSources);
+  if (tooMany !== null) mistakes.push(`detection.known_sources: ${tooMany.count} patterns: ${tooMany.rule}`);
   const digestChannels = parsed.data?.digest?.channels ?? [];
   for (const { name, kind } of channels)
     if (digestChannels.includes(name) && findChannel(kind)?.capabilities.laterTransitions === "same-incident")
@@ -130,7 +134,6 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
     floor = FLOOR,
     sources = "on",
     verify_crawlers: verifyCrawlers = true,
-    known_sources: known = [],
     overrides = [],
   } = parsed.data.detection ?? {};
   const detection: Detection = {
@@ -138,7 +141,7 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
     floor,
     sources,
     verifyCrawlers,
-    knownSources: known.flatMap((one) => toKnown(one, parsed.data.zones)),
+    knownSources,
     overrides: overrides.map((one) => toOverride(one, parsed.data.zones)),
   };
   const routing = toRouting(parsed.data, names);

@@ -1,7 +1,8 @@
 import path from "node:path";
 import { z } from "zod";
 import { isObject } from "#lib/is-object.ts";
-import { readSmallFile } from "../read-small-file.ts";
+import { readCertificates } from "../read-certificates.ts";
+import { findSecretFault, readSecretText } from "../secret-file.ts";
 import { type EntryField, type FieldsByKind, fileReference, variableReference } from "./entry-fields.ts";
 
 /** The context in which references are resolved. */
@@ -81,9 +82,26 @@ export function readFields(
     } else if (field.secret !== "no") {
       const secrets = readSecrets(at, field, entry, context, mistakes);
       if (secrets !== undefined) values[field.name] = secrets;
+    } else if (field.name === "caFile") {
+      const text = readAuthorities(`${at}.${field.key}`, given, context, mistakes);
+      if (text !== null) values[field.name] = text;
     } else if (given !== undefined && field.schema.safeParse(given).success) values[field.name] = given;
   }
   return values;
+}
+
+function readAuthorities(
+  at: string,
+  file: unknown,
+  context: ReferenceContext,
+  mistakes: string[],
+): string | null {
+  // The file's schema names a value of another type.
+  if (typeof file !== "string" || file === "") return null;
+  const text = readCertificates(path.resolve(context.folder, file));
+  if (text === null && context.areSecretsElsewhere !== true)
+    mistakes.push(`${at}: ${JSON.stringify(file)}: must be a file of certificates in PEM`);
+  return text;
 }
 
 function readSecrets(
@@ -126,9 +144,10 @@ function readFile(at: string, file: string, { folder }: ReferenceContext, mistak
   // A person may have typed the secret itself here, so only text that looks like a path is shown.
   const shown = /^[./]/.test(file) && !file.includes("://") ? JSON.stringify(file) : "[not shown]";
   try {
-    const text = readSmallFile(path.resolve(folder, file)).replace(/\r?\n$/, "");
-    if (text !== "") return text;
-    mistakes.push(`${at}: ${shown}: must not be empty`);
+    const text = readSecretText(path.resolve(folder, file));
+    const fault = findSecretFault(text);
+    if (fault === null) return text;
+    mistakes.push(`${at}: ${shown}: ${fault}`);
   } catch {
     mistakes.push(`${at}: ${shown}: must be a readable file`);
   }

@@ -3,7 +3,7 @@ import { isObject } from "#lib/is-object.ts";
 import type { Secret } from "#lib/secret.ts";
 import { ROLES, type Role } from "#model/kinds.ts";
 import type { Zones } from "#model/zones.ts";
-import { networkSettings, secretText } from "#stages/delivery/channel-definition.ts";
+import { addressSettings, secretText } from "#stages/delivery/channel-definition.ts";
 import { checkAddress } from "./check-opening.ts";
 import { toField, toShape } from "./entry-fields.ts";
 import { type ReferenceContext, readFields } from "./read-entry.ts";
@@ -28,6 +28,16 @@ export interface SignIn {
   /** Grants by the values of the claim. */
   readonly roles: Readonly<Record<string, SignInGrant>>;
   readonly allowPrivateNetworks: boolean;
+}
+
+/** Returns whether a claim is an e-mail address by its name: `email`, `user.email`, `https://example.com/email`. */
+export function isEmailClaim(claim: string): boolean {
+  return /(?:^|[./:_])e?-?mails?$/i.test(claim);
+}
+
+/** Returns whether e-mail addresses decide about roles: those of the claim, or those in the table. */
+export function decidesByEmail({ claim, roles }: Pick<SignIn, "claim" | "roles">): boolean {
+  return isEmailClaim(claim) || Object.keys(roles).some((value) => value.includes("@"));
 }
 
 const TEXT_RULE = "must be text of 1 to 200 printable characters";
@@ -65,7 +75,7 @@ const settings = {
     .record(text, grant)
     .refine((roles) => Object.keys(roles).length > 0, "must have at least one value of the claim")
     .describe("the rights for each value of the claim; a person without such a value is refused"),
-  ...networkSettings,
+  ...addressSettings,
 };
 const fields = Object.entries<z.ZodType>(settings).map(([name, schema]) => toField(name, schema));
 const entry = z.object(settings);

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { readVersion } from "#config/read-version.ts";
 import { migrate } from "#db/migrate.ts";
+import { refuseServer } from "#db/postgres/refuse-server.ts";
 import { UsageError } from "#lib/errors.ts";
 import { createProcessIo, writeOut } from "./edge/edge-io.ts";
 import { writeJson } from "./edge/write-json.ts";
@@ -28,6 +29,7 @@ export function migrateCommand(readConfig: () => Config, io: StoreIo = createPro
         const { databaseUrl } = readConfig();
         if (databaseUrl === null)
           throw new UsageError(["DATABASE_URL: not set; `start` migrates the embedded Postgres by itself"]);
+        await refuseServer(databaseUrl.reveal());
         await migrate({ url: databaseUrl.reveal() });
         if (flags.json === true) await writeJson(io.stdout, { version: readVersion() });
         else await writeOut(io.stdout, "The tables are of this version.\n");

@@ -74,7 +74,6 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
     export: async () => (await import("./export/export.ts")).exportCommand(readConfig),
     alerts: fromOperations("alerts"),
     explain: fromOperations("explain"),
-    verdict: fromOperations("verdict"),
     silences: fromOperations("silences"),
     exclusion: fromOperations("exclusion"),
     known: fromOperations("known"),
@@ -135,6 +134,7 @@ export async function loadProgram(name?: string): Promise<Command> {
     .version(readVersion(), "-V, --version", "print the version")
     .helpOption("-h, --help", "print this help")
     .option("--url <address>", "ask the service at this address instead of the database (LONGWATCH_URL)")
+    .option("--plain-http", "allow http to another machine (LONGWATCH_PLAIN_HTTP)")
     .option("--key-file <file>", "the file with the key for that service (LONGWATCH_KEY_FILE)")
     // A command may have an option of its own with one of these names, such as the paths of a silence.
     .enablePositionalOptions()

@@ -91,8 +91,7 @@ function readOldDatabase(read: FlagReader, text: string | undefined): string | n
   if (text === undefined) return null;
   if (text === EMBEDDED) return text;
   const rule = `postgres://user@host/database, or "${EMBEDDED}"`;
-  if (!/^postgres(?:ql)?:\/\//.test(text) || !URL.canParse(text))
-    read.mistakes.push(`--old-database must be ${rule}`);
+  if (!/^postgres(?:ql)?:\/\//.test(text)) read.mistakes.push(`--old-database must be ${rule}`);
   else {
     const found = readDatabaseUrl(text);
     if ("url" in found) return found.url;

@@ -12,14 +12,14 @@ import { readNativeJson } from "./errors/read-native-json.ts";
 import { sendProblem, toTold } from "./errors/send-problem.ts";
 import { validatorCompiler } from "./errors/validate.ts";
 import { createFailedKeys } from "./keys/failed-keys.ts";
-import { addGuard, addPermissions } from "./keys/guard.ts";
+import { addGuard, addPermissions, type GuardParts } from "./keys/guard.ts";
 import type { People } from "./keys/people.ts";
 import { createSecurityEvents, type SecurityEventsOptions } from "./keys/security-events.ts";
 import type { Sessions } from "./keys/sessions.ts";
 import { addConcurrencyLimit, type ConcurrencyLimits } from "./limits/concurrency-limit.ts";
 import { type ConnectionLimits, type Connections, createConnections } from "./limits/limit-connections.ts";
 import { limitAddresses, limitKeys, type RequestLimits } from "./limits/limit-requests.ts";
-import { createRefuseOtherHosts } from "./limits/own-hosts.ts";
+import { createIsOwnHost } from "./limits/own-hosts.ts";
 import { refuseConnection } from "./limits/refuse-connection.ts";
 import { refuseDeepBody, refuseEncodedBody, refuseTwoHosts } from "./limits/refuse-malformed.ts";
 import type { Backlog, Metrics } from "./metrics.ts";
@@ -96,7 +96,7 @@ export async function createHttp(options: HttpOptions): Promise<FastifyInstance>
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(serializerCompiler);
   const publicHost = URL.parse(options.publicUrl ?? "")?.hostname;
-  const refuseOtherHosts = createRefuseOtherHosts([
+  const isOwnHost = createIsOwnHost([
     ...(options.ownHosts ?? []),
     ...(publicHost === undefined ? [] : [publicHost]),
   ]);
@@ -105,10 +105,9 @@ export async function createHttp(options: HttpOptions): Promise<FastifyInstance>
     // The browser came through TLS, by a trusted proxy.
     if (request.protocol === "https") void reply.headers(TLS_HEADERS);
     refuseTwoHosts(request.raw);
-    if (request.routeOptions.config?.isProbe !== true) refuseOtherHosts(request);
   });
   app.addHook("onRoute", openDocsRoutes);
-  const guarding = protect(app, options, connections);
+  const guarding = protect(app, options, connections, isOwnHost);
   app.addHook("onResponse", async ({ method, routeOptions }, reply) => {
     const route = routeOptions.url === undefined ? "none" : `${method} ${routeOptions.url}`;
     options.metrics.requestEnded({ route, status: reply.statusCode, durationMs: reply.elapsedTime });
@@ -152,7 +151,12 @@ export async function createHttp(options: HttpOptions): Promise<FastifyInstance>
 }
 
 /** Adds the checks. The order matters: the cheapest refusal comes first. */
-function protect(app: FastifyInstance, options: HttpOptions, connections: Connections) {
+function protect(
+  app: FastifyInstance,
+  options: HttpOptions,
+  connections: Connections,
+  isOwnHost: GuardParts["isOwnHost"],
+) {
   const clock = options.clock ?? systemClock;
   const note = createSecurityEvents({
     write: options.writeSecurityEvent,
@@ -162,7 +166,7 @@ function protect(app: FastifyInstance, options: HttpOptions, connections: Connec
   limitAddresses(app, limits);
   const { authenticate, sessions = null } = options;
   const failed = createFailedKeys(options.knownKeys);
-  addGuard(app, { authenticate, clock, note, failed, sessions });
+  addGuard(app, { authenticate, clock, note, failed, sessions, isOwnHost });
   app.addHook("onRequest", async ({ raw, caller }, reply) => {
     if (connections.noteRequest(raw.socket, caller !== null)) void reply.header("connection", "close");
   });

@@ -155,7 +155,11 @@ export const AlertDetail = Alert.extend({
     ),
   unnamedAttackers: count.describe("How many further attackers there are."),
   rules: z.array(Name).describe("For alerts about changes: the rules that changed. Else empty."),
-  members: z.array(Member).describe("The rules that are part of an incident; empty for other alerts."),
+  members: z
+    .array(Member)
+    .describe(
+      "The rules that are part of an incident, or that match the same requests as the rule of the alert.",
+    ),
   spikeId: z.number().int().nullable(),
   howToSilence: Name.nullable(),
   silenceChoices: z.array(Choice).describe("Silences that can be made from the alert, the narrowest first."),

@@ -44,7 +44,9 @@ export const Alert = z
       .number()
       .int()
       .nullable()
-      .describe("The alert of the incident that the rule is part of: that one notifies, this one does not."),
+      .describe(
+        "The alert that the rule is part of, of an incident or of a rule with the same requests: that one notifies, this one does not.",
+      ),
     unsent: z
       .enum(MUTES)
       .nullable()

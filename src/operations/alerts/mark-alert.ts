@@ -82,7 +82,7 @@ export const markAlert = defineChange({
   name: "alerts.mark",
   summary: "Say what an alert was: an attack, or why it was none",
   description:
-    "The hours of an attack leave the history that the rule's threshold is computed from; all other hours stay. `noise` means no attack, without a reason. A later mark replaces an earlier one. The card of `verdict.score` compares marks with verdicts, and `verdict.fit` learns from them.",
+    "The hours of an attack leave the history that the rule's threshold is computed from; all other hours stay. `noise` means no attack, without a reason. A later mark replaces an earlier one.",
   http: ["POST", "/api/v1/alerts/:id/mark"],
   tag: "Alerts",
   scope: "act",
@@ -100,7 +100,7 @@ export const markAlert = defineChange({
       "alerts mark 17 --as misfire",
       'alerts mark 17 --as noise --by alice --note "a load test"',
     ],
-    help: 'misfire: the rule matches legitimate visitors. broken-client: a client repeats a request that cannot succeed. noise: no attack, without a reason. The hours of an attack leave the rule\'s history, so that the next attack like it is still a spike. The hours of every other mark stay in the history, so that harmless traffic becomes usual. The last mark counts. Longwatch notifies nobody of a mark. "verdict score" compares marks with verdicts. If a rule is often marked, and not as an attack, "alerts show" suggests a setting.',
+    help: 'misfire: the rule matches legitimate visitors. broken-client: a client repeats a request that cannot succeed. noise: no attack, without a reason. The hours of an attack leave the rule\'s history, so that the next attack like it is still a spike. The hours of every other mark stay in the history, so that harmless traffic becomes usual. The last mark counts. Longwatch notifies nobody of a mark. If a rule is often marked, and not as an attack, "alerts show" suggests a setting.',
     say: ({ id, by, ...marked }) => sayMarked(id, by, marked),
   },
   run: async ({ caller, tx, now }, { id, mark, note = null }) => {

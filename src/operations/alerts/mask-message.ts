@@ -8,7 +8,19 @@ type Attacker = NonNullable<AlertMessage["attackers"]>[number];
 
 /** User agents and paths stay as they are: a version such as `121.0.0.0` is no address. */
 export function maskMessage(message: AlertMessage): AlertMessage {
-  const { advice, headline, top, details, attackers, members, traits, howToSilence, verdict } = message;
+  const {
+    advice,
+    headline,
+    top,
+    details,
+    attackers,
+    members,
+    traits,
+    howToSilence,
+    verdict,
+    exclusion,
+    disagreement,
+  } = message;
   return {
     ...message,
     headline: maskText(headline),
@@ -18,6 +30,11 @@ export function maskMessage(message: AlertMessage): AlertMessage {
     ...(traits === undefined ? {} : { traits: maskTraits(traits) }),
     verdict: verdict && maskVerdict(verdict),
     howToSilence: maskNullable(howToSilence),
+    disagreement: disagreement === undefined ? undefined : maskText(disagreement),
+    // The command names the path of a request.
+    ...(exclusion === undefined
+      ? {}
+      : { exclusion: { ...exclusion, command: maskNullable(exclusion.command) } }),
     top: { ...top, ips: maskRows(top.ips) },
     advice: { ...advice, text: advice.text === null ? null : maskText(advice.text) },
   };

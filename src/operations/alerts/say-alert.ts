@@ -4,6 +4,7 @@ import { OWN_COMMAND } from "#lib/own-command.ts";
 import { toLine, toLines } from "#lib/plain-text.ts";
 import { showTime } from "#lib/show-time.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
+import { isEnding } from "#model/kinds.ts";
 import { MUTE_WORDS, sayUnsent } from "#model/mute-words.ts";
 import { renderTerminal } from "#stages/delivery/channels/terminal/render-terminal.ts";
 import type { Paint } from "#stages/delivery/channels/terminal/terminal-style.ts";
@@ -50,7 +51,7 @@ function timeOf(iso: string): string {
 /** Returns the message as the terminal channel prints it, always with all facts. An update or a resolve alone leaves facts out. */
 function draw(message: AlertMessage, { columns, paint }: Terminal): string {
   const options = { columns, paint, command: OWN_COMMAND };
-  const ending = message.reason === "resolved" ? renderTerminal(message, options) : "";
+  const ending = isEnding(message.reason) ? renderTerminal(message, options) : "";
   return `${renderTerminal({ ...message, reason: "first" }, options)}${ending}`;
 }
 

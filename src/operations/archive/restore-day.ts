@@ -84,7 +84,7 @@ async function restoreFiles(
   let count = 0;
   if (!wasStored) {
     const csv = path.join(work, "events.csv");
-    await writeEventsCsv(duckdb, locateFile(storage, events), csv);
+    await writeEventsCsv(duckdb, { file: locateFile(storage, events), format: events.format }, csv);
     await insertEvents(client, csv);
     await onStep?.("events copied");
     const records = files.find(({ kind }) => kind === "records");

@@ -52,6 +52,8 @@ interface ClaimedDay {
   readonly zoneId: number;
   readonly day: string;
   readonly files: readonly StatedFile[];
+  /** Version of the events file. */
+  readonly format: number;
   readonly statement: DayStatement | null;
 }
 
@@ -69,12 +71,16 @@ export async function verifyFolder(verifying: Verifying): Promise<VerifiedArchiv
   for (const name of names.sort()) {
     const statement = readStatement(await storage.readText(name));
     if (statement === null) problems.push(toProblem(name, "is not a statement of this version"));
-    else days.push({ zoneId: statement.zoneId, day: statement.day, files: statement.files, statement });
+    else days.push({ ...pickClaim(statement), statement });
   }
   const named = new Set(days.flatMap((day) => day.files.map(({ path: name }) => name)));
   const strangers = await listStrangers(storage, async () => named);
   problems.push(...describeStrangers(strangers, "is named by no statement, so its day is not proven"));
   return verifyDays(verifying, days, problems);
+}
+
+function pickClaim({ zoneId, day, files, format }: DayStatement): Omit<ClaimedDay, "statement"> {
+  return { zoneId, day, files, format };
 }
 
 function describeStrangers({ unnamed, foreign }: Strangers, problem: string): ArchiveProblem[] {
@@ -159,6 +165,7 @@ function toClaimed(files: readonly ManifestRow[]): ClaimedDay {
     zoneId: first?.zoneId ?? 0,
     day: first?.day ?? "",
     files: files.map(toStatedFile),
+    format: files.find(({ kind }) => kind === "events")?.format ?? 1,
     statement: null,
   };
 }
@@ -229,7 +236,7 @@ async function checkContent(
       rows === file.rows && String(sum) === file.sum && records === (day.statement?.records ?? records);
     return isSame ? [] : ["holds other records than claimed"];
   }
-  const sums = await sumEventsFile(duckdb, name);
+  const sums = await sumEventsFile(duckdb, name, day.format);
   const { rows, isOrdered } = await measureEventsFile(duckdb, name);
   const found: string[] = [];
   if (rows !== file.rows || String(addSums(sums)) !== file.sum || !isOrdered)

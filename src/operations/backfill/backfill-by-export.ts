@@ -1,4 +1,5 @@
 import { EventRow } from "#adapters/edge/contract/event-logs-search.ts";
+import { readHashKey } from "#jobs/ingest/hash-key.ts";
 import { storeEntries } from "#jobs/ingest/store-entries.ts";
 import { readBy, readPage } from "#stages/ingest/read-page.ts";
 import type { BackfillDeps, Expired, RunningBackfill } from "./backfill-deps.ts";
@@ -80,7 +81,8 @@ async function storeRecords(
 ): Promise<boolean> {
   const raws = batch.map(({ text }) => Buffer.from(text));
   const entries = batch.map(({ cells }) => toExportEntry(columns, cells));
-  const source = { route: "search", day: null, receivedAt: deps.clock() } as const;
+  const hashKey = await readHashKey(deps.database);
+  const source = { route: "search", day: null, receivedAt: deps.clock(), hashKey } as const;
   const reader = readBy(EventRow, (row) => toExportEvent(columns, row));
   const read = readPage(raws, { ...source, ...reader }, entries);
   const inserted = await storeEntries(deps, {

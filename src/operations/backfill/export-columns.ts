@@ -1,6 +1,6 @@
 import { DIMENSIONS, type EventRow } from "#adapters/edge/contract/event-logs-search.ts";
 import { shortenText } from "#lib/escape-text.ts";
-import type { WafEvent } from "#model/waf-event.ts";
+import type { EventWithoutFacts } from "#model/waf-event.ts";
 import { toSearchEvent } from "#stages/ingest/to-search-event.ts";
 import { BackfillError } from "./backfill-error.ts";
 
@@ -55,7 +55,11 @@ function toEpochMs(text: string): number | string {
 }
 
 /** Sets dimensions without a column to null: unknown, not empty. The message is always unknown. */
-export function toExportEvent(columns: ExportColumns, row: EventRow): WafEvent {
+export function toExportEvent(columns: ExportColumns, row: EventRow): EventWithoutFacts {
   const unknown = DIMENSIONS.filter((name) => !columns.has(name)).map((name) => [name, null]);
-  return { ...toSearchEvent(row), ...(Object.fromEntries(unknown) as Partial<WafEvent>), message: null };
+  return {
+    ...toSearchEvent(row),
+    ...(Object.fromEntries(unknown) as Partial<EventWithoutFacts>),
+    message: null,
+  };
 }

@@ -1,4 +1,4 @@
-import { countAlerts, countMarks, listFewAddresses } from "#db/alerting/alert-week.ts";
+import { countAlerts, countMarks, listFewAddresses, listSilentRules } from "#db/alerting/alert-week.ts";
 import { pageSilences } from "#db/alerting/silences.ts";
 import { readCoverageDays } from "#db/coverage/coverage-days.ts";
 import { readChangedRules } from "#db/detection/changed-rules.ts";
@@ -57,6 +57,7 @@ export async function readWeek(asked: WeekAsked, { fromMs, toMs }: Week): Promis
   const storage = span.zoneIds === null ? await readStorage(asked) : null;
   const changed = await readChangedRules(db, { ...span, zoneIds: compared, limit: CHANGED_RULES });
   const few = await listFewAddresses(db, span, LISTED_RULES);
+  const silent = await listSilentRules(db, span, LISTED_RULES);
   const hide = <Rule extends { readonly ruleId: string }>(rule: Rule) => ({
     ...rule,
     ruleId: maskText(rule.ruleId),
@@ -71,6 +72,7 @@ export async function readWeek(asked: WeekAsked, { fromMs, toMs }: Week): Promis
       before: seen.some(({ firstHour }) => firstHour < fromMs) ? sum(before, "stored") : null,
     },
     changedRules: changed.map(hide),
+    silentRules: silent.map(hide),
     alerts: await countAlerts(db, span),
     marks: await countMarks(db, span),
     fewAddresses: few.map(hide),

@@ -16,6 +16,8 @@ export interface PlatformFacts {
 }
 
 export interface PostgresFacts extends ServerFacts {
+  /** Whether a pooler gives each transaction another session. */
+  readonly isShared: boolean;
   /** How far Postgres's clock is ahead of this machine's. */
   readonly offsetMs: number;
   /** Rights that the service never needs, each with what to do. */

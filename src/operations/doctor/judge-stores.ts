@@ -1,3 +1,4 @@
+import { POOLER_RULE, UTF8_RULE } from "#db/postgres/refuse-server.ts";
 import { formatBytes } from "#lib/disk-space.ts";
 import { formatDecimal, formatNumber } from "#lib/format.ts";
 import type { DiskFacts, DoctorFacts, Fact, PostgresFacts, RedisFacts } from "./facts.ts";
@@ -59,9 +60,12 @@ function judgeServer(facts: PostgresFacts): Finding[] {
           problem(
             PG,
             `The database's encoding is ${encoding}, which cannot hold every request.`,
-            "Create the database with encoding UTF8.",
+            `${upper(UTF8_RULE)}.`,
           ),
         ]),
+    ...(facts.isShared
+      ? [problem(PG, "The pooler gives each transaction another session.", `${upper(POOLER_RULE)}.`)]
+      : []),
     ...(isReadOnly
       ? [
           problem(
@@ -93,7 +97,7 @@ function judgeServer(facts: PostgresFacts): Finding[] {
 }
 
 function judgeSettings(facts: PostgresFacts): Finding[] {
-  const { fsync, fullPageWrites, synchronousCommit, autovacuum, statementTimeoutMs } = facts;
+  const { fsync, fullPageWrites, synchronousCommit, autovacuum, statementTimeoutMs, differing } = facts;
   const off = (name: string, effect: string) =>
     problem(PG, `${name} is off: ${effect}.`, `Set ${name} = on and reload the server.`);
   return [
@@ -111,6 +115,13 @@ function judgeSettings(facts: PostgresFacts): Finding[] {
           ),
         ]
       : []),
+    ...differing.map((difference) =>
+      problem(
+        PG,
+        `The setting ${difference}, although each session sets it: texts of the database are read wrongly.`,
+        `${upper(POOLER_RULE)}.`,
+      ),
+    ),
     ...(statementTimeoutMs > 0 && statementTimeoutMs < LEAST_TIMEOUT_MS
       ? [
           warning(

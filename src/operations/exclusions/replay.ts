@@ -14,7 +14,12 @@ import {
   readReplayed,
   replayExclusion,
 } from "#stages/archive/sql/replay-exclusion.ts";
-import { toUrlPattern } from "#stages/detection/exclusion/to-url-pattern.ts";
+import {
+  ORIGIN_PATTERN,
+  toUrlPattern,
+  toWrittenPath,
+  toWrittenPattern,
+} from "#stages/detection/exclusion/to-url-pattern.ts";
 import { cutSample } from "#stages/detection/verdict/choose-sample.ts";
 import { type RecordDeps, readRecords } from "../search/read-records.ts";
 
@@ -54,25 +59,34 @@ export async function replayClause(
   signal: AbortSignal,
 ) {
   const pattern = toUrlPattern(clause.template ?? "");
-  const { path, remove } = deps.files.scratchFile();
+  const path = toWrittenPath(clause.template);
+  const written = path === null ? null : { pattern: toWrittenPattern(path), origin: ORIGIN_PATTERN };
+  const { path: scratch, remove } = deps.files.scratchFile();
   try {
     const { days, copied } = await runCancellable(deps.queries, signal, (database) =>
       inSearchTransaction(database, async (tx, client) => {
         const archived = await readArchivedDays(tx, zoneId, span);
         const spans = cutOut(span, archived);
-        const addressesOf = { ruleIds: clause.ruleIds, pattern: clause.template === null ? null : pattern };
-        const part = { spans, columns: REPLAYED_COLUMNS, path, addressesOf };
+        const addressesOf = {
+          ruleIds: clause.ruleIds,
+          pattern: clause.template === null ? null : [pattern, written?.pattern ?? pattern].join("|"),
+        };
+        const part = { spans, columns: REPLAYED_COLUMNS, path: scratch, addressesOf };
         return { days: archived, copied: await copyOpenRows(client, zoneId, { ...span, clauses: [] }, part) };
       }),
     );
     const files = days.map(({ events }) => events);
-    const openRows = copied === 0 ? null : { path, columns: REPLAYED_COLUMNS };
-    const source = { files: files.map(deps.files.pathOf), openRows };
+    const openRows = copied === 0 ? null : { path: scratch, columns: REPLAYED_COLUMNS };
+    const source = { files: files.map(deps.files.eventsFileOf), openRows };
     const rows =
       copied === 0 && files.length === 0
         ? []
-        : await deps.files.read(files, replayExclusion(source, span, { ...clause, pattern }), signal);
-    const { forms, samples, together, feature } = readReplayed(rows);
+        : await deps.files.read(
+            files,
+            replayExclusion(source, span, { ...clause, pattern, written }),
+            signal,
+          );
+    const { forms, samples, together, origins, feature } = readReplayed(rows);
     const own = samples.filter((sample) => sample.of === "clause");
     const placed = own.map(({ file, row, logId, at }) => {
       const archived = file === null ? null : { records: days[file]?.records ?? null, row };
@@ -102,7 +116,9 @@ export async function replayClause(
       silenced,
       ruleInZone: { ...rule, suspicious: Math.max(rule.suspicious, least) },
       everythingOnPath:
-        clause.template === null ? null : { ...onPath, suspicious: Math.max(onPath.suspicious, least) },
+        written === null || origins.length === 0
+          ? null
+          : { ...onPath, suspicious: Math.max(onPath.suspicious, least) },
       // A method and a parameter are known of events with a record only.
       isExact:
         samples.length === forms.reduce((sum, { events }) => sum + events, 0) &&
@@ -114,6 +130,7 @@ export async function replayClause(
         .sort((one, other) => Number(other.isSuspicious) - Number(one.isSuspicious))
         .slice(0, MOST_SAMPLES)
         .map(({ isSuspicious, ...one }) => ({ ...cutSample(one), isSuspicious })),
+      origins,
       feature,
     };
   } finally {

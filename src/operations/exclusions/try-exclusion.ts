@@ -28,7 +28,7 @@ const TriedExclusion = z
     silenced: Silenced.describe("What the exclusion would have silenced."),
     ruleInZone: Silenced.describe("The same for the rule on every path of the zone."),
     everythingOnPath: Silenced.nullable().describe(
-      "The same for every rule on the path; null without a path.",
+      "The same for every rule on the URLs of the platform's form for the path; null if there is no such form.",
     ),
     isExact: z
       .boolean()
@@ -113,7 +113,7 @@ export const tryExclusion = defineQuery({
       const figures = [
         ["This exclusion", silenced],
         ["The rule in the zone", ruleInZone],
-        ["Everything on the path", everythingOnPath],
+        ["Everything on the path, in the platform's form", everythingOnPath],
       ] as const;
       const rows = figures.flatMap(([what, one]) => {
         if (one === null) return [];
@@ -155,7 +155,7 @@ export const tryExclusion = defineQuery({
     const plan = planSearch({ from, to, query: "", filters: [], groupBy: ["ip"], ...page });
     const price = await priceSearch(db, searching, { zoneId: zone, plan, isMasked: caller.masked });
     const clause = { ruleIds: [rule], template, method, parameter };
-    const { feature, ...replayed } = await searching.runInPlace(
+    const { feature, origins, ...replayed } = await searching.runInPlace(
       { caller },
       { ...price, signal },
       (deps, stopped) =>
@@ -169,7 +169,7 @@ export const tryExclusion = defineQuery({
       clause: describeClause(clause),
       ...replayed,
       samples: replayed.samples.map(({ logId: _logId, ...one }) => ({ ...one, at: toIso(one.at) })),
-      forms: template === null ? [] : writeForms(zone, clause),
+      forms: template === null ? [] : writeForms(zone, clause, origins),
     };
   },
 });

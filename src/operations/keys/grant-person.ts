@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { SignIn } from "#config/file/sign-in-entry.ts";
+import { isEmailClaim, type SignIn } from "#config/file/sign-in-entry.ts";
 import { isObject } from "#lib/is-object.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { ROLES } from "#model/kinds.ts";
@@ -28,7 +28,10 @@ export function grantPerson(
   const [first] = chosen;
   const name = nameOf(claims);
   if (first === undefined) {
-    const came = values.length === 0 ? "has no text" : `has ${list(values)}`;
+    const none = isEmailClaim(claim)
+      ? "counts only with email_verified true, and has no text"
+      : "has no text";
+    const came = values.length === 0 ? none : `has ${list(values)}`;
     return {
       refusal: `${name} has no role here: the claim ${claim} ${came}, and sign_in.roles knows ${list(Object.keys(roles))}. Add one of the claim's values to sign_in.roles in the configuration file, or change the person's groups at the issuer.`,
     };
@@ -47,18 +50,53 @@ export function grantPerson(
   };
 }
 
-/** The claim's texts. A name with dots is first taken whole, as a URL is, and then as a path. */
+/** Returns the claims by which rights are granted again: no others are stored. */
+export function claimsToKeep(claims: Claims, claim: string): Claims {
+  const [root = claim] = Object.hasOwn(claims, claim) ? [claim] : claim.split(".", 1);
+  const kept = ["iss", "aud", "email", "email_verified", root].filter((name) => Object.hasOwn(claims, name));
+  return { ...Object.fromEntries(kept.map((name) => [name, claims[name]])), sub: claims.sub };
+}
+
+/**
+ * Returns the rights that the settings of now give to the claims of a session. Null if they give none: without sign-in,
+ * with another issuer or client, without a role, and for a session of a version that stored no claims.
+ */
+export function grantAgain(
+  claims: Readonly<Record<string, unknown>> | null,
+  settings: SignIn | null,
+): Pick<Caller, "roles" | "zoneIds" | "masked"> | null {
+  if (claims === null || settings === null) return null;
+  const { iss, aud, sub } = claims;
+  const isSame = URL.parse(String(iss))?.href === URL.parse(settings.issuer)?.href;
+  if (!isSame || ![aud].flat().includes(settings.clientId)) return null;
+  const granted = grantPerson({ ...claims, sub: String(sub) }, settings);
+  return "refusal" in granted ? null : granted;
+}
+
+/**
+ * The claim's texts. A name with dots is first taken whole, as a URL is, and then as a path. An e-mail address counts only
+ * if the claim beside it says that the issuer has verified it: at many issuers, people can enter any address.
+ */
 function readValues(claims: Claims, claim: string): string[] {
   const path = Object.hasOwn(claims, claim) ? [claim] : claim.split(".");
+  let holder: unknown;
   let found: unknown = claims;
-  for (const part of path) found = isObject(found) && Object.hasOwn(found, part) ? found[part] : undefined;
+  for (const part of path) {
+    holder = found;
+    found = isObject(found) && Object.hasOwn(found, part) ? found[part] : undefined;
+  }
+  if (isEmailClaim(claim) && !isVerified(holder)) return [];
   return [found].flat().filter((value) => typeof value === "string");
+}
+
+function isVerified(holder: unknown): boolean {
+  return isObject(holder) && holder["email_verified"] === true;
 }
 
 /** An address that the issuer has not verified could be that of somebody else. */
 function nameOf(claims: Claims): string {
-  const { email, email_verified: isVerified, preferred_username: username, name, sub } = claims;
-  const names = [isVerified === false ? null : email, username, name, sub];
+  const { email, preferred_username: username, name, sub } = claims;
+  const names = [isVerified(claims) ? email : null, username, name, sub];
   const given = names.find((one) => typeof one === "string" && one.trim() !== "");
   return toLine(String(given), MAX_NAME_CHARS);
 }

@@ -144,6 +144,7 @@ function describeTiming({ timing, repeatIntervalMs }: ExplainedRouting): string[
 const REASONS: Readonly<Record<string, string>> = {
   first: "when it begins",
   join: "when an attacker joins",
+  again: "when a second wave begins",
   worse: "when it gets worse a minute later",
   repeat: "as a reminder",
   advice: "when the recommendation arrives",

@@ -76,7 +76,6 @@ function explainRouting({ service, zones, now }: Settled, input: Input, live: Li
     nowMs,
     routing,
     asks: [],
-    incidents: new Set<number>(),
     laterMessageOf,
     ...live,
   });

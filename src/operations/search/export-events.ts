@@ -173,10 +173,10 @@ async function writeArchived(
   day: ArchivedDay,
   lines: ScratchFile,
 ): Promise<Part> {
-  const file = files.pathOf(day.events);
+  const file = files.eventsFileOf(day.events);
   let end = endRow ?? day.rows;
   if (after !== null) {
-    const [row = "[0]"] = await files.read([day.events], [countBefore(file, after)], signal);
+    const [row = "[0]"] = await files.read([day.events], [countBefore(file.path, after)], signal);
     [end] = JSON.parse(row) as [number];
   }
   const first = Math.max(0, end - FILE_ROWS);

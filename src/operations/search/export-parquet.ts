@@ -41,7 +41,7 @@ export async function exportParquet(
     const hasOpen = days.copied > 0 || files.length === 0;
     if (days.copied === 0 && hasOpen) await writeFile(open.path, "");
     const openRows = hasOpen ? { path: open.path, columns: PARQUET_COLUMNS } : null;
-    const statements = toStatements({ files: files.map(reader.pathOf), openRows }, plan, exported.path);
+    const statements = toStatements({ files: files.map(reader.eventsFileOf), openRows }, plan, exported.path);
     await reader.read(files, statements, signal);
     return exported;
   } catch (thrown) {

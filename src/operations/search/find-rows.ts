@@ -156,7 +156,7 @@ async function matchDays(
     open.reduce((sum, { from, total }) => (from >= to ? sum + total : sum), 0),
   );
   const events = days.map((day) => day.events);
-  const statement = findMatches(events.map(files.pathOf), plan, { ...page, newerOpen });
+  const statement = findMatches(events.map(files.eventsFileOf), plan, { ...page, newerOpen });
   return readMatches(await files.read(events, [statement], signal)).flatMap(({ file, total, rows }) => {
     const day = days[file];
     return day === undefined ? [] : [{ from: day.from, to: day.to, total, file: { day, rows, firstRow: 0 } }];
@@ -229,7 +229,7 @@ export async function readArchivedRows(
   wanted: readonly { readonly day: ArchivedDay; readonly rows: FileRows["rows"] }[],
   signal: AbortSignal,
 ): Promise<FoundEvent[]> {
-  const statement = fetchRows(wanted.map(({ day, rows }) => ({ path: files.pathOf(day.events), rows })));
+  const statement = fetchRows(wanted.map(({ day, rows }) => ({ ...files.eventsFileOf(day.events), rows })));
   const events = readRows(
     await files.read(
       wanted.map(({ day }) => day.events),

@@ -102,7 +102,7 @@ async function readFromFiles(
     file: (ofFile[0] as Place).records,
     rows: ofFile.map(({ row }) => row),
   }));
-  const statement = fetchRecords(parts.map(({ file, rows }) => ({ path: files.pathOf(file), rows })));
+  const statement = fetchRecords(parts.map(({ file, rows }) => ({ ...files.eventsFileOf(file), rows })));
   const found = readPlaced(
     await files.read(
       parts.map(({ file }) => file),

@@ -48,7 +48,7 @@ export async function searchGroups(
     if (days.length === 0 && copied === 0) return { groups: [], total: 0, source };
     const files = days.map(({ events }) => events);
     const openRows = copied === 0 ? null : { path, columns };
-    const statements = groupEvents({ files: files.map(reader.pathOf), openRows }, plan);
+    const statements = groupEvents({ files: files.map(reader.eventsFileOf), openRows }, plan);
     return { ...readGroups(await reader.read(files, statements, signal), plan), source };
   } finally {
     await remove();

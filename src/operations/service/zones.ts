@@ -3,6 +3,7 @@ import { listKnownZones } from "#db/coverage/coverage-report.ts";
 import { readCoveredHours } from "#db/coverage/covered-hours.ts";
 import { readKeptMs } from "#db/coverage/horizons.ts";
 import { readSuspicions } from "#db/coverage/zone-suspicions.ts";
+import { readLearning } from "#db/detection/learning.ts";
 import { type OpenWork, readOpenWork } from "#db/service/open-work.ts";
 import { readServiceStatus } from "#db/service/service-status.ts";
 import { formatWhole } from "#lib/format.ts";
@@ -37,6 +38,9 @@ export const Zone = z
       .describe(
         "How many hours of the platform's history have been copied. Null if all have been, and while the platform does not answer.",
       ),
+    learningUntil: IsoTime.nullable().describe(
+      "The end of the zone's first day. Until then only attackers over the fixed lines are notified of. Null after it, and before the first event.",
+    ),
     recentEvents: z.number().int().describe("Number of stored events of the last four days."),
     suspicions: z
       .array(z.object({ route: Name, since: IsoTime, reason: Name }))
@@ -113,11 +117,12 @@ export async function describeZones(
   { now, names }: { readonly now: number; readonly names: Zones },
 ): Promise<z.infer<typeof Zone>[]> {
   const ids = zones.map(({ zoneId }) => zoneId);
-  const [status, openWork, suspected, progress] = await Promise.all([
+  const [status, openWork, suspected, progress, learning] = await Promise.all([
     readServiceStatus(db, ids, now - RECENT_MS),
     readOpenWork(db, ids),
     readSuspicions(db, ids),
     readProgress(db, zones, now),
+    readLearning(db, ids, now),
   ]);
   const work = new Map(openWork.map(({ zoneId, ...open }) => [zoneId, open]));
   const stored = new Map(status.zones.map((zone) => [zone.zoneId, zone]));
@@ -133,6 +138,7 @@ export async function describeZones(
       searchedThrough: toIsoOrNull(known?.searchedThrough ?? null),
       hoursToLoss: progress.get(zoneId)?.hoursToLoss ?? null,
       copying: progress.get(zoneId)?.copying ?? null,
+      learningUntil: toIsoOrNull(learning.get(zoneId) ?? null),
       recentEvents: known?.events ?? 0,
       suspicions: (suspicions.get(zoneId) ?? []).map(({ route, since, reason }) => ({
         route,

@@ -4,12 +4,13 @@ import {
   insertKnownSource,
   type KnownSourceRow,
   listKnownSources,
+  lockKnownSources,
   toKnownSource,
 } from "#db/detection/known-sources.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { showTime } from "#lib/show-time.ts";
 import { KNOWN_KINDS } from "#model/kinds.ts";
-import type { KnownSource } from "#model/known-source.ts";
+import { findTooManyKnown, type KnownSource } from "#model/known-source.ts";
 import { isAddressPattern } from "#model/source-traits.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";
 import { type Caller, maySeeZone } from "../caller.ts";
@@ -74,7 +75,7 @@ const addKnown = defineChange({
   name: "known.add",
   summary: "Add a known source",
   description:
-    "The source series leave the events of a known source out from the next tick on. Rules are counted as before.",
+    "The source series leave the events of a known source out from the next minute on. Rules are counted as before. At most 500 known sources hold in one zone, and 2,000 in all.",
   http: ["POST", PATH],
   tag: TAG,
   scope: "act",
@@ -116,7 +117,19 @@ const addKnown = defineChange({
       throw refuse("until", "must be in the future", { value: new Date(until).toISOString() });
     const expiresAt = until === undefined ? null : new Date(until);
     const added = { ...wanted, zoneId: zone ?? null, reason, expiresAt, createdBy: caller.name };
+    await lockKnownSources(tx);
     const row = await insertKnownSource(tx, added);
+    const stored = (await listKnownSources(tx)).map(toKnownSource);
+    const all = [...changing.service.alerting().detection.knownSources, ...stored];
+    const tooMany = findTooManyKnown(all, zone);
+    if (tooMany !== null)
+      throw refuse(
+        "pattern",
+        `${tooMany.rule}, with those that have ended; remove one before you add another`,
+        {
+          value: wanted.pattern,
+        },
+      );
     const [item] = toItem(toFound(row), caller);
     return { output: item as Item, audit: { action: "known-source.added", ...toEntry(row) } };
   },

@@ -4,8 +4,8 @@ import { formatRounded, formatShare, many } from "#lib/format.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { showSecond } from "#lib/show-time.ts";
 import { MARKS, VERDICT_CLASSES, VERDICT_FEATURES } from "#model/kinds.ts";
-import { countThrough } from "#model/verdict.ts";
-import { FEATURE_WORDS, sayMarksBefore, sayOdds } from "#model/verdict-words.ts";
+import { countRequests, countThrough } from "#model/verdict.ts";
+import { rowsOfOdds, sayBackground, sayLimits, sayMarksBefore, sayOdds } from "#model/verdict-words.ts";
 import { parseDetails } from "#stages/alerting/alert-details.ts";
 import { describeClause } from "#stages/detection/exclusion/write-forms.ts";
 import { findAlert } from "../alerts/alert.ts";
@@ -25,7 +25,7 @@ export const explainAlert = defineQuery({
   name: "explain.alert",
   summary: "Say what an alert is, why, and what to do",
   description:
-    "The verdict at each look with its odds, the twelve numbers that it is computed from and what each adds, one sample request, the proposed exclusion, and how the same was marked before.",
+    "The verdict at each look with its odds, what is said without any evidence, the fourteen numbers that it is computed from and what each adds, one sample request, the proposed exclusion, and how the same was marked before.",
   http: ["GET", "/api/v1/alerts/:alert/verdict"],
   tag: "Alerts",
   scope: "read",
@@ -34,7 +34,7 @@ export const explainAlert = defineQuery({
   command: {
     name: "",
     examples: ["explain --alert 17", "explain --alert 17 --json"],
-    help: 'ADDS is the log odds that a number adds to the likeliest class (+) or takes from it (-), compared with the second class. "alerts mark" says that a verdict is wrong.',
+    help: 'ADDS is the log odds that a number adds to the likeliest class (+) or takes from it (-), compared with the second class. The last row is their sum: +3 is 95 of 100 against the second class. "alerts mark" says that a verdict is wrong.',
     say: (explained, { table }) => `${sayVerdict(explained, table).join("\n")}\n`,
   },
   run: async ({ db, caller, now }, { alert }) => {
@@ -58,18 +58,17 @@ function sayVerdict(explained: Explained, draw: DrawTable): string[] {
   const verdict = verdicts.at(-1);
   const head = `alert #${id}  ${line(headline ?? "")}`;
   if (verdict === undefined) return [head, "This alert has no verdict.", ...marks];
-  const { exclusion, counts, classes, odds, look, title, features } = verdict;
-  const numbers = VERDICT_FEATURES.map((name) => {
-    const { value, adds } = features[name];
+  const { exclusion, counts, classes, odds, look, title } = verdict;
+  const numbers = rowsOfOdds(verdict).map(({ words, value, adds }) => {
     const bar = (adds < 0 ? "-" : "+").repeat(Math.min(Math.round(Math.abs(adds) * 4), 24));
-    return [FEATURE_WORDS[name], value?.toFixed(2) ?? "?", adds.toFixed(2).padStart(5), bar];
+    return [words, value === undefined ? "" : (value?.toFixed(2) ?? "?"), adds.toFixed(2).padStart(5), bar];
   });
   const looks = verdicts.map((one) => [
     one.look,
     showSecond(one.judgedAt),
     one.said,
     formatShare(one.odds),
-    formatRounded(one.counts.events),
+    formatRounded(countRequests(one.counts)),
   ]);
   const refusal = exclusion?.refusal ?? null;
   return [
@@ -79,11 +78,12 @@ function sayVerdict(explained: Explained, draw: DrawTable): string[] {
     ...sayFacts(verdict).map(([name, text]) => `  ${name.padEnd(12)}${line(text)}`),
     ...marks.map((text) => `  ${"Marks".padEnd(12)}${text}`),
     "",
-    `The twelve numbers of ${many(counts.events, "event")}, from 0 to 1:`,
+    `What the odds are made of. The ${VERDICT_FEATURES.length} numbers are of ${many(countRequests(counts), "request")}, from 0 to 1:`,
     draw(["NUMBER", "VALUE", "ADDS", ""], numbers),
+    ...sayLimits(verdict),
     `Odds: ${VERDICT_CLASSES.map((name) => `${name} ${formatShare(classes[name])}`).join(", ")}.`,
     "",
-    draw(["LOOK", "JUDGED (UTC)", "SAID", "ODDS", "EVENTS"], looks),
+    draw(["LOOK", "JUDGED (UTC)", "SAID", "ODDS", "REQUESTS"], looks),
     ...(exclusion === null || refusal !== null
       ? [line(refusal === null ? "No exclusion is proposed." : `No exclusion is proposed. ${refusal}`)]
       : [
@@ -97,7 +97,8 @@ function sayVerdict(explained: Explained, draw: DrawTable): string[] {
 }
 
 function sayFacts({ counts, sample, missing, ...verdict }: Verdict): (readonly [string, string])[] {
-  const { addresses, networks, paths, blocked, challenged, records } = counts;
+  const { addresses, networks, paths, blocked, challenged, other, records } = counts;
+  const usually = sayBackground(verdict.background);
   const { ip = "", method = "", url = "", action = "", ruleId, parameter, matched } = sample ?? {};
   const found = matched == null ? "" : `, matched ${parameter ?? ""} ${matched}`;
   return [
@@ -105,11 +106,12 @@ function sayFacts({ counts, sample, missing, ...verdict }: Verdict): (readonly [
     ["Against", verdict.against ?? "nothing"],
     [
       "Got through",
-      `${formatRounded(countThrough(counts))} events; ${formatRounded(blocked)} blocked, ${formatRounded(challenged)} challenged`,
+      `${formatRounded(countThrough(counts))} of ${many(countRequests(counts), "request")} since ${showSecond(verdict.since)} UTC; ${formatRounded(blocked)} blocked, ${formatRounded(challenged)} challenged${other === 0 ? "" : `, of ${formatRounded(other)} not known`}`,
     ],
+    ...(usually === "" ? [] : [["Usually", usually] as const]),
     [
       "From",
-      `${many(addresses, "address", "addresses")} of ${many(networks, "network")} on ${many(paths, "path")} since ${showSecond(verdict.since)} UTC; ${many(records, "raw record")} read`,
+      `${many(addresses, "address", "addresses")} of ${many(networks, "network")} on ${many(paths, "path")}, in ${many(counts.events, "event")}; ${many(records, "request")} with a record`,
     ],
     ["Who", verdict.who],
     ["Sample", sample === null ? "none" : `${action}: ${method} ${url} from ${ip}, rule ${ruleId}${found}`],

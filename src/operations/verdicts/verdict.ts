@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { ReportedAlert } from "#db/alerting/alert-reports.ts";
 import { readSubjectMarks } from "#db/alerting/marks.ts";
 import type { Queryable } from "#db/client.ts";
-import { readProposals } from "#db/detection/said-verdicts.ts";
+import { readProposals } from "#db/detection/exclusions.ts";
 import { readVerdicts } from "#db/detection/verdicts.ts";
 import { MARKS } from "#model/kinds.ts";
 import { type StoredVerdict, sampleRequest, storedVerdict } from "#model/verdict.ts";

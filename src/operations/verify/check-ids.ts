@@ -5,7 +5,7 @@ import { many } from "#lib/format.ts";
 import { showTime } from "#lib/show-time.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import type { Span } from "#model/span.ts";
-import type { WafEvent } from "#model/waf-event.ts";
+import type { EventWithoutFacts } from "#model/waf-event.ts";
 import { toSearchEvent } from "#stages/ingest/to-search-event.ts";
 import { isFullAddress } from "#stages/privacy/pseudonym.ts";
 import { findAskable } from "./askable-hours.ts";
@@ -86,7 +86,7 @@ const WORDS: Readonly<Record<ComparedField, string>> = {
 
 /** Names the events of which both sides have a value, and not the same one, by field. */
 function describeValues(
-  shown: ReadonlyMap<string, WafEvent>,
+  shown: ReadonlyMap<string, EventWithoutFacts>,
   stored: ReadonlyMap<string, StoredValues>,
 ): (string | null)[] {
   return COMPARED.map((field) => {
@@ -104,8 +104,8 @@ async function searchEvents(
   edge: Pick<EdgeClient, "searchEventLogs">,
   zoneId: number,
   span: Span,
-): Promise<Map<string, WafEvent>> {
-  const events = new Map<string, WafEvent>();
+): Promise<Map<string, EventWithoutFacts>> {
+  const events = new Map<string, EventWithoutFacts>();
   for await (const row of searchRows(edge, zoneId, span)) {
     const read = EventRow.safeParse(row);
     // Ingest also puts a row without an id or a time into quarantine.

@@ -16,7 +16,7 @@ export async function checkSources(
   const oldest = Math.floor(now / HOUR_MS) - KEPT_HOURS;
   const fromHour = Math.max(Math.floor(from / HOUR_MS), oldest);
   const list = [...fromFile, ...(await listKnownSources(db)).map(toKnownSource)];
-  const known = createKnownSources(list, { zoneId, nowMs: now });
+  const known = createKnownSources(list, now)(zoneId);
   const found = await compareSourceHours(db, zoneId, { fromHour, toHour: Math.ceil(to / HOUR_MS), known });
   const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0);
   return {

@@ -1,15 +1,17 @@
-import { type MuteKind, REASONS, type Severity } from "#model/kinds.ts";
+import { isEnding, type MuteKind, NOTICED, REASONS, type Severity } from "#model/kinds.ts";
 import { gravestOf } from "#model/severity.ts";
+import { type StoredVerdict, turns } from "#model/verdict.ts";
 import { type AlertRecord, isMuted, type Transition } from "./alert-record.ts";
 
-/** Reasons of a message that a person has to notice. */
-const NOTIFYING: readonly string[] = ["first", "join", "worse", "repeat"];
 /** A verdict delays no reminder and no new attacker. */
-const SENT: readonly string[] = REASONS.filter((reason) => reason !== "acknowledged" && reason !== "verdict");
+const SENT: readonly string[] = REASONS.filter(
+  (reason) => reason !== "acknowledged" && reason !== "verdict" && reason !== "turned",
+);
+const endsAlert = ({ reason }: Transition) => isEnding(reason);
 
 /** Returns how often an unresolved alert has fired again after a resolve. */
 export function countReopenings(alert: AlertRecord): number {
-  return alert.transitions.filter((entry) => entry.reason === "resolved").length;
+  return alert.transitions.filter(endsAlert).length;
 }
 
 /** Returns the highest severity since the alert last began to fire. A higher one is `worse`. */
@@ -41,12 +43,12 @@ export function namedThrough(alert: AlertRecord): number {
 /** Returns the minute up to which a person knew the attackers when resolving the alert; null if nobody did. */
 export function resolvedThrough({ transitions }: AlertRecord): number | null {
   const last = transitions.at(-1);
-  return last?.reason === "resolved" && last.by !== undefined ? (last.namedThrough ?? null) : null;
+  return last !== undefined && endsAlert(last) && last.by !== undefined ? (last.namedThrough ?? null) : null;
 }
 
 /** Returns how many notifications were made since the alert last began to fire. */
 export function countNotifications(alert: AlertRecord): number {
-  return sinceResolve(alert).filter((entry) => NOTIFYING.includes(entry.reason) && !isMuted(entry)).length;
+  return sinceResolve(alert).filter((entry) => NOTICED.includes(entry.reason) && !isMuted(entry)).length;
 }
 
 /** Returns the channel's latest notification, also one before a resolve; null if there is none. An update in place does not count. */
@@ -59,11 +61,11 @@ export function lastNotification(
 }
 
 function isNotified({ reason, channels, quiet }: Transition, channel: string): boolean {
-  return NOTIFYING.includes(reason) && channels.includes(channel) && !quiet.includes(channel);
+  return NOTICED.includes(reason) && channels.includes(channel) && !quiet.includes(channel);
 }
 
 /**
- * Returns the time of the `worse` or `join` that the channel still has to be notified of; null if there is none, or if a person
+ * Returns the time of the `again`, `worse` or `join` that the channel still has to be notified of; null if there is none, or if a person
  * has acknowledged the alert since.
  */
 export function pendingWorseSince(alert: AlertRecord, channel: string): number | null {
@@ -71,7 +73,7 @@ export function pendingWorseSince(alert: AlertRecord, channel: string): number |
   const entry = sinceResolve(alert).findLast(
     (one) =>
       isSettled(one) ||
-      ((one.reason === "worse" || one.reason === "join") &&
+      ((one.reason === "worse" || one.reason === "join" || one.reason === "again") &&
         (isMuted(one) || one.held.includes(channel) || one.waiting.includes(channel))),
   );
   return entry === undefined || isSettled(entry) ? null : entry.at;
@@ -86,7 +88,7 @@ export function findMute(alert: Pick<AlertRecord, "transitions">): MuteKind | nu
 
 /** The history since the alert last began to fire. */
 function sinceResolve({ transitions }: Pick<AlertRecord, "transitions">): readonly Transition[] {
-  return transitions.slice(transitions.findLastIndex((entry) => entry.reason === "resolved") + 1);
+  return transitions.slice(transitions.findLastIndex(endsAlert) + 1);
 }
 
 /**
@@ -124,4 +126,21 @@ export function sentVerdict(alert: AlertRecord, channel: string): Transition["ve
 /** Returns the channels that were sent a message since the alert last began to fire. */
 export function notifiedChannels(alert: AlertRecord): ReadonlySet<string> {
   return new Set(sinceResolve(alert).flatMap((entry) => entry.channels));
+}
+
+/**
+ * Returns the title of the verdict on the spike that channels were sent last, if the latest look is of another class; undefined
+ * if they were sent none, or the class is the same.
+ */
+export function findWas(
+  alert: AlertRecord,
+  spikeId: number,
+  looks: readonly StoredVerdict[],
+): string | undefined {
+  const entry = sinceResolve(alert).findLast(
+    ({ channels, verdict }) => channels.length > 0 && verdict?.spikeId === spikeId,
+  );
+  const sent = looks.find(({ look }) => look === entry?.verdict?.look);
+  const now = looks.at(-1);
+  return sent !== undefined && now !== undefined && turns(sent, now) ? sent.title : undefined;
 }

@@ -2,6 +2,7 @@ import { z } from "zod";
 import {
   ALERT_STATES,
   type AlertState,
+  isEnding,
   MUTES,
   type NotifyReason,
   SEVERITIES,
@@ -106,6 +107,8 @@ export interface Occurrence {
   readonly closedAtMs: number | null;
   /** Open, but its latest count is an everyday one again. */
   readonly isCalm: boolean;
+  /** Closed, and it goes on: what rose is usual by now. */
+  readonly isSettled?: boolean;
 }
 
 export interface TransitionFacts {
@@ -138,14 +141,15 @@ export function nextAlert(alert: AlertRecord | null, facts: TransitionFacts): Al
   const { notified, updated, waiting } = recipients;
   const before = reason === "first" ? null : alert;
   const state = stateAfter(before, reason);
+  const isEnd = state === "resolved";
   const entry: Transition = {
     transition: (before?.transition ?? 0) + 1,
     at: nowMs,
     reason,
     state,
     severity: occurrence.severity,
-    silencedBy: reason === "resolved" ? null : (mute?.silencedBy ?? null),
-    mutedBy: reason === "resolved" ? null : (mute?.mutedBy ?? null),
+    silencedBy: isEnd ? null : (mute?.silencedBy ?? null),
+    mutedBy: isEnd ? null : (mute?.mutedBy ?? null),
     channels: [...notified, ...updated],
     held: [...held],
     quiet: [...updated],
@@ -171,8 +175,8 @@ export function toResolved(alert: AlertRecord, resolvedAtMs: number | null): Ale
   return { ...alert, state, resolvedAtMs, transitions };
 }
 
-/** An acknowledged alert stays acknowledged when it gets worse. A reopened alert fires. */
+/** An acknowledged alert stays acknowledged when it gets worse. A reopened alert and a second wave fire. */
 function stateAfter(before: AlertRecord | null, reason: NotifyReason): AlertRecord["state"] {
-  if (reason === "resolved") return "resolved";
-  return before === null || before.state === "resolved" ? "firing" : before.state;
+  if (isEnding(reason)) return "resolved";
+  return before === null || before.state === "resolved" || reason === "again" ? "firing" : before.state;
 }

@@ -9,7 +9,7 @@ import {
   type SpikeKind,
   type SpikeSeverity,
 } from "#model/kinds.ts";
-import { lastingChanges, type RuleChange } from "#model/rule-change.ts";
+import { isRuleKind, lastingChanges, type RuleChange } from "#model/rule-change.ts";
 import { type SourceTraits, sharedValues, TRAIT_OF } from "#model/source-traits.ts";
 import type { StoredAttacker, StoredSources } from "#model/stored-sources.ts";
 import { type ZoneFacts, type Zones, zoneFactsOf } from "#model/zones.ts";
@@ -33,8 +33,10 @@ export interface StoredSpike {
   readonly peak: number;
   /** Distinguishes the incidents of a zone; empty or left out for a rule. */
   readonly incident?: string;
-  /** The id of the incident that a rule's spike is a member of. */
+  /** The id of the spike whose alert a rule's spike is part of: an incident, or another rule with the same requests. */
   readonly memberOf?: number | null;
+  /** The fingerprint of the alert that it took over when it opened; null or left out if it has its own. */
+  readonly takesOver?: string | null;
   readonly judgedThrough?: Date;
   /** Different addresses in the window, and what decided the severity; null or left out if none is known. */
   readonly addresses?: number | null;
@@ -86,6 +88,14 @@ export interface AlertSpike
 /** Whether the count that it was found by is an everyday one again; the detector waits for a longer quiet before it closes. */
 export function isCalm({ windowCount, threshold, closedAtMs }: AlertSpike): boolean {
   return closedAtMs !== null || windowCount < threshold;
+}
+
+/**
+ * Whether a rule's spike closed although its count is still half of what opened it: that is usual by now. A spike that is part of
+ * another alert ends with it, while its own count may still be high.
+ */
+export function isSettled({ kind, closedAtMs, memberOf, windowCount, threshold }: AlertSpike): boolean {
+  return closedAtMs !== null && isRuleKind(kind) && memberOf == null && windowCount >= threshold / 2;
 }
 
 /**

@@ -13,6 +13,7 @@ import { findInhibition } from "./routing/find-inhibition.ts";
 import { planRoute, type RoutePlan } from "./routing/plan-route.ts";
 import type { Routing } from "./routing/routing.ts";
 import { findAlertSilence, findSilence, type Silence } from "./silence.ts";
+import { isTroublesome } from "./verdict-effects.ts";
 
 /** The inputs of all decisions of one run, read once. */
 export interface Context {
@@ -22,14 +23,10 @@ export interface Context {
   readonly silences: readonly Silence[];
   /** The open spikes, without those whose alert a person has resolved. */
   readonly firing: readonly Subject[];
-  /** The ids of incidents that are open or have ended within half an hour. */
-  readonly incidents: ReadonlySet<number>;
   /** Verdicts by the id of a spike, the oldest look first. Left out: no spike has a verdict. */
   readonly verdicts?: ReadonlyMap<number, readonly StoredVerdict[]>;
   /** The spikes whose first message waits for a verdict. */
   readonly awaited?: ReadonlySet<number>;
-  /** Returns whether a person would do something else now; false if this is left out. */
-  readonly changesAction?: (before: StoredVerdict | null, now: StoredVerdict) => boolean;
   /** Returns the later message of a channel. Left out: every channel posts anew. */
   readonly laterMessageOf?: (channel: string) => LaterMessage;
 }
@@ -41,7 +38,7 @@ export interface Assessment {
   readonly silencedBy: number | null;
   readonly isInhibited: boolean;
   readonly route: RoutePlan;
-  /** Whether the spike is part of an incident that is open or has just ended. */
+  /** Whether the spike is part of the alert of another spike. */
   readonly isMember: boolean;
   /** The verdicts of the spike, the oldest first. */
   readonly looks: readonly StoredVerdict[];
@@ -70,21 +67,21 @@ export function createAssessor(context: Context): Assess {
 }
 
 function assess(spike: AlertSpike, context: Context): Assessment {
-  const { asks, silences, nowMs, routing, firing, incidents } = context;
+  const { asks, silences, nowMs, routing, firing } = context;
   const route = planRoute(routing, spike, nowMs);
   const isSilenced = (traits: SourceTraits) => findSilence(silences, { ...spike, traits }, nowMs) !== null;
   const loud = (spike.attackers ?? []).filter(({ traits }) => !isSilenced(traits));
-  const { memberOf = null } = spike;
+  const looks = context.verdicts?.get(spike.id) ?? [];
   return {
     spike,
     advice: isRuleKind(spike.kind) ? adviceStatus(spike, asks, nowMs) : NO_ADVICE,
     silencedBy: findAlertSilence(silences, spike, nowMs)?.id ?? null,
     isInhibited: spike.closedAtMs === null && findInhibition(routing.inhibitions, spike, firing) !== null,
     route,
-    isMember: memberOf !== null && incidents.has(memberOf),
-    looks: context.verdicts?.get(spike.id) ?? [],
+    isMember: spike.memberOf != null,
+    looks,
     isAwaited: context.awaited?.has(spike.id) ?? false,
-    isSmall: isSentByFew(spike, routing.fewAddresses),
+    isSmall: isSentByFew(spike, routing.fewAddresses) && !isTroublesome(looks),
     newest: newestOf([
       ...loud.map(({ since }) => since),
       ...lastingChanges(spike.changes ?? []).map(({ foundAt }) => Math.ceil(foundAt / MINUTE_MS)),

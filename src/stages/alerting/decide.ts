@@ -1,8 +1,9 @@
 import { MINUTE_MS } from "#lib/units.ts";
 import { joinIntervalMinutes } from "#model/join-interval.ts";
 import type { NotifyReason } from "#model/kinds.ts";
+import { isEnding } from "#model/kinds.ts";
 import { isGraver } from "#model/severity.ts";
-import { isSureAttack, type StoredVerdict } from "#model/verdict.ts";
+import { isSureAttack, type StoredVerdict, turns } from "#model/verdict.ts";
 import {
   countNotifications,
   countReopenings,
@@ -62,7 +63,7 @@ export interface Decision extends Recipients {
   readonly alert: AlertRecord;
 }
 
-export type DecisionContext = Pick<Context, "nowMs" | "laterMessageOf" | "changesAction"> & {
+export type DecisionContext = Pick<Context, "nowMs" | "laterMessageOf"> & {
   /** Every configured channel. */
   readonly routing: { readonly channels: readonly string[] };
 };
@@ -91,15 +92,17 @@ const CASES: readonly Case[] = [
   { state: "new", when: awaitsVerdict, reason: null, to: nobody },
   { state: "new", when: always, reason: "first", to: everyone },
   { state: "over", when: always, reason: null, to: nobody },
-  { state: "reopened", when: always, reason: "worse", to: byGroupInterval },
+  { state: "reopened", when: always, reason: "again", to: byGroupInterval },
   { state: "open", when: isHeldOpen, reason: null, to: nobody },
+  { state: "open", when: hasSettled, reason: "settled", to: everyNotified },
   { state: "open", when: isClosed, reason: "resolved", to: everyNotified },
+  { state: "open", when: isNextSpike, reason: "again", to: byGroupInterval },
   { state: "open", when: isWorse, reason: "worse", to: byGroupInterval },
   { state: "open", when: (facts) => facts.isMuted, reason: null, to: nobody },
   { state: "open", when: hasDueJoin, reason: "join", to: byGroupInterval },
   { state: "open", when: (facts) => dueWorse(facts).length > 0, reason: "worse", to: only(dueWorse) },
   { state: "open", when: (facts) => dueRepeat(facts).length > 0, reason: "repeat", to: only(dueRepeat) },
-  { state: "open", when: (facts) => dueVerdict(facts).length > 0, reason: "verdict", to: byVerdict },
+  { state: "open", when: (facts) => dueVerdict(facts).length > 0, reason: "turned", to: byVerdict },
   { state: "open", when: hasNewAdvice, reason: "advice", to: only(dueAdvice) },
   { state: "open", when: always, reason: null, to: nobody },
 ];
@@ -115,17 +118,19 @@ const CASES: readonly Case[] = [
  * | 2 | new      | its first verdict is awaited                            | -        |                |                  |           |
  * | 3 | new      | anything else                                           | first    | all            |                  |           |
  * | 4 | over     | anything                                                | -        |                |                  |           |
- * | 5 | reopened | a later spike opened within 30 minutes of the resolve   | worse    | A              | B                | C         |
+ * | 5 | reopened | a later spike opened within 30 minutes of the resolve   | again    | A              | B                | C         |
  * | 6 | open     | the spike closed, less than the hold ago                | -        |                |                  |           |
- * | 7 | open     | the spike closed                                        | resolved | all notified   |                  |           |
- * | 8 | open     | the severity is higher than ever since the alert fired  | worse    | A              | B                | C         |
- * | 9 | open     | nothing of the above, and the alert is muted            | -        |                |                  |           |
- * | 10| open     | an attacker has joined, and the join interval is over   | join     | A              | B                | C         |
- * | 11| open     | channels waited for an earlier `worse` or `join`, now due | worse    | these channels |                  |           |
- * | 12| open     | `repeat_interval` is over, and the alert is not acknowledged | repeat | these channels |                |           |
- * | 13| open     | a verdict came that changes what a person would do      | verdict  | D              | E                |           |
- * | 14| open     | a recommendation came                                   | advice   | notified before without it |      |           |
- * | 15| open     | anything else                                           | -        |                |                  |           |
+ * | 7 | open     | the spike closed, and what rose goes on                 | settled  | all notified   |                  |           |
+ * | 8 | open     | the spike closed                                        | resolved | all notified   |                  |           |
+ * | 9 | open     | it was calm for ten minutes, and a later spike opened   | again    | A              | B                | C         |
+ * | 10| open     | the severity is higher than ever since the alert fired  | worse    | A              | B                | C         |
+ * | 11| open     | nothing of the above, and the alert is muted            | -        |                |                  |           |
+ * | 12| open     | an attacker has joined, and the join interval is over   | join     | A              | B                | C         |
+ * | 13| open     | channels waited for an earlier message of 5, 9, 10 or 12, now due | worse | these channels |           |           |
+ * | 14| open     | `repeat_interval` is over, and the alert is not acknowledged | repeat | these channels |                |           |
+ * | 15| open     | the verdict is of another class than the one that was sent | turned | D              | E                |           |
+ * | 16| open     | a recommendation came                                   | advice   | notified before without it |      |           |
+ * | 17| open     | anything else                                           | -        |                |                  |           |
  *
  * States. `new`: no alert yet, or the last one was resolved more than 30 minutes before the spike opened. `over`: resolved,
  * and no later spike. `reopened`: resolved, and a later spike opened within these 30 minutes; or a person has resolved the alert
@@ -134,17 +139,17 @@ const CASES: readonly Case[] = [
  * A: channels whose last notification of the alert is at least `group_interval` old; receivers that deduplicate by key, if
  * they have the alert open; and channels that had at most a warning, if the severity is now critical. B: of the others, those
  * that can update their message. C: the rest. While the spike is calm (its latest count is an everyday one), A is empty for
- * an open alert, and cases 11 and 12 wait up to an hour longer.
+ * an open alert, and cases 13 and 14 wait up to an hour longer.
  *
- * D and E: channels that were notified of the alert with another verdict, or with none. If it is now an attack that is almost
- * certain or a misfire that lasted, D is those that `group_interval` allows. Otherwise E is those that can update their
- * message or know its key, and D is those that had no verdict at all, unless it is unclear. There are four looks, so a channel gets at most four.
+ * D and E: channels that were sent the alert with a verdict of another class, or with none. Attack and scanner are one class, and a
+ * verdict that has become unclear is no news. If it is now an attack that is almost certain, D is those that `group_interval` allows.
+ * Otherwise E is those that can update their message or know its key, and D is the rest.
  *
- * The join interval (case 10) of an incident is 5, 5, 10, 20, 40 and then 60 minutes after the alert's latest message. Every message names
+ * The join interval (case 12) of an incident is 5, 5, 10, 20, 40 and then 60 minutes after the alert's latest message. Every message names
  * all attackers that are active. That of changed rules is 15 minutes, doubling up to four hours.
  *
  * A muted transition (silence, inhibition, member of an incident, few addresses) is stored and sent to nobody; `resolved` is never muted. Channels in their
- * quiet hours are not in `route.channels`; they are due in case 11, 12 or 13 after their quiet hours.
+ * quiet hours are not in `route.channels`; they are due in case 13, 14 or 15 after their quiet hours.
  * The hold (case 6): an alert that was reopened stays open for 30 quiet minutes, twice as long for each further reopening,
  * at most 4 hours.
  */
@@ -155,12 +160,12 @@ export function decide(situation: Situation, context: DecisionContext): Decision
   const found = CASES.find((one) => one.state === state && one.when(facts));
   if (found === undefined || found.reason === null) return null;
   const { reason } = found;
-  const recipients = facts.isMuted && reason !== "resolved" ? NOBODY : found.to(facts);
+  const isEnd = isEnding(reason);
+  const recipients = facts.isMuted && !isEnd ? NOBODY : found.to(facts);
   const { nowMs } = context;
   const latest = looks?.at(-1);
   // The short messages of advice and of the end show no verdict.
-  const isShown =
-    latest !== undefined && occurrence.id !== null && reason !== "advice" && reason !== "resolved";
+  const isShown = latest !== undefined && occurrence.id !== null && reason !== "advice" && !isEnd;
   const verdict = isShown ? { spikeId: occurrence.id, look: latest.look } : undefined;
   const change = {
     reason,
@@ -199,8 +204,9 @@ function beginsEpisode(
 }
 
 function isInGroupWait({ occurrence, route, isMuted, nowMs }: Facts): boolean {
-  const isOpen = occurrence.closedAtMs === null;
-  return isOpen && !isMuted && nowMs - occurrence.openedAtMs < route.timing.groupWaitMs;
+  // Nobody who is woken waits for more of the same.
+  if (isMuted || occurrence.closedAtMs !== null || isGraver(occurrence.severity, "warning")) return false;
+  return nowMs - occurrence.openedAtMs < route.timing.groupWaitMs;
 }
 
 function awaitsVerdict({ isAwaited = false, isMuted }: Facts): boolean {
@@ -209,6 +215,14 @@ function awaitsVerdict({ isAwaited = false, isMuted }: Facts): boolean {
 
 function isClosed({ occurrence }: Facts): boolean {
   return occurrence.closedAtMs !== null;
+}
+
+function hasSettled({ occurrence }: Facts): boolean {
+  return occurrence.closedAtMs !== null && occurrence.isSettled === true;
+}
+
+function isNextSpike({ alert, occurrence }: Facts): boolean {
+  return alert !== null && alert.spikeId !== null && (occurrence.id ?? 0) > alert.spikeId;
 }
 
 function isHeldOpen({ alert, occurrence, nowMs }: Facts): boolean {
@@ -314,24 +328,20 @@ function dueAdvice({ alert, route }: Facts): readonly string[] {
 }
 
 /** Whether people are notified of a verdict. Another one only changes what their messages say. */
-function isUrgent(verdict: StoredVerdict): boolean {
-  return isSureAttack(verdict) || (verdict.said === "misfire" && verdict.isLasting);
-}
+const isUrgent = isSureAttack;
 
 function dueVerdict(facts: Facts): readonly string[] {
-  const { alert, route, occurrence, looks = [], changesAction } = facts;
+  const { alert, route, occurrence, looks = [] } = facts;
   const now = looks.at(-1);
-  if (alert === null || now === undefined || changesAction === undefined) return [];
+  if (alert === null || now === undefined) return [];
   const known = notifiedChannels(alert);
   return [...new Set(route.channels)].filter((channel) => {
     // A channel that waits to be notified of a rise gets the verdict with it.
     if (!known.has(channel) || pendingWorseSince(alert, channel) !== null) return false;
     const sent = sentVerdict(alert, channel);
     const before = looks.find(({ look }) => sent?.spikeId === occurrence.id && sent?.look === look) ?? null;
-    if (before?.look === now.look || !changesAction(before, now)) return false;
-    if (isUrgent(now)) return before === null || mayNotify(facts, alert, channel);
-    if (before === null && now.said !== "unclear") return true;
-    return changesQuietly(facts, channel);
+    if (!turns(before, now)) return false;
+    return !isUrgent(now) || before === null || mayNotify(facts, alert, channel);
   });
 }
 

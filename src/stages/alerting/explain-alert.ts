@@ -1,5 +1,6 @@
 import { MINUTE_MS } from "#lib/units.ts";
 import {
+  ENDINGS,
   type NotifyReason,
   type RouteVerdict,
   SEVERITIES,
@@ -152,7 +153,7 @@ function simulate(subject: Subject, context: Context, groupWaitMs: number): Expl
       : step(toSpike({ ...subject, severity: graver }, context.nowMs, groupWaitMs), first.alert, later);
   const before = rise?.alert ?? first.alert;
   const end = { ...later, nowMs: later.nowMs + MINUTE_MS };
-  const closed = { ...toSpike(subject, context.nowMs, groupWaitMs), closedAtMs: end.nowMs };
+  const closed = { ...toSpike(subject, context.nowMs, groupWaitMs), closedAtMs: end.nowMs, windowCount: 0 };
   const over = step(closed, before, end);
   return [first, ...(rise === null ? [] : [rise]), over].flatMap(({ shown }) => shown ?? []);
 }
@@ -162,7 +163,7 @@ function step(spike: AlertSpike, before: AlertRecord | null, context: Context) {
   const decision = decide(situation, context);
   if (decision === null) return { alert: before, shown: null };
   const { alert, reason, notified, updated, waiting } = decision;
-  const isHeld = reason !== "resolved" && !isMuted(situation.mute);
+  const isHeld = !ENDINGS.some((end) => end === reason) && !isMuted(situation.mute);
   const held = isHeld ? situation.route.held : [];
   const shown: ExplainedTransition = { reason, severity: spike.severity, notified, updated, waiting, held };
   return { alert, shown };

@@ -2,21 +2,27 @@ import { MINUTE_MS } from "#lib/units.ts";
 import { changeIntervalMinutes } from "#model/join-interval.ts";
 import { isChangeKind } from "#model/rule-change.ts";
 import type { AlertRecord } from "./alert-record.ts";
-import { isCalm } from "./alert-spike.ts";
+import { isCalm, isSettled } from "./alert-spike.ts";
 import type { Assessment } from "./assess.ts";
 import type { Situation } from "./decide.ts";
 
 /**
- * Returns what `decide` needs for the alert of one spike, with its mute: a silence, an inhibition, the incident that it is
- * part of, or too few addresses. The first that applies is stored.
+ * Returns what `decide` needs for the alert of one spike, with its mute: a silence, an inhibition, the alert that it is part
+ * of, the digest for a silent rule, or too few addresses. The first that applies is stored.
  */
 export function toSituation(assessment: Assessment, alert: AlertRecord | null): Situation {
   const { spike, silencedBy, isInhibited, isMember, isSmall, route, advice } = assessment;
-  const mutedBy = isInhibited ? "inhibition" : isMember ? "incident" : isSmall ? "few-addresses" : null;
+  const mutes = [
+    ["inhibition", isInhibited],
+    ["incident", isMember],
+    ["digest", spike.kind === "silent-rule"],
+    ["few-addresses", isSmall],
+  ] as const;
+  const mutedBy = mutes.find(([, applies]) => applies)?.[0] ?? null;
   return {
     ...assessment,
     alert,
-    occurrence: { ...spike, isCalm: isCalm(spike) },
+    occurrence: { ...spike, isCalm: isCalm(spike), isSettled: isSettled(spike) },
     route: toRoute(spike.kind, route),
     mute: { silencedBy, mutedBy },
     hasAdvice: advice.state === "present",

@@ -1,6 +1,10 @@
 import type { AlertMessage } from "#model/alert-message.ts";
 import { notificationKeyOf } from "#model/dedupe-key.ts";
+import { ENDINGS, type NotifyReason } from "#model/kinds.ts";
 import type { AlertRecord, Recipients } from "./alert-record.ts";
+
+/** The reasons of messages about an alert that a channel knows already. */
+const GOES_ON = ["join", "again", "worse", "repeat", "turned"] as const satisfies readonly NotifyReason[];
 
 /** The outbox rows of one message, each with the message as its channel should read it. `before` is the alert before the transition. */
 export function toNotifications(
@@ -32,14 +36,14 @@ function addressMessage(
   before: AlertRecord | null,
   isUpdate: boolean,
 ): AlertMessage {
-  if (!["join", "worse", "repeat", "verdict"].includes(message.reason)) return message;
+  if (!GOES_ON.some((reason) => reason === message.reason)) return message;
   const sent = before?.transitions.filter((entry) => entry.channels.includes(channel)) ?? [];
   // An update in place notified no one, so an earlier notification counts.
   const last = sent.findLast((entry) => !entry.quiet.includes(channel)) ?? sent.at(-1);
   if (last === undefined) return { ...message, reason: "first" };
   return {
     ...message,
-    ...(last.reason === "resolved" ? { isAgain: true } : {}),
+    ...(ENDINGS.some((reason) => reason === last.reason) ? { isAgain: true } : {}),
     ...(isUpdate ? { isQuiet: true } : {}),
   };
 }

@@ -1,27 +1,112 @@
 import { MANY_ADDRESSES } from "#model/few-addresses.ts";
-import { isGraver } from "#model/severity.ts";
-import { isSureAttack, type StoredVerdict } from "#model/verdict.ts";
+import type { Severity } from "#model/kinds.ts";
+import { isChangeKind } from "#model/rule-change.ts";
+import { gravestOf, isGraver } from "#model/severity.ts";
+import { countRequests, isSureAttack, type StoredVerdict, SURE_ODDS } from "#model/verdict.ts";
+import { DEFAULT_Z } from "#stages/detection/policy.ts";
 import type { AlertSpike } from "./alert-spike.ts";
 import { DEFAULT_EFFECTS, type VerdictEffects } from "./routing/routing.ts";
 
+/** A rise is beyond doubt so far above the line from which its rule spikes. */
+const BEYOND_DOUBT = 1.5;
+/** Shares of what rose from which it is something that the zone has not had. */
+const LEAST_NEW = 0.5;
+const LEAST_IDIOMS = 0.2;
+
+/** What few senders have to do so that people are notified of them. */
+const HOSTILE_THROUGH = 20;
+const HOSTILE_STOPPED = 40;
+const STOPPED = 40;
+
 /**
- * Returns the spike with the severity that its verdicts make of it. One look that is almost certain of an attack raises it for
- * good. All looks have to agree to lower it. A misfire has no effect: an attacker can imitate visitors.
+ * Returns the spike with the severity that its latest verdict makes of it. `members` are spikes of the same cause: the gravest of
+ * them counts. A later look may raise what an earlier one has lowered.
+ *
+ * | verdict                                             | a rule                                  | an incident      |
+ * |-----------------------------------------------------|-----------------------------------------|------------------|
+ * | none                                                | as it is                                | as it is         |
+ * | attack, all but certain, the rise is beyond doubt   | critical from 12 addresses on, an error if the rule is new | critical |
+ * | attack                                              | as it is, at least a warning            | as it is         |
+ * | misfire, broken client, crawler                     | at most a warning                       | at most a warning|
+ * | scanner                                             | a warning                               | as it is         |
+ * | unclear, most like an attack or a scanner           | a warning                               | at most an error |
+ * | unclear                                             | at most a warning                       | at most an error |
+ *
+ * So a rule alone pages only if its verdict says attack. A botnet can imitate one client that repeats a request: many new
+ * addresses are no broken client.
  */
-export function gradeByVerdicts(
+export function gradeByVerdict(
   spike: AlertSpike,
-  verdicts: readonly StoredVerdict[],
-  effects: VerdictEffects = DEFAULT_EFFECTS,
+  looks: readonly StoredVerdict[],
+  {
+    effects = DEFAULT_EFFECTS,
+    members = [],
+  }: { readonly effects?: VerdictEffects | undefined; readonly members?: readonly AlertSpike[] } = {},
 ): AlertSpike {
-  // A new rule's burst stays news.
-  if (verdicts.length === 0 || spike.severity === "info") return spike;
-  if (verdicts.some(isSureAttack)) return effects.raise ? { ...spike, severity: "critical" } : spike;
-  const isLower = isGraver(spike.severity, "warning") && verdicts.every((one) => isLowered(one, effects));
-  return isLower ? { ...spike, severity: "warning" } : spike;
+  const latest = looks.at(-1);
+  const own = gravestOf([spike, ...members].map(({ severity }) => severity));
+  if (latest === undefined || isChangeKind(spike.kind)) return { ...spike, severity: own };
+  return { ...spike, severity: gradeOf({ ...spike, severity: own }, latest, effects) };
 }
 
-function isLowered({ said, counts }: StoredVerdict, { lower }: VerdictEffects): boolean {
-  // A botnet can imitate one client that repeats a request.
-  if (said === "broken-client" && counts.addresses >= MANY_ADDRESSES) return false;
-  return lower.some((one) => one === said);
+function gradeOf(spike: AlertSpike, verdict: StoredVerdict, { raise, lower }: VerdictEffects): Severity {
+  const { severity } = spike;
+  const isRule = spike.kind !== "sources";
+  const atMost = (limit: Severity) => (isGraver(severity, limit) ? limit : severity);
+  if (verdict.said === "attack") return raise ? raiseFor(spike, verdict) : severity;
+  if (lower.some((one) => one === verdict.said)) return atMost("warning");
+  switch (verdict.said) {
+    case "misfire":
+    case "crawler":
+      return atMost("warning");
+    case "broken-client":
+      return isImitable(verdict) && !isRule ? severity : atMost("warning");
+    case "scanner":
+      return isRule ? "warning" : severity;
+    case "unclear":
+      if (!isRule) return atMost("error");
+      return verdict.likeliest === "attack" || verdict.likeliest === "scanner"
+        ? "warning"
+        : atMost("warning");
+    default:
+      return verdict.said satisfies never;
+  }
+}
+
+function raiseFor(spike: AlertSpike, verdict: StoredVerdict): Severity {
+  const least = gravestOf([spike.severity, "warning"]);
+  if (!isSureAttack(verdict)) return least;
+  const isClear = spike.kind === "sources" || spike.score >= DEFAULT_Z + BEYOND_DOUBT || isNew(verdict);
+  if (!isClear) return least;
+  const isMany = verdict.counts.addresses >= MANY_ADDRESSES || verdict.counts.addresses === 0;
+  if (spike.kind === "new-rule") return isMany ? gravestOf([least, "error"]) : least;
+  return isMany || spike.kind === "sources" ? "critical" : least;
+}
+
+/** Returns whether what rose is something that the zone has not had: networks, fingerprints, idioms of attacks. */
+function isNew({ features }: StoredVerdict): boolean {
+  const share = (name: "usualAsn" | "usualJa4" | "idiom") => features[name].value;
+  return (
+    (share("usualAsn") ?? 1) < LEAST_NEW ||
+    (share("usualJa4") ?? 1) < LEAST_NEW ||
+    (share("idiom") ?? 0) > LEAST_IDIOMS
+  );
+}
+
+/** Many addresses, of networks that are not usual and without sessions, may be a botnet. */
+function isImitable({ counts, features, odds }: StoredVerdict): boolean {
+  const isKnown = (features.usualAsn.value ?? 0) >= LEAST_NEW || (features.session.value ?? 0) >= LEAST_NEW;
+  return counts.addresses >= MANY_ADDRESSES && !(isKnown && odds >= SURE_ODDS);
+}
+
+/**
+ * Returns whether people are notified of a spike although few addresses send it: their requests hold idioms of attacks and got
+ * through, or so many that it does not matter, or the WAF stops so many requests that somebody is cut off.
+ */
+export function isTroublesome(looks: readonly StoredVerdict[]): boolean {
+  const verdict = looks.at(-1);
+  if (verdict === undefined) return false;
+  const { blocked, challenged, hostile = 0, hostileThrough = 0 } = verdict.counts;
+  if (hostileThrough >= HOSTILE_THROUGH || hostile >= HOSTILE_STOPPED) return true;
+  return blocked + challenged >= STOPPED && countRequests(verdict.counts) >= STOPPED;
 }

@@ -28,7 +28,7 @@ export interface SearchPlanOptions {
 }
 
 /** Enough for events that the platform shows a few seconds late. */
-const SHORT_OVERLAP_MS = 30_000;
+export const SHORT_OVERLAP_MS = 30_000;
 
 /**
  * Returns the next span to search, or null when everything is searched. The newest minutes come first as soon as they

@@ -73,7 +73,36 @@ export const secretText = z
   .transform((value) => createSecret(value));
 
 /** Admits private, loopback and carrier-grade-NAT addresses and plain http for one channel. */
-export const networkSettings = { allowPrivateNetworks: z.boolean().optional() };
+export const addressSettings = { allowPrivateNetworks: z.boolean().optional() };
+
+export const networkSettings = {
+  ...addressSettings,
+  /** In the file, a file of certificate authorities in PEM; once the file is read, its text. */
+  caFile: z
+    .string()
+    .min(1)
+    .optional()
+    .describe(
+      "certificate authorities in PEM that are trusted instead of the public ones; relative to this file",
+    ),
+};
+
+/** Returns the policy with the entry's own settings, which override those of the process. */
+export function toNetwork(
+  own: {
+    readonly name?: unknown;
+    readonly allowPrivateNetworks?: boolean | undefined;
+    readonly caFile?: string | undefined;
+  },
+  network: NetworkPolicy = {},
+): NetworkPolicy {
+  const { allowPrivateNetworks = network.allowPrivateNetworks, caFile: ca = network.ca } = own;
+  return {
+    ...network,
+    ...(allowPrivateNetworks === undefined ? {} : { allowPrivateNetworks }),
+    ...(ca === undefined ? {} : { ca }),
+  };
+}
 
 export function defineChannel<Kind extends string, Settings extends Fields, Needs = Surroundings>(
   source: ChannelSource<Kind, Settings, Needs>,

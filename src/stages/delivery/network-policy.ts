@@ -4,7 +4,7 @@ import type { LookupFunction } from "node:net";
 export interface NetworkPolicy {
   /** Admits private, loopback, unique-local and carrier-grade-NAT addresses and plain http. Default false. */
   readonly allowPrivateNetworks?: boolean;
-  /** Certificate authorities in PEM that are trusted in addition to the public ones. */
+  /** Certificate authorities in PEM that are trusted instead of the public ones. */
   readonly ca?: string;
   /** A function like `dns.lookup`, which is the default. */
   readonly lookup?: LookupFunction;

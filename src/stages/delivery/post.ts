@@ -4,6 +4,7 @@ import { startDeadline } from "#lib/deadline.ts";
 import { readBody } from "#lib/read-body.ts";
 import { parseRetryAfter } from "#lib/retry-after.ts";
 import type { Secret } from "#lib/secret.ts";
+import { adviseTls } from "#lib/tls-failure-error.ts";
 import { classifyStatus } from "./classify-status.ts";
 import { DeliveryError } from "./delivery-error.ts";
 import type { Endpoint } from "./endpoint.ts";
@@ -28,6 +29,11 @@ export interface PostRequest {
   readonly secrets?: readonly Secret[];
   /** Statuses besides 2xx that are not a failure. */
   readonly accepts?: readonly number[];
+  /**
+   * Returns whether a 2xx answer is the one by which the vendor says that it has the message. Default: every 2xx is. A lost
+   * answer is not judged. A failure that the answer names is returned as its status.
+   */
+  readonly confirms?: (reply: { readonly status: number; readonly body: string }) => boolean | number;
   /** A longer answer is cut. Default 16 KiB. */
   readonly maxReplyBytes?: number;
 }
@@ -49,6 +55,13 @@ async function readErrorWord(response: Dispatcher.ResponseData, secrets: readonl
   return isWord && !secrets.some((secret) => secret.reveal().includes(word)) ? `, ${word}` : "";
 }
 
+/** Returns the error for a 2xx answer of a receiver that does not have the message, or of a program in front of it. */
+function toUnconfirmed(host: string, status: number, named: number | false): DeliveryError {
+  const failure = named === false ? null : classifyStatus(named, null);
+  const text = `${host} answered ${status}${failure === null ? "" : ` with error ${named}`}, but did not confirm the message`;
+  return new DeliveryError({ ...(failure ?? { code: "ENDPOINT_UNAVAILABLE", disposition: "retry" }), text });
+}
+
 function only(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value;
 }
@@ -56,7 +69,7 @@ function only(value: string | string[] | undefined): string | undefined {
 async function readReply(
   response: Dispatcher.ResponseData,
   endpoint: Endpoint,
-  { clock, secrets = [], accepts = [], maxReplyBytes = MAX_REPLY_BYTES }: PostRequest,
+  { clock, secrets = [], accepts = [], maxReplyBytes = MAX_REPLY_BYTES, confirms }: PostRequest,
 ): Promise<Reply> {
   const { statusCode: status, headers } = response;
   const retryAfterMs = parseRetryAfter(only(headers["retry-after"]), only(headers["date"]), clock());
@@ -64,7 +77,11 @@ async function readReply(
   if (verdict === null || accepts.includes(status)) {
     // The message was accepted, so a failure to read the rest of the answer does not count.
     const body = await readBody(response.body, maxReplyBytes, true).catch(() => null);
-    return { status, body: body === null ? null : body.toString() };
+    const reply = { status, body: body === null ? null : body.toString() };
+    const confirmed =
+      verdict !== null || reply.body === null || (confirms?.({ status, body: reply.body }) ?? true);
+    if (confirmed !== true) throw toUnconfirmed(endpoint.host, status, confirmed);
+    return reply;
   }
   const word = await readErrorWord(response, [endpoint.path, ...secrets]);
   throw new DeliveryError({ ...verdict, text: `${endpoint.host} answered ${status}${word}` });
@@ -74,7 +91,8 @@ async function readReply(
 function toUnreachable(thrown: unknown, endpoint: Endpoint): DeliveryError {
   const code =
     thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : "UNKNOWN";
-  const text = `no answer from ${endpoint.host} (${code.slice(0, 60)})`;
+  const advice = thrown instanceof Error ? adviseTls(thrown, "the receiver") : null;
+  const text = `no answer from ${endpoint.host} (${code.slice(0, 60)})${advice === null ? "" : `: ${advice}`}`;
   return new DeliveryError({ code: "ENDPOINT_UNREACHABLE", disposition: "retry", text });
 }
 

@@ -1,6 +1,7 @@
 import { WINDOWS } from "#model/kinds.ts";
 import { isGraver } from "#model/severity.ts";
-import { type Episode, followMinute, isOver } from "./episode.ts";
+import { calmSince, type Episode, endEpisode, followMinute, isOver } from "./episode.ts";
+import { isSpiking } from "./judge-minute.ts";
 import type { Thresholds } from "./thresholds/thresholds.ts";
 import { WINDOW_COUNT } from "./thresholds/windows.ts";
 
@@ -34,7 +35,10 @@ export interface SeriesInput {
 export interface SeriesOutcome {
   /** Null if there is no spike. */
   readonly episode: Episode | null;
-  /** The end of the minute that closed the episode; null while it is open. */
+  /**
+   * The end of the minute that closed the episode; null while it is open. A second wave closes it when it had been calm for ten
+   * minutes; the minutes after that open another spike.
+   */
   readonly closedAt: number | null;
   /** The end of the latest minute that the counts of the episode include. */
   readonly countedTo: number;
@@ -57,19 +61,29 @@ export function assessSeries(input: SeriesInput): SeriesOutcome {
   let episode = input.episode;
   let quietFrom = 0;
   let next = input.firstUnjudged;
+  const beginsWave = (minute: number, thresholds: Thresholds) => {
+    const calm = episode === null ? null : calmSince(episode, minute, quietFrom);
+    if (calm === null) return null;
+    return isSpiking(windowSums(counts, minute - firstMinute, calm - firstMinute), thresholds) ? calm : null;
+  };
   for (const minute of tested) {
     const known = input.thresholdsOf(Math.floor(minute / 60));
     if (known === undefined || minute < input.freshFrom) continue;
     if (minute > next) quietFrom = minute;
+    // A minute that is judged again was quiet for the earlier judgement, too.
+    const calm = minute < next ? null : beginsWave(minute, known.thresholds);
     next = Math.max(next, minute + 1);
+    if (calm !== null) return { episode, closedAt: calm, countedTo, isRising: true };
     windowSums(counts, minute - firstMinute, input.freshFrom - firstMinute, sums);
     episode = followMinute(episode, { minute, sums, z, canBeNew, ...known });
     if (episode !== null && isOver(episode, minute, quietFrom))
-      return { episode, closedAt: minute + 1, countedTo, isRising: false };
+      return { episode: endEpisode(episode, sums), closedAt: minute + 1, countedTo, isRising: false };
   }
   const known = running === undefined ? undefined : input.thresholdsOf(Math.floor(running / 60));
   if (running === undefined || known === undefined)
     return { episode, closedAt: null, countedTo, isRising: false };
+  const calm = beginsWave(running, known.thresholds);
+  if (calm !== null) return { episode, closedAt: calm, countedTo, isRising: true };
   windowSums(counts, running - firstMinute, input.freshFrom - firstMinute, sums);
   const countOf = (minute: number) => (minute < input.freshFrom ? 0 : (counts[minute - firstMinute] ?? 0));
   const growth = countOf(running) + countOf(running - 1) - countOf(running - 2) - countOf(running - 3);

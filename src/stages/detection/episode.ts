@@ -1,9 +1,11 @@
 import { type RuleSpikeKind, type SpikeSeverity, WINDOWS } from "#model/kinds.ts";
-import { type Finding, isQuiet, judgeMinute } from "./judge-minute.ts";
+import { type Finding, isQuiet, judgeMinute, presentCount } from "./judge-minute.ts";
 import type { Thresholds } from "./thresholds/thresholds.ts";
 
 /** A spike closes when this many minutes in a row were quiet. */
 const QUIET_MINUTES = 15;
+/** What rises after so many quiet minutes is a second wave: another spike. */
+const CALM_MINUTES = 10;
 const CRITICAL_ABOVE_Z = 5;
 /** A rule first seen within this many hours is new. */
 const NEW_RULE_HOURS = 24;
@@ -86,6 +88,20 @@ export function followMinute(episode: Episode | null, closed: ClosedMinute): Epi
  */
 export function isOver(episode: Episode, minute: number, quietFrom = 0): boolean {
   return minute + 1 - Math.max(episode.lastActiveAt, quietFrom) >= QUIET_MINUTES;
+}
+
+/** Returns the episode as it ends: its count is the present one. */
+export function endEpisode(episode: Episode, sums: ArrayLike<number>): Episode {
+  return { ...episode, count: presentCount(sums, WINDOWS.indexOf(episode.windowMinutes)) };
+}
+
+/**
+ * Returns the minute from which on events are a second wave: the spike was quiet for ten minutes before it. Null if it was not.
+ * The spike then closes there. Minutes before `quietFrom` are unknown.
+ */
+export function calmSince({ lastActiveAt }: Episode, minute: number, quietFrom = 0): number | null {
+  const calm = Math.max(lastActiveAt, quietFrom) + CALM_MINUTES;
+  return minute >= calm ? calm : null;
 }
 
 function kindOf(finding: Finding, { minute, firstHour }: ClosedMinute): RuleSpikeKind {

@@ -44,10 +44,13 @@ export function judgeMinute(sums: ArrayLike<number>, thresholds: Thresholds): Fi
 export function isQuiet(sums: ArrayLike<number>, thresholds: Thresholds): boolean {
   for (let i = 0; i < WINDOW_COUNT; i += 1) {
     const everyday = Math.exp((thresholds.level[i] as number) + (thresholds.deviation[i] as number)) - 1;
-    const limit = Math.max((thresholds.threshold[i] as number) / 2, everyday);
-    const count = sums[i] as number;
-    const judged = i === WINDOW_COUNT - 1 ? Math.min(count, 4 * (sums[i - 1] as number)) : count;
-    if (judged >= limit) return false;
+    if (presentCount(sums, i) >= Math.max((thresholds.threshold[i] as number) / 2, everyday)) return false;
   }
   return true;
+}
+
+/** Returns the count of a window as it is at present: of an hour, four times its last quarter if that is less. */
+export function presentCount(sums: ArrayLike<number>, window: number): number {
+  const count = sums[window] as number;
+  return window === WINDOW_COUNT - 1 ? Math.min(count, 4 * (sums[window - 1] as number)) : count;
 }

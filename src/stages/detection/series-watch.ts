@@ -1,5 +1,5 @@
 import { WINDOWS } from "#model/kinds.ts";
-import { type Episode, followMinute, isOver } from "./episode.ts";
+import { calmSince, type Episode, endEpisode, followMinute, isOver } from "./episode.ts";
 import { isSpiking } from "./judge-minute.ts";
 import { FLOOR, type SpikePolicy } from "./policy.ts";
 import { addMinute, createHourHistory, type HourHistory } from "./thresholds/hour-history.ts";
@@ -98,11 +98,17 @@ function step(
   const thresholds = thresholdsAt(watch, minute, policy);
   if (watch.episode === null && !isSpiking(sums, thresholds)) return;
   const { z } = policy;
-  const fresh = freshSums(watch, minute);
+  const calm = watch.episode === null ? null : calmSince(watch.episode, minute);
+  if (watch.episode !== null && calm !== null && isSpiking(sumsFrom(watch, minute, calm), thresholds)) {
+    onClosed({ ...watch.episode, closedAt: calm });
+    watch.episode = null;
+    watch.freshFrom = calm;
+  }
+  const fresh = sumsFrom(watch, minute, watch.freshFrom);
   const closed = { minute, sums: fresh, thresholds, z, firstHour: history.firstHour };
   watch.episode = followMinute(watch.episode, closed);
   if (watch.episode === null || !isOver(watch.episode, minute)) return;
-  onClosed({ ...watch.episode, closedAt: minute + 1 });
+  onClosed({ ...endEpisode(watch.episode, fresh), closedAt: minute + 1 });
   watch.episode = null;
   watch.freshFrom = minute + 1;
 }
@@ -118,12 +124,13 @@ export function thresholdsAt(watch: SeriesWatch, minute: number, policy: SpikePo
 
 const fresh = new Int32Array(WINDOW_COUNT);
 
-function freshSums({ sums, ring, freshFrom }: SeriesWatch, minute: number): Int32Array {
-  if (freshFrom <= minute - LONGEST_WINDOW + 1) return sums;
+/** Returns the events of the windows that end with a minute, without those before `from`. */
+function sumsFrom({ sums, ring }: SeriesWatch, minute: number, from: number): Int32Array {
+  if (from <= minute - LONGEST_WINDOW + 1) return sums;
   let sum = 0;
   let next = minute;
   for (let i = 0; i < WINDOW_COUNT; i += 1) {
-    const oldest = Math.max(minute - (WINDOWS[i] as number) + 1, freshFrom);
+    const oldest = Math.max(minute - (WINDOWS[i] as number) + 1, from);
     for (; next >= oldest; next -= 1) sum += ring[next % LONGEST_WINDOW] as number;
     fresh[i] = sum;
   }

@@ -71,7 +71,10 @@ export function toStoredEpisode(
     openedAt: row?.openedAt ?? toPast(episode.openedAt),
     closedAt: closedAt === null ? null : toDate(closedAt),
     lastActiveAt: toPast(episode.lastActiveAt, row?.lastActiveAt),
-    judgedThrough: toDate(closedAt ?? lastTested + 1),
+    // A second wave closes a spike at an earlier minute than those that it was judged for.
+    judgedThrough: toDate(
+      Math.max(closedAt ?? lastTested + 1, row === undefined ? 0 : toMinute(row.judgedThrough)),
+    ),
     baseline: episode.usual,
     windowCount: episode.count,
     windowMinutes: episode.windowMinutes,

@@ -1,12 +1,14 @@
 import { hash } from "node:crypto";
 import type { z } from "zod";
 import { MAX_DIMENSION_CHARS } from "#lib/clean-text.ts";
+import { isObject } from "#lib/is-object.ts";
 import { parseJson } from "#lib/parse-json.ts";
 import { sliceEntries } from "#lib/slice-entries.ts";
 import { DAY_MS } from "#lib/units.ts";
 import type { EventKey } from "#model/event-key.ts";
 import type { EventRoute } from "#model/kinds.ts";
-import type { WafEvent } from "#model/waf-event.ts";
+import { readParsedRequest, toFactColumns, UNKNOWN_FACTS } from "#model/request-facts.ts";
+import type { EventWithoutFacts, WafEvent } from "#model/waf-event.ts";
 import { SETTLE_MS } from "#stages/coverage/settle.ts";
 
 export interface PageSource {
@@ -15,8 +17,13 @@ export interface PageSource {
   readonly day: string | null;
   /** Epoch ms. */
   readonly receivedAt: number;
-  /** Returns null for an entry that the schema refuses. */
-  readonly toEvent: (entry: unknown) => WafEvent | null;
+  /** Returns null for an entry that the schema refuses. `log` is the entry's record, parsed. */
+  readonly toEvent: (entry: unknown, log: unknown) => EventWithoutFacts | null;
+  /**
+   * Key of the hashes of matched texts, with which the facts of requests are read. Null leaves them unknown, for a page
+   * whose events are not stored.
+   */
+  readonly hashKey: string | null;
   /** Names what is wrong with an entry. */
   readonly schema: z.ZodType;
 }
@@ -31,7 +38,7 @@ export interface QuarantinedEntry {
 /** Returns how an entry that the schema has checked becomes an event. */
 export function readBy<Entry>(
   schema: z.ZodType<Entry>,
-  toEvent: (entry: Entry) => WafEvent,
+  toEvent: (entry: Entry) => EventWithoutFacts,
 ): Pick<PageSource, "schema" | "toEvent"> {
   const read = (entry: unknown) => {
     const { data } = schema.safeParse(entry);
@@ -69,15 +76,30 @@ export function readPage(
   const records: EventRecord[] = [];
   const quarantined: QuarantinedEntry[] = [];
   for (const [index, raw] of raws.entries()) {
-    const event = readEntry(entries === undefined ? parseJson(raw.toString()) : entries[index], source);
+    const entry = entries === undefined ? parseJson(raw.toString()) : entries[index];
+    const log = readLog(entry);
+    const event = readEntry(entry, log, source);
     if (typeof event === "string") {
       quarantined.push({ route: source.route, day: source.day, reason: event, raw });
       continue;
     }
-    events.push(event);
+    events.push(addFacts(event, { ...(entry as object), log }, source.hashKey));
     records.push({ occurredAt: event.occurredAt, logId: event.logId, raw });
   }
   return { events, records, quarantined };
+}
+
+/** Returns the record of an entry, of which the list sends the text. It is parsed once for the event and its facts. */
+function readLog(entry: unknown): unknown {
+  const log = isObject(entry) ? entry["log"] : undefined;
+  return typeof log === "string" ? parseJson(log) : log;
+}
+
+function addFacts(event: EventWithoutFacts, entry: unknown, hashKey: string | null): WafEvent {
+  if (hashKey === null) return { ...event, ...UNKNOWN_FACTS };
+  const { url, ua, ruleId } = event;
+  const of = { url: url ?? "", ua: ua ?? "", ruleId: ruleId ?? "" };
+  return { ...event, ...toFactColumns(readParsedRequest(entry, of, hashKey)) };
 }
 
 /** Returns the entries of a page byte for byte. Serialises them again if they cannot be cut out of the answer. */
@@ -96,8 +118,8 @@ export function hashEntries(raws: readonly Buffer[]): Buffer {
 }
 
 /** Returns the event, or the reason why it cannot be stored. */
-function readEntry(entry: unknown, source: PageSource): WafEvent | string {
-  const event = source.toEvent(entry);
+function readEntry(entry: unknown, log: unknown, source: PageSource): EventWithoutFacts | string {
+  const event = source.toEvent(entry, log);
   if (event === null) return `unreadable: ${describe(source.schema.safeParse(entry).error)}`;
   return whyRefused(event, source) ?? event;
 }
@@ -108,7 +130,7 @@ function readEntry(entry: unknown, source: PageSource): WafEvent | string {
  * day would get a partition of its own.
  */
 function whyRefused(
-  { logId, occurredAt }: WafEvent,
+  { logId, occurredAt }: EventWithoutFacts,
   { day, receivedAt }: Pick<PageSource, "day" | "receivedAt">,
 ): string | null {
   if (logId.length > MAX_DIMENSION_CHARS) return `logId: longer than ${MAX_DIMENSION_CHARS} characters`;

@@ -3,7 +3,7 @@ import { LABELS } from "#adapters/edge/contract/event-log-list.ts";
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
 import { isObject } from "#lib/is-object.ts";
 import { parseJson } from "#lib/parse-json.ts";
-import type { WafEvent } from "#model/waf-event.ts";
+import type { EventWithoutFacts } from "#model/waf-event.ts";
 
 /** The search language's verbs for `labels.status`. An unknown word stays as it came. */
 const ACTIONS = new Map([
@@ -18,16 +18,16 @@ const ACTIONS = new Map([
  * Converts an entry of the date-paged list (platform API spec 2.7) to an event. Returns null for exactly the entries that
  * `EventLogEntry` refuses, without the schema, which takes ten times as long. The list has no feature and no JA4, often
  * leaves a label empty that the search fills, and masks IPv4 addresses. So a value that the list leaves empty is unknown,
- * not empty.
+ * not empty. `parsed` is the entry's record if it was parsed already.
  */
-export function toListEvent(entry: unknown): WafEvent | null {
+export function toListEvent(entry: unknown, parsed?: unknown): EventWithoutFacts | null {
   if (!isObject(entry)) return null;
   const { timestamp, log = null } = entry;
   const [logId, labels] = [toLogId(entry["logId"]), entry["labels"] ?? {}];
   if (logId === null || !isTime(timestamp) || !isObject(labels)) return null;
   if (log !== null && typeof log !== "string") return null;
   for (const name of LABELS) if (toText(labels[name]) === null) return null;
-  const read = log === null ? null : parseJson(log);
+  const read = log === null ? null : (parsed ?? parseJson(log));
   const record = isObject(read) ? read : {};
   const status = toText(labels["status"]) ?? "";
   return {

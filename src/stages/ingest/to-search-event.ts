@@ -2,13 +2,13 @@ import { EventLog } from "#adapters/edge/contract/event-log-list.ts";
 import type { EventRow } from "#adapters/edge/contract/event-logs-search.ts";
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
 import { parseJson } from "#lib/parse-json.ts";
-import type { WafEvent } from "#model/waf-event.ts";
+import type { EventWithoutFacts } from "#model/waf-event.ts";
 
 /**
  * Converts a row of a flat search (platform API spec 2.4) to an event. The search resolves every dimension, so a
  * field without a value is known to be empty. Only the message comes from the record, and is unknown without one.
  */
-export function toSearchEvent(row: EventRow): WafEvent {
+export function toSearchEvent(row: EventRow): EventWithoutFacts {
   const { fields } = row;
   const dimension = (name: string) => cleanText(fields[name] ?? "", MAX_DIMENSION_CHARS);
   // An object by contract. Text, as in the list, has the same content.

@@ -1,6 +1,6 @@
 import ipaddr from "ipaddr.js";
+import { addressBits, type IpAddress, networkOf, readAddress, readMasked } from "#model/ip-address.ts";
 import type { AddressFamily } from "#model/kinds.ts";
-import { addressBits, type IpAddress, networkOf, readAddress, readMasked } from "./ip-address.ts";
 import { addressPart, isPseudonym, NETWORK_PREFIX, networkPart, splitPseudonym } from "./pseudonym.ts";
 import type { PseudonymKey } from "./pseudonym-key.ts";
 

@@ -1,4 +1,4 @@
-import { networkOf, readAddress, readMasked } from "./ip-address.ts";
+import { networkOf, readAddress, readMasked } from "#model/ip-address.ts";
 import type { PseudonymKey } from "./pseudonym-key.ts";
 
 /** The record that an erasure leaves; times in epoch ms. */

@@ -1,4 +1,4 @@
-import { addressBits, networkOf, readAddress } from "./ip-address.ts";
+import { addressBits, networkOf, readAddress } from "#model/ip-address.ts";
 import type { PseudonymKey } from "./pseudonym-key.ts";
 
 /** Replaces an erased address. */

@@ -1,8 +1,9 @@
+import { readAddress, readMasked } from "#model/ip-address.ts";
 import { type FoundAddress, findIpv4 } from "./find-ipv4.ts";
 import { findIpv6 } from "./find-ipv6.ts";
+import { dropForward, findSpelled } from "./find-spelled.ts";
 import { findWholeNumbers } from "./find-whole-number.ts";
 import { foldSpelling } from "./fold-spelling.ts";
-import { readAddress, readMasked } from "./ip-address.ts";
 import { isPseudonym } from "./pseudonym.ts";
 
 const PSEUDONYM = /anon-[a-z2-7]{13}-[a-z2-7]{13}/g;
@@ -13,7 +14,8 @@ export type Replace = (ip: string) => string | null;
 /**
  * Replaces the addresses, masked addresses and pseudonyms of a text. Every part that masks, erases or refuses
  * addresses in texts uses this function, so that all of them find the same. An address is also found where its spelling
- * keeps programs from reading it (`203[.]0[.]113[.]7`, `%2E`, full-width digits, one number). If text can be read as several
+ * keeps programs from reading it (`203[.]0[.]113[.]7`, `%2E`, full-width digits, one number), backwards
+ * (`7.113.0.203.in-addr.arpa`), and in names of hosts (`ec2-203-0-113-7`). If text can be read as several
  * overlapping addresses, the whole stretch gets the replacement of the first that has one.
  */
 export function replaceAddresses(text: string, replace: Replace): string {
@@ -28,7 +30,8 @@ export function replaceAddresses(text: string, replace: Replace): string {
   return result + text.slice(copied);
 }
 
-const MAY_HOLD_ADDRESS = /[:.]|%(?:25){0,3}(?:2e|3a)|anon-|dot|&#|&period|\d{8}|0x[0-9a-f]{7}/i;
+const MAY_HOLD_ADDRESS =
+  /[:.]|%(?:25){0,3}(?:2e|3a)|anon-|dot|&#|&period|\d{8}|0x[0-9a-f]{7}|\d[-_]\d{1,3}[-_]\d|[0-9a-f]{4}-[0-9a-f]{4}-/i;
 const NOT_ASCII = /\P{ASCII}/u;
 
 /** Returns whether the whole text is one address, as most texts with addresses are. `::203.0.113.7` holds two. */
@@ -76,7 +79,8 @@ function findWritten(text: string): FoundAddress[] {
 
 function findPlain(text: string): FoundAddress[] {
   const dotted = findIpv4(text);
-  return [...findPseudonyms(text), ...dotted, ...findIpv6(text, dotted), ...findWholeNumbers(text)];
+  const plain = [...findPseudonyms(text), ...dotted, ...findIpv6(text, dotted), ...findWholeNumbers(text)];
+  return [...dropForward(text, plain), ...findSpelled(text)];
 }
 
 function findPseudonyms(text: string): FoundAddress[] {

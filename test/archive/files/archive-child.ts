@@ -7,7 +7,7 @@ import { type ArchiveWork, doArchiveWork } from "./archive-work.ts";
 
 /**
  * Works on archive days in a process of its own, and kills itself at a step, as kill -9 does: node archive-child.ts
- * <database> <folder> archive|rewrite|restore <zone> <step>. The archive is in a bucket if the environment says so.
+ * <database> <folder> archive|rewrite|facts|restore <zone> <step>. The archive is in a bucket if the environment says so.
  */
 const [url = "", folder = "", work = "", zone = "", step = ""] = process.argv.slice(2);
 process.once("disconnect", () => process.exit(0));

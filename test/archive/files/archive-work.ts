@@ -1,4 +1,5 @@
 import type { Database } from "#db/client.ts";
+import { addFacts } from "#jobs/archive/add-facts.ts";
 import { createArchiveDaysJob } from "#jobs/archive/archive-days.ts";
 import type { ArchiveStore } from "#jobs/archive/archive-store.ts";
 import { rewriteDay } from "#jobs/archive/rewrite-day.ts";
@@ -6,8 +7,8 @@ import { restoreDay } from "#operations/archive/restore-day.ts";
 import { silent } from "../../ingest/ingest-jobs.ts";
 import { DAY, DAY_START, NOW } from "./tested-day.ts";
 
-/** What a process does with archive days: archives all days, or rewrites or restores DAY of a zone. */
-export type ArchiveWork = "archive" | "rewrite" | "restore";
+/** What a process does with archive days: archives all days, or rewrites, adds facts to, or restores DAY of a zone. */
+export type ArchiveWork = "archive" | "rewrite" | "facts" | "restore";
 
 interface ArchiveWorkDeps {
   readonly database: Database;
@@ -34,5 +35,6 @@ export async function doArchiveWork(
   } else if (work === "rewrite") {
     const change = { replace: () => "erased", untilAt: DAY_START + 86_400_000, isErasure: true };
     await rewriteDay({ database, archive, onStep }, zoneDay, change);
-  } else await restoreDay({ database, archive, onStep }, zoneDay, () => undefined);
+  } else if (work === "facts") await addFacts({ database, archive, onStep }, zoneDay);
+  else await restoreDay({ database, archive, onStep }, zoneDay, () => undefined);
 }

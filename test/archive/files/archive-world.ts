@@ -55,6 +55,10 @@ export function hostileEvents(): WafEvent[] {
       asn: text,
       country: text,
       message: text,
+      method: text,
+      requestId: text,
+      matchedKey: index % 3 === 0 ? null : index - 40,
+      facts: index % 4 === 0 ? null : index,
     };
     const occurredAt = DAY_START + Math.floor((index * 86_399_999) / texts.length);
     const more = { ruleId: index % 3 === 0 ? text : "942100", action: index % 5 === 0 ? text : "block" };
@@ -140,28 +144,52 @@ const TEXTS = ["feature", "rule_id", "ip", "ja4", "ua", "url", "asn", "country",
 
 /** The events of a file, every text by its bytes. */
 export async function readEventsFile({ duckdb }: ArchiveWorld, file: string): Promise<WafEvent[]> {
-  const columns = ["log_id", "route", ...TEXTS].map((name) => `encode(${name})`);
+  const columns = ["log_id", "route", ...TEXTS, "method", "request_id"].map((name) => `encode(${name})`);
   const [rows = []] = await duckdb.run([
     {
-      sql: `select epoch_ms(occurred_at), ${columns.join(", ")} from ${readFile(file)} order by file_row_number`,
+      sql: `select epoch_ms(occurred_at), matched_key, facts, ${columns.join(", ")} from ${readFile(file)} order by file_row_number`,
     },
   ]);
   const text = (value: unknown) => (value === null ? null : Buffer.from(value as Uint8Array).toString());
-  return rows.map(([at, logId, route, feature, ruleId, ip, ja4, ua, url, asn, country, action, message]) => ({
-    occurredAt: Number(at),
-    logId: text(logId) ?? "",
-    route: text(route) as "search",
-    feature: text(feature),
-    ruleId: text(ruleId),
-    ip: text(ip),
-    ja4: text(ja4),
-    ua: text(ua),
-    url: text(url),
-    asn: text(asn),
-    country: text(country),
-    action: text(action),
-    message: text(message),
-  }));
+  return rows.map(
+    ([
+      at,
+      key,
+      facts,
+      logId,
+      route,
+      feature,
+      ruleId,
+      ip,
+      ja4,
+      ua,
+      url,
+      asn,
+      country,
+      action,
+      message,
+      method,
+      requestId,
+    ]) => ({
+      occurredAt: Number(at),
+      logId: text(logId) ?? "",
+      route: text(route) as "search",
+      feature: text(feature),
+      ruleId: text(ruleId),
+      ip: text(ip),
+      ja4: text(ja4),
+      ua: text(ua),
+      url: text(url),
+      asn: text(asn),
+      country: text(country),
+      action: text(action),
+      message: text(message),
+      method: text(method),
+      requestId: text(requestId),
+      matchedKey: key as number | null,
+      facts: facts as number | null,
+    }),
+  );
 }
 
 export async function readRecordsFile({ duckdb }: ArchiveWorld, file: string): Promise<(Buffer | null)[]> {

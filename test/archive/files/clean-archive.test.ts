@@ -48,6 +48,10 @@ async function archiveDay(events = 4) {
       url: "/me?mail=a@b.test",
       ja4: "t13",
       message: "matched a@b.test",
+      method: "GET",
+      requestId: `r${index}`,
+      matchedKey: index,
+      facts: 3,
     }),
   );
   await world.store(stored, { zoneId: ZONE });
@@ -199,6 +203,8 @@ test("files that killed writers left are removed after a day, but not a file tha
   rmSync(fresh);
 });
 
+const FORGOTTEN = { requestId: "", matchedKey: null };
+
 test("an erasure empties the covered events and their records in new files, changes nothing else, and is safe to repeat", async () => {
   const { day, events } = await archiveDay(6);
   const { pool } = world.database;
@@ -231,7 +237,9 @@ test("an erasure empties the covered events and their records in new files, chan
   expect(revised.map(({ log_id }) => log_id).toSorted()).toEqual(kept.map(({ logId }) => logId).toSorted());
   expect(await readEventsFile(world, after[0] ?? "")).toEqual(
     inFileOrder(events).map((event, index) =>
-      isErased(index) ? { ...event, ip: "erased", ua: "", url: "", ja4: "", message: "" } : event,
+      isErased(index)
+        ? { ...event, ip: "erased", ua: "", url: "", ja4: "", message: "", ...FORGOTTEN }
+        : event,
     ),
   );
   expect(await readRecordsFile(world, after[1] ?? "")).toEqual(
@@ -302,9 +310,13 @@ test("pseudonyms replace addresses in the events file and leave the records file
 
   expect(rewritten).toEqual({ events: 4, records: 0 });
   expect(await fileOf(day, "records")).toBe(records);
-  expect((await readEventsFile(world, await fileOf(day, "events"))).map(({ ip, url }) => [ip, url])).toEqual(
-    events.map(({ ip, url }) => [`anon-${ip}`, url]),
-  );
+  expect(
+    (await readEventsFile(world, await fileOf(day, "events"))).map(({ ip, url, requestId }) => [
+      ip,
+      url,
+      requestId,
+    ]),
+  ).toEqual(events.map(({ ip, url }) => [`anon-${ip}`, url, ""]));
 });
 
 test("a file that becomes valid again keeps its row and is not deleted", async () => {

@@ -37,6 +37,8 @@ const found = (events: readonly WafEvent[]): FoundEvent[] =>
     occurredAt,
     fields: {} as FoundEvent["fields"],
     message: "",
+    method: "",
+    requestId: "",
     archived: null,
   }));
 

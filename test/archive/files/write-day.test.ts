@@ -7,6 +7,7 @@ import { listValidFiles } from "#db/archive/archive-files.ts";
 import { type WrittenDay, writeDay } from "#jobs/archive/write-day.ts";
 import { hashFile } from "#lib/hash-file.ts";
 import { EVENT_FILE_COLUMNS } from "#model/archive-layout.ts";
+import { toUrlPart } from "#model/url-parts.ts";
 import {
   type ArchiveWorld,
   DAY,
@@ -61,15 +62,22 @@ test("an independent reader of Parquet finds the same rows and types", async () 
 
   const withoutMark = (text: string | null) => text?.replace(/^\u{FEFF}/u, "") ?? null;
   expect(rows).toEqual(
-    inFileOrder(EVENTS).map(({ occurredAt, logId, route, ruleId, ...event }) => ({
-      occurred_at: new Date(occurredAt),
-      zone_id: ZONE,
-      log_id: withoutMark(logId),
-      route,
-      rule_id: withoutMark(ruleId),
-      // This reader drops a mark at the beginning of a text.
-      ...Object.fromEntries(Object.entries(event).map(([name, text]) => [name, withoutMark(text)])),
-    })),
+    inFileOrder(EVENTS).map(
+      ({ occurredAt, logId, route, ruleId, requestId, matchedKey, facts, ...event }) => ({
+        occurred_at: new Date(occurredAt),
+        zone_id: ZONE,
+        log_id: withoutMark(logId),
+        route,
+        rule_id: withoutMark(ruleId),
+        request_id: withoutMark(requestId),
+        matched_key: matchedKey,
+        facts,
+        host: event.url === null ? null : withoutMark(toUrlPart("host", event.url)),
+        path: event.url === null ? null : withoutMark(toUrlPart("path", event.url)),
+        // This reader drops a mark at the beginning of a text.
+        ...Object.fromEntries(Object.entries(event).map(([name, text]) => [name, withoutMark(text)])),
+      }),
+    ),
   );
   expect(records.map(({ record }) => (record === null ? null : Buffer.from(record as Uint8Array)))).toEqual(
     inFileOrder(EVENTS).map(({ logId }) => RECORDS.get(logId) ?? null),
@@ -84,7 +92,7 @@ test("an independent reader of Parquet finds the same rows and types", async () 
     Object.fromEntries((metadata.key_value_metadata ?? []).map(({ key, value }) => [key, value])),
   ).toMatchObject({
     longwatch_kind: "events",
-    longwatch_format: "1",
+    longwatch_format: "2",
     longwatch_zone: "101",
     longwatch_day: DAY,
   });
@@ -131,7 +139,7 @@ test("the manifest and the statement describe the files that exist, and nothing 
     expect(statement.files).toContainEqual({ kind, path: name, sha256, bytes, rows, sum });
   }
   expect(statement).toMatchObject({
-    format: 1,
+    format: 2,
     zoneId: ZONE,
     day: DAY,
     records: RECORDS.size,

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import path from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { ARCHIVE_FORMAT } from "#model/archive-layout.ts";
 import { finishOcsfLine } from "#stages/archive/ocsf/finish-ocsf-line.ts";
 import { toOcsf, type ZonedEvent } from "#stages/archive/ocsf/to-ocsf.ts";
 import { formatEvent } from "#stages/archive/records/format-event.ts";
@@ -58,6 +59,8 @@ const LISTED: ZonedEvent = {
   occurredAt: 1_795_219_200_000,
   route: "list",
   message: "SQL injection",
+  method: "",
+  requestId: "",
   fields: {
     feature: "waf",
     ruleId: "942100",
@@ -194,6 +197,14 @@ test("formatEvent writes the record as received, or the zone's id beside the eve
   expect(formatEvent("raw", LISTED, record, { ...VENDOR, isMasked: true })).not.toContain("203.0.113.7");
 });
 
+test("an event without a record has the method and the request id of its columns, and a masked key sees no request id", () => {
+  const event = { ...LISTED, method: "POST", requestId: "0a1b" };
+  const ocsf = JSON.parse(toOcsf(event, undefined, VENDOR));
+  expect(ocsf).toMatchObject({ activity_id: 6, http_request: { uid: "0a1b", http_method: "POST" } });
+  for (const record of [undefined, recordOf({})])
+    expect(toOcsf(event, record, { ...VENDOR, isMasked: true })).not.toContain("0a1b");
+});
+
 test("DuckDB writes the objects of toOcsf without records for 2,000 random events, in lines that no terminal obeys", async () => {
   const events = fc.sample(anyEvent, { numRuns: 2_000, seed: SEED });
   const file = path.join(archive.folder, "any.parquet");
@@ -210,7 +221,13 @@ test("DuckDB writes the objects of toOcsf without records for 2,000 random event
   await writeEventsFile(archive.duckdb, file, rows as never);
   const plan = { from: 0, to: 2_000_000_000_000, clauses: [] };
   const form = { zoneId: 101, vendor: "Ex'ample" };
-  await archive.duckdb.run(exportEvents({ file, first: 0, end: rows.length }, plan, { form, target }), {});
+  await archive.duckdb.run(
+    exportEvents({ file: { path: file, format: ARCHIVE_FORMAT }, first: 0, end: rows.length }, plan, {
+      form,
+      target,
+    }),
+    {},
+  );
   const lines = (await readFile(target, "utf8")).split("\n").slice(0, -1).reverse();
   expect(lines).toHaveLength(rows.length);
   for (const [index, line] of lines.entries()) {

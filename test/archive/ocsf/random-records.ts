@@ -100,6 +100,8 @@ export const anyEvent: fc.Arbitrary<ZonedEvent> = fc.record({
   occurredAt: fc.integer({ min: 1_700_000_000_000, max: 1_900_000_000_000 }),
   route: fc.constantFrom("list", "search"),
   message: stored(hostile, MAX_TEXT_CHARS),
+  method: stored(fc.oneof(fc.constantFrom("", "GET", "POST", "PURGE", "get"), hostile)),
+  requestId: stored(fc.oneof(fc.constantFrom("", "0a1b"), hostile)),
   fields: fc.record({
     feature: stored(among("waf")),
     ruleId: stored(among("942100")),

@@ -1,5 +1,6 @@
 import { DAY_MS } from "#lib/units.ts";
 import { DIMENSIONS, type Dimension } from "#model/kinds.ts";
+import { UNKNOWN_FACTS } from "#model/request-facts.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 
 export const FIRST_DAY = Date.UTC(2026, 2, 1);
@@ -159,6 +160,7 @@ export function drawEvents(draw: Draw, count: number, prefix: string): WafEvent[
     country: drawText(draw, ["DE", "FR"]),
     action: draw.chance(0.9) ? draw.one(ACTIONS) : drawText(draw, ACTIONS),
     message: drawText(draw, ["SQL Injection", "XSS"]),
+    ...UNKNOWN_FACTS,
   }));
 }
 

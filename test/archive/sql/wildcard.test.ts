@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { createSearchDuckdb } from "#db/archive/search-duckdb.ts";
+import { ARCHIVE_FORMAT } from "#model/archive-layout.ts";
 import { planSearch } from "#stages/archive/query/plan-search.ts";
 import { readSearch } from "#stages/archive/query/read-search.ts";
 import { toClauses } from "#stages/archive/sql/to-condition.ts";
@@ -18,7 +19,7 @@ test("a wildcard of many parts is decided for a long repetitive text before the 
   const filters = [{ field: "url", op: "wildcard", value: ["*a*a*a*a*b*c"] }];
   const read = readSearch({ from: 1, to: 2, filters }, "search");
   if ("mistakes" in read) throw new Error(JSON.stringify(read.mistakes));
-  const { sql, values } = toClauses(planSearch(read.search));
+  const { sql, values } = toClauses(planSearch(read.search), ARCHIVE_FORMAT);
   const texts = ["/?q=" + "a".repeat(300), "/aaaa.b\n*(c"];
   const rows = texts.map((text) => `select '${text}' as url`).join(" union all ");
   const [, found] = await duckdb.run(

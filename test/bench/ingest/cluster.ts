@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import pg from "pg";
@@ -55,6 +55,21 @@ export async function startCluster() {
     serverFiles,
     urlOf,
     query,
+
+    /** Returns the process whose children are the server's sessions. */
+    async readPid(): Promise<number> {
+      const [row] = await query<{ folder: string }>(
+        "postgres",
+        "select setting as folder from pg_settings where name = 'data_directory'",
+      );
+      return Number(readFileSync(path.join(row?.folder ?? "", "postmaster.pid"), "utf8").split("\n")[0]);
+    },
+
+    /** Returns how many transactions have ended in a database. */
+    async countCommits(name: string): Promise<number> {
+      const text = `select (xact_commit + xact_rollback)::float8 as ended from pg_stat_database where datname = '${name}'`;
+      return (await query<{ ended: number }>("postgres", text))[0]?.ended ?? 0;
+    },
 
     /** A fresh database with the service's schema, without partitions unless days are named. */
     async createMigrated(name: string, days: readonly string[] = []): Promise<string> {

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { parse } from "csv-parse/sync";
 import { z } from "zod";
 import { SEVERITIES, SOURCE_KINDS } from "#model/kinds.ts";
-import type { ReplayedMessage } from "#stages/detection/backtest/replayed-message.ts";
+import type { ReplayedMessage } from "#stages/alerting/backtest/replayed-message.ts";
 
 const words = z.string().transform((text) => text.split(" ").filter((word) => word !== ""));
 const Attacker = z
@@ -14,9 +14,9 @@ const Line = z.object({
   zone: z.string(),
   at: z.coerce.number().int(),
   incident: z.string(),
-  reason: z.enum(["first", "join", "worse", "late", "verdict", "resolved"]),
+  reason: z.enum(["first", "join", "again", "worse", "late", "repeat", "turned", "settled", "resolved"]),
   severity: z.enum(SEVERITIES),
-  subject: z.enum(["incident", "rule", "flip", "silent"]),
+  subject: z.enum(["incident", "rule", "flip"]),
   attackers: words.pipe(z.array(Attacker)),
   rules: words,
 });

@@ -1,8 +1,8 @@
 import { FEW_ADDRESSES } from "#model/few-addresses.ts";
 import type { Severity } from "#model/kinds.ts";
 import { gravestOf } from "#model/severity.ts";
-import { createZoneReplay } from "#stages/detection/backtest/replay-zone.ts";
-import type { ReplayedMessage } from "#stages/detection/backtest/replayed-message.ts";
+import { createZoneReplay } from "#stages/alerting/backtest/replay-zone.ts";
+import type { ReplayedMessage } from "#stages/alerting/backtest/replayed-message.ts";
 import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
 import type { DrawnEvent } from "./zone.ts";
 

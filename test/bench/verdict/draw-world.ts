@@ -2,7 +2,7 @@ import { STORIES, type Story, type StoryName } from "#emulator/traffic/stories.t
 import { classifyAction } from "#model/action-class.ts";
 import type { VerdictClass } from "#model/kinds.ts";
 import { readRequest } from "#model/request-facts.ts";
-import type { RecordedEvent } from "#stages/detection/backtest/replay-verdicts.ts";
+import type { RecordedEvent } from "#stages/alerting/backtest/replay-verdicts.ts";
 import { createDraw, type Draw } from "../sources/draw.ts";
 
 /** A week of history, a week in which episodes begin, and the week after it. */

@@ -2,7 +2,7 @@ import type { ExclusionClause } from "#model/exclusion.ts";
 import type { VerdictClass, VerdictLook } from "#model/kinds.ts";
 import type { RequestDetails } from "#model/request-facts.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
-import { createZoneReplay } from "#stages/detection/backtest/replay-zone.ts";
+import { createZoneReplay } from "#stages/alerting/backtest/replay-zone.ts";
 import { toUrlPattern } from "#stages/detection/exclusion/to-url-pattern.ts";
 import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
 import type { VerdictEvidence } from "#stages/detection/verdict/evidence.ts";

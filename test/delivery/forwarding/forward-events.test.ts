@@ -17,10 +17,17 @@ beforeEach(async () => {
     changed_minutes, forward_cursors, forward_destinations, forward_hours, forward_receipts, forward_refusals, event_revisions cascade`);
   receiver.stored.clear();
   receiver.next.length = 0;
+  world.pauses.length = 0;
   world.setNow(DAY_START + 30 * HOUR_MS);
 });
 
 afterEach(() => expect(receiver.next).toEqual([]));
+
+/** As after the pause of the destination. */
+async function lookNow(): Promise<void> {
+  await pool.query("update forward_destinations set retry_at = now()");
+  await pool.query("update forward_hours set look_at = now() where look_at is not null");
+}
 
 const event = (minute: number, logId: string, over = {}) =>
   makeEvent({ occurredAt: DAY_START + minute * MINUTE_MS, logId, ...over });
@@ -144,7 +151,7 @@ test("a receiver that refuses most events counts as wrongly set up: they wait an
   expect((await pool.query("select from forward_refusals")).rowCount).toBe(0);
   const { rows } = await pool.query("select is_refused, last_error from forward_destinations");
   expect(rows).toEqual([{ is_refused: true, last_error: expect.stringContaining("no such index") }]);
-  await pool.query("update forward_destinations set retry_at = now()");
+  await lookNow();
   await world.run();
   expect(receiver.stored.size).toBe(12);
 });
@@ -336,4 +343,94 @@ test("the receipts of an hour go when it has arrived and can no longer change", 
   const repeated = receiver.repeated();
   await world.run();
   expect(receiver.repeated()).toBe(repeated);
+});
+
+async function openElastic() {
+  const elastic = await POSTING.elastic.receive();
+  onTestFinished(() => elastic.stop());
+  return { elastic, sink: POSTING.elastic.open(elastic.origin) };
+}
+
+const minutesOf = (count: number) =>
+  Array.from({ length: count }, (_, index) => event(index % 60, `e${index}`));
+
+test("events that a receiver postpones now and then are sent again within the run, and the other batches go on", async () => {
+  const { elastic, sink } = await openElastic();
+  await world.store(minutesOf(400));
+  const seen = new Set<string>();
+  elastic.fail((ids) => {
+    // One of a hundred, at its first two attempts.
+    const late = ids.filter((id) => id.endsWith("7") && id.length > 6 && !seen.has(`${id} twice`));
+    for (const id of late) seen.add(seen.has(id) ? `${id} twice` : id);
+    return { is: "partial", postponed: late };
+  });
+  await world.run({ sink, batchEvents: 50 });
+  expect(elastic.stored.size).toBe(400);
+  expect(world.pauses).toEqual([1_000, 2_000]);
+  const { rows } = await pool.query("select failures, last_error from forward_destinations");
+  expect(rows).toEqual([{ failures: 0, last_error: null }]);
+  expect(await world.hours()).toMatchObject([{ acknowledged: 400 }]);
+});
+
+test("an event that stays postponed ends the run after three pauses, and the other events are acknowledged", async () => {
+  const { elastic, sink } = await openElastic();
+  await world.store(minutesOf(100));
+  elastic.fail((ids) => ({ is: "partial", postponed: ids.filter((id) => id.endsWith("-e7")) }));
+  await world.run({ sink, batchEvents: 50 });
+  expect(world.pauses).toEqual([1_000, 2_000, 4_000]);
+  expect(elastic.stored.size).toBe(99);
+  const { rows } = await pool.query("select last_error from forward_destinations");
+  expect(rows).toEqual([{ last_error: expect.stringContaining("postponed 1 of 1 events") }]);
+});
+
+test("a batch of which most is postponed is not followed by another one before the pause", async () => {
+  const { elastic, sink } = await openElastic();
+  await world.store(minutesOf(100));
+  const sizes: number[] = [];
+  elastic.fail((ids) => {
+    sizes.push(ids.length);
+    return sizes.length > 1 ? null : { is: "partial", postponed: ids.slice(1) };
+  });
+  await world.run({ sink, batchEvents: 50 });
+  expect([sizes, world.pauses]).toEqual([[50, 50, 49], [1_000]]);
+  expect(elastic.stored.size).toBe(100);
+});
+
+test("ten bad events of a batch stop neither the good ones of the batch nor later batches, and are listed", async () => {
+  const { elastic, sink } = await openElastic();
+  await world.store([
+    ...minutesOf(12),
+    ...Array.from({ length: 100 }, (_, index) => event(70, `good${index}`)),
+  ]);
+  elastic.fail((ids) => ({
+    is: "partial",
+    refused: ids.filter((id) => /-e\d+$/.test(id) && !id.endsWith("-e3")),
+  }));
+  await world.run({ sink });
+  expect(elastic.stored.size).toBe(101);
+  const failures = async () => (await pool.query("select failures from forward_destinations")).rows;
+  expect(await failures()).toEqual([{ failures: 0 }]);
+  expect((await pool.query("select from forward_refusals")).rowCount).toBe(0);
+  // Now it is known that the destination accepts other events.
+  await lookNow();
+  await world.run({ sink });
+  expect((await pool.query("select from forward_refusals")).rowCount).toBe(11);
+  expect(await failures()).toEqual([{ failures: 0 }]);
+});
+
+test("a destination that refuses everything ends the run after three batches, and no event is listed", async () => {
+  const { elastic, sink } = await openElastic();
+  await world.store(Array.from({ length: 200 }, (_, index) => event(5 + 60 * (index % 5), `e${index}`)));
+  let batches = 0;
+  elastic.fail((ids) => {
+    batches += 1;
+    return { is: "partial", refused: ids };
+  });
+  await world.run({ sink });
+  expect(batches).toBe(3);
+  const { rows } = await pool.query("select is_refused, last_error from forward_destinations");
+  expect(rows).toEqual([
+    { is_refused: true, last_error: expect.stringContaining("refused 120 of 120 events") },
+  ]);
+  expect((await pool.query("select from forward_refusals")).rowCount).toBe(0);
 });

@@ -77,6 +77,7 @@ export async function openForwardWorld() {
     allowPrivateNetworks: true,
   };
   const sink = openSink({ name: "siem", kind: "webhook", settings }, { clock: () => Date.now() });
+  const pauses: number[] = [];
   const runOf = (
     over: Partial<Destination> = {},
     zoneIds: readonly number[] = [ZONE],
@@ -105,6 +106,7 @@ export async function openForwardWorld() {
       destinations: new Map([[destination.name, destination]]),
       zoneIds,
       onForwarded: () => undefined,
+      sleep: async (ms) => void pauses.push(ms),
       again: (name) => again.push(name),
     });
     return job.run({ destination: destination.name } as never, signal);
@@ -113,6 +115,8 @@ export async function openForwardWorld() {
     ...archive,
     receiver,
     sink,
+    /** How long the runs have waited within themselves, one number a pause. */
+    pauses,
     run: runOf,
     setNow: (ms: number) => void (nowMs = ms),
     hours: () => readHours(database),

@@ -1,8 +1,12 @@
+import { readFileSync } from "node:fs";
 import { Client } from "@elastic/elasticsearch";
 import { Webhook } from "standardwebhooks";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { createSecret } from "#lib/secret.ts";
+import { DIMENSIONS, type Dimension, type EventFormat } from "#model/kinds.ts";
+import { formatEvent } from "#stages/archive/records/format-event.ts";
 import { elastic } from "#stages/delivery/sinks/elastic.ts";
+import { toIndexTemplate } from "#stages/delivery/sinks/elastic-template.ts";
 import { splunk } from "#stages/delivery/sinks/splunk.ts";
 import { startElasticReceiver } from "../../support/receivers/elastic-receiver.ts";
 import { startSplunkReceiver } from "../../support/receivers/splunk-receiver.ts";
@@ -14,6 +18,7 @@ import {
   HOUR,
   idsOf,
   open,
+  POSTING,
   SIGNING_SECRET,
   sending,
   withReceiver,
@@ -301,4 +306,91 @@ test("a part of a webhook's batch has an id of its own, equal for every attempt"
   const first = await idsOfAttempt();
   expect(first).toEqual(["batch-1", "batch-1-0-1", "batch-1-0-0", "batch-1-1-1", "batch-1-2-3"]);
   expect(await idsOfAttempt()).toEqual(first);
+});
+
+/** Values that a visitor or the platform may write into any text. */
+const FOREIGN_TEXTS = [
+  "2026-11-27",
+  "2026/11/27",
+  "true",
+  "12",
+  "1e5",
+  "",
+  "203.0.113.*",
+  "203.0.113.7",
+  "x".repeat(40_000),
+];
+
+/** Events of a format whose texts take every foreign value, in this order. */
+function foreignEvents(format: EventFormat, texts: readonly string[]) {
+  return texts.map((text, index) => {
+    const log = {
+      Message: text,
+      Url: text,
+      RemoteIp: text,
+      Headers: [],
+      Extra: index % 2 === 0 ? text : { a: text },
+    };
+    const labels = { asn: text, country: text, severity: text, method: text };
+    const record = Buffer.from(
+      JSON.stringify({ logId: `f${index}`, timestamp: HOUR, log: JSON.stringify(log), labels }),
+    );
+    const fields = Object.fromEntries(DIMENSIONS.map((name) => [name, text])) as Record<Dimension, string>;
+    const event = {
+      logId: `f${index}`,
+      occurredAt: HOUR,
+      route: "list",
+      message: text,
+      zoneId: ZONE,
+      method: "",
+      requestId: "",
+      fields,
+    };
+    return eventOf(`f${index}`, {}, { body: formatEvent(format, event, record, { vendor: null }) });
+  });
+}
+
+describe.each(["event", "raw", "ocsf"] as const)(
+  "format %s at Elasticsearch's documented mapping",
+  (format) => {
+    test.each(FOREIGN_TEXTS.map((text, at) => [text.slice(0, 20), at] as const))(
+      "an index whose first document has %j everywhere takes all others",
+      async (_text, at) => {
+        const { sink } = await open("elastic");
+        const texts = [...FOREIGN_TEXTS.slice(at), ...FOREIGN_TEXTS.slice(0, at)];
+        expect(await sink.send(foreignEvents(format, texts), sending())).toMatchObject({ refused: [] });
+      },
+    );
+  },
+);
+
+test("the receiver of these tests refuses later documents without the template, as Elasticsearch does", async () => {
+  const { sink } = withReceiver(
+    await startElasticReceiver({ authorization: `ApiKey ${CANARY}`, mayInstall: false }),
+    (origin) => POSTING.elastic.open(origin),
+  );
+  const answer = await sink.send(
+    foreignEvents("event", ["2026-11-27", "curl/8.1", "203.0.113.*"]),
+    sending(),
+  );
+  expect(answer.refused.map(({ index }) => index)).toEqual([1, 2]);
+});
+
+test("elastic's template is installed once, before the first event, and an existing one is kept", async () => {
+  const { receiver, sink } = await open("elastic");
+  await sink.send(eventsOf(2), sending());
+  await sink.send(eventsOf(2), sending());
+  await POSTING.elastic.open(receiver.origin).send(eventsOf(2), sending());
+  expect(receiver.requests.map(({ method, path }) => `${method} ${path}`)).toEqual([
+    "PUT /_index_template/events",
+    "POST /_bulk",
+    "POST /_bulk",
+    "PUT /_index_template/events",
+    "POST /_bulk",
+  ]);
+});
+
+test("the shipped index template is the one that is installed", () => {
+  const file = new URL("../../../deploy/elasticsearch/index-template.json", import.meta.url);
+  expect(JSON.parse(readFileSync(file, "utf8"))).toEqual(toIndexTemplate("longwatch-events"));
 });

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { z } from "zod";
 import type { AlertMessage } from "#model/alert-message.ts";
+import { isEnding } from "#model/kinds.ts";
 import { stringsOf } from "./characters.ts";
 import { HOSTILE } from "./hostile.ts";
 import {
@@ -15,11 +16,11 @@ import {
   verdictMessage,
 } from "./messages.ts";
 
-const REASONS = ["first", "worse", "repeat", "advice", "verdict", "resolved"] as const;
+const REASONS = ["first", "again", "worse", "repeat", "advice", "turned", "settled", "resolved"] as const;
 export const ENDED = { state: "resolved", endedAt: Date.UTC(2026, 10, 22, 9, 26) } as const;
 
 function stateOf(reason: AlertMessage["reason"]): Partial<AlertMessage> {
-  return reason === "resolved" ? { reason, ...ENDED } : { reason };
+  return isEnding(reason) ? { reason, ...ENDED } : { reason };
 }
 
 /** What every vendor's form of an alert promises; `render` gives a request's body as the vendor gets it. */
@@ -37,7 +38,7 @@ export function describeFormat(
   test.each<[string, AlertMessage]>([
     ["first", messageOf()],
     ["verdict", verdictMessage()],
-    ["new-verdict", verdictMessage({ reason: "verdict", transition: 2 })],
+    ["new-verdict", verdictMessage({ reason: "turned", transition: 2 })],
     ["advice", messageOf({ reason: "advice" })],
     ["resolved", messageOf({ reason: "resolved", ...ENDED })],
     ["self", messageOf({ kind: "self", zoneId: null, ruleId: null, ruleTitle: null, sparkline: [] })],
@@ -106,7 +107,7 @@ export function describeFormat(
     });
   });
 
-  test.each(REASONS.filter((reason) => reason !== "resolved"))(
+  test.each(REASONS.filter((reason) => !isEnding(reason)))(
     "%s has no mark of the recommendation's Markdown",
     (reason) => {
       const text = "## Assessment\n**One** _network_ sends `sqlmap` requests.\n* Keep [the rule](x)";
@@ -127,11 +128,8 @@ export function describeFormat(
     check(messageOf({ reason: "resolved", state: "resolved", startedAt: 9e15, endedAt: 9e15 }));
   });
 
-  test.each(REASONS.filter((reason) => reason !== "resolved"))(
-    "%s marks the advice as the AI's",
-    (reason) => {
-      const shown = stringsOf(render(messageOf({ reason }))).join("\n");
-      expect(shown).toContain("Advice from the platform's AI (not verified, nothing was applied)");
-    },
-  );
+  test.each(REASONS.filter((reason) => !isEnding(reason)))("%s marks the advice as the AI's", (reason) => {
+    const shown = stringsOf(render(messageOf({ reason }))).join("\n");
+    expect(shown).toContain("Advice from the platform's AI (not verified, nothing was applied)");
+  });
 }

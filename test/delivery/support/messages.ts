@@ -169,7 +169,7 @@ export const VERDICT_ORDER = [
   "Probably an attack",
   "All 4 addresses are triggering",
   "4 addresses send the events",
-  "147 of 847 events",
+  "147 of 847 requests",
   "/login?next=%2F",
   "' or 1=1",
   "4 addresses of 2 networks",

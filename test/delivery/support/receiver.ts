@@ -114,6 +114,13 @@ export const PLAIN_ANSWER: Answer = { body: "ok", reference: null, cut: { provid
 
 /** Kinds whose result is in the answer's body, not only in its status. */
 export const ANSWERS: Readonly<Record<string, Answer>> = {
+  teams: { ...PLAIN_ANSWER, body: "1" },
+  pagerduty: { ...PLAIN_ANSWER, body: { status: "success", message: "Event processed", dedup_key: "7" } },
+  opsgenie: { ...PLAIN_ANSWER, body: { result: "Request will be processed", took: 0.1, requestId: "1" } },
+  "jira-service-management": {
+    ...PLAIN_ANSWER,
+    body: { result: "Request will be processed", took: 0.1, requestId: "1" },
+  },
   discord: { body: { id: "42" }, reference: "42", cut: { providerReference: null } },
   alertmanager: { body: "", reference: "critical", cut: { providerReference: "critical" } },
   "slack-bot": {

@@ -29,9 +29,10 @@ function drawEvidence(
       const logId = `${group}-${index}`;
       const { method, parameter = null, matched = null, ip = (at: number) => `203.0.113.${at % 200}` } = one;
       if (method !== undefined) requests.set(logId, { ...NO_FACTS, method, parameter, matched });
+      const facts = method === undefined ? null : { ...NO_FACTS, method };
       const text = { asn: "64500", ja4: "t13", ua: "browser" };
       const place = { url: url.replace("#", String(index)), ip: ip(index) };
-      return { at: AT + index * 5_000, logId, ruleId, action: "blocked", feature, ...text, ...place };
+      return { at: AT + index * 5_000, logId, ruleId, action: "blocked", feature, facts, ...text, ...place };
     }),
   );
   return {
@@ -46,6 +47,8 @@ function drawEvidence(
     usual: { asns: new Set(), ja4s: new Set(), paths: new Set(), days: 30, hasCookies: true },
     crawler: null,
     lasting: 1,
+    usualSenders: new Map(),
+    usualPerHour: null,
     ...more,
   };
 }

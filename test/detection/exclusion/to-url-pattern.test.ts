@@ -50,6 +50,8 @@ test.each<[template: string, url: string, is: boolean]>([
   ["/", "https://h", true],
   ["/", "https://h/?q=1", true],
   ["/", "https://h/x", false],
+  ["/{n}", "https://h/12", false],
+  ["/{n}", "https://h/{n}", true],
   ["/.*", "https://h/anything", false],
   ["/.*", "https://h/.*", true],
   ["/(a+)+$", "https://h/(a+)+$", true],

@@ -60,6 +60,16 @@ export function scanHistory(
   }
 }
 
+const CALM_MINUTES = 10;
+
+/** The count of a window at present: of an hour, at most four times its last quarter. */
+function countNow(sums: ArrayLike<number>, windowMinutes: number): number {
+  const [, quarter = 0, hour = 0] = Array.from(sums);
+  return windowMinutes === 60
+    ? Math.min(hour, 4 * quarter)
+    : (sums[WINDOWS.indexOf(windowMinutes as 3)] ?? 0);
+}
+
 /** An episode; `closedAt` is null if the history ends first. */
 export type FoundEpisode = Episode & { readonly closedAt: number | null };
 
@@ -80,11 +90,21 @@ export function findEpisodes(
     (minute, { history, sums, thresholds }) => {
       if (episode === null && !isSpiking(sums, thresholds)) return;
       const index = minute - firstMinute;
-      const fresh = windowSums(counts, index, from);
       const { z } = policy;
+      const calm = episode === null ? null : episode.lastActiveAt + CALM_MINUTES;
+      if (calm !== null && minute >= calm) {
+        // What rises after ten quiet minutes is a second wave, without the events of the first.
+        const isWave = isSpiking(windowSums(counts, index, calm - firstMinute), thresholds);
+        if (isWave) {
+          found.push({ ...(episode as unknown as Episode), closedAt: calm });
+          episode = null;
+          from = calm - firstMinute;
+        }
+      }
+      const fresh = windowSums(counts, index, from);
       episode = followMinute(episode, { minute, sums: fresh, thresholds, z, firstHour: history.firstHour });
       if (episode === null || !isOver(episode, minute)) return;
-      found.push({ ...episode, closedAt: minute + 1 });
+      found.push({ ...episode, count: countNow(fresh, episode.windowMinutes), closedAt: minute + 1 });
       episode = null;
       from = index + 1;
     },

@@ -1,6 +1,6 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createVerifyCrawler } from "#app/verify-crawler.ts";
-import { crawlerOfHost, findCrawler } from "#stages/detection/verdict/crawlers.ts";
+import { crawlerOfHost, crawlerOfNetwork, findCrawler } from "#stages/detection/verdict/crawlers.ts";
 
 const GOOGLE = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
 const events = (ua: string, ...ips: string[]) => ips.map((ip) => ({ ip, ua }));
@@ -31,6 +31,35 @@ test("only hosts within an operator's domain are the operator's", () => {
   expect(crawlerOfHost("crawl-66-249-66-1.GOOGLEBOT.com")).toBe("Googlebot");
   for (const host of ["googlebot.com.evil.test", "evilgooglebot.com", "googlebot.com", ""])
     expect(crawlerOfHost(host)).toBeNull();
+});
+
+describe("the crawler of a network", () => {
+  const from = (asn: string, ua: string, number: number) =>
+    Array.from({ length: number }, () => ({ asn, ua }));
+
+  test.each([
+    ["AS15169", GOOGLE, "Googlebot"],
+    ["15169", GOOGLE, "Googlebot"],
+    ["AS32934", "facebookexternalhit/1.1", "facebookexternalhit"],
+    ["AS8075", GOOGLE, null],
+    ["AS151690", GOOGLE, null],
+    ["", GOOGLE, null],
+    ["AS15169", "Mozilla/5.0", null],
+    ["AS64500", "Mozilla/5.0 (compatible; PetalBot)", null],
+  ])("is that of the agent if the operator has network '%s' of '%s'", (asn, ua, name) => {
+    expect(crawlerOfNetwork(from(asn, ua, 20))).toBe(name);
+  });
+
+  test("is known only if most events claim the crawler, and 19 of 20 of these are in the network", () => {
+    const forged = from("AS64500", GOOGLE, 1);
+    expect(crawlerOfNetwork([...from("AS15169", GOOGLE, 19), ...forged])).toBe("Googlebot");
+    expect(crawlerOfNetwork([...from("AS15169", GOOGLE, 18), ...forged])).toBeNull();
+    expect(crawlerOfNetwork([...from("AS15169", GOOGLE, 5), ...from("AS64500", "Mozilla", 5)])).toBeNull();
+    expect(crawlerOfNetwork([...from("AS15169", GOOGLE, 5), ...from("AS64500", "Mozilla", 4)])).toBe(
+      "Googlebot",
+    );
+    expect(crawlerOfNetwork([])).toBeNull();
+  });
 });
 
 function createDns(names: Record<string, string[]>, addresses: Record<string, string[]>) {

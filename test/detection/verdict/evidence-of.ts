@@ -1,9 +1,10 @@
-import { VERDICT_FEATURES } from "#model/kinds.ts";
-import { NO_FACTS, type RequestDetails } from "#model/request-facts.ts";
-import type { Features } from "#model/verdict.ts";
+import { holdsIdiom, NO_FACTS, type RequestDetails } from "#model/request-facts.ts";
+import { isToolAgent, isToolRule } from "#model/scan-tools.ts";
 import type { NearbyRule, VerdictEvent, VerdictEvidence } from "#stages/detection/verdict/evidence.ts";
 
 const OPENED = Date.UTC(2026, 10, 25, 12);
+/** Paths without events of the alert. With fewer than five usual paths, no path counts as new. */
+export const USUAL_PATHS: readonly string[] = ["/", "/cart", "/checkout", "/products/{n}"];
 
 /** What a test says about an alert: its events, and what their records and the rules of their addresses are. */
 export interface Told extends Omit<Partial<VerdictEvidence>, "events" | "requests" | "nearby" | "usual"> {
@@ -19,9 +20,29 @@ export interface Told extends Omit<Partial<VerdictEvidence>, "events" | "request
 /** Returns the evidence of visitors with a rich text that a rule matches, changed by what a test says. */
 export function evidenceOf(told: Told = {}): VerdictEvidence {
   const { number = 60, event, request = () => ({}), rulesElsewhere = 0, usual, ...given } = told;
+  const texts: string[] = [];
+  /** Returns the facts as a record with these texts would have them. */
+  const detailsOf = (index: number, { url, ua, ruleId }: Omit<VerdictEvent, "facts">): RequestDetails => {
+    const match = { parameter: "ARGS:text", matched: "see -- the notes" };
+    const { parameter, matched, ...facts } = { ...match, ...request?.(index) };
+    const text = `${parameter} ${matched}`;
+    if (!texts.includes(text)) texts.push(text);
+    return {
+      ...NO_FACTS,
+      method: "POST",
+      matchedKey: matched === null ? null : texts.indexOf(text),
+      hasSession: true,
+      hasOwnReferer: true,
+      hasIdiom: matched === null && !url.includes("?") ? null : holdsIdiom({ url, matched }),
+      isTool: isToolRule(ruleId) || isToolAgent(ua),
+      parameter,
+      matched,
+      ...facts,
+    };
+  };
   const events = Array.from({ length: number }, (_, index): VerdictEvent => {
     const sender = index % 40;
-    return {
+    const columns = {
       at: OPENED - index * 1_000,
       logId: `log-${index}`,
       ruleId: "942440",
@@ -30,9 +51,10 @@ export function evidenceOf(told: Told = {}): VerdictEvidence {
       ja4: "t13d1516h2",
       ua: "Mozilla/5.0",
       url: `https://shop.example/reviews/${index}`,
-      action: "blocked",
+      action: "blocked" as const,
       ...event?.(index),
     };
+    return { facts: request === null ? null : detailsOf(index, columns), ...columns };
   });
   const nearby = events.flatMap(({ ip, ruleId }): NearbyRule[] => [
     { ip, ruleId, template: "/reviews/{n}" },
@@ -43,20 +65,7 @@ export function evidenceOf(told: Told = {}): VerdictEvidence {
     })),
   ]);
   const requests = new Map(
-    request === null
-      ? []
-      : events.slice(0, 200).map(({ logId }, index) => [
-          logId,
-          {
-            ...NO_FACTS,
-            method: "POST",
-            parameter: "ARGS:text",
-            matched: "see -- the notes",
-            hasSession: true,
-            hasOwnReferer: true,
-            ...request(index),
-          },
-        ]),
+    request === null ? [] : events.slice(0, 200).map((one, index) => [one.logId, detailsOf(index, one)]),
   );
   return {
     look: "first",
@@ -66,6 +75,8 @@ export function evidenceOf(told: Told = {}): VerdictEvidence {
     ruleId: "942440",
     crawler: null,
     lasting: null,
+    usualSenders: new Map(),
+    usualPerHour: null,
     ...given,
     events,
     nearby,
@@ -73,7 +84,7 @@ export function evidenceOf(told: Told = {}): VerdictEvidence {
     usual: {
       asns: new Set(["64500", "64501", "64502", "64503"]),
       ja4s: new Set(["t13d1516h2"]),
-      paths: new Set(["/reviews/{n}"]),
+      paths: new Set(["/reviews/{n}", ...USUAL_PATHS]),
       days: 30,
       hasCookies: true,
       ...usual,
@@ -139,9 +150,3 @@ export const CRAWLER: Told = {
   request: () => ({ method: "GET", parameter: "ARGS:filter", hasSession: false, hasOwnReferer: false }),
   usual: { paths: new Set(Array.from({ length: 11 }, (_, index) => `/list${index}`)) },
 };
-
-/** The evidence's numbers, all of them the same. */
-export function featuresOf(value: number | null, given: Partial<Features> = {}): Features {
-  const all = Object.fromEntries(VERDICT_FEATURES.map((feature) => [feature, value]));
-  return { ...(all as Features), ...given };
-}

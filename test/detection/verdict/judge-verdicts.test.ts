@@ -3,16 +3,17 @@ import { findDueLooks, readVerdicts } from "#db/detection/verdicts.ts";
 import { insertRawBlocks } from "#db/ingest/raw-blocks.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { spikes } from "#db/schema/spikes.ts";
-import { verdictWeights } from "#db/schema/verdict-weights.ts";
 import { createJudgeVerdictsJob, type JudgeVerdictsDeps } from "#jobs/detection/judge-verdicts.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { VERDICT_LOOKS } from "#model/kinds.ts";
 import { hashEventKey } from "#model/log-id-hash.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
+import { NO_FACTS, packFacts } from "#model/request-facts.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import { SHIPPED_WEIGHTS } from "#stages/detection/verdict/weights.ts";
 import { createMigratedDatabase } from "../../db/migrated-database.ts";
 import { silent } from "../../ingest/ingest-support.ts";
 import { connectAs, createRollUp, makeEvent, runJob, storeAll, ZONE } from "../trend-support.ts";
+import { USUAL_PATHS } from "./evidence-of.ts";
 import { newSpike } from "./verdict-world.ts";
 
 const database = await createMigratedDatabase();
@@ -24,7 +25,7 @@ await ensurePartitions(database, ["2026-11-19", "2026-11-20", "2026-11-21"]);
 
 beforeEach(() =>
   database.pool.query(
-    "truncate spikes, verdict_weights, waf_events, raw_blocks, rule_buckets, dirty_buckets, coverage_windows, zone_usual, exclusions cascade",
+    "truncate spikes, waf_events, raw_blocks, rule_buckets, dirty_buckets, coverage_windows, zone_usual, exclusions cascade",
   ),
 );
 
@@ -41,6 +42,9 @@ async function addSpike(ruleId: string, event: Partial<WafEvent> = {}): Promise<
       ua: "Mozilla/5.0",
       asn: "AS64500",
       ja4: "t13d",
+      method: "POST",
+      matchedKey: i,
+      facts: packFacts({ ...NO_FACTS, hasSession: true, hasIdiom: false, isTool: false }),
       ...event,
     }),
   );
@@ -81,7 +85,7 @@ function createJob(nowMs: () => number, over: Partial<JudgeVerdictsDeps> = {}) {
 
 const looksOf = async (id: number) => ((await readVerdicts(db, [id])).get(id) ?? []).map(({ look }) => look);
 
-test("a verdict is judged from the alert's events and their records", async () => {
+test("a verdict is judged from the facts of the alert's events since its window began", async () => {
   const id = await addSpike("942100");
   const { run, noted } = createJob(() => OPENED + 30_000);
   await run();
@@ -89,8 +93,8 @@ test("a verdict is judged from the alert's events and their records", async () =
   expect(verdict).toMatchObject({
     look: "first",
     judgedAt: OPENED + 30_000,
-    since: OPENED - HOUR_MS,
-    counts: { events: 38, addresses: 10, networks: 1, blocked: 38, records: 38 },
+    since: OPENED - 3 * MINUTE_MS,
+    counts: { events: 38, requests: 38, addresses: 10, networks: 1, blocked: 38, records: 38 },
     features: { session: { value: 1 }, onePath: { value: 1 } },
     sample: { parameter: "ARGS:title", method: "POST", ruleId: "942100" },
     crawler: null,
@@ -102,25 +106,25 @@ test("a verdict is judged from the alert's events and their records", async () =
 test("two replicas at once store one verdict of each spike, and both end well", async () => {
   const ids = [await addSpike("1"), await addSpike("2"), await addSpike("3")];
   const replicas = ["one", "other"].map((name) =>
-    createJob(() => OPENED + MINUTE_MS, { database: connectAs(name, database) }),
+    createJob(() => OPENED + MINUTE_MS - 1, { database: connectAs(name, database) }),
   );
   await Promise.all(replicas.map(({ run }) => run()));
   expect(await Promise.all(ids.map(looksOf))).toEqual([["first"], ["first"], ["first"]]);
 });
 
-test("an alert is judged again after 30 minutes, 6 hours and a day, also if it is over by then", async () => {
+test("an alert is judged again after 1, 5 and 30 minutes, 6 hours and a day, also if it is over by then", async () => {
   const id = await addSpike("942100");
   let nowMs = OPENED;
   const { run } = createJob(() => nowMs);
   const seen: string[][] = [];
-  for (const afterMs of [0, 29 * MINUTE_MS, 30 * MINUTE_MS, 6 * HOUR_MS, 23 * HOUR_MS, DAY_MS, 3 * DAY_MS]) {
+  const times = [0, 1, 4, 5, 29, 30].map((minutes) => minutes * MINUTE_MS);
+  for (const afterMs of [...times, 6 * HOUR_MS, 23 * HOUR_MS, DAY_MS, 3 * DAY_MS]) {
     nowMs = OPENED + afterMs;
     if (afterMs === 6 * HOUR_MS) await db.update(spikes).set({ closedAt: new Date(nowMs) });
     await run();
     seen.push(await looksOf(id));
   }
-  const all = ["first", "half-hour", "six-hours", "day"];
-  expect(seen).toEqual([1, 1, 2, 3, 3, 4, 4].map((count) => all.slice(0, count)));
+  expect(seen).toEqual([1, 2, 2, 3, 3, 4, 5, 5, 6, 6].map((count) => VERDICT_LOOKS.slice(0, count)));
 });
 
 test("a spike that was found late is judged at the look that its age allows, after those that were not", async () => {
@@ -185,18 +189,6 @@ test("a crawler is named only if the operator of its addresses is verified", asy
   expect(asked).toHaveLength(3);
 });
 
-test("fitted weights are used, and unreadable ones are replaced by the shipped ones", async () => {
-  const id = await addSpike("1");
-  const row = { fittedAt: new Date(OPENED), marks: 3, fittedBy: "ann" };
-  const scanner = { ...SHIPPED_WEIGHTS, start: { ...SHIPPED_WEIGHTS.start, scanner: 50 } };
-  await db.insert(verdictWeights).values({ ...row, weights: scanner });
-  await createJob(() => OPENED).run();
-  await db.insert(verdictWeights).values({ ...row, weights: { start: "'; drop table" } });
-  await createJob(() => OPENED + 30 * MINUTE_MS).run();
-  const likeliest = ((await readVerdicts(db, [id])).get(id) ?? []).map((one) => one.likeliest === "scanner");
-  expect(likeliest).toEqual([true, false]);
-});
-
 test("a zone with a history of which nothing is usual is learnt, and nothing is said about what is usual meanwhile", async () => {
   await storeAll(database, [makeEvent({ logId: "old", occurredAt: OPENED - DAY_MS })]);
   const id = await addSpike("1");
@@ -206,8 +198,8 @@ test("a zone with a history of which nothing is usual is learnt, and nothing is 
   const [verdict] = (await readVerdicts(db, [id])).get(id) ?? [];
   expect(verdict?.features.knownPath.value).toBeNull();
   await database.pool.query(
-    "insert into zone_usual (zone_id, dimension, value, since) values ($1, 'path', '/reviews/{n}', $2)",
-    [ZONE, new Date(OPENED - 2 * HOUR_MS)],
+    "insert into zone_usual (zone_id, dimension, value, since) select $1, 'path', unnest($2::text[]), $3",
+    [ZONE, ["/reviews/{n}", ...USUAL_PATHS], new Date(OPENED - 2 * HOUR_MS)],
   );
   await createJob(() => OPENED + HOUR_MS).run();
   const later = (await readVerdicts(db, [id])).get(id) ?? [];
@@ -227,9 +219,6 @@ test("a misfire that lasts gets a proposal in the verdict and in the table, and 
     }),
   );
   await storeAll(database, later);
-  const row = { fittedAt: new Date(OPENED), marks: 3, fittedBy: "ann" };
-  const misfire = { ...SHIPPED_WEIGHTS, start: { ...SHIPPED_WEIGHTS.start, misfire: 50 } };
-  await db.insert(verdictWeights).values({ ...row, weights: misfire });
   const atSixHours = () => createJob(() => OPENED + 6 * HOUR_MS).run();
   await Promise.all([atSixHours(), atSixHours()]);
   const { rows } = await database.pool.query(

@@ -10,6 +10,7 @@ import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { SourceKind } from "#model/kinds.ts";
+import { NO_FACTS, packFacts } from "#model/request-facts.ts";
 import { toUrlPart } from "#model/url-parts.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { sourceKeyOf } from "#stages/detection/sources/source-event.ts";
@@ -97,9 +98,56 @@ test.each(["942100", ""])(
       url: event.url ?? "",
       action: expect.stringMatching(/^(blocked|logged|challenged|other)$/),
       feature: "waf",
+      facts: null,
     });
   },
 );
+
+test("an event says what became of its request by the word of its action", async () => {
+  const words = ["block", "Denied", "rate_limited", "captcha", "allow", "bypass", "rewrite", null];
+  const events = words.map((action, i) =>
+    makeEvent({ occurredAt: OPENED + i, logId: `w${i}`, ruleId: "7", action }),
+  );
+  await storeAll(database, events, { zoneId: 103 });
+  const spike = { ...ofRule("7"), zoneId: 103 };
+  const found = await readAlertEvents(db, { spike, from: OPENED, to: TO });
+  expect(found.toReversed().map(({ action }) => action)).toEqual([
+    "blocked",
+    "blocked",
+    "blocked",
+    "challenged",
+    "logged",
+    "logged",
+    "other",
+    "other",
+  ]);
+});
+
+test("an event has the facts of its columns, and none only if all four are null", async () => {
+  const id = "facts-of-a-request";
+  await storeAll(database, [makeEvent({ occurredAt: OPENED, logId: id, ruleId: "913100" })], { zoneId: 103 });
+  const readWith = async (columns: string) => {
+    await database.pool.query(
+      `update waf_events set method = null, request_id = null, matched_key = null, facts = null where log_id = $1`,
+      [id],
+    );
+    await database.pool.query(`update waf_events set ${columns} where log_id = $1`, [id]);
+    const spike = { ...ofRule("913100"), zoneId: 103 };
+    const [event] = await readAlertEvents(db, { spike, from: OPENED, to: TO });
+    return event?.facts;
+  };
+
+  expect(await readWith("method = null")).toBeNull();
+  expect(await readWith("method = 'POST'")).toEqual({ ...NO_FACTS, method: "POST" });
+  expect(await readWith("matched_key = 0")).toEqual({ ...NO_FACTS, matchedKey: 0 });
+  const known = { hasSession: true, hasOwnReferer: false, hasIdiom: null, isTool: true, hasBody: null };
+  expect(await readWith(`request_id = 'r1', matched_key = -7, facts = ${packFacts(known)}`)).toEqual({
+    method: "",
+    requestId: "r1",
+    matchedKey: -7,
+    ...known,
+  });
+});
 
 const KEYS = (["rules_per_ip", "ips_per_ja4", "ips_per_url", "ips_per_ua", "ips_per_asn"] as const).flatMap(
   (kind) => [...new Set(EVENTS.map((event) => sourceKeyOf(kind, event)))].map((key) => ({ kind, key })),

@@ -1,7 +1,6 @@
 import { afterAll, beforeEach, expect, test } from "vitest";
-import { findDueLooks, readFittedWeights, readVerdicts, storeVerdict } from "#db/detection/verdicts.ts";
+import { findDueLooks, readVerdicts, storeVerdict } from "#db/detection/verdicts.ts";
 import { spikes } from "#db/schema/spikes.ts";
-import { verdictWeights } from "#db/schema/verdict-weights.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { createMigratedDatabase } from "../../db/migrated-database.ts";
 import { connectAs } from "../trend-support.ts";
@@ -12,7 +11,7 @@ afterAll(() => database.drop());
 const { db } = database;
 const OPENED = Date.UTC(2026, 10, 20, 12);
 
-beforeEach(() => database.pool.query("truncate spikes, verdict_weights cascade"));
+beforeEach(() => database.pool.query("truncate spikes cascade"));
 
 async function addSpike(over: Parameters<typeof newSpike>[1] = {}): Promise<number> {
   const [row] = await db.insert(spikes).values(newSpike(OPENED, over)).returning({ id: spikes.id });
@@ -61,6 +60,8 @@ test("each look is due at its time after the opening, and no more once it is sto
   const id = await addSpike();
   const times = [
     ["first", 0],
+    ["minute", MINUTE_MS],
+    ["five-minutes", 5 * MINUTE_MS],
     ["half-hour", 30 * MINUTE_MS],
     ["six-hours", 6 * HOUR_MS],
     ["day", DAY_MS],
@@ -113,16 +114,4 @@ test("a run takes incidents first, then open spikes, the newest first, and membe
   const order = (await dueAt(OPENED)).map(([id]) => id);
   expect(order).toEqual([incident, newest, old, closed, member]);
   expect((await dueAt(OPENED, 2)).map(([id]) => id)).toEqual([incident, newest]);
-});
-
-test("the newest fitted weights are in use, and a row without weights returns to the shipped ones", async () => {
-  expect(await readFittedWeights(db)).toBeNull();
-  const row = { fittedAt: new Date(OPENED), marks: 3, fittedBy: "ann" };
-  await db.insert(verdictWeights).values([
-    { ...row, weights: { a: 1 } },
-    { ...row, weights: { a: 2 } },
-  ]);
-  expect(await readFittedWeights(db)).toEqual({ a: 2 });
-  await db.insert(verdictWeights).values({ ...row, weights: null });
-  expect(await readFittedWeights(db)).toBeNull();
 });

@@ -12,6 +12,7 @@ interface Item {
 }
 
 test("a known source is added, listed and removed over the API, with an audit entry that hides the address", async () => {
+  await world.database().pool.query("delete from known_sources");
   const { url } = await world.start({ clock: () => NOW });
   const everywhere = await world.key("operator", { name: "ann" });
   const own = await world.key("operator", { zoneIds: [101] });
@@ -59,4 +60,27 @@ test("a known source is added, listed and removed over the API, with an audit en
     ["known-source.removed", true],
   ]);
   expect(JSON.stringify(audit)).not.toContain("198.51.100.7");
+});
+
+test("a known source beyond 500 of one zone is refused, also if several are added at once", async () => {
+  const { url } = await world.start({ clock: () => NOW });
+  const key = await world.key("operator", { zoneIds: [101] });
+  await world.database().pool.query(
+    `delete from known_sources; insert into known_sources (zone_id, kind, pattern, reason, created_by)
+     select 101, 'ip', '198.51.100.' || i, 'many', 'a test' from generate_series(0, 497) i`,
+  );
+  const post = (i: number) =>
+    fetch(`${url}${PATH}`, {
+      method: "POST",
+      headers: { AccessKey: key, "content-type": "application/json" },
+      body: JSON.stringify({ ip: `203.0.113.${i}`, zone: 101, reason: "one more" }),
+    });
+  const answers = await Promise.all(Array.from({ length: 6 }, (_, i) => post(i)));
+  const refused = answers.filter(({ status }) => status === 422);
+  expect(refused).toHaveLength(4);
+  expect(await refused[0]?.json()).toMatchObject({
+    mistakes: [
+      { field: "pattern", rule: expect.stringContaining("at most 500 known sources in zone 101") as string },
+    ],
+  });
 });

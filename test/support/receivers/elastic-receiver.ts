@@ -1,4 +1,5 @@
 import { isObject } from "#lib/is-object.ts";
+import { createMapping, type Template } from "./elastic-mapping.ts";
 import { type Answer, type Arrived, type Received, type Receiver, startReceiver } from "./receiver.ts";
 
 type Document = Readonly<Record<string, unknown>>;
@@ -46,13 +47,26 @@ function readBulk(text: string): BulkLine[] {
   return found;
 }
 
-/** Elasticsearch, as far as its client needs it to store, count and search documents. */
+/**
+ * Elasticsearch, as far as its client needs it to store, count and search documents. New fields are mapped as documented, and a
+ * document that does not fit is refused. `mayInstall`: whether the key may install index templates.
+ */
 export function startElasticReceiver({
   authorization,
+  mayInstall = true,
 }: {
   readonly authorization: string;
+  readonly mayInstall?: boolean;
 }): Promise<Receiver> {
-  const indexes = new Set<string>();
+  const indexes = new Map<string, ReturnType<typeof createMapping>>();
+  const templates = new Map<string, Template>();
+
+  function mappingOf(index: string) {
+    const template = [...templates.values()].find(({ index_patterns }) => index_patterns.includes(index));
+    const mapping = indexes.get(index) ?? createMapping(template);
+    indexes.set(index, mapping);
+    return mapping;
+  }
 
   function find(request: Received, stored: ReadonlyMap<string, unknown>): Document[] {
     const { query = { match_all: {} } } = JSON.parse(request.text === "" ? "{}" : request.text) as {
@@ -84,6 +98,14 @@ export function startElasticReceiver({
         return failure(401, "security_exception", "missing or wrong authentication credentials");
       const { path, query } = request;
       if (path === "/_bulk") return null;
+      const [, kind, name = ""] = path.split("/");
+      if (kind === "_index_template") {
+        if (!mayInstall) return failure(403, "security_exception", "action is unauthorized");
+        if (query.get("create") === "true" && templates.has(name))
+          return failure(400, "illegal_argument_exception", `index template [${name}] already exists`);
+        templates.set(name, JSON.parse(request.text) as Template);
+        return { status: 200, body: { acknowledged: true } };
+      }
       if (path === "/")
         return { status: 200, body: { version: { number: "9.1.0" }, tagline: "You Know, for Search" } };
       const [, index = "", route] = path.split("/");
@@ -108,7 +130,8 @@ export function startElasticReceiver({
         if (postponed.has(_id)) return result(429, "es_rejected_execution_exception", "queue capacity");
         if (refused.has(_id) || !isObject(body))
           return result(400, "document_parsing_exception", "failed to parse field [status]");
-        indexes.add(_index);
+        const mistake = mappingOf(_index)(body);
+        if (mistake !== null) return result(400, "document_parsing_exception", mistake);
         if (op === "create" && isStored(_id))
           return result(409, "version_conflict_engine_exception", "exists");
         return result(store(event) ? 201 : 200);

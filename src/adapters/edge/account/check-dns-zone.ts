@@ -4,7 +4,7 @@ import type { EdgeCall } from "../transport/edge-call.ts";
 import { readAnswer } from "../transport/read-answer.ts";
 import type { EdgeTransport } from "../transport/transport.ts";
 
-/** Returns whether a DNS zone name is still free; platform API spec 4.3. A POST that changes nothing. */
+/** Returns whether a DNS zone name is still free, null if the platform does not say; platform API spec 4.3. A POST that changes nothing. */
 export async function checkDnsZone(
   transport: EdgeTransport,
   params: DnsAvailabilityRequest,
@@ -19,6 +19,7 @@ export async function checkDnsZone(
     body,
     isReadOnly: true,
     expects: "json",
+    mayBeEmpty: true,
   };
   return readAnswer(DnsAvailabilityResponse, call, await transport.request(call, signal));
 }

@@ -1,6 +1,6 @@
 import { ApiKeyList, ApiKeyListQuery } from "../contract/api-key-list.ts";
 import { checkRequest } from "../transport/check-request.ts";
-import type { EdgeCall } from "../transport/edge-call.ts";
+import { type EdgeCall, WITH_BODY } from "../transport/edge-call.ts";
 import { readAnswer } from "../transport/read-answer.ts";
 import type { EdgeTransport } from "../transport/transport.ts";
 
@@ -17,7 +17,7 @@ export async function listApiKeys(
     method: "GET",
     path,
     expects: "json",
-    onlyStatus: 200,
+    successes: WITH_BODY,
   };
   return readAnswer(ApiKeyList, call, await transport.request(call, signal));
 }

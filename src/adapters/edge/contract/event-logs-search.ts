@@ -96,6 +96,8 @@ export const EventGroup = z.looseObject({
 });
 export type EventGroup = z.infer<typeof EventGroup>;
 
+/** Beyond 2^53 the nearest number: a total decides nothing but the number of pages, and `searchEventLogs` warns. */
+const Total = z.union([z.int().min(0), z.string().regex(/^\d+$/).transform(Number)]);
 const Entries = listOf(z.unknown());
 
 /**
@@ -107,7 +109,7 @@ export const EventLogsSearchResponse = z.preprocess(
   z.looseObject({
     rows: Entries,
     groups: Entries,
-    total: z.int().min(0),
+    total: Total,
     totalPages: Count,
     page: Count,
     errorResponse: StatusBlock,

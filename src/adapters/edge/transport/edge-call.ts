@@ -13,8 +13,10 @@ export interface EdgeCall {
   readonly isReadOnly?: boolean;
   /** `nothing`: the answer's body is ignored unless it reports a failure. */
   readonly expects: "json" | "nothing";
-  /** The only status of a success; every 2xx when unset. The platform sends many failures with 202. */
-  readonly onlyStatus?: number;
+  /** Whether an answer without a body is a success as well; it is read as an object without members. */
+  readonly mayBeEmpty?: boolean;
+  /** The statuses of a success; every 2xx when unset. The platform sends many failures with 202. */
+  readonly successes?: readonly number[];
   /** The shield zone that the operation is about; unset if it is about none. */
   readonly zoneId?: number;
   /** `normal` when unset. */
@@ -22,6 +24,9 @@ export interface EdgeCall {
   /** The list of the answer whose entries are not parsed but returned as bytes. */
   readonly list?: string;
 }
+
+/** The successes with a body, for operations of which the platform's document shows no status. */
+export const WITH_BODY = [200, 201, 203, 206];
 
 /** Returns whether a second copy of the call is harmless when the outcome of the first is unknown. */
 export function isRepeatable(call: EdgeCall): boolean {

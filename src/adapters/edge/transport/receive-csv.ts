@@ -1,5 +1,6 @@
 import type { Readable } from "node:stream";
 import { parseJson } from "#lib/parse-json.ts";
+import { WITH_BODY } from "./edge-call.ts";
 import { type Exchange, throwStatus } from "./exchange.ts";
 import { FailedAttempt, malformed } from "./failed-attempt.ts";
 import { readFailure } from "./read-failure.ts";
@@ -8,7 +9,6 @@ import { describeStatus } from "./receive-reply.ts";
 /** Maximum size of an answer that is a failure instead of a file. */
 const MAX_SNIFFED_BYTES = 64 * 1_024;
 /** The only status of an answer with a file. */
-const FILE_STATUS = 200;
 
 export interface CsvReply {
   readonly status: number;
@@ -60,10 +60,10 @@ export async function receiveCsv(answer: Exchange, signal: AbortSignal): Promise
     if (HEADER.test(start) || size > MAX_SNIFFED_BYTES) break;
   }
   const isFile = HEADER.test(start) || WHOLE_HEADER.test(start);
-  if (isFile && status === FILE_STATUS) return { status, requestId, chunks: follow(head, rest) };
+  if (isFile && WITH_BODY.includes(status)) return { status, requestId, chunks: follow(head, rest) };
   await rest.return?.();
   const text = Buffer.concat(head).toString("utf8");
   const failure = readFailure({ status, json: parseJson(text), text });
-  const described = isFile ? describeStatus(status, FILE_STATUS) : "the answer is not a CSV file";
+  const described = isFile ? describeStatus(status, WITH_BODY) : "the answer is not a CSV file";
   throw new FailedAttempt(failure ?? malformed(status, described), retryAfterMs, requestId);
 }

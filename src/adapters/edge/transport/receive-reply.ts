@@ -30,8 +30,8 @@ function describe(text: string): string {
 }
 
 /** Returns the message for a success status that this operation does not have. */
-export function describeStatus(status: number, onlyStatus: number): string {
-  return `HTTP ${status} where only ${onlyStatus} is a success`;
+export function describeStatus(status: number, successes: readonly number[]): string {
+  return `HTTP ${status} where only ${successes.join(", ")} is a success`;
 }
 
 /** Reads an answer to its end. Throws a FailedAttempt for every failure, even one with a success status. */
@@ -49,11 +49,14 @@ export async function receiveReply(
     call.list === undefined ? { json: parseJson(body.toString()), entries: [] } : openList(body, call.list);
   const failure = readFailure({ status, json, text });
   if (failure !== null) throw new FailedAttempt(failure, retryAfterMs, requestId);
+  // The document shows no body for some operations.
+  const isEmpty = call.mayBeEmpty === true && text.trim() === "";
+  if (isEmpty) return { status, json: {}, entries, body, requestId };
   const isUnread = call.expects === "json" ? json === undefined : text.trimStart().startsWith("<");
   if (isUnread) throw new FailedAttempt(malformed(status, describe(text)), retryAfterMs, requestId);
-  if (call.onlyStatus !== undefined && status !== call.onlyStatus)
+  if (call.successes?.includes(status) === false)
     throw new FailedAttempt(
-      malformed(status, describeStatus(status, call.onlyStatus)),
+      malformed(status, describeStatus(status, call.successes)),
       retryAfterMs,
       requestId,
     );

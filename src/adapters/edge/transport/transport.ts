@@ -37,6 +37,8 @@ export interface EdgeTransportOptions {
   readonly random?: () => number;
   readonly sleep?: (ms: number, signal: AbortSignal) => Promise<void>;
   readonly onAttempt?: (report: AttemptReport) => void;
+  /** Called with an oddity of an answer that was used all the same. */
+  readonly onWarning?: (text: string) => void;
 }
 
 export interface StreamLimits {
@@ -51,6 +53,8 @@ export interface EdgeTransport {
   request(call: EdgeCall, signal?: AbortSignal): Promise<EdgeReply>;
   /** Returns a file as it arrives. Retries end with the first byte. Leaving the loop closes the connection. */
   stream(call: EdgeCall, limits: StreamLimits, signal?: AbortSignal): Promise<CsvReply>;
+  /** Reports an oddity of an answer that is used all the same. */
+  warn(text: string): void;
   /** Aborts every running call and closes the sockets. */
   close(): Promise<void>;
 }
@@ -111,6 +115,8 @@ export function createEdgeTransport(options: EdgeTransportOptions): EdgeTranspor
         throw error;
       }
     },
+
+    warn: options.onWarning ?? (() => undefined),
 
     async close() {
       closing.abort();

@@ -6,6 +6,7 @@ import { subjectCommand } from "../operations/operation-command.ts";
 import type { StoreIo } from "../store/store-command.ts";
 import { SUMMARIES } from "../summaries.ts";
 import { restoreCommand } from "./restore.ts";
+import { rewriteCommand } from "./rewrite.ts";
 import { verifyCommand } from "./verify.ts";
 import { writeCommand } from "./write.ts";
 
@@ -15,5 +16,6 @@ export function archiveCommand(readConfig: () => Config, io: StoreIo = createPro
     writeCommand(readConfig, io),
     verifyCommand(readConfig, io),
     restoreCommand(readConfig, io),
+    rewriteCommand(readConfig, io),
   ]);
 }

@@ -2,6 +2,7 @@ import { shortenText } from "#lib/escape-text.ts";
 import { formatWhole, many } from "#lib/format.ts";
 import { showTime } from "#lib/show-time.ts";
 import { MINUTE_MS } from "#lib/units.ts";
+import { ENDINGS } from "#model/kinds.ts";
 import type { EventsReport } from "./replay-events.ts";
 
 const SHOWN = 20;
@@ -13,7 +14,9 @@ const PAGING = new Set(["error", "critical"]);
 export function describeEvents({ zones, zoneDays, rows, messages }: EventsReport): string {
   const alerts = messages.filter(({ reason }) => reason === "first");
   const incidents = alerts.filter(({ subject }) => subject === "incident").length;
-  const paging = messages.filter(({ severity, reason }) => PAGING.has(severity) && reason !== "resolved");
+  const paging = messages.filter(
+    ({ severity, reason }) => PAGING.has(severity) && !ENDINGS.some((end) => end === reason),
+  );
   const facts: [string, string][] = [
     ["zones", `${formatWhole(zones)}, ${zoneDays.toFixed(1)} zone-days`],
     ["events", formatWhole(rows)],

@@ -1,6 +1,6 @@
 import { DAY_MS } from "#lib/units.ts";
 import type { Span } from "#model/span.ts";
-import type { HeldMinutes } from "#stages/detection/backtest/hold-messages.ts";
+import type { LateMinutes } from "#stages/alerting/backtest/replay-alerts.ts";
 import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
 import { parseTime, TIME_RULE } from "../edge/parse-time.ts";
@@ -31,7 +31,7 @@ export type BacktestSource =
       readonly startMinute?: number;
       readonly endMinute?: number;
     }
-  | { readonly kind: "events"; readonly path: string; readonly late: HeldMinutes | null }
+  | { readonly kind: "events"; readonly path: string; readonly late: LateMinutes | null }
   | { readonly kind: "sources"; readonly zoneId: number | undefined; readonly span: Span }
   | {
       readonly kind: "store";
@@ -91,7 +91,7 @@ function readEventsFlag(read: FlagReader, flags: BacktestFlags, nowMs: number): 
 }
 
 /** Returns null without a span, and undefined for a wrong one. */
-function readLate(read: FlagReader, text: string | undefined, nowMs: number): HeldMinutes | null | undefined {
+function readLate(read: FlagReader, text: string | undefined, nowMs: number): LateMinutes | null | undefined {
   if (text === undefined) return null;
   const [from, to, ...more] = text.split("/").map((part) => toMinute(part, nowMs));
   if (from == null || to == null || more.length > 0 || to <= from)

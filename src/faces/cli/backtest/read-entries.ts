@@ -3,7 +3,7 @@ import { cleanText, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
 import { escapeText } from "#lib/escape-text.ts";
 import { isObject } from "#lib/is-object.ts";
 import { parseJson } from "#lib/parse-json.ts";
-import { classifyAction } from "#model/action-class.ts";
+import { classifyAction, createClassifier } from "#model/action-class.ts";
 import { readRequest } from "#model/request-facts.ts";
 import { toListEvent } from "#stages/ingest/to-list-event.ts";
 import type { TakeEvent } from "./read-events.ts";
@@ -20,6 +20,8 @@ const RULES = {
   labels: "an object of texts",
   fields: `an object of texts, such as ${FIELDS.join(", ")}`,
 };
+
+const toFate = createClassifier();
 
 /**
  * Reads entries of the date-paged list, one JSON object per line with its `zone`, in chunks. Members of `fields`, as a search's row
@@ -69,6 +71,7 @@ function takeLine(text: Buffer, take: TakeEvent): string | undefined {
     ua: of("ua"),
     url,
     action: classifyAction(of("action")),
+    fate: toFate(of("action")),
     at: event.occurredAt,
     logId: event.logId,
     ...(log == null ? {} : { request: readRequest(text, { url, ua: of("ua"), ruleId: of("ruleId") }, "") }),

@@ -1,8 +1,8 @@
 import { escapeText } from "#lib/escape-text.ts";
-import { classifyAction } from "#model/action-class.ts";
+import { classifyAction, createClassifier } from "#model/action-class.ts";
 import { BackfillError } from "#operations/backfill/backfill-error.ts";
 import { type CsvRecord, readCsv } from "#operations/backfill/read-csv.ts";
-import type { RecordedEvent } from "#stages/detection/backtest/replay-verdicts.ts";
+import type { RecordedEvent } from "#stages/alerting/backtest/replay-verdicts.ts";
 
 /** The longest record. Eight kilobytes of URL and of user agent fit in. */
 const MAX_RECORD_BYTES = 65_536;
@@ -61,6 +61,8 @@ export async function readEvents(chunks: AsyncIterable<Buffer>, take: TakeEvent)
   return columns === undefined ? [headerMistake("", COLUMNS)] : mistakes;
 }
 
+const toFate = createClassifier();
+
 function takeRecord(
   { cells, line }: CsvRecord,
   columns: Record<Column, number>,
@@ -81,6 +83,7 @@ function takeRecord(
     ua: cell("ua"),
     url: cell("url"),
     action: classifyAction(cell("action")),
+    fate: toFate(cell("action")),
   });
   return after === undefined
     ? undefined

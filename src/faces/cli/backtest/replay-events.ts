@@ -2,8 +2,8 @@ import {
   createZoneReplay,
   type ReplayPolicy,
   type ZoneReplay,
-} from "#stages/detection/backtest/replay-zone.ts";
-import type { ReplayedMessage } from "#stages/detection/backtest/replayed-message.ts";
+} from "#stages/alerting/backtest/replay-zone.ts";
+import type { ReplayedMessage } from "#stages/alerting/backtest/replayed-message.ts";
 import { judgeVerdict } from "#stages/detection/verdict/judge-verdict.ts";
 import type { StoreIo } from "../store/store-command.ts";
 import { readEntries } from "./read-entries.ts";

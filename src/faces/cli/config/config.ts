@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import type { Runtime } from "#app/runtime-file.ts";
 import { type Config, describeConfig, type Setting } from "#config/config.ts";
 import { toJsonSchema } from "#config/file/config-file-schema.ts";
+import { decidesByEmail } from "#config/file/sign-in-entry.ts";
 import { nextRuns, readPauses } from "#lib/cron.ts";
 import { UsageError } from "#lib/errors.ts";
 import { escapeText } from "#lib/escape-text.ts";
@@ -98,12 +99,13 @@ function checkCommand({ check, running }: ConfigReaders, io: StoreIo): Command {
             serviceFile,
             schedule: ticks,
             unused: config.alerting.unused,
+            decidesByEmail: config.alerting.signIn !== null && decidesByEmail(config.alerting.signIn),
             ending: listEnding(config.alerting.channels),
           });
         else
           await writeOut(
             io.stdout,
-            `The configuration is valid.\n${describeFile(config)}\n${describeUnused(config)}${describeEnding(config)}${describeSchedule(ticks)}`,
+            `The configuration is valid.\n${describeFile(config)}\n${describeUnused(config)}${describeEnding(config)}${describeEmail(config)}${describeSchedule(ticks)}`,
           );
       }),
     );
@@ -118,6 +120,11 @@ function describeEnding({ alerting: { channels } }: Config): string {
   const ending = listEnding(channels);
   if (ending.length === 0) return "";
   return `Opsgenie ends on ${OPSGENIE_ENDS}. Move to jira-service-management (docs/channels.md): ${ending.join(", ")}.\n`;
+}
+
+function describeEmail({ alerting: { signIn } }: Config): string {
+  if (signIn === null || !decidesByEmail(signIn)) return "";
+  return `E-mail addresses decide about roles (sign_in.claim ${escapeText(signIn.claim)}). The claim email counts only with email_verified true; of other claims make sure that nobody can enter an address at the issuer. Groups are safer.\n`;
 }
 
 /** Returns what the expressions of the file mean. */

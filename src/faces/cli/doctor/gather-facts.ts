@@ -12,6 +12,7 @@ import { listKnownZones } from "#db/coverage/coverage-report.ts";
 import { readChannelStatuses } from "#db/delivery/channel-states.ts";
 import { readAdminKeyLeft } from "#db/keys/api-keys.ts";
 import { readClockOffset } from "#db/postgres/clock.ts";
+import { sharesSessions } from "#db/postgres/refuse-server.ts";
 import { readDayBytes } from "#db/service/daily-growth.ts";
 import { readReplicas } from "#db/service/replicas.ts";
 import { readRoleRights } from "#db/service/role-rights.ts";
@@ -91,7 +92,8 @@ async function gatherStored({ config, nowMs, onStep }: Examined): Promise<Stored
   try {
     return await withStore(config, async (database, databaseUrl) => {
       const place = await readServerPlace(database.db);
-      const postgres = await gatherPostgres(database, config, { nowMs, place });
+      const isShared = config.databaseUrl !== null && (await sharesSessions(databaseUrl.reveal()));
+      const postgres = await gatherPostgres(database, config, { nowMs, place, isShared });
       const { hasTables } = postgres;
       return {
         postgres: { value: postgres },
@@ -131,13 +133,18 @@ async function withZones(config: Config, { db }: Database, hasTables: boolean): 
 async function gatherPostgres(
   { db }: Database,
   config: Config,
-  { nowMs, place }: { readonly nowMs: number; readonly place: ServerPlace },
+  {
+    nowMs,
+    place,
+    isShared,
+  }: { readonly nowMs: number; readonly place: ServerPlace; readonly isShared: boolean },
 ): Promise<PostgresFacts> {
   const server = await readServerFacts(db);
   // The embedded server has one role, which is its owner.
   const excess = config.databaseUrl === null ? [] : listExcess(await readRoleRights(db), config);
   return {
     ...server,
+    isShared,
     excess,
     offsetMs: await readClockOffset(db),
     dayBytes: server.hasTables ? await readDayBytes(db, nowMs) : null,

@@ -94,7 +94,11 @@ export function edgeAction<Flags extends object>(
         async call(work) {
           read.finish();
           listNotes(io, read.notes);
-          const transport = createEdgeTransport({ ...getConnection(), timeoutMs: timeoutSeconds * 1_000 });
+          const transport = createEdgeTransport({
+            ...getConnection(),
+            timeoutMs: timeoutSeconds * 1_000,
+            onWarning: (warning) => void io.stderr.write(`longwatch edge: warning: ${warning}\n`),
+          });
           try {
             await work(createEdgeClient(transport));
           } finally {

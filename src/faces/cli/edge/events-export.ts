@@ -1,12 +1,11 @@
 import type { Command } from "commander";
 import { EventLogsExportRequest } from "#adapters/edge/contract/event-logs-export.ts";
 import type { StreamLimits } from "#adapters/edge/transport/transport.ts";
-import { escapeText } from "#lib/escape-text.ts";
 import { readCsv } from "#operations/backfill/read-csv.ts";
 import { addSubcommand, type EdgeSetup, edgeAction } from "./edge-action.ts";
-import { type EdgeIo, writeOut } from "./edge-io.ts";
 import { addWindowOptions, readSearch, type WindowFlags } from "./read-search.ts";
 import { writeJoinedPages } from "./write-json.ts";
+import { writeText } from "./write-text.ts";
 
 /** The longest time that the platform may send nothing. */
 const IDLE_MS = 30_000;
@@ -37,7 +36,7 @@ export function addEventsExport(group: Command, setup: EdgeSetup): void {
         const limits = toLimits(run.typedTimeoutMs);
         const { csv } = await client.exportEventLogs({ shieldZoneId, request, ...limits });
         if (run.isJson) await writeJoinedPages(run.io.stdout, "items", toPages(csv));
-        else await writeCsv(run.io.stdout, csv);
+        else await writeText(run.io.stdout, csv);
       });
     }),
   );
@@ -57,19 +56,4 @@ async function* toPages(csv: AsyncIterable<Buffer>) {
     items = [];
   }
   yield { items, next: null };
-}
-
-function escapeLines(text: string): string {
-  return text.replace(/[^\r\n\t]+/g, escapeText);
-}
-
-/** Writes the bytes unchanged into a pipe or a file. On a terminal, control characters are escaped. */
-async function writeCsv(out: EdgeIo["stdout"], chunks: AsyncIterable<Buffer>): Promise<void> {
-  if (out.isTTY !== true) {
-    for await (const chunk of chunks) await writeOut(out, chunk);
-    return;
-  }
-  const decoder = new TextDecoder();
-  for await (const chunk of chunks) await writeOut(out, escapeLines(decoder.decode(chunk, { stream: true })));
-  await writeOut(out, escapeLines(decoder.decode()));
 }

@@ -14,9 +14,10 @@ export function exportElsewhere(
 ): Promise<void> {
   const { zoneId, form } = wanted;
   const path = `/api/v1/zones/${zoneId}/events/export`;
+  const type = form === "csv" ? "text/csv" : "application/x-ndjson";
   return untilStopped(io, (signal) => {
     const source = {
-      read: () => readRemotely(remote, { path, body: { ...request, format: form }, signal }),
+      read: () => readRemotely(remote, { path, body: { ...request, format: form }, signal, type }),
       async countUnfiltered(stopped: AbortSignal) {
         const input = { ...request, zone: String(zoneId), page: 0, pageSize: 1 };
         const { total } = (await askRemotely(remote, stopped)(searchEvents, input)) as { total: number };

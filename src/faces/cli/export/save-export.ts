@@ -10,7 +10,7 @@ import { createProgressLine } from "#lib/progress-bar.ts";
 import { publishFile } from "#lib/publish-file.ts";
 import type { ExportFormName } from "#model/kinds.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
-import { writeOut } from "../edge/edge-io.ts";
+import { writeText } from "../edge/write-text.ts";
 import type { StoreIo } from "../store/store-command.ts";
 import { createExportProgress } from "./export-progress.ts";
 
@@ -58,7 +58,7 @@ export async function saveExport(
   const total = progress.findTotal(() => countUnfiltered(AbortSignal.any([signal, counting.signal])));
   const text = progress.watch(read(progress.onReached));
   try {
-    if (target === null) for await (const chunk of text) await writeOut(io.stdout, chunk);
+    if (target === null) await writeText(io.stdout, text);
     else {
       const bytes = await writeFile(target, text);
       line.clear();

@@ -1,17 +1,27 @@
-import { fetch } from "undici";
+import { Readable } from "node:stream";
+import { fetch, type Response } from "undici";
+import { z } from "zod";
 import type { RemoteService } from "#config/config.ts";
 import { readVersion } from "#config/read-version.ts";
 import { ServiceError, toError } from "#lib/errors.ts";
 import { isObject } from "#lib/is-object.ts";
 import { messageOf } from "#lib/message-of.ts";
+import { toPlainTexts } from "#lib/plain-text.ts";
+import { BodyTooLargeError, readBody } from "#lib/read-body.ts";
 import { explainTlsFailure, TlsFailureError } from "#lib/tls-failure-error.ts";
 import { fillAddress } from "#model/operation-address.ts";
 import { type AskOperation, LONG_MS } from "#operations/operation.ts";
 import { addressOf } from "#operations/place-members.ts";
-import { type Mistake, Refusal } from "#operations/refusal.ts";
+import { Refusal } from "#operations/refusal.ts";
 
 /** The longest wait for an answer. The service ends a slow question earlier. */
 const TIMEOUT_MS = 120_000;
+/** No answer of an operation is larger. */
+const MAX_ANSWER_BYTES = 64 * 2 ** 20;
+
+const Mistakes = z.array(
+  z.object({ field: z.string(), value: z.string().exactOptional(), rule: z.string() }),
+);
 
 /** Thrown where the service gives no answer that is its own. */
 class RemoteError extends ServiceError {
@@ -33,7 +43,17 @@ export function askRemotely(remote: RemoteService, stopped?: AbortSignal): AskOp
     const limit = AbortSignal.timeout(isLong ? LONG_MS : TIMEOUT_MS);
     const signal = stopped === undefined ? limit : AbortSignal.any([limit, stopped]);
     const request = { method: address.method, ...fillAddress(address, input), signal };
-    return (await send(remote, request)).json().catch(() => null);
+    const response = await send(remote, request);
+    if (operation.output instanceof z.ZodVoid && response.status === 204) return undefined;
+    const answer = parseJson(await readText(remote, response)) ?? undefined;
+    const { success, error } = operation.output.safeParse(answer);
+    if (success) return answer;
+    const { path = [] } = answer === undefined ? {} : (error.issues[0] ?? {});
+    const what =
+      answer === undefined
+        ? "is not JSON"
+        : `lacks ${path.join(".") || "its members"}, or has other values there`;
+    throw notOurs(remote, `the answer ${what}`);
   };
 }
 
@@ -43,9 +63,14 @@ export function askRemotely(remote: RemoteService, stopped?: AbortSignal): AskOp
  */
 export async function* readRemotely(
   remote: RemoteService,
-  { path, body, signal }: { path: string; body: object; signal: AbortSignal },
+  { path, body, signal, type }: { path: string; body: object; signal: AbortSignal; type: string },
 ): AsyncGenerator<Buffer, void, undefined> {
   const response = await send(remote, { method: "POST", path, query: {}, body, signal });
+  const given = response.headers.get("content-type") ?? "";
+  if (!given.startsWith(type)) {
+    await response.body?.cancel();
+    throw notOurs(remote, `the answer has the type ${JSON.stringify(given)} instead of ${type}`);
+  }
   try {
     for await (const chunk of response.body ?? []) yield Buffer.from(chunk);
   } catch (thrown) {
@@ -84,7 +109,34 @@ async function send(remote: RemoteService, { method, path, query, body, signal }
     throw explainFailure(remote, thrown);
   });
   if (response.ok) return response;
-  throw toRefusal(remote, response.status, await response.json().catch(() => null));
+  throw toRefusal(remote, response.status, parseJson(await readText(remote, response)));
+}
+
+/** Reads an answer, which may come from a program that is no Longwatch and never end. */
+async function readText(remote: RemoteService, { body }: Response): Promise<string> {
+  if (body === null) return "";
+  try {
+    return (await readBody(Readable.fromWeb(body), MAX_ANSWER_BYTES)).toString();
+  } catch (thrown) {
+    if (thrown instanceof BodyTooLargeError) throw notOurs(remote, "the answer is larger than 64 MiB");
+    throw explainFailure(remote, thrown);
+  }
+}
+
+function notOurs({ url }: RemoteService, why: string): RemoteError {
+  return new RemoteError(
+    "give-up",
+    `the service at ${url} does not answer as Longwatch does: ${why}. Check the address. A proxy in front of it may answer instead, or it is another version than this program, ${readVersion()}`,
+  );
+}
+
+/** Returns null for a text that is not JSON. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }
 
 function explainFailure({ url }: RemoteService, thrown: unknown): Error {
@@ -114,8 +166,9 @@ function toRefusal(remote: RemoteService, status: number, problem: unknown): Err
       "give-up",
       `the service at ${remote.url} does not know this operation (HTTP ${status}). It may be another version than this program, ${readVersion()}, or no Longwatch`,
     );
+  const told = [detail, title].find((text) => typeof text === "string");
   return new Refusal(status, {
-    detail: [detail, title].find((text) => typeof text === "string") ?? `refused with ${status}`,
-    mistakes: Array.isArray(mistakes) ? (mistakes as Mistake[]) : [],
+    detail: toPlainTexts(told) ?? `refused with ${status}`,
+    mistakes: toPlainTexts(Mistakes.safeParse(mistakes).data ?? []),
   });
 }

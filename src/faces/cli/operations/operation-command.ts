@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
 import { isObject } from "#lib/is-object.ts";
+import { toPlainTexts } from "#lib/plain-text.ts";
 import { findMistakes } from "#operations/mistakes.ts";
 import type { Cell, CommandForm, Operation } from "#operations/operation.ts";
 import { type Mistake, Refusal } from "#operations/refusal.ts";
@@ -109,7 +110,7 @@ function operationCommand(operation: Operation, shown: Form, readConfig: () => C
         if (options["json"] === true) await writeJson(io.stdout, output);
         else {
           const about = { now: nowMs, input, paint: pickPaint(io), columns: columnsOf(io) };
-          await writeOut(io.stdout, show(shown, output, about));
+          await writeOut(io.stdout, show(shown, toPlainTexts(output), about));
         }
         const exitCode = shown.exitCode?.(output) ?? 0;
         if (exitCode !== 0) io.setExitCode(exitCode);

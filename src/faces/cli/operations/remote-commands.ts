@@ -4,6 +4,7 @@ import { fullName } from "../terminal/shape-help.ts";
 
 /** The options of the program that name a service elsewhere. */
 const OPTIONS: readonly string[] = ["--url", "--key-file"];
+const FLAG = "--plain-http";
 
 /** Commands about this machine. A variable that names a service elsewhere does not concern them. */
 const OF_THIS_MACHINE: readonly string[] = [
@@ -45,8 +46,8 @@ export function putRemoteFirst(args: readonly string[], program: Command): strin
   for (let index = begin; index < args.length; index++) {
     const arg = args[index] ?? "";
     const [name = ""] = arg.split("=", 1);
-    const isMoved = OPTIONS.includes(name) && !own.has(name);
-    const value = isMoved && name === arg ? args[index + 1] : undefined;
+    const isMoved = (OPTIONS.includes(name) || arg === FLAG) && !own.has(name);
+    const value = isMoved && name === arg && arg !== FLAG ? args[index + 1] : undefined;
     (isMoved ? front : rest).push(arg, ...(value === undefined ? [] : [value]));
     if (value !== undefined) index += 1;
   }
@@ -66,7 +67,11 @@ export function putRemoteFirst(args: readonly string[], program: Command): strin
  * @throws {UsageError}
  */
 export function adoptRemote(
-  { url, keyFile }: { readonly url?: string; readonly keyFile?: string },
+  {
+    url,
+    keyFile,
+    plainHttp,
+  }: { readonly url?: string; readonly keyFile?: string; readonly plainHttp?: true },
   command: Command,
   env: NodeJS.ProcessEnv = process.env,
 ): void {
@@ -80,6 +85,7 @@ export function adoptRemote(
     throw new UsageError([`${name} cannot be used with ${typed}, which ${rule} ${name}`]);
   }
   if (url !== undefined) env["LONGWATCH_URL"] = url;
+  if (plainHttp === true) env["LONGWATCH_PLAIN_HTTP"] = "true";
   if (keyFile === undefined) return;
   env["LONGWATCH_KEY_FILE"] = keyFile;
   delete env["LONGWATCH_KEY"];

@@ -79,13 +79,6 @@ const SUBJECTS = {
     description: "Count events over time.",
     load: async () => [(await import("#operations/rules/trends.ts")).showTrend],
   },
-  verdict: {
-    description: "Compare verdicts with the marks of people, and fit the weights to them.",
-    load: async () => [
-      (await import("#operations/verdicts/score-verdicts.ts")).scoreVerdicts,
-      (await import("#operations/verdicts/fit-verdicts.ts")).fitVerdicts,
-    ],
-  },
   zones: {
     description: "List zones and their state.",
     load: async () => [(await import("#operations/service/zones.ts")).listZones],

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
+import { readAddress } from "#model/ip-address.ts";
 import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
-import { readAddress } from "#stages/privacy/ip-address.ts";
 import { toPseudonym } from "#stages/privacy/pseudonym.ts";
 import { writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";

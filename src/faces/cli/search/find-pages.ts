@@ -54,7 +54,8 @@ export async function* readPages(
     const [rows, groups] = [found.rows.slice(0, left), found.groups.slice(0, left)];
     yield { ...found, rows, groups, page };
     left -= rows.length + groups.length;
-    if (left <= 0 || (page + 1) * plan.pageSize >= found.total) return;
+    const isEmpty = rows.length + groups.length === 0;
+    if (isEmpty || left <= 0 || (page + 1) * plan.pageSize >= found.total) return;
   }
 }
 
@@ -66,6 +67,8 @@ export function toEvents({ rows }: Pick<FoundPage, "rows">): FoundEvent[] {
     route: "",
     fields: toDimensions(fields),
     message: typeof log?.["Message"] === "string" ? log["Message"] : "",
+    method: "",
+    requestId: "",
     archived: null,
   }));
 }

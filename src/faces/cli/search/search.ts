@@ -10,6 +10,7 @@ import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { addSearchOptions, readRequest, readSearchFlags, type SearchFlags } from "../edge/read-search.ts";
 import { writeJoinedPages, writeJson } from "../edge/write-json.ts";
+import { writeText } from "../edge/write-text.ts";
 import { pickAsk } from "../operations/pick-ask.ts";
 import { allowRemote } from "../operations/remote-commands.ts";
 import { requireZones } from "../options/require-known.ts";
@@ -140,7 +141,7 @@ async function printCsv(
       ),
       ...page.groups.map((group) => toCsvLine(toGroupCells(group, groupNames))),
     ];
-    await writeOut(stdout, `${isFirst ? head : ""}${lines.join("")}`);
+    await writeText(stdout, [`${isFirst ? head : ""}${lines.join("")}`]);
     isFirst = false;
   }
 }

@@ -6,12 +6,13 @@ import { formatBytes } from "#lib/disk-space.ts";
 import { escapeText } from "#lib/escape-text.ts";
 import { many } from "#lib/format.ts";
 import { asCalled } from "#lib/own-command.ts";
-import { toLine } from "#lib/plain-text.ts";
+import { toLine, toPlainTexts } from "#lib/plain-text.ts";
 import { showSecond } from "#lib/show-time.ts";
 import { readSqlState } from "#lib/sql-state.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import type { ReplicaState } from "#model/kinds.ts";
+import { describeLearning } from "#model/learning.ts";
 import { nameZone } from "#model/zones.ts";
 import { cellOf, type DrawnHour } from "#operations/coverage/draw-days.ts";
 import { GAP_EXIT_CODE } from "#operations/coverage/hours.ts";
@@ -66,10 +67,14 @@ export function statusCommand(readConfig: () => Config, io: StoreIo = createProc
         const { attention = [] } = status;
         if (flags.json === true) await writeJson(io.stdout, status);
         else {
+          const plain = toPlainTexts(status);
           const isLocal = config.remote === null && config.databaseUrl === null;
           const outage = isLocal ? describePastOutage(config.dataDir, io.clock()) : [];
           const lines = outage.map((line) => `${escapeText(line)}\n`);
-          await writeOut(io.stdout, [describe(status, attention, pickPaint(io)), ...lines].join(""));
+          await writeOut(
+            io.stdout,
+            [describe(plain, plain.attention ?? [], pickPaint(io)), ...lines].join(""),
+          );
         }
         io.setExitCode(exitCodeOf(attention));
       }),
@@ -131,7 +136,7 @@ function describe(status: StatusAnswer, attention: Attention, paint: Paint): str
 }
 
 function describeZone(
-  { id, name, newestEventAt, quarantined, hours = [] }: StatusAnswer["zones"][number],
+  { id, name, newestEventAt, quarantined, learningUntil, hours = [] }: StatusAnswer["zones"][number],
   now: number,
   paint: Paint,
 ): string[] {
@@ -141,6 +146,7 @@ function describeZone(
   return [
     `${paint("bold", nameZone(id, name))}   ${many(events, "event")} in the last 72 hours, ${age}`,
     `  ${drawHours(now, drawn)}`,
+    ...(learningUntil === null ? [] : [`  ${describeLearning(Date.parse(learningUntil))}`]),
     ...(quarantined > 0
       ? [`  ${many(quarantined, "unreadable entry", "unreadable entries")} in quarantine`]
       : []),

@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { ReadStream } from "node:tty";
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
+import { toPlainTexts } from "#lib/plain-text.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import type { AskOperation } from "#operations/operation.ts";
 import { type OverviewAnswer, showOverview } from "#operations/service/overview.ts";
@@ -72,7 +73,7 @@ export function topCommand(readConfig: () => Config, io: StoreIo = createProcess
         const once = pickAsk(config, io, null);
         if (flags.json === true) await writeJson(io.stdout, await ask(once));
         else if (flags.once === true || io.stdout.isTTY !== true)
-          await writeOut(io.stdout, describeOverview(await ask(once), pickPaint(io)));
+          await writeOut(io.stdout, describeOverview(toPlainTexts(await ask(once)), pickPaint(io)));
         else if (config.remote !== null)
           await refresh(io, everyMs, (show, signal) => show(() => ask(pickAsk(config, io, null, signal))));
         else {
@@ -119,7 +120,7 @@ async function refresh(
     await follow({ interrupted }, { onLost, onBack: () => undefined }, ({ signal, onAnswer }) =>
       open(async (look) => {
         while (!signal.aborted) {
-          last = describeOverview(await look(), paint);
+          last = describeOverview(toPlainTexts(await look()), paint);
           onAnswer();
           await draw(last);
           await delay(everyMs, undefined, { signal }).catch(() => undefined);

@@ -39,7 +39,7 @@ function Story({ alert, id }: { readonly alert: AlertDetail; readonly id: string
         <VerdictPanel alert={alert} />
         <ExclusionPanel alert={alert} />
         <Attackers alert={alert} />
-        <MemberRules members={alert.members} />
+        <MemberRules alert={alert} />
         {/* The counts by rule have no row for the incidents and the changes of a zone. */}
         {hasRule(alert) ? <AlertCurve alert={alert} during={context.data?.during ?? null} /> : null}
         <Compared

@@ -188,7 +188,7 @@ interface RowProps {
 
 function Row({ alert, index, isChosen, isSelected, onSelect }: RowProps) {
   const { id, severity, state, kind, firedAt, resolvedAt, silence, incidentId, unsent } = alert;
-  const part = incidentId === null ? "" : ` · part of incident ${incidentId}, which notifies`;
+  const part = incidentId === null ? "" : ` · part of alert ${incidentId}, which notifies`;
   const link = usePageLink();
   const [, navigate] = useLocation();
   const path = link(`/alerts/${id}`);

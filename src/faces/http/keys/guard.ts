@@ -6,6 +6,7 @@ import { Refusal } from "#operations/refusal.ts";
 import { describeLack } from "#operations/roles.ts";
 import { networkOf } from "../limits/client-network.ts";
 import { aboutRequest } from "../limits/limit-requests.ts";
+import { unknownHost } from "../limits/own-hosts.ts";
 import type { Access } from "./access.ts";
 import type { FailedKeys } from "./failed-keys.ts";
 import { refuseOtherOrigins } from "./same-origin.ts";
@@ -23,6 +24,7 @@ export interface GuardParts {
   readonly failed: FailedKeys;
   /** Null if nobody can sign in. */
   readonly sessions: Sessions | null;
+  readonly isOwnHost: (request: FastifyRequest) => boolean;
 }
 
 /** Admits only callers that the route's access names. Adding a route without access throws. */
@@ -34,10 +36,13 @@ export function addGuard(app: FastifyInstance, parts: GuardParts): void {
     if (config?.access === undefined) throw new Error(`route ${String(method)} ${url} declares no access`);
   });
   app.addHook("onRequest", async (request) => {
+    const { access, isProbe } = request.routeOptions.config ?? {};
     // An address that no route has is answered alike for everybody.
-    if (request.is404) return;
-    const { access } = request.routeOptions.config;
-    if (access !== "public") await identify(request, parts);
+    const isPublic = request.is404 || access === "public";
+    // Elsewhere, whoever sends a key is identified by it.
+    const isUnproven = isPublic || !hasKey(request);
+    if (isUnproven && isProbe !== true && !parts.isOwnHost(request)) await requireKey(request, parts);
+    if (!isPublic) await identify(request, parts);
   });
 }
 
@@ -65,11 +70,21 @@ export function addPermissions(
   });
 }
 
+/** @throws {Refusal} 421 unless the request, which is to another host's name, has a valid key */
+async function requireKey(request: FastifyRequest, parts: GuardParts): Promise<void> {
+  if (!hasKey(request)) throw unknownHost();
+  try {
+    await readCaller(request, readKey(request), parts);
+  } catch (thrown) {
+    throw thrown instanceof Refusal && thrown.statusCode === 401 ? unknownHost() : thrown;
+  }
+}
+
 /** Finds the caller. The header AccessKey comes before the cookie: a client that sends both means the key. */
 async function identify(request: FastifyRequest, parts: GuardParts): Promise<void> {
   const { sessions, authenticate } = parts;
-  const tokens = hasKey(request) ? null : readSessionTokens(request);
-  if (sessions === null || tokens === null) {
+  const given = hasKey(request) ? [] : readSessionTokens(request);
+  if (sessions === null || given.length === 0) {
     const key = readKey(request);
     request.caller = await readCaller(request, key, parts);
     request.readCallerAgain = () => authenticate(key);
@@ -83,7 +98,7 @@ async function identify(request: FastifyRequest, parts: GuardParts): Promise<voi
         "The request has the cookie of a session, but no header X-Page-Token. Only the page that signed in knows its value. Sign in there, or send the header AccessKey.",
     });
   // Its secrets have 256 random bits and nobody guesses them. A page whose session is over must not lock its reader out.
-  const session = await ask(sessions.find, tokens);
+  const session = await ask(sessions.find, given);
   if (session === null)
     throw new Refusal(401, {
       slug: "session-over",
@@ -93,7 +108,7 @@ async function identify(request: FastifyRequest, parts: GuardParts): Promise<voi
   if (request.headers["x-user-active"] === "true") sessions.noteUse(session);
   request.session = session;
   request.caller = session.caller;
-  request.readCallerAgain = async () => (await sessions.find(tokens))?.caller ?? null;
+  request.readCallerAgain = async () => (await sessions.find(given))?.caller ?? null;
 }
 
 async function readCaller(
@@ -124,7 +139,7 @@ export function refuseWaiting(waitMs: number): void {
 }
 
 function hasKey({ headers, routeOptions }: FastifyRequest): boolean {
-  const takesBearer = routeOptions.config.errorForm === undefined;
+  const takesBearer = routeOptions.config?.errorForm === undefined;
   return headers.accesskey !== undefined || (takesBearer && headers.authorization !== undefined);
 }
 
@@ -134,7 +149,7 @@ function hasKey({ headers, routeOptions }: FastifyRequest): boolean {
  */
 function readKey({ headers, routeOptions }: FastifyRequest): string {
   if (headers.accesskey !== undefined) return String(headers.accesskey);
-  if (routeOptions.config.errorForm !== undefined) throw unauthorized("The header AccessKey is missing.");
+  if (routeOptions.config?.errorForm !== undefined) throw unauthorized("The header AccessKey is missing.");
   const [, token] = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? "") ?? [];
   if (token !== undefined) return token;
   throw unauthorized("The request has neither the header AccessKey nor the header Authorization: Bearer.");

@@ -3,6 +3,8 @@ import type { Caller } from "#operations/caller.ts";
 
 export interface SignedPerson {
   readonly caller: Caller;
+  /** What is stored of the issuer's claims, to grant the rights again by other settings. */
+  readonly claims: Readonly<Record<string, unknown>>;
   readonly endsAt: Date;
   /** The issuer's sign-out asks for it. */
   readonly idToken: Secret;
@@ -16,8 +18,8 @@ export interface People {
   readonly label: () => string | null;
   /** Returns the address at which the person signs in, and the secret that the browser keeps until then. */
   readonly begin: () => Promise<{ readonly url: string; readonly secret: Secret }>;
-  /** Checks the query with which the issuer sent the person back. */
-  readonly finish: (secret: string, answer: string) => Promise<SignedPerson>;
+  /** Checks the query with which the issuer sent the person back. One of the browser's secrets must have begun it. */
+  readonly finish: (secrets: readonly string[], answer: string) => Promise<SignedPerson>;
   /** Returns the address at which the person signs out at the issuer; null if there is none or it cannot be found. */
   readonly signOutUrl: (idToken: Secret) => Promise<string | null>;
 }

@@ -13,18 +13,21 @@ function nameFor({ protocol }: Pick<FastifyRequest, "protocol">, cookie: Cookie)
   return protocol === "https" ? `__Host-${cookie}` : cookie;
 }
 
-/** Returns the cookie's value; undefined without it. */
-export function readCookie(request: FastifyRequest, cookie: Cookie): string | undefined {
+/**
+ * Returns the values of all cookies of this name. A program on another port of the host, or on another name of the domain,
+ * can set a second one, which the browser may send first.
+ */
+export function readCookies(request: FastifyRequest, cookie: Cookie): string[] {
   const wanted = `${nameFor(request, cookie)}=`;
   const pairs = (request.headers.cookie ?? "").split(";").map((pair) => pair.trim());
-  return pairs.find((pair) => pair.startsWith(wanted))?.slice(wanted.length);
+  const values = pairs.filter((pair) => pair.startsWith(wanted)).map((pair) => pair.slice(wanted.length));
+  return [...new Set(values)];
 }
 
-/** Returns the request's secrets; null without a cookie. Without the header the page's secret is empty. */
-export function readSessionTokens(request: FastifyRequest): SessionTokens | null {
-  const cookie = readCookie(request, "longwatch_session");
-  const page = String(request.headers[PAGE_TOKEN_HEADER] ?? "");
-  return cookie === undefined ? null : { cookie: createSecret(cookie), page: createSecret(page) };
+/** Returns the request's secrets, for each cookie of a session. Without the header the page's secret is empty. */
+export function readSessionTokens(request: FastifyRequest): SessionTokens[] {
+  const page = createSecret(String(request.headers[PAGE_TOKEN_HEADER] ?? ""));
+  return readCookies(request, "longwatch_session").map((cookie) => ({ cookie: createSecret(cookie), page }));
 }
 
 /** Sets the cookie; null removes it. */

@@ -15,7 +15,7 @@ export interface NewSession {
   /** Written into the audit trail. */
   readonly network: string;
   /** The secrets that came with the request. Their session ends, and they are never used again. */
-  readonly before: SessionTokens | null;
+  readonly before: readonly SessionTokens[];
 }
 
 /**
@@ -23,8 +23,8 @@ export interface NewSession {
  * hours for the role admin.
  */
 export interface Sessions {
-  /** Returns null if the secrets are unknown, or if their session or key has ended. */
-  readonly find: (tokens: SessionTokens) => Promise<Session | null>;
+  /** Returns null if all the secrets are unknown, or if their session or key has ended. */
+  readonly find: (tokens: readonly SessionTokens[]) => Promise<Session | null>;
   /** Records a use of the session, so that its 12 hours begin again. */
   readonly noteUse: (session: Session) => void;
   readonly openByKey: (caller: Caller, session: NewSession) => Promise<SessionTokens>;

@@ -6,22 +6,26 @@ import { Refusal } from "#operations/refusal.ts";
 const PRIVATE = /^[^.]+$|\.(?:localhost|local|internal)$/;
 
 /**
- * Returns a check that refuses a request without a key to a host that is not this service's. If another host's name
- * suddenly points here (DNS rebinding), a browser treats its pages as of the same origin. Such a page has no key, so a
- * request with a key passes under any name. `own` are names of this service.
+ * Returns whether a request is to a host of this service. If another host's name suddenly points here (DNS rebinding), a
+ * browser treats its pages as of the same origin. Such a page has no valid key, so a request with one is answered under any
+ * name. `own` are names of this service.
  */
-export function createRefuseOtherHosts(own: readonly string[]): (request: FastifyRequest) => void {
+export function createIsOwnHost(
+  own: readonly string[],
+): (request: Pick<FastifyRequest, "hostname">) => boolean {
   const names = new Set(own.map(normalise));
-  return ({ headers, hostname }) => {
-    if (headers.accesskey !== undefined || headers.authorization !== undefined) return;
+  return ({ hostname }) => {
     const name = normalise(hostname);
-    if (name === "" || names.has(name) || PRIVATE.test(name) || ipaddr.isValid(name)) return;
-    throw new Refusal(421, {
-      slug: "unknown-host",
-      detail:
-        "This service does not know the host name of the request. To open the console under that name, set LONGWATCH_PUBLIC_URL to its address. Requests with a key are accepted under any name.",
-    });
+    return name === "" || names.has(name) || PRIVATE.test(name) || ipaddr.isValid(name);
   };
+}
+
+export function unknownHost(): Refusal {
+  return new Refusal(421, {
+    slug: "unknown-host",
+    detail:
+      "This service does not know the host name of the request. To open the console under that name, set LONGWATCH_PUBLIC_URL to its address. Requests with a valid key are accepted under any name.",
+  });
 }
 
 /** Returns the host in lower case, without the brackets of IPv6 and without the dot of the root. */

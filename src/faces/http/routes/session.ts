@@ -13,7 +13,7 @@ import { refuseWaiting } from "../keys/guard.ts";
 import type { People } from "../keys/people.ts";
 import { isSameOrigin } from "../keys/same-origin.ts";
 import type { NoteSecurityEvent } from "../keys/security-events.ts";
-import { readCookie, readSessionTokens, writeCookie } from "../keys/session-cookie.ts";
+import { readCookies, readSessionTokens, writeCookie } from "../keys/session-cookie.ts";
 import type { NewSession, Sessions } from "../keys/sessions.ts";
 import { networkOf } from "../limits/client-network.ts";
 import { aboutRequest, refuseSpent } from "../limits/limit-requests.ts";
@@ -206,7 +206,7 @@ async function signIn(
   const open = async () => {
     if ("token" in given) return (await sessions.openByLink(given.token, session)) ?? refuse("link-over");
     if ("answer" in given) {
-      const signed = await people.finish(readCookie(request, "longwatch_sign_in") ?? "", given.answer);
+      const signed = await people.finish(readCookies(request, "longwatch_sign_in"), given.answer);
       takeTurn(signed.caller);
       return (await sessions.openByIssuer(signed, session)) ?? refuse("sign-in-over");
     }

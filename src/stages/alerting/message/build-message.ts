@@ -1,17 +1,26 @@
+import { cutText } from "#lib/plain-text.ts";
 import { showTime } from "#lib/show-time.ts";
 import { classifyAction } from "#model/action-class.ts";
 import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
 import { episodeKeyOf } from "#model/dedupe-key.ts";
 import type { NotifyReason } from "#model/kinds.ts";
+import { describeLearning } from "#model/learning.ts";
 import { isGraver } from "#model/severity.ts";
+import type { StoredVerdict } from "#model/verdict.ts";
 import type { AlertRecord } from "../alert-record.ts";
 import type { AlertSpike } from "../alert-spike.ts";
 import { detailsOfChanges } from "./describe-changes.ts";
+import { describeDisagreement } from "./describe-disagreement.ts";
 import { describeIncident } from "./describe-incident.ts";
+import { exclusionOf } from "./exclusion-command.ts";
 import { headlineOf } from "./headline.ts";
 import { ruleTitle } from "./rule-title.ts";
 import { silenceChoices } from "./silence-choices.ts";
 import { LONGWATCH, silenceCommand } from "./silence-command.ts";
+
+/** The names of unknown actions that a message shows. */
+const MOST_ACTIONS = 3;
+const MAX_ACTION_CHARS = 40;
 
 export interface MessageFacts {
   readonly alertId: number;
@@ -21,10 +30,14 @@ export interface MessageFacts {
   readonly reason: NotifyReason;
   readonly spike: AlertSpike;
   readonly advice: AlertMessage["advice"];
-  readonly verdict?: AlertMessage["verdict"];
+  readonly verdict?: StoredVerdict | AlertMessage["verdict"];
+  /** The title of the verdict that was sent before, if the class has changed since. */
+  readonly was?: string | undefined;
   readonly marked?: AlertMessage["marked"];
   /** Spikes of the rules that are part of an incident. */
   readonly members?: readonly AlertSpike[];
+  /** The end of the zone's first day, epoch ms; left out after it. */
+  readonly learningUntilMs?: number | undefined;
 }
 
 /**
@@ -32,7 +45,19 @@ export interface MessageFacts {
  * them.
  */
 export function buildMessage(facts: MessageFacts): AlertMessage {
-  const { alertId, fingerprint, alert, reason, spike, advice, members = [], verdict, marked } = facts;
+  const {
+    alertId,
+    fingerprint,
+    alert,
+    reason,
+    spike,
+    advice,
+    members = [],
+    verdict,
+    was,
+    marked,
+    learningUntilMs,
+  } = facts;
   const { windowMinutes, windowCount: count, baseline: usual, threshold, score, peak, evidence } = spike;
   const { top, sparkline } = evidence;
   return alertMessage.parse({
@@ -51,7 +76,10 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
     ...(spike.rules === undefined ? {} : { rules: [...spike.rules] }),
     ruleTitle: ruleTitle(spike.ruleId),
     headline: headlineOf(spike, alert.state),
-    ...describeFurther(spike, describeMute(alert)),
+    ...describeFurther(spike, [
+      ...describeMute(alert),
+      ...(learningUntilMs === undefined ? [] : [describeLearning(learningUntilMs)]),
+    ]),
     ...(members.length === 0 ? {} : listMembers(alertId, members)),
     startedAt: alert.firedAtMs,
     endedAt: alert.state === "resolved" ? (spike.closedAtMs ?? alert.resolvedAtMs) : null,
@@ -73,6 +101,10 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
     },
     sparkline,
     verdict,
+    was,
+    disagreement: describeDisagreement(advice, verdict),
+    unknownActions: namesOfUnknown(top.action),
+    exclusion: verdict === undefined ? undefined : exclusionOf(spike, verdict),
     marked,
     advice,
     links: [],
@@ -82,10 +114,13 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
   });
 }
 
-/** The sentence on the severity of a rule's spike, or on what the sources of a zone have in common; and the mute before. */
+/**
+ * The sentence on the severity of a rule's spike, or on what the sources of a zone have in common. `first` are sentences on
+ * the alert and its zone that stand before it.
+ */
 function describeFurther(
   spike: AlertSpike,
-  muted: readonly string[],
+  first: readonly string[],
 ): Pick<AlertMessage, "unit" | "details" | "attackers" | "unnamedAttackers"> {
   const { sources, changes, gradedBy, addresses, evidence } = spike;
   if (sources != null) {
@@ -93,17 +128,17 @@ function describeFurther(
     const unnamedAttackers = sources.unnamed ?? 0;
     return {
       unit,
-      details: [...muted, ...details],
+      details: [...first, ...details],
       attackers,
       ...(unnamedAttackers > 0 && { unnamedAttackers }),
     };
   }
   if (changes != null) {
     // Evidence is of the first rule. A spike that opened with several has none.
-    const [first] = changes;
+    const [change] = changes;
     const isOfFirst = changes.length > 1 && evidence.top.action.length > 0;
-    const about = isOfFirst ? [`addresses, paths and the like are those of rule ${first?.ruleId}`] : [];
-    return { details: [...muted, ...detailsOfChanges(changes), ...about] };
+    const about = isOfFirst ? [`addresses, paths and the like are those of rule ${change?.ruleId}`] : [];
+    return { details: [...first, ...detailsOfChanges(changes), ...about] };
   }
   const graded =
     gradedBy === "addresses"
@@ -111,7 +146,7 @@ function describeFurther(
       : gradedBy === "both" && addresses != null
         ? [`severity: ${addresses} addresses send these events, far above the usual`]
         : [];
-  const details = [...muted, ...graded];
+  const details = [...first, ...graded];
   return details.length === 0 ? {} : { details };
 }
 
@@ -141,6 +176,14 @@ function describeMute({ transitions }: AlertRecord): string[] {
   const before = transitions.slice(0, -1).findLast(({ reason }) => reason !== "acknowledged");
   if (before?.silencedBy == null) return [];
   return [`silence ${before.silencedBy} muted this alert from ${showTime(before.at)} UTC until now`];
+}
+
+/** The words of actions that say neither that a request was stopped nor that it got through. */
+function namesOfUnknown(actions: readonly { value: string }[]): string[] | undefined {
+  const names = actions.flatMap(({ value }) =>
+    classifyAction(value) === "other" && value !== "" ? [cutText(value, MAX_ACTION_CHARS)] : [],
+  );
+  return names.length === 0 ? undefined : names.slice(0, MOST_ACTIONS);
 }
 
 function countActions(actions: readonly { value: string; count: number }[]): AlertMessage["actions"] {

@@ -22,8 +22,8 @@ export interface IncidentText {
   readonly earlier: string;
   /** The attackers one by one, what grew most, and what limits the counts. */
   readonly details: readonly string[];
-  /** The thing that the strongest attacker is counted in. */
-  readonly unit: NonNullable<AlertMessage["unit"]>;
+  /** The thing that the strongest attacker is counted in; undefined: events. */
+  readonly unit: AlertMessage["unit"];
   readonly attackers: NonNullable<AlertMessage["attackers"]>;
 }
 
@@ -55,7 +55,7 @@ export function describeIncident({
   const quiet = named.filter((one) => !active.has(one));
   const isOne = named.length <= 1 && now.length <= 1;
   return {
-    title: isOne ? TITLES[strongest.kind] : many(named.length + (sources.unnamed ?? 0), "attacker"),
+    title: isOne ? titleOf(strongest) : many(named.length + (sources.unnamed ?? 0), "attacker"),
     finding: isOne ? describeFinding(strongest) : nameAttackers(now, quiet, sources.unnamed),
     earlier: isOne ? describeFinding(strongest) : listNames(named, sources.unnamed),
     details: [
@@ -69,7 +69,7 @@ export function describeIncident({
       ...(isOne ? ordered.filter((one) => one !== strongest).map(describeFacet) : []),
       ...describeEvents(sources, strongest),
     ],
-    unit: strongest.kind === "rules_per_ip" ? "rules" : "addresses",
+    unit: isOfEvents(strongest) ? undefined : strongest.kind === "rules_per_ip" ? "rules" : "addresses",
     attackers: ordered.map((one) => ({
       kind: one.kind,
       key: one.key,
@@ -163,10 +163,25 @@ const TITLES: Readonly<Record<StoredAttacker["kind"], string>> = {
   ips_per_asn: "Many addresses of one network",
 };
 
-function describeFinding({ kind, key, members, windowMinutes, usual, threshold }: StoredAttacker): string {
+function titleOf(one: StoredAttacker): string {
+  return isOfEvents(one) ? "Many events from one address" : TITLES[one.kind];
+}
+
+/** Returns whether an address is an attacker by its events in one minute, and not by its different rules. */
+function isOfEvents({ burst, count }: StoredAttacker): boolean {
+  return burst !== undefined && count !== burst.rules;
+}
+
+function describeFinding(one: StoredAttacker): string {
+  const { kind, key, members, windowMinutes, usual, threshold, burst } = one;
   const within = `in ${windowMinutes} min`;
   const compared = `usually at most ${formatWhole(usual)} at this hour, the threshold is ${formatWhole(Math.ceil(threshold))}`;
   const name = cut(key);
+  if (burst !== undefined) {
+    const rules = many(burst.rules, "rule", "different rules");
+    const unit = isOfEvents(one) ? " events" : "";
+    return `${name} sent ${many(burst.events, "event")} of ${rules} in one minute; the fixed threshold is ${formatWhole(Math.ceil(threshold))}${unit}`;
+  }
   switch (kind) {
     case "rules_per_ip":
       return `${name} triggered ${many(members, "rule", "different rules")} ${within}; ${compared}`;

@@ -19,7 +19,7 @@ export function describeProof({ hours: { passed, sealed, open, gap, unwatched } 
 
 /** Returns the digest in words. A row without anything to say is left out. */
 export function describeWeek(figures: WeekFigures, zones: Zones): { label: string; lines: DigestLine[] }[] {
-  const { changedRules, fewAddresses, hands } = figures;
+  const { changedRules, silentRules, fewAddresses, hands } = figures;
   const ofRule = ({ zoneId, ruleId }: { zoneId: number; ruleId: string }, rest: string) => {
     const title = ruleTitle(ruleId);
     const name = ruleId === "" ? "events without a rule" : `rule ${toLine(ruleId, RULE_CHARS)}`;
@@ -39,6 +39,7 @@ export function describeWeek(figures: WeekFigures, zones: Zones): { label: strin
     "Changed most": changedRules.map((one) =>
       ofRule(one, `${formatNumber(one.total)} events after ${formatNumber(one.before)}`),
     ),
+    Silent: silentRules.map((one) => ofRule(one, "no events any more")),
     "Listed only": fewAddresses.map((one) => ofRule(one, `few addresses, ${many(one.alerts, "time")}`)),
   };
   return Object.entries(rows).flatMap(([label, lines]) => (lines.length === 0 ? [] : [{ label, lines }]));

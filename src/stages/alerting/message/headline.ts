@@ -3,7 +3,7 @@ import { isChangeKind } from "#model/rule-change.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
 import { nameZone } from "#model/zones.ts";
 import type { AlertRecord } from "../alert-record.ts";
-import { type AlertSpike, isCalm } from "../alert-spike.ts";
+import { type AlertSpike, isCalm, isSettled } from "../alert-spike.ts";
 import { headlineOfChanges } from "./describe-changes.ts";
 import { describeIncident } from "./describe-incident.ts";
 import { nameRule } from "./rule-title.ts";
@@ -20,8 +20,13 @@ export function headlineOf(spike: AlertSpike, state: AlertRecord["state"]): stri
   if (isChangeKind(spike.kind)) return headlineOfChanges(spike, state);
   const { windowMinutes, windowCount, baseline, peak } = spike;
   const subject = nameSeries(spike);
-  if (state === "resolved")
-    return `${subject} is back to normal, peak ${formatRounded(peak)} in ${windowMinutes} min`;
+  const usually = baseline >= LEAST_USUAL ? `usually ${formatRounded(baseline)}` : "usually none";
+  if (state === "resolved") {
+    const now = `${formatRounded(windowCount)} in ${windowMinutes} min`;
+    if (isSettled(spike))
+      return `${subject} goes on: ${now}, which is its usual rate from now on. Mark the alert, or exclude what misfires`;
+    return `${subject} is back to its usual rate: ${now}, ${usually}; peak ${formatRounded(peak)}`;
+  }
   const active = `${formatRounded(windowCount)} events in ${windowMinutes} min`;
   if (isCalm(spike)) {
     const calmed =
@@ -32,7 +37,7 @@ export function headlineOf(spike: AlertSpike, state: AlertRecord["state"]): stri
   const compared =
     baseline >= LEAST_USUAL
       ? `${formatRounded(windowCount / baseline)} times the usual ${formatRounded(baseline)}`
-      : "usually none";
+      : usually;
   return `${subject} is spiking, ${active}, ${compared}`;
 }
 
@@ -40,7 +45,7 @@ function headlineOfIncident(spike: AlertSpike, state: AlertRecord["state"]): str
   const zone = nameZone(spike.zoneId, spike.zoneName);
   if (spike.sources == null) return `incident in ${zone}`;
   const { title, finding, earlier } = describeIncident(spike);
-  if (state === "resolved") return `${title} in ${zone}: back to normal; at most ${earlier}`;
+  if (state === "resolved") return `${title} in ${zone}: ended; at most ${earlier}`;
   return `${title} in ${zone}: ${isCalm(spike) ? `quiet now; earlier ${earlier}` : finding}`;
 }
 

@@ -31,7 +31,7 @@ function toOptions(matchers: Matchers): string | null {
 }
 
 /** Printable ASCII that no channel collapses, defuses or cuts. */
-function canBeTyped(value: string): boolean {
+export function canBeTyped(value: string): boolean {
   return (
     value.length <= MAX_VALUE_CHARS &&
     /^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/.test(value) &&
@@ -40,6 +40,6 @@ function canBeTyped(value: string): boolean {
 }
 
 /** Returns the text as one word of a POSIX shell. Inside single quotes only the quote itself has a meaning. */
-function quoteForShell(text: string): string {
+export function quoteForShell(text: string): string {
   return /^[\w.,:@%+=/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

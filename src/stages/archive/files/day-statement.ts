@@ -34,7 +34,8 @@ export function toStatedFile({
  * their hashes, the events per hour and per rule, and the evidence of every hour.
  */
 export const DayStatement = z.object({
-  format: z.literal(ARCHIVE_FORMAT),
+  /** Version of the events file. */
+  format: z.int().min(1).max(ARCHIVE_FORMAT),
   zoneId: wholeNumber,
   day: z.iso.date(),
   files: z.array(StatedFile),
@@ -98,6 +99,6 @@ export function addSums(sums: readonly Pick<Sums, "sum">[]): bigint {
   return sums.reduce((total, { sum }) => total + sum, 0n);
 }
 
-export function writeStatement(statement: Omit<DayStatement, "format">): string {
-  return `${JSON.stringify({ format: ARCHIVE_FORMAT, ...statement }, null, 1)}\n`;
+export function writeStatement({ format, ...statement }: DayStatement): string {
+  return `${JSON.stringify({ format, ...statement }, null, 1)}\n`;
 }

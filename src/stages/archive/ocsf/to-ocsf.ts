@@ -26,7 +26,7 @@ export interface ZonedEvent extends ArchivedEvent {
 export interface OcsfOptions {
   /** The name of the platform's vendor; null leaves the attribute out. */
   readonly vendor: string | null;
-  /** Leaves out the record and shortens the address. */
+  /** Leaves out the record and the request's id, and shortens the address. */
   readonly isMasked?: boolean;
 }
 
@@ -46,7 +46,7 @@ export function toOcsf(
   const parts = isMasked ? NO_RECORD : read(record);
   const { log, labels } = parts;
   const fields = restoreTexts(event.fields, log);
-  const method = toText(labels["method"]);
+  const method = toText(labels["method"]) || event.method;
   const id = method === "" ? 0 : (METHODS.get(method) ?? OTHER);
   const trigger = toObject(log["TriggerMatch"]);
   const ocsf = {
@@ -69,7 +69,7 @@ export function toOcsf(
     },
     src_endpoint: toSource(isMasked ? { ...fields, ip: maskAddress(fields.ip) } : fields),
     http_request: {
-      uid: known(findHeader(log["Headers"], REQUEST_ID)),
+      uid: known(findHeader(log["Headers"], REQUEST_ID) || (isMasked ? "" : event.requestId)),
       http_method: METHODS.has(method) ? method : undefined,
       user_agent: known(fields.ua),
       url: toUrl(fields.url),

@@ -9,4 +9,7 @@ export interface ArchivedEvent {
   readonly route: string;
   readonly fields: Readonly<Record<Dimension, string>>;
   readonly message: string;
+  /** Facts of its request, for events without a record. */
+  readonly method: string;
+  readonly requestId: string;
 }

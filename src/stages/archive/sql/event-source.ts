@@ -1,12 +1,21 @@
-import { toColumnSql } from "#model/search-columns.ts";
+import { isInEveryFile, toFileColumnSql } from "#model/archive-layout.ts";
+import { columnOf } from "#model/search-columns.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import { duck, join, type Piece, raw } from "./piece.ts";
 import { toClauses, toTimeCondition } from "./to-condition.ts";
 
+/** An events file of an archive day. */
+export interface EventsFile {
+  /** Absolute. */
+  readonly path: string;
+  /** Version of its columns. */
+  readonly format: number;
+}
+
 /** Places of the events of a search. */
 export interface EventSource {
-  /** Absolute paths of the events files of archive days, oldest first. */
-  readonly files: readonly string[];
+  /** The events files of archive days, oldest first. */
+  readonly files: readonly EventsFile[];
   /** The rows of all other days that pass the search, written by `copyOpenRows`; null if there are none. */
   readonly openRows: OpenRows | null;
 }
@@ -19,7 +28,12 @@ export interface OpenRows {
 }
 
 /** Types in the CSV file of open rows; of all other columns VARCHAR. */
-const TYPES: Readonly<Record<string, string>> = { occurred_at: "BIGINT", zone_id: "INTEGER" };
+const TYPES: Readonly<Record<string, string>> = {
+  occurred_at: "BIGINT",
+  zone_id: "INTEGER",
+  matched_key: "INTEGER",
+  facts: "SMALLINT",
+};
 
 /** Returns the statements that must run before those that read from `selectEvents`. */
 export function prepareSource({ openRows }: EventSource): Piece[] {
@@ -37,8 +51,39 @@ export function prepareSource({ openRows }: EventSource): Piece[] {
   ];
 }
 
+/** Files that a statement reads alike. */
+export interface FileGroup {
+  readonly files: readonly EventsFile[];
+  readonly format: number;
+  /** SQL for the position of a row's file in the list of all files. */
+  readonly position: Piece;
+}
+
 /**
- * Returns a SELECT of columns of all events that a search finds. No value is null, unless `keepsNulls`: a column that
+ * Returns the files by their versions if a statement needs a column that not all of them have, or a clause tests one. Else all
+ * are one group: DuckDB compares only the columns that are read.
+ */
+export function groupFiles(
+  files: readonly EventsFile[],
+  { clauses }: Pick<SearchPlan, "clauses">,
+  columns: readonly string[] = [],
+): FileGroup[] {
+  const needed = [...columns, ...clauses.flatMap((clause) => clause.columns.map(columnOf))];
+  const isAlike = needed.every(isInEveryFile);
+  const places = [...files.entries()];
+  const groups = Map.groupBy(places, ([, { format }]) => (isAlike ? 1 : format));
+  return Array.from(groups, ([format, ofFormat]) => ({
+    files: ofFormat.map(([, file]) => file),
+    format,
+    position:
+      ofFormat.length === files.length
+        ? raw("file_index::bigint")
+        : raw(`([${ofFormat.map(([place]) => place).join(", ")}]::bigint[])[file_index::bigint + 1]`),
+  }));
+}
+
+/**
+ * Returns a SELECT of columns of all events that a search finds. No text is null, unless `keepsNulls`: a column that
  * is read as it is keeps its dictionary, by which DuckDB groups faster.
  */
 export function selectEvents(
@@ -47,25 +92,23 @@ export function selectEvents(
   columns: readonly string[],
   { keepsNulls = false } = {},
 ): Piece {
-  const selects: Piece[] = [];
-  if (files.length > 0) {
+  const selects = groupFiles(files, plan, columns).map((group) => {
     const known = columns.map((column) => {
-      const text = toColumnSql(column);
-      if (column in TYPES || (keepsNulls && text === column)) return column;
-      return `${keepsNulls ? text : `coalesce(${text}, '')`} as ${column}`;
+      const value = toFileColumnSql(column, group.format);
+      if (value === column && (keepsNulls || column in TYPES)) return column;
+      return `${keepsNulls || column in TYPES ? value : `coalesce(${value}, '')`} as ${column}`;
     });
-    selects.push(
-      duck`select ${raw(known.join(", "))} from ${readFiles(files)}
-        where ${toTimeCondition(plan)} and ${toClauses(plan)}`,
-    );
-  }
+    return duck`select ${raw(known.join(", "))} from ${readFiles(group.files)}
+        where ${toTimeCondition(plan)} and ${toClauses(plan, group.format)}`;
+  });
   if (openRows !== null) selects.push(raw(`select ${columns.join(", ")} from open_rows`));
   return join(selects, " union all ");
 }
 
 /** Returns the table of the rows of files. The folders' names would become columns. */
-export function readFiles(files: readonly string[]): Piece {
-  return raw(`read_parquet([${files.map(quote).join(", ")}], hive_partitioning = false)`);
+export function readFiles(files: readonly (EventsFile | string)[]): Piece {
+  const paths = files.map((file) => quote(typeof file === "string" ? file : file.path));
+  return raw(`read_parquet([${paths.join(", ")}], hive_partitioning = false)`);
 }
 
 /** Returns a path as a constant of SQL. */

@@ -1,7 +1,8 @@
+import { toFileColumnSql } from "#model/archive-layout.ts";
 import { DIMENSIONS } from "#model/kinds.ts";
 import { SEARCH_COLUMNS } from "#model/search-columns.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
-import { type OpenRows, prepareSource, quote, readFiles } from "./event-source.ts";
+import { type EventsFile, type OpenRows, prepareSource, quote, readFiles } from "./event-source.ts";
 import { toOcsfLine } from "./ocsf-line.ts";
 import { duck, type Piece, raw } from "./piece.ts";
 import { toClauses, toTimeCondition } from "./to-condition.ts";
@@ -9,11 +10,11 @@ import { toClauses, toTimeCondition } from "./to-condition.ts";
 /** The columns of an exported event, in the order of the export. */
 export const EXPORT_COLUMNS = ["occurred_at", "log_id", ...DIMENSIONS.map((name) => SEARCH_COLUMNS[name])];
 /** The columns that lines of OCSF are made of. */
-const OCSF_COLUMNS = [...EXPORT_COLUMNS, SEARCH_COLUMNS.message];
+const OCSF_COLUMNS = [...EXPORT_COLUMNS, SEARCH_COLUMNS.message, "method", "request_id"];
 
 /** The rows [first, end) of a file, or the rows of a CSV file that pass already. */
 export type ExportSource =
-  | { readonly file: string; readonly first: number; readonly end: number }
+  | { readonly file: EventsFile; readonly first: number; readonly end: number }
   | { readonly openRows: OpenRows };
 
 /**
@@ -52,11 +53,19 @@ export function exportEvents(
   const { file, first, end } = source;
   return [
     write(
-      duck`${readFiles([file])} where file_row_number >= ${first} and file_row_number < ${end}
-        and ${toTimeCondition(plan)} and ${toClauses(plan)}`,
+      duck`${readRows(file)} where file_row_number >= ${first} and file_row_number < ${end}
+        and ${toTimeCondition(plan)} and ${toClauses(plan, file.format)}`,
       "file_row_number desc",
     ),
   ];
+}
+
+/** A file of an earlier version has neither method nor request id. */
+function readRows(file: EventsFile): Piece {
+  const lacking = ["method", "request_id"].filter((name) => toFileColumnSql(name, file.format) !== name);
+  if (lacking.length === 0) return readFiles([file]);
+  const columns = lacking.map((name) => `${toFileColumnSql(name, file.format)} as ${name}`);
+  return duck`(select *, file_row_number, ${raw(columns.join(", "))} from ${readFiles([file])})`;
 }
 
 function toLine(form: ExportForm): Piece {

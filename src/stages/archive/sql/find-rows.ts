@@ -1,8 +1,9 @@
+import { toFileColumnSql } from "#model/archive-layout.ts";
 import type { EventKey } from "#model/event-key.ts";
 import { SEARCH_COLUMNS } from "#model/search-columns.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import type { ArchivedEvent } from "../records/archived-event.ts";
-import { readFiles } from "./event-source.ts";
+import { type EventsFile, groupFiles, readFiles } from "./event-source.ts";
 import { bound, duck, join, type Piece, raw } from "./piece.ts";
 import { toClauses, toTimeCondition } from "./to-condition.ts";
 
@@ -28,14 +29,16 @@ interface Page {
  * order already.
  */
 export function findMatches(
-  files: readonly string[],
+  files: readonly EventsFile[],
   plan: Pick<SearchPlan, "from" | "to" | "clauses">,
   { offset, limit, newerOpen }: Page,
 ): Piece {
   const open = raw(newerOpen.map((newer, file) => `(${file}, ${newer})`).join(", "));
-  return duck`with m as materialized (
-      select file_index::bigint as f, file_row_number as r from ${readFiles(files)}
-      where ${toTimeCondition(plan)} and ${toClauses(plan)}),
+  const matches = groupFiles(files, plan).map(
+    (group) => duck`select ${group.position} as f, file_row_number as r from ${readFiles(group.files)}
+      where ${toTimeCondition(plan)} and ${toClauses(plan, group.format)}`,
+  );
+  return duck`with m as materialized (${join(matches, " union all ")}),
     c as materialized (select f, count(*) as n from m group by f),
     s as materialized (
       select c.f, n, open + coalesce(sum(n) over (order by c.f desc rows between unbounded preceding and 1 preceding), 0) as before
@@ -55,8 +58,7 @@ export function readMatches(rows: readonly string[]): FileMatches[] {
 }
 
 /** Some rows of one file: by number, or from `first` on, `count` of them. */
-export interface FileRows {
-  readonly path: string;
+export interface FileRows extends EventsFile {
   readonly rows: readonly number[] | { readonly first: number; readonly count: number };
 }
 
@@ -67,13 +69,17 @@ export interface PlacedEvent extends ArchivedEvent {
   readonly row: number;
 }
 
-const EVENT_COLUMNS = ["log_id", "route", ...Object.values(SEARCH_COLUMNS)]
-  .map((column) => `coalesce(${column}, '')`)
-  .join(", ");
+const EVENT_COLUMNS = ["log_id", "route", ...Object.values(SEARCH_COLUMNS), "method", "request_id"];
+
+/** Returns the columns of an event, of a file of a version. */
+function eventColumns({ format }: EventsFile): string {
+  const texts = EVENT_COLUMNS.map((column) => `coalesce(${toFileColumnSql(column, format)}, '')`);
+  return `epoch_ms(occurred_at), ${texts.join(", ")}`;
+}
 
 /** Returns the statement that fetches events by their rows' numbers. */
 export function fetchRows(wanted: readonly FileRows[]): Piece {
-  return selectByNumber(wanted, `epoch_ms(occurred_at), ${EVENT_COLUMNS}`);
+  return selectByNumber(wanted, eventColumns);
 }
 
 /** Returns the events in the order of their places. */
@@ -95,21 +101,23 @@ export function readRows(rows: readonly string[]): PlacedEvent[] {
       country,
       action,
       message,
+      method,
+      requestId,
     ] = JSON.parse(text) as [number, number, number, ...string[]];
     const known = { feature, ruleId, ip, ja4, ua, url, asn, country, action } as ArchivedEvent["fields"];
-    return { file, row, occurredAt, logId, route, fields: known, message } as PlacedEvent;
+    return { file, row, occurredAt, logId, route, fields: known, message, method, requestId } as PlacedEvent;
   });
   return events.sort((one, other) => one.file - other.file || one.row - other.row);
 }
 
 /** Returns the statement that fetches records by their rows' numbers. */
 export function fetchRecords(wanted: readonly FileRows[]): Piece {
-  return selectByNumber(wanted, "base64(record)");
+  return selectByNumber(wanted, () => "base64(record)");
 }
 
 /** Returns the statement for the next rows of a file that a search finds after an event, oldest first. */
 export function fetchOnward(
-  path: string,
+  file: EventsFile,
   plan: Pick<SearchPlan, "from" | "to" | "clauses">,
   { after, limit }: { readonly after: EventKey | null; readonly limit: number },
 ): Piece {
@@ -118,8 +126,8 @@ export function fetchOnward(
     after === null
       ? raw("true")
       : duck`(occurred_at > to_timestamp(${after.occurredAt} / 1000.0) or log_id > ${bound(after.logId)})`;
-  return duck`select json_array(0, file_row_number, ${raw(`epoch_ms(occurred_at), ${EVENT_COLUMNS}`)}) from ${readFiles([path])}
-    where ${toTimeCondition({ from, to: plan.to })} and ${toClauses(plan)} and ${isAfter}
+  return duck`select json_array(0, file_row_number, ${raw(eventColumns(file))}) from ${readFiles([file])}
+    where ${toTimeCondition({ from, to: plan.to })} and ${toClauses(plan, file.format)} and ${isAfter}
     order by file_row_number limit ${limit}`;
 }
 
@@ -136,13 +144,13 @@ export function readRecords(rows: readonly string[]): PlacedRecord[] {
   });
 }
 
-function selectByNumber(wanted: readonly FileRows[], columns: string): Piece {
-  const selects = wanted.map(({ path, rows }, file) => {
+function selectByNumber(wanted: readonly FileRows[], columns: (file: EventsFile) => string): Piece {
+  const selects = wanted.map(({ rows, ...of }, file) => {
     const isWanted =
       "first" in rows
         ? duck`file_row_number >= ${rows.first} and file_row_number < ${rows.first + rows.count}`
         : duck`file_row_number in (${raw(rows.join(", "))})`;
-    return duck`select json_array(${file}, file_row_number, ${raw(columns)}) from ${readFiles([path])} where ${isWanted}`;
+    return duck`select json_array(${file}, file_row_number, ${raw(columns(of))}) from ${readFiles([of])} where ${isWanted}`;
   });
   return join(selects, " union all ");
 }

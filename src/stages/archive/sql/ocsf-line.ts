@@ -2,6 +2,7 @@ import {
   ADDRESS,
   HTTP_ACTIVITY,
   HTTP_PROFILE,
+  METHODS,
   NETWORK_NUMBER,
   OCSF_VERSION,
   OTHER,
@@ -48,7 +49,16 @@ const URL = ifKnown(
   `concat('"url":{"url_string":', to_json(url), ',"path":', to_json(${PATH}), ${member("hostname", HOST)},
     ${member("query_string", QUERY)}, '}')`,
 );
-const AGENT = ifKnown("ua", `${ifKnown("url", "','")} || '"user_agent":' || to_json(ua)`);
+/** The members of the request, with a comma behind each. */
+const REQUEST = [
+  ifKnown("request_id", `'"uid":' || to_json(request_id) || ','`),
+  `case when method in (${[...METHODS.keys()].map((name) => `'${name}'`).join(", ")}) then '"http_method":"' || method || '",' else '' end`,
+  ifKnown("ua", `'"user_agent":' || to_json(ua) || ','`),
+  ifKnown("url", `${URL} || ','`),
+];
+const ACTIVITY = `case ${[...METHODS].map(([name, id]) => `when method = '${name}' then ${id}`).join(" ")}
+  when method <> '' then ${OTHER} else 0 end`;
+const ACTIVITY_NAME = `case when ${ACTIVITY} = ${OTHER} then ',"activity_name":' || to_json(method) else '' end`;
 
 const FINGERPRINT = ifKnown(
   "ja4",
@@ -66,10 +76,10 @@ export function toOcsfLine(zoneId: number, vendor: string | null): Piece {
   const vendorName =
     vendor === null ? raw("''") : duck`',"vendor_name":' || to_json(${bound(vendor)}::varchar)`;
   return duck`concat(
-    '{"category_uid":${CATEGORY},"class_uid":${CLASS},"activity_id":0,"type_uid":${CLASS * 100},"severity_id":0,"time":',
-    epoch_ms(occurred_at), ${raw(OUTCOME)},
+    '{"category_uid":${CATEGORY},"class_uid":${CLASS},"activity_id":', ${raw(ACTIVITY)}, ${raw(ACTIVITY_NAME)},
+    ',"type_uid":', ${CLASS * 100} + ${raw(ACTIVITY)}, ',"severity_id":0,"time":', epoch_ms(occurred_at), ${raw(OUTCOME)},
     ',"metadata":{"version":"${raw(OCSF_VERSION)}","uid":', to_json(log_id), ',"profiles":["${raw(HTTP_PROFILE)}"]',
     ',"product":{"name":"${raw(PRODUCT)}"', ${vendorName}, ',"feature":{"uid":"${zoneId}"', ${raw(member("name", "feature"))},
-    '}}},"src_endpoint":{', ${raw(SOURCE.join(", "))}, '},"http_request":{', ${raw(URL)}, ${raw(AGENT)}, '}',
+    '}}},"src_endpoint":{', ${raw(SOURCE.join(", "))}, '},"http_request":{', rtrim(concat(${raw(REQUEST.join(", "))}), ','), '}',
     ${raw(FINGERPRINT)}, ${raw(RULE)}, '}')`;
 }

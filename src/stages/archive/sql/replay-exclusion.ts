@@ -12,6 +12,8 @@ export const REPLAYED_COLUMNS = ["occurred_at", "log_id", "rule_id", "ip", "url"
 /** Events of each form whose requests are looked at, and of addresses that look like attackers. */
 const SAMPLED = 300;
 const SAMPLED_DIRTY = 100;
+/** Schemes and hosts that a form names: more would be those of attackers. */
+const MOST_ORIGINS = 10;
 
 /** Events that a form would have silenced, before method and parameter. */
 export interface Counted {
@@ -44,6 +46,11 @@ interface Other {
   readonly share: number;
 }
 
+/** A scheme and a host of the clause's events. */
+interface Origin {
+  readonly origin: string;
+}
+
 /** The protection of most of the clause's events. */
 interface Protection {
   readonly feature: string | null;
@@ -51,14 +58,18 @@ interface Protection {
 
 /**
  * Returns the statements that count what a clause, its method and parameter apart, would have silenced, and what wider forms
- * would have. `pattern` finds the URLs of the template. Samples are drawn by a hash, so that the same search draws the same ones.
+ * would have. `pattern` finds the URLs of the template, and `written` those that the platform's form of it finds behind an
+ * origin of the clause's events; null if there is no such form. Samples are drawn by a hash, so that the same search draws the same ones.
  */
 export function replayExclusion(
   source: EventSource,
   span: Span,
-  clause: Pick<ExclusionClause, "ruleIds" | "template"> & { readonly pattern: string },
+  clause: Pick<ExclusionClause, "ruleIds" | "template"> & {
+    readonly pattern: string;
+    readonly written: { readonly pattern: string; readonly origin: string } | null;
+  },
 ): Piece[] {
-  const { ruleIds, template, pattern } = clause;
+  const { ruleIds, template, pattern, written } = clause;
   // An archived event is found by its row. Reading its log id would take as long as reading the URLs.
   const columns = REPLAYED_COLUMNS.slice(2).map((column) => `coalesce(${column}, '') as ${column}`);
   const selects: Piece[] = [];
@@ -77,16 +88,23 @@ export function replayExclusion(
     template === null
       ? raw("false")
       : duck`(contains(url, ${bound(longest)}) and regexp_matches(url, ${bound(pattern)}))`;
-  const flags = duck`${isRule} as is_rule, ${isPath} as is_path`;
+  const toOrigin = duck`regexp_extract(url, ${bound(written?.origin ?? "")})`;
+  const isWritten =
+    written === null
+      ? raw("false")
+      : duck`(contains(url, ${bound(longest)}) and regexp_matches(url, ${bound(written.pattern)}) and ${toOrigin} in (select origin from origins))`;
+  const flags = duck`${isRule} as is_rule, ${isPath} as is_path, ${isWritten} as is_written`;
   const isClause = raw(template === null ? "is_rule" : "(is_rule and is_path)");
-  const of = { clause: isClause, rule: raw("is_rule"), path: raw("is_path") };
+  const of = { clause: isClause, rule: raw("is_rule"), path: raw("is_written") };
   const eachForm = (write: (form: ExclusionReach) => Piece, separator: string) =>
     join(EXCLUSION_REACHES.map(write), separator);
   return [
     ...prepareSource(source),
     duck`with e as not materialized (select *, epoch_ms(occurred_at) as ms, epoch_ms(occurred_at) // 86400000 as day
         from (${join(selects, " union all ")})),
-      m as materialized (select *, hash(ms, ip, url, rule_id) as place from (select *, ${flags} from e) where is_rule or is_path),
+      origins as materialized (select ${toOrigin} as origin from e where ${isRule} and ${isPath} and ${toOrigin} <> ''
+        group by origin order by count(*) desc, origin limit ${MOST_ORIGINS}),
+      m as materialized (select *, hash(ms, ip, url, rule_id) as place from (select *, ${flags} from e) where is_rule or is_path or is_written),
       hits as materialized (select ip, day, ${eachForm((form) => duck`count(*) filter (${of[form]}) as ${raw(form)}`, ", ")}
         from m group by ip, day),
       elsewhere as (select ip, day, rule_id, ${eachForm((form) => duck`bool_or(not ${of[form]}) as ${raw(form)}`, ", ")}
@@ -113,17 +131,19 @@ export function replayExclusion(
       union all select json_object('other', rule_id, 'share', count(distinct (ip, url, second)) / (select count(*) from requests))
         from requests join (select ip, url, ms // 1000 as second, rule_id from m where is_path and not is_rule) using (ip, url, second)
         group by rule_id
+      union all select json_object('origin', origin) from origins
       union all select json_object('feature', mode(feature)) from m where ${of.clause}`,
   ];
 }
 
 /** Reads the rows of the last statement of `replayExclusion`. */
 export function readReplayed(rows: readonly string[]) {
-  const read = rows.map((row) => JSON.parse(row) as Counted | ReplayedSample | Other | Protection);
+  const read = rows.map((row) => JSON.parse(row) as Counted | ReplayedSample | Other | Origin | Protection);
   return {
     forms: read.filter((row) => "form" in row),
     samples: read.filter((row) => "of" in row),
     together: read.filter((row) => "other" in row).sort((one, other) => other.share - one.share),
+    origins: read.filter((row) => "origin" in row).map(({ origin }) => origin),
     feature: read.find((row) => "feature" in row)?.feature ?? "",
   };
 }

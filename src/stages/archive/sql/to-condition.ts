@@ -1,5 +1,6 @@
 import { clampTime } from "#lib/units.ts";
-import { columnOf, toColumnSql } from "#model/search-columns.ts";
+import { toFileColumnSql } from "#model/archive-layout.ts";
+import { columnOf } from "#model/search-columns.ts";
 import type { Span } from "#model/span.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import type { LikeTest, TextTest } from "../query/text-test.ts";
@@ -18,12 +19,14 @@ export function toTimeCondition({ from, to }: Span): Piece {
   return duck`occurred_at >= ${moment(from)} and occurred_at < ${moment(to)}`;
 }
 
-/** Returns the condition for events that pass every clause. A null counts as ''. */
-export function toClauses({ clauses }: Pick<SearchPlan, "clauses">): Piece {
+/** Returns the condition for events of files of a version that pass every clause. A null counts as ''. */
+export function toClauses({ clauses }: Pick<SearchPlan, "clauses">, format: number): Piece {
   return and(
     clauses.map(({ columns, tests, isNegated }) => {
       const passes = or(
-        columns.flatMap((column) => tests.map((test) => toTest(toColumnSql(columnOf(column)), test))),
+        columns.flatMap((column) =>
+          tests.map((test) => toTest(toFileColumnSql(columnOf(column), format), test)),
+        ),
       );
       // A test of an absent text is neither true nor false.
       return isNegated === true ? duck`coalesce(not (${passes}), true)` : passes;

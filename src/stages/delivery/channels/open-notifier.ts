@@ -1,17 +1,11 @@
-import type { Surroundings } from "../channel-definition.ts";
-import type { NetworkPolicy } from "../network-policy.ts";
+import { type Surroundings, toNetwork } from "../channel-definition.ts";
 import type { Notifier } from "../notifier.ts";
 import type { ChannelConfig } from "./channel-config.ts";
 import { findChannel } from "./registry.ts";
 import type { TerminalSurroundings } from "./terminal/terminal.ts";
 
-/** The options that all channels of a process share. A channel's own `allowPrivateNetworks` overrides that of `network`. */
+/** The options that all channels of a process share. A channel's own settings override those of `network`. */
 export type SharedSurroundings = Required<Pick<Surroundings, "clock" | "network">> & TerminalSurroundings;
-
-function toNetwork(config: ChannelConfig, network: NetworkPolicy): NetworkPolicy {
-  const own = "allowPrivateNetworks" in config ? config.allowPrivateNetworks : undefined;
-  return own === undefined ? network : { ...network, allowPrivateNetworks: own };
-}
 
 /**
  * Opens a configured channel, which does not connect yet.

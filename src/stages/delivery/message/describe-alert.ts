@@ -39,6 +39,8 @@ export function describeReason(message: AlertMessage): string {
           : message.state;
     case "join":
       return isChangeKind(message.kind) ? "further rules" : "new attackers";
+    case "again":
+      return "a second wave";
     case "worse":
       return message.isAgain === true ? "firing again" : "getting worse";
     case "repeat":
@@ -46,10 +48,13 @@ export function describeReason(message: AlertMessage): string {
       return message.state === "acknowledged" ? "acknowledged, still active" : "still firing";
     case "advice":
       return "advice";
+    case "turned":
     case "verdict":
-      return "new verdict";
+      return "the verdict has changed";
     case "acknowledged":
       return "acknowledged";
+    case "settled":
+      return "settled";
     case "resolved":
       return "resolved";
     default:
@@ -72,7 +77,7 @@ export function describeSubject(message: AlertMessage): string {
 /** Returns the headline behind the verdict, for a place that shows nothing else. The end of an alert has no verdict. */
 export function describeNews(message: AlertMessage, headline = message.headline): string {
   const { verdict, state, reason } = message;
-  const isOver = state === "resolved" || reason === "resolved" || reason === "acknowledged";
+  const isOver = state === "resolved" || reason === "acknowledged";
   return verdict === undefined || isOver ? headline : `${verdict.title} · ${headline}`;
 }
 

@@ -34,10 +34,13 @@ export function describeMembers(
 const WORDS: Readonly<Record<AlertMessage["reason"], string>> = {
   first: "firing",
   join: "new attackers",
+  again: "second wave",
   worse: "getting worse",
   repeat: "still firing",
   advice: "advice",
+  turned: "new verdict",
   verdict: "new verdict",
   acknowledged: "acknowledged",
+  settled: "settled",
   resolved: "resolved",
 };

@@ -1,10 +1,11 @@
-import { formatNumber } from "#lib/format.ts";
+import { formatDuration, formatNumber, many } from "#lib/format.ts";
 import { toLine } from "#lib/plain-text.ts";
+import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
 import { classifyAction } from "#model/action-class.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { ACTION_CLASSES, type VerdictLook } from "#model/kinds.ts";
-import { countThrough } from "#model/verdict.ts";
-import { sayOdds } from "#model/verdict-words.ts";
+import { countRequests, countThrough } from "#model/verdict.ts";
+import { sayBackground, sayOdds } from "#model/verdict-words.ts";
 import { formatTime, isNews } from "./describe-alert.ts";
 
 type Verdict = NonNullable<AlertMessage["verdict"]>;
@@ -19,6 +20,8 @@ export interface OutlineRow {
 
 const LABELS: Readonly<Record<VerdictLook, string>> = {
   first: "Verdict",
+  minute: "Verdict after 1 minute",
+  "five-minutes": "Verdict after 5 minutes",
   "half-hour": "Verdict after 30 minutes",
   "six-hours": "Verdict after 6 hours",
   day: "Verdict after 24 hours",
@@ -28,20 +31,25 @@ const LABELS: Readonly<Record<VerdictLook, string>> = {
  * Returns what a person reads first: the verdict with its reasons, what got through, one request, who sends them and the next
  * step. Empty if there is no verdict. Texts longer than `maxChars` are cut.
  */
-export function outlineVerdict({ verdict, marked = "" }: AlertMessage, maxChars: number): OutlineRow[] {
+export function outlineVerdict(message: AlertMessage, maxChars: number): OutlineRow[] {
+  const { verdict, marked = "" } = message;
   if (verdict === undefined) return [];
   // Reasons of an unclear verdict are those of the likeliest class.
   const of = verdict.said === "unclear" ? ` ${verdict.likeliest.replace("-", " ")}` : "";
   const rows = [
+    { label: "Changed", text: describeTurn(message) },
     { label: LABELS[verdict.look], text: describeOdds(verdict, of) },
     { label: `For${of}`, text: verdict.for.join(" ") },
     { label: `Against${of}`, text: verdict.against ?? "" },
     { label: "Not known", text: verdict.missing.join(", ") },
     { label: "Marked before", text: marked },
-    { label: "Got through", text: describeThrough(verdict) },
+    { label: "Got through", text: describeThrough(message) },
+    { label: "Usually", text: sayBackground(verdict.background) },
     ...outlineSample(verdict),
     { label: "Who", text: verdict.who },
     { label: "Next step", text: verdict.nextStep },
+    { label: "Exclusion", text: message.exclusion?.reason ?? "" },
+    { label: "Advice", text: message.disagreement ?? "" },
   ];
   return rows.map((row) => ({ ...row, text: toLine(row.text, maxChars) })).filter(({ text }) => text !== "");
 }
@@ -51,14 +59,36 @@ function describeOdds({ title, odds, crawler }: Verdict, of: string): string {
   return `${title}${name} (odds${of === "" ? "" : ` of${of}`} ${sayOdds(odds)})`;
 }
 
-function describeThrough({ counts, since }: Verdict): string {
-  if (counts.events === 0) return "";
+/** Returns `was: Probably an attack; now: Misfire, because all of 85 requests carry a session`. */
+function describeTurn({ was, verdict }: AlertMessage): string {
+  if (was === undefined || verdict === undefined) return "";
+  const [reason = ""] = verdict.for;
+  const because =
+    reason === "" ? "" : `, because ${reason.charAt(0).toLowerCase()}${reason.slice(1).replace(/\.$/, "")}`;
+  return `was: ${was}; now: ${verdict.title}${because}`;
+}
+
+/** Returns how many requests got through in which time, and how many nobody knows it of. */
+function describeThrough({
+  verdict,
+  unknownActions = [],
+}: Pick<AlertMessage, "verdict" | "unknownActions">): string {
+  if (verdict === undefined) return "";
+  const { counts, since, judgedAt } = verdict;
+  const requests = countRequests(counts);
+  if (requests === 0) return "";
   const through = countThrough(counts);
-  const share =
-    through === 0 ? "nothing" : `${formatNumber(through)} of ${formatNumber(counts.events)} events`;
-  const each = ACTION_CLASSES.filter((action) => counts[action] > 0);
-  const counted = each.map((action) => `${formatNumber(counts[action])} ${action}`).join(", ");
-  return `${share} since ${formatTime(since)} (${counted})`;
+  const isOneDay = Math.floor(since / DAY_MS) === Math.floor(judgedAt / DAY_MS);
+  const until = formatTime(judgedAt, isOneDay ? "clock" : "full");
+  const span = `in ${formatDuration(Math.max(judgedAt - since, MINUTE_MS))}, ${formatTime(since).replace(" UTC", "")} to ${until}`;
+  const known = ACTION_CLASSES.filter((action) => action !== "other" && counts[action] > 0);
+  const counted = known.map((action) => `${formatNumber(counts[action])} ${action}`).join(", ");
+  const words = unknownActions.map((word) => toLine(word, 40)).join(", ");
+  const unknown =
+    counts.other === 0
+      ? ""
+      : `; the fate of ${formatNumber(counts.other)} is not known${words === "" ? "" : `, the platform's action is ${words}`}`;
+  return `${through === 0 ? "none" : formatNumber(through)} of ${many(requests, "request")} ${span}${counted === "" ? "" : ` (${counted})`}${unknown}`;
 }
 
 /** Address, URL and matched text come from the request. */
@@ -72,11 +102,22 @@ function outlineSample({ sample }: Verdict): OutlineRow[] {
   ];
 }
 
-/** Returns the commands that a person may copy: to acknowledge the alert, and to silence its address or rule. */
-export function outlineCommands({ alertId, state, kind, digest, howToSilence }: AlertMessage): OutlineRow[] {
+/**
+ * Returns the commands that a person may copy: to acknowledge the alert, to see what an exclusion would have silenced, and to silence
+ * its address or rule. The one of the exclusion holds the path of a request.
+ */
+export function outlineCommands({
+  alertId,
+  state,
+  kind,
+  digest,
+  howToSilence,
+  exclusion,
+}: AlertMessage): OutlineRow[] {
   const isOpen = state === "firing" && !isNews({ kind }) && alertId > 0 && digest === undefined;
   return [
     { label: "Acknowledge", text: isOpen ? `longwatch alerts ack ${alertId}` : "", isCode: true },
+    { label: "Try the exclusion", text: toLine(exclusion?.command ?? "", 500), isCode: true },
     { label: "Silence", text: toLine(howToSilence ?? "", 400), isCode: true },
   ].filter(({ text }) => text !== "");
 }

@@ -1,6 +1,8 @@
-import { formatNumber } from "#lib/format.ts";
+import { formatNumber, many } from "#lib/format.ts";
 import { countCharacters, cutText, toLine } from "#lib/plain-text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
+import { NOTICED } from "#model/kinds.ts";
+import { isRuleKind } from "#model/rule-change.ts";
 import { nameZone } from "#model/zones.ts";
 import { nameMember } from "./describe-digest.ts";
 
@@ -64,11 +66,12 @@ const length: Measure = countCharacters;
 
 /** Returns the list of a message's members; null for a message about one rule. */
 export function outlineMembers(
-  message: Pick<AlertMessage, "members" | "howToList">,
+  message: Pick<AlertMessage, "kind" | "members" | "howToList">,
   room: MemberRoom,
 ): MembersOutline | null {
-  const { members } = message;
+  const { members, kind } = message;
   if (members === undefined || members.length === 0) return null;
+  if (isRuleKind(kind)) return outlineSameRequests(members, message.howToList, room);
   const isOneZone = new Set(members.map(({ zoneId }) => zoneId)).size === 1;
   const shown = members.slice(0, room.rows);
   const left = members.slice(shown.length);
@@ -82,6 +85,30 @@ export function outlineMembers(
     rows: shown.map((member) => cutText(describeMember(member, isOneZone), room.rowChars)),
     others: packed ?? [],
     more: rest.length === 0 ? null : describeMore(rest.length, message.howToList, room.elsewhere),
+    rest,
+  };
+}
+
+/** Returns the list of the rules that match the same requests as the rule of the alert: their names say enough. */
+function outlineSameRequests(
+  members: readonly Member[],
+  howToList: string | undefined,
+  { rowChars, elsewhere }: MemberRoom,
+): MembersOutline {
+  const names: string[] = [];
+  let used = 0;
+  for (const { ruleId } of members) {
+    const name = nameMember(ruleId) || "-";
+    used += countCharacters(name) + 2;
+    if (names.length > 0 && used > rowChars) break;
+    names.push(name);
+  }
+  const rest = members.slice(names.length);
+  return {
+    heading: `The same requests also match ${many(members.length, "other rule")}`,
+    rows: [cutText(names.join(", "), rowChars)],
+    others: [],
+    more: rest.length === 0 ? null : describeMore(rest.length, howToList, elsewhere),
     rest,
   };
 }
@@ -118,8 +145,7 @@ function describeMore(count: number, howToList: string | undefined, elsewhere?: 
 
 /** Returns whether a transition lists its group's members. Advice, acknowledgement and the end do not. */
 export function showsMembers({ reason, state, members }: AlertMessage): boolean {
-  const isNews = reason === "first" || reason === "join" || reason === "worse" || reason === "repeat";
-  return isNews && state !== "resolved" && (members?.length ?? 0) > 0;
+  return NOTICED.includes(reason) && state !== "resolved" && (members?.length ?? 0) > 0;
 }
 
 /**
@@ -147,8 +173,9 @@ export function partMembers(
     missing -= line.names;
   }
   const about = message.zoneId === null ? "" : `${nameZone(message.zoneId, message.zoneName)} · `;
+  const of = isRuleKind(message.kind) ? "rules that match the same requests" : "rules of the incident";
   return parts.map((lines, index) => ({
-    title: `${about}rules of the incident (${index + 1} of ${parts.length})`,
+    title: `${about}${of} (${index + 1} of ${parts.length})`,
     lines: [
       ...lines.map(({ text }) => text),
       ...(missing > 0 && index === parts.length - 1 ? [describeMore(missing, message.howToList)] : []),

@@ -1,4 +1,5 @@
 import type { AlertMessage } from "#model/alert-message.ts";
+import { NOTICED } from "#model/kinds.ts";
 
 /**
  * Returns whether a channel that updates its message in place must notify as well: the alert got worse, has new
@@ -6,6 +7,6 @@ import type { AlertMessage } from "#model/alert-message.ts";
  */
 export function needsNotification({ reason, state, isQuiet = false }: AlertMessage): boolean {
   if (isQuiet) return false;
-  if (reason === "verdict") return true;
-  return reason === "join" || reason === "worse" || (reason === "repeat" && state === "firing");
+  if (reason === "repeat") return state === "firing";
+  return reason === "turned" || reason === "verdict" || (reason !== "first" && NOTICED.includes(reason));
 }

@@ -1,6 +1,7 @@
 import { formatNumber, formatShare } from "#lib/format.ts";
 import { toLine, toLines } from "#lib/plain-text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
+import { isEnding } from "#model/kinds.ts";
 import {
   ADVICE_HEADING,
   describeActions,
@@ -136,7 +137,7 @@ function outlineAdvice(message: AlertMessage, caps: OutlineCaps): Outline["advic
  * and has all facts.
  */
 export function outlineAlert(message: AlertMessage, view: "transition" | "whole", caps = FULL_CAPS): Outline {
-  const isResolved = message.state === "resolved" || message.reason === "resolved";
+  const isResolved = message.state === "resolved" || isEnding(message.reason);
   const isOwn = isNews(message);
   const isAdvice = message.reason === "advice" && !isResolved && view === "transition";
   const isShort = view === "transition" && (isResolved || isAdvice);
@@ -151,7 +152,9 @@ export function outlineAlert(message: AlertMessage, view: "transition" | "whole"
         ? "Arrived late"
         : "Weekly digest"
       : isResolved
-        ? "Resolved"
+        ? message.reason === "settled"
+          ? "Settled"
+          : "Resolved"
         : isAdvice
           ? "Advice"
           : firing,
@@ -164,7 +167,9 @@ export function outlineAlert(message: AlertMessage, view: "transition" | "whole"
       : isResolved
         ? [describeEnd(message)]
         : isAdvice
-          ? [describeSince(message)]
+          ? [describeSince(message), toLine(message.disagreement ?? "", DETAIL_CHARS)].filter(
+              (line) => line !== "",
+            )
           : outlineFacts(message),
     details: (isShort || isResolved) && !isOwn ? [] : outlineDetails(message),
     sparkline: isShort || describeCount(message) === null ? "" : drawSparkline(message.sparkline, 60),

@@ -1,6 +1,6 @@
 import type { Filter } from "#model/filter.ts";
 import type { EventFormat, ForwardKind } from "#model/kinds.ts";
-import type { Surroundings } from "../channel-definition.ts";
+import { type Surroundings, toNetwork } from "../channel-definition.ts";
 import { findSink } from "./registry.ts";
 import type { Sink } from "./sink.ts";
 
@@ -30,8 +30,8 @@ export interface Destination extends DestinationFacts {
 }
 
 /**
- * Opens the sink of a destination, which neither connects nor writes yet. The entry's own `allowPrivateNetworks`
- * overrides that of `network`.
+ * Opens the sink of a destination, which neither connects nor writes yet. The entry's own settings override those of
+ * `network`.
  * @throws {UsageError} listing every mistake of its addresses and secrets
  */
 export function openSink(
@@ -40,8 +40,7 @@ export function openSink(
 ): Sink {
   const definition = findSink(kind);
   if (definition === undefined) throw new Error(`There is no kind of sink named ${kind}.`);
-  const { allowPrivateNetworks = network?.allowPrivateNetworks } = settings;
-  const options = { ...settings, ...surroundings, name, network: { ...network, allowPrivateNetworks } };
+  const options = { ...settings, ...surroundings, name, network: toNetwork(settings, network) };
   return definition.open(options);
 }
 

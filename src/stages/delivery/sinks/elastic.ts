@@ -6,6 +6,7 @@ import { DeliveryError } from "../delivery-error.ts";
 import { extendEndpoint, openEndpoint } from "../endpoint.ts";
 import { POST_TIMEOUT_MS, post, type Reply } from "../post.ts";
 import { readReply } from "../read-reply.ts";
+import { toIndexTemplate } from "./elastic-template.ts";
 import { postBatch, unreadableAnswer } from "./post-batch.ts";
 import { type ForwardedEvent, toEventId, toSingleLine } from "./sink.ts";
 import { defineSink } from "./sink-definition.ts";
@@ -17,6 +18,8 @@ const MAX_BYTES = 5_000_000;
 const MAX_REPLY_BYTES = 8_000_000;
 /** Keeps each document's name, version and shards out of the answer. */
 const FILTER = "items.*.status,items.*.error.type,items.*.error.reason";
+/** There is such a template, the key may not install one, or the program has none: events are sent all the same. */
+const NOT_INSTALLED = [400, 401, 403, 404, 405];
 const INDEX_RULE =
   "must be a name of lower-case letters, digits, -, _ and ., which begins with a letter or digit";
 
@@ -57,6 +60,20 @@ export const elastic = defineSink({
     };
     const bulk = extendEndpoint(base, "/_bulk", { filter_path: FILTER });
     const counting = extendEndpoint(base, `/${index}/_count`, { ignore_unavailable: "true" });
+    const template = extendEndpoint(base, `/_index_template/${index}`, { create: "true" });
+    let installing: Promise<unknown> | null = null;
+    /** Installs the index template once in a process, before the first event can make the index. */
+    const install = (signal: AbortSignal) =>
+      post(template, {
+        ...common,
+        method: "PUT",
+        body: JSON.stringify(toIndexTemplate(index)),
+        signal,
+        accepts: NOT_INSTALLED,
+      }).catch((thrown: unknown) => {
+        installing = null;
+        throw thrown;
+      });
     return {
       async count({ zoneId, startsAt }, signal) {
         const range = { gte: startsAt, lt: startsAt + HOUR_MS, format: "epoch_millis" };
@@ -67,8 +84,10 @@ export const elastic = defineSink({
         if (answer === null || (answer._shards?.failed ?? 0) > 0) throw unreadableAnswer(base.host);
         return answer.count;
       },
-      send: (events, { signal }) =>
-        postBatch(
+      async send(events, { signal }) {
+        installing ??= install(signal);
+        await installing;
+        return postBatch(
           bulk,
           events.map((event) => toBulkLines(event, index)),
           {
@@ -79,7 +98,8 @@ export const elastic = defineSink({
             signal,
             read: (reply, count) => readAnswer(reply, count, base.host),
           },
-        ),
+        );
+      },
     };
   },
 });

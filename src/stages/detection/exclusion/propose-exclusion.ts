@@ -1,6 +1,7 @@
 import { SECOND_MS } from "#lib/units.ts";
 import type { ExclusionClause, ExclusionProposal } from "#model/exclusion.ts";
 import { holdsIdiom, type RequestDetails } from "#model/request-facts.ts";
+import { isSumRule } from "#model/rule-family.ts";
 import type { VerdictEvidence } from "../verdict/evidence.ts";
 import { templatesOf } from "../verdict/path-template.ts";
 
@@ -18,15 +19,13 @@ const MANY_PATHS = 5;
 const LEAST_TOGETHER = 0.2;
 const MOST_TOGETHER = 10;
 
-/** Scores and bookkeeping of the Core Rule Set: they match whatever another rule matched. */
-const BOOKKEEPING = /^(?:901340|949\d{3}|959\d{3}|980\d{3})$/;
 /** Protections other than the WAF, by the platform's names, which it does not document. */
 const NO_WAF = /rate|bot|ddos|access|upload|guardian/i;
 
 /** Returns why no exclusion may be made for a rule; null if one may. `feature` is the protection of its events. */
 export function refuseRule(ruleId: string, feature = ""): string | null {
   if (ruleId === "") return "The events name no rule.";
-  if (BOOKKEEPING.test(ruleId))
+  if (isSumRule(ruleId))
     return `Rule ${ruleId} only sums up what other rules matched. An exclusion for it would switch them all off.`;
   if (NO_WAF.test(feature)) return "The events are not of the WAF. Its exclusions do not apply to them.";
   return null;
@@ -174,7 +173,7 @@ function isWithin(wide: string | null, template: string): boolean {
   const [wanted, found] = [wide.split("/"), template.split("/")];
   return (
     wanted.length === found.length &&
-    wanted.every((segment, at) => segment === found[at] || segment === "{slug}")
+    wanted.every((segment, at) => segment === found[at] || (at > 1 && segment === "{slug}"))
   );
 }
 

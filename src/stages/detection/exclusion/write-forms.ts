@@ -1,6 +1,7 @@
 import { toLine } from "#lib/plain-text.ts";
 import type { ExclusionClause } from "#model/exclusion.ts";
 import type { EXCLUSION_TOOLS, ExclusionReach } from "#model/kinds.ts";
+import { toWrittenPath } from "./to-url-pattern.ts";
 
 /** A text that a person can use. `reach` is what it silences, which may be more than the clause. */
 interface WrittenForm {
@@ -25,8 +26,13 @@ export function describeClause({ ruleIds, template, method, parameter }: Exclusi
 /**
  * Returns what the platform offers for a clause. Its API has no exception for a rule on a path: it logs a rule's matches without
  * blocking in the whole zone, or switches the WAF off on a path. Both are wider than the clause, and the text says so.
+ * `origins` are schemes and hosts of the clause's events: a path without them would hold in the query of any other URL, too.
  */
-export function writeForms(zoneId: number, clause: ExclusionClause): WrittenForm[] {
+export function writeForms(
+  zoneId: number,
+  clause: ExclusionClause,
+  origins: readonly string[],
+): WrittenForm[] {
   const { ruleIds, template, method } = clause;
   const wide =
     "The platform has no exception for a rule on a path. Its own ones are wider: see their figures first.";
@@ -51,24 +57,25 @@ resource "bunnynet_pullzone_shield" "zone_${zoneId}" {
 }`,
     },
   ];
-  // A * of the template would match any text, and so would every placeholder.
-  if (template === null || template.includes("*")) return forms;
-  const pattern = `*://*${template.replaceAll(/\{[a-z.]+\}|…/g, "*")}`;
-  const trigger = (type: string, value: string) =>
-    `    { type = "${type}", match_type = "MatchAny", patterns = [${toHcl(value)}], parameter1 = null, parameter2 = null },\n`;
+  const path = toWrittenPath(template);
+  if (path === null || origins.length === 0) return forms;
+  const trigger = (type: string, values: readonly string[]) =>
+    `    { type = "${type}", match_type = "MatchAny", patterns = [${values.map(toHcl).join(", ")}], parameter1 = null, parameter2 = null },\n`;
+  const urls = origins.map((origin) => origin + path);
+  const star = path.includes("*") ? " A * also matches slashes and queries, so paths below it too." : "";
   return [
     ...forms,
     {
       tool: "terraform",
       reach: "path",
-      text: `# Switches every rule off on the path, and on paths below it.
+      text: `# Switches every rule off for these URLs, whatever their query.${star}
 resource "bunnynet_pullzone_edgerule" "waf_off" {
   enabled    = true
   pullzone   = var.pullzone_id
   actions    = [{ type = "DisableWAF", parameter1 = null, parameter2 = null, parameter3 = null }]
   match_type = "MatchAll"
   triggers = [
-${trigger("Url", pattern)}${method === null ? "" : trigger("RequestMethod", method)}  ]
+${trigger("Url", urls)}${method === null ? "" : trigger("RequestMethod", [method])}  ]
 }`,
     },
   ];

@@ -34,12 +34,13 @@ const MAX_NEW_KEYS = 20;
  * | any                           | none of these, and fewer than five incidents are open     | opens an incident    | `opened` |
  * | any                           | none of these                                             | joins the oldest one | `apart`  |
  *
- * A `facet` describes an attacker that has a name already, so it is not news. Every other role is.
+ * A `facet` describes an attacker that has a name already, so it is not news. Every other role is. An address joins no incident of
+ * which a verdict says that nobody attacks: who attacks among the visitors of a rule that misfires is another cause.
  */
 export function followFired(
   before: readonly Incident[],
   { minute, fires, more }: FiredMinute,
-  { hour, former }: Surroundings,
+  { hour, former, benign = NONE }: Surroundings,
 ): readonly Incident[] {
   let incidents = before;
   const fresh = freshKeys(incidents, { minute, fires });
@@ -51,7 +52,7 @@ export function followFired(
   const eventsOf = groupByAddress(hour);
   if (hasRoom(incidents))
     for (const fire of fresh.slice(0, MAX_NEW_KEYS))
-      incidents = place(incidents, fire, minute, { hour, former, eventsOf });
+      incidents = place(incidents, fire, minute, { hour, former, benign, eventsOf });
   const named = new Set(incidents.flatMap(({ attackers }) => attackers.map(attackerIdOf)));
   const unnamed = fresh.filter((fire) => !named.has(attackerIdOf(fire))).length + more;
   const [oldest] = incidents;
@@ -65,7 +66,11 @@ export interface Surroundings {
   readonly hour: readonly MinuteEvent[];
   /** Incidents that have ended lately. */
   readonly former: readonly PastIncident[];
+  /** The names of open incidents of which the latest verdict says that nobody attacks. */
+  readonly benign?: ReadonlySet<string>;
 }
+
+const NONE: ReadonlySet<string> = new Set();
 
 /** Returns whether `followFired` compares events of the minute's hour. In most minutes all keys are known. */
 export function comparesEvents(incidents: readonly Incident[], fired: FiredMinute): boolean {
@@ -111,19 +116,21 @@ function renew({ attackers }: Incident, fire: Fire, minute: number): Attacker {
   const id = attackerIdOf(fire);
   const known = attackers.find((one) => attackerIdOf(one) === id) as Attacker;
   const strongest = fire.score > known.score ? fire : known;
-  return { ...known, ...pickFire(strongest), lastFiredAt: minute + 1 };
+  const { role, since } = known;
+  return { ...pickFire(strongest), role, since, lastFiredAt: minute + 1 };
 }
 
 function pickFire(fire: Fire): Fire {
-  const { kind, key, members, usualMembers, windowMinutes, count, usual, threshold, score } = fire;
-  return { kind, key, members, usualMembers, windowMinutes, count, usual, threshold, score };
+  const { kind, key, members, usualMembers, windowMinutes, count, usual, threshold, score, burst } = fire;
+  const own = { kind, key, members, usualMembers, windowMinutes, count, usual, threshold, score };
+  return burst === undefined ? own : { ...own, burst };
 }
 
 function place(
   incidents: readonly Incident[],
   fire: Fire,
   minute: number,
-  { hour, former, eventsOf }: Surroundings & Pick<Compared, "eventsOf">,
+  { hour, former, benign = NONE, eventsOf }: Surroundings & Pick<Compared, "eventsOf">,
 ): readonly Incident[] {
   const window = hour.filter((event) => event.minute > minute - fire.windowMinutes);
   const own = window.filter((event) => sourceKeyOf(fire.kind, event) === fire.key);
@@ -133,7 +140,8 @@ function place(
     since: minute + 1,
     lastFiredAt: minute + 1,
   };
-  const found = findHolder(incidents, attacker, { window, own, minute, eventsOf });
+  const compared = { window, own, minute, eventsOf };
+  const found = findHolder(incidents, attacker, compared, benign);
   if (found === null) return [...incidents, openIncident(attacker, nameFor(attacker, incidents, former))];
   const { holder, role } = found;
   return replace(incidents, holder, withAttacker(holder, { ...attacker, role }));
@@ -181,14 +189,16 @@ function findHolder(
   incidents: readonly Incident[],
   attacker: Attacker,
   compared: Compared,
+  benign: ReadonlySet<string>,
 ): { holder: Incident; role: AttackerRole } | null {
   const id = attackerIdOf(attacker);
   const former = incidents.find(({ attackers }) => attackers.some((one) => attackerIdOf(one) === id));
   if (former !== undefined) return { holder: former, role: "joined" };
-  const overlapping = findOverlap(incidents, compared);
+  const open = isAddress(attacker) ? incidents.filter(({ name }) => !benign.has(name)) : incidents;
+  const overlapping = findOverlap(open, compared);
   if (isAddress(attacker)) {
     const isLinked = createLinkTest(attacker.key, compared.eventsOf);
-    const linked = incidents.find((incident) => activeAttackers(incident, compared.minute).some(isLinked));
+    const linked = open.find((incident) => activeAttackers(incident, compared.minute).some(isLinked));
     const holder = overlapping ?? linked;
     if (holder !== undefined) return { holder, role: "joined" };
   } else {

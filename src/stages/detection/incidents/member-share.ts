@@ -1,18 +1,28 @@
+import { isSumRule } from "#model/rule-family.ts";
+import { isProgramAgent } from "#model/scan-tools.ts";
+import { isNoVisitor } from "#model/sender-address.ts";
 import type { MinuteEvent } from "../sources/count-hour.ts";
-import { createAttackerTest } from "./attacker.ts";
+import { toSourceAddress, toSourcePath } from "../sources/source-event.ts";
+import { addTo, sortCounts } from "../verdict/counting.ts";
+import { createAttackerTest, isAddress } from "./attacker.ts";
 import type { Incident } from "./incident.ts";
 
-/** A rule's spike is a member if the attackers of the zone's incidents hold so much of its events. */
+/** A rule's spike is a member if the attackers of the zone's incidents hold so much of its events, or it of theirs. */
 const MEMBER_SHARE = 0.7;
 
 /**
  * Returns the incident that a rule's spike is a member of; null if its events are mostly of others. `events` are those of
  * the rule in the spike's window. The attackers of all incidents count together, those that are quiet too, because several
  * scanners, or one that changes its address, may lift one rule; the incident with most of the events has the member.
+ *
+ * A rule that lifts a fingerprint, network or path is also a member if most requests of that incident match it: a browser that many
+ * visitors use is a part of them. An address is not: an attacker is somebody else among the visitors of a rule that misfires.
+ * `inHour` are all events of the zone in the hour.
  */
 export function findMembership<One extends Incident>(
   events: readonly MinuteEvent[],
   incidents: readonly One[],
+  inHour: readonly MinuteEvent[] = [],
 ): One | null {
   if (events.length === 0 || incidents.length === 0) return null;
   const tests = incidents.map((incident) => ({
@@ -26,6 +36,109 @@ export function findMembership<One extends Incident>(
     for (const holder of holders) holder.held += 1;
     if (holders.length > 0) held += 1;
   }
-  if (held < MEMBER_SHARE * events.length) return null;
-  return tests.reduce((most, one) => (one.held > most.held ? one : most)).incident;
+  if (held >= MEMBER_SHARE * events.length)
+    return tests.reduce((most, one) => (one.held > most.held ? one : most)).incident;
+  const from = Math.min(...events.map(({ minute }) => minute));
+  const own = describeCause(events).requests;
+  const lifted = tests.find(({ incident, isOf }) => {
+    if (incident.attackers.some(isAddress)) return false;
+    const theirs = inHour.filter((event) => event.minute >= from && isOf(event));
+    return theirs.length > 0 && shareIn(describeCause(theirs).requests, own, theirs.length) >= MEMBER_SHARE;
+  });
+  return lifted?.incident ?? null;
+}
+
+/**
+ * Returns the open spike that has the same cause as the events of a rule: seven tenths of its requests are also the other's, or of
+ * its senders, and the most frequent path of both is the same, or both are of one client: a network with a program's user agent, or a fingerprint with a user agent if no address is known. Null if
+ * there is none. A request is known by its sender, URL and minute. One whose sender or URL is missing is unknown: it is nobody
+ * else's.
+ */
+export function findSameCause<One extends { readonly events: readonly MinuteEvent[] }>(
+  events: readonly MinuteEvent[],
+  others: readonly One[],
+): One | null {
+  if (events.length === 0) return null;
+  const own = describeCause(events);
+  let best: { readonly one: One; readonly share: number } | null = null;
+  for (const one of others) {
+    const other = describeCause(one.events);
+    if (own.client !== "" && own.client === other.client) return one;
+    const isOnPath = own.path !== "" && own.path === other.path;
+    const requests = shareIn(own.requests, other.requests, events.length);
+    const senders = isOnPath ? shareIn(own.senders, other.senders, sumOf(own.senders)) : 0;
+    const share = Math.max(requests, senders);
+    if (share >= MEMBER_SHARE && share > (best?.share ?? 0)) best = { one, share };
+  }
+  return best?.one ?? null;
+}
+
+/**
+ * Returns the open spike that holds the alert of a rule that only adds others up: the one with the same cause, or with most of its
+ * requests if seven tenths of these are also of any of the others. Null if there is none.
+ */
+export function findSummed<One extends { readonly events: readonly MinuteEvent[] }>(
+  events: readonly MinuteEvent[],
+  others: readonly One[],
+): One | null {
+  const same = findSameCause(events, others);
+  if (same !== null || events.length === 0) return same;
+  const { requests } = describeCause(events);
+  const described = others.map((one) => ({ one, requests: describeCause(one.events).requests }));
+  const all = new Map(described.flatMap((other) => [...other.requests]));
+  if (shareIn(requests, all, events.length) < MEMBER_SHARE) return null;
+  const shareOf = (other: (typeof described)[number]) => shareIn(requests, other.requests, events.length);
+  return described.reduce((most, other) => (shareOf(other) > shareOf(most) ? other : most)).one;
+}
+
+/** A rule's spike, as one of several that may hold the alert of another. The id is null if it opens now. */
+export interface LeadRank {
+  readonly id: number | null;
+  readonly ruleId: string;
+  readonly score: number;
+}
+
+/**
+ * Compares two spikes: the one that may hold the alert of the other comes first. That is the older one, of those that open together
+ * the strongest. A rule that only adds others up is part of their alerts, never the other way round.
+ */
+export function compareLeads(one: LeadRank, other: LeadRank): number {
+  const ageOf = ({ id }: LeadRank) => id ?? Number.MAX_SAFE_INTEGER;
+  return (
+    Number(isSumRule(one.ruleId)) - Number(isSumRule(other.ruleId)) ||
+    ageOf(one) - ageOf(other) ||
+    other.score - one.score ||
+    (one.ruleId < other.ruleId ? -1 : 1)
+  );
+}
+
+function describeCause(events: readonly MinuteEvent[]) {
+  const [requests, senders] = [new Map<string, number>(), new Map<string, number>()];
+  const [paths, clients] = [new Map<string, number>(), new Map<string, number>()];
+  for (const { ip, asn, ja4, ua, url, minute } of events) {
+    const sender = ip === null || isNoVisitor(ip) ? "" : toSourceAddress(ip);
+    if (asn && ua && isProgramAgent(ua)) addTo(clients, `${asn} ${ua}`);
+    else if (sender === "" && ja4 && ua) addTo(clients, `${ja4} ${ua}`);
+    const by = sender || `${ja4 ?? ""} ${ua ?? ""}`.trim();
+    if (by !== "" && url) addTo(requests, `${by} ${url} ${minute}`);
+    if (sender !== "") addTo(senders, sender);
+    if (url !== null && url !== "") addTo(paths, toSourcePath(url));
+  }
+  const [path = ""] = sortCounts(paths);
+  const [client = ""] = sortCounts(clients);
+  const isOne = (clients.get(client) ?? 0) >= MEMBER_SHARE * events.length && senders.size !== 1;
+  return { requests, senders, path, client: isOne ? client : "" };
+}
+
+/** Returns how much of all events belongs to texts that others have, too. */
+function shareIn(own: ReadonlyMap<string, number>, others: ReadonlyMap<string, number>, all: number): number {
+  let common = 0;
+  for (const [text, count] of own) if (others.has(text)) common += count;
+  return all === 0 ? 0 : common / all;
+}
+
+function sumOf(counts: ReadonlyMap<string, number>): number {
+  let sum = 0;
+  for (const count of counts.values()) sum += count;
+  return sum;
 }

@@ -57,6 +57,8 @@ export interface DistinctMembers {
   readonly reaching: (minute: number, usualOf: UsualOf, lines: ArrayLike<number>) => CountedKey[];
   /** Returns the members of a key by window, up to and including the minute. */
   readonly countsOf: (key: string, minute: number) => Int32Array;
+  /** Returns the members of a key in the newest minute alone. */
+  readonly countIn: (key: string, minute: number) => number;
 }
 
 const [SHORT, MIDDLE] = WINDOWS;
@@ -160,6 +162,13 @@ export function createDistinctMembers(): DistinctMembers {
       const state = keys.get(key);
       const found = new Int32Array(WINDOW_COUNT);
       return state === undefined ? found : count(state, minute, found);
+    },
+
+    countIn(key, minute) {
+      const { lastSeen, few, ring } = keys.get(key) ?? { lastSeen: -1, few: null, ring: null };
+      if (lastSeen !== minute) return 0;
+      if (ring !== null) return ring[minute & LAST_SLOT] as number;
+      return few?.filter((seen, i) => i % 2 === 1 && seen === minute).length ?? 0;
     },
   };
 }

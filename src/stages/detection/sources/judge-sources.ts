@@ -2,13 +2,17 @@ import { SOURCE_KINDS, type SourceKind, WINDOWS } from "#model/kinds.ts";
 import { type Finding, judgeMinute } from "../judge-minute.ts";
 import type { Thresholds } from "../thresholds/thresholds.ts";
 import type { UsualOf } from "./distinct-members.ts";
+import { findBursts, isOneRequest } from "./fixed-lines.ts";
 import type { SourceCounter, SourceMinute } from "./source-counter.ts";
 import { floorOf, SOURCE_Z } from "./source-thresholds.ts";
 
 /** The most keys of one minute that are looked at one by one. A flood of addresses has thousands. */
 const MAX_FIRES = 50;
 
-/** A key at or over the line of its series, with its strongest window. `count` is what exceeds the usual. */
+/**
+ * A key at or over the line of its series, with its strongest window. `count` is what exceeds the usual; of an address with
+ * a burst in one minute, it is the events or rules of this minute.
+ */
 export interface Fire extends Finding {
   readonly kind: SourceKind;
   /** Hostile text. */
@@ -16,6 +20,8 @@ export interface Fire extends Finding {
   /** Different members of the key, and how many of them are usual for it. `count` is their difference. */
   readonly members: number;
   readonly usualMembers: number;
+  /** Events and different rules of the minute in which the address reached a fixed line. */
+  readonly burst?: { readonly events: number; readonly rules: number } | undefined;
 }
 
 /** A minute in which a key reached its line. */
@@ -28,21 +34,20 @@ export interface FiredMinute {
   readonly more: number;
 }
 
+/** What a minute is judged with. */
+export interface Judging {
+  readonly counter: SourceCounter;
+  readonly usualOf: UsualOf;
+  readonly thresholdsOf: (kind: SourceKind) => Thresholds;
+  /** In a zone's first day only the fixed lines of addresses count. */
+  readonly isFirstDay: boolean;
+}
+
 /** Returns the keys of a minute that was just closed and that reach their lines; null without any. */
-export function judgeSources(
-  minute: number,
-  counts: SourceMinute,
-  {
-    counter,
-    usualOf,
-    thresholdsOf,
-  }: {
-    counter: SourceCounter;
-    usualOf: UsualOf;
-    thresholdsOf: (kind: SourceKind) => Thresholds;
-  },
-): FiredMinute | null {
-  const fires = SOURCE_KINDS.flatMap((kind): Fire[] => {
+export function judgeSources(minute: number, counts: SourceMinute, judging: Judging): FiredMinute | null {
+  const { counter, usualOf, thresholdsOf, isFirstDay } = judging;
+  const kinds = isFirstDay ? (["rules_per_ip"] as const) : SOURCE_KINDS;
+  let fires = kinds.flatMap((kind): Fire[] => {
     // Thresholds take longer than counting, and most minutes of most zones need none.
     if (counts[kind].every((count) => count < floorOf(kind))) return [];
     const thresholds = thresholdsOf(kind);
@@ -54,6 +59,16 @@ export function judgeSources(
       return [{ ...finding, kind, key: one.key, members, usualMembers: members - finding.count }];
     });
   });
+  if (isFirstDay && fires.length > 0) {
+    const busy = new Map(counter.busiest(minute).map((one) => [one.address, one]));
+    const isOne = ({ key, members }: Fire) => {
+      const one = busy.get(key);
+      return one !== undefined && isOneRequest(one, members);
+    };
+    fires = fires.filter((fire) => !isOne(fire));
+  }
+  const named = new Set(fires.filter(({ kind }) => kind === "rules_per_ip").map(({ key }) => key));
+  fires.push(...findBursts(minute, judging).filter(({ key }) => !named.has(key)));
   if (fires.length === 0) return null;
   fires.sort((one, other) => overZ(other) - overZ(one) || (one.key < other.key ? -1 : 1));
   return { minute, fires: fires.slice(0, MAX_FIRES), more: Math.max(fires.length - MAX_FIRES, 0) };

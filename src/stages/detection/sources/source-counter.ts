@@ -1,11 +1,27 @@
 import { ownText } from "#lib/own-text.ts";
 import { SOURCE_KINDS, type SourceKind } from "#model/kinds.ts";
+import { isNoVisitor } from "#model/sender-address.ts";
 import { LONGEST_WINDOW, WINDOW_COUNT } from "../thresholds/windows.ts";
 import { type CountedKey, createDistinctMembers, type UsualOf } from "./distinct-members.ts";
 import { createAddressReader, type SourceEvent, toSourceKey, toSourcePath } from "./source-event.ts";
 
 /** The largest excess of a closed minute by window, of each series. */
 export type SourceMinute = Readonly<Record<SourceKind, Int32Array>>;
+
+/** An address with fewer events in a minute than this is not busy: no fixed line is lower. */
+const BUSY_EVENTS = 6;
+
+/** More different URLs of an address in a minute are not counted. */
+export const MOST_URLS = 10;
+
+/** An address with its events, its different rules and its different URLs in one minute. */
+export interface BusyAddress {
+  readonly address: string;
+  readonly events: number;
+  readonly rules: number;
+  /** At most `MOST_URLS`. */
+  readonly urls: number;
+}
 
 /** An address that triggered this many rules in an hour is remembered for the address's usual count. */
 const REMEMBERED_RULES = 5;
@@ -30,6 +46,12 @@ export interface SourceCounter {
     usualOf: UsualOf,
     lines: ArrayLike<number>,
   ) => CountedKey[];
+  /** Returns the addresses with many events in the newest minute, if this is the minute. */
+  readonly busiest: (minute: number) => readonly BusyAddress[];
+  /** Returns the number of different rules of an address, by window. */
+  readonly rulesOf: (address: string, minute: number) => Int32Array;
+  /** Forgets the events of the newest minute by address, because the minute is to be taken again from its beginning. */
+  readonly forgetMinute: () => void;
   /** Returns the number of different addresses that triggered the rule, by window. */
   readonly addressesOfRule: (ruleId: string, minute: number) => Int32Array;
 }
@@ -39,15 +61,21 @@ export function createSourceCounter({ withRules = false } = {}): SourceCounter {
   const members = ofEachKind(createDistinctMembers);
   const ipsPerRule = withRules ? createDistinctMembers() : null;
   const toAddress = createAddressReader();
+  let [busyMinute, eventsOf] = [-1, new Map<string, { events: number; urls: Set<string> }>()];
   const [numberAddress, numberRule] = [createNumbering(), createNumbering()];
 
   function take({ ruleId, ip, asn, ja4, ua, url }: SourceEvent, minute: number): void {
-    if (ip === null || ip === "") return;
+    if (ip === null || isNoVisitor(ip)) return;
     const address = toAddress(ip);
     const sender = numberAddress(address, minute);
     const rule = toSourceKey(ruleId);
     ipsPerRule?.add(rule, sender, minute);
     if (rule !== "") members.rules_per_ip.add(address, numberRule(rule, minute), minute);
+    if (minute !== busyMinute) [busyMinute, eventsOf] = [minute, new Map()];
+    const own = eventsOf.get(address) ?? { events: 0, urls: new Set() };
+    if (own.events === 0 && eventsOf.size < MAX_TEXTS) eventsOf.set(address, own);
+    own.events += 1;
+    if (url !== null && own.urls.size < MOST_URLS) own.urls.add(toSourceKey(url));
     if (ja4 !== null && ja4 !== "") members.ips_per_ja4.add(toSourceKey(ja4), sender, minute);
     if (url !== null && url !== "") members.ips_per_url.add(toSourcePath(url), sender, minute);
     if (ua !== null && ua !== "") members.ips_per_ua.add(toSourceKey(ua), sender, minute);
@@ -65,6 +93,17 @@ export function createSourceCounter({ withRules = false } = {}): SourceCounter {
       }),
     reaching: (kind, minute, usualOf, lines) =>
       members[kind].reaching(minute, kind === "rules_per_ip" ? usualOf : NOTHING_USUAL, lines),
+    busiest(minute) {
+      if (minute !== busyMinute) return [];
+      const busy = [...eventsOf].filter(([, { events }]) => events >= BUSY_EVENTS);
+      return busy.map(([address, { events, urls }]) => {
+        return { address, events, rules: members.rules_per_ip.countIn(address, minute), urls: urls.size };
+      });
+    },
+    rulesOf: (address, minute) => members.rules_per_ip.countsOf(address, minute),
+    forgetMinute() {
+      eventsOf = new Map();
+    },
     addressesOfRule: (ruleId, minute) =>
       ipsPerRule?.countsOf(toSourceKey(ruleId), minute) ?? new Int32Array(WINDOW_COUNT),
   };

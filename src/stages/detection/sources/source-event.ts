@@ -1,5 +1,5 @@
-import ipaddr from "ipaddr.js";
 import { ownText } from "#lib/own-text.ts";
+import { readAddress } from "#model/ip-address.ts";
 import type { SourceKind } from "#model/kinds.ts";
 
 /** The fields of an event that the source series read. Hostile text; an unknown or empty value is null or ''. */
@@ -20,11 +20,12 @@ const MAX_CHARS = 300;
 export function toSourceAddress(ip: string): string {
   if (!ip.includes(":")) return ip.slice(0, MAX_CHARS);
   const text = ip.slice(0, MAX_CHARS).toLowerCase();
-  if (!ipaddr.IPv6.isValid(text)) return text;
-  const address = ipaddr.IPv6.parse(text);
-  if (address.isIPv4MappedAddress()) return address.toIPv4Address().toString();
-  const network = address.parts.slice(0, 4).map((part) => part.toString(16));
-  return `${network.join(":")}::/64`;
+  const address = readAddress(text);
+  if (address === null) return text;
+  const { family, bytes } = address;
+  if (family === 4) return bytes.join(".");
+  const groups = [0, 2, 4, 6].map((at) => (((bytes[at] ?? 0) << 8) | (bytes[at + 1] ?? 0)).toString(16));
+  return `${groups.join(":")}::/64`;
 }
 
 /** How many addresses are remembered. Reading an IPv6 address costs more than all counting. */

@@ -58,6 +58,15 @@ export function computeSourceThresholds(
 }
 
 /**
+ * Returns thresholds with fixed lines in place of the zone's own, which has no history. In an hour, a shared address of a busy
+ * office triggers as many rules as a scanner in minutes, so the line of the hour is twice as high.
+ */
+export function atFloor(kind: SourceKind, thresholds: Thresholds): Thresholds {
+  const floor = floorOf(kind);
+  return { ...thresholds, threshold: Float64Array.of(floor, floor, 2 * floor) };
+}
+
+/**
  * Returns the count that addresses reach on three days of a week and more, plus two fifths. Its cap keeps a scan that
  * comes from another address every day from becoming usual.
  */

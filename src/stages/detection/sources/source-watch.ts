@@ -1,16 +1,15 @@
 import { MINUTES_PER_DAY } from "#lib/units.ts";
 import { SOURCE_KINDS, type SourceKind, WINDOWS } from "#model/kinds.ts";
+import { isLearning } from "#model/learning.ts";
 import { addMinute, createHourHistory, type HourHistory } from "../thresholds/hour-history.ts";
 import type { Thresholds } from "../thresholds/thresholds.ts";
 import { WINDOW_COUNT } from "../thresholds/windows.ts";
+import { isBusy } from "./fixed-lines.ts";
 import { type FiredMinute, judgeSources } from "./judge-sources.ts";
 import { createSourceCounter, ofEachKind, type SourceCounter, type SourceMinute } from "./source-counter.ts";
 import type { SourceEvent } from "./source-event.ts";
-import { computeSourceThresholds, floorOf, type SourcePolicy } from "./source-thresholds.ts";
+import { atFloor, computeSourceThresholds, floorOf, type SourcePolicy } from "./source-thresholds.ts";
 import { createUsualRules, type UsualRules } from "./usual-rules.ts";
-
-/** In a zone's first day nothing has a history, so nothing is judged. */
-export const QUIET_MINUTES = 1_440;
 
 /** The knowledge of a watch about the time before its first minute. */
 export interface SourceMemory {
@@ -25,6 +24,8 @@ export interface SourceMemory {
 /** Follows the source series of one zone, minute by minute. Minutes are numbered since the epoch. */
 export interface SourceWatch {
   readonly counter: SourceCounter;
+  /** Returns the minute of the zone's first event, as far as the watch knows; null before it. */
+  readonly firstMinute: () => number | null;
   /** Takes an event of a minute that has not been closed. */
   readonly take: (event: SourceEvent, minute: number) => void;
   /**
@@ -87,12 +88,16 @@ export function createSourceWatch(
   }
 
   function judge(minute: number, counts: SourceMinute): FiredMinute | null {
-    if (minute < (firstMinute ?? minute) + QUIET_MINUTES) return null;
+    // In a zone's first day nothing has a history, so only addresses are judged, by fixed lines.
+    const isFirstDay = isLearning(firstMinute, minute);
     const hour = Math.floor(minute / 60);
     const usualOf = usual.usualOn(Math.floor(minute / MINUTES_PER_DAY));
-    const linesOf = (kind: SourceKind) => thresholdsOf(kind, hour);
-    isRising = SOURCE_KINDS.some((kind) => isHalfway(counts[kind], kind, linesOf));
-    return judgeSources(minute, counts, { counter, usualOf, thresholdsOf: linesOf });
+    const linesOf = (kind: SourceKind) =>
+      isFirstDay ? atFloor(kind, thresholdsOf(kind, hour)) : thresholdsOf(kind, hour);
+    const kinds = isFirstDay ? (["rules_per_ip"] as const) : SOURCE_KINDS;
+    isRising =
+      counter.busiest(minute).some(isBusy) || kinds.some((kind) => isHalfway(counts[kind], kind, linesOf));
+    return judgeSources(minute, counts, { counter, usualOf, thresholdsOf: linesOf, isFirstDay });
   }
 
   function closeUntil(minute: number, judgeFrom = 0): FiredMinute[] {
@@ -107,11 +112,14 @@ export function createSourceWatch(
 
   return {
     counter,
+    firstMinute: () => firstMinute,
     take,
     closeUntil,
     lookAt(minute) {
       const usualOf = usual.usualOn(Math.floor(minute / MINUTES_PER_DAY));
-      return judge(minute, counter.close(minute, usualOf));
+      const fired = judge(minute, counter.close(minute, usualOf));
+      counter.forgetMinute();
+      return fired;
     },
     isRising: () => isRising,
     forgetThresholds: () => thresholds.clear(),

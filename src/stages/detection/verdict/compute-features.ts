@@ -1,73 +1,92 @@
 import { holdsIdiom } from "#model/request-facts.ts";
-import { DIRTY_RULES, type Features, type StoredVerdict } from "#model/verdict.ts";
+import { isSumRule } from "#model/rule-family.ts";
+import { isBotAgent, isProgramAgent } from "#model/scan-tools.ts";
+import { DIRTY_RULES, type Features } from "#model/verdict.ts";
 import { createAddressReader } from "../sources/source-event.ts";
 import { addTo, countBy, sortCounts } from "./counting.ts";
 import type { NearbyRule, VerdictEvidence } from "./evidence.ts";
 import { inferSlugs, templateOf } from "./path-template.ts";
-
-/** A request is repeated if its address sent the same URL at least this often. */
-const REPEATS = 3;
-/** An ASN is usual after five days with events. Before, none can be. */
-export const DAYS_OF_ASN = 5;
-/** URLs that are searched for idioms if there are no records. */
-const MAX_URLS = 500;
-const BOT = /bot|crawl|spider|monitor/i;
+import { countActions, type VerdictRequest } from "./requests.ts";
+import type { RequestCounts } from "./word-verdict.ts";
 
 /**
- * Returns the numbers of a verdict and the counts of its window. A number is null if the evidence does not hold it. On the
- * first day nothing can be usual, so its absence says nothing; for networks this is so for five days. Masked addresses with
- * the same text count as one.
+ * A request is repeated if its address sent the same texts to the same path at least this often. People try again what was
+ * stopped, but not so often.
  */
-export function computeFeatures(evidence: VerdictEvidence): {
-  features: Features;
-  counts: StoredVerdict["counts"];
-} {
-  const { events, usual } = evidence;
-  const addressOf = createAddressReader();
+const REPEATS = 5;
+/** An ASN is usual after five days with events. Before, none can be. */
+export const DAYS_OF_ASN = 5;
+/** With fewer usual paths, those that are known are the paths of earlier misfires, and another page is no sign of anything. */
+const LEAST_PATHS = 5;
+
+/**
+ * Returns the numbers of a verdict, counted over requests, and the counts of its window. A number is null if the evidence does
+ * not hold it. On the first day nothing can be usual, so its absence says nothing; for networks this is so for five days.
+ */
+export function computeFeatures(
+  { usual, nearby: rules }: Pick<VerdictEvidence, "usual" | "nearby">,
+  requests: readonly VerdictRequest[],
+): { features: Features; counts: Omit<RequestCounts, "events"> } {
   const asnOf = new Map<string, string>();
-  const actions = { blocked: 0, challenged: 0, logged: 0, other: 0 };
-  for (const { ip, asn, action } of events) {
-    actions[action] += 1;
-    if (ip !== "") asnOf.set(addressOf(ip), asnOf.get(addressOf(ip)) || asn);
-  }
-  const urls = countBy(events, ({ url }) => url);
+  for (const { address, asn } of requests) if (address !== "") asnOf.set(address, asnOf.get(address) || asn);
+  const urls = countBy(requests, ({ url }) => url);
   const templates = new Map([...urls.keys()].map((url) => [url, templateOf(url)]));
   const nameSlugs = inferSlugs(new Set(templates.values()));
   const paths = new Map<string, number>();
   for (const [url, template] of templates) addTo(paths, nameSlugs(template), urls.get(url));
   const [top = ""] = sortCounts(paths);
-  const requests = events.flatMap(({ url, logId }) => {
-    const facts = evidence.requests.get(logId);
-    return facts === undefined ? [] : [{ ...facts, url }];
-  });
-  // Without records only the URL of a GET is known to hold the whole request, and only a query says that it is one.
-  const queries = [...urls.keys()].filter((url) => url.includes("?"));
-  const asked = queries.slice(0, MAX_URLS).map((url) => ({ url, matched: null }));
-  const sessions = requests.flatMap(({ hasSession }) => hasSession ?? []);
-  const networks = countBy([...asnOf.values()], (asn) => asn);
-  const ja4s = countBy(events, ({ ja4 }) => ja4);
-  const uas = countBy(events, ({ ua }) => ua);
-  const sent = countBy(events, ({ ip, url }) => (ip === "" || url === "" ? "" : `${addressOf(ip)} ${url}`));
-  const nearby = evidence.nearby
-    .filter(({ ip }) => asnOf.has(addressOf(ip)))
+  // Without addresses each network counts once.
+  const asns = asnOf.size > 0 ? [...asnOf.values()] : [...new Set(requests.map(({ asn }) => asn))];
+  const networks = countBy(asns, (asn) => asn);
+  const ja4s = countBy(requests, ({ ja4 }) => ja4);
+  const uas = countBy(requests, ({ ua }) => ua);
+  const texts = countBy(requests, ({ text }) => text ?? "");
+  const addressOf = createAddressReader();
+  const nearby = rules
+    .filter(({ ip, ruleId }) => asnOf.has(addressOf(ip)) && !isSumRule(ruleId))
     .map((rule) => ({ ...rule, ip: addressOf(rule.ip) }));
   const isUsualPath = (template: string) => usual.paths.has(template) || usual.paths.has(nameSlugs(template));
+  const sessions = requests.flatMap(({ facts }) => facts.hasSession ?? []);
   const features = {
     spread: asnOf.size === 0 ? null : Math.min(1, Math.log10(asnOf.size) / 2),
     usualAsn: usual.days < DAYS_OF_ASN ? null : shareOf(networks, (asn) => usual.asns.has(asn)),
     usualJa4: usual.days < 1 ? null : shareOf(ja4s, (ja4) => usual.ja4s.has(ja4)),
     ...countRules(nearby, (template) => nameSlugs(template) === top),
-    knownPath: usual.days < 1 ? null : shareOf(urls, (url) => isUsualPath(templates.get(url) ?? "")),
+    knownPath:
+      usual.days < 1 || usual.paths.size < LEAST_PATHS
+        ? null
+        : shareOf(urls, (url) => isUsualPath(templates.get(url) ?? "")),
     onePath: shareOf(paths, (path) => path === top),
     // A zone whose records never have a Cookie may not log it.
     session: usual.hasCookies || sessions.includes(true) ? shareOfAll(sessions) : null,
-    referer: shareOfAll(requests.flatMap(({ hasOwnReferer }) => hasOwnReferer ?? [])),
-    idiom: shareOfAll((requests.length > 0 ? requests : asked).map(holdsIdiom)),
-    repeat: shareOf(sent, (_, times) => times >= REPEATS),
-    botUa: shareOf(uas, (ua) => BOT.test(ua)),
+    referer: shareOfAll(requests.flatMap(({ facts }) => facts.hasOwnReferer ?? [])),
+    idiom: shareOfAll(requests.flatMap(idiomOf)),
+    repeat: shareOf(texts, (_, times) => times >= REPEATS),
+    botUa: shareOf(uas, isBotAgent),
+    tool: shareOfAll(requests.flatMap(({ facts }) => facts.isTool ?? [])),
+    program: shareOf(uas, isProgramAgent),
   };
-  const sizes = { events: events.length, addresses: asnOf.size, networks: networks.size, paths: paths.size };
-  return { features, counts: { ...sizes, ...actions, records: requests.length } };
+  const counts = {
+    requests: requests.length,
+    addresses: asnOf.size,
+    networks: networks.size,
+    paths: paths.size,
+    ...countActions(requests),
+    hostile: requests.filter(isHostile).length,
+    hostileThrough: requests.filter((request) => request.action === "logged" && isHostile(request)).length,
+    records: requests.filter(({ facts }) => Object.values(facts).some((fact) => fact !== null)).length,
+  };
+  return { features, counts };
+}
+
+function isHostile(request: VerdictRequest): boolean {
+  return request.facts.isTool === true || idiomOf(request).includes(true);
+}
+
+/** Without a record only a query says whether the URL holds an idiom. */
+function idiomOf({ facts, url }: VerdictRequest): boolean[] {
+  if (facts.hasIdiom !== null) return [facts.hasIdiom];
+  return url.includes("?") ? [holdsIdiom({ url, matched: null })] : [];
 }
 
 function countRules(

@@ -1,5 +1,5 @@
 import type { ActionClass, VerdictLook } from "#model/kinds.ts";
-import type { RequestDetails } from "#model/request-facts.ts";
+import type { RequestDetails, RequestFacts } from "#model/request-facts.ts";
 
 /** One event of an alert: of its rule, or of its attackers. Texts are hostile; empty if not known. */
 export interface VerdictEvent {
@@ -15,6 +15,8 @@ export interface VerdictEvent {
   readonly action: ActionClass;
   /** The platform's protection that it is of, such as `waf`. */
   readonly feature?: string;
+  /** The facts of its request; null if none is known. */
+  readonly facts: RequestFacts | null;
 }
 
 /** A rule that one of the alert's addresses triggered on a path within 24 hours, in this alert or elsewhere. */
@@ -43,12 +45,16 @@ export interface VerdictEvidence {
   readonly judgedAt: number;
   /** Start of the alert. */
   readonly openedAt: number;
-  /** Start of the window: an hour before the alert. */
+  /** Start of the window: the beginning of the rise that opened the alert. */
   readonly since: number;
   /** The rule of the alert; null for an incident. */
   readonly ruleId: string | null;
-  /** The newest 5,000 events of the window, the newest first. */
+  /** The newest 5,000 events of the alert in the window, the newest first. */
   readonly events: readonly VerdictEvent[];
+  /** Of addresses, the most events of the alert in an hour of the 24 hours before the window. Others sent none. */
+  readonly usualSenders: ReadonlyMap<string, number>;
+  /** Events of the rule in an hour of these 24 hours, on average; null for an incident. */
+  readonly usualPerHour: number | null;
   /** Rules of the alert's addresses within 24 hours. */
   readonly nearby: readonly NearbyRule[];
   /** Facts by log id, of up to 200 of the events. */

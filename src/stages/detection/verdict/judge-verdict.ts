@@ -4,19 +4,36 @@ import {
   VERDICT_FEATURES,
   type VerdictClass,
   type VerdictFeature,
+  type VerdictLook,
   type VerdictWord,
 } from "#model/kinds.ts";
+import { isResponseRule } from "#model/rule-family.ts";
 import { type Features, MOST_ODDS, type StoredVerdict } from "#model/verdict.ts";
 import { proposeExclusion } from "../exclusion/propose-exclusion.ts";
 import { chooseSample } from "./choose-sample.ts";
 import { computeFeatures } from "./compute-features.ts";
 import type { VerdictEvidence } from "./evidence.ts";
+import { splitForeground } from "./foreground.ts";
+import { groupRequests } from "./requests.ts";
 import { SHIPPED_WEIGHTS, softmax, toInputs, type Weights } from "./weights.ts";
-import { describeNextStep, describeReasons, describeSenders, titleOf } from "./word-verdict.ts";
+import {
+  describeNextStep,
+  describeReasons,
+  describeSenders,
+  type RequestCounts,
+  titleOf,
+} from "./word-verdict.ts";
 
 /** A class is said from these odds on; a misfire needs better ones, the best at the first look. */
 const LEAST_ODDS = 0.5;
-const LEAST_MISFIRE_ODDS = { first: 0.9, "half-hour": 0.8, "six-hours": 0.8, day: 0.8 };
+const LEAST_MISFIRE_ODDS: Readonly<Record<VerdictLook, number>> = {
+  first: 0.8,
+  minute: 0.8,
+  "five-minutes": 0.75,
+  "half-hour": 0.75,
+  "six-hours": 0.7,
+  day: 0.7,
+};
 /** With idioms in a larger share of the requests, neither a misfire nor a broken client is said. */
 const MOST_IDIOMS = 0.05;
 /** A misfire lasts if this share of its first events still comes. */
@@ -29,21 +46,38 @@ const NO_REASONS: ReadonlySet<VerdictFeature> = new Set(["usualJa4", "rulesPerIp
 const CAUTION = 0.5;
 /**
  * Scanners of the whole internet ask for a list of paths and go on. A scan is an attack on this site if each address causes so
- * many events, which none of the twelve numbers counts, or if most of its requests hold an idiom: it tries injections.
+ * many events, which none of the numbers counts, or if most of its requests hold an idiom: it tries injections.
  */
-const DEEP_SCAN_EVENTS = 120;
+const DEEP_SCAN_REQUESTS = 120;
 const INJECTION_SCAN_IDIOMS = 0.5;
+/** A scan whose requests name the tool of a scanner is one. */
+const MOST_TOOLS = 0.5;
 const MONTH_DAYS = 28;
+/** The odds of requests that the operator of a crawler confirms. */
+const VERIFIED: Readonly<Record<VerdictClass, number>> = {
+  attack: 0,
+  misfire: 0.05,
+  scanner: 0,
+  "broken-client": 0,
+  crawler: 0.95,
+};
 const UNVERIFIED = "The operator of the crawler is not verified.";
 
-/** Returns the verdict of an alert, for a misfire that lasts with its exclusion. */
+/** Returns the verdict of an alert, for a misfire that lasts with its exclusion. Everything is counted of what rose. */
 export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPPED_WEIGHTS): StoredVerdict {
   const { look, judgedAt, since, crawler, usual } = evidence;
-  const { features, counts } = computeFeatures(evidence);
-  const guessed = oddsOf(features, weights, counts.records === 0 ? CAUTION : 1);
-  const isDeepScan = counts.events >= DEEP_SCAN_EVENTS * Math.max(counts.addresses, 1);
+  const { events, background } = splitForeground(evidence);
+  const requests = groupRequests(events);
+  const found = computeFeatures(evidence, requests);
+  const { features } = found;
+  const counts = { ...found.counts, events: events.length };
+  const caution = counts.records === 0 ? CAUTION : 1;
+  const isVerified = crawler !== null && (features.idiom ?? 0) <= MOST_IDIOMS;
+  const guessed = isVerified ? VERIFIED : oddsOf(features, weights, caution);
+  const isDeepScan = counts.requests >= DEEP_SCAN_REQUESTS * Math.max(counts.addresses, 1);
   const isAttack =
     (isDeepScan || (features.idiom ?? 0) >= INJECTION_SCAN_IDIOMS) &&
+    (features.tool ?? 0) < MOST_TOOLS &&
     VERDICT_CLASSES.every((name) => guessed.scanner >= guessed[name]);
   const odds = isAttack ? { ...guessed, attack: guessed.scanner, scanner: guessed.attack } : guessed;
   const [likeliest, second] = VERDICT_CLASSES.toSorted((a, b) => odds[b] - odds[a]) as [
@@ -57,9 +91,16 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPP
   const rival = refusal === null ? second : "attack";
   const isLasting = (look === "six-hours" || look === "day") && (evidence.lasting ?? 0) >= LEAST_LASTING;
 
+  // An attack that is a scan has the odds of a scan, and its reasons.
+  const swapped = { attack: "scanner", scanner: "attack" } as const;
+  const columnOf = (name: VerdictClass) => (isAttack && name in swapped ? swapped[name as "attack"] : name);
+  const weigh = (row: Readonly<Record<VerdictClass, number>>) =>
+    caution * (row[columnOf(likeliest)] - row[columnOf(rival)]);
   const adds = toRecord(VERDICT_FEATURES, (feature) => {
-    const [row, value] = [weights.features[feature], features[feature]];
-    return value === null ? 0 : (row[likeliest] - row[rival]) * (value - weights.means[feature]);
+    const value = features[feature];
+    return value === null || isVerified
+      ? 0
+      : weigh(weights.features[feature]) * (value - weights.means[feature]);
   });
   const reasons = describeReasons((feature) => features[feature] ?? 0, counts);
   const sorted = VERDICT_FEATURES.filter((name) => name !== refusal && !NO_REASONS.has(name)).toSorted(
@@ -69,6 +110,7 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPP
     refusal === "idiom" ? refusal : sorted.findLast((feature) => adds[feature] <= -LEAST_REASON);
   const shown = { said, likeliest, rival, isLasting };
   const shares = cutOdds(odds);
+  const rose = { ...evidence, events };
   return {
     look,
     judgedAt,
@@ -80,29 +122,39 @@ export function judgeVerdict(evidence: VerdictEvidence, weights: Weights = SHIPP
     title: titleOf(shown, evidence),
     for: [
       ...new Set([
+        ...(isVerified ? [`The requests come from the operator of ${crawler ?? ""}.`] : []),
+        ...(evidence.ruleId !== null && isResponseRule(evidence.ruleId)
+          ? [describeResponses(evidence.ruleId)]
+          : []),
         ...(isAttack ? [isDeepScan ? `It is a deep scan: ${describeScan(counts)}.` : reasons.idiom] : []),
         ...sorted.filter((feature) => adds[feature] >= LEAST_REASON).map((feature) => reasons[feature]),
       ]),
     ].slice(0, 2),
     against: refusal === "operator" ? UNVERIFIED : weakest === undefined ? null : reasons[weakest],
     features: toRecord(VERDICT_FEATURES, (feature) => ({ value: features[feature], adds: adds[feature] })),
+    start: isVerified ? Math.log(odds[likeliest] / odds[rival]) : weigh(weights.start),
     counts,
+    background: { events: background, perHour: evidence.usualPerHour },
     since,
     missing: [
       ...(counts.records === 0 ? ["raw records"] : []),
-      ...(evidence.events.some(({ ja4 }) => ja4 !== "") ? [] : ["JA4"]),
+      ...(events.some(({ ja4 }) => ja4 !== "") ? [] : ["JA4"]),
       ...(usual.days < MONTH_DAYS ? ["a month of history"] : []),
     ],
-    who: describeSenders(evidence, counts),
-    nextStep: describeNextStep(shown, evidence, counts),
-    sample: chooseSample(evidence, shown),
+    who: describeSenders(evidence, requests, counts),
+    nextStep: describeNextStep(shown, evidence, requests, counts),
+    sample: chooseSample(rose, shown),
     crawler,
-    exclusion: said === "misfire" && isLasting ? proposeExclusion(evidence) : null,
+    exclusion: said === "misfire" && isLasting ? proposeExclusion(rose) : null,
   };
 }
 
-function describeScan({ events, addresses, paths }: StoredVerdict["counts"]): string {
-  return `${many(addresses, "address", "addresses")} caused ${many(events, "event")} on ${many(paths, "path")}`;
+function describeResponses(ruleId: string): string {
+  return `Rule ${ruleId} matches what the site answers, not what is sent: an error page or a leak.`;
+}
+
+function describeScan({ requests, addresses, paths }: RequestCounts): string {
+  return `${many(addresses, "address", "addresses")} sent ${many(requests, "request")} to ${many(paths, "path")}`;
 }
 
 /** Returns the odds of each class, which add up to one. A caution below 1 brings them nearer to each other. */

@@ -2,11 +2,14 @@ import { formatDecimal, formatDuration, formatShare, formatWhole, many } from "#
 import { showTime } from "#lib/show-time.ts";
 import { MINUTE_MS } from "#lib/units.ts";
 import { VERDICT_CLASSES, type VerdictClass, type VerdictFeature, type VerdictWord } from "#model/kinds.ts";
+import { isNetworkText } from "#model/sender-address.ts";
 import { countThrough, LOOK_AFTER_MS, type StoredVerdict } from "#model/verdict.ts";
 import { DAYS_OF_ASN } from "./compute-features.ts";
 import type { VerdictEvidence } from "./evidence.ts";
+import type { VerdictRequest } from "./requests.ts";
 
-type Counts = StoredVerdict["counts"];
+/** The counts of a window, of its requests. */
+export type RequestCounts = StoredVerdict["counts"] & { readonly requests: number };
 /** Class that is said, and the class that the likeliest one is compared with. */
 export type Said = Pick<StoredVerdict, "said" | "likeliest" | "isLasting"> & { readonly rival: VerdictClass };
 
@@ -20,6 +23,8 @@ export function titleOf({ said, likeliest, rival, isLasting }: Said, { look }: V
     attack: "Probably an attack",
     misfire: {
       first: "May be a misfire",
+      minute: "May be a misfire",
+      "five-minutes": "Looks like a misfire",
       "half-hour": "Looks like a misfire",
       "six-hours": isLasting ? "Misfire" : "Looked like a misfire",
       day: isLasting ? "Misfire" : "Looked like a misfire",
@@ -35,34 +40,34 @@ export function titleOf({ said, likeliest, rival, isLasting }: Said, { look }: V
 /** Returns each number of the verdict as a sentence with its counts. */
 export function describeReasons(
   value: (feature: VerdictFeature) => number,
-  { addresses, events, paths, records }: Counts,
+  { addresses, requests, paths, records }: RequestCounts,
 ): Readonly<Record<VerdictFeature, string>> {
   const ofAddresses = (share: number) => countOf(Math.round(share * addresses), addresses);
-  const ofEvents = (feature: VerdictFeature) => `${sayShare(value(feature))} ${many(events, "event")}`;
-  const read =
-    records > 0
-      ? `${many(records, "request")} that ${records === 1 ? "was" : "were"} read`
-      : "the URLs with a query";
-  const ofRequests = (feature: VerdictFeature) => `${sayShare(value(feature))} ${read}`;
+  const ofAll = (feature: VerdictFeature) => `${sayShare(value(feature))} ${many(requests, "request")}`;
+  const read = records > 0 ? `${many(records, "request")} with a record` : "the URLs with a query";
+  const ofRead = (feature: VerdictFeature) => `${sayShare(value(feature))} ${read}`;
   return {
-    spread: `${many(addresses, "address sends", "addresses send")} the events.`,
+    spread: `${many(addresses, "address sends", "addresses send")} the requests.`,
     usualAsn: `${ofAddresses(value("usualAsn"))} in a network that is usual here.`,
-    usualJa4: `${ofEvents("usualJa4")} have a TLS fingerprint (JA4) that is usual here.`,
+    usualJa4: `${ofAll("usualJa4")} have a TLS fingerprint (JA4) that is usual here.`,
     dirty: `${ofAddresses(value("dirty"))} triggering three or more rules on other paths within 24 hours.`,
     rulesPerIp: `An address triggers ${formatDecimal(2 ** (4 * value("rulesPerIp")))} rules within 24 hours on average.`,
-    knownPath: `${ofEvents("knownPath")} are on paths that are usual here.`,
-    onePath: `${ofEvents("onePath")} are on ${paths > 1 ? `the largest of ${many(paths, "path")}` : "one path"}.`,
-    session: `${ofRequests("session")} carry a session cookie or credentials.`,
-    referer: `${ofRequests("referer")} come from a page of their own host.`,
-    idiom: `${ofRequests("idiom")} hold an idiom of attacks.`,
-    repeat: `${ofEvents("repeat")} repeat the same URL from the same address.`,
-    botUa: `${ofEvents("botUa")} name a bot as their user agent.`,
+    knownPath: `${ofAll("knownPath")} are on paths that are usual here.`,
+    onePath: `${ofAll("onePath")} are on ${paths > 1 ? `the largest of ${many(paths, "path")}` : "one path"}.`,
+    session: `${ofRead("session")} carry a session cookie or credentials.`,
+    referer: `${ofRead("referer")} come from a page of their own host.`,
+    idiom: `${ofRead("idiom")} hold an idiom of attacks.`,
+    repeat: `${ofAll("repeat")} repeat the same text on the same path from the same address.`,
+    botUa: `${ofAll("botUa")} name a bot as their user agent.`,
+    program: `${ofAll("program")} are of programs, not of browsers, by their user agent.`,
+    tool: `${ofRead("tool")} are of a tool that searches sites for weaknesses.`,
   };
 }
 
 function sayShare(share: number): string {
   if (share === 0) return "None of";
-  return share === 1 ? "All of" : `${formatShare(share)} of`;
+  if (share === 1) return "All of";
+  return share >= 0.995 ? "Almost all of" : `${formatShare(share)} of`;
 }
 
 function countOf(found: number, addresses: number): string {
@@ -72,12 +77,18 @@ function countOf(found: number, addresses: number): string {
   return `${formatWhole(found)} of ${formatWhole(addresses)} addresses ${found === 1 ? "is" : "are"}`;
 }
 
-/** Returns who sends the events, new or known. */
-export function describeSenders({ events, usual }: VerdictEvidence, { addresses, networks }: Counts): string {
+/** Returns who sends the requests, new or known. */
+export function describeSenders(
+  { usual }: VerdictEvidence,
+  requests: readonly VerdictRequest[],
+  { addresses, networks }: RequestCounts,
+): string {
+  const of = new Set(requests.flatMap(({ asn }) => (asn === "" ? [] : [asn])));
+  if (addresses === 0 && of.size > 0) return `The addresses are not known; ${many(of.size, "network")}.`;
   if (addresses === 0) return "The addresses are not known.";
   const senders = many(addresses, "address", "addresses");
   if (networks === 0) return `${senders}; their networks are not known.`;
-  const { size } = new Set(events.flatMap(({ asn }) => (usual.asns.has(asn) ? [asn] : [])));
+  const size = [...of].filter((asn) => usual.asns.has(asn)).length;
   const known = `${size === 0 ? "none" : formatWhole(size)} of the networks ${size > 1 ? "are" : "is"} usual here`;
   const isKnown = usual.days >= DAYS_OF_ASN;
   return `${senders} of ${many(networks, "network")}; ${isKnown ? known : "which networks are usual here is not known yet"}.`;
@@ -87,28 +98,50 @@ export function describeSenders({ events, usual }: VerdictEvidence, { addresses,
 export function describeNextStep(
   { said, isLasting }: Said,
   { look, judgedAt, since, openedAt, ruleId }: VerdictEvidence,
-  { addresses, events, blocked, logged, other }: Counts,
+  requests: readonly VerdictRequest[],
+  { blocked, challenged, logged, other }: RequestCounts,
 ): string {
-  const through = countThrough({ logged, other });
-  const ofEvents = `of ${many(events, "event")} in ${formatDuration(judgedAt - since)}`;
-  const passed = `${through === 0 ? "None" : formatWhole(through)} ${ofEvents} got through.`;
-  const stopped = `${blocked === 0 ? "None" : formatWhole(blocked)} ${ofEvents} ${blocked > 1 ? "were" : "was"} blocked.`;
-  const each = addresses > 1 ? `${addresses} addresses` : "address";
-  const block = `Block ${addresses > MOST_BLOCKED ? "what the addresses have in common, such as a network or JA4" : `the ${each}`}`;
-  const waits = look === "first" || look === "half-hour";
+  const through = countThrough({ logged });
+  const ofAll = `of ${many(requests.length, "request")} in ${formatDuration(judgedAt - since)}`;
+  const unknown = other === 0 ? "" : ` The fate of ${formatWhole(other)} is not known.`;
+  const passed = `${through === 0 ? "None" : formatWhole(through)} ${ofAll} got through.${unknown}`;
+  const stops = blocked + challenged;
+  const stopped = `${stops === 0 ? "None" : formatWhole(stops)} ${ofAll} ${stops > 1 ? "were" : "was"} stopped.${unknown}`;
+  const block = sayBlock(requests);
+  const waits = LOOK_AFTER_MS[look] < LOOK_AFTER_MS["six-hours"];
   const later = openedAt + LOOK_AFTER_MS["six-hours"];
   const steps: Record<VerdictWord, string> = {
     attack:
-      through === 0
+      through === 0 && other === 0
         ? `${passed} Check what else the addresses requested.`
-        : `${passed} ${block}${ruleId === null ? "" : `, or switch rule ${ruleId} to blocking`}.`,
+        : `${passed}${block === "" ? "" : ` ${block}`}${ruleId === null ? "" : `${block === "" ? " Switch" : " Or switch"} rule ${ruleId} to blocking.`}`,
     misfire: waits
-      ? `${stopped} Look at the sample and mark the alert, or wait for the look at ${showTime(later - (later % MINUTE_MS))} UTC.`
-      : `${stopped} ${isLasting ? "Look at the exclusion and at what it would have silenced." : "It is over. Look at the sample and mark the alert."}`,
-    scanner: `${passed} ${through === 0 ? "Mark the alert" : `Check what the site answered. ${block}`}.`,
+      ? `${stopped} Look at the sample. If visitors sent it, ${ruleId === null ? "" : "try the exclusion and "}mark the alert. The look at ${showTime(later - (later % MINUTE_MS))} UTC says whether it lasts.`
+      : `${stopped} ${isLasting ? "Try the exclusion: it shows what it would have silenced." : "It is over. Look at the sample and mark the alert."}`,
+    scanner: `${passed} ${through === 0 ? "Mark the alert." : `Check what the site answered.${block === "" ? "" : ` ${block}`}`}`,
     "broken-client": `${stopped} Find the owner of the client by the sample, and mark the alert.`,
     crawler: `${stopped} A blocked search engine costs visits. Look at the sample as for a misfire.`,
-    unclear: `${passed} Look first at the sample request, then at its path and at who sends the events. Mark the alert.`,
+    unclear: `${passed} Look first at the sample request, then at its path and at who sends the requests. Mark the alert.`,
   };
   return steps[said];
+}
+
+/** Returns whom to block. Names nobody who may be a visitor: with a session or from a page of the site, and without an idiom. */
+function sayBlock(requests: readonly VerdictRequest[]): string {
+  const senders = Map.groupBy(
+    requests.filter(({ address }) => address !== ""),
+    ({ address }) => address,
+  );
+  const hostile = [...senders].flatMap(([address, sent]) => {
+    const isVisitor =
+      sent.some(({ facts }) => facts.hasSession === true || facts.hasOwnReferer === true) &&
+      !sent.some(({ facts }) => facts.hasIdiom === true || facts.isTool === true);
+    // An IPv6 sender is its network of 64 bits.
+    const isOne = address.endsWith("::/64") || !isNetworkText(address);
+    return isVisitor || !isOne ? [] : [address];
+  });
+  if (hostile.length === 0) return "";
+  if (hostile.length > MOST_BLOCKED)
+    return "Block what the addresses have in common, such as a network or JA4.";
+  return `Block the ${hostile.length > 1 ? `${hostile.length} addresses` : "address"}.`;
 }

@@ -116,10 +116,16 @@ describe("in place", () => {
     expect(asked()).toEqual([CREATE]);
   });
 
-  test.each(["", "[]", '{"id":"../x"}', "{"])("an answer %j gives no reference", async (body) => {
-    receiver.reply(200, body);
-    expect(await send({}, null)).toEqual({ providerReference: null });
-  });
+  test.each(["", "[]", '{"id":"../x"}', "{"])(
+    "an answer %j, without the message, is not taken for delivered",
+    async (body) => {
+      receiver.reply(200, body);
+      await expect(send({}, null)).rejects.toMatchObject({
+        code: "ENDPOINT_UNAVAILABLE",
+        disposition: "retry",
+      });
+    },
+  );
 });
 
 test("a phone's preview shows the headline", () => {

@@ -66,7 +66,7 @@ describe("sending", () => {
 
   test("if the second request fails, both requests are tried again", async () => {
     const receiver = await startReplyQueue();
-    receiver.reply(202);
+    receiver.reply(202, { result: "Request will be processed" });
     receiver.reply(503);
     const sent = POSTING.opsgenie?.(receiver.url).send(messageOf({ reason: "worse" }), sendOptions());
     expect(await failureOf(sent ?? Promise.resolve())).toMatchObject({ disposition: "retry" });

@@ -1,9 +1,11 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { TEAMS_MAX_BYTES, toTeamsMessage } from "#stages/delivery/channels/teams/teams-card.ts";
+import { startReplyQueue } from "#test/edge/support/reply-queue.ts";
 import { stringsOf } from "../../support/characters.ts";
 import { describeFormat } from "../../support/format-promises.ts";
 import { messageOf, messageSaying } from "../../support/messages.ts";
+import { POSTING, sendOptions } from "../../support/receiver.ts";
 import { teamsRequest } from "./schema.ts";
 
 describeFormat("teams", toTeamsMessage, teamsRequest);
@@ -36,4 +38,29 @@ test("a card never exceeds the limit of a message and cuts no character", () => 
   // Where it does not fit as it is, and not before, it is cut.
   expect(peak).toBeGreaterThan(TEAMS_MAX_BYTES - 4 * 50);
   expect(sizes.at(-1)).toBeLessThan(peak);
+});
+
+test.each<[number, string, object | null]>([
+  [202, "", null],
+  [202, '{"status":"Accepted"}', null],
+  [200, "1", null],
+  [200, "", null],
+  [
+    200,
+    "Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 429 with ContextId tcid=0",
+    { code: "ENDPOINT_BUSY", disposition: "wait" },
+  ],
+  [
+    200,
+    "Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 413 with ContextId tcid=0",
+    { code: "ENDPOINT_REJECTED", disposition: "give-up" },
+  ],
+  [200, "Summary or Text is required.", { code: "ENDPOINT_UNAVAILABLE", disposition: "retry" }],
+])("%i with %j is judged by what Teams documents", async (status, body, failure) => {
+  const receiver = await startReplyQueue();
+  onTestFinished(() => receiver.close());
+  receiver.reply(status, body);
+  const sent = POSTING["teams"]?.(receiver.url).send(messageOf(), sendOptions()) ?? Promise.reject();
+  const outcome = await sent.catch((thrown: unknown) => thrown);
+  expect(outcome).toMatchObject(failure ?? { providerReference: null });
 });

@@ -115,12 +115,16 @@ function Row({ alert: { id, state, zoneId }, one, onSilence }: RowProps) {
   );
 }
 
-/** The rules that are part of an incident, with their own alerts, which notify no channel. */
-export function MemberRules({ members }: Pick<AlertDetail, "members">) {
+/** The rules that are part of the alert, with their own alerts, which notify no channel. */
+export function MemberRules({ alert: { members, kind } }: { readonly alert: AlertDetail }) {
   const link = usePageLink();
   if (members.length === 0) return null;
   return (
-    <Panel title="Rules that are part of it" about="they notify no channel by themselves" flush>
+    <Panel
+      title={kind === "sources" ? "Rules that are part of it" : "Rules that match the same requests"}
+      about="they notify no channel by themselves"
+      flush
+    >
       <ul className="lw-rows">
         {members.map(({ zoneId, ruleId, ruleTitle, severity, count, alertId }) => {
           const name = <Payload prose text={ruleId === "" ? "(none)" : ruleId} />;

@@ -106,7 +106,7 @@ export function Headline({ alert, context }: Props) {
         )}
         {incidentId === null ? null : (
           <span role="status">
-            <Link href={link(`/alerts/${incidentId}`)}>part of incident {incidentId}</Link>, which notifies
+            <Link href={link(`/alerts/${incidentId}`)}>part of alert {incidentId}</Link>, which notifies
           </span>
         )}
         {unsent === null || incidentId !== null ? null : <span role="status">{MUTE_WORDS[unsent]}</span>}

@@ -33,7 +33,7 @@ export function Marks({ alert: { id, mark } }: { readonly alert: AlertDetail }) 
       <div className="lw-note">
         {mark === "attack"
           ? "The hours of an attack leave the history of the rule, so that the next one is not taken for usual."
-          : "Noise is no attack, without a reason. Verdicts can be fitted to marks."}
+          : "Noise is no attack, without a reason."}
       </div>
       <ProblemBox thrown={send.error} />
     </>

@@ -9,10 +9,13 @@ import classes from "./alert.module.css";
 const REASONS: Readonly<Record<string, string>> = {
   first: "The alert fired",
   join: "New attackers",
+  again: "A second wave began",
   worse: "The alert got worse",
   repeat: "Repeated",
   advice: "Advice came",
+  turned: "The verdict changed",
   verdict: "The verdict changed",
+  settled: "The alert was resolved: what rose goes on and is usual now",
   resolved: "The alert was resolved",
   acknowledged: "The alert was acknowledged",
 };

@@ -1,7 +1,6 @@
 import { formatShare, many } from "#lib/format.ts";
-import { VERDICT_FEATURES } from "#model/kinds.ts";
-import { countThrough } from "#model/verdict.ts";
-import { FEATURE_WORDS, sayMarksBefore, sayOdds } from "#model/verdict-words.ts";
+import { countRequests, countThrough } from "#model/verdict.ts";
+import { rowsOfOdds, sayBackground, sayLimits, sayMarksBefore, sayOdds } from "#model/verdict-words.ts";
 import type { AlertDetail } from "../../api/alert.ts";
 import { useMay } from "../../api/session.ts";
 import { Moment } from "../../components/ago.tsx";
@@ -59,7 +58,8 @@ export function VerdictPanel({ alert }: { readonly alert: AlertDetail }) {
 
 /** Reasons are sentences that may hold names from requests; the sample is text of an attacker. */
 function toPairs({ counts, sample, missing, since, ...verdict }: Verdict): Pair[] {
-  const { events, blocked, challenged, records } = counts;
+  const { events, blocked, challenged, other, records } = counts;
+  const usually = sayBackground(verdict.background);
   const say = (text: string) => <Payload key={text} prose text={text} />;
   return [
     ["For", verdict.for.map((text) => <div key={text}>{say(text)}</div>)],
@@ -67,16 +67,18 @@ function toPairs({ counts, sample, missing, since, ...verdict }: Verdict): Pair[
     [
       "Got through",
       <span key="through">
-        <b>{formatCount(countThrough(counts))}</b> of {many(events, "event")} since <Moment at={since} />;{" "}
-        {formatCount(blocked)} blocked, {formatCount(challenged)} challenged
+        <b>{formatCount(countThrough(counts))}</b> of {many(countRequests(counts), "request")} since{" "}
+        <Moment at={since} />; {formatCount(blocked)} blocked, {formatCount(challenged)} challenged
+        {other === 0 ? "" : `, of ${formatCount(other)} not known`}
       </span>,
     ],
+    ...(usually === "" ? [] : [["Usually", usually] as const]),
     ["Who", say(verdict.who)],
     ...(sample === null ? [] : [["Sample", <Sample key="sample" of={sample} />] as const]),
     ["Next step", <b key="next">{say(verdict.nextStep)}</b>],
     [
       "Evidence",
-      `${many(records, "raw record")} read${missing.length === 0 ? "" : `; missing: ${missing.join(", ")}`}`,
+      `${many(events, "event")}; ${many(records, "request")} with a record${missing.length === 0 ? "" : `; missing: ${missing.join(", ")}`}`,
     ],
   ];
 }
@@ -99,30 +101,41 @@ function Sample({ of: { method, url, ip, ruleId, action, parameter, matched } }:
 }
 
 /** Each number with what it adds to the likeliest class: to the right for it, to the left against it. */
-function Numbers({ verdict: { features, likeliest } }: { readonly verdict: Verdict }) {
+function Numbers({ verdict }: { readonly verdict: Verdict }) {
+  const limits = sayLimits(verdict);
   return (
-    <DataTable
-      rows={VERDICT_FEATURES.toSorted((one, other) => features[other].adds - features[one].adds)}
-      idOf={(name) => name}
-      columns={[
-        { head: "number, from 0 to 1", cell: (name) => FEATURE_WORDS[name] },
-        { head: "", className: "lw-number", cell: (name) => features[name].value?.toFixed(2) ?? "not known" },
-        {
-          head: `against or for ${likeliest.replace("-", " ")}`,
-          cell: (name) => {
-            const { adds } = features[name];
-            const width = Math.min(Math.abs(adds) / WHOLE_BAR, 1) * 50;
-            const left = adds < 0 ? 50 - width : 50;
-            return (
-              <div className={classes["bar"]} title={adds.toFixed(2)}>
-                <span style={{ left: `${left}%`, width: `${width}%` }} />
-              </div>
-            );
+    <>
+      <DataTable
+        rows={rowsOfOdds(verdict)}
+        idOf={({ words }) => words}
+        columns={[
+          { head: "number, from 0 to 1", cell: ({ words }) => words },
+          {
+            head: "",
+            className: "lw-number",
+            cell: ({ value }) => (value === undefined ? "" : (value?.toFixed(2) ?? "not known")),
           },
-        },
-        { head: "", className: "lw-number", cell: (name) => features[name].adds.toFixed(2) },
-      ]}
-    />
+          {
+            head: `against or for ${verdict.likeliest.replace("-", " ")}`,
+            cell: ({ adds }) => {
+              const width = Math.min(Math.abs(adds) / WHOLE_BAR, 1) * 50;
+              const left = adds < 0 ? 50 - width : 50;
+              return (
+                <div className={classes["bar"]} title={adds.toFixed(2)}>
+                  <span style={{ left: `${left}%`, width: `${width}%` }} />
+                </div>
+              );
+            },
+          },
+          { head: "", className: "lw-number", cell: ({ adds }) => adds.toFixed(2) },
+        ]}
+      />
+      {limits.length === 0 ? null : (
+        <div className="lw-note">
+          <Payload prose text={limits.join(" ")} />
+        </div>
+      )}
+    </>
   );
 }
 
@@ -136,7 +149,11 @@ function Looks({ verdicts }: Pick<AlertDetail, "verdicts">) {
         { head: "judged", cell: ({ judgedAt }) => <Moment at={judgedAt} /> },
         { head: "verdict", cell: ({ title }) => <Payload prose text={title} /> },
         { head: "odds", className: "lw-number", cell: ({ odds }) => formatShare(odds) },
-        { head: "events", className: "lw-number", cell: ({ counts }) => formatCount(counts.events) },
+        {
+          head: "requests",
+          className: "lw-number",
+          cell: ({ counts }) => formatCount(countRequests(counts)),
+        },
       ]}
     />
   );

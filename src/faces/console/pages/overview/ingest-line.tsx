@@ -1,5 +1,6 @@
 import { formatDuration, many } from "#lib/format.ts";
 import { HOUR_MS } from "#lib/units.ts";
+import { describeLearning } from "#model/learning.ts";
 import type { Output } from "../../api/ask.ts";
 import { useOverview } from "../../api/overview.ts";
 import { useStatus, type Zone } from "../../api/status.ts";
@@ -46,7 +47,7 @@ interface ZoneProps {
 }
 
 function ZoneLine({ zone, archive }: ZoneProps) {
-  const { searchedThrough, newestEventAt, recentEvents, hoursToLoss } = zone;
+  const { searchedThrough, newestEventAt, recentEvents, hoursToLoss, learningUntil } = zone;
   return (
     <div className="lw-facts lw-hint">
       <b>{zoneTitle(zone)}</b>
@@ -64,6 +65,7 @@ function ZoneLine({ zone, archive }: ZoneProps) {
           )}
         </span>
       )}
+      {learningUntil === null ? null : <span>{describeLearning(Date.parse(learningUntil))}</span>}
       {hoursToLoss === null ? <span>no hour can be lost</span> : null}
       <Fact say="oldest open hour is deleted in">
         {hoursToLoss === null ? null : formatDuration(hoursToLoss * HOUR_MS)}

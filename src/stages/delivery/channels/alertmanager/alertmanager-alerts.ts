@@ -3,7 +3,7 @@ import { z } from "zod";
 import { formatIso } from "#lib/format.ts";
 import { toLine } from "#lib/plain-text.ts";
 import { type AlertMessage } from "#model/alert-message.ts";
-import { SEVERITIES } from "#model/kinds.ts";
+import { isEnding, SEVERITIES } from "#model/kinds.ts";
 import { FULL_CAPS, outlineAlert } from "../../message/outline-alert.ts";
 import { toInert, toLabelled, toMemberLines, toRowLine } from "../../message/outline-lines.ts";
 import type { SafeLink } from "../../message/safe-link.ts";
@@ -134,7 +134,7 @@ export function toAlertmanagerAlerts(
   const { zoneLabels: zone = {} } = message;
   const generatorURL = outlineAlert(message, "whole", CAPS).links[0]?.href;
   const annotations = toAnnotations(message);
-  const isResolved = message.state === "resolved" || message.reason === "resolved";
+  const isResolved = message.state === "resolved" || isEnding(message.reason);
   const make = (severity: Severity, ofZone: ZoneLabels, endsAtMs: number): AlertmanagerAlert[] => {
     const labels = { ...ofZone, ...own };
     const span = {

@@ -58,6 +58,8 @@ function createSender(options: Options): Notifier["send"] {
         timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
         clock,
         signal,
+        // A page of a proxy in front of Alertmanager is an answer of 200 as well.
+        confirms: ({ body: answer }) => answer.trim() === "",
         secrets: authorization === undefined ? [] : [authorization],
       });
     }

@@ -25,6 +25,9 @@ const settings = {
 
 type Options = SenderOptions<typeof settings>;
 
+/** Discord answers with the whole message. */
+const MAX_REPLY_BYTES = 256 * 1_024;
+
 const created = z.object({ id: z.string().regex(/^\d{1,20}$/) });
 
 /** Returns the request's body: JSON, or form data if there is a file. */
@@ -56,7 +59,15 @@ type Send = (id: string | null, content: Content, signal: AbortSignal) => Promis
 function openWebhook({ name, url, clock, network = {}, timeoutMs = POST_TIMEOUT_MS }: Options): Send {
   const endpoint = openEndpoint(name, url, network);
   return (id, { message, file = null }, signal) => {
-    const request = { ...toBody(message, file), timeoutMs, clock, signal };
+    const confirms = ({ body }: { readonly body: string }) => readReply(body, created) !== null;
+    const request = {
+      ...toBody(message, file),
+      timeoutMs,
+      clock,
+      signal,
+      confirms,
+      maxReplyBytes: MAX_REPLY_BYTES,
+    };
     // Without `wait`, Discord answers before it has stored the message, and without the message's id.
     if (id === null)
       return post(extendEndpoint(endpoint, "", { wait: "true" }), { method: "POST", ...request });

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { cutText, toLine } from "#lib/plain-text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
+import { isEnding } from "#model/kinds.ts";
 import { describeReason } from "../../message/describe-alert.ts";
 import { showsMembers, toMembersFile } from "../../message/group-members.ts";
 import { FULL_CAPS, type Outline, outlineAlert } from "../../message/outline-alert.ts";
@@ -130,7 +131,7 @@ function describeStanding(message: AlertMessage): string {
  */
 export function toEmailMessage(message: AlertMessage, domain: string): EmailMessage {
   // In a preview the page once more would be taken for a second one.
-  const isAddition = message.reason === "resolved" || message.reason === "advice";
+  const isAddition = isEnding(message.reason) || message.reason === "advice";
   const view = isAddition ? "transition" : "whole";
   const outline = outlineAlert(message, view, { ...FULL_CAPS, members: MEMBERS });
   const { status, subject, headline } = outline;

@@ -1,5 +1,6 @@
 import { cutText, toLine } from "#lib/plain-text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
+import { isEnding } from "#model/kinds.ts";
 import { describeReason } from "../../message/describe-alert.ts";
 import { partMembers, showsMembers } from "../../message/group-members.ts";
 import { FULL_CAPS, outlineAlert } from "../../message/outline-alert.ts";
@@ -100,7 +101,7 @@ export function toOpsgenieRequests(
     return { method, path: `/v2/alerts/${encodeURIComponent(dedupeKey)}/${verb}`, byAlias: true, body };
   };
   const note = () => toDescription(message, OPSGENIE_LIMITS.note);
-  if (state === "resolved" || reason === "resolved") {
+  if (state === "resolved" || isEnding(reason)) {
     return [about("POST", "close", { source: SOURCE, note: note() })];
   }
   if (reason === "advice") return [about("POST", "notes", { source: SOURCE, note: note() })];
@@ -114,8 +115,9 @@ export function toOpsgenieRequests(
     about("POST", "notes", { source: SOURCE, note: [title, ...lines].map(toInert).join("\n") }),
   );
   // For the same reason new attackers and a new verdict are in a note.
-  const isNoted = reason === "join" || reason === "verdict" || (reason === "worse" && !changesPriority);
+  const isRise = reason === "worse" || reason === "again";
+  const isNoted = reason === "join" || reason === "turned" || (isRise && !changesPriority);
   const named = isNoted ? [about("POST", "notes", { source: SOURCE, note: note() })] : [];
-  const raised = reason === "worse" && changesPriority ? [raise] : [];
+  const raised = isRise && changesPriority ? [raise] : [];
   return [createAlert(message), ...raised, ...named, ...notes];
 }

@@ -5,6 +5,7 @@ import { defineChannel, networkSettings, type SenderOptions, secretText } from "
 import { extendEndpoint, openEndpoint } from "../../endpoint.ts";
 import type { Notifier } from "../../notifier.ts";
 import { POST_TIMEOUT_MS, post } from "../../post.ts";
+import { readReply } from "../../read-reply.ts";
 import { sendParts } from "../../send-parts.ts";
 import {
   MEMBER_ROWS,
@@ -20,6 +21,9 @@ const settings = {
   url: z.url().optional(),
   ...networkSettings,
 };
+
+/** "Request will be processed" */
+const taken = z.object({ result: z.string() });
 
 type Options = SenderOptions<typeof settings>;
 type Render = (message: AlertMessage) => OpsgenieRequest[];
@@ -46,6 +50,7 @@ function createSender(options: Options, ownUrl: string, render: Render): Notifie
         timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
         clock: options.clock,
         signal: sending.signal,
+        confirms: (reply) => readReply(reply.body, taken) !== null,
         secrets: [apiKey],
       });
       return null;

@@ -1,6 +1,7 @@
 import { formatIso } from "#lib/format.ts";
 import { cutText, toLine } from "#lib/plain-text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
+import { isEnding } from "#model/kinds.ts";
 import { nameZone } from "#model/zones.ts";
 import { describeBriefly, describeReason } from "../../message/describe-alert.ts";
 import { partMembers } from "../../message/group-members.ts";
@@ -45,7 +46,7 @@ export type PagerDutyEvent =
 
 /** A late transition of a resolved alert must not trigger, because that would open a new incident. */
 function toAction({ state, reason }: AlertMessage): PagerDutyEvent["event_action"] {
-  if (state === "resolved" || reason === "resolved") return "resolve";
+  if (state === "resolved" || isEnding(reason)) return "resolve";
   const isTaken = reason === "acknowledged" || (reason === "repeat" && state === "acknowledged");
   return isTaken ? "acknowledge" : "trigger";
 }

@@ -4,6 +4,7 @@ import { defineChannel, networkSettings, type SenderOptions, secretText } from "
 import { openEndpoint } from "../../endpoint.ts";
 import type { Notifier } from "../../notifier.ts";
 import { POST_TIMEOUT_MS, post } from "../../post.ts";
+import { readReply } from "../../read-reply.ts";
 import { MEMBER_ROWS, PAGERDUTY_LIMITS, toPagerDutyEvent } from "./pagerduty-event.ts";
 
 const settings = {
@@ -13,6 +14,8 @@ const settings = {
   url: z.url().optional(),
   ...networkSettings,
 };
+
+const taken = z.object({ status: z.literal("success") });
 
 const example = { routingKey: "example-routing-key-of-32-signs." };
 
@@ -36,6 +39,7 @@ function createSender(options: Options): Notifier["send"] {
       timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
       clock,
       signal,
+      confirms: ({ body }) => readReply(body, taken) !== null,
       secrets: [routingKey],
     });
     return { providerReference: null };

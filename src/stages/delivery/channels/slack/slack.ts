@@ -37,6 +37,7 @@ function createSender(options: Options): Notifier["send"] {
         timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
         clock: options.clock,
         signal: sending.signal,
+        confirms: ({ body: answer }) => answer.trim() === "ok",
       });
       return null;
     });

@@ -19,6 +19,15 @@ function renderTeams(message: AlertMessage) {
 }
 
 /**
+ * Returns whether Teams has the card: a flow answers 202, a connector 200 with `1` or nothing. A connector also answers
+ * 200 if it could not deliver, with a text that names the status.
+ */
+function confirms({ status, body }: { readonly status: number; readonly body: string }): boolean | number {
+  if (status === 202 || ["", "1"].includes(body.trim())) return true;
+  return Number(/HTTP error (\d{3})\b/.exec(body)?.[1] ?? Number.NaN) || false;
+}
+
+/**
  * Sends to Microsoft Teams through Workflows. A flow cannot edit its card, so every transition is a new card. The flow
  * answers 202 before the card is shown. Later failures, for example after the flow's owner has left, are not reported
  * to Longwatch.
@@ -35,6 +44,7 @@ function createSender(options: Options): Notifier["send"] {
         timeoutMs: options.timeoutMs ?? POST_TIMEOUT_MS,
         clock: options.clock,
         signal: sending.signal,
+        confirms,
       });
       return null;
     });

@@ -1,6 +1,7 @@
 import { formatNumber, formatShare } from "#lib/format.ts";
 import { toLine } from "#lib/plain-text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
+import { isEnding } from "#model/kinds.ts";
 import { describeBriefly, describeReason, TOP_KEYS, TOP_LABELS } from "../../message/describe-alert.ts";
 import { describeTopValue } from "../../message/describe-top-value.ts";
 import { partMembers, showsMembers } from "../../message/group-members.ts";
@@ -154,9 +155,14 @@ export function renderTerminal(given: AlertMessage, options: TerminalOptions): s
   const page: Page = { paint: options.paint, columns };
   const shown = outline(message);
   const { subject, status } = shown;
-  if (message.reason === "resolved") return renderResolved(message, shown, page);
+  if (isEnding(message.reason)) return renderResolved(message, shown, page);
   if (status === "advice") {
-    return frame(`ADVICE ${subject}`, "onCyan", [[...renderAdvice(shown, page), ...shown.facts]], page);
+    return frame(
+      `ADVICE ${subject}`,
+      "onCyan",
+      [[...renderAdvice(shown, page), ...shown.facts.flatMap((line) => wrapText(line, columns))]],
+      page,
+    );
   }
   const head = `${message.severity.toUpperCase()} ${describeReason(message)} · ${subject}`;
   const parts = [
@@ -173,7 +179,9 @@ export function renderTerminal(given: AlertMessage, options: TerminalOptions): s
 }
 
 function renderResolved(message: AlertMessage, shown: Outline, { paint, columns }: Page): string {
-  const title = cutToWidth(toLine(describeBriefly({ ...message, ruleTitle: null }), 400), columns - 9);
+  const badge = message.reason === "settled" ? " SETTLED " : " RESOLVED ";
+  const brief = toLine(describeBriefly({ ...message, ruleTitle: null }), 400);
+  const title = wrapText(brief, columns - badge.length).join("\n  ");
   const named = renderDigest(shown, columns).map((line) => `  ${line}\n`);
-  return `${paint("onGreen", " RESOLVED ")} ${title}\n  ${cutToWidth(shown.facts.join(""), columns)}\n${named.join("")}`;
+  return `${paint("onGreen", badge)} ${title}\n  ${cutToWidth(shown.facts.join(""), columns)}\n${named.join("")}`;
 }

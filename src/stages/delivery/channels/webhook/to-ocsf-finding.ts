@@ -2,6 +2,7 @@ import { cutText } from "#lib/plain-text.ts";
 import { stripMarkdown } from "#lib/strip-markdown.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import type { AlertState, Severity } from "#model/kinds.ts";
+import { isEnding } from "#model/kinds.ts";
 import { OCSF_VERSION, toSource, toUrl } from "#model/ocsf.ts";
 import { nameZone } from "#model/zones.ts";
 import { describeCount, describeSubject, isAdvised, TOP_KEYS } from "../../message/describe-alert.ts";
@@ -65,7 +66,7 @@ function cutFinding(finding: Finding, [chars, items]: (typeof STEPS)[number], is
 
 function makeFinding(message: AlertMessage, atMs: number) {
   const { alertId, transition, reason, state, zoneId, zoneName, zoneLabels, verdict } = message;
-  const activity = reason === "resolved" ? CLOSED : reason === "first" ? CREATED : UPDATED;
+  const activity = isEnding(reason) ? CLOSED : reason === "first" ? CREATED : UPDATED;
   const advised = isAdvised(message) ? known(stripMarkdown(message.advice.text ?? "")) : undefined;
   const remedy = [verdict?.nextStep, advised].filter((text) => text !== undefined && text !== "");
   return {

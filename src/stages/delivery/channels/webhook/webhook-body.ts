@@ -62,7 +62,7 @@ function trim(message: AlertMessage, caps: Caps): AlertMessage {
   // No word of a closed list is as long as the shortest cut.
   const cutTexts = <Value>(value: Value): Value =>
     JSON.parse(JSON.stringify(value), (_, one) => (typeof one === "string" ? cut(one) : one));
-  const { top, advice, verdict, marked } = message;
+  const { top, advice, verdict, marked, disagreement, unknownActions, exclusion } = message;
   return {
     // The keys stay whole at any price: a cut key would be another one.
     ...message,
@@ -75,6 +75,10 @@ function trim(message: AlertMessage, caps: Caps): AlertMessage {
     ...(message.details === undefined ? {} : { details: message.details.slice(0, caps.rows).map(cut) }),
     howToSilence: cut(message.howToSilence),
     ...(marked === undefined ? {} : { marked: cut(marked) }),
+    ...(disagreement === undefined ? {} : { disagreement: cut(disagreement) }),
+    ...(unknownActions === undefined ? {} : { unknownActions: unknownActions.map(cut) }),
+    // A cut command would be another one.
+    ...(exclusion === undefined ? {} : { exclusion: trimExclusion(exclusion, caps.chars) }),
     ...(verdict === undefined ? {} : { verdict: cutTexts(verdict) }),
     sparkline: message.sparkline.slice(-caps.points),
     links: trimLinks(message.links, caps.linkBytes),
@@ -95,6 +99,16 @@ function trim(message: AlertMessage, caps: Caps): AlertMessage {
       reason: cut(advice.reason),
     },
   };
+}
+
+function trimExclusion(
+  { command, reason }: NonNullable<AlertMessage["exclusion"]>,
+  chars: number,
+): NonNullable<AlertMessage["exclusion"]> {
+  const isWhole = command === null || command.length <= chars;
+  return isWhole
+    ? { command, reason: reason === null ? null : cutText(reason, chars) }
+    : { command: null, reason: cutText("Shortened. The alert's page has the command.", chars) };
 }
 
 /** Returns the links that fit. A link is never cut. */

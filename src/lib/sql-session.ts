@@ -1,0 +1,121 @@
+import { listSqlHosts, type SqlHost, withSqlHost } from "./sql-hosts.ts";
+
+/**
+ * What the code relies on in every session, whatever the server, the database or the role has set: how values are
+ * written as text, how texts are read, where tables are found, and what a transaction sees.
+ */
+export const SESSION_SETTINGS = {
+  DateStyle: "ISO, MDY",
+  IntervalStyle: "postgres",
+  TimeZone: "UTC",
+  bytea_output: "hex",
+  extra_float_digits: "1",
+  search_path: "public",
+  standard_conforming_strings: "on",
+  default_transaction_isolation: "read committed",
+  default_transaction_deferrable: "off",
+  transform_null_equals: "off",
+  array_nulls: "on",
+} as const;
+
+/** Limits in ms that the driver would send at the start of the connection. */
+const LIMITS = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"] as const;
+
+const PROBE_MS = 3_000;
+/** The host of each address with several that was the primary last. */
+const primaries = new Map<string, SqlHost>();
+
+type Settings = Readonly<Record<string, string>>;
+
+interface Client {
+  connect(): Promise<unknown>;
+  query(text: string): Promise<{ rows: Record<string, unknown>[] }>;
+  end(): Promise<void>;
+  on(event: "error", listener: () => void): unknown;
+}
+
+/**
+ * Returns a class of clients that set the session after they have connected, in one statement. Poolers such as
+ * PgBouncer refuse settings at the start of a connection.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: TypeScript requires this signature of a class that extends a parameter.
+export function withSession<Base extends new (...given: any[]) => Client>(Base: Base, more: Settings = {}) {
+  return class extends Base {
+    readonly #statement: string;
+    readonly #config: Readonly<Record<string, unknown>>;
+    readonly #hosts: readonly SqlHost[];
+
+    // biome-ignore lint/suspicious/noExplicitAny: see above.
+    constructor(...given: any[]) {
+      const config = (given[0] ?? {}) as Readonly<Record<string, unknown>>;
+      const limits = LIMITS.flatMap((name) => (config[name] === undefined ? [] : [[name, config[name]]]));
+      const withheld = Object.fromEntries(LIMITS.map((name) => [name, undefined]));
+      super({ ...config, ...withheld, options: undefined });
+      this.#config = config;
+      this.#hosts = listSqlHosts(config["connectionString"]);
+      const settings = { ...SESSION_SETTINGS, ...(Object.fromEntries(limits) as Settings), ...more };
+      const calls = Object.entries(settings).map(
+        ([name, value]) => `set_config('${name}', '${value}', false)`,
+      );
+      // The owner listens only once the client is ready. Until then, a connection that dies must not end the process.
+      this.on("error", () => undefined);
+      this.#statement = `select pg_is_in_recovery() as "isStandby", ${calls.join(", ")}`;
+    }
+
+    // The pool calls with a callback, everybody else without.
+    override async connect(callback?: (error: unknown) => void): Promise<void> {
+      if (callback === undefined) return this.#connect();
+      let failure: unknown = null;
+      try {
+        await this.#connect();
+      } catch (thrown) {
+        failure = thrown;
+      }
+      callback(failure);
+    }
+
+    async #connect(): Promise<void> {
+      const url = String(this.#config["connectionString"]);
+      // The driver reads both when it connects.
+      if (this.#hosts.length > 1) Object.assign(this, primaries.get(url) ?? (await this.#findPrimary(url)));
+      try {
+        await super.connect();
+        const { rows } = await this.query(this.#statement);
+        if (this.#hosts.length > 1 && rows[0]?.["isStandby"] === true)
+          throw new Error("the host is a standby now");
+      } catch (thrown) {
+        primaries.delete(url);
+        await this.end().catch(() => undefined);
+        throw thrown;
+      }
+    }
+
+    /** Returns the first host that accepts writes, as `target_session_attrs=primary` of libpq. */
+    async #findPrimary(url: string): Promise<SqlHost> {
+      let failure: unknown;
+      for (const host of this.#hosts) {
+        const probe = new Base({
+          ...this.#config,
+          options: undefined,
+          connectionString: withSqlHost(url, host),
+          connectionTimeoutMillis: PROBE_MS,
+        });
+        probe.on("error", () => undefined);
+        try {
+          await probe.connect();
+          const { rows } = await probe.query('select pg_is_in_recovery() as "isStandby"');
+          if (rows[0]?.["isStandby"] === false) {
+            primaries.set(url, host);
+            return host;
+          }
+          failure ??= new Error(`${host.host}:${host.port} is a standby`);
+        } catch (thrown) {
+          failure = thrown;
+        } finally {
+          await probe.end().catch(() => undefined);
+        }
+      }
+      throw failure;
+    }
+  };
+}

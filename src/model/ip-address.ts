@@ -1,0 +1,86 @@
+import ipaddr from "ipaddr.js";
+import type { AddressFamily } from "./kinds.ts";
+
+/** An IPv4 or IPv6 address. An IPv4-mapped IPv6 address (`::ffff:203.0.113.7`) counts as the IPv4 address. */
+export interface IpAddress {
+  readonly family: AddressFamily;
+  readonly bytes: readonly number[];
+}
+
+/**
+ * Returns the address, or null for any other text: masked, a name, hostile text. The library would throw and catch an
+ * error for each of those, takes ten times as long, and accepts `1`, `0x7f.1` and `1.2`.
+ */
+export function readAddress(text: string): IpAddress | null {
+  const trimmed = text.trim();
+  if (trimmed.length > 45) return null;
+  if (!trimmed.includes(":")) return readIpv4(trimmed);
+  const [, whole, begun = "", dotted = ""] = SPELLED_IPV6.exec(trimmed) ?? [];
+  if (whole !== undefined) return readIpv6(whole);
+  const ipv4 = readIpv4(dotted);
+  // The old form of a mapped address: `::203.0.113.7`.
+  if (ipv4 === null || begun === "::") return ipv4;
+  return readIpv6(begun + ipv4.bytes.map((byte, i) => (i === 2 ? ":" : "") + toHex(byte)).join(""));
+}
+
+const toHex = (byte: number) => byte.toString(16).padStart(2, "0");
+
+const IPV4 = /^(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})$/;
+/** Matches groups and colons, or those and an IPv4 address at the end. A zone (`%eth0`) is left out. */
+const SPELLED_IPV6 = /^(?:([0-9a-f:]+)|([0-9a-f:]*:)([\d.]+))(?:%[0-9a-z]+)?$/i;
+
+function readIpv4(text: string): IpAddress | null {
+  const bytes = IPV4.exec(text)?.slice(1).map(Number);
+  return bytes?.every((byte) => byte <= 255) === true ? { family: 4, bytes } : null;
+}
+
+const GROUPS = 8;
+/** `::ffff:0:0/96` as groups. */
+const MAPPED = [0, 0, 0, 0, 0, 0xffff];
+
+function readIpv6(text: string): IpAddress | null {
+  const [head = "", tail, more] = text.split("::");
+  if (more !== undefined) return null;
+  const before = readGroups(head);
+  const after = tail === undefined ? [] : readGroups(tail);
+  if (before === null || after === null) return null;
+  const missing = GROUPS - before.length - after.length;
+  if (tail === undefined ? missing !== 0 : missing < 1) return null;
+  const groups = [...before, ...Array<number>(missing).fill(0), ...after];
+  const bytes = groups.flatMap((group) => [group >> 8, group & 0xff]);
+  const isMapped = MAPPED.every((group, index) => groups[index] === group);
+  return isMapped ? { family: 4, bytes: bytes.slice(12) } : { family: 6, bytes };
+}
+
+/** Returns null if a group is empty or too long. */
+function readGroups(text: string): number[] | null {
+  if (text === "") return [];
+  const groups: number[] = [];
+  for (const group of text.split(":")) {
+    if (group.length === 0 || group.length > 4) return null;
+    groups.push(Number.parseInt(group, 16));
+  }
+  return groups;
+}
+
+export function addressBits(family: AddressFamily): number {
+  return family === 4 ? 32 : 128;
+}
+
+/** Returns the network of an address as text that is the same for all of its addresses: `4/24/203.0.113.0`. */
+export function networkOf({ family, bytes }: IpAddress, prefix: number): string {
+  const masked = bytes.map((byte, index) => {
+    const bits = Math.max(0, Math.min(8, prefix - 8 * index));
+    return byte & (0xff << (8 - bits)) & 0xff;
+  });
+  return `${family}/${prefix}/${ipaddr.fromByteArray([...masked]).toNormalizedString()}`;
+}
+
+/**
+ * Returns the first address that a masked IPv4 address (`203.0.113.*`, the platform's form) may stand for; null for
+ * any other text.
+ */
+export function readMasked(text: string): IpAddress | null {
+  const [, network] = /^((?:\d{1,3}\.){3})\*$/.exec(text.trim()) ?? [];
+  return network === undefined ? null : readAddress(`${network}0`);
+}

@@ -1,0 +1,85 @@
+import { MINUTE_MS } from "#lib/units.ts";
+import { fingerprintOf } from "#model/fingerprint.ts";
+import { isSumRule } from "#model/rule-family.ts";
+import { notifiedChannels } from "./alert-history.ts";
+import type { AlertRecord } from "./alert-record.ts";
+import type { AlertSpike } from "./alert-spike.ts";
+
+const SUM_WAIT_MS = 2 * MINUTE_MS;
+
+/**
+ * Returns the rule whose alert an incident goes on with: of its members the one of whose alert people were notified first. So the
+ * thread, the acknowledgement and the key at the receivers stay, and one cause makes one alert. Null if nobody was notified of
+ * one, or if the spike is a rule's.
+ */
+export function findTakenOver(
+  spike: AlertSpike,
+  members: readonly AlertSpike[],
+  alertOf: (member: AlertSpike) => AlertRecord | null,
+): AlertSpike | null {
+  if (spike.kind !== "sources" || spike.closedAtMs !== null) return null;
+  let first: { readonly member: AlertSpike; readonly firedAtMs: number } | null = null;
+  for (const member of members) {
+    const alert = alertOf(member);
+    if (alert === null || alert.state === "resolved" || notifiedChannels(alert).size === 0) continue;
+    if (first === null || alert.firedAtMs < first.firedAtMs) first = { member, firedAtMs: alert.firedAtMs };
+  }
+  return first?.member ?? null;
+}
+
+/** Returns the name of a spike's alert: its own, or that of the alert that it took over. */
+export function alertOf(spike: AlertSpike): string {
+  return spike.takesOver ?? fingerprintOf(spike);
+}
+
+/**
+ * Returns of each alert the spike that decides about it. That is usually its only one. If an incident has taken the alert of a rule
+ * over, the incident decides until it has ended. A later spike of the rule decides after that, because it has a cause of its own.
+ */
+export function findDeciding(spikes: readonly AlertSpike[]): AlertSpike[] {
+  const byAlert = Map.groupBy(spikes, alertOf);
+  return [...byAlert.values()].flatMap((ofAlert) => {
+    const [taker] = ofAlert.filter(({ takesOver }) => takesOver != null).toSorted((a, b) => b.id - a.id);
+    if (taker === undefined) return ofAlert;
+    const isLater = ({ id, memberOf, takesOver }: AlertSpike) =>
+      takesOver == null && id > taker.id && memberOf !== taker.id;
+    return [(taker.closedAtMs === null ? undefined : ofAlert.find(isLater)) ?? taker];
+  });
+}
+
+/**
+ * Returns the spikes with the ends that their alerts have. The alert of a member ends with that of its lead: a member never
+ * outlives its incident without a new cause. The alert of a rule goes on while a rule that is part of it does. A lead that is
+ * not among the spikes has ended long ago. The members of a rule that has become part of an incident are the incident's.
+ */
+export function endTogether(read: readonly AlertSpike[], nowMs: number): AlertSpike[] {
+  const spikes = joinLeads(read);
+  const byId = new Map(spikes.map((spike) => [spike.id, spike]));
+  const isOpen = new Set(spikes.flatMap((one) => (one.closedAtMs === null ? (one.memberOf ?? []) : [])));
+  return spikes.map((spike) => {
+    const { id, kind, memberOf, closedAtMs } = spike;
+    if (memberOf == null)
+      return kind !== "sources" && isOpen.has(id) ? { ...spike, closedAtMs: null } : spike;
+    const lead = byId.get(memberOf);
+    if (
+      closedAtMs !== null ||
+      (lead !== undefined && (lead.closedAtMs === null || (isOpen.has(lead.id) && lead.kind !== "sources")))
+    )
+      return spike;
+    return { ...spike, closedAtMs: lead?.closedAtMs ?? nowMs };
+  });
+}
+
+/** Returns the spikes with the lead of their lead, if that is part of another alert itself. */
+function joinLeads(spikes: readonly AlertSpike[]): AlertSpike[] {
+  const leads = new Map(spikes.map(({ id, memberOf }) => [id, memberOf ?? null]));
+  return spikes.map((spike) => {
+    const above = spike.memberOf == null ? null : (leads.get(spike.memberOf) ?? null);
+    return above === null ? spike : { ...spike, memberOf: above };
+  });
+}
+
+/** Returns the spikes of rules that only add others up and that wait for the spike of one of these, whose alert they are part of. */
+export function findWaitingSums(spikes: readonly AlertSpike[], nowMs: number): AlertSpike[] {
+  return spikes.filter(({ ruleId, openedAtMs }) => isSumRule(ruleId) && nowMs - openedAtMs < SUM_WAIT_MS);
+}

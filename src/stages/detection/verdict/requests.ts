@@ -1,0 +1,123 @@
+import { ACTION_CLASSES, type ActionClass } from "#model/kinds.ts";
+import { FACT_NAMES, type FactName, NO_FACTS } from "#model/request-facts.ts";
+import { isSumRule } from "#model/rule-family.ts";
+import { isNoVisitor } from "#model/sender-address.ts";
+import { toUrlPart } from "#model/url-parts.ts";
+import { toSourceAddress } from "../sources/source-event.ts";
+import type { VerdictEvent } from "./evidence.ts";
+
+/** Events of one request come within this time if nothing names the request. */
+const SAME_REQUEST_MS = 2_000;
+/** Of the events of one request, the first of these actions decided its fate: a request that one rule blocks is blocked. */
+const DECIDES = ["blocked", "challenged", "other", "logged"] as const satisfies readonly ActionClass[];
+
+/** One request of a visitor, a client or an attacker: an event for each rule that it matched. Texts are hostile. */
+export interface VerdictRequest {
+  readonly at: number;
+  /** The sender as the source series count it; empty if the address is not known or no visitor's. */
+  readonly address: string;
+  readonly asn: string;
+  readonly ja4: string;
+  readonly ua: string;
+  readonly url: string;
+  readonly action: ActionClass;
+  /** The rules that it matched, without those that only add others up. */
+  readonly rules: ReadonlySet<string>;
+  readonly facts: Readonly<Record<FactName, boolean | null>>;
+  /** Equal for requests of one address with the same path and the same matched texts; null if the texts are not known. */
+  readonly text: string | null;
+}
+
+interface Group extends Omit<VerdictRequest, "text" | "rules"> {
+  action: ActionClass;
+  facts: Record<FactName, boolean | null>;
+  readonly rules: Set<string>;
+  /** All of its rules: no rule matches a request twice. */
+  readonly all: Set<string>;
+  readonly keys: Set<number>;
+  isGet: boolean;
+}
+
+/**
+ * Returns the requests of events. Events are of one request if their records name the same one. Without a name, they are if the
+ * same address sent the same URL within two seconds, and no rule occurs twice.
+ */
+export function groupRequests(events: readonly VerdictEvent[]): VerdictRequest[] {
+  const groups: Group[] = [];
+  const byId = new Map<string, Group>();
+  const byUrl = new Map<string, Group[]>();
+  const addressOf = createReader();
+  for (const event of events) {
+    const { requestId, ...facts } = event.facts ?? NO_FACTS;
+    const address = addressOf(event.ip);
+    const near = `${address} ${event.url}`;
+    const known =
+      requestId === ""
+        ? byUrl
+            .get(near)
+            ?.find(({ at, all }) => Math.abs(at - event.at) <= SAME_REQUEST_MS && !all.has(event.ruleId))
+        : byId.get(requestId);
+    const group = known ?? openGroup(event, address);
+    if (known === undefined) {
+      groups.push(group);
+      if (requestId !== "") byId.set(requestId, group);
+      else byUrl.set(near, [...(byUrl.get(near) ?? []).slice(-3), group]);
+    }
+    group.all.add(event.ruleId);
+    if (!isSumRule(event.ruleId)) group.rules.add(event.ruleId);
+    if (facts.matchedKey !== null) group.keys.add(facts.matchedKey);
+    if (facts.method !== "") group.isGet = facts.method === "GET";
+    if (DECIDES.indexOf(event.action) < DECIDES.indexOf(group.action)) group.action = event.action;
+    for (const name of FACT_NAMES) group.facts[name] = either(group.facts[name], facts[name]);
+  }
+  return groups.map(toRequest);
+}
+
+function toRequest({ at, address, asn, ja4, ua, url, action, rules, facts, ...rest }: Group): VerdictRequest {
+  const text = textOf({ address, url }, rest.keys, rest.isGet);
+  return { at, address, asn, ja4, ua, url, action, rules, facts, text };
+}
+
+function openGroup({ at, asn, ja4, ua, url, action }: VerdictEvent, address: string): Group {
+  const facts = Object.fromEntries(FACT_NAMES.map((name) => [name, null])) as Group["facts"];
+  const sets = { rules: new Set<string>(), all: new Set<string>(), keys: new Set<number>() };
+  return { at, address, asn, ja4, ua, url, action, facts, ...sets, isGet: true };
+}
+
+/** Without a record, only the URL of a GET with a query is known to hold what matched. Without a URL, no path is known. */
+function textOf(
+  { address, url }: Pick<VerdictRequest, "address" | "url">,
+  keys: ReadonlySet<number>,
+  isGet: boolean,
+): string | null {
+  if (address === "" || url === "") return null;
+  if (keys.size > 0)
+    return `${address} ${toUrlPart("path", url)} ${[...keys].sort((a, b) => a - b).join(" ")}`;
+  return isGet && url.includes("?") ? `${address} ${url}` : null;
+}
+
+function either(one: boolean | null, other: boolean | null): boolean | null {
+  return one === true || other === true ? true : (one ?? other);
+}
+
+/** Reading an IPv6 address costs more than all counting. */
+function createReader(): (ip: string) => string {
+  const known = new Map<string, string>();
+  return (ip) => {
+    const before = known.get(ip);
+    if (before !== undefined) return before;
+    const address = isNoVisitor(ip) ? "" : toSourceAddress(ip);
+    known.set(ip, address);
+    return address;
+  };
+}
+
+/** Counts requests by the action that decided their fate. */
+export function countActions(requests: readonly VerdictRequest[]): Record<ActionClass, number> {
+  const counts = Object.fromEntries(ACTION_CLASSES.map((action) => [action, 0])) as Record<
+    ActionClass,
+    number
+  >;
+  for (const { action } of requests) counts[action] += 1;
+  return counts;
+}
