@@ -146,7 +146,7 @@ export async function rewriteEvents(
   return { changed: Number(count), isIntact: isIntact === true };
 }
 
-/** What the facts of an event are read from. An unknown text is empty. */
+/** The columns of an event that its facts are read with. An unknown text is empty. */
 export interface FactSource {
   readonly row: number;
   readonly ip: string;

@@ -149,9 +149,9 @@ export async function readLasting(
   return rows[0]?.share ?? null;
 }
 
-/** What the senders of an alert sent before it. */
+/** The events that the senders of an alert sent before it. */
 export interface UsualSenders {
-  /** Of addresses, the most events in an hour of the 24 hours before. */
+  /** For each address, the largest number of events in an hour of the 24 hours before. */
   readonly perAddress: readonly { readonly ip: string; readonly most: number }[];
   /** Events of the rule in an hour of these, on average; null for an incident. */
   readonly perHour: number | null;

@@ -17,7 +17,7 @@ export const WHOLE_POLL_MS = 30_000;
 /** Ticks are not exactly as far apart as they should be. */
 const SLACK_MS = 3_000;
 
-/** What a process remembers of the newest minutes of a zone after a whole poll. */
+/** The newest minutes of a zone, as a process remembers them after a whole poll. */
 export interface NewestMinutes {
   /** When the whole poll began, epoch ms. */
   readonly polledAt: number;

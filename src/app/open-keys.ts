@@ -147,7 +147,7 @@ async function grantSession(
   const rights = granted === null ? null : nameRights(granted);
   if (JSON.stringify(rights) === JSON.stringify(nameRights(before))) return false;
   await inTransaction(database, async ({ tx }) => {
-    // Of two requests at once, one writes.
+    // If two requests come at once, one of them writes.
     if (rights === null && (await endSessions(tx, { id, keyId: null })).length === 0) return;
     if (rights !== null) await changeRights(tx, id, rights);
     await writeAuditEntry(tx, {

@@ -1,8 +1,8 @@
 import { listSqlHosts, type SqlHost, withSqlHost } from "./sql-hosts.ts";
 
 /**
- * What the code relies on in every session, whatever the server, the database or the role has set: how values are
- * written as text, how texts are read, where tables are found, and what a transaction sees.
+ * The settings that the code relies on in every session, whatever the server, the database or the role has set: how values
+ * are written as text, how texts are read, where tables are found, and what a transaction sees.
  */
 export const SESSION_SETTINGS = {
   DateStyle: "ISO, MDY",

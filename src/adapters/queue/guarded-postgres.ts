@@ -31,7 +31,7 @@ function setSessions(connection: PostgresConnection): void {
     // The sweep enqueues a job again whose message a server crash has lost, so no commit has to wait for the disk.
     synchronous_commit: "off",
   });
-  // Of the connection that listens.
+  // This is the connection that listens.
   Object.assign(connection, { pgModule: { Client: pool.Client } });
 }
 

@@ -3,7 +3,7 @@ import type { Caller } from "#operations/caller.ts";
 
 export interface SignedPerson {
   readonly caller: Caller;
-  /** What is stored of the issuer's claims, to grant the rights again by other settings. */
+  /** The issuer's claims that are stored, to grant the rights again by other settings. */
   readonly claims: Readonly<Record<string, unknown>>;
   readonly endsAt: Date;
   /** The issuer's sign-out asks for it. */

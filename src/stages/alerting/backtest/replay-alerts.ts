@@ -107,7 +107,7 @@ export function createAlertReplay({
   }
 
   function decideAt(minute: number, given: readonly ReplayedSpike[]): void {
-    // Of each rule and incident the newest spike decides.
+    // The newest spike of each rule and incident decides.
     const newest = new Map(closed);
     for (const spike of given) {
       const known = newest.get(fingerprintOf(spike));
@@ -144,7 +144,7 @@ export function createAlertReplay({
       messages.push({
         at: minute,
         incident: number,
-        // As the service words it for a channel that was never sent the alert.
+        // The service calls the first message of a channel so, whatever the reason.
         reason: known === null ? "first" : decision.reason,
         severity: spike.severity,
         subject: spike.kind === "sources" ? "incident" : isChangeKind(spike.kind) ? "flip" : "rule",

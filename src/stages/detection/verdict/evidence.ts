@@ -51,7 +51,7 @@ export interface VerdictEvidence {
   readonly ruleId: string | null;
   /** The newest 5,000 events of the alert in the window, the newest first. */
   readonly events: readonly VerdictEvent[];
-  /** Of addresses, the most events of the alert in an hour of the 24 hours before the window. Others sent none. */
+  /** For each address, the largest number of the alert's events in an hour of the 24 hours before the window. Others sent none. */
   readonly usualSenders: ReadonlyMap<string, number>;
   /** Events of the rule in an hour of these 24 hours, on average; null for an incident. */
   readonly usualPerHour: number | null;
