@@ -107,9 +107,14 @@ test("top shows the same of a service elsewhere, and refuses an unknown zone", a
   const { url } = await startArchive(database.url, {}, { clock: () => NOW, service });
   const environment = { LONGWATCH_URL: url, LONGWATCH_KEY: key };
   for (const args of [[], ["--zone", "101"]]) {
-    const here = await run(args);
+    // The request budget fills up again between the two.
+    const ask = async (given?: Record<string, string>) => {
+      const shown = await run(args, given);
+      return { ...shown, out: shown.out.replace(/requests: \d+ left now/, "requests: left now") };
+    };
+    const here = await ask();
     expect(here).toMatchObject({ code: 0, err: "" });
-    expect(await run(args, environment)).toEqual(here);
+    expect(await ask(environment)).toEqual(here);
   }
   const asJson = async (given?: Record<string, string>) =>
     JSON.parse((await run(["--json", "--zone", "101"], given)).out) as object;
