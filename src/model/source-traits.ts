@@ -74,7 +74,7 @@ const TESTS: Readonly<Record<SourceTrait, (patterns: readonly string[]) => Test>
 function toPrefixTest(patterns: readonly string[]): Test {
   const whole = new Set(patterns.filter((pattern) => !pattern.endsWith("*")));
   const begun = patterns.filter((pattern) => pattern.endsWith("*")).map((pattern) => pattern.slice(0, -1));
-  // What a shorter beginning covers is left out, so only the last one that is not after the value can be its beginning.
+  // A beginning that starts with a shorter one is dropped. So at most one can match: the last that sorts at or before the value.
   const beginnings: string[] = [];
   for (const one of begun.sort(compare))
     if (beginnings.length === 0 || !one.startsWith(beginnings.at(-1) as string)) beginnings.push(one);

@@ -13,7 +13,7 @@ const BEYOND_DOUBT = 1.5;
 const LEAST_NEW = 0.5;
 const LEAST_IDIOMS = 0.2;
 
-/** What few senders have to do so that people are notified of them. */
+/** Requests of a few senders from which on people are notified: hostile and not stopped, hostile, and stopped. */
 const HOSTILE_THROUGH = 20;
 const HOSTILE_STOPPED = 40;
 const STOPPED = 40;

@@ -4,7 +4,7 @@ import type { Thresholds } from "./thresholds/thresholds.ts";
 
 /** A spike closes when this many minutes in a row were quiet. */
 const QUIET_MINUTES = 15;
-/** What rises after so many quiet minutes is a second wave: another spike. */
+/** A rise after this many quiet minutes is a second wave, and another spike. */
 const CALM_MINUTES = 10;
 const CRITICAL_ABOVE_Z = 5;
 /** A rule first seen within this many hours is new. */

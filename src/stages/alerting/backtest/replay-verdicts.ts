@@ -14,7 +14,7 @@ import { createSenderHistory } from "./sender-history.ts";
 /** An event with what the detectors do not read. What is left out is not known. */
 export interface RecordedEvent extends SourceEvent {
   readonly action?: ActionClass;
-  /** What became of its request, for verdicts. Left out: what `action` says. */
+  /** The fate of its request, for verdicts. Defaults to `action`. */
   readonly fate?: ActionClass;
   /** Epoch ms. Left out: the beginning of the minute. */
   readonly at?: number;

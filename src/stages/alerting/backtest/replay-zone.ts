@@ -69,7 +69,7 @@ export function createZoneReplay({ fewAddresses, late, judge, ...policy }: Repla
   const flips = createFlipReplay(nextId);
   const incidents = createIncidentReplay(nextId, alerts.isBenign);
   const rules = new Map<string, FollowedRule>();
-  // As in the service, a zone without a day of history is not judged.
+  // The service does not judge a zone without a day of history. Nor does a back-test.
   const learning = { ...policy, floor: Number.POSITIVE_INFINITY };
   let isLearning = true;
   let counts = new Map<string, number>();

@@ -5,7 +5,7 @@ import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
 const MOST_PAIRS = 200_000;
 const DAY_HOURS = DAY_MS / HOUR_MS;
 
-/** What the senders of a zone sent in the 24 hours before a time. */
+/** The events of each sender of a zone in the 24 hours before a given time. */
 export interface SenderHistory {
   readonly take: (ip: string, ruleId: string, at: number) => void;
   /** Returns of these addresses the most events of the rule, or of any if it is null, in one of the hours before. */

@@ -34,7 +34,7 @@ export interface FiredMinute {
   readonly more: number;
 }
 
-/** What a minute is judged with. */
+/** The inputs for judging one minute. */
 export interface Judging {
   readonly counter: SourceCounter;
   readonly usualOf: UsualOf;

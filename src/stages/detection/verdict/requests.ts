@@ -8,7 +8,7 @@ import type { VerdictEvent } from "./evidence.ts";
 
 /** Events of one request come within this time if nothing names the request. */
 const SAME_REQUEST_MS = 2_000;
-/** Of the events of one request, the first of these actions decided its fate: a request that one rule blocks is blocked. */
+/** A request has one event per rule. Its fate is the first of these actions that one of them has: one block means blocked. */
 const DECIDES = ["blocked", "challenged", "other", "logged"] as const satisfies readonly ActionClass[];
 
 /** One request of a visitor, a client or an attacker: an event for each rule that it matched. Texts are hostile. */

@@ -15,7 +15,7 @@ const weights = z.object({
 });
 export type Weights = Readonly<z.output<typeof weights>>;
 
-/** What is said without any evidence, in the order of `VERDICT_CLASSES`. */
+/** The scores before any evidence, in the order of `VERDICT_CLASSES`. */
 const START = [2.25, 1.25, -1, -1, -1.25];
 /** Weights in the same order, and the mean. */
 const TABLE: Readonly<Record<VerdictFeature, readonly number[]>> = {
