@@ -24,7 +24,7 @@ import {
   alertOf,
   endTogether,
   findDeciding,
-  findTakenOver,
+  findTakeOvers,
   findWaitingSums,
 } from "#stages/alerting/one-cause.ts";
 import type { Routing } from "#stages/alerting/routing/routing.ts";
@@ -179,32 +179,27 @@ function createWait(whileAwaited: (() => void) | undefined): WaitFor {
 }
 
 /**
- * Lets incidents go on with the alerts of rules that they explain. Returns the spikes, with the alerts that they took over. Changes `alerts` where an alert has got another spike. Of two replicas
- * one takes an alert over, and the other one sees it in its next run.
+ * Lets incidents go on with the alerts of rules that they explain. Returns the spikes, with the alerts that they took over.
+ * Changes `alerts` where an alert has got another spike. Of two replicas one takes an alert over, and the other one sees it in
+ * its next run.
  */
 async function takeOver(
   database: Database,
   spikes: readonly AlertSpike[],
   alerts: Map<string, AlertRow>,
 ): Promise<AlertSpike[]> {
-  const membersOf = Map.groupBy(spikes, ({ memberOf }) => memberOf ?? null);
   const recordOf = (one: AlertSpike) => {
     const row = alerts.get(fingerprintOf(one));
     return row === undefined ? null : toAlertRecord(row);
   };
-  const taken: AlertSpike[] = [];
-  for (const spike of spikes) {
-    const hasOwn = spike.takesOver != null || alerts.has(fingerprintOf(spike));
-    const member = hasOwn ? null : findTakenOver(spike, membersOf.get(spike.id) ?? [], recordOf);
-    const row = member === null ? undefined : alerts.get(fingerprintOf(member));
-    if (row === undefined || !(await takeOverAlert(database, spike.id, row))) {
-      taken.push(spike);
-      continue;
-    }
+  const taken = new Map<AlertSpike, string>();
+  for (const { spike, member } of findTakeOvers(spikes, recordOf)) {
+    const row = alerts.get(fingerprintOf(member));
+    if (row === undefined || !(await takeOverAlert(database, spike.id, row))) continue;
     alerts.set(row.fingerprint, { ...row, spikeId: spike.id });
-    taken.push({ ...spike, takesOver: row.fingerprint });
+    taken.set(spike, row.fingerprint);
   }
-  return taken;
+  return spikes.map((spike) => ({ ...spike, takesOver: taken.get(spike) ?? spike.takesOver ?? null }));
 }
 
 /** Returns the spikes whose verdict can matter: a change of a rule has none, and the lead of a member has its own. */

@@ -24,21 +24,13 @@ import type { Log } from "#lib/log.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { MANY_ADDRESSES } from "#model/few-addresses.ts";
 import type { GradedBy } from "#model/kinds.ts";
-import { isSumRule } from "#model/rule-family.ts";
 import type { SeriesKey } from "#model/series-key.ts";
 import { type Trace, type TraceSpan, traceSpike } from "#model/spike-trace.ts";
 import { assessSeries, type SeriesOutcome } from "#stages/detection/assess-series.ts";
 import { countSenders } from "#stages/detection/count-senders.ts";
 import type { Episode } from "#stages/detection/episode.ts";
 import { gradeSpike } from "#stages/detection/grade-spike.ts";
-import { newestNews } from "#stages/detection/incidents/incident.ts";
-import {
-  compareLeads,
-  findMembership,
-  findSameCause,
-  findSummed,
-  type LeadRank,
-} from "#stages/detection/incidents/member-share.ts";
+import { findCompared, joinRules } from "#stages/detection/incidents/member-share.ts";
 import { toIncident } from "#stages/detection/incidents/stored-incident.ts";
 import {
   type Candidate,
@@ -66,8 +58,6 @@ import { fillThresholds, thresholdsKey } from "./fill-thresholds.ts";
 const EVIDENCE_PER_TICK = 50;
 /** While many spikes are open, the evidence of one of them is collected again in so much time. */
 const EVIDENCE_EVERY_MS = 2_000;
-/** How long after a new attacker the spikes that are alone are compared with it. */
-const ADOPTED_MINUTES = 15;
 
 export interface DetectSpikesDeps {
   readonly database: Database;
@@ -128,13 +118,12 @@ async function detectSpikes(
   const nowMs = deps.clock();
   const { sensitivity = () => ({ z: DEFAULT_Z, floor: FLOOR }), lowestFloor = () => FLOOR } = deps;
   const tick = await readTick(db, nowMs, { sensitivityOf: sensitivity, atLeast: lowestFloor() });
-  await fillThresholds(db, tick, cache);
+  await fillThresholds(db, { nowMs, candidates: tick.candidates }, cache);
   cache.prune(nowMs);
-  const outcomes = tick.candidates.flatMap((candidate) => assessWaves(tick, candidate, cache));
+  const outcomes = tick.candidates.map((candidate) => assess(tick, candidate, cache));
   const rising = outcomes.flatMap(({ isRising, candidate }) => (isRising ? candidate.zoneId : []));
   await noteRising(db, [...new Set(rising)], nowMs);
-  const assessed = outcomes.flatMap(({ episode, ...one }) => (episode === null ? [] : { ...one, episode }));
-  const graded = await gradeAll(db, assessed);
+  const graded = await gradeAll(db, outcomes.flatMap(toEpisodes));
   return { ...(await writeOutcomes(db, tick, await joinSpikes(deps.database, graded))), tick };
 }
 
@@ -176,9 +165,12 @@ async function readTick(
 
 const NOT_GRADED = { addresses: null, mainSenders: null, gradedBy: null, memberOf: null };
 
-interface Assessed extends SeriesOutcome {
+/** An episode of a series in this tick. */
+interface Assessed extends Pick<SeriesOutcome, "countedTo"> {
   readonly candidate: OpenSpike;
   readonly episode: Episode;
+  /** The end of the minute that closed it; null while it is open. */
+  readonly closedAt: number | null;
   readonly memberOf: number | null;
   /** The series whose spike opens in this tick and holds the alert of this one. */
   readonly lead?: SeriesKey;
@@ -187,24 +179,36 @@ interface Assessed extends SeriesOutcome {
   readonly gradedBy: GradedBy | null;
 }
 
-/** A second wave closes the spike of the first, and may open its own at once. */
-function assessWaves(tick: Tick, candidate: OpenSpike, cache: ThresholdCache) {
-  const one = assess(tick, candidate, cache);
-  if (candidate.row === undefined || one.closedAt === null || !one.isRising) return [one];
-  const next = { ...candidate, row: undefined, freshFrom: one.closedAt };
-  return [one, assess(tick, next, cache)];
-}
-
 function assess({ span }: Tick, candidate: OpenSpike, cache: ThresholdCache) {
-  const { row } = candidate;
+  const { row, canBeNew } = candidate;
   const outcome = assessSeries({
     ...candidate,
     firstMinute: span.firstMinute,
     episode: row === undefined ? null : toEpisode(row),
     firstUnjudged: row === undefined ? 0 : toMinute(row.judgedThrough),
-    thresholdsOf: (hour) => cache.get(thresholdsKey(candidate, hour), span.nowMs),
+    knownOf(hour) {
+      const known = cache.get(thresholdsKey(candidate, hour), span.nowMs);
+      return known && { ...known, canBeNew };
+    },
   });
-  return { ...outcome, candidate, ...NOT_GRADED };
+  return { ...outcome, candidate };
+}
+
+/** Returns the episodes that ended and the open one. The row of the open spike is that of the first. */
+function toEpisodes({ candidate, past, episode, countedTo }: ReturnType<typeof assess>): Assessed[] {
+  const { tested } = candidate;
+  const ended = past.map((one) => ({
+    episode: one,
+    closedAt: one.closedAt,
+    countedTo: (tested.at(-1) ?? 0) + 1,
+  }));
+  const all = episode === null ? ended : [...ended, { episode, closedAt: null, countedTo }];
+  return all.map((one, i) => {
+    const before = past[i - 1];
+    const own =
+      before === undefined ? candidate : { ...candidate, row: undefined, freshFrom: before.closedAt };
+    return { ...NOT_GRADED, ...one, candidate: own };
+  });
 }
 
 /**
@@ -239,64 +243,40 @@ async function gradeAll(db: Queryable, assessed: readonly Assessed[]): Promise<A
   });
 }
 
-/**
- * Finds the spike whose alert each spike is part of: an incident whose attackers send its events, or a rule with the same
- * requests. A spike that was alone is compared again while the newest attacker of its zone is young, so that an incident
- * adopts the spikes that were there before it; one of a rule that only adds others up, always.
- */
+/** Finds the spike whose alert each spike is part of: an incident whose attackers send its events, or a rule with the same cause. */
 async function joinSpikes(database: Database, assessed: readonly Assessed[]): Promise<Assessed[]> {
   const before = assessed.map((one) => ({ ...one, memberOf: one.candidate.row?.memberOf ?? null }));
-  const alone = before.filter(({ memberOf, closedAt }) => memberOf === null && closedAt === null);
+  const alone = before.flatMap((one) => {
+    const { row, ruleId, zoneId } = one.candidate;
+    const isAlone = one.memberOf === null && one.closedAt === null;
+    return isAlone ? [{ one, zoneId, ruleId, id: row?.id ?? null, score: one.episode.score }] : [];
+  });
   if (alone.length === 0) return before;
   const rows = Map.groupBy(await readOpenSources(database.db), ({ zoneId }) => zoneId);
-  const found = new Map<SeriesKey, number | SeriesKey>();
-  for (const [zoneId, inZone] of Map.groupBy(alone, ({ candidate }) => candidate.zoneId)) {
+  const found = new Map<Assessed, Pick<Assessed, "memberOf" | "lead">>();
+  for (const [zoneId, inZone] of Map.groupBy(alone, (rule) => rule.zoneId)) {
     const incidents = (rows.get(zoneId) ?? []).flatMap((row) => {
       // In shadow mode nothing is sent, so an incident cannot stand for a rule.
       const incident = row.isShadow ? null : toIncident(row);
       return incident === null ? [] : [{ ...incident, id: row.id }];
     });
-    const end = Math.max(...inZone.map(({ countedTo }) => countedTo));
-    const isNew = Math.max(0, ...incidents.map(newestNews)) > end - ADOPTED_MINUTES;
-    const compared = inZone
-      .filter(({ candidate: { row, ruleId } }) => isNew || row === undefined || isSumRule(ruleId))
-      .toSorted(byLead);
-    if (compared.length === 0 || (incidents.length === 0 && inZone.length === 1)) continue;
+    const end = Math.max(...inZone.map(({ one }) => one.countedTo));
+    if (findCompared(inZone, { incidents, end }).length === 0) continue;
     const inHour = await readHour(database.db, zoneId, end - 1);
     const byRule = Map.groupBy(inHour, ({ ruleId }) => ruleId);
-    const eventsOf = ({ candidate, episode, countedTo }: Assessed) =>
-      (byRule.get(candidate.ruleId) ?? []).filter(
-        ({ minute }) => minute >= countedTo - episode.windowMinutes,
-      );
-    for (const one of compared) {
-      const { candidate } = one;
-      const events = eventsOf(one);
-      const incident = findMembership(events, incidents, inHour);
-      if (incident !== null) found.set(candidate, incident.id);
-      if (incident !== null || (candidate.row !== undefined && !isSumRule(candidate.ruleId))) continue;
-      const leads = inZone
-        .filter((other) => !found.has(other.candidate) && byLead(other, one) < 0)
-        .toSorted(byLead);
-      const find = isSumRule(candidate.ruleId) ? findSummed : findSameCause;
-      const lead = find(
-        events,
-        leads.map((other) => ({ candidate: other.candidate, events: eventsOf(other) })),
-      );
-      if (lead !== null) found.set(candidate, lead.candidate.row?.id ?? lead.candidate);
+    const rules = inZone.map((rule) => {
+      const { episode, countedTo } = rule.one;
+      const own = byRule.get(rule.ruleId) ?? [];
+      return { ...rule, events: own.filter(({ minute }) => minute >= countedTo - episode.windowMinutes) };
+    });
+    for (const [{ one }, lead] of joinRules(rules, { incidents, end, inHour })) {
+      // The lead that opens in this tick has no id yet.
+      const isOpening = "one" in lead && lead.id === null;
+      found.set(one, isOpening ? { memberOf: null, lead: lead.one.candidate } : { memberOf: lead.id });
     }
   }
-  return before.map((one) => {
-    const lead = found.get(one.candidate);
-    if (one.memberOf !== null || lead === undefined) return one;
-    return typeof lead === "number" ? { ...one, memberOf: lead } : { ...one, lead };
-  });
+  return before.map((one) => ({ ...one, ...found.get(one) }));
 }
-
-function rankOf({ candidate: { row, ruleId }, episode }: Assessed): LeadRank {
-  return { id: row?.id ?? null, ruleId, score: episode.score };
-}
-
-const byLead = (one: Assessed, other: Assessed) => compareLeads(rankOf(one), rankOf(other));
 
 /** Returns whether the events of the spike's window were counted when the row was stored. */
 function isSameWindow(row: RuleSpikeRow, { episode, countedTo }: Assessed): boolean {

@@ -13,6 +13,8 @@ import type { Pass } from "./source-pass.ts";
 import type { DueZone } from "./source-tick.ts";
 import { storeIncident } from "./store-incidents.ts";
 
+const NOBODY: ReadonlySet<string> = new Set();
+
 interface FiredMinutes {
   readonly fired: readonly FiredMinute[];
   /** The end of the minutes that are over. */
@@ -37,25 +39,17 @@ export async function judgeIncidents(
     open: rows.flatMap((row) => toIncident(row) ?? []),
     former: former.flatMap((row) => toPastIncident(row) ?? []),
   };
-  const said =
-    fired.length === 0 && running === null
-      ? null
-      : await readVerdicts(
-          database.db,
-          rows.map(({ id }) => id),
-        );
-  const isRowBenign = ({ id }: SpikeRow) => {
-    const latest = said?.get(id)?.at(-1);
-    return latest !== undefined && isBenign(latest);
+  const benign = async () => {
+    const ids = rows.map(({ id }) => id);
+    const said = ids.length === 0 ? null : await readVerdicts(database.db, ids);
+    const isRowBenign = ({ id }: SpikeRow) => {
+      const latest = said?.get(id)?.at(-1);
+      return latest !== undefined && isBenign(latest);
+    };
+    return new Set(rows.filter(isRowBenign).map(({ incident }) => incident));
   };
-  const benign = new Set(rows.filter(isRowBenign).map(({ incident }) => incident));
-  const known = { ...before, benign };
-  const judged = await followIncidents(
-    database,
-    { zoneId, known: sources },
-    { fired, through, running },
-    known,
-  );
+  const zone = { zoneId, known: sources };
+  const judged = await followIncidents(database, zone, { fired, through, running }, { ...before, benign });
   const countedTo = running === null ? through : running.minute + 1;
   const { nowMs } = span;
   let hasChanged = false;
@@ -75,7 +69,8 @@ export async function followIncidents(
   before: {
     readonly open: readonly Incident[];
     readonly former: readonly PastIncident[];
-    readonly benign?: ReadonlySet<string>;
+    /** Returns the names of open incidents of which the latest verdict says that nobody attacks. */
+    readonly benign?: () => Promise<ReadonlySet<string>>;
   },
 ): Promise<FollowedIncident[]> {
   const ended: PastIncident[] = [];
@@ -88,13 +83,11 @@ export async function followIncidents(
     former.push(...done.ended);
   };
   const follow = async (one: FiredMinute) => {
-    const compared = comparesEvents(open, one) ? await readHour(database.db, zoneId, one.minute) : [];
-    const hour = compared.filter((event) => !known.isKnown(event));
-    return followFired(open, one, {
-      hour,
-      former,
-      ...(before.benign !== undefined && { benign: before.benign }),
-    });
+    if (!comparesEvents(open, one)) return followFired(open, one, { hour: [], former });
+    const inHour = await readHour(database.db, zoneId, one.minute);
+    const hour = inHour.filter((event) => !known.isKnown(event));
+    const benign = (await before.benign?.()) ?? NOBODY;
+    return followFired(open, one, { hour, former, benign });
   };
   for (const one of fired) {
     endBefore(one.minute);

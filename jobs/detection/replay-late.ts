@@ -6,14 +6,13 @@ import type { KnownSources } from "#model/known-source.ts";
 import { keyOf, type SeriesKey } from "#model/series-key.ts";
 import { assessSeries } from "#stages/detection/assess-series.ts";
 import { toAttackHours } from "#stages/detection/backtest/attack-hours.ts";
-import type { Episode } from "#stages/detection/episode.ts";
 import type { RuleFinding } from "#stages/detection/late/find-late-news.ts";
-import { planTick, spanOfTick, TESTED_MINUTES, type TickInput } from "#stages/detection/plan-tick.ts";
+import { type Sensitivity, spread, type TickInput, withoutAttacks } from "#stages/detection/plan-tick.ts";
 import type { FiredMinute } from "#stages/detection/sources/judge-sources.ts";
 import { toMinute } from "#stages/detection/stored-episode.ts";
 import { createThresholdCache } from "#stages/detection/thresholds/threshold-cache.ts";
 import { LONGEST_WINDOW } from "#stages/detection/thresholds/windows.ts";
-import { viewZone, type ZoneHour } from "#stages/detection/zone-view.ts";
+import { viewZone, type ZoneHour, type ZoneView } from "#stages/detection/zone-view.ts";
 import { type CountBudget, countSourceHours, readUsual } from "./count-source-hours.ts";
 import { fillThresholds, thresholdsKey } from "./fill-thresholds.ts";
 import { closeUntil, createKeptWatch, type KeptWatch, learnHours, takeEvents } from "./kept-watch.ts";
@@ -29,15 +28,10 @@ export interface ReplayedHours {
   readonly known: KnownSources;
 }
 
-interface OpenRule extends SeriesKey {
-  readonly episode: Episode;
-  /** The first minute that it was not judged for. */
-  readonly next: number;
-}
-
 /**
- * Judges the rules of a zone in hours that are over, quarter of an hour by quarter, as ticks would have done with all of
- * their events: the thresholds of each hour come from the hours before it. `closed` holds spikes that ended before.
+ * Judges the rules of a zone in hours that are over, minute by minute, as ticks would have done with all of their events: the
+ * thresholds of each hour come from the hours before it. `closed` holds spikes that ended before. An hour is skipped in which
+ * ticks would not have judged the zone, because its history was still being fetched.
  */
 export async function replayRules(
   database: Database,
@@ -49,70 +43,56 @@ export async function replayRules(
   }: {
     readonly closed: readonly SpikeRow[];
     readonly atLeast: number;
-    readonly sensitivityOf: TickInput<SeriesKey>["sensitivityOf"];
+    readonly sensitivityOf: (zoneId: number, ruleId: string) => Sensitivity;
   },
 ): Promise<RuleFinding[]> {
   const { db } = database;
-  const first = spanOfTick((from * 60 + TESTED_MINUTES) * MINUTE_MS).firstMinute;
-  const counted = { fromMs: first * MINUTE_MS, toMs: to * HOUR_MS, atLeast, zoneId };
-  const counts = (await readMinuteCounts(db, counted)).map((one) => ({ ...one, at: 0 }));
-  const closings = new Map<string, SeriesKey & { closedAtMs: number }>();
-  for (const { ruleId, closedAt } of closed)
-    if (closedAt !== null)
-      closings.set(keyOf({ zoneId, ruleId }), { zoneId, ruleId, closedAtMs: closedAt.getTime() });
-  const cache = createThresholdCache();
-  const open = new Map<string, OpenRule>();
-  const found: RuleFinding[] = [];
-  for (let end = from * 60 + TESTED_MINUTES; end <= to * 60; end += TESTED_MINUTES) {
-    const span = spanOfTick(end * MINUTE_MS);
-    const active = counts.map((one) => {
-      while ((one.minutes[one.at] ?? end) < span.firstMinute) one.at += 1;
-      let last = one.at;
-      while ((one.minutes[last] ?? end) < end) last += 1;
-      return { ...one, minutes: one.minutes.slice(one.at, last), counts: one.counts.slice(one.at, last) };
-    });
-    const candidates = planTick<OpenRule>(span, {
-      active: active.filter(({ counts: some }) => some.reduce((sum, count) => sum + count, 0) >= atLeast),
-      open: [...open.values()],
-      closings: [...closings.values()],
-      stale: [],
-      covered: covered.filter(({ startsAtMs }) => startsAtMs < span.nowMs),
-      attacks,
-      sensitivityOf,
-    });
-    await fillThresholds(db, { span, candidates }, cache);
-    cache.prune(span.nowMs);
-    for (const candidate of candidates) {
-      // The running minute of a tick is judged by the next one.
-      const { running: _, ...judged } = candidate;
-      const { ruleId, row } = candidate;
-      const key = keyOf(candidate);
-      let { tested, freshFrom } = candidate;
-      let left: Pick<OpenRule, "episode" | "next"> | undefined = row;
-      while (tested.length > 0) {
-        const { episode, closedAt } = assessSeries({
-          ...judged,
-          tested,
-          freshFrom,
-          firstMinute: span.firstMinute,
-          episode: left?.episode ?? null,
-          firstUnjudged: left?.next ?? 0,
-          thresholdsOf: (hour) => cache.get(thresholdsKey(candidate, hour), span.nowMs),
-        });
-        left =
-          episode === null || closedAt !== null ? undefined : { episode, next: (tested.at(-1) ?? 0) + 1 };
-        if (episode === null || closedAt === null) break;
-        found.push({ zoneId, ruleId, episode, closedAt });
-        closings.set(key, { zoneId, ruleId, closedAtMs: closedAt * MINUTE_MS });
-        freshFrom = closedAt;
-        tested = tested.filter((minute) => minute >= closedAt);
-      }
-      if (left === undefined) open.delete(key);
-      else open.set(key, { zoneId, ruleId, ...left });
-    }
+  const firstMinute = from * 60 - LONGEST_WINDOW + 1;
+  const span = { fromMs: firstMinute * MINUTE_MS, toMs: to * HOUR_MS, atLeast, zoneId };
+  const views = new Map<number, ZoneView>();
+  for (let hour = from; hour < to; hour += 1) {
+    const endMs = (hour + 1) * HOUR_MS;
+    const view = viewZone(
+      covered.filter(({ startsAtMs }) => startsAtMs < endMs),
+      endMs,
+    );
+    if (view.isReady) views.set(hour, view);
   }
-  for (const { ruleId, episode } of open.values()) found.push({ zoneId, ruleId, episode, closedAt: null });
-  return found;
+  const minutes = Array.from({ length: (to - from) * 60 }, (_, i) => from * 60 + i);
+  const tested = minutes.filter((minute) => views.get(Math.floor(minute / 60))?.isTestable(minute));
+  if (tested.length === 0) return [];
+  const history = viewZone(covered, to * HOUR_MS);
+  const attacksOf = Map.groupBy(attacks, keyOf);
+  const rules = (await readMinuteCounts(db, span)).map((active) => ({
+    ...active,
+    ...sensitivityOf(zoneId, active.ruleId),
+    ...withoutAttacks(history, attacksOf.get(keyOf(active))),
+    testedHours: [...views.keys()],
+  }));
+  const cache = createThresholdCache();
+  const nowMs = to * HOUR_MS;
+  await fillThresholds(db, { nowMs, candidates: rules }, cache);
+  return rules.flatMap((rule) => {
+    const { ruleId, z } = rule;
+    const ended = closed.flatMap((one) =>
+      one.ruleId === ruleId && one.closedAt ? toMinute(one.closedAt) : [],
+    );
+    const { past, episode } = assessSeries({
+      counts: spread({ firstMinute, endMinute: to * 60 }, rule),
+      firstMinute,
+      tested,
+      episode: null,
+      firstUnjudged: 0,
+      freshFrom: Math.max(0, ...ended),
+      z,
+      knownOf(hour) {
+        const known = cache.get(thresholdsKey(rule, hour), nowMs);
+        return known && { ...known, canBeNew: views.get(hour)?.canShowNewRules };
+      },
+    });
+    const found = past.map((one): RuleFinding => ({ zoneId, ruleId, episode: one, closedAt: one.closedAt }));
+    return episode === null ? found : [...found, { zoneId, ruleId, episode, closedAt: null }];
+  });
 }
 
 /**

@@ -5,7 +5,7 @@ import { CHANGE_KINDS } from "#model/kinds.ts";
 import { SOURCES_RULE } from "#model/stored-sources.ts";
 import { type AlertRecord, type Mute, NOBODY, nextAlert } from "#stages/alerting/alert-record.ts";
 import { type AlertSpike, isSettled } from "#stages/alerting/alert-spike.ts";
-import { alertOf, endTogether, findDeciding, findTakenOver } from "#stages/alerting/one-cause.ts";
+import { alertOf, endTogether, findDeciding, findTakeOvers } from "#stages/alerting/one-cause.ts";
 import { alertSpike, NOW } from "./support.ts";
 
 const minutes = (count: number) => NOW + count * MINUTE_MS;
@@ -95,7 +95,7 @@ function recordOf(at: number, channels: readonly string[] = ["chat"], mute?: Mut
 describe("an incident takes over the alert", () => {
   const [two, three] = [rule(2, { memberOf: 1 }), rule(3, { memberOf: 1 })];
   const find = (spike: AlertSpike, records: ReadonlyMap<AlertSpike, AlertRecord>) =>
-    findTakenOver(spike, [two, three], (member) => records.get(member) ?? null);
+    findTakeOvers([spike, two, three], (one) => records.get(one) ?? null)[0]?.member ?? null;
 
   test("of the member that was notified first", () => {
     expect(

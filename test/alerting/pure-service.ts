@@ -14,7 +14,7 @@ import { type Context, createAssessor } from "#stages/alerting/assess.ts";
 import { decide } from "#stages/alerting/decide.ts";
 import { buildMessage } from "#stages/alerting/message/build-message.ts";
 import { toSituation } from "#stages/alerting/mute.ts";
-import { alertOf, endTogether, findDeciding, findTakenOver } from "#stages/alerting/one-cause.ts";
+import { alertOf, endTogether, findDeciding, findTakeOvers } from "#stages/alerting/one-cause.ts";
 import { toNotifications } from "#stages/alerting/to-notifications.ts";
 
 export interface HeldAlert {
@@ -60,17 +60,19 @@ export function createPureService() {
     for (const row of toNotifications(message, recipients, before)) said.push({ ...row, atMs });
   }
 
-  /** Lets an incident go on with the alert of a rule that it explains. */
-  function takeOver(spike: AlertSpike, members: readonly AlertSpike[]): AlertSpike {
-    const known = taken.get(spike.id);
-    if (known !== undefined) return { ...spike, takesOver: known };
-    if (newest(fingerprintOf(spike)) !== undefined) return spike;
-    const member = findTakenOver(spike, members, (one) => newest(fingerprintOf(one))?.record ?? null);
-    const held = member === null ? undefined : newest(fingerprintOf(member));
-    if (held === undefined) return spike;
-    held.record = { ...held.record, spikeId: spike.id };
-    taken.set(spike.id, held.fingerprint);
-    return { ...spike, takesOver: held.fingerprint };
+  /** Lets incidents go on with the alerts of rules that they explain. */
+  function takeOver(found: readonly AlertSpike[]): AlertSpike[] {
+    const known = found.map((spike) => ({ ...spike, takesOver: taken.get(spike.id) ?? null }));
+    for (const { spike, member } of findTakeOvers(
+      known,
+      (one) => newest(fingerprintOf(one))?.record ?? null,
+    )) {
+      const held = newest(fingerprintOf(member));
+      if (held === undefined) continue;
+      held.record = { ...held.record, spikeId: spike.id };
+      taken.set(spike.id, held.fingerprint);
+    }
+    return known.map((spike) => ({ ...spike, takesOver: taken.get(spike.id) ?? null }));
   }
 
   /** Applies every transition of one spike's alert. */
@@ -108,8 +110,7 @@ export function createPureService() {
     tick(read: readonly AlertSpike[], context: Context): void {
       const found = endTogether(read, context.nowMs);
       const membersOf = Map.groupBy(found, ({ memberOf }) => memberOf ?? null);
-      const spikes = found.map((spike) => takeOver(spike, membersOf.get(spike.id) ?? []));
-      for (const spike of findDeciding(spikes)) raise(spike, membersOf.get(spike.id) ?? [], context);
+      for (const spike of findDeciding(takeOver(found))) raise(spike, membersOf.get(spike.id) ?? [], context);
     },
     acknowledge(alert: HeldAlert, atMs: number): void {
       const before = alert.record;

@@ -104,8 +104,7 @@ test("a rule that may have been seen in missing hours opens no spike as a new on
       firstUnjudged: 0,
       freshFrom: 0,
       z: 3.5,
-      canBeNew,
-      thresholdsOf: () => ({ thresholds: flat(10), firstHour: hour }),
+      knownOf: () => ({ thresholds: flat(10), firstHour: hour, canBeNew }),
     }).episode?.kind;
   };
   expect(kindAfter(12, true)).toBe("new-rule");
@@ -149,16 +148,16 @@ test("after a pause in the judging a spike that went on stays open", () => {
   const known = { thresholds: flat(10), firstHour: 0 };
   const tested = Array.from({ length: 15 }, (_, i) => 1_060 + i);
 
-  const outcome = assessSeries({ ...input, tested, thresholdsOf: () => known });
+  const outcome = assessSeries({ ...input, tested, knownOf: () => known });
 
-  expect(outcome).toMatchObject({ closedAt: null, episode: { lastActiveAt: 1_075, openedAt: 0 } });
+  expect(outcome).toMatchObject({ past: [], episode: { lastActiveAt: 1_075, openedAt: 0 } });
   const quiet = assessSeries({
     ...input,
     counts: Array.from({ length: 75 }, () => 0),
     tested,
-    thresholdsOf: () => known,
+    knownOf: () => known,
   });
-  expect(quiet).toMatchObject({ closedAt: 1_075, episode: { lastActiveAt: 0 } });
+  expect(quiet).toMatchObject({ past: [{ closedAt: 1_075, lastActiveAt: 0 }], episode: null });
 });
 
 const RUNNING = 1_060;
@@ -170,7 +169,7 @@ const WATCHED = {
   firstUnjudged: 0,
   freshFrom: 0,
   z: 3.5,
-  thresholdsOf: () => ({ thresholds: flat(10), firstHour: -100 }),
+  knownOf: () => ({ thresholds: flat(10), firstHour: -100 }),
 };
 /** The last minute of the counts is the running one. */
 const endingWith = (...counts: number[]) => [...Array<number>(61 - counts.length).fill(0), ...counts];
@@ -197,7 +196,7 @@ test("a running minute without events is not quiet: it closes nothing and change
   if (opened === null) throw new Error("no spike");
   const episode = { ...opened, openedAt: RUNNING - 14, lastActiveAt: RUNNING - 14 };
   const outcome = assessSeries({ ...WATCHED, counts: endingWith(0), episode, firstUnjudged: RUNNING });
-  expect(outcome).toMatchObject({ closedAt: null, episode: { lastActiveAt: RUNNING - 14 } });
+  expect(outcome).toMatchObject({ past: [], episode: { lastActiveAt: RUNNING - 14 } });
   const next = { tested: [...WATCHED.tested, RUNNING], running: RUNNING + 1 };
   const closed = assessSeries({
     ...WATCHED,
@@ -206,7 +205,7 @@ test("a running minute without events is not quiet: it closes nothing and change
     episode,
     firstUnjudged: RUNNING,
   });
-  expect(closed.closedAt).toBe(RUNNING + 1);
+  expect(closed).toMatchObject({ past: [{ closedAt: RUNNING + 1 }], episode: null });
 });
 
 test("a running minute makes an open spike graver, and its further events are left to its end", () => {
@@ -219,9 +218,9 @@ test("a running minute makes an open spike graver, and its further events are le
 });
 
 test("the milder notice of a new rule waits for the end of the minute, which may make it a spike", () => {
-  const thresholdsOf = () => ({ thresholds: flat(10), firstHour: Math.floor(RUNNING / 60) });
-  expect(assessSeries({ ...WATCHED, thresholdsOf, counts: endingWith(40) }).episode).toBeNull();
-  expect(assessSeries({ ...WATCHED, thresholdsOf, counts: endingWith(140) }).episode?.kind).toBe("spike");
+  const knownOf = () => ({ thresholds: flat(10), firstHour: Math.floor(RUNNING / 60) });
+  expect(assessSeries({ ...WATCHED, knownOf, counts: endingWith(40) }).episode).toBeNull();
+  expect(assessSeries({ ...WATCHED, knownOf, counts: endingWith(140) }).episode?.kind).toBe("spike");
 });
 
 test("a series rises if it would reach its threshold by as much growth as in the last two minutes", () => {

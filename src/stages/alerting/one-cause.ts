@@ -8,23 +8,26 @@ import type { AlertSpike } from "./alert-spike.ts";
 const SUM_WAIT_MS = 2 * MINUTE_MS;
 
 /**
- * Returns the rule whose alert an incident goes on with: of its members the one of whose alert people were notified first. So the
- * thread, the acknowledgement and the key at the receivers stay, and one cause makes one alert. Null if nobody was notified of
- * one, or if the spike is a rule's.
+ * Returns the incidents that go on with the alert of a rule, each with that rule's spike: of its members the one of whose alert people
+ * were notified first. So the thread, the acknowledgement and the key at the receivers stay, and one cause makes one alert. An
+ * incident that has an alert is none of them, nor is one of whose members nobody was notified.
  */
-export function findTakenOver(
-  spike: AlertSpike,
-  members: readonly AlertSpike[],
-  alertOf: (member: AlertSpike) => AlertRecord | null,
-): AlertSpike | null {
-  if (spike.kind !== "sources" || spike.closedAtMs !== null) return null;
-  let first: { readonly member: AlertSpike; readonly firedAtMs: number } | null = null;
-  for (const member of members) {
-    const alert = alertOf(member);
-    if (alert === null || alert.state === "resolved" || notifiedChannels(alert).size === 0) continue;
-    if (first === null || alert.firedAtMs < first.firedAtMs) first = { member, firedAtMs: alert.firedAtMs };
-  }
-  return first?.member ?? null;
+export function findTakeOvers(
+  spikes: readonly AlertSpike[],
+  recordOf: (spike: AlertSpike) => AlertRecord | null,
+): { readonly spike: AlertSpike; readonly member: AlertSpike }[] {
+  const membersOf = Map.groupBy(spikes, ({ memberOf }) => memberOf ?? null);
+  return spikes.flatMap((spike) => {
+    const isNew = spike.kind === "sources" && spike.closedAtMs === null && spike.takesOver == null;
+    if (!isNew || recordOf(spike) !== null) return [];
+    const notified = (membersOf.get(spike.id) ?? []).flatMap((member) => {
+      const alert = recordOf(member);
+      const isNotified = alert !== null && alert.state !== "resolved" && notifiedChannels(alert).size > 0;
+      return isNotified ? [{ member, firedAtMs: alert.firedAtMs }] : [];
+    });
+    const [first] = notified.toSorted((a, b) => a.firedAtMs - b.firedAtMs);
+    return first === undefined ? [] : [{ spike, member: first.member }];
+  });
 }
 
 /** Returns the name of a spike's alert: its own, or that of the alert that it took over. */

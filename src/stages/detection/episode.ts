@@ -1,5 +1,5 @@
 import { type RuleSpikeKind, type SpikeSeverity, WINDOWS } from "#model/kinds.ts";
-import { type Finding, isQuiet, judgeMinute, presentCount } from "./judge-minute.ts";
+import { type Finding, isQuiet, isSpiking, judgeMinute, presentCount } from "./judge-minute.ts";
 import type { Thresholds } from "./thresholds/thresholds.ts";
 
 /** A spike closes when this many minutes in a row were quiet. */
@@ -24,7 +24,7 @@ export interface Episode extends Finding {
   readonly kind: RuleSpikeKind;
 }
 
-export interface ClosedMinute {
+interface ClosedMinute {
   readonly minute: number;
   /** Events of the last 3, 15 and 60 minutes, including this one. */
   readonly sums: ArrayLike<number>;
@@ -91,17 +91,56 @@ export function isOver(episode: Episode, minute: number, quietFrom = 0): boolean
 }
 
 /** Returns the episode as it ends: its count is the present one. */
-export function endEpisode(episode: Episode, sums: ArrayLike<number>): Episode {
+function endEpisode(episode: Episode, sums: ArrayLike<number>): Episode {
   return { ...episode, count: presentCount(sums, WINDOWS.indexOf(episode.windowMinutes)) };
 }
 
+/** What the detector of a series remembers from one minute to the next. */
+export interface Followed {
+  episode: Episode | null;
+  /** Minutes before this were reported by an episode that has ended. */
+  freshFrom: number;
+  /** Minutes before this are unknown, so they count as neither quiet nor active. */
+  quietFrom: number;
+}
+
+/** An episode that has ended. */
+export interface PastEpisode extends Episode {
+  /** The end of the last quiet minute. */
+  readonly closedAt: number;
+}
+
+/** A minute of a series. `sumsFrom` returns the sums of its windows without the minutes before the given one. */
+export interface FollowedMinute extends Omit<ClosedMinute, "sums"> {
+  readonly sumsFrom: (minute: number) => ArrayLike<number>;
+  /** The count of a running minute can only grow, so it opens a spike and makes one graver, and is never quiet. */
+  readonly isRunning?: boolean;
+  /** Whether the minute was judged before, without the events that have come since. It begins no second wave. */
+  readonly isAgain?: boolean;
+}
+
 /**
- * Returns the minute from which on events are a second wave: the spike was quiet for ten minutes before it. Null if it was not.
- * The spike then closes there. Minutes before `quietFrom` are unknown.
+ * Judges one minute of a series: opens, updates or ends its episode. Returns the episode that ended. If events come after ten
+ * quiet minutes, they are a second wave: the episode ends with these minutes, and the events open another one.
  */
-export function calmSince({ lastActiveAt }: Episode, minute: number, quietFrom = 0): number | null {
-  const calm = Math.max(lastActiveAt, quietFrom) + CALM_MINUTES;
-  return minute >= calm ? calm : null;
+export function followSeries(series: Followed, closed: FollowedMinute): PastEpisode | null {
+  const { minute, thresholds, sumsFrom, isRunning = false, isAgain = false } = closed;
+  let past: PastEpisode | null = null;
+  if (series.episode !== null && !isAgain) {
+    const calm = Math.max(series.episode.lastActiveAt, series.quietFrom) + CALM_MINUTES;
+    if (minute >= calm && isSpiking(sumsFrom(calm), thresholds)) {
+      past = { ...series.episode, closedAt: calm };
+      series.episode = null;
+      series.freshFrom = calm;
+    }
+  }
+  const sums = sumsFrom(series.freshFrom);
+  series.episode = followMinute(series.episode, { ...closed, sums });
+  if (series.episode === null || isRunning || !isOver(series.episode, minute, series.quietFrom)) return past;
+  past = { ...endEpisode(series.episode, sums), closedAt: minute + 1 };
+  series.episode = null;
+  series.freshFrom = minute + 1;
+  return past;
 }
 
 function kindOf(finding: Finding, { minute, firstHour }: ClosedMinute): RuleSpikeKind {

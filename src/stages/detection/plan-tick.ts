@@ -109,7 +109,8 @@ export function planTick<Row extends SeriesKey>(span: TickSpan, input: TickInput
   return candidates;
 }
 
-function withoutAttacks(view: ZoneView, attacks: readonly ConfirmedAttack[] = []) {
+/** Returns what is known of a series' history without the hours of confirmed attacks. */
+export function withoutAttacks(view: ZoneView, attacks: readonly ConfirmedAttack[] = []) {
   const { fingerprint, isUnknownHour } = view;
   if (attacks.length === 0) return { fingerprint, isUnknownHour };
   const left = toAttackHours(attacks);
@@ -138,8 +139,9 @@ export function spanTested(
   return last - from + 1 === tested.length ? { from, through: last + 1 } : null;
 }
 
-function spread(
-  { firstMinute, endMinute }: TickSpan,
+/** Returns the counts by minute, from the first minute to the end minute. */
+export function spread(
+  { firstMinute, endMinute }: Pick<TickSpan, "firstMinute" | "endMinute">,
   found: { minutes: readonly number[]; counts: readonly number[] } | undefined,
 ): Int32Array {
   const counts = new Int32Array(endMinute + 1 - firstMinute);

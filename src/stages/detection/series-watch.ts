@@ -1,5 +1,5 @@
 import { WINDOWS } from "#model/kinds.ts";
-import { calmSince, type Episode, endEpisode, followMinute, isOver } from "./episode.ts";
+import { type Followed, followSeries, type PastEpisode } from "./episode.ts";
 import { isSpiking } from "./judge-minute.ts";
 import { FLOOR, type SpikePolicy } from "./policy.ts";
 import { addMinute, createHourHistory, type HourHistory } from "./thresholds/hour-history.ts";
@@ -8,18 +8,12 @@ import { LONGEST_WINDOW, WINDOW_COUNT } from "./thresholds/windows.ts";
 
 const HOUR_SUM = WINDOW_COUNT - 1;
 
-/** An episode that has ended. */
-export interface PastEpisode extends Episode {
-  /** The end of the last quiet minute. */
-  readonly closedAt: number;
-}
-
 /**
  * The detector of one series, fed minute by minute. It needs about ten kilobytes however long the history gets, so
  * that tens of thousands of series can be followed at once. It finds the same episodes as a scan of the whole
  * history.
  */
-export interface SeriesWatch {
+export interface SeriesWatch extends Followed {
   readonly history: HourHistory;
   /** Counts of the last hour, by minute of the hour. */
   readonly ring: Int32Array;
@@ -27,9 +21,6 @@ export interface SeriesWatch {
   /** Computed when first needed, which for most series of a zone is never. */
   thresholds: Thresholds | null;
   thresholdsHour: number;
-  episode: Episode | null;
-  /** Minutes before this were reported by an episode that has closed. */
-  freshFrom: number;
   /** The next minute to take; null before the first. */
   next: number | null;
 }
@@ -43,6 +34,7 @@ export function createSeriesWatch(): SeriesWatch {
     thresholdsHour: -1,
     episode: null,
     freshFrom: 0,
+    quietFrom: 0,
     next: null,
   };
 }
@@ -97,20 +89,14 @@ function step(
   if (watch.episode === null && (sums[HOUR_SUM] as number) < (policy.floor ?? FLOOR)) return;
   const thresholds = thresholdsAt(watch, minute, policy);
   if (watch.episode === null && !isSpiking(sums, thresholds)) return;
-  const { z } = policy;
-  const calm = watch.episode === null ? null : calmSince(watch.episode, minute);
-  if (watch.episode !== null && calm !== null && isSpiking(sumsFrom(watch, minute, calm), thresholds)) {
-    onClosed({ ...watch.episode, closedAt: calm });
-    watch.episode = null;
-    watch.freshFrom = calm;
-  }
-  const fresh = sumsFrom(watch, minute, watch.freshFrom);
-  const closed = { minute, sums: fresh, thresholds, z, firstHour: history.firstHour };
-  watch.episode = followMinute(watch.episode, closed);
-  if (watch.episode === null || !isOver(watch.episode, minute)) return;
-  onClosed({ ...endEpisode(watch.episode, fresh), closedAt: minute + 1 });
-  watch.episode = null;
-  watch.freshFrom = minute + 1;
+  const ended = followSeries(watch, {
+    minute,
+    thresholds,
+    z: policy.z,
+    firstHour: history.firstHour,
+    sumsFrom: (from) => sumsFrom(watch, minute, from),
+  });
+  if (ended !== null) onClosed(ended);
 }
 
 /** Returns the thresholds of a minute that was taken last. They change with the next hour. */

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { MINUTE_MS } from "#lib/units.ts";
 import type { GradedBy, WindowMinutes } from "#model/kinds.ts";
-import type { SeriesOutcome } from "./assess-series.ts";
 import type { Episode } from "./episode.ts";
 
 /** An episode as stored in a row. */
@@ -56,10 +55,11 @@ export function toStoredEpisode(
     addresses,
     mainSenders,
     gradedBy,
-  }: Pick<SeriesOutcome, "closedAt"> & { episode: Episode } & Pick<
-      StoredEpisode,
-      "memberOf" | "addresses" | "mainSenders" | "gradedBy"
-    >,
+  }: Pick<StoredEpisode, "memberOf" | "addresses" | "mainSenders" | "gradedBy"> & {
+    /** The end of the minute that closed the episode; null while it is open. */
+    readonly closedAt: number | null;
+    readonly episode: Episode;
+  },
   { lastTested, row, nowMs }: { lastTested: number; row: StoredEpisode | undefined; nowMs: number },
 ): StoredEpisode {
   const { threshold, score, peak, severity, kind } = episode;

@@ -9,7 +9,7 @@ import { type AlertSpike, type StoredSpike, toAlertSpike } from "../alert-spike.
 import { createAssessor } from "../assess.ts";
 import { decide } from "../decide.ts";
 import { toSituation } from "../mute.ts";
-import { alertOf, endTogether, findDeciding, findTakenOver, findWaitingSums } from "../one-cause.ts";
+import { alertOf, endTogether, findDeciding, findTakeOvers, findWaitingSums } from "../one-cause.ts";
 import { type Routing, routeToAll } from "../routing/routing.ts";
 import { gradeByVerdict } from "../verdict-effects.ts";
 import { createVerdictReplay, type JudgedSpike, type RecordedEvent } from "./replay-verdicts.ts";
@@ -87,18 +87,16 @@ export function createAlertReplay({
       spikes.map((spike) => toAlertSpike(spike)),
       minute * MINUTE_MS,
     );
-    const membersOf = Map.groupBy(found, ({ memberOf }) => memberOf ?? null);
-    for (const spike of found) {
-      const members = membersOf.get(spike.id) ?? [];
-      if (alerts.has(fingerprintOf(spike)) || taken.has(spike.id)) continue;
-      const before = findTakenOver(spike, members, (one) => alerts.get(fingerprintOf(one))?.record ?? null);
-      if (before === null) continue;
-      const fingerprint = fingerprintOf(before);
+    const recordOf = (one: AlertSpike) => alerts.get(fingerprintOf(one))?.record ?? null;
+    const known = found.map((spike) => ({ ...spike, takesOver: taken.get(spike.id) ?? null }));
+    for (const { spike, member } of findTakeOvers(known, recordOf)) {
+      const fingerprint = fingerprintOf(member);
       const held = alerts.get(fingerprint);
       if (held === undefined) continue;
       taken.set(spike.id, fingerprint);
       alerts.set(fingerprint, { ...held, record: { ...held.record, spikeId: spike.id } });
     }
+    const membersOf = Map.groupBy(found, ({ memberOf }) => memberOf ?? null);
     return found.map((spike) =>
       gradeByVerdict({ ...spike, takesOver: taken.get(spike.id) ?? null }, looks.get(spike.id) ?? [], {
         members: membersOf.get(spike.id) ?? [],

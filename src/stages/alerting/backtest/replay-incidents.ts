@@ -73,17 +73,18 @@ export function createIncidentReplay(nextId: () => number, isBenign: (id: number
       // Without an incident nobody asks for the hour, so it is cut from time to time.
       if (events.length % 50_000 === 0) hour(event.minute);
     },
-    /** Takes minutes in which keys fired. Returns whether an attacker is new. */
-    follow(fired: readonly FiredMinute[]): boolean {
-      let hasNew = false;
+    /** Takes minutes in which keys fired. */
+    follow(fired: readonly FiredMinute[]): void {
       for (const one of fired) {
         endBefore(one.minute);
-        const isNew = comparesEvents(open, one);
-        const benign = new Set(open.filter((incident) => isBenign(idOf(incident))).map(({ name }) => name));
-        open = followFired(open, one, { hour: isNew ? hour(one.minute) : [], former, benign });
-        hasNew ||= isNew;
+        const isCompared = comparesEvents(open, one);
+        const benign = isCompared ? open.filter((incident) => isBenign(idOf(incident))) : [];
+        open = followFired(open, one, {
+          hour: isCompared ? hour(one.minute) : [],
+          former,
+          benign: new Set(benign.map(({ name }) => name)),
+        });
       }
-      return hasNew;
     },
     /** Returns the spikes at the end of a minute: those of open incidents, and of those that have ended since the last call. */
     close(minute: number): ReplayedSpike[] {

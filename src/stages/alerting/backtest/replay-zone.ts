@@ -1,23 +1,15 @@
 import { MINUTE_MS } from "#lib/units.ts";
 import { MANY_ADDRESSES } from "#model/few-addresses.ts";
-import { WINDOWS } from "#model/kinds.ts";
+import { type GradedBy, WINDOWS } from "#model/kinds.ts";
 import { learningUntil } from "#model/learning.ts";
-import { isSumRule } from "#model/rule-family.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
 import { countSenders } from "#stages/detection/count-senders.ts";
-import type { Episode } from "#stages/detection/episode.ts";
+import type { Episode, PastEpisode } from "#stages/detection/episode.ts";
 import { gradeSpike } from "#stages/detection/grade-spike.ts";
-import {
-  compareLeads,
-  findMembership,
-  findSameCause,
-  findSummed,
-  type LeadRank,
-} from "#stages/detection/incidents/member-share.ts";
+import { compareLeads, findCompared, joinRules } from "#stages/detection/incidents/member-share.ts";
 import type { SpikePolicy } from "#stages/detection/policy.ts";
 import {
   createSeriesWatch,
-  type PastEpisode,
   passMinutes,
   type SeriesWatch,
   takeMinute,
@@ -50,15 +42,24 @@ export interface ReplayPolicy extends SpikePolicy {
 interface FollowedRule {
   readonly ruleId: string;
   readonly watch: SeriesWatch;
-  /** The values of the open episode; 0 for the id if there is none. */
-  id: number;
+  /** The values of the open episode; its id is null until the end of its first minute. */
+  id: number | null;
   addresses: number;
   mainSenders: number;
   severity: Episode["severity"];
+  gradedBy: GradedBy;
   memberOf: number | null;
 }
 
-const NO_EPISODE = { id: 0, addresses: 0, mainSenders: 0, severity: "warning", memberOf: null } as const;
+const NO_EPISODE = {
+  id: null,
+  addresses: 0,
+  mainSenders: 0,
+  severity: "warning",
+  gradedBy: "score",
+  memberOf: null,
+} as const;
+
 /**
  * Replays the events of one zone through the detectors of rules and of sources, minute by minute, as the service runs them, and
  * through its decisions about alerts. Nothing is judged with later events.
@@ -111,7 +112,7 @@ export function createZoneReplay({ fewAddresses, late, judge, ...policy }: Repla
   function closeMinute(minute: number): void {
     const end = minute + 1;
     const closed: ReplayedSpike[] = [];
-    const hasNew = incidents.follow(sources.closeUntil(end));
+    incidents.follow(sources.closeUntil(end));
     const ofSources = incidents.close(minute);
     const judgedFrom = learningUntil(firstMinute) ?? firstMinute;
     if (isLearning && minute >= judgedFrom) {
@@ -135,7 +136,7 @@ export function createZoneReplay({ fewAddresses, late, judge, ...policy }: Repla
       passMinutes(rule.watch, end, judged, close(rule));
       if (rule.watch.episode !== null) rising.push(rule);
     }
-    judgeOpen(rising, minute, hasNew);
+    judgeOpen(rising, minute);
     const spikes = [
       ...ofSources,
       ...rising.flatMap((rule) =>
@@ -148,39 +149,26 @@ export function createZoneReplay({ fewAddresses, late, judge, ...policy }: Repla
   }
 
   /** Grades open rules, and finds the spikes whose alerts they are part of. */
-  function judgeOpen(rising: readonly FollowedRule[], minute: number, hasNew: boolean): void {
-    const fresh = rising.filter(({ id }) => id === 0);
-    const compared = hasNew || fresh.length > 0;
-    const inHour =
-      compared || rising.some(({ mainSenders }) => mainSenders < fewAddresses) ? incidents.hour(minute) : [];
+  function judgeOpen(rising: readonly FollowedRule[], minute: number): void {
+    const alone = rising
+      .filter(({ memberOf }) => memberOf === null)
+      .map((rule) => ({ rule, ruleId: rule.ruleId, id: rule.id, score: rule.watch.episode?.score ?? 0 }));
+    const compared = { incidents: incidents.open(), end: minute + 1 };
+    const isCompared = findCompared(alone, compared).length > 0;
+    const isCounted = rising.some(({ mainSenders }) => mainSenders < fewAddresses);
+    const inHour = isCompared || isCounted ? incidents.hour(minute) : [];
     const byRule = Map.groupBy(inHour, ({ ruleId }) => ruleId ?? "");
     const eventsOf = ({ ruleId, watch }: FollowedRule) =>
       (byRule.get(ruleId) ?? []).filter(
         (event) => event.minute > minute - (watch.episode?.windowMinutes ?? 0),
       );
     for (const rule of rising) grade(rule, rule.watch.episode as Episode, eventsOf(rule), minute);
-    for (const rule of fresh.toSorted(byLead)) {
-      rule.id = nextId();
-      rule.memberOf = null;
-    }
-    const alone = rising.filter(({ memberOf }) => memberOf === null);
-    for (const rule of alone.toSorted(byLead)) {
-      const isFresh = fresh.includes(rule);
-      if (!isFresh && !hasNew && !isSumRule(rule.ruleId)) continue;
-      const own = eventsOf(rule);
-      const incident = findMembership(own, incidents.open(), inHour);
-      const leads = rising
-        .filter((one) => one !== rule && one.memberOf === null && byLead(one, rule) < 0)
-        .toSorted(byLead);
-      const lead =
-        incident === null && (isFresh || isSumRule(rule.ruleId))
-          ? (isSumRule(rule.ruleId) ? findSummed : findSameCause)(
-              own,
-              leads.map((one) => ({ id: one.id, events: eventsOf(one) })),
-            )
-          : null;
-      rule.memberOf = incident?.id ?? lead?.id ?? null;
-    }
+    const joined = joinRules(
+      alone.map((one) => ({ ...one, events: isCompared ? eventsOf(one.rule) : [] })),
+      { ...compared, inHour },
+    );
+    for (const one of alone.toSorted(compareLeads)) one.rule.id ??= nextId();
+    for (const [{ rule }, lead] of joined) rule.memberOf = "rule" in lead ? lead.rule.id : lead.id;
   }
 
   function grade(rule: FollowedRule, episode: Episode, own: readonly MinuteEvent[], minute: number): void {
@@ -190,22 +178,16 @@ export function createZoneReplay({ fewAddresses, late, judge, ...policy }: Repla
     if (sent.length === 0 || senders.addresses > 0)
       rule.addresses = Math.max(rule.addresses, byWindow[WINDOWS.indexOf(episode.windowMinutes)] ?? 0);
     const addresses = rule.addresses === 0 ? null : rule.addresses;
-    const before = rule.id === 0 ? undefined : rule.severity;
-    rule.severity = gradeSpike({ score: episode.score, z: policy.z, addresses, before }).severity;
+    const before = rule.id === null ? undefined : rule.severity;
+    Object.assign(rule, gradeSpike({ score: episode.score, z: policy.z, addresses, before }));
     if (rule.mainSenders < MANY_ADDRESSES) rule.mainSenders = Math.max(rule.mainSenders, senders.main);
   }
 
   function toRuleSpike(rule: FollowedRule, episode: Episode, closedAt: number | null): ReplayedSpike {
-    const { ruleId, id, addresses, mainSenders, memberOf } = rule;
+    const { ruleId, id, addresses, mainSenders, memberOf, severity, gradedBy } = rule;
     const { openedAt, windowMinutes, count, usual, threshold, score, peak, kind } = episode;
-    const { severity, gradedBy } = gradeSpike({
-      score,
-      z: policy.z,
-      addresses: addresses === 0 ? null : addresses,
-      before: rule.severity,
-    });
     return {
-      id,
+      id: id ?? nextId(),
       zoneId: 0,
       ruleId,
       kind,
@@ -235,10 +217,4 @@ export function createZoneReplay({ fewAddresses, late, judge, ...policy }: Repla
       return alerts.finish().toSorted((a, b) => a.at - b.at);
     },
   };
-}
-
-const byLead = (one: FollowedRule, other: FollowedRule) => compareLeads(rankOf(one), rankOf(other));
-
-function rankOf({ id, ruleId, watch }: FollowedRule): LeadRank {
-  return { id: id === 0 ? null : id, ruleId, score: watch.episode?.score ?? 0 };
 }

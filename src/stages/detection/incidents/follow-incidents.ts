@@ -40,7 +40,7 @@ const MAX_NEW_KEYS = 20;
 export function followFired(
   before: readonly Incident[],
   { minute, fires, more }: FiredMinute,
-  { hour, former, benign = NONE }: Surroundings,
+  { hour, former, benign = NONE }: FiringContext,
 ): readonly Incident[] {
   let incidents = before;
   const fresh = freshKeys(incidents, { minute, fires });
@@ -61,7 +61,7 @@ export function followFired(
 }
 
 /** State with which new keys are compared. */
-export interface Surroundings {
+export interface FiringContext {
   /** The events of the zone in the hour that ends with the minute, without known sources; may be empty if every key is known. */
   readonly hour: readonly MinuteEvent[];
   /** Incidents that have ended lately. */
@@ -130,7 +130,7 @@ function place(
   incidents: readonly Incident[],
   fire: Fire,
   minute: number,
-  { hour, former, benign = NONE, eventsOf }: Surroundings & Pick<Compared, "eventsOf">,
+  { hour, former, benign = NONE, eventsOf }: FiringContext & Pick<Compared, "eventsOf">,
 ): readonly Incident[] {
   const window = hour.filter((event) => event.minute > minute - fire.windowMinutes);
   const own = window.filter((event) => sourceKeyOf(fire.kind, event) === fire.key);

@@ -5,7 +5,7 @@ import type { MinuteEvent } from "../sources/count-hour.ts";
 import { toSourceAddress, toSourcePath } from "../sources/source-event.ts";
 import { addTo, sortCounts } from "../verdict/counting.ts";
 import { createAttackerTest, isAddress } from "./attacker.ts";
-import type { Incident } from "./incident.ts";
+import { type Incident, newestNews } from "./incident.ts";
 
 /** A rule's spike is a member if the attackers of the zone's incidents hold so much of its events, or it of theirs. */
 const MEMBER_SHARE = 0.7;
@@ -110,6 +110,55 @@ export function compareLeads(one: LeadRank, other: LeadRank): number {
     other.score - one.score ||
     (one.ruleId < other.ruleId ? -1 : 1)
   );
+}
+
+/** A rule's open spike without a lead, and the events of its window. */
+interface AloneRule extends LeadRank {
+  readonly events: readonly MinuteEvent[];
+}
+
+/** For so long after an attacker got a name, the rules that were there before are compared with its incident. */
+const ADOPTED_MINUTES = 15;
+
+/** The incidents of a zone that are open before the minute `end`. */
+interface Compared<Of extends Incident> {
+  readonly incidents: readonly Of[];
+  readonly end: number;
+}
+
+/**
+ * Returns the rules of a zone that are compared with incidents: those that open now, those that only add others up, and all of them
+ * while the newest attacker is young, so that an incident adopts the rules that were there before it. None if there is nothing
+ * to compare with. `alone` are all open rules that are part of nothing.
+ */
+export function findCompared<One extends LeadRank>(
+  alone: readonly One[],
+  { incidents, end }: Compared<Incident>,
+): One[] {
+  if (incidents.length === 0 && alone.length < 2) return [];
+  const isNew = Math.max(0, ...incidents.map(newestNews)) > end - ADOPTED_MINUTES;
+  return alone.filter(({ id, ruleId }) => isNew || id === null || isSumRule(ruleId));
+}
+
+/**
+ * Returns the lead of each rule whose alert is part of another: an incident whose attackers send its events, or, for a rule that
+ * opens now or only adds others up, a rule with the same cause. `inHour` are the zone's events of the last hour.
+ */
+export function joinRules<One extends AloneRule, Of extends Incident>(
+  alone: readonly One[],
+  { inHour, ...compared }: Compared<Of> & { readonly inHour: readonly MinuteEvent[] },
+): ReadonlyMap<One, Of | One> {
+  const found = new Map<One, Of | One>();
+  for (const one of findCompared(alone, compared).toSorted(compareLeads)) {
+    const isSum = isSumRule(one.ruleId);
+    const incident = findMembership(one.events, compared.incidents, inHour);
+    if (incident !== null) found.set(one, incident);
+    if (incident !== null || (one.id !== null && !isSum)) continue;
+    const leads = alone.filter((other) => !found.has(other) && compareLeads(other, one) < 0);
+    const lead = (isSum ? findSummed : findSameCause)(one.events, leads.toSorted(compareLeads));
+    if (lead !== null) found.set(one, lead);
+  }
+  return found;
 }
 
 function describeCause(events: readonly MinuteEvent[]) {
