@@ -108,7 +108,6 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
   "@tanstack/*": ["faces/console"],
   uplot: ["faces/console"],
   wouter: ["faces/console"],
-  "@opentelemetry/*": ["app"],
 };
 
 const CHANNELS = [

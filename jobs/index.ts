@@ -11,7 +11,6 @@ import { MINUTE_MS } from "#lib/units.ts";
 import type { SourceMode } from "#model/kinds.ts";
 import type { KnownSource } from "#model/known-source.ts";
 import { type Schedule, TICK_NAMES, TICKS, type Tick, type TickName } from "#model/schedule.ts";
-import type { Trace } from "#model/spike-trace.ts";
 import type { Routing } from "#stages/alerting/routing/routing.ts";
 import { SETTLE_MS } from "#stages/coverage/settle.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
@@ -111,8 +110,6 @@ export interface JobsDeps {
   readonly readWeek: SendDigestDeps["readWeek"];
   /** Null or left out if no external monitor is configured. */
   readonly heartbeat?: Heartbeat | null;
-  /** Null or left out if traces are off. */
-  readonly trace?: Trace | null;
   /** Null or left out if no destination is configured. */
   readonly forwarding?: Pick<
     ForwardEventsDeps,

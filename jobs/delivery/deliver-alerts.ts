@@ -11,7 +11,6 @@ import {
 import { hastenMisdated, readDueChannels } from "#db/delivery/notifications.ts";
 import { renewNotifications } from "#db/delivery/renew-notifications.ts";
 import type { Log } from "#lib/log.ts";
-import type { Trace } from "#model/spike-trace.ts";
 import { type Routing, routeToAll } from "#stages/alerting/routing/routing.ts";
 import { planDelivery } from "#stages/delivery/delivery-backoff.ts";
 import { describeFailure } from "#stages/delivery/describe-failure.ts";
@@ -27,7 +26,6 @@ import {
 import { copyToFallback, type Fallback } from "./copy-to-fallback.ts";
 import { recordAttempts } from "./record-attempts.ts";
 import { attemptOf, readMessage, sendDelivery } from "./send-delivery.ts";
-import { traceSent } from "./trace-sent.ts";
 
 /**
  * How long a row that this process cannot send is left for another one. During a deploy an old replica meets channels
@@ -49,8 +47,6 @@ export interface DeliverAlertsDeps {
   readonly fallback?: Fallback | null;
   /** Called with each delivered digest's channel and number of messages. */
   readonly onDigest?: (channel: string, messages: number) => void;
-  /** Gets the spans of messages that a channel accepted. */
-  readonly trace?: Trace | null;
   /** Returns a number from 0 to 1, exclusive, for the jitter of the back-off. */
   readonly random?: () => number;
 }
@@ -190,7 +186,6 @@ async function deliver(
   const message = readMessage(delivery, notifier);
   if (typeof message === "string") return leaveToOther(deps, delivery, "CONTENT_INVALID", message);
   const { notifications, digestKey } = delivery;
-  const sendingAt = Date.now();
   let result: SendResult;
   let [progress, sent]: [string | null, number] = [null, 0];
   try {
@@ -209,8 +204,6 @@ async function deliver(
   const reference = digestKey === null ? result.providerReference : null;
   if (digestKey !== null) deps.onDigest?.(notifier.name, notifications.length);
   const written = await markDelivered(db, notifications, reference);
-  if (deps.trace != null && digestKey === null)
-    await traceSent(deps.database.db, deps.trace, { message, delivery, channel: notifier.name, sendingAt });
   const moreMessages = (result.messages ?? 1) - 1;
   return { kind: written > 0 ? "delivered" : "lost", shows: "works", moreMessages };
 }

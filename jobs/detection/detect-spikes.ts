@@ -25,7 +25,6 @@ import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { MANY_ADDRESSES } from "#model/few-addresses.ts";
 import type { GradedBy } from "#model/kinds.ts";
 import type { SeriesKey } from "#model/series-key.ts";
-import { type Trace, type TraceSpan, traceSpike } from "#model/spike-trace.ts";
 import { assessSeries, type SeriesOutcome } from "#stages/detection/assess-series.ts";
 import { countSenders } from "#stages/detection/count-senders.ts";
 import type { Episode } from "#stages/detection/episode.ts";
@@ -67,15 +66,13 @@ export interface DetectSpikesDeps {
   readonly sensitivity?: (zoneId: number, ruleId: string) => Sensitivity;
   /** Returns the lowest of all floors. */
   readonly lowestFloor?: () => number;
-  /** Gets the spans of spikes that opened. */
-  readonly trace?: Trace | null;
   /** Called when a spike opened, changed or closed. A further quiet minute is no change. */
   readonly afterSpikes: () => unknown;
 }
 
-/** How many spikes changed, and of those that opened their spans. */
+/** How many spikes changed. */
 interface DetectedSpikes {
-  readonly opened: readonly TraceSpan[][];
+  readonly opened: number;
   readonly updated: number;
   readonly closed: number;
 }
@@ -99,10 +96,8 @@ export function createDetectSpikesJob(deps: DetectSpikesDeps): AnyJob {
       const { opened, updated, closed, tick } = await detectSpikes(deps, cache);
       if (tick.span.endMinute !== notedMinute) await noteRuleMinutes(deps.database.db, tick.judged());
       notedMinute = tick.span.endMinute;
-      if (opened.length + updated + closed === 0) return "no spike opened, changed or closed";
-      if (opened.length > 0) deps.trace?.(opened.flat());
-      const counts = { opened: opened.length, updated, closed };
-      deps.log[opened.length + closed > 0 ? "info" : "debug"](counts, "spikes detected");
+      if (opened + updated + closed === 0) return "no spike opened, changed or closed";
+      deps.log[opened + closed > 0 ? "info" : "debug"]({ opened, updated, closed }, "spikes detected");
       await deps.afterSpikes();
       return undefined;
     }),
@@ -342,11 +337,10 @@ async function writeOutcomes(
     }
   }
   // A second wave opens its spike once that of the first is closed.
-  return { opened: await openSpikes(db, tick, outcomes), updated, closed };
+  return { opened: await openSpikes(db, outcomes), updated, closed };
 }
 
-async function openSpikes(db: Queryable, tick: Tick, outcomes: readonly Outcome[]): Promise<TraceSpan[][]> {
-  const opened: TraceSpan[][] = [];
+async function openSpikes(db: Queryable, outcomes: readonly Outcome[]): Promise<number> {
   const ids = new Map<SeriesKey, number>();
   const isLast = ({ lead }: Outcome) => Number(lead !== undefined);
   for (const { candidate, stored, scope, isCollected, lead } of outcomes.toSorted(
@@ -356,21 +350,10 @@ async function openSpikes(db: Queryable, tick: Tick, outcomes: readonly Outcome[
     const { zoneId, ruleId } = candidate;
     const evidence = isCollected ? await collectEvidence(db, scope) : noEvidence(scope);
     const memberOf = lead === undefined ? stored.memberOf : (ids.get(lead) ?? null);
-    const opening = { zoneId, ruleId, ...stored, memberOf, evidence };
-    const id = await openSpike(db, opening);
-    if (id === null) continue;
-    ids.set(candidate, id);
-    opened.push(toSpans(opening, tick));
+    const id = await openSpike(db, { zoneId, ruleId, ...stored, memberOf, evidence });
+    if (id !== null) ids.set(candidate, id);
   }
-  return opened;
-}
-
-function toSpans(
-  { zoneId, ruleId, openedAt, windowMinutes, windowCount }: SeriesKey & StoredEpisode,
-  { span: { nowMs } }: Tick,
-): TraceSpan[] {
-  const spike = { zoneId, ruleId, openedAt: openedAt.getTime() };
-  return traceSpike(spike, { windowMinutes, events: windowCount, detectedAt: nowMs });
+  return ids.size;
 }
 
 function hasEvidence({ evidence }: RuleSpikeRow): boolean {

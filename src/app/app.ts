@@ -49,7 +49,6 @@ import { openPlatform, type Platform } from "./open-platform.ts";
 import { checkDataFolder, keepOthersOut, openClock, openPostgres } from "./open-postgres.ts";
 import { openQueues } from "./open-queues.ts";
 import { openRequestGate } from "./open-request-gate.ts";
-import { openTracing, tracePages } from "./open-tracing.ts";
 import { openQueryPool } from "./query-pool.ts";
 import { createOutageReports } from "./report-outages.ts";
 import { removeRuntimeFile, writeRuntimeFile } from "./runtime-file.ts";
@@ -129,7 +128,6 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   };
   let routing = () => config.alerting.routing;
   const metrics = createMetrics(() => routing().zones);
-  const trace = await openTracing(config, log, stack);
   await checkDataFolder(config);
   keepOthersOut(config, log);
   if (config.roles.includes("http")) await checkPort(config);
@@ -207,7 +205,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     log,
     partitions: createPartitionKeeper(database),
     erasures: createErasureGuard(keyring.open, checkKey),
-    observer: trace === null ? observer : tracePages(observer, { database, clock, log, trace }, stack),
+    observer,
   };
   const watchedPatientEdge = watchEdge(patientEdge, recordHealth);
   const lastRuns = new Map<string, LastRun>();
@@ -239,7 +237,6 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     archive,
     forwarding,
     openKey: keyring.open,
-    trace,
     onDigest: (channel, messages) => metrics.digested.inc({ channel }, messages),
     notifiers: alerting.notifiers,
     routing: alerting.routing,

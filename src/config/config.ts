@@ -105,8 +105,6 @@ export interface Config {
   readonly platformVendor: string | null;
   /** The URL to which the service posts every minute; the whole URL is a secret. */
   readonly heartbeatUrl: Secret | null;
-  /** Address to which spans are sent, without the path; null means that traces are off. */
-  readonly traceEndpoint: string | null;
   /** Null means no fallback: notifications of a failing channel wait for that channel. */
   readonly fallback: { readonly channel: string; readonly afterMs: number } | null;
   /** Every variable as it was given. */
@@ -495,7 +493,6 @@ function toConfig(
     },
     platformVendor: value.LONGWATCH_PLATFORM_VENDOR ?? null,
     heartbeatUrl: secret(value.LONGWATCH_HEARTBEAT_URL),
-    traceEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
     fallback:
       value.LONGWATCH_FALLBACK_CHANNEL === undefined
         ? null

@@ -335,11 +335,6 @@ export const Environment = z.object({
       "an external monitor (dead man's switch); Longwatch posts to it every minute while every zone is polled",
     isSecret: true,
   }),
-  OTEL_EXPORTER_OTLP_ENDPOINT: optional(urlWith("http:", "https:"), {
-    rule: "an http or https URL",
-    description:
-      "an OpenTelemetry collector for traces, such as http://localhost:4318; needs the package @opentelemetry/exporter-trace-otlp-http",
-  }),
   LONGWATCH_ALLOW_PRIVATE_WEBHOOKS: withDefault(flag, "false", {
     rule: "true or false",
     description: "allows channels and the heartbeat to post to private and loopback addresses",
