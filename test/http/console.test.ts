@@ -33,7 +33,7 @@ test("every address of the console answers with the page, each time with another
     expect([address, answer.status, answer.headers.get("cache-control")]).toEqual([address, 200, "no-store"]);
     expect(await answer.text()).toBe(PAGE.replace("__CSP_NONCE__", nonce));
     expect(policy).toContain("script-src 'self';");
-    expect(policy).toContain("require-trusted-types-for 'script'; trusted-types default;");
+    expect(policy).toContain("require-trusted-types-for 'script'; trusted-types default");
     expect(policy).not.toMatch(/unsafe|\*/);
     nonces.add(nonce);
   }
@@ -95,35 +95,4 @@ test("without a built console the page says how to build it", async () => {
     503,
     expect.stringContaining("npm run build:console"),
   ]);
-});
-
-test("a browser's report is counted and logged, and a flood of them is only counted", async () => {
-  const { url, lines, metrics } = await start();
-  const send = async (type: string, body: unknown) =>
-    (
-      await fetch(`${url}/csp-reports`, {
-        method: "POST",
-        headers: { "content-type": type },
-        body: JSON.stringify(body),
-      })
-    ).status;
-  const report = {
-    "effective-directive": "script-src-elem",
-    "blocked-uri": `https://evil.example/\n${"x".repeat(2_000)}`,
-  };
-  expect(await send("application/csp-report", { "csp-report": report })).toBe(204);
-  const body = { effectiveDirective: "style-src", blockedURL: "inline", sourceFile: 7 };
-  expect(
-    await send(
-      "application/reports+json",
-      Array.from({ length: 50 }, () => ({ type: "csp-violation", body })),
-    ),
-  ).toBe(204);
-  expect(await send("application/reports+json", { nonsense: [1] })).toBe(204);
-  expect(await send("application/reports+json", [{ body: "x".repeat(20_000) }])).toBe(413);
-  expect(await metrics.render()).toContain("longwatch_console_csp_reports_total 21");
-  const logged = lines.filter((line) => line.includes("browser refused"));
-  expect(logged.length).toBe(10);
-  expect(logged[0]).toContain("script-src-elem");
-  expect(logged[0]?.length).toBeLessThan(800);
 });

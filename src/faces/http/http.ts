@@ -24,7 +24,6 @@ import { refuseConnection } from "./limits/refuse-connection.ts";
 import { refuseDeepBody, refuseEncodedBody, refuseTwoHosts } from "./limits/refuse-malformed.ts";
 import type { Backlog, Metrics } from "./metrics.ts";
 import { type AnswerPage, addConsole } from "./page/add-console.ts";
-import { addCspReports } from "./page/csp-reports.ts";
 import { createReadiness, type HealthCheck } from "./readiness.ts";
 import { addMetrics } from "./routes/metrics.ts";
 import { addOpenApi, addRedirectToDocs, openDocsRoutes } from "./routes/openapi.ts";
@@ -134,10 +133,7 @@ export async function createHttp(options: HttpOptions): Promise<FastifyInstance>
 
   await addOpenApi(app);
   if (options.consoleFolder === undefined) addRedirectToDocs(app);
-  else {
-    answerPage = await addConsole(app, options.consoleFolder);
-    addCspReports(app, { ...guarding, log: options.log, onReport: () => options.metrics.cspReports.inc() });
-  }
+  else answerPage = await addConsole(app, options.consoleFolder);
   const readReadiness = createReadiness({ checks: options.checks, timeoutMs, onError });
   addLivez(app);
   addReadyz(app, readReadiness);

@@ -171,10 +171,6 @@ export function createMetrics(readZones: () => Zones | undefined = () => undefin
       "destination",
       "result",
     ]),
-    cspReports: counter(
-      "console_csp_reports_total",
-      "Reports of browsers that refused to run or load something for the console.",
-    ),
     enqueueFailures: counter(
       "queue_enqueue_failures_total",
       "Jobs that could not be enqueued because the queue's store did not accept them.",

@@ -1,7 +1,5 @@
 import { randomBytes } from "node:crypto";
 
-export const REPORTS_PATH = "/csp-reports";
-
 /** Placeholder that `vite.config.ts` writes instead of a nonce. */
 const NONCE_PLACE = "__CSP_NONCE__";
 
@@ -23,8 +21,6 @@ function contentPolicy(nonce: string): string {
     "frame-ancestors 'none'",
     "require-trusted-types-for 'script'",
     "trusted-types default",
-    `report-uri ${REPORTS_PATH}`,
-    "report-to csp",
   ].join("; ");
 }
 
@@ -39,7 +35,6 @@ export function dressPage(html: string): {
     headers: {
       "content-type": "text/html; charset=utf-8",
       "content-security-policy": contentPolicy(nonce),
-      "reporting-endpoints": `csp="${REPORTS_PATH}"`,
       "cross-origin-opener-policy": "same-origin",
       "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
       vary: "accept",
