@@ -13,6 +13,7 @@ import { fingerprintOf } from "#model/fingerprint.ts";
 import type { NotifyReason } from "#model/kinds.ts";
 import { isEnding } from "#model/kinds.ts";
 import { isChangeKind } from "#model/rule-change.ts";
+import { dueLook } from "#model/verdict.ts";
 import { notifiedChannels } from "#stages/alerting/alert-history.ts";
 import { type AlertRecord, toAlertRecord } from "#stages/alerting/alert-record.ts";
 import { type AlertSpike, toAlertSpike } from "#stages/alerting/alert-spike.ts";
@@ -38,7 +39,7 @@ import { readActiveSilences } from "./read-active-silences.ts";
 
 /** A spike that opened and closed while no alert was raised still raises one, for this long. */
 const MISSED_SPIKE_MS = 24 * 3_600_000;
-/** How long the first message waits for its verdict. With the pause until the next run it is sent within 3 seconds. */
+/** How long a message waits for a verdict that is due. With the pause until the next run it is sent within 3 seconds. */
 const VERDICT_WAIT_MS = 2_500;
 /** The most spikes of which one run reads verdicts, the newest first: a flood of rules has one verdict, its incident's. */
 const MOST_JUDGED = 500;
@@ -60,7 +61,7 @@ export interface RaiseAlertsDeps {
   readonly zoneIds: readonly number[];
   /** Called when outbox rows were written. */
   readonly afterAlerts: () => Promise<void>;
-  /** Called while a first message waits for its verdict. If left out, no message waits. */
+  /** Called while a message waits for a verdict that is due. If left out, no message waits. */
   readonly whileAwaited?: () => void;
 }
 
@@ -132,7 +133,11 @@ async function raiseSpikes(
   );
   const isNew = (spike: AlertSpike) => alerts.get(alertOf(spike))?.spikeId !== spike.id;
   const awaited = waitFor(
-    judged.filter((spike) => !verdicts.has(spike.id) && isNew(spike)),
+    judged.filter((spike) => {
+      const known = verdicts.get(spike.id)?.at(-1)?.look;
+      if (isNew(spike)) return known === undefined;
+      return known !== undefined && dueLook(spike.openedAtMs, nowMs, known) !== null;
+    }),
     nowMs,
   );
   const waiting = new Set([...awaited, ...findWaitingSums(found, nowMs).map(({ id }) => id)]);
@@ -166,7 +171,7 @@ async function readContext(
 
 type WaitFor = (spikes: readonly AlertSpike[], nowMs: number) => ReadonlySet<number>;
 
-/** Returns a function that returns the spikes among those without a verdict whose first message still waits for it. */
+/** Returns a function that returns the spikes, among those of which a verdict is due, whose message still waits for it. */
 function createWait(whileAwaited: (() => void) | undefined): WaitFor {
   let seenSince: ReadonlyMap<number, number> = new Map();
   return (spikes, nowMs) => {

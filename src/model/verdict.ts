@@ -26,6 +26,16 @@ export const LOOK_AFTER_MS: Readonly<Record<VerdictLook, number>> = {
   day: DAY_MS,
 };
 
+/**
+ * Returns the look that is due: the latest one whose time has come, unless that or a later one is `known`. It sees what those before
+ * it would have seen.
+ */
+export function dueLook(openedAtMs: number, nowMs: number, known?: VerdictLook): VerdictLook | null {
+  const due = VERDICT_LOOKS.findLastIndex((look) => openedAtMs + LOOK_AFTER_MS[look] <= nowMs);
+  const isKnown = known !== undefined && VERDICT_LOOKS.indexOf(known) >= due;
+  return isKnown ? null : (VERDICT_LOOKS[due] ?? null);
+}
+
 /** A look judges at most so many of the newest events, and reads the records of so many of them. */
 export const MOST_EVENTS = 5_000;
 export const MOST_RECORDS = 200;

@@ -1,6 +1,8 @@
+import { eq } from "drizzle-orm";
 import { pino } from "pino";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { storeVerdict } from "#db/detection/verdicts.ts";
+import { spikes } from "#db/schema/spikes.ts";
 import { createRaiseAlertsJob } from "#jobs/alerting/raise-alerts.ts";
 import { VERDICTS } from "#model/kinds.ts";
 import { LOOK_AFTER_MS } from "#model/verdict.ts";
@@ -107,6 +109,24 @@ test("a later look that changes nothing for a person is in the alert's message a
   expect(await world.outbox()).toHaveLength(2);
   const [alert] = await world.alerts();
   expect(alert?.details).toMatchObject({ message: { verdict: { look: "half-hour", odds: 0.8 } } });
+});
+
+test("a rise waits less than three seconds for the look that is due, so that its message says what is so by now", async () => {
+  const id = await world.openSpike(0, { severity: "warning" });
+  const { counted, runAt } = createProcess();
+  await store(id, { odds: 0.7 });
+  await runAt(0);
+  await database.db.update(spikes).set({ severity: "critical" }).where(eq(spikes.id, id));
+  await runAt(240);
+  expect(await world.outbox()).toHaveLength(2);
+  await store(id, { look: "five-minutes", odds: 0.8 });
+  await runAt(241);
+  expect((await world.outbox()).slice(2)).toEqual(["2 worse chat", "2 worse pager"]);
+  expect((await world.messages()).at(-1)?.message.verdict).toMatchObject({ look: "five-minutes", odds: 0.8 });
+  const asked = counted.runs;
+  await runAt(1_800);
+  await runAt(1_803);
+  expect(counted.runs).toBe(asked + 1);
 });
 
 test("a verdict that turns is one message on each channel, which says the class and the severity of now", async () => {

@@ -25,7 +25,7 @@ export interface Context {
   readonly firing: readonly Subject[];
   /** Verdicts by the id of a spike, the oldest look first. Left out: no spike has a verdict. */
   readonly verdicts?: ReadonlyMap<number, readonly StoredVerdict[]>;
-  /** The spikes whose first message waits for a verdict. */
+  /** The spikes whose messages wait for a verdict that is due. */
   readonly awaited?: ReadonlySet<number>;
   /** Returns the later message of a channel. Left out: every channel posts anew. */
   readonly laterMessageOf?: (channel: string) => LaterMessage;

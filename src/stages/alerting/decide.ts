@@ -48,7 +48,7 @@ export interface Situation {
   readonly hasAdvice: boolean;
   /** The verdicts of the spike, the oldest first; none if left out. */
   readonly looks?: readonly StoredVerdict[];
-  /** Whether the first message waits for a verdict. */
+  /** Whether the message waits for a verdict that is due. */
   readonly isAwaited?: boolean;
   /** Time at which the alert last grew, in minutes since the epoch. */
   readonly newest?: number | null;
@@ -92,10 +92,12 @@ const CASES: readonly Case[] = [
   { state: "new", when: awaitsVerdict, reason: null, to: nobody },
   { state: "new", when: always, reason: "first", to: everyone },
   { state: "over", when: always, reason: null, to: nobody },
+  { state: "reopened", when: awaitsVerdict, reason: null, to: nobody },
   { state: "reopened", when: always, reason: "again", to: byGroupInterval },
   { state: "open", when: isHeldOpen, reason: null, to: nobody },
   { state: "open", when: hasSettled, reason: "settled", to: everyNotified },
   { state: "open", when: isClosed, reason: "resolved", to: everyNotified },
+  { state: "open", when: awaitsVerdict, reason: null, to: nobody },
   { state: "open", when: isNextSpike, reason: "again", to: byGroupInterval },
   { state: "open", when: isWorse, reason: "worse", to: byGroupInterval },
   { state: "open", when: (facts) => facts.isMuted, reason: null, to: nobody },
@@ -118,19 +120,21 @@ const CASES: readonly Case[] = [
  * | 2 | new      | its first verdict is awaited                            | -        |                |                  |           |
  * | 3 | new      | anything else                                           | first    | all            |                  |           |
  * | 4 | over     | anything                                                | -        |                |                  |           |
- * | 5 | reopened | a later spike opened within 30 minutes of the resolve   | again    | A              | B                | C         |
- * | 6 | open     | the spike closed, less than the hold ago                | -        |                |                  |           |
- * | 7 | open     | the spike closed, and what rose goes on                 | settled  | all notified   |                  |           |
- * | 8 | open     | the spike closed                                        | resolved | all notified   |                  |           |
- * | 9 | open     | it was calm for ten minutes, and a later spike opened   | again    | A              | B                | C         |
- * | 10| open     | the severity is higher than ever since the alert fired  | worse    | A              | B                | C         |
- * | 11| open     | nothing of the above, and the alert is muted            | -        |                |                  |           |
- * | 12| open     | an attacker has joined, and the join interval is over   | join     | A              | B                | C         |
- * | 13| open     | channels waited for an earlier message of 5, 9, 10 or 12, now due | worse | these channels |           |           |
- * | 14| open     | `repeat_interval` is over, and the alert is not acknowledged | repeat | these channels |                |           |
- * | 15| open     | the verdict is of another class than the one that was sent | turned | D              | E                |           |
- * | 16| open     | a recommendation came                                   | advice   | notified before without it |      |           |
- * | 17| open     | anything else                                           | -        |                |                  |           |
+ * | 5 | reopened | the first verdict of the later spike is awaited         | -        |                |                  |           |
+ * | 6 | reopened | a later spike opened within 30 minutes of the resolve   | again    | A              | B                | C         |
+ * | 7 | open     | the spike closed, less than the hold ago                | -        |                |                  |           |
+ * | 8 | open     | the spike closed, and what rose goes on                 | settled  | all notified   |                  |           |
+ * | 9 | open     | the spike closed                                        | resolved | all notified   |                  |           |
+ * | 10| open     | a look whose time has come is awaited                   | -        |                |                  |           |
+ * | 11| open     | it was calm for ten minutes, and a later spike opened   | again    | A              | B                | C         |
+ * | 12| open     | the severity is higher than ever since the alert fired  | worse    | A              | B                | C         |
+ * | 13| open     | nothing of the above, and the alert is muted            | -        |                |                  |           |
+ * | 14| open     | an attacker has joined, and the join interval is over   | join     | A              | B                | C         |
+ * | 15| open     | channels waited for an earlier message of 6, 11, 12 or 14, now due | worse | these channels |           |           |
+ * | 16| open     | `repeat_interval` is over, and the alert is not acknowledged | repeat | these channels |                |           |
+ * | 17| open     | the verdict is of another class than the one that was sent | turned | D              | E                |           |
+ * | 18| open     | a recommendation came                                   | advice   | notified before without it |      |           |
+ * | 19| open     | anything else                                           | -        |                |                  |           |
  *
  * States. `new`: no alert yet, or the last one was resolved more than 30 minutes before the spike opened. `over`: resolved,
  * and no later spike. `reopened`: resolved, and a later spike opened within these 30 minutes; or a person has resolved the alert
@@ -139,18 +143,18 @@ const CASES: readonly Case[] = [
  * A: channels whose last notification of the alert is at least `group_interval` old; receivers that deduplicate by key, if
  * they have the alert open; and channels that had at most a warning, if the severity is now critical. B: of the others, those
  * that can update their message. C: the rest. While the spike is calm (its latest count is an everyday one), A is empty for
- * an open alert, and cases 13 and 14 wait up to an hour longer.
+ * an open alert, and cases 15 and 16 wait up to an hour longer.
  *
  * D and E: channels that were sent the alert with a verdict of another class, or with none. Attack and scanner are one class, and a
  * verdict that has become unclear is no news. If it is now an attack that is almost certain, D is those that `group_interval` allows.
  * Otherwise E is those that can update their message or know its key, and D is the rest.
  *
- * The join interval (case 12) of an incident is 5, 5, 10, 20, 40 and then 60 minutes after the alert's latest message. Every message names
+ * The join interval (case 14) of an incident is 5, 5, 10, 20, 40 and then 60 minutes after the alert's latest message. Every message names
  * all attackers that are active. That of changed rules is 15 minutes, doubling up to four hours.
  *
  * A muted transition (silence, inhibition, member of an incident, few addresses) is stored and sent to nobody; `resolved` is never muted. Channels in their
- * quiet hours are not in `route.channels`; they are due in case 13, 14 or 15 after their quiet hours.
- * The hold (case 6): an alert that was reopened stays open for 30 quiet minutes, twice as long for each further reopening,
+ * quiet hours are not in `route.channels`; they are due in case 15, 16 or 17 after their quiet hours.
+ * The hold (case 7): an alert that was reopened stays open for 30 quiet minutes, twice as long for each further reopening,
  * at most 4 hours.
  */
 export function decide(situation: Situation, context: DecisionContext): Decision | null {

@@ -1,7 +1,7 @@
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { type ActionClass, SOURCE_KINDS, VERDICT_LOOKS } from "#model/kinds.ts";
+import { type ActionClass, SOURCE_KINDS, type VerdictLook } from "#model/kinds.ts";
 import type { RequestDetails } from "#model/request-facts.ts";
-import { LOOK_AFTER_MS, MOST_EVENTS, MOST_RECORDS, type StoredVerdict } from "#model/verdict.ts";
+import { dueLook, LOOK_AFTER_MS, MOST_EVENTS, MOST_RECORDS, type StoredVerdict } from "#model/verdict.ts";
 import { type SourceEvent, sourceKeyOf } from "#stages/detection/sources/source-event.ts";
 import { spread } from "#stages/detection/verdict/counting.ts";
 import { crawlerOfNetwork } from "#stages/detection/verdict/crawlers.ts";
@@ -118,7 +118,11 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
     return one;
   }
 
-  function judgeAt({ spike, events, first, ...one }: Followed, look: number, minute: number): StoredVerdict {
+  function judgeAt(
+    { spike, events, first, ...one }: Followed,
+    look: VerdictLook,
+    minute: number,
+  ): StoredVerdict {
     const judgedAt = minute * MINUTE_MS;
     const { ruleId } = spike;
     const [since, openedAt] = [spike.since * MINUTE_MS, spike.openedAt * MINUTE_MS];
@@ -129,7 +133,7 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
     );
     const ips = new Set(kept.map(({ event }) => event.ip));
     return judge({
-      look: VERDICT_LOOKS[look] ?? "day",
+      look,
       judgedAt,
       openedAt,
       since,
@@ -141,7 +145,10 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
       requests: new Map(spread(recorded, MOST_RECORDS)),
       usual: { ...one.usual, hasCookies: usual.read().hasCookies },
       crawler: crawlerOfNetwork(kept.map(({ event }) => event)),
-      lasting: look < 4 || first === 0 ? null : recent / Math.min(first, MOST_EVENTS),
+      lasting:
+        LOOK_AFTER_MS[look] < LOOK_AFTER_MS["six-hours"] || first === 0
+          ? null
+          : recent / Math.min(first, MOST_EVENTS),
     });
   }
 
@@ -150,12 +157,8 @@ export function createVerdictReplay(judge: (evidence: VerdictEvidence) => Stored
     /** Returns the verdicts of a spike up to the end of a minute, the oldest look first. Judges it at the looks that are due. */
     looksOf(spike: JudgedSpike, minute: number): readonly StoredVerdict[] {
       const one = follow(spike);
-      // The latest look whose time has come has seen what those before it would have.
-      const due = VERDICT_LOOKS.findLastIndex(
-        (look) => spike.openedAt + LOOK_AFTER_MS[look] / MINUTE_MS <= minute,
-      );
-      const known = VERDICT_LOOKS.findIndex((look) => look === one.looks.at(-1)?.look);
-      if (due > known) one.looks.push(judgeAt(one, due, minute));
+      const due = dueLook(spike.openedAt * MINUTE_MS, minute * MINUTE_MS, one.looks.at(-1)?.look);
+      if (due !== null) one.looks.push(judgeAt(one, due, minute));
       return one.looks;
     },
     knownOf: (id: number): readonly StoredVerdict[] => followed.get(id)?.looks ?? [],
