@@ -213,12 +213,13 @@ function toEpisodes({ candidate, past, episode, countedTo }: ReturnType<typeof a
 async function gradeAll(db: Queryable, assessed: readonly Assessed[]): Promise<Assessed[]> {
   const counted = assessed.filter((one) => {
     const { row } = one.candidate;
-    if (one.episode.count === 0) return false;
+    if (row !== undefined && one.episode.count === 0) return false;
     const isEnough = (row?.addresses ?? 0) >= MANY_ADDRESSES && (row?.mainSenders ?? 0) >= MANY_ADDRESSES;
     return row === undefined || (!isEnough && !isSameWindow(row, one));
   });
-  const scopes = counted.map(({ candidate: { zoneId, ruleId }, episode, countedTo: to }) => {
-    return { zoneId, ruleId, from: to - episode.windowMinutes, to };
+  const scopes = counted.map((one) => {
+    const { zoneId, ruleId } = one.candidate;
+    return { zoneId, ruleId, from: firstCounted(one), to: one.countedTo };
   });
   const found = await readAddressesOfRules(db, scopes);
   const numbers = new Map(counted.map((one, i) => [one, countSenders(found[i] ?? [])]));
@@ -260,9 +261,8 @@ async function joinSpikes(database: Database, assessed: readonly Assessed[]): Pr
     const inHour = await readHour(database.db, zoneId, end - 1);
     const byRule = Map.groupBy(inHour, ({ ruleId }) => ruleId);
     const rules = inZone.map((rule) => {
-      const { episode, countedTo } = rule.one;
-      const own = byRule.get(rule.ruleId) ?? [];
-      return { ...rule, events: own.filter(({ minute }) => minute >= countedTo - episode.windowMinutes) };
+      const [own, from] = [byRule.get(rule.ruleId) ?? [], firstCounted(rule.one)];
+      return { ...rule, events: own.filter(({ minute }) => minute >= from) };
     });
     for (const [{ one }, lead] of joinRules(rules, { incidents, end, inHour })) {
       // The lead that opens in this tick has no id yet.
@@ -271,6 +271,15 @@ async function joinSpikes(database: Database, assessed: readonly Assessed[]): Pr
     }
   }
   return before.map((one) => ({ ...one, ...found.get(one) }));
+}
+
+/**
+ * Returns the first minute of a spike's present window; of a spike that opens, of the window in which it opened. That may be some
+ * minutes ago, if late events have opened it.
+ */
+function firstCounted({ candidate: { row }, episode, countedTo }: Assessed): number {
+  const end = row === undefined ? Math.min(episode.openedAt, countedTo) : countedTo;
+  return end - episode.windowMinutes;
 }
 
 /** Returns whether the events of the spike's window were counted when the row was stored. */

@@ -185,6 +185,22 @@ test("a late burst in a minute that was judged already is judged again, one in a
   expect(await world.readSpikes()).toEqual(before);
 });
 
+test("a burst of minutes ago that late events complete has the addresses and the incident of its own window", async () => {
+  const scanner = { ip: "198.51.100.7", ja4: "tool", ua: "tool/1", asn: "AS9", url: "/x" };
+  const scan = Array.from({ length: 40 }, (_, i) =>
+    eventsOf([1], START + 2, { ...scanner, ruleId: `93${i}` }),
+  );
+  await world.keep([...eventsOf([1, 0, 0, 1], START - 3_000), ...scan.flat()]);
+  const [rules, sources] = [world.createDetector(), world.createSourceDetector()];
+  await world.tickThrough(START + 2, START + 10, async () => void (await sources(), await rules()));
+  await world.keep(eventsOf([30], START + 2, scanner));
+  await world.tickThrough(START + 10, START + 11, rules);
+
+  const [incident, spike] = (await database.db.select().from(spikes).orderBy(spikes.id)) as [never, never];
+  expect(incident).toMatchObject({ kind: "sources" });
+  expect(spike).toMatchObject({ windowCount: 0, addresses: 1, mainSenders: 1, memberOf: incident["id"] });
+});
+
 test("hours of a gap do not pass for quiet ones", async () => {
   const counts = Array.from({ length: 60 * 60 }, () => 1);
   const first = END - 90 - counts.length;
