@@ -2,8 +2,8 @@ import { accessSync, constants, statSync } from "node:fs";
 import path from "node:path";
 
 /**
- * Returns the first of these programs that is on PATH, or null. Every test of a program that a machine may lack has
- * to use it: `.ci/run` runs every test that imports this file a second time, on a PATH without any of these programs.
+ * Returns the first of these programs that is on PATH, or null. Every test that starts a program that a machine may lack has to
+ * use it, and says in its name why it is skipped without the program.
  */
 export function findProgram(...names: readonly string[]): string | null {
   const folders = (process.env["PATH"] ?? "").split(path.delimiter).filter((folder) => folder !== "");
