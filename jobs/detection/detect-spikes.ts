@@ -5,9 +5,7 @@ import type { Database, Queryable } from "#db/client.ts";
 import { type JudgedMinutes, noteRuleMinutes } from "#db/detection/judged-hours.ts";
 import { noteRising } from "#db/detection/rising-zones.ts";
 import { readAddressesOfRules, readHour } from "#db/detection/source-events.ts";
-import { collectEvidence, type EvidenceScope, noEvidence } from "#db/detection/spike-evidence.ts";
 import {
-  openSpike,
   type RuleSpikeRow,
   readAttacks,
   readMinuteCounts,
@@ -16,23 +14,17 @@ import {
   readRecentClosings,
   readSearchedThrough,
   readStaleSeries,
-  type SpikeChange,
-  updateSpikes,
 } from "#db/detection/spikes.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
-import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import { MANY_ADDRESSES } from "#model/few-addresses.ts";
-import type { GradedBy } from "#model/kinds.ts";
-import type { SeriesKey } from "#model/series-key.ts";
-import { assessSeries, type SeriesOutcome } from "#stages/detection/assess-series.ts";
+import { assessSeries } from "#stages/detection/assess-series.ts";
 import { countSenders } from "#stages/detection/count-senders.ts";
-import type { Episode } from "#stages/detection/episode.ts";
 import { gradeSpike } from "#stages/detection/grade-spike.ts";
 import { findCompared, joinRules } from "#stages/detection/incidents/member-share.ts";
 import { toIncident } from "#stages/detection/incidents/stored-incident.ts";
 import {
-  type Candidate,
   planTick,
   type Sensitivity,
   spanOfTick,
@@ -41,22 +33,11 @@ import {
   type TickSpan,
 } from "#stages/detection/plan-tick.ts";
 import { DEFAULT_Z, FLOOR } from "#stages/detection/policy.ts";
-import {
-  isNews,
-  isSameEpisode,
-  type StoredEpisode,
-  toEpisode,
-  toMinute,
-  toStoredEpisode,
-} from "#stages/detection/stored-episode.ts";
+import { toEpisode, toMinute } from "#stages/detection/stored-episode.ts";
 import { createThresholdCache, type ThresholdCache } from "#stages/detection/thresholds/threshold-cache.ts";
 import { LONGEST_WINDOW } from "#stages/detection/thresholds/windows.ts";
 import { fillThresholds, thresholdsKey } from "./fill-thresholds.ts";
-
-/** Maximum number of spikes whose evidence is collected in one tick. The next ticks collect the rest. */
-const EVIDENCE_PER_TICK = 50;
-/** While many spikes are open, the evidence of one of them is collected again in so much time. */
-const EVIDENCE_EVERY_MS = 2_000;
+import { type Assessed, type DetectedSpikes, type OpenSpike, storeSpikes } from "./store-spikes.ts";
 
 export interface DetectSpikesDeps {
   readonly database: Database;
@@ -68,13 +49,6 @@ export interface DetectSpikesDeps {
   readonly lowestFloor?: () => number;
   /** Called when a spike opened, changed or closed. A further quiet minute is no change. */
   readonly afterSpikes: () => unknown;
-}
-
-/** How many spikes changed. */
-interface DetectedSpikes {
-  readonly opened: number;
-  readonly updated: number;
-  readonly closed: number;
 }
 
 /**
@@ -119,10 +93,8 @@ async function detectSpikes(
   const rising = outcomes.flatMap(({ isRising, candidate }) => (isRising ? candidate.zoneId : []));
   await noteRising(db, [...new Set(rising)], nowMs);
   const graded = await gradeAll(db, outcomes.flatMap(toEpisodes));
-  return { ...(await writeOutcomes(db, tick, await joinSpikes(deps.database, graded))), tick };
+  return { ...(await storeSpikes(db, tick.span, await joinSpikes(deps.database, graded))), tick };
 }
-
-type OpenSpike = Candidate<RuleSpikeRow>;
 
 interface Tick {
   readonly span: TickSpan;
@@ -159,20 +131,6 @@ async function readTick(
 }
 
 const NOT_GRADED = { addresses: null, mainSenders: null, gradedBy: null, memberOf: null };
-
-/** An episode of a series in this tick. */
-interface Assessed extends Pick<SeriesOutcome, "countedTo"> {
-  readonly candidate: OpenSpike;
-  readonly episode: Episode;
-  /** The end of the minute that closed it; null while it is open. */
-  readonly closedAt: number | null;
-  readonly memberOf: number | null;
-  /** The series whose spike opens in this tick and holds the alert of this one. */
-  readonly lead?: SeriesKey;
-  readonly addresses: number | null;
-  readonly mainSenders: number | null;
-  readonly gradedBy: GradedBy | null;
-}
 
 function assess({ span }: Tick, candidate: OpenSpike, cache: ThresholdCache) {
   const { row, canBeNew } = candidate;
@@ -290,126 +248,7 @@ function isSameWindow(row: RuleSpikeRow, { episode, countedTo }: Assessed): bool
   return isSame && judgedThrough === countedTo;
 }
 
-/** A spike and what is to be stored of it. */
-interface Outcome extends Assessed {
-  readonly stored: StoredEpisode;
-  readonly scope: EvidenceScope;
-  /** Whether evidence is collected before the spike is stored. */
-  readonly isCollected: boolean;
-}
-
-/** Returns what changes, the most urgent first. */
-function planOutcomes(tick: Tick, assessed: readonly Assessed[]): Outcome[] {
-  const open = tick.candidates.filter(({ row }) => row !== undefined).length;
-  let evidenceLeft = EVIDENCE_PER_TICK;
-  return assessed.toSorted(byUrgency).flatMap((one) => {
-    const { row, tested } = one.candidate;
-    const stored = toStoredEpisode(one, { lastTested: tested.at(-1) ?? 0, row, nowMs: tick.span.nowMs });
-    const scope = evidenceScope(tick, one);
-    const isCollected = evidenceLeft > 0 && needsEvidence(one, stored, { toMs: scope.toMs, open });
-    if (isCollected) evidenceLeft -= 1;
-    if (!isCollected && row !== undefined && isSameEpisode(row, stored)) return [];
-    return [{ ...one, stored, scope, isCollected }];
-  });
-}
-
-/**
- * Opens the new spikes, and stores the others: those whose evidence stays with one statement, because in an attack on
- * every rule a tick changes hundreds, then each of the rest with its evidence.
- */
-async function writeOutcomes(
-  db: Queryable,
-  tick: Tick,
-  assessed: readonly Assessed[],
-): Promise<DetectedSpikes> {
-  const outcomes = planOutcomes(tick, assessed);
-  const open = outcomes.flatMap((one) => {
-    const { row } = one.candidate;
-    return row === undefined ? [] : [{ ...one, row }];
-  });
-  const batches = [
-    open.filter(({ isCollected }) => !isCollected),
-    ...open.filter(({ isCollected }) => isCollected).map((one) => [one]),
-  ];
-  let [updated, closed] = [0, 0];
-  for (const batch of batches) {
-    const changes: SpikeChange[] = [];
-    for (const { row, stored, scope, isCollected } of batch) {
-      const evidence = isCollected ? await collectEvidence(db, scope) : null;
-      changes.push({ ...stored, id: row.id, evidence });
-    }
-    const ids = await updateSpikes(db, changes);
-    for (const { row, stored, isCollected, closedAt } of batch) {
-      if (!ids.has(row.id) || !(isCollected || isNews(row, stored))) continue;
-      if (closedAt === null) updated += 1;
-      else closed += 1;
-    }
-  }
-  // A second wave opens its spike once that of the first is closed.
-  return { opened: await openSpikes(db, outcomes), updated, closed };
-}
-
-async function openSpikes(db: Queryable, outcomes: readonly Outcome[]): Promise<number> {
-  const ids = new Map<SeriesKey, number>();
-  const isLast = ({ lead }: Outcome) => Number(lead !== undefined);
-  for (const { candidate, stored, scope, isCollected, lead } of outcomes.toSorted(
-    (a, b) => isLast(a) - isLast(b),
-  )) {
-    if (candidate.row !== undefined) continue;
-    const { zoneId, ruleId } = candidate;
-    const evidence = isCollected ? await collectEvidence(db, scope) : noEvidence(scope);
-    const memberOf = lead === undefined ? stored.memberOf : (ids.get(lead) ?? null);
-    const id = await openSpike(db, { zoneId, ruleId, ...stored, memberOf, evidence });
-    if (id !== null) ids.set(candidate, id);
-  }
-  return ids.size;
-}
-
-function hasEvidence({ evidence }: RuleSpikeRow): boolean {
-  return evidence.sampled > 0;
-}
-
-/**
- * Returns whether evidence has to be collected. Of an active spike it is when the severity has changed, or when a tenth
- * of the spike's age has passed since, at most six minutes, because counting 20,000 events takes Postgres a third of a
- * second. With hundreds of open spikes it is less often. Not while the spike is declining, because on-call needs the
- * events of the attack.
- */
-function needsEvidence(
-  { candidate: { row } }: Assessed,
-  { lastActiveAt, openedAt, severity }: StoredEpisode,
-  { toMs, open }: { toMs: number; open: number },
-): boolean {
-  if (row === undefined || !hasEvidence(row)) return true;
-  if (lastActiveAt <= row.lastActiveAt) return false;
-  const age = Math.min(toMs - openedAt.getTime(), HOUR_MS);
-  const intervalMs = Math.max(age / 10, open * EVIDENCE_EVERY_MS);
-  return severity !== row.severity || toMs - Date.parse(row.evidence.to) >= intervalMs;
-}
-
-/** Orders new spikes first, then those whose severity changes, then those without evidence, the strongest of each first. */
-function byUrgency(one: Assessed, other: Assessed): number {
-  const rank = ({ candidate: { row }, episode: { severity } }: Assessed) => {
-    if (row === undefined) return 0;
-    return severity !== row.severity ? 1 : hasEvidence(row) ? 3 : 2;
-  };
-  return rank(one) - rank(other) || other.episode.score - one.episode.score;
-}
-
 /** Returns the time before which no event can be part of an open spike. */
 function windowStartMs({ openedAt }: Pick<RuleSpikeRow, "openedAt">): number {
   return openedAt.getTime() - LONGEST_WINDOW * MINUTE_MS;
-}
-
-/**
- * Returns the scope of the evidence: from the beginning of the spike's window, at most the last hour, without minutes
- * that a previous spike has reported.
- */
-function evidenceScope({ span }: Tick, { episode, candidate, countedTo }: Assessed) {
-  const { zoneId, ruleId, counts, freshFrom } = candidate;
-  const sinceMs = Math.max(episode.openedAt - episode.windowMinutes, freshFrom) * MINUTE_MS;
-  const toMs = Math.min(countedTo * MINUTE_MS, span.nowMs);
-  const end = countedTo - span.firstMinute;
-  const sparkline = Array.from(counts.subarray(end - LONGEST_WINDOW, end));
-  return { zoneId, ruleId, fromMs: Math.max(sinceMs, toMs - HOUR_MS), toMs, sinceMs, sparkline };
 }
