@@ -12,6 +12,7 @@ import type { SourceMode } from "#model/kinds.ts";
 import type { KnownSource } from "#model/known-source.ts";
 import { type Schedule, TICK_NAMES, TICKS, type Tick, type TickName } from "#model/schedule.ts";
 import type { Routing } from "#stages/alerting/routing/routing.ts";
+import { createNewestRecords } from "#stages/archive/records/newest-records.ts";
 import { SETTLE_MS } from "#stages/coverage/settle.ts";
 import type { Notifier } from "#stages/delivery/notifier.ts";
 import type { Sensitivity } from "#stages/detection/detection-settings.ts";
@@ -148,6 +149,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     fetchAdvice();
   };
   const afterAlerts = async () => void (await enqueue("deliver-alerts"));
+  const newestRecords = createNewestRecords();
   const overlapMs = Math.max(3 * MINUTE_MS, 2 * settings.pollEveryMs);
   const ingest = { ...deps, afterPage, settleMs: SETTLE_MS };
   const proof = { ...ingest, edge: deps.patientEdge };
@@ -155,7 +157,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createManagePartitionsJob({ ...deps, archive, retention: settings.retention, hotDays: settings.hotDays }),
     createPseudonymiseIpsJob({ ...deps, ipDays: settings.retention.ipDays }),
     createEraseLeftoversJob(deps),
-    createPollEventsJob({ ...ingest, overlapMs, freshMs: settings.freshMs }),
+    createPollEventsJob({ ...ingest, newestRecords, overlapMs, freshMs: settings.freshMs }),
     createWalkDaysJob({
       ...proof,
       fullEveryMs: 15 * MINUTE_MS,
@@ -183,6 +185,7 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     createJudgeLateJob({ ...deps, afterAlerts }),
     createJudgeVerdictsJob({
       ...deps,
+      newestRecords,
       learnUsual: (zoneId) => enqueue("learn-usual", { zoneId }),
       afterVerdicts: raiseAlerts,
     }),

@@ -20,6 +20,7 @@ import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { hashEventKey } from "#model/log-id-hash.ts";
 import { type RequestDetails, readRequest } from "#model/request-facts.ts";
 import { MOST_RECORDS } from "#model/verdict.ts";
+import type { NewestRecords } from "#stages/archive/records/newest-records.ts";
 import { createOpenedBlocks, type OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import { toSourceAddress } from "#stages/detection/sources/source-event.ts";
 import { mostFrequent, spread } from "#stages/detection/verdict/counting.ts";
@@ -44,6 +45,8 @@ export interface JudgeVerdictsDeps {
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Log;
+  /** Rows of events whose records may not be stored yet. */
+  readonly newestRecords?: Pick<NewestRecords, "find">;
   /** Null or left out: no crawler is verified. */
   readonly verifyCrawler?: VerifyCrawler | null;
   /** Called once an hour for a zone of which nothing is usual, or whose first days may have been copied since. */
@@ -158,17 +161,19 @@ async function readEvidence(parts: Parts, { spike, look }: DueLook): Promise<Ver
 
 /** Returns what the records of up to 200 of the events say, of slots that are spread over all of them. */
 async function readRequests(
-  { database: { db }, openedBlocks }: Parts,
+  { database: { db }, openedBlocks, newestRecords }: Parts,
   zoneId: number,
   events: readonly AlertEvent[],
 ): Promise<ReadonlyMap<string, RequestDetails>> {
   const slots = spread([...Map.groupBy(events, ({ at }) => Math.floor(at / SLOT_MS)).values()], MOST_SLOTS);
   const some = slots.flatMap((slot) => spread(slot, Math.floor(MOST_RECORDS / slots.length)));
   const keyed = some.map((event) => ({ ...event, occurredAt: event.at }));
-  const records = await readBlockRecords({ db, openedBlocks }, zoneId, keyed);
+  const stored = await readBlockRecords({ db, openedBlocks }, zoneId, keyed);
+  const newest = newestRecords?.find(zoneId, keyed);
   const facts = new Map<string, RequestDetails>();
   for (const event of keyed) {
-    const record = records.get(hashEventKey(event));
+    const key = hashEventKey(event);
+    const record = stored.get(key) ?? newest?.get(key);
     if (record !== undefined) facts.set(event.logId, readRequest(record, event, ""));
   }
   return facts;

@@ -13,6 +13,7 @@ import { HOUR_MS } from "#lib/units.ts";
 import type { CoveredHour } from "#model/covered-hour.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import type { WafEvent } from "#model/waf-event.ts";
+import type { NewestRecords } from "#stages/archive/records/newest-records.ts";
 import { isClosingSearch, planClosingSearch } from "#stages/coverage/plan-closing-search.ts";
 import { planSearch, type SearchedHour, type SearchSpan } from "#stages/coverage/plan-search.ts";
 import { KNOWN_EVENTS } from "#stages/coverage/whole-change.ts";
@@ -29,6 +30,8 @@ import { type ResolveEventsDeps, resolveEvents } from "./resolve-events.ts";
 const LEASE_TTL_MS = 15_000;
 
 export interface PollEventsDeps extends ResolveEventsDeps {
+  /** Gets the rows of the newest minutes. Left out: verdicts wait for stored records. */
+  readonly newestRecords?: Pick<NewestRecords, "keep">;
   readonly log: Log;
   /** Half a period. The newest minutes are read again when the last read is older than this. */
   readonly freshMs: number;
@@ -259,6 +262,7 @@ async function searchSpan(
         if (isNewest) found.push(...events);
       },
       onStored: (some, raws) => {
+        if (isNewest) deps.newestRecords?.keep(zoneId, some, raws);
         isRemembered = isRemembered && rememberRows(rows, some, raws);
       },
       conclude,

@@ -10,6 +10,7 @@ import { hashEventKey } from "#model/log-id-hash.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
 import { NO_FACTS, packFacts } from "#model/request-facts.ts";
 import type { WafEvent } from "#model/waf-event.ts";
+import { createNewestRecords } from "#stages/archive/records/newest-records.ts";
 import { createMigratedDatabase } from "../../db/migrated-database.ts";
 import { silent } from "../../ingest/ingest-support.ts";
 import { connectAs, createRollUp, makeEvent, runJob, storeAll, ZONE } from "../trend-support.ts";
@@ -101,6 +102,30 @@ test("a verdict is judged from the facts of the alert's events since its window 
   });
   expect(noted).toEqual({ learn: [], stored: 1 });
   expect(await run()).toBe("no alert needs a look");
+});
+
+test("the sample has the text that matched, from the row of the search, before a record is stored", async () => {
+  const id = await addSpike("942100");
+  await database.pool.query("truncate raw_blocks");
+  const newestRecords = createNewestRecords();
+  const rows = [30, 31].map((i) => ({
+    logId: `942100-${i}`,
+    timestamp: OPENED - 2 * MINUTE_MS + i * 4_000,
+    log: { TriggerMatch: { Key: "ARGS:title", Value: `text ${i}` } },
+  }));
+  newestRecords.keep(
+    ZONE,
+    [...rows, { logId: 7 }],
+    [...rows, {}].map((row) => Buffer.from(JSON.stringify(row))),
+  );
+  newestRecords.keep(
+    ZONE + 1,
+    rows,
+    rows.map(() => Buffer.from("{}")),
+  );
+  await createJob(() => OPENED + 30_000, { newestRecords }).run();
+  const [verdict] = (await readVerdicts(db, [id])).get(id) ?? [];
+  expect(verdict?.sample).toMatchObject({ logId: "942100-31", parameter: "ARGS:title", matched: "text 31" });
 });
 
 test("two replicas at once store one verdict of each spike, and both end well", async () => {
