@@ -8,6 +8,7 @@ import type { Clock } from "#lib/clock.ts";
 import type { DiskSpace } from "#lib/disk-space.ts";
 import type { Log } from "#lib/log.ts";
 import { MINUTE_MS } from "#lib/units.ts";
+import type { ActionStates } from "#model/action-class.ts";
 import type { SourceMode } from "#model/kinds.ts";
 import type { KnownSource } from "#model/known-source.ts";
 import { type Schedule, TICK_NAMES, TICKS, type Tick, type TickName } from "#model/schedule.ts";
@@ -102,6 +103,8 @@ export interface JobsDeps {
   readonly settingsOf: (known: string) => string;
   readonly sourceMode: () => SourceMode;
   readonly knownSources: () => readonly KnownSource[];
+  /** What became of requests, by the words of the configuration at the start. */
+  readonly actions: ActionStates;
   readonly zoneIds: readonly number[];
   /** Returns the disk space of the embedded Postgres. Null or left out for another server. */
   readonly readDisk?: (() => DiskSpace | null) | null;
@@ -114,7 +117,7 @@ export interface JobsDeps {
   /** Null or left out if no destination is configured. */
   readonly forwarding?: Pick<
     ForwardEventsDeps,
-    "destinations" | "openedBlocks" | "vendor" | "onForwarded"
+    "destinations" | "openedBlocks" | "ocsf" | "onForwarded"
   > | null;
   readonly settings: JobSettings;
   /** Called with each delivered digest's channel and number of messages. */

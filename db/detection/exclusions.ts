@@ -1,6 +1,7 @@
 import { and, asc, desc, eq, inArray, isNull, lt, type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { DAY_MS } from "#lib/units.ts";
+import type { ActionStates } from "#model/action-class.ts";
 import type { ExclusionClause, ExclusionProposal } from "#model/exclusion.ts";
 import { digest } from "#model/fingerprint.ts";
 import { DIRTY_RULES } from "#model/verdict.ts";
@@ -84,7 +85,7 @@ export function listExclusions(
 export async function watchExclusions(
   db: Queryable,
   zoneId: number,
-  { nowMs, toUrlPattern }: Watching,
+  { nowMs, toUrlPattern, actions }: Watching & { readonly actions: ActionStates },
 ): Promise<number> {
   const dayAgo = new Date(nowMs - DAY_MS);
   const from = new Date(nowMs - 3 * DAY_MS);
@@ -101,7 +102,7 @@ export async function watchExclusions(
       sql`${time} < ${dayAgo}`;
     const { rowCount } = await db.execute(sql`
       with seen as (
-        select coalesce(${e.action}, '') in ('block', 'challenge') as stops, ${e.occurredAt} as at from ${wafEvents} ${e}
+        select ${sql.raw(actions.toSql("e.action"))} in ('blocked', 'challenged') as stops, ${e.occurredAt} as at from ${wafEvents} ${e}
         where ${e.zoneId} = ${zoneId} and ${e.occurredAt} >= ${from} and ${e.occurredAt} < ${new Date(nowMs)}
           and ${isRuleOf(ruleIds)} and ${isOnPath(template, toUrlPattern)}),
       counted as (

@@ -1,7 +1,7 @@
 import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
-import { createClassifier } from "#model/action-class.ts";
+import type { ActionStates } from "#model/action-class.ts";
 import type { ActionClass, UsualDimension } from "#model/kinds.ts";
 import { type FactColumns, type RequestFacts, toRequestFacts } from "#model/request-facts.ts";
 import type { StoredSources } from "#model/stored-sources.ts";
@@ -27,8 +27,6 @@ const MOST_KEYS = 100;
 /** The usual values of a zone are learnt from the events of this time. */
 export const USUAL_MS = 40 * DAY_MS;
 const IPV6_SENDER = /::\/64$/;
-
-const toFate = createClassifier();
 
 type AlertSpike = Pick<SpikeRow, "zoneId" | "ruleId" | "sources">;
 
@@ -96,7 +94,11 @@ type Texts = Record<"logId" | "ruleId" | "ip" | "asn" | "ja4" | "ua" | "url" | "
 export type AlertEvent = Readonly<Texts & { at: number; action: ActionClass; facts: RequestFacts | null }>;
 
 /** Returns the newest 5,000 events of an alert, the newest first. */
-export async function readAlertEvents(db: Queryable, span: AlertSpan): Promise<AlertEvent[]> {
+export async function readAlertEvents(
+  db: Queryable,
+  span: AlertSpan,
+  { classify }: ActionStates,
+): Promise<AlertEvent[]> {
   const text = (column: SQLWrapper, chars = 300) =>
     sql`coalesce(left(${column}, ${sql.raw(String(chars))}), '')`;
   type Row = Texts & FactColumns & { at: number; action: string | null };
@@ -108,7 +110,7 @@ export async function readAlertEvents(db: Queryable, span: AlertSpan): Promise<A
     from ${alertEvents(span, MOST_EVENTS)}`);
   return rows.map(({ method, requestId, matchedKey, facts, ...row }) => ({
     ...row,
-    action: toFate(row.action),
+    action: classify(row.action),
     facts: toRequestFacts({ method, requestId, matchedKey, facts }),
   }));
 }

@@ -8,6 +8,7 @@ import type { Database } from "#db/client.ts";
 import { readVerdicts } from "#db/detection/verdicts.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
+import type { ActionStates } from "#model/action-class.ts";
 import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "#model/advice-row.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
 import type { NotifyReason } from "#model/kinds.ts";
@@ -63,6 +64,8 @@ export interface RaiseAlertsDeps {
   readonly afterAlerts: () => Promise<void>;
   /** Called while a message waits for a verdict that is due. If left out, no message waits. */
   readonly whileAwaited?: () => void;
+  /** If left out, the built-in words say what became of requests. */
+  readonly actions?: ActionStates;
 }
 
 /**
@@ -150,7 +153,7 @@ async function raiseSpikes(
 }
 
 async function readContext(
-  { database, routing, notifiers }: RaiseAlertsDeps,
+  { database, routing, notifiers, actions }: RaiseAlertsDeps,
   spikes: readonly AlertSpike[],
   {
     alerts,
@@ -166,6 +169,7 @@ async function readContext(
     asks: await readAsks(database.db, span),
     firing: spikes.filter((spike) => spike.closedAtMs === null && !isResolved(spike, alerts)),
     laterMessageOf: (channel) => notifiers?.get(channel)?.capabilities.laterTransitions ?? "post-anew",
+    actions,
   };
 }
 

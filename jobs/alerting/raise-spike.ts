@@ -170,7 +170,7 @@ async function toMessage(
     decision: { alert, reason },
     was,
   }: ToRaise & { readonly decision: Decision; readonly was?: string | undefined },
-  { routing, nowMs }: Context,
+  { routing, nowMs, actions }: Context,
 ): Promise<AlertMessage> {
   const { spike, looks } = assessment;
   const advice = await readAdvice(tx, assessment);
@@ -189,6 +189,7 @@ async function toMessage(
     verdict,
     was,
     learningUntilMs,
+    actions,
   };
   const message = buildMessage({ ...facts, ...(marked !== "" && { marked }) });
   return addLinks(message, routing.links, nowMs);
@@ -227,7 +228,7 @@ async function refreshDetails(
   row: AlertRow,
   alert: AlertRecord,
   { assessment, members }: ToRaise,
-  { nowMs }: Context,
+  { nowMs, actions }: Context,
 ): Promise<void> {
   const { spike } = assessment;
   const learningUntilMs = (await readLearning(tx, [spike.zoneId], nowMs)).get(spike.zoneId);
@@ -242,7 +243,7 @@ async function refreshDetails(
     }
     const { reason, links } = stored;
     const facts = { alertId, fingerprint, alert, reason: "first", spike, advice, members, verdict } as const;
-    const built = buildMessage({ ...facts, learningUntilMs });
+    const built = buildMessage({ ...facts, learningUntilMs, actions });
     return { ...built, reason, links, marked: stored.marked, was: stored.was };
   };
   const details = message === null ? row.details : { message: refresh(message) };

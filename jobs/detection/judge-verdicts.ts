@@ -17,6 +17,7 @@ import type { Clock } from "#lib/clock.ts";
 import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import type { ActionStates } from "#model/action-class.ts";
 import { hashEventKey } from "#model/log-id-hash.ts";
 import { type RequestDetails, readRequest } from "#model/request-facts.ts";
 import { MOST_RECORDS } from "#model/verdict.ts";
@@ -47,6 +48,7 @@ export interface JudgeVerdictsDeps {
   readonly log: Log;
   /** Rows of events whose records may not be stored yet. */
   readonly newestRecords?: Pick<NewestRecords, "find">;
+  readonly actions: ActionStates;
   /** Null or left out: no crawler is verified. */
   readonly verifyCrawler?: VerifyCrawler | null;
   /** Called once an hour for a zone of which nothing is usual, or whose first days may have been copied since. */
@@ -128,7 +130,7 @@ async function readEvidence(parts: Parts, { spike, look }: DueLook): Promise<Ver
   const since = openedAt - windowMinutes * MINUTE_MS;
   // Later events of the same keys belong to others.
   const to = sources === null ? judgedAt : (closedAt?.getTime() ?? judgedAt);
-  const events = await readAlertEvents(db, { spike, from: since, to });
+  const events = await readAlertEvents(db, { spike, from: since, to }, parts.actions);
   const ips = mostFrequent(events.map(({ ip }) => ip)).slice(0, MOST_ADDRESSES);
   const nearby = (await readNearbyRules(db, { spike, to }, ips)).flatMap(({ paths, ...rule }) =>
     [...new Set(paths.map(templateOf))].map((template) => ({ ...rule, template })),

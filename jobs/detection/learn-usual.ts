@@ -10,6 +10,7 @@ import { readFirstUses, readFirstUsesOfFile, storeUsual } from "#db/detection/zo
 import { holdLease } from "#db/postgres/hold-lease.ts";
 import type { Clock } from "#lib/clock.ts";
 import { DAY_MS } from "#lib/units.ts";
+import type { ActionStates } from "#model/action-class.ts";
 import { startOfDay } from "#model/horizon.ts";
 import { toAttackHours } from "#stages/detection/backtest/attack-hours.ts";
 import { toUrlPattern } from "#stages/detection/exclusion/to-url-pattern.ts";
@@ -21,6 +22,7 @@ export interface LearnUsualDeps {
   readonly clock: Clock;
   /** Null: every day is in Postgres. */
   readonly archive: ArchiveStore | null;
+  readonly actions: ActionStates;
   /** How long full addresses are kept. */
   readonly ipDays: number;
 }
@@ -46,7 +48,7 @@ export function createLearnUsualJob(deps: LearnUsualDeps): AnyJob {
           readDays(deps, { zoneId, nowMs: clock(), signal: AbortSignal.any([signal, lost]) }),
         );
         await storeUsual(database.db, zoneId, found);
-        await watchExclusions(database.db, zoneId, { nowMs: clock(), toUrlPattern });
+        await watchExclusions(database.db, zoneId, { nowMs: clock(), toUrlPattern, actions: deps.actions });
         return found.length;
       });
       if (learnt === null) return LEASE_TAKEN;

@@ -29,7 +29,7 @@ export function listRoutes(
   ];
 }
 
-interface SearchingOptions extends Pick<Searching, "refuseCostly" | "vendor"> {
+interface SearchingOptions extends Pick<Searching, "refuseCostly" | "ocsf"> {
   /** Connections for the queries of clients. */
   readonly queries: Database;
   /** The files of archive days. */
@@ -42,10 +42,10 @@ interface SearchingOptions extends Pick<Searching, "refuseCostly" | "vendor"> {
 
 /** Returns the means to read many events, for a client whose turn it is. */
 export function openSearching(options: SearchingOptions): Searching {
-  const { queries, files, refuseCostly, vendor = null } = options;
+  const { queries, files, refuseCostly, ocsf } = options;
   const { queue = openAdmissionQueue(queries), isIngestBusy = () => areWritersAtWork(queries.db) } = options;
   const runInPlace = createRunInPlace({ queries, files, queue, isIngestBusy });
-  return { openedBlocks: createOpenedBlocks(), refuseCostly, vendor, runInPlace };
+  return { openedBlocks: createOpenedBlocks(), refuseCostly, ocsf, runInPlace };
 }
 
 /** Maximum delay of a transition in the stream. */

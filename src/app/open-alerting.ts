@@ -31,6 +31,7 @@ const STARTED: Readonly<Record<keyof Alerting, string | null>> = {
   destinations: "forward",
   routing: null,
   detection: null,
+  actions: "actions",
   signIn: null,
   digestChannels: null,
   schedule: "schedule",

@@ -21,7 +21,7 @@ export function openForwarding({
   return {
     destinations: new Map(opened.map((destination) => [destination.name, destination])),
     openedBlocks: createOpenedBlocks(),
-    vendor: config.platformVendor,
+    ocsf: { vendor: config.platformVendor, actions: config.alerting.actions },
     onForwarded(destination, { events, refused }) {
       metrics.forwarded.inc({ destination, result: "acknowledged" }, events);
       metrics.forwarded.inc({ destination, result: "refused" }, refused);

@@ -58,6 +58,7 @@ export interface OpenHttpParts {
     | "dataDir"
     | "settings"
     | "pollEveryMs"
+    | "alerting"
     | "platformVendor"
   >;
   readonly log: Log;
@@ -118,6 +119,7 @@ export async function openHttp(parts: OpenHttpParts, stack: StopStack): Promise<
     authenticate: keys.authenticate,
     consoleFolder: CONSOLE_FOLDER,
     publicUrl: config.http.publicUrl,
+    actions: config.alerting.actions.own,
     ownHosts: [config.http.host],
     sessions: openSessions(keys.database, log, signIn),
     people: openPeople({
@@ -151,7 +153,7 @@ export async function openHttp(parts: OpenHttpParts, stack: StopStack): Promise<
           files: parts.files,
           queue: openAdmissionQueue(queries, { cpuMsPerMinute: config.http.keyCpuMsPerMinute }),
           refuseCostly: createRefuseCostly(config.http.queryMaxRows),
-          vendor: config.platformVendor,
+          ocsf: { vendor: config.platformVendor, actions: config.alerting.actions },
         }),
         instanceId: instance.toString("hex"),
         auditExport: createAuditExport((entry) => writeAuditEntry(keys.database.db, entry), systemClock),

@@ -308,7 +308,7 @@ export const Environment = z.object({
   LONGWATCH_CONFIG: optional(anyText, {
     rule: "a YAML file",
     description:
-      "channels, routes, quiet hours and detection (docs/routing.md) and the issuer at which people sign in (docs/sign-in.md), read again on SIGHUP; the schedule and the destinations of forward, read at the start",
+      "channels, routes, quiet hours and detection (docs/routing.md) and the issuer at which people sign in (docs/sign-in.md), read again on SIGHUP; the words of actions, the schedule and the destinations of forward, read at the start",
   }),
   LONGWATCH_PLATFORM_VENDOR: optional(z.string().max(200), {
     rule: "at most 200 characters",

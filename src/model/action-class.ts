@@ -10,9 +10,9 @@ const CLASS_OF_WORD: ReadonlyMap<string, ActionClass> = new Map([
 ]);
 
 /**
- * Returns the class of an event's `action`. The search route returns a verb (`block`), the list route a status word
- * (`Blocked`); events store the word that they came with. Null, empty and unknown words (`allow`, `bypass`) are
- * `other`. Only ASCII letters are folded, as in the roll-up's SQL: a Kelvin sign equals k in neither.
+ * Returns the class of an event's `action` as buckets count it, by the platform's own words. The search route returns a verb
+ * (`block`), the list route a status word (`Blocked`); events store the word that they came with. Null, empty and other words
+ * (`allow`, `deny`) are `other`. Only ASCII letters are folded, as in the roll-up's SQL: a Kelvin sign equals k in neither.
  */
 export function classifyAction(action: string | null): ActionClass {
   const word = (action ?? "").replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
@@ -22,54 +22,57 @@ export function classifyAction(action: string | null): ActionClass {
 /** Words of actions by what became of the request. */
 export interface ActionWords {
   readonly stopped: readonly string[];
-  /** Stopped unless the visitor solves a task. */
-  readonly challenged: readonly string[];
   readonly through: readonly string[];
 }
 
-/** Each word in the form of a command and of a status. */
-const ACTION_WORDS: ActionWords = {
-  stopped: [
-    "block",
-    "blocked",
-    "deny",
-    "denied",
-    "drop",
-    "dropped",
-    "reject",
-    "rejected",
-    "refuse",
-    "refused",
-    "ratelimit",
-    "ratelimited",
-  ],
-  challenged: ["challenge", "challenged", "jschallenge", "managedchallenge", "captcha"],
-  through: ["log", "logged", "allow", "allowed", "bypass", "bypassed", "monitor", "monitored"],
+/** The built-in words, each in the form of a command and of a status. A challenge stops all who do not solve its task. */
+const BUILT_IN: Readonly<Record<Exclude<ActionClass, "other">, string>> = {
+  blocked: "block blocked deny denied drop dropped reject rejected refuse refused ratelimit ratelimited",
+  challenged: "challenge challenged jschallenge managedchallenge captcha",
+  logged: "log logged allow allowed bypass bypassed monitor monitored",
 };
-/** A mitigation may be named by the status of its answer. */
-const REFUSAL = /^4\d\d$/;
+/** A mitigation may be named by the status of its answer. Postgres, DuckDB and JavaScript read the pattern alike. */
+const REFUSAL = "^4[0-9][0-9]$";
+
+/** Returns a word of an action as it is compared: without capitals of ASCII, hyphens, underscores and spaces. */
+export function foldAction(action: string): string {
+  return action.replaceAll(/[-_ ]/g, "").replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
+}
+
+/** Returns SQL of Postgres and DuckDB for the word of a column's action, as `foldAction` returns it. */
+export function toActionWordSql(column: string): string {
+  const letters = "abcdefghijklmnopqrstuvwxyz";
+  return `translate(${column}, '${letters.toUpperCase()}-_ ', '${letters}')`;
+}
+
+/** What became of requests by the actions of their events. */
+export type ActionStates = ReturnType<typeof createActionStates>;
 
 /**
- * Returns the function that says what became of a request by its event's action: `blocked` or `challenged` is stopped, `logged` is
- * through, and `other` is not known. A word that is in no list is not known, because a guess would call an attack stopped or a
- * visitor through. Case, spaces at the ends, hyphens, underscores and spaces between words count for nothing.
+ * Creates the reader of actions: `blocked` and `challenged` are stopped, `logged` is through, and `other` is not known. The given
+ * words replace the state of built-in ones, except that a challenge in `stopped` stays `challenged`. Any other word is not known,
+ * because a guess would call an attack stopped or a visitor through.
  */
-export function createClassifier(words: ActionWords = ACTION_WORDS): (action: string | null) => ActionClass {
-  const toWord = (action: string) =>
-    action
-      .trim()
-      .replaceAll(/[-_ ]/g, "")
-      .replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());
-  const entriesOf = (list: readonly string[], name: ActionClass) =>
-    list.map((word) => [toWord(word), name] as const);
-  // A word in two lists is stopped.
-  const known = new Map([
-    ...entriesOf(words.through, "logged"),
-    ...entriesOf(words.challenged, "challenged"),
-    ...entriesOf(words.stopped, "blocked"),
-  ]);
-  return (action) => {
-    const word = toWord((action ?? "").slice(0, 100));
-    return known.get(word) ?? (REFUSAL.test(word) ? "blocked" : "other");
+export function createActionStates(own: ActionWords = { stopped: [], through: [] }) {
+  const classes = Object.entries(BUILT_IN) as [ActionClass, string][];
+  const known = new Map(classes.flatMap(([name, words]) => words.split(" ").map((word) => [word, name])));
+  for (const word of own.stopped.map(foldAction))
+    if (known.get(word) !== "challenged") known.set(word, "blocked");
+  for (const word of own.through.map(foldAction)) known.set(word, "logged");
+  const refusal = new RegExp(REFUSAL);
+
+  const classify = (action: string | null): ActionClass => {
+    const word = foldAction(action ?? "");
+    return known.get(word) ?? (refusal.test(word) ? "blocked" : "other");
   };
+  /** Returns SQL of Postgres and DuckDB for the class of a column's action, as `classify` returns it. */
+  const toSql = (column: string): string => {
+    const word = toActionWordSql(column);
+    const cases = Array.from(known, ([one, name]) => `when '${one.replaceAll("'", "''")}' then '${name}'`);
+    return `case ${word} ${cases.join(" ")} else case when ${word} ~ '${REFUSAL}' then 'blocked' else 'other' end end`;
+  };
+  return { own, classify, toSql };
 }
+
+/** The reader of actions without words of the configuration. */
+export const BUILT_IN_ACTIONS = createActionStates();

@@ -1,3 +1,4 @@
+import type { ActionStates } from "./action-class.ts";
 import { toUrlPart } from "./url-parts.ts";
 
 /** The version of OCSF that every object names. */
@@ -19,17 +20,17 @@ export const METHODS: ReadonlyMap<string, number> = new Map(
   ),
 );
 
-/** `action_id` and `disposition_id` of each action, by the search language's verb and by the list's status in lower case. */
-export const OUTCOMES: ReadonlyMap<string, readonly [action: number, disposition: number]> = new Map([
-  ["block", [2, 2]],
-  ["blocked", [2, 2]],
-  ["challenge", [4, 23]],
-  ["challenged", [4, 23]],
-  ["log", [3, 17]],
-  ["logged", [3, 17]],
-  ["allow", [1, 1]],
-  ["allowed", [1, 1]],
-]);
+/** Settings that the objects depend on. */
+export interface OcsfSettings {
+  /** The name of the platform's vendor; null leaves the attribute out. */
+  readonly vendor: string | null;
+  readonly actions: ActionStates;
+}
+
+/** `action_id` and `disposition_id` of each class of actions. */
+export const OUTCOMES = { blocked: [2, 2], challenged: [4, 23], logged: [1, 1] } as const;
+/** Those of the words of `logged` by which the platform only watched, folded as `foldAction` does. */
+export const OBSERVED = { words: ["log", "logged", "monitor", "monitored"], outcome: [3, 17] } as const;
 
 /** `severity_id` of each of OCSF's words. */
 export const SEVERITY_IDS: ReadonlyMap<string, number> = new Map(

@@ -5,7 +5,7 @@ import { createRaiseAlertsJob } from "#jobs/alerting/raise-alerts.ts";
 import { createJudgeVerdictsJob } from "#jobs/detection/judge-verdicts.ts";
 import { createLearnUsualJob } from "#jobs/detection/learn-usual.ts";
 import { MINUTE_MS } from "#lib/units.ts";
-import { classifyAction } from "#model/action-class.ts";
+import { BUILT_IN_ACTIONS, classifyAction } from "#model/action-class.ts";
 import { alertMessage } from "#model/alert-message.ts";
 import { ENDINGS } from "#model/kinds.ts";
 import type { WafEvent } from "#model/waf-event.ts";
@@ -51,8 +51,15 @@ export async function openBothWorlds() {
     await world.keep(events);
     const clock = () => world.now();
     const [rules, sources] = [world.createDetector(), world.createSourceDetector()];
-    const learn = createLearnUsualJob({ database, clock, archive: null, ipDays: 400 });
+    const learn = createLearnUsualJob({
+      database,
+      clock,
+      archive: null,
+      ipDays: 400,
+      actions: BUILT_IN_ACTIONS,
+    });
     const judge = createJudgeVerdictsJob({
+      actions: BUILT_IN_ACTIONS,
       database,
       clock,
       log,

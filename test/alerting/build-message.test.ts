@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { MINUTE_MS } from "#lib/units.ts";
+import { createActionStates } from "#model/action-class.ts";
 import { alertMessage } from "#model/alert-message.ts";
 import type { AlertRecord } from "#stages/alerting/alert-record.ts";
 import type { AlertSpike } from "#stages/alerting/alert-spike.ts";
@@ -30,13 +31,29 @@ test("a message has the rule, the zone, the counts, the usual count and the top 
     count: 50,
     usual: 2,
     times: 25,
-    actions: { blocked: 40, logged: 6, challenged: 0, other: 4 },
+    actions: { blocked: 40, logged: 10, challenged: 0, other: 0 },
     top: { ips: EVIDENCE.top.ip, paths: EVIDENCE.top.path },
     sparkline: [0, 0, 3, 50],
     advice: pending,
     links: [],
     howToSilence: "longwatch silences add --zone 101 --rule=942100 --for 2h --reason 'why'",
   });
+});
+
+test("a message counts actions by the words of the configuration, and names the words that are not known", () => {
+  const actions = createActionStates({ stopped: ["tar pit"], through: ["tag"] });
+  const words = { deny: 5, Tarpit: 4, captcha: 3, tag: 2, rewrite: 1 };
+  const action = Object.entries(words).map(([value, count]) => ({ value, count, share: count / 15 }));
+  const spike = alertSpike({ evidence: { ...EVIDENCE, top: { ...EVIDENCE.top, action } } });
+  const alerts: AlertRecord[] = [];
+  play(alerts, { spike, nowMs: NOW });
+  const alert = alerts[0] as AlertRecord;
+  const facts = { alertId: 7, fingerprint: "f", alert, reason: "first", spike, advice: pending } as const;
+  expect(buildMessage({ ...facts, actions })).toMatchObject({
+    actions: { blocked: 9, challenged: 3, logged: 2, other: 1 },
+    unknownActions: ["rewrite"],
+  });
+  expect(buildMessage(facts)).toMatchObject({ unknownActions: ["Tarpit", "tag", "rewrite"] });
 });
 
 test("a resolved message has the time range and the peak", () => {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { alerts } from "#db/schema/alerts.ts";
 import { notifications } from "#db/schema/notifications.ts";
 import { spikes } from "#db/schema/spikes.ts";
+import { createActionStates } from "#model/action-class.ts";
 import { alertMessage } from "#model/alert-message.ts";
 import { WEEKDAYS } from "#model/kinds.ts";
 import {
@@ -174,3 +175,15 @@ test("1,000 rules that are part of an incident are one message per channel, and 
   expect(ends[1]?.members).toHaveLength(1_000);
   expect(await database.db.$count(alerts, eq(alerts.state, "resolved"))).toBe(1_001);
 }, 120_000);
+
+test("messages and the details of open alerts count actions by the words of the configuration", async () => {
+  const given = { ...routing(), actions: createActionStates({ stopped: ["allow"], through: [] }) };
+  await world.openSpike();
+  await world.runAt(1, given);
+  const [sent] = await world.messages();
+  expect(sent?.message.actions).toEqual({ blocked: 44, challenged: 0, logged: 6, other: 0 });
+  await database.db.update(spikes).set({ windowCount: 80 });
+  await world.runAt(2, given);
+  const [row] = await world.alerts();
+  expect(row?.details).toMatchObject({ message: { count: 80, actions: { blocked: 44, logged: 6 } } });
+});

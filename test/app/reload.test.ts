@@ -54,13 +54,13 @@ test("a running service takes a new configuration file on SIGHUP, and keeps the 
   writeFileSync(
     file,
     parts(
-      `forward: { disk: { kind: file, folder: ${folder} } }\nschedule: { poll-events: "*/30 * * * * *" }\n`,
+      `forward: { disk: { kind: file, folder: ${folder} } }\nschedule: { poll-events: "*/30 * * * * *" }\nactions: { stopped: [tarpit] }\n`,
     ),
   );
   service.child.kill("SIGHUP");
   await expect
     .poll(() => service.printed(), PATIENCE)
-    .toMatch(/"parts":\["forward","schedule"\][^\n]*parts changed that the next start applies/);
+    .toMatch(/"parts":\["forward","actions","schedule"\][^\n]*parts changed that the next start applies/);
 
   writeFileSync(
     file,

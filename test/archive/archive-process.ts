@@ -4,6 +4,7 @@ import { createHttp } from "#faces/http/http.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
 import { addPlatform } from "#faces/http/routes/edge/add-platform.ts";
 import { createLog } from "#lib/log.ts";
+import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
 import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import { SERVICE } from "../http/default-service.ts";
@@ -31,6 +32,7 @@ const app = await createHttp({
         clock: () => NOW,
         service: SERVICE,
         searching: {
+          ocsf: { vendor: null, actions: BUILT_IN_ACTIONS },
           refuseCostly: () => undefined,
           openedBlocks: createOpenedBlocks(1_000_000),
           runInPlace: (_request, { signal }, run) => run({ queries, files: folder.files }, signal),

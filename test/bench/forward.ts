@@ -6,6 +6,7 @@ import { WORK_SESSIONS } from "#db/postgres/session-names.ts";
 import { createForwardEventsJob } from "#jobs/delivery/forwarding/forward-events.ts";
 import { createLog } from "#lib/log.ts";
 import { createSecret } from "#lib/secret.ts";
+import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import type { EventFormat } from "#model/kinds.ts";
 import { UNKNOWN_FACTS } from "#model/request-facts.ts";
 import type { WafEvent } from "#model/waf-event.ts";
@@ -121,7 +122,7 @@ async function measure(
     openedBlocks: createOpenedBlocks(),
     clock,
     log: createLog({ level: "warn", stream: process.stderr }),
-    vendor: null,
+    ocsf: { vendor: null, actions: BUILT_IN_ACTIONS },
     eventDays: 400,
     destinations: new Map([["bench", destination]]),
     zoneIds: Array.from({ length: ZONES }, (_, index) => index + 1),

@@ -171,6 +171,49 @@ test("known sources beyond 500 of one zone are refused, whatever entries and kin
   ).toHaveLength(500);
 });
 
+test("words of actions are added to the built-in ones, and a reload cannot take them unseen", () => {
+  const read = (text: string) => parseConfig({ LONGWATCH_CONFIG: writeConfig(text) }).alerting.actions;
+  const { classify, own } = read('actions: { stopped: [Tar-Pit, "499"], through: [deny] }');
+  expect(["tarpit", "deny", "drop", "tag"].map(classify)).toEqual(["blocked", "logged", "blocked", "other"]);
+  expect(own).toEqual({ stopped: ["Tar-Pit", "499"], through: ["deny"] });
+  expect(read("actions: { stopped: [block, challenge], through: [log] }").classify("challenge")).toBe(
+    "challenged",
+  );
+  expect(JSON.stringify(read("actions: { through: [a] }"))).not.toBe(JSON.stringify(read("")));
+});
+
+test("a word of an action in two states, a blank word and an overlong word are refused with field, value and rule", () => {
+  const words = (count: number) => Array.from({ length: count }, (_, i) => `w${i}`).join();
+  const text = `actions:
+  stopped: [Tar-Pit, Logged, " ", "-_", 429, ${"x".repeat(61)}, "a\tb"]
+  through: ["tar pit", BLOCK, challenge, tag]
+  unknown: [rewrite]
+`;
+  const rule = "must be a word of 1 to 60 printable characters, in quotes if it is a number";
+  expect(mistakesIn(text)).toEqual([
+    `actions.stopped[2]: " ": ${rule}`,
+    `actions.stopped[3]: "-_": ${rule}`,
+    `actions.stopped[4]: 429: ${rule}`,
+    `actions.stopped[5]: "${"x".repeat(61)}": ${rule}`,
+    `actions.stopped[6]: "a\\tb": ${rule}`,
+    "actions.unknown: is not a setting: known here: stopped, through",
+  ]);
+  const fixed = "must be another word: block and challenge are stopped, and log is through";
+  expect(
+    mistakesIn('actions: { stopped: [Tar-Pit, Logged], through: ["tar pit", BLOCK, challenge, tag] }'),
+  ).toEqual([
+    'actions.stopped[0]: "Tar-Pit": must not be in actions.through as well',
+    `actions.stopped[1]: "Logged": ${fixed}`,
+    'actions.through[0]: "tar pit": must not be in actions.stopped as well',
+    `actions.through[1]: "BLOCK": ${fixed}`,
+    `actions.through[2]: "challenge": ${fixed}`,
+  ]);
+  expect(mistakesIn(`actions: { through: [${words(100)}] }`)).toEqual([]);
+  expect(mistakesIn(`actions: { through: [${words(101)}] }`)).toEqual([
+    "actions.through: must be at most 100 words",
+  ]);
+});
+
 test("every mistake of the schedule is listed with what the job promises", () => {
   const text = `
 schedule:

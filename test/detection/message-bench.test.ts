@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { readEntries } from "#faces/cli/backtest/read-entries.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import { describeScores } from "../bench/message/describe-scores.ts";
 import { type DrawnZone, drawSituation } from "../bench/message/draw-world.ts";
 import { type CaseLabel, type Labels, readLabels, WORLDS } from "../bench/message/labels.ts";
@@ -61,7 +62,7 @@ test("backtest reads the lines of every situation", async () => {
   async function* chunks() {
     for (const name of SOME) yield Buffer.from(zoneOf(name).lines().join(""));
   }
-  const mistakes = await readEntries(chunks(), (zone) => {
+  const mistakes = await readEntries(chunks(), BUILT_IN_ACTIONS, (zone) => {
     seen.set(zone, (seen.get(zone) ?? 0) + 1);
     return undefined;
   });

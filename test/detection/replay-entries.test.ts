@@ -8,6 +8,7 @@ import { backtestCommand } from "#faces/cli/backtest/backtest.ts";
 import { readEntries } from "#faces/cli/backtest/read-entries.ts";
 import { readEvents } from "#faces/cli/backtest/read-events.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { createActionStates } from "#model/action-class.ts";
 import { drawZone } from "../bench/sources/draw-zone.ts";
 import { runStoreCommand } from "../cli/run-store-command.ts";
 
@@ -136,7 +137,8 @@ test("the network, the rule and the action are the labels', the agent is the hea
 });
 
 test("an unusual word of an action says what became of a request, and changes no rule's action", async () => {
-  const words = ["block", "deny", "allow", "rewrite"];
+  const words = ["block", "deny", "allow", "rewrite", "Tar-Pit"];
+  const actions = createActionStates({ stopped: ["tarpit"], through: [] });
   const lines = words.map((action, i) =>
     JSON.stringify({ ...JSON.parse(entry(NOW - HOUR_MS + i, i)), fields: { action } }),
   );
@@ -149,7 +151,7 @@ test("an unusual word of an action says what became of a request, and changes no
     async function* chunks() {
       yield Buffer.from(text);
     }
-    const mistakes = await from(chunks(), (_zone, _second, { action, fate }) => {
+    const mistakes = await from(chunks(), actions, (_zone, _second, { action, fate }) => {
       seen.push([action, fate]);
       return undefined;
     });
@@ -161,6 +163,7 @@ test("an unusual word of an action says what became of a request, and changes no
     ["other", "blocked"],
     ["other", "logged"],
     ["other", "other"],
+    ["other", "blocked"],
   ];
   expect(await read(readEntries, lines.join("\n"))).toEqual(expected);
   expect(await read(readEvents, `${HEADER}${csv.join("\n")}\n`)).toEqual(expected);

@@ -6,6 +6,7 @@ import { createPartitionKeeper } from "#db/postgres/partition-keeper.ts";
 import { createJobs, type JobSettings, type JobsDeps } from "#jobs/index.ts";
 import type { Clock } from "#lib/clock.ts";
 import { createSecret } from "#lib/secret.ts";
+import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { toSchedule } from "#model/schedule.ts";
 import { routeToAll } from "#stages/alerting/routing/routing.ts";
@@ -97,6 +98,7 @@ export function createReplica(options: ReplicaOptions): Replica {
     patientEdge: options.wrapEdge?.(edge) ?? edge,
     clock,
     log: pino({ level: "silent" }),
+    actions: BUILT_IN_ACTIONS,
     settings: REPLICA_SETTINGS,
     partitions: createPartitionKeeper(database),
     openKey,

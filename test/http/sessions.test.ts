@@ -45,7 +45,8 @@ async function linkToken(key: string): Promise<string> {
 }
 
 test("a session has the rights, the zones and the masking of its key, and the cookie is for this site only", async () => {
-  const { url } = await startArchive(database.url);
+  const actions = { stopped: ["tarpit"], through: [] };
+  const { url } = await startArchive(database.url, { actions });
   const { key, keyId } = await makeKey(database, "reader", { name: "desk", zoneIds: [101], isMasked: true });
   const answer = await post(url, { key }, SAME);
   const cookie = answer.headers.get("set-cookie") ?? "";
@@ -59,6 +60,7 @@ test("a session has the rights, the zones and the masking of its key, and the co
     roles: ["reader"],
     zones: [101],
     maskedAddresses: true,
+    actions,
   });
   const left = Date.parse(String(info["expiresAt"])) - Date.now();
   expect(left / 3_600_000).toBeCloseTo(12, 1);

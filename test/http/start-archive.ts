@@ -17,6 +17,7 @@ import { systemClock } from "#lib/clock.ts";
 import { createLog } from "#lib/log.ts";
 import { createSecret } from "#lib/secret.ts";
 import { createStopStack } from "#lib/stop-stack.ts";
+import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import type { Role } from "#model/kinds.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
 import { issueKey } from "#test/support/issue-key.ts";
@@ -66,7 +67,13 @@ export async function startArchive(
       edge,
       enqueue: async () => false,
       service: { ...service, zoneIds, retention: { ...service.retention, eventDays } },
-      searching: openSearching({ refuseCostly: createRefuseCostly(1_000), ...more, queries, files }),
+      searching: openSearching({
+        refuseCostly: createRefuseCostly(1_000),
+        ocsf: { vendor: null, actions: BUILT_IN_ACTIONS },
+        ...more,
+        queries,
+        files,
+      }),
       instanceId: (await readServerSecret(database.db, "instance-id", randomBytes(8))).toString("hex"),
       auditExport: createAuditExport((entry) => writeAuditEntry(database.db, entry), systemClock),
       askAdvice,

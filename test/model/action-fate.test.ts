@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { classifyAction, createClassifier } from "#model/action-class.ts";
+import { BUILT_IN_ACTIONS, classifyAction, createActionStates } from "#model/action-class.ts";
 
-const toFate = createClassifier();
+const { classify: toFate } = BUILT_IN_ACTIONS;
 
 test.each([
   ["block", "blocked"],
@@ -52,11 +52,19 @@ test("any other text is not known, however long it is", () => {
   expect(toFate(`block${" ".repeat(1_000_000)}ed`)).not.toBe("logged");
 });
 
-test("other lists replace the shipped ones, and a word in two lists is stopped", () => {
-  const own = createClassifier({
-    stopped: ["Tar Pit"],
-    challenged: ["quiz"],
-    through: ["tarpit", "quiz", "tag"],
+test("words of the configuration replace the state of built-in words, and a challenge stays one", () => {
+  const { classify } = createActionStates({
+    stopped: ["Tar Pit", "captcha", "monitor"],
+    through: ["quiz", "404"],
   });
-  expect(["tarpit", "quiz", "tag", "block"].map(own)).toEqual(["blocked", "challenged", "logged", "other"]);
+  expect(["tarpit", "CAPTCHA", "Monitor", "quiz", "404", "403", "deny", "tag"].map(classify)).toEqual([
+    "blocked",
+    "challenged",
+    "blocked",
+    "logged",
+    "logged",
+    "blocked",
+    "blocked",
+    "other",
+  ]);
 });

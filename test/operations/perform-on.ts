@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import type { Database } from "#db/client.ts";
+import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import { localCaller } from "#operations/caller.ts";
 import type { Change, Query } from "#operations/operation.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
@@ -25,6 +26,7 @@ export async function performOn<Input extends z.ZodObject, Output extends z.ZodT
     service: SERVICE,
     searching: {
       openedBlocks: createOpenedBlocks(1_000_000),
+      ocsf: { vendor: null, actions: BUILT_IN_ACTIONS },
       refuseCostly: () => undefined,
       runInPlace: () => Promise.reject(new Error("no search here")),
     },

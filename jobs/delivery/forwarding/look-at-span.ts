@@ -16,6 +16,7 @@ import { spanOf } from "#model/event-key.ts";
 import { digest } from "#model/fingerprint.ts";
 import { startOfHour } from "#model/horizon.ts";
 import { DIMENSIONS } from "#model/kinds.ts";
+import type { OcsfSettings } from "#model/ocsf.ts";
 import { toReceipt } from "#model/receipt.ts";
 import type { Span } from "#model/span.ts";
 import { maskText } from "#stages/archive/mask/mask-text.ts";
@@ -35,8 +36,7 @@ const PAGE_EVENTS = 2_000;
 
 export interface LookDeps extends StoredReader {
   readonly clock: Clock;
-  /** The name of the platform's vendor in OCSF; null leaves it out. */
-  readonly vendor: string | null;
+  readonly ocsf: OcsfSettings;
   /** How long events are kept. */
   readonly eventDays: number;
   /** Waits before postponed events are sent again. */
@@ -194,7 +194,7 @@ function postponed(left: number, sent: number, waitMs: number | null): DeliveryE
  * @throws {DeliveryError}
  */
 async function sendBatch(
-  { database, vendor, onForwarded }: LookDeps,
+  { database, ocsf, onForwarded }: LookDeps,
   { destination, zoneId, lease, tally, signal }: LookRun,
   batch: readonly Sifted<StoredEvent>[],
 ): Promise<BatchAnswer & { readonly isHeld: boolean }> {
@@ -205,7 +205,7 @@ async function sendBatch(
       isRevised,
       logId: event.logId,
       occurredAt: event.occurredAt,
-      body: formatEvent(format, { ...event, zoneId }, event.record, { vendor }),
+      body: formatEvent(format, { ...event, zoneId }, event.record, ocsf),
     })),
     { batchId: digest([name, zoneId, ...batch.map(({ receipt }) => receipt)]), signal },
   );

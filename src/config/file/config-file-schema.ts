@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { findCronMistakes, readPauses } from "#lib/cron.ts";
 import { formatDuration } from "#lib/format.ts";
+import { classifyAction, foldAction } from "#model/action-class.ts";
 import {
   EQUAL_LABELS,
   LOWERING_VERDICTS,
@@ -200,6 +201,39 @@ const knownSource = z
 const MAX_KNOWN = 200;
 const MAX_DESTINATIONS = 20;
 
+const WORD_RULE = "must be a word of 1 to 60 printable characters, in quotes if it is a number";
+const actionWords = z
+  .array(
+    z
+      .string(WORD_RULE)
+      .regex(/^[^\p{C}]{1,60}$/u, WORD_RULE)
+      .refine((word) => foldAction(word) !== "", WORD_RULE),
+  )
+  .max(100, "must be at most 100 words")
+  .default([]);
+const actions = z
+  .strictObject({
+    stopped: actionWords.describe("words of requests that the WAF stopped"),
+    through: actionWords.describe("words of requests that got through"),
+  })
+  .superRefine((lists, context) => {
+    for (const [list, other, fixed] of [
+      ["stopped", "through", ["logged"]],
+      ["through", "stopped", ["blocked", "challenged"]],
+    ] as const)
+      for (const [index, word] of lists[list].entries()) {
+        const path = [list, index];
+        if (lists[other].some((one) => foldAction(one) === foldAction(word)))
+          context.addIssue({ code: "custom", path, message: `must not be in actions.${other} as well` });
+        else if (fixed.some((name) => name === classifyAction(foldAction(word))))
+          context.addIssue({
+            code: "custom",
+            path,
+            message: "must be another word: block and challenge are stopped, and log is through",
+          });
+      }
+  });
+
 /** A cron expression that is not too rare for what its job promises. */
 function tick({ expression, slowest, longestMs, because }: Tick) {
   const fallback = slowest === undefined ? `"${expression}"` : `"${expression}" to "${slowest}"`;
@@ -305,6 +339,11 @@ export const configFile = z
           .optional(),
       })
       .optional(),
+    actions: actions
+      .optional()
+      .describe(
+        "what an action of the platform means for its request, besides the built-in words; read at the start",
+      ),
     sign_in: signInEntry
       .optional()
       .describe("an OpenID Connect issuer at which people sign in to the console (docs/sign-in.md)"),

@@ -3,6 +3,7 @@ import { LineCounter, parseDocument } from "yaml";
 import { closestName } from "#lib/closest-name.ts";
 import { toError } from "#lib/errors.ts";
 import { isObject } from "#lib/is-object.ts";
+import { type ActionStates, BUILT_IN_ACTIONS, createActionStates } from "#model/action-class.ts";
 import { MAX_LINKS } from "#model/alert-message.ts";
 import { KNOWN_KINDS } from "#model/kinds.ts";
 import { findTooManyKnown, type KnownSource } from "#model/known-source.ts";
@@ -23,13 +24,15 @@ import { looseZonesOf, resolveZone, toZones } from "./resolve-zones.ts";
 import { readSignIn, type SignIn } from "./sign-in-entry.ts";
 import { findMismatches, toRouting } from "./to-routing.ts";
 
-/** The settings of the file. A running service reads all but the schedule and the destinations again. */
+/** The settings of the file. A running service reads all but actions, schedule and destinations again. */
 export interface Alerting {
   readonly channels: readonly ChannelConfig[];
   /** Destinations of forwarded events. */
   readonly destinations: readonly DestinationConfig[];
   readonly routing: Routing;
   readonly detection: Detection;
+  /** What became of requests, by the words of their actions. */
+  readonly actions: ActionStates;
   /** Null if people sign in with keys only. */
   readonly signIn: SignIn | null;
   /** The channels that get the weekly digest. */
@@ -68,6 +71,7 @@ export function defaultAlerting({
       knownSources: [],
       overrides: [],
     },
+    actions: BUILT_IN_ACTIONS,
     signIn: null,
     digestChannels: [],
     schedule: {},
@@ -153,6 +157,7 @@ export function readConfigFile(file: string, options: ConfigFileOptions): ReadCo
     destinations,
     routing: { ...routing, links },
     detection,
+    actions: parsed.data.actions === undefined ? BUILT_IN_ACTIONS : createActionStates(parsed.data.actions),
     signIn,
     digestChannels,
     schedule,

@@ -5,6 +5,7 @@ import { readVersion } from "#config/read-version.ts";
 import { type Clock, systemClock } from "#lib/clock.ts";
 import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
+import { type ActionWords, BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import type { Authenticate } from "#operations/caller.ts";
 import { answerUnknown } from "./errors/answer-unknown.ts";
 import { MAX_PARAM_CHARS } from "./errors/error-form.ts";
@@ -48,6 +49,8 @@ export interface HttpOptions {
   readonly consoleFolder?: string;
   /** The address that people use. Default: unknown. */
   readonly publicUrl?: string | null;
+  /** The configuration's own words of actions. Default: none. */
+  readonly actions?: ActionWords;
   /** Further host names of this service. IP addresses and names that nobody can register need no entry. */
   readonly ownHosts?: readonly string[];
   /** Each function adds routes and declares their access. A route without access makes this throw. */
@@ -139,9 +142,11 @@ export async function createHttp(options: HttpOptions): Promise<FastifyInstance>
   addReadyz(app, readReadiness);
   const { metrics, readBacklog, areMetricsPublic: isPublic } = options;
   addMetrics(app, { metrics, readBacklog, isPublic, timeoutMs, onError });
-  const { sessions, people, authenticate, publicUrl = null } = options;
-  if (sessions !== undefined && people !== undefined)
-    addSession(app, { ...guarding, sessions, people, authenticate, publicUrl, version: readVersion() });
+  const { sessions, people, authenticate, publicUrl = null, actions = BUILT_IN_ACTIONS.own } = options;
+  if (sessions !== undefined && people !== undefined) {
+    const shown = { publicUrl, actions, version: readVersion() };
+    addSession(app, { ...guarding, ...shown, sessions, people, authenticate });
+  }
   for (const addRoutes of options.routes) addRoutes(app);
   return app;
 }

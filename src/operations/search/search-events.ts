@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { FIELD_NAMES } from "#model/fields.ts";
 import { EVENT_FORMATS, type EventFormat, SEARCH_SOURCES } from "#model/kinds.ts";
+import type { OcsfSettings } from "#model/ocsf.ts";
 import { formatEvent } from "#stages/archive/records/format-event.ts";
 import { toNativeRow } from "#stages/archive/records/to-native-row.ts";
 import { Name, ZoneId } from "../fields.ts";
@@ -94,7 +95,7 @@ export const searchEvents = defineQuery({
     const found = await searching.runInPlace({ caller }, work, async (deps, stopped) => {
       const reading = { ...deps, openedBlocks: searching.openedBlocks };
       return wanted.plan.groupBy.length === 0
-        ? findRows(reading, wanted, { format, vendor: searching.vendor ?? null, signal: stopped })
+        ? findRows(reading, wanted, { format, ocsf: searching.ocsf, signal: stopped })
         : findGroups(reading, wanted, stopped);
     });
     const { page, pageSize } = wanted.plan;
@@ -105,7 +106,7 @@ export const searchEvents = defineQuery({
 async function findRows(
   deps: RecordDeps,
   { zoneId, plan, isMasked }: SearchRequest,
-  { format, vendor, signal }: { format: EventFormat; vendor: string | null; signal: AbortSignal },
+  { format, ocsf, signal }: { format: EventFormat; ocsf: OcsfSettings; signal: AbortSignal },
 ) {
   const { rows: events, total, source } = await searchRows(deps, zoneId, plan, signal);
   const records = isMasked ? [] : await readRecords(deps, zoneId, events, signal);
@@ -113,7 +114,7 @@ async function findRows(
     format === "event"
       ? toNativeRow(event, records[index], isMasked)
       : (JSON.parse(
-          formatEvent(format, { zoneId, ...event }, records[index], { vendor, isMasked }),
+          formatEvent(format, { zoneId, ...event }, records[index], { ...ocsf, isMasked }),
         ) as Record<string, unknown>),
   );
   return { rows, groups: [], total, source };

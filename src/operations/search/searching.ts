@@ -1,6 +1,7 @@
 import { countStoredEvents } from "#db/archive/archive-zones.ts";
 import { countArchived } from "#db/archive/archived-days.ts";
 import type { Queryable } from "#db/client.ts";
+import type { OcsfSettings } from "#model/ocsf.ts";
 import { estimateCost, readsPageOnly } from "#stages/archive/query/estimate-cost.ts";
 import type { OpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import type { Caller } from "../caller.ts";
@@ -25,8 +26,7 @@ export interface Searching {
   readonly openedBlocks: OpenedBlocks;
   /** @throws when a question would read more rows than one may. */
   readonly refuseCostly: (estimate: { rows: number }) => void;
-  /** Name of the platform's vendor in OCSF objects. Default: none. */
-  readonly vendor?: string | null;
+  readonly ocsf: OcsfSettings;
   /**
    * Runs the work once it is the caller's turn. Events in Postgres and in files can be read only there, because only there
    * `run` gets the means.

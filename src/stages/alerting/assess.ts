@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { MINUTE_MS } from "#lib/units.ts";
+import type { ActionStates } from "#model/action-class.ts";
 import type { AdviceRow } from "#model/advice-row.ts";
 import { isSentByFew } from "#model/few-addresses.ts";
 import type { LaterMessage } from "#model/later-message.ts";
@@ -29,6 +30,8 @@ export interface Context {
   readonly awaited?: ReadonlySet<number>;
   /** Returns the later message of a channel. Left out: every channel posts anew. */
   readonly laterMessageOf?: (channel: string) => LaterMessage;
+  /** Left out: the built-in words. */
+  readonly actions?: ActionStates | undefined;
 }
 
 /** The facts about one spike that do not depend on its alert. */

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import path from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { createActionStates } from "#model/action-class.ts";
 import { ARCHIVE_FORMAT } from "#model/archive-layout.ts";
 import { finishOcsfLine } from "#stages/archive/ocsf/finish-ocsf-line.ts";
 import { toOcsf, type ZonedEvent } from "#stages/archive/ocsf/to-ocsf.ts";
@@ -13,7 +14,8 @@ import { type ArchiveFolder, openFolder } from "../archive-folder.ts";
 import { writeEventsFile } from "../sql/write-events-file.ts";
 import { anyEvent, anyRecord } from "./random-records.ts";
 
-const VENDOR = { vendor: "Example" };
+const actions = createActionStates({ stopped: ["tarpit"], through: ["it's"] });
+const VENDOR = { vendor: "Example", actions };
 
 let archive: ArchiveFolder;
 beforeAll(async () => {
@@ -165,7 +167,12 @@ test.each([
   ["challenge", { action_id: 4, disposition_id: 23 }],
   ["log", { action_id: 3, disposition_id: 17 }],
   ["allow", { action_id: 1, disposition_id: 1 }],
-  ["bypass", { action_id: 99, action: "bypass", disposition_id: 99, disposition: "bypass" }],
+  ["Bypassed", { action_id: 1, disposition_id: 1 }],
+  ["monitor", { action_id: 3, disposition_id: 17 }],
+  ["Rate Limited", { action_id: 2, disposition_id: 2 }],
+  ["429", { action_id: 2, disposition_id: 2 }],
+  ["Tar-Pit", { action_id: 2, disposition_id: 2 }],
+  ["rewrite", { action_id: 99, action: "rewrite", disposition_id: 99, disposition: "rewrite" }],
 ])("the action %j has its disposition", (action, wanted) => {
   const event = { ...LISTED, fields: { ...LISTED.fields, action } };
   expect(JSON.parse(toOcsf(event, undefined, VENDOR))).toMatchObject(wanted);
@@ -220,7 +227,7 @@ test("DuckDB writes the objects of toOcsf without records for 2,000 random event
   }));
   await writeEventsFile(archive.duckdb, file, rows as never);
   const plan = { from: 0, to: 2_000_000_000_000, clauses: [] };
-  const form = { zoneId: 101, vendor: "Ex'ample" };
+  const form = { zoneId: 101, vendor: "Ex'ample", actions };
   await archive.duckdb.run(
     exportEvents({ file: { path: file, format: ARCHIVE_FORMAT }, first: 0, end: rows.length }, plan, {
       form,
@@ -233,13 +240,11 @@ test("DuckDB writes the objects of toOcsf without records for 2,000 random event
   for (const [index, line] of lines.entries()) {
     const { logId, occurredAt } = rows[index] as (typeof rows)[number];
     const event = { ...(events[index] as ZonedEvent), zoneId: 101, logId, occurredAt };
-    const wanted = toOcsf(event, undefined, { vendor: form.vendor });
+    const wanted = toOcsf(event, undefined, form);
     const whole = finishOcsfLine(line);
     expect(JSON.parse(whole)).toEqual(JSON.parse(wanted));
     const masked = finishOcsfLine(line, true);
-    expect(JSON.parse(masked)).toEqual(
-      JSON.parse(toOcsf(event, undefined, { vendor: form.vendor, isMasked: true })),
-    );
+    expect(JSON.parse(masked)).toEqual(JSON.parse(toOcsf(event, undefined, { ...form, isMasked: true })));
     expect([isSafe(whole), isSafe(masked)]).toEqual([true, true]);
   }
 }, 60_000);

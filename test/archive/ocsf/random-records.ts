@@ -113,7 +113,21 @@ export const anyEvent: fc.Arbitrary<ZonedEvent> = fc.record({
     country: stored(among("DE")),
     action: stored(
       fc.oneof(
-        fc.constantFrom("", "block", "Blocked", "challenge", "log", "allow", "bypass", "bloc\u212a"),
+        fc.constantFrom(
+          "",
+          "block",
+          "Blocked",
+          "challenge",
+          "log",
+          "allow",
+          "bypass",
+          "bloc\u212a",
+          "Tar-Pit",
+          "IT'S",
+          "Rate_Limited",
+          "429",
+          "Monitored",
+        ),
         hostile,
       ),
     ),

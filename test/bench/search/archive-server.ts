@@ -2,6 +2,7 @@
  * The service's HTTP in a process of its own, launched as the service is: tells its URL first, then its memory each
  * time it is asked. Every request may do everything; a key would only add the look-up of a key.
  */
+
 import { randomBytes } from "node:crypto";
 import { listRoutes, openFeed, openSearching } from "#app/list-routes.ts";
 import { createDatabase } from "#db/client.ts";
@@ -11,6 +12,7 @@ import { createAuditExport } from "#faces/http/keys/audit-export.ts";
 import { createMetrics } from "#faces/http/metrics.ts";
 import { systemClock } from "#lib/clock.ts";
 import { createLog } from "#lib/log.ts";
+import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
 import { SERVICE } from "../../http/default-service.ts";
 import { openFiles } from "./archive-days.ts";
@@ -50,7 +52,12 @@ const app = await createHttp({
       edge: null,
       enqueue: async () => false,
       service: { ...SERVICE, zoneIds: zones.map(Number) },
-      searching: openSearching({ queries, files: openFiles(folder).files, refuseCostly: () => undefined }),
+      searching: openSearching({
+        queries,
+        files: openFiles(folder).files,
+        refuseCostly: () => undefined,
+        ocsf: { vendor: null, actions: BUILT_IN_ACTIONS },
+      }),
       instanceId: "",
       auditExport: createAuditExport((entry) => writeAuditEntry(queries.db, entry), systemClock),
       askAdvice: null,

@@ -6,6 +6,7 @@ import { afterAll } from "vitest";
 import { holdLease } from "#db/postgres/hold-lease.ts";
 import { createForwardEventsJob } from "#jobs/delivery/forwarding/forward-events.ts";
 import { createSecret } from "#lib/secret.ts";
+import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
 import { type Destination, openSink } from "#stages/delivery/sinks/destination.ts";
 import { NOW, openArchiveWorld, ZONE } from "../../archive/files/archive-world.ts";
@@ -101,7 +102,7 @@ export async function openForwardWorld() {
       openedBlocks: createOpenedBlocks(),
       clock: () => nowMs,
       log: silent,
-      vendor: null,
+      ocsf: { vendor: null, actions: BUILT_IN_ACTIONS },
       eventDays: 400,
       destinations: new Map([[destination.name, destination]]),
       zoneIds,

@@ -3,6 +3,7 @@ import { Client } from "@elastic/elasticsearch";
 import { Webhook } from "standardwebhooks";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createSecret } from "#lib/secret.ts";
+import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import { DIMENSIONS, type Dimension, type EventFormat } from "#model/kinds.ts";
 import { formatEvent } from "#stages/archive/records/format-event.ts";
 import { elastic } from "#stages/delivery/sinks/elastic.ts";
@@ -346,7 +347,11 @@ function foreignEvents(format: EventFormat, texts: readonly string[]) {
       requestId: "",
       fields,
     };
-    return eventOf(`f${index}`, {}, { body: formatEvent(format, event, record, { vendor: null }) });
+    return eventOf(
+      `f${index}`,
+      {},
+      { body: formatEvent(format, event, record, { vendor: null, actions: BUILT_IN_ACTIONS }) },
+    );
   });
 }
 

@@ -3,6 +3,7 @@ import { countOnPath, listExclusions, storeProposal, watchExclusions } from "#db
 import { deleteExpired } from "#db/privacy/retention.ts";
 import { rewriteDerived } from "#db/privacy/rewrite-derived.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import { BUILT_IN_ACTIONS, createActionStates } from "#model/action-class.ts";
 import type { ExclusionProposal } from "#model/exclusion.ts";
 import { toDay } from "#model/horizon.ts";
 import { toUrlPattern } from "#stages/detection/exclusion/to-url-pattern.ts";
@@ -31,7 +32,8 @@ beforeEach(async () => {
 
 const propose = (proposal = PROPOSAL, now = NOW - 2 * DAY_MS) =>
   storeProposal(database.db, { zoneId: ZONE, spikeId: null, proposal, now });
-const watch = () => watchExclusions(database.db, ZONE, { nowMs: NOW, toUrlPattern });
+const watch = (actions = BUILT_IN_ACTIONS) =>
+  watchExclusions(database.db, ZONE, { nowMs: NOW, toUrlPattern, actions });
 const list = () => listExclusions(database.db, [ZONE], 10);
 
 interface Stored {
@@ -88,6 +90,16 @@ test("a rule that only logs now was followed, because it stops nothing any more"
   await store({ action: "log", from: 26, to: 0 });
   expect(await watch()).toBe(1);
   expect(await list()).toMatchObject([{ followedAt: last }]);
+});
+
+test("the words of the configuration say what a rule stops", async () => {
+  await propose();
+  await others();
+  await store({ action: "Tar-Pit", from: 70, to: 26 });
+  await store({ action: "it's a trap", from: 26, to: 0 });
+  expect(await watch()).toBe(0);
+  expect(await watch(createActionStates({ stopped: ["tarpit", "It's a trap"], through: [] }))).toBe(0);
+  expect(await watch(createActionStates({ stopped: ["tarpit"], through: ["It's a trap"] }))).toBe(1);
 });
 
 test.each<[why: string, quiet: Stored, more: Stored | null, hasOthers: boolean]>([

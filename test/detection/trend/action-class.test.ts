@@ -2,7 +2,7 @@ import { sql } from "drizzle-orm";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CLASS_COUNTS, VERB } from "#db/detection/roll-up.ts";
-import { classifyAction } from "#model/action-class.ts";
+import { classifyAction, createActionStates } from "#model/action-class.ts";
 import type { ActionClass } from "#model/kinds.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 
@@ -64,6 +64,29 @@ test("the roll-up's SQL classes every action as the function does", async () => 
       logged: count("logged"),
       challenged: count("challenged"),
     });
+  });
+  await fc.assert(property, { numRuns: 200 });
+});
+
+test("Postgres reads the words of the configuration as the function does", async () => {
+  const states = createActionStates({ stopped: ["tar pit", "it's"], through: ["quiz", "404"] });
+  const odd = fc.constantFrom(
+    "Tar-Pit",
+    "IT'S",
+    "404",
+    " 4_29",
+    "4030",
+    "4\u0661\u0661",
+    "Rate Limited",
+    "-",
+  );
+  const anyAction = fc.oneof(actions, odd);
+  const property = fc.asyncProperty(fc.array(anyAction, { minLength: 1, maxLength: 50 }), async (given) => {
+    const { rows } = await database.pool.query<{ name: string }>(
+      `select ${states.toSql("action")} as name from unnest($1::text[]) with ordinality as e(action, nr) order by nr`,
+      [given],
+    );
+    expect(rows.map(({ name }) => name)).toEqual(given.map(states.classify));
   });
   await fc.assert(property, { numRuns: 200 });
 });

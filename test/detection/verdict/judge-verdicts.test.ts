@@ -5,6 +5,7 @@ import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { createJudgeVerdictsJob, type JudgeVerdictsDeps } from "#jobs/detection/judge-verdicts.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import { VERDICT_LOOKS } from "#model/kinds.ts";
 import { hashEventKey } from "#model/log-id-hash.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
@@ -74,6 +75,7 @@ function createJob(nowMs: () => number, over: Partial<JudgeVerdictsDeps> = {}) {
     database,
     clock: nowMs,
     log: silent,
+    actions: BUILT_IN_ACTIONS,
     learnUsual: (zoneId: number) => noted.learn.push(zoneId),
     afterVerdicts: () => {
       noted.stored += 1;

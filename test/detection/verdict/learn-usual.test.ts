@@ -4,6 +4,7 @@ import { zoneUsual } from "#db/schema/zone-usual.ts";
 import { writeDay } from "#jobs/archive/write-day.ts";
 import { createLearnUsualJob, type LearnUsualDeps } from "#jobs/detection/learn-usual.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { templateOf } from "#stages/detection/verdict/path-template.ts";
 import { openArchiveWorld, ZONE } from "../../archive/files/archive-world.ts";
@@ -30,7 +31,14 @@ const event = (at: number, over: Partial<WafEvent> = {}) => {
 };
 
 async function learn(over: Partial<LearnUsualDeps> = {}): Promise<string | void> {
-  const deps = { database, clock: () => TODAY + HOUR_MS, archive: null, ipDays: 90, ...over };
+  const deps = {
+    database,
+    clock: () => TODAY + HOUR_MS,
+    archive: null,
+    ipDays: 90,
+    actions: BUILT_IN_ACTIONS,
+    ...over,
+  };
   return createLearnUsualJob(deps).run({ zoneId: ZONE } as never, new AbortController().signal);
 }
 

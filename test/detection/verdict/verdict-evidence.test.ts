@@ -9,6 +9,7 @@ import { storeVerdict } from "#db/detection/verdicts.ts";
 import { ensurePartitions } from "#db/postgres/partitions.ts";
 import { spikes } from "#db/schema/spikes.ts";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "#lib/units.ts";
+import { BUILT_IN_ACTIONS, createActionStates } from "#model/action-class.ts";
 import type { SourceKind } from "#model/kinds.ts";
 import { NO_FACTS, packFacts } from "#model/request-facts.ts";
 import { toUrlPart } from "#model/url-parts.ts";
@@ -83,7 +84,7 @@ test.each(["942100", ""])(
   "the events of rule '%s' are those of the window, the newest first",
   async (ruleId) => {
     const [from, to] = [OPENED - HOUR_MS, TO];
-    const found = await readAlertEvents(db, { spike: ofRule(ruleId), from, to });
+    const found = await readAlertEvents(db, { spike: ofRule(ruleId), from, to }, BUILT_IN_ACTIONS);
     const expected = between(from, to).filter((event) => (event.ruleId ?? "") === ruleId);
     expect(found.map(({ logId }) => logId)).toEqual(expected.map(({ logId }) => logId));
     const { occurredAt, ...event } = expected.find(({ ip }) => ip === "erased") as WafEvent;
@@ -110,7 +111,7 @@ test("an event says what became of its request by the word of its action", async
   );
   await storeAll(database, events, { zoneId: 103 });
   const spike = { ...ofRule("7"), zoneId: 103 };
-  const found = await readAlertEvents(db, { spike, from: OPENED, to: TO });
+  const found = await readAlertEvents(db, { spike, from: OPENED, to: TO }, BUILT_IN_ACTIONS);
   expect(found.toReversed().map(({ action }) => action)).toEqual([
     "blocked",
     "blocked",
@@ -121,6 +122,14 @@ test("an event says what became of its request by the word of its action", async
     "other",
     "other",
   ]);
+  const own = createActionStates({ stopped: ["Re-Write", "bypass"], through: [] });
+  const again = await readAlertEvents(db, { spike, from: OPENED, to: TO }, own);
+  expect(
+    again
+      .toReversed()
+      .map(({ action }) => action)
+      .slice(4),
+  ).toEqual(["logged", "blocked", "blocked", "other"]);
 });
 
 test("an event has the facts of its columns, and none only if all four are null", async () => {
@@ -133,7 +142,7 @@ test("an event has the facts of its columns, and none only if all four are null"
     );
     await database.pool.query(`update waf_events set ${columns} where log_id = $1`, [id]);
     const spike = { ...ofRule("913100"), zoneId: 103 };
-    const [event] = await readAlertEvents(db, { spike, from: OPENED, to: TO });
+    const [event] = await readAlertEvents(db, { spike, from: OPENED, to: TO }, BUILT_IN_ACTIONS);
     return event?.facts;
   };
 
@@ -156,7 +165,11 @@ const KEYS = (["rules_per_ip", "ips_per_ja4", "ips_per_url", "ips_per_ua", "ips_
 test.each(KEYS.filter(({ key }) => key !== "" && key !== "erased"))(
   "the events of an attacker $kind '$key' are those that the source series count under the key",
   async (attacker) => {
-    const found = await readAlertEvents(db, { spike: ofAttackers(attacker), from: OPENED - HOUR_MS, to: TO });
+    const found = await readAlertEvents(
+      db,
+      { spike: ofAttackers(attacker), from: OPENED - HOUR_MS, to: TO },
+      BUILT_IN_ACTIONS,
+    );
     const expected = between(OPENED - HOUR_MS, TO).filter(
       (event) => sourceKeyOf(attacker.kind, event) === attacker.key,
     );
@@ -171,13 +184,17 @@ test("an incident's events are those of any of its attackers, and an erased atta
     { kind: "rules_per_ip", key: "erased" },
     { kind: "ips_per_ua", key: "" },
   ] as const;
-  expect(await readAlertEvents(db, { spike: ofAttackers(...erased), ...span })).toEqual([]);
+  expect(await readAlertEvents(db, { spike: ofAttackers(...erased), ...span }, BUILT_IN_ACTIONS)).toEqual([]);
   const both = [
     { kind: "rules_per_ip", key: "203.0.113.7" },
     { kind: "rules_per_ip", key: "2001:db8:1:2::/64" },
     { kind: "ips_per_ja4", key: "t13d2" },
   ] as const;
-  const found = await readAlertEvents(db, { spike: ofAttackers(...erased, ...both), ...span });
+  const found = await readAlertEvents(
+    db,
+    { spike: ofAttackers(...erased, ...both), ...span },
+    BUILT_IN_ACTIONS,
+  );
   const expected = between(span.from, span.to).filter((event) =>
     both.some(({ kind, key }) => sourceKeyOf(kind, event) === key),
   );

@@ -73,7 +73,11 @@ export function backtestCommand(readConfig: () => Config, io: StoreIo = createPr
         if (asked === undefined) return;
         const { source, ...policy } = { ...asked, fewAddresses: FEW_ADDRESSES };
         if (source.kind === "events") {
-          const replayed = await replayEvents(source.path, { ...policy, late: source.late }, io.stderr);
+          const replayed = await replayEvents(
+            source.path,
+            { ...policy, late: source.late, actions: readConfig().alerting.actions },
+            io.stderr,
+          );
           await show(replayed, flags, policy, io);
           return;
         }

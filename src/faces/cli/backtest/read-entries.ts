@@ -3,7 +3,7 @@ import { cleanText, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
 import { escapeText } from "#lib/escape-text.ts";
 import { isObject } from "#lib/is-object.ts";
 import { parseJson } from "#lib/parse-json.ts";
-import { classifyAction, createClassifier } from "#model/action-class.ts";
+import { type ActionStates, classifyAction } from "#model/action-class.ts";
 import { readRequest } from "#model/request-facts.ts";
 import { toListEvent } from "#stages/ingest/to-list-event.ts";
 import type { TakeEvent } from "./read-events.ts";
@@ -21,25 +21,28 @@ const RULES = {
   fields: `an object of texts, such as ${FIELDS.join(", ")}`,
 };
 
-const toFate = createClassifier();
-
 /**
  * Reads entries of the date-paged list, one JSON object per line with its `zone`, in chunks. Members of `fields`, as a search's row
  * has them, replace what the entry says. Returns the mistakes, each with line, field, value and rule. Stops after ten.
  */
-export async function readEntries(chunks: AsyncIterable<Buffer>, take: TakeEvent): Promise<string[]> {
+export async function readEntries(
+  chunks: AsyncIterable<Buffer>,
+  actions: ActionStates,
+  take: TakeEvent,
+): Promise<string[]> {
   const mistakes: string[] = [];
   let line = 0;
   for await (const text of splitLines(chunks)) {
     line += 1;
-    const mistake = text === null ? `a line has at most ${MAX_LINE_BYTES} bytes` : takeLine(text, take);
+    const mistake =
+      text === null ? `a line has at most ${MAX_LINE_BYTES} bytes` : takeLine(text, actions, take);
     if (mistake !== undefined) mistakes.push(`line ${line}${mistake.startsWith(",") ? "" : ": "}${mistake}`);
     if (text === null || mistakes.length >= MAX_MISTAKES) break;
   }
   return mistakes;
 }
 
-function takeLine(text: Buffer, take: TakeEvent): string | undefined {
+function takeLine(text: Buffer, { classify }: ActionStates, take: TakeEvent): string | undefined {
   const entry = parseJson(text.toString());
   const shown = (value: unknown) =>
     `"${escapeText((typeof value === "string" ? value : (JSON.stringify(value) ?? "")).slice(0, 80))}"`;
@@ -71,7 +74,7 @@ function takeLine(text: Buffer, take: TakeEvent): string | undefined {
     ua: of("ua"),
     url,
     action: classifyAction(of("action")),
-    fate: toFate(of("action")),
+    fate: classify(of("action")),
     at: event.occurredAt,
     logId: event.logId,
     ...(log == null ? {} : { request: readRequest(text, { url, ua: of("ua"), ruleId: of("ruleId") }, "") }),

@@ -1,5 +1,5 @@
 import { escapeText } from "#lib/escape-text.ts";
-import { classifyAction, createClassifier } from "#model/action-class.ts";
+import { type ActionStates, classifyAction } from "#model/action-class.ts";
 import { BackfillError } from "#operations/backfill/backfill-error.ts";
 import { type CsvRecord, readCsv } from "#operations/backfill/read-csv.ts";
 import type { RecordedEvent } from "#stages/alerting/backtest/replay-verdicts.ts";
@@ -37,7 +37,11 @@ export type TakeEvent = (zone: string, second: number, event: RecordedEvent) => 
  * Reads a CSV file of events in chunks. The header names the columns, in any order; other columns are ignored. Returns
  * the mistakes, each with line, column, value and rule. Stops after ten mistakes.
  */
-export async function readEvents(chunks: AsyncIterable<Buffer>, take: TakeEvent): Promise<string[]> {
+export async function readEvents(
+  chunks: AsyncIterable<Buffer>,
+  actions: ActionStates,
+  take: TakeEvent,
+): Promise<string[]> {
   const mistakes: string[] = [];
   let columns: Record<Column, number> | undefined;
   let line = 0;
@@ -50,7 +54,7 @@ export async function readEvents(chunks: AsyncIterable<Buffer>, take: TakeEvent)
         columns = placesOf(record.cells);
         continue;
       }
-      const mistake = takeRecord(record, columns, take);
+      const mistake = takeRecord(record, columns, { actions, take });
       if (mistake !== undefined) mistakes.push(mistake);
       if (mistakes.length >= MAX_MISTAKES) return mistakes;
     }
@@ -61,12 +65,10 @@ export async function readEvents(chunks: AsyncIterable<Buffer>, take: TakeEvent)
   return columns === undefined ? [headerMistake("", COLUMNS)] : mistakes;
 }
 
-const toFate = createClassifier();
-
 function takeRecord(
   { cells, line }: CsvRecord,
   columns: Record<Column, number>,
-  take: TakeEvent,
+  { actions, take }: { actions: ActionStates; take: TakeEvent },
 ): string | undefined {
   const cell = (column: Column) => cells[columns[column]] ?? "";
   const wrong = (column: Column, rule: string) =>
@@ -83,7 +85,7 @@ function takeRecord(
     ua: cell("ua"),
     url: cell("url"),
     action: classifyAction(cell("action")),
-    fate: toFate(cell("action")),
+    fate: actions.classify(cell("action")),
   });
   return after === undefined
     ? undefined

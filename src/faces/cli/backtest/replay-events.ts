@@ -1,3 +1,4 @@
+import type { ActionStates } from "#model/action-class.ts";
 import {
   createZoneReplay,
   type ReplayPolicy,
@@ -24,13 +25,13 @@ export interface EventsReport {
  */
 export async function replayEvents(
   path: string,
-  policy: ReplayPolicy,
+  { actions, ...policy }: ReplayPolicy & { readonly actions: ActionStates },
   stderr: StoreIo["stderr"],
 ): Promise<EventsReport> {
   const zones = new Map<string, { replay: ZoneReplay; firstSecond: number; lastSecond: number }>();
   let rows = 0;
   await readInput({ flag: "--events", path, stderr }, (chunks, onRow) =>
-    readAny(chunks, (zone, second, event) => {
+    readAny(chunks, actions, (zone, second, event) => {
       const one = zones.get(zone) ?? {
         replay: createZoneReplay({ ...policy, judge: (evidence) => judgeVerdict(evidence) }),
         firstSecond: second,
@@ -53,7 +54,11 @@ export async function replayEvents(
 }
 
 /** Reads CSV or NDJSON, by the first character. */
-async function readAny(chunks: AsyncIterable<Buffer>, take: TakeEvent): Promise<string[]> {
+async function readAny(
+  chunks: AsyncIterable<Buffer>,
+  actions: ActionStates,
+  take: TakeEvent,
+): Promise<string[]> {
   const pieces = chunks[Symbol.asyncIterator]();
   const first = await pieces.next();
   async function* all() {
@@ -62,5 +67,5 @@ async function readAny(chunks: AsyncIterable<Buffer>, take: TakeEvent): Promise<
     yield* { [Symbol.asyncIterator]: () => pieces };
   }
   const isJson = first.done !== true && /^\ufeff?\s*\{/.test(first.value.toString("utf8", 0, 64));
-  return isJson ? readEntries(all(), take) : readEvents(all(), take);
+  return isJson ? readEntries(all(), actions, take) : readEvents(all(), actions, take);
 }

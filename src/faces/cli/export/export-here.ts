@@ -22,7 +22,7 @@ export function exportHere(io: StoreIo, config: Config, wanted: WantedExport, ac
         const lineForm = {
           csv: "csv",
           ndjson: "json",
-          ocsf: { zoneId, vendor: config.platformVendor },
+          ocsf: { zoneId, vendor: config.platformVendor, actions: config.alerting.actions },
         } as const;
         const options = { form: lineForm[form], signal, onReached };
         const lines = exportEvents((_, work) => work(deps), zoneId, plan, options);

@@ -66,7 +66,12 @@ export function askOn(
       signal: new AbortController().signal,
       cursors: createPageCursors(await readServerSecret(db, "page-cursors", randomBytes(32))),
       log: { warn: () => undefined },
-      searching: { openedBlocks, refuseCostly: () => undefined, vendor: config.platformVendor, runInPlace },
+      searching: {
+        openedBlocks,
+        refuseCostly: () => undefined,
+        ocsf: { vendor: config.platformVendor, actions: config.alerting.actions },
+        runInPlace,
+      },
       instanceId: "",
       enqueue: async () => false,
       edge,

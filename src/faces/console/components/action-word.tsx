@@ -1,12 +1,17 @@
-import { classifyAction } from "#model/action-class.ts";
-import type { ActionClass } from "#model/kinds.ts";
+import { useMemo } from "react";
+import { classifyAction, createActionStates } from "#model/action-class.ts";
+import { useSession } from "../api/session.ts";
 import { ACTION_COLOURS } from "../look/words.ts";
 
-/** The action of an event: a colour that is the same everywhere, and the word. */
+/** The action of an event: the colour of what became of its request, the same everywhere, and the word. */
 export function ActionWord({ action }: { readonly action: string }) {
-  const name: ActionClass = classifyAction(action);
+  const { actions } = useSession();
+  const { classify } = useMemo(() => createActionStates(actions), [actions]);
+  const name = classifyAction(action);
   return (
-    <ColourWord colour={ACTION_COLOURS[name]}>{name === "other" ? action || "(none)" : name}</ColourWord>
+    <ColourWord colour={ACTION_COLOURS[classify(action)]}>
+      {name === "other" ? action || "(none)" : name}
+    </ColourWord>
   );
 }
 

@@ -3,6 +3,7 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { z } from "zod";
 import type { Clock } from "#lib/clock.ts";
 import { createRateLimiter, type RateLimiter } from "#lib/rate-limiter.ts";
+import type { ActionWords } from "#model/action-class.ts";
 import { ROLES } from "#model/kinds.ts";
 import type { SessionTokens } from "#model/session-token.ts";
 import type { Authenticate, Caller } from "#operations/caller.ts";
@@ -44,6 +45,9 @@ export const SessionInfo = z
       .describe("The end of the session if it is not used again. Null if the request came with a key."),
     version: z.string(),
     publicUrl: z.string().nullable().describe("The value of LONGWATCH_PUBLIC_URL, if it is set."),
+    actions: z
+      .object({ stopped: z.array(z.string()), through: z.array(z.string()) })
+      .describe("The words of the configuration file for what became of a request."),
   })
   .meta({ id: "Session" });
 
@@ -56,6 +60,7 @@ export interface SessionRoutes {
   readonly note: NoteSecurityEvent;
   readonly version: string;
   readonly publicUrl: string | null;
+  readonly actions: ActionWords;
 }
 
 /** Limit of the sessions that one key opens. Each session adds an audit entry that is kept for good. */
@@ -68,7 +73,7 @@ interface SignInParts extends SessionRoutes {
 
 /** Adds `/session`: sign in, show who is signed in, sign out. */
 export function addSession(app: FastifyInstance, parts: SessionRoutes): void {
-  const { sessions, people, version, publicUrl } = parts;
+  const { sessions, people, version, publicUrl, actions } = parts;
   const signingIn = { ...parts, failedLinks: createFailedKeys(), opened: createRateLimiter(QUOTA) };
   const typed = app.withTypeProvider<ZodTypeProvider>();
   typed.post(
@@ -144,6 +149,7 @@ export function addSession(app: FastifyInstance, parts: SessionRoutes): void {
         expiresAt: session?.expiresAt.toISOString() ?? null,
         version,
         publicUrl,
+        actions: { stopped: [...actions.stopped], through: [...actions.through] },
       };
     },
   );

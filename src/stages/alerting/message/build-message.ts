@@ -1,6 +1,6 @@
 import { cutText } from "#lib/plain-text.ts";
 import { showTime } from "#lib/show-time.ts";
-import { classifyAction } from "#model/action-class.ts";
+import { type ActionStates, BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import { type AlertMessage, alertMessage } from "#model/alert-message.ts";
 import { episodeKeyOf } from "#model/dedupe-key.ts";
 import type { NotifyReason } from "#model/kinds.ts";
@@ -38,6 +38,8 @@ export interface MessageFacts {
   readonly members?: readonly AlertSpike[];
   /** The end of the zone's first day, epoch ms; left out after it. */
   readonly learningUntilMs?: number | undefined;
+  /** Default: the built-in words. */
+  readonly actions?: ActionStates | undefined;
 }
 
 /**
@@ -57,6 +59,7 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
     was,
     marked,
     learningUntilMs,
+    actions: { classify } = BUILT_IN_ACTIONS,
   } = facts;
   const { windowMinutes, windowCount: count, baseline: usual, threshold, score, peak, evidence } = spike;
   const { top, sparkline } = evidence;
@@ -90,7 +93,7 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
     score,
     peak,
     times: usual > 0 ? count / usual : null,
-    actions: countActions(top.action),
+    actions: countActions(top.action, classify),
     top: {
       ips: top.ip,
       asns: top.asn,
@@ -103,7 +106,7 @@ export function buildMessage(facts: MessageFacts): AlertMessage {
     verdict,
     was,
     disagreement: describeDisagreement(advice, verdict),
-    unknownActions: namesOfUnknown(top.action),
+    unknownActions: namesOfUnknown(top.action, classify),
     exclusion: verdict === undefined ? undefined : exclusionOf(spike, verdict),
     marked,
     advice,
@@ -179,15 +182,21 @@ function describeMute({ transitions }: AlertRecord): string[] {
 }
 
 /** The words of actions that say neither that a request was stopped nor that it got through. */
-function namesOfUnknown(actions: readonly { value: string }[]): string[] | undefined {
+function namesOfUnknown(
+  actions: readonly { value: string }[],
+  classify: ActionStates["classify"],
+): string[] | undefined {
   const names = actions.flatMap(({ value }) =>
-    classifyAction(value) === "other" && value !== "" ? [cutText(value, MAX_ACTION_CHARS)] : [],
+    classify(value) === "other" && value !== "" ? [cutText(value, MAX_ACTION_CHARS)] : [],
   );
   return names.length === 0 ? undefined : names.slice(0, MOST_ACTIONS);
 }
 
-function countActions(actions: readonly { value: string; count: number }[]): AlertMessage["actions"] {
+function countActions(
+  actions: readonly { value: string; count: number }[],
+  classify: ActionStates["classify"],
+): AlertMessage["actions"] {
   const counts = { blocked: 0, logged: 0, challenged: 0, other: 0 };
-  for (const { value, count } of actions) counts[classifyAction(value)] += count;
+  for (const { value, count } of actions) counts[classify(value)] += count;
   return counts;
 }

@@ -1,11 +1,14 @@
 import { isObject } from "#lib/is-object.ts";
 import { parseJson } from "#lib/parse-json.ts";
+import { type ActionStates, foldAction } from "#model/action-class.ts";
 import {
   HTTP_ACTIVITY,
   HTTP_PROFILE,
   known,
   METHODS,
+  OBSERVED,
   OCSF_VERSION,
+  type OcsfSettings,
   OTHER,
   OUTCOMES,
   PRODUCT,
@@ -23,9 +26,7 @@ export interface ZonedEvent extends ArchivedEvent {
   readonly zoneId: number;
 }
 
-export interface OcsfOptions {
-  /** The name of the platform's vendor; null leaves the attribute out. */
-  readonly vendor: string | null;
+export interface OcsfOptions extends OcsfSettings {
   /** Leaves out the record and the request's id, and shortens the address. */
   readonly isMasked?: boolean;
 }
@@ -41,7 +42,7 @@ const REQUEST_ID = "cdn-requestid";
 export function toOcsf(
   event: ZonedEvent,
   record: Buffer | undefined,
-  { vendor, isMasked = false }: OcsfOptions,
+  { vendor, actions, isMasked = false }: OcsfOptions,
 ): string {
   const parts = isMasked ? NO_RECORD : read(record);
   const { log, labels } = parts;
@@ -56,7 +57,7 @@ export function toOcsf(
     type_uid: HTTP_ACTIVITY.class_uid * 100 + id,
     time: event.occurredAt,
     ...toSeverity(toText(labels["severity"])),
-    ...toOutcome(fields.action),
+    ...toOutcome(fields.action, actions),
     metadata: {
       version: OCSF_VERSION,
       uid: event.logId,
@@ -139,12 +140,13 @@ function toSeverity(label: string) {
   return id === undefined ? { severity_id: OTHER, severity: label } : { severity_id: id };
 }
 
-/** Only ASCII letters are folded, as in SQL. */
-function toOutcome(action: string) {
+function toOutcome(action: string, { classify }: ActionStates) {
   if (action === "") return {};
-  const found = OUTCOMES.get(action.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase()));
-  if (found === undefined) return { action_id: OTHER, action, disposition_id: OTHER, disposition: action };
-  return { action_id: found[0], disposition_id: found[1] };
+  const name = classify(action);
+  if (name === "other") return { action_id: OTHER, action, disposition_id: OTHER, disposition: action };
+  const isObserved = name === "logged" && OBSERVED.words.some((word) => word === foldAction(action));
+  const [action_id, disposition_id] = isObserved ? OBSERVED.outcome : OUTCOMES[name];
+  return { action_id, disposition_id };
 }
 
 function toRule<Rule extends { readonly uid?: string | undefined }>(rule: Rule) {

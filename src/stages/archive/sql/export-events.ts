@@ -1,5 +1,6 @@
 import { toFileColumnSql } from "#model/archive-layout.ts";
 import { DIMENSIONS } from "#model/kinds.ts";
+import type { OcsfSettings } from "#model/ocsf.ts";
 import { SEARCH_COLUMNS } from "#model/search-columns.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import { type EventsFile, type OpenRows, prepareSource, quote, readFiles } from "./event-source.ts";
@@ -21,7 +22,7 @@ export type ExportSource =
  * `csv` is the line that `toCsvLine` makes; `json` is an array of texts, for lines that are made elsewhere; an object asks for
  * the objects of `toOcsf`.
  */
-export type ExportForm = "csv" | "json" | { readonly zoneId: number; readonly vendor: string | null };
+export type ExportForm = "csv" | "json" | (OcsfSettings & { readonly zoneId: number });
 
 /** Returns the columns that the lines of a form are made of. */
 export function columnsOf(form: ExportForm): readonly string[] {
@@ -70,7 +71,7 @@ function readRows(file: EventsFile): Piece {
 
 function toLine(form: ExportForm): Piece {
   if (form === "csv") return raw(CSV_LINE);
-  return form === "json" ? raw(`json_array(${CELLS.join(", ")})`) : toOcsfLine(form.zoneId, form.vendor);
+  return form === "json" ? raw(`json_array(${CELLS.join(", ")})`) : toOcsfLine(form);
 }
 
 /** The texts of an exported event. */

@@ -1,10 +1,13 @@
+import { type ActionStates, toActionWordSql } from "#model/action-class.ts";
 import {
   ADDRESS,
   HTTP_ACTIVITY,
   HTTP_PROFILE,
   METHODS,
   NETWORK_NUMBER,
+  OBSERVED,
   OCSF_VERSION,
+  type OcsfSettings,
   OTHER,
   OUTCOMES,
   PRODUCT,
@@ -21,12 +24,21 @@ const { class_uid: CLASS, category_uid: CATEGORY } = HTTP_ACTIVITY;
 /** Only ASCII letters are folded, as in `toOcsf`. Most texts are in lower case, and translate takes longer than the rest. */
 const fold = (text: string) => `case when ${text} = lower(${text}) then ${text}
   else translate(${text}, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz') end`;
-const OUTCOME = ifKnown(
-  "action",
-  `case ${fold("action")}
-    ${[...OUTCOMES].map(([word, [action, disposition]]) => `when '${word}' then ',"action_id":${action},"disposition_id":${disposition}'`).join(" ")}
-    else concat(',"action_id":${OTHER},"action":', to_json(action), ',"disposition_id":${OTHER},"disposition":', to_json(action)) end`,
-);
+/** Nearly all actions are one of the platform's own words, whose state no setting changes. */
+function toOutcome({ toSql }: ActionStates): string {
+  const given = ([action, disposition]: readonly [number, number]) =>
+    `then ',"action_id":${action},"disposition_id":${disposition}'`;
+  const observed = OBSERVED.words.map((word) => `'${word}'`).join(", ");
+  return ifKnown(
+    "action",
+    `case action when 'block' ${given(OUTCOMES.blocked)} when 'challenge' ${given(OUTCOMES.challenged)}
+      when 'log' ${given(OBSERVED.outcome)} else case ${toSql("action")}
+      when 'blocked' ${given(OUTCOMES.blocked)} when 'challenged' ${given(OUTCOMES.challenged)}
+      when 'logged' then case when ${toActionWordSql("action")} in (${observed}) ${given(OBSERVED.outcome)}
+        else ',"action_id":${OUTCOMES.logged[0]},"disposition_id":${OUTCOMES.logged[1]}' end
+      else concat(',"action_id":${OTHER},"action":', to_json(action), ',"disposition_id":${OTHER},"disposition":', to_json(action)) end end`,
+  );
+}
 
 const SOURCE = [
   `case when regexp_matches(ip, '${ADDRESS}') then '"ip":"' || ip || '"'
@@ -72,12 +84,12 @@ const RULE = `case when rule_id <> '' or message <> '' then concat(',"firewall_r
  * Returns SQL for an event's line of JSON: the object of `toOcsf` without a record. The text is put together by hand, because
  * DuckDB reads and writes each object anew that a function for JSON gets.
  */
-export function toOcsfLine(zoneId: number, vendor: string | null): Piece {
+export function toOcsfLine({ zoneId, vendor, actions }: OcsfSettings & { readonly zoneId: number }): Piece {
   const vendorName =
     vendor === null ? raw("''") : duck`',"vendor_name":' || to_json(${bound(vendor)}::varchar)`;
   return duck`concat(
     '{"category_uid":${CATEGORY},"class_uid":${CLASS},"activity_id":', ${raw(ACTIVITY)}, ${raw(ACTIVITY_NAME)},
-    ',"type_uid":', ${CLASS * 100} + ${raw(ACTIVITY)}, ',"severity_id":0,"time":', epoch_ms(occurred_at), ${raw(OUTCOME)},
+    ',"type_uid":', ${CLASS * 100} + ${raw(ACTIVITY)}, ',"severity_id":0,"time":', epoch_ms(occurred_at), ${raw(toOutcome(actions))},
     ',"metadata":{"version":"${raw(OCSF_VERSION)}","uid":', to_json(log_id), ',"profiles":["${raw(HTTP_PROFILE)}"]',
     ',"product":{"name":"${raw(PRODUCT)}"', ${vendorName}, ',"feature":{"uid":"${zoneId}"', ${raw(member("name", "feature"))},
     '}}},"src_endpoint":{', ${raw(SOURCE.join(", "))}, '},"http_request":{', rtrim(concat(${raw(REQUEST.join(", "))}), ','), '}',

@@ -97,7 +97,7 @@ export async function sendExport(
     ? await priceSearch(deps.db, deps.searching, wanted)
     : ({ kind: "long" } as const);
   await deps.auditExport(request, wanted);
-  const { runInPlace, vendor = null } = deps.searching;
+  const { runInPlace, ocsf } = deps.searching;
   const gone = clientGone(reply);
   const isAllowed = async () => {
     const now = await request.readCallerAgain();
@@ -115,9 +115,8 @@ export async function sendExport(
   const read = (form: ExportForm) => exportEvents(runPart, zoneId, plan, { form, signal: gone });
   // DuckDB writes the lines of which nothing is hidden, several times as fast.
   const toText = form === "ndjson" ? toNdjsonLine : toCsvLine;
-  const ocsf = { zoneId, vendor };
   const lines = (): AsyncGenerator<string | Buffer, void, undefined> => {
-    if (form === "ocsf") return mapLines(read(ocsf), (line) => finishOcsfLine(line, isMasked));
+    if (form === "ocsf") return mapLines(read({ zoneId, ...ocsf }), (line) => finishOcsfLine(line, isMasked));
     if (form === "csv" && !isMasked) return read("csv");
     return mapExportLines(read("json"), (row) => toText(isMasked ? mask(row) : row));
   };
