@@ -1,6 +1,6 @@
 /**
- * What the messages of a drawn world are worth: `npm run bench:message`. A world is drawn, the command `backtest --events` replays
- * it in a process of its own, and its messages are judged by the world's labels. `--help` has the options.
+ * What the messages of two drawn worlds are worth: `npm run bench:message`. Each world is drawn, the command `backtest --events`
+ * replays it in a process of its own, and its messages are judged by the world's labels. `--help` has the options.
  */
 import { spawn } from "node:child_process";
 import { createWriteStream } from "node:fs";
@@ -10,7 +10,13 @@ import path from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { parseArgs } from "node:util";
-import { describeScores } from "./message/describe-scores.ts";
+import {
+  describeScores,
+  type Figures,
+  type ScoredWorld,
+  toFigures,
+  withFigures,
+} from "./message/describe-scores.ts";
 import { drawWorld, situationsOf } from "./message/draw-world.ts";
 import { type CaseLabel, type Labels, readLabels, WORLDS, type ZoneLabel } from "./message/labels.ts";
 import { readMessages } from "./message/read-messages.ts";
@@ -20,22 +26,25 @@ import { createProgressBar } from "./progress-bar.ts";
 
 const HELP = `Usage: npm run bench:message -- [options]
 
-Draws a world of requests with labels, replays it with "backtest --events" and judges the messages.
+Draws worlds of requests with labels, replays them with "backtest --events" and judges the messages.
 
   --world <name>    requests: agents and a rule set that nobody fitted; streams: the same situations on the emulator's
-                    everyday traffic (default: requests)
+                    everyday traffic (default: both, side by side)
   --seed <number>   1 to 9 are for development (default: 7)
   --repeats <count> how often each situation is drawn (default: 2)
   --half <name>     fitted or other: only this half of the situations (default: both, side by side)
-  --keep <folder>   keep world.ndjson, labels.json and alerts.csv there
-  --again <folder>  replay the world that --keep left there, instead of drawing one
+  --keep <folder>   keep world.ndjson, labels.json and alerts.csv there, in a folder for each world
+  --again <folder>  replay the worlds that --keep left there, instead of drawing them
+  --score <folder>  judge the messages that --keep left there, instead of replaying
+  --write           write the summary into docs/detection.md and test/bench/message/figures.golden.json; needs both worlds and halves
   --help
 
 Examples:
   npm run -s bench:message
   npm run -s bench:message -- --seed 8 --repeats 1 --half fitted
   npm run -s bench:message -- --world streams --keep streams-7
-  npm run -s bench:message -- --again streams-7
+  npm run -s bench:message -- --keep seed-7 --write
+  npm run -s bench:message -- --again seed-7
 `;
 
 class Refusal extends Error {}
@@ -54,12 +63,14 @@ try {
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
-      world: { type: "string", default: "requests" },
+      world: { type: "string" },
       seed: { type: "string", default: "7" },
       repeats: { type: "string", default: "2" },
       half: { type: "string" },
       keep: { type: "string" },
       again: { type: "string" },
+      score: { type: "string" },
+      write: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
     },
   });
@@ -68,38 +79,61 @@ async function main(): Promise<void> {
     return;
   }
   const half = values.half === undefined ? undefined : oneOf("--half", values.half, HALVES);
-  const world = oneOf("--world", values.world, WORLDS);
+  const worlds = values.world === undefined ? WORLDS : [oneOf("--world", values.world, WORLDS)];
+  if (values.write && (half !== undefined || worlds !== WORLDS))
+    throw new Refusal("--write needs both worlds and both halves");
   const seed = wholeOf("--seed", values.seed, 0);
   const repeats = wholeOf("--repeats", values.repeats, 1);
-  const kept = values.again ?? values.keep;
+  const kept = values.score ?? values.again ?? values.keep;
   const folder = kept ?? (await mkdtemp(path.join(tmpdir(), "longwatch-world-")));
-  if (values.again === undefined) await mkdir(folder, { recursive: true });
+  const from = values.score !== undefined ? "score" : values.again !== undefined ? "again" : "draw";
   try {
-    const events = path.join(folder, "world.ndjson");
-    const alerts = path.join(folder, "alerts.csv");
-    const labelFile = path.join(folder, "labels.json");
-    const labels =
-      values.again === undefined
-        ? await writeWorld(events, { world, seed, repeats }, half)
-        : readLabels(await readKept(labelFile));
-    if (values.again === undefined) await writeFile(labelFile, `${JSON.stringify(labels, null, 1)}\n`);
-    bar(WORLD_SHARE, "replaying");
-    await runBacktest(events, alerts);
-    bar(1, "done");
-    const scored = scoreMessages(labels, readMessages(await readFile(alerts, "utf8")));
-    const count = labels.zones.reduce((sum, zone) => sum + zone.events, 0);
-    const title = `world ${labels.world}, seed ${labels.seed}: ${labels.zones.length / labels.repeats} situations ${labels.repeats} times, ${count} events`;
-    process.stdout.write(`${title}\n\n${describeScores(scored, half)}`);
+    const scored: ScoredWorld[] = [];
+    for (const world of worlds)
+      scored.push(await scoreWorld(path.join(folder, world), from, { world, seed, repeats }, half));
+    process.stdout.write(describeScores(scored, half));
+    if (values.write) await writeFigures(toFigures(scored));
   } finally {
     if (kept === undefined) await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** Judges the messages of a world in this folder, after it has drawn and replayed what is not there. */
+async function scoreWorld(
+  folder: string,
+  from: "draw" | "again" | "score",
+  options: Pick<Labels, "world" | "seed" | "repeats">,
+  half: Half | undefined,
+): Promise<ScoredWorld> {
+  const [events, alerts, labelFile] = ["world.ndjson", "alerts.csv", "labels.json"].map((name) =>
+    path.join(folder, name),
+  ) as [string, string, string];
+  if (from === "draw") {
+    await mkdir(folder, { recursive: true });
+    const drawn = await writeWorld(events, options, half);
+    await writeFile(labelFile, `${JSON.stringify(drawn, null, 1)}\n`);
+  }
+  const labels = readLabels(await readKept(labelFile));
+  if (from !== "score") {
+    bar(WORLD_SHARE, `replaying ${labels.world}`);
+    await runBacktest(events, alerts);
+    bar(1, "done");
+  }
+  return { labels, scored: scoreMessages(labels, readMessages(await readKept(alerts))) };
+}
+
+async function writeFigures(figures: Figures): Promise<void> {
+  const page = path.join(import.meta.dirname, "..", "..", "docs", "detection.md");
+  const kept = path.join(import.meta.dirname, "message", "figures.golden.json");
+  await writeFile(page, withFigures(await readFile(page, "utf8"), figures));
+  await writeFile(kept, `${JSON.stringify(figures, null, 2)}\n`);
 }
 
 async function readKept(file: string): Promise<string> {
   try {
     return await readFile(file, "utf8");
   } catch (error) {
-    throw new Refusal(`--again: cannot read ${file}, which --keep writes: ${String(error)}`);
+    throw new Refusal(`cannot read ${file}, which --keep writes: ${String(error)}`);
   }
 }
 

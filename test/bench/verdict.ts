@@ -3,8 +3,11 @@
  * [--levels 6] [--json]`. Seeds 1 to 9 are for development; seeds from 500 on were kept for the end. `--levels` is the number
  * of zones for each level of an attacker who knows the rules.
  */
+import { readFileSync } from "node:fs";
+import path from "node:path";
 import { parseArgs } from "node:util";
 import { VERDICT_CLASSES, VERDICTS } from "#model/kinds.ts";
+import { Figures, tableOf } from "./message/describe-scores.ts";
 import { drawWorld, type Level } from "./verdict/draw-world.ts";
 import { type Judged, judgeWorld, LACKS, type Silenced } from "./verdict/judge-world.ts";
 import {
@@ -104,6 +107,9 @@ function describe(): string {
     rowOf("30 minutes", later),
     barRow(BARS.later),
     `attack called a misfire that lasts: ${show(result.persists)} (bar <=${show(BARS.persists)})`,
+    "",
+    "beside the worlds of bench:message, as --write left them; a scanner counts as an attack there",
+    ...describeWorlds(),
     ...describeConfusion("first message", at("first")),
     ...describeConfusion("30 minutes", at("half-hour")),
     "",
@@ -131,6 +137,26 @@ function describe(): string {
     ),
     "",
   ].join("\n");
+}
+
+/** The verdicts of the worlds of messages beside those of these zones. */
+function describeWorlds(): string[] {
+  const file = path.join(import.meta.dirname, "message", "figures.golden.json");
+  const { columns, rows } = Figures.parse(JSON.parse(readFileSync(file, "utf8")));
+  const { first, later } = result;
+  const own = new Map<string, string>([
+    ["macro-F1, first message", show(first.f1)],
+    ["macro-F1, 30 minutes", show(later.f1)],
+    ["misfires right, first message", show(first.misfireRecall)],
+    ["misfires right, 30 minutes", show(later.misfireRecall)],
+    ["hostile called misfire ever", `${show(first.attackAsMisfire)} / ${show(later.attackAsMisfire)}`],
+  ]);
+  return tableOf({
+    columns: ["these zones", ...columns],
+    rows: rows.flatMap(([name = "", ...cells]) =>
+      own.has(name) ? [[name, own.get(name) ?? "", ...cells]] : [],
+    ),
+  });
 }
 
 function describeConfusion(name: string, all: readonly Judged[]): string[] {

@@ -1,9 +1,11 @@
 import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import path from "node:path";
 import { expect, test } from "vitest";
 import { readEntries } from "#faces/cli/backtest/read-entries.ts";
 import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import { BUILT_IN_ACTIONS } from "#model/action-class.ts";
-import { describeScores } from "../bench/message/describe-scores.ts";
+import { describeScores, Figures, toFigures, withFigures } from "../bench/message/describe-scores.ts";
 import { type DrawnZone, drawSituation } from "../bench/message/draw-world.ts";
 import { type CaseLabel, type Labels, readLabels, WORLDS } from "../bench/message/labels.ts";
 import { readMessages } from "../bench/message/read-messages.ts";
@@ -213,11 +215,45 @@ test.each(["settled", "resolved", "turned", "verdict", "advice"])(
 );
 
 test("the summary names what was told in each half", () => {
-  const text = describeScores(scoreMessages(labels, readMessages(HEADER + SAID)));
+  const scored = scoreMessages(labels, readMessages(HEADER + SAID));
+  const text = describeScores([{ labels, scored }]);
+  expect(text).toMatch(/^ +requests, fitted +requests, other$/m);
   expect(text).toMatch(/^told of those that must be +3 of 3 +0 of 0$/m);
   expect(text).toMatch(/^second waves told +1 of 1 +0 of 0$/m);
   expect(text).toMatch(/^hostile called misfire ever +1 of 2 +0 of 0$/m);
 });
+
+test("worlds stand beside each other, each with its own figures", () => {
+  const scored = scoreMessages(labels, readMessages(HEADER + SAID));
+  const streams = { labels: { ...labels, world: "streams" } as const, scored: { cases: [], zones: [] } };
+  const { columns, rows } = toFigures([{ labels, scored }, streams], ["fitted"]);
+  expect(columns).toEqual(["requests, fitted", "streams, fitted"]);
+  expect(rows.find(([name]) => name === "second waves told")).toEqual([
+    "second waves told",
+    "1 of 1",
+    "0 of 0",
+  ]);
+  const page = "a\n<!-- bench:message -->\nold\n<!-- /bench:message -->\nb\n";
+  const written = withFigures(page, { worlds: ["w"], columns: ["x"], rows: [["  n", "1"]] });
+  expect(written).toBe(
+    "a\n<!-- bench:message -->\n\n- w\n\n|  | x |\n| --- | --- |\n| n | 1 |\n\n<!-- /bench:message -->\nb\n",
+  );
+  expect(() => withFigures("no markers", { worlds: ["w"], columns: [], rows: [] })).toThrow("the markers");
+});
+
+test("docs/detection.md has the figures that were written last, of the situations and figures of today", () => {
+  const figures = Figures.parse(JSON.parse(readText("bench/message/figures.golden.json")));
+  const page = readText("../docs/detection.md");
+  expect(withFigures(page, figures), "npm run bench:message -- --write").toBe(page);
+  const now = toFigures(
+    WORLDS.map((world) => ({ labels: { ...labels, world }, scored: { cases: [], zones: [] } })),
+  );
+  expect(figures.columns).toEqual(now.columns);
+  expect(figures.rows.map(([name]) => name)).toEqual(now.rows.map(([name]) => name));
+  for (const world of figures.worlds) expect(world).toContain(`: ${SITUATIONS.length} situations `);
+});
+
+const readText = (name: string) => readFileSync(path.join(import.meta.dirname, "..", name), "utf8");
 
 test("a file of messages with mistakes is refused with line, field and rule", () => {
   const wrong = `${HEADER}${row(1, 0, "1", "first", "loud", "rule", "no_key", "942100", "perhaps")},x\n`;

@@ -1,3 +1,5 @@
+import { z } from "zod";
+import type { Labels } from "./labels.ts";
 import { isHostile, isLoneAddress, macroF1, type Scored, type ScoredCase } from "./score-messages.ts";
 import { HALVES, type Half } from "./situations/situation.ts";
 
@@ -6,10 +8,73 @@ type Count = readonly [part: number, whole: number];
 const NAME_CHARS = 28;
 const HEAD = `${"situation".padEnd(NAME_CHARS)}truth          half     told  first s  first          30 min         right  page  alerts  msgs  false`;
 
-/** Returns the table of the situations, then the summary of both halves beside each other. */
-export function describeScores(scored: Scored, only?: Half): string {
+/** A world that was replayed, and what its messages are worth. */
+export interface ScoredWorld {
+  readonly labels: Labels;
+  readonly scored: Scored;
+}
+
+/** Returns the table of each world's situations, then the summary of worlds and halves beside each other. */
+export function describeScores(worlds: readonly ScoredWorld[], only?: Half): string {
   const halves = only === undefined ? HALVES : [only];
-  return [...describeSituations(scored, halves), "", ...describeSummary(scored, halves), ""].join("\n");
+  const tables = worlds.flatMap(({ labels, scored }) => [
+    describeWorld(labels),
+    "",
+    ...describeSituations(scored, halves),
+    "",
+  ]);
+  return [...tables, ...tableOf(toFigures(worlds, halves)), ""].join("\n");
+}
+
+/** Returns the lines of a summary, its columns beside each other. */
+export function tableOf({ columns, rows }: Omit<Figures, "worlds">): string[] {
+  return [["", ...columns], ...rows].map(([name = "", ...cells]) =>
+    `${name.padEnd(32)}${cells.map((cell) => cell.padEnd(18)).join("")}`.trimEnd(),
+  );
+}
+
+function describeWorld({ world, seed, repeats, zones }: Labels): string {
+  const events = zones.reduce((sum, zone) => sum + zone.events, 0);
+  return `world ${world}, seed ${seed}: ${zones.length / repeats} situations ${repeats === 1 ? "once" : `${repeats} times`}, ${events} events`;
+}
+
+/** The summary as it is kept: a column for each half of each world, a row for each figure. */
+export const Figures = z.strictObject({
+  worlds: z.array(z.string()).min(1),
+  columns: z.array(z.string()).min(1),
+  rows: z.array(z.array(z.string()).min(2)).min(1),
+});
+export type Figures = z.output<typeof Figures>;
+
+/** Returns the summary of worlds and halves beside each other. */
+export function toFigures(worlds: readonly ScoredWorld[], halves: readonly Half[] = HALVES): Figures {
+  const all = worlds.flatMap((one) => halves.map((half) => ({ ...one, half })));
+  const figures = all.map(({ scored, half }) =>
+    figuresOf({
+      cases: scored.cases.filter(({ label }) => label.half === half),
+      zones: scored.zones.filter(({ label }) => label.half === half),
+    }),
+  );
+  return {
+    worlds: worlds.map(({ labels }) => describeWorld(labels)),
+    columns: all.map(({ labels, half }) => `${labels.world}, ${half}`),
+    rows: (figures[0] ?? []).map(([name], row) => [name, ...figures.map((one) => one[row]?.[1] ?? "")]),
+  };
+}
+
+const [BEGIN, END] = ["<!-- bench:message -->", "<!-- /bench:message -->"];
+
+/**
+ * Returns the page with the summary between its markers.
+ * @throws {Error} if the page lacks one of the markers.
+ */
+export function withFigures(page: string, { worlds, columns, rows }: Figures): string {
+  const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
+  if (begin === -1 || end < begin) throw new Error(`the page must have the markers ${BEGIN} and ${END}`);
+  const table = [["", ...columns], ["---", ...columns.map(() => "---")], ...rows]
+    .map(([name = "", ...cells]) => `| ${[name.trim(), ...cells].join(" | ")} |`)
+    .join("\n");
+  return `${page.slice(0, begin + BEGIN.length)}\n\n${worlds.map((world) => `- ${world}`).join("\n")}\n\n${table}\n\n${page.slice(end)}`;
 }
 
 function describeSituations({ cases, zones }: Scored, halves: readonly Half[]): string[] {
@@ -79,7 +144,7 @@ function figuresOf({ cases, zones }: Scored): [string, string][] {
     ["cases", String(cases.length)],
     ["told of those that must be", count(toldOf(must))],
     ...["attack", "scanner", "misfire", "broken-client", "crawler"].map((truth): [string, string] => [
-      `  ${truth}`,
+      `  ${truth} told`,
       count(toldOf(of(truth))),
     ]),
     ["second waves told", count(toldOf(cases.filter(({ label }) => label.wave !== null)))],
@@ -87,7 +152,7 @@ function figuresOf({ cases, zones }: Scored): [string, string][] {
     ["told on a zone's first day", count(toldOf(cases.filter(({ label }) => label.firstDay)))],
     ["seconds to the first, median", show(medianOf(hostile.flatMap(({ seconds }) => seconds ?? [])), 0)],
     [
-      "  90 of 100 hostile",
+      "seconds to the first, 90 of 100",
       show(
         quantileOf(
           hostile.flatMap(({ seconds }) => seconds ?? []),
@@ -121,20 +186,6 @@ function figuresOf({ cases, zones }: Scored): [string, string][] {
     ["false pages per zone-day", show(perDay(zones.reduce((sum, one) => sum + one.falsePages, 0)), 3)],
     ["zone-days", show(days, 0)],
   ];
-}
-
-function describeSummary(scored: Scored, halves: readonly Half[]): string[] {
-  const columns = halves.map((half) =>
-    figuresOf({
-      cases: scored.cases.filter(({ label }) => label.half === half),
-      zones: scored.zones.filter(({ label }) => label.half === half),
-    }),
-  );
-  const title = `${"".padEnd(32)}${halves.map((half) => half.padEnd(14)).join("")}`.trimEnd();
-  const lines = (columns[0] ?? []).map(([name], row) =>
-    `${name.padEnd(32)}${columns.map((column) => (column[row]?.[1] ?? "").padEnd(14)).join("")}`.trimEnd(),
-  );
-  return [title, ...lines];
 }
 
 const count = ([part, whole]: Count) => `${part} of ${whole}`;
