@@ -1,6 +1,7 @@
 import { desc, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { HOUR_MS } from "#lib/units.ts";
+import type { HourContents } from "#model/covered-hour.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs } from "../postgres/terms.ts";
 import { eventRevisions } from "../schema/event-revisions.ts";
@@ -8,22 +9,6 @@ import { wafEvents } from "../schema/waf-events.ts";
 
 const e = alias(wafEvents, "e");
 const r = alias(eventRevisions, "r");
-
-/** The stored events of an hour. */
-export interface HourContents {
-  /** Distinct log ids. */
-  readonly count: number;
-  /** Exclusive or of the first eight bytes of the SHA-256 of each log id, as hex. */
-  readonly ids: string;
-  /** Events whose dimensions the search has not given. */
-  readonly unresolved: number;
-  /** Rows beyond the first of a log id. */
-  readonly doubled: number;
-  /** When a look first showed another value that no later look has confirmed or dismissed, epoch ms; null if none did. */
-  readonly contestedAt: number | null;
-  /** Values that later looks changed. */
-  readonly revised: number;
-}
 
 /** Returns the contents of one hour (epoch ms of its start). Reads every event of the hour. */
 export async function readHourContents(

@@ -1,7 +1,7 @@
-import { check, integer, pgTable, primaryKey, smallint, text, timestamp } from "drizzle-orm/pg-core";
+import { check, pgTable, primaryKey, timestamp } from "drizzle-orm/pg-core";
 import { EVENT_ROUTES } from "#model/kinds.ts";
-import { bytewiseText } from "../postgres/column-types.ts";
 import { isOneOf } from "../postgres/is-one-of.ts";
+import { eventColumns } from "./waf-events.ts";
 
 /**
  * Events that an erasure may cover and that could not be judged, because the pseudonym key was missing. Written by
@@ -11,25 +11,7 @@ import { isOneOf } from "../postgres/is-one-of.ts";
 export const heldEvents = pgTable(
   "held_events",
   {
-    occurredAt: timestamp({ withTimezone: true, precision: 3 }).notNull(),
-    zoneId: integer().notNull(),
-    logId: bytewiseText().notNull(),
-    /** The route that showed the event first. */
-    route: text({ enum: EVENT_ROUTES }).notNull(),
-    feature: text(),
-    ruleId: text(),
-    ip: text(),
-    ja4: text(),
-    ua: text(),
-    url: text(),
-    asn: text(),
-    country: text(),
-    action: text(),
-    message: text(),
-    method: text(),
-    requestId: text(),
-    matchedKey: integer(),
-    facts: smallint(),
+    ...eventColumns,
     heldAt: timestamp({ withTimezone: true }).notNull().defaultNow(),
   },
   (t) => [

@@ -1,10 +1,11 @@
 import { sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import type { ArchivedEvent } from "#model/archived-event.ts";
 import type { Span } from "#model/span.ts";
 import type { Queryable } from "../client.ts";
 import { wafEvents } from "../schema/waf-events.ts";
 import { toCondition } from "./search-condition.ts";
-import { FOUND_COLUMNS, type FoundColumns, type FoundEvent, toFoundEvent } from "./search-found.ts";
+import { FOUND_COLUMNS, type FoundColumns, toFoundEvent } from "./search-found.ts";
 import type { EventQuery } from "./search-query.ts";
 
 const e = alias(wafEvents, "e");
@@ -31,7 +32,7 @@ export async function readOpenRows(
   query: EventQuery,
   spans: readonly Span[],
   { skip, limit, matching, present }: Place,
-): Promise<FoundEvent[]> {
+): Promise<ArchivedEvent[]> {
   const condition = toCondition(zoneId, query, spans);
   const isCommon = ((skip + limit) / matching) * present <= ORDERED_READS;
   const from = isCommon

@@ -1,10 +1,11 @@
 import { sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import type { ArchivedEvent } from "#model/archived-event.ts";
 import type { EventKey } from "#model/event-key.ts";
 import type { Queryable } from "../client.ts";
 import { wafEvents } from "../schema/waf-events.ts";
 import { and, toCondition, toMoment } from "./search-condition.ts";
-import { FOUND_COLUMNS, type FoundColumns, type FoundEvent, toFoundEvent } from "./search-found.ts";
+import { FOUND_COLUMNS, type FoundColumns, toFoundEvent } from "./search-found.ts";
 import type { SearchClause } from "./search-query.ts";
 
 const e = alias(wafEvents, "e");
@@ -27,7 +28,7 @@ export async function searchOnward(
   db: Queryable,
   zoneId: number,
   { from, to, clauses, after, limit }: OnwardQuery,
-): Promise<FoundEvent[]> {
+): Promise<ArchivedEvent[]> {
   const condition = toCondition(zoneId, { from: after?.occurredAt ?? from, to, clauses });
   const isAfter =
     after === null

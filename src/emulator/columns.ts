@@ -1,6 +1,6 @@
+import { DIMENSIONS, type Dimension } from "#adapters/edge/contract/event-logs-search.ts";
 import { createDictionary, type Dictionary } from "./dictionary.ts";
 import type { Draft } from "./traffic/draft.ts";
-import { DIMENSIONS, type Dimension } from "./traffic/render-event.ts";
 
 type Numbers = Float64Array | Uint32Array | Uint16Array;
 

@@ -24,3 +24,19 @@ export function shortenText(text: string, maxChars: number): string {
   const escaped = escapeText(text.length > maxChars * 2 ? text.slice(0, maxChars * 2) : text.trim());
   return escaped.length > maxChars ? `${escaped.slice(0, maxChars - 1).replace(/\p{Cs}/gu, "")}…` : escaped;
 }
+
+/** Characters that XML 1.0 cannot express, not even as a reference. */
+const NOT_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+/** Escapes a text for XML or HTML: between tags, or in a quoted attribute. */
+export function escapeMarkup(text: string): string {
+  return text.replace(NOT_XML, "\ufffd").replace(/[&<>"']/g, (mark) => ENTITIES[mark] ?? mark);
+}

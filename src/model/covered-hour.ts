@@ -39,3 +39,19 @@ export interface CoverageHour extends CoveredHour {
   /** The evidence for the seal. */
   readonly evidence: unknown;
 }
+
+/** The stored events of an hour. */
+export interface HourContents {
+  /** Distinct log ids. */
+  readonly count: number;
+  /** Exclusive or of the first eight bytes of the SHA-256 of each log id, as hex. */
+  readonly ids: string;
+  /** Events whose dimensions the search has not given. */
+  readonly unresolved: number;
+  /** Rows beyond the first of a log id. */
+  readonly doubled: number;
+  /** When a look first showed another value that no later look has confirmed or dismissed, epoch ms; null if none did. */
+  readonly contestedAt: number | null;
+  /** Values that later looks changed. */
+  readonly revised: number;
+}

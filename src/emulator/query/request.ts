@@ -1,6 +1,5 @@
 import { isIP } from "node:net";
-import { OPERATORS } from "#adapters/edge/contract/event-logs-search.ts";
-import { DIMENSIONS, type Dimension } from "../traffic/render-event.ts";
+import { DIMENSIONS, type Dimension, OPERATORS } from "#adapters/edge/contract/event-logs-search.ts";
 
 type Operator = (typeof OPERATORS)[number];
 

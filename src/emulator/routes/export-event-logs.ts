@@ -1,11 +1,12 @@
 import { setImmediate as yieldToOthers } from "node:timers/promises";
+import { DIMENSIONS } from "#adapters/edge/contract/event-logs-search.ts";
 import type { Call, EmulatorContext } from "../emulator-context.ts";
 import { readSearch } from "../query/request.ts";
 import { findRows } from "../query/rows.ts";
 import { checkWindow } from "../query/window.ts";
 import { json, type Reply, validationProblem } from "../reply.ts";
 import { type Draft, logIdOf } from "../traffic/draft.ts";
-import { DIMENSIONS, fieldsOf } from "../traffic/render-event.ts";
+import { fieldsOf } from "../traffic/render-event.ts";
 import type { ZoneStore } from "../zone-store.ts";
 import { findZone, readJsonBody, unknownZoneBlock } from "./shield-zone.ts";
 

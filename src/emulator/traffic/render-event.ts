@@ -1,20 +1,7 @@
+import type { Dimension } from "#adapters/edge/contract/event-logs-search.ts";
 import { type Draft, hexWord, logIdOf } from "./draft.ts";
 import { TRIGGER_KEYS } from "./payloads.ts";
 import { hashText } from "./random.ts";
-
-/** The nine dimensions of the search language, in the platform's order. */
-export const DIMENSIONS = [
-  "feature",
-  "ruleId",
-  "ip",
-  "ja4",
-  "ua",
-  "url",
-  "asn",
-  "country",
-  "action",
-] as const;
-export type Dimension = (typeof DIMENSIONS)[number];
 
 /** The words of `labels.status` by action. */
 const STATUS = { block: "Blocked", log: "Logged", challenge: "Challenged" } as const;

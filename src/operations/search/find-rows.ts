@@ -4,10 +4,10 @@ import { runCancellable } from "#db/postgres/cancellable.ts";
 import { countEvents, countMatches, type OpenCount } from "#db/search/count-open-events.ts";
 import { readOpenRows } from "#db/search/read-open-rows.ts";
 import { inSearchTransaction } from "#db/search/search-transaction.ts";
+import type { ArchivedEvent } from "#model/archived-event.ts";
 import type { SearchSource } from "#model/kinds.ts";
 import type { Span } from "#model/span.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
-import type { ArchivedEvent } from "#stages/archive/records/archived-event.ts";
 import {
   countInSpan,
   type FileRows,

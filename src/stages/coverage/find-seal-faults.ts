@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { HourContents } from "./hour-proof.ts";
+import type { HourContents } from "#model/covered-hour.ts";
 
 /** The evidence of a seal, as this version and earlier versions write it. */
 const Evidence = z.object({

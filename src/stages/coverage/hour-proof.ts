@@ -1,5 +1,5 @@
 import { HOUR_MS } from "#lib/units.ts";
-import type { CoveredHour } from "#model/covered-hour.ts";
+import type { CoveredHour, HourContents } from "#model/covered-hour.ts";
 import { agreedFor, isSameLacks, type Look, type LookLacks } from "#model/look.ts";
 import { joinIdDigests, NO_IDS } from "./id-digest.ts";
 
@@ -11,22 +11,6 @@ export const AGREE_LONG_MS = HOUR_MS;
 /** At most this many lacking events, or this share of the hour, are few. More may be a fault of the platform. */
 const FEW_EVENTS = 3;
 const FEW_SHARE = 0.02;
-
-/** The stored events of an hour, as they are now. */
-export interface HourContents {
-  /** Distinct log ids. */
-  readonly count: number;
-  /** Digest of the log ids. */
-  readonly ids: string;
-  /** Events whose dimensions the search has not given. */
-  readonly unresolved: number;
-  /** Rows beyond the first of a log id. */
-  readonly doubled: number;
-  /** Start of the latest look that showed another value than the stored one, if none has confirmed either; epoch ms. */
-  readonly contestedAt: number | null;
-  /** Values that later looks changed. */
-  readonly revised: number;
-}
 
 export interface Proof {
   /** The hour's end plus the settle time. A look that began before this proves nothing. */

@@ -11,6 +11,7 @@ import { ensurePartitions } from "#db/postgres/partitions.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
 import { hashEventKey } from "#model/log-id-hash.ts";
 import { packRawBlocks } from "#model/raw-block.ts";
+import { SEARCH_COLUMNS } from "#model/search-columns.ts";
 import type { WafEvent } from "#model/waf-event.ts";
 import { createMigratedDatabase, type MigratedDatabase } from "../../db/migrated-database.ts";
 import { storeEvents } from "../../db/new-events.ts";
@@ -140,56 +141,30 @@ async function sealDay({ pool }: MigratedDatabase, zoneId: number, day: string):
   );
 }
 
-const TEXTS = ["feature", "rule_id", "ip", "ja4", "ua", "url", "asn", "country", "action", "message"];
+/** The texts of an event, and their columns. */
+const TEXTS = {
+  logId: "log_id",
+  route: "route",
+  ...SEARCH_COLUMNS,
+  method: "method",
+  requestId: "request_id",
+};
 
 /** The events of a file, every text by its bytes. */
 export async function readEventsFile({ duckdb }: ArchiveWorld, file: string): Promise<WafEvent[]> {
-  const columns = ["log_id", "route", ...TEXTS, "method", "request_id"].map((name) => `encode(${name})`);
+  const columns = Object.values(TEXTS).map((name) => `encode(${name})`);
   const [rows = []] = await duckdb.run([
     {
       sql: `select epoch_ms(occurred_at), matched_key, facts, ${columns.join(", ")} from ${readFile(file)} order by file_row_number`,
     },
   ]);
-  const text = (value: unknown) => (value === null ? null : Buffer.from(value as Uint8Array).toString());
-  return rows.map(
-    ([
-      at,
-      key,
-      facts,
-      logId,
-      route,
-      feature,
-      ruleId,
-      ip,
-      ja4,
-      ua,
-      url,
-      asn,
-      country,
-      action,
-      message,
-      method,
-      requestId,
-    ]) => ({
-      occurredAt: Number(at),
-      logId: text(logId) ?? "",
-      route: text(route) as "search",
-      feature: text(feature),
-      ruleId: text(ruleId),
-      ip: text(ip),
-      ja4: text(ja4),
-      ua: text(ua),
-      url: text(url),
-      asn: text(asn),
-      country: text(country),
-      action: text(action),
-      message: text(message),
-      method: text(method),
-      requestId: text(requestId),
-      matchedKey: key as number | null,
-      facts: facts as number | null,
-    }),
-  );
+  return rows.map(([at, matchedKey, facts, ...bytes]) => {
+    const texts = Object.keys(TEXTS).map((name, index) => {
+      const value = bytes[index] ?? null;
+      return [name, value === null ? null : Buffer.from(value as Uint8Array).toString()];
+    });
+    return { occurredAt: Number(at), matchedKey, facts, ...Object.fromEntries(texts) } as WafEvent;
+  });
 }
 
 export async function readRecordsFile({ duckdb }: ArchiveWorld, file: string): Promise<(Buffer | null)[]> {

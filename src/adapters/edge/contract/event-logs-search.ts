@@ -8,6 +8,7 @@ import { LogId } from "./log-id.ts";
 import { requireList } from "./require-list.ts";
 import { Text } from "./text.ts";
 
+/** The nine dimensions of the search language, in the order of an export. */
 export const DIMENSIONS = [
   "feature",
   "ruleId",
@@ -20,6 +21,7 @@ export const DIMENSIONS = [
   "action",
 ] as const;
 const Dimension = z.enum(DIMENSIONS);
+export type Dimension = z.output<typeof Dimension>;
 
 export const OPERATORS = ["eq", "in", "contains", "cidr", "wildcard"] as const;
 const Operator = z.enum(OPERATORS);

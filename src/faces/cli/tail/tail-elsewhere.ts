@@ -1,5 +1,5 @@
-import type { FoundEvent } from "#db/search/search-found.ts";
 import type { Clock } from "#lib/clock.ts";
+import type { ArchivedEvent } from "#model/archived-event.ts";
 import type { AskOperation } from "#operations/operation.ts";
 import { listZones } from "#operations/service/zones.ts";
 import { readPages as readList } from "../operations/read-pages.ts";
@@ -42,7 +42,7 @@ export function tailElsewhere(
 }
 
 /** A search gives the newest events first. So it is asked for a span short enough to be read whole. */
-function readerOf(ask: AskOperation, clock: Clock, request: object): ReadOnward<FoundEvent> {
+function readerOf(ask: AskOperation, clock: Clock, request: object): ReadOnward<ArchivedEvent> {
   const find = (zoneId: number, from: number, to: number) =>
     findPages(ask, zoneId, { ...request, from, to }, { pageSize: PAGE_SIZE, format: "event" });
 
@@ -59,7 +59,7 @@ function readerOf(ask: AskOperation, clock: Clock, request: object): ReadOnward<
       const others = find(zoneId, start, to);
       const pages = readPages((page) => (page === 0 ? Promise.resolve(first) : others(page)), WHOLE, LIMIT);
       // An event that comes between two pages moves others to the next one, where they are found again.
-      const events = new Map<string, FoundEvent>();
+      const events = new Map<string, ArchivedEvent>();
       for await (const page of pages) for (const event of toEvents(page)) events.set(keyOf(event), event);
       if (events.size > 0) return [...events.values()].reverse();
       start = to;

@@ -1,9 +1,9 @@
-import type { FoundEvent } from "#db/search/search-found.ts";
+import type { ArchivedEvent } from "#model/archived-event.ts";
 import type { ReadOnward } from "./follow-events.ts";
 
 /** An open source of events. */
 interface TailReads {
-  readonly readOnward: ReadOnward<FoundEvent>;
+  readonly readOnward: ReadOnward<ArchivedEvent>;
   readonly listZones: () => Promise<readonly number[]>;
 }
 

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
-import type { FoundEvent } from "#db/search/search-found.ts";
 import { escapeText } from "#lib/escape-text.ts";
+import type { ArchivedEvent } from "#model/archived-event.ts";
 import type { SearchPlan } from "#stages/archive/query/plan-search.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import type { FlagReader } from "../edge/flag-reader.ts";
@@ -99,7 +99,7 @@ function readAsked(read: FlagReader, flags: Flags, now: number): Asked | undefin
   return { plan, request: toNativeRequest(request, {}) as object };
 }
 
-type Write = (zoneId: number, event: FoundEvent) => Promise<void>;
+type Write = (zoneId: number, event: ArchivedEvent) => Promise<void>;
 
 function createWriter(io: StoreIo, isJson: boolean): Write {
   if (isJson)
@@ -122,7 +122,7 @@ async function print(
   { zoneIds, from, write }: Wanted,
 ): Promise<void> {
   const say = (text: string) => void io.stderr.write(`longwatch tail: ${escapeText(text)}\n`);
-  const follower = createFollower<FoundEvent>(zoneIds ?? [], from);
+  const follower = createFollower<ArchivedEvent>(zoneIds ?? [], from);
   let zones = zoneIds ?? [];
   let polls = 0;
   await follow(

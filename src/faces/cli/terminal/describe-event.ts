@@ -1,5 +1,5 @@
-import type { FoundEvent } from "#db/search/search-found.ts";
 import { shortenText } from "#lib/escape-text.ts";
+import type { ArchivedEvent } from "#model/archived-event.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { padToWidth } from "#stages/delivery/message/text-width.ts";
 
@@ -9,7 +9,7 @@ const STYLES: Readonly<Record<string, Style>> = { block: "red", challenge: "yell
 /** Returns an event as one line, without the "https://" of its URL. Its texts are attack payloads: every control character is spelled out. */
 export function describeEvent(
   zoneId: number,
-  { occurredAt, fields, message }: FoundEvent,
+  { occurredAt, fields, message }: ArchivedEvent,
   paint: Paint,
 ): string {
   const { action, ruleId, ip, country, url, ua } = fields;

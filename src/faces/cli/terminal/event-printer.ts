@@ -1,4 +1,4 @@
-import type { FoundEvent } from "#db/search/search-found.ts";
+import type { ArchivedEvent } from "#model/archived-event.ts";
 import { toDay } from "#model/horizon.ts";
 import type { StoreIo } from "../store/store-command.ts";
 import { cutLine } from "./cut-line.ts";
@@ -9,7 +9,7 @@ import { pickPaint } from "./pick-paint.ts";
 export function createEventPrinter(io: Pick<StoreIo, "stdout">) {
   const paint = pickPaint(io);
   let shownDay = "";
-  return (zoneId: number, event: FoundEvent): string => {
+  return (zoneId: number, event: ArchivedEvent): string => {
     const day = toDay(event.occurredAt);
     const head = day === shownDay ? "" : `${paint("dim", `${day} UTC`)}\n`;
     shownDay = day;

@@ -1,3 +1,5 @@
+import { escapeMarkup } from "#lib/escape-text.ts";
+
 export interface AtomEntry {
   readonly alertId: number;
   readonly title: string;
@@ -69,20 +71,4 @@ function line(depth: number, name: string, text: string): string {
 
 function toTime(at: number): string {
   return new Date(at).toISOString();
-}
-
-/** Characters that XML 1.0 cannot express, not even as a reference. */
-const NOT_XML = /[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu;
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-};
-
-/** Escapes a text for XML or HTML: between tags, or in a quoted attribute. */
-function escapeMarkup(text: string): string {
-  return text.replace(NOT_XML, "\ufffd").replace(/[&<>"']/g, (mark) => ENTITIES[mark] ?? mark);
 }

@@ -1,6 +1,7 @@
 import { isObject } from "#lib/is-object.ts";
 import { parseJson } from "#lib/parse-json.ts";
 import { type ActionStates, foldAction } from "#model/action-class.ts";
+import type { ArchivedEvent } from "#model/archived-event.ts";
 import {
   HTTP_ACTIVITY,
   HTTP_PROFILE,
@@ -18,7 +19,6 @@ import {
   UNKNOWN,
 } from "#model/ocsf.ts";
 import { maskAddress } from "../mask/mask.ts";
-import type { ArchivedEvent } from "../records/archived-event.ts";
 import { readRecord } from "../records/read-record.ts";
 import { restoreTexts } from "../records/to-search-row.ts";
 

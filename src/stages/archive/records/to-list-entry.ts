@@ -1,5 +1,5 @@
+import type { ArchivedEvent } from "#model/archived-event.ts";
 import { maskAddress, maskRecord } from "../mask/mask.ts";
-import type { ArchivedEvent } from "./archived-event.ts";
 import { readRecord } from "./read-record.ts";
 
 /** The list's label for each verb of the search language. */

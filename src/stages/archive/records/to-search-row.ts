@@ -1,7 +1,7 @@
 import { cleanText, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
 import { isObject } from "#lib/is-object.ts";
+import type { ArchivedEvent } from "#model/archived-event.ts";
 import { maskAddress } from "../mask/mask.ts";
-import type { ArchivedEvent } from "./archived-event.ts";
 import { readRecord } from "./read-record.ts";
 
 /** Only such a text can differ from the platform's: NUL and broken surrogates were replaced, or its end was cut. */

@@ -1,8 +1,7 @@
 import { toFileColumnSql } from "#model/archive-layout.ts";
+import { type ArchivedEvent, EVENT_TEXTS, toArchivedEvent } from "#model/archived-event.ts";
 import type { EventKey } from "#model/event-key.ts";
-import { SEARCH_COLUMNS } from "#model/search-columns.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
-import type { ArchivedEvent } from "../records/archived-event.ts";
 import { type EventsFile, groupFiles, readFiles } from "./event-source.ts";
 import { bound, duck, join, type Piece, raw } from "./piece.ts";
 import { toClauses, toTimeCondition } from "./to-condition.ts";
@@ -69,11 +68,9 @@ export interface PlacedEvent extends ArchivedEvent {
   readonly row: number;
 }
 
-const EVENT_COLUMNS = ["log_id", "route", ...Object.values(SEARCH_COLUMNS), "method", "request_id"];
-
 /** Returns the columns of an event, of a file of a version. */
 function eventColumns({ format }: EventsFile): string {
-  const texts = EVENT_COLUMNS.map((column) => `coalesce(${toFileColumnSql(column, format)}, '')`);
+  const texts = EVENT_TEXTS.map((column) => `coalesce(${toFileColumnSql(column, format)}, '')`);
   return `epoch_ms(occurred_at), ${texts.join(", ")}`;
 }
 
@@ -85,27 +82,8 @@ export function fetchRows(wanted: readonly FileRows[]): Piece {
 /** Returns the events in the order of their places. */
 export function readRows(rows: readonly string[]): PlacedEvent[] {
   const events = rows.map((text) => {
-    const [
-      file,
-      row,
-      occurredAt,
-      logId,
-      route,
-      feature,
-      ruleId,
-      ip,
-      ja4,
-      ua,
-      url,
-      asn,
-      country,
-      action,
-      message,
-      method,
-      requestId,
-    ] = JSON.parse(text) as [number, number, number, ...string[]];
-    const known = { feature, ruleId, ip, ja4, ua, url, asn, country, action } as ArchivedEvent["fields"];
-    return { file, row, occurredAt, logId, route, fields: known, message, method, requestId } as PlacedEvent;
+    const [file, row, occurredAt, ...texts] = JSON.parse(text) as [number, number, number, ...string[]];
+    return { file, row, ...toArchivedEvent(occurredAt, texts) };
   });
   return events.sort((one, other) => one.file - other.file || one.row - other.row);
 }

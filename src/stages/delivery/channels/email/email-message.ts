@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { escapeMarkup } from "#lib/escape-text.ts";
 import { cutText, toLine } from "#lib/plain-text.ts";
 import type { AlertMessage } from "#model/alert-message.ts";
 import { isEnding } from "#model/kinds.ts";
@@ -24,13 +25,6 @@ export interface EmailMessage {
   readonly attachments?: readonly { filename: string; content: string; contentType: string }[];
 }
 
-const ENTITIES: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-};
 const COLORS: Readonly<Record<AlertMessage["severity"], string>> = {
   critical: "#b71c1c",
   error: "#bf360c",
@@ -48,7 +42,7 @@ function unlink(text: string): string {
 }
 
 function escapeHtml(text: string): string {
-  return unlink(text).replace(/[&<>"']/g, (character) => ENTITIES[character] ?? character);
+  return escapeMarkup(unlink(text));
 }
 
 /** Returns a text for a Message-ID, because the episode's key may contain any character. */
