@@ -2,18 +2,44 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { formatDuration, formatNumber } from "#lib/format.ts";
 import { cutText, toLine, toLines } from "#lib/plain-text.ts";
+import { MINUTE_MS } from "#lib/units.ts";
 import { alertMessage } from "#model/alert-message.ts";
 import { DeliveryError } from "#stages/delivery/delivery-error.ts";
 import { describeFailure } from "#stages/delivery/describe-failure.ts";
+import { outlineVerdict } from "#stages/delivery/message/describe-verdict.ts";
 import { drawSparkline } from "#stages/delivery/message/draw-sparkline.ts";
 import { toSafeLinks } from "#stages/delivery/message/safe-link.ts";
 import { cutToWidth, measureWidth, wrapText } from "#stages/delivery/message/text-width.ts";
+import { verdictOf } from "#test/support/stored-verdict.ts";
 import { messageOf } from "../support/messages.ts";
 import { CANARY } from "../support/receiver.ts";
 
 test("a message survives the outbox's JSON unchanged", () => {
   const message = messageOf();
   expect(alertMessage.parse(JSON.parse(JSON.stringify(message)))).toEqual(message);
+});
+
+test("a verdict says how many attackers came after it was judged", () => {
+  const judgedAt = Date.UTC(2026, 10, 20, 12, 5);
+  const verdict = { ...verdictOf({ look: "five-minutes", judgedAt }) };
+  const attacker = (minutes: number, over: object = {}) => ({
+    kind: "rules_per_ip" as const,
+    key: `198.51.100.${minutes}`,
+    role: "joined" as const,
+    startedAt: judgedAt + minutes * MINUTE_MS,
+    lastSeenAt: judgedAt,
+    isActive: true,
+    finding: "",
+    traits: {},
+    ...over,
+  });
+  const labelOf = (...attackers: ReturnType<typeof attacker>[]) =>
+    outlineVerdict(messageOf({ verdict, attackers }), 200)[0]?.label;
+  expect(labelOf(attacker(-4), attacker(1))).toBe("Verdict after 5 minutes");
+  expect(labelOf(attacker(-4), attacker(2), attacker(9), attacker(3, { role: "facet" }))).toBe(
+    "Verdict after 5 minutes, before 2 of the 3 attackers came",
+  );
+  expect(labelOf(attacker(-4), attacker(2, { isActive: false }))).toBe("Verdict after 5 minutes");
 });
 
 describe("text", () => {

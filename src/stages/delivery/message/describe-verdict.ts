@@ -38,7 +38,7 @@ export function outlineVerdict(message: AlertMessage, maxChars: number): Outline
   const of = verdict.said === "unclear" ? ` ${verdict.likeliest.replace("-", " ")}` : "";
   const rows = [
     { label: "Changed", text: describeTurn(message) },
-    { label: LABELS[verdict.look], text: describeOdds(verdict, of) },
+    { label: `${LABELS[verdict.look]}${describeMissed(message)}`, text: describeOdds(verdict, of) },
     { label: `For${of}`, text: verdict.for.join(" ") },
     { label: `Against${of}`, text: verdict.against ?? "" },
     { label: "Not known", text: verdict.missing.join(", ") },
@@ -57,6 +57,16 @@ export function outlineVerdict(message: AlertMessage, maxChars: number): Outline
 function describeOdds({ title, odds, crawler }: Verdict, of: string): string {
   const name = crawler === null ? "" : `, ${crawler}`;
   return `${title}${name} (odds${of === "" ? "" : ` of${of}`} ${sayOdds(odds)})`;
+}
+
+/** Returns how many attackers came after the verdict was judged: it counts none of their requests. */
+function describeMissed({ verdict, attackers = [] }: AlertMessage): string {
+  const named = attackers.filter(({ isActive, role }) => isActive && role !== "facet");
+  // An attacker is named at the end of its first minute, and judged in it.
+  const later = named.filter(
+    ({ startedAt }) => startedAt - MINUTE_MS > (verdict?.judgedAt ?? Number.MAX_VALUE),
+  );
+  return later.length === 0 ? "" : `, before ${later.length} of the ${named.length} attackers came`;
 }
 
 /** Returns `was: Probably an attack; now: Misfire, because all of 85 requests carry a session`. */
