@@ -54,6 +54,27 @@ test("the pseudonym key is made in a volume of its own, which belongs to the ima
   expect(dockerfile).toContain(`install --directory --owner=node --group=node --mode=0700 ${folder}\n`);
 });
 
+test("every container has a read-only file system, no new privileges, and no capability that its start does not need", () => {
+  const services = [...compose.slice(compose.indexOf("\nservices:")).matchAll(/^ {2}(\w+):$/gm)].map(
+    ([, name = ""]) => name,
+  );
+  const own = services.slice(0, services.indexOf("emulator") + 1);
+  expect(own).toEqual(["longwatch", "settings", "postgres", "valkey", "emulator"]);
+  for (const name of own) {
+    const text = entry(name).includes("<<: *longwatch") ? entry("x-longwatch", 0) : entry(name);
+    expect([name, ...(text.match(/(?<=^ +)(?:read_only|cap_drop|security_opt): .*$/gm) ?? [])]).toEqual([
+      name,
+      "read_only: true",
+      "cap_drop: [ALL]",
+      'security_opt: ["no-new-privileges:true"]',
+    ]);
+  }
+  // The image of Postgres becomes its user itself; the others start as theirs.
+  expect(compose.match(/cap_add: .*/g)).toEqual(["cap_add: [CHOWN, DAC_OVERRIDE, FOWNER, SETGID, SETUID]"]);
+  expect(entry("postgres")).toContain("tmpfs: [/docker-entrypoint-initdb.d, /run/postgresql, /tmp]");
+  expect(entry("valkey")).toContain("user: valkey");
+});
+
 test("every container has a memory limit, and every image an exact version that can be replaced by a digest", () => {
   for (const store of ["postgres", "valkey"]) expect(entry(store)).toMatch(/^ {4}mem_limit: \d+[gm]$/m);
   expect(entry("x-longwatch", 0)).toMatch(/^ {2}mem_limit: \d+g$/m);

@@ -22,6 +22,19 @@ test("every secret of the systemd unit is a credential: the unit's own user coul
     expect([secrets, file]).toEqual([expect.arrayContaining([name]), name]);
 });
 
+test("the systemd unit has no capability, and sees of the machine what the service needs", () => {
+  for (const line of [
+    "CapabilityBoundingSet=",
+    "LockPersonality=yes",
+    "NoNewPrivileges=yes",
+    "ProcSubset=pid",
+    "ProtectSystem=strict",
+    "RemoveIPC=yes",
+    "RestrictNamespaces=yes",
+  ])
+    expect(unit).toContain(`\n${line}\n`);
+});
+
 test("the command beside the unit has the unit's user, folder, settings and program", () => {
   for (const line of [
     "DynamicUser=yes",

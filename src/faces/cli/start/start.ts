@@ -112,6 +112,9 @@ async function run(config: Config, isJson: boolean): Promise<void> {
     },
     onStep: (step) => print(`${step} ...`),
   });
+  // The first line, because a service without the address of its platform otherwise resembles one that works.
+  if (config.edge.url === null)
+    print("EDGE_API_URL is not set. This service starts an emulated platform, and every event is invented.");
   const stopping = new AbortController();
 
   const stop = async (reason: string) => {
