@@ -71,6 +71,32 @@ test("a whole backup is checked without a database", async () => {
   });
 });
 
+test("members that do not belong to the backup are named and not restored", async () => {
+  const file = freshFile();
+  const handle = await open(file, "wx");
+  const tar = createTarWriter(handle, 0);
+  const whole = readFileSync(backup);
+  await tar.add("manifest.json", [Buffer.from("an older one")]);
+  for (const { name, offset, bytes } of await listMembers(backup))
+    await tar.add(name, [whole.subarray(offset, offset + bytes)]);
+  await tar.add("archive/events/zone=101/evil\u001b.parquet", [Buffer.from("x")]);
+  await tar.finish();
+  await handle.close();
+  const named =
+    "2 members of the file do not belong to the backup and are not restored: manifest.json, archive/events/zone=101/evil\\u001b.parquet.\n";
+  const { code, out } = await check(file);
+  expect([code, out.slice(out.indexOf("\n") + 1)]).toEqual([0, named]);
+  const json = await run({ LONGWATCH_DATA_DIR: world.data }, ["restore", file, "--check", "--json"]);
+  expect(JSON.parse(json.out)).toMatchObject({
+    unknownMembers: ["manifest.json", "archive/events/zone=101/evil\u001b.parquet"],
+  });
+  const place = await emptyPlace();
+  const restored = await run(place, ["restore", file]);
+  expect(restored).toMatchObject({ code: 0, out: expect.stringContaining(named) });
+  const files = readdirSync(place["LONGWATCH_ARCHIVE_DIR"] ?? "", { recursive: true }).map(String);
+  expect(files.filter((one) => one.includes("evil"))).toEqual([]);
+});
+
 test("one wrong bit in any member is found, and the error names the member and both hashes", async () => {
   const members = (await listMembers(backup)).filter(({ bytes }) => bytes > 0);
   expect(members.length).toBeGreaterThan(40);

@@ -106,14 +106,16 @@ function readOld(config: Config, url: string): Promise<Withdrawals> {
 }
 
 async function check(io: StoreIo, config: Config, file: string, isJson: boolean): Promise<void> {
-  const { manifest } = await withStorage(io, createFolderStorage(config.archive.folder), (parts) =>
-    openBackup(file, parts),
+  const { manifest, unknownMembers } = await withStorage(
+    io,
+    createFolderStorage(config.archive.folder),
+    (parts) => openBackup(file, parts),
   );
   const facts = summarise(manifest);
-  if (isJson) return writeJson(io.stdout, { file, ...facts });
+  if (isJson) return writeJson(io.stdout, { file, ...facts, unknownMembers });
   await writeOut(
     io.stdout,
-    `${escapeText(file)} is complete and undamaged: ${contentOf(facts)}, made by Longwatch ${facts.version} at ${showTime(Date.parse(facts.takenAt))} UTC.\n`,
+    `${escapeText(file)} is complete and undamaged: ${contentOf(facts)}, made by Longwatch ${facts.version} at ${showTime(Date.parse(facts.takenAt))} UTC.\n${describeUnknown(unknownMembers)}`,
   );
 }
 
@@ -167,6 +169,16 @@ function toJson({ validKeys, since, ...rest }: RestoredBackup) {
   };
 }
 
+/** Returns a line that names the first members; empty if there are none. */
+function describeUnknown(members: readonly string[]): string {
+  if (members.length === 0) return "";
+  const named = members.slice(0, MOST_NAMED).map((name) => escapeText(name));
+  const more = members.length > MOST_NAMED ? `, and ${members.length - MOST_NAMED} more` : "";
+  return `${many(members.length, "member")} of the file ${members.length === 1 ? "does" : "do"} not belong to the backup and ${members.length === 1 ? "is" : "are"} not restored: ${named.join(", ")}${more}.\n`;
+}
+
+const MOST_NAMED = 20;
+
 function contentOf({ rows, archiveFiles }: { readonly rows: number; readonly archiveFiles: number }): string {
   return `${many(rows, "row")} and ${many(archiveFiles, "file")} of the archive`;
 }
@@ -197,7 +209,7 @@ function describe(
       ? ""
       : `Not restored, because Longwatch does not make them: the tables ${unknownTables.join(", ")}.\n`;
   return asCalled(
-    `Restored ${escapeText(file)}: ${contentOf(restored)}, made by Longwatch ${version} at ${at}.\n${skipped}Next steps:\n${steps.map((step, index) => `  ${index + 1}. ${step}\n`).join("")}`,
+    `Restored ${escapeText(file)}: ${contentOf(restored)}, made by Longwatch ${version} at ${at}.\n${skipped}${describeUnknown(restored.unknownMembers)}Next steps:\n${steps.map((step, index) => `  ${index + 1}. ${step}\n`).join("")}`,
   );
 }
 

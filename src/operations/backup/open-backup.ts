@@ -13,6 +13,8 @@ import { createStepProgress } from "./step-progress.ts";
 
 export interface OpenedBackup {
   readonly manifest: BackupManifest;
+  /** Members of the file that the manifest does not name, or that come more than once. They are never restored. */
+  readonly unknownMembers: readonly string[];
   /** Yields the content of a member as it is in the file. */
   readonly read: (name: string) => AsyncIterable<Buffer>;
 }
@@ -58,7 +60,9 @@ export async function openBackup(file: string, { onProgress, signal }: CheckOpti
     const actual = hash.digest("hex");
     if (actual !== sha256) throw damaged(file, name, actual, sha256);
   }
-  return { manifest, read };
+  const named = new Set([MANIFEST, MANIFEST_HASH, ...manifest.members.map(({ name }) => name)]);
+  const unknown = found.filter((member) => !named.has(member.name) || members.get(member.name) !== member);
+  return { manifest, unknownMembers: unknown.map(({ name }) => name), read };
 }
 
 const ANOTHER = "Use another backup, or copy the file again";

@@ -36,6 +36,7 @@ export interface RestoredBackup {
   readonly missingFiles: readonly string[];
   /** Tables of the backup that are not Longwatch's. */
   readonly unknownTables: readonly string[];
+  readonly unknownMembers: OpenedBackup["unknownMembers"];
   /** The keys that are valid in the restored database. */
   readonly validKeys: readonly ListedApiKey[];
   /** The changes after the backup that must be made again; null if they are not known. */
@@ -47,7 +48,7 @@ export interface RestoredBackup {
  * places: a database whose restore was interrupted has no tables, and the same backup can be restored again.
  */
 export async function restoreBackup(
-  { manifest, read }: OpenedBackup,
+  { manifest, unknownMembers, read }: OpenedBackup,
   options: RestoreOptions,
 ): Promise<RestoredBackup> {
   const { database, storage, actor, since, onProgress, signal } = options;
@@ -88,6 +89,7 @@ export async function restoreBackup(
     archiveFiles: countArchiveFiles(manifest),
     missingFiles: manifest.archive.outside.flatMap((file) => (present.has(file.path) ? [] : [file.path])),
     unknownTables,
+    unknownMembers,
     validKeys,
     since: since === null ? null : findNew(since, validKeys, await readWithdrawals(database.db)),
   };
