@@ -53,6 +53,7 @@ export function CoverageStrip<Cell extends StripCell>({ cells, label, height = 2
         ))}
       </div>
     );
+  const stop = cells.find((cell) => cell.startsAtMs === picked) ?? cells.at(-1);
   const periods = cells.map(({ startsAtMs }) => periodOf(startsAtMs, unit));
   return (
     <div {...strip} role="group" aria-label={label} onKeyDown={moveFocus}>
@@ -70,7 +71,7 @@ export function CoverageStrip<Cell extends StripCell>({ cells, label, height = 2
             data-pickable
             data-picked={picked === cell.startsAtMs || undefined}
             // One stop for the tabulator; the arrows go on.
-            tabIndex={index === cells.length - 1 || picked === cell.startsAtMs ? 0 : -1}
+            tabIndex={cell === stop ? 0 : -1}
             title={text(cell)}
             aria-label={text(cell)}
             onClick={() => onPick(cell)}

@@ -64,7 +64,7 @@ interface ListProps extends Props {
 function EventList({ scope, newer, onNewer, opened, onOpen, rows, query }: ListProps) {
   const { hasNextPage, fetchNextPage, isFetchingNextPage, isFetchNextPageError, error } = query;
   const list = useRef<HTMLDivElement>(null);
-  const height = useMatches({ base: 66, sm: 46 });
+  const height = useMatches({ base: 76, sm: 46 });
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => list.current,
