@@ -154,6 +154,32 @@ describe.skipIf(CHROMIUM === null)(
       },
     );
 
+    test("/docs loads with less than 400 kB and 2 s of the main thread, and has no serious axe violation in either theme", async () => {
+      const page = await open({ width: 360 });
+      const devTools = await page.context().newCDPSession(page);
+      await Promise.all([devTools.send("Network.enable"), devTools.send("Performance.enable")]);
+      let bytes = 0;
+      devTools.on("Network.loadingFinished", ({ encodedDataLength }) => {
+        bytes += encodedDataLength;
+      });
+      await page.goto("/docs", { waitUntil: "networkidle" });
+      const { metrics } = await devTools.send("Performance.getMetrics");
+      const seconds = metrics.find(({ name }) => name === "TaskDuration")?.value ?? Number.NaN;
+      expect([bytes > 10_000, bytes < 400_000, seconds < 2]).toEqual([true, true, true]);
+      await page.evaluate("for (const closed of document.querySelectorAll('details')) closed.open = true");
+      for (const [colorScheme, width] of [
+        ["dark", 360],
+        ["light", 1440],
+      ] as const) {
+        await page.emulateMedia({ colorScheme });
+        await page.setViewportSize({ width, height: 900 });
+        expect(await runAxe(page)).toEqual([]);
+        expect(await page.evaluate("document.documentElement.scrollWidth - innerWidth")).toBeLessThanOrEqual(
+          0,
+        );
+      }
+    });
+
     test("a click on a value filters, a click with Alt excludes, and the back button undoes each", async () => {
       const page = await open();
       await page.goto("/explorer?by=ruleId");

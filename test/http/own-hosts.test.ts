@@ -66,7 +66,7 @@ test("S26: probes, and requests with a valid key, are answered under any host", 
   expect((await ask(port, "/metrics", { host, accesskey: "valid-key" })).status).toBe(200);
   expect((await ask(port, "/metrics", { host, authorization: "Bearer valid-key" })).status).toBe(200);
   expect((await ask(port, "/metrics", { host, cookie: "longwatch_session=x" })).status).toBe(421);
-  for (const path of ["/openapi.json", "/docs/static/index.html", "/", "/no/such/page"]) {
+  for (const path of ["/openapi.json", "/docs/docs.css", "/", "/no/such/page"]) {
     const valid = await ask(port, path, { host, accesskey: "valid-key" });
     expect(valid.status).toBe((await ask(port, path, { host: "localhost" })).status);
     expect((await ask(port, path, { host, accesskey: "x" })).status).toBe(421);

@@ -27,7 +27,7 @@ import type { Backlog, Metrics } from "./metrics.ts";
 import { type AnswerPage, addConsole } from "./page/add-console.ts";
 import { createReadiness, type HealthCheck } from "./readiness.ts";
 import { addMetrics } from "./routes/metrics.ts";
-import { addOpenApi, addRedirectToDocs, openDocsRoutes } from "./routes/openapi.ts";
+import { addOpenApi, addRedirectToDocs } from "./routes/openapi.ts";
 import { addLivez, addReadyz } from "./routes/probes.ts";
 import { addSession } from "./routes/session.ts";
 import { SECURITY_HEADERS, TLS_HEADERS } from "./security-headers.ts";
@@ -108,7 +108,6 @@ export async function createHttp(options: HttpOptions): Promise<FastifyInstance>
     if (request.protocol === "https") void reply.headers(TLS_HEADERS);
     refuseTwoHosts(request.raw);
   });
-  app.addHook("onRoute", openDocsRoutes);
   const guarding = protect(app, options, connections, isOwnHost);
   app.addHook("onResponse", async ({ method, routeOptions }, reply) => {
     const route = routeOptions.url === undefined ? "none" : `${method} ${routeOptions.url}`;

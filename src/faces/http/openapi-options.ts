@@ -20,18 +20,19 @@ declare module "fastify" {
   }
 }
 
-const TAGS = [
-  "Events",
-  "Alerts",
-  "Silences",
-  "Trends",
-  "Coverage",
-  "Forwarding",
-  "Deliveries",
-  "Keys",
-  "Archive (the platform's API)",
-  "Service",
-];
+const TAGS: Readonly<Record<string, string>> = {
+  Events: "Search, export and revisions of the stored events",
+  Alerts: "Alerts, their acknowledgement, marks and verdicts, as lists, stream and feed",
+  Silences: "Silences of alerts",
+  Trends: "Rules with their counts, spikes, thresholds and proposed exclusions",
+  Coverage: "Proof that no event is missing: hours, gaps, runs and archive days",
+  Forwarding: "What each destination has acknowledged",
+  Deliveries: "Channels, notifications and the routing of alerts",
+  Keys: "API keys and sessions",
+  "Archive (the platform's API)":
+    "The requests and answers of the edge platform, over everything that is kept",
+  Service: "Status, settings, jobs, saved views, audit trail and probes of this service",
+};
 
 /** Placeholder for the address from which the document is served. No text of a route contains it. */
 export const ORIGIN_PLACE = "http://place.of.the.origin.invalid";
@@ -46,11 +47,24 @@ curl -sH "AccessKey: $KEY" "$LONGWATCH/api/v1/status"
 const zodToJsonConfig: NonNullable<Parameters<typeof createJsonSchemaTransform>[0]["zodToJsonConfig"]> = {
   override({ zodSchema, jsonSchema }) {
     const { wire, description } = jsonSchema as Record<string, unknown>;
+    // The other words of a schema's meta are for other faces and no keywords of JSON Schema.
+    const { id: _id, title: _title, examples: _examples, ...inner } = z.globalRegistry.get(zodSchema) ?? {};
+    for (const name of Object.keys(inner)) if (name !== "description") delete jsonSchema[name];
     // A query's members are text for the schema that reads them; `wire` in a schema's meta says what a client sends.
     if (isObject(wire)) {
       for (const name of Object.keys(jsonSchema)) delete jsonSchema[name];
       Object.assign(jsonSchema, wire, description === undefined ? {} : { description });
       return;
+    }
+    // Every number of JSON is within these limits.
+    if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+    if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+    // Generators of clients read members by name, and not the names that `propertyNames` allows.
+    const { required, additionalProperties, propertyNames } = jsonSchema;
+    if (required !== undefined && propertyNames !== undefined && additionalProperties !== undefined) {
+      delete jsonSchema.propertyNames;
+      jsonSchema.properties = Object.fromEntries(required.map((name) => [name, additionalProperties]));
+      jsonSchema.additionalProperties = false;
     }
     // The contract of the platform's bodies transforms what it reads, and a transform has no JSON Schema. Its input does.
     const { def } = zodSchema._zod;
@@ -69,9 +83,14 @@ export function openApiOptions(version: string): FastifyDynamicSwaggerOptions {
   return {
     openapi: {
       openapi: "3.1.0",
-      info: { title: "Longwatch", version, description: DESCRIPTION },
+      info: {
+        title: "Longwatch",
+        version,
+        description: DESCRIPTION,
+        license: { name: "Apache License 2.0", identifier: "Apache-2.0" },
+      },
       servers: [{ url: ORIGIN_PLACE }],
-      tags: TAGS.map((name) => ({ name })),
+      tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
       components: {
         securitySchemes: {
           AccessKey: { type: "apiKey", in: "header", name: "AccessKey" },
@@ -90,11 +109,9 @@ const toJson = createJsonSchemaTransform({ zodToJsonConfig });
 const addComponents = createJsonSchemaTransformObject({ zodToJsonConfig });
 
 /** Adds the parts that follow from the route's access and schemas: operationId, security, scope and refusals. */
-const describeRoute: SwaggerTransform = ({ url: given, route, ...document }) => {
+const describeRoute: SwaggerTransform = ({ url, route, ...document }) => {
   const { schema = {} } = route;
-  if (schema.hide === true) return { schema, url: given };
-  // Fastify serves the index of a prefix at both addresses and leaves the second one in its options.
-  const url = given === "/docs/" ? "/docs" : given;
+  if (schema.hide === true) return { schema, url };
   const { access = { scope: "admin" }, errorForm } = route.config ?? {};
   const own = errorForm === undefined ? [{ Bearer: [] }] : [];
   const schemes = [{ AccessKey: [] }, ...own, { Session: [] }];
@@ -116,10 +133,9 @@ const describeRoute: SwaggerTransform = ({ url: given, route, ...document }) => 
   return described;
 };
 
-/** Returns the operationId. A path with a slash at its end is another path, so its operation has another id. */
 function toOperationId(method: string, url: string): string {
   const words = url.replace(/[^A-Za-z0-9]+(.)?/g, (_, next: string = "") => next.toUpperCase());
-  return `${method.toLowerCase()}${words}${url.length > 1 && url.endsWith("/") ? "Slash" : ""}`;
+  return `${method.toLowerCase()}${words}`;
 }
 
 function describeResponses(route: RouteOptions): Record<string, unknown> {
@@ -148,7 +164,8 @@ function describeResponse(status: string, body: unknown): unknown {
 function refusedStatuses({ config = {}, schema = {} }: RouteOptions): string[] {
   const isChecked = [schema.querystring, schema.body, schema.params, schema.headers].some(Boolean);
   return [
-    ...(config.access === "public" ? [] : ["401", "403", "429"]),
+    ...(config.access === "public" ? [] : ["401", "403"]),
+    "429",
     ...(schema.params === undefined ? [] : ["404"]),
     ...(isChecked ? ["400"] : []),
     ...(schema.body === undefined ? [] : ["413", "415"]),

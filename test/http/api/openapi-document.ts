@@ -21,9 +21,9 @@ export interface Operation {
 /** The parts of `/openapi.json` that the tests read. */
 export interface OpenApi {
   readonly openapi: string;
-  readonly info: { readonly description: string };
+  readonly info: { readonly description: string; readonly license: object };
   readonly servers: readonly { readonly url: string }[];
-  readonly tags: readonly { readonly name: string }[];
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: { readonly schemas: Readonly<Record<string, JsonSchema>> };
 }

@@ -1,62 +1,72 @@
-import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
+import { readFileSync } from "node:fs";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { readVersion } from "#config/read-version.ts";
 import { ORIGIN_PLACE, openApiOptions } from "../openapi-options.ts";
+import { type Documented, renderDocs } from "../page/docs-page.ts";
 
 const tags = ["Service"];
 const html = { content: { "text/html": { schema: z.string() } } };
-const DOCS_SCHEMA = { tags, summary: "Read this documentation in a browser", response: { 200: html } };
 
-/** Scripts, styles and requests come from and go to this origin only. Nothing inline runs and nothing is evaluated. */
+/** The page runs no script, and loads its style sheet only. */
 const DOCS_CSP =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+  "default-src 'none'; style-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** Declares the access of Swagger UI's routes, which declare none themselves. Hidden routes are not in the document. */
-export function openDocsRoutes(route: RouteOptions): void {
-  if (!/^\/docs(\/|$)/.test(route.url)) return;
-  route.config = { ...route.config, access: "public" };
-  route.schema = route.url === "/docs" ? DOCS_SCHEMA : { hide: true };
-}
+const DOCS_STYLES = "/docs/docs.css";
+
+/** Addresses of earlier versions. */
+const MOVED = [
+  ["/docs/", "/docs"],
+  ["/docs/json", "/openapi.json"],
+  ["/docs/yaml", "/openapi.json"],
+] as const;
 
 /**
- * Serves `/openapi.json`, and `/docs` as Swagger UI, for every route that is added later. Both are public, because they
- * contain nothing about this installation beyond the source code. The packages are loaded here, because only the HTTP
- * role needs them.
+ * Serves `/openapi.json`, and `/docs` as a page for people, for every route that is added later. Both are public, because
+ * they contain nothing about this installation beyond the source code. The package is loaded here, because only the HTTP
+ * role needs it.
  */
 export async function addOpenApi(app: FastifyInstance): Promise<void> {
-  const [{ default: swagger }, { default: swaggerUi }] = await Promise.all([
-    import("@fastify/swagger"),
-    import("@fastify/swagger-ui"),
-  ]);
+  const { default: swagger } = await import("@fastify/swagger");
   await app.register(swagger, openApiOptions(readVersion()));
-  await app.register(swaggerUi, {
-    routePrefix: "/docs",
-    staticCSP: DOCS_CSP,
-    theme: { title: "Longwatch API" },
-    uiConfig: {
-      layout: "BaseLayout",
-      docExpansion: "list",
-      showExtensions: true,
-      displayRequestDuration: true,
-    },
-    uiHooks: {
-      // Swagger UI makes its own copies of the document for every request; `/openapi.json` is made once.
-      onRequest: ({ routeOptions }, reply, done) => {
-        if (/^\/docs\/(json|yaml)$/.test(routeOptions.url ?? "")) void reply.redirect("/openapi.json");
-        else done();
-      },
-    },
-  });
-  let parts: readonly string[] | null = null;
+  const styles = readFileSync(new URL("../page/docs-page.css", import.meta.url), "utf8");
+  const config = { access: "public" } as const;
   const schema = {
     tags,
     summary: "Download the OpenAPI 3.1 document of this API",
     response: { 200: z.looseObject({}) },
   };
-  app.get("/openapi.json", { config: { access: "public" }, schema }, async (request, reply) => {
-    parts ??= JSON.stringify(app.swagger()).split(ORIGIN_PLACE);
-    return reply.type("application/json; charset=utf-8").send(parts.join(originOf(request)));
-  });
+  const docs = { tags, summary: "Read this documentation in a browser", response: { 200: html } };
+  const documentFor = forOrigins(() => JSON.stringify(app.swagger()));
+  const pageFor = forOrigins(() => renderDocs(app.swagger() as unknown as Documented, DOCS_STYLES));
+  app.get("/openapi.json", { config, schema }, async (request, reply) =>
+    reply.type("application/json; charset=utf-8").send(documentFor(originOf(request))),
+  );
+  app.get("/docs", { config, schema: docs }, async (request, reply) =>
+    reply
+      .type("text/html; charset=utf-8")
+      .header("content-security-policy", DOCS_CSP)
+      .send(pageFor(originOf(request))),
+  );
+  const hidden = { config, schema: { hide: true } };
+  app.get(DOCS_STYLES, hidden, async (_request, reply) => reply.type("text/css; charset=utf-8").send(styles));
+  for (const [url, to] of MOVED) app.get(url, hidden, async (_request, reply) => reply.redirect(to));
+}
+
+/** The number of origins whose texts are kept. */
+const MOST_ORIGINS = 8;
+
+/** Returns a function from an origin to the text for it. The same body each time is compressed only once. */
+function forOrigins(make: () => string): (origin: string) => Buffer {
+  const made = new Map<string, Buffer>();
+  let parts: readonly string[] | null = null;
+  return (origin) => {
+    parts ??= make().split(ORIGIN_PLACE);
+    const body = made.get(origin) ?? Buffer.from(parts.join(origin));
+    if (made.size >= MOST_ORIGINS) made.clear();
+    made.set(origin, body);
+    return body;
+  };
 }
 
 /** Redirects a browser from `/` to the documentation if there is no console. */

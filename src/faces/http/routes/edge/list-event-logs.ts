@@ -50,11 +50,12 @@ export function addListEventLogs(app: FastifyInstance, deps: PlatformDeps): void
   const path = "/shield/event-logs/:shieldZoneId/:date";
   const paths = [
     { url: path, params: z.object(PARAMS) },
-    { url: `${path}/`, params: z.object(PARAMS) },
+    // The same as without the slash, so that one of them is enough in the OpenAPI document.
+    { url: `${path}/`, params: z.object(PARAMS), hide: true },
     { url: `${path}/:continuationToken`, params: z.object({ ...PARAMS, continuationToken: z.string() }) },
   ];
-  for (const { url, params } of paths) {
-    const options = { config, schema: { ...schema, params } };
+  for (const { url, ...more } of paths) {
+    const options = { config, schema: { ...schema, ...more } };
     app.get(url, options, (request, reply) => listEventLogs(deps, request, reply));
   }
 }
