@@ -7,6 +7,7 @@ import { toError } from "#lib/errors.ts";
 import type { Log } from "#lib/log.ts";
 import { type ActionWords, BUILT_IN_ACTIONS } from "#model/action-class.ts";
 import type { Authenticate } from "#operations/caller.ts";
+import { addCompression } from "./compress.ts";
 import { answerUnknown } from "./errors/answer-unknown.ts";
 import { MAX_PARAM_CHARS } from "./errors/error-form.ts";
 import { readNativeJson } from "./errors/read-native-json.ts";
@@ -147,6 +148,7 @@ export async function createHttp(options: HttpOptions): Promise<FastifyInstance>
     addSession(app, { ...guarding, ...shown, sessions, people, authenticate });
   }
   for (const addRoutes of options.routes) addRoutes(app);
+  addCompression(app);
   return app;
 }
 

@@ -107,6 +107,8 @@ export function sendProblem(reply: FastifyReply, requestId: string, error: AnyEr
   const form = reply.routeOptions?.config.errorForm ?? "native";
   const { type, body } = wordError(form, problemOf(status, { ...aboutOf(status, error, reply), requestId }));
   const headers = error instanceof Refusal ? error.headers : {};
+  // That of an answer that failed before its first byte.
+  reply.removeHeader("content-encoding");
   return reply
     .code(status)
     .headers({ ...SECURITY_HEADERS, ...headers })
