@@ -17,9 +17,9 @@ export interface ListPass {
   readonly newEntries: number;
   readonly startedAt: number;
   readonly continuationToken: string | null;
-  /** Token of the last page of a list that comes oldest first; null while that is not known. */
+  /** Token of the first of the last pages of a list that comes oldest first; null while that is not known. */
   readonly tailToken: string | null;
-  /** True if the pass began at the last page. Such a pass proves nothing. */
+  /** True if the pass began at the last pages. Such a pass proves nothing. */
   readonly beganAtTail: boolean;
   /** Start of the latest full pass that reached the end. */
   readonly fullPassStartedAt: number | null;

@@ -33,8 +33,8 @@ export const ingestCursors = pgTable(
     /** Token of the next page of the pass; null before the first page and after the last. */
     continuationToken: text(),
     /**
-     * Token of the list's last page, where the next short pass begins. Null while the latest ended pass has not shown
-     * that the list comes oldest first, and while the list has one page only.
+     * Token of the first of the list's last pages, where the next short pass begins. Null while the latest ended pass has
+     * not shown that the list comes oldest first, and while these pages are the whole list.
      */
     tailToken: text(),
     /** The pass began at `tailToken`. It ends as a short pass, also after another process has resumed it. */

@@ -19,6 +19,7 @@ import type { Log } from "#lib/log.ts";
 import { daysOf } from "#model/event-key.ts";
 import { startOfDay, toDay } from "#model/horizon.ts";
 import type { PassResult } from "#model/kinds.ts";
+import { SETTLE_MS } from "#stages/coverage/settle.ts";
 import { BELIEVE_AFTER_MS, HELD_BACK, toHeldBack } from "#stages/ingest/held-back.ts";
 import type { IngestObserver } from "#stages/ingest/ingest-observer.ts";
 import { watchPageOrder } from "#stages/ingest/page-order.ts";
@@ -73,10 +74,10 @@ export function walkLeaseName(zoneId: number, dayStart: number): string {
 
 /**
  * Walks one pass over a day's list, or the rest of one. If earlier passes showed that the list comes oldest first, a
- * short pass begins at the list's last page. Each page is stored with its ledger entry and the cursor in
- * one transaction, so a killed pass resumes where it stopped. A full pass is stored as a look at each of its hours.
- * Returns the pass as it ended. Returns null when the signal ended it before that, or when its token was refused and
- * it has to begin again.
+ * short pass begins at the list's last pages, among which late entries appear. Each page is stored with its ledger
+ * entry and the cursor in one transaction, so a killed pass resumes where it stopped. A full pass is stored as a look at
+ * each of its hours. Returns the pass as it ended. Returns null when the signal ended it before that, or when its token was
+ * refused and it has to begin again.
  */
 export async function walkDay(
   deps: WalkDayDeps,
@@ -170,6 +171,9 @@ async function walkPass(
   let expectNew = false;
   let previous: { firstAt: number | null } = { firstAt: null };
   let earliestNew: number | null = null;
+  // Where the next short pass begins, so that it shows entries that appear late.
+  let tail: { token: string | null } | null = null;
+  const lateFrom = pass.startedAt - SETTLE_MS;
   let [outsideDay, unreadable, isRecognised] = [0, 0, false];
   for await (const page of readListPages(deps, { zoneId, dayStart, continuationToken }, signal)) {
     const { entries, events, firstAt, bytes } = page;
@@ -187,14 +191,16 @@ async function walkPass(
     stalledPages = entries === 0 || seenPages.has(pageHash) ? stalledPages + 1 : 0;
     seenPages.add(pageHash);
     order.add(page);
+    const isLast = page.nextToken === null;
+    if (isLast || (page.lastAt ?? 0) >= lateFrom) tail ??= { token: page.token };
     const commitsAt = performance.now();
     const walked = await storeListPage(deps, day, { current, page, expectNew }, (newEntries) => {
       if (page.looped || stalledPages > MAX_STALLED_PAGES) return { passResult: "looped", tailToken: null };
       if (page.nextToken === null) {
-        const tailToken = order.isOldestFirst() ? page.token : null;
+        const tailToken = order.isOldestFirst() ? (tail?.token ?? null) : null;
         return { passResult: pass.beganAtTail ? "short" : "full", tailToken };
       }
-      const isPassed = mayStop && isPassedNews({ ...page, newEntries }, previous, { earliestNew });
+      const isPassed = mayStop && isPassedNews({ ...page, newEntries }, previous, { earliestNew, lateFrom });
       return { passResult: isPassed ? "short" : null, tailToken: null };
     });
     const commitMs = performance.now() - commitsAt;

@@ -193,7 +193,10 @@ test("for any history, an unfinished day is planned again within the period, unl
 });
 
 /** Reads pages as a short pass would; returns how many it read before it stopped. */
-function readShort(pages: readonly { times: readonly number[]; isNew: (at: number) => boolean }[]): number {
+function readShort(
+  pages: readonly { times: readonly number[]; isNew: (at: number) => boolean }[],
+  lateFrom = Number.POSITIVE_INFINITY,
+): number {
   let before: { firstAt: number | null } = { firstAt: null };
   let earliestNew: number | null = null;
   let read = 0;
@@ -202,7 +205,7 @@ function readShort(pages: readonly { times: readonly number[]; isNew: (at: numbe
     const firstAt = times.length === 0 ? null : Math.min(...times);
     const lastAt = times.length === 0 ? null : Math.max(...times);
     const newEntries = times.filter(isNew).length;
-    if (isPassedNews({ newEntries, firstAt, lastAt }, before, { earliestNew })) break;
+    if (isPassedNews({ newEntries, firstAt, lastAt }, before, { earliestNew, lateFrom })) break;
     if (newEntries > 0 && firstAt !== null) earliestNew = Math.min(earliestNew ?? firstAt, firstAt);
     before = { firstAt };
   }
@@ -247,7 +250,20 @@ test("a short pass over pages that come newest first reads all that is newer tha
   );
 });
 
+test("a short pass over pages that come newest first reads every page with entries that may be late", () => {
+  fc.assert(
+    fc.property(times, fc.nat(100_000), fc.nat(100_000), (all, since, lateFrom) => {
+      const pages = pagesOf(
+        [...all].sort((a, b) => b - a),
+        (at) => at >= since,
+      );
+      const unread = pages.slice(readShort(pages, lateFrom)).flatMap((page) => page.times);
+      expect(unread.filter((at) => at >= Math.min(since, lateFrom))).toEqual([]);
+    }),
+  );
+});
+
 test("an empty page says nothing about those behind it", () => {
   const page = { newEntries: 0, firstAt: null, lastAt: null };
-  expect(isPassedNews(page, { firstAt: 5 }, { earliestNew: 3 })).toBe(false);
+  expect(isPassedNews(page, { firstAt: 5 }, { earliestNew: 3, lateFrom: 9 })).toBe(false);
 });

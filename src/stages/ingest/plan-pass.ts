@@ -80,12 +80,14 @@ export function planPass(
   if (passResult === "held") return now - startedAt >= fullEveryMs * AGAIN_SHARE ? "full" : null;
   if (passResult === "looped") return now - startedAt >= fullEveryMs ? "full" : null;
   if (passResult === "token_rejected" || fullPassStartedAt === null) return "full";
-  const isWaitedFor = hours.some(
-    (hour) => settledAt(hour, settleMs) <= now && needsList(now, hour, settleMs),
-  );
+  const hasSettled = (hour: CoveredHour) => settledAt(hour, settleMs) <= now;
+  const isWaitedFor = hours.some((hour) => hasSettled(hour) && needsList(now, hour, settleMs));
+  const again = hours.filter((hour) => hour.proofFrom !== null && needsList(now, hour, settleMs));
   // After a lie of the platform many hours wait for the list only.
-  const isAgain = hours.some((hour) => hour.proofFrom !== null && needsList(now, hour, settleMs));
-  const isIdle = hours.length > 0 && now < dayEndsSettledAt && !isWaitedFor;
+  const isAgain = again.some(hasSettled);
+  // An hour that runs needs the list only if records of it are missing.
+  const isUnrecorded = again.some((hour) => !hasSettled(hour) && !isFresh(hour.looks.list, hour, 0));
+  const isIdle = hours.length > 0 && now < dayEndsSettledAt && !isWaitedFor && !isUnrecorded;
   const everyMs = isAgain ? fullEveryMs * AGAIN_SHARE : fullEveryMs;
   if (now - fullPassStartedAt >= (isIdle ? idleFullEveryMs : everyMs)) return "full";
   if (now >= dayEndsSettledAt) return null;
@@ -119,18 +121,21 @@ function needsList(now: number, hour: CoveredHour, settleMs: number): boolean {
 export interface PassTimes {
   /** Earliest time of an event that this pass has stored as new; null while there is none. */
   readonly earliestNew: number | null;
+  /** Entries since this time may have appeared after the pass before; epoch ms. */
+  readonly lateFrom: number;
 }
 
 /**
  * Returns whether a short pass may stop: a page brought nothing new and lies wholly before everything that the pass
- * stored. If pages come oldest first, that never happens and the pass runs to the end.
+ * stored, and before every entry that may be late. If pages come oldest first, that never happens and the pass runs to the
+ * end.
  */
 export function isPassedNews(
   page: { newEntries: number; lastAt: number | null; firstAt: number | null },
   before: { firstAt: number | null },
-  { earliestNew }: PassTimes,
+  { earliestNew, lateFrom }: PassTimes,
 ): boolean {
-  if (page.newEntries > 0 || page.lastAt === null) return false;
+  if (page.newEntries > 0 || page.lastAt === null || page.lastAt >= lateFrom) return false;
   if (earliestNew !== null) return page.lastAt < earliestNew;
   // The pass found nothing new at all. It may stop only if its pages are known to come newest first.
   return before.firstAt !== null && page.lastAt <= before.firstAt;
