@@ -65,6 +65,8 @@ export interface JobSettings {
   readonly risingRequests: number;
   /** Period of the short passes over today's list while they bring nothing new. */
   readonly shortPassEveryMs: number;
+  /** A zone's late events are looked for when the last look is older than this. */
+  readonly lateEveryMs: number;
   /** The age of a sealed hour at which its last comparison is added to its evidence. */
   readonly lastProofMs: number;
   readonly advicePerHour: number;
@@ -169,6 +171,8 @@ export function createJobs(deps: JobsDeps): readonly AnyJob[] {
     }),
     createReconcileCountsJob({
       ...proof,
+      overlapMs,
+      lateEveryMs: settings.lateEveryMs,
       lastProofMs: settings.lastProofMs,
       afterMissing: (zoneId) => enqueue("repair-window", { zoneId }),
       afterMatch: (zoneId) => enqueue("seal-windows", { zoneId }),

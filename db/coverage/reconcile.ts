@@ -1,5 +1,6 @@
 import { count, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
+import { HOUR_MS } from "#lib/units.ts";
 import type { Span } from "#model/span.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs, names, overwriting } from "../postgres/terms.ts";
@@ -23,17 +24,19 @@ const excluded = alias(differingCells, "excluded");
 const HOURS_AT_ONCE = 6;
 
 /**
- * Returns the stored events of these hours (epoch ms of their starts) by hour and rule. An event whose rule is not
- * known counts under ''.
+ * Returns the stored events of these hours or other buckets (epoch ms of their starts) by bucket and rule. An event whose
+ * rule is not known counts under ''.
  */
 export async function readStoredCells(
   db: Queryable,
   zoneId: number,
   hours: readonly number[],
+  bucketMs = HOUR_MS,
 ): Promise<Map<number, Map<string, number>>> {
   const cells = new Map<number, Map<string, number>>();
-  for (let at = 0; at < hours.length; at += HOURS_AT_ONCE) {
-    const asked = hours.slice(at, at + HOURS_AT_ONCE);
+  const atOnce = (HOURS_AT_ONCE * HOUR_MS) / bucketMs;
+  for (let at = 0; at < hours.length; at += atOnce) {
+    const asked = hours.slice(at, at + atOnce);
     // Hour by hour, so that the planner reads the one partition of each and no other.
     const { rows } = await db.execute<{ hour: number; rule: string; events: number }>(sql`
       select hour, counted.rule, counted.events
@@ -41,7 +44,7 @@ export async function readStoredCells(
       cross join lateral (
         select coalesce(${e.ruleId}, '') as rule, count(*)::integer as events from ${wafEvents} ${e}
         where ${e.zoneId} = ${zoneId} and ${e.occurredAt} >= to_timestamp(hour / 1000)
-          and ${e.occurredAt} < to_timestamp(hour / 1000) + interval '1 hour'
+          and ${e.occurredAt} < to_timestamp((hour + ${bucketMs}::float8) / 1000)
         group by 1) as counted`);
     for (const { hour, rule, events } of rows) {
       const rules = cells.get(hour) ?? new Map<string, number>();

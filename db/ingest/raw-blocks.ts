@@ -1,8 +1,14 @@
-import { and, eq, gte, inArray, lte } from "drizzle-orm";
-import { unionAll } from "drizzle-orm/pg-core";
+import { and, eq, gte, inArray, lte, sql } from "drizzle-orm";
+import { alias, unionAll } from "drizzle-orm/pg-core";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
+import { eventAliases } from "../schema/event-aliases.ts";
 import { heldBlocks } from "../schema/held-blocks.ts";
 import { rawBlocks } from "../schema/raw-blocks.ts";
+import { wafEvents } from "../schema/waf-events.ts";
+
+const e = alias(wafEvents, "e");
+const a = alias(eventAliases, "a");
 
 export interface NewRawBlock {
   readonly day: string;
@@ -17,11 +23,18 @@ export interface NewRawBlock {
  * Returns the packed id hashes of every block that may hold a record of this time span (epoch ms, both ends
  * included). Includes blocks that are held back.
  */
-export async function readLogIdHashes(
-  db: Queryable,
-  zoneId: number,
-  { fromMs, toMs, days }: { fromMs: number; toMs: number; days: readonly string[] },
-): Promise<Buffer[]> {
+export async function readLogIdHashes(db: Queryable, zoneId: number, span: BlockSpan): Promise<Buffer[]> {
+  const found = await selectHashes(db, zoneId, span);
+  return found.map(({ logIdHashes }) => logIdHashes);
+}
+
+interface BlockSpan {
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly days: readonly string[];
+}
+
+function selectHashes(db: Queryable, zoneId: number, { fromMs, toMs, days }: BlockSpan) {
   const hashesOf = (table: typeof rawBlocks | typeof heldBlocks) =>
     db
       .select({ logIdHashes: table.logIdHashes })
@@ -34,8 +47,33 @@ export async function readLogIdHashes(
           gte(table.lastAt, new Date(fromMs)),
         ),
       );
-  const found = await unionAll(hashesOf(rawBlocks), hashesOf(heldBlocks));
-  return found.map(({ logIdHashes }) => logIdHashes);
+  return unionAll(hashesOf(rawBlocks), hashesOf(heldBlocks));
+}
+
+/**
+ * Returns the hours (epoch ms of their starts) of a span with an event whose record no block holds. Leaves out erased
+ * events, events with a second time, under which the record may be kept, and events of the `unlisted` features.
+ */
+export async function readUnrecordedHours(
+  db: Queryable,
+  zoneId: number,
+  span: BlockSpan,
+  unlisted: readonly string[],
+): Promise<number[]> {
+  const hash = sql`encode(substr(sha256(convert_to(
+    (extract(epoch from ${e.occurredAt}) * 1000)::bigint || ' ' || ${e.logId}, 'UTF8')), 1, 8), 'hex')`;
+  const { rows } = await db.execute<{ hour: number }>(sql`
+    with kept as materialized (
+      select part[1] as hash from (${selectHashes(db, zoneId, span)}) as block
+      cross join lateral regexp_matches(encode(log_id_hashes, 'hex'), '.{16}', 'g') as part)
+    select distinct ${epochMs(sql`date_trunc('hour', ${e.occurredAt}, 'UTC')`)} as hour from ${wafEvents} ${e}
+    where ${e.zoneId} = ${zoneId} and ${e.occurredAt} >= ${new Date(span.fromMs)}
+      and ${e.occurredAt} < ${new Date(span.toMs)} and ${e.ip} is distinct from 'erased'
+      and not coalesce(${e.feature} = any(${sql.param([...unlisted])}::text[]), false)
+      and not exists (select from kept where kept.hash = ${hash})
+      and not exists (select from ${eventAliases} ${a}
+        where ${a.zoneId} = ${e.zoneId} and ${a.keptAt} = ${e.occurredAt} and ${a.logId} = ${e.logId})`);
+  return rows.map(({ hour }) => hour);
 }
 
 export async function insertRawBlocks(

@@ -1,7 +1,6 @@
 import { z } from "zod";
-import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
-import type { Database, Queryable } from "#db/client.ts";
+import type { Queryable } from "#db/client.ts";
 import { readCoverageHours } from "#db/coverage/coverage-report.ts";
 import { lockHours, proveAnew, readCoveredHours } from "#db/coverage/covered-hours.ts";
 import { readGone, readHorizon, writeHorizon } from "#db/coverage/horizons.ts";
@@ -21,8 +20,6 @@ import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { eraseMergedRecords } from "#db/privacy/erase-events.ts";
 import { assertFence } from "#db/service/leases.ts";
-import type { Clock } from "#lib/clock.ts";
-import type { Log } from "#lib/log.ts";
 import type { CoveredHour } from "#model/covered-hour.ts";
 import { horizonAt, KEPT_MS, startOfHour } from "#model/horizon.ts";
 import { nextLook } from "#model/look.ts";
@@ -48,6 +45,7 @@ import { isSearchedAndSettled } from "#stages/coverage/plan-closing-search.ts";
 import { planComparison } from "#stages/coverage/plan-comparison.ts";
 import { isWholeCountsChange } from "#stages/coverage/whole-change.ts";
 import { recordEraser } from "#stages/privacy/erasure-guard.ts";
+import { type CopyLateDeps, createLateCopier } from "./copy-late.ts";
 import { judgeRoute } from "./judge-route.ts";
 import { readRuleCounts } from "./read-rule-counts.ts";
 
@@ -55,13 +53,7 @@ const LEASE_TTL_MS = 15_000;
 /** A cell is repaired only after this, because the hour's closing search probably returns the missing events. */
 const SEARCH_GRACE_MS = 5 * 60_000;
 
-export interface ReconcileCountsDeps {
-  readonly database: Database;
-  readonly edge: Pick<EdgeClient, "searchEventLogs">;
-  readonly clock: Clock;
-  readonly log: Log;
-  /** How long after its time an event may still appear. */
-  readonly settleMs: number;
+export interface ReconcileCountsDeps extends CopyLateDeps {
   /** A sealed hour that is this old is compared a last time, for its evidence. */
   readonly lastProofMs: number;
   /** Called when cells lack events. */
@@ -72,10 +64,12 @@ export interface ReconcileCountsDeps {
 
 /**
  * Compares the stored events of one zone with the platform's own counts, cell by cell (rule and hour). One grouped
- * search covers all hours that the platform still serves, even sealed ones. A sealed hour that differs is reopened.
+ * search covers all hours that the platform still serves, even sealed ones. A sealed hour that differs is reopened. Another
+ * one covers the hours that have not settled, and what it shows to be missing is copied at once.
  * Several replicas may run this at once: each zone has one runner, and of two comparisons the later one counts.
  */
 export function createReconcileCountsJob(deps: ReconcileCountsDeps): AnyJob {
+  const copyLate = createLateCopier(deps);
   return defineJob({
     name: "reconcile-counts",
     queue: "ingest",
@@ -84,9 +78,14 @@ export function createReconcileCountsJob(deps: ReconcileCountsDeps): AnyJob {
     timeoutMs: 300_000,
     async run({ zoneId }, signal) {
       const name = `reconcile-counts.${zoneId}`;
-      const held = await holdLease(deps.database, { name, ttlMs: LEASE_TTL_MS }, (lease) =>
-        reconcile(deps, { zoneId, lease }, AbortSignal.any([signal, lease.lost])),
-      );
+      const held = await holdLease(deps.database, { name, ttlMs: LEASE_TTL_MS }, async (lease) => {
+        const until = AbortSignal.any([signal, lease.lost]);
+        const zone = { zoneId, lease };
+        // A failure of one comparison does not stop the other.
+        for (const one of await Promise.allSettled([reconcile(deps, zone, until), copyLate(zone, until)]))
+          if (one.status === "rejected") throw one.reason;
+        return true;
+      });
       return held === null ? LEASE_TAKEN : undefined;
     },
   });

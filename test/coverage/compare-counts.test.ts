@@ -5,7 +5,7 @@ import { addGroups, type CountsRead } from "#stages/coverage/add-groups.ts";
 import { compareCounts } from "#stages/coverage/compare-counts.ts";
 
 const FROM = Date.UTC(2026, 10, 20, 10);
-const SPAN = { from: FROM, hours: 3 };
+const SPAN = { from: FROM, buckets: 3 };
 const start = (): CountsRead => ({ rules: new Set(), cells: new Map(), oldestAt: null });
 const group = (ruleId: string, sparkline: readonly number[]) => ({
   key: { ruleId },

@@ -16,7 +16,7 @@ test("one span holds every settled hour that was searched, sealed and compared o
     searched(2),
     searched(0),
   ];
-  expect(planComparison(NOW, hours, POLICY)).toEqual({ from: hour(50), hours: 49 });
+  expect(planComparison(NOW, hours, POLICY)).toEqual({ from: hour(50), buckets: 49 });
 });
 
 test("unsettled hours, hours that are not yet searched, and gaps are not compared", () => {
@@ -28,7 +28,7 @@ test("unsettled hours, hours that are not yet searched, and gaps are not compare
   ];
   expect(planComparison(NOW, hours, POLICY)).toBeNull();
   expect(planComparison(hour(0) + SETTLE_MS - 1, [searched(1)], POLICY)).toBeNull();
-  expect(planComparison(hour(0) + SETTLE_MS, [searched(1)], POLICY)).toEqual({ from: hour(1), hours: 1 });
+  expect(planComparison(hour(0) + SETTLE_MS, [searched(1)], POLICY)).toEqual({ from: hour(1), buckets: 1 });
 });
 
 test("for any records, the span has whole buckets of one hour, at most 500, inside the allowed range", () => {
@@ -40,9 +40,9 @@ test("for any records, the span has whole buckets of one hour, at most 500, insi
       if (span === null) return;
       expect(span.from % HOUR_MS).toBe(0);
       expect(span.from).toBeGreaterThanOrEqual(horizonAt(NOW));
-      expect(span.hours).toBeGreaterThan(0);
-      expect(span.hours).toBeLessThanOrEqual(500);
-      expect(span.from + span.hours * HOUR_MS + SETTLE_MS).toBeLessThanOrEqual(NOW);
+      expect(span.buckets).toBeGreaterThan(0);
+      expect(span.buckets).toBeLessThanOrEqual(500);
+      expect(span.from + span.buckets * HOUR_MS + SETTLE_MS).toBeLessThanOrEqual(NOW);
     }),
   );
 });

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { MINUTE_MS } from "#lib/units.ts";
 import { planPeriods } from "#stages/coverage/plan-periods.ts";
 
 const HALF_MINUTELY = { requestsPerSecond: 10, shortestMs: 30_000, longestMs: 30_000 };
@@ -11,6 +12,7 @@ test("few zones are all polled by each run", () => {
     freshMs: 15_000,
     risingRequests: 10,
     shortPassEveryMs: 90_000,
+    lateEveryMs: 180_000,
   });
 });
 
@@ -21,10 +23,11 @@ test("200 zones within 10 requests a second take turns: each run polls 180", () 
     freshMs: 15_000,
     risingRequests: 10,
     shortPassEveryMs: 200_000,
+    lateEveryMs: 400_000,
   });
 });
 
-test("polls and short passes never take more than 70 % of the budget of whole requests, polls of rising zones 10 % more", () => {
+test("polls and short passes never take more than 70 % of the budget of whole requests, polls of rising zones 10 % more, late looks 5 % or one in ten minutes", () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 10_000 }),
@@ -32,7 +35,7 @@ test("polls and short passes never take more than 70 % of the budget of whole re
       fc.integer({ min: 1, max: 3_600 }),
       (zones, requestsPerSecond, seconds) => {
         const pauses = { shortestMs: seconds * 1_000, longestMs: seconds * 1_000 };
-        const { mostPolls, pollEveryMs, shortPassEveryMs, risingRequests } = planPeriods({
+        const { mostPolls, pollEveryMs, shortPassEveryMs, risingRequests, lateEveryMs } = planPeriods({
           zones,
           requestsPerSecond,
           ...pauses,
@@ -41,6 +44,9 @@ test("polls and short passes never take more than 70 % of the budget of whole re
         expect(rate).toBeLessThanOrEqual(0.7 * requestsPerSecond + 1e-9);
         expect(risingRequests).toBeLessThanOrEqual(requestsPerSecond);
         expect(risingRequests > 0).toBe(seconds > 10);
+        const isRarest = lateEveryMs === 9.5 * MINUTE_MS;
+        expect(isRarest || (zones * 1_000) / lateEveryMs <= 0.05 * requestsPerSecond + 1e-9).toBe(true);
+        expect(lateEveryMs).toBeLessThanOrEqual(9.5 * MINUTE_MS);
         expect(pollEveryMs).toBeGreaterThanOrEqual(pauses.longestMs * (zones / mostPolls));
       },
     ),

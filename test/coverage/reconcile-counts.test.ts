@@ -15,14 +15,21 @@ interface Grouped {
   readonly pageSize: number;
 }
 
-/** The bodies of the grouped searches that reach the platform. */
+/** Whether a search compares settled hours; others count the minutes of the running one. */
+function isHourly(request: string): boolean {
+  if (!request.includes("groupBy")) return false;
+  const { from, to, buckets } = JSON.parse(request) as Grouped;
+  return (to - from) / buckets === HOUR_MS;
+}
+
+/** The bodies of the grouped searches of settled hours that reach the platform. */
 async function watchGrouped(
   emulator: Parameters<typeof openChangingPlatform>[0],
   change = (body: string) => body,
 ) {
   const asked: Grouped[] = [];
   const url = await openChangingPlatform(emulator, (body, _path, request) => {
-    if (!request.includes("groupBy")) return body;
+    if (!isHourly(request)) return body;
     asked.push(JSON.parse(request));
     return change(body);
   });
@@ -60,7 +67,7 @@ test("while one replica compares, another leaves it alone", async () => {
   const isAsked = Promise.withResolvers<void>();
   const asked: string[] = [];
   const url = await openChangingPlatform(emulator, async (body, _path, request) => {
-    if (!request.includes("groupBy")) return body;
+    if (!isHourly(request)) return body;
     asked.push(request);
     isAsked.resolve();
     await answered.promise;
@@ -84,7 +91,7 @@ test("a zone with thousands of rules is compared over all pages of its groups", 
   const start = NOW - (NOW % HOUR_MS) - HOUR_MS;
   const asked: number[] = [];
   const url = await openChangingPlatform(emulator, (body, _path, request) => {
-    if (!request.includes("groupBy")) return body;
+    if (!isHourly(request)) return body;
     const { from, buckets, page = 0, pageSize } = JSON.parse(request) as Grouped;
     asked.push(page);
     const bucket = (start - from) / HOUR_MS;
@@ -297,7 +304,7 @@ test("an event that is stored while the platform counts remains counted", async 
   const emulator = await openEmulator(SPARSE);
   const hour = NOW - (NOW % HOUR_MS) - 3 * HOUR_MS;
   const url = await openChangingPlatform(emulator, async (body, _path, request) => {
-    if (request.includes("groupBy"))
+    if (isHourly(request))
       await ingest.database.pool.query(
         "update coverage_windows set stored_count = stored_count + 1, last_new_at = $1 where starts_at = $2",
         [new Date(emulator.now()), new Date(hour)],

@@ -286,6 +286,36 @@ async function runOutage(
   }
 }
 
+test("minutes whose events are copied late, while their hour runs, are judged again after the hour", async () => {
+  const [zoneId, hour] = [350, LIVE + 60];
+  const held = attackAt(hour + 7, 5);
+  const world = createLateWorld(database, [zoneId]);
+  const between = (from: number, to: number) =>
+    visitors.filter(({ minute }) => minute >= from && minute < to);
+  world.setMinute(LIVE);
+  await world.store(zoneId, between(0, LIVE));
+  await world.search(zoneId, START_MINUTE, LIVE);
+  await world.tick();
+  await world.judgeLate();
+  for (let minute = LIVE + 5; minute <= hour + 90; minute += 5) {
+    world.setMinute(minute);
+    await world.store(zoneId, between(minute - 5, minute));
+    if (minute === hour + 45) await world.store(zoneId, held);
+    await world.search(zoneId, LIVE, minute);
+    await world.tick();
+    if (minute === hour) await world.judgeLate();
+  }
+  expect(await world.countUnjudged()).toBe(1);
+  await world.judgeLate();
+  expect(await world.countUnjudged()).toBe(0);
+
+  const rows = await world.readSpikes(zoneId);
+  const found = rows.filter(({ openedAt }) => openedAt.getTime() >= hour * MINUTE_MS);
+  const attackers = found.flatMap(({ sources }) => (sources?.findings ?? []).map(attackerIdOf));
+  expect(found.map(({ ruleId }) => ruleId)).toContain("75");
+  expect(attackers).toContainEqual(expect.stringContaining("198.51.100.5"));
+}, 300_000);
+
 /** A spike of one rule, most of whose events two addresses send. */
 const twoSenders = (minute: number, events: number) =>
   Array.from({ length: events }, (_, i) => ({

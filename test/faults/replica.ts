@@ -27,6 +27,7 @@ export const REPLICA_SETTINGS: JobSettings = {
   risingRequests: 10,
   mostPolls: 1,
   shortPassEveryMs: 90_000,
+  lateEveryMs: 0,
   lastProofMs: 66 * 3_600_000,
   advicePerHour: 100,
   retention: { rawDays: 90, ipDays: 90, eventDays: 400, rollUpDays: 800 },

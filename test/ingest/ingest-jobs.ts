@@ -52,6 +52,7 @@ export function createIngestJobs(options: IngestJobsOptions) {
     fullEveryMs: 15 * MINUTE_MS,
     idleFullEveryMs: 60 * MINUTE_MS,
     shortEveryMs: 1.5 * MINUTE_MS,
+    lateEveryMs: 0,
     lastProofMs: 66 * 60 * MINUTE_MS,
     afterPage: () => undefined,
     ...(erasures === undefined ? {} : { erasures }),

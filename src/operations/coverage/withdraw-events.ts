@@ -175,7 +175,7 @@ async function askShown(
     const hour = startOfHour(isObject(row) ? Number(row["timestamp"]) : Number.NaN);
     if (addId(row, shown)) found.set(hour, (found.get(hour) ?? 0) + 1);
   }
-  const { cells } = await readRuleCounts(edge, zoneId, { from, hours: (to - from) / HOUR_MS }, signal);
+  const { cells } = await readRuleCounts(edge, zoneId, { from, buckets: (to - from) / HOUR_MS }, signal);
   for (const [hour, rules] of cells) {
     const counted = [...rules.values()].reduce((sum, count) => sum + count, 0);
     const searched = found.get(hour) ?? 0;

@@ -24,7 +24,7 @@ export async function checkCounts(
   for (const { from, to } of askable === null ? [] : eachPart(askable, DAY_MS)) {
     onStep("platform counts", (from - span.from) / (span.to - span.from));
     const hours = Array.from({ length: (to - from) / HOUR_MS }, (_, index) => from + index * HOUR_MS);
-    const { cells: upstream } = await readRuleCounts(edge, zoneId, { from, hours: hours.length }, NEVER);
+    const { cells: upstream } = await readRuleCounts(edge, zoneId, { from, buckets: hours.length }, NEVER);
     const stored = await readStoredCells(db, zoneId, hours);
     const withdrawn = await readWithdrawnCells(db, zoneId, { from, to });
     asked.hours += hours.length;

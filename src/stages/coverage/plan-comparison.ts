@@ -1,29 +1,51 @@
-import { HOUR_MS } from "#lib/units.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 import type { CoveredHour } from "#model/covered-hour.ts";
+import { settledAt } from "./hour-proof.ts";
 import { isSearchedAndSettled } from "./plan-closing-search.ts";
 
 /** Maximum number of sparkline buckets of the platform; platform API spec 2.3. */
 const MAX_BUCKETS = 500;
 
-/** A span of whole hours, to be counted with one bucket for each. */
-export interface Comparison {
+/** A span to be counted in buckets of equal length: an hour each by default. `from` in epoch ms. */
+export interface CountedSpan {
   readonly from: number;
-  readonly hours: number;
+  readonly buckets: number;
+  readonly bucketMs?: number;
 }
 
 /**
  * Returns the span from the first to the last hour that is compared with the platform's counts, or null. It contains
- * every hour that has settled and was searched, even sealed ones, because one call counts them all. An hour that has
- * not settled differs anyway.
+ * every hour that has settled and was searched, even sealed ones, because one call counts them all.
  */
 export function planComparison(
   now: number,
   hours: readonly CoveredHour[],
   policy: { readonly settleMs: number },
-): Comparison | null {
+): CountedSpan | null {
   const due = hours.filter((hour) => isSearchedAndSettled(now, hour, policy));
   const [first, last] = [due[0], due.at(-1)];
   if (first === undefined || last === undefined) return null;
   const wanted = (last.startsAt - first.startsAt) / HOUR_MS + 1;
-  return { from: first.startsAt, hours: Math.min(wanted, MAX_BUCKETS) };
+  return { from: first.startsAt, buckets: Math.min(wanted, MAX_BUCKETS) };
+}
+
+/**
+ * Returns the minutes of the hours that have not settled, as far as no later poll reads them again, or null. Until such an
+ * hour gets its closing search, only a comparison of these minutes shows what the platform has shown late.
+ */
+export function planLateComparison(
+  now: number,
+  hours: readonly CoveredHour[],
+  { settleMs, overlapMs }: { readonly settleMs: number; readonly overlapMs: number },
+): CountedSpan | null {
+  const open = hours.filter((hour) => hour.state === "open" && settledAt(hour, settleMs) > now);
+  const through = open.at(-1)?.searchedThrough ?? null;
+  // The polls still have to read the rest of an hour that was not searched to its end.
+  const isSearched = ({ startsAt, searchedThrough }: CoveredHour) =>
+    searchedThrough !== null && (searchedThrough >= startsAt + HOUR_MS || searchedThrough === through);
+  const first = open.find(isSearched);
+  if (first === undefined || through === null) return null;
+  const minutes = Math.floor((through - overlapMs - first.startsAt) / MINUTE_MS);
+  if (minutes <= 0) return null;
+  return { from: first.startsAt, buckets: Math.min(minutes, MAX_BUCKETS), bucketMs: MINUTE_MS };
 }

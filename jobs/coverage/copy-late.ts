@@ -1,0 +1,72 @@
+import { proveAnew, readCoveredHours } from "#db/coverage/covered-hours.ts";
+import { readStoredCells } from "#db/coverage/reconcile.ts";
+import { readUnrecordedHours } from "#db/ingest/raw-blocks.ts";
+import type { HeldLease } from "#db/postgres/hold-lease.ts";
+import type { Log } from "#lib/log.ts";
+import { DAY_MS, MINUTE_MS } from "#lib/units.ts";
+import { daysOf } from "#model/event-key.ts";
+import { compareCounts } from "#stages/coverage/compare-counts.ts";
+import { planLateComparison } from "#stages/coverage/plan-comparison.ts";
+import { type LackingMinute, planLateSearches } from "#stages/coverage/plan-late-searches.ts";
+import { type CopySearchDeps, copySearch } from "../ingest/copy-search.ts";
+import { readRuleCounts } from "./read-rule-counts.ts";
+
+/** The records of so many events are looked for in about a second. In larger zones the hourly passes find what is missing. */
+const MOST_CHECKED = 300_000;
+
+export interface CopyLateDeps extends CopySearchDeps {
+  readonly log: Log;
+  /** How long after its time an event may still appear. */
+  readonly settleMs: number;
+  /** Length of the time before the last search that every poll reads again. */
+  readonly overlapMs: number;
+  /** A zone is compared again when its last comparison is older than this. */
+  readonly lateEveryMs: number;
+}
+
+interface Zone {
+  readonly zoneId: number;
+  /** Every page is committed under its fence. */
+  readonly lease: HeldLease;
+}
+
+/**
+ * Returns a function that copies what the platform shows of a zone's unsettled hours later than the polls look back. One
+ * grouped search counts the minutes of these hours, and only minutes of which it counts more than is stored are
+ * searched. A minute whose search found nothing is searched again later and later, because the counts may be wrong. If the
+ * record of a stored event is missing, the list of its day is read again from its beginning.
+ */
+export function createLateCopier(deps: CopyLateDeps) {
+  const { database, edge, clock, log, settleMs, lateEveryMs } = deps;
+  const comparedAt = new Map<number, number>();
+  const searched = new Map<number, readonly LackingMinute[]>();
+  return async ({ zoneId, lease }: Zone, signal: AbortSignal): Promise<void> => {
+    const at = clock();
+    if (at - (comparedAt.get(zoneId) ?? 0) < lateEveryMs) return;
+    const hours = await readCoveredHours(database.db, zoneId, { fromMs: at - DAY_MS, toMs: at });
+    const span = planLateComparison(at, hours, deps);
+    if (span === null) return;
+    const { cells } = await readRuleCounts(edge, zoneId, span, signal);
+    comparedAt.set(zoneId, at);
+    const minutes = [...cells.keys()].sort((a, b) => a - b);
+    // Read after the platform has answered: an event that was stored meanwhile is not missing.
+    const stored = await readStoredCells(database.db, zoneId, minutes, MINUTE_MS);
+    const compared = compareCounts(minutes, cells, stored);
+    const { spans, lacking } = planLateSearches(at, compared, searched.get(zoneId) ?? []);
+    searched.set(zoneId, lacking);
+    for (const { from, to } of spans) {
+      signal.throwIfAborted();
+      const copied = await copySearch(deps, { zoneId, lease, from, to, expectNew: false }, signal);
+      const { pages, inserted } = copied;
+      log.info({ zoneId, from: new Date(from), to: new Date(to), pages, inserted }, "late events searched");
+    }
+    // Short passes read the younger entries of the list again. For an older one the day is read from its beginning.
+    const listed = { fromMs: span.from, toMs: at - settleMs };
+    const days = daysOf([{ occurredAt: listed.fromMs }, { occurredAt: listed.toMs }]);
+    const events = hours.reduce((sum, hour) => sum + (hour.startsAt < span.from ? 0 : hour.storedCount), 0);
+    if (events > MOST_CHECKED) return;
+    const unlisted = hours.flatMap(({ looks }) => looks.list?.unlisted?.features ?? []);
+    const unrecorded = await readUnrecordedHours(database.db, zoneId, { ...listed, days }, unlisted);
+    if (unrecorded.length > 0) await proveAnew(database.db, zoneId, unrecorded, at);
+  };
+}
