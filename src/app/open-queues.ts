@@ -7,9 +7,8 @@ import type { Metrics } from "#faces/http/metrics.ts";
 import type { Health } from "#faces/http/readiness.ts";
 import { systemClock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
-import { createRateLimitedReport } from "#lib/rate-limited-report.ts";
 import type { Secret } from "#lib/secret.ts";
-import { explainTlsFailure } from "#lib/tls-failure-error.ts";
+import { createQueueOutageReports } from "./report-queue-outages.ts";
 
 const ENQUEUE_TIMEOUT_MS = 2_000;
 
@@ -47,10 +46,8 @@ export function openQueues({
   const { redisUrl, redisCa } = config;
   const redis = redisUrl === null ? null : { url: redisUrl, ca: redisCa };
   const backend = createQueueBackend({ redis, databaseUrl });
-  const onError = createRateLimitedReport((where, thrown, leftOut) => {
-    const err = explainTlsFailure(thrown, backend.kind === "redis" ? "Redis" : "Postgres");
-    log.warn({ where, err, leftOut }, "queue operation failed");
-  }, systemClock);
+  const store = backend.kind === "redis" ? "Redis" : "Postgres";
+  const outages = createQueueOutageReports(store, { log, clock: systemClock });
   // A backfill occupies one worker per zone and route for a long time; the short jobs need further workers.
   // A destination has one run at a time, which may wait for its receiver, so forwarding needs a place for each.
   const concurrency = 2 * zones + 4 + destinations;
@@ -59,7 +56,7 @@ export function openQueues({
     jobs,
     concurrency,
     enqueueTimeoutMs: ENQUEUE_TIMEOUT_MS,
-    onError,
+    onError: (where, error) => outages.onError(where, error),
   });
   let isAdded = true;
   const enqueuer = createEnqueuer({
@@ -67,7 +64,8 @@ export function openQueues({
       ...jobQueue,
       async enqueue(...given) {
         isAdded = await jobQueue.enqueue(...given);
-        if (!isAdded) metrics.enqueueFailures.inc();
+        if (isAdded) outages.onEnqueued();
+        else metrics.enqueueFailures.inc();
         return isAdded;
       },
     },

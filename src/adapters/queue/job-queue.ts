@@ -193,6 +193,7 @@ export function createJobQueue(options: JobQueueOptions): JobQueue {
       try {
         if ((await within(added, options.enqueueTimeoutMs)) === "done") return true;
         unanswered.add(queue);
+        onError(`enqueue ${job}`, new Error(`no answer within ${options.enqueueTimeoutMs} ms`));
         added.catch(() => undefined).finally(() => unanswered.delete(queue));
       } catch (thrown) {
         onError(`enqueue ${job}`, toError(thrown));
