@@ -58,8 +58,10 @@ import type { DatabaseWatch } from "./watch-database.ts";
 import { openDatabaseWatch } from "./watch-database.ts";
 import { createKeyReader, recordPlatformHealth, rereadWhenRefused, watchEdge } from "./watch-edge.ts";
 
-/** Time limit for a graceful stop. Together with the forced stop it is less than ten seconds. */
-const STOP_GRACE_MS = 2_000;
+/** How long running jobs may go on after a stop has begun. The queues are closed after at most twice this. */
+const STOP_GRACE_MS = 1_500;
+/** Time limit for all parts, so that a busy machine also ends the process within ten seconds. */
+const STOP_BUDGET_MS = 7_000;
 
 export interface AppOptions {
   readonly config: Config;
@@ -98,6 +100,7 @@ export function createApp(options: AppOptions): App {
   const stack = createStopStack(
     (part, error) => log.warn({ part, err: error }, "part failed to stop"),
     (part, ms) => log.debug({ part, ms }, "part stopped"),
+    STOP_BUDGET_MS,
   );
   const stopping = new AbortController();
   let starting: Promise<RunningApp> | undefined;

@@ -25,3 +25,18 @@ test("the callback gets each part that stopped", async () => {
 
   expect(told).toEqual(["second failed", "first number"]);
 });
+
+test("a part that never stops is reported and left behind, and the parts after it still get time to stop", async () => {
+  const calls: string[] = [];
+  const stack = createStopStack((name, error) => calls.push(`${name}: ${error.message}`), undefined, 400);
+  stack.defer("first", () => calls.push("first"));
+  stack.defer("second", () => new Promise(() => {}));
+  stack.defer("third", () => new Promise(() => {}));
+  await stack.stop();
+
+  expect(calls).toEqual([
+    expect.stringMatching(/^third: not stopped in (200|199) ms$/),
+    expect.stringMatching(/^second: not stopped in \d{1,3} ms$/),
+    "first",
+  ]);
+});

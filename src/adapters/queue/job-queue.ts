@@ -44,8 +44,8 @@ export interface JobQueue {
   /** Starts the workers of these queues; of all by default. */
   startWorkers(names?: readonly QueueName[]): void;
   /**
-   * Stops claiming jobs, aborts those that still run after the grace, and returns even when a job never ends.
-   * Idempotent.
+   * Stops claiming jobs, aborts those that still run after the grace, and returns after twice the grace even when a job
+   * never ends or the store does not answer. Idempotent.
    */
   close(graceMs: number): Promise<void>;
 }
@@ -177,9 +177,9 @@ export function createJobQueue(options: JobQueueOptions): JobQueue {
     const drained = closeAll(workers);
     if ((await within(drained, graceMs)) === "late") {
       stopping.abort(new Error("the service is stopping"));
-      await within(drained, graceMs);
+      await within(drained, graceMs / 2);
     }
-    await within(closeAll(queues.values()), graceMs);
+    await within(closeAll(queues.values()), graceMs / 2);
   }
 
   return {

@@ -19,7 +19,7 @@ import { describeStartFailure } from "./describe-start-failure.ts";
 import { describeBackfill, watchBackfill } from "./watch-backfill.ts";
 
 /** The longest time of a stop. After it the process exits: child processes end with their pipes, and the tables stay consistent. */
-const STOP_DEADLINE_MS = 9_000;
+const STOP_DEADLINE_MS = 8_000;
 
 const HELP = `
 Without settings it starts everything: Postgres, an emulator of the platform with 72 hours of history, and an attack one
