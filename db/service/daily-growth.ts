@@ -1,4 +1,5 @@
 import { getTableName, sql } from "drizzle-orm";
+import { sumValidBytes } from "../archive/archive-files.ts";
 import type { Queryable } from "../client.ts";
 import { rawBlocks } from "../schema/raw-blocks.ts";
 import { wafEvents } from "../schema/waf-events.ts";
@@ -34,4 +35,21 @@ export async function readDayBytes(db: Queryable, nowMs: number): Promise<number
           and right(c.relname, 8) = any (${sql.param(days)}::text[])
         group by right(c.relname, 8)) d), 0)::float8 as "bytes"`);
   return rows[0]?.bytes ?? 0;
+}
+
+/** Sizes of everything that is stored, in bytes. */
+export interface StoredBytes {
+  readonly databaseBytes: number;
+  /** The records in the database, which are a part of it. */
+  readonly recordBytes: number;
+  readonly archiveBytes: number;
+}
+
+export async function readStoredBytes(db: Queryable): Promise<StoredBytes> {
+  const { rows } = await db.execute<{ databaseBytes: number; recordBytes: number }>(sql`
+    select pg_database_size(current_database())::float8 as "databaseBytes",
+      (select coalesce(sum(pg_total_relation_size(i.inhrelid)), 0) from pg_inherits i
+        where i.inhparent = ${getTableName(rawBlocks)}::regclass)::float8 as "recordBytes"`);
+  const { databaseBytes = 0, recordBytes = 0 } = rows[0] ?? {};
+  return { databaseBytes, recordBytes, archiveBytes: await sumValidBytes(db) };
 }

@@ -249,6 +249,7 @@ const GOOD: PostgresFacts = {
   excess: [],
   dayBytes: 1_000_000_000,
   databaseBytes: 12_300_000_000,
+  stored: { databaseBytes: 12_300_000_000, recordBytes: 4_000_000_000, archiveBytes: 20_000_000 },
 };
 const WORKS = {
   acknowledgedAt: 1,

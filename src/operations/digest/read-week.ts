@@ -5,7 +5,6 @@ import { readChangedRules } from "#db/detection/changed-rules.ts";
 import { listExclusions } from "#db/detection/exclusions.ts";
 import { listApiKeys } from "#db/keys/api-keys.ts";
 import { readOldestRows } from "#db/privacy/retention.ts";
-import { readDayBytes } from "#db/service/daily-growth.ts";
 import { many } from "#lib/format.ts";
 import { showTime } from "#lib/show-time.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
@@ -19,6 +18,7 @@ import { UNPREVENTABLE } from "#stages/coverage/judge-hour.ts";
 import { listEnding, OPSGENIE_ENDS } from "#stages/delivery/ending-channels.ts";
 import type { Asked } from "../operation.ts";
 import { readDetails } from "../service/status.ts";
+import { readStorage } from "../service/storage.ts";
 import { readVisibleZones } from "../service/zones.ts";
 import type { ServiceView } from "../service-view.ts";
 
@@ -54,7 +54,7 @@ export async function readWeek(asked: WeekAsked, { fromMs, toMs }: Week): Promis
     .reduce((all, hours) => all + hours, 0);
   const [sealed, gap] = [sum(within, "sealed"), sum(within, "gap")];
   const unwatched = sum(within, "unwatched");
-  const storage = span.zoneIds === null ? await readStorage(asked) : null;
+  const storage = span.zoneIds === null ? await readRoom(asked) : null;
   const changed = await readChangedRules(db, { ...span, zoneIds: compared, limit: CHANGED_RULES });
   const few = await listFewAddresses(db, span, LISTED_RULES);
   const silent = await listSilentRules(db, span, LISTED_RULES);
@@ -84,12 +84,11 @@ export async function readWeek(asked: WeekAsked, { fromMs, toMs }: Week): Promis
   };
 }
 
-async function readStorage({ db, now, service }: WeekAsked): Promise<NonNullable<WeekFigures["storage"]>> {
-  const { event } = await readOldestRows(db);
-  const dayBytes = await readDayBytes(db, now);
-  const freeBytes = service.readDisk()?.freeBytes ?? null;
-  const daysLeft = freeBytes === null || dayBytes === 0 ? null : Math.floor(freeBytes / dayBytes);
-  return { daysKept: event === null ? 0 : Math.ceil((now - event) / DAY_MS), dayBytes, freeBytes, daysLeft };
+async function readRoom(asked: WeekAsked): Promise<NonNullable<WeekFigures["storage"]>> {
+  const { event } = await readOldestRows(asked.db);
+  const { dayBytes, freeBytes, daysLeft } = await readStorage(asked);
+  const daysKept = event === null ? 0 : Math.ceil((asked.now - event) / DAY_MS);
+  return { daysKept, dayBytes: dayBytes ?? 0, freeBytes, daysLeft };
 }
 
 const PAGES: Partial<Record<AttentionKind, string>> = {

@@ -1,3 +1,4 @@
+import type { StoredBytes } from "#db/service/daily-growth.ts";
 import type { ServerFacts } from "#db/service/server-facts.ts";
 import type { DestinationTotals } from "../forwarding/sum-destinations.ts";
 import type { ServiceLife } from "../service-life.ts";
@@ -25,6 +26,8 @@ export interface PostgresFacts extends ServerFacts {
   /** The largest growth of the last days; null without tables. */
   readonly dayBytes: number | null;
   readonly databaseBytes: number;
+  /** Null without tables. */
+  readonly stored: StoredBytes | null;
 }
 
 export interface RedisFacts {

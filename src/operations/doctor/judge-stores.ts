@@ -1,6 +1,7 @@
 import { POOLER_RULE, UTF8_RULE } from "#db/postgres/refuse-server.ts";
 import { formatBytes } from "#lib/disk-space.ts";
 import { formatDecimal, formatNumber } from "#lib/format.ts";
+import { describeSizes } from "../service/storage.ts";
 import type { DiskFacts, DoctorFacts, Fact, PostgresFacts, RedisFacts } from "./facts.ts";
 import { type Finding, note, ok, problem, warning } from "./finding.ts";
 
@@ -209,9 +210,12 @@ export function judgeDisks(disks: readonly DiskFacts[], dayBytes: number | null)
   return disks.map(({ holds, folder, freeBytes, totalBytes, holdsDatabase }) => {
     const free = `${formatBytes(freeBytes)} of ${formatBytes(totalBytes)} are free on the disk of ${holds} (${folder})`;
     if (dayBytes === null || dayBytes === 0 || !holdsDatabase) {
+      const text = holdsDatabase
+        ? `${free}; for how many days is unknown before a day has grown.`
+        : `${free}.`;
       return freeBytes < 0.05 * totalBytes
-        ? warning("disk", `${free}.`, "Free space or enlarge the disk.")
-        : ok("disk", `${free}.`);
+        ? warning("disk", text, "Free space or enlarge the disk.")
+        : ok("disk", text);
     }
     const days = freeBytes / dayBytes;
     const left = `${free}: ${formatNumber(days)} days at ${formatBytes(dayBytes)} a day`;
@@ -219,6 +223,12 @@ export function judgeDisks(disks: readonly DiskFacts[], dayBytes: number | null)
     if (days < NOW_DAYS) return problem("disk", `${left}.`, next);
     return days < SOON_DAYS ? warning("disk", `${left}.`, next) : ok("disk", `${left}.`);
   });
+}
+
+/** Names the sizes of what is stored. */
+export function judgeSizes(postgres: Fact<PostgresFacts>): Finding[] {
+  const stored = "value" in postgres ? postgres.value.stored : null;
+  return stored === null ? [] : [ok("storage", `Stored: ${describeSizes(stored)}.`)];
 }
 
 /** Says what can be known of a database whose disk this machine does not see: its size, and how much it will take. */

@@ -12,6 +12,7 @@ import {
   judgeOffset,
   judgePostgres,
   judgeRedis,
+  judgeSizes,
 } from "./judge-stores.ts";
 
 /** Returns what the facts mean and what to do, in the order of the parts. */
@@ -23,6 +24,7 @@ export function judge(facts: DoctorFacts): Finding[] {
     ...judgePostgres(postgres),
     ...judgeRedis(facts.redis),
     ...judgeBucket(facts.bucket),
+    ...judgeSizes(postgres),
     ...judgeDisks(facts.disks, dayBytes),
     ...judgeDatabaseSize(facts),
     ...judgeChannels(facts.channels, facts.configFile),

@@ -14,6 +14,7 @@ import { assessService, type ServiceLife } from "../service-life.ts";
 import type { ServiceView } from "../service-view.ts";
 import { readAttention } from "./attention.ts";
 import { HourItem, toHourItem } from "./hour-item.ts";
+import { readStorage, Storage } from "./storage.ts";
 import { describeZones, readVisibleZones, Zone } from "./zones.ts";
 
 const MAX_ZONES = 500;
@@ -85,6 +86,9 @@ const Answer = z.object({
   archive: z
     .array(ArchivedZone)
     .describe("The zones that have days in the archive. GET /api/v1/archive/days lists the files."),
+  storage: Storage.nullable()
+    .optional()
+    .describe("Null if the key is for some zones only. Only with detailed."),
   service: Service.nullable().describe(
     "Which processes of the service are alive. Null if the key is for some zones only.",
   ),
@@ -125,13 +129,14 @@ async function readStatus(asked: Asked, { detailed }: { detailed: "true" | "fals
   const seen = (await readVisibleZones(db, zoneIds)).slice(0, MAX_ZONES);
   // Facts of no single zone, such as alerts about Longwatch itself, are for keys of every zone.
   const isWhole = zoneIds === null;
-  const [zones, ofNoZone, channels, archives, replicas, details] = await Promise.all([
+  const [zones, ofNoZone, channels, archives, replicas, details, storage] = await Promise.all([
     describeZones(db, seen, { now, names: readNames() }),
     isWhole ? readOpenWork(db, [null]) : [],
     isWhole ? readChannels(db) : null,
     readZoneArchives(db, zoneIds),
     isWhole ? readReplicas(db) : null,
     detailed === "true" ? readDetails(asked, seen) : null,
+    isWhole && detailed === "true" ? readStorage(asked) : null,
   ]);
   const work = [...zones, ...ofNoZone];
   const sum = (count: (one: Omit<OpenWork, "zoneId">) => number) =>
@@ -150,6 +155,7 @@ async function readStatus(asked: Asked, { detailed }: { detailed: "true" | "fals
     })),
     channels,
     archive: archives.map(toArchivedZone),
+    ...(details === null ? {} : { storage }),
     service: replicas === null ? null : toServiceItem(assessService(replicas)),
     ...(details === null ? {} : { attention: details.attention }),
   };

@@ -13,7 +13,7 @@ import { readChannelStatuses } from "#db/delivery/channel-states.ts";
 import { readAdminKeyLeft } from "#db/keys/api-keys.ts";
 import { readClockOffset } from "#db/postgres/clock.ts";
 import { sharesSessions } from "#db/postgres/refuse-server.ts";
-import { readDayBytes } from "#db/service/daily-growth.ts";
+import { readDayBytes, readStoredBytes } from "#db/service/daily-growth.ts";
 import { readReplicas } from "#db/service/replicas.ts";
 import { readRoleRights } from "#db/service/role-rights.ts";
 import { readServerFacts } from "#db/service/server-facts.ts";
@@ -148,6 +148,7 @@ async function gatherPostgres(
     excess,
     offsetMs: await readClockOffset(db),
     dayBytes: server.hasTables ? await readDayBytes(db, nowMs) : null,
+    stored: server.hasTables ? await readStoredBytes(db) : null,
     databaseBytes: place.databaseBytes,
   };
 }

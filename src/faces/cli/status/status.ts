@@ -19,6 +19,7 @@ import { GAP_EXIT_CODE } from "#operations/coverage/hours.ts";
 import { listAttention } from "#operations/list-attention.ts";
 import { NOTHING_AROUND } from "#operations/service/attention.ts";
 import { type StatusAnswer, showStatus, toServiceItem } from "#operations/service/status.ts";
+import { describeStorage } from "#operations/service/storage.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
@@ -130,6 +131,7 @@ function describe(status: StatusAnswer, attention: Attention, paint: Paint): str
     ...nothing,
     ...describeWork(status),
     ...describeArchive(status.archive),
+    ...(status.storage == null ? [] : [describeStorage(status.storage)]),
     ...describeAttention(attention, paint),
     "",
   ].join("\n");
