@@ -33,7 +33,17 @@ interface Written extends SpelledAddress {
 }
 
 /** Spellings that programs do not read as an address, and people do. */
-const HIDDEN = ["103[.]100[.]202[.]86", "103%2E100%2e202%252E86", "１０３.１００.２０２．８６", "1734658646"];
+const HIDDEN = [
+  "103[.]100[.]202[.]86",
+  "103%2E100%2e202%252E86",
+  "１０３.１００.２０２．８６",
+  "1734658646",
+  "103-100-202-86",
+  "103 . 100 . 202 . 86",
+  "103 – 100 – 202 – 86",
+  "0x67.0x64.0xca.0x56",
+  "86.202.100.103.in-addr.arpa",
+];
 
 /** Addresses of both families in all spellings, each between two characters that Postgres takes. */
 const corpus: readonly Written[] = HIDDEN.map((spelling) => ({

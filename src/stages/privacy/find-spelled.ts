@@ -6,9 +6,11 @@ const REVERSE_IPV4 = /(?<!\d)(?:\d{1,3}\.){4}in-addr\.arpa/gi;
 const REVERSE_IPV6 = /(?<![\da-f])(?:[\da-f]\.){32}ip6\.arpa/gi;
 /** Parts that names of hosts have: `ec2-203-0-113-7`, `203_0_113_7`. */
 const JOINED = /\d+(?:-\d+){3,}|\d+(?:_\d+){3,}/g;
-const SPACED = /(?<![\d.])\d{1,3}(?:\s{0,3}\.\s{0,3}\d{1,3}){3}(?!\d|\.\d)/g;
+const SPACED =
+  /(?<![\d.])\d{1,3}(?:\s{0,3}\.\s{0,3}\d{1,3}){3}(?!\d|\.\d)|(?<!\d|-\s{0,3})\d{1,3}(?:\s{1,3}-\s{1,3}\d{1,3}){3}(?!\d|\s{0,3}-)/g;
 /** Parts as programs read them: `0xcb.0.0161.7`. The last part may stand for several. */
-const MIXED = /(?<![\w.])(?:0x[\da-f]{1,8}|\d{1,10})(?:\.(?:0x[\da-f]{1,8}|\d{1,10})){1,3}(?![\w]|\.\d)/gi;
+const MIXED =
+  /(?<![\w.])(?:0x[\da-f]{1,8}|\d{1,10})(?:\s{0,3}\.\s{0,3}(?:0x[\da-f]{1,8}|\d{1,10})){1,3}(?![\w]|\.\d)/gi;
 /** All eight groups, or what Windows takes for a name. */
 const DASHED_IPV6 =
   /(?<![\da-f-])(?:(?:[\da-f]{4}-){7}[\da-f]{4}(?![\da-f-])|[\da-f-]{3,39}(?=\.ipv6-literal\.net))/gi;
@@ -68,12 +70,12 @@ function readJoined(text: string, run: string, start: number): FoundAddress[] {
 
 /** The numbers of a list (`1. 2. 3. 4`) have one digit each. */
 function readSpaced(written: string): string | null {
-  const parts = written.split(".").map((part) => part.trim());
+  const parts = written.split(/[.-]/).map((part) => part.trim());
   return /\s/.test(written) && parts.some(({ length }) => length > 1) ? toIpv4(parts.map(Number)) : null;
 }
 
 function readMixed(written: string): string | null {
-  const parts = written.split(".");
+  const parts = written.split(".").map((part) => part.trim());
   const isOctal = (part: string) => /^0[0-7]{2,}$/.test(part);
   if (!parts.some((part) => /^0x/i.test(part) || (isOctal(part) && part.length > 3))) return null;
   const numbers = parts.map((part) => (isOctal(part) ? Number.parseInt(part, 8) : Number(part)));

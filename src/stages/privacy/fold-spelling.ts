@@ -5,8 +5,8 @@ export interface Folded {
   readonly at: readonly number[];
 }
 
-/** Characters that a URL has encoded, also twice (`%252E`): digits, hexadecimal letters, dots, colons, brackets. */
-const ENCODED = /%(?:25){0,3}(2e|3[0-9a]|4[1-6]|6[1-6]|5b|5d)/gi;
+/** Characters that a URL has encoded, also twice (`%252E`): digits, hexadecimal letters, dashes, dots, colons, brackets. */
+const ENCODED = /%(?:25){0,3}(2d|2e|3[0-9a]|4[1-6]|6[1-6]|5b|5d)/gi;
 const FOREIGN = /\P{ASCII}/gu;
 /** `[.]`, `(dot)`, `[.` and `.]`, `\.`, ` dot `, `&#46;`, and the same with a colon. */
 const SEPARATOR =
@@ -54,6 +54,8 @@ function fold(before: Folded, pattern: RegExp, toOne: (match: RegExpExecArray) =
 function toPlain(character: string): string {
   if (/\p{Cf}/u.test(character)) return "";
   if (character === "。" || character === "｡") return ".";
+  // Word processors write them instead of a hyphen.
+  if (/\p{Pd}/u.test(character)) return "-";
   const compatible = character.normalize("NFKC");
   if (PLAIN.test(compatible)) return compatible;
   return /\p{Nd}/u.test(character) ? String(valueOf(character)) : character;
