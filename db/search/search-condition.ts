@@ -1,7 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import { alias } from "drizzle-orm/pg-core";
 import { formatIso } from "#lib/format.ts";
-import { columnOf, type SearchColumn, toColumnSql } from "#model/search-columns.ts";
+import { columnOf, type SearchColumn, toColumnSql, toOlderSpelling } from "#model/search-columns.ts";
 import type { Span } from "#model/span.ts";
 import { wafEvents } from "../schema/waf-events.ts";
 import type { EventQuery, SearchClause, SearchTest } from "./search-query.ts";
@@ -32,7 +32,14 @@ function toClause({ columns, tests, isNegated }: SearchClause): SQL {
 }
 
 function toTest(column: SearchColumn, test: SearchTest): SQL {
-  const text = sql.raw(toColumnSql(columnOf(column), "e."));
+  const written = toColumnSql(columnOf(column), "e.");
+  const passes = toTextTest(column, sql.raw(written), test);
+  const older = toOlderSpelling(column, written, test);
+  if (older === null) return passes;
+  return or([passes, and([sql.raw(older.isOlder), toTextTest(column, sql.raw(older.plain), test)])]);
+}
+
+function toTextTest(column: SearchColumn, text: SQL, test: SearchTest): SQL {
   switch (test.kind) {
     case "anything":
       return sql`true`;

@@ -20,7 +20,7 @@ import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import { DAY_MS } from "#lib/units.ts";
 import { toDay } from "#model/horizon.ts";
-import { readAddress } from "#model/ip-address.ts";
+import { readSentAddress } from "#model/ip-address.ts";
 import { isFullAddress, toPseudonym } from "#stages/privacy/pseudonym.ts";
 import type { PseudonymKey } from "#stages/privacy/pseudonym-key.ts";
 import { replaceAddresses, replaceInJson } from "#stages/privacy/replace-addresses.ts";
@@ -149,7 +149,7 @@ async function pseudonymiseDerived(
   scope: Pick<DerivedScope, "overIn" | "isUndelivered">,
 ): Promise<void> {
   const replace = (ip: string) =>
-    isFullAddress(ip) && readAddress(ip) !== null ? toPseudonym(key, ip) : null;
+    isFullAddress(ip) && readSentAddress(ip) !== null ? toPseudonym(key, ip) : null;
   await rewriteDerived(
     database,
     { zoneId: null, ...scope },

@@ -63,6 +63,36 @@ function readGroups(text: string): number[] | null {
   return groups;
 }
 
+/** An IPv4 address with a port, or an address in brackets. */
+const WITH_PORT = /^(?:([\d.]+):\d{1,5}|\[([^\]]+)\](?::\d{1,5})?)$/;
+
+/** Returns a sender's address without port and brackets, the first one of a list. */
+function undress(text: string): string {
+  const [first = ""] = text.split(",", 1);
+  const [, ipv4, bracketed] = WITH_PORT.exec(first.trim()) ?? [];
+  return ipv4 ?? bracketed ?? first.trim();
+}
+
+/**
+ * Returns the sender's address of a text that the platform or a proxy wrote: alone, with a port (`203.0.113.9:51234`,
+ * `[2001:db8::9]:443`), or as the first of a forwarded list (`203.0.113.9, 10.0.0.1`); null for any other text. The later
+ * addresses of a list are proxies. Every part that compares senders uses this function, so that all forms are one person.
+ */
+export function readSentAddress(text: string): IpAddress | null {
+  return readAddress(undress(text));
+}
+
+/**
+ * Returns a sender's address as the column `ip` holds it: alone, and as IPv4 if it is mapped. IPv6 keeps the platform's
+ * spelling, in which searches answer. Returns any other text as it is.
+ */
+export function toPlainAddress(text: string): string {
+  if (!/[:,[]/.test(text)) return text;
+  const address = readSentAddress(text);
+  if (address === null) return text;
+  return address.family === 4 ? address.bytes.join(".") : undress(text);
+}
+
 export function addressBits(family: AddressFamily): number {
   return family === 4 ? 32 : 128;
 }

@@ -3,6 +3,7 @@ import { LABELS } from "#adapters/edge/contract/event-log-list.ts";
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
 import { isObject } from "#lib/is-object.ts";
 import { parseJson } from "#lib/parse-json.ts";
+import { toPlainAddress } from "#model/ip-address.ts";
 import type { EventWithoutFacts } from "#model/waf-event.ts";
 
 /** The search language's verbs for `labels.status`. An unknown word stays as it came. */
@@ -36,7 +37,7 @@ export function toListEvent(entry: unknown, parsed?: unknown): EventWithoutFacts
     route: "list",
     feature: null,
     ruleId: known(labels["ruleId"]),
-    ip: known(record["RemoteIp"]),
+    ip: toPlain(known(record["RemoteIp"])),
     ja4: null,
     ua: known(findUserAgent(record["Headers"]), MAX_TEXT_CHARS),
     url: known(record["Url"], MAX_TEXT_CHARS),
@@ -67,6 +68,10 @@ function toText(value: unknown): string | null {
 function known(value: unknown, maxChars = MAX_DIMENSION_CHARS): string | null {
   const text = toText(value);
   return text === null || text === "" ? null : cleanText(text, maxChars);
+}
+
+function toPlain(ip: string | null): string | null {
+  return ip === null ? null : toPlainAddress(ip);
 }
 
 function findUserAgent(headers: unknown): string | null {

@@ -2,6 +2,7 @@ import { EventLog } from "#adapters/edge/contract/event-log-list.ts";
 import type { EventRow } from "#adapters/edge/contract/event-logs-search.ts";
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
 import { parseJson } from "#lib/parse-json.ts";
+import { toPlainAddress } from "#model/ip-address.ts";
 import type { EventWithoutFacts } from "#model/waf-event.ts";
 
 /**
@@ -19,7 +20,7 @@ export function toSearchEvent(row: EventRow): EventWithoutFacts {
     route: "search",
     feature: dimension("feature"),
     ruleId: dimension("ruleId"),
-    ip: dimension("ip"),
+    ip: toPlainAddress(dimension("ip")),
     ja4: dimension("ja4"),
     ua: cleanText(fields["ua"] ?? "", MAX_TEXT_CHARS),
     url: cleanText(fields["url"] ?? "", MAX_TEXT_CHARS),

@@ -1,5 +1,12 @@
 import ipaddr from "ipaddr.js";
-import { addressBits, type IpAddress, networkOf, readAddress, readMasked } from "#model/ip-address.ts";
+import {
+  addressBits,
+  type IpAddress,
+  networkOf,
+  readAddress,
+  readMasked,
+  readSentAddress,
+} from "#model/ip-address.ts";
 import type { AddressFamily } from "#model/kinds.ts";
 import { addressPart, isPseudonym, NETWORK_PREFIX, networkPart, splitPseudonym } from "./pseudonym.ts";
 import type { PseudonymKey } from "./pseudonym-key.ts";
@@ -27,7 +34,7 @@ export function readNetwork(text: string): Network | null {
 }
 
 export function singleAddress(text: string): Network | null {
-  const address = readAddress(text);
+  const address = readSentAddress(text);
   return address === null ? null : { address, prefix: addressBits(address.family) };
 }
 
@@ -86,7 +93,7 @@ export function createErasureTarget(
     mayBeMasked,
     covers(ip) {
       if (isPseudonym(ip)) return isPseudonymMeant(ip);
-      const given = readAddress(ip);
+      const given = readSentAddress(ip);
       if (given !== null) return given.family === family && networkOf(given, prefix) === wanted;
       return includeMasked && mayBeMasked(ip);
     },

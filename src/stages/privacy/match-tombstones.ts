@@ -1,4 +1,4 @@
-import { networkOf, readAddress, readMasked } from "#model/ip-address.ts";
+import { networkOf, readMasked, readSentAddress } from "#model/ip-address.ts";
 import type { PseudonymKey } from "./pseudonym-key.ts";
 
 /** The record that an erasure leaves; times in epoch ms. */
@@ -29,7 +29,7 @@ export function matchTombstones(
     if (maskedHash !== null && maskedPrefix !== null) enter(masked, maskedPrefix, maskedHash, untilAt);
   }
   return (ip) => {
-    const address = readAddress(ip);
+    const address = readSentAddress(ip);
     if (address !== null)
       return latest(full.get(address.family), (prefix) => key.hash("tombstone", networkOf(address, prefix)));
     const hidden = readMasked(ip);

@@ -1,4 +1,4 @@
-import { addressBits, networkOf, readAddress } from "#model/ip-address.ts";
+import { addressBits, networkOf, readSentAddress } from "#model/ip-address.ts";
 import type { PseudonymKey } from "./pseudonym-key.ts";
 
 /** Replaces an erased address. */
@@ -29,7 +29,7 @@ export function isFullAddress(ip: string): boolean {
  * is.
  */
 export function toPseudonym(key: PseudonymKey, ip: string): string {
-  const address = readAddress(ip);
+  const address = readSentAddress(ip);
   const network = address === null ? ip : networkOf(address, NETWORK_PREFIX[address.family]);
   const whole = address === null ? ip : networkOf(address, addressBits(address.family));
   return `anon-${networkPart(key, network)}-${addressPart(key, whole)}`;

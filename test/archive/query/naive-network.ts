@@ -36,12 +36,35 @@ function toNumber(bytes: readonly number[]): bigint {
   return bytes.reduce((sum, byte) => sum * 256n + BigInt(byte), 0n);
 }
 
+/** A text that was stored before addresses had one spelling, without port, brackets, list and the mapped form. */
+function undress(text: string): string {
+  if (!text.includes(",") && !(text.includes(":") && /[.[]/.test(text))) return text;
+  const [first = ""] = text.split(",", 1);
+  const shown = first.trim().toLowerCase();
+  const [, ipv6, ipv4] = /^(?:\[(.*)\](?::\d+)?|([\d.]+):\d+)$/.exec(shown) ?? [];
+  return (ipv6 ?? ipv4 ?? shown).replace(/^::ffff:(?=\d+\.)/, "");
+}
+
+/** Whether an address is one of those that are asked for, in whatever form either is written. */
+export function isSameAddress(text: string, asked: readonly string[]): boolean {
+  const wanted = asked.flatMap((one) => [one, undress(one)]);
+  return wanted.includes(text) || wanted.includes(undress(text));
+}
+
 /** Whether all that a text of an address leaves open lies in a network. */
 export function isWithin(text: string, network: string): boolean {
+  return [text, undress(text)].some((written) => isInside(written, network));
+}
+
+function isInside(text: string, network: string): boolean {
   const inner = readAddress(text);
-  const [address, length] = ipaddr.isValidCIDR(network)
+  let [address, length] = ipaddr.isValidCIDR(network)
     ? ipaddr.parseCIDR(network)
     : [ipaddr.parse(network), null];
+  if (address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() && (length ?? 128) >= 96) {
+    address = address.toIPv4Address();
+    length = length === null ? null : length - 96;
+  }
   const bytes = address.toByteArray();
   const prefix = length ?? 8 * bytes.length;
   if (inner === null || inner.bits !== 8 * bytes.length || inner.prefix < prefix) return false;

@@ -5,7 +5,7 @@ import type { Search } from "#emulator/query/request.ts";
 import { pageOfRows } from "#emulator/query/rows.ts";
 import type { Draft } from "#emulator/traffic/draft.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import { isWithin } from "./naive-network.ts";
+import { isSameAddress, isWithin } from "./naive-network.ts";
 
 /**
  * Runs the emulator's own search over given events: naive code that shares nothing with Longwatch's. Networks are
@@ -17,15 +17,19 @@ export function createNaiveSearch(events: readonly WafEvent[]) {
   for (const event of sorted) columns.push(toDraft(event));
 
   return (search: Search) => {
+    const isOfAddress = ({ field, op }: Search["filters"][number]) =>
+      field === "ip" && (op === "eq" || op === "in");
     const networks = search.filters.filter(({ op }) => op === "cidr");
+    const addresses = search.filters.filter(isOfAddress);
     const matches = createMatcher(columns, {
       ...search,
-      filters: search.filters.filter(({ op }) => op !== "cidr"),
+      filters: search.filters.filter((filter) => filter.op !== "cidr" && !isOfAddress(filter)),
     });
     const found = sorted.flatMap(({ occurredAt, ip }, row) => {
       const isInWindow = occurredAt >= search.from && occurredAt < search.to;
       const isInside = networks.every(({ value }) => value.some((network) => isWithin(ip ?? "", network)));
-      return isInWindow && isInside && matches(row) ? [row] : [];
+      const isAsked = addresses.every(({ value }) => isSameAddress(ip ?? "", value));
+      return isInWindow && isInside && isAsked && matches(row) ? [row] : [];
     });
     if (search.groupBy.length > 0) return { kind: "groups" as const, ...groupRows(columns, found, search) };
     const page = pageOfRows(found, search).map((row) => toRow(sorted[row]));

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { Config } from "#config/config.ts";
-import { readAddress } from "#model/ip-address.ts";
+import { readSentAddress } from "#model/ip-address.ts";
 import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
 import { toPseudonym } from "#stages/privacy/pseudonym.ts";
 import { writeOut } from "../edge/edge-io.ts";
@@ -28,7 +28,7 @@ export function pseudonymCommand(readConfig: () => Config, io: StoreIo): Command
     .action(
       storeAction<Flags>(io, async ({ ip, json }, read) => {
         const address = read.required("ip", ip, "an IPv4 or IPv6 address");
-        if (address !== undefined && readAddress(address) === null)
+        if (address !== undefined && readSentAddress(address) === null)
           read.wrong("ip", address, "an IPv4 or IPv6 address");
         read.finish();
         const config = readConfig();

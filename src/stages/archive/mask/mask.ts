@@ -1,4 +1,5 @@
 import { isObject } from "#lib/is-object.ts";
+import { toPlainAddress } from "#model/ip-address.ts";
 import { ERASED, isPseudonym, splitPseudonym } from "#stages/privacy/pseudonym.ts";
 
 /**
@@ -6,7 +7,8 @@ import { ERASED, isPseudonym, splitPseudonym } from "#stages/privacy/pseudonym.t
  * platform's records. Of IPv6 only the first 48 bits stay, and of a pseudonym only the network's part. A text that is
  * no address is hidden.
  */
-export function maskAddress(address: string): string {
+export function maskAddress(text: string): string {
+  const address = toPlainAddress(text);
   if (address === "" || address === ERASED) return address;
   if (isPseudonym(address)) return `anon-${splitPseudonym(address).network}-*`;
   const octets = /^(\d{1,3}\.\d{1,3}\.\d{1,3})\.(?:\d{1,3}|\*)$/.exec(address);

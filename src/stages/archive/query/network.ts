@@ -1,6 +1,9 @@
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 
+/** The first bytes of `::ffff:0:0/96`. */
+const MAPPED = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+
 /**
  * Returns an IPv4 or IPv6 network, or an address as a network of its own, in the one form that Postgres reads as
  * `cidr` (no bit set after the prefix). Returns null for every other text, including those that some programs read as
@@ -19,7 +22,10 @@ export function toNetwork(text: string): string | null {
   return writeNetwork(bytes, 8 * bytes.length);
 }
 
-function writeNetwork(bytes: readonly number[], bits: number): string {
+/** An IPv4-mapped network is the IPv4 network, as its addresses are in the column `ip`. */
+function writeNetwork(given: readonly number[], givenBits: number): string {
+  const isMapped = givenBits >= 96 && given.slice(0, 12).every((byte, index) => byte === MAPPED[index]);
+  const [bytes, bits] = isMapped ? [given.slice(12), givenBits - 96] : [given, givenBits];
   const masked = bytes.map((byte, index) => {
     const kept = Math.min(Math.max(bits - 8 * index, 0), 8);
     return byte & (0xff << (8 - kept));

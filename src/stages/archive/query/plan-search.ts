@@ -1,6 +1,7 @@
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
 import type { Field } from "#model/fields.ts";
 import type { Filter } from "#model/filter.ts";
+import { toPlainAddress } from "#model/ip-address.ts";
 import { countTests, FEW_TESTS, withoutDuplicates } from "./count-tests.ts";
 import { toNetwork } from "./network.ts";
 import type { Search } from "./search.ts";
@@ -84,7 +85,7 @@ function toTests({ field, op, value }: Filter): readonly TextTest[] {
   switch (op) {
     case "eq":
     case "in":
-      return [{ kind: "equals", texts: [...new Set(value.map((text) => asKept(field, text)))] }];
+      return [{ kind: "equals", texts: [...new Set(value.flatMap((text) => asKept(field, text)))] }];
     case "contains":
       return value.map(containsTest);
     case "wildcard":
@@ -96,10 +97,14 @@ function toTests({ field, op, value }: Filter): readonly TextTest[] {
   }
 }
 
-/** Returns the text as it was stored, so that a text that was cut is found by its full length as well. */
-function asKept(field: Field, text: string): string {
-  return cleanText(
+/**
+ * Returns the text as it was stored, so that a text that was cut is found by its full length as well. An address is
+ * stored without port, brackets and list, and in older rows with them.
+ */
+function asKept(field: Field, text: string): string[] {
+  const kept = cleanText(
     text,
     ["url", "ua", "host", "path"].includes(field) ? MAX_TEXT_CHARS : MAX_DIMENSION_CHARS,
   );
+  return field === "ip" ? [toPlainAddress(kept), kept] : [kept];
 }

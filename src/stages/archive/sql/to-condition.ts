@@ -1,6 +1,6 @@
 import { clampTime } from "#lib/units.ts";
 import { toFileColumnSql } from "#model/archive-layout.ts";
-import { columnOf } from "#model/search-columns.ts";
+import { columnOf, toOlderSpelling } from "#model/search-columns.ts";
 import type { Span } from "#model/span.ts";
 import type { SearchPlan } from "../query/plan-search.ts";
 import type { LikeTest, TextTest } from "../query/text-test.ts";
@@ -35,6 +35,12 @@ export function toClauses({ clauses }: Pick<SearchPlan, "clauses">, format: numb
 }
 
 function toTest(column: string, test: TextTest): Piece {
+  const passes = toTextTest(column, test);
+  const older = toOlderSpelling(column, column, test);
+  return older === null ? passes : or([passes, and([raw(older.isOlder), toTextTest(older.plain, test)])]);
+}
+
+function toTextTest(column: string, test: TextTest): Piece {
   switch (test.kind) {
     case "anything":
       return raw("true");

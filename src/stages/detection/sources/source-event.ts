@@ -1,5 +1,5 @@
 import { ownText } from "#lib/own-text.ts";
-import { readAddress } from "#model/ip-address.ts";
+import { readSentAddress } from "#model/ip-address.ts";
 import type { SourceKind } from "#model/kinds.ts";
 
 /** The fields of an event that the source series read. Hostile text; an unknown or empty value is null or ''. */
@@ -13,14 +13,17 @@ export interface SourceEvent {
 }
 
 const MAX_CHARS = 300;
+/** Returns whether a text is neither IPv6 nor an address with a port or in a list, so that it is its own name. */
+const isWritten = (ip: string) => !ip.includes(":") && !ip.includes(",");
+
 /**
  * Returns the address by which an event's sender is counted. A provider gives each customer an IPv6 network of 64
  * bits, so all addresses of one count as one. A masked address is kept as it is and counts as one sender.
  */
 export function toSourceAddress(ip: string): string {
-  if (!ip.includes(":")) return ip.slice(0, MAX_CHARS);
+  if (isWritten(ip)) return ip.slice(0, MAX_CHARS);
   const text = ip.slice(0, MAX_CHARS).toLowerCase();
-  const address = readAddress(text);
+  const address = readSentAddress(text);
   if (address === null) return text;
   const { family, bytes } = address;
   if (family === 4) return bytes.join(".");
@@ -35,7 +38,7 @@ const MAX_REMEMBERED = 20_000;
 export function createAddressReader(): (ip: string) => string {
   const known = new Map<string, string>();
   return (ip) => {
-    if (!ip.includes(":")) return ip.slice(0, MAX_CHARS);
+    if (isWritten(ip)) return ip.slice(0, MAX_CHARS);
     const before = known.get(ip);
     if (before !== undefined) return before;
     if (known.size >= MAX_REMEMBERED) known.clear();
