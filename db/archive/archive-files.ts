@@ -1,4 +1,5 @@
-import { and, eq, isNotNull, isNull, lt, or, type SQL, sql } from "drizzle-orm";
+import { and, eq, isNotNull, isNull, lt, lte, or, type SQL, sql } from "drizzle-orm";
+import { readArchivePath } from "#model/archive-layout.ts";
 import type { NamedFile } from "#model/archive-storage.ts";
 import type { ArchiveKind } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
@@ -142,13 +143,34 @@ export async function retireExpired(
   return rowCount ?? 0;
 }
 
-/** Returns the paths of files that were retired at least `ms` ago, so that no search reads them any more. */
-export async function listRetired(db: Queryable, ms: number): Promise<string[]> {
-  const rows = await db
-    .select({ path: archiveFiles.path })
+/** Returns the files that were retired at least `ms` ago: of a zone, and of days up to one (`yyyy-mm-dd`), if given. */
+export async function listRetired(
+  db: Queryable,
+  ms: number,
+  { zoneId = null, through }: { readonly zoneId?: number | null; readonly through?: string } = {},
+): Promise<ManifestRow[]> {
+  return db
+    .select()
     .from(archiveFiles)
-    .where(sql`${archiveFiles.retiredAt} <= now() - ${ms}::float8 * interval '1 millisecond'`);
-  return rows.map(({ path }) => path);
+    .where(
+      and(
+        sql`${archiveFiles.retiredAt} <= now() - ${ms}::float8 * interval '1 millisecond'`,
+        zoneId === null ? undefined : eq(archiveFiles.zoneId, zoneId),
+        through === undefined ? undefined : lte(archiveFiles.day, through),
+      ),
+    )
+    .orderBy(archiveFiles.day, archiveFiles.zoneId, archiveFiles.kind);
+}
+
+/**
+ * Returns the valid file that has replaced a file; null if the file itself is valid, or none has replaced it. An erasure, new
+ * pseudonyms and new facts write each row to the same place as before, so a reader can go on with the new file.
+ */
+export async function findReplacement(db: Queryable, file: NamedFile): Promise<ManifestRow | null> {
+  const place = readArchivePath(file.path);
+  if (place === null) return null;
+  const [valid] = await listValidFiles(db, place);
+  return valid === undefined || valid.path === file.path ? null : valid;
 }
 
 /** Deletes the rows of retired files. A file that has become valid again meanwhile keeps its row. */

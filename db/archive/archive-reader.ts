@@ -41,6 +41,8 @@ export interface ArchiveReaderOptions {
   readonly onDamaged?: (error: ArchiveDamagedError) => unknown;
   /** Called when a file is whole that was damaged. */
   readonly onWhole?: (file: ArchiveFile) => unknown;
+  /** Returns the file that has replaced a file since the manifest was read; null for a valid file. Default: null. */
+  readonly findReplacement?: (file: ArchiveFile) => Promise<ArchiveFile | null>;
 }
 
 export interface ArchiveReader {
@@ -75,6 +77,11 @@ interface Statement {
   readonly values: readonly string[];
 }
 
+interface AskedRead {
+  readonly files: readonly ArchiveFile[];
+  readonly statements: readonly Statement[];
+}
+
 /** Reads the archive's files through DuckDB. */
 export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReader {
   const { duckdb, inPlaces, storage, scratch, timeoutMs } = options;
@@ -107,8 +114,8 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
   }
 
   async function compare(file: ArchiveFile, stamp: string | null): Promise<void> {
-    await bringFile(storage, file).catch((thrown: unknown) => {
-      if (thrown instanceof ArchiveDamagedError) {
+    await bringFile(storage, file).catch(async (thrown: unknown) => {
+      if (thrown instanceof ArchiveDamagedError && !(await options.findReplacement?.(file))) {
         damaged.add(file.path);
         options.onDamaged?.(thrown);
       }
@@ -180,26 +187,59 @@ export function createArchiveReader(options: ArchiveReaderOptions): ArchiveReade
     return (results.at(-1) ?? []).map(([text]) => (typeof text === "string" ? text : ""));
   }
 
+  async function readHeld(
+    { files, statements }: AskedRead,
+    { signal, place }: { readonly signal: AbortSignal | undefined; readonly place: ReaderPlace | null },
+  ): Promise<string[]> {
+    const release = storage.hold(files);
+    const attempt = async () => {
+      await fetchAll(files, signal);
+      return run(statements, { signal, ...(timeoutMs === undefined ? {} : { timeoutMs }) }, place);
+    };
+    try {
+      return await attempt();
+    } catch (thrown) {
+      if (!(thrown instanceof DuckdbError) || thrown.code !== "DUCKDB_FILE") throw thrown;
+      // A file has changed since it was checked: its hash says which one. A cached file may only have been removed by
+      // another process.
+      for (const file of files) checked.delete(keyOf(file));
+      return await attempt();
+    } finally {
+      release();
+    }
+  }
+
+  /**
+   * Returns the files that have replaced these, and the statements with their names; null if none was replaced. An erasure
+   * deletes what it replaced while searches go on. The new file has the same rows in the same places.
+   */
+  async function renew({ files, statements }: AskedRead): Promise<AskedRead | null> {
+    const names = new Map<string, string>();
+    const renewed: ArchiveFile[] = [];
+    for (const file of files) {
+      const instead = (await options.findReplacement?.(file)) ?? null;
+      renewed.push(instead ?? file);
+      if (instead !== null) names.set(path.posix.basename(file.path), path.posix.basename(instead.path));
+    }
+    if (names.size === 0) return null;
+    // The name of a file is a hash, and texts of a caller are values.
+    const write = (sql: string) => [...names].reduce((text, [from, to]) => text.replaceAll(from, to), sql);
+    return { files: renewed, statements: statements.map(({ sql, values }) => ({ sql: write(sql), values })) };
+  }
+
   const openReader = (place: ReaderPlace | null): ArchiveReader => ({
     pathOf,
     eventsFileOf,
     inPlace: openReader,
     async read(files, statements, signal) {
-      const release = storage.hold(files);
-      const attempt = async () => {
-        await fetchAll(files, signal);
-        return run(statements, { signal, ...(timeoutMs === undefined ? {} : { timeoutMs }) }, place);
-      };
-      try {
-        return await attempt();
-      } catch (thrown) {
-        if (!(thrown instanceof DuckdbError) || thrown.code !== "DUCKDB_FILE") throw thrown;
-        // A file has changed since it was checked: its hash says which one. A cached file may only have been removed by
-        // another process.
-        for (const file of files) checked.delete(keyOf(file));
-        return await attempt();
-      } finally {
-        release();
+      for (let asked = { files, statements }; ; ) {
+        try {
+          return await readHeld(asked, { signal, place });
+        } catch (thrown) {
+          const renewed = thrown instanceof ArchiveDamagedError ? await renew(asked) : null;
+          if (renewed === null) throw thrown;
+          asked = renewed;
+        }
       }
     },
     scratchFile() {

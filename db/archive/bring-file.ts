@@ -1,7 +1,9 @@
 import path from "node:path";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
 import { StorageError } from "#model/storage-error.ts";
+import type { Queryable } from "../client.ts";
 import { ArchiveDamagedError } from "./archive-damaged-error.ts";
+import { findReplacement } from "./archive-files.ts";
 import type { ArchiveFile } from "./archived-days.ts";
 
 /** Returns the local path of a file of the archive. The file is there once `storage.bring` has said so. */
@@ -30,4 +32,19 @@ export async function bringFile(
   });
   if (wrong !== null) throw new ArchiveDamagedError(file, wrong);
   return locateFile(storage, file);
+}
+
+/** Does the same. If the file was replaced since the manifest was read, returns the path of the new file. */
+export async function bringCurrent(
+  { db, storage }: { readonly db: Queryable; readonly storage: ArchiveStorage },
+  file: ArchiveFile,
+  signal?: AbortSignal,
+): Promise<string> {
+  try {
+    return await bringFile(storage, file, signal);
+  } catch (thrown) {
+    const instead = thrown instanceof ArchiveDamagedError ? await findReplacement(db, file) : null;
+    if (instead === null) throw thrown;
+    return bringCurrent({ db, storage }, instead, signal);
+  }
 }

@@ -3,12 +3,14 @@ import { alias } from "drizzle-orm/pg-core";
 import type { AddressFamily } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
 import { epochMs, names, overwriting } from "../postgres/terms.ts";
+import { archiveFiles } from "../schema/archive-files.ts";
 import { auditEntries } from "../schema/audit-entries.ts";
 import type { ErasedCounts } from "../schema/erasures.ts";
 import { erasures } from "../schema/erasures.ts";
 
 const x = alias(erasures, "x");
 const t = alias(auditEntries, "t");
+const f = alias(archiveFiles, "f");
 const excluded = alias(erasures, "excluded");
 
 export interface NewErasure {
@@ -92,6 +94,29 @@ export async function endErasure(tx: Queryable, id: number, nowMs: number): Prom
 /** Returns the number of erasures whose tombstones are in effect or that are not finished. */
 export function countErasuresInEffect(db: Queryable, sinceMs: number): Promise<number> {
   return db.$count(erasures, or(isNull(erasures.endedAt), gte(erasures.untilAt, new Date(sinceMs))));
+}
+
+/** A file of the archive that still holds erased events. */
+export interface RemainingFile {
+  readonly path: string;
+  /** Null if the file could not be read. */
+  readonly events: number | null;
+  /** When the service will have deleted the file, if it runs; epoch ms. */
+  readonly until: number;
+  /** Why the file was not deleted; null if only the caches of other processes may have it. */
+  readonly problem: string | null;
+}
+
+/** Returns the files that remain of the last erasures. Each erasure has named its own in the audit trail. */
+export async function listRemaining(db: Queryable, nowMs: number): Promise<RemainingFile[]> {
+  const { rows } = await db.execute<{ [Key in keyof RemainingFile]: RemainingFile[Key] }>(sql`
+    select distinct on (r.path) r.path, r.events, r.until, r.problem from ${auditEntries} ${t}
+    cross join jsonb_to_recordset(${t.details} -> 'remaining') as r(path text, events integer, until float8, problem text)
+    where ${t.action} = 'erasure.completed' and jsonb_typeof(${t.details} -> 'remaining') = 'array'
+      and case when r.problem is null then r.until > ${nowMs}
+        else exists (select from ${archiveFiles} ${f} where ${f.path} = r.path) end
+    order by r.path, ${t.id} desc`);
+  return rows;
 }
 
 export interface EndedErasure {

@@ -18,7 +18,8 @@ import type { Log } from "#lib/log.ts";
 import { removeOld } from "#lib/remove-old.ts";
 import { UNTOUCHED_MS } from "#lib/touched-folder.ts";
 import { DAY_MS, HOUR_MS } from "#lib/units.ts";
-import { type ArchiveStorage, SPILL_FOLDER } from "#model/archive-storage.ts";
+import { readArchivePath } from "#model/archive-layout.ts";
+import { type ArchiveStorage, type NamedFile, SPILL_FOLDER } from "#model/archive-storage.ts";
 import { toDay } from "#model/horizon.ts";
 import { readStatement, statementPath, writeStatement } from "#stages/archive/files/day-statement.ts";
 import { keptFrom, type Retention } from "#stages/privacy/retention.ts";
@@ -26,8 +27,10 @@ import { ARCHIVE_LEASE, type ArchiveStore } from "./archive-store.ts";
 import { claimStorage } from "./claim-storage.ts";
 import { temporaryFolder } from "./work-folder.ts";
 
-/** Longer than any search and any export of a day, which may still read a file that was replaced. */
-const STILL_READ_MS = 60 * 60_000;
+/** Longer than any search and any copy of a day, which may still read a file that was replaced. */
+const STILL_READ_MS = HOUR_MS;
+/** How long a replaced file stays at most: the time above, and until the next run, which is every hour. */
+export const REPLACED_STAYS_MS = STILL_READ_MS + HOUR_MS;
 /** An unnamed file this old is not being written any more. */
 const LEFT_BEHIND_MS = DAY_MS;
 
@@ -60,7 +63,7 @@ export async function cleanArchive(deps: CleanArchiveDeps, now: number): Promise
     const { eventDays, rawDays } = deps.retention;
     const before = (days: number) => toDay(keptFrom(now, days));
     await retireExpired(database.db, { eventsBefore: before(eventDays), recordsBefore: before(rawDays) });
-    await deleteRetired(deps);
+    await deleteRetired(deps, await listRetired(database.db, STILL_READ_MS));
     await sweepStorage(deps, now);
     await scrubFiles(deps);
   });
@@ -117,14 +120,19 @@ async function dropHotDays(
   }
 }
 
-async function deleteRetired({ database, archive: { storage } }: CleanArchiveDeps): Promise<void> {
-  const retired = new Set(await listRetired(database.db, STILL_READ_MS));
+/** Deletes retired files, removes them from their statements, and forgets them. The caller holds the archive's lease. */
+export async function deleteRetired(
+  { database, archive: { storage } }: Pick<CleanArchiveDeps, "database" | "archive">,
+  files: readonly NamedFile[],
+): Promise<void> {
+  const retired = new Set(files.map((file) => file.path));
   if (retired.size === 0) return;
   for (const name of retired) await storage.remove(name);
   const days = new Set(
     (await listValidFiles(database.db)).map(({ zoneId, day }) => statementPath(zoneId, day)),
   );
-  const touched = new Set([...retired].map(placeOf).map(({ zone, day }) => statementPath(Number(zone), day)));
+  const places = [...retired].flatMap((name) => readArchivePath(name) ?? []);
+  const touched = new Set(places.map(({ zoneId, day }) => statementPath(zoneId, day)));
   for (const name of touched)
     if (days.has(name)) await removeFromStatement(storage, name, retired);
     else await storage.remove(name);
@@ -164,14 +172,8 @@ async function sweepStorage({ database, archive, log }: CleanArchiveDeps, now: n
     ...(await listValidFiles(database.db)).map(({ zoneId, day }) => `${zoneId} ${day}`),
   ]);
   for (const name of unnamed) {
-    const { zone, day } = placeOf(name);
-    if (safe.has(day) || safe.has(`${zone} ${day}`)) await storage.remove(name);
+    const { zoneId, day } = readArchivePath(name) ?? { zoneId: "", day: "" };
+    if (safe.has(day) || safe.has(`${zoneId} ${day}`)) await storage.remove(name);
     else log.warn({ path: name }, "archive file without manifest row");
   }
-}
-
-/** Returns the zone and the day that the folders of a file name; '' for a name that no archive file has. */
-function placeOf(name: string): { zone: string; day: string } {
-  const [, zone = "", day = ""] = /zone=(\d+)\/day=([\d-]+)\//.exec(name) ?? [];
-  return { zone, day };
 }

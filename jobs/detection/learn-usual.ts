@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type AnyJob, defineJob, LEASE_TAKEN } from "#adapters/queue/define-job.ts";
 import { readArchivedDays } from "#db/archive/archived-days.ts";
-import { bringFile } from "#db/archive/bring-file.ts";
+import { bringCurrent } from "#db/archive/bring-file.ts";
 import type { Database } from "#db/client.ts";
 import { watchExclusions } from "#db/detection/exclusions.ts";
 import { readAttacks } from "#db/detection/spikes.ts";
@@ -75,7 +75,7 @@ async function* readDays(
     if (file === undefined || archive === null)
       yield await readFirstUses(db, zoneId, { from, to: from + DAY_MS }, leftOut);
     else {
-      const path = await bringFile(archive.storage, file, signal);
+      const path = await bringCurrent({ db, storage: archive.storage }, file, signal);
       yield await readFirstUsesOfFile(archive.duckdb, path, leftOut, signal);
     }
   }

@@ -1,6 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import type { Config } from "#config/config.ts";
+import { findReplacement } from "#db/archive/archive-files.ts";
 import { type ArchiveReader, createArchiveReader } from "#db/archive/archive-reader.ts";
 import type { ArchiveFile } from "#db/archive/archived-days.ts";
 import { noteDamage } from "#db/archive/damaged-files.ts";
@@ -63,6 +64,7 @@ export async function openArchiveFiles(
       note(error.file, error.damage);
     },
     onWhole: (file) => note(file, null),
+    findReplacement: (file) => findReplacement(database.db, file),
   });
 }
 

@@ -11,8 +11,7 @@ import { claimStorage } from "#jobs/archive/claim-storage.ts";
 import { temporaryFolder } from "#jobs/archive/work-folder.ts";
 import type { Log } from "#lib/log.ts";
 import type { StopStack } from "#lib/stop-stack.ts";
-import { HOUR_MS } from "#lib/units.ts";
-import { type ArchiveStorage, SPILL_FOLDER } from "#model/archive-storage.ts";
+import { type ArchiveStorage, FORGET_EVERY_MS, SPILL_FOLDER } from "#model/archive-storage.ts";
 
 /** DuckDB's own limit. It does not cover the buffers of compression and of the CSV file. */
 const MEMORY_BYTES = 160_000_000;
@@ -57,7 +56,7 @@ interface BucketParts {
 
 /**
  * Logs at the start why the bucket cannot be used. The service then runs without it, and archive days wait in Postgres.
- * Every hour removes from this process's cache the files that another replica has erased or that have expired.
+ * Every five minutes removes from this process's cache the files that another replica has erased or that have expired.
  */
 export function watchBucket({ database, storage, log }: BucketParts, stack: StopStack): void {
   if (!storage.isBucket) return;
@@ -68,7 +67,7 @@ export function watchBucket({ database, storage, log }: BucketParts, stack: Stop
     storage
       .forget((paths) => listNamed(database.db, paths))
       .catch((err: unknown) => log.warn({ err }, "archive cache not cleaned"));
-  const timer = setInterval(() => void clean(), HOUR_MS);
+  const timer = setInterval(() => void clean(), FORGET_EVERY_MS);
   stack.defer("archive cache", async () => clearInterval(timer));
   void clean();
 }

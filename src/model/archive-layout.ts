@@ -1,4 +1,4 @@
-import type { ArchiveKind } from "./kinds.ts";
+import { ARCHIVE_KINDS, type ArchiveKind } from "./kinds.ts";
 import { toUrlPartSql, URL_PARTS } from "./url-parts.ts";
 
 /**
@@ -98,4 +98,11 @@ export function archiveFolder(kind: ArchiveKind, zoneId: number, day: string): s
 /** Returns the path of a file, relative to the archive folder. A file of other content has another name. */
 export function archivePath(kind: ArchiveKind, zoneId: number, day: string, sha256: string): string {
   return `${archiveFolder(kind, zoneId, day)}/${sha256.slice(0, 16)}.parquet`;
+}
+
+/** Returns what the folders of a file name; null for a name that no archive file has. */
+export function readArchivePath(path: string): { kind: ArchiveKind; zoneId: number; day: string } | null {
+  const [, name, zone, day = ""] = /^(\w+)\/zone=(\d+)\/day=([\d-]+)\//.exec(path) ?? [];
+  const kind = ARCHIVE_KINDS.find((one) => one === name);
+  return kind === undefined ? null : { kind, zoneId: Number(zone), day };
 }

@@ -1,4 +1,5 @@
 import type { FileHash } from "#lib/hash-file.ts";
+import { HOUR_MS, MINUTE_MS } from "#lib/units.ts";
 
 /** A file of the archive as the manifest or a statement names it. */
 export interface NamedFile {
@@ -20,6 +21,11 @@ export interface ListedFile {
 export const TEMPORARY_FOLDER = "tmp";
 /** Folder below the temporary folder for data that DuckDB cannot hold in memory. */
 export const SPILL_FOLDER = "spill";
+
+/** A file in a cache that is younger may be one that is about to be entered into the manifest. */
+export const YOUNG_FILE_MS = HOUR_MS;
+/** How often each process of the service removes from its cache what the manifest no longer names. */
+export const FORGET_EVERY_MS = 5 * MINUTE_MS;
 
 /**
  * The storage of the archive's files: a folder, or a bucket with a folder as cache. Every call names a file by its path

@@ -166,8 +166,9 @@ test("as JSON it answers as GET /api/v1/status does, and lists what needs attent
     service: { missingRoles: [], processes: [{ host: "one", pid: 4711, state: "alive" }] },
     attention: [],
     storage: { dayBytes: expect.any(Number), freeBytes: null, daysLeft: null },
+    erasedFiles: [],
   });
-  const { attention, storage: _storage, ...answer } = status;
+  const { attention, storage: _storage, erasedFiles: _files, ...answer } = status;
   const { key } = await makeKey(database, "reader");
   const { url } = await startArchive(database.url);
   const served = await ask(url, "/api/v1/status", key);

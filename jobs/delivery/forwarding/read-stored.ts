@@ -1,5 +1,5 @@
 import { readArchivedDays } from "#db/archive/archived-days.ts";
-import { bringFile } from "#db/archive/bring-file.ts";
+import { bringCurrent } from "#db/archive/bring-file.ts";
 import type { Database } from "#db/client.ts";
 import { searchOnward } from "#db/search/search-onward.ts";
 import { inSearchTransaction } from "#db/search/search-transaction.ts";
@@ -58,11 +58,12 @@ export async function readStored(
     // Every statement selects one JSON text.
     return rows.map(([row]) => row as string);
   };
-  const file = await bringFile(archive.storage, found.events, signal);
+  const place = { db: reader.database.db, storage: archive.storage };
+  const file = await bringCurrent(place, found.events, signal);
   const rows = readRows(await run(fetchOnward({ path: file, format: found.events.format }, page, page)));
   if (!page.withRecords || found.records === null || rows.length === 0)
     return rows.map((event) => ({ ...event, record: undefined }));
-  const path = await bringFile(archive.storage, found.records, signal);
+  const path = await bringCurrent(place, found.records, signal);
   const placed = readRecords(
     await run(fetchRecords([{ path, format: found.records.format, rows: rows.map(({ row }) => row) }])),
   );

@@ -10,13 +10,14 @@ import { publishFile } from "#lib/publish-file.ts";
 import { readBody } from "#lib/read-body.ts";
 import { removeOld } from "#lib/remove-old.ts";
 import { UNTOUCHED_MS } from "#lib/touched-folder.ts";
-import { DAY_MS, HOUR_MS } from "#lib/units.ts";
+import { DAY_MS } from "#lib/units.ts";
 import {
   type ArchiveStorage,
   type ListedFile,
   type NamedFile,
   SPILL_FOLDER,
   TEMPORARY_FOLDER,
+  YOUNG_FILE_MS,
 } from "#model/archive-storage.ts";
 import { ARCHIVE_KINDS } from "#model/kinds.ts";
 import { StorageError } from "#model/storage-error.ts";
@@ -183,7 +184,7 @@ export function createBucketStorage(options: BucketStorageOptions): ArchiveStora
     async forget(listNamed) {
       await removeOld(path.join(folder, TEMPORARY_FOLDER), Date.now() - DAY_MS, [SPILL_FOLDER]);
       await removeOld(path.join(folder, TEMPORARY_FOLDER, SPILL_FOLDER), Date.now() - UNTOUCHED_MS);
-      const old = (await listCached()).filter(({ modifiedAt }) => Date.now() - modifiedAt > HOUR_MS);
+      const old = (await listCached()).filter(({ modifiedAt }) => Date.now() - modifiedAt > YOUNG_FILE_MS);
       const named = await listNamed(old.map((file) => file.path));
       for (const file of old)
         if (!named.has(file.path) && !held.has(file.path)) {

@@ -1,7 +1,7 @@
 import { rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { ArchiveDamagedError } from "#db/archive/archive-damaged-error.ts";
-import { listValidFiles } from "#db/archive/archive-files.ts";
+import { findReplacement, listValidFiles } from "#db/archive/archive-files.ts";
 import type { Queryable } from "#db/client.ts";
 import { UsageError } from "#lib/errors.ts";
 import { many } from "#lib/format.ts";
@@ -59,6 +59,8 @@ export async function copyDays(
       for (const file of ofDay) {
         onFile(done, all);
         const wrong = await storage.copy(file, path.join(temporary, ...file.path.split("/")), signal);
+        if (wrong !== null && (await findReplacement(db, file)) !== null)
+          throw new Error(`${day} was written anew meanwhile; run the command again`);
         if (wrong !== null) throw new ArchiveDamagedError(file, wrong);
         done.files += 1;
         done.events += eventsOf(file);

@@ -9,6 +9,7 @@ import type { Duckdb } from "#db/duckdb/duckdb.ts";
 import { DuckdbError } from "#db/duckdb/duckdb-error.ts";
 import type { ArchiveStore } from "#jobs/archive/archive-store.ts";
 import { HOUR_MS } from "#lib/units.ts";
+import { readArchivePath } from "#model/archive-layout.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
 import { compareSums } from "#stages/archive/files/compare-sums.ts";
 import {
@@ -93,8 +94,8 @@ function describeStrangers({ unnamed, foreign }: Strangers, problem: string): Ar
 }
 
 function toProblem(name: string, problem: string): ArchiveProblem {
-  const [, zoneId = "0", day = ""] = /zone=(\d+)\/day=([\d-]+)\//.exec(name) ?? [];
-  return { zoneId: Number(zoneId), day, path: name, problem };
+  const { zoneId, day } = readArchivePath(name) ?? { zoneId: 0, day: "" };
+  return { zoneId, day, path: name, problem };
 }
 
 /** A file this old is not about to be entered into the manifest. */
@@ -143,9 +144,15 @@ export async function verifyArchive(
       });
     claimed.push({ ...day, statement: isSame ? statement : null });
   }
-  const verified = await verifyDays(verifying, claimed, problems, (day, sums) =>
+  const found = await verifyDays(verifying, claimed, problems, (day, sums) =>
     compareWithDatabase(db, day, sums),
   );
+  // The files of a day that was written anew meanwhile may be deleted already.
+  const valid = new Set((await listValidFiles(db)).map(({ path }) => path));
+  const rewritten = rows.filter(({ path }) => !valid.has(path));
+  const isRewritten = (one: ArchiveProblem) =>
+    rewritten.some(({ zoneId, day }) => zoneId === one.zoneId && day === one.day);
+  const verified = { ...found, problems: found.problems.filter((one) => !isRewritten(one)) };
   const wrong = new Map(verified.problems.map(({ path, problem }) => [path, problem]));
   // The alert about damaged files follows from this.
   for (const file of rows) {

@@ -8,7 +8,7 @@ import { inTransaction } from "#db/postgres/transaction.ts";
 import { countAddresses, eraseEvents, lockEventsOf, type ZonedEventKey } from "#db/privacy/erase-events.ts";
 import { rewriteQuarantine } from "#db/privacy/erase-quarantine.ts";
 import { eraseSourceUsual } from "#db/privacy/erase-source-usual.ts";
-import { addErased, endErasure, openErasure } from "#db/privacy/erasures.ts";
+import { addErased, endErasure, openErasure, type RemainingFile } from "#db/privacy/erasures.ts";
 import { listDays } from "#db/privacy/retention.ts";
 import { rewriteDerived } from "#db/privacy/rewrite-derived.ts";
 import { waitForIngest } from "#db/privacy/tombstones.ts";
@@ -22,6 +22,7 @@ import { createErasureTarget, type ErasureTarget, type Network } from "#stages/p
 import { ERASED } from "#stages/privacy/pseudonym.ts";
 import type { PseudonymKey } from "#stages/privacy/pseudonym-key.ts";
 import { replaceAddresses, replaceInJson } from "#stages/privacy/replace-addresses.ts";
+import { deleteReplaced } from "./delete-replaced.ts";
 
 const EVENTS_PER_TRANSACTION = 1_000;
 
@@ -31,6 +32,8 @@ export interface EraseAddressDeps {
   readonly clock: Clock;
   /** Null or left out: no files, which is for databases without archive days. */
   readonly archive?: ArchiveStore | null;
+  /** How long to wait for a process that copies or writes the archive. Default: half a minute. */
+  readonly waitMs?: number;
   /** Called with the number of processed events and days. */
   readonly onProgress?: (progress: {
     readonly events: number;
@@ -89,6 +92,8 @@ export interface Erased {
   readonly hash: string;
   /** The counts since the erasure began. */
   readonly counts: ErasedCounts;
+  /** The archive files that still hold erased events. */
+  readonly remaining: readonly RemainingFile[];
 }
 
 /**
@@ -102,7 +107,7 @@ export async function eraseAddress(
   { actor, reason }: { readonly actor: string; readonly reason: string | null },
   signal: AbortSignal,
 ): Promise<Erased> {
-  const { database, key, clock } = deps;
+  const { database, key, clock, archive = null, waitMs } = deps;
   const { zoneId, includeMasked } = asked;
   const target = createErasureTarget(key, asked.network, asked);
   const { family, prefix, hash, masked } = target;
@@ -138,17 +143,20 @@ export async function eraseAddress(
   await eraseStored(deps, { ...opened, zoneId, target }, signal);
   // After the events in Postgres: a day that was being archived meanwhile is in the manifest by now.
   await eraseArchived(deps, { ...opened, zoneId, target }, signal);
+  const replaced = { zoneId, untilAt: opened.untilAt, covers: target.covers };
+  const remaining =
+    archive === null ? [] : await deleteReplaced({ database, archive, clock, waitMs }, replaced, signal);
   const others = await rewriteOthers(database, asked, { target, key, write: true });
   const counts = await inTransaction(database, async ({ tx }) => {
     // A page that is being stored may erase more events. The receipt waits until that page is committed or rolled back.
     await waitForIngest(tx);
     await addErased(tx, opened.id, others);
     const counts = await endErasure(tx, opened.id, clock());
-    const details = { erasure: opened.id, ...facts, counts };
+    const details = { erasure: opened.id, ...facts, counts, remaining };
     await writeAuditEntry(tx, { actor, action: "erasure.completed", subject, details });
     return counts;
   });
-  return { id: opened.id, isResumed: opened.isResumed, hash: hash.toString("hex"), counts };
+  return { id: opened.id, isResumed: opened.isResumed, hash: hash.toString("hex"), counts, remaining };
 }
 
 interface StoredToErase {

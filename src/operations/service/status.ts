@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { readZoneArchives } from "#db/archive/archive-report.ts";
+import { listRemaining } from "#db/privacy/erasures.ts";
 import { type OpenWork, readOpenWork } from "#db/service/open-work.ts";
 import { readReplicas } from "#db/service/replicas.ts";
 import { HOUR_MS } from "#lib/units.ts";
@@ -89,6 +90,19 @@ const Answer = z.object({
   storage: Storage.nullable()
     .optional()
     .describe("Null if the key is for some zones only. Only with detailed."),
+  erasedFiles: z
+    .array(
+      z.object({
+        path: Name,
+        events: z.number().int().nullable().describe("Null if the file could not be read."),
+        until: IsoTime.describe("When the service will have deleted the file, if the service runs."),
+        problem: Text.nullable().describe("Null: only caches of other processes may have the file."),
+      }),
+    )
+    .optional()
+    .describe(
+      "Files of the archive that still hold erased events. Empty if the key is for some zones only. Only with detailed.",
+    ),
   service: Service.nullable().describe(
     "Which processes of the service are alive. Null if the key is for some zones only.",
   ),
@@ -129,12 +143,13 @@ async function readStatus(asked: Asked, { detailed }: { detailed: "true" | "fals
   const seen = (await readVisibleZones(db, zoneIds)).slice(0, MAX_ZONES);
   // Facts of no single zone, such as alerts about Longwatch itself, are for keys of every zone.
   const isWhole = zoneIds === null;
-  const [zones, ofNoZone, channels, archives, replicas, details, storage] = await Promise.all([
+  const [zones, ofNoZone, channels, archives, replicas, remaining, details, storage] = await Promise.all([
     describeZones(db, seen, { now, names: readNames() }),
     isWhole ? readOpenWork(db, [null]) : [],
     isWhole ? readChannels(db) : null,
     readZoneArchives(db, zoneIds),
     isWhole ? readReplicas(db) : null,
+    isWhole ? listRemaining(db, now) : [],
     detailed === "true" ? readDetails(asked, seen) : null,
     isWhole && detailed === "true" ? readStorage(asked) : null,
   ]);
@@ -155,7 +170,9 @@ async function readStatus(asked: Asked, { detailed }: { detailed: "true" | "fals
     })),
     channels,
     archive: archives.map(toArchivedZone),
-    ...(details === null ? {} : { storage }),
+    ...(details === null
+      ? {}
+      : { storage, erasedFiles: remaining.map(({ until, ...file }) => ({ ...file, until: toIso(until) })) }),
     service: replicas === null ? null : toServiceItem(assessService(replicas)),
     ...(details === null ? {} : { attention: details.attention }),
   };

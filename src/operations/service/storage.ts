@@ -1,8 +1,10 @@
 import { z } from "zod";
 import type { Queryable } from "#db/client.ts";
+import type { RemainingFile } from "#db/privacy/erasures.ts";
 import { readDayBytes, readStoredBytes, type StoredBytes } from "#db/service/daily-growth.ts";
 import { formatBytes } from "#lib/disk-space.ts";
 import { many } from "#lib/format.ts";
+import { showTime } from "#lib/show-time.ts";
 import type { ServiceView } from "../service-view.ts";
 
 const bytes = z.number();
@@ -49,4 +51,12 @@ export function describeStorage(storage: Storage): string {
       ? `days until the disk is full: unknown, ${unknown}`
       : `${many(daysLeft, "day")} until the disk is full: ${formatBytes(freeBytes ?? 0)} free, ${formatBytes(dayBytes)} a day`;
   return `storage: ${describeSizes(storage)}; ${left}`;
+}
+
+/** Returns the sentence about a file of the archive that still holds erased events. */
+export function describeErasedFile({ path, events, until, problem }: RemainingFile): string {
+  const held = events === null ? "An unknown number of erased events" : many(events, "erased event");
+  const where = problem === null ? `caches of other processes may hold ${path}` : `${path} was not deleted`;
+  const why = problem === null ? "" : ` (${problem})`;
+  return `${held} until ${showTime(until)} UTC: ${where}${why}`;
 }

@@ -9,6 +9,7 @@ import type { Clock } from "#lib/clock.ts";
 import { formatWhole, many } from "#lib/format.ts";
 import { createProgressLine, drawBar } from "#lib/progress-bar.ts";
 import { showTime } from "#lib/show-time.ts";
+import { toIso } from "#operations/fields.ts";
 import {
   type AddressToErase,
   countErasable,
@@ -18,6 +19,7 @@ import {
   eraseAddress,
 } from "#operations/privacy/erase-address.ts";
 import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
+import { describeErasedFile } from "#operations/service/storage.ts";
 import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
 import type { PseudonymKey } from "#stages/privacy/pseudonym-key.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
@@ -118,7 +120,12 @@ async function run(
     };
     const erased = await eraseAddress(deps, wanted, { actor, reason }, signal);
     line.clear();
-    await report(io, flags, describeErased(erased, wanted, found), { dryRun: false, found, ...erased });
+    await report(io, flags, describeErased(erased, wanted, found), {
+      dryRun: false,
+      found,
+      ...erased,
+      remaining: erased.remaining.map(({ until, ...file }) => ({ ...file, until: toIso(until) })),
+    });
   } finally {
     line.clear();
     await archive.duckdb.close();
@@ -166,7 +173,7 @@ function describeOthers(counts: Omit<ErasableCounts, "events" | "maskedEvents">)
 }
 
 function describeErased(
-  { id, isResumed, counts }: Erased,
+  { id, isResumed, counts, remaining }: Erased,
   { untilAt }: AddressToErase,
   found: ErasableCounts,
 ): string {
@@ -179,6 +186,7 @@ function describeErased(
   return [
     `erasure #${id}${resumed}: ${many(events, "event")} and ${many(records, "record")} emptied; ${describeOthers(others)}\n`,
     masked,
+    ...remaining.map((file) => `${describeErasedFile(file)}.\n`),
     `Longwatch does not store this data again for events up to ${showTime(untilAt)} UTC.\n`,
   ].join("");
 }

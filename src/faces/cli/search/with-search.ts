@@ -4,6 +4,7 @@ import path from "node:path";
 import { createStorage } from "#app/open-archive-store.ts";
 import type { Config } from "#config/config.ts";
 import { ArchiveDamagedError } from "#db/archive/archive-damaged-error.ts";
+import { findReplacement } from "#db/archive/archive-files.ts";
 import { createArchiveReader } from "#db/archive/archive-reader.ts";
 import { createSearchDuckdb } from "#db/archive/search-duckdb.ts";
 import type { Database } from "#db/client.ts";
@@ -42,6 +43,7 @@ export async function withFiles<T>(
         duckdb,
         storage: createStorage(config.archive, database.db),
         scratch,
+        findReplacement: (file) => findReplacement(database.db, file),
       });
       return await fn({ queries: database, files }, signal);
     } catch (thrown) {

@@ -19,7 +19,7 @@ import { GAP_EXIT_CODE } from "#operations/coverage/hours.ts";
 import { listAttention } from "#operations/list-attention.ts";
 import { NOTHING_AROUND } from "#operations/service/attention.ts";
 import { type StatusAnswer, showStatus, toServiceItem } from "#operations/service/status.ts";
-import { describeStorage } from "#operations/service/storage.ts";
+import { describeErasedFile, describeStorage } from "#operations/service/storage.ts";
 import type { Paint, Style } from "#stages/delivery/channels/terminal/terminal-style.ts";
 import { createProcessIo, writeOut } from "../edge/edge-io.ts";
 import { writeJson } from "../edge/write-json.ts";
@@ -132,6 +132,9 @@ function describe(status: StatusAnswer, attention: Attention, paint: Paint): str
     ...describeWork(status),
     ...describeArchive(status.archive),
     ...(status.storage == null ? [] : [describeStorage(status.storage)]),
+    ...(status.erasedFiles ?? []).map((file) =>
+      describeErasedFile({ ...file, until: Date.parse(file.until) }),
+    ),
     ...describeAttention(attention, paint),
     "",
   ].join("\n");
