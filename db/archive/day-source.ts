@@ -35,16 +35,22 @@ export async function lockDay(tx: Queryable, day: string): Promise<boolean> {
   await tx.execute(sql`set local statement_timeout = 0`);
   await tx.execute(sql`set local idle_in_transaction_session_timeout = 0`);
   await lockArchiveDay(tx, day);
+  const present = await findPartitions(tx, day);
+  for (const name of present)
+    await tx.execute(sql`lock table ${sql.identifier(name)} in share row exclusive mode`);
+  return present.length > 0;
+}
+
+/** Returns the names of the day's partitions, in the order in which a page writes them; none if it has no events' partition. */
+export async function findPartitions(tx: Queryable, day: string): Promise<string[]> {
   const names = (["waf_events", "raw_blocks"] as const).map((table) => partitionName(table, day));
   const { rows } = await tx.execute<{ name: string | null }>(
     sql`select to_regclass(name)::text as name from unnest(${sql.param(names)}::text[]) as given(name)`,
   );
-  const present = rows.flatMap(({ name }) => (name === null ? [] : [name]));
-  if (!present.includes(partitionName("waf_events", day))) return false;
-  // In the order in which a page writes them.
-  for (const name of names.filter((name) => present.includes(name)))
-    await tx.execute(sql`lock table ${sql.identifier(name)} in share row exclusive mode`);
-  return true;
+  const present = rows.map(({ name }) => name);
+  return present.includes(partitionName("waf_events", day))
+    ? names.filter((name) => present.includes(name))
+    : [];
 }
 
 /** Copies the events into a CSV file, in the order of an events file. Returns their number. */

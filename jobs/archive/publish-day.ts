@@ -14,6 +14,7 @@ import {
   countHours,
   countRules,
   statementPath,
+  toProvisional,
   toStatedFile,
   writeStatement,
 } from "#stages/archive/files/day-statement.ts";
@@ -27,6 +28,8 @@ export interface VerifiedDay extends ZoneDay {
   readonly recordSum: RecordSum;
   readonly recordsWithoutEvent: number;
   readonly signal: AbortSignal | undefined;
+  /** Epoch ms; of a copy of a day that may still change. */
+  readonly copiedAt?: number;
 }
 
 /**
@@ -50,6 +53,8 @@ export async function publishDay(
   };
   const files = [await publish("events", verified.events, addSums(sums))];
   if (verified.records !== null) files.push(await publish("records", verified.records, recordSum.sum));
+  const coverage = await readDayEvidence(tx, { zoneId, day });
+  const { copiedAt } = verified;
   const statement = writeStatement({
     format: ARCHIVE_FORMAT,
     zoneId,
@@ -59,7 +64,8 @@ export async function publishDay(
     eventsPerRule: countRules(sums),
     records: recordSum.records,
     recordsWithoutEvent: verified.recordsWithoutEvent,
-    coverage: await readDayEvidence(tx, { zoneId, day }),
+    coverage,
+    ...(copiedAt === undefined ? {} : { provisional: toProvisional(coverage, copiedAt) }),
   });
   await storage.writeText(statementPath(zoneId, day), statement);
   return files;

@@ -3,17 +3,17 @@ import path from "node:path";
 import { enterFiles, listValidFiles, type NewArchiveFile } from "#db/archive/archive-files.ts";
 import { readHourCounts, recountHours } from "#db/archive/day-evidence.ts";
 import { sumEventsFile, sumRecordsFile, writeEventsFile, writeRecordsFile } from "#db/archive/day-files.ts";
-import { copyEvents, lockDay, sumEvents, type ZoneDay } from "#db/archive/day-source.ts";
+import { copyEvents, findPartitions, lockDay, sumEvents, type ZoneDay } from "#db/archive/day-source.ts";
 import { hasOpenErasure } from "#db/archive/days-to-archive.ts";
 import type { EventSum } from "#db/archive/row-sum.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import type { Duckdb } from "#db/duckdb/duckdb.ts";
-import { inTransaction, type Transaction } from "#db/postgres/transaction.ts";
+import { inTransaction, runTransaction, type Transaction } from "#db/postgres/transaction.ts";
 import { ArchiveMismatchError } from "#stages/archive/files/archive-mismatch-error.ts";
 import { compareSums, type DifferingSum } from "#stages/archive/files/compare-sums.ts";
 import type { ArchiveStore } from "./archive-store.ts";
 import { type CopiedRecords, copyRecords } from "./copy-records.ts";
-import { publishDay } from "./publish-day.ts";
+import { publishDay, type VerifiedDay } from "./publish-day.ts";
 import { inWorkFolder } from "./work-folder.ts";
 
 /** The steps of writing a day, for tests that end the process at each of them. */
@@ -51,7 +51,7 @@ async function writeLocked(
   zoneDay: ZoneDay,
   work: string,
 ): Promise<WrittenDay> {
-  const { tx, client } = transaction;
+  const { tx } = transaction;
   const { zoneId, day } = zoneDay;
   if (!(await lockDay(tx, day)) || (await listValidFiles(tx, { zoneId, day })).length > 0)
     return { outcome: "nothing-to-do" };
@@ -64,8 +64,56 @@ async function writeLocked(
     await recountHours(tx, zoneDay, differing);
     return { outcome: "counts-differ", differing };
   }
+  const verified = await writeVerified(deps, transaction, zoneDay, { work, sums });
+  const files = await publishDay(tx, deps, verified);
+  await deps.onStep?.("published");
+
+  await enterFiles(tx, files);
+  await deps.conclude?.(tx);
+  await deps.onStep?.("entered");
+  return { outcome: "written", files, withoutEvent: verified.recordsWithoutEvent };
+}
+
+/**
+ * Writes a zone's day as Postgres has it now into a store of its own, with a statement that says which hours are proven. The
+ * day may change later, and ingest goes on. Returns the files; null if Postgres has no partition of the day.
+ * @throws {Error} while an erasure that covers the day is in progress.
+ */
+export function copyOpenDay(
+  deps: WriteDayDeps,
+  zoneDay: ZoneDay,
+  copiedAt: number,
+): Promise<NewArchiveFile[] | null> {
+  return runTransaction(
+    deps.database,
+    async (transaction) => {
+      const { tx } = transaction;
+      await tx.execute("set local statement_timeout = 0");
+      await tx.execute("set local idle_in_transaction_session_timeout = 0");
+      if ((await findPartitions(tx, zoneDay.day)).length === 0) return null;
+      if (await hasOpenErasure(tx, zoneDay))
+        throw new Error(
+          `an erasure of ${zoneDay.day} is in progress; run the command again when it has ended`,
+        );
+      return inWorkFolder(deps.storage, zoneDay, async (work) => {
+        const sums = await sumEvents(tx, zoneDay);
+        const verified = await writeVerified(deps, transaction, zoneDay, { work, sums });
+        return publishDay(tx, deps, { ...verified, copiedAt });
+      });
+    },
+    { isolationLevel: "repeatable read", accessMode: "read only" },
+  );
+}
+
+/** Writes the day's files under temporary names and compares them with Postgres. */
+async function writeVerified(
+  deps: WriteDayDeps,
+  transaction: Transaction,
+  zoneDay: ZoneDay,
+  { work, sums }: { readonly work: string; readonly sums: readonly EventSum[] },
+): Promise<VerifiedDay> {
   const csv = path.join(work, "events.csv");
-  const rows = await copyEvents(client, zoneDay, csv);
+  const rows = await copyEvents(transaction.client, zoneDay, csv);
   const copied = await copyRecords(transaction, zoneDay, { rows, folder: work });
   await deps.onStep?.("copied");
   deps.signal?.throwIfAborted();
@@ -82,7 +130,7 @@ async function writeLocked(
   if (copied.records > 0) await verifyRecords(deps.duckdb, records, copied);
   await deps.onStep?.("verified");
 
-  const files = await publishDay(tx, deps, {
+  return {
     ...zoneDay,
     events,
     records: copied.records > 0 ? records : null,
@@ -90,13 +138,7 @@ async function writeLocked(
     recordSum: copied,
     recordsWithoutEvent: copied.unmatched,
     signal: deps.signal,
-  });
-  await deps.onStep?.("published");
-
-  await enterFiles(tx, files);
-  await deps.conclude?.(tx);
-  await deps.onStep?.("entered");
-  return { outcome: "written", files, withoutEvent: copied.unmatched };
+  };
 }
 
 async function verifyEvents(duckdb: Duckdb, file: string, expected: readonly EventSum[]): Promise<void> {

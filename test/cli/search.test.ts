@@ -403,14 +403,14 @@ test.each([
     /--out .* must be a folder that does not exist yet/,
   ],
   [
-    "days that are not archived",
-    ["--from", DAY, "--to", "2026-11-18"],
-    /2 days of 2026-11-16 to 2026-11-17 are not in the archive, .*: choose --from 2026-11-15 --to 2026-11-16, or leave out --format and write --out events\.csv/,
+    "days that are neither archived nor in Postgres",
+    ["--from", DAY, "--to", "2026-11-19"],
+    /2 days of 2026-11-17 to 2026-11-18 are neither in the archive nor in Postgres: choose --from 2026-11-15 --to 2026-11-17, or choose days that are kept/,
   ],
   [
-    "no archived day at all",
-    ["--from", "2026-11-16", "--to", "2026-11-17"],
-    /2026-11-16 is not in the archive, .*: leave out --format and write --out events\.csv/,
+    "no kept day at all",
+    ["--from", "2026-11-17", "--to", "2026-11-18"],
+    /2026-11-17 is neither in the archive nor in Postgres: choose days that are kept/,
   ],
 ])("--format parquet refuses %s, says what to do, and writes nothing", async (_, args, said) => {
   const target = path.join(days, "refused");

@@ -1,4 +1,4 @@
-import { rename, rm, writeFile } from "node:fs/promises";
+import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { ArchiveDamagedError } from "#db/archive/archive-damaged-error.ts";
 import { findReplacement, listValidFiles } from "#db/archive/archive-files.ts";
@@ -9,13 +9,23 @@ import { DAY_MS } from "#lib/units.ts";
 import type { ArchiveStorage } from "#model/archive-storage.ts";
 import { toDay } from "#model/horizon.ts";
 import type { Span } from "#model/span.ts";
-import { readStatement, statementPath, writeStatement } from "#stages/archive/files/day-statement.ts";
+import {
+  describeProvisional,
+  readStatement,
+  statementPath,
+  writeStatement,
+} from "#stages/archive/files/day-statement.ts";
 
-export interface CopiedDays {
+interface CopiedDays {
   readonly days: number;
   readonly files: number;
   readonly events: number;
   readonly bytes: number;
+}
+
+/** Copied days, with a sentence about each that was not in the archive yet: what is proven of it and what is not. */
+export interface WholeCopy extends CopiedDays {
+  readonly provisional: readonly string[];
 }
 
 export interface CopyDaysOptions {
@@ -23,31 +33,35 @@ export interface CopyDaysOptions {
   readonly target: string;
   /** Called before each file, and after the last one, with what was copied so far and with the whole. */
   readonly onFile: (done: Omit<CopiedDays, "days">, all: CopiedDays) => void;
+  /** Writes a day that is not in the archive into a folder. Returns the files; null if Postgres does not have the day. */
+  readonly writeOpen: (
+    day: string,
+    folder: string,
+  ) => Promise<readonly { kind: string; rows: number; bytes: number }[] | null>;
   readonly signal: AbortSignal;
 }
 
 /**
  * Copies the files of whole archive days into a new folder of the archive's layout, each compared with its hash on the
- * way, and their statements. The folder gets its name when it is complete.
- * @throws {UsageError} if a day of the span is not in the archive.
+ * way, and their statements. Days that are not in the archive yet are written from Postgres. The folder gets its name when
+ * it is complete.
+ * @throws {UsageError} if a day of the span is neither in the archive nor in Postgres.
  * @throws {ArchiveDamagedError} if a file is missing or damaged.
  */
 export async function copyDays(
   { db, storage }: { readonly db: Queryable; readonly storage: ArchiveStorage },
   zoneId: number,
   span: Span,
-  { target, onFile, signal }: CopyDaysOptions,
-): Promise<CopiedDays> {
+  { target, onFile, writeOpen, signal }: CopyDaysOptions,
+): Promise<WholeCopy> {
   const wanted = listDaysOf(span);
   const days = Map.groupBy(
     (await listValidFiles(db, { zoneId })).filter(({ day }) => wanted.includes(day)),
     ({ day }) => day,
   );
-  const missing = wanted.filter((day) => !days.has(day));
-  if (missing.length > 0) throw new UsageError([explainMissing(wanted, missing)]);
   const files = [...days.values()].flat();
   const all = {
-    days: days.size,
+    days: wanted.length,
     files: files.length,
     events: files.reduce((sum, file) => sum + eventsOf(file), 0),
     bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
@@ -55,6 +69,23 @@ export async function copyDays(
   const temporary = `${target}.${process.pid}.tmp`;
   const done = { files: 0, events: 0, bytes: 0 };
   try {
+    const missing: string[] = [];
+    const provisional: string[] = [];
+    for (const day of wanted.filter((one) => !days.has(one))) {
+      const written = await writeOpen(day, temporary);
+      if (written === null) missing.push(day);
+      else {
+        const text = await readFile(path.join(temporary, ...statementPath(zoneId, day).split("/")), "utf8");
+        const statement = readStatement(text);
+        provisional.push((statement === null ? null : describeProvisional(statement)) ?? "");
+        for (const counts of [all, done]) {
+          counts.files += written.length;
+          counts.events += written.reduce((sum, file) => sum + eventsOf(file), 0);
+          counts.bytes += written.reduce((sum, { bytes }) => sum + bytes, 0);
+        }
+      }
+    }
+    if (missing.length > 0) throw new UsageError([explainMissing(wanted, missing)]);
     for (const [day, ofDay] of days) {
       for (const file of ofDay) {
         onFile(done, all);
@@ -81,7 +112,7 @@ export async function copyDays(
     }
     onFile(done, all);
     await rename(temporary, target);
-    return all;
+    return { ...all, provisional };
   } catch (thrown) {
     await rm(temporary, { recursive: true, force: true });
     throw thrown;
@@ -106,7 +137,7 @@ function explainMissing(wanted: readonly string[], missing: readonly string[]): 
   const isOneRun =
     from !== undefined && until !== undefined && listDaysOf(spanOf(from, until)).length === kept.length;
   const other = isOneRun ? `choose --from ${from} --to ${toDay(Date.parse(until) + DAY_MS)}, or ` : "";
-  return `${which} not in the archive, and --format parquet copies files of the archive: ${other}leave out --format and write --out events.csv or --out events.ndjson, which also read Postgres. longwatch archive status says when a day is archived`;
+  return `${which} neither in the archive nor in Postgres: ${other}choose days that are kept. longwatch archive status lists those of the archive`;
 }
 
 function spanOf(first: string, last: string): Span {

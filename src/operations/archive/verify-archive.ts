@@ -17,6 +17,7 @@ import {
   countHours,
   countRules,
   type DayStatement,
+  describeProvisional,
   readStatement,
   STATEMENT_NAME,
   type StatedFile,
@@ -40,6 +41,8 @@ export interface VerifiedArchive {
   readonly events: number;
   readonly bytes: number;
   readonly problems: readonly ArchiveProblem[];
+  /** A sentence about each day that was copied before it was archived. */
+  readonly provisional: readonly string[];
 }
 
 interface Verifying extends ArchiveStore {
@@ -220,6 +223,9 @@ async function verifyDays(
     events: files.reduce((sum, { kind, rows }) => sum + (kind === "events" ? rows : 0), 0),
     bytes,
     problems,
+    provisional: days.flatMap(
+      ({ statement }) => (statement === null ? null : describeProvisional(statement)) ?? [],
+    ),
   };
 }
 

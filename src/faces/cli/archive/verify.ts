@@ -55,12 +55,12 @@ export function verifyCommand(readConfig: () => Config, io: StoreIo): Command {
     );
 }
 
-function describe({ days, files, events, bytes, problems }: VerifiedArchive): string {
+function describe({ days, files, events, bytes, problems, provisional }: VerifiedArchive): string {
   const lines = problems
     .slice(0, MOST_SHOWN)
     .map(({ path, problem }) => `  ${escapeText(path)} ${escapeText(problem)}\n`);
   const more =
     problems.length > MOST_SHOWN ? `  and ${formatWhole(problems.length - MOST_SHOWN)} more\n` : "";
   const verdict = problems.length === 0 ? "nothing differs\n" : `${many(problems.length, "problem")}:\n`;
-  return `${many(days, "day")}, ${many(files, "file")}, ${many(events, "event")}, ${formatBytes(bytes)}: ${verdict}${lines.join("")}${more}`;
+  return `${many(days, "day")}, ${many(files, "file")}, ${many(events, "event")}, ${formatBytes(bytes)}: ${verdict}${lines.join("")}${more}${provisional.map((one) => `${one}\n`).join("")}`;
 }

@@ -1,5 +1,10 @@
+import { rm } from "node:fs/promises";
+import { createFolderStorage } from "#adapters/storage/folder-storage.ts";
+import { createArchiveStore } from "#app/open-archive-store.ts";
 import type { Config } from "#config/config.ts";
 import { writeAuditEntry } from "#db/keys/audit-entries.ts";
+import { temporaryFolder } from "#jobs/archive/work-folder.ts";
+import { copyOpenDay } from "#jobs/archive/write-day.ts";
 import { formatBytes } from "#lib/disk-space.ts";
 import { escapeText } from "#lib/escape-text.ts";
 import { formatWhole, many } from "#lib/format.ts";
@@ -34,7 +39,7 @@ export interface DaysToExport {
   readonly actor: string;
 }
 
-/** Copies the archive's files of whole days into a new folder. */
+/** Copies the archive's files of whole days into a new folder, and days that are not in the archive yet from Postgres. */
 export async function exportDays(
   io: StoreIo,
   config: Config,
@@ -43,12 +48,23 @@ export async function exportDays(
   const copied = await withArchive(
     io,
     config,
-    async ({ database: { db }, archive: { storage }, onProgress, signal }) => {
+    async ({ database, archive: { storage }, onProgress, signal }) => {
+      const { db } = database;
       await requireZones(db, config, [zoneId]);
       await writeAuditEntry(db, describeExport(actor, zoneId, { plan, isMasked: false }));
       return copyDays({ db, storage }, zoneId, plan, {
         target,
         signal,
+        async writeOpen(day, folder) {
+          const store = createArchiveStore(createFolderStorage(folder));
+          try {
+            onProgress(0, `${day} from the database`);
+            return await copyOpenDay({ ...store, database, signal }, { zoneId, day }, io.clock());
+          } finally {
+            await store.duckdb.close();
+            await rm(temporaryFolder(folder), { recursive: true, force: true });
+          }
+        },
         onFile: (done, all) =>
           onProgress(
             done.bytes / all.bytes,
@@ -57,9 +73,10 @@ export async function exportDays(
       });
     },
   );
-  const { days, files, events, bytes } = copied;
+  const { days, files, events, bytes, provisional } = copied;
   // Now the progress line is gone.
   io.stderr.write(
     `wrote ${escapeText(target)}: ${many(days, "day")}, ${many(events, "event")}, ${many(files, "file")}, ${formatBytes(bytes)}\n`,
   );
+  for (const sentence of provisional) io.stderr.write(`${sentence}.\n`);
 }

@@ -27,8 +27,9 @@ progress line counts the written events. It knows their total if there are no fi
 --format ocsf writes one HTTP Activity of OCSF 1.8 per line, without records; search --format ocsf includes them (docs/ocsf.md).
 
 --format parquet copies the archive's files of whole days, records included, into the new folder --out: a day, a month, a
-year. Each file is compared with its hash. archive verify --offline checks the folder, and other engines read it. A service
-elsewhere (--url) has no such files to copy; its key needs the role exporter.
+year. Each file is compared with its hash. A day that is not in the archive yet, such as yesterday, is written from the
+database. Its statement and the command say which hours are proven and which are not. archive verify --offline checks the
+folder, and other engines read it. A service elsewhere (--url) has no such files to copy; its key needs the role exporter.
 
 Examples:
   npm run -s longwatch -- export --zone 101 --from -30d --out events.csv.gz

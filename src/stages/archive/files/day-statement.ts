@@ -48,6 +48,16 @@ export const DayStatement = z.object({
   recordsWithoutEvent: wholeNumber,
   /** The hours as coverage recorded them. */
   coverage: z.array(z.unknown()),
+  /** Only in a copy of a day that was not in the archive yet and may still change. Hours are 0 to 23. */
+  provisional: z
+    .object({
+      copiedAt: z.iso.datetime(),
+      /** Hours of which every event was proven to be stored. */
+      proven: z.array(wholeNumber),
+      /** The other hours, with the state that coverage had recorded. */
+      unproven: z.array(z.object({ hour: wholeNumber, state: z.string() })),
+    })
+    .optional(),
 });
 export type DayStatement = z.infer<typeof DayStatement>;
 
@@ -59,6 +69,29 @@ export function readStatement(text: string | null): DayStatement | null {
   } catch {
     return null;
   }
+}
+
+/** Returns what is proven of a day that was copied at this time (epoch ms), by its recorded hours. */
+export function toProvisional(
+  coverage: readonly { readonly startsAt: string; readonly state: string }[],
+  copiedAtMs: number,
+): DayStatement["provisional"] {
+  const states = new Map(coverage.map(({ startsAt, state }) => [Number(startsAt.slice(11, 13)), state]));
+  const hours = Array.from({ length: 24 }, (_, hour) => ({ hour, state: states.get(hour) ?? "not watched" }));
+  return {
+    copiedAt: new Date(copiedAtMs).toISOString(),
+    proven: hours.flatMap(({ hour, state }) => (state === "sealed" ? [hour] : [])),
+    unproven: hours.filter(({ state }) => state !== "sealed"),
+  };
+}
+
+/** Returns the sentence about a day that was not in the archive yet; null for an archive day. */
+export function describeProvisional({ zoneId, day, provisional }: DayStatement): string | null {
+  if (provisional === undefined) return null;
+  const { copiedAt, proven, unproven } = provisional;
+  const rest = unproven.map(({ hour, state }) => `${String(hour).padStart(2, "0")} (${state})`).join(", ");
+  const open = unproven.length === 0 ? "" : `; not proven, so events may be missing: ${rest}`;
+  return `${day} of zone ${zoneId} was copied at ${copiedAt}, before it was archived, and may still change. ${proven.length} of 24 hours are proven${open}`;
 }
 
 /** Engines that read a folder ignore names that begin with an underscore. */
