@@ -48,7 +48,7 @@ export function openAdmissionQueue(
   const { max } = options;
   return createAdmissionQueue({
     places: { quick: Math.max(3, Math.floor(max / 2)), long: Math.max(2, Math.floor(max / 3)) },
-    perKey: { quick: max * 2, long: Math.max(2, max - 2) },
+    perKey: { quick: max * 2, long: max * 2 },
     maxWaitMs,
     cpuMsPerMinute,
   });

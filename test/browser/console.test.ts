@@ -434,6 +434,30 @@ describe.skipIf(CHROMIUM === null)(
         .waitFor({ state: "detached", timeout: 60_000 });
     });
 
+    test("a search that is refused for a moment is asked again by itself", async () => {
+      const page = await open();
+      let refused = 0;
+      await page.route(/\/events\/search/, (route) => {
+        refused += 1;
+        return refused > 6
+          ? route.continue()
+          : route.fulfill({
+              status: 429,
+              headers: { "retry-after": "1" },
+              json: { title: "Too Many Requests" },
+            });
+      });
+      await page.goto("/explorer");
+      await page
+        .getByRole("button", { name: /^Open the event of/ })
+        .first()
+        .waitFor();
+      expect(await readTotal(page)).toBeGreaterThan(0);
+      expect(refused).toBeGreaterThan(6);
+      expect(await page.getByText("Too Many Requests").count()).toBe(0);
+      await page.unrouteAll({ behavior: "ignoreErrors" });
+    });
+
     test("parts of an address that mean nothing are named and ignored", async () => {
       const page = await open();
       await page.goto("/explorer?span=fortnight&zone=999&is=colour:red");

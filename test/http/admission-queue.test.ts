@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { openAdmissionQueue } from "#app/query-pool.ts";
 import { createAdmissionQueue, type Place } from "#faces/http/limits/admission-queue.ts";
 import type { SearchWork } from "#operations/search/searching.ts";
 
@@ -152,6 +153,15 @@ test("a key with too many searches gets 429, and other keys do not", async () =>
   });
   await ask("a6", { kind: "quick" });
   await ask("b1");
+});
+
+test("the searches of four tabs of one person wait for their turn, and further ones get 429", async () => {
+  const queue = openAdmissionQueue({ pool: { options: { max: 6 } } } as never);
+  const search = () => queue.enter("person", { kind: "long", signal: never });
+  for (let n = 0; n < 12; n++) void search().catch(() => undefined);
+  expect(queue.counts()).toEqual({ working: 1, waiting: 11 });
+
+  await expect(search()).rejects.toMatchObject({ statusCode: 429, headers: { "retry-after": "1" } });
 });
 
 test("a search that has waited too long gets 503 and leaves the queue", async () => {

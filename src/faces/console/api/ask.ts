@@ -10,9 +10,11 @@ import {
   useQueryClient,
 } from "@tanstack/react-query";
 import type { z } from "zod";
+import { pause } from "#lib/pause.ts";
 import { fillAddress } from "#model/operation-address.ts";
 import type { OPERATIONS } from "#operations/index.ts";
 import { type ApiRequest, call } from "./client.ts";
+import { ApiProblem } from "./problem.ts";
 
 type Known = (typeof OPERATIONS)[number];
 export type OperationName = Known["name"];
@@ -47,7 +49,35 @@ export function ask<Name extends OperationName>(
     query: query as NonNullable<ApiRequest["query"]>,
     ...(body === null ? {} : { body }),
   };
-  return call<Output<Name>>(path, { ...sent, ...sending });
+  return askPatiently(() => call<Output<Name>>(path, { ...sent, ...sending }), sending.signal);
+}
+
+/** For how long a request is sent again that the service's limits refuse, and a question that it cannot answer yet. */
+const REFUSED_MS = 120_000;
+const BUSY_MS = 20_000;
+
+/**
+ * Asks again when the service says so with `Retry-After`. A 429 had no effect. A change that meets a 503 may have had one, so
+ * only questions, which have a signal, are asked again.
+ */
+async function askPatiently<Answer>(
+  send: () => Promise<Answer>,
+  signal: AbortSignal | undefined,
+): Promise<Answer> {
+  const startedAt = Date.now();
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return await send();
+    } catch (thrown) {
+      if (!(thrown instanceof ApiProblem) || thrown.retryAfterMs === null) throw thrown;
+      const { status, retryAfterMs } = thrown;
+      const patienceMs = status === 429 ? REFUSED_MS : status === 503 && signal !== undefined ? BUSY_MS : 0;
+      const waitMs = Math.max(retryAfterMs, 500 * 2 ** tries);
+      if (Date.now() + waitMs > startedAt + patienceMs) throw thrown;
+      // Several searches and tabs get the same time. They must not all ask at once again.
+      await pause(waitMs * (1 + Math.random() / 4), signal);
+    }
+  }
 }
 
 /** The answer of an operation, asked again as the options say. While the input changes, the former answer stays. */

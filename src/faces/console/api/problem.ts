@@ -25,9 +25,9 @@ export class ApiProblem extends Error {
     this.retryAfterMs = about.retryAfterMs ?? null;
   }
 
-  /** Whether the same request can succeed later without a change. */
+  /** Whether the service, or a proxy in front of it, failed: the same request can succeed later without a change. */
   get isPassing(): boolean {
-    return this.status === 0 || this.status === 429 || this.status >= 500;
+    return this.status === 0 || this.status >= 500;
   }
 }
 
@@ -64,7 +64,7 @@ function readErrors(errors: unknown): Mistake[] {
 
 export function toProblem(thrown: unknown): ApiProblem {
   if (thrown instanceof ApiProblem) return thrown;
-  if (thrown instanceof TypeError)
+  if (thrown instanceof TypeError || (thrown instanceof DOMException && thrown.name === "TimeoutError"))
     return new ApiProblem(0, {
       title: "The service does not answer",
       detail: "The connection to Longwatch failed. The page tries again by itself.",

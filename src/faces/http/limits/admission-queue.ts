@@ -1,10 +1,11 @@
+import { pause } from "#lib/pause.ts";
 import { Refusal } from "#operations/refusal.ts";
 import type { SearchWork } from "#operations/search/searching.ts";
 
 export interface AdmissionQueueOptions {
   /** Requests of each kind that run at once, at least 2. */
   readonly places: Readonly<Record<SearchWork["kind"], number>>;
-  /** Requests of one key and kind, running and waiting. */
+  /** Requests of one key and kind, running and waiting. Enough for several tabs of one person. */
   readonly perKey: Readonly<Record<SearchWork["kind"], number>>;
   readonly maxWaitMs: number;
   /** CPU time that one key may use within a minute. */
@@ -168,14 +169,6 @@ function createAllowance(cpuMsPerMinute: number) {
       fullAt.set(keyId, (fullAt.get(keyId) ?? now) + (cpuMs * MINUTE_MS) / cpuMsPerMinute);
     },
   };
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => [clearTimeout(timer), reject(signal.reason)];
-    const timer = setTimeout(() => [signal.removeEventListener("abort", onAbort), resolve()], ms);
-    signal.addEventListener("abort", onAbort, { once: true });
-  });
 }
 
 const seconds = (ms: number) => Math.ceil(ms / 1_000);
