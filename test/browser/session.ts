@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import path from "node:path";
 import type { Page } from "playwright-core";
@@ -9,6 +9,7 @@ import type { SignIn } from "#config/file/sign-in-entry.ts";
 import { alerts } from "#db/schema/alerts.ts";
 import type { People } from "#faces/http/keys/people.ts";
 import { startIssuer } from "#test/support/issuer.ts";
+import { startProxy } from "../cli/proxy.ts";
 import { createMigratedDatabase } from "../db/migrated-database.ts";
 import { call, makeKey, startArchive } from "../http/start-archive.ts";
 import { settle } from "./open-browser.ts";
@@ -19,10 +20,11 @@ const ROOT = path.join(import.meta.dirname, "..", "..");
 /** The tests of a session, each on a service of its own. */
 export function testSession(openWorld: () => BrowserWorld): void {
   /** A page that was signed in with an admin key through its form. */
-  async function openSignedIn() {
+  async function openSignedIn(through = async (url: string) => url) {
     const database = await createMigratedDatabase();
     onTestFinished(() => database.drop());
-    const { url } = await startArchive(database.url, { consoleFolder: path.join(ROOT, "dist", "console") });
+    const consoleFolder = path.join(ROOT, "dist", "console");
+    const url = await through((await startArchive(database.url, { consoleFolder })).url);
     const { key } = await makeKey(database, "admin");
     const context = await openWorld().browser.newContext();
     onTestFinished(() => context.close());
@@ -94,6 +96,32 @@ export function testSession(openWorld: () => BrowserWorld): void {
     await page.getByRole("button", { name: "Sign in with Example" }).click();
     await page.getByText('eve has no role here: the claim groups has "sales"').waitFor();
     expect(page.url()).toBe(`${url}/sign-in`);
+  });
+
+  test("a page says within seconds that the service is down, and a page opened meanwhile is there when it answers", async () => {
+    const answers = new Set<ServerResponse>();
+    let isDown = false;
+    const answer = (response: ServerResponse) => {
+      answers.add(response);
+      if (isDown) response.destroy();
+      return isDown;
+    };
+    const { page } = await openSignedIn((url) => startProxy(url, { answer }));
+    await settle(page);
+    await page.waitForLoadState("networkidle", { timeout: 2_000 }).catch(() => undefined);
+    isDown = true;
+    for (const one of answers) one.destroy();
+    await page.getByText("The service does not answer").first().waitFor({ timeout: 6_000 });
+    await page.getByRole("button", { name: "offline" }).waitFor();
+    expect(await page.getByRole("button", { name: "live" }).count()).toBe(0);
+    expect(await page.locator("body").innerText()).not.toMatch(/\b(?:now|quiet)\b/);
+
+    await page.getByRole("link", { name: "Silences" }).first().click();
+    await page.keyboard.press("Control+k");
+    await page.getByText("A part of this page was not loaded").first().waitFor();
+    isDown = false;
+    await page.getByText("Nothing is muted").waitFor({ timeout: 15_000 });
+    await page.getByRole("button", { name: "live" }).waitFor();
   });
 
   test("an alert that fires reaches an open page through its stream, while the page's timers stand still", async () => {

@@ -27,7 +27,10 @@ export function useAlertStream(): void {
       timer = setTimeout(() => void refreshSubject(client, "alerts"), TOGETHER_MS);
       if (name === "alert") notify(JSON.parse(data) as FeedEvent);
     };
-    void followStream("/api/v1/alerts/stream", { signal: following.signal, onEvent });
+    // The end of the stream is the first sign that the service does not answer.
+    const onEnd = () =>
+      void client.invalidateQueries({ queryKey: ["status.show"] }, { cancelRefetch: false });
+    void followStream("/api/v1/alerts/stream", { signal: following.signal, onEvent, onEnd });
     return () => {
       clearTimeout(timer);
       following.abort();

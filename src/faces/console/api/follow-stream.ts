@@ -7,13 +7,15 @@ const RETRY_REFUSED_MS = 30_000;
 interface FollowOptions {
   readonly signal: AbortSignal;
   readonly onEvent: (name: string, data: string) => void;
+  /** Called when the connection ended, or there was none. */
+  readonly onEnd: () => void;
 }
 
 /**
  * Follows the events of a stream until the signal, and connects again after the last event. An EventSource cannot send
  * the header that a session needs.
  */
-export async function followStream(path: string, { signal, onEvent }: FollowOptions): Promise<void> {
+export async function followStream(path: string, { signal, onEvent, onEnd }: FollowOptions): Promise<void> {
   let lastId = "";
   const onBlock = (block: string) => {
     const fields = Object.fromEntries(
@@ -33,7 +35,9 @@ export async function followStream(path: string, { signal, onEvent }: FollowOpti
     } catch (thrown) {
       if (thrown instanceof ApiProblem && thrown.status > 0) waitMs = RETRY_REFUSED_MS;
     }
-    if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, waitMs));
+    if (signal.aborted) return;
+    onEnd();
+    await new Promise((resolve) => setTimeout(resolve, waitMs));
   }
 }
 

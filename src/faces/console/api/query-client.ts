@@ -19,6 +19,8 @@ export function createQueryClient(): QueryClient {
     mutationCache: new MutationCache({ onError: (thrown) => recheckSession(thrown, client) }),
     defaultOptions: {
       queries: {
+        // A service on this machine answers without a network.
+        networkMode: "always",
         staleTime: 10_000,
         gcTime: 120_000,
         refetchOnWindowFocus: true,
@@ -27,7 +29,7 @@ export function createQueryClient(): QueryClient {
         retryDelay: (failures, thrown) =>
           Math.min((thrown instanceof ApiProblem && thrown.retryAfterMs) || 500 * 2 ** failures, 10_000),
       },
-      mutations: { retry: false },
+      mutations: { networkMode: "always", retry: false },
     },
   });
   return client;

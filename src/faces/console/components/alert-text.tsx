@@ -31,7 +31,7 @@ export function AlertText({ alert, headline, about = "", after }: Props) {
         {about}
         <Payload say=" · " prose bold text={verdict === null ? null : verdict.title} />
         {verdict === null ? "" : ` (${sayOdds(verdict.odds)})`}
-        <Ago say=" · quiet now, last active " at={quietSince} />
+        <Ago say=" · quiet, last active " at={quietSince} />
         {after}
       </div>
       {silence === null ? null : (

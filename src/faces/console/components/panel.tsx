@@ -1,5 +1,6 @@
 import { Box, Group } from "@mantine/core";
 import type { ReactNode } from "react";
+import { useIsDown } from "../api/status.ts";
 import classes from "./panel.module.css";
 import { type QueryProps, QueryView } from "./states.tsx";
 
@@ -14,6 +15,11 @@ interface Props extends HeadProps {
   /** The body touches the borders: tables and charts. */
   readonly flush?: boolean;
   readonly children: ReactNode;
+}
+
+/** The time of numbers that are read again and again: `now`, while the service answers. */
+export function Now() {
+  return useIsDown() ? "at the last answer" : "now";
 }
 
 /** A part of a page with a heading. */

@@ -8,6 +8,7 @@ import { usePageLink } from "../state/url-state.ts";
 import { useZoneTitle } from "../state/zones.ts";
 import { Ago, Moment } from "./ago.tsx";
 import { ChoiceMenu } from "./choice-menu.tsx";
+import { Now } from "./panel.tsx";
 import { Payload } from "./payload.tsx";
 import { ActButton } from "./quiet-button.tsx";
 import { Severity } from "./severity.tsx";
@@ -65,10 +66,15 @@ function MatcherText({ matchers }: Pick<Silence, "matchers">) {
 
 function Muted({ mutes: { count, alerts } }: { readonly mutes: NonNullable<Silence["mutes"]> }) {
   const link = usePageLink();
-  if (count === 0) return <div className="lw-note">It mutes no unresolved alert now.</div>;
+  if (count === 0)
+    return (
+      <div className="lw-note">
+        It mutes no unresolved alert <Now />.
+      </div>
+    );
   return (
     <div>
-      It mutes <b>{count}</b> unresolved {count === 1 ? "alert" : "alerts"} now:
+      It mutes <b>{count}</b> unresolved {count === 1 ? "alert" : "alerts"} <Now />:
       <ul className="lw-list">
         {alerts.slice(0, NAMED).map(({ id, severity, state, headline }) => (
           <li key={id}>

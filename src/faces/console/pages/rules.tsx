@@ -63,7 +63,7 @@ export default function RulesPage() {
         />
         <QuietButton
           isPressed={isSpiking}
-          word="spiking now"
+          word="spiking"
           onClick={() => change({ spiking: isSpiking ? null : "1" })}
         />
       </div>
@@ -159,7 +159,7 @@ function RuleTable({ rules, order, hasZone }: TableProps) {
           cell: (rule: Rule) => formatCount(rule[name]),
         })),
         {
-          ...sorting("total", "usual → now"),
+          ...sorting("total", "usual → current"),
           className: "lw-number",
           cell: ({ baseline, total }) => (
             <>

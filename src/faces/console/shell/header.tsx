@@ -2,7 +2,7 @@ import { ActionIcon, Menu, useComputedColorScheme, useMantineColorScheme } from 
 import { useColorScheme } from "@mantine/hooks";
 import { Link } from "wouter";
 import { useSession, useSignOut } from "../api/session.ts";
-import { useStatus } from "../api/status.ts";
+import { useIsDown, useStatus } from "../api/status.ts";
 import { QuietButton } from "../components/quiet-button.tsx";
 import { Icon } from "../look/icons.tsx";
 import { useDesktopNotices } from "../state/desktop-notices.ts";
@@ -40,21 +40,24 @@ export function Header() {
 
 function LiveSwitch() {
   const { isLive, setLive } = useLive();
+  const isDown = useIsDown() && isLive;
   return (
     <QuietButton
       size="xs"
       fw={400}
       className={classes["live"]}
       variant="default"
-      c={isLive ? "var(--lw-accent)" : "dimmed"}
+      c={isLive && !isDown ? "var(--lw-accent)" : "dimmed"}
       isPressed={isLive}
       title={
-        isLive
-          ? "The numbers are read again every 15 seconds. Click to hold them."
-          : "The numbers are held. Click to go on."
+        isDown
+          ? "The service does not answer. The page asks it every few seconds."
+          : isLive
+            ? "The numbers are read again every 15 seconds. Click to hold them."
+            : "The numbers are held. Click to go on."
       }
       icon={isLive ? "pause" : "play"}
-      word={<span className={classes["liveWord"]}>{isLive ? "live" : "held"}</span>}
+      word={<span className={classes["liveWord"]}>{isDown ? "offline" : isLive ? "live" : "held"}</span>}
       onClick={() => setLive(!isLive)}
     />
   );
@@ -62,13 +65,16 @@ function LiveSwitch() {
 
 function Firing() {
   const { data } = useStatus();
+  const isDown = useIsDown();
   const link = usePageLink();
   if (data === undefined) return null;
   const { alertsFiring: count, zones } = data;
   const copying = zones.flatMap(({ copying }) => copying ?? []);
   return (
     <Link href={link("/alerts", { state: null })} className={classes["firing"] ?? ""} data-firing={count > 0}>
-      {count === 0 && zones.length === 0 ? (
+      {count === 0 && isDown ? (
+        "alerts not known"
+      ) : count === 0 && zones.length === 0 ? (
         "nothing read yet"
       ) : count === 0 && copying.length > 0 ? (
         `copying ${describeCopied(copying)}`

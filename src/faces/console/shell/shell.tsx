@@ -5,6 +5,7 @@ import { useTabSign } from "../state/tab-sign.ts";
 import { Header } from "./header.tsx";
 import { Ignored } from "./ignored.tsx";
 import { Navigation, TabBar } from "./navigation.tsx";
+import { PageBoundary } from "./page-boundary.tsx";
 import classes from "./shell.module.css";
 import { ShellKeys } from "./shell-keys.tsx";
 import { Unreachable } from "./unreachable.tsx";
@@ -38,7 +39,9 @@ export function Shell({ children }: { readonly children: ReactNode }) {
       <AppShell.Footer hiddenFrom="sm" className={classes["footer"]}>
         <TabBar />
       </AppShell.Footer>
-      <ShellKeys />
+      <PageBoundary>
+        <ShellKeys />
+      </PageBoundary>
     </AppShell>
   );
 }

@@ -1,8 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
-import { toProblem } from "../api/problem.ts";
-import { useStatus } from "../api/status.ts";
-import { Ago } from "../components/ago.tsx";
+import { useIsDown, useStatus } from "../api/status.ts";
+import { Moment } from "../components/ago.tsx";
 import { ProblemBox } from "../components/states.tsx";
 
 /**
@@ -12,7 +11,7 @@ import { ProblemBox } from "../components/states.tsx";
 export function Unreachable() {
   const client = useQueryClient();
   const { error, refetch, dataUpdatedAt } = useStatus();
-  const isDown = error !== null && toProblem(error).isPassing;
+  const isDown = useIsDown();
   useEffect(() => {
     if (!isDown) return undefined;
     return () =>
@@ -24,7 +23,7 @@ export function Unreachable() {
       <ProblemBox thrown={error} onRetry={() => void refetch()} />
       {dataUpdatedAt === 0 ? null : (
         <p className="lw-dim" style={{ margin: "0 12px" }}>
-          The last answer came <Ago at={dataUpdatedAt} />.
+          The last answer came at <Moment at={dataUpdatedAt} seconds />. What is shown is of that time.
         </p>
       )}
     </>

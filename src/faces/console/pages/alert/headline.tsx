@@ -88,7 +88,7 @@ export function Headline({ alert, context }: Props) {
         )}
         {quietSince === null ? null : (
           <span>
-            <b>quiet now</b>, last active <Ago at={quietSince} />
+            <b>quiet</b>, last active <Ago at={quietSince} />
           </span>
         )}
         {acknowledgedBy === null ? null : (

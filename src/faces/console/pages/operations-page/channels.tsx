@@ -2,7 +2,7 @@ import { Link } from "wouter";
 import { many } from "#lib/format.ts";
 import { type Item, useChange, useOperation } from "../../api/ask.ts";
 import { Ago } from "../../components/ago.tsx";
-import { QueryPanel } from "../../components/panel.tsx";
+import { Now, QueryPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { ActButton } from "../../components/quiet-button.tsx";
 import { Rows } from "../../components/rows.tsx";
@@ -23,7 +23,7 @@ export function Channels() {
   const dead = useOperation("deliveries.list", { state: "dead", limit: 100 }, { refetchInterval: 30_000 });
   return (
     <>
-      <QueryPanel title="Channels" about="now" query={channels}>
+      <QueryPanel title="Channels" about={<Now />} query={channels}>
         {({ items }) => <Rows of={items}>{(one) => <ChannelRow key={one.name} channel={one} />}</Rows>}
       </QueryPanel>
       <QueryPanel title="Dead letters" about="notifications that were given up, the newest 100" query={dead}>

@@ -8,7 +8,7 @@ import { type Alert, useAlerts } from "../../api/alert.ts";
 import { type Overview, useOverview } from "../../api/overview.ts";
 import { Ago } from "../../components/ago.tsx";
 import { AlertText } from "../../components/alert-text.tsx";
-import { QueryPanel } from "../../components/panel.tsx";
+import { Now, QueryPanel } from "../../components/panel.tsx";
 import { Payload } from "../../components/payload.tsx";
 import { QuietButton } from "../../components/quiet-button.tsx";
 import { Severity } from "../../components/severity.tsx";
@@ -31,7 +31,7 @@ export function Attention() {
     ({ kind, zoneId }) => kind !== "near-loss" || !copying.some(({ id }) => id === zoneId),
   );
   return (
-    <QueryPanel title="Attention" about="now" query={alerts}>
+    <QueryPanel title="Attention" about={<Now />} query={alerts}>
       {({ items, next }) => {
         // The incident notifies for the rules that are part of it.
         const open = items.filter(({ zoneId, incidentId }) => isShown(zoneId) && incidentId === null);

@@ -51,7 +51,7 @@ export function ChangedRules() {
             idOf={({ zoneId, ruleId }) => `${zoneId} ${ruleId}`}
             columns={[
               { head: "rule", cell: (rule) => <RuleCell rule={rule} hasZone={only === null} /> },
-              { head: "usual → now", className: "lw-number", cell: RateCell },
+              { head: "usual → current", className: "lw-number", cell: RateCell },
               { head: "change", className: "lw-number", cell: wordChange },
               {
                 head: "trend",

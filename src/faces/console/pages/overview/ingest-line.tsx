@@ -6,7 +6,7 @@ import { useOverview } from "../../api/overview.ts";
 import { useStatus, type Zone } from "../../api/status.ts";
 import { Ago } from "../../components/ago.tsx";
 import { Fact } from "../../components/fact.tsx";
-import { QueryPanel } from "../../components/panel.tsx";
+import { Now, QueryPanel } from "../../components/panel.tsx";
 import { formatBytes, formatCount } from "../../look/words.ts";
 import { useZones, zoneTitle } from "../../state/zones.ts";
 
@@ -25,8 +25,8 @@ export function IngestLine() {
             {budget === null ? null : (
               <span>
                 requests to the platform:{" "}
-                <b>{budget.isPaused ? "paused" : `${formatCount(Math.floor(budget.tokens))} allowed now`}</b>,
-                then <b>{formatCount(budget.ratePerSecond)}</b> a second
+                <b>{budget.isPaused ? "paused" : `${formatCount(Math.floor(budget.tokens))} allowed`}</b>{" "}
+                <Now />, then <b>{formatCount(budget.ratePerSecond)}</b> a second
               </span>
             )}
             {notificationsPending > 0 ? (
