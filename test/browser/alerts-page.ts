@@ -53,6 +53,27 @@ export function testAlertsPage(open: () => Promise<Page>, openWorld: () => Brows
     await page.getByText(/^Silence \d+ no longer muted the alert/).waitFor();
   });
 
+  test("a silence is added on the page of silences, with the service's rules and the number of muted alerts", async () => {
+    const page = await open();
+    await page.goto("/silences");
+    await page.getByRole("button", { name: "Add a silence" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Rule").fill("94*1");
+    await dialog.getByText("a * may only be at the end").waitFor();
+    await dialog.getByLabel("Rule").fill("944100, 944110");
+    await dialog.getByText(/It mutes 2 unresolved alerts now/).waitFor();
+    await dialog.getByText("longwatch silences add --rule=944100 --rule=944110 --for 120m").waitFor();
+    await dialog.getByLabel("Reason").fill("added by hand");
+    await dialog.getByRole("button", { name: "Silence for 2 h" }).click();
+    const row = page.getByRole("listitem").filter({ hasText: "added by hand" });
+    await row.getByText("rule 944100 or 944110").waitFor();
+    await row.getByRole("button", { name: /^End now/ }).click();
+    await page
+      .getByText(/^expired$/)
+      .first()
+      .waitFor();
+  });
+
   test("the dialog offers the alert's address or network first, then its rule, then its zone", async () => {
     const page = await open();
     await page.goto("/alerts?rule=944*");

@@ -53,6 +53,15 @@ export const PAGES: readonly ShownPage[] = [
     },
   },
   { name: "silences", path: "/silences" },
+  {
+    name: "new-silence",
+    path: "/silences?zone=101",
+    act: async (page) => {
+      await page.getByRole("button", { name: "Add a silence" }).click();
+      await page.getByText(/^More:/).click();
+      await page.getByText("In the last week it would have").waitFor();
+    },
+  },
   { name: "rules", path: "/rules" },
   { name: "rule", path: "/rules/101?rule=942100&span=6h&z=8" },
   {

@@ -217,6 +217,7 @@ const OWN_CHOICES: ReadonlyMap<string, string> = new Map([
   ["start-run.tsx: Zone", "the zones of the service"],
   ["routing-test.tsx: Zone", "the zones of the service"],
   ["span-select.tsx: Span that ends now", "lengths of time"],
+  ["new-silence.tsx: Zone", "the zones of the service"],
   ["silence-dialog.tsx: For how long", "lengths of time"],
   ["silence-dialog.tsx: What is silenced", "the silences that the alert has"],
   ["alerts.tsx: State", "a choice may be of two states"],

@@ -1,5 +1,6 @@
 import { Button, Modal, SegmentedControl, Stack, TextInput } from "@mantine/core";
-import { useState } from "react";
+import { useDebouncedValue } from "@mantine/hooks";
+import { type ReactNode, useState } from "react";
 import { type AlertDetail, type NewSilence, useAddSilence, useSilencePreview } from "../../api/alert.ts";
 import { Payload } from "../../components/payload.tsx";
 import { ProblemBox, QueryView } from "../../components/states.tsx";
@@ -56,63 +57,35 @@ function nameChoice({ scope, matchers }: AlertDetail["silenceChoices"][number]) 
   );
 }
 
-/** A silence, with the number of alerts that it mutes now and would have muted in the last week, before it is made. */
-export function SilenceDialog({
-  alert,
-  choices = alert.silenceChoices,
-  onClose,
-}: {
-  readonly alert: AlertDetail;
-  readonly choices?: AlertDetail["silenceChoices"];
+interface SilenceFormProps {
+  readonly title: string;
+  readonly matchers: NewSilence["matchers"];
+  /** The command that adds it, up to its end and reason. Empty if no command can name it. */
+  readonly command: string;
   readonly onClose: () => void;
-}) {
-  const zoneName = useZoneTitle();
-  const [chosen, choose] = useState("0");
+  /** Fields that choose the matchers. */
+  readonly children: ReactNode;
+}
+
+/** A silence, with the number of alerts that it mutes now and would have muted in the last week, before it is made. */
+export function SilenceForm({ title, matchers, command, onClose, children }: SilenceFormProps) {
   const [duration, setDuration] = useState<DurationName>("2 h");
   const [reason, setReason] = useState("");
   const add = useAddSilence();
-  const choice = choices[Number(chosen)];
-  const matchers = (choice?.matchers ?? {}) as NewSilence["matchers"];
-  const preview = useSilencePreview(matchers);
+  const isEmpty = Object.keys(matchers).length === 0;
+  const [asked] = useDebouncedValue(JSON.stringify(matchers), 300);
+  const preview = useSilencePreview(JSON.parse(asked) as NewSilence["matchers"]);
   const why = reason.trim();
-  const command = (choice?.command ?? "").replace(
-    /--for .*/,
-    () => `--for ${DURATIONS[duration]}m --reason ${quoteForShell(why === "" ? "why" : why)}`,
-  );
-  if (choice === undefined)
-    return (
-      <Modal opened onClose={onClose} title="Silence" size="lg" transitionProps={{ duration: 0 }}>
-        {alert.kind === "self"
-          ? "This alert is about Longwatch itself. Only a silence for the kind self mutes it: longwatch silences add --kind self"
-          : "This alert is about several zones. Silence the alerts of its rules, or each zone."}
-      </Modal>
-    );
   return (
-    <Modal
-      opened
-      onClose={onClose}
-      title={`Silence in ${zoneName(alert.zoneId)}`}
-      size="lg"
-      transitionProps={{ duration: 0 }}
-    >
+    <Modal opened onClose={onClose} title={title} size="lg" transitionProps={{ duration: 0 }}>
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          add.mutate(
-            { matchers, reason: reason.trim(), durationMinutes: DURATIONS[duration] },
-            { onSuccess: onClose },
-          );
+          add.mutate({ matchers, reason: why, durationMinutes: DURATIONS[duration] }, { onSuccess: onClose });
         }}
       >
         <Stack gap="sm">
-          <SegmentedControl
-            size="xs"
-            aria-label="What is silenced"
-            orientation="vertical"
-            data={choices.map((one, index) => ({ value: String(index), label: nameChoice(one) }))}
-            value={chosen}
-            onChange={choose}
-          />
+          {children}
           <DurationChoice value={duration} onChange={setDuration} />
           <TextInput
             size="xs"
@@ -124,34 +97,78 @@ export function SilenceDialog({
             value={reason}
             onChange={(event) => setReason(event.currentTarget.value)}
           />
-          <QueryView query={preview} rows={2} asking="which alerts it mutes">
-            {({ now, lastWeek }) => (
-              <div>
-                It mutes <b>{now.count}</b> unresolved {now.count === 1 ? "alert" : "alerts"} now. In the last
-                week it would have muted <b>{lastWeek.count}</b>.
-                <ul>
-                  {lastWeek.items.slice(0, 8).map(({ id, headline, state }) => (
-                    <li key={id}>
-                      <Payload prose text={headline ?? `alert ${id}`} />{" "}
-                      <span className="lw-note">({state})</span>
-                    </li>
-                  ))}
-                </ul>
-              </div>
-            )}
-          </QueryView>
+          {isEmpty ? null : (
+            <QueryView query={preview} rows={2} asking="which alerts it mutes">
+              {({ now, lastWeek }) => (
+                <div>
+                  It mutes <b>{now.count}</b> unresolved {now.count === 1 ? "alert" : "alerts"} now. In the
+                  last week it would have muted <b>{lastWeek.count}</b>.
+                  <ul>
+                    {lastWeek.items.slice(0, 8).map(({ id, headline, state }) => (
+                      <li key={id}>
+                        <Payload prose text={headline ?? `alert ${id}`} />{" "}
+                        <span className="lw-note">({state})</span>
+                      </li>
+                    ))}
+                  </ul>
+                </div>
+              )}
+            </QueryView>
+          )}
           {command === "" ? null : (
             <div>
               <div className="lw-note">The same in a terminal:</div>
-              <code className="lw-wrap">{command}</code>
+              <code className="lw-wrap">
+                {command} --for {DURATIONS[duration]}m --reason {quoteForShell(why === "" ? "why" : why)}
+              </code>
             </div>
           )}
-          {add.error === null ? null : <ProblemBox thrown={add.error} />}
-          <Button type="submit" size="xs" loading={add.isPending} disabled={reason.trim() === ""}>
+          <ProblemBox thrown={add.error} />
+          <Button type="submit" size="xs" loading={add.isPending} disabled={why === "" || isEmpty}>
             Silence for {duration}
           </Button>
         </Stack>
       </form>
     </Modal>
+  );
+}
+
+/** A silence of an alert: one of the choices that the service offers for it. */
+export function SilenceDialog({
+  alert,
+  choices = alert.silenceChoices,
+  onClose,
+}: {
+  readonly alert: AlertDetail;
+  readonly choices?: AlertDetail["silenceChoices"];
+  readonly onClose: () => void;
+}) {
+  const zoneName = useZoneTitle();
+  const [chosen, choose] = useState("0");
+  const choice = choices[Number(chosen)];
+  if (choice === undefined)
+    return (
+      <Modal opened onClose={onClose} title="Silence" size="lg" transitionProps={{ duration: 0 }}>
+        {alert.kind === "self"
+          ? "This alert is about Longwatch itself. Only a silence for the kind self mutes it: longwatch silences add --kind self"
+          : "This alert is about several zones. Silence the alerts of its rules, or each zone."}
+      </Modal>
+    );
+  return (
+    <SilenceForm
+      title={`Silence in ${zoneName(alert.zoneId)}`}
+      matchers={choice.matchers as NewSilence["matchers"]}
+      command={choice.command.replace(/ --for .*/, "")}
+      onClose={onClose}
+    >
+      <SegmentedControl
+        size="xs"
+        aria-label="What is silenced"
+        orientation="vertical"
+        data={choices.map((one, index) => ({ value: String(index), label: nameChoice(one) }))}
+        value={chosen}
+        onChange={choose}
+      />
+    </SilenceForm>
   );
 }
