@@ -38,7 +38,7 @@ export interface RuleRow {
   readonly logged: number;
   readonly challenged: number;
   readonly other: number;
-  /** Start of the last bucket with events, in the query's width; epoch ms. */
+  /** The minute of the last event, epoch ms; the start of its hour or day if the minutes are no longer kept. */
   readonly lastSeen: number;
   /** Events of a span of the same length at the level of the 28 days before; null if the zone was not watched then. */
   readonly usual: number | null;
@@ -58,12 +58,17 @@ export async function readRules(db: Queryable, query: RulesQuery): Promise<RuleR
     with summed as (
       select ${b.zoneId}, ${b.ruleId}, sum(${b.total})::float8 as total, sum(${b.blocked})::float8 as blocked,
         sum(${b.logged})::float8 as logged, sum(${b.challenged})::float8 as challenged,
-        sum(${b.other})::float8 as other, ${epochMs(sql`max(${b.startsAt})`)} as "lastSeen"
+        sum(${b.other})::float8 as other, max(${b.startsAt}) as last_bucket
       from ${ruleBuckets} ${b}
       where ${b.width} = ${width} and ${b.startsAt} >= ${from} and ${b.startsAt} < ${to} ${ofZones(query.zoneIds)}
       group by ${b.zoneId}, ${b.ruleId}),
+    seen as (
+      select summed.*, ${epochMs(sql`coalesce((select max(${b.startsAt}) from ${ruleBuckets} ${b}
+        where ${b.zoneId} = summed.zone_id and ${b.ruleId} = summed.rule_id and ${b.width} = 60
+          and ${b.startsAt} >= last_bucket and ${b.startsAt} < ${to}), last_bucket)`)} as "lastSeen"
+      from summed),
     page as (
-      select * from summed ${isAfter(sort, after)}
+      select * from seen ${isAfter(sort, after)}
       order by ${orderOf(sort)} limit ${limit})
     select zone_id as "zoneId", rule_id as "ruleId", total, blocked, logged, challenged, other, "lastSeen",
       history.events / nullif(known.hours, 0) * ${spanHours}::float8 as usual,

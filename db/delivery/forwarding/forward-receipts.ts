@@ -4,6 +4,7 @@ import { startOfHour } from "#model/horizon.ts";
 import { packReceipts, RECEIPT_BYTES, unpackReceipts } from "#model/receipt.ts";
 import type { Queryable } from "../../client.ts";
 import { names } from "../../postgres/terms.ts";
+import { forwardDestinations as d } from "../../schema/forward-destinations.ts";
 import { forwardHours as h } from "../../schema/forward-hours.ts";
 import { forwardReceipts as r } from "../../schema/forward-receipts.ts";
 import { forwardRefusals as f } from "../../schema/forward-refusals.ts";
@@ -94,6 +95,13 @@ export async function storeAnswer(
       delete from ${f} where ${f.destination} = ${destination} and ${f.zoneId} = ${zoneId}
         and ${f.occurredAt} between ${span.firstAt} and ${span.lastAt}
         and encode(substr(${f.receipt}, 1, 8), 'hex') = any(${keys}::text[])`);
+    // With the receipts, because the run that ends with a note of its own may take an hour. Seldom, because lanes share the row.
+    await tx
+      .update(d)
+      .set({ acknowledgedAt: sql`now()` })
+      .where(
+        sql`${d.destination} = ${destination} and coalesce(${d.acknowledgedAt} < now() - interval '10 seconds', true)`,
+      );
   }
   if (refused.length > 0) {
     const now = sql`now()`;

@@ -39,7 +39,7 @@ const Rule = z
     challenged: z.number().int(),
     other: z.number().int(),
     lastSeen: IsoTime.describe(
-      "Start of the last bucket with events. A bucket is a minute, an hour or a day.",
+      "The minute of the last event in the span. If the minutes are no longer kept, the start of its hour or day.",
     ),
     baseline: z
       .number()

@@ -68,6 +68,22 @@ test("an event that arrives late and one whose values change follow, and nothing
   expect(await world.hours()).toMatchObject([{ hour: "00", arrival: "arrived", stored: 3, acknowledged: 3 }]);
 });
 
+test("the first acknowledged batch is noted at once, while the run goes on", async () => {
+  await world.store([event(5, "a"), event(6, "b")]);
+  const read = () =>
+    pool
+      .query("select acknowledged_at is not null as noted from forward_destinations")
+      .then(({ rows }) => rows);
+  const seen: unknown[] = [];
+  for (let batch = 0; batch < 2; batch++)
+    receiver.next.push((_lines, response, store) => {
+      store();
+      void read().then((rows) => (seen.push(...rows), response.writeHead(204).end()));
+    });
+  await world.run({ batchEvents: 1 });
+  expect(seen).toEqual([{ noted: false }, { noted: true }]);
+});
+
 test("a minute is forwarded when it is over", async () => {
   world.setNow(DAY_START);
   await world.run({ startAgoMs: 0 });

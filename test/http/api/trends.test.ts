@@ -173,6 +173,18 @@ test("pages of coverage keep the first one's span, also over midnight", async ()
   expect(shown(paged)).toEqual(shown(whole));
 });
 
+test("a rule was last seen in the minute of its last event, however long the span is", async () => {
+  const { url } = await start();
+  const key = await world.key("reader");
+  const seen = async (from: number) => {
+    const { items } = await ask<{ items: Rule[] }>(url, `/api/v1/rules?zone=101&from=${from}&to=${NOW}`, key);
+    return items.map(({ ruleId, lastSeen }) => [ruleId, lastSeen]);
+  };
+  const inMinutes = await seen(START + HOUR_MS);
+  expect(inMinutes).not.toEqual([]);
+  expect(await seen(START - 24 * HOUR_MS)).toEqual(expect.arrayContaining(inMinutes));
+});
+
 test("a rule says what it is about, when it was last seen and what is usual", async () => {
   const { url } = await start();
   const key = await world.key("reader");

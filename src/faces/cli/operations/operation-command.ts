@@ -109,7 +109,13 @@ function operationCommand(operation: Operation, shown: Form, readConfig: () => C
           : await ask(operation, checked);
         if (options["json"] === true) await writeJson(io.stdout, output);
         else {
-          const about = { now: nowMs, input, paint: pickPaint(io), columns: columnsOf(io) };
+          const about = {
+            now: nowMs,
+            input,
+            paint: pickPaint(io),
+            columns: columnsOf(io),
+            isTTY: io.stdout.isTTY === true,
+          };
           await writeOut(io.stdout, show(shown, toPlainTexts(output), about));
         }
         const exitCode = shown.exitCode?.(output) ?? 0;
@@ -180,11 +186,13 @@ interface About {
   readonly input: Record<string, unknown>;
   readonly paint: Paint;
   readonly columns: number;
+  /** Whether a table has to fit into the columns. In a pipe each row is one line. */
+  readonly isTTY: boolean;
 }
 
 function show({ columns, empty = "Nothing to show.", say }: Form, output: unknown, about: About): string {
   const table = (heads: readonly string[], rows: readonly (readonly Cell[])[]) =>
-    drawTable(heads, rows, about.paint);
+    drawTable(heads, rows, about.paint, about.isTTY ? about.columns : undefined);
   const said = say?.(output, { ...about, table }) ?? "";
   if (columns === undefined) return said;
   const { items, points, next = null } = isObject(output) ? output : {};
