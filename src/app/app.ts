@@ -134,7 +134,15 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   await checkDataFolder(config);
   keepOthersOut(config, log);
   if (config.roles.includes("http")) await checkPort(config);
-  const alerting = openAlerting({ config, log, metrics, terminal, clock: systemClock });
+  let httpUrl: string | null = null;
+  const alerting = openAlerting({
+    config,
+    log,
+    metrics,
+    terminal,
+    clock: systemClock,
+    httpUrl: () => httpUrl,
+  });
   routing = () => alerting.current().routing;
   const watch = openDatabaseWatch({ config, alerting, clock: systemClock, log }, stack);
 
@@ -290,7 +298,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
   });
   const asking = { database, edge: watchedEdge, clock, budgetPerHour: settings.advicePerHour };
   const askAdvice = config.adviceOnRequest ? createAskAdvice(asking) : null;
-  const httpUrl = servesHttp
+  httpUrl = servesHttp
     ? await openHttp(
         {
           ...parts,
@@ -308,6 +316,7 @@ async function build(options: AppOptions, stack: StopStack, stopping: AbortSigna
     pid: process.pid,
     databaseUrl: databaseUrl.reveal(),
     httpUrl,
+    consoleUrl: config.consoleUrl,
     emulator: platform.isEmulated ? { ...platform, accessKey: platform.accessKey.reveal() } : null,
     configFile: config.file,
     settings: Object.fromEntries(config.settings.map(({ name, value }) => [name, value])),

@@ -13,7 +13,9 @@ import { lowestFloor, nameSettings, sensitivityOf } from "#stages/detection/dete
 import { measureNotifier } from "./measure.ts";
 
 export interface AlertingParts {
-  readonly config: Pick<Config, "alerting" | "rereadAlerting" | "channels">;
+  readonly config: Pick<Config, "alerting" | "rereadAlerting" | "channels" | "consoleUrl">;
+  /** Where this process serves the console, once it does. */
+  readonly httpUrl: () => string | null;
   readonly terminal: TerminalStream;
   readonly clock: Clock;
   readonly metrics: Metrics;
@@ -51,6 +53,8 @@ export function openAlerting(parts: AlertingParts) {
     if (unused.length > 0) log.warn({ unused }, "unused settings found in the configuration file");
   };
   warnUnused(alerting);
+  if (config.consoleUrl === null && alerting.channels.some(({ kind }) => kind !== "terminal"))
+    log.warn({ setting: "LONGWATCH_PUBLIC_URL" }, "messages left without a link to the console");
   return {
     notifiers: notifiers as ReadonlyMap<string, Notifier>,
     current: () => alerting,
@@ -106,11 +110,12 @@ function toComparable(value: unknown): string {
 
 function openAll(
   { channels }: Alerting,
-  { config, terminal, clock, metrics }: AlertingParts,
+  { config, terminal, clock, metrics, httpUrl }: AlertingParts,
 ): [string, Notifier][] {
   const network = { allowPrivateNetworks: config.channels.allowPrivate };
+  const localUrl = () => (config.consoleUrl === null ? httpUrl() : null);
   return channels.map((channel) => [
     channel.name,
-    measureNotifier(openNotifier(channel, { terminal, clock, network }), metrics),
+    measureNotifier(openNotifier(channel, { terminal, localUrl, clock, network }), metrics),
   ]);
 }

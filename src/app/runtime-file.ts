@@ -8,6 +8,8 @@ const Runtime = z.object({
   databaseUrl: z.string(),
   /** Address of HTTP; null if this process serves none. */
   httpUrl: z.string().nullable(),
+  /** The address of the console in messages; null if none is known, missing if the service is of an older version. */
+  consoleUrl: z.string().nullable().optional(),
   /** The emulator that replaces the platform; its key is valid for nothing else. */
   emulator: z
     .object({ url: z.string(), accessKey: z.string(), requestsPerSecond: z.number() })

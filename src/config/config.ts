@@ -81,6 +81,8 @@ export interface Config {
     /** The address that people use, without a slash at its end. Null means that none is known. */
     readonly publicUrl: string | null;
   };
+  /** The address of the console for links in messages, without a slash at its end. Null means that none is known. */
+  readonly consoleUrl: string | null;
   /** The service elsewhere that commands ask instead of the database. */
   readonly remote: RemoteService | null;
   readonly logLevel: LogLevel;
@@ -248,6 +250,7 @@ function read(
     ...config,
     edge,
     pollEveryMs,
+    consoleUrl: toConsoleUrl(given),
     settings: toSettings(env),
     alerting,
     rereadAlerting,
@@ -282,7 +285,7 @@ function createAlertingReader(
 ): () => { alerting: Alerting | null; mistakes: readonly string[] } {
   const channels = toChannelConfigs(toEnvironmentChannels(given));
   const { LONGWATCH_CONFIG: file } = given;
-  const publicUrl = toPublicUrl(given["LONGWATCH_PUBLIC_URL"]);
+  const publicUrl = toConsoleUrl(given);
   const allowPrivateNetworks = allowsPrivate(given);
   const options = { env, areSecretsElsewhere, publicUrl, allowPrivateNetworks, channels, spikeZ };
   const names = channels.map(({ name }) => name);
@@ -300,6 +303,23 @@ function createAlertingReader(
 function isPlain(url: string | undefined): boolean {
   const { protocol, hostname = "" } = URL.parse(url ?? "") ?? {};
   return protocol === "http:" && !/^(?:localhost|.+\.localhost|127(?:\.\d+){3}|\[::1\])\.?$/.test(hostname);
+}
+
+/** The address on which HTTP listens. */
+export function toOwnUrl({ host, port }: { readonly host: string; readonly port: number | string }): string {
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+/** Hosts that name no machine, or the reader's own one. */
+const LOCAL_HOST = /^(?:localhost|.+\.localhost|127(?:\.\d+){3}|::1?|0\.0\.0\.0)$/;
+
+/** Returns the public address, or the own one if this process listens for other machines. Null if neither is known. */
+function toConsoleUrl(given: Given): string | null {
+  const read = (name: "LONGWATCH_HOST" | "LONGWATCH_PORT" | "LONGWATCH_ROLES") =>
+    given[name] ?? aboutVariable(name).fallback ?? "";
+  const [host, port] = [read("LONGWATCH_HOST"), read("LONGWATCH_PORT")];
+  const isReachable = read("LONGWATCH_ROLES").includes("http") && port !== "0" && !LOCAL_HOST.test(host);
+  return toPublicUrl(given["LONGWATCH_PUBLIC_URL"]) ?? (isReachable ? toOwnUrl({ host, port }) : null);
 }
 
 /** Without a slash at its end: paths are added to it. */
@@ -435,7 +455,7 @@ function toBucket(value: z.output<typeof Environment>): Config["archive"]["bucke
 
 function toConfig(
   value: z.output<typeof Environment>,
-): Omit<Config, "alerting" | "pollEveryMs" | "rereadAlerting" | "rereadKey" | "settings"> {
+): Omit<Config, "alerting" | "consoleUrl" | "pollEveryMs" | "rereadAlerting" | "rereadKey" | "settings"> {
   return {
     edge: {
       url: value.EDGE_API_URL ?? null,

@@ -254,7 +254,7 @@ export const Environment = z.object({
   LONGWATCH_PUBLIC_URL: optional(publicUrl, {
     rule: "an http or https URL without user name, query and fragment",
     description:
-      "the address under which people reach this service; alert messages link to it, sign-in links begin with it, and an issuer sends people back to it (docs/sign-in.md); browsers may use its host name beside addresses, localhost and names without a dot",
+      "the address under which people reach this service; alert messages link to it (if unset, to LONGWATCH_HOST if other machines can reach that address), sign-in links begin with it, and an issuer sends people back to it (docs/sign-in.md); browsers may use its host name beside addresses, localhost and names without a dot",
   }),
   LONGWATCH_LOG_LEVEL: withDefault(z.enum(LOG_LEVELS), "info", {
     rule: `one of ${LOG_LEVELS.join(", ")}`,

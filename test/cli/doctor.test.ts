@@ -282,6 +282,7 @@ const FACTS: DoctorFacts = {
   issuer: null,
   kept: { days: 400, setting: "LONGWATCH_RETENTION_DAYS" },
   channels: [{ name: "ops", kind: "slack", failed: null, circuit: "closed", dead: 0, lastError: null }],
+  consoleUrl: "https://longwatch.example.com",
   destinations: [
     {
       destination: "siem",
@@ -355,6 +356,7 @@ test.each<[string, Partial<DoctorFacts>, Finding["level"], string]>([
   ],
   ["an hour that differs", withDestination({ hoursDiffering: 2 }), "problem", "lacks events of 2 hours"],
   ["refused events", withDestination({ refused: 1 }), "warning", "has refused 1 event"],
+  ["messages without a link", { consoleUrl: null }, "note", "have no link to the console"],
   ["an unused destination", withDestination({ health: null }), "note", "Nothing was forwarded to"],
   ["fsync off", withPostgres({ fsync: "off" }), "problem", "fsync is off"],
   ["full_page_writes off", withPostgres({ fullPageWrites: "off" }), "problem", "full_page_writes is off"],

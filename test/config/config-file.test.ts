@@ -600,6 +600,24 @@ test("every message links to its alert under LONGWATCH_PUBLIC_URL, before the li
   expect(parseConfig({ LONGWATCH_CONFIG: five }).alerting.routing.links.length).toBe(5);
 });
 
+test.each<[Record<string, string>, string | null]>([
+  [{ LONGWATCH_HOST: "10.0.0.5" }, "http://10.0.0.5:8080"],
+  [{ LONGWATCH_HOST: "2001:db8::5", LONGWATCH_PORT: "80" }, "http://[2001:db8::5]:80"],
+  [{ LONGWATCH_HOST: "10.0.0.5", LONGWATCH_PUBLIC_URL: "https://waf.example" }, "https://waf.example"],
+  [{}, null],
+  [{ LONGWATCH_HOST: "localhost" }, null],
+  [{ LONGWATCH_HOST: "0.0.0.0" }, null],
+  [{ LONGWATCH_HOST: "::" }, null],
+  [{ LONGWATCH_HOST: "10.0.0.5", LONGWATCH_PORT: "0" }, null],
+  [{ LONGWATCH_HOST: "10.0.0.5", LONGWATCH_ROLES: "alerts" }, null],
+])("with %j, messages link to the console at %s", (env, url) => {
+  const { consoleUrl, alerting } = parseConfig(env);
+  expect(consoleUrl).toBe(url);
+  expect(alerting.routing.links.map((link) => link.url)).toEqual(
+    url === null ? [] : [`${url}/alerts/{alert}`],
+  );
+});
+
 test.each([
   "ftp://waf.example",
   "https://user:word@waf.example",

@@ -423,6 +423,7 @@ sign_in:
     databaseUrl: "",
     httpUrl: null,
     configFile: file,
+    consoleUrl: "http://10.0.0.5:8090",
     settings: { ...settings, DATABASE_URL: "[secret]", EDGE_API_URL: "https://edge.example.com" },
   });
   const env = { LONGWATCH_DATA_DIR: folder };
@@ -432,6 +433,7 @@ sign_in:
     spikeZ: 5,
     databaseUrl: null,
     http: { port: 8080 },
+    consoleUrl: "http://10.0.0.5:8090",
     alerting: {
       channels: [{ name: "chat" }, { name: "hook" }],
       destinations: [{ name: "siem", kind: "splunk" }],

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { readRuntimeFile } from "#app/runtime-file.ts";
-import type { Config } from "#config/config.ts";
+import { type Config, toOwnUrl } from "#config/config.ts";
 import type { Database } from "#db/client.ts";
 import { UsageError } from "#lib/errors.ts";
 import { escapeText } from "#lib/escape-text.ts";
@@ -38,7 +38,8 @@ export function signInCommand(readConfig: () => Config, io: StoreIo = createProc
         const actor = readActor(read, flags.by);
         read.finish();
         const config = readConfig();
-        const url = config.http.publicUrl ?? readRuntimeFile(config.dataDir)?.httpUrl ?? defaultUrl(config);
+        const url =
+          config.http.publicUrl ?? readRuntimeFile(config.dataDir)?.httpUrl ?? toOwnUrl(config.http);
         const made = await withStore(config, (database) =>
           makeLink(database, { url, key: flags.key ?? null, actor }),
         );
@@ -46,10 +47,6 @@ export function signInCommand(readConfig: () => Config, io: StoreIo = createProc
         else await writeOut(io.stdout, `${made.link.reveal()}\n`);
       }),
     );
-}
-
-function defaultUrl({ http: { host, port } }: Config): string {
-  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }
 
 async function makeLink(database: Database, wanted: { url: string; key: string | null; actor: string }) {

@@ -91,6 +91,8 @@ export interface DoctorFacts {
   /** How long Postgres keeps a day of events, and the setting that says so. */
   readonly kept: { readonly days: number; readonly setting: string };
   readonly channels: readonly ChannelFacts[];
+  /** The address of the console in messages; null if it is not known. */
+  readonly consoleUrl: string | null;
   /** The issuer at which people sign in, once its discovery document was read; null if there is none. */
   readonly issuer: Fact<string> | null;
   /** The configured destinations of forwarded events. */

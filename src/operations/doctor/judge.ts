@@ -27,7 +27,7 @@ export function judge(facts: DoctorFacts): Finding[] {
     ...judgeSizes(postgres),
     ...judgeDisks(facts.disks, dayBytes),
     ...judgeDatabaseSize(facts),
-    ...judgeChannels(facts.channels, facts.configFile),
+    ...judgeChannels(facts),
     ...judgeIssuer(facts.issuer),
     ...facts.destinations.map(judgeDestination),
     ...judgeFiles(facts.files),
@@ -95,7 +95,7 @@ function judgeKey(roles: PlatformFacts["roles"], host: string): Finding[] {
   return [ok("platform", `The platform at ${host} accepts the key; its roles: ${named}.`)];
 }
 
-function judgeChannels(channels: readonly ChannelFacts[], configFile: string | null): Finding[] {
+function judgeChannels({ channels, configFile, consoleUrl }: DoctorFacts): Finding[] {
   const from = configFile === null ? "no configuration file" : configFile;
   const isTerminalOnly = channels.every(({ kind }) => kind === "terminal");
   return [
@@ -107,7 +107,15 @@ function judgeChannels(channels: readonly ChannelFacts[], configFile: string | n
             "Add a channel (docs/routing.md), so that people on call are notified.",
           ),
         ]
-      : []),
+      : consoleUrl === null
+        ? [
+            note(
+              "channels",
+              "Messages have no link to the console, because its address is not known.",
+              "Set LONGWATCH_PUBLIC_URL to the address under which people open the console.",
+            ),
+          ]
+        : [ok("channels", `Messages link to the console at ${consoleUrl}.`)]),
     ...channels.map(judgeChannel),
   ];
 }

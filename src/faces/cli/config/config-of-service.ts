@@ -50,9 +50,12 @@ export function parseConfigOfService(own: NodeJS.ProcessEnv): Config {
   const { env, found } = adoptServiceFile(own);
   const config = parseConfig(own);
   if (found?.from === "environment") return config;
-  const { settings = {} } = readRuntimeFile(config.dataDir) ?? {};
+  const { settings = {}, consoleUrl = null } = readRuntimeFile(config.dataDir) ?? {};
+  // A service without a public address may know its own.
+  const publicUrl = consoleUrl ?? settings["LONGWATCH_PUBLIC_URL"] ?? null;
+  const offered: typeof settings = { ...settings, LONGWATCH_PUBLIC_URL: publicUrl };
   const adopted = ADOPTED.flatMap((name) => {
-    const value = settings[name] ?? "";
+    const value = offered[name] ?? "";
     return value === "" || (own[name] ?? "") !== "" ? [] : [[name, value] as const];
   });
   if (found === null && adopted.length === 0) return config;

@@ -76,6 +76,7 @@ export async function gatherFacts(examined: Examined): Promise<DoctorFacts> {
     disks: listDisks(config, stored.databaseFolder),
     kept: readKept(config),
     channels: tryChannels(config, stored.channels, nowMs),
+    consoleUrl: config.consoleUrl,
     issuer: await gatherIssuer(config),
     destinations: stored.destinations,
     configFile,

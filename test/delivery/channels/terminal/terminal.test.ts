@@ -37,6 +37,18 @@ async function print(
   return printed;
 }
 
+test("a terminal shows the console's address on its own machine while that is the only one", async () => {
+  let printed = "";
+  const stream = { write: (text: string, done: () => void) => ((printed += text), done(), true) };
+  let localUrl: string | null = null;
+  const opened = terminal.open({ name: "terminal", terminal: stream, localUrl: () => localUrl });
+  await opened.send(messageOf({ alertId: 17, links: [] }), sendOptions());
+  expect(printed).not.toContain("Open in Longwatch");
+  localUrl = "http://127.0.0.1:8080";
+  await opened.send(messageOf({ alertId: 17, links: [] }), sendOptions());
+  expect(printed).toContain("Open in Longwatch: http://127.0.0.1:8080/alerts/17\n");
+});
+
 test("a terminal that wants no colours gets none, at its own width", async () => {
   const message = messageOf({ links: [] });
   const plain = await print(message, { columns: 60, hasColors: () => false });

@@ -33,6 +33,8 @@ export interface TerminalOptions {
   readonly paint: Paint;
   /** The command that starts the program for the reader. Default `longwatch`. */
   readonly command?: string;
+  /** The console's address if it is of use for the reader of the terminal only, without a slash at its end. */
+  readonly localUrl?: string | null;
 }
 
 interface Page {
@@ -148,7 +150,7 @@ function frame(
  * cleaned by `toLine`.
  */
 export function renderTerminal(given: AlertMessage, options: TerminalOptions): string {
-  const { command = "longwatch" } = options;
+  const { command = "longwatch", localUrl = null } = options;
   const { howToList } = given;
   const message = howToList === undefined ? given : { ...given, howToList: callWith(howToList, command) };
   const columns = Math.min(Math.max(Math.floor(options.columns), MIN_COLUMNS), MAX_COLUMNS) - 2;
@@ -172,6 +174,9 @@ export function renderTerminal(given: AlertMessage, options: TerminalOptions): s
     renderDigest(shown, columns),
     renderTop(message, page),
     renderAdvice(shown, page),
+    localUrl === null
+      ? []
+      : [options.paint("dim", `Open in Longwatch: ${localUrl}/alerts/${message.alertId}`)],
     renderLinks(shown, page),
   ];
   const framed = frame(head, BADGES[message.severity], parts, page);

@@ -17,13 +17,15 @@ export interface TerminalStream {
 
 export interface TerminalSurroundings {
   readonly terminal: TerminalStream;
+  /** The console's address on this machine, for messages without a link to it. Null: none, or it is not known yet. */
+  readonly localUrl?: () => string | null;
 }
 
 const settings = {};
 const DEFAULT_COLUMNS = 100;
 
 /** Prints alerts where the service runs. One write per alert, so nothing gets between its lines. */
-function createSender({ terminal: stream }: TerminalSurroundings): Notifier["send"] {
+function createSender({ terminal: stream, localUrl }: TerminalSurroundings): Notifier["send"] {
   return async (message, { signal }) => {
     signal.throwIfAborted();
     const isTTY = stream.isTTY === true;
@@ -31,6 +33,7 @@ function createSender({ terminal: stream }: TerminalSurroundings): Notifier["sen
       // Some terminals state no width, or 0: they get the default.
       columns: isTTY ? stream.columns || DEFAULT_COLUMNS : DEFAULT_COLUMNS,
       paint: isTTY && stream.hasColors?.() !== false ? paintColour : paintPlain,
+      localUrl: localUrl?.() ?? null,
       ...(stream.command === undefined ? {} : { command: stream.command }),
     });
     await write(stream, text, signal);
