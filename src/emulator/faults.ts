@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { OPERATIONS, type Operation } from "./operations.ts";
+import { SHAPES } from "./traffic/odd-entry.ts";
 import { createRandom, hashText } from "./traffic/random.ts";
 
 const target = {
@@ -75,6 +76,17 @@ export const Fault = z.discriminatedUnion("kind", [
     pages: z.int().min(1).max(1_000).default(1),
   }),
   z.strictObject({ kind: z.literal("token-expiry"), ...listTarget }),
+  z.strictObject({
+    kind: z.literal("long-token"),
+    ...listTarget,
+    bytes: z.int().min(1).max(200_000).default(60_000),
+  }),
+  z.strictObject({
+    kind: z.literal("odd-entries"),
+    ...target,
+    share: z.number().min(0).max(1).default(0.1),
+    shape: z.enum(SHAPES).default("unreadable"),
+  }),
 ]);
 export type Fault = z.output<typeof Fault>;
 export type FaultInput = z.input<typeof Fault>;

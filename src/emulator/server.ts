@@ -11,6 +11,8 @@ import { hexWord } from "./traffic/draft.ts";
 import { hashText } from "./traffic/random.ts";
 
 const MAX_BODY_BYTES = 1_048_576;
+/** The path holds a continuation token, which may be long. */
+const MAX_HEADER_BYTES = 1_048_576;
 
 /** Returns the body; `undefined` when it is larger than the emulator accepts. */
 async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
@@ -110,7 +112,7 @@ export function createEmulatorServer(
     return answerOperation(request, response, match, url, signal);
   }
 
-  return createServer((request, response) => {
+  return createServer({ maxHeaderSize: MAX_HEADER_BYTES }, (request, response) => {
     handle(request, response).catch(() => {
       // The client disconnected, the emulator closes, or a route failed. Only a failed route can still get an answer.
       if (response.headersSent || response.destroyed) response.destroy();

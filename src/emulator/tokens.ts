@@ -31,11 +31,11 @@ function checkOf(seed: string, text: string): Buffer {
 }
 
 /**
- * Returns a token that is opaque to clients: base64 with `/` in it and `=` at its end. Valid for any emulator of the
- * same seed.
+ * Returns a token that is opaque to clients: base64 with `/` in it and `=` at its end, of at least `leastBytes`. Valid for
+ * any emulator of the same seed.
  */
-export function writeToken(seed: string, place: Place): string {
-  let text = JSON.stringify(place);
+export function writeToken(seed: string, place: Place, leastBytes = 0): string {
+  let text = JSON.stringify(place).padEnd((leastBytes * 3) / 4);
   while ((SLASHES.length + 4 + text.length) % 3 === 0) text += " ";
   return Buffer.concat([SLASHES, checkOf(seed, text), Buffer.from(text)]).toString("base64");
 }

@@ -3,6 +3,7 @@ import { cleanText, MAX_DIMENSION_CHARS } from "#lib/clean-text.ts";
 import { isObject } from "#lib/is-object.ts";
 import { parseJson } from "#lib/parse-json.ts";
 import { hasIdiom } from "./idioms.ts";
+import { type NamedValue, readHeaders, readMatch } from "./record-parts.ts";
 import { isToolAgent, isToolRule } from "./scan-tools.ts";
 import { toUrlPart } from "./url-parts.ts";
 
@@ -117,17 +118,17 @@ interface RequestOf {
 export function readParsedRequest(record: unknown, of: RequestOf, hashKey: string): RequestDetails {
   const entry = toObject(record);
   const log = toObject(typeof entry["log"] === "string" ? parseJson(entry["log"]) : entry["log"]);
-  const { Key, Value } = toObject(log["TriggerMatch"]);
-  const headers = readHeaders(log["Headers"]);
-  const matched = typeof Value === "string" ? cleanText(Value, MAX_MATCHED_CHARS) : null;
+  const { name, value } = readMatch(log["TriggerMatch"]) ?? {};
+  const headers = toMap(readHeaders(log["Headers"]));
+  const matched = typeof value === "string" ? cleanText(value, MAX_MATCHED_CHARS) : null;
   const { method } = toObject(entry["labels"]);
   const { UrlEncodedBody: body } = log;
   return {
     method: typeof method === "string" ? cleanText(method, MAX_DIMENSION_CHARS).toUpperCase() : "",
     requestId: cleanText(headers?.get("cdn-requestid") ?? "", MAX_ID_CHARS),
     matchedKey:
-      matched === null ? null : hashText(`${typeof Key === "string" ? Key : ""}\n${matched}`, hashKey),
-    parameter: typeof Key === "string" && PARAMETER.test(Key) ? cleanText(Key, MAX_DIMENSION_CHARS) : null,
+      matched === null ? null : hashText(`${typeof name === "string" ? name : ""}\n${matched}`, hashKey),
+    parameter: typeof name === "string" && PARAMETER.test(name) ? cleanText(name, MAX_DIMENSION_CHARS) : null,
     matched,
     ...readVisitor(headers, of.url),
     hasIdiom: matched === null && !of.url.includes("?") ? null : holdsIdiom({ url: of.url, matched }),
@@ -147,12 +148,10 @@ function hashText(text: string, key: string): number {
 }
 
 /** Returns the headers by their names in lower case; null if the record has none. */
-function readHeaders(found: unknown): ReadonlyMap<string, string> | null {
+function toMap(found: readonly NamedValue[]): ReadonlyMap<string, string> | null {
   const headers = new Map<string, string>();
-  for (const header of Array.isArray(found) ? (found as readonly unknown[]) : []) {
-    const { Name, Value } = toObject(header);
-    if (typeof Name === "string" && typeof Value === "string") headers.set(Name.toLowerCase(), Value);
-  }
+  for (const { name, value } of found)
+    if (typeof name === "string" && typeof value === "string") headers.set(name.toLowerCase(), value);
   return headers.size === 0 ? null : headers;
 }
 

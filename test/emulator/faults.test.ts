@@ -200,6 +200,28 @@ test.each([1, 3])("a token loop of %i pages gives a token again and never ends",
   expect(tokens[pages]).toBe(tokens[0]);
 });
 
+test("a long token has at least the bytes that were asked for, and leads to the next page", async () => {
+  const emulator = await openEmulator({ pageSize: 100 });
+  const plain = idsOf(await walkDay(emulator, TODAY));
+  emulator.addFault({ kind: "long-token", bytes: 60_000 });
+  const page = await bodyOf<ListBody>(first(emulator));
+  expect(page.continuationToken?.length).toBeGreaterThanOrEqual(60_000);
+  expect(page.continuationToken?.length).toBeLessThan(60_100);
+  expect(idsOf(await walkDay(emulator, TODAY))).toEqual(plain);
+});
+
+test("odd entries are the same ones on both routes, and the others stay as they are", async () => {
+  const emulator = await withFault({ kind: "odd-entries", share: 0.2, shape: "seconds" });
+  const all = (await oracle(emulator)).map((event) => event.timestamp);
+  const pages = await walkDay(emulator, TODAY);
+  const listed = pages.flatMap(({ logs }) => logs ?? []).map(({ timestamp }) => timestamp);
+  expect(listed.map((time) => Math.round(time < 1e11 ? time * 1_000 : time))).toEqual(all);
+  expect(listed.filter((time) => time < 1e11).length).toBeGreaterThan(all.length * 0.1);
+  const { rows } = await search(emulator, { pageSize: 500 });
+  const times = new Set(listed);
+  expect(rows?.filter(({ timestamp }) => !times.has(timestamp))).toEqual([]);
+});
+
 test("an expired token is refused, and a first page is not", async () => {
   const emulator = await openEmulator({ pageSize: 100 });
   const page = await bodyOf<ListBody>(first(emulator));

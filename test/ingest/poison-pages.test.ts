@@ -44,14 +44,9 @@ const ANYWHERE: readonly Poison[] = [
     reason: /^unreadable: timestamp/,
   },
   {
-    name: "a time in seconds",
-    raw: `{"logId":"t4","timestamp":${Math.floor(AT / 1_000)}}`,
+    name: "a time in seconds, long ago",
+    raw: `{"logId":"t4","timestamp":${Math.floor((AT - 30 * DAY_MS) / 1_000)}.5}`,
     reason: /^timestamp: before/,
-  },
-  {
-    name: "a time with a fraction",
-    raw: `{"logId":"t5","timestamp":${AT}.5}`,
-    reason: /^unreadable: timestamp/,
   },
   {
     name: "a time beyond 2^53",
@@ -72,11 +67,6 @@ const ANYWHERE: readonly Poison[] = [
 ];
 
 const IN_LIST: readonly Poison[] = [
-  {
-    name: "a log that is an object",
-    raw: `{"logId":"l1","timestamp":${AT},"log":{}}`,
-    reason: "unreadable: log: invalid_type",
-  },
   {
     name: "labels that are a list",
     raw: `{"logId":"l2","timestamp":${AT},"labels":[]}`,

@@ -1,6 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { readEventTime } from "#adapters/edge/contract/epoch-ms.ts";
 import { EventLog, EventLogEntry } from "#adapters/edge/contract/event-log-list.ts";
+import { Text } from "#adapters/edge/contract/text.ts";
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
 import { parseJson } from "#lib/parse-json.ts";
 import { toListEvent } from "#stages/ingest/to-list-event.ts";
@@ -52,6 +54,34 @@ test("an entry as the platform documents it becomes an event, masked address and
     action: "block",
     message: "Path probe blocked",
   });
+});
+
+test.each([
+  ["milliseconds", AT, AT],
+  ["milliseconds with a short fraction", AT + 0.25, AT],
+  ["milliseconds with a long fraction", 1_793_275_200_123.999, AT],
+  ["seconds", 1_793_275_200, 1_793_275_200_000],
+  ["seconds with one digit", 1_793_275_200.1, 1_793_275_200_100],
+  ["seconds with three digits", 1_793_275_200.123, AT],
+  ["seconds with six digits", 1_793_275_200.123_999, AT],
+])("a time in %s is read to the millisecond", (_form, timestamp, expected) => {
+  expect(read({ timestamp }).occurredAt).toBe(expected);
+});
+
+test("seconds with three digits are read exactly, for every millisecond of a second", () => {
+  const read = Array.from({ length: 1_000 }, (_, ms) => readEventTime((1_793_275_200_000 + ms) / 1_000));
+  expect(read).toEqual(Array.from({ length: 1_000 }, (_, ms) => 1_793_275_200_000 + ms));
+});
+
+test("a log that is an object is read as its text is", () => {
+  expect(read({ log: RECORD })).toEqual(read({}));
+});
+
+test.each<[string, unknown]>([
+  ["lower-case keys", [{ name: "user-agent", value: "probe/2.1" }]],
+  ["names as keys", { "user-agent": "probe/2.1" }],
+])("headers with %s are read", (_form, Headers) => {
+  expect(read({ log: JSON.stringify({ ...RECORD, Headers }) }).ua).toBe("probe/2.1");
 });
 
 const UNKNOWN = { ip: null, ua: null, url: null, message: null };
@@ -152,12 +182,10 @@ test.each<[string, Record<string, unknown>]>([
   ["milliseconds as text", { timestamp: String(AT) }],
   ["an ISO date", { timestamp: "2026-11-20T00:00:00Z" }],
   ["null", { timestamp: null }],
-  ["a fraction", { timestamp: AT + 0.5 }],
   ["before 1970", { timestamp: -1 }],
   ["beyond what a date can be", { timestamp: 8.7e15 }],
   ["no id", { logId: "" }],
   ["an id that is null", { logId: null }],
-  ["a log that is an object", { log: RECORD }],
   ["labels that are a list", { labels: [] }],
 ])("an entry whose time, id or form cannot be trusted does not read: %s", (_form, changed) => {
   const entry = { logId: "7c1e", timestamp: AT, log: null, labels: LABELS, ...changed };
@@ -176,12 +204,13 @@ const header = fc.record({
   Name: usually(fc.constantFrom("Host", "User-Agent", "user-agent", "USER-AGENT", "Cookie")),
   Value: usually(text),
 });
+const lowerHeader = header.map(({ Name, Value }) => ({ name: Name, value: Value }));
 const record = fc.record(
   {
     RemoteIp: usually(fc.constantFrom("203.0.113.7", "203.0.113.*", "::1")),
     Url: usually(text),
     Message: usually(text),
-    Headers: usually(fc.array(usually(header), { maxLength: 4 })),
+    Headers: usually(fc.array(usually(fc.oneof(header, lowerHeader)), { maxLength: 4 })),
   },
   { requiredKeys: [] },
 );
@@ -189,9 +218,16 @@ const anyLabel = usually(fc.constantFrom("64500", "NL", "Blocked", "logged", "no
 const anyEntry = fc.record(
   {
     logId: usually(text),
-    timestamp: usually(fc.oneof(fc.maxSafeInteger(), fc.date({ noInvalidDate: true }).map(Number))),
+    timestamp: usually(
+      fc.oneof(
+        fc.maxSafeInteger(),
+        fc.date({ noInvalidDate: true }).map(Number),
+        fc.double({ min: 0, max: AT }),
+      ),
+    ),
     log: usually(
       fc.oneof(
+        record,
         record.map((value) => JSON.stringify(value)),
         fc.constantFrom("not JSON", "[]", '"text"', "\ufeff{}"),
       ),
@@ -206,6 +242,17 @@ const anyEntry = fc.record(
   { requiredKeys: [] },
 );
 
+/** What the platform documents of headers, in either case of the keys, without the reader. */
+function toHeaders(headers: unknown): { name: unknown; value: unknown }[] {
+  if (!Array.isArray(headers))
+    return typeof headers === "object"
+      ? Object.entries(headers ?? {}).map(([name, value]) => ({ name, value }))
+      : [];
+  return headers
+    .filter((one: unknown) => typeof one === "object" && one !== null && !Array.isArray(one))
+    .map(({ Name, name, Value, value }) => ({ name: Name ?? name, value: Value ?? value }));
+}
+
 test("an entry is refused exactly if the contract refuses it, and has the contract's texts otherwise", () => {
   let accepted = 0;
   const property = fc.property(anyEntry, (given) => {
@@ -214,8 +261,11 @@ test("an entry is refused exactly if the contract refuses it, and has the contra
     expect(event === null).toBe(data === undefined);
     if (event === null || data === undefined) return;
     accepted += 1;
-    const log = EventLog.safeParse(data.log === null ? undefined : parseJson(data.log)).data;
-    const agent = log?.Headers.find(({ Name }) => Name.toLowerCase() === "user-agent");
+    const log = EventLog.safeParse(typeof data.log === "string" ? parseJson(data.log) : data.log).data;
+    const agents = toHeaders(log?.["Headers"]).filter(
+      ({ name }) => String(name).toLowerCase() === "user-agent",
+    );
+    const agent = agents.map(({ value }) => Text.safeParse(value)).find(({ success }) => success)?.data;
     const known = (value = "") => (value === "" ? null : cleanText(value, MAX_DIMENSION_CHARS));
     expect(event).toMatchObject({
       occurredAt: data.timestamp,
@@ -226,7 +276,7 @@ test("an entry is refused exactly if the contract refuses it, and has the contra
       ip: known(log?.RemoteIp),
       url: known(log?.Url),
       message: known(log?.Message),
-      ua: known(agent?.Value),
+      ua: known(agent),
     });
     for (const stored of [event.ruleId, event.action, event.url, event.ua, event.message, event.ip])
       expect(stored === null || (stored !== "" && stored.isWellFormed() && !stored.includes("\0"))).toBe(

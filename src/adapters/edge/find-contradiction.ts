@@ -1,4 +1,5 @@
 import { isObject } from "#lib/is-object.ts";
+import { readEventTime } from "./contract/epoch-ms.ts";
 import type { EventLogsSearchRequest, EventLogsSearchResponse } from "./contract/event-logs-search.ts";
 import { isOutsideWindow } from "./entry-outside.ts";
 
@@ -38,7 +39,9 @@ export function findContradiction(page: Page, request: EventLogsSearchRequest): 
   if (isWrongPageCount(page, pageSize))
     return `a total of ${page.total} in pages of ${pageSize} is no ${page.totalPages} pages`;
   if (shown > 0 && page.page !== index) return `page ${index} was asked for, and page ${page.page} came`;
-  const isOutside = (row: unknown) =>
-    isObject(row) && typeof row["timestamp"] === "number" && isOutsideWindow(row["timestamp"], request);
+  const isOutside = (row: unknown) => {
+    const at = isObject(row) ? readEventTime(row["timestamp"]) : null;
+    return at !== null && isOutsideWindow(at, request);
+  };
   return page.rows.some(isOutside) ? "a row lies outside the window that was asked for" : null;
 }

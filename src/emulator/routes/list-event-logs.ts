@@ -4,7 +4,7 @@ import type { Call, EmulatorContext } from "../emulator-context.ts";
 import { type ListPage, listPage } from "../list-page.ts";
 import { failureBlock, json, problem, type Reply } from "../reply.ts";
 import { type Place, readToken, writeToken } from "../tokens.ts";
-import { toListEntry } from "../traffic/render-event.ts";
+import { toListEntry, withOddity } from "../traffic/render-event.ts";
 import { findZone, successBlock, unknownZoneBlock } from "./shield-zone.ts";
 
 const FAILED = { logs: null, hasMoreData: false, continuationToken: null, startToken: null };
@@ -52,7 +52,8 @@ function nextToken(context: EmulatorContext, call: Call, place: Place, page: Lis
   const after =
     last === undefined ? place.after : { at: last.at, id: [...last.id] as [number, number, number, number] };
   const issuedAt = context.now();
-  const write = (next: Partial<Place>) => writeToken(context.seed, { ...place, issuedAt, ...next });
+  const bytes = call.faults.find((fault) => fault.kind === "long-token")?.bytes;
+  const write = (next: Partial<Place>) => writeToken(context.seed, { ...place, issuedAt, ...next }, bytes);
   const given = tokensOf(context, place);
   const loop = call.faults.find((fault) => fault.kind === "token-loop");
   if (loop !== undefined && (place.page >= loop.pages || !page.hasMore)) {
@@ -100,7 +101,7 @@ export function listEventLogs(context: EmulatorContext, call: Call): Reply {
   const shown = page.drafts.slice(0, Math.floor(page.drafts.length * (shortened?.keep ?? 1)));
   const token = shortened?.endsEarly === true ? undefined : nextToken(context, call, place, page);
   return json(200, {
-    logs: shown.map(toListEntry),
+    logs: shown.map((draft) => withOddity(draft, toListEntry(draft), call.faults)),
     hasMoreData: token !== undefined,
     continuationToken: token ?? (context.switches.lastToken === "empty" ? "" : null),
     startToken: writeToken(context.seed, { ...place, after: null, page: 0, issuedAt: 0, turn: 0 }),

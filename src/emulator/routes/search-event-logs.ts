@@ -4,7 +4,7 @@ import { readSearch } from "../query/request.ts";
 import { findRows, pageOfRows } from "../query/rows.ts";
 import { checkWindow } from "../query/window.ts";
 import { json, type Reply, validationProblem } from "../reply.ts";
-import { shareOf, toSearchRow } from "../traffic/render-event.ts";
+import { shareOf, toSearchRow, withOddity } from "../traffic/render-event.ts";
 import { findZone, readJsonBody, successBlock, unknownZoneBlock } from "./shield-zone.ts";
 
 const FAILED = { rows: null, groups: null, total: 0, totalPages: 0, page: 0 };
@@ -34,7 +34,10 @@ export function searchEventLogs(context: EmulatorContext, call: Call): Reply {
       .map((row) => store.draft(row))
       .filter((draft) => hidden === 0 || shareOf(draft) >= hidden);
   return json(200, {
-    rows: grouped === undefined ? flat().map(toSearchRow) : emptySide,
+    rows:
+      grouped === undefined
+        ? flat().map((draft) => withOddity(draft, toSearchRow(draft), call.faults))
+        : emptySide,
     groups: grouped?.page ?? emptySide,
     total,
     totalPages: Math.ceil(total / search.pageSize),

@@ -1,5 +1,7 @@
 import type { Dimension } from "#adapters/edge/contract/event-logs-search.ts";
+import type { Fault } from "../faults.ts";
 import { type Draft, hexWord, logIdOf } from "./draft.ts";
+import { toOddEntry } from "./odd-entry.ts";
 import { TRIGGER_KEYS } from "./payloads.ts";
 import { hashText } from "./random.ts";
 
@@ -106,4 +108,14 @@ export function toIdLine(draft: Draft): string {
 /** Returns a number in [0, 1), the same for an event in every pass. */
 export function shareOf(draft: Draft): number {
   return hashText(logIdOf(draft.id)) / 2 ** 32;
+}
+
+/** Returns an entry as it is sent, in another form if one of the faults changes its event. */
+export function withOddity(
+  draft: Draft,
+  entry: Parameters<typeof toOddEntry>[0],
+  faults: readonly Fault[],
+): object {
+  const odd = faults.find((fault) => fault.kind === "odd-entries" && shareOf(draft) < fault.share);
+  return odd?.kind === "odd-entries" ? toOddEntry(entry, odd.shape) : entry;
 }

@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { readEventTime } from "#adapters/edge/contract/epoch-ms.ts";
 import { LogId } from "#adapters/edge/contract/log-id.ts";
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import { eventLogPages } from "#adapters/edge/event-log-pages.ts";
@@ -172,7 +173,7 @@ async function askShown(
   const found = new Map<number, number>();
   const around = { from: Math.max(from - HOUR_MS, horizon), to: to + HOUR_MS };
   for await (const row of searchRows(edge, zoneId, around, signal)) {
-    const hour = startOfHour(isObject(row) ? Number(row["timestamp"]) : Number.NaN);
+    const hour = startOfHour((isObject(row) ? readEventTime(row["timestamp"]) : null) ?? Number.NaN);
     if (addId(row, shown)) found.set(hour, (found.get(hour) ?? 0) + 1);
   }
   const { cells } = await readRuleCounts(edge, zoneId, { from, buckets: (to - from) / HOUR_MS }, signal);

@@ -1,9 +1,10 @@
-import { LAST_DATE_MS } from "#adapters/edge/contract/epoch-ms.ts";
+import { readEventTime } from "#adapters/edge/contract/epoch-ms.ts";
 import { LABELS } from "#adapters/edge/contract/event-log-list.ts";
 import { cleanText, MAX_DIMENSION_CHARS, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
 import { isObject } from "#lib/is-object.ts";
 import { parseJson } from "#lib/parse-json.ts";
 import { toPlainAddress } from "#model/ip-address.ts";
+import { findHeader, readText } from "#model/record-parts.ts";
 import type { EventWithoutFacts } from "#model/waf-event.ts";
 
 /** The search language's verbs for `labels.status`. An unknown word stays as it came. */
@@ -23,23 +24,23 @@ const ACTIONS = new Map([
  */
 export function toListEvent(entry: unknown, parsed?: unknown): EventWithoutFacts | null {
   if (!isObject(entry)) return null;
-  const { timestamp, log = null } = entry;
-  const [logId, labels] = [toLogId(entry["logId"]), entry["labels"] ?? {}];
-  if (logId === null || !isTime(timestamp) || !isObject(labels)) return null;
-  if (log !== null && typeof log !== "string") return null;
-  for (const name of LABELS) if (toText(labels[name]) === null) return null;
-  const read = log === null ? null : (parsed ?? parseJson(log));
+  const { log } = entry;
+  const [logId, occurredAt] = [toLogId(entry["logId"]), readEventTime(entry["timestamp"])];
+  const labels = entry["labels"] ?? {};
+  if (logId === null || occurredAt === null || !isObject(labels)) return null;
+  for (const name of LABELS) if (readText(labels[name]) === null) return null;
+  const read = parsed ?? (typeof log === "string" ? parseJson(log) : log);
   const record = isObject(read) ? read : {};
-  const status = toText(labels["status"]) ?? "";
+  const status = readText(labels["status"]) ?? "";
   return {
-    occurredAt: timestamp,
+    occurredAt,
     logId,
     route: "list",
     feature: null,
     ruleId: known(labels["ruleId"]),
     ip: toPlain(known(record["RemoteIp"])),
     ja4: null,
-    ua: known(findUserAgent(record["Headers"]), MAX_TEXT_CHARS),
+    ua: known(findHeader(record["Headers"], "user-agent"), MAX_TEXT_CHARS),
     url: known(record["Url"], MAX_TEXT_CHARS),
     asn: known(labels["asn"]),
     country: known(labels["country"]),
@@ -53,32 +54,11 @@ function toLogId(value: unknown): string | null {
   return typeof value === "string" && value !== "" ? value : null;
 }
 
-function isTime(value: unknown): value is number {
-  return Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) <= LAST_DATE_MS;
-}
-
-/** Reads a value as `Text` of the contract. Returns null for a value that is none. */
-function toText(value: unknown): string | null {
-  if (typeof value === "string") return value;
-  if (value === null || value === undefined) return "";
-  if (typeof value === "number") return Number.isFinite(value) ? String(value) : null;
-  return typeof value === "boolean" ? String(value) : null;
-}
-
 function known(value: unknown, maxChars = MAX_DIMENSION_CHARS): string | null {
-  const text = toText(value);
+  const text = readText(value);
   return text === null || text === "" ? null : cleanText(text, maxChars);
 }
 
 function toPlain(ip: string | null): string | null {
   return ip === null ? null : toPlainAddress(ip);
-}
-
-function findUserAgent(headers: unknown): string | null {
-  for (const header of Array.isArray(headers) ? (headers as readonly unknown[]) : []) {
-    if (!isObject(header)) continue;
-    const value = toText(header["Value"]);
-    if (value !== null && toText(header["Name"])?.toLowerCase() === "user-agent") return value;
-  }
-  return null;
 }

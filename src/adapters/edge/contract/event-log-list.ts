@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { EpochMs } from "./epoch-ms.ts";
+import { EventTime } from "./epoch-ms.ts";
 import { StatusBlock } from "./generic-request-response.ts";
 import { LogId } from "./log-id.ts";
 import { OptionalText, Text } from "./text.ts";
@@ -14,11 +14,11 @@ const EventLogLabels = z.looseObject(
   Object.fromEntries(LABELS.map((name) => [name, Text])) as Record<(typeof LABELS)[number], typeof Text>,
 );
 
-/** One entry of a page. `log` holds JSON as text (read it with EventLog), but other text occurs as well. */
+/** One entry of a page. `log` holds JSON as text (read it with EventLog). Other text and objects occur as well. */
 export const EventLogEntry = z.looseObject({
   logId: LogId,
-  timestamp: EpochMs,
-  log: OptionalText,
+  timestamp: EventTime,
+  log: z.unknown().optional(),
   labels: EventLogLabels.nullish().transform((labels) => labels ?? EventLogLabels.parse({})),
 });
 export type EventLogEntry = z.infer<typeof EventLogEntry>;
@@ -37,12 +37,11 @@ export const EventLogListResponse = z.looseObject({
 });
 export type EventLogListResponse = z.infer<typeof EventLogListResponse>;
 
-const Header = z.looseObject({ Name: Text, Value: Text });
-
 /**
  * The request context in an entry's `log` text, PascalCase. The zone's settings decide which members are filled, and
  * the visitor wrote most of them. So a member of the wrong type reads as missing and does not affect the others.
- * `RemoteIp` may be masked (`203.0.113.*`).
+ * `RemoteIp` may be masked (`203.0.113.*`). `Headers` and `TriggerMatch` come in several forms: read them with
+ * `readHeaders` and `readMatch`.
  */
 export const EventLog = z.looseObject({
   ServerZoneId: z.int().nullish().catch(null),
@@ -50,15 +49,5 @@ export const EventLog = z.looseObject({
   Url: Text.catch(""),
   RemoteIp: Text.catch(""),
   UrlEncodedBody: OptionalText.catch(null),
-  Headers: z
-    .array(Header.nullable().catch(null))
-    .nullish()
-    .catch([])
-    .transform((headers) => (headers ?? []).filter((header) => header !== null)),
-  TriggerMatch: z
-    .looseObject({ Key: Text, Value: Text })
-    .nullish()
-    .catch(null)
-    .transform((match) => match ?? null),
 });
 export type EventLog = z.infer<typeof EventLog>;

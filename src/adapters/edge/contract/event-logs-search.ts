@@ -1,6 +1,6 @@
 import ipaddr from "ipaddr.js";
 import { z } from "zod";
-import { EpochMs } from "./epoch-ms.ts";
+import { EpochMs, EventTime } from "./epoch-ms.ts";
 import { StatusBlock } from "./generic-request-response.ts";
 import { Count, Int32 } from "./int32.ts";
 import { listOf } from "./list-of.ts";
@@ -75,7 +75,7 @@ const Dimensions = z
  */
 export const EventRow = z.looseObject({
   logId: LogId,
-  timestamp: EpochMs,
+  timestamp: EventTime,
   log: z.unknown().optional(),
   fields: Dimensions,
 });

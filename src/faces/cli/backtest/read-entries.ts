@@ -1,4 +1,4 @@
-import { LAST_DATE_MS } from "#adapters/edge/contract/epoch-ms.ts";
+import { readEventTime } from "#adapters/edge/contract/epoch-ms.ts";
 import { cleanText, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
 import { escapeText } from "#lib/escape-text.ts";
 import { isObject } from "#lib/is-object.ts";
@@ -16,7 +16,6 @@ const RULES = {
   zone: `a number, or a name of 1 to ${MAX_ZONE_CHARS} characters`,
   logId: "a text that is not empty",
   timestamp: "milliseconds since the epoch",
-  log: "a text with the record's JSON",
   labels: "an object of texts",
   fields: `an object of texts, such as ${FIELDS.join(", ")}`,
 };
@@ -57,10 +56,8 @@ function takeLine(text: Buffer, { classify }: ActionStates, take: TakeEvent): st
   if (typeof name !== "string" || name === "" || name.length > MAX_ZONE_CHARS) return wrong("zone");
   if (!isObject(fields) || !FIELDS.every((field) => fields[field] == null || isText(fields[field])))
     return wrong("fields");
-  // A row of a search has its record as an object.
-  const log = isObject(entry["log"]) ? JSON.stringify(entry["log"]) : entry["log"];
-  const event = toListEvent({ ...entry, log });
-  if (event === null) return wrong(wrongField(entry, log));
+  const event = toListEvent(entry);
+  if (event === null) return wrong(wrongField(entry));
   const of = (field: (typeof FIELDS)[number]) => {
     const own = fields[field];
     return cleanText(isText(own) && own !== "" ? String(own) : (event[field] ?? ""), MAX_TEXT_CHARS);
@@ -77,7 +74,9 @@ function takeLine(text: Buffer, { classify }: ActionStates, take: TakeEvent): st
     fate: classify(of("action")),
     at: event.occurredAt,
     logId: event.logId,
-    ...(log == null ? {} : { request: readRequest(text, { url, ua: of("ua"), ruleId: of("ruleId") }, "") }),
+    ...(entry["log"] == null
+      ? {}
+      : { request: readRequest(text, { url, ua: of("ua"), ruleId: of("ruleId") }, "") }),
   });
   return after === undefined
     ? undefined
@@ -88,14 +87,9 @@ function takeLine(text: Buffer, { classify }: ActionStates, take: TakeEvent): st
 }
 
 /** Returns the field because of which the entry is none. */
-function wrongField(
-  { logId, timestamp }: Record<string, unknown>,
-  log: unknown,
-): "logId" | "timestamp" | "log" | "labels" {
+function wrongField({ logId, timestamp }: Record<string, unknown>): "logId" | "timestamp" | "labels" {
   if (!Number.isSafeInteger(logId) && (typeof logId !== "string" || logId === "")) return "logId";
-  if (!Number.isSafeInteger(timestamp) || Number(timestamp) < 0 || Number(timestamp) > LAST_DATE_MS)
-    return "timestamp";
-  return log == null || typeof log === "string" ? "labels" : "log";
+  return readEventTime(timestamp) === null ? "timestamp" : "labels";
 }
 
 function isText(value: unknown): value is string | number {

@@ -34,7 +34,8 @@ takes a rule out of the everyday events. outage shows no event of the zone until
 Fault kinds: rate-limit (retryAfter=seconds|date|none, seconds), status (status, body=json|plain|html|empty, contentType),
 unauthorized (errorKey), envelope (errorKey, message), latency (ms), truncated-body (keep), slow-drip (bytes, everyMs),
 cut-socket (at=before|headers|middle); of the search: hidden-rows (share); of the date-paged list: duplicate-page,
-shortened-page (keep, endsEarly), dropped-events (share, passes), token-loop (pages), token-expiry.
+shortened-page (keep, endsEarly), dropped-events (share, passes), token-loop (pages), token-expiry, long-token (bytes);
+of list and search: odd-entries (share, shape=unreadable|fraction|seconds|other-log|lower-headers|match-list).
 All take operation, probability and next.
 
 Switches: ${Object.keys(Switches.shape).join(", ")}.

@@ -1,3 +1,5 @@
+import { readHeaders, readMatch } from "#model/record-parts.ts";
+
 export interface DecodedRecord {
   readonly message: string;
   readonly body: string;
@@ -14,22 +16,20 @@ const SHOWN = new Set(["Message", "Url", "UrlEncodedBody", "Headers", "TriggerMa
 /** Reads a record of the platform. Every member may be missing or of another type: records are kept as they came. */
 export function readRecord(log: Record<string, unknown> | null): DecodedRecord {
   const record = log ?? {};
-  const match = isObject(record["TriggerMatch"]) ? record["TriggerMatch"] : {};
-  const headers = Array.isArray(record["Headers"]) ? record["Headers"].filter(isObject) : [];
+  const match = readMatch(record["TriggerMatch"]);
   return {
     message: toText(record["Message"]),
     body: toText(record["UrlEncodedBody"]),
-    matched: toText(match["Value"]),
-    matchedIn: toText(match["Key"]),
-    headers: headers.map((header) => [toText(header["Name"]), toText(header["Value"])]),
+    matched: toText(match?.value),
+    matchedIn: toText(match?.name),
+    headers: readHeaders(record["Headers"]).map(({ name, value }) => [toText(name), toText(value)]),
     others: Object.entries(record).flatMap(([name, value]) =>
-      SHOWN.has(name) ? [] : [[name, toText(value)] as const],
+      // Of several matches, only the first is shown.
+      SHOWN.has(name) && (name !== "TriggerMatch" || !Array.isArray(value) || value.length < 2)
+        ? []
+        : [[name, toText(value)] as const],
     ),
   };
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function toText(value: unknown): string {

@@ -18,6 +18,7 @@ import {
   toUrl,
   UNKNOWN,
 } from "#model/ocsf.ts";
+import { findHeader, readMatch } from "#model/record-parts.ts";
 import { maskAddress } from "../mask/mask.ts";
 import { readRecord } from "../records/read-record.ts";
 import { restoreTexts } from "../records/to-search-row.ts";
@@ -49,7 +50,7 @@ export function toOcsf(
   const fields = restoreTexts(event.fields, log);
   const method = toText(labels["method"]) || event.method;
   const id = method === "" ? 0 : (METHODS.get(method) ?? OTHER);
-  const trigger = toObject(log["TriggerMatch"]);
+  const trigger = readMatch(log["TriggerMatch"]);
   const ocsf = {
     ...HTTP_ACTIVITY,
     activity_id: id,
@@ -70,7 +71,7 @@ export function toOcsf(
     },
     src_endpoint: toSource(isMasked ? { ...fields, ip: maskAddress(fields.ip) } : fields),
     http_request: {
-      uid: known(findHeader(log["Headers"], REQUEST_ID) || (isMasked ? "" : event.requestId)),
+      uid: known((findHeader(log["Headers"], REQUEST_ID) ?? "") || (isMasked ? "" : event.requestId)),
       http_method: METHODS.has(method) ? method : undefined,
       user_agent: known(fields.ua),
       url: toUrl(fields.url),
@@ -80,8 +81,8 @@ export function toOcsf(
       uid: known(fields.ruleId),
       desc: known(event.message),
       category: known(toText(labels["ruleGroup"])),
-      condition: known(toText(trigger["Key"])),
-      match_details: toText(trigger["Value"]) === "" ? undefined : [toText(trigger["Value"])],
+      condition: known(toText(trigger?.name)),
+      match_details: toText(trigger?.value) === "" ? undefined : [toText(trigger?.value)],
     }),
     raw_data: parts.raw,
     unmapped: toUnmapped(parts),
@@ -152,11 +153,6 @@ function toOutcome(action: string, { classify }: ActionStates) {
 function toRule<Rule extends { readonly uid?: string | undefined }>(rule: Rule) {
   if (Object.values(rule).every((value) => value === undefined)) return undefined;
   return rule.uid === undefined ? { ...rule, name: UNKNOWN } : rule;
-}
-
-function findHeader(headers: unknown, name: string): string {
-  const all = Array.isArray(headers) ? (headers as readonly unknown[]) : [];
-  return toText(all.map(toObject).find((header) => toText(header["Name"]).toLowerCase() === name)?.["Value"]);
 }
 
 function toText(value: unknown): string {

@@ -1,6 +1,7 @@
 import { cleanText, MAX_TEXT_CHARS } from "#lib/clean-text.ts";
 import { isObject } from "#lib/is-object.ts";
 import type { ArchivedEvent } from "#model/archived-event.ts";
+import { findHeader } from "#model/record-parts.ts";
 import { maskAddress } from "../mask/mask.ts";
 import { readRecord } from "./read-record.ts";
 
@@ -38,19 +39,11 @@ export function restoreTexts(fields: ArchivedEvent["fields"], log: Record<string
   const { feature, ruleId, ip, ja4, asn, country, action } = fields;
   const whole = (kept: string, recorded: unknown) =>
     typeof recorded === "string" && MADE_STORABLE.test(kept) && isKeptAs(recorded, kept) ? recorded : kept;
-  const ua = whole(fields.ua, log === undefined ? undefined : findUserAgent(log["Headers"]));
+  const ua = whole(fields.ua, log === undefined ? undefined : findHeader(log["Headers"], "user-agent"));
   const url = whole(fields.url, log?.["Url"]);
   return { feature, ruleId, ip, ja4, ua, url, asn, country, action };
 }
 
 function isKeptAs(recorded: string, kept: string): boolean {
   return cleanText(recorded, MAX_TEXT_CHARS) === kept;
-}
-
-function findUserAgent(headers: unknown): unknown {
-  if (!Array.isArray(headers)) return undefined;
-  const found: unknown = headers.find(
-    (header) => isObject(header) && String(header["Name"]).toLowerCase() === "user-agent",
-  );
-  return isObject(found) ? found["Value"] : undefined;
 }
