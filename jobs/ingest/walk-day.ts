@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import { EdgeError } from "#adapters/edge/edge-error.ts";
+import { MAX_TOKEN_BYTES } from "#adapters/edge/transport/path-segment.ts";
 import type { Database, Queryable } from "#db/client.ts";
 import type { ErasureGuard } from "#db/ingest/guard-page.ts";
 import {
@@ -15,6 +16,7 @@ import { wasQuarantined } from "#db/ingest/quarantine.ts";
 import { type StoredPage, storePage } from "#db/ingest/store-page.ts";
 import type { PartitionKeeper } from "#db/postgres/partition-keeper.ts";
 import type { Clock } from "#lib/clock.ts";
+import { formatWhole } from "#lib/format.ts";
 import type { Log } from "#lib/log.ts";
 import { daysOf } from "#model/event-key.ts";
 import { startOfDay, toDay } from "#model/horizon.ts";
@@ -132,20 +134,28 @@ async function isTrusted(
 /**
  * Returns whether a refusal means that the token is rejected. A refusal of any page but the first counts as that, and
  * the next run begins at the first page. How the platform refuses a token is not documented. An error that usually
- * passes counts after an hour. A page that is too large stays too large.
+ * passes counts after an hour. A page that is too large stays too large. A token that cannot be sent makes the list
+ * suspect, because no pass can reach the end.
  */
-async function isTokenRefusal(
-  { database: { db }, clock }: WalkDayDeps,
-  { zoneId, dayStart, lease }: DayToWalk,
-  thrown: unknown,
-) {
+async function isTokenRefusal(deps: WalkDayDeps, { zoneId, dayStart, lease }: DayToWalk, thrown: unknown) {
+  const {
+    database: { db },
+    clock,
+  } = deps;
   if (!(thrown instanceof EdgeError) || thrown.code === "EDGE_BODY_TOO_LARGE") return false;
   const pass = await readListPass(db, zoneId, toDay(dayStart));
   if (pass === null || pass.continuationToken === null) return false;
   const isStuck = thrown.disposition === "retry" && clock() - pass.startedAt >= STUCK_AFTER_MS;
   if (thrown.disposition !== "give-up" && !isStuck) return false;
   const passResult = "token_rejected";
-  await breakListPass(db, zoneId, toDay(dayStart), { pass: pass.pass, fence: lease.fence, passResult });
+  const day = toDay(dayStart);
+  await breakListPass(db, zoneId, day, { pass: pass.pass, fence: lease.fence, passResult });
+  if (thrown.code === "EDGE_INVALID_REQUEST") {
+    const [bytes, most] = [Buffer.byteLength(pass.continuationToken), MAX_TOKEN_BYTES].map(formatWhole);
+    const reason = `The list of ${day} goes on with a continuation token of ${bytes} bytes, which cannot be sent. Longwatch sends well-formed tokens of at most ${most} bytes.`;
+    const contradiction = { reason, isWhole: false };
+    await judgeRoute(deps, { zoneId, route: "list", atMs: pass.startedAt, contradiction });
+  }
   return true;
 }
 

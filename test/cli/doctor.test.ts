@@ -267,6 +267,7 @@ const FACTS: DoctorFacts = {
     zones: [{ zoneId: 1, failed: null }],
     offsetMs: { value: 400 },
   },
+  suspicions: [],
   postgres: { value: GOOD },
   redis: null,
   bucket: { value: "s3://logs" },
@@ -471,6 +472,12 @@ test.each<[string, Partial<DoctorFacts>, Finding["level"], string]>([
     },
     "note",
     "2 processes ended without a stop: h 1, h 2.",
+  ],
+  [
+    "a suspect route",
+    { suspicions: [{ zoneId: 101, since: Date.UTC(2026, 10, 20), reason: "The list goes on." }] },
+    "warning",
+    "for zone 101 have been incomplete since 2026-11-20 00:00 UTC. The list goes on.",
   ],
   ["another version", { version: "0.3.0" }, "note", "runs version 0.2.0, this command is 0.3.0"],
 ])("%s is a finding with what to do", (_, change, level, text) => {

@@ -4,14 +4,14 @@ import { Int32Id } from "./contract/int32.ts";
 import { LogDay } from "./log-day.ts";
 import { checkRequest } from "./transport/check-request.ts";
 import { type EdgeCall, WITH_BODY } from "./transport/edge-call.ts";
-import { PathText, toSegment } from "./transport/path-segment.ts";
+import { TokenText, toSegment } from "./transport/path-segment.ts";
 import { readAnswer } from "./transport/read-answer.ts";
 import type { EdgeTransport } from "./transport/transport.ts";
 
 const Params = z.strictObject({
   shieldZoneId: Int32Id,
   date: LogDay,
-  continuationToken: PathText.nullable(),
+  continuationToken: TokenText.nullable(),
 });
 
 export interface ListEventLogsParams {

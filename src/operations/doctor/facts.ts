@@ -1,4 +1,5 @@
 import type { StoredBytes } from "#db/service/daily-growth.ts";
+import type { Suspicion } from "#db/coverage/zone-suspicions.ts";
 import type { ServerFacts } from "#db/service/server-facts.ts";
 import type { DestinationTotals } from "../forwarding/sum-destinations.ts";
 import type { ServiceLife } from "../service-life.ts";
@@ -82,6 +83,8 @@ export interface DoctorFacts {
   readonly version: string;
   /** Null if no platform is configured. */
   readonly platform: PlatformFacts | null;
+  /** The routes whose answers prove nothing, as the service stored them. */
+  readonly suspicions: readonly Pick<Suspicion, "zoneId" | "since" | "reason">[];
   readonly postgres: Fact<PostgresFacts>;
   /** Null if the queues are in Postgres. */
   readonly redis: Fact<RedisFacts> | null;

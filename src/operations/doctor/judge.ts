@@ -21,6 +21,13 @@ export function judge(facts: DoctorFacts): Finding[] {
   const dayBytes = "value" in postgres ? postgres.value.dayBytes : null;
   return [
     ...judgePlatform(facts.platform),
+    ...facts.suspicions.map(({ zoneId, since, reason }) =>
+      warning(
+        "zone",
+        `The platform's answers for zone ${zoneId} have been incomplete since ${showTime(since)} UTC. ${reason}`,
+        "See docs/runbooks/the-platform-answers-incompletely.md. No hour that needs these answers is sealed.",
+      ),
+    ),
     ...judgePostgres(postgres),
     ...judgeRedis(facts.redis),
     ...judgeBucket(facts.bucket),

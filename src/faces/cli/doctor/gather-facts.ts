@@ -9,6 +9,7 @@ import type { Config } from "#config/config.ts";
 import { readVersion } from "#config/read-version.ts";
 import type { Database } from "#db/client.ts";
 import { listKnownZones } from "#db/coverage/coverage-report.ts";
+import { readSuspicions } from "#db/coverage/zone-suspicions.ts";
 import { readChannelStatuses } from "#db/delivery/channel-states.ts";
 import { readAdminKeyLeft } from "#db/keys/api-keys.ts";
 import { readClockOffset } from "#db/postgres/clock.ts";
@@ -52,6 +53,7 @@ interface Stored {
   readonly destinations: DoctorFacts["destinations"];
   readonly adminKeyLeftMs: DoctorFacts["adminKeyLeftMs"];
   readonly platform: DoctorFacts["platform"];
+  readonly suspicions: DoctorFacts["suspicions"];
 }
 
 export interface Examined {
@@ -70,6 +72,7 @@ export async function gatherFacts(examined: Examined): Promise<DoctorFacts> {
   return {
     version: readVersion(),
     platform: stored.platform,
+    suspicions: stored.suspicions,
     postgres: stored.postgres,
     redis: await gatherRedis(config),
     bucket: await gatherBucket(config),
@@ -103,6 +106,7 @@ async function gatherStored({ config, nowMs, onStep }: Examined): Promise<Stored
         channels: hasTables ? await readChannelStatuses(database.db) : [],
         destinations: hasTables ? await sumDestinations(database.db, destinations, nowMs) : [],
         adminKeyLeftMs: hasTables ? await readAdminKeyLeft(database.db) : undefined,
+        suspicions: hasTables ? await readSuspicions(database.db) : [],
         platform: await gatherPlatform(
           await withZones(config, database, hasTables),
           hasTables ? databaseUrl : null,
@@ -119,6 +123,7 @@ async function gatherStored({ config, nowMs, onStep }: Examined): Promise<Stored
       channels: [],
       destinations: [],
       adminKeyLeftMs: undefined,
+      suspicions: [],
       platform,
     };
   }
