@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
-import { sql } from "drizzle-orm";
+import { and, desc, eq, gt, inArray, lt, ne, sql } from "drizzle-orm";
 import type { EventRoute } from "#model/kinds.ts";
 import type { Queryable } from "../client.ts";
+import { epochMs } from "../postgres/terms.ts";
 import { quarantinedEntries } from "../schema/quarantined-entries.ts";
 
 /**
@@ -71,4 +72,113 @@ export async function dropQuarantined(
     .delete(quarantinedEntries)
     .where(sql`${zone} = ${zoneId} and ${why} = ${reason} and ${receivedAt} < ${new Date(beforeMs)}`);
   return rowCount ?? 0;
+}
+
+/** A quarantined entry without its bytes. */
+export interface QuarantinedRow {
+  readonly id: number;
+  readonly zoneId: number;
+  /** Epoch ms. */
+  readonly receivedAt: number;
+  readonly day: string | null;
+  readonly route: EventRoute;
+  readonly reason: string;
+  readonly bytes: number;
+  readonly isHeld: boolean;
+}
+
+const { id, zoneId: zone, receivedAt, day, route, reason, raw, isHeld } = quarantinedEntries;
+const ROW = {
+  id,
+  zoneId: zone,
+  receivedAt: epochMs(receivedAt),
+  day,
+  route,
+  reason,
+  isHeld,
+  bytes: sql<number>`octet_length(${raw})`,
+};
+
+/** Returns quarantined entries of these zones (null: all) with an id below `before`, newest first. */
+export function listQuarantined(
+  db: Queryable,
+  { zoneIds, before, limit }: { zoneIds: readonly number[] | null; before: number | null; limit: number },
+): Promise<QuarantinedRow[]> {
+  return db
+    .select(ROW)
+    .from(quarantinedEntries)
+    .where(
+      and(
+        zoneIds === null ? undefined : inArray(zone, [...zoneIds]),
+        before === null ? undefined : lt(id, before),
+      ),
+    )
+    .orderBy(desc(id))
+    .limit(limit);
+}
+
+export type WholeEntry = QuarantinedRow & { readonly raw: Buffer };
+
+/** Returns entries with their bytes: those of `ids`, or all of a zone with an id above `after`, in the order of their ids. */
+export function readQuarantined(
+  db: Queryable,
+  asked: { zoneId?: number; ids?: readonly number[] | null; after?: number; limit?: number },
+): Promise<WholeEntry[]> {
+  const { zoneId: ofZone, ids = null, after = 0, limit = ROWS_PER_STATEMENT } = asked;
+  return db
+    .select({ ...ROW, raw })
+    .from(quarantinedEntries)
+    .where(
+      and(
+        gt(id, after),
+        ofZone === undefined ? undefined : eq(zone, ofZone),
+        ids === null ? undefined : inArray(id, [...ids]),
+      ),
+    )
+    .orderBy(id)
+    .limit(limit);
+}
+
+/** Removes entries that were stored as events. */
+export async function removeQuarantined(tx: Queryable, ids: readonly number[]): Promise<void> {
+  await tx.delete(quarantinedEntries).where(inArray(id, [...ids]));
+}
+
+/** Sets the reasons of entries that still cannot be stored. */
+export async function setReasons(
+  db: Queryable,
+  reasons: readonly { readonly id: number; readonly reason: string }[],
+): Promise<void> {
+  for (const one of reasons)
+    await db
+      .update(quarantinedEntries)
+      .set({ reason: one.reason })
+      .where(and(eq(id, one.id), ne(reason, one.reason)));
+}
+
+/** More entries of a zone are counted as this many. */
+const MOST_COUNTED = 1_000;
+
+/**
+ * Counts the entries of a zone that could not be read, by what is known of their time: the start of the hour in their
+ * `timestamp` (epoch ms), or the day of their list. Entries with `exceptReason` are not counted.
+ */
+export async function countUnreadable(
+  db: Queryable,
+  zoneId: number,
+  { sinceMs, exceptReason }: { sinceMs: number; exceptReason: string },
+) {
+  // The bytes may be no text. `escape` writes them as one, and doubles the backslash before a quote within a string.
+  const text = sql`encode(substring(${raw} from 1 for 16384), 'escape')`;
+  const ms = sql`substring(${text} from '"timestamp"\\s*:\\s*(\\d{13})')::float8`;
+  const counted = db
+    .select({ hour: sql<number | null>`floor(${ms} / 3600000) * 3600000`.as("hour"), day })
+    .from(quarantinedEntries)
+    .where(and(eq(zone, zoneId), gt(receivedAt, new Date(sinceMs)), ne(reason, exceptReason)))
+    .limit(MOST_COUNTED)
+    .as("counted");
+  return db
+    .select({ hour: counted.hour, day: counted.day, entries: sql<number>`count(*)::integer` })
+    .from(counted)
+    .groupBy(counted.hour, counted.day);
 }

@@ -1,7 +1,6 @@
 import { toDay } from "#model/horizon.ts";
 import { openRawBlock } from "#model/raw-block.ts";
 import type { WafEvent } from "#model/waf-event.ts";
-import { toEventRows } from "./event-rows.ts";
 import type { NewQuarantinedEntry } from "./quarantine.ts";
 import type { NewRawBlock } from "./raw-blocks.ts";
 
@@ -14,16 +13,14 @@ interface Page {
 
 /**
  * Moves a page's events and records of archive days to its quarantined entries, because an archive day does not change:
- * an event as the line that COPY would have stored, a record as it was received.
+ * an event as JSON, a record as it was received.
  */
 export async function setAsideArchived<P extends Page>(page: P, archived: ReadonlySet<string>): Promise<P> {
   if (archived.size === 0) return page;
   const isArchived = ({ occurredAt }: WafEvent) => archived.has(toDay(occurredAt));
   const events = page.events
     .filter(isArchived)
-    .map((event) =>
-      quarantine(toDay(event.occurredAt), event.route, Buffer.from(toEventRows(page.zoneId, [event]))),
-    );
+    .map((event) => quarantine(toDay(event.occurredAt), event.route, Buffer.from(JSON.stringify(event))));
   const records = await setAsideRecords(page.rawBlocks, archived);
   return {
     ...page,
@@ -47,5 +44,10 @@ export async function setAsideRecords(
 }
 
 function quarantine(day: string, route: NewQuarantinedEntry["route"], raw: Buffer): NewQuarantinedEntry {
-  return { route, day, reason: `${day} is an archive day, which does not change any more`, raw };
+  return { route, day, reason: inArchive(day), raw };
+}
+
+/** Returns the reason for quarantining what arrives for an archive day. */
+export function inArchive(day: string): string {
+  return `${day} is an archive day, which does not change any more`;
 }

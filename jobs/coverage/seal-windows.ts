@@ -7,7 +7,7 @@ import { readHourContents } from "#db/coverage/hour-contents.ts";
 import { decideHours, type HourVerdict } from "#db/coverage/seal-windows.ts";
 import { readSuspicions } from "#db/coverage/zone-suspicions.ts";
 import { mergeDoubles } from "#db/ingest/merge-doubles.ts";
-import { dropQuarantined } from "#db/ingest/quarantine.ts";
+import { countUnreadable, dropQuarantined } from "#db/ingest/quarantine.ts";
 import { acceptWithdrawn } from "#db/ingest/revise-events.ts";
 import { inTransaction } from "#db/postgres/transaction.ts";
 import { eraseMergedRecords } from "#db/privacy/erase-events.ts";
@@ -15,7 +15,7 @@ import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import type { CoveredHour } from "#model/covered-hour.ts";
-import { horizonAt, startOfHour } from "#model/horizon.ts";
+import { horizonAt, KEPT_MS, startOfHour } from "#model/horizon.ts";
 import { isCandidate, type JudgedZone, judgeHour, UNPREVENTABLE } from "#stages/coverage/judge-hour.ts";
 import { GIVE_UP_MS } from "#stages/coverage/learn-horizon.ts";
 import { DROP_AFTER_MS, HELD_BACK } from "#stages/ingest/held-back.ts";
@@ -80,7 +80,9 @@ async function assessZone(deps: SealWindowsDeps, zoneId: number, now: number): P
   const [suspicion] = await readSuspicions(db, [zoneId]);
   const keptMs = await readKeptMs(db, zoneId, now, GIVE_UP_MS);
   await dropQuarantined(db, zoneId, { reason: HELD_BACK, beforeMs: now - DROP_AFTER_MS });
-  return { settleMs, keptMs, confirmedDays, metricsAbove: above, suspicion: suspicion?.reason ?? null };
+  const unreadable = await countUnreadable(db, zoneId, { sinceMs: now - KEPT_MS, exceptReason: HELD_BACK });
+  const state = { suspicion: suspicion?.reason ?? null, unreadable };
+  return { settleMs, keptMs, confirmedDays, metricsAbove: above, ...state };
 }
 
 interface ZoneToJudge extends JudgedZone {

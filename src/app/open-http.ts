@@ -37,6 +37,8 @@ import { createPageCursors } from "#operations/page-cursor.ts";
 import { hoursToLoss } from "#stages/coverage/hours-to-loss.ts";
 import { UNPREVENTABLE } from "#stages/coverage/judge-hour.ts";
 import { judgeableHours } from "#stages/detection/late/find-late-span.ts";
+import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
+import type { PseudonymKey } from "#stages/privacy/pseudonym-key.ts";
 import { listRoutes, openFeed, openSearching } from "./list-routes.ts";
 import type { OpenAlerting } from "./open-alerting.ts";
 import type { OpenKeys } from "./open-keys.ts";
@@ -75,7 +77,7 @@ export interface OpenHttpParts {
   /** Returns the current names and labels. */
   readonly zones: () => Zones;
   /** Rejects if this process lacks the key with which the database's pseudonyms were made. */
-  readonly openKey: () => Promise<unknown>;
+  readonly openKey: () => Promise<PseudonymKey>;
   readonly zoneIds: readonly number[];
   readonly requestsPerSecond: number;
   readonly askAdvice: AskAdvice | null;
@@ -139,6 +141,7 @@ export async function openHttp(parts: OpenHttpParts, stack: StopStack): Promise<
         zones: parts.zones,
         log,
         edge: parts.edge,
+        erasures: createErasureGuard(parts.openKey),
         enqueue: (job, payload) => queues.enqueuer.enqueue(job, payload),
         service: {
           alerting: parts.alerting.current,

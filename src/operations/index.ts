@@ -14,6 +14,7 @@ import { forwardOperations } from "./forwarding/forwarding.ts";
 import { keyOperations } from "./keys/keys.ts";
 import { sessionOperations } from "./keys/sessions.ts";
 import type { Operation } from "./operation.ts";
+import { quarantineOperations } from "./quarantine/quarantine.ts";
 import { testRoutes } from "./routing/test-routes.ts";
 import { ruleOperations } from "./rules/rules.ts";
 import { spikeOperations } from "./rules/spikes.ts";
@@ -59,6 +60,7 @@ export const OPERATIONS = [
   ...coverageOperations,
   ...runOperations,
   listGaps,
+  ...quarantineOperations,
   ...forwardOperations,
   listArchiveDays,
   showArchiveStatus,

@@ -1,6 +1,7 @@
 import type { z } from "zod";
 import type { EdgeClient } from "#adapters/edge/edge-client.ts";
 import type { Database, Queryable } from "#db/client.ts";
+import type { ErasureGuard } from "#db/ingest/guard-page.ts";
 import type { AuditEntry } from "#db/keys/audit-entries.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
@@ -46,6 +47,8 @@ export interface Changing extends Asked {
   readonly clock: Clock;
   /** Null if the platform's address is not known. */
   readonly edge: Pick<EdgeClient, "searchEventLogs" | "listEventLogs"> | null;
+  /** Keeps erased data from being stored again. Without it, events that an erasure may cover are refused. */
+  readonly erasures?: ErasureGuard;
   /** Hands work to a job now. Without it, and where it fails, the sweep finds the work. */
   readonly enqueue: (job: string, payload: Record<string, unknown>) => Promise<boolean>;
   /** Runs after the commit. */

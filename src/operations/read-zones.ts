@@ -2,8 +2,9 @@ import type { Queryable } from "#db/client.ts";
 import { type KnownZone, listKnownZones, readCoverageHours } from "#db/coverage/coverage-report.ts";
 import { readHorizon } from "#db/coverage/horizons.ts";
 import { readSuspicions, type Suspicion } from "#db/coverage/zone-suspicions.ts";
+import { countUnreadable } from "#db/ingest/quarantine.ts";
 import { DAY_MS } from "#lib/units.ts";
-import { horizonAt, type KnownHorizon, keptFor, startOfDay, startOfHour } from "#model/horizon.ts";
+import { horizonAt, KEPT_MS, type KnownHorizon, keptFor, startOfDay, startOfHour } from "#model/horizon.ts";
 import {
   type AssessedHour,
   assessHours,
@@ -11,6 +12,7 @@ import {
   type NextToExpire,
 } from "#stages/coverage/hour-status.ts";
 import { GIVE_UP_MS } from "#stages/coverage/learn-horizon.ts";
+import { HELD_BACK } from "#stages/ingest/held-back.ts";
 
 export interface ZoneCoverage {
   readonly zoneId: number;
@@ -61,5 +63,6 @@ async function readZoneFacts(db: Queryable, { zoneId, firstHour }: KnownZone, no
   const suspicions = await readSuspicions(db, [zoneId]);
   const horizon = await readHorizon(db, zoneId);
   const keptMs = keptFor(horizon, now, GIVE_UP_MS);
-  return { firstHour, suspicions, suspicion: suspicions[0]?.reason ?? null, horizon, keptMs };
+  const unreadable = await countUnreadable(db, zoneId, { sinceMs: now - KEPT_MS, exceptReason: HELD_BACK });
+  return { firstHour, suspicions, suspicion: suspicions[0]?.reason ?? null, horizon, keptMs, unreadable };
 }

@@ -183,7 +183,7 @@ test("an hour without events needs two looks of each route an hour apart, or met
   expect(judge(empty(HOUR_MS)).state).toBe("sealed");
   const confirmedDays = new Set([startOfDay(START)]);
   expect(judge(empty(0), { confirmedDays }).state).toBe("sealed");
-  expect(explainOpen(SETTLED, empty(0), SETTLE_MS)).toContain(
+  expect(explainOpen(SETTLED, empty(0), { settleMs: SETTLE_MS })).toContain(
     "a second look one hour after the first must confirm that",
   );
 });
@@ -279,6 +279,22 @@ test.each<[string, Partial<JudgedHour>, RegExp]>([
     });
   },
 );
+
+test("a gap that lacks events counts the quarantined entries of its hour, of its day, and those without a time", () => {
+  const unreadable = [
+    { hour: START, day: "2026-11-20", entries: 1 },
+    { hour: START + HOUR_MS, day: "2026-11-20", entries: 10 },
+    { hour: null, day: "2026-11-20", entries: 100 },
+    { hour: null, day: "2026-11-19", entries: 1_000 },
+    { hour: null, day: null, entries: 10_000 },
+  ];
+  const hour = proven({ missingCells: 3 });
+  expect(judge(hour, { unreadable }, START + 80 * HOUR_MS)).toMatchObject({
+    state: "gap",
+    reason:
+      "The platform counted more events than Longwatch could copy, for 3 rules; 10,101 entries that may be of this hour are in quarantine.",
+  });
+});
 
 test("only the zone's first hour is excused", () => {
   const lost = judge(

@@ -10,6 +10,7 @@ import { privacyCommand } from "#faces/cli/privacy/privacy.ts";
 import { statusCommand } from "#faces/cli/status/status.ts";
 import { createReportServiceJob } from "#jobs/alerting/report-service.ts";
 import { judgeHeld } from "#jobs/ingest/judge-held.ts";
+import { retryQuarantined } from "#jobs/ingest/retry-quarantined.ts";
 import { createSecret } from "#lib/secret.ts";
 import { HOUR_MS } from "#lib/units.ts";
 import { hashEventKey } from "#model/log-id-hash.ts";
@@ -217,6 +218,39 @@ test("an entry that cannot be read is kept byte for byte, and checked once the k
     expect.stringMatching(/^\{"erased":.*\} false$/),
     `${String(raw(OTHER))} false`,
   ]);
+});
+
+test("an entry of an erased address that is read again is emptied, and held back without the key", async () => {
+  await erase();
+  const fields = (ip: string) => ({ ip, url: "/me", ruleId: "1" });
+  for (const [logId, ip] of [
+    ["theirs", PERSON],
+    ["other", OTHER],
+    ["later", PERSON],
+  ] as const)
+    await database.pool.query(
+      "insert into quarantined_entries (zone_id, route, reason, raw, received_at) values ($1, 'search', 'x', $2, $3)",
+      [ZONE, Buffer.from(JSON.stringify({ logId, timestamp: NOW - 5.5, fields: fields(ip) })), new Date(NOW)],
+    );
+  const retry = (guard: typeof GUARD, ids: number[]) =>
+    retryQuarantined(
+      { database, partitions: createPartitionKeeper(database), clock: () => NOW, erasures: guard },
+      { zoneId: ZONE, ids, note: async () => undefined },
+      never,
+    );
+  const left = async () => (await database.pool.query("select from quarantined_entries")).rowCount;
+  const emptied = async () =>
+    (await database.pool.query("select log_id, ip, url from waf_events order by log_id")).rows;
+
+  expect(await retry(GUARD, [1, 2])).toEqual({ stored: 2, kept: [] });
+  expect(await emptied()).toEqual([
+    { log_id: "other", ip: OTHER, url: "/me" },
+    { log_id: "theirs", ip: "erased", url: "" },
+  ]);
+  expect(await retry(KEYLESS, [3])).toEqual({ stored: 1, kept: [] });
+  expect([await left(), await held()]).toMatchObject([0, [{ zoneId: ZONE, events: 1 }]]);
+  await judge(GUARD);
+  expect((await emptied())[0]).toEqual({ log_id: "later", ip: "erased", url: "" });
 });
 
 test("polling and walking go on without the key; with the key back nothing is lost and nothing erased comes back", async () => {

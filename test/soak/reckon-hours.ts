@@ -59,7 +59,7 @@ export function reckonHours(now: number, hours: readonly SoakHour[]): HourReckon
     // Too late for a seal. The hour is a gap once the platform has forgotten it completely.
     const isForgotten = isFirst && hour.startsAt < horizonAt(now);
     const dueAt = isForgotten ? hour.startsAt + HOUR_MS + KEPT_MS + PROOF_MS : dueAtOf(now, hour);
-    const why = explainOpen(now, hour, SETTLE_MS) ?? "nothing is lacking, but no seal was made";
+    const why = explainOpen(now, hour, { settleMs: SETTLE_MS }) ?? "nothing is lacking, but no seal was made";
     if (dueAt > now) dueTimes.push(dueAt);
     else failures.push(`${name} is not decided: ${why}`);
   }
@@ -71,7 +71,7 @@ export function reckonHours(now: number, hours: readonly SoakHour[]): HourReckon
 /** Returns when an undecided hour is due by its own looks; epoch ms. */
 function dueAtOf(now: number, hour: SoakHour): number {
   const settled = settledAt(hour, SETTLE_MS);
-  const why = explainOpen(now, hour, SETTLE_MS);
+  const why = explainOpen(now, hour, { settleMs: SETTLE_MS });
   const { empty, searchShort, listShort, countsShort } = LACKING;
   const isAgreeing = [empty, searchShort, listShort, countsShort].some((text) => text === why);
   const lacking = Object.values(hour.looks).filter(({ count }) => count < hour.storedCount || count === 0);

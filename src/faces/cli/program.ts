@@ -93,6 +93,7 @@ const GROUPS: Readonly<Record<string, Loaders>> = {
   "Is anything missing?": {
     coverage: fromOperations("coverage"),
     gaps: fromOperations("gaps"),
+    quarantine: fromOperations("quarantine"),
     forward: fromOperations("forward"),
     verify: async () => (await import("./verify/verify.ts")).verifyCommand(readConfig),
     backfill: async () => (await import("./backfill/backfill.ts")).backfillCommand(readConfig),

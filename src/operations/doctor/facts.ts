@@ -1,5 +1,5 @@
-import type { StoredBytes } from "#db/service/daily-growth.ts";
 import type { Suspicion } from "#db/coverage/zone-suspicions.ts";
+import type { StoredBytes } from "#db/service/daily-growth.ts";
 import type { ServerFacts } from "#db/service/server-facts.ts";
 import type { DestinationTotals } from "../forwarding/sum-destinations.ts";
 import type { ServiceLife } from "../service-life.ts";

@@ -2,7 +2,7 @@ import { HOUR_MS } from "#lib/units.ts";
 import type { CoverageHour } from "#model/covered-hour.ts";
 import { horizonAt, startOfHour } from "#model/horizon.ts";
 import type { HourStatus } from "#model/kinds.ts";
-import { explainOpen, foreseeVerdict, UNPREVENTABLE } from "./judge-hour.ts";
+import { explainOpen, foreseeVerdict, UNPREVENTABLE, type UnreadableEntries } from "./judge-hour.ts";
 import { SETTLE_MS } from "./settle.ts";
 
 export interface AssessedHour extends CoverageHour {
@@ -23,6 +23,7 @@ interface AssessedSpan {
   readonly suspicion: string | null;
   /** How long the platform keeps events, as far as a gap is concerned. */
   readonly keptMs: number;
+  readonly unreadable?: readonly UnreadableEntries[];
 }
 
 /**
@@ -32,19 +33,19 @@ interface AssessedSpan {
 export function assessHours(
   now: number,
   rows: readonly CoverageHour[],
-  { from, to, firstHour, suspicion, keptMs }: AssessedSpan,
+  { from, to, firstHour, ...zone }: AssessedSpan,
 ): AssessedHour[] {
+  const { keptMs } = zone;
+  const policy = { ...zone, settleMs: SETTLE_MS };
   const known = new Map(rows.map((row) => [row.startsAt, row]));
   const hours: AssessedHour[] = [];
   for (let startsAt = startOfHour(Math.max(from, firstHour)); startsAt < to; startsAt += HOUR_MS) {
     const row = known.get(startsAt) ?? { ...UNKNOWN, startsAt };
-    const expiredAs = isExpired(now, row, keptMs)
-      ? foresee(now, { ...row, firstHour }, { suspicion, keptMs })
-      : null;
+    const expiredAs = isExpired(now, row, keptMs) ? foresee(now, { ...row, firstHour }, policy) : null;
     const { status, gapReason } = expiredAs ?? { status: statusOf(now, row), gapReason: row.gapReason };
     // No look can prove an hour that the platform has begun to forget.
     const isLeaving = startsAt < horizonAt(now, keptMs);
-    const notSealedBecause = isLeaving ? null : explainOpen(now, row, SETTLE_MS);
+    const notSealedBecause = isLeaving ? null : explainOpen(now, row, policy);
     hours.push({ ...row, status, gapReason, notSealedBecause });
   }
   return hours;
@@ -57,9 +58,9 @@ function isExpired(now: number, { state, startsAt }: CoverageHour, keptMs: numbe
 function foresee(
   now: number,
   hour: CoverageHour & { readonly firstHour: number },
-  zone: { readonly suspicion: string | null; readonly keptMs: number },
+  zone: Parameters<typeof foreseeVerdict>[2],
 ): Pick<AssessedHour, "status" | "gapReason"> {
-  const verdict = foreseeVerdict(now, hour, { settleMs: SETTLE_MS, ...zone });
+  const verdict = foreseeVerdict(now, hour, zone);
   if (verdict.state !== "gap") return { status: "searched", gapReason: null };
   const { reason } = verdict;
   if (UNPREVENTABLE.includes(reason)) return { status: "unwatched", gapReason: reason };

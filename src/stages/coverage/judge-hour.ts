@@ -33,6 +33,15 @@ export interface JudgedHour extends CoveredHour {
   readonly stored: HourContents | null;
 }
 
+/** Entries in quarantine that could not be read, by what is known of their time. */
+export interface UnreadableEntries {
+  /** Start of the hour in epoch ms; null if the entries have no readable time. */
+  readonly hour: number | null;
+  /** UTC day (`yyyy-MM-dd`) of the list; null for entries of a search. */
+  readonly day: string | null;
+  readonly entries: number;
+}
+
 export interface JudgedZone {
   readonly settleMs: number;
   /** How long the platform keeps the zone's events, and what it is known to have kept them for at least; ms. */
@@ -43,6 +52,7 @@ export interface JudgedZone {
   readonly confirmedDays: ReadonlySet<number>;
   /** UTC days (`yyyy-MM-dd`) for which the platform's metrics count more than is stored, with those counts. */
   readonly metricsAbove: ReadonlyMap<string, readonly MetricAbove[]>;
+  readonly unreadable?: readonly UnreadableEntries[];
 }
 
 type ProofPolicy = Pick<JudgedZone, "settleMs" | "confirmedDays">;
@@ -80,11 +90,26 @@ export function giveUpHour(hour: CoveredHour) {
  * Returns why an undecided hour that has settled is not sealed yet, for people; null for every other hour. Uses only
  * recorded values, so the result is the likely reason.
  */
-export function explainOpen(now: number, hour: CoveredHour, settleMs: number): string | null {
+export function explainOpen(
+  now: number,
+  hour: CoveredHour,
+  { settleMs, unreadable }: Pick<JudgedZone, "settleMs" | "unreadable">,
+): string | null {
   const proof = proofOf(now, hour, { settleMs, confirmedDays: new Set() });
   if (hour.state !== "open" || proof.from > now) return null;
   const lacking = findLacking(hour, assumeContents(hour), proof);
-  return lacking === null ? null : LACKING[lacking];
+  if (lacking === null) return null;
+  return LACKING[lacking] + (lacking === "missing" ? describeUnreadable(hour, unreadable) : "");
+}
+
+/** Returns the end of a sentence about events that are missing. */
+function describeUnreadable({ startsAt }: CoveredHour, unreadable: JudgedZone["unreadable"] = []): string {
+  const day = toDay(startsAt);
+  const entries = unreadable
+    .filter((one) => one.hour === startsAt || (one.hour === null && (one.day ?? day) === day))
+    .reduce((sum, one) => sum + one.entries, 0);
+  const what = many(entries, "entry that may be of this hour is", "entries that may be of this hour are");
+  return entries === 0 ? "" : `; ${what} in quarantine`;
 }
 
 /**
@@ -94,7 +119,7 @@ export function explainOpen(now: number, hour: CoveredHour, settleMs: number): s
 export function foreseeVerdict(
   now: number,
   hour: CoveredHour & Pick<JudgedHour, "firstHour">,
-  zone: Pick<JudgedZone, "settleMs" | "suspicion" | "keptMs">,
+  zone: Pick<JudgedZone, "settleMs" | "suspicion" | "keptMs" | "unreadable">,
 ): Verdict {
   const known = { ...zone, confirmedDays: new Set<number>(), metricsAbove: new Map() };
   return judgeHour(now, { ...hour, stored: assumeContents(hour) }, known);
@@ -173,7 +198,8 @@ function describeGap(hour: CoveredHour): Evidence {
 }
 
 /** Returns the reason of a gap: the first missing proof. */
-function explainGap(hour: JudgedHour, lacking: Lacking | null, { suspicion, keptMs }: JudgedZone): string {
+function explainGap(hour: JudgedHour, lacking: Lacking | null, zone: JudgedZone): string {
+  const { suspicion, keptMs, unreadable } = zone;
   const { startsAt, searchedThrough, closingSearchAt, reconciledAt, missingCells } = hour;
   if (startsAt === hour.firstHour) return FIRST_WATCHED;
   if (startsAt === hour.firstHour + HOUR_MS) return SOON_FORGOTTEN;
@@ -186,7 +212,7 @@ function explainGap(hour: JudgedHour, lacking: Lacking | null, { suspicion, kept
     return "No full search was made after the settle time, while the platform still had all events.";
   if (reconciledAt === null) return "The platform's counts were never read.";
   if (missingCells > 0)
-    return `The platform counted more events than Longwatch could copy, for ${many(missingCells, "rule")}.`;
+    return `The platform counted more events than Longwatch could copy, for ${many(missingCells, "rule")}${describeUnreadable(hour, unreadable)}.`;
   if (lacking === "empty" && isTooLateForTwo(hour)) return EMPTY_ONCE;
   return `The platform forgot the events before they were proven complete: ${LACKING[lacking ?? "search"]}.`;
 }

@@ -148,6 +148,11 @@ test("answers have the members that the document names", async () => {
   await world
     .database()
     .pool.query("insert into forward_destinations (destination, seen_at) values ('siem', now())");
+  await world
+    .database()
+    .pool.query(
+      "insert into quarantined_entries (zone_id, route, reason, raw) values (101, 'list', 'x', '\\x00')",
+    );
   const wanted = { matchers: { zone: [101] }, reason: "a test", durationMinutes: 5 };
   const silence = await make("/api/v1/silences", wanted, 201);
   const [from, to] = [2, 1].map((hours) => new Date(Date.now() - hours * 3_600_000).toISOString());
@@ -159,7 +164,7 @@ test("answers have the members that the document names", async () => {
   for (const [path, { get }] of Object.entries(document.paths)) {
     if (get === undefined || !path.startsWith("/api/v1/") || /stream|atom/.test(path)) continue;
     const alertId = (await ask<{ items: [{ id: number }] }>(url, "/api/v1/alerts", key)).items[0].id;
-    const ids = { spikes: id, silences: silence.id, runs: run.id };
+    const ids = { quarantine: 1, spikes: id, silences: silence.id, runs: run.id };
     const known = Object.entries(ids).find(([part]) => path.includes(part));
     const address = path
       .replace(/\{(?:id|alert)\}/, String(known?.[1] ?? alertId))

@@ -8,8 +8,10 @@ import { localCaller } from "#operations/caller.ts";
 import type { AskOperation, Changing } from "#operations/operation.ts";
 import { createPageCursors } from "#operations/page-cursor.ts";
 import { perform } from "#operations/perform.ts";
+import { createPseudonymKeyring } from "#operations/privacy/pseudonym-keyring.ts";
 import type { Searching } from "#operations/search/searching.ts";
 import { createOpenedBlocks } from "#stages/archive/records/opened-blocks.ts";
+import { createErasureGuard } from "#stages/privacy/erasure-guard.ts";
 import { withEdge } from "../edge/open-edge.ts";
 import { withFiles } from "../search/with-search.ts";
 import { withStore } from "../store/open-store.ts";
@@ -74,6 +76,7 @@ export function askOn(
       },
       instanceId: "",
       enqueue: async () => false,
+      erasures: createErasureGuard(createPseudonymKeyring(config, database, { mayCreate: false }).open),
       edge,
     };
     return perform(operation, performing, operation.input.parse(typed));

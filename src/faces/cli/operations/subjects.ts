@@ -63,6 +63,10 @@ const SUBJECTS = {
     description: "List, add and remove known sources, which raise no source alert.",
     load: async () => (await import("#operations/sources/known-sources.ts")).knownOperations,
   },
+  quarantine: {
+    description: "List, show and try again entries of the platform that could not be stored.",
+    load: async () => (await import("#operations/quarantine/quarantine.ts")).quarantineOperations,
+  },
   rules: {
     description: "Rank rules, show a rule's counts and thresholds, and replay other settings.",
     load: async () => (await import("#operations/rules/rules.ts")).ruleOperations,

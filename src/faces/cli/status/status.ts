@@ -153,7 +153,9 @@ function describeZone(
     `  ${drawHours(now, drawn)}`,
     ...(learningUntil === null ? [] : [`  ${describeLearning(Date.parse(learningUntil))}`]),
     ...(quarantined > 0
-      ? [`  ${many(quarantined, "unreadable entry", "unreadable entries")} in quarantine`]
+      ? [
+          `  ${many(quarantined, "unreadable entry", "unreadable entries")} in quarantine (quarantine list --zone ${id})`,
+        ]
       : []),
   ];
 }

@@ -2,6 +2,7 @@ import { useUrlState } from "../state/url-state.ts";
 import { ArchiveDays } from "./coverage-page/archive-days.tsx";
 import { Destinations } from "./coverage-page/destinations.tsx";
 import { HourPanel } from "./coverage-page/hour-panel.tsx";
+import { Quarantine } from "./coverage-page/quarantine.tsx";
 import { Runs } from "./coverage-page/runs.tsx";
 import { ZoomStrip } from "./coverage-page/zoom-strip.tsx";
 
@@ -19,6 +20,7 @@ export default function CoveragePage() {
       {Number.isNaN(hourMs) ? null : (
         <HourPanel key={params.get("hour")} zoneId={Number(zone)} hourMs={hourMs} />
       )}
+      <Quarantine />
       <Destinations />
       <ArchiveDays />
       <Runs />

@@ -1,0 +1,153 @@
+import { EventLogEntry } from "#adapters/edge/contract/event-log-list.ts";
+import { EventRow } from "#adapters/edge/contract/event-logs-search.ts";
+import { readArchivedDays } from "#db/archive/archived-days.ts";
+import type { Queryable } from "#db/client.ts";
+import { readQuarantined, removeQuarantined, setReasons, type WholeEntry } from "#db/ingest/quarantine.ts";
+import { inArchive } from "#db/ingest/set-aside-archived.ts";
+import { storePage } from "#db/ingest/store-page.ts";
+import { type HeldLease, holdLease } from "#db/postgres/hold-lease.ts";
+import { isObject } from "#lib/is-object.ts";
+import { parseJson } from "#lib/parse-json.ts";
+import { daysOf } from "#model/event-key.ts";
+import { firstListedDay, toDay } from "#model/horizon.ts";
+import type { WafEvent } from "#model/waf-event.ts";
+import { HELD_BACK } from "#stages/ingest/held-back.ts";
+import { type EventRecord, readBy, readPage } from "#stages/ingest/read-page.ts";
+import { toListEvent } from "#stages/ingest/to-list-event.ts";
+import { toSearchEvent } from "#stages/ingest/to-search-event.ts";
+import { readHashKey } from "./hash-key.ts";
+import { packNewRecords } from "./pack-new-records.ts";
+import type { StoreEntriesDeps } from "./store-entries.ts";
+
+const LEASE_TTL_MS = 15_000;
+const ENTRIES_PER_TRANSACTION = 200;
+
+const READERS = {
+  list: { schema: EventLogEntry, toEvent: toListEvent },
+  search: readBy(EventRow, toSearchEvent),
+};
+
+type RetryDeps = Pick<StoreEntriesDeps, "database" | "partitions" | "clock" | "erasures">;
+
+export interface RetriedEntries {
+  readonly zoneId: number;
+  /** Null: every entry of the zone that is neither held nor held back. */
+  readonly ids: readonly number[] | null;
+  /** Runs in the transaction that stores entries and removes them from the quarantine. */
+  readonly note: (tx: Queryable, ids: readonly number[]) => Promise<unknown>;
+}
+
+export interface Retried {
+  readonly stored: number;
+  /** Entries that still cannot be stored, with the reason of today. */
+  readonly kept: readonly { readonly id: number; readonly reason: string }[];
+}
+
+/**
+ * Reads quarantined entries again, with the reader and the rules of this version. Stores the events like those of a page,
+ * and removes their entries in the same transaction, so that a killed retry may be run again. Returns null if another
+ * retry of the zone is running.
+ */
+export async function retryQuarantined(
+  deps: RetryDeps,
+  { zoneId, ids, note }: RetriedEntries,
+  signal: AbortSignal,
+): Promise<Retried | null> {
+  const { database } = deps;
+  const hashKey = await readHashKey(database);
+  return holdLease(database, { name: `retry-quarantined.${zoneId}`, ttlMs: LEASE_TTL_MS }, async (lease) => {
+    const until = AbortSignal.any([signal, lease.lost]);
+    let [stored, after] = [0, 0];
+    const kept: { id: number; reason: string }[] = [];
+    while (true) {
+      until.throwIfAborted();
+      const rows = await readQuarantined(database.db, { zoneId, ids, after, limit: ENTRIES_PER_TRANSACTION });
+      const read = rows.filter((row) => whyNotYet(row) === null).map((row) => readAgain(row, hashKey));
+      const events = read.flatMap(({ event }) => event ?? []);
+      const archived = await findArchived(database.db, zoneId, events);
+      const failed = read.flatMap(({ id, event, reason }) => {
+        if (event === null) return { id, reason };
+        const day = toDay(event.occurredAt);
+        return archived.has(day) ? { id, reason: inArchive(day) } : [];
+      });
+      await setReasons(database.db, failed);
+      kept.push(...failed);
+      const ready = read.filter((one) => !failed.some((other) => other.id === one.id));
+      if (ready.length > 0) await storeReady(deps, { zoneId, lease, note }, ready);
+      stored += ready.length;
+      if (rows.length < ENTRIES_PER_TRANSACTION) return { stored, kept };
+      after = rows.at(-1)?.id ?? after;
+    }
+  });
+}
+
+/** Stores the events and removes their entries. */
+async function storeReady(
+  { database, partitions, clock, erasures }: RetryDeps,
+  { zoneId, lease, note }: Pick<RetriedEntries, "zoneId" | "note"> & { readonly lease: HeldLease },
+  ready: readonly Reading[],
+): Promise<void> {
+  const storedAt = clock();
+  const events = ready.flatMap(({ event }) => event ?? []);
+  const ids = ready.map(({ id }) => id);
+  // While the list shows the day, its record is better than a search's row.
+  const isNeeded = ({ isRow, record }: Reading) =>
+    !isRow || (record?.occurredAt ?? 0) < firstListedDay(storedAt);
+  const records = ready.filter(isNeeded).flatMap(({ record }) => record ?? []);
+  const rawBlocks = await packNewRecords(database.db, zoneId, records);
+  const page = { zoneId, lease, events, expectNew: false, storedAt, rawBlocks, quarantined: [], erasures };
+  await partitions.withDays(daysOf(events), () =>
+    storePage(database, page, async (tx) => {
+      // The events of such a day went to the quarantine again, and would be removed with their entries.
+      if ((await findArchived(tx, zoneId, events)).size > 0)
+        throw new Error("a day was archived while its entries were read again");
+      await removeQuarantined(tx, ids);
+      await note(tx, ids);
+    }),
+  );
+}
+
+/** Returns why an entry must not be read again yet; null if it may be. */
+export function whyNotYet({ isHeld, reason }: Pick<WholeEntry, "isHeld" | "reason">): string | null {
+  if (isHeld) return "waits for the pseudonym key (docs/privacy.md). Try again when the key is there.";
+  return reason === HELD_BACK
+    ? "was held back with its answer. Longwatch stores it if the platform still shows it after an hour."
+    : null;
+}
+
+interface Reading {
+  readonly id: number;
+  /** Null if the entry cannot be stored, for the reason. */
+  readonly event: WafEvent | null;
+  readonly reason: string;
+  readonly record: EventRecord | null;
+  /** Whether the entry is a row of a search. */
+  readonly isRow: boolean;
+}
+
+/** Reads an entry by its form: a record that was set aside for an archive day may be a row of a search. */
+function readAgain({ id, raw, day, receivedAt, route, ...row }: WholeEntry, hashKey: string): Reading {
+  const entry = parseJson(raw.toString());
+  // An event that arrived for an archive day. No entry of the platform has this member.
+  if (row.reason === inArchive(day ?? "") && isObject(entry) && "occurredAt" in entry)
+    return { id, event: entry as unknown as WafEvent, reason: "", record: null, isRow: false };
+  const isRow = route === "search" || (isObject(entry) && isObject(entry["fields"]));
+  const from = isRow ? ({ route: "search", day: null } as const) : ({ route: "list", day } as const);
+  const source = { ...from, receivedAt, hashKey, ...READERS[from.route] };
+  const { events, records, quarantined } = readPage([raw], source, [entry]);
+  const [event = null, record = null] = [events[0], records[0]];
+  return { id, event, reason: quarantined[0]?.reason ?? "", record, isRow };
+}
+
+async function findArchived(
+  db: Queryable,
+  zoneId: number,
+  events: readonly WafEvent[],
+): Promise<Set<string>> {
+  const archived = new Set<string>();
+  for (const day of daysOf(events)) {
+    const from = Date.parse(day);
+    if ((await readArchivedDays(db, zoneId, { from, to: from + 1 })).length > 0) archived.add(day);
+  }
+  return archived;
+}
