@@ -61,7 +61,7 @@ export function NewSilenceDialog({ onClose }: { readonly onClose: () => void }) 
   return (
     <SilenceForm
       title="New silence"
-      matchers={matchers as NewSilence["matchers"]}
+      matchers={matchers}
       command={options.length === 0 ? "" : `longwatch silences add ${options.join(" ")}`}
       onClose={onClose}
     >
