@@ -45,7 +45,8 @@ test("every setting of the configuration file is named on the page of its part",
 
 test("docs/forwarding.md names exactly the settings of each kind, and each that a kind needs", () => {
   const inCommon = Object.keys(destinationSettings.shape);
-  const toKeys = (cell = "") => [...cell.matchAll(/`(\w+)`/g)].map(([, key]) => key).sort();
+  const toKeys = (cell = "") =>
+    [...cell.matchAll(/`(\w+)`/g)].map(([, key = ""]) => key).toSorted((a, b) => a.localeCompare(b));
   const rows = [...forwarding.matchAll(/^\| `(\w+)` \|([^|]*)\|([^|]*)\|[^|]*\|[^|]*\|$/gm)];
   expect(rows.map(([, kind]) => kind)).toEqual([...forwardFields.keys()]);
   for (const [, kind = "", needed, optional] of rows) {
