@@ -5,6 +5,7 @@ import { readAsks } from "#db/alerting/advice.ts";
 import { type AlertRow, readNewestAlerts, readRaisableSpikes, takeOverAlert } from "#db/alerting/alerts.ts";
 import { type QuietResolve, resolveQuietly } from "#db/alerting/resolve-quietly.ts";
 import type { Database } from "#db/client.ts";
+import { readFirstEventMinutes } from "#db/detection/source-events.ts";
 import { readVerdicts } from "#db/detection/verdicts.ts";
 import type { Clock } from "#lib/clock.ts";
 import type { Log } from "#lib/log.ts";
@@ -13,6 +14,7 @@ import { ANSWER_KEEPS_MS, REFUSAL_KEEPS_MS } from "#model/advice-row.ts";
 import { fingerprintOf } from "#model/fingerprint.ts";
 import type { NotifyReason } from "#model/kinds.ts";
 import { isEnding } from "#model/kinds.ts";
+import { startOfHistory } from "#model/learning.ts";
 import { isChangeKind } from "#model/rule-change.ts";
 import { dueLook } from "#model/verdict.ts";
 import { notifiedChannels } from "#stages/alerting/alert-history.ts";
@@ -162,11 +164,13 @@ async function readContext(
     alerts: ReadonlyMap<string, AlertRow>;
   },
 ): Promise<Context> {
+  const zoneIds = [...new Set(spikes.map(({ zoneId }) => zoneId))];
   const span = { sinceMs: given.nowMs - REFUSAL_KEEPS_MS, beforeOpeningMs: ANSWER_KEEPS_MS };
   return {
     ...given,
     routing: routing(),
     asks: await readAsks(database.db, span),
+    firstMinutes: await readFirstEventMinutes(database.db, zoneIds, startOfHistory(given.nowMs)),
     firing: spikes.filter((spike) => spike.closedAtMs === null && !isResolved(spike, alerts)),
     laterMessageOf: (channel) => notifiers?.get(channel)?.capabilities.laterTransitions ?? "post-anew",
     actions,

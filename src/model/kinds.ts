@@ -37,7 +37,7 @@ export type AlertKind = (typeof ALERT_KINDS)[number];
  * another alert, too few addresses send its events, or it is of a rule that fell silent, which the weekly digest names. `group` is
  * of earlier versions.
  */
-export const MUTES = ["inhibition", "incident", "few-addresses", "digest", "group"] as const;
+export const MUTES = ["inhibition", "incident", "few-addresses", "first-day", "digest", "group"] as const;
 export type MuteKind = (typeof MUTES)[number];
 
 /** Ascending, as `SEVERITIES`. */

@@ -5,6 +5,8 @@ export const MUTE_WORDS: Readonly<Record<MuteKind, string>> = {
   inhibition: "not sent: another alert inhibits it",
   incident: "not sent: part of another alert, which notifies",
   "few-addresses": "only listed: few addresses send most of its events",
+  "first-day":
+    "only listed: its zone is in its first day, and its requests neither attack nor are stopped in numbers",
   digest: "only listed: a silent rule is in the weekly digest",
   group: "not sent: part of an alert for several rules",
 };

@@ -92,8 +92,15 @@ function drawWorld(seed: number): WafEvent[] {
 const line = ({ at, subject, reason, severity, attackers, rules, verdict }: SaidMessage) =>
   `${at - START} ${subject} ${reason} ${severity} [${attackers}] [${rules}] ${verdict}`;
 
-test.each([1, 2, 3])("the service sends the messages of a replay of the same events (%d)", async (number) => {
-  const events = drawWorld((SEED % 100_000) * 10 + number);
+test.each([
+  [1, "of an older zone", null],
+  [2, "of an older zone", null],
+  [3, "of an older zone", null],
+  [4, "in a zone's first day", START - 5 * 60],
+])("the service sends the messages of a replay of the same events (%d, %s)", async (number, _zone, first) => {
+  const events = drawWorld((SEED % 100_000) * 10 + number).filter(
+    ({ occurredAt }) => first === null || occurredAt >= first * MINUTE_MS,
+  );
   const span = { from: START, to: END };
   const live = await runLive(events, span);
   const replayed = replayEvents(events, span);

@@ -63,6 +63,12 @@ test.each([
     { events: 100, rules: 1, urls: 1 },
     { count: 100, threshold: 100 },
   ],
+  [
+    "a hundred events of one request of two rules in the first hour",
+    HOUR,
+    { events: 100, rules: 2, urls: 1 },
+    null,
+  ],
 ])("%s of one address: the fixed lines decide", (_, after, sent, expected) => {
   expect(fire(after, sent)).toEqual(expected === null ? [] : [{ kind: "rules_per_ip", ...expected }]);
 });

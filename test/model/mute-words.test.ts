@@ -9,6 +9,11 @@ test.each([
   ["an inhibition", { mutedBy: "inhibition" }, ["not sent: another alert inhibits it"]],
   ["an incident", { mutedBy: "incident" }, ["not sent: part of another alert, which notifies"]],
   ["few addresses", { mutedBy: "few-addresses" }, ["only listed: few addresses send most of its events"]],
+  [
+    "a zone's first day",
+    { mutedBy: "first-day" },
+    ["only listed: its zone is in its first day, and its requests neither attack nor are stopped in numbers"],
+  ],
   ["quiet hours", { held: ["chat", "mail"] }, ["after quiet hours to chat, mail"]],
   ["the group interval", { waiting: ["pager"] }, ["after group_interval to pager"]],
   [

@@ -51,7 +51,7 @@ export const Alert = z
       .enum(MUTES)
       .nullable()
       .describe(
-        "The reason, apart from a silence, why no channel is notified of an open alert. few-addresses: a spike of one rule that few addresses send is only listed. Null if a channel was notified.",
+        "The reason, apart from a silence, why no channel is notified of an open alert. few-addresses: a spike of one rule that few addresses send is only listed. first-day: a spike of one rule in its zone's first day is only listed. Null if a channel was notified.",
       ),
     fingerprint: Name,
     silence: MutedBy.nullable().describe(

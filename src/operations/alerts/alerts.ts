@@ -45,7 +45,8 @@ function sayState(alert: Alert, now: number): string {
   const quiet = quietSince === null ? "" : `, quiet ${showAge(now - Date.parse(quietSince))}`;
   const muted = silence === null ? "" : `, silenced until ${showTime(Date.parse(silence.expiresAt))}`;
   const part = incidentId === null ? "" : `, part of #${incidentId}`;
-  const listed = unsent === "few-addresses" ? ", only listed" : unsent === "inhibition" ? ", inhibited" : "";
+  const isListed = unsent === "few-addresses" || unsent === "first-day";
+  const listed = isListed ? ", only listed" : unsent === "inhibition" ? ", inhibited" : "";
   return `${state}${by}${quiet}${muted}${part}${listed}`;
 }
 

@@ -39,7 +39,7 @@ export const Zone = z
         "How many hours of the platform's history have been copied. Null if all have been, and while the platform does not answer.",
       ),
     learningUntil: IsoTime.nullable().describe(
-      "The end of the zone's first day. Until then only attackers over the fixed lines are notified of. Null after it, and before the first event.",
+      "The end of the zone's first day. Until then nothing is usual yet, and only what is over fixed lines is notified of. Null after it, and before the first event.",
     ),
     recentEvents: z.number().int().describe("Number of stored events of the last four days."),
     suspicions: z

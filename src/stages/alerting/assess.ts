@@ -4,10 +4,12 @@ import type { ActionStates } from "#model/action-class.ts";
 import type { AdviceRow } from "#model/advice-row.ts";
 import { isSentByFew } from "#model/few-addresses.ts";
 import type { LaterMessage } from "#model/later-message.ts";
+import { isLearning } from "#model/learning.ts";
 import { isRuleKind, lastingChanges } from "#model/rule-change.ts";
+import { isSumRule } from "#model/rule-family.ts";
 import type { SourceTraits } from "#model/source-traits.ts";
 import type { Subject } from "#model/subject.ts";
-import type { StoredVerdict } from "#model/verdict.ts";
+import { isSureAttack, type StoredVerdict } from "#model/verdict.ts";
 import { type AdviceStatus, adviceStatus, NO_ADVICE } from "./advice/advice-status.ts";
 import type { AlertSpike } from "./alert-spike.ts";
 import { findInhibition } from "./routing/find-inhibition.ts";
@@ -28,6 +30,8 @@ export interface Context {
   readonly verdicts?: ReadonlyMap<number, readonly StoredVerdict[]>;
   /** The spikes whose messages wait for a verdict that is due. */
   readonly awaited?: ReadonlySet<number>;
+  /** The minutes (since the epoch) of the zones' first events. A zone that is left out is older than a day. */
+  readonly firstMinutes?: ReadonlyMap<number, number>;
   /** Returns the later message of a channel. Left out: every channel posts anew. */
   readonly laterMessageOf?: (channel: string) => LaterMessage;
   /** Left out: the built-in words. */
@@ -49,11 +53,21 @@ export interface Assessment {
   /** Whether so few addresses send most of the spike's events that it is only listed. */
   readonly isSmall: boolean;
   /**
+   * Whether it is a rule's spike that is only listed because it opened in its zone's first day, when nothing is usual yet: it is
+   * no attack that is almost certain, and its requests neither attack nor are stopped in numbers.
+   */
+  readonly isUntried: boolean;
+  /**
    * Time at which the alert last grew, in minutes since the epoch: the beginning of an incident's newest attacker that is not
    * silenced, or the finding of a rule's change; null without any.
    */
   readonly newest: number | null;
 }
+
+/** So long a busy rule of a new zone looks like a spike. A rule with few events looks new all day. */
+const UNTRIED_MINUTES = 120;
+/** In a zone's first day this part of the requests that few addresses need is enough. */
+const UNTRIED_SHARE = 0.5;
 
 export type Assess = (spike: AlertSpike) => Assessment;
 
@@ -85,11 +99,29 @@ function assess(spike: AlertSpike, context: Context): Assessment {
     looks,
     isAwaited: context.awaited?.has(spike.id) ?? false,
     isSmall: isSentByFew(spike, routing.fewAddresses) && !isTroublesome(looks),
+    isUntried: opensUntried(spike, context.firstMinutes?.get(spike.zoneId)) && !isClear(spike, looks),
     newest: newestOf([
       ...loud.map(({ since }) => since),
       ...lastingChanges(spike.changes ?? []).map(({ foundAt }) => Math.ceil(foundAt / MINUTE_MS)),
     ]),
   };
+}
+
+/**
+ * Returns whether verdicts say by themselves, without anything usual to compare with, that people have to know. A rule that only
+ * adds others up leaves that to these.
+ */
+function isClear({ ruleId }: AlertSpike, looks: readonly StoredVerdict[]): boolean {
+  const latest = looks.at(-1);
+  if (isSumRule(ruleId)) return false;
+  return (latest !== undefined && isSureAttack(latest)) || isTroublesome(looks, UNTRIED_SHARE);
+}
+
+/** Returns whether a rule's spike says that its zone is new rather than that something rose. */
+function opensUntried({ kind, openedAtMs }: AlertSpike, firstMinute: number | undefined): boolean {
+  if (firstMinute === undefined || !isRuleKind(kind)) return false;
+  const opened = openedAtMs / MINUTE_MS;
+  return kind === "new-rule" ? isLearning(firstMinute, opened) : opened < firstMinute + UNTRIED_MINUTES;
 }
 
 function newestOf(times: readonly number[]): number | null {

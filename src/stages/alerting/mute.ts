@@ -8,15 +8,16 @@ import type { Situation } from "./decide.ts";
 
 /**
  * Returns what `decide` needs for the alert of one spike, with its mute: a silence, an inhibition, the alert that it is part
- * of, the digest for a silent rule, or too few addresses. The first that applies is stored.
+ * of, the digest for a silent rule, too few addresses, or a zone's first day. The first that applies is stored.
  */
 export function toSituation(assessment: Assessment, alert: AlertRecord | null): Situation {
-  const { spike, silencedBy, isInhibited, isMember, isSmall, route, advice } = assessment;
+  const { spike, silencedBy, isInhibited, isMember, isSmall, isUntried, route, advice } = assessment;
   const mutes = [
     ["inhibition", isInhibited],
     ["incident", isMember],
     ["digest", spike.kind === "silent-rule"],
     ["few-addresses", isSmall],
+    ["first-day", isUntried],
   ] as const;
   const mutedBy = mutes.find(([, applies]) => applies)?.[0] ?? null;
   return {

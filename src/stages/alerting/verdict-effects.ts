@@ -100,13 +100,14 @@ function isImitable({ counts, features, odds }: StoredVerdict): boolean {
 }
 
 /**
- * Returns whether people are notified of a spike although few addresses send it: their requests hold idioms of attacks and got
- * through, or so many that it does not matter, or the WAF stops so many requests that somebody is cut off.
+ * Returns whether people are notified of a spike although few addresses send it, or nothing is usual yet: the requests hold idioms of
+ * attacks and got through, or so many that it does not matter, or the WAF stops so many requests that somebody is cut off. `share`
+ * is the part of these numbers that is enough.
  */
-export function isTroublesome(looks: readonly StoredVerdict[]): boolean {
+export function isTroublesome(looks: readonly StoredVerdict[], share = 1): boolean {
   const verdict = looks.at(-1);
   if (verdict === undefined) return false;
   const { blocked, challenged, hostile = 0, hostileThrough = 0 } = verdict.counts;
-  if (hostileThrough >= HOSTILE_THROUGH || hostile >= HOSTILE_STOPPED) return true;
-  return blocked + challenged >= STOPPED && countRequests(verdict.counts) >= STOPPED;
+  if (hostileThrough >= share * HOSTILE_THROUGH || hostile >= share * HOSTILE_STOPPED) return true;
+  return Math.min(blocked + challenged, countRequests(verdict.counts)) >= share * STOPPED;
 }

@@ -31,7 +31,7 @@ its threshold to the last minute that was not quiet. The 15 quiet minutes that c
 
 With --events the file has one row per event and the header zone,timestamp,rule_id,ip,asn,country,ja4,ua,url,action. The
 timestamps are epoch seconds, ascending within a zone. A file whose name ends in .gz is decompressed. Rules and sources
-are judged minute by minute, as the service does; a zone's first day is history for rules. A file that begins with { is NDJSON: one
+are judged minute by minute, as the service does. A file that begins with { is NDJSON: one
 entry of the platform's list per line, with its zone, and values of a search's row in fields. --alerts then gets one row per message:
 zone,at,incident,reason,severity,subject,attackers,rules,verdict,odds,exclusion. With --late the events of a time come at its end, as after an
 outage: one message of the reason late names what they have shown.

@@ -60,6 +60,7 @@ export function createAlertReplay({
   // Spikes that have closed and whose alerts have not ended.
   let closed = new Map<string, ReplayedSpike>();
   let count = 0;
+  let firstMinutes: ReadonlyMap<number, number> = new Map();
 
   function readLooks(spikes: readonly ReplayedSpike[], minute: number) {
     const looks = new Map<number, readonly StoredVerdict[]>();
@@ -121,6 +122,7 @@ export function createAlertReplay({
       asks: [],
       silences: [],
       firing: [],
+      firstMinutes,
       verdicts: looks,
       awaited: new Set(findWaitingSums(graded, nowMs).map(({ id }) => id)),
     };
@@ -180,7 +182,10 @@ export function createAlertReplay({
   }
 
   return {
-    take: (event, minute) => verdicts?.take(event, minute),
+    take(event, minute) {
+      if (firstMinutes.size === 0) firstMinutes = new Map([[0, minute]]);
+      verdicts?.take(event, minute);
+    },
     decide(minute, spikes) {
       const news = lateNews(minute, spikes);
       if (news === "held") return;

@@ -1,7 +1,6 @@
 import { MINUTE_MS } from "#lib/units.ts";
 import { MANY_ADDRESSES } from "#model/few-addresses.ts";
 import { type GradedBy, WINDOWS } from "#model/kinds.ts";
-import { learningUntil } from "#model/learning.ts";
 import type { StoredVerdict } from "#model/verdict.ts";
 import { countSenders } from "#stages/detection/count-senders.ts";
 import type { Episode, PastEpisode } from "#stages/detection/episode.ts";
@@ -70,12 +69,8 @@ export function createZoneReplay({ fewAddresses, late, judge, ...policy }: Repla
   const flips = createFlipReplay(nextId);
   const incidents = createIncidentReplay(nextId, alerts.isBenign);
   const rules = new Map<string, FollowedRule>();
-  // The service does not judge a zone without a day of history. Nor does a back-test.
-  const learning = { ...policy, floor: Number.POSITIVE_INFINITY };
-  let isLearning = true;
   let counts = new Map<string, number>();
   let current: number | null = null;
-  let firstMinute = 0;
   let ids = 0;
 
   function nextId(): number {
@@ -84,8 +79,7 @@ export function createZoneReplay({ fewAddresses, late, judge, ...policy }: Repla
   }
 
   function take(event: RecordedEvent, minute: number): void {
-    if (current === null) firstMinute = minute;
-    else if (minute > current) closeUntil(minute);
+    if (current !== null && minute > current) closeUntil(minute);
     current = minute;
     const ruleId = event.ruleId ?? "";
     counts.set(ruleId, (counts.get(ruleId) ?? 0) + 1);
@@ -114,12 +108,6 @@ export function createZoneReplay({ fewAddresses, late, judge, ...policy }: Repla
     const closed: ReplayedSpike[] = [];
     incidents.follow(sources.closeUntil(end));
     const ofSources = incidents.close(minute);
-    const judgedFrom = learningUntil(firstMinute) ?? firstMinute;
-    if (isLearning && minute >= judgedFrom) {
-      isLearning = false;
-      for (const { watch } of rules.values()) passMinutes(watch, judgedFrom, learning, () => undefined);
-    }
-    const judged = isLearning ? learning : policy;
     const close = (rule: FollowedRule) => (episode: PastEpisode) => {
       closed.push(toRuleSpike(rule, episode, episode.closedAt));
       Object.assign(rule, NO_EPISODE);
@@ -127,13 +115,13 @@ export function createZoneReplay({ fewAddresses, late, judge, ...policy }: Repla
     for (const [ruleId, count] of counts) {
       const rule = rules.get(ruleId) ?? { ruleId, watch: createSeriesWatch(), ...NO_EPISODE };
       rules.set(ruleId, rule);
-      takeMinute(rule.watch, minute, count, judged, close(rule));
+      takeMinute(rule.watch, minute, count, policy, close(rule));
     }
     counts = new Map();
     const rising: FollowedRule[] = [];
     for (const rule of rules.values()) {
       if (rule.watch.episode === null) continue;
-      passMinutes(rule.watch, end, judged, close(rule));
+      passMinutes(rule.watch, end, policy, close(rule));
       if (rule.watch.episode !== null) rising.push(rule);
     }
     judgeOpen(rising, minute);

@@ -55,10 +55,14 @@ function judgeRules({ rules }: BusyAddress, { threshold, level, deviation, usual
   };
 }
 
-/** In its first day a zone has no usual, so many events of any rules are enough. */
+/**
+ * In its first day a zone has no usual, so many events of any rules are enough. Of few URLs, each request may match
+ * all the rules.
+ */
 function judgeEvents({ events, rules, urls }: BusyAddress, isFirstDay: boolean): Line | null {
   if (events < EVENTS_A_MINUTE) return null;
-  if (!isFirstDay && (rules < FEWEST_RULES || urls < MOST_URLS)) return null;
+  const isRepeated = urls < FEWEST_URLS && events < rules * EVENTS_A_MINUTE;
+  if (isFirstDay ? isRepeated : rules < FEWEST_RULES || urls < MOST_URLS) return null;
   const score = SOURCE_Z.rules_per_ip + Math.log(events / EVENTS_A_MINUTE) / DEVIATION;
   return { count: events, usual: 0, threshold: EVENTS_A_MINUTE, score };
 }
